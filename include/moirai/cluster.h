@@ -1,0 +1,77 @@
+/* Devices and the links between them, closed into a full mesh (model.md). */
+#ifndef MOIRAI_CLUSTER_H
+#define MOIRAI_CLUSTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <moirai/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MOIRAI_MAX_DEVICES 64 /* device sets are 64-bit masks */
+
+/* What is known of a device type: the figures that cost models need. Zero: unknown. */
+typedef struct moirai_device_type {
+    const char *name;
+    int64_t memory_bytes;
+    double bandwidth_gb_s; /* 10^9 bytes per second of device memory */
+    double gflops_fp32;
+    int sm, cores_per_sm;
+    double clock_mhz, l2_mb;
+} moirai_device_type;
+
+/* NULL if unknown. Case-insensitive; "RTX 2080 Ti", "rtx-2080ti" and "rtx2080ti" are one. */
+MOIRAI_API const moirai_device_type *moirai_device_type_find(const char *name);
+MOIRAI_API int moirai_device_type_count(void);
+MOIRAI_API const moirai_device_type *moirai_device_type_at(int index);
+
+typedef struct moirai_device {
+    char *name;
+    char *type;           /* "" if not given */
+    int64_t memory_bytes;
+    moirai_device_type figures; /* of its type, with the file's own overrides; name == type */
+    /* How `moirai run` reaches it; NULL or 0 where not given. */
+    char *ep, *cores, *host;
+    int threads;
+} moirai_device;
+
+typedef struct moirai_link {
+    int32_t from, to;
+    int64_t bytes_per_second, latency_ns;
+} moirai_link;
+
+typedef struct moirai_cluster {
+    char *name;
+    int32_t n_devices;
+    moirai_device *device;
+    int32_t n_links; /* as given, one direction each */
+    moirai_link *link;
+    /* The closure, [from * n_devices + to]; 0 on the diagonal. */
+    int64_t *bytes_per_second;
+    int64_t *latency_ns;
+} moirai_cluster;
+
+/* A built-in name ("inter-server", "intra-server"), a file ("-" for stdin), or a one-line
+ * description such as "4x v100 32GB nvlink 600Gbps" or "2x v100, 2x p100 16GB, 100Gbps 5us". */
+MOIRAI_API int moirai_cluster_open(moirai_cluster **out, const char *name_or_path);
+MOIRAI_API int moirai_cluster_parse(moirai_cluster **out, const char *json, size_t length, const char *label);
+MOIRAI_API int moirai_cluster_synthetic(moirai_cluster **out, const char *description);
+MOIRAI_API int moirai_cluster_builtin_count(void);
+MOIRAI_API const char *moirai_cluster_builtin_name(int index);
+MOIRAI_API int moirai_cluster_write(const moirai_cluster *c, const char *path);
+MOIRAI_API void moirai_cluster_free(moirai_cluster *c);
+MOIRAI_API int32_t moirai_cluster_find(const moirai_cluster *c, const char *device_name);
+
+/* "11GB" (10^9), "16GiB" (2^30) -> bytes; "44.26Gbps", "5.5GB/s" -> bytes per second;
+ * "10us" -> nanoseconds. Exact decimal arithmetic, rounded down. */
+MOIRAI_API int moirai_parse_bytes(int64_t *out, const char *text);
+MOIRAI_API int moirai_parse_rate(int64_t *out, const char *text);
+MOIRAI_API int moirai_parse_duration(int64_t *out, const char *text);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,87 @@
+/* A network before it meets a cluster: operators, tensors, what they cost.
+ *
+ * Plain data in flat arrays; read the fields freely, change them only through the
+ * functions here. Operators and tensors are numbered from 0 in the order in which
+ * they were added; edges are stored in CSR form (offsets of length n+1). */
+#ifndef MOIRAI_GRAPH_H
+#define MOIRAI_GRAPH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <moirai/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MOIRAI_NONE (-1)   /* "no operator", "no tensor", "no device" */
+#define MOIRAI_UNKNOWN (-1) /* a number that the file does not give */
+
+typedef struct moirai_graph {
+    char *name;
+    int32_t element_bytes; /* 4 (fp32), 2 (fp16): the network's main type; cost models need it */
+
+    int32_t n_ops;
+    const char **op_name;
+    const char **op_type;
+    int64_t *op_weight_bytes;    /* 0 where not given */
+    int64_t *op_workspace_bytes; /* 0 where not given */
+    int64_t *op_flops;           /* MOIRAI_UNKNOWN where not given */
+    int64_t *op_traffic_bytes;   /* MOIRAI_UNKNOWN where not given */
+
+    int32_t *op_in_off, *op_in;   /* operator -> tensors read, in file order, repeats kept */
+    int32_t *op_out_off, *op_out; /* operator -> tensors written */
+    int32_t *op_member_off;       /* operator -> names of what was fused into it */
+    const char **op_member;
+
+    int32_t n_tensors;
+    const char **tensor_name;
+    int64_t *tensor_bytes;                      /* 0 for tensors that nobody produces */
+    int32_t *tensor_producer;                   /* MOIRAI_NONE: network input or weight */
+    int32_t *tensor_reader_off, *tensor_reader; /* tensor -> distinct operators that read it, ascending */
+
+    int32_t n_time_keys;    /* device names or types for which measured times exist */
+    const char **time_key;
+    int64_t *time_ns;       /* [op * n_time_keys + key], MOIRAI_UNKNOWN where not measured */
+
+    int32_t *topo;      /* a topological order: among the ready, the least number first */
+    int32_t *topo_rank; /* inverse of topo */
+
+    void *store; /* owns every string above */
+} moirai_graph;
+
+/* ---- building ----
+ * A builder takes operators in any order; tensors are joined by name. */
+typedef struct moirai_graph_builder moirai_graph_builder;
+
+MOIRAI_API int moirai_graph_builder_new(moirai_graph_builder **out, const char *name);
+MOIRAI_API void moirai_graph_builder_free(moirai_graph_builder *b);
+MOIRAI_API void moirai_graph_builder_element_bytes(moirai_graph_builder *b, int32_t bytes);
+/* Returns the operator's number (>= 0) or a negative result. Strings are copied. */
+MOIRAI_API int32_t moirai_graph_builder_op(moirai_graph_builder *b, const char *name, const char *type);
+MOIRAI_API int moirai_graph_builder_input(moirai_graph_builder *b, int32_t op, const char *tensor);
+MOIRAI_API int moirai_graph_builder_output(moirai_graph_builder *b, int32_t op, const char *tensor, int64_t bytes);
+MOIRAI_API int moirai_graph_builder_cost(moirai_graph_builder *b, int32_t op, int64_t weight_bytes,
+                                         int64_t workspace_bytes, int64_t flops, int64_t traffic_bytes);
+MOIRAI_API int moirai_graph_builder_time(moirai_graph_builder *b, int32_t op, const char *device, int64_t ns);
+MOIRAI_API int moirai_graph_builder_member(moirai_graph_builder *b, int32_t op, const char *member);
+/* Check names and acyclicity and hand over the graph; frees the builder in every case.
+ * Fails with MOIRAI_EINPUT on two operators or tensors of one name, and on a cycle, whose
+ * operators the message lists. O((V+E) log V). */
+MOIRAI_API int moirai_graph_builder_finish(moirai_graph **out, moirai_graph_builder *b);
+
+MOIRAI_API void moirai_graph_free(moirai_graph *g);
+
+/* ---- files ---- `path` "-" is stdin/stdout; writers are atomic and replace `path`. */
+MOIRAI_API int moirai_graph_read(moirai_graph **out, const char *path);
+MOIRAI_API int moirai_graph_parse(moirai_graph **out, const char *json, size_t length, const char *label);
+MOIRAI_API int moirai_graph_write(const moirai_graph *g, const char *path);
+
+/* Operator number of a name, or MOIRAI_NONE. O(1) expected. */
+MOIRAI_API int32_t moirai_graph_find(const moirai_graph *g, const char *op_name);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,17 @@
+/* libmoirai: placing neural networks on unequal devices. One include for all of it. */
+#ifndef MOIRAI_MOIRAI_H
+#define MOIRAI_MOIRAI_H
+
+#include <moirai/cluster.h>
+#include <moirai/coarsen.h>
+#include <moirai/cost.h>
+#include <moirai/error.h>
+#include <moirai/graph.h>
+#include <moirai/onnx.h>
+#include <moirai/placer.h>
+#include <moirai/plan.h>
+#include <moirai/problem.h>
+#include <moirai/schedule.h>
+#include <moirai/zoo.h>
+
+#endif

@@ -1,0 +1,81 @@
+/* Placers: methods that turn a problem into a plan, behind one registry.
+ *
+ * A placer is one file with one struct; adding one touches that file and one line of
+ * src/place/placer_registry.c. Every placer honours devices that can't run an operator, groups and memory. */
+#ifndef MOIRAI_PLACER_H
+#define MOIRAI_PLACER_H
+
+#include <moirai/schedule.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum moirai_param_kind { MOIRAI_PARAM_INT, MOIRAI_PARAM_REAL, MOIRAI_PARAM_BOOL, MOIRAI_PARAM_CHOICE } moirai_param_kind;
+typedef struct moirai_param {
+    const char *name;
+    moirai_param_kind kind;
+    const char *help;
+    double value, least, most; /* default and range of INT, REAL and BOOL */
+    const char *choices;       /* CHOICE: "tight|paper", the first is the default */
+} moirai_param;
+
+/* News of a running search; the library never prints. */
+typedef struct moirai_progress {
+    double seconds;
+    char letter;              /* who found the plan: the key is moirai_placer.letters; ' ' if nobody */
+    int64_t makespan_ns;      /* MOIRAI_UNKNOWN before the first plan */
+    int64_t lower_bound_ns;   /* MOIRAI_UNKNOWN before the first bound */
+    int64_t work;             /* nodes, rounds or evaluations done */
+    const char *note;         /* one line, or NULL */
+} moirai_progress;
+typedef void (*moirai_progress_fn)(void *data, const moirai_progress *news);
+
+typedef struct moirai_setting { const char *name, *value; } moirai_setting; /* --set name=value */
+
+typedef struct moirai_place_options {
+    uint64_t seed;        /* default 1 */
+    double time_limit_s;  /* 0: none */
+    double gap;           /* stop when proven within this; default 0.01 */
+    double effort;        /* deterministic work budget, 1 = normal */
+    int threads;          /* 0: all cores */
+    const moirai_setting *setting;
+    int n_settings;
+    const moirai_plan *start;       /* a plan to begin from, or NULL */
+    moirai_progress_fn progress;    /* or NULL */
+    void *progress_data;
+    const volatile int *interrupt;  /* non-zero: stop soon and keep the best; or NULL */
+    const char *certificate_path;   /* where to write the proof, or NULL (placers that prove) */
+} moirai_place_options;
+
+MOIRAI_API void moirai_place_options_init(moirai_place_options *o);
+
+typedef struct moirai_placer {
+    const char *name;
+    const char *summary;  /* one line */
+    const char *letters;  /* key of the progress letters: "H heft, A annealing", or NULL */
+    const moirai_param *params;
+    int n_params;
+    /* NULL: always there; else returns false with the reason when a feature is not built in. */
+    bool (*available)(const char **why);
+    /* Never called directly: use moirai_place. Fills *out with a simulated plan that fits the memory. */
+    int (*place)(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o);
+} moirai_placer;
+
+MOIRAI_API int moirai_placer_count(void);
+MOIRAI_API const moirai_placer *moirai_placer_at(int index);
+MOIRAI_API const moirai_placer *moirai_placer_find(const char *name);
+
+/* Run a placer: checks settings against its declared parameters, measures generation_ns, fills in
+ * problem, placer, seed, checks the plan with moirai_plan_check (a wrong plan is MOIRAI_EFAIL, never returned), and sets
+ * lower_bound_ns to the best of the placer's own bound and the plain bounds. */
+MOIRAI_API int moirai_place(moirai_plan **out, const moirai_problem *p, const char *placer, const moirai_place_options *o);
+
+/* For placers: the value of a declared parameter (setting or default). */
+MOIRAI_API double moirai_setting_real(const moirai_place_options *o, const moirai_placer *placer, const char *name);
+MOIRAI_API const char *moirai_setting_choice(const moirai_place_options *o, const moirai_placer *placer, const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

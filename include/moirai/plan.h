@@ -1,0 +1,54 @@
+/* A plan: a device and a start for every operator, a start for every transfer (model.md, "Plan"). */
+#ifndef MOIRAI_PLAN_H
+#define MOIRAI_PLAN_H
+
+#include <moirai/problem.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct moirai_transfer {
+    int32_t tensor;
+    int32_t reader; /* flow edge: the consumer; MOIRAI_NONE with flow tensor */
+    int32_t from, to;
+    int64_t start_ns, finish_ns;
+} moirai_transfer;
+
+typedef struct moirai_plan {
+    char *problem; /* name */
+    char *placer;
+    uint64_t seed;
+    int64_t makespan_ns;
+    int64_t lower_bound_ns; /* MOIRAI_UNKNOWN where nothing is proven */
+    int64_t generation_ns;
+    int32_t n_ops;
+    int32_t *op_device;
+    int64_t *op_start_ns, *op_finish_ns;
+    int32_t n_transfers;
+    moirai_transfer *transfer; /* sorted by (start, from, to, tensor, reader) */
+    int32_t n_devices;
+    int64_t *device_busy_ns, *device_memory_bytes, *device_peak_bytes;
+} moirai_plan;
+
+MOIRAI_API void moirai_plan_free(moirai_plan *plan);
+MOIRAI_API int moirai_plan_copy(moirai_plan **out, const moirai_plan *plan);
+/* (makespan - bound) / makespan, 0 for an empty plan, -1 where nothing is proven. */
+MOIRAI_API double moirai_plan_gap(const moirai_plan *plan);
+MOIRAI_API bool moirai_plan_is_optimal(const moirai_plan *plan);
+
+/* Names are resolved against `p`: a plan of another problem is MOIRAI_EINPUT. */
+MOIRAI_API int moirai_plan_read(moirai_plan **out, const moirai_problem *p, const char *path);
+MOIRAI_API int moirai_plan_parse(moirai_plan **out, const moirai_problem *p, const char *json, size_t length,
+                                 const char *label);
+MOIRAI_API int moirai_plan_write(const moirai_plan *plan, const moirai_problem *p, const char *path);
+
+/* Every violation of model.md as one line to `report`; returns 0 if there is none, MOIRAI_EFAIL with
+ * the first one as message otherwise. Written against model.md, shares no code with the simulator. */
+typedef void (*moirai_report_fn)(void *data, const char *line);
+MOIRAI_API int moirai_plan_check(const moirai_problem *p, const moirai_plan *plan, moirai_report_fn report, void *data);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

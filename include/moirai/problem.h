@@ -1,0 +1,125 @@
+/* A placement problem with all numbers settled: what placers read (model.md, "Problem"). */
+#ifndef MOIRAI_PROBLEM_H
+#define MOIRAI_PROBLEM_H
+
+#include <moirai/cluster.h>
+#include <moirai/graph.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum moirai_flow { MOIRAI_FLOW_TENSOR, MOIRAI_FLOW_EDGE } moirai_flow;
+typedef enum moirai_congestion {
+    MOIRAI_CONGESTION_PORT, MOIRAI_CONGESTION_CHANNEL, MOIRAI_CONGESTION_NONE
+} moirai_congestion;
+typedef enum moirai_memory { MOIRAI_MEMORY_STATIC, MOIRAI_MEMORY_PEAK } moirai_memory;
+
+#define MOIRAI_NEVER (-1) /* time_ns where a device can't run an operator */
+
+typedef struct moirai_problem {
+    char *name;
+    moirai_flow flow;
+    moirai_congestion congestion;
+    moirai_memory memory;
+
+    int32_t n_devices; /* 1 .. MOIRAI_MAX_DEVICES */
+    const char **device_name;
+    int64_t *device_memory_bytes;
+    int64_t *bytes_per_second; /* [from * n_devices + to]; 0 on the diagonal */
+    int64_t *latency_ns;
+
+    int32_t n_ops;
+    const char **op_name;
+    const char **op_type;
+    int64_t *op_memory_bytes;
+    int64_t *op_time_ns;   /* [op * n_devices + device], MOIRAI_NEVER where it can't run */
+    int32_t *op_group;     /* keep-together group, MOIRAI_NONE where free */
+    int32_t n_groups;
+    const char **group_name;
+    uint64_t *op_devices;  /* mask of devices that can run the operator and all of its group */
+
+    int32_t *op_in_off, *op_in;   /* operator -> distinct tensors read that some operator produces */
+    int32_t *op_out_off, *op_out; /* operator -> tensors written */
+
+    int32_t n_tensors; /* produced tensors only */
+    const char **tensor_name;
+    int64_t *tensor_bytes;
+    int32_t *tensor_producer;
+    int32_t *tensor_class;  /* tensors of one class have one table of transfer times */
+    bool *tensor_has_table; /* the file gave transfer_ns for it */
+    int32_t n_classes;
+    int64_t *class_transfer_ns; /* [(class * n_devices + from) * n_devices + to]; 0 on the diagonal */
+
+    /* Edge e is the pair (edge_tensor[e], edge_reader[e]); edges of one tensor are neighbours, readers
+     * ascending: tensor t has edges tensor_edge_off[t] .. tensor_edge_off[t+1]-1. */
+    int32_t n_edges;
+    int32_t *edge_tensor, *edge_reader;
+    int32_t *tensor_edge_off;
+    int32_t *op_in_edge; /* parallel to op_in: the edge of that input */
+
+    int32_t *topo;      /* topological order, least number first among the ready */
+    int32_t *topo_rank;
+
+    /* Network inputs and weights that operators read, as the file names them (kept for the writer). */
+    int32_t *op_extern_off;
+    const char **op_extern;
+
+    void *store; /* owns every string above */
+} moirai_problem;
+
+/* Time to move tensor t from device a to device b; 0 if a == b. */
+static inline int64_t moirai_transfer_ns(const moirai_problem *p, int32_t t, int32_t a, int32_t b)
+{
+    return p->class_transfer_ns[((int64_t)p->tensor_class[t] * p->n_devices + a) * p->n_devices + b];
+}
+
+static inline int64_t moirai_op_ns(const moirai_problem *p, int32_t op, int32_t device)
+{
+    return p->op_time_ns[(int64_t)op * p->n_devices + device];
+}
+
+/* One line of the user's wishes: `pattern` is a shell pattern over operator names (fnmatch). */
+typedef enum moirai_wish_kind { MOIRAI_PIN, MOIRAI_FORBID, MOIRAI_TOGETHER } moirai_wish_kind;
+typedef struct moirai_wish {
+    moirai_wish_kind kind;
+    const char *pattern;
+    const char *devices; /* comma-separated device names; unused by MOIRAI_TOGETHER */
+} moirai_wish;
+
+typedef struct moirai_problem_options {
+    moirai_flow flow;
+    moirai_congestion congestion;
+    moirai_memory memory;
+    const char *name;       /* NULL: "<graph>-<cluster>" */
+    const char *cost_model; /* NULL: "auto" */
+    const moirai_wish *wishes;
+    int n_wishes;
+} moirai_problem_options;
+
+/* Settle all numbers: times from the cost model, memory = weights + workspace, transfers from the
+ * closed mesh. A pattern that matches nothing, or an operator left without any device, is an error. */
+MOIRAI_API int moirai_problem_new(moirai_problem **out, const moirai_graph *g, const moirai_cluster *c,
+                                  const moirai_problem_options *options);
+/* Apply wishes to an existing problem (in place; on failure the problem is unchanged). */
+MOIRAI_API int moirai_problem_wish(moirai_problem *p, const moirai_wish *wishes, int n_wishes);
+MOIRAI_API int moirai_problem_read(moirai_problem **out, const char *path);
+MOIRAI_API int moirai_problem_parse(moirai_problem **out, const char *json, size_t length, const char *label);
+MOIRAI_API int moirai_problem_write(const moirai_problem *p, const char *path);
+MOIRAI_API void moirai_problem_free(moirai_problem *p);
+
+MOIRAI_API int32_t moirai_problem_find_op(const moirai_problem *p, const char *name);
+MOIRAI_API int32_t moirai_problem_find_device(const moirai_problem *p, const char *name);
+MOIRAI_API int32_t moirai_problem_find_tensor(const moirai_problem *p, const char *name);
+
+MOIRAI_API const char *moirai_flow_name(moirai_flow f);
+MOIRAI_API const char *moirai_congestion_name(moirai_congestion c);
+MOIRAI_API const char *moirai_memory_name(moirai_memory m);
+MOIRAI_API int moirai_flow_parse(moirai_flow *out, const char *text);
+MOIRAI_API int moirai_congestion_parse(moirai_congestion *out, const char *text);
+MOIRAI_API int moirai_memory_parse(moirai_memory *out, const char *text);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

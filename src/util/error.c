@@ -1,0 +1,48 @@
+#include <moirai/error.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MESSAGE_SIZE 1024
+
+static _Thread_local char message[MESSAGE_SIZE];
+
+static void one_line(char *text)
+{
+    for (; *text; text++)
+        if (*text == '\n' || *text == '\r')
+            *text = ' ';
+}
+
+const char *moirai_error_message(void)
+{
+    return message;
+}
+
+int moirai_error(int result, const char *format, ...)
+{
+    /* Arguments may point into the old message: format into a second buffer first. */
+    char text[MESSAGE_SIZE];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    one_line(text);
+    memcpy(message, text, sizeof message);
+    return result;
+}
+
+int moirai_error_prefix(int result, const char *format, ...)
+{
+    char prefix[MESSAGE_SIZE], text[2 * MESSAGE_SIZE + 2];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(prefix, sizeof prefix, format, args);
+    va_end(args);
+    snprintf(text, sizeof text, "%s: %s", prefix, message);
+    one_line(text);
+    memcpy(message, text, sizeof message - 1);
+    message[sizeof message - 1] = '\0';
+    return result;
+}
