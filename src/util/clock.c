@@ -1,0 +1,10 @@
+#include "util/util.h"
+
+#include <time.h>
+
+double moirai_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}

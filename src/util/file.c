@@ -1,0 +1,141 @@
+/* Whole files in and out. Writing goes through a temporary file in the same folder and a rename, so that a reader,
+ * a full disk or a crash never meets half a file. Pipes and devices can't be renamed onto: they are written directly. */
+#include "util/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int io_error(const char *path, const char *what)
+{
+    return moirai_error(MOIRAI_EFAIL, "%s: %s: %s", path, what, strerror(errno));
+}
+
+static int read_all(char **data, size_t *length, int fd, size_t expected, const char *path)
+{
+    size_t capacity = 0, n = 0;
+    char *bytes = NULL;
+    if (moirai_grow(&bytes, &capacity, expected + 1, 1))
+        return MOIRAI_EFAIL;
+    for (;;) {
+        /* One byte more than was expected: the end of the file is seen without growing. */
+        if (n + 1 >= capacity && moirai_grow(&bytes, &capacity, capacity + 65536, 1)) {
+            free(bytes);
+            return MOIRAI_EFAIL;
+        }
+        ssize_t got = read(fd, bytes + n, capacity - n - 1);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0) {
+            free(bytes);
+            return io_error(path, "can't read");
+        }
+        if (got == 0)
+            break;
+        n += (size_t)got;
+    }
+    bytes[n] = '\0';
+    *data = bytes;
+    *length = n;
+    return MOIRAI_OK;
+}
+
+int moirai_file_read(char **data, size_t *length, const char *path)
+{
+    if (strcmp(path, "-") == 0)
+        return read_all(data, length, STDIN_FILENO, 65536, "standard input");
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        io_error(path, "can't open");
+        return MOIRAI_EINPUT; /* what the user named is not there; a disk that fails halfway is MOIRAI_EFAIL */
+    }
+    struct stat info;
+    size_t expected = fstat(fd, &info) == 0 && info.st_size > 0 ? (size_t)info.st_size + 1 : 65536;
+    int result = read_all(data, length, fd, expected, path);
+    close(fd);
+    return result;
+}
+
+static int write_all(int fd, const char *data, size_t length)
+{
+    while (length > 0) {
+        ssize_t put = write(fd, data, length);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return -1;
+        data += put;
+        length -= (size_t)put;
+    }
+    return 0;
+}
+
+static int write_stdout(const char *data, size_t length)
+{
+    if (fwrite(data, 1, length, stdout) != length || fflush(stdout) != 0)
+        return io_error("standard output", "can't write");
+    return MOIRAI_OK;
+}
+
+static int write_direct(const char *path, const char *data, size_t length)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return io_error(path, "can't open");
+    int failed = write_all(fd, data, length);
+    int result = failed ? io_error(path, "can't write") : MOIRAI_OK;
+    if (close(fd) && !failed)
+        result = io_error(path, "can't write");
+    return result;
+}
+
+/* `mode` -1: a new file, the user's umask decides. */
+static int write_replace(const char *target, const char *path, int mode, const char *data, size_t length)
+{
+    static atomic_uint serial; /* several threads may write beside each other */
+    size_t size = strlen(target) + 48;
+    char *temporary = moirai_alloc(size, 1);
+    if (!temporary)
+        return MOIRAI_EFAIL;
+    snprintf(temporary, size, "%s.%ld-%u.tmp", target, (long)getpid(), atomic_fetch_add(&serial, 1));
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        free(temporary);
+        return io_error(path, "can't create");
+    }
+    int failed = write_all(fd, data, length) || (mode >= 0 && fchmod(fd, (mode_t)mode)) || fsync(fd);
+    int result = failed ? io_error(path, "can't write") : MOIRAI_OK;
+    if (close(fd) && !failed)
+        result = io_error(path, "can't write");
+    if (!result && rename(temporary, target))
+        result = io_error(path, "can't replace");
+    if (result)
+        unlink(temporary);
+    free(temporary);
+    return result;
+}
+
+int moirai_file_write(const char *path, const char *data, size_t length)
+{
+    if (strcmp(path, "-") == 0)
+        return write_stdout(data, length);
+    struct stat info;
+    if (stat(path, &info))
+        return write_replace(path, path, -1, data, length);
+    if (S_ISDIR(info.st_mode))
+        return moirai_error(MOIRAI_EFAIL, "%s: is a folder", path);
+    if (!S_ISREG(info.st_mode))
+        return write_direct(path, data, length);
+    /* A symbolic link stays one: replace what it points to. */
+    char *target = realpath(path, NULL);
+    if (!target)
+        return io_error(path, "can't resolve");
+    int result = write_replace(target, path, (int)(info.st_mode & 07777), data, length);
+    free(target);
+    return result;
+}
