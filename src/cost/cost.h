@@ -1,0 +1,34 @@
+/* What the cost models share. Private to this room. */
+#ifndef MOIRAI_COST_PRIVATE_H
+#define MOIRAI_COST_PRIVATE_H
+
+#include <moirai/cost.h>
+#include "util/util.h"
+#include "cost/cost_class.h"
+
+struct moirai_cost_context {
+    const moirai_graph *g;
+    const moirai_cluster *c;
+    uint8_t *op_class;                   /* [op], a moirai_cost_class */
+    int32_t *name_key, *type_key;        /* [device] -> time key of its name / of its type, MOIRAI_NONE */
+    const moirai_device_type **key_type; /* [time key] -> the type whose times these are, NULL if unknown */
+};
+
+int moirai_cost_context_new(moirai_cost_context **out, const moirai_graph *g, const moirai_cluster *c);
+void moirai_cost_context_free(moirai_cost_context *x);
+
+/* Bytes of device memory that the operator must move at least: as the graph states them, else what it reads and
+ * writes (tensors and weights). Operators that only look at memory in another way move nothing. */
+int64_t moirai_cost_traffic_bytes(const moirai_cost_context *x, int32_t op);
+/* As the graph states them, else estimated from sizes; 0 where it can't be told. */
+int64_t moirai_cost_flops(const moirai_cost_context *x, int32_t op);
+
+/* The best of all models for one pair; *model gets its index. MOIRAI_UNKNOWN where there is none. */
+int64_t moirai_cost_best(const moirai_cost_context *x, int32_t op, int32_t device, int *model);
+
+/* Nearest whole nanosecond, clamped to what placers can sum up safely; MOIRAI_UNKNOWN for NaN. */
+int64_t moirai_cost_round_ns(double ns);
+
+extern const moirai_cost_model moirai_cost_table, moirai_cost_roofline, moirai_cost_auto;
+
+#endif

@@ -1,0 +1,118 @@
+/* Types -> classes.
+ *
+ * The table holds the types of ONNX, of PyTorch's graphs and of our own zoo, in lower case without separators, sorted:
+ * a lookup is a binary search. A binary operator's class here is the one with two tensors ("add"); cost_shape.c turns
+ * it into the one with a scalar ("addu") where the operator reads a single tensor.
+ *
+ * O(length of the type + log of the table) per operator. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include "cost/cost_class.h"
+
+typedef struct type_class {
+    const char *type;
+    moirai_cost_class k;
+} type_class;
+
+#define K(type, name) {type, MOIRAI_CLASS_##name}
+static const type_class TYPES[] = { /* sorted: test_cost_types_are_sorted */
+    K("abs", ADDU), K("add", ADD), K("addmm", LINEAR), K("and", ADD), K("arange", MEMORY), K("argmax", MEMORY),
+    K("argmin", MEMORY), K("averagepool", MEMORY), K("avgpool", MEMORY), K("avgpool2d", MEMORY), K("baddbmm", BMM),
+    K("batchnorm", MULU), K("batchnorm2d", MULU), K("batchnormalization", MULU), K("bias", ADDU), K("biasadd", ADDU),
+    K("biasgelu", GELU), K("bmm", BMM), K("cast", MEMORY), K("cat", MEMORY), K("ceil", ADDU), K("celu", TANH),
+    K("clamp", RELU), K("clip", RELU), K("clone", MEMORY), K("concat", MEMORY), K("constant", VIEW),
+    K("constantofshape", MEMORY), K("contiguous", MEMORY), K("conv", CONV), K("conv1d", CONV), K("conv2d", CONV),
+    K("conv3d", CONV), K("convolution", CONV), K("convtranspose", CONV), K("copy", MEMORY), K("cos", TANH),
+    K("cumsum", MEMORY), K("dense", LINEAR), K("depthtospace", MEMORY), K("div", DIV), K("dropout", VIEW),
+    K("einsum", BMM), K("elu", TANH), K("embedding", MEMORY), K("equal", ADD), K("erf", GELU), K("exp", TANH),
+    K("expand", MEMORY), K("fastgelu", GELU), K("flatten", VIEW), K("floor", ADDU), K("fullyconnected", LINEAR),
+    K("fusedbatchnorm", MULU), K("gather", MEMORY), K("gatherelements", MEMORY), K("gathernd", MEMORY),
+    K("gelu", GELU), K("gemm", LINEAR), K("getitem", VIEW), K("globalaveragepool", MEMORY), K("globalmaxpool", MEMORY),
+    K("greater", ADD), K("greaterorequal", ADD), K("groupnorm", LN), K("groupnormalization", LN),
+    K("hardsigmoid", RELU), K("hardswish", RELU), K("identity", VIEW), K("instancenormalization", LN),
+    K("layernorm", LN), K("layernormalization", LN), K("leakyrelu", RELU), K("less", ADD), K("lessorequal", ADD),
+    K("linear", LINEAR), K("ln", LN), K("log", TANH), K("logsoftmax", SOFTMAX), K("lrn", LN), K("mask", ADDU),
+    K("matmul", BMM), K("max", ADD), K("maxpool", MEMORY), K("maxpool2d", MEMORY), K("mean", MEMORY), K("min", ADD),
+    K("mish", TANH), K("mod", DIV), K("mul", MUL), K("neg", MULU), K("not", MULU), K("onehot", MEMORY), K("or", ADD),
+    K("pad", MEMORY), K("permute", VIEW), K("pool", MEMORY), K("pow", POW), K("prelu", MUL), K("quickgelu", GELU),
+    K("range", MEMORY), K("reciprocal", DIVU), K("reducel2", MEMORY), K("reducemax", MEMORY), K("reducemean", MEMORY),
+    K("reducemin", MEMORY), K("reducesum", MEMORY), K("relu", RELU), K("relu6", RELU), K("repeat", MEMORY),
+    K("reshape", VIEW), K("resize", MEMORY), K("rmsnorm", LN), K("rmsnormalization", LN), K("roll", MEMORY),
+    K("round", ADDU), K("rsqrt", DIVU), K("rsub", ADD), K("scale", MULU), K("scatter", MEMORY),
+    K("scatterelements", MEMORY), K("scatternd", MEMORY), K("selu", TANH), K("shape", VIEW), K("sigmoid", TANH),
+    K("sign", ADDU), K("silu", TANH), K("simplifiedlayernormalization", LN), K("sin", TANH),
+    K("skiplayernormalization", LN), K("slice", MEMORY), K("softmax", SOFTMAX), K("softplus", TANH),
+    K("softsign", DIVU), K("spacetodepth", MEMORY), K("split", VIEW), K("sqrt", DIVU), K("squeeze", VIEW),
+    K("stack", MEMORY), K("sub", ADD), K("sum", ADD), K("swish", TANH), K("tanh", TANH), K("tile", MEMORY),
+    K("to", VIEW), K("topk", MEMORY), K("transpose", VIEW), K("tril", MEMORY), K("trilu", MEMORY), K("triu", MEMORY),
+    K("truediv", DIV), K("type", VIEW), K("unsqueeze", VIEW), K("upsample", MEMORY), K("view", VIEW),
+    K("where", ADD), K("xor", ADD),
+};
+#undef K
+
+static const char *const NAMES[MOIRAI_CLASS_COUNT] = {
+    "add", "addu", "mul", "mulu", "div", "divu", "pow", "powu", "relu", "tanh", "gelu", "softmax", "ln", "linear",
+    "bmm", "conv", "memory", "view", "unknown",
+};
+
+/* Which member of a fused operator decides: matrix products, then kernels that go over their input twice, ... */
+static int weight_of_class(moirai_cost_class k)
+{
+    switch (k) {
+    case MOIRAI_CLASS_LINEAR: case MOIRAI_CLASS_BMM: case MOIRAI_CLASS_CONV: return 5;
+    case MOIRAI_CLASS_SOFTMAX: case MOIRAI_CLASS_LN: return 4;
+    case MOIRAI_CLASS_UNKNOWN: return 1;
+    case MOIRAI_CLASS_VIEW: return 0;
+    case MOIRAI_CLASS_MEMORY: return 2;
+    default: return 3;
+    }
+}
+
+static int compare_type(const void *key, const void *item)
+{
+    return strcmp(key, ((const type_class *)item)->type);
+}
+
+static moirai_cost_class class_of_member(const char *type, size_t length)
+{
+    char plain[64];
+    size_t n = 0;
+    for (size_t i = 0; i < length && n < sizeof plain - 1; i++)
+        if (isalnum((unsigned char)type[i]))
+            plain[n++] = (char)tolower((unsigned char)type[i]);
+    plain[n] = 0;
+    const type_class *found = bsearch(plain, TYPES, sizeof TYPES / sizeof *TYPES, sizeof *TYPES, compare_type);
+    return found ? found->k : MOIRAI_CLASS_UNKNOWN;
+}
+
+moirai_cost_class moirai_cost_class_of(const char *type)
+{
+    moirai_cost_class best = MOIRAI_CLASS_UNKNOWN;
+    int best_weight = -1;
+    for (const char *p = type;;) {
+        size_t n = strcspn(p, "+");
+        moirai_cost_class k = class_of_member(p, n);
+        if (weight_of_class(k) > best_weight) {
+            best = k;
+            best_weight = weight_of_class(k);
+        }
+        if (!p[n])
+            return best;
+        p += n + 1;
+    }
+}
+
+const char *moirai_cost_class_name(moirai_cost_class k)
+{
+    return k < MOIRAI_CLASS_COUNT ? NAMES[k] : "unknown";
+}
+
+moirai_cost_class moirai_cost_class_find(const char *name)
+{
+    for (int k = 0; k < MOIRAI_CLASS_MEASURED; k++)
+        if (!strcasecmp(name, NAMES[k]))
+            return (moirai_cost_class)k;
+    return MOIRAI_CLASS_UNKNOWN;
+}
