@@ -1,0 +1,275 @@
+/* Reading: yyjson finds the structure, this file finds the words for what is wrong. */
+#include "util/json.h"
+#include "util/util.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- messages ---- */
+
+int moirai_json_fail(const moirai_json_at *at, const char *format, ...)
+{
+    char text[768];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (!at->kind)
+        return moirai_error(MOIRAI_EINPUT, "%s: %s", at->label, text);
+    if (!at->name)
+        return moirai_error(MOIRAI_EINPUT, "%s: %s %zu: %s", at->label, at->kind, at->index, text);
+    return moirai_error(MOIRAI_EINPUT, "%s: %s '%.200s': %s", at->label, at->kind, at->name, text);
+}
+
+const char *moirai_json_show(char buffer[80], yyjson_val *value)
+{
+    switch (yyjson_get_type(value)) {
+    case YYJSON_TYPE_NULL:
+        return "null";
+    case YYJSON_TYPE_BOOL:
+        return yyjson_get_bool(value) ? "true" : "false";
+    case YYJSON_TYPE_ARR:
+        return "an array";
+    case YYJSON_TYPE_OBJ:
+        return "an object";
+    case YYJSON_TYPE_STR:
+        snprintf(buffer, 80, "\"%.60s%s", yyjson_get_str(value), yyjson_get_len(value) > 60 ? "...\"" : "\"");
+        return buffer;
+    case YYJSON_TYPE_RAW:
+        snprintf(buffer, 80, "%.60s%s", yyjson_get_raw(value), yyjson_get_len(value) > 60 ? "..." : "");
+        return buffer;
+    case YYJSON_TYPE_NUM:
+        if (yyjson_is_uint(value))
+            snprintf(buffer, 80, "%" PRIu64, yyjson_get_uint(value));
+        else if (yyjson_is_sint(value))
+            snprintf(buffer, 80, "%" PRId64, yyjson_get_sint(value));
+        else
+            snprintf(buffer, 80, "%.15g", yyjson_get_real(value));
+        return buffer;
+    default:
+        return "nothing";
+    }
+}
+
+static int wrong_type(const moirai_json_at *at, yyjson_val *value, const char *key, const char *expected)
+{
+    char shown[80];
+    return moirai_json_fail(at, "%s is %s, expected %s", key, moirai_json_show(shown, value), expected);
+}
+
+/* ---- documents ---- */
+
+static int syntax_error(const char *label, const char *json, size_t length, const yyjson_read_err *error)
+{
+    if (error->code == YYJSON_READ_ERROR_MEMORY_ALLOCATION)
+        return moirai_error(MOIRAI_EFAIL, "%s: out of memory", label);
+    size_t line = 1, column = 1;
+    for (size_t i = 0; i < error->pos && i < length; i++) {
+        if (json[i] == '\n') {
+            line++;
+            column = 1;
+        } else if (((unsigned char)json[i] & 0xc0) != 0x80) {
+            column++; /* columns are characters: the later bytes of one don't count */
+        }
+    }
+    return moirai_error(MOIRAI_EINPUT, "%s: line %zu, column %zu: bad JSON: %s", label, line, column, error->msg);
+}
+
+int moirai_json_parse(yyjson_doc **out, const char *json, size_t length, const char *label)
+{
+    *out = NULL;
+    if (length == 0)
+        return moirai_error(MOIRAI_EINPUT, "%s: is empty", label);
+    yyjson_read_err error;
+    /* The cast only drops const: without YYJSON_READ_INSITU the text is not written to. */
+    *out = yyjson_read_opts((char *)json, length, YYJSON_READ_BIGNUM_AS_RAW, NULL, &error);
+    return *out ? MOIRAI_OK : syntax_error(label, json, length, &error);
+}
+
+static int check_header(yyjson_val *root, const char *label, const char *format)
+{
+    moirai_json_at at = {.label = label};
+    if (!yyjson_is_obj(root))
+        return wrong_type(&at, root, "the file", "an object");
+    const char *found = NULL;
+    int64_t version = 0;
+    if (moirai_json_object(&at, root))
+        return MOIRAI_EINPUT;
+    if (moirai_json_string(&found, NULL, &at, root, "format", true))
+        return MOIRAI_EINPUT;
+    if (strcmp(found, format) != 0)
+        return moirai_json_fail(&at, "format is \"%.60s\", expected \"%s\"", found, format);
+    if (moirai_json_int64(&version, &at, root, "version", true, 0))
+        return MOIRAI_EINPUT;
+    if (version != 1)
+        return moirai_json_fail(&at, "%s version %" PRId64 ", only version 1 is known", format, version);
+    return MOIRAI_OK;
+}
+
+int moirai_json_open(yyjson_doc **out, const char *json, size_t length, const char *label, const char *format)
+{
+    int result = moirai_json_parse(out, json, length, label);
+    if (result)
+        return result;
+    result = check_header(yyjson_doc_get_root(*out), label, format);
+    if (result) {
+        yyjson_doc_free(*out);
+        *out = NULL;
+    }
+    return result;
+}
+
+/* ---- objects ---- */
+
+static int compare_keys(const void *a, const void *b)
+{
+    yyjson_val *x = *(yyjson_val *const *)a, *y = *(yyjson_val *const *)b;
+    size_t m = yyjson_get_len(x), n = yyjson_get_len(y);
+    int order = memcmp(yyjson_get_str(x), yyjson_get_str(y), MOIRAI_MIN(m, n));
+    return order ? order : (m > n) - (m < n);
+}
+
+static int repeated_key(const moirai_json_at *at, yyjson_val *key)
+{
+    return moirai_json_fail(at, "key '%.60s' is there twice", yyjson_get_str(key));
+}
+
+static int check_many_keys(const moirai_json_at *at, yyjson_val *object)
+{
+    size_t n = 0, index, max;
+    yyjson_val *key, *value, **keys = moirai_alloc(yyjson_obj_size(object), sizeof(yyjson_val *));
+    if (!keys)
+        return MOIRAI_EFAIL;
+    yyjson_obj_foreach(object, index, max, key, value)
+    {
+        keys[n++] = key;
+    }
+    qsort(keys, n, sizeof *keys, compare_keys);
+    int result = MOIRAI_OK;
+    for (size_t i = 1; i < n && !result; i++)
+        if (compare_keys(&keys[i - 1], &keys[i]) == 0)
+            result = repeated_key(at, keys[i]);
+    free(keys);
+    return result;
+}
+
+int moirai_json_object(const moirai_json_at *at, yyjson_val *value)
+{
+    enum { FEW = 16 };
+    if (!yyjson_is_obj(value)) {
+        char shown[80];
+        return moirai_json_fail(at, "is %s, expected an object", moirai_json_show(shown, value));
+    }
+    if (yyjson_obj_size(value) > FEW)
+        return check_many_keys(at, value);
+    size_t n = 0, index, max;
+    yyjson_val *key, *item, *keys[FEW];
+    yyjson_obj_foreach(value, index, max, key, item)
+    {
+        size_t length = yyjson_get_len(key);
+        for (size_t i = 0; i < n; i++)
+            if (yyjson_get_len(keys[i]) == length && memcmp(yyjson_get_str(keys[i]), yyjson_get_str(key), length) == 0)
+                return repeated_key(at, key);
+        keys[n++] = key;
+    }
+    return MOIRAI_OK;
+}
+
+/* The value of a key; NULL, with *result set, where there is nothing to read or nothing was asked for. */
+static yyjson_val *find(int *result, const moirai_json_at *at, yyjson_val *object, const char *key, bool required)
+{
+    yyjson_val *value = yyjson_obj_get(object, key);
+    bool absent = !value || yyjson_is_null(value);
+    *result = absent && required ? moirai_json_fail(at, "key '%s' is missing", key) : MOIRAI_OK;
+    return absent ? NULL : value;
+}
+
+int moirai_json_array(yyjson_val **out, const moirai_json_at *at, yyjson_val *object, const char *key, bool required)
+{
+    int result;
+    yyjson_val *value = find(&result, at, object, key, required);
+    if (!value)
+        return result;
+    if (!yyjson_is_arr(value))
+        return wrong_type(at, value, key, "an array");
+    *out = value;
+    return MOIRAI_OK;
+}
+
+int moirai_json_value_string(const char **out, size_t *length, const moirai_json_at *at, yyjson_val *value,
+                             const char *key)
+{
+    if (!yyjson_is_str(value))
+        return wrong_type(at, value, key, "a string");
+    const char *text = yyjson_get_str(value);
+    if (memchr(text, '\0', yyjson_get_len(value)))
+        return moirai_json_fail(at, "%s is \"%.60s\" followed by a NUL character", key, text);
+    *out = text;
+    if (length)
+        *length = yyjson_get_len(value);
+    return MOIRAI_OK;
+}
+
+int moirai_json_string(const char **out, size_t *length, const moirai_json_at *at, yyjson_val *object, const char *key,
+                       bool required)
+{
+    int result;
+    yyjson_val *value = find(&result, at, object, key, required);
+    if (!value)
+        return result;
+    result = moirai_json_value_string(out, length, at, value, key);
+    if (!result && required && !**out)
+        return moirai_json_fail(at, "%s is empty", key);
+    return result;
+}
+
+int moirai_json_value_int64(int64_t *out, const moirai_json_at *at, yyjson_val *value, const char *key, int64_t least)
+{
+    char shown[80];
+    if (yyjson_is_raw(value) && !strpbrk(yyjson_get_raw(value), ".eE"))
+        return moirai_json_fail(at, "%s is %s, beyond 64 bits", key, moirai_json_show(shown, value));
+    if (yyjson_is_uint(value) && yyjson_get_uint(value) > INT64_MAX)
+        return moirai_json_fail(at, "%s is %s, beyond 64 bits", key, moirai_json_show(shown, value));
+    if (!yyjson_is_int(value))
+        return wrong_type(at, value, key, "a whole number");
+    int64_t number = yyjson_is_uint(value) ? (int64_t)yyjson_get_uint(value) : yyjson_get_sint(value);
+    if (number < least)
+        return moirai_json_fail(at, "%s is %" PRId64 ", must be at least %" PRId64, key, number, least);
+    *out = number;
+    return MOIRAI_OK;
+}
+
+int moirai_json_int64(int64_t *out, const moirai_json_at *at, yyjson_val *object, const char *key, bool required,
+                      int64_t least)
+{
+    int result;
+    yyjson_val *value = find(&result, at, object, key, required);
+    return value ? moirai_json_value_int64(out, at, value, key, least) : result;
+}
+
+int moirai_json_real(double *out, const moirai_json_at *at, yyjson_val *object, const char *key, bool required)
+{
+    int result;
+    yyjson_val *value = find(&result, at, object, key, required);
+    if (!value)
+        return result;
+    if (!yyjson_is_num(value))
+        return wrong_type(at, value, key, "a number");
+    *out = yyjson_get_num(value);
+    return MOIRAI_OK;
+}
+
+int moirai_json_bool(bool *out, const moirai_json_at *at, yyjson_val *object, const char *key, bool required)
+{
+    int result;
+    yyjson_val *value = find(&result, at, object, key, required);
+    if (!value)
+        return result;
+    if (!yyjson_is_bool(value))
+        return wrong_type(at, value, key, "true or false");
+    *out = yyjson_get_bool(value);
+    return MOIRAI_OK;
+}

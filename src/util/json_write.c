@@ -1,0 +1,243 @@
+/* Writing: text appended to one buffer. Readable by line (the caller breaks lines, one operator on each), compact
+ * within a line, and the same bytes for the same calls. */
+#include "util/json.h"
+#include "util/util.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void moirai_writer_init(moirai_writer *w)
+{
+    memset(w, 0, sizeof *w);
+    w->first = true;
+}
+
+void moirai_writer_free(moirai_writer *w)
+{
+    free(w->data);
+    moirai_writer_init(w);
+}
+
+static bool reserve(moirai_writer *w, size_t more)
+{
+    if (!w->failed && (more > SIZE_MAX - w->length || moirai_grow(&w->data, &w->capacity, w->length + more, 1)))
+        w->failed = true;
+    return !w->failed;
+}
+
+static void append(moirai_writer *w, const char *text, size_t length)
+{
+    if (!reserve(w, length))
+        return;
+    memcpy(w->data + w->length, text, length);
+    w->length += length;
+}
+
+static void new_line(moirai_writer *w)
+{
+    append(w, "\n", 1);
+    for (int i = 0; i < w->depth; i++)
+        append(w, " ", 1);
+    w->broken = false;
+}
+
+/* What must stand between the previous item and the next. */
+static void separate(moirai_writer *w)
+{
+    if (w->after_key) {
+        w->after_key = false;
+        return;
+    }
+    if (!w->first)
+        append(w, ",", 1);
+    if (w->broken)
+        new_line(w);
+    else if (!w->first)
+        append(w, " ", 1);
+    w->first = false;
+}
+
+void moirai_writer_open(moirai_writer *w, char bracket)
+{
+    separate(w);
+    append(w, &bracket, 1);
+    w->depth++;
+    w->first = true;
+}
+
+void moirai_writer_close(moirai_writer *w, char bracket)
+{
+    w->depth--;
+    if (w->broken)
+        new_line(w);
+    append(w, &bracket, 1);
+    w->first = false;
+}
+
+/* Length of the valid UTF-8 sequence at `s`, 0 if there is none. A NUL ends strings, so no read passes it. */
+static size_t utf8_length(const unsigned char *s)
+{
+    if (s[0] < 0x80)
+        return 1;
+    size_t n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+    if (s[0] < 0xc2 || s[0] > 0xf4)
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    bool overlong = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90);
+    bool surrogate = s[0] == 0xed && s[1] >= 0xa0;
+    bool too_large = s[0] == 0xf4 && s[1] >= 0x90;
+    return overlong || surrogate || too_large ? 0 : n;
+}
+
+static void escape(moirai_writer *w, unsigned char c)
+{
+    static const char letters[] = "\b" "b" "\f" "f" "\n" "n" "\r" "r" "\t" "t" "\"\"" "\\\\";
+    for (const char *l = letters; *l; l += 2) {
+        if ((unsigned char)l[0] == c) {
+            char pair[2] = {'\\', l[1]};
+            append(w, pair, 2);
+            return;
+        }
+    }
+    char code[8];
+    append(w, code, (size_t)snprintf(code, sizeof code, "\\u%04x", c));
+}
+
+static void append_quoted(moirai_writer *w, const char *text)
+{
+    append(w, "\"", 1);
+    const unsigned char *start = (const unsigned char *)text, *s = start;
+    while (*s) {
+        size_t n = utf8_length(s);
+        if (n && *s >= 0x20 && *s != '"' && *s != '\\') {
+            s += n;
+            continue;
+        }
+        append(w, (const char *)start, (size_t)(s - start));
+        if (n)
+            escape(w, *s);
+        else
+            append(w, "\xef\xbf\xbd", 3);
+        start = ++s;
+    }
+    append(w, (const char *)start, (size_t)(s - start));
+    append(w, "\"", 1);
+}
+
+void moirai_writer_key(moirai_writer *w, const char *key)
+{
+    separate(w);
+    append_quoted(w, key);
+    append(w, ": ", 2);
+    w->after_key = true;
+}
+
+void moirai_writer_string(moirai_writer *w, const char *text)
+{
+    if (!text) {
+        moirai_writer_null(w);
+        return;
+    }
+    separate(w);
+    append_quoted(w, text);
+}
+
+static void append_digits(moirai_writer *w, uint64_t value, bool negative)
+{
+    char digits[24], *at = digits + sizeof digits;
+    do
+        *--at = (char)('0' + value % 10);
+    while (value /= 10);
+    if (negative)
+        *--at = '-';
+    append(w, at, (size_t)(digits + sizeof digits - at));
+}
+
+void moirai_writer_int(moirai_writer *w, int64_t value)
+{
+    separate(w);
+    append_digits(w, value < 0 ? -(uint64_t)value : (uint64_t)value, value < 0);
+}
+
+void moirai_writer_uint(moirai_writer *w, uint64_t value)
+{
+    separate(w);
+    append_digits(w, value, false);
+}
+
+void moirai_writer_real(moirai_writer *w, double value)
+{
+    if (!isfinite(value)) {
+        moirai_writer_null(w);
+        return;
+    }
+    char text[40];
+    for (int precision = 1; precision <= 17; precision++) {
+        snprintf(text, sizeof text, "%.*g", precision, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    if (!strpbrk(text, ".,e"))
+        strcat(text, ".0"); /* keeps its kind when read back */
+    char *comma = strchr(text, ',');
+    if (comma)
+        *comma = '.'; /* some locales */
+    separate(w);
+    append(w, text, strlen(text));
+}
+
+void moirai_writer_bool(moirai_writer *w, bool value)
+{
+    separate(w);
+    append(w, value ? "true" : "false", value ? 4 : 5);
+}
+
+void moirai_writer_null(moirai_writer *w)
+{
+    separate(w);
+    append(w, "null", 4);
+}
+
+void moirai_writer_break(moirai_writer *w)
+{
+    w->broken = true;
+}
+
+void moirai_writer_pair_string(moirai_writer *w, const char *key, const char *text)
+{
+    moirai_writer_key(w, key);
+    moirai_writer_string(w, text);
+}
+
+void moirai_writer_pair_int(moirai_writer *w, const char *key, int64_t value)
+{
+    moirai_writer_key(w, key);
+    moirai_writer_int(w, value);
+}
+
+int moirai_writer_save(moirai_writer *w, const char *path)
+{
+    append(w, "\n", 1);
+    int result = w->failed ? MOIRAI_EFAIL : moirai_file_write(path, w->data, w->length);
+    moirai_writer_free(w);
+    return result;
+}
+
+char *moirai_writer_take(moirai_writer *w, size_t *length)
+{
+    append(w, "\n", 2); /* with its NUL */
+    if (w->failed) {
+        moirai_writer_free(w);
+        return NULL;
+    }
+    char *text = w->data;
+    if (length)
+        *length = w->length - 1;
+    w->data = NULL;
+    moirai_writer_free(w);
+    return text;
+}
