@@ -1,0 +1,115 @@
+/* A small convolutional network with branches: two inception modules' worth of parallel work, and
+ * a residual block, so that all three rules of the paper's fusion table occur. Images are CHW, one at a time. */
+#include <stdio.h>
+
+#include "util/util.h"
+#include "zoo/zoo_net.h"
+
+enum { IMAGE_SIDE = 64, CLASSES = 10 };
+
+/* A feature map: the tensor's name, its channels and side. */
+typedef struct map {
+    char name[MOIRAI_ZOO_NAME];
+    int64_t channels, side;
+} map;
+
+static int64_t map_elements(const map *m)
+{
+    return m->channels * m->side * m->side;
+}
+
+/* A pointwise operator on `x` that leaves its result there; `skip` may be NULL. */
+static void pointwise(moirai_zoo_net *z, const char *type, const char *name, map *x, const char *skip, int64_t weight)
+{
+    int64_t n = map_elements(x);
+
+    moirai_zoo_op_add(z, type, name, x->name, skip,
+                      (moirai_zoo_cost){.out = n, .in = skip ? 2 * n : n, .weight = weight, .flops = weight ? 2 * n : n});
+    snprintf(x->name, sizeof x->name, "%s", name);
+}
+
+/* Convolution (same padding) and batch norm, without the activation. */
+static void conv_bn(moirai_zoo_net *z, const char *base, map *x, int64_t channels, int64_t kernel, int64_t stride)
+{
+    char name[MOIRAI_ZOO_NAME];
+    int64_t in = map_elements(x), weight = channels * x->channels * kernel * kernel;
+    int64_t side = (x->side + stride - 1) / stride, out = channels * side * side;
+
+    snprintf(name, sizeof name, "%s/conv", base);
+    moirai_zoo_op_add(z, "Conv", name, x->name, NULL,
+                      (moirai_zoo_cost){.out = out, .in = in, .weight = weight, .flops = 2 * weight * side * side});
+    snprintf(x->name, sizeof x->name, "%s", name);
+    x->channels = channels;
+    x->side = side;
+    snprintf(name, sizeof name, "%s/bn", base);
+    pointwise(z, "BatchNormalization", name, x, NULL, 4 * channels);
+}
+
+static void conv_bn_relu(moirai_zoo_net *z, const char *base, map *x, int64_t channels, int64_t kernel, int64_t stride)
+{
+    char name[MOIRAI_ZOO_NAME];
+
+    conv_bn(z, base, x, channels, kernel, stride);
+    snprintf(name, sizeof name, "%s/relu", base);
+    pointwise(z, "Relu", name, x, NULL, 0);
+}
+
+static void pool(moirai_zoo_net *z, const char *type, const char *name, map *x, int64_t side, int64_t kernel)
+{
+    int64_t out = x->channels * side * side;
+
+    moirai_zoo_op_add(z, type, name, x->name, NULL,
+                      (moirai_zoo_cost){.out = out, .in = map_elements(x), .flops = out * kernel * kernel});
+    snprintf(x->name, sizeof x->name, "%s", name);
+    x->side = side;
+}
+
+/* Four branches (1x1; 1x1 3x3; 1x1 3x3 3x3; pool 1x1), concatenated. */
+static void module_add(moirai_zoo_net *z, int number, map *x, int64_t channels)
+{
+    static const int depth[4] = {1, 2, 3, 1};
+    char base[MOIRAI_ZOO_NAME];
+    map branch[4];
+
+    for (int b = 0; b < 4; b++) {
+        branch[b] = *x;
+        if (b == 3) {
+            snprintf(base, sizeof base, "M%d/b3/pool", number);
+            pool(z, "AveragePool", base, &branch[b], x->side, 3);
+        }
+        for (int i = 0; i < depth[b]; i++) {
+            snprintf(base, sizeof base, "M%d/b%d/c%d", number, b, i);
+            conv_bn_relu(z, base, &branch[b], channels, i ? 3 : 1, 1);
+        }
+    }
+    x->channels = 4 * channels;
+    snprintf(x->name, sizeof x->name, "M%d/concat", number);
+    moirai_zoo_op_begin(z, "Concat", x->name);
+    for (int b = 0; b < 4; b++)
+        moirai_zoo_op_read(z, branch[b].name);
+    moirai_zoo_op_end(z, x->name, (moirai_zoo_cost){.out = map_elements(x), .in = map_elements(x)});
+}
+
+int moirai_zoo_inception(moirai_zoo_net *z, int modules, int channels)
+{
+    map x = {.name = "input", .channels = 3, .side = IMAGE_SIDE}, skip;
+    int64_t features;
+
+    conv_bn_relu(z, "stem0", &x, channels, 3, 2);
+    conv_bn_relu(z, "stem1", &x, channels, 3, 1);
+    pool(z, "MaxPool", "stem/pool", &x, x.side / 2, 2);
+    for (int i = 0; i < modules; i++)
+        module_add(z, i, &x, channels);
+    skip = x;
+    conv_bn_relu(z, "res0", &x, channels, 3, 1);
+    conv_bn(z, "res1", &x, skip.channels, 3, 1);
+    pointwise(z, "Add", "res1/add", &x, skip.name, 0);
+    pointwise(z, "Relu", "res1/relu", &x, NULL, 0);
+    pool(z, "GlobalAveragePool", "pool", &x, 1, x.side);
+    features = map_elements(&x);
+    moirai_zoo_op_add(z, "Flatten", "flatten", x.name, NULL, (moirai_zoo_cost){.out = features, .in = features});
+    moirai_zoo_op_add(z, "Gemm", "fc", "flatten", NULL,
+                      (moirai_zoo_cost){.out = CLASSES, .in = features, .weight = (features + 1) * CLASSES,
+                                        .flops = 2 * features * CLASSES});
+    return z->result;
+}

@@ -1,0 +1,63 @@
+/* Operators of the zoo, added one by one: elements become bytes, traffic is all that is read and written. */
+#include <stdio.h>
+
+#include "util/util.h"
+#include "zoo/zoo_net.h"
+
+int moirai_zoo_net_begin(moirai_zoo_net *z, const char *name, int element_bytes)
+{
+    *z = (moirai_zoo_net){.element_bytes = element_bytes, .op = MOIRAI_NONE};
+    z->result = moirai_graph_builder_new(&z->builder, name);
+    if (z->result == MOIRAI_OK)
+        moirai_graph_builder_element_bytes(z->builder, element_bytes);
+    return z->result;
+}
+
+int moirai_zoo_net_finish(moirai_graph **out, moirai_zoo_net *z)
+{
+    if (z->result != MOIRAI_OK) {
+        moirai_graph_builder_free(z->builder);
+        return z->result;
+    }
+    return moirai_graph_builder_finish(out, z->builder);
+}
+
+void moirai_zoo_op_begin(moirai_zoo_net *z, const char *type, const char *name)
+{
+    if (z->result != MOIRAI_OK)
+        return;
+    z->op = moirai_graph_builder_op(z->builder, name, type);
+    if (z->op < 0)
+        z->result = z->op;
+}
+
+void moirai_zoo_op_read(moirai_zoo_net *z, const char *tensor)
+{
+    if (z->result == MOIRAI_OK)
+        z->result = moirai_graph_builder_input(z->builder, z->op, tensor);
+}
+
+void moirai_zoo_op_write(moirai_zoo_net *z, const char *tensor, int64_t elements)
+{
+    if (z->result == MOIRAI_OK)
+        z->result = moirai_graph_builder_output(z->builder, z->op, tensor, elements * z->element_bytes);
+}
+
+void moirai_zoo_op_end(moirai_zoo_net *z, const char *name, moirai_zoo_cost cost)
+{
+    int64_t traffic = (cost.in + cost.out + cost.weight) * z->element_bytes;
+
+    moirai_zoo_op_write(z, name, cost.out);
+    if (z->result == MOIRAI_OK)
+        z->result = moirai_graph_builder_cost(z->builder, z->op, cost.weight * z->element_bytes, 0, cost.flops, traffic);
+}
+
+void moirai_zoo_op_add(moirai_zoo_net *z, const char *type, const char *name, const char *a, const char *b,
+                       moirai_zoo_cost cost)
+{
+    moirai_zoo_op_begin(z, type, name);
+    moirai_zoo_op_read(z, a);
+    if (b)
+        moirai_zoo_op_read(z, b);
+    moirai_zoo_op_end(z, name, cost);
+}

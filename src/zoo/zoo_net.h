@@ -1,0 +1,70 @@
+/* Pieces from which the networks of the zoo are put together. Private to the zoo.
+ *
+ * A network under construction remembers its first failure and ignores what follows, so that the
+ * builders read as lists of operators; moirai_zoo_net_finish reports it. Sizes are in elements. */
+#ifndef MOIRAI_ZOO_NET_H
+#define MOIRAI_ZOO_NET_H
+
+#include <moirai/graph.h>
+
+typedef struct moirai_zoo_net {
+    moirai_graph_builder *builder;
+    int64_t element_bytes;
+    int32_t op; /* the operator being described */
+    int result;
+} moirai_zoo_net;
+
+/* What an operator touches. Its one output has the operator's name. */
+typedef struct moirai_zoo_cost {
+    int64_t out, in, weight, flops;
+} moirai_zoo_cost;
+
+int moirai_zoo_net_begin(moirai_zoo_net *z, const char *name, int element_bytes);
+int moirai_zoo_net_finish(moirai_graph **out, moirai_zoo_net *z);
+
+/* Start an operator; then name what it reads; then close it with its costs. */
+void moirai_zoo_op_begin(moirai_zoo_net *z, const char *type, const char *name);
+void moirai_zoo_op_read(moirai_zoo_net *z, const char *tensor);
+/* Another output than the one that carries the operator's name. */
+void moirai_zoo_op_write(moirai_zoo_net *z, const char *tensor, int64_t elements);
+void moirai_zoo_op_end(moirai_zoo_net *z, const char *name, moirai_zoo_cost cost);
+/* All of it for an operator with one or two inputs (`b` may be NULL). */
+void moirai_zoo_op_add(moirai_zoo_net *z, const char *type, const char *name, const char *a, const char *b,
+                       moirai_zoo_cost cost);
+
+#define MOIRAI_ZOO_NAME 64 /* bytes that hold every name of the zoo */
+
+/* One transformer layer; attention works on `windows` groups of `window` queries and `key_window` keys. */
+typedef struct moirai_zoo_layer {
+    char prefix[16];           /* "L0", "enc0" */
+    int64_t rows;              /* tokens; the attention sees windows * window >= rows of them */
+    int64_t windows, window, key_window;
+    int64_t channels, heads, head_width, ffn;
+    int64_t merge_channels, merge_rows; /* the layer before's, where 2x2 patches are merged here; else 0 */
+    const char *mask;          /* tensor added to the scores, or NULL */
+    int64_t mask_elements;     /* of it that one head reads */
+    int64_t mask_weight;       /* learnt position bias of one head */
+    const char *activation;    /* operator type */
+    bool bias, scale;          /* of the projections and fc1; of the scores */
+} moirai_zoo_layer;
+
+/* The parts of a layer. `block` separates several attentions of one layer: names are prefix/block... */
+typedef struct moirai_zoo_attention {
+    char block[24];     /* name before "h0/q": "L0/" or "dec0/x_" */
+    const char *input;  /* the layer's input: what the norm reads and the residual adds */
+    const char *memory; /* keys and values come from this tensor, NULL: from the normed input */
+    const char *norm, *residual; /* names after the prefix: "ln1", "res1" */
+} moirai_zoo_attention;
+
+/* Both leave the name of their result in `out`, which holds MOIRAI_ZOO_NAME bytes and may be the input. */
+void moirai_zoo_attention_add(moirai_zoo_net *z, const moirai_zoo_layer *l, const moirai_zoo_attention *a, char *out);
+void moirai_zoo_ffn_add(moirai_zoo_net *z, const moirai_zoo_layer *l, const char *norm, const char *residual, char *out);
+
+/* The families; each returns 0 or the first failure. */
+int moirai_zoo_gpt3(moirai_zoo_net *z, int layers, int hidden, int heads, int tokens);
+int moirai_zoo_swin(moirai_zoo_net *z, const int depth[4], int hidden, int heads);
+int moirai_zoo_alphafold2(moirai_zoo_net *z, int layers, int hidden, int heads, int ffn_factor);
+int moirai_zoo_t5(moirai_zoo_net *z, int layers, int hidden, int heads, const int tokens[2]);
+int moirai_zoo_inception(moirai_zoo_net *z, int modules, int channels);
+
+#endif
