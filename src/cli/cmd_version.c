@@ -1,0 +1,34 @@
+/* moirai version: what this build is and what was built in. */
+#include "cli/cli.h"
+#include "cli/commands.h"
+
+#include <string.h>
+
+static int run(moirai_cli *cli)
+{
+    static const struct { const char *name; bool on; } features[] = {
+        {"highs", MOIRAI_HAVE_HIGHS},
+        {"onnx", MOIRAI_HAVE_ONNX},
+    };
+    yyjson_mut_val *built = yyjson_mut_obj(cli->doc);
+    moirai_cli_print(cli, "moirai %s\n", MOIRAI_VERSION);
+    for (size_t i = 0; i < sizeof features / sizeof *features; i++) {
+        moirai_cli_print(cli, "%c%s\n", features[i].on ? '+' : '-', features[i].name);
+        yyjson_mut_obj_add_bool(cli->doc, built, features[i].name, features[i].on);
+    }
+    yyjson_mut_obj_add_str(cli->doc, cli->result, "version", MOIRAI_VERSION);
+    yyjson_mut_obj_add_val(cli->doc, cli->result, "features", built);
+    return 0;
+}
+
+static const moirai_example examples[] = {
+    {"moirai version --json", "Version and features, for scripts"},
+    {0},
+};
+const moirai_command moirai_command_version = {
+    .name = "version",
+    .summary = "show the version and the features built in",
+    .text = "A feature is marked + where it is built in and - where its library was missing.",
+    .examples = examples,
+    .run = run,
+};
