@@ -1,7 +1,5 @@
 /* A small convolutional network with branches: two inception modules' worth of parallel work, and
  * a residual block, so that all three rules of the paper's fusion table occur. Images are CHW, one at a time. */
-#include <stdio.h>
-
 #include "util/util.h"
 #include "zoo/zoo_net.h"
 
@@ -25,7 +23,7 @@ static void pointwise(moirai_zoo_net *z, const char *type, const char *name, map
 
     moirai_zoo_op_add(z, type, name, x->name, skip,
                       (moirai_zoo_cost){.out = n, .in = skip ? 2 * n : n, .weight = weight, .flops = weight ? 2 * n : n});
-    snprintf(x->name, sizeof x->name, "%s", name);
+    moirai_zoo_name(x->name, sizeof x->name, "%s", name);
 }
 
 /* Convolution (same padding) and batch norm, without the activation. */
@@ -35,13 +33,13 @@ static void conv_bn(moirai_zoo_net *z, const char *base, map *x, int64_t channel
     int64_t in = map_elements(x), weight = channels * x->channels * kernel * kernel;
     int64_t side = (x->side + stride - 1) / stride, out = channels * side * side;
 
-    snprintf(name, sizeof name, "%s/conv", base);
+    moirai_zoo_name(name, sizeof name, "%s/conv", base);
     moirai_zoo_op_add(z, "Conv", name, x->name, NULL,
                       (moirai_zoo_cost){.out = out, .in = in, .weight = weight, .flops = 2 * weight * side * side});
-    snprintf(x->name, sizeof x->name, "%s", name);
+    moirai_zoo_name(x->name, sizeof x->name, "%s", name);
     x->channels = channels;
     x->side = side;
-    snprintf(name, sizeof name, "%s/bn", base);
+    moirai_zoo_name(name, sizeof name, "%s/bn", base);
     pointwise(z, "BatchNormalization", name, x, NULL, 4 * channels);
 }
 
@@ -50,7 +48,7 @@ static void conv_bn_relu(moirai_zoo_net *z, const char *base, map *x, int64_t ch
     char name[MOIRAI_ZOO_NAME];
 
     conv_bn(z, base, x, channels, kernel, stride);
-    snprintf(name, sizeof name, "%s/relu", base);
+    moirai_zoo_name(name, sizeof name, "%s/relu", base);
     pointwise(z, "Relu", name, x, NULL, 0);
 }
 
@@ -60,7 +58,7 @@ static void pool(moirai_zoo_net *z, const char *type, const char *name, map *x, 
 
     moirai_zoo_op_add(z, type, name, x->name, NULL,
                       (moirai_zoo_cost){.out = out, .in = map_elements(x), .flops = out * kernel * kernel});
-    snprintf(x->name, sizeof x->name, "%s", name);
+    moirai_zoo_name(x->name, sizeof x->name, "%s", name);
     x->side = side;
 }
 
@@ -74,16 +72,16 @@ static void module_add(moirai_zoo_net *z, int number, map *x, int64_t channels)
     for (int b = 0; b < 4; b++) {
         branch[b] = *x;
         if (b == 3) {
-            snprintf(base, sizeof base, "M%d/b3/pool", number);
+            moirai_zoo_name(base, sizeof base, "M%d/b3/pool", number);
             pool(z, "AveragePool", base, &branch[b], x->side, 3);
         }
         for (int i = 0; i < depth[b]; i++) {
-            snprintf(base, sizeof base, "M%d/b%d/c%d", number, b, i);
+            moirai_zoo_name(base, sizeof base, "M%d/b%d/c%d", number, b, i);
             conv_bn_relu(z, base, &branch[b], channels, i ? 3 : 1, 1);
         }
     }
     x->channels = 4 * channels;
-    snprintf(x->name, sizeof x->name, "M%d/concat", number);
+    moirai_zoo_name(x->name, sizeof x->name, "M%d/concat", number);
     moirai_zoo_op_begin(z, "Concat", x->name);
     for (int b = 0; b < 4; b++)
         moirai_zoo_op_read(z, branch[b].name);

@@ -11,7 +11,6 @@
  * tensors, the merged rows for the residual and their norm: no operator of its own, so the counts stay.
  *
  * Flops: 2mnk for a product, 1 per element for add and scale, 5 for softmax, 8 for norm and gelu. */
-#include <stdio.h>
 #include <string.h>
 
 #include "util/util.h"
@@ -23,7 +22,7 @@ typedef char zoo_name[MOIRAI_ZOO_NAME];
 
 static void join(zoo_name out, const char *a, const char *b)
 {
-    snprintf(out, MOIRAI_ZOO_NAME, "%s%s", a, b);
+    moirai_zoo_name(out, MOIRAI_ZOO_NAME, "%s%s", a, b);
 }
 
 /* [rows x k] * [k x n] with its weight; the result goes to `name`. */
@@ -113,13 +112,13 @@ static void attention_norm(moirai_zoo_net *z, const moirai_zoo_layer *l, const c
     int64_t rows = l->rows, padded = l->windows * l->window, c = l->channels, wide = 4 * l->merge_channels;
 
     if (!l->merge_channels) {
-        snprintf(residual, MOIRAI_ZOO_NAME, "%s", input);
+        moirai_zoo_name(residual, MOIRAI_ZOO_NAME, "%s", input);
         moirai_zoo_op_add(z, "LayerNormalization", name, input, NULL,
                           (moirai_zoo_cost){
                               .out = padded * c, .in = rows * c, .weight = 2 * c, .flops = NORM_FLOPS * rows * c});
         return;
     }
-    snprintf(residual, MOIRAI_ZOO_NAME, "%s/merge", l->prefix);
+    moirai_zoo_name(residual, MOIRAI_ZOO_NAME, "%s/merge", l->prefix);
     moirai_zoo_op_begin(z, "MatMul", name);
     moirai_zoo_op_read(z, input);
     moirai_zoo_op_write(z, residual, rows * c);
@@ -143,22 +142,22 @@ void moirai_zoo_attention_add(moirai_zoo_net *z, const moirai_zoo_layer *l, cons
     zoo_name normed, skip, name, x, heads_out;
     int64_t padded = l->windows * l->window, width = l->heads * l->head_width;
 
-    snprintf(normed, sizeof normed, "%s/%s", l->prefix, a->norm);
+    moirai_zoo_name(normed, sizeof normed, "%s/%s", l->prefix, a->norm);
     attention_norm(z, l, a->input, normed, skip);
     for (int64_t h = 0; h < l->heads; h++) {
-        snprintf(name, sizeof name, "%sh%d/", a->block, (int)h);
+        moirai_zoo_name(name, sizeof name, "%sh%d/", a->block, (int)h);
         head(z, l, name, normed, a->memory ? a->memory : normed);
     }
     join(heads_out, a->block, "concat");
     moirai_zoo_op_begin(z, "Concat", heads_out);
     for (int64_t h = 0; h < l->heads; h++) {
-        snprintf(name, sizeof name, "%sh%d/av", a->block, (int)h);
+        moirai_zoo_name(name, sizeof name, "%sh%d/av", a->block, (int)h);
         moirai_zoo_op_read(z, name);
     }
     moirai_zoo_op_end(z, heads_out, (moirai_zoo_cost){.out = padded * width, .in = padded * width});
     join(name, a->block, "proj");
     project_bias(z, l, name, heads_out, (const int64_t[3]){padded, width, l->channels}, x);
-    snprintf(out, MOIRAI_ZOO_NAME, "%s/%s", l->prefix, a->residual);
+    moirai_zoo_name(out, MOIRAI_ZOO_NAME, "%s/%s", l->prefix, a->residual);
     residual_add(z, l, out, x, skip);
 }
 
@@ -167,8 +166,8 @@ void moirai_zoo_ffn_add(moirai_zoo_net *z, const moirai_zoo_layer *l, const char
     zoo_name input, normed, name, x, active;
     int64_t rows = l->rows, c = l->channels;
 
-    snprintf(input, sizeof input, "%s", out);
-    snprintf(normed, sizeof normed, "%s/%s", l->prefix, norm);
+    moirai_zoo_name(input, sizeof input, "%s", out);
+    moirai_zoo_name(normed, sizeof normed, "%s/%s", l->prefix, norm);
     moirai_zoo_op_add(z, "LayerNormalization", normed, input, NULL,
                       (moirai_zoo_cost){
                           .out = rows * c, .in = rows * c, .weight = 2 * c, .flops = NORM_FLOPS * rows * c});
@@ -179,6 +178,6 @@ void moirai_zoo_ffn_add(moirai_zoo_net *z, const moirai_zoo_layer *l, const char
               strcmp(l->activation, "Relu") ? GELU_FLOPS : 1);
     join(name, l->prefix, "/fc2");
     project(z, name, active, rows, l->ffn, c);
-    snprintf(out, MOIRAI_ZOO_NAME, "%s/%s", l->prefix, residual);
+    moirai_zoo_name(out, MOIRAI_ZOO_NAME, "%s/%s", l->prefix, residual);
     residual_add(z, l, out, name, input);
 }

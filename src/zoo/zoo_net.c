@@ -1,8 +1,18 @@
 /* Operators of the zoo, added one by one: elements become bytes, traffic is all that is read and written. */
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "util/util.h"
 #include "zoo/zoo_net.h"
+
+void moirai_zoo_name(char *out, size_t size, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(out, size, format, arguments);
+    va_end(arguments);
+}
 
 int moirai_zoo_net_begin(moirai_zoo_net *z, const char *name, int element_bytes)
 {

@@ -33,6 +33,7 @@ void moirai_zoo_op_add(moirai_zoo_net *z, const char *type, const char *name, co
                        moirai_zoo_cost cost);
 
 #define MOIRAI_ZOO_NAME 64 /* bytes that hold every name of the zoo */
+void moirai_zoo_name(char *out, size_t size, const char *format, ...) MOIRAI_PRINTF(3, 4);
 
 /* One transformer layer; attention works on `windows` groups of `window` queries and `key_window` keys. */
 typedef struct moirai_zoo_layer {

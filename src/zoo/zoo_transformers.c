@@ -7,8 +7,6 @@
  *    and adds their mask to the learnt position bias.
  *  - AlphaFold2: 128 sequences of 256 residues, attention along each sequence with a pair bias (the Evoformer's row
  *    attention); the feed-forward width makes up the table's parameters for the parts of an Evoformer block that a layer here does not have. */
-#include <stdio.h>
-
 #include "util/util.h"
 #include "zoo/zoo_net.h"
 
@@ -20,8 +18,8 @@ static void layer_add(moirai_zoo_net *z, const moirai_zoo_layer *l, char *x)
     moirai_zoo_attention a = {.norm = "ln1", .residual = "res1"};
     char input[MOIRAI_ZOO_NAME];
 
-    snprintf(input, sizeof input, "%s", x);
-    snprintf(a.block, sizeof a.block, "%s/", l->prefix);
+    moirai_zoo_name(input, sizeof input, "%s", x);
+    moirai_zoo_name(a.block, sizeof a.block, "%s/", l->prefix);
     a.input = input;
     moirai_zoo_attention_add(z, l, &a, x);
     moirai_zoo_ffn_add(z, l, "ln2", "res2", x);
@@ -36,7 +34,7 @@ int moirai_zoo_gpt3(moirai_zoo_net *z, int layers, int hidden, int heads, int to
                           .activation = "Gelu", .bias = true, .scale = true};
 
     for (int i = 0; i < layers; i++) {
-        snprintf(l.prefix, sizeof l.prefix, "L%d", i);
+        moirai_zoo_name(l.prefix, sizeof l.prefix, "L%d", i);
         layer_add(z, &l, x);
     }
     return z->result;
@@ -51,7 +49,7 @@ int moirai_zoo_alphafold2(moirai_zoo_net *z, int layers, int hidden, int heads, 
                           .mask_elements = RESIDUES * RESIDUES, .activation = "Relu", .bias = true, .scale = true};
 
     for (int i = 0; i < layers; i++) {
-        snprintf(l.prefix, sizeof l.prefix, "L%d", i);
+        moirai_zoo_name(l.prefix, sizeof l.prefix, "L%d", i);
         layer_add(z, &l, x);
     }
     return z->result;
@@ -71,11 +69,11 @@ int moirai_zoo_swin(moirai_zoo_net *z, const int depth[4], int hidden, int heads
         l.windows = across * across;
         l.head_width = l.channels / heads;
         l.ffn = 4 * l.channels;
-        snprintf(mask, sizeof mask, "shift_mask%d", stage);
+        moirai_zoo_name(mask, sizeof mask, "shift_mask%d", stage);
         for (int i = 0; i < depth[stage]; i++, n++) {
             bool shifted = i % 2 == 1;
 
-            snprintf(l.prefix, sizeof l.prefix, "L%d", n);
+            moirai_zoo_name(l.prefix, sizeof l.prefix, "L%d", n);
             l.mask = shifted ? mask : NULL;
             l.mask_elements = shifted ? l.windows * window * window : 0;
             layer_add(z, &l, x);
@@ -95,16 +93,16 @@ static void decoder_layer_add(moirai_zoo_net *z, moirai_zoo_layer *l, const char
     moirai_zoo_attention a = {.norm = "ln1", .residual = "res1"};
     char input[MOIRAI_ZOO_NAME];
 
-    snprintf(input, sizeof input, "%s", x);
+    moirai_zoo_name(input, sizeof input, "%s", x);
     a.input = input;
-    snprintf(a.block, sizeof a.block, "%s/", l->prefix);
+    moirai_zoo_name(a.block, sizeof a.block, "%s/", l->prefix);
     l->mask = "decoder_mask";
     l->key_window = l->window;
     l->mask_elements = l->window * l->key_window;
     moirai_zoo_attention_add(z, l, &a, x);
 
-    snprintf(input, sizeof input, "%s", x);
-    snprintf(a.block, sizeof a.block, "%s/cross/", l->prefix);
+    moirai_zoo_name(input, sizeof input, "%s", x);
+    moirai_zoo_name(a.block, sizeof a.block, "%s/cross/", l->prefix);
     a.memory = encoded;
     a.norm = "ln2";
     a.residual = "res2";
@@ -124,12 +122,12 @@ int moirai_zoo_t5(moirai_zoo_net *z, int layers, int hidden, int heads, const in
                           .mask_elements = (int64_t)tokens[0] * tokens[0], .activation = "Relu"};
 
     for (int i = 0; i < layers; i++) {
-        snprintf(l.prefix, sizeof l.prefix, "enc%d", i);
+        moirai_zoo_name(l.prefix, sizeof l.prefix, "enc%d", i);
         layer_add(z, &l, encoded);
     }
     l.rows = l.window = tokens[1];
     for (int i = 0; i < layers; i++) {
-        snprintf(l.prefix, sizeof l.prefix, "dec%d", i);
+        moirai_zoo_name(l.prefix, sizeof l.prefix, "dec%d", i);
         decoder_layer_add(z, &l, encoded, tokens[0], x);
     }
     return z->result;
