@@ -99,6 +99,7 @@ static int run_command(const moirai_command *command, int argc, char **argv)
 int main(int argc, char **argv)
 {
     signal(SIGINT, on_interrupt);
+    signal(SIGXFSZ, SIG_IGN); /* a file over the limit is an error to report, not a death */
     if (argc < 2) {
         moirai_help_overview(stderr);
         return -MOIRAI_EUSAGE;
