@@ -1,0 +1,119 @@
+/* Plans as values: making, copying, freeing, and what the two numbers of a plan say about each other. */
+#include "schedule/plan.h"
+#include "util/util.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int moirai_plan_new(moirai_plan **out, const char *problem, int32_t n_ops, int32_t n_transfers, int32_t n_devices)
+{
+    *out = NULL;
+    moirai_plan *plan = moirai_alloc(1, sizeof *plan);
+    if (plan == NULL)
+        return MOIRAI_EFAIL;
+    size_t V = (size_t)n_ops, K = (size_t)n_devices;
+    plan->seed = 1;
+    plan->lower_bound_ns = MOIRAI_UNKNOWN;
+    plan->n_ops = n_ops;
+    plan->n_transfers = n_transfers;
+    plan->n_devices = n_devices;
+    plan->problem = moirai_strdup(problem);
+    plan->placer = moirai_strdup("");
+    plan->op_device = moirai_alloc(V, sizeof *plan->op_device);
+    plan->op_start_ns = moirai_alloc(V, sizeof *plan->op_start_ns);
+    plan->op_finish_ns = moirai_alloc(V, sizeof *plan->op_finish_ns);
+    plan->transfer = moirai_alloc((size_t)n_transfers, sizeof *plan->transfer);
+    plan->device_busy_ns = moirai_alloc(K, sizeof *plan->device_busy_ns);
+    plan->device_memory_bytes = moirai_alloc(K, sizeof *plan->device_memory_bytes);
+    plan->device_peak_bytes = moirai_alloc(K, sizeof *plan->device_peak_bytes);
+    if (!plan->problem || !plan->placer || !plan->op_device || !plan->op_start_ns || !plan->op_finish_ns ||
+        !plan->transfer || !plan->device_busy_ns || !plan->device_memory_bytes || !plan->device_peak_bytes) {
+        moirai_plan_free(plan);
+        return MOIRAI_EFAIL;
+    }
+    for (size_t i = 0; i < V; i++)
+        plan->op_device[i] = MOIRAI_NONE;
+    for (size_t k = 0; k < K; k++)
+        plan->device_busy_ns[k] = plan->device_memory_bytes[k] = plan->device_peak_bytes[k] = MOIRAI_UNKNOWN;
+    *out = plan;
+    return 0;
+}
+
+void moirai_plan_free(moirai_plan *plan)
+{
+    if (plan == NULL)
+        return;
+    free(plan->problem);
+    free(plan->placer);
+    free(plan->op_device);
+    free(plan->op_start_ns);
+    free(plan->op_finish_ns);
+    free(plan->transfer);
+    free(plan->device_busy_ns);
+    free(plan->device_memory_bytes);
+    free(plan->device_peak_bytes);
+    free(plan);
+}
+
+int moirai_plan_copy(moirai_plan **out, const moirai_plan *plan)
+{
+    moirai_plan *copy;
+    int rc = moirai_plan_new(&copy, plan->problem, plan->n_ops, plan->n_transfers, plan->n_devices);
+    *out = NULL;
+    if (rc != 0)
+        return rc;
+    char *placer = moirai_strdup(plan->placer);
+    if (placer == NULL) {
+        moirai_plan_free(copy);
+        return MOIRAI_EFAIL;
+    }
+    free(copy->placer);
+    copy->placer = placer;
+    copy->seed = plan->seed;
+    copy->makespan_ns = plan->makespan_ns;
+    copy->lower_bound_ns = plan->lower_bound_ns;
+    copy->generation_ns = plan->generation_ns;
+    size_t V = (size_t)plan->n_ops, K = (size_t)plan->n_devices;
+    memcpy(copy->op_device, plan->op_device, V * sizeof *copy->op_device);
+    memcpy(copy->op_start_ns, plan->op_start_ns, V * sizeof *copy->op_start_ns);
+    memcpy(copy->op_finish_ns, plan->op_finish_ns, V * sizeof *copy->op_finish_ns);
+    memcpy(copy->transfer, plan->transfer, (size_t)plan->n_transfers * sizeof *copy->transfer);
+    memcpy(copy->device_busy_ns, plan->device_busy_ns, K * sizeof *copy->device_busy_ns);
+    memcpy(copy->device_memory_bytes, plan->device_memory_bytes, K * sizeof *copy->device_memory_bytes);
+    memcpy(copy->device_peak_bytes, plan->device_peak_bytes, K * sizeof *copy->device_peak_bytes);
+    *out = copy;
+    return 0;
+}
+
+double moirai_plan_gap(const moirai_plan *plan)
+{
+    if (plan->lower_bound_ns == MOIRAI_UNKNOWN)
+        return -1;
+    if (plan->makespan_ns == 0)
+        return 0;
+    return (double)(plan->makespan_ns - plan->lower_bound_ns) / (double)plan->makespan_ns;
+}
+
+bool moirai_plan_is_optimal(const moirai_plan *plan)
+{
+    return plan->lower_bound_ns == plan->makespan_ns;
+}
+
+static int by_start(const void *left, const void *right)
+{
+    const moirai_transfer *a = left, *b = right;
+    if (a->start_ns != b->start_ns)
+        return a->start_ns < b->start_ns ? -1 : 1;
+    if (a->from != b->from)
+        return a->from < b->from ? -1 : 1;
+    if (a->to != b->to)
+        return a->to < b->to ? -1 : 1;
+    if (a->tensor != b->tensor)
+        return a->tensor < b->tensor ? -1 : 1;
+    return (a->reader > b->reader) - (a->reader < b->reader);
+}
+
+void moirai_plan_sort_transfers(moirai_plan *plan)
+{
+    qsort(plan->transfer, (size_t)plan->n_transfers, sizeof *plan->transfer, by_start);
+}

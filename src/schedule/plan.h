@@ -1,0 +1,12 @@
+/* Inside plans: making one. Private. */
+#ifndef MOIRAI_SCHEDULE_PLAN_H
+#define MOIRAI_SCHEDULE_PLAN_H
+
+#include <moirai/plan.h>
+
+/* A plan with all arrays allocated: operators on no device, starts 0, device figures MOIRAI_UNKNOWN. */
+int moirai_plan_new(moirai_plan **out, const char *problem, int32_t n_ops, int32_t n_transfers, int32_t n_devices);
+/* Into the order of the header: (start, from, to, tensor, reader). */
+void moirai_plan_sort_transfers(moirai_plan *plan);
+
+#endif

@@ -1,0 +1,224 @@
+/* The simulator's memory: everything is allocated here, once per problem, and reused by every simulation.
+ *
+ * The arrays are flat and indexed by operator, edge, tensor or slot (a possible transfer). The totals of all times
+ * and of all bytes are checked once against int64, so that no loop of the simulator has to. */
+#include "schedule/sim.h"
+#include "util/util.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LIMIT ((int64_t)1 << 61)
+
+/* No schedule can last longer than all operators and all transfers one after the other, each at its slowest. */
+static int check_times(const moirai_problem *p)
+{
+    __int128 total = 0;
+    int32_t K = p->n_devices;
+    for (int32_t i = 0; i < p->n_ops; i++) {
+        int64_t most = 0;
+        for (int32_t k = 0; k < K; k++)
+            most = MOIRAI_MAX(most, moirai_op_ns(p, i, k));
+        total += most;
+    }
+    for (int32_t t = 0; t < p->n_tensors; t++) {
+        int64_t most = 0, fan = p->tensor_edge_off[t + 1] - p->tensor_edge_off[t];
+        const int64_t *table = p->class_transfer_ns + (int64_t)p->tensor_class[t] * K * K;
+        for (int32_t j = 0; fan > 0 && j < K * K; j++)
+            most = MOIRAI_MAX(most, table[j]);
+        total += (__int128)most * fan;
+    }
+    if (total >= LIMIT)
+        return moirai_error(MOIRAI_EINPUT, "problem '%s': its times add up to more than 2^61 ns", p->name);
+    return 0;
+}
+
+static int check_bytes(const moirai_problem *p)
+{
+    __int128 total = 0;
+    for (int32_t i = 0; i < p->n_ops; i++)
+        total += p->op_memory_bytes[i];
+    for (int32_t t = 0; t < p->n_tensors; t++)
+        total += p->tensor_bytes[t];
+    if (total >= LIMIT)
+        return moirai_error(MOIRAI_EINPUT, "problem '%s': its sizes add up to more than 2^61 bytes", p->name);
+    return 0;
+}
+
+static void index_groups(moirai_sim *sim, int32_t *first)
+{
+    const moirai_problem *p = sim->p;
+    for (int32_t g = 0; g < p->n_groups; g++)
+        first[g] = MOIRAI_NONE;
+    for (int32_t i = 0; i < p->n_ops; i++) {
+        int32_t g = p->op_group[i];
+        if (g != MOIRAI_NONE && first[g] == MOIRAI_NONE)
+            first[g] = i;
+        sim->group_leader[i] = g == MOIRAI_NONE ? i : first[g];
+    }
+}
+
+static void index_inputs(moirai_sim *sim)
+{
+    const moirai_problem *p = sim->p;
+    for (int32_t j = 0; j < p->op_in_off[p->n_ops]; j++) {
+        int32_t t = p->op_in[j];
+        sim->in_producer[j] = p->tensor_producer[t];
+        sim->in_slot[j] = sim->per_edge ? p->op_in_edge[j] : t * p->n_devices;
+    }
+}
+
+static bool allocate(moirai_sim *s)
+{
+    const moirai_problem *p = s->p;
+    size_t V = (size_t)p->n_ops, E = (size_t)p->n_edges, T = (size_t)p->n_tensors, K = (size_t)p->n_devices;
+    size_t slots = (size_t)s->n_slots;
+    size_t tasks = V + MOIRAI_MIN(slots, E);  /* a transfer has a reader: there are at most E at once */
+    size_t spans = 2 * (T + E);               /* beginnings and ends of tensors' lives */
+    size_t sorted = MOIRAI_MAX(tasks, spans);
+#define TAKE(field, n) (s->field = moirai_alloc((n), sizeof *s->field)) != NULL
+    return TAKE(group_leader, V) && TAKE(in_producer, E) && TAKE(in_slot, E) && TAKE(device, V) && TAKE(start_ns, V) &&
+           TAKE(finish_ns, V) && TAKE(arrival_ns, slots) && TAKE(log, tasks) && TAKE(priority, V) && TAKE(missing, V) &&
+           TAKE(done, V) && TAKE(edge_next, E) && TAKE(slot_head, slots) && TAKE(ready, V) && TAKE(ready_off, K) &&
+           TAKE(ready_n, K) && TAKE(waiting, E) && TAKE(waiting_off, K * K) && TAKE(waiting_n, K * K) &&
+           TAKE(flying, E) && TAKE(free_ns, K) && TAKE(send_ns, K) && TAKE(receive_ns, K) && TAKE(tensor_to, T) &&
+           TAKE(channel_ns, K * K) &&
+           TAKE(key, sorted) && TAKE(key_spare, sorted) && TAKE(item, sorted) && TAKE(item_spare, sorted) &&
+           TAKE(log_spare, tasks) && TAKE(change_bytes, spans) && TAKE(change_device, spans) && TAKE(need_bytes, K);
+#undef TAKE
+}
+
+int moirai_sim_new(moirai_sim **out, const moirai_problem *p)
+{
+    *out = NULL;
+    int rc = check_times(p);
+    if (rc == 0)
+        rc = check_bytes(p);
+    if (rc != 0)
+        return rc;
+    int64_t slots = p->flow == MOIRAI_FLOW_EDGE ? p->n_edges : (int64_t)p->n_tensors * p->n_devices;
+    if (slots > INT32_MAX - p->n_ops)
+        return moirai_error(MOIRAI_EINPUT, "problem '%s': %lld possible transfers, more than 2^31", p->name,
+                            (long long)slots);
+    moirai_sim *s = moirai_alloc(1, sizeof *s);
+    int32_t *first = moirai_alloc((size_t)p->n_groups, sizeof *first);
+    if (s == NULL || first == NULL) {
+        free(first);
+        free(s);
+        return MOIRAI_EFAIL;
+    }
+    s->p = p;
+    s->per_edge = p->flow == MOIRAI_FLOW_EDGE;
+    s->n_slots = (int32_t)slots;
+    s->log_sorted = true;
+    if (!allocate(s)) {
+        free(first);
+        moirai_sim_free(s);
+        return MOIRAI_EFAIL;
+    }
+    index_groups(s, first);
+    index_inputs(s);
+    free(first);
+    *out = s;
+    return 0;
+}
+
+void moirai_sim_free(moirai_sim *s)
+{
+    if (s == NULL)
+        return;
+    void *all[] = {s->group_leader, s->in_producer, s->in_slot,    s->device,      s->start_ns,    s->finish_ns,
+                   s->arrival_ns,   s->log,         s->priority,   s->missing,     s->done,        s->edge_next,
+                   s->slot_head,    s->ready,       s->ready_off,  s->ready_n,     s->waiting,     s->waiting_off,
+                   s->waiting_n,    s->flying,      s->free_ns,    s->send_ns,     s->receive_ns,  s->tensor_to,
+                   s->key,          s->key_spare,   s->item,       s->item_spare,  s->log_spare,   s->change_bytes,
+                   s->change_device, s->need_bytes,  s->channel_ns};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+    free(s);
+}
+
+bool moirai_sim_take_devices(moirai_sim *sim, const int32_t *op_device)
+{
+    const moirai_problem *p = sim->p;
+    sim->n_log = 0;
+    sim->complete = false;
+    sim->makespan_ns = 0;
+    for (int32_t i = 0; i < p->n_ops; i++) {
+        int32_t d = op_device[i];
+        if (d < 0 || d >= p->n_devices || !(p->op_devices[i] >> d & 1) || op_device[sim->group_leader[i]] != d)
+            return false;
+        sim->device[i] = d;
+    }
+    return true;
+}
+
+const int64_t *moirai_sim_op_start(const moirai_sim *sim)
+{
+    return sim->start_ns;
+}
+
+void moirai_sim_radix_sort(uint64_t *key, int32_t *item, uint64_t *key_spare, int32_t *item_spare, int32_t n)
+{
+    uint64_t any = 0;
+    for (int32_t i = 0; i < n; i++)
+        any |= key[i];
+    uint64_t *from_key = key, *to_key = key_spare;
+    int32_t *from_item = item, *to_item = item_spare;
+    for (int shift = 0; shift < 64 && any >> shift != 0; shift += 8) {
+        int32_t at[257] = {0};
+        for (int32_t i = 0; i < n; i++)
+            at[(from_key[i] >> shift & 255) + 1]++;
+        for (int b = 0; b < 256; b++)
+            at[b + 1] += at[b];
+        for (int32_t i = 0; i < n; i++) {
+            int32_t j = at[from_key[i] >> shift & 255]++;
+            to_key[j] = from_key[i];
+            to_item[j] = from_item[i];
+        }
+        uint64_t *k = from_key;
+        int32_t *m = from_item;
+        from_key = to_key, to_key = k;
+        from_item = to_item, to_item = m;
+    }
+    if (from_key != key) {
+        memcpy(key, from_key, (size_t)n * sizeof *key);
+        memcpy(item, from_item, (size_t)n * sizeof *item);
+    }
+}
+
+/* The log respects precedence; a stable sort by (start, takes time) keeps that among tasks of one start: an empty
+ * task never waits for one that takes time and starts at the same moment. */
+void moirai_sim_sort_log(moirai_sim *sim)
+{
+    if (sim->log_sorted)
+        return;
+    int32_t n = (int32_t)sim->n_log, V = sim->p->n_ops;
+    for (int32_t j = 0; j < n; j++) {
+        moirai_task task = sim->log[j];
+        int64_t ns, start;
+        if (task < V) {
+            start = sim->start_ns[task];
+            ns = sim->finish_ns[task] - start;
+        } else {
+            ns = moirai_sim_transfer_ns(sim, (int32_t)(task - V));
+            start = sim->arrival_ns[task - V] - ns;
+        }
+        sim->key[j] = (uint64_t)start << 1 | (ns > 0);
+        sim->item[j] = j;
+    }
+    moirai_sim_radix_sort(sim->key, sim->item, sim->key_spare, sim->item_spare, n);
+    for (int32_t j = 0; j < n; j++)
+        sim->log_spare[j] = sim->log[sim->item[j]];
+    moirai_task *old = sim->log;
+    sim->log = sim->log_spare;
+    sim->log_spare = old;
+    sim->log_sorted = true;
+}
+
+int64_t moirai_sim_order(moirai_sim *sim, const moirai_task **order)
+{
+    moirai_sim_sort_log(sim);
+    *order = sim->log;
+    return sim->n_log;
+}

@@ -1,0 +1,82 @@
+/* Inside the simulator: the state that dispatch, replay, memory and order share. Private. */
+#ifndef MOIRAI_SIM_H
+#define MOIRAI_SIM_H
+
+#include <moirai/schedule.h>
+
+/* An entry of a priority queue; the order is (priority down, rank up, id up), so that no two are equal. */
+typedef struct moirai_urgency {
+    int64_t priority;
+    int32_t rank, id;
+} moirai_urgency;
+
+typedef struct moirai_event {
+    int64_t time_ns;
+    int32_t slot;
+} moirai_event;
+
+/* A "slot" is a possible transfer: edge e with flow edge, t * n_devices + d with flow tensor. Task number of a
+ * transfer = n_ops + slot. */
+struct moirai_sim {
+    const moirai_problem *p;
+    bool per_edge; /* flow edge */
+    int32_t n_slots;
+    int32_t *group_leader;  /* first operator of the group; itself where free */
+    int32_t *in_producer;   /* parallel to p->op_in */
+    int32_t *in_slot;       /* parallel to p->op_in: its edge, or its tensor * n_devices */
+
+    /* The last simulation. */
+    int32_t *device;
+    int64_t *start_ns, *finish_ns; /* per operator */
+    int64_t *arrival_ns;           /* per slot; meaningful only for transfers in the log */
+    moirai_task *log;              /* tasks as they were started: a valid order of precedence */
+    int64_t n_log;
+    bool log_sorted;               /* the log's starts never decrease */
+    int64_t makespan_ns;
+    bool complete;                 /* it ran to the end */
+
+    /* Working memory of dispatch. */
+    int64_t *priority;        /* upward ranks where the caller gives none */
+    int32_t *missing;         /* inputs that have not come yet */
+    int32_t *done;            /* stack of operators that have just finished */
+    int32_t *edge_next;       /* readers waiting for one transfer, a linked list of edges */
+    int32_t *slot_head;
+    moirai_urgency *ready;    /* one heap per device, ready_off apart */
+    int32_t *ready_off, *ready_n;
+    moirai_urgency *waiting;  /* one heap per ordered pair of devices */
+    int32_t *waiting_off, *waiting_n;
+    moirai_event *flying;     /* heap of running transfers */
+
+    /* Working memory of replay: when each device, port and channel is free. */
+    int64_t *free_ns, *send_ns, *receive_ns;
+    int64_t *channel_ns;      /* per ordered pair */
+    uint64_t *tensor_to;      /* devices that read the tensor */
+
+    /* Working memory of sorting and of memory accounting. */
+    uint64_t *key, *key_spare;
+    int32_t *item, *item_spare;
+    moirai_task *log_spare;
+    int64_t *change_bytes;
+    int32_t *change_device;
+    int64_t *need_bytes; /* per device */
+};
+
+/* Copy the devices in; false where they break a mask or split a group. */
+bool moirai_sim_take_devices(moirai_sim *sim, const int32_t *op_device);
+/* Stable sort of item[] by key[], both of length n; the spare arrays are as long. O(n) per byte of the largest key. */
+void moirai_sim_radix_sort(uint64_t *key, int32_t *item, uint64_t *key_spare, int32_t *item_spare, int32_t n);
+/* Bring the log into order of start. */
+void moirai_sim_sort_log(moirai_sim *sim);
+
+/* Bytes that each device needs in the last simulation: resident, plus (with_tensors) the most alive at once. */
+void moirai_sim_need(moirai_sim *sim, int64_t *need_bytes, bool with_tensors);
+
+static inline int64_t moirai_sim_transfer_ns(const moirai_sim *sim, int32_t slot)
+{
+    const moirai_problem *p = sim->p;
+    int32_t tensor = sim->per_edge ? p->edge_tensor[slot] : (int32_t)((uint32_t)slot / (uint32_t)p->n_devices);
+    int32_t to = sim->per_edge ? sim->device[p->edge_reader[slot]] : slot - tensor * p->n_devices;
+    return moirai_transfer_ns(p, tensor, sim->device[p->tensor_producer[tensor]], to);
+}
+
+#endif

@@ -1,0 +1,157 @@
+/* From a simulation to a plan, and from a plan back through the simulator ("tighten"). */
+#include "schedule/plan.h"
+#include "schedule/sim.h"
+#include "util/util.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void fill_transfer(moirai_transfer *out, const moirai_sim *sim, int32_t slot)
+{
+    const moirai_problem *p = sim->p;
+    if (sim->per_edge) {
+        out->tensor = p->edge_tensor[slot];
+        out->reader = p->edge_reader[slot];
+        out->to = sim->device[out->reader];
+    } else {
+        out->tensor = slot / p->n_devices;
+        out->reader = MOIRAI_NONE;
+        out->to = slot % p->n_devices;
+    }
+    out->from = sim->device[p->tensor_producer[out->tensor]];
+    out->finish_ns = sim->arrival_ns[slot];
+    out->start_ns = out->finish_ns - moirai_transfer_ns(p, out->tensor, out->from, out->to);
+}
+
+int moirai_sim_plan(moirai_plan **out, const moirai_sim *const_sim)
+{
+    moirai_sim *sim = (moirai_sim *)const_sim; /* memory accounting uses its working memory, not its results */
+    const moirai_problem *p = sim->p;
+    *out = NULL;
+    if (!sim->complete)
+        return moirai_error(MOIRAI_EUSAGE, "problem '%s': no simulation to make a plan of", p->name);
+    moirai_plan *plan;
+    int rc = moirai_plan_new(&plan, p->name, p->n_ops, (int32_t)(sim->n_log - p->n_ops), p->n_devices);
+    if (rc != 0)
+        return rc;
+    plan->makespan_ns = sim->makespan_ns;
+    memset(plan->device_busy_ns, 0, (size_t)p->n_devices * sizeof *plan->device_busy_ns);
+    for (int32_t i = 0; i < p->n_ops; i++) {
+        plan->op_device[i] = sim->device[i];
+        plan->op_start_ns[i] = sim->start_ns[i];
+        plan->op_finish_ns[i] = sim->finish_ns[i];
+        plan->device_busy_ns[sim->device[i]] += sim->finish_ns[i] - sim->start_ns[i];
+    }
+    int32_t n = 0;
+    for (int64_t j = 0; j < sim->n_log; j++)
+        if (sim->log[j] >= p->n_ops)
+            fill_transfer(&plan->transfer[n++], sim, (int32_t)(sim->log[j] - p->n_ops));
+    moirai_plan_sort_transfers(plan);
+    moirai_sim_need(sim, plan->device_memory_bytes, false);
+    moirai_sim_need(sim, plan->device_peak_bytes, true);
+    *out = plan;
+    return 0;
+}
+
+/* ---- tighten ---- */
+
+/* Sort key of one task: start, then empty tasks, then producers before what they send before its readers. */
+typedef struct timed_task {
+    int64_t start_ns;
+    int32_t lasts, depth;
+    moirai_task task;
+} timed_task;
+
+static int by_time(const void *left, const void *right)
+{
+    const timed_task *a = left, *b = right;
+    if (a->start_ns != b->start_ns)
+        return a->start_ns < b->start_ns ? -1 : 1;
+    if (a->lasts != b->lasts)
+        return a->lasts - b->lasts;
+    if (a->depth != b->depth)
+        return a->depth < b->depth ? -1 : 1;
+    return (a->task > b->task) - (a->task < b->task);
+}
+
+static int32_t find_edge(const moirai_problem *p, int32_t tensor, int32_t reader)
+{
+    for (int32_t e = p->tensor_edge_off[tensor]; e < p->tensor_edge_off[tensor + 1]; e++)
+        if (p->edge_reader[e] == reader)
+            return e;
+    return MOIRAI_NONE;
+}
+
+static int collect(timed_task *task, const moirai_problem *p, const moirai_plan *plan)
+{
+    int64_t n = 0;
+    for (int32_t i = 0; i < p->n_ops; i++)
+        task[n++] = (timed_task){plan->op_start_ns[i], plan->op_finish_ns[i] > plan->op_start_ns[i],
+                                 2 * p->topo_rank[i], i};
+    for (int32_t j = 0; j < plan->n_transfers; j++) {
+        const moirai_transfer *x = &plan->transfer[j];
+        if (x->tensor < 0 || x->tensor >= p->n_tensors || x->to < 0 || x->to >= p->n_devices)
+            return moirai_error(MOIRAI_EINPUT, "plan of '%s': transfer %d names no tensor or device of it", p->name, j);
+        moirai_task number = p->n_ops + (moirai_task)x->tensor * p->n_devices + x->to;
+        if (p->flow == MOIRAI_FLOW_EDGE) {
+            int32_t e = find_edge(p, x->tensor, x->reader);
+            if (e == MOIRAI_NONE)
+                return moirai_error(MOIRAI_EINPUT, "plan of '%s': transfer %d of tensor '%s' has no such consumer",
+                                    p->name, j, p->tensor_name[x->tensor]);
+            number = p->n_ops + (moirai_task)e;
+        }
+        task[n++] = (timed_task){x->start_ns, x->finish_ns > x->start_ns,
+                                 2 * p->topo_rank[p->tensor_producer[x->tensor]] + 1, number};
+    }
+    return 0;
+}
+
+/* With peak memory an earlier start can be a start too early for the memory: then the plan stays as it is. */
+static int tightened(moirai_plan **out, moirai_sim *sim, const moirai_plan *plan)
+{
+    if (sim->p->memory == MOIRAI_MEMORY_PEAK && moirai_sim_memory_excess(sim, NULL) > 0)
+        return moirai_plan_copy(out, plan);
+    int rc = moirai_sim_plan(out, sim);
+    if (rc != 0)
+        return rc;
+    char *placer = moirai_strdup(plan->placer);
+    if (placer == NULL) {
+        moirai_plan_free(*out);
+        *out = NULL;
+        return MOIRAI_EFAIL;
+    }
+    free((*out)->placer);
+    (*out)->placer = placer;
+    (*out)->seed = plan->seed;
+    (*out)->lower_bound_ns = plan->lower_bound_ns;
+    (*out)->generation_ns = plan->generation_ns;
+    return 0;
+}
+
+int moirai_plan_tighten(moirai_plan **out, const moirai_problem *p, const moirai_plan *plan)
+{
+    *out = NULL;
+    if (plan->n_ops != p->n_ops)
+        return moirai_error(MOIRAI_EINPUT, "plan of '%s' has %d operators, the problem %d", p->name, plan->n_ops,
+                            p->n_ops);
+    size_t n = (size_t)p->n_ops + (size_t)plan->n_transfers;
+    timed_task *task = moirai_alloc(n, sizeof *task);
+    moirai_task *order = moirai_alloc(n, sizeof *order);
+    moirai_sim *sim = NULL;
+    int rc = task && order ? moirai_sim_new(&sim, p) : MOIRAI_EFAIL;
+    if (rc == 0)
+        rc = collect(task, p, plan);
+    if (rc == 0) {
+        qsort(task, n, sizeof *task, by_time);
+        for (size_t j = 0; j < n; j++)
+            order[j] = task[j].task;
+        if (moirai_sim_replay(sim, plan->op_device, order, (int64_t)n) < 0)
+            rc = moirai_error(MOIRAI_EINPUT, "plan of '%s': its devices or its order of starts are not allowed", p->name);
+        else
+            rc = tightened(out, sim, plan);
+    }
+    moirai_sim_free(sim);
+    free(order);
+    free(task);
+    return rc;
+}

@@ -1,0 +1,139 @@
+/* Replay: devices and a total order of tasks in, times out. The innermost loop of every search.
+ *
+ * A task starts as soon as its inputs are there and all tasks before it in the order have left its resources: the
+ * device of an operator, the ports (or channel) of a transfer; equations (4a), (4b), (4e), (4f), (4g). Tasks that
+ * take no time hold no resource (model.md: empty spans never overlap), so they neither wait for one nor block it.
+ * By induction over the order no task starts later than in any schedule that has this order of starts.
+ *
+ * Operators pull: each looks at its inputs' producers and arrivals. O(V + E), no allocation. */
+#include "schedule/sim.h"
+#include "util/util.h"
+
+#include <string.h>
+
+#define NOT_YET (-1)
+
+/* A new tensor exists: forget the arrivals of the simulation before, note who reads it. */
+static void publish(moirai_sim *sim, int32_t op)
+{
+    const moirai_problem *p = sim->p;
+    int32_t K = p->n_devices;
+    for (int32_t j = p->op_out_off[op]; j < p->op_out_off[op + 1]; j++) {
+        int32_t t = p->op_out[j];
+        int32_t begin = p->tensor_edge_off[t], end = p->tensor_edge_off[t + 1];
+        if (sim->per_edge) {
+            for (int32_t e = begin; e < end; e++)
+                sim->arrival_ns[e] = NOT_YET;
+            continue;
+        }
+        uint64_t to = 0;
+        for (int32_t e = begin; e < end; e++)
+            to |= (uint64_t)1 << sim->device[p->edge_reader[e]];
+        sim->tensor_to[t] = to & ~((uint64_t)1 << sim->device[op]);
+        for (int32_t d = 0; d < K; d++)
+            sim->arrival_ns[t * K + d] = NOT_YET;
+    }
+}
+
+static int64_t send(moirai_sim *sim, int32_t tensor, int32_t slot, int32_t from, int32_t to)
+{
+    const moirai_problem *p = sim->p;
+    int64_t start = sim->finish_ns[p->tensor_producer[tensor]];
+    int64_t ns = moirai_transfer_ns(p, tensor, from, to);
+    if (ns > 0 && p->congestion == MOIRAI_CONGESTION_PORT) {
+        start = MOIRAI_MAX(start, MOIRAI_MAX(sim->send_ns[from], sim->receive_ns[to]));
+        sim->send_ns[from] = sim->receive_ns[to] = start + ns;
+    } else if (ns > 0 && p->congestion == MOIRAI_CONGESTION_CHANNEL) {
+        int64_t *channel = &sim->channel_ns[from * p->n_devices + to];
+        start = MOIRAI_MAX(start, *channel);
+        *channel = start + ns;
+    }
+    sim->log[sim->n_log++] = p->n_ops + (moirai_task)slot;
+    return sim->arrival_ns[slot] = start + ns;
+}
+
+static bool replay_op(moirai_sim *sim, int32_t op)
+{
+    const moirai_problem *p = sim->p;
+    int32_t d = sim->device[op];
+    int64_t start = 0;
+    if (sim->finish_ns[op] != NOT_YET)
+        return false;
+    for (int32_t j = p->op_in_off[op]; j < p->op_in_off[op + 1]; j++) {
+        int32_t producer = sim->in_producer[j], from = sim->device[producer];
+        int64_t here = sim->finish_ns[producer];
+        if (here == NOT_YET)
+            return false;
+        if (from != d) {
+            int32_t slot = sim->per_edge ? sim->in_slot[j] : sim->in_slot[j] + d;
+            here = sim->arrival_ns[slot];
+            if (here == NOT_YET)
+                here = send(sim, p->op_in[j], slot, from, d);
+        }
+        start = MOIRAI_MAX(start, here);
+    }
+    int64_t ns = moirai_op_ns(p, op, d);
+    if (ns > 0) {
+        start = MOIRAI_MAX(start, sim->free_ns[d]);
+        sim->free_ns[d] = start + ns;
+    }
+    sim->start_ns[op] = start;
+    sim->finish_ns[op] = start + ns;
+    sim->makespan_ns = MOIRAI_MAX(sim->makespan_ns, start + ns);
+    sim->log[sim->n_log++] = op;
+    publish(sim, op);
+    return true;
+}
+
+static bool replay_transfer(moirai_sim *sim, int32_t slot)
+{
+    const moirai_problem *p = sim->p;
+    int32_t tensor, to;
+    if (sim->per_edge) {
+        tensor = p->edge_tensor[slot];
+        to = sim->device[p->edge_reader[slot]];
+    } else {
+        tensor = (int32_t)((uint32_t)slot / (uint32_t)p->n_devices);
+        to = slot - tensor * p->n_devices;
+    }
+    int32_t producer = p->tensor_producer[tensor], from = sim->device[producer];
+    if (from == to)
+        return true;
+    if (sim->finish_ns[producer] == NOT_YET)
+        return false;
+    if (sim->arrival_ns[slot] != NOT_YET || (!sim->per_edge && !(sim->tensor_to[tensor] >> to & 1)))
+        return true;
+    send(sim, tensor, slot, from, to);
+    return true;
+}
+
+int64_t moirai_sim_replay(moirai_sim *sim, const int32_t *op_device, const moirai_task *order, int64_t n_order)
+{
+    const moirai_problem *p = sim->p;
+    size_t K = (size_t)p->n_devices;
+    if (order == sim->log) { /* the caller replays what moirai_sim_order gave: keep it whole while we write */
+        sim->log = sim->log_spare;
+        sim->log_spare = (moirai_task *)order;
+    }
+    if (!moirai_sim_take_devices(sim, op_device))
+        return -1;
+    for (int32_t i = 0; i < p->n_ops; i++)
+        sim->finish_ns[i] = NOT_YET;
+    memset(sim->free_ns, 0, K * sizeof *sim->free_ns);
+    memset(sim->send_ns, 0, K * sizeof *sim->send_ns);
+    memset(sim->receive_ns, 0, K * sizeof *sim->receive_ns);
+    memset(sim->channel_ns, 0, K * K * sizeof *sim->channel_ns);
+    sim->log_sorted = false;
+    int64_t n_tasks = (int64_t)p->n_ops + sim->n_slots, n_done = 0;
+    for (int64_t j = 0; j < n_order; j++) {
+        moirai_task task = order[j];
+        if (task < 0 || task >= n_tasks)
+            return -1;
+        bool fine = task < p->n_ops ? replay_op(sim, (int32_t)task) : replay_transfer(sim, (int32_t)(task - p->n_ops));
+        if (!fine)
+            return -1;
+        n_done += task < p->n_ops;
+    }
+    sim->complete = n_done == p->n_ops;
+    return sim->complete ? sim->makespan_ns : -1;
+}
