@@ -1,8 +1,9 @@
 /* A network before it meets a cluster: operators, tensors, what they cost.
  *
  * Plain data in flat arrays; read the fields freely, change them only through the
- * functions here. Operators and tensors are numbered from 0 in the order in which
- * they were added; edges are stored in CSR form (offsets of length n+1). */
+ * functions here. Operators are numbered from 0 in the order in which they were added;
+ * tensors: those that an operator writes first, by operator, then network inputs and weights
+ * by first reader. Edges are stored in CSR form (offsets of length n+1). */
 #ifndef MOIRAI_GRAPH_H
 #define MOIRAI_GRAPH_H
 
@@ -52,11 +53,13 @@ typedef struct moirai_graph {
 } moirai_graph;
 
 /* ---- building ----
- * A builder takes operators in any order; tensors are joined by name. */
+ * A builder takes operators in any order; tensors are joined by name. The first error sticks:
+ * later calls and `finish` repeat it, so checking `finish` alone is enough. */
 typedef struct moirai_graph_builder moirai_graph_builder;
 
 MOIRAI_API int moirai_graph_builder_new(moirai_graph_builder **out, const char *name);
 MOIRAI_API void moirai_graph_builder_free(moirai_graph_builder *b);
+/* 4 (fp32, the default) or 2 (fp16). */
 MOIRAI_API void moirai_graph_builder_element_bytes(moirai_graph_builder *b, int32_t bytes);
 /* Returns the operator's number (>= 0) or a negative result. Strings are copied. */
 MOIRAI_API int32_t moirai_graph_builder_op(moirai_graph_builder *b, const char *name, const char *type);

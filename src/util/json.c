@@ -24,6 +24,15 @@ int moirai_json_fail(const moirai_json_at *at, const char *format, ...)
     return moirai_error(MOIRAI_EINPUT, "%s: %s '%.200s': %s", at->label, at->kind, at->name, text);
 }
 
+int moirai_json_label(int result, const char *label)
+{
+    size_t n = strlen(label);
+    const char *message = moirai_error_message();
+    if (strncmp(message, label, n) == 0 && strncmp(message + n, ": ", 2) == 0)
+        return result;
+    return moirai_error_prefix(result, "%s", label);
+}
+
 const char *moirai_json_show(char buffer[80], yyjson_val *value)
 {
     switch (yyjson_get_type(value)) {

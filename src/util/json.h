@@ -27,6 +27,9 @@ int moirai_json_parse(yyjson_doc **out, const char *json, size_t length, const c
 
 /* MOIRAI_EINPUT with "label: kind 'name': " before the message. */
 int moirai_json_fail(const moirai_json_at *at, const char *format, ...) MOIRAI_PRINTF(2, 3);
+/* Put "label: " before the current message unless it is there already: for errors that come from below, where the
+ * file is not known. */
+int moirai_json_label(int result, const char *label);
 /* A value in a few characters for a message: numbers and strings as written (long ones cut), "an array", ... */
 const char *moirai_json_show(char buffer[80], yyjson_val *value);
 

@@ -1,0 +1,180 @@
+/* moirai-graph files into graphs (docs/formats.md). */
+#include <moirai/graph.h>
+
+#include "util/json.h"
+#include "util/util.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int read_inputs(moirai_graph_builder *b, int32_t op, const moirai_json_at *at, yyjson_val *object)
+{
+    yyjson_val *list = NULL, *item;
+    size_t i, n;
+    int result = moirai_json_array(&list, at, object, "inputs", true);
+    if (result)
+        return result;
+    yyjson_arr_foreach(list, i, n, item)
+    {
+        const char *name;
+        if ((result = moirai_json_value_string(&name, NULL, at, item, "an item of inputs")) ||
+            (result = moirai_graph_builder_input(b, op, name)))
+            return result;
+    }
+    return MOIRAI_OK;
+}
+
+static int read_outputs(moirai_graph_builder *b, int32_t op, const moirai_json_at *at, yyjson_val *object)
+{
+    yyjson_val *list = NULL, *item;
+    size_t i, n;
+    int result = moirai_json_array(&list, at, object, "outputs", true);
+    if (result)
+        return result;
+    yyjson_arr_foreach(list, i, n, item)
+    {
+        const char *name = NULL;
+        int64_t bytes = 0;
+        moirai_json_at tensor = {.label = at->label, .kind = "output", .index = i};
+        if (!yyjson_is_obj(item))
+            return moirai_json_fail(at, "output %zu is not an object with name and bytes", i);
+        if ((result = moirai_json_object(&tensor, item)) ||
+            (result = moirai_json_string(&name, NULL, &tensor, item, "name", true)))
+            return result;
+        tensor.name = name;
+        if ((result = moirai_json_int64(&bytes, &tensor, item, "bytes", true, 0)) ||
+            (result = moirai_graph_builder_output(b, op, name, bytes)))
+            return result;
+    }
+    return MOIRAI_OK;
+}
+
+static int read_costs(moirai_graph_builder *b, int32_t op, const moirai_json_at *at, yyjson_val *object)
+{
+    int64_t weight = 0, workspace = 0, flops = MOIRAI_UNKNOWN, traffic = MOIRAI_UNKNOWN;
+    int result;
+    if ((result = moirai_json_int64(&weight, at, object, "weight_bytes", false, 0)) ||
+        (result = moirai_json_int64(&workspace, at, object, "workspace_bytes", false, 0)) ||
+        (result = moirai_json_int64(&flops, at, object, "flops", false, 0)) ||
+        (result = moirai_json_int64(&traffic, at, object, "traffic_bytes", false, 0)))
+        return result;
+    return moirai_graph_builder_cost(b, op, weight, workspace, flops, traffic);
+}
+
+static int read_times(moirai_graph_builder *b, int32_t op, const moirai_json_at *at, yyjson_val *object)
+{
+    yyjson_val *table = yyjson_obj_get(object, "time_ns"), *key, *value;
+    size_t i, n;
+    if (!table || yyjson_is_null(table))
+        return MOIRAI_OK;
+    if (!yyjson_is_obj(table))
+        return moirai_json_fail(at, "time_ns is not an object of device names or types");
+    yyjson_obj_foreach(table, i, n, key, value)
+    {
+        const char *device;
+        int64_t ns = 0;
+        int result;
+        if (yyjson_is_null(value))
+            continue;
+        if ((result = moirai_json_value_string(&device, NULL, at, key, "a key of time_ns")) ||
+            (result = moirai_json_value_int64(&ns, at, value, "time_ns", 0)) ||
+            (result = moirai_graph_builder_time(b, op, device, ns)))
+            return result;
+    }
+    return MOIRAI_OK;
+}
+
+static int read_members(moirai_graph_builder *b, int32_t op, const moirai_json_at *at, yyjson_val *object)
+{
+    yyjson_val *list = NULL, *item;
+    size_t i, n;
+    int result = moirai_json_array(&list, at, object, "members", false);
+    if (result || !list)
+        return result;
+    yyjson_arr_foreach(list, i, n, item)
+    {
+        const char *name;
+        if ((result = moirai_json_value_string(&name, NULL, at, item, "an item of members")) ||
+            (result = moirai_graph_builder_member(b, op, name)))
+            return result;
+    }
+    return MOIRAI_OK;
+}
+
+static int read_op(moirai_graph_builder *b, const char *label, yyjson_val *object, size_t index)
+{
+    moirai_json_at at = {.label = label, .kind = "op", .index = index};
+    const char *type = "";
+    int result;
+    if ((result = moirai_json_object(&at, object)) ||
+        (result = moirai_json_string(&at.name, NULL, &at, object, "name", true)) ||
+        (result = moirai_json_string(&type, NULL, &at, object, "type", false)))
+        return result;
+    int32_t op = moirai_graph_builder_op(b, at.name, type);
+    if (op < 0)
+        return op;
+    if ((result = read_inputs(b, op, &at, object)) || (result = read_outputs(b, op, &at, object)) ||
+        (result = read_costs(b, op, &at, object)) || (result = read_times(b, op, &at, object)))
+        return result;
+    return read_members(b, op, &at, object);
+}
+
+static int read_dtype(moirai_graph_builder *b, const moirai_json_at *at, yyjson_val *root)
+{
+    const char *dtype = "fp32";
+    int result = moirai_json_string(&dtype, NULL, at, root, "dtype", false);
+    if (result)
+        return result;
+    if (strcmp(dtype, "fp32") != 0 && strcmp(dtype, "fp16") != 0)
+        return moirai_json_fail(at, "dtype is \"%.60s\", expected \"fp32\" or \"fp16\"", dtype);
+    moirai_graph_builder_element_bytes(b, strcmp(dtype, "fp16") == 0 ? 2 : 4);
+    return MOIRAI_OK;
+}
+
+static int read_document(moirai_graph **out, yyjson_val *root, const char *label)
+{
+    moirai_json_at at = {.label = label};
+    moirai_graph_builder *b;
+    const char *name = "";
+    yyjson_val *ops = NULL, *op;
+    size_t i, n;
+    int result;
+    if ((result = moirai_json_string(&name, NULL, &at, root, "name", false)) ||
+        (result = moirai_json_array(&ops, &at, root, "ops", true)) || (result = moirai_graph_builder_new(&b, name)))
+        return result;
+    result = read_dtype(b, &at, root);
+    yyjson_arr_foreach(ops, i, n, op)
+    {
+        if (!result)
+            result = read_op(b, label, op, i);
+    }
+    if (!result)
+        return moirai_graph_builder_finish(out, b);
+    moirai_graph_builder_free(b);
+    return result;
+}
+
+int moirai_graph_parse(moirai_graph **out, const char *json, size_t length, const char *label)
+{
+    yyjson_doc *doc;
+    *out = NULL;
+    int result = moirai_json_open(&doc, json, length, label, "moirai-graph");
+    if (!result) {
+        result = read_document(out, yyjson_doc_get_root(doc), label);
+        yyjson_doc_free(doc);
+    }
+    return result ? moirai_json_label(result, label) : MOIRAI_OK;
+}
+
+int moirai_graph_read(moirai_graph **out, const char *path)
+{
+    char *text;
+    size_t length;
+    *out = NULL;
+    int result = moirai_file_read(&text, &length, path);
+    if (result)
+        return result;
+    result = moirai_graph_parse(out, text, length, strcmp(path, "-") == 0 ? "standard input" : path);
+    free(text);
+    return result;
+}
