@@ -229,10 +229,9 @@ int moirai_json_string(const char **out, size_t *length, const moirai_json_at *a
     yyjson_val *value = find(&result, at, object, key, required);
     if (!value)
         return result;
-    result = moirai_json_value_string(out, length, at, value, key);
-    if (!result && required && !**out)
+    if (required && yyjson_is_str(value) && yyjson_get_len(value) == 0)
         return moirai_json_fail(at, "%s is empty", key);
-    return result;
+    return moirai_json_value_string(out, length, at, value, key);
 }
 
 int moirai_json_value_int64(int64_t *out, const moirai_json_at *at, yyjson_val *value, const char *key, int64_t least)
