@@ -1,0 +1,93 @@
+/* Links closed into a full mesh (model.md, "Problem"): a pair with a link of its own uses it; any other pair the path
+ * with the largest bottleneck bandwidth, among those the fewest hops, among those the least latency.
+ *
+ * The three criteria can't be settled in one sweep: the best path to a midpoint may be wide and long where a narrow
+ * and short one is better for a pair whose bottleneck lies elsewhere. So first the largest bottleneck of every pair
+ * (Floyd-Warshall over max-min), then per pair a search by layers over the links that are at least as wide; a node's
+ * first layer is its hops, and its latency the least over the layer before. O(K^3 + K^2 * links); the result is
+ * unique, so it does not depend on the order of the links. */
+#include "cluster/cluster_build.h"
+#include "util/util.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void find_bottlenecks(int64_t *width, const moirai_cluster *c)
+{
+    int32_t n = c->n_devices;
+    for (int32_t e = 0; e < c->n_links; e++)
+        width[c->link[e].from * n + c->link[e].to] = c->link[e].bytes_per_second;
+    for (int32_t m = 0; m < n; m++)
+        for (int32_t a = 0; a < n; a++)
+            for (int32_t b = 0; b < n; b++) {
+                int64_t via = MOIRAI_MIN(width[a * n + m], width[m * n + b]);
+                width[a * n + b] = MOIRAI_MAX(width[a * n + b], via);
+            }
+}
+
+/* Least latency over the paths of fewest hops from `a` to `b` along links of at least `width`. */
+static int64_t shortest_latency(const moirai_cluster *c, int32_t a, int32_t b, int64_t width)
+{
+    int hops[MOIRAI_MAX_DEVICES];
+    int64_t latency[MOIRAI_MAX_DEVICES];
+    memset(hops, 0xff, sizeof hops);
+    hops[a] = 0;
+    latency[a] = 0;
+    for (int layer = 0; hops[b] < 0 && layer < c->n_devices; layer++) {
+        for (int32_t e = 0; e < c->n_links; e++) {
+            const moirai_link *l = &c->link[e];
+            if (l->bytes_per_second < width || hops[l->from] != layer)
+                continue;
+            int64_t sum = latency[l->from] + l->latency_ns;
+            if (hops[l->to] < 0 || (hops[l->to] == layer + 1 && sum < latency[l->to])) {
+                hops[l->to] = layer + 1;
+                latency[l->to] = sum;
+            }
+        }
+    }
+    return latency[b];
+}
+
+static int close_pairs(moirai_cluster *c, const bool *direct)
+{
+    int32_t n = c->n_devices;
+    for (int32_t a = 0; a < n; a++) {
+        for (int32_t b = 0; b < n; b++) {
+            int32_t pair = a * n + b;
+            if (a == b || direct[pair])
+                continue;
+            if (c->bytes_per_second[pair] == 0)
+                return moirai_error(MOIRAI_EINPUT, "missing channel: no path of links from device '%.200s' to '%.200s'",
+                                    c->device[a].name, c->device[b].name);
+            c->latency_ns[pair] = shortest_latency(c, a, b, c->bytes_per_second[pair]);
+        }
+    }
+    return MOIRAI_OK;
+}
+
+int moirai_cluster_close(moirai_cluster *c)
+{
+    int32_t n = c->n_devices;
+    size_t pairs = (size_t)n * (size_t)n;
+    if (n == 0)
+        return moirai_error(MOIRAI_EINPUT, "the cluster has no devices");
+    c->bytes_per_second = moirai_alloc(pairs, sizeof *c->bytes_per_second);
+    c->latency_ns = moirai_alloc(pairs, sizeof *c->latency_ns);
+    bool *direct = moirai_alloc(pairs, sizeof *direct);
+    if (!c->bytes_per_second || !c->latency_ns || !direct) {
+        free(direct);
+        return MOIRAI_EFAIL;
+    }
+    find_bottlenecks(c->bytes_per_second, c);
+    for (int32_t a = 0; a < n; a++)
+        c->bytes_per_second[a * n + a] = 0;
+    for (int32_t e = 0; e < c->n_links; e++) {
+        int32_t pair = c->link[e].from * n + c->link[e].to;
+        direct[pair] = true;
+        c->bytes_per_second[pair] = c->link[e].bytes_per_second;
+        c->latency_ns[pair] = c->link[e].latency_ns;
+    }
+    int result = close_pairs(c, direct);
+    free(direct);
+    return result;
+}

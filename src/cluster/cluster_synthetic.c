@@ -1,0 +1,172 @@
+/* Clusters in one line, for tests and what-if:
+ *
+ *     4x v100 32GB nvlink 600Gbps
+ *     2x v100, 2x p100 16GB, 100Gbps 5us
+ *
+ * Parts between commas. A part may hold a count ("4x", default 1) with a device type and a memory size (default: the
+ * type's); one bandwidth and one latency (default 0) for all pairs stand anywhere. Words such as "nvlink" only speak
+ * to the reader. Devices are named A, B, ..., Z, AA, AB, ... */
+#include "cluster/cluster_build.h"
+#include "util/util.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+typedef struct wishes {
+    int64_t bytes_per_second, latency_ns; /* -1 until given */
+} wishes;
+
+typedef struct part {
+    int64_t count;        /* -1 until given */
+    int64_t memory_bytes; /* -1 until given */
+    char type[64];        /* words joined by blanks */
+} part;
+
+static bool is_link_word(const char *word)
+{
+    static const char *const words[] = {"nvlink", "pcie", "ethernet", "infiniband", "roce", "mesh"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcasecmp(word, words[i]) == 0)
+            return true;
+    return false;
+}
+
+static void device_name(char out[4], int32_t i)
+{
+    if (i < 26)
+        snprintf(out, 4, "%c", 'A' + i);
+    else
+        snprintf(out, 4, "%c%c", 'A' + i / 26 - 1, 'A' + i % 26);
+}
+
+/* "4x" or the head of "4xv100": returns what follows the x, or NULL. */
+static const char *read_count(int64_t *count, const char *word)
+{
+    size_t digits = strspn(word, "0123456789");
+    if (digits == 0 || digits > 6 || word[digits] != 'x')
+        return NULL;
+    *count = strtol(word, NULL, 10);
+    return word + digits + 1;
+}
+
+static int read_type_word(part *p, const char *word)
+{
+    size_t used = strlen(p->type);
+    if (used + strlen(word) + 2 > sizeof p->type)
+        return moirai_error(MOIRAI_EINPUT, "device type '%.60s %.60s' is too long", p->type, word);
+    snprintf(p->type + used, sizeof p->type - used, "%s%s", used ? " " : "", word);
+    return MOIRAI_OK;
+}
+
+static int set_once(int64_t *slot, int64_t value, const char *what, const char *word)
+{
+    if (*slot >= 0)
+        return moirai_error(MOIRAI_EINPUT, "a second %s: \"%.60s\"", what, word);
+    *slot = value;
+    return MOIRAI_OK;
+}
+
+static int read_word(part *p, wishes *all, const char *word)
+{
+    int64_t value;
+    const char *rest;
+    if (p->count < 0 && !*p->type && (rest = read_count(&p->count, word)))
+        return *rest ? read_type_word(p, rest) : MOIRAI_OK;
+    if (is_link_word(word))
+        return MOIRAI_OK;
+    if (isdigit((unsigned char)*word)) {
+        if (moirai_parse_bytes(&value, word) == MOIRAI_OK)
+            return set_once(&p->memory_bytes, value, "memory size in one part", word);
+        if (moirai_parse_rate(&value, word) == MOIRAI_OK)
+            return set_once(&all->bytes_per_second, value, "bandwidth", word);
+        if (moirai_parse_duration(&value, word) == MOIRAI_OK)
+            return set_once(&all->latency_ns, value, "latency", word);
+    }
+    int result = read_type_word(p, word);
+    /* "2080" may go on with "Ti" and "80g" ends a type; "16XB" is a slip of the pen. */
+    bool number = isdigit((unsigned char)*word) && word[strspn(word, "0123456789")];
+    if (!result && number && !moirai_device_type_find(word) && !moirai_device_type_find(p->type))
+        return moirai_error(MOIRAI_EINPUT, "\"%.60s\": unknown unit", word);
+    return result;
+}
+
+static int add_devices(moirai_cluster *c, const part *p)
+{
+    const moirai_device_type *type = moirai_device_type_find(p->type);
+    if (!type)
+        return moirai_error(MOIRAI_EINPUT, "unknown device type '%s'", p->type);
+    if (p->count == 0 || p->memory_bytes == 0)
+        return moirai_error(MOIRAI_EINPUT, "no devices or no memory for type '%s'", p->type);
+    for (int64_t i = 0; i < (p->count < 0 ? 1 : p->count); i++) {
+        char name[4];
+        device_name(name, c->n_devices);
+        moirai_device *d = moirai_cluster_add_device(c, name, type->name);
+        if (!d)
+            return MOIRAI_EINPUT;
+        if (p->memory_bytes > 0)
+            d->memory_bytes = d->figures.memory_bytes = p->memory_bytes;
+    }
+    return MOIRAI_OK;
+}
+
+static int read_part(moirai_cluster *c, wishes *all, char *text)
+{
+    part p = {-1, -1, ""};
+    char *place = NULL;
+    for (char *word = strtok_r(text, " \t", &place); word; word = strtok_r(NULL, " \t", &place)) {
+        int result = read_word(&p, all, word);
+        if (result)
+            return result;
+    }
+    if (*p.type)
+        return add_devices(c, &p);
+    if (p.count >= 0 || p.memory_bytes >= 0)
+        return moirai_error(MOIRAI_EINPUT, "a part without a device type");
+    return MOIRAI_OK;
+}
+
+static int build(moirai_cluster *c, char *text)
+{
+    wishes all = {-1, -1};
+    for (char *at = text, *next; at; at = next) {
+        next = strchr(at, ',');
+        if (next)
+            *next++ = '\0';
+        int result = read_part(c, &all, at);
+        if (result)
+            return result;
+    }
+    if (c->n_devices > 1 && all.bytes_per_second < 0)
+        return moirai_error(MOIRAI_EINPUT, "no bandwidth for the links (such as 100Gbps)");
+    for (int32_t a = 0; a < c->n_devices; a++) {
+        for (int32_t b = 0; b < c->n_devices; b++) {
+            if (a == b)
+                continue;
+            int result = moirai_cluster_add_link(c, a, b, all.bytes_per_second, MOIRAI_MAX(all.latency_ns, 0));
+            if (result)
+                return result;
+        }
+    }
+    return moirai_cluster_close(c);
+}
+
+int moirai_cluster_synthetic(moirai_cluster **out, const char *description)
+{
+    moirai_cluster *c;
+    *out = NULL;
+    int result = moirai_cluster_new(&c, description);
+    if (result)
+        return result;
+    char *text = moirai_strdup(description);
+    result = text ? build(c, text) : MOIRAI_EFAIL;
+    free(text);
+    if (result) {
+        moirai_cluster_free(c);
+        return moirai_error_prefix(result, "\"%.200s\"", description);
+    }
+    *out = c;
+    return MOIRAI_OK;
+}
