@@ -18,7 +18,7 @@ static const char onnxruntime[] =
     "matmul bias? act\n"
     "matmul bias\n"
     "matmul bias? reshape transpose\n"
-    "matmul bias transpose\n"
+    "matmul bias? transpose\n"
     "# attention, from the scores to the heads' result\n"
     "matmul scale? mask? softmax dropout? matmul\n"
     "matmul scale? mask? softmax dropout? matmul transpose reshape\n"
