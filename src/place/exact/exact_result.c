@@ -1,0 +1,92 @@
+/* What the search found, as tasks in order and as a plan. The times are taken as they are: with memory `peak` a task
+ * may wait on purpose, which a simulation of the order alone would undo. */
+#include "place/exact/exact_search.h"
+#include "schedule/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void moirai_exact_result_clear(moirai_exact_result *r)
+{
+    free(r->op_device);
+    free(r->op_start_ns);
+    free(r->transfer);
+    free(r->order);
+    memset(r, 0, sizeof *r);
+    r->makespan_ns = MOIRAI_UNKNOWN;
+}
+
+/* A task with what it is sorted by: start, empty tasks first; then precedence. */
+typedef struct entry {
+    int64_t start_ns;
+    int32_t takes_time, rank;
+    moirai_task task;
+} entry;
+
+static int compare_entries(const void *left, const void *right)
+{
+    const entry *a = left, *b = right;
+    if (a->start_ns != b->start_ns)
+        return a->start_ns < b->start_ns ? -1 : 1;
+    if (a->takes_time != b->takes_time)
+        return a->takes_time - b->takes_time;
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    return (a->task > b->task) - (a->task < b->task);
+}
+
+int moirai_exact_sort(const moirai_problem *p, moirai_exact_result *r)
+{
+    if (!r->found)
+        return 0;
+    size_t n = (size_t)p->n_ops + (size_t)r->n_transfers;
+    entry *list = moirai_alloc(n, sizeof *list);
+    if (list == NULL)
+        return MOIRAI_EFAIL;
+    /* An operator ranks at twice its place in the topological order, its transfers right behind it. */
+    for (int32_t i = 0; i < p->n_ops; i++)
+        list[i] = (entry){r->op_start_ns[i], moirai_op_ns(p, i, r->op_device[i]) > 0, 2 * p->topo_rank[i], i};
+    for (int32_t a = 0; a < r->n_transfers; a++) {
+        const moirai_exact_transfer *x = &r->transfer[a];
+        int64_t slot = x->edge != MOIRAI_NONE ? x->edge : (int64_t)x->tensor * p->n_devices + x->to;
+        list[p->n_ops + a] = (entry){x->start_ns, x->finish_ns > x->start_ns,
+                                     2 * p->topo_rank[p->tensor_producer[x->tensor]] + 1, p->n_ops + slot};
+    }
+    qsort(list, n, sizeof *list, compare_entries);
+    r->n_order = (int64_t)n;
+    for (size_t a = 0; a < n; a++)
+        r->order[a] = list[a].task;
+    free(list);
+    return 0;
+}
+
+int moirai_exact_plan(moirai_plan **out, const moirai_problem *p, const moirai_exact_result *r)
+{
+    *out = NULL;
+    if (!r->found)
+        return moirai_error(MOIRAI_EUSAGE, "problem '%s': the exact search found no plan", p->name);
+    moirai_plan *plan;
+    int rc = moirai_plan_new(&plan, p->name, p->n_ops, r->n_transfers, p->n_devices);
+    if (rc != 0)
+        return rc;
+    plan->lower_bound_ns = r->lower_bound_ns;
+    memset(plan->device_busy_ns, 0, (size_t)p->n_devices * sizeof *plan->device_busy_ns);
+    memset(plan->device_memory_bytes, 0, (size_t)p->n_devices * sizeof *plan->device_memory_bytes);
+    for (int32_t i = 0; i < p->n_ops; i++) {
+        int32_t k = r->op_device[i];
+        plan->op_device[i] = k;
+        plan->op_start_ns[i] = r->op_start_ns[i];
+        plan->op_finish_ns[i] = r->op_start_ns[i] + moirai_op_ns(p, i, k);
+        plan->makespan_ns = MOIRAI_MAX(plan->makespan_ns, plan->op_finish_ns[i]);
+        plan->device_busy_ns[k] += moirai_op_ns(p, i, k);
+        plan->device_memory_bytes[k] += p->op_memory_bytes[i];
+    }
+    for (int32_t a = 0; a < r->n_transfers; a++) {
+        const moirai_exact_transfer *x = &r->transfer[a];
+        int32_t reader = x->edge != MOIRAI_NONE ? p->edge_reader[x->edge] : MOIRAI_NONE;
+        plan->transfer[a] = (moirai_transfer){x->tensor, reader, x->from, x->to, x->start_ns, x->finish_ns};
+    }
+    moirai_plan_sort_transfers(plan);
+    *out = plan;
+    return 0;
+}

@@ -1,0 +1,133 @@
+/* The exact search: branch and bound over devices, then over orders.
+ *
+ * Depth first. A node is a set of devices per operator plus arcs between tasks; propagation (exact_propagate.c) finds
+ * what that and "faster than the best so far" imply. While a device is open the search branches on devices (exact_branch.c),
+ * then on orders and lives (exact_order.c). Every plan found lowers `below_ns` at once for all that follows.
+ *
+ * The lower bound holds at any moment: a node's bound is valid for all of its plans that are faster than the
+ * incumbent, children inherit it, and when a limit stops the search the least bound of what was left open counts,
+ * or the incumbent if that is less. Work is counted in nodes, so that a node limit gives the same answer
+ * everywhere; time only decides where a time limit is set. Proofs: docs/exact.md. */
+#include "place/exact/exact_search.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void moirai_exact_options_init(moirai_exact_options *o)
+{
+    memset(o, 0, sizeof *o);
+    o->below_ns = MOIRAI_UNKNOWN;
+}
+
+void moirai_exact_leave(moirai_exact_search *s, int64_t lb_ns)
+{
+    s->open_lb_ns = MOIRAI_MIN(s->open_lb_ns, lb_ns);
+}
+
+static void tell(moirai_exact_search *s, char letter)
+{
+    if (s->o->progress == NULL)
+        return;
+    moirai_progress news = {moirai_seconds() - s->start_s, letter, s->r->found ? s->r->makespan_ns : MOIRAI_UNKNOWN,
+                            s->stack[0]->lb_ns, s->nodes, NULL};
+    s->o->progress(s->o->progress_data, &news);
+}
+
+/* Counts a node; true when a limit is reached. */
+static bool stop(moirai_exact_search *s)
+{
+    const moirai_exact_options *o = s->o;
+    if (s->stopped)
+        return true;
+    if (o->node_limit > 0 && s->nodes >= o->node_limit)
+        s->stopped = true;
+    if (o->interrupt != NULL && *o->interrupt)
+        s->stopped = true;
+    if (o->time_limit_s > 0 && (s->nodes & 15) == 0 && moirai_seconds() - s->start_s > o->time_limit_s)
+        s->stopped = true;
+    s->nodes += !s->stopped;
+    if ((s->nodes & 8191) == 0)
+        tell(s, ' ');
+    return s->stopped;
+}
+
+void moirai_exact_visit(moirai_exact_search *s, int32_t depth)
+{
+    moirai_exact_state *st = s->stack[depth];
+    if (st->lb_ns >= s->below_ns)
+        return;
+    if (stop(s)) {
+        moirai_exact_leave(s, st->lb_ns);
+        return;
+    }
+    if (!moirai_exact_propagate(s, st) || st->lb_ns >= s->below_ns)
+        return;
+    if (st->n_open > 0)
+        moirai_exact_branch(s, depth);
+    else
+        moirai_exact_order(s, depth);
+}
+
+static int64_t makespan_of(const moirai_exact_search *s, const moirai_exact_state *st)
+{
+    int64_t most = 0;
+    for (int32_t i = 0; i < s->n; i++) {
+        int64_t at = (int64_t)i * s->K + EXACT_FIRST(st->dom[i]);
+        int64_t end = st->head[at] + s->p->op_time_ns[at] + (s->o->tail_ns != NULL ? s->o->tail_ns[at] : 0);
+        most = MOIRAI_MAX(most, end);
+    }
+    return most;
+}
+
+void moirai_exact_found(moirai_exact_search *s, const moirai_exact_state *st)
+{
+    moirai_exact_result *r = s->r;
+    int64_t makespan = makespan_of(s, st);
+    if (makespan >= s->below_ns)
+        return;
+    s->below_ns = r->makespan_ns = makespan;
+    r->found = true;
+    r->n_transfers = s->n_active;
+    for (int32_t i = 0; i < s->n; i++) {
+        r->op_device[i] = EXACT_FIRST(st->dom[i]);
+        r->op_start_ns[i] = st->head[(int64_t)i * s->K + r->op_device[i]];
+    }
+    for (int32_t a = 0; a < s->n_active; a++) {
+        int32_t x = s->active[a];
+        r->transfer[a] = (moirai_exact_transfer){s->edge ? s->p->edge_tensor[x] : x / s->K, s->edge ? x : MOIRAI_NONE,
+                                                 s->slot_from[x], s->slot_to[x], st->xhead[x],
+                                                 st->xhead[x] + s->slot_ns[x]};
+    }
+    tell(s, 'E');
+    if (makespan <= s->o->stop_at_ns)
+        s->stopped = true;
+}
+
+static void finish(moirai_exact_search *s)
+{
+    moirai_exact_result *r = s->r;
+    r->nodes = s->nodes;
+    r->complete = !s->stopped || s->open_lb_ns >= s->below_ns;
+    int64_t none = s->o->below_ns >= 0 && s->ceiling_ns == s->o->below_ns ? s->ceiling_ns : EXACT_NONE_NS;
+    int64_t best = r->found ? r->makespan_ns : none;
+    r->lower_bound_ns = r->complete ? best : MOIRAI_MIN(best, s->open_lb_ns);
+    moirai_exact_sort(s->p, r);
+}
+
+int moirai_exact_solve(const moirai_problem *p, const moirai_exact_options *o, moirai_exact_result *r)
+{
+    moirai_exact_search s;
+    memset(r, 0, sizeof *r);
+    r->makespan_ns = MOIRAI_UNKNOWN;
+    int rc = moirai_exact_search_new(&s, p, o, r);
+    if (rc == 0) {
+        moirai_exact_visit(&s, 0);
+        rc = s.failed ? MOIRAI_EFAIL : 0;
+    }
+    if (rc == 0)
+        finish(&s);
+    else
+        moirai_exact_result_clear(r);
+    moirai_exact_search_free(&s);
+    return rc;
+}
