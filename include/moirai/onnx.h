@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 typedef struct moirai_onnx_options {
-    const char *const *dims;   /* "batch=8" */
+    const char *const *dims;   /* "batch=8": sets every dimension of that name */
     int n_dims;
     const char *const *shapes; /* "input:1x3x224x224" */
     int n_shapes;
@@ -18,16 +18,22 @@ typedef struct moirai_onnx_options {
 /* What was met on the way, for the user. */
 typedef struct moirai_onnx_report {
     int32_t n_nodes, n_folded;       /* nodes in the file; constant-only ones folded away */
+    int32_t n_unused;                /* nodes on which no output of the network depends: left out */
     int32_t n_unknown_ops;           /* operators without a shape or cost rule */
-    int32_t n_unknown_sizes;         /* tensors whose size could not be inferred */
-    int64_t parameter_count, weight_bytes;
+    int32_t n_unknown_sizes;         /* tensors whose size could not be inferred: see docs/onnx.md */
+    int32_t n_default_dims;          /* dimensions of inputs that neither file nor options give: taken as 1 */
+    int64_t parameter_count, weight_bytes; /* of distinct weights that are used */
     char first_unknown[128];         /* type of the first operator without a rule, "" if none */
+    char first_default_dim[64];      /* name of the first such dimension, "" if none */
 } moirai_onnx_report;
 
 MOIRAI_API bool moirai_onnx_available(void);
-/* `options` and `report` may be NULL. */
+/* The network in `path` as operators, with constant-only and unused ones left out. Weights are not read: the file is
+ * mapped, external files need not exist. Fails with MOIRAI_EINPUT on malformed files and MOIRAI_EUSAGE on options that
+ * name no dimension or input of the model. `options` and `report` may be NULL. O(nodes + edges). */
 MOIRAI_API int moirai_onnx_read(moirai_graph **out, const char *path, const moirai_onnx_options *options,
                                 moirai_onnx_report *report);
+/* The same from memory; `data` need not outlive the call. */
 MOIRAI_API int moirai_onnx_parse(moirai_graph **out, const void *data, size_t length, const char *label,
                                  const moirai_onnx_options *options, moirai_onnx_report *report);
 

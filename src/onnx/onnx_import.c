@@ -1,0 +1,262 @@
+/* From a loaded model to shapes, constants and costs of all its nodes.
+ *
+ * Every tensor gets a size. Inputs take theirs from the file and the options; an operator's outputs from its rule;
+ * where that fails from what the file declares; else they are taken to be as large as the operator's largest input
+ * (and reported). So every shape is known when it is needed, and the arithmetic on shapes that exporters
+ * spell out (Shape, Gather, Concat, ...) folds into numbers: it costs nothing at run time, nor here. One visit per
+ * node in topological order, O(nodes + edges). */
+#include "onnx/onnx_import.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHUNK_BYTES (1u << 18)
+
+/* ---- arena ---- */
+
+typedef struct chunk {
+    struct chunk *next;
+    max_align_t data[];
+} chunk;
+
+void *moirai_onnx_arena(onnx_import *im, size_t n, size_t size)
+{
+    if (size && n > (SIZE_MAX / 2 - CHUNK_BYTES) / size) {
+        moirai_error(MOIRAI_EFAIL, "out of memory");
+        return NULL;
+    }
+    size_t bytes = (n * size + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
+    bytes = MOIRAI_MAX(bytes, sizeof(max_align_t)); /* nothing is something, too: NULL means out of memory */
+    if (bytes > im->chunk_left) {
+        size_t room = MOIRAI_MAX(bytes, (size_t)CHUNK_BYTES);
+        chunk *c = moirai_alloc(sizeof *c + room, 1);
+        if (!c)
+            return NULL;
+        c->next = im->chunks;
+        im->chunks = c;
+        im->chunk_next = (char *)c->data;
+        im->chunk_left = room;
+    }
+    void *at = im->chunk_next;
+    im->chunk_next += bytes;
+    im->chunk_left -= bytes;
+    return at;
+}
+
+void moirai_onnx_import_free(onnx_import *im)
+{
+    for (chunk *c = im->chunks; c;) {
+        chunk *next = c->next;
+        free(c);
+        c = next;
+    }
+    for (size_t i = 0; i < im->n_maps; i++)
+        moirai_names_free(im->maps[i]);
+    free(im->maps);
+}
+
+/* ---- inference ---- */
+
+static void guess(const onnx_node *n, onnx_value *out)
+{
+    const onnx_value *largest = NULL;
+    for (int pass = 0; pass < 2 && !largest; pass++) /* activations first, then constants */
+        for (int32_t i = 0; i < n->n_in; i++)
+            if (n->in[i] && n->in[i]->shaped && (pass || !n->in[i]->constant) &&
+                (!largest || n->in[i]->bytes > largest->bytes))
+                largest = n->in[i];
+    int32_t type = out->type ? out->type : largest ? largest->type : ONNX_FLOAT;
+    if (!moirai_onnx_value_like(out, type, largest))
+        moirai_onnx_value_shape(out, type, 0, NULL);
+    out->guessed = true;
+}
+
+static int settle_outputs(onnx_import *im, onnx_node *n)
+{
+    for (int32_t i = 0; i < n->n_out; i++) {
+        onnx_value *v = n->out[i];
+        bool set = false;
+        if (!v || v->shaped)
+            continue;
+        int rc = v->declared ? moirai_onnx_value_from_type(im, v, v->declared, false, &set) : 0;
+        if (rc)
+            return rc;
+        if (!set)
+            guess(n, v);
+    }
+    return 0;
+}
+
+static bool is_constant(const onnx_node *n)
+{
+    if (!n->rule || n->rule->flags & ONNX_NEVER_FOLD || n->n_children)
+        return false;
+    if (n->rule->flags & ONNX_OF_SHAPE)
+        return true;
+    bool any = false;
+    for (int32_t i = 0; i < n->n_in; i++) {
+        if (n->in[i] && !n->in[i]->constant)
+            return false;
+        any |= n->in[i] != NULL;
+    }
+    return any;
+}
+
+static void fold(onnx_node *n, bool shaped)
+{
+    n->folded = true;
+    int64_t stored = 0;
+    for (int32_t i = 0; i < n->n_in; i++)
+        stored = onnx_add(stored, n->in[i] ? n->in[i]->stored_bytes : 0);
+    for (int32_t i = 0; i < n->n_out; i++) {
+        if (!n->out[i])
+            continue;
+        n->out[i]->constant = true;
+        /* Quantized weights stay so in memory, and a renamed weight is the same weight. */
+        const char *type = n->rule->type;
+        if (!strcmp(type, "DequantizeLinear") || !strcmp(type, "Identity"))
+            n->out[i]->stored_bytes = stored;
+    }
+    /* Only on the shape that the operator's own rule found: folding relies on it. */
+    if (n->rule->fold && shaped)
+        n->rule->fold(n);
+}
+
+static void count_flops(onnx_node *n)
+{
+    if (!n->rule || n->n_children)
+        return;
+    n->cost_known = true;
+    const onnx_value *out = onnx_out(n, 0), *in = onnx_in(n, 0);
+    if (n->rule->flops)
+        n->flops = n->rule->flops(n);
+    else
+        n->flops = onnx_mul(n->rule->per_output, out ? out->elements : 0);
+    if (n->rule->flags & ONNX_SELECT && in && out) {
+        n->read_bytes = MOIRAI_MIN(in->bytes, out->bytes);
+        for (int32_t i = 1; i < n->n_in; i++)
+            n->read_bytes = onnx_add(n->read_bytes, n->in[i] ? n->in[i]->bytes : 0);
+    }
+}
+
+static int infer_node(onnx_import *im, onnx_node *n)
+{
+    int rc = moirai_onnx_subgraphs_infer(im, n);
+    if (rc)
+        return rc;
+    bool shaped = !n->n_children && n->rule && n->rule->shape(n);
+    if ((rc = settle_outputs(im, n)))
+        return rc;
+    if (is_constant(n))
+        fold(n, shaped);
+    else
+        count_flops(n);
+    return 0;
+}
+
+static int settle_inputs(onnx_import *im, onnx_scope *s)
+{
+    for (int32_t i = 0; i < s->n_values; i++) {
+        onnx_value *v = s->value[i];
+        bool set = false;
+        if (v->producer >= 0 || v->shaped)
+            continue;
+        int rc = moirai_onnx_value_from_type(im, v, v->declared, s == im->root, &set);
+        if (rc)
+            return moirai_error_prefix(rc, "input '%s'", v->name);
+        if (!set) {
+            moirai_onnx_value_shape(v, v->type, 0, NULL);
+            v->guessed = true;
+        }
+    }
+    return 0;
+}
+
+int moirai_onnx_scope_infer(onnx_import *im, onnx_scope *s)
+{
+    int rc = settle_inputs(im, s);
+    for (int32_t i = 0; i < s->n_nodes && !rc; i++) {
+        onnx_node *n = &s->node[s->order[i]];
+        if ((rc = infer_node(im, n)))
+            moirai_error_prefix(rc, "node '%s' (%s)", n->proto->name ? n->proto->name : "",
+                                n->proto->op_type ? n->proto->op_type : "");
+    }
+    return rc;
+}
+
+/* ---- options ---- */
+
+static int check_dims(const moirai_onnx_options *o)
+{
+    for (int i = 0; o && i < o->n_dims; i++) {
+        const char *equals = strrchr(o->dims[i], '=');
+        char *end = NULL;
+        errno = 0;
+        long long value = equals ? strtoll(equals + 1, &end, 10) : 0;
+        if (!equals || equals == o->dims[i] || end == equals + 1 || *end || errno || value < 0 || value > INT32_MAX)
+            return moirai_error(MOIRAI_EUSAGE, "dimension \"%s\": expected NAME=NUMBER, as batch=8", o->dims[i]);
+    }
+    return 0;
+}
+
+static int parse_shape(const char *text, int64_t *dim, int32_t *rank)
+{
+    *rank = 0;
+    for (const char *at = text; *at;) {
+        char *end;
+        errno = 0;
+        long long value = strtoll(at, &end, 10);
+        if (end == at || errno || value < 0 || *rank == ONNX_MAX_RANK || (*end && *end != 'x' && *end != ','))
+            return -1;
+        dim[(*rank)++] = value;
+        at = *end ? end + 1 : end;
+        if (*end && !*at)
+            return -1;
+    }
+    return 0;
+}
+
+static int apply_shape(onnx_import *im, const char *option)
+{
+    int64_t dim[ONNX_MAX_RANK];
+    int32_t rank;
+    const char *colon = strrchr(option, ':'); /* names of inputs may hold colons themselves */
+    if (!colon || parse_shape(colon + 1, dim, &rank))
+        return moirai_error(MOIRAI_EUSAGE, "shape \"%s\": expected INPUT:NUMBERxNUMBER..., as input:1x3x224x224", option);
+    size_t length = (size_t)(colon - option);
+    for (int32_t i = 0; i < im->root->n_values; i++) {
+        onnx_value *v = im->root->value[i];
+        if (v->producer >= 0 || v->constant || strlen(v->name) != length || strncmp(v->name, option, length))
+            continue;
+        bool set;
+        int rc = moirai_onnx_value_from_type(im, v, v->declared, false, &set);
+        if (!rc && !moirai_onnx_value_shape(v, v->type, rank, dim))
+            rc = moirai_error(MOIRAI_EUSAGE, "shape \"%s\": too large", option);
+        return rc;
+    }
+    return moirai_error(MOIRAI_EUSAGE, "shape \"%s\": the model has no such input", option);
+}
+
+int moirai_onnx_import_run(onnx_import *im)
+{
+    const moirai_onnx_options *o = im->options;
+    int rc = check_dims(o);
+    if (rc)
+        return rc;
+    im->numbers_left = ONNX_NUMBERS_BUDGET;
+    im->dim_used = moirai_onnx_arena(im, o ? (size_t)MOIRAI_MAX(o->n_dims, 0) : 0, sizeof *im->dim_used);
+    if (!im->dim_used)
+        return MOIRAI_EFAIL;
+    rc = moirai_onnx_scope_new(&im->root, im, NULL, im->model->proto->graph);
+    for (int i = 0; o && i < o->n_shapes && !rc; i++)
+        rc = apply_shape(im, o->shapes[i]);
+    if (!rc)
+        rc = moirai_onnx_scope_infer(im, im->root);
+    for (int i = 0; o && i < o->n_dims && !rc; i++)
+        if (!im->dim_used[i])
+            rc = moirai_error(MOIRAI_EUSAGE, "dimension \"%s\": no tensor of the model has a dimension of that name",
+                              o->dims[i]);
+    return rc;
+}

@@ -1,0 +1,156 @@
+/* What the importer knows of a model while it walks it: values (tensors by name), nodes, scopes (graphs). Everything
+ * here lives in the import's arena and dies with it. */
+#ifndef MOIRAI_ONNX_IMPORT_H
+#define MOIRAI_ONNX_IMPORT_H
+
+#include <moirai/onnx.h>
+
+#include "onnx/onnx_model.h"
+#include "util/util.h"
+
+#define ONNX_MAX_RANK 12
+#define ONNX_MAX_NUMBERS 2048          /* constants up to this length keep their numbers */
+#define ONNX_NUMBERS_BUDGET (64 << 20) /* bytes of such numbers in one import */
+#define ONNX_MAX_BYTES (1ll << 50)     /* of one tensor */
+#define ONNX_MAX_SUM (1ll << 60)       /* flops and traffic saturate here: sums of a few never overflow */
+
+/* TensorProto.DataType, the ones that rules name. */
+enum { ONNX_FLOAT = 1, ONNX_UINT8 = 2, ONNX_INT8 = 3, ONNX_INT32 = 6, ONNX_INT64 = 7, ONNX_BOOL = 9, ONNX_FLOAT16 = 10 };
+
+typedef struct onnx_scope onnx_scope;
+
+typedef struct onnx_value {
+    const char *name;
+    int32_t type; /* TensorProto.DataType, 0 unknown */
+    int32_t rank;
+    int64_t dim[ONNX_MAX_RANK];
+    int64_t elements, bytes;
+    int64_t stored_bytes; /* of a constant: what a device must hold for it */
+    bool shaped;          /* rank .. bytes are set */
+    bool constant;        /* known before the network runs */
+    bool needed;          /* an output of the network depends on it */
+    bool guessed;         /* its size is the documented fallback's */
+    onnx_scope *scope;
+    int32_t producer;     /* node of its scope, or -1 */
+    int32_t stamp;        /* last operator that counted it */
+    const Onnx__TensorProto *tensor;    /* of an initializer or a Constant */
+    const Onnx__TypeProto *declared;    /* by the graph's inputs, outputs or value_info */
+    int32_t n_numbers;                  /* of a small constant; at most one of the two arrays is set */
+    int64_t *ints;
+    double *reals;
+} onnx_value;
+
+typedef struct onnx_import onnx_import;
+typedef struct onnx_rule onnx_rule;
+
+typedef struct onnx_node {
+    const Onnx__NodeProto *proto;
+    const onnx_rule *rule; /* NULL: an operator that we know nothing about */
+    onnx_import *import;
+    onnx_scope *scope;
+    int32_t n_in, n_out, n_captured, n_children;
+    onnx_value **in, **out; /* NULL: left out */
+    onnx_value **captured;  /* outer tensors that its subgraphs read, each once */
+    onnx_scope **child;     /* its subgraphs, in the order of its attributes */
+    bool folded;
+    bool cost_known;
+    int64_t flops;
+    int64_t read_bytes;  /* what it reads of its inputs; -1: all of them */
+    int64_t inner_bytes; /* traffic inside its subgraphs */
+} onnx_node;
+
+struct onnx_scope {
+    onnx_scope *parent;
+    const Onnx__GraphProto *graph;
+    moirai_names *names;
+    int32_t n_values, n_nodes;
+    onnx_value **value;
+    onnx_node *node;
+    int32_t *order; /* topological */
+};
+
+struct onnx_import {
+    const moirai_onnx_model *model;
+    const moirai_onnx_options *options;
+    moirai_onnx_report *report;
+    onnx_scope *root;
+    int64_t opset;
+    size_t numbers_left; /* of ONNX_NUMBERS_BUDGET */
+    bool *dim_used;      /* options->dims that were met */
+    void *chunks;        /* the arena */
+    size_t chunk_left;
+    char *chunk_next;
+    moirai_names **maps; /* to free */
+    size_t n_maps, maps_capacity;
+};
+
+/* One operator type. `shape` sets the outputs and says whether it could; `fold` computes the numbers of
+ * constant outputs; `flops` counts arithmetic, or else it is per_output flops for each output element. */
+struct onnx_rule {
+    const char *type;
+    bool (*shape)(onnx_node *n);
+    void (*fold)(onnx_node *n);
+    int64_t (*flops)(const onnx_node *n);
+    int per_output;
+    unsigned flags;
+};
+enum {
+    ONNX_VIEW = 1,       /* a backend renames the tensor: no traffic, no arithmetic */
+    ONNX_SELECT = 2,     /* reads of its first input only as much as it writes */
+    ONNX_NEVER_FOLD = 4, /* random, or with subgraphs */
+    ONNX_OF_SHAPE = 8    /* needs its input's shape only: always a constant */
+};
+
+/* ---- onnx_import.c ---- */
+void *moirai_onnx_arena(onnx_import *im, size_t n, size_t size); /* zeroed; NULL and a message when out of memory */
+onnx_value *moirai_onnx_scope_find(const onnx_scope *s, const char *name);
+int moirai_onnx_scope_infer(onnx_import *im, onnx_scope *s);
+int moirai_onnx_import_run(onnx_import *im);
+void moirai_onnx_import_free(onnx_import *im);
+
+/* ---- onnx_scope.c ---- */
+int moirai_onnx_scope_new(onnx_scope **out, onnx_import *im, onnx_scope *parent, const Onnx__GraphProto *graph);
+
+
+/* ---- onnx_value.c ---- */
+/* False (and the value untouched) for negative dims, too high a rank or too many bytes. `v` NULL is fine. */
+bool moirai_onnx_value_shape(onnx_value *v, int32_t type, int32_t rank, const int64_t *dim);
+bool moirai_onnx_value_like(onnx_value *v, int32_t type, const onnx_value *other);
+int moirai_onnx_value_from_tensor(onnx_import *im, onnx_value *v, const Onnx__TensorProto *t);
+/* From a declared type; symbolic dimensions by option, else 1 where `defaults`, else false. */
+int moirai_onnx_value_from_type(onnx_import *im, onnx_value *v, const Onnx__TypeProto *t, bool defaults, bool *set);
+int64_t *moirai_onnx_value_ints(onnx_import *im, onnx_value *v);   /* room for v->elements numbers, or NULL */
+double *moirai_onnx_value_reals(onnx_import *im, onnx_value *v);
+static inline bool onnx_has_numbers(const onnx_value *v) { return v && (v->ints || v->reals); }
+static inline double onnx_real(const onnx_value *v, int64_t i) { return v->reals ? v->reals[i] : (double)v->ints[i]; }
+int64_t moirai_onnx_value_int(const onnx_value *v, int64_t i); /* reals are cut, and clamped to int64 */
+
+/* ---- onnx_rules.c ---- */
+const onnx_rule *moirai_onnx_rule_find(const char *domain, const char *type);
+int moirai_onnx_rule_count(void);
+const onnx_rule *moirai_onnx_rule_at(int index);
+
+/* ---- onnx_subgraph.c ---- */
+int moirai_onnx_captured(onnx_import *im, onnx_node *n);
+int moirai_onnx_subgraphs_infer(onnx_import *im, onnx_node *n);
+
+/* ---- onnx_build.c ---- */
+int moirai_onnx_build(moirai_graph **out, onnx_import *im, const char *label);
+
+/* Saturating sums and products of non-negative numbers. */
+static inline int64_t onnx_add(int64_t a, int64_t b)
+{
+    int64_t r;
+    return moirai_add64(&r, a, b) && r < ONNX_MAX_SUM ? r : ONNX_MAX_SUM;
+}
+static inline int64_t onnx_mul(int64_t a, int64_t b)
+{
+    int64_t r;
+    return moirai_mul64(&r, a, b) && r < ONNX_MAX_SUM ? r : ONNX_MAX_SUM;
+}
+
+/* Inputs and outputs that may not be there. */
+static inline onnx_value *onnx_in(const onnx_node *n, int32_t i) { return i < n->n_in ? n->in[i] : NULL; }
+static inline onnx_value *onnx_out(const onnx_node *n, int32_t i) { return i < n->n_out ? n->out[i] : NULL; }
+
+#endif

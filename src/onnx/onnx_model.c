@@ -1,0 +1,331 @@
+/* Opening, sizing and writing of ONNX files; see onnx_wire.c for how the weights stay out of memory. */
+#include "onnx/onnx_model.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util/util.h"
+
+#define MAX_TENSOR_BYTES (1ll << 50)
+
+static int unpack(moirai_onnx_model *m)
+{
+    int rc = moirai_onnx_wire_scan(&m->slim, &onnx__model_proto__descriptor, m->file, m->length);
+    if (rc)
+        return rc;
+    m->proto = onnx__model_proto__unpack(NULL, m->slim.length, m->slim.data);
+    free(m->slim.data);
+    m->slim.data = NULL;
+    if (!m->proto)
+        return moirai_error(MOIRAI_EINPUT, "not a valid ONNX file: its fields do not fit onnx.proto");
+    if (!m->proto->graph)
+        return moirai_error(MOIRAI_EINPUT, "not a valid ONNX file: it holds no graph");
+    return 0;
+}
+
+static int finish_open(moirai_onnx_model **out, moirai_onnx_model *m)
+{
+    int rc = unpack(m);
+    if (rc) {
+        moirai_onnx_model_free(m);
+        return rc;
+    }
+    *out = m;
+    return 0;
+}
+
+int moirai_onnx_model_parse(moirai_onnx_model **out, const void *data, size_t length)
+{
+    *out = NULL;
+    moirai_onnx_model *m = moirai_alloc(1, sizeof *m);
+    if (!m)
+        return MOIRAI_EFAIL;
+    m->file = data;
+    m->length = length;
+    return finish_open(out, m);
+}
+
+static int map_file(moirai_onnx_model *m, int fd)
+{
+    struct stat info;
+    if (fstat(fd, &info))
+        return moirai_error(MOIRAI_EFAIL, "can't read: %s", strerror(errno));
+    if (!S_ISREG(info.st_mode))
+        return moirai_error(MOIRAI_EINPUT, "not a plain file");
+    if (info.st_size == 0)
+        return moirai_error(MOIRAI_EINPUT, "the file is empty");
+    void *map = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (map == MAP_FAILED)
+        return moirai_error(MOIRAI_EFAIL, "can't map: %s", strerror(errno));
+    /* Between two headers lies a weight that nobody reads now: reading ahead would only fill memory. */
+    madvise(map, (size_t)info.st_size, MADV_RANDOM);
+    m->file = map;
+    m->length = (size_t)info.st_size;
+    m->mapped = true;
+    return 0;
+}
+
+int moirai_onnx_model_open(moirai_onnx_model **out, const char *path)
+{
+    *out = NULL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return moirai_error(MOIRAI_EINPUT, "can't open: %s", strerror(errno));
+    moirai_onnx_model *m = moirai_alloc(1, sizeof *m);
+    int rc = m ? map_file(m, fd) : MOIRAI_EFAIL;
+    close(fd);
+    if (rc) {
+        moirai_onnx_model_free(m);
+        return rc;
+    }
+    return finish_open(out, m);
+}
+
+void moirai_onnx_model_free(moirai_onnx_model *model)
+{
+    if (!model)
+        return;
+    if (model->proto)
+        onnx__model_proto__free_unpacked(model->proto, NULL);
+    moirai_onnx_slim_free(&model->slim);
+    if (model->mapped)
+        munmap((void *)model->file, model->length);
+    free(model);
+}
+
+/* ---- tensors ---- */
+
+int moirai_onnx_type_bits(int32_t elem_type)
+{
+    /* UNDEFINED FLOAT UINT8 INT8 UINT16 INT16 INT32 INT64 STRING BOOL FLOAT16 DOUBLE UINT32 UINT64 COMPLEX64
+     * COMPLEX128 BFLOAT16 FLOAT8 x4 UINT4 INT4 FLOAT4 */
+    static const int bits[] = {0,  32, 8,  8,   16, 16, 32, 64, 0, 8, 16, 64,
+                               32, 64, 64, 128, 16, 8,  8,  8,  8, 4, 4,  4};
+    return elem_type >= 0 && elem_type < (int32_t)(sizeof bits / sizeof *bits) ? bits[elem_type] : 0;
+}
+
+bool moirai_onnx_type_is_float(int32_t t)
+{
+    return t == 1 || t == 10 || t == 11 || (t >= 14 && t <= 20) || t == 23;
+}
+
+static int read_size(int64_t *out, const char *key, const char *text)
+{
+    char *end = NULL;
+    errno = 0;
+    long long value = text && *text ? strtoll(text, &end, 10) : 0;
+    if (!text || !*text || errno || *end || value < 0)
+        return moirai_error(MOIRAI_EINPUT, "external data: %s \"%.32s\" is not a size", key, text ? text : "");
+    *out = value;
+    return 0;
+}
+
+static int external(onnx_data *out, const Onnx__TensorProto *t)
+{
+    out->kind = ONNX_DATA_EXTERNAL;
+    out->external_length = -1;
+    for (size_t i = 0; i < t->n_external_data; i++) {
+        const Onnx__StringStringEntryProto *e = t->external_data[i];
+        int rc = 0;
+        if (!e->key)
+            continue;
+        if (!strcmp(e->key, "location"))
+            out->location = e->value;
+        else if (!strcmp(e->key, "offset"))
+            rc = read_size(&out->external_offset, "offset", e->value);
+        else if (!strcmp(e->key, "length"))
+            rc = read_size(&out->external_length, "length", e->value);
+        if (rc)
+            return rc;
+    }
+    int64_t end;
+    if (!moirai_add64(&end, out->external_offset, out->external_length))
+        return moirai_error(MOIRAI_EINPUT, "external data: offset %lld and length %lld overflow",
+                            (long long)out->external_offset, (long long)out->external_length);
+    return out->location ? 0 : moirai_error(MOIRAI_EINPUT, "external data: no location");
+}
+
+static const onnx_cut *find_cut(const moirai_onnx_model *m, const Onnx__TensorProto *t)
+{
+    for (size_t i = 0; i < t->base.n_unknown_fields; i++) {
+        const ProtobufCMessageUnknownField *f = &t->base.unknown_fields[i];
+        if (f->tag != ONNX_CUT_FIELD || f->len != 8)
+            continue;
+        uint64_t index = 0;
+        for (int b = 0; b < 8; b++)
+            index |= (uint64_t)f->data[b] << (8 * b);
+        return index < m->slim.n_cuts ? &m->slim.cut[index] : NULL;
+    }
+    return NULL;
+}
+
+int moirai_onnx_tensor_data(onnx_data *out, const moirai_onnx_model *model, const Onnx__TensorProto *t)
+{
+    *out = (onnx_data){0};
+    if (t->has_data_location && t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
+        return external(out, t);
+    const onnx_cut *cut = find_cut(model, t);
+    if (cut) {
+        *out = (onnx_data){.kind = cut->field == 9 ? ONNX_DATA_RAW : ONNX_DATA_PACKED,
+                           .bytes = model->file + cut->offset, .length = cut->length, .field = cut->field};
+    } else if (t->has_raw_data && t->raw_data.len) {
+        *out = (onnx_data){.kind = ONNX_DATA_RAW, .bytes = t->raw_data.data, .length = t->raw_data.len, .field = 9};
+    } else if (t->n_float_data || t->n_int32_data || t->n_int64_data || t->n_double_data || t->n_uint64_data ||
+               t->n_string_data) {
+        out->kind = ONNX_DATA_TYPED;
+    }
+    return 0;
+}
+
+static int shape_size(const Onnx__TensorProto *t, int64_t *elements, int64_t *bytes)
+{
+    int64_t n = 1;
+    for (size_t i = 0; i < t->n_dims; i++) {
+        if (t->dims[i] < 0)
+            return moirai_error(MOIRAI_EINPUT, "dimension %zu is %lld", i, (long long)t->dims[i]);
+        if (!moirai_mul64(&n, n, t->dims[i]) || n > MAX_TENSOR_BYTES)
+            return moirai_error(MOIRAI_EINPUT, "its dimensions make more than 2^50 elements");
+    }
+    int element_bits = moirai_onnx_type_bits(t->data_type);
+    int64_t bits = n * (element_bits ? element_bits : 64);
+    *elements = n;
+    *bytes = bits / 8 + (bits % 8 != 0);
+    if (*bytes > MAX_TENSOR_BYTES)
+        return moirai_error(MOIRAI_EINPUT, "its dimensions make more than 2^50 bytes");
+    return 0;
+}
+
+/* The least and the most bytes that `elements` can take in a packed field of the wire format. */
+static bool packed_fits(const onnx_data *d, int64_t elements, int element_bits)
+{
+    if (d->field == 4)
+        return (int64_t)d->length / 4 >= elements;
+    if (d->field == 10)
+        return (int64_t)d->length / 8 >= elements;
+    /* Varints of one to ten bytes; elements under a byte may be packed several to one. */
+    return (int64_t)d->length >= (element_bits && element_bits < 8 ? elements / 8 : elements);
+}
+
+int moirai_onnx_tensor_size(const moirai_onnx_model *model, const Onnx__TensorProto *t, int64_t *elements,
+                            int64_t *bytes)
+{
+    onnx_data d;
+    int rc = shape_size(t, elements, bytes);
+    if (!rc)
+        rc = moirai_onnx_tensor_data(&d, model, t);
+    if (rc)
+        return rc;
+    int64_t held = 0;
+    int bits = moirai_onnx_type_bits(t->data_type);
+    switch (d.kind) {
+    case ONNX_DATA_EXTERNAL:
+        held = d.external_length < 0 ? *bytes : d.external_length;
+        break;
+    case ONNX_DATA_RAW:
+        held = (int64_t)d.length;
+        break;
+    case ONNX_DATA_PACKED:
+        held = packed_fits(&d, *elements, bits) ? *bytes : (int64_t)d.length;
+        break;
+    case ONNX_DATA_TYPED:
+        held = (int64_t)(t->n_float_data + t->n_int32_data + t->n_int64_data + t->n_double_data + t->n_uint64_data +
+                         t->n_string_data);
+        held = held >= (bits && bits < 8 ? *elements / 8 : *elements) ? *bytes : held;
+        break;
+    case ONNX_DATA_NONE:
+        break;
+    }
+    if (held < *bytes)
+        return moirai_error(MOIRAI_EINPUT, "its dimensions make %lld bytes, the file has %lld", (long long)*bytes,
+                            (long long)held);
+    return 0;
+}
+
+/* ---- writing ---- */
+
+static int to_stream(void *data, const void *bytes, size_t length)
+{
+    if (length && fwrite(bytes, 1, length, data) != length)
+        return moirai_error(MOIRAI_EFAIL, "can't write: %s", strerror(errno));
+    return 0;
+}
+
+static int write_stream(const moirai_onnx_model *m, const Onnx__ModelProto *proto, FILE *stream)
+{
+    size_t length = onnx__model_proto__get_packed_size(proto);
+    uint8_t *packed = moirai_alloc(length, 1);
+    if (!packed)
+        return MOIRAI_EFAIL;
+    onnx__model_proto__pack(proto, packed);
+    int rc = moirai_onnx_wire_expand(&onnx__model_proto__descriptor, packed, length, m ? m->slim.cut : NULL,
+                                     m ? m->slim.n_cuts : 0, m ? m->file : NULL, to_stream, stream);
+    free(packed);
+    if (!rc && (fflush(stream) || fsync(fileno(stream))))
+        rc = moirai_error(MOIRAI_EFAIL, "can't write: %s", strerror(errno));
+    return rc;
+}
+
+int moirai_onnx_model_write(const moirai_onnx_model *model, const Onnx__ModelProto *proto, const char *path)
+{
+    char temporary[4096];
+    int n = snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
+    if (n < 0 || (size_t)n >= sizeof temporary)
+        return moirai_error(MOIRAI_EUSAGE, "%s: the path is too long", path);
+    int fd = mkstemp(temporary);
+    FILE *stream = fd < 0 ? NULL : fdopen(fd, "wb");
+    if (!stream) {
+        int rc = moirai_error(MOIRAI_EFAIL, "%s: can't write: %s", path, strerror(errno));
+        if (fd >= 0) {
+            close(fd);
+            unlink(temporary);
+        }
+        return rc;
+    }
+    fchmod(fd, 0644);
+    int rc = write_stream(model, proto, stream);
+    if (fclose(stream) && !rc)
+        rc = moirai_error(MOIRAI_EFAIL, "can't write: %s", strerror(errno));
+    if (!rc && rename(temporary, path))
+        rc = moirai_error(MOIRAI_EFAIL, "can't rename: %s", strerror(errno));
+    if (rc) {
+        unlink(temporary);
+        return moirai_error_prefix(rc, "%s", path);
+    }
+    return 0;
+}
+
+/* ---- attributes ---- */
+
+const Onnx__AttributeProto *moirai_onnx_attr(const Onnx__NodeProto *node, const char *name)
+{
+    for (size_t i = 0; i < node->n_attribute; i++)
+        if (node->attribute[i]->name && !strcmp(node->attribute[i]->name, name))
+            return node->attribute[i];
+    return NULL;
+}
+
+int64_t moirai_onnx_attr_int(const Onnx__NodeProto *node, const char *name, int64_t missing)
+{
+    const Onnx__AttributeProto *a = moirai_onnx_attr(node, name);
+    return a && a->has_i ? a->i : missing;
+}
+
+double moirai_onnx_attr_real(const Onnx__NodeProto *node, const char *name, double missing)
+{
+    const Onnx__AttributeProto *a = moirai_onnx_attr(node, name);
+    return a && a->has_f ? a->f : missing;
+}
+
+bool moirai_onnx_attr_is(const Onnx__NodeProto *node, const char *name, const char *text, bool missing)
+{
+    const Onnx__AttributeProto *a = moirai_onnx_attr(node, name);
+    if (!a || !a->has_s)
+        return missing;
+    return a->s.len == strlen(text) && !memcmp(a->s.data, text, a->s.len);
+}

@@ -1,0 +1,237 @@
+/* Values: shapes with every size checked, and the numbers of small constants. */
+#include "onnx/onnx_import.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool moirai_onnx_value_shape(onnx_value *v, int32_t type, int32_t rank, const int64_t *dim)
+{
+    if (rank < 0 || rank > ONNX_MAX_RANK)
+        return false;
+    type = type ? type : ONNX_FLOAT;
+    int64_t n = 1;
+    for (int32_t i = 0; i < rank; i++)
+        if (dim[i] < 0 || !moirai_mul64(&n, n, dim[i]) || n > ONNX_MAX_BYTES)
+            return false;
+    int bits = moirai_onnx_type_bits(type);
+    int64_t bytes = (n * (bits ? bits : 64) + 7) / 8; /* strings: the size of a pointer */
+    if (bytes > ONNX_MAX_BYTES)
+        return false;
+    if (!v)
+        return true;
+    v->type = type;
+    v->rank = rank;
+    memcpy(v->dim, dim, (size_t)rank * sizeof *dim);
+    v->elements = n;
+    v->bytes = v->stored_bytes = bytes;
+    v->shaped = true;
+    return true;
+}
+
+bool moirai_onnx_value_like(onnx_value *v, int32_t type, const onnx_value *other)
+{
+    int64_t dim[ONNX_MAX_RANK];
+    if (!other)
+        return false;
+    memcpy(dim, other->dim, sizeof dim);
+    return moirai_onnx_value_shape(v, type, other->rank, dim);
+}
+
+static void *numbers(onnx_import *im, onnx_value *v, size_t size)
+{
+    size_t n = (size_t)v->elements;
+    if (v->elements > ONNX_MAX_NUMBERS || n * size > im->numbers_left)
+        return NULL;
+    im->numbers_left -= n * size;
+    v->n_numbers = (int32_t)n;
+    return moirai_onnx_arena(im, n, size);
+}
+
+int64_t *moirai_onnx_value_ints(onnx_import *im, onnx_value *v)
+{
+    v->reals = NULL;
+    return v->ints = numbers(im, v, sizeof *v->ints);
+}
+
+double *moirai_onnx_value_reals(onnx_import *im, onnx_value *v)
+{
+    v->ints = NULL;
+    return v->reals = numbers(im, v, sizeof *v->reals);
+}
+
+int64_t moirai_onnx_value_int(const onnx_value *v, int64_t i)
+{
+    if (v->ints)
+        return v->ints[i];
+    double r = v->reals[i];
+    if (!(r > -9e18))
+        return r != r ? 0 : INT64_MIN;
+    return r < 9e18 ? (int64_t)r : INT64_MAX;
+}
+
+/* ---- numbers of a tensor ---- */
+
+static double half_to_real(uint16_t h)
+{
+    int exponent = h >> 10 & 31, fraction = h & 1023;
+    double value = exponent ? 1024 + fraction : fraction;
+    for (int e = exponent ? exponent : 1; e < 25; e++)
+        value /= 2;
+    for (int e = 25; e < exponent; e++)
+        value *= 2;
+    return h & 0x8000 ? -value : value;
+}
+
+static void raw_numbers(onnx_value *v, const uint8_t *at)
+{
+    int bytes = moirai_onnx_type_bits(v->type) / 8;
+    for (int32_t i = 0; i < v->n_numbers; i++, at += bytes) {
+        uint64_t word = 0;
+        for (int b = 0; b < bytes; b++)
+            word |= (uint64_t)at[b] << (8 * b);
+        uint32_t low = (uint32_t)word;
+        float single;
+        if (v->type == ONNX_FLOAT) {
+            memcpy(&single, &low, sizeof single);
+            v->reals[i] = single;
+        } else if (v->type == ONNX_FLOAT16) {
+            v->reals[i] = half_to_real((uint16_t)word);
+        } else if (v->type == 11) {
+            memcpy(&v->reals[i], &word, sizeof word);
+        } else if (v->type == 3) {
+            v->ints[i] = (int8_t)word;
+        } else if (v->type == 5) {
+            v->ints[i] = (int16_t)word;
+        } else if (v->type == 6) {
+            v->ints[i] = (int32_t)low;
+        } else {
+            v->ints[i] = (int64_t)word;
+        }
+    }
+}
+
+static void typed_numbers(onnx_value *v, const Onnx__TensorProto *t)
+{
+    for (int32_t i = 0; i < v->n_numbers; i++) {
+        size_t k = (size_t)i;
+        if (v->reals)
+            v->reals[i] = k < t->n_float_data     ? (double)t->float_data[k]
+                          : k < t->n_double_data  ? t->double_data[k]
+                          : k < t->n_int32_data   ? half_to_real((uint16_t)t->int32_data[k])
+                                                  : 0;
+        else
+            v->ints[i] = k < t->n_int64_data    ? t->int64_data[k]
+                         : k < t->n_int32_data  ? t->int32_data[k]
+                         : k < t->n_uint64_data ? (int64_t)t->uint64_data[k]
+                                                : 0;
+    }
+}
+
+/* Of types that shape arithmetic uses; anything else stays a constant without numbers. */
+static int keep_numbers(onnx_import *im, onnx_value *v, const Onnx__TensorProto *t)
+{
+    onnx_data d;
+    int rc = moirai_onnx_tensor_data(&d, im->model, t);
+    bool real = v->type == ONNX_FLOAT || v->type == ONNX_FLOAT16 || v->type == 11;
+    bool integer = (v->type >= 2 && v->type <= 7) || v->type == ONNX_BOOL || v->type == 12 || v->type == 13;
+    if (rc || v->elements > ONNX_MAX_NUMBERS || (!real && !integer) ||
+        (d.kind != ONNX_DATA_RAW && d.kind != ONNX_DATA_TYPED))
+        return rc;
+    if (real ? !moirai_onnx_value_reals(im, v) : !moirai_onnx_value_ints(im, v))
+        return 0;
+    if (d.kind == ONNX_DATA_RAW)
+        raw_numbers(v, d.bytes);
+    else
+        typed_numbers(v, t);
+    return 0;
+}
+
+int moirai_onnx_value_from_tensor(onnx_import *im, onnx_value *v, const Onnx__TensorProto *t)
+{
+    int64_t elements, bytes, dim[ONNX_MAX_RANK];
+    int rc = moirai_onnx_tensor_size(im->model, t, &elements, &bytes);
+    if (rc)
+        return rc;
+    bool fits = t->n_dims <= ONNX_MAX_RANK;
+    if (fits && t->n_dims)
+        memcpy(dim, t->dims, t->n_dims * sizeof *dim);
+    /* A rank that no rule handles keeps its size: sizes are what we are after. */
+    if (!moirai_onnx_value_shape(v, t->data_type, fits ? (int32_t)t->n_dims : 1, fits ? dim : &elements))
+        return moirai_error(MOIRAI_EINPUT, "its size makes no sense");
+    v->constant = true;
+    v->tensor = t;
+    return keep_numbers(im, v, t);
+}
+
+/* ---- declared types ---- */
+
+static bool dim_option(onnx_import *im, const char *name, int64_t *out)
+{
+    const moirai_onnx_options *o = im->options;
+    size_t length = strlen(name);
+    for (int i = 0; o && i < o->n_dims; i++) {
+        if (strncmp(o->dims[i], name, length) || o->dims[i][length] != '=')
+            continue;
+        *out = strtoll(o->dims[i] + length + 1, NULL, 10); /* checked in onnx_options.c */
+        im->dim_used[i] = true;
+        return true;
+    }
+    return false;
+}
+
+static bool resolve_dim(onnx_import *im, const Onnx__TensorShapeProto__Dimension *d, bool defaults, int64_t *out)
+{
+    if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && d->dim_value >= 0) {
+        *out = d->dim_value;
+        return true;
+    }
+    const char *name = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM ? d->dim_param : NULL;
+    if (name && *name && dim_option(im, name, out))
+        return true;
+    *out = 1;
+    if (!defaults)
+        return false;
+    if (!im->report->n_default_dims++)
+        snprintf(im->report->first_default_dim, sizeof im->report->first_default_dim, "%s",
+                 name && *name ? name : "unnamed");
+    return true;
+}
+
+/* Sequences and optionals count as one tensor of their element type. */
+static const Onnx__TypeProto *inner_type(const Onnx__TypeProto *t)
+{
+    while (t) {
+        if (t->value_case == ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE)
+            t = t->sequence_type->elem_type;
+        else if (t->value_case == ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE)
+            t = t->optional_type->elem_type;
+        else
+            break;
+    }
+    return t;
+}
+
+int moirai_onnx_value_from_type(onnx_import *im, onnx_value *v, const Onnx__TypeProto *t, bool defaults, bool *set)
+{
+    *set = false;
+    t = inner_type(t);
+    if (!t || t->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+        return 0;
+    v->type = t->tensor_type->elem_type;
+    const Onnx__TensorShapeProto *s = t->tensor_type->shape;
+    if (!s)
+        return 0;
+    if (s->n_dim > ONNX_MAX_RANK)
+        return defaults ? moirai_error(MOIRAI_EINPUT, "has %zu dimensions, at most %d are supported", s->n_dim,
+                                       ONNX_MAX_RANK)
+                        : 0;
+    int64_t dim[ONNX_MAX_RANK];
+    for (size_t i = 0; i < s->n_dim; i++)
+        if (!resolve_dim(im, s->dim[i], defaults, &dim[i]))
+            return 0;
+    *set = moirai_onnx_value_shape(v, v->type, (int32_t)s->n_dim, dim);
+    if (!*set && defaults)
+        return moirai_error(MOIRAI_EINPUT, "its dimensions make more than 2^50 bytes");
+    return 0;
+}
