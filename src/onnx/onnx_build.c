@@ -30,9 +30,7 @@ static void mark_needed(onnx_scope *s)
             wanted |= n->out[k] && n->out[k]->needed;
         if (!wanted)
             continue;
-        for (int32_t k = 0; k < n->n_out; k++)
-            if (k == 0)
-                need(n->out[k]);
+        need(onnx_out(n, 0));
         if (n->folded && n->rule->flags & ONNX_OF_SHAPE)
             continue;
         for (int32_t k = 0; k < n->n_in; k++)

@@ -65,7 +65,7 @@ static int skip(cursor *c, size_t n)
 
 static int read_field(cursor *c, field *f)
 {
-    uint64_t tag, value;
+    uint64_t tag = 0, value = 0;
     f->begin = c->at;
     f->payload = f->length = 0;
     int rc = read_varint(c, &tag);
@@ -276,7 +276,7 @@ static int size_message(expander *e, const ProtobufCMessageDescriptor *m, cursor
             return rc;
         const ProtobufCFieldDescriptor *d = find_field(m, f.number);
         if (f.number == ONNX_CUT_FIELD && f.wire == WIRE_64) {
-            const onnx_cut *cut;
+            const onnx_cut *cut = NULL;
             if ((rc = find_cut(e, &c, &cut)))
                 return rc;
             total += header(scratch, cut->field, cut->length) + cut->length;
@@ -304,7 +304,7 @@ static int emit_message(expander *e, const ProtobufCMessageDescriptor *m, cursor
             return rc;
         const ProtobufCFieldDescriptor *d = find_field(m, f.number);
         if (f.number == ONNX_CUT_FIELD && f.wire == WIRE_64) {
-            const onnx_cut *cut;
+            const onnx_cut *cut = NULL;
             if (!(rc = find_cut(e, &c, &cut)))
                 rc = e->sink(e->sink_data, scratch, header(scratch, cut->field, cut->length));
             if (!rc)
