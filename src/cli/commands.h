@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 
+extern const moirai_command moirai_command_coarsen;
 extern const moirai_command moirai_command_help;
 extern const moirai_command moirai_command_version;
 

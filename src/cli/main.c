@@ -9,6 +9,7 @@
 
 /* In the order in which a newcomer meets them. */
 static const moirai_command *const commands[] = {
+    &moirai_command_coarsen,
     &moirai_command_version,
     &moirai_command_help,
 };

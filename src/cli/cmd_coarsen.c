@@ -1,0 +1,136 @@
+/* moirai coarsen: fuse what an inference backend fuses, and say by which rule. */
+#include "cli/cli.h"
+#include "cli/commands.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <moirai/coarsen.h>
+#include <moirai/onnx.h>
+#include <moirai/zoo.h>
+
+/* A name of the zoo, an ONNX model by its ending, or else a graph file. */
+static int network_open(moirai_graph **out, const moirai_cli *cli)
+{
+    const char *text = moirai_cli_arg(cli, 0);
+    size_t length = strlen(text);
+    if (moirai_zoo_find(text))
+        return moirai_zoo_graph(out, text, !strcmp(moirai_cli_text(cli, "dtype"), "fp16") ? 2 : 4);
+    if (length > 5 && !strcmp(text + length - 5, ".onnx"))
+        return moirai_onnx_read(out, text, NULL, NULL);
+    return moirai_graph_read(out, text);
+}
+
+static int32_t fused_length(const moirai_graph *g, int32_t op)
+{
+    return g->op_member_off[op + 1] - g->op_member_off[op];
+}
+
+static void say_rules(const moirai_cli *cli, const moirai_rules *rules, const int64_t *count)
+{
+    yyjson_mut_val *list = yyjson_mut_obj_add_arr(cli->doc, cli->result, "rules");
+    moirai_cli_print(cli, "%10s  %s\n", "fused", "rule");
+    for (int r = 0; r < moirai_rules_count(rules); r++) {
+        yyjson_mut_val *item = yyjson_mut_arr_add_obj(cli->doc, list);
+        yyjson_mut_obj_add_strcpy(cli->doc, item, "rule", moirai_rules_text(rules, r));
+        yyjson_mut_obj_add_sint(cli->doc, item, "fused", count[r]);
+        if (count[r])
+            moirai_cli_print(cli, "%10s  %s\n", moirai_text_count(count[r]).s, moirai_rules_text(rules, r));
+    }
+}
+
+/* Every fused operator with its members. */
+static void say_members(const moirai_cli *cli, const moirai_graph *coarse)
+{
+    yyjson_mut_val *list = yyjson_mut_obj_add_arr(cli->doc, cli->result, "fused");
+    for (int32_t i = 0; i < coarse->n_ops; i++) {
+        if (!fused_length(coarse, i))
+            continue;
+        yyjson_mut_val *item = yyjson_mut_arr_add_obj(cli->doc, list), *members;
+        yyjson_mut_obj_add_strcpy(cli->doc, item, "name", coarse->op_name[i]);
+        yyjson_mut_obj_add_strcpy(cli->doc, item, "type", coarse->op_type[i]);
+        members = yyjson_mut_obj_add_arr(cli->doc, item, "members");
+        moirai_cli_print(cli, "%s:", coarse->op_type[i]);
+        for (int32_t e = coarse->op_member_off[i]; e < coarse->op_member_off[i + 1]; e++) {
+            yyjson_mut_arr_add_strcpy(cli->doc, members, coarse->op_member[e]);
+            moirai_cli_print(cli, " %s", coarse->op_member[e]);
+        }
+        moirai_cli_print(cli, "\n");
+    }
+}
+
+static void say_result(const moirai_cli *cli, const moirai_graph *fine, const moirai_graph *coarse,
+                       const moirai_rules *rules, const int64_t *count)
+{
+    yyjson_mut_obj_add_strcpy(cli->doc, cli->result, "network", fine->name);
+    yyjson_mut_obj_add_int(cli->doc, cli->result, "operators", fine->n_ops);
+    yyjson_mut_obj_add_int(cli->doc, cli->result, "coarse_operators", coarse->n_ops);
+    moirai_cli_print(cli, "%s: %s operators, %s after fusion\n", fine->name, moirai_text_count(fine->n_ops).s,
+                     moirai_text_count(coarse->n_ops).s);
+    say_rules(cli, rules, count);
+    if (moirai_cli_has(cli, "list"))
+        say_members(cli, coarse);
+}
+
+static int coarsen(moirai_cli *cli, const moirai_graph *fine, const moirai_rules *rules)
+{
+    const char *output = moirai_cli_text(cli, "output");
+    int64_t *count = calloc((size_t)moirai_rules_count(rules) + 1, sizeof *count);
+    moirai_graph *coarse = NULL;
+    int result = count ? moirai_coarsen(&coarse, fine, rules, count) : moirai_error(MOIRAI_EFAIL, "out of memory");
+    if (!result)
+        say_result(cli, fine, coarse, rules, count);
+    if (!result && output)
+        result = moirai_graph_write(coarse, output);
+    if (!result && output)
+        yyjson_mut_obj_add_strcpy(cli->doc, cli->result, "output", output);
+    moirai_graph_free(coarse);
+    free(count);
+    return result;
+}
+
+static int run(moirai_cli *cli)
+{
+    moirai_graph *fine = NULL;
+    moirai_rules *rules = NULL;
+    int result = moirai_cli_writable(cli, moirai_cli_text(cli, "output"));
+    if (!result)
+        result = moirai_rules_open(&rules, moirai_cli_text(cli, "rules"));
+    if (!result)
+        result = network_open(&fine, cli);
+    if (!result)
+        result = coarsen(cli, fine, rules);
+    moirai_graph_free(fine);
+    moirai_rules_free(rules);
+    return result;
+}
+
+static const moirai_argument arguments[] = {
+    {"NETWORK", MOIRAI_VALUE_NETWORK, "a graph file, an ONNX model (.onnx) or a name of the zoo", false, false},
+    {0},
+};
+static const moirai_option options[] = {
+    {.name = "rules", .argument = "SET|FILE", .help = "a shipped set (eigen, onnxruntime, none) or a file of fusion rules",
+     .standard = "onnxruntime", .kind = MOIRAI_VALUE_RULES},
+    {.name = "list", .help = "name every fused operator and its members", .kind = MOIRAI_VALUE_FLAG},
+    {.name = "dtype", .argument = "TYPE", .help = "element type of a network of the zoo", .standard = "fp32",
+     .kind = MOIRAI_VALUE_CHOICE, .choices = "fp32|fp16"},
+    MOIRAI_OPTION_OUTPUT("write the coarse graph here"),
+    {0},
+};
+static const moirai_example examples[] = {
+    {"moirai coarsen gpt3-tiny -o coarse.json", "Fuse what ONNX Runtime would fuse in a network of the zoo"},
+    {"moirai coarsen inception-tiny --rules eigen --list", "See which operators the paper's rules fuse"},
+    {0},
+};
+const moirai_command moirai_command_coarsen = {
+    .name = "coarsen",
+    .summary = "fuse operators that a backend runs as one",
+    .text = "Chains of operators whose types spell a rule, each read by the next one only, become one operator that lists its "
+            "members. Longer matches win. Prints how many operators each rule made.\n\n"
+            "A rule file has one rule per line: types separated by spaces, 'a|b' for either, 'a?' for an item that may be "
+            "missing, '#' for comments.",
+    .arguments = arguments,
+    .options = options,
+    .examples = examples,
+    .run = run,
+};
