@@ -50,6 +50,7 @@ struct moirai_sim {
     /* Working memory of replay: when each device, port and channel is free. */
     int64_t *free_ns, *send_ns, *receive_ns;
     int64_t *channel_ns;      /* per ordered pair */
+    int64_t gate_ns;          /* nothing starts before */
     uint64_t *tensor_to;      /* devices that read the tensor */
 
     /* Working memory of sorting and of memory accounting. */
@@ -67,6 +68,9 @@ bool moirai_sim_take_devices(moirai_sim *sim, const int32_t *op_device);
 void moirai_sim_radix_sort(uint64_t *key, int32_t *item, uint64_t *key_spare, int32_t *item_spare, int32_t n);
 /* Bring the log into order of start. */
 void moirai_sim_sort_log(moirai_sim *sim);
+
+/* Replay that trades time for memory: see sim_replay.c. `op_order` holds all operators in an order of precedence. */
+int64_t moirai_sim_replay_window(moirai_sim *sim, const int32_t *op_device, const int32_t *op_order, int32_t window);
 
 /* Bytes that each device needs in the last simulation: resident, plus (with_tensors) the most alive at once. */
 void moirai_sim_need(moirai_sim *sim, int64_t *need_bytes, bool with_tensors);

@@ -38,7 +38,7 @@ static void publish(moirai_sim *sim, int32_t op)
 static int64_t send(moirai_sim *sim, int32_t tensor, int32_t slot, int32_t from, int32_t to)
 {
     const moirai_problem *p = sim->p;
-    int64_t start = sim->finish_ns[p->tensor_producer[tensor]];
+    int64_t start = MOIRAI_MAX(sim->finish_ns[p->tensor_producer[tensor]], sim->gate_ns);
     int64_t ns = moirai_transfer_ns(p, tensor, from, to);
     if (ns > 0 && p->congestion == MOIRAI_CONGESTION_PORT) {
         start = MOIRAI_MAX(start, MOIRAI_MAX(sim->send_ns[from], sim->receive_ns[to]));
@@ -56,7 +56,7 @@ static bool replay_op(moirai_sim *sim, int32_t op)
 {
     const moirai_problem *p = sim->p;
     int32_t d = sim->device[op];
-    int64_t start = 0;
+    int64_t start = sim->gate_ns;
     if (sim->finish_ns[op] != NOT_YET)
         return false;
     for (int32_t j = p->op_in_off[op]; j < p->op_in_off[op + 1]; j++) {
@@ -107,16 +107,10 @@ static bool replay_transfer(moirai_sim *sim, int32_t slot)
     return true;
 }
 
-int64_t moirai_sim_replay(moirai_sim *sim, const int32_t *op_device, const moirai_task *order, int64_t n_order)
+static void begin(moirai_sim *sim)
 {
     const moirai_problem *p = sim->p;
     size_t K = (size_t)p->n_devices;
-    if (order == sim->log) { /* the caller replays what moirai_sim_order gave: keep it whole while we write */
-        sim->log = sim->log_spare;
-        sim->log_spare = (moirai_task *)order;
-    }
-    if (!moirai_sim_take_devices(sim, op_device))
-        return -1;
     for (int32_t i = 0; i < p->n_ops; i++)
         sim->finish_ns[i] = NOT_YET;
     memset(sim->free_ns, 0, K * sizeof *sim->free_ns);
@@ -124,6 +118,19 @@ int64_t moirai_sim_replay(moirai_sim *sim, const int32_t *op_device, const moira
     memset(sim->receive_ns, 0, K * sizeof *sim->receive_ns);
     memset(sim->channel_ns, 0, K * K * sizeof *sim->channel_ns);
     sim->log_sorted = false;
+    sim->gate_ns = 0;
+}
+
+int64_t moirai_sim_replay(moirai_sim *sim, const int32_t *op_device, const moirai_task *order, int64_t n_order)
+{
+    const moirai_problem *p = sim->p;
+    if (order == sim->log) { /* the caller replays what moirai_sim_order gave: keep it whole while we write */
+        sim->log = sim->log_spare;
+        sim->log_spare = (moirai_task *)order;
+    }
+    if (!moirai_sim_take_devices(sim, op_device))
+        return -1;
+    begin(sim);
     int64_t n_tasks = (int64_t)p->n_ops + sim->n_slots, n_done = 0;
     for (int64_t j = 0; j < n_order; j++) {
         moirai_task task = order[j];
@@ -136,4 +143,24 @@ int64_t moirai_sim_replay(moirai_sim *sim, const int32_t *op_device, const moira
     }
     sim->complete = n_done == p->n_ops;
     return sim->complete ? sim->makespan_ns : -1;
+}
+
+/* Replay of operators alone, each with the transfers that it needs, no operator (nor a transfer for it) starting before
+ * all but the `window` - 1 operators right before it have finished. A window of 1 is one operator at a time over all devices:
+ * the least memory that this order can do with. */
+int64_t moirai_sim_replay_window(moirai_sim *sim, const int32_t *op_device, const int32_t *op_order, int32_t window)
+{
+    const moirai_problem *p = sim->p;
+    if (!moirai_sim_take_devices(sim, op_device))
+        return -1;
+    begin(sim);
+    int64_t *finished = sim->priority; /* latest finish up to each place in the order */
+    for (int32_t j = 0; j < p->n_ops; j++) {
+        sim->gate_ns = j >= window ? finished[j - window] : 0;
+        if (!replay_op(sim, op_order[j]))
+            return -1;
+        finished[j] = sim->makespan_ns;
+    }
+    sim->complete = true;
+    return sim->makespan_ns;
 }

@@ -1,0 +1,343 @@
+/* Assignments that fit the memory: each unit on a device that can run it, no device above its capacity.
+ *
+ * First shed: from every device that is too full, units leave in order of least harm per byte (time lost plus transfers
+ * made) for the device where they harm least and fit. That keeps what the placer wanted. Where it is not enough, pack:
+ * depth-first over the units by falling size, the present device first, then the one with most room; with
+ * pruning by total room. On small problems the search is complete, so "infeasible" is then a proof; on large ones it
+ * stops after a bounded number of steps. Bin packing is NP-hard: no method that is fast always succeeds. */
+#include "place/fit.h"
+#include "util/util.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- units ---- */
+
+static void fill_units(moirai_units *u, const moirai_problem *p, int32_t *of_group)
+{
+    for (int32_t g = 0; g < p->n_groups; g++)
+        of_group[g] = MOIRAI_NONE;
+    for (int32_t i = 0; i < p->n_ops; i++) {
+        int32_t g = p->op_group[i];
+        int32_t unit = g != MOIRAI_NONE && of_group[g] != MOIRAI_NONE ? of_group[g] : u->n++;
+        if (g != MOIRAI_NONE)
+            of_group[g] = unit;
+        u->of_op[i] = unit;
+        u->bytes[unit] += p->op_memory_bytes[i];
+        u->devices[unit] = p->op_devices[i];
+        u->off[unit + 1]++;
+    }
+    for (int32_t unit = 0; unit < u->n; unit++)
+        u->off[unit + 1] += u->off[unit];
+    for (int32_t i = 0; i < p->n_ops; i++)
+        u->op[u->off[u->of_op[i]]++] = i;
+    for (int32_t unit = u->n; unit > 0; unit--)
+        u->off[unit] = u->off[unit - 1];
+    u->off[0] = 0;
+}
+
+int moirai_units_new(moirai_units **out, const moirai_problem *p)
+{
+    *out = NULL;
+    size_t V = (size_t)p->n_ops;
+    moirai_units *u = moirai_alloc(1, sizeof *u);
+    int32_t *of_group = moirai_alloc((size_t)p->n_groups, sizeof *of_group);
+    if (u != NULL && of_group != NULL) {
+        u->of_op = moirai_alloc(V, sizeof *u->of_op);
+        u->off = moirai_alloc(V + 1, sizeof *u->off);
+        u->op = moirai_alloc(V, sizeof *u->op);
+        u->bytes = moirai_alloc(V, sizeof *u->bytes);
+        u->devices = moirai_alloc(V, sizeof *u->devices);
+    }
+    if (!u || !of_group || !u->of_op || !u->off || !u->op || !u->bytes || !u->devices) {
+        free(of_group);
+        moirai_units_free(u);
+        return MOIRAI_EFAIL;
+    }
+    fill_units(u, p, of_group);
+    free(of_group);
+    *out = u;
+    return 0;
+}
+
+void moirai_units_free(moirai_units *u)
+{
+    if (u == NULL)
+        return;
+    free(u->of_op);
+    free(u->off);
+    free(u->op);
+    free(u->bytes);
+    free(u->devices);
+    free(u);
+}
+
+/* ---- shared state ---- */
+
+typedef struct moving {
+    const moirai_problem *p;
+    const moirai_units *u;
+    const int64_t *capacity;
+    int32_t *device;  /* of each operator, the caller's */
+    int32_t *where;   /* of each unit */
+    int64_t load[MOIRAI_MAX_DEVICES];
+    int32_t *list;
+    double *harm;
+    int32_t *heap;
+} moving;
+
+static void move_unit(moving *m, int32_t unit, int32_t to)
+{
+    const moirai_units *u = m->u;
+    if (m->where[unit] != MOIRAI_NONE)
+        m->load[m->where[unit]] -= u->bytes[unit];
+    if (to != MOIRAI_NONE)
+        m->load[to] += u->bytes[unit];
+    m->where[unit] = to;
+    for (int32_t j = u->off[unit]; j < u->off[unit + 1]; j++)
+        m->device[u->op[j]] = to;
+}
+
+static const char *unit_name(const moving *m, int32_t unit)
+{
+    int32_t first = m->u->op[m->u->off[unit]], g = m->p->op_group[first];
+    return g == MOIRAI_NONE ? m->p->op_name[first] : m->p->group_name[g];
+}
+
+/* What no assignment can cure, said plainly. */
+static int check_totals(const moving *m)
+{
+    __int128 need = 0, room = 0;
+    for (int32_t k = 0; k < m->p->n_devices; k++)
+        room += MOIRAI_MAX(m->capacity[k], 0);
+    for (int32_t unit = 0; unit < m->u->n; unit++) {
+        int64_t most = -1;
+        need += m->u->bytes[unit];
+        for (int32_t k = 0; k < m->p->n_devices; k++)
+            if (m->u->devices[unit] >> k & 1)
+                most = MOIRAI_MAX(most, MOIRAI_MAX(m->capacity[k], 0));
+        if (most < m->u->bytes[unit])
+            return moirai_error(MOIRAI_EINFEASIBLE,
+                                "'%s' needs %" PRId64 " bytes, the largest device that can run it has %" PRId64 " (%" PRId64
+                                " short)",
+                                unit_name(m, unit), m->u->bytes[unit], most, m->u->bytes[unit] - most);
+    }
+    if (need > room)
+        return moirai_error(MOIRAI_EINFEASIBLE,
+                            "the operators need %" PRId64 " bytes, all devices together have %" PRId64 " (%" PRId64
+                            " short)",
+                            (int64_t)MOIRAI_MIN(need, INT64_MAX), (int64_t)MOIRAI_MIN(room, INT64_MAX),
+                            (int64_t)MOIRAI_MIN(need - room, INT64_MAX));
+    return 0;
+}
+
+/* ---- shed ---- */
+
+/* Time and transfers of an operator on device d while its neighbours stay. */
+static double cost_at(const moving *m, int32_t op, int32_t d)
+{
+    const moirai_problem *p = m->p;
+    int32_t unit = m->u->of_op[op];
+    double cost = (double)moirai_op_ns(p, op, d);
+    for (int32_t j = p->op_in_off[op]; j < p->op_in_off[op + 1]; j++) {
+        int32_t t = p->op_in[j], producer = p->tensor_producer[t], from = m->device[producer];
+        if (from != MOIRAI_NONE && m->u->of_op[producer] != unit)
+            cost += (double)moirai_transfer_ns(p, t, from, d);
+    }
+    for (int32_t j = p->op_out_off[op]; j < p->op_out_off[op + 1]; j++) {
+        int32_t t = p->op_out[j];
+        uint64_t sent = 0; /* with flow edge this counts too little; it only ranks moves */
+        for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
+            int32_t reader = p->edge_reader[e], to = m->device[reader];
+            if (to == MOIRAI_NONE || m->u->of_op[reader] == unit || sent >> to & 1)
+                continue;
+            sent |= (uint64_t)1 << to;
+            cost += (double)moirai_transfer_ns(p, t, d, to);
+        }
+    }
+    return cost;
+}
+
+/* The device to which the unit moves with least harm, MOIRAI_NONE if it fits nowhere else. */
+static int32_t best_move(const moving *m, int32_t unit, double *harm)
+{
+    const moirai_units *u = m->u;
+    int32_t from = m->where[unit], best = MOIRAI_NONE;
+    double here = 0;
+    for (int32_t j = u->off[unit]; from != MOIRAI_NONE && j < u->off[unit + 1]; j++)
+        here += cost_at(m, u->op[j], from);
+    for (uint64_t open = u->devices[unit]; open != 0; open &= open - 1) {
+        int32_t k = __builtin_ctzll(open);
+        if (k == from || m->load[k] > m->capacity[k] - u->bytes[unit])
+            continue;
+        double there = 0;
+        for (int32_t j = u->off[unit]; j < u->off[unit + 1]; j++)
+            there += cost_at(m, u->op[j], k);
+        if (best == MOIRAI_NONE || there - here < *harm) {
+            best = k;
+            *harm = there - here;
+        }
+    }
+    return best;
+}
+
+static void sift(const moving *m, int32_t n, int32_t at)
+{
+    int32_t x = m->heap[at];
+    for (int32_t child; (child = 2 * at + 1) < n; at = child) {
+        if (child + 1 < n && m->harm[m->heap[child + 1]] < m->harm[m->heap[child]])
+            child++;
+        if (m->harm[m->heap[child]] >= m->harm[x])
+            break;
+        m->heap[at] = m->heap[child];
+    }
+    m->heap[at] = x;
+}
+
+/* Units leave device `from` by harm per byte until it fits. Keys are recomputed when they come up: neighbours that
+ * left before make a move cheaper or dearer. */
+static void shed(moving *m, int32_t from)
+{
+    int32_t n = 0;
+    double harm = 0;
+    for (int32_t unit = 0; unit < m->u->n; unit++) {
+        if (m->where[unit] != from || m->u->bytes[unit] == 0 || best_move(m, unit, &harm) == MOIRAI_NONE)
+            continue;
+        m->harm[unit] = harm / (double)m->u->bytes[unit];
+        m->heap[n++] = unit;
+    }
+    for (int32_t at = n / 2 - 1; at >= 0; at--)
+        sift(m, n, at);
+    while (n > 0 && m->load[from] > m->capacity[from]) {
+        int32_t unit = m->heap[0], to = best_move(m, unit, &harm);
+        double key = to == MOIRAI_NONE ? 0 : harm / (double)m->u->bytes[unit];
+        if (to != MOIRAI_NONE && key > m->harm[unit] + 1e-9 * (key < 0 ? -key : key)) {
+            m->harm[unit] = key; /* dearer than thought: wait for its turn */
+            sift(m, n, 0);
+            continue;
+        }
+        if (to != MOIRAI_NONE)
+            move_unit(m, unit, to);
+        m->heap[0] = m->heap[--n];
+        sift(m, n, 0);
+    }
+}
+
+/* ---- pack ---- */
+
+static int by_falling_bytes(const void *left, const void *right, void *data)
+{
+    const moirai_units *u = data;
+    int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
+    if (u->bytes[a] != u->bytes[b])
+        return u->bytes[a] > u->bytes[b] ? -1 : 1;
+    return (a > b) - (a < b);
+}
+
+/* The next device to try for the unit after `tried`: the wanted one, then by falling room. */
+static int32_t next_device(const moving *m, int32_t unit, int32_t wanted, uint64_t tried)
+{
+    int32_t best = MOIRAI_NONE;
+    for (uint64_t open = m->u->devices[unit] & ~tried; open != 0; open &= open - 1) {
+        int32_t k = __builtin_ctzll(open);
+        if (m->capacity[k] - m->load[k] < m->u->bytes[unit])
+            continue;
+        if (k == wanted)
+            return k;
+        if (best == MOIRAI_NONE || m->capacity[k] - m->load[k] > m->capacity[best] - m->load[best])
+            best = k;
+    }
+    return best;
+}
+
+/* 1: packed, 0: proven impossible, -1: gave up. Units without bytes stay where they are. */
+static int pack(moving *m, const int32_t *wanted, uint64_t *tried)
+{
+    const moirai_units *u = m->u;
+    int32_t n = 0, depth = 0;
+    for (int32_t unit = 0; unit < u->n; unit++)
+        if (u->bytes[unit] > 0) {
+            m->list[n++] = unit;
+            move_unit(m, unit, MOIRAI_NONE);
+        }
+    qsort_r(m->list, (size_t)n, sizeof *m->list, by_falling_bytes, (void *)u);
+    int64_t steps = 0, most = 500000 + 8 * (int64_t)n;
+    if (n > 0)
+        tried[0] = 0;
+    while (depth < n) {
+        int32_t unit = m->list[depth];
+        if (steps++ > most)
+            return -1;
+        if (m->where[unit] != MOIRAI_NONE)
+            move_unit(m, unit, MOIRAI_NONE);
+        int32_t k = next_device(m, unit, wanted[unit], tried[depth]);
+        if (k == MOIRAI_NONE) {
+            if (depth-- == 0)
+                return 0;
+            continue;
+        }
+        tried[depth] |= (uint64_t)1 << k;
+        move_unit(m, unit, k);
+        if (++depth < n)
+            tried[depth] = 0;
+    }
+    return 1;
+}
+
+static bool all_fit(const moving *m)
+{
+    for (int32_t k = 0; k < m->p->n_devices; k++)
+        if (m->load[k] > m->capacity[k])
+            return false;
+    return true;
+}
+
+static int fit(moving *m, int32_t *wanted, uint64_t *tried)
+{
+    const moirai_units *u = m->u;
+    int rc = check_totals(m);
+    if (rc != 0)
+        return rc;
+    for (int32_t unit = 0; unit < u->n; unit++) {
+        m->where[unit] = MOIRAI_NONE;
+        wanted[unit] = m->device[u->op[u->off[unit]]];
+        if (wanted[unit] == MOIRAI_NONE) /* a first guess that may be too full: shed and pack see to it */
+            wanted[unit] = __builtin_ctzll(u->devices[unit]);
+        move_unit(m, unit, wanted[unit]);
+    }
+    for (int round = 0; round < 3 && !all_fit(m); round++)
+        for (int32_t k = 0; k < m->p->n_devices; k++)
+            if (m->load[k] > m->capacity[k])
+                shed(m, k);
+    if (all_fit(m))
+        return 0;
+    int packed = pack(m, wanted, tried);
+    if (packed == 1)
+        return 0;
+    return moirai_error(MOIRAI_EINFEASIBLE, packed == 0 ? "no assignment of the operators fits the devices' memory"
+                                                        : "found no assignment of the operators that fits the devices' "
+                                                          "memory");
+}
+
+int moirai_fit_assignment(const moirai_problem *p, const moirai_units *u, const int64_t *capacity, int32_t *op_device)
+{
+    size_t n = (size_t)u->n;
+    moving m = {.p = p, .u = u, .capacity = capacity, .device = op_device};
+    m.where = moirai_alloc(n, sizeof *m.where);
+    m.list = moirai_alloc(n, sizeof *m.list);
+    m.harm = moirai_alloc(n, sizeof *m.harm);
+    m.heap = moirai_alloc(n, sizeof *m.heap);
+    int32_t *wanted = moirai_alloc(n, sizeof *wanted);
+    uint64_t *tried = moirai_alloc(n, sizeof *tried);
+    int rc = MOIRAI_EFAIL;
+    if (m.where && m.list && m.harm && m.heap && wanted && tried)
+        rc = fit(&m, wanted, tried);
+    free(m.where);
+    free(m.list);
+    free(m.harm);
+    free(m.heap);
+    free(wanted);
+    free(tried);
+    return rc;
+}

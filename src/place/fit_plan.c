@@ -1,0 +1,292 @@
+/* Plans that fit the memory.
+ *
+ * With static memory the assignment decides: where it is too full, fit_assignment.c moves units, and the
+ * same priorities are dispatched again.
+ *
+ * With peak memory the schedule decides as well. For one assignment three orders are tried (as simulated, depth-first, topological),
+ * each ever more serial: freely dispatched, then within windows of 256 .. 1 operators, where waiting keeps fewer
+ * tensors alive. The fastest that fits is taken. Where none fits, the devices that are short give up that many bytes
+ * of operators, and it starts again; then single devices; then, on small problems, random assignments. Not complete: an
+ * "infeasible" of the peak mode says what was short in the best try. Each try is O((V + E) log V). */
+#include "place/fit.h"
+#include "schedule/sim.h"
+#include "util/util.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROUNDS 8
+#define N_ORDERS 3
+
+typedef struct fitting {
+    const moirai_problem *p;
+    const moirai_units *u;
+    moirai_sim *sim;
+    int32_t *order[N_ORDERS];
+    int32_t *stack;
+    uint8_t *seen;
+    int64_t *priority;
+    int32_t *device;      /* the assignment on trial */
+    int64_t least_excess; /* over all tries, for the message */
+    int32_t short_device;
+    int64_t over[MOIRAI_MAX_DEVICES]; /* bytes that each device lacks in the best try of this assignment */
+    int64_t over_most;
+    moirai_plan *best;
+} fitting;
+
+/* ---- orders ---- */
+
+static void order_of_log(fitting *f, int32_t *order)
+{
+    const moirai_task *log;
+    int64_t n = moirai_sim_order(f->sim, &log);
+    int32_t at = 0;
+    for (int64_t j = 0; j < n; j++)
+        if (log[j] < f->p->n_ops)
+            order[at++] = (int32_t)log[j];
+}
+
+/* Producers right before their first reader: a walk backwards from the last operators. */
+static void order_depth_first(fitting *f, int32_t *order)
+{
+    const moirai_problem *p = f->p;
+    int32_t at = 0;
+    memset(f->seen, 0, (size_t)p->n_ops);
+    for (int32_t r = 0; r < p->n_ops; r++) {
+        int32_t depth = 0, root = p->topo[r];
+        bool read = false;
+        for (int32_t j = p->op_out_off[root]; j < p->op_out_off[root + 1]; j++)
+            read = read || p->tensor_edge_off[p->op_out[j]] < p->tensor_edge_off[p->op_out[j] + 1];
+        if (read)
+            continue;
+        f->stack[depth++] = root;
+        while (depth > 0) {
+            int32_t op = f->stack[depth - 1], next = MOIRAI_NONE;
+            for (int32_t j = p->op_in_off[op]; j < p->op_in_off[op + 1] && next == MOIRAI_NONE; j++)
+                if (!f->seen[p->tensor_producer[p->op_in[j]]])
+                    next = p->tensor_producer[p->op_in[j]];
+            if (next != MOIRAI_NONE) {
+                f->stack[depth++] = next;
+                continue;
+            }
+            depth--;
+            f->seen[op] = 1;
+            order[at++] = op;
+        }
+    }
+}
+
+/* ---- tries ---- */
+
+static void note_excess(fitting *f)
+{
+    const moirai_problem *p = f->p;
+    int32_t worst;
+    int64_t excess = moirai_sim_memory_excess(f->sim, &worst);
+    if (f->least_excess < 0 || excess < f->least_excess) {
+        f->least_excess = excess;
+        f->short_device = worst;
+    }
+    if (f->over_most >= 0 && excess >= f->over_most)
+        return;
+    f->over_most = excess;
+    for (int32_t k = 0; k < p->n_devices; k++)
+        f->over[k] = f->sim->need_bytes[k] - p->device_memory_bytes[k];
+}
+
+/* Keep the simulation if it fits and is the fastest yet. 1: fits, 0: not, negative: out of memory. */
+static int keep(fitting *f, int64_t makespan_ns)
+{
+    if (makespan_ns < 0)
+        return 0;
+    if (moirai_sim_memory_excess(f->sim, NULL) > 0) {
+        note_excess(f);
+        return 0;
+    }
+    if (f->best != NULL && f->best->makespan_ns <= makespan_ns)
+        return 1;
+    moirai_plan *plan;
+    int rc = moirai_sim_plan(&plan, f->sim);
+    if (rc != 0)
+        return rc;
+    moirai_plan_free(f->best);
+    f->best = plan;
+    return 1;
+}
+
+static int try_order(fitting *f, const int32_t *order)
+{
+    int32_t n = f->p->n_ops;
+    for (int32_t j = 0; j < n; j++)
+        f->priority[order[j]] = n - j;
+    int rc = keep(f, moirai_sim_dispatch(f->sim, f->device, f->priority));
+    for (int32_t window = 256; window >= 1 && rc == 0; window /= 4)
+        if (window < n || window == 1)
+            rc = keep(f, moirai_sim_replay_window(f->sim, f->device, order, window));
+    return rc;
+}
+
+/* All orders for the assignment on trial; the first is taken from a dispatch by upward ranks. */
+static int try_assignment(fitting *f)
+{
+    f->over_most = -1;
+    if (moirai_sim_dispatch(f->sim, f->device, NULL) < 0)
+        return 0;
+    order_of_log(f, f->order[0]);
+    int found = 0;
+    for (int i = 0; i < N_ORDERS; i++) {
+        int rc = try_order(f, f->order[i]);
+        if (rc < 0)
+            return rc;
+        found |= rc;
+    }
+    return found;
+}
+
+/* What a device lacks it gives up in operators. */
+static int try_shedding(fitting *f)
+{
+    int64_t capacity[MOIRAI_MAX_DEVICES];
+    int32_t K = f->p->n_devices;
+    memcpy(capacity, f->p->device_memory_bytes, (size_t)K * sizeof *capacity);
+    int rc = try_assignment(f);
+    for (int round = 0; round < ROUNDS && rc == 0; round++) {
+        for (int32_t k = 0; k < K; k++)
+            if (f->over[k] > 0)
+                capacity[k] = MOIRAI_MAX(capacity[k] - f->over[k], 0);
+        rc = moirai_fit_assignment(f->p, f->u, capacity, f->device);
+        if (rc == MOIRAI_EINFEASIBLE)
+            return 0;
+        if (rc == 0)
+            rc = try_assignment(f);
+    }
+    return rc;
+}
+
+static int try_single_devices(fitting *f)
+{
+    int found = 0;
+    for (int32_t k = 0; k < f->p->n_devices && found >= 0; k++) {
+        for (int32_t i = 0; i < f->p->n_ops; i++)
+            f->device[i] = k;
+        int rc = try_assignment(f);
+        found = rc < 0 ? rc : found | rc;
+    }
+    return found;
+}
+
+static int try_random(fitting *f)
+{
+    moirai_rng rng;
+    moirai_rng_seed(&rng, 1);
+    int64_t tries = MOIRAI_MIN(200, 2000000 / (f->p->n_ops + 1));
+    int rc = 0;
+    for (int64_t round = 0; round < tries && rc == 0; round++) {
+        for (int32_t unit = 0; unit < f->u->n; unit++) {
+            uint64_t open = f->u->devices[unit];
+            for (uint32_t skip = moirai_rng_below(&rng, (uint32_t)__builtin_popcountll(open)); skip > 0; skip--)
+                open &= open - 1;
+            for (int32_t j = f->u->off[unit]; j < f->u->off[unit + 1]; j++)
+                f->device[f->u->op[j]] = __builtin_ctzll(open);
+        }
+        rc = moirai_fit_assignment(f->p, f->u, f->p->device_memory_bytes, f->device);
+        if (rc == MOIRAI_EINFEASIBLE)
+            return 0;
+        if (rc == 0)
+            rc = try_assignment(f);
+    }
+    return rc;
+}
+
+/* ---- the whole ---- */
+
+static bool prepare(fitting *f, int32_t *op_device)
+{
+    size_t V = (size_t)f->p->n_ops;
+    bool ready = true;
+    for (int i = 0; i < N_ORDERS; i++)
+        ready = (f->order[i] = moirai_alloc(V, sizeof *f->order[i])) != NULL && ready;
+    f->stack = moirai_alloc(V, sizeof *f->stack);
+    f->seen = moirai_alloc(V, sizeof *f->seen);
+    f->priority = moirai_alloc(V, sizeof *f->priority);
+    f->device = op_device;
+    f->least_excess = -1;
+    if (!ready || !f->stack || !f->seen || !f->priority)
+        return false;
+    order_depth_first(f, f->order[1]);
+    memcpy(f->order[2], f->p->topo, V * sizeof *f->order[2]);
+    return true;
+}
+
+static void release(fitting *f)
+{
+    for (int i = 0; i < N_ORDERS; i++)
+        free(f->order[i]);
+    free(f->stack);
+    free(f->seen);
+    free(f->priority);
+}
+
+/* From kind tries to desperate ones. 1: found. */
+static int search(fitting *f)
+{
+    int rc = moirai_fit_assignment(f->p, f->u, f->p->device_memory_bytes, f->device);
+    if (rc == 0)
+        rc = try_shedding(f);
+    if (rc == 0)
+        rc = try_single_devices(f);
+    if (rc == 0)
+        rc = try_random(f);
+    if (rc == 0)
+        rc = moirai_error(MOIRAI_EINFEASIBLE, "device '%s' is %" PRId64 " bytes short of the peak in the best try",
+                          f->p->device_name[f->short_device], f->least_excess);
+    return rc;
+}
+
+int moirai_fit_schedule(moirai_plan **out, int64_t *excess_bytes, moirai_sim *sim, const moirai_problem *p,
+                        int32_t *op_device)
+{
+    fitting f = {.p = p, .sim = sim};
+    *out = NULL;
+    int rc = prepare(&f, op_device) ? try_assignment(&f) : MOIRAI_EFAIL;
+    release(&f);
+    if (rc < 0) {
+        moirai_plan_free(f.best);
+        return rc;
+    }
+    *out = f.best;
+    *excess_bytes = f.best != NULL ? 0 : f.least_excess;
+    return 0;
+}
+
+static int fit_peak(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, const moirai_units *u, int32_t *op_device)
+{
+    fitting f = {.p = p, .u = u, .sim = sim};
+    int rc = prepare(&f, op_device) ? search(&f) : MOIRAI_EFAIL;
+    release(&f);
+    if (rc < 0) {
+        moirai_plan_free(f.best);
+        return rc;
+    }
+    memcpy(op_device, f.best->op_device, (size_t)p->n_ops * sizeof *op_device);
+    *out = f.best;
+    return 0;
+}
+
+int moirai_fit_plan(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, const moirai_units *u, int32_t *op_device,
+                    const int64_t *priority, const moirai_task *order, int64_t n_order)
+{
+    *out = NULL;
+    int64_t makespan = order != NULL ? moirai_sim_replay(sim, op_device, order, n_order)
+                                     : moirai_sim_dispatch(sim, op_device, priority);
+    if (makespan >= 0 && moirai_sim_memory_excess(sim, NULL) == 0)
+        return moirai_sim_plan(out, sim);
+    if (p->memory == MOIRAI_MEMORY_PEAK)
+        return fit_peak(out, sim, p, u, op_device);
+    int rc = moirai_fit_assignment(p, u, p->device_memory_bytes, op_device);
+    if (rc != 0)
+        return rc;
+    moirai_sim_dispatch(sim, op_device, priority);
+    return moirai_sim_plan(out, sim);
+}

@@ -1,0 +1,13 @@
+/* The placers of this library. A new one: its own file, its line here, its line in placer_registry.c. Private. */
+#ifndef MOIRAI_PLACERS_H
+#define MOIRAI_PLACERS_H
+
+#include <moirai/placer.h>
+
+extern const moirai_placer moirai_placer_single;
+extern const moirai_placer moirai_placer_heft;
+extern const moirai_placer moirai_placer_m_topo;
+extern const moirai_placer moirai_placer_m_etf;
+extern const moirai_placer moirai_placer_random;
+
+#endif
