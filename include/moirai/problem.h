@@ -108,6 +108,11 @@ MOIRAI_API int moirai_problem_parse(moirai_problem **out, const char *json, size
 MOIRAI_API int moirai_problem_write(const moirai_problem *p, const char *path);
 MOIRAI_API void moirai_problem_free(moirai_problem *p);
 
+/* MOIRAI_EINFEASIBLE, with the numbers in the message, where memory can't fit for a plain reason: an operator or a
+ * group is larger than every device that it may use, or all of them together than all devices together. Holds for
+ * both memory modes. 0 does not promise that a plan exists. O(V K). */
+MOIRAI_API int moirai_problem_check_memory(const moirai_problem *p);
+
 MOIRAI_API int32_t moirai_problem_find_op(const moirai_problem *p, const char *name);
 MOIRAI_API int32_t moirai_problem_find_device(const moirai_problem *p, const char *name);
 MOIRAI_API int32_t moirai_problem_find_tensor(const moirai_problem *p, const char *name);

@@ -1,0 +1,157 @@
+/* The problem as an object: who owns what, finding things by name, the names of the modes. */
+#include "problem/problem_build.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+void moirai_problem_free(moirai_problem *p)
+{
+    if (!p)
+        return;
+    moirai_problem_store *store = p->store;
+    if (store) {
+        moirai_strings_free(store->strings);
+        moirai_names_free(store->ops);
+        moirai_names_free(store->tensors);
+        free(store);
+    }
+    void *owned[] = {
+        p->name,           p->device_name,     p->device_memory_bytes, p->bytes_per_second, p->latency_ns,
+        p->op_name,        p->op_type,         p->op_memory_bytes,     p->op_time_ns,       p->op_group,
+        p->group_name,     p->op_devices,      p->op_in_off,           p->op_in,            p->op_out_off,
+        p->op_out,         p->tensor_name,     p->tensor_bytes,        p->tensor_producer,  p->tensor_class,
+        p->tensor_has_table, p->class_transfer_ns, p->edge_tensor,     p->edge_reader,      p->tensor_edge_off,
+        p->op_in_edge,     p->topo,            p->topo_rank,           p->op_extern_off,    p->op_extern,
+    };
+    for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
+        free(owned[i]);
+    free(p);
+}
+
+int32_t moirai_problem_find_op(const moirai_problem *p, const char *name)
+{
+    const moirai_problem_store *store = p->store;
+    return moirai_names_get(store->ops, name);
+}
+
+int32_t moirai_problem_find_tensor(const moirai_problem *p, const char *name)
+{
+    const moirai_problem_store *store = p->store;
+    return moirai_names_get(store->tensors, name);
+}
+
+int32_t moirai_problem_find_device(const moirai_problem *p, const char *name)
+{
+    for (int32_t k = 0; k < p->n_devices; k++)
+        if (strcmp(p->device_name[k], name) == 0)
+            return k;
+    return MOIRAI_NONE;
+}
+
+/* ---- modes ---- */
+
+static const char *const flows[] = {"tensor", "edge", NULL};
+static const char *const congestions[] = {"port", "channel", "none", NULL};
+static const char *const memories[] = {"static", "peak", NULL};
+
+const char *moirai_flow_name(moirai_flow f)
+{
+    return flows[f];
+}
+
+const char *moirai_congestion_name(moirai_congestion c)
+{
+    return congestions[c];
+}
+
+const char *moirai_memory_name(moirai_memory m)
+{
+    return memories[m];
+}
+
+static int choose(int *out, const char *text, const char *const *choices, const char *what, const char *all)
+{
+    for (int i = 0; choices[i]; i++) {
+        if (strcmp(text, choices[i]) == 0) {
+            *out = i;
+            return MOIRAI_OK;
+        }
+    }
+    return moirai_error(MOIRAI_EINPUT, "%s is \"%.60s\", expected %s", what, text, all);
+}
+
+int moirai_flow_parse(moirai_flow *out, const char *text)
+{
+    int i = 0, result = choose(&i, text, flows, "flow", "\"tensor\" or \"edge\"");
+    if (!result)
+        *out = (moirai_flow)i;
+    return result;
+}
+
+int moirai_congestion_parse(moirai_congestion *out, const char *text)
+{
+    int i = 0, result = choose(&i, text, congestions, "congestion", "\"port\", \"channel\" or \"none\"");
+    if (!result)
+        *out = (moirai_congestion)i;
+    return result;
+}
+
+int moirai_memory_parse(moirai_memory *out, const char *text)
+{
+    int i = 0, result = choose(&i, text, memories, "memory", "\"static\" or \"peak\"");
+    if (!result)
+        *out = (moirai_memory)i;
+    return result;
+}
+
+/* ---- memory that can't fit ---- */
+
+/* The largest memory among the devices that operator `op` may use. */
+static int32_t largest_device(const moirai_problem *p, int32_t op)
+{
+    int32_t best = MOIRAI_NONE;
+    for (int32_t k = 0; k < p->n_devices; k++) {
+        bool allowed = p->op_devices[op] >> k & 1;
+        if (allowed && (best == MOIRAI_NONE || p->device_memory_bytes[k] > p->device_memory_bytes[best]))
+            best = k;
+    }
+    return best;
+}
+
+/* Do the operators that must share a device (`first` and its group) fit the largest that they may use? */
+static int check_block(const moirai_problem *p, int32_t first, int64_t bytes)
+{
+    int32_t device = largest_device(p, first), group = p->op_group[first];
+    if (bytes <= p->device_memory_bytes[device])
+        return MOIRAI_OK;
+    return moirai_error(MOIRAI_EINFEASIBLE, "%s '%.200s' needs %" PRId64 " bytes, the largest device that it may use ('%.200s') has %" PRId64,
+                        group == MOIRAI_NONE ? "operator" : "group",
+                        group == MOIRAI_NONE ? p->op_name[first] : p->group_name[group], bytes, p->device_name[device],
+                        p->device_memory_bytes[device]);
+}
+
+int moirai_problem_check_memory(const moirai_problem *p)
+{
+    int64_t need = 0, have = 0;
+    int64_t *group_bytes = moirai_alloc((size_t)p->n_groups, sizeof *group_bytes);
+    int result = group_bytes ? MOIRAI_OK : MOIRAI_EFAIL;
+    for (int32_t i = 0; !result && i < p->n_ops; i++) {
+        need += p->op_memory_bytes[i];
+        if (p->op_group[i] != MOIRAI_NONE)
+            group_bytes[p->op_group[i]] += p->op_memory_bytes[i];
+    }
+    for (int32_t i = 0; !result && i < p->n_ops; i++)
+        result = check_block(p, i, p->op_group[i] == MOIRAI_NONE ? p->op_memory_bytes[i] : group_bytes[p->op_group[i]]);
+    free(group_bytes);
+    if (result)
+        return result;
+    for (int32_t k = 0; k < p->n_devices; k++) /* device memories may be anything: saturate */
+        if (!moirai_add64(&have, have, p->device_memory_bytes[k]))
+            have = INT64_MAX;
+    if (need > have)
+        return moirai_error(MOIRAI_EINFEASIBLE,
+                            "the operators need %" PRId64 " bytes, all devices together have %" PRId64 ": %" PRId64 " bytes short",
+                            need, have, need - have);
+    return MOIRAI_OK;
+}

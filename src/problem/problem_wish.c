@@ -1,0 +1,181 @@
+/* The user's wishes: pins and bans take devices away from operators, keep-together joins operators into groups. Groups
+ * that share an operator become one: a union-find over operators, where existing groups are united first. */
+#include "problem/problem_build.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *kind_name(moirai_wish_kind kind)
+{
+    return kind == MOIRAI_PIN ? "pin" : kind == MOIRAI_FORBID ? "forbid" : "together";
+}
+
+/* "A,C" -> mask. */
+static int parse_devices(uint64_t *mask, const moirai_problem *p, const moirai_wish *wish)
+{
+    const char *at = wish->devices ? wish->devices : "";
+    *mask = 0;
+    for (;;) {
+        size_t length = strcspn(at, ",");
+        int32_t found = MOIRAI_NONE;
+        for (int32_t k = 0; k < p->n_devices; k++)
+            if (strlen(p->device_name[k]) == length && memcmp(p->device_name[k], at, length) == 0)
+                found = k;
+        if (found == MOIRAI_NONE)
+            return moirai_error(MOIRAI_EINPUT, "%s '%.200s': no device '%.*s' in problem '%.200s'", kind_name(wish->kind),
+                                wish->pattern, (int)MOIRAI_MIN(length, (size_t)200), at, p->name);
+        *mask |= (uint64_t)1 << found;
+        if (!at[length])
+            return MOIRAI_OK;
+        at += length + 1;
+    }
+}
+
+static void take_devices(moirai_problem *p, int32_t op, uint64_t mask)
+{
+    for (int32_t k = 0; k < p->n_devices; k++)
+        if (mask >> k & 1)
+            p->op_time_ns[(size_t)op * (size_t)p->n_devices + (size_t)k] = MOIRAI_NEVER;
+}
+
+static int32_t find_root(int32_t *parent, int32_t i)
+{
+    while (parent[i] != i)
+        i = parent[i] = parent[parent[i]];
+    return i;
+}
+
+/* The least operator is the root, so that results do not depend on the order of the wishes. */
+static void unite(int32_t *parent, int32_t a, int32_t b)
+{
+    a = find_root(parent, a);
+    b = find_root(parent, b);
+    parent[MOIRAI_MAX(a, b)] = MOIRAI_MIN(a, b);
+}
+
+/* `label` has for each operator the name that its group shall have if it is the root's: existing ones first. */
+static int apply_wish(moirai_problem *p, const moirai_wish *wish, int32_t *parent, const char **label)
+{
+    uint64_t mask = 0;
+    int32_t first = MOIRAI_NONE;
+    int result = wish->kind == MOIRAI_TOGETHER ? MOIRAI_OK : parse_devices(&mask, p, wish);
+    if (result)
+        return result;
+    if (wish->kind == MOIRAI_PIN)
+        mask = ~mask;
+    for (int32_t i = 0; i < p->n_ops; i++) {
+        if (fnmatch(wish->pattern, p->op_name[i], 0) != 0)
+            continue;
+        if (first == MOIRAI_NONE)
+            first = i;
+        if (wish->kind == MOIRAI_TOGETHER)
+            unite(parent, first, i);
+        else
+            take_devices(p, i, mask);
+    }
+    if (first == MOIRAI_NONE)
+        return moirai_error(MOIRAI_EINPUT, "%s '%.200s': no operator of problem '%.200s' has such a name",
+                            kind_name(wish->kind), wish->pattern, p->name);
+    if (wish->kind == MOIRAI_TOGETHER && !label[first] && !(label[first] = moirai_problem_keep(p, wish->pattern)))
+        return MOIRAI_EFAIL;
+    return MOIRAI_OK;
+}
+
+/* Two groups may want one name (a pattern used twice, or a pattern that is a group's name): the later gets a number. */
+static const char *free_name(moirai_problem *p, moirai_names *taken, const char *wanted, int32_t group)
+{
+    const char *name = wanted;
+    char text[256];
+    for (int n = 2; moirai_names_get(taken, name) >= 0; n++) {
+        snprintf(text, sizeof text, "%.200s #%d", wanted, n);
+        if (!(name = moirai_problem_keep(p, text)))
+            return NULL;
+    }
+    return moirai_names_put(taken, name, group) < 0 ? NULL : name;
+}
+
+/* Groups are the sets of the union-find that somebody named; the least labelled operator names the set. */
+static int rebuild_groups(moirai_problem *p, int32_t *parent, const char **label)
+{
+    moirai_names *taken = moirai_names_new((size_t)p->n_groups);
+    int32_t *group_of_root = moirai_alloc((size_t)p->n_ops, sizeof *group_of_root);
+    int result = taken && group_of_root ? MOIRAI_OK : MOIRAI_EFAIL;
+    p->n_groups = 0;
+    for (int32_t i = 0; !result && i < p->n_ops; i++) {
+        int32_t root = find_root(parent, i);
+        if (!label[i] || group_of_root[root])
+            continue;
+        const char *name = free_name(p, taken, label[i], p->n_groups);
+        if (!name)
+            result = MOIRAI_EFAIL;
+        p->group_name[p->n_groups++] = name;
+        group_of_root[root] = p->n_groups;
+    }
+    for (int32_t i = 0; !result && i < p->n_ops; i++)
+        p->op_group[i] = group_of_root[find_root(parent, i)] - 1;
+    moirai_names_free(taken);
+    free(group_of_root);
+    return result ? result : moirai_problem_number_groups(p);
+}
+
+static int apply_all(moirai_problem *p, const moirai_wish *wishes, int n_wishes)
+{
+    int32_t *parent = moirai_alloc((size_t)p->n_ops, sizeof *parent);
+    int32_t *first = moirai_alloc((size_t)p->n_groups, sizeof *first);
+    const char **label = moirai_alloc((size_t)p->n_ops, sizeof *label);
+    int result = parent && first && label ? MOIRAI_OK : MOIRAI_EFAIL;
+    for (int32_t i = 0; !result && i < p->n_ops; i++)
+        parent[i] = i;
+    for (int32_t i = p->n_ops - 1; !result && i >= 0; i--)
+        if (p->op_group[i] != MOIRAI_NONE)
+            first[p->op_group[i]] = i;
+    for (int32_t i = 0; !result && i < p->n_ops; i++) {
+        if (p->op_group[i] == MOIRAI_NONE)
+            continue;
+        unite(parent, first[p->op_group[i]], i);
+        label[i] = p->group_name[p->op_group[i]];
+    }
+    for (int w = 0; !result && w < n_wishes; w++)
+        result = apply_wish(p, &wishes[w], parent, label);
+    if (!result)
+        result = rebuild_groups(p, parent, label);
+    free(parent);
+    free(first);
+    free(label);
+    return result ? result : moirai_problem_mask_devices(p);
+}
+
+static void *copy_array(const void *from, size_t n, size_t size)
+{
+    void *to = moirai_alloc(n, size);
+    if (to)
+        memcpy(to, from, n * size);
+    return to;
+}
+
+int moirai_problem_wish(moirai_problem *p, const moirai_wish *wishes, int n_wishes)
+{
+    if (n_wishes <= 0)
+        return MOIRAI_OK;
+    /* All that wishes touch is changed in a copy, so that a failure leaves the problem as it was. */
+    moirai_problem trial = *p;
+    size_t n = (size_t)p->n_ops;
+    trial.op_time_ns = copy_array(p->op_time_ns, n * (size_t)p->n_devices, sizeof *p->op_time_ns);
+    trial.op_group = copy_array(p->op_group, n, sizeof *p->op_group);
+    trial.op_devices = copy_array(p->op_devices, n, sizeof *p->op_devices);
+    trial.group_name = copy_array(p->group_name, n, sizeof *p->group_name);
+    int result = trial.op_time_ns && trial.op_group && trial.op_devices && trial.group_name ? MOIRAI_OK : MOIRAI_EFAIL;
+    if (!result)
+        result = apply_all(&trial, wishes, n_wishes);
+    moirai_problem old = *p;
+    if (!result)
+        *p = trial;
+    const moirai_problem *unused = result ? &trial : &old;
+    free(unused->op_time_ns);
+    free(unused->op_group);
+    free(unused->op_devices);
+    free(unused->group_name);
+    return result;
+}

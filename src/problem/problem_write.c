@@ -1,0 +1,128 @@
+/* Problems into moirai-problem files, one operator and one channel per line. */
+#include <moirai/problem.h>
+
+#include "util/json.h"
+#include "util/util.h"
+
+static void write_devices(moirai_writer *w, const moirai_problem *p)
+{
+    moirai_writer_break(w);
+    moirai_writer_key(w, "devices");
+    moirai_writer_open(w, '[');
+    for (int32_t k = 0; k < p->n_devices; k++) {
+        moirai_writer_break(w);
+        moirai_writer_open(w, '{');
+        moirai_writer_pair_string(w, "name", p->device_name[k]);
+        moirai_writer_pair_int(w, "memory_bytes", p->device_memory_bytes[k]);
+        moirai_writer_close(w, '}');
+    }
+    moirai_writer_close(w, ']');
+}
+
+static void write_channels(moirai_writer *w, const moirai_problem *p)
+{
+    moirai_writer_break(w);
+    moirai_writer_key(w, "channels");
+    moirai_writer_open(w, '[');
+    for (int32_t a = 0; a < p->n_devices; a++) {
+        for (int32_t b = 0; b < p->n_devices; b++) {
+            if (a == b)
+                continue;
+            moirai_writer_break(w);
+            moirai_writer_open(w, '{');
+            moirai_writer_pair_string(w, "from", p->device_name[a]);
+            moirai_writer_pair_string(w, "to", p->device_name[b]);
+            moirai_writer_pair_int(w, "bytes_per_second", p->bytes_per_second[a * p->n_devices + b]);
+            moirai_writer_pair_int(w, "latency_ns", p->latency_ns[a * p->n_devices + b]);
+            moirai_writer_close(w, '}');
+        }
+    }
+    moirai_writer_close(w, ']');
+}
+
+static void write_table(moirai_writer *w, const moirai_problem *p, int32_t t)
+{
+    moirai_writer_key(w, "transfer_ns");
+    moirai_writer_open(w, '[');
+    for (int32_t a = 0; a < p->n_devices; a++) {
+        moirai_writer_open(w, '[');
+        for (int32_t b = 0; b < p->n_devices; b++)
+            moirai_writer_int(w, moirai_transfer_ns(p, t, a, b));
+        moirai_writer_close(w, ']');
+    }
+    moirai_writer_close(w, ']');
+}
+
+static void write_inputs(moirai_writer *w, const moirai_problem *p, int32_t op)
+{
+    moirai_writer_key(w, "inputs");
+    moirai_writer_open(w, '[');
+    for (int32_t e = p->op_in_off[op]; e < p->op_in_off[op + 1]; e++)
+        moirai_writer_string(w, p->tensor_name[p->op_in[e]]);
+    for (int32_t e = p->op_extern_off[op]; e < p->op_extern_off[op + 1]; e++)
+        moirai_writer_string(w, p->op_extern[e]);
+    moirai_writer_close(w, ']');
+}
+
+static void write_outputs(moirai_writer *w, const moirai_problem *p, int32_t op)
+{
+    moirai_writer_key(w, "outputs");
+    moirai_writer_open(w, '[');
+    for (int32_t e = p->op_out_off[op]; e < p->op_out_off[op + 1]; e++) {
+        int32_t t = p->op_out[e];
+        moirai_writer_open(w, '{');
+        moirai_writer_pair_string(w, "name", p->tensor_name[t]);
+        moirai_writer_pair_int(w, "bytes", p->tensor_bytes[t]);
+        if (p->tensor_has_table[t])
+            write_table(w, p, t);
+        moirai_writer_close(w, '}');
+    }
+    moirai_writer_close(w, ']');
+}
+
+static void write_op(moirai_writer *w, const moirai_problem *p, int32_t op)
+{
+    moirai_writer_break(w);
+    moirai_writer_open(w, '{');
+    moirai_writer_pair_string(w, "name", p->op_name[op]);
+    moirai_writer_pair_string(w, "type", p->op_type[op]);
+    moirai_writer_pair_int(w, "memory_bytes", p->op_memory_bytes[op]);
+    moirai_writer_key(w, "time_ns");
+    moirai_writer_open(w, '[');
+    for (int32_t k = 0; k < p->n_devices; k++) {
+        if (moirai_op_ns(p, op, k) == MOIRAI_NEVER)
+            moirai_writer_null(w);
+        else
+            moirai_writer_int(w, moirai_op_ns(p, op, k));
+    }
+    moirai_writer_close(w, ']');
+    write_inputs(w, p, op);
+    write_outputs(w, p, op);
+    if (p->op_group[op] != MOIRAI_NONE)
+        moirai_writer_pair_string(w, "group", p->group_name[p->op_group[op]]);
+    moirai_writer_close(w, '}');
+}
+
+int moirai_problem_write(const moirai_problem *p, const char *path)
+{
+    moirai_writer w;
+    moirai_writer_init(&w);
+    moirai_writer_open(&w, '{');
+    moirai_writer_pair_string(&w, "format", "moirai-problem");
+    moirai_writer_pair_int(&w, "version", 1);
+    moirai_writer_pair_string(&w, "name", p->name);
+    moirai_writer_break(&w);
+    moirai_writer_pair_string(&w, "flow", moirai_flow_name(p->flow));
+    moirai_writer_pair_string(&w, "congestion", moirai_congestion_name(p->congestion));
+    moirai_writer_pair_string(&w, "memory", moirai_memory_name(p->memory));
+    write_devices(&w, p);
+    write_channels(&w, p);
+    moirai_writer_break(&w);
+    moirai_writer_key(&w, "ops");
+    moirai_writer_open(&w, '[');
+    for (int32_t i = 0; i < p->n_ops; i++)
+        write_op(&w, p, i);
+    moirai_writer_close(&w, ']');
+    moirai_writer_close(&w, '}');
+    return moirai_writer_save(&w, path);
+}
