@@ -80,6 +80,8 @@ struct moirai_cli {
         const moirai_option *option;
         const char *text; /* NULL for a flag */
     } *value;
+    char **made; /* values put together while parsing, owned */
+    int n_made;
     bool json, quiet;
     bool stdout_taken; /* `-o -`: the file itself is the result, text goes to stderr */
     yyjson_mut_doc *doc;
@@ -107,7 +109,7 @@ void moirai_cli_say(const moirai_cli *cli, const char *format, ...) MOIRAI_PRINT
 int moirai_cli_writable(const moirai_cli *cli, const char *path);
 
 /* ---- numbers for people ---- use as moirai_text_ns(x).s */
-typedef struct moirai_text { char s[48]; } moirai_text;
+typedef struct moirai_text { char s[80]; } moirai_text;
 moirai_text moirai_text_ns(int64_t ns);                 /* "12.345 ms" */
 moirai_text moirai_text_bytes(int64_t bytes);           /* "1.23 GB" */
 moirai_text moirai_text_rate(int64_t bytes_per_second); /* "5.53 GB/s" */
@@ -126,17 +128,21 @@ int moirai_cli_parse(moirai_cli *cli, const moirai_command *command, int argc, c
 void moirai_cli_free(moirai_cli *cli);
 /* The nearest of the '|'-separated `words` to `typed`, or NULL if none is near. */
 const char *moirai_cli_nearest(char *buffer, size_t size, const char *typed, const char *words);
+/* "did you mean 'x'?" with the nearest known word of this kind, else `otherwise`. */
+moirai_text moirai_cli_hint(const char *typed, moirai_value_kind kind, const char *otherwise);
+/* Is `name` a parameter of some placer? Then --name VALUE stands for --set name=VALUE; *flag: VALUE may be left out. */
+bool moirai_cli_is_setting(const char *name, bool *flag);
 
 void moirai_help_overview(FILE *out);
 void moirai_help_command(FILE *out, const moirai_command *command);
 void moirai_help_man(FILE *out);
 void moirai_help_bash(FILE *out);
 void moirai_help_markdown(FILE *out);
-/* The synopsis after the command's name: "PROBLEM PLAN [--json]". */
+/* The synopsis after the command's name: " PROBLEM PLAN [options]". */
 void moirai_help_synopsis(FILE *out, const moirai_command *command);
 /* "--time-limit SECONDS", "-o, --output FILE" */
 moirai_text moirai_help_flags(const moirai_option *option);
-/* Words that complete a value, separated by spaces; "" if none. Static storage or `buffer`. */
+/* Words that complete a value, separated by '|', into `buffer`; "" if there are none. */
 const char *moirai_help_words(char *buffer, size_t size, moirai_value_kind kind, const char *choices);
 
 /* Non-zero after Ctrl-C; a second Ctrl-C ends the process as usual. */

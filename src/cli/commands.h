@@ -4,8 +4,16 @@
 
 #include "cli/cli.h"
 
+extern const moirai_command moirai_command_check;
+extern const moirai_command moirai_command_cluster;
 extern const moirai_command moirai_command_coarsen;
 extern const moirai_command moirai_command_help;
+extern const moirai_command moirai_command_place;
+extern const moirai_command moirai_command_placers;
+extern const moirai_command moirai_command_plan;
+extern const moirai_command moirai_command_problem;
+extern const moirai_command moirai_command_simulate;
 extern const moirai_command moirai_command_version;
+extern const moirai_command moirai_command_zoo;
 
 #endif

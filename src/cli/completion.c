@@ -18,11 +18,14 @@ static void word_list(FILE *out, const moirai_command *c)
 static void offer(FILE *out, moirai_value_kind kind, const char *choices)
 {
     char buffer[4096];
-    const char *words = moirai_help_words(buffer, sizeof buffer, kind, choices);
+    moirai_help_words(buffer, sizeof buffer, kind, choices);
     bool files = kind == MOIRAI_VALUE_FILE || kind == MOIRAI_VALUE_CLUSTER || kind == MOIRAI_VALUE_NETWORK ||
                  kind == MOIRAI_VALUE_RULES;
+    for (char *c = buffer; *c; c++)
+        if (*c == '|')
+            *c = ' ';
     const char *action = files ? "-f" : kind == MOIRAI_VALUE_FOLDER ? "-d" : "";
-    fprintf(out, "COMPREPLY=($(compgen %s -W '%s' -- \"$cur\"))", action, words);
+    fprintf(out, "COMPREPLY=($(compgen %s -W '%s' -- \"$cur\"))", action, buffer);
 }
 
 static void complete_command(FILE *out, const moirai_command *c)

@@ -9,7 +9,15 @@
 
 /* In the order in which a newcomer meets them. */
 static const moirai_command *const commands[] = {
+    &moirai_command_plan,
+    &moirai_command_zoo,
+    &moirai_command_cluster,
     &moirai_command_coarsen,
+    &moirai_command_problem,
+    &moirai_command_place,
+    &moirai_command_check,
+    &moirai_command_simulate,
+    &moirai_command_placers,
     &moirai_command_version,
     &moirai_command_help,
 };
@@ -54,15 +62,8 @@ static int complain(int result)
 
 static int unknown_command(const char *typed)
 {
-    char words[1024], near[64];
-    moirai_help_words(words, sizeof words, MOIRAI_VALUE_COMMAND, NULL);
-    for (char *c = words; *c; c++)
-        if (*c == ' ')
-            *c = '|';
-    const char *hint = moirai_cli_nearest(near, sizeof near, typed, words);
-    if (hint)
-        return moirai_error(MOIRAI_EUSAGE, "no command '%s': did you mean '%s'?", typed, hint);
-    return moirai_error(MOIRAI_EUSAGE, "no command '%s': see 'moirai help'", typed);
+    return moirai_error(MOIRAI_EUSAGE, "no command '%s': %s", typed,
+                        moirai_cli_hint(typed, MOIRAI_VALUE_COMMAND, "see 'moirai help'").s);
 }
 
 /* With --json a failure is a result too: scripts read one place. */

@@ -33,29 +33,32 @@ static const moirai_option *find_letter(const moirai_command *c, char letter)
     return NULL;
 }
 
-/* Levenshtein distance of short words. */
+/* Insertions, deletions, replacements and swaps of neighbours that turn one short word into the other. */
 static int distance(const char *a, const char *b)
 {
     enum { MOST = 40 };
-    int row[MOST + 1], n = (int)strlen(b);
+    int row[3][MOST + 1], n = (int)strlen(b);
     if (strlen(a) > MOST || n > MOST)
         return MOST;
+    int *two = row[0], *one = row[1], *now = row[2];
     for (int j = 0; j <= n; j++)
-        row[j] = j;
+        one[j] = two[j] = j;
     for (int i = 1; a[i - 1]; i++) {
-        int diagonal = row[0];
-        row[0] = i;
+        now[0] = i;
         for (int j = 1; j <= n; j++) {
-            int above = row[j], least = diagonal + (a[i - 1] != b[j - 1]);
-            if (above + 1 < least)
-                least = above + 1;
-            if (row[j - 1] + 1 < least)
-                least = row[j - 1] + 1;
-            diagonal = above;
-            row[j] = least;
+            int least = one[j - 1] + (a[i - 1] != b[j - 1]);
+            least = one[j] + 1 < least ? one[j] + 1 : least;
+            least = now[j - 1] + 1 < least ? now[j - 1] + 1 : least;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && two[j - 2] + 1 < least)
+                least = two[j - 2] + 1;
+            now[j] = least;
         }
+        int *spare = two;
+        two = one;
+        one = now;
+        now = spare;
     }
-    return row[n];
+    return one[n];
 }
 
 const char *moirai_cli_nearest(char *buffer, size_t size, const char *typed, const char *words)
@@ -150,6 +153,32 @@ static int add_value(moirai_cli *cli, const moirai_option *o, const char *text)
     return 0;
 }
 
+/* --formulation paper as --set formulation=paper, where some placer has that parameter. 1: it is none. */
+static int parse_setting(moirai_cli *cli, int argc, char **argv, int *index)
+{
+    char name[64];
+    bool flag = false;
+    const char *word = argv[*index] + 2, *value = strchr(word, '=');
+    const moirai_option *set = find_in(cli->command->options, "set", 3);
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+    if (!set || !moirai_cli_is_setting(name, &flag))
+        return 1;
+    if (value)
+        value++;
+    else if (flag)
+        value = "1";
+    else if (*index + 1 < argc)
+        value = argv[++*index];
+    else
+        return moirai_error(MOIRAI_EUSAGE, "%s: --%s needs a value", cli->command->name, name);
+    char *text = malloc(strlen(name) + strlen(value) + 2);
+    if (!text)
+        return moirai_error(MOIRAI_EFAIL, "out of memory");
+    sprintf(text, "%s=%s", name, value);
+    cli->made[cli->n_made++] = text;
+    return add_value(cli, set, text);
+}
+
 /* An option with its value, which may be in the next word; *index moves past that. */
 static int parse_option(moirai_cli *cli, int argc, char **argv, int *index)
 {
@@ -165,8 +194,10 @@ static int parse_option(moirai_cli *cli, int argc, char **argv, int *index)
         if (word[2])
             value = word + 2;
     }
-    if (!o)
-        return unknown_option(cli->command, word);
+    if (!o) {
+        int rc = word[1] == '-' ? parse_setting(cli, argc, argv, index) : 1;
+        return rc == 1 ? unknown_option(cli->command, word) : rc;
+    }
     if (o->kind == MOIRAI_VALUE_FLAG) {
         if (value)
             return moirai_error(MOIRAI_EUSAGE, "%s: --%s takes no value", cli->command->name, o->name);
@@ -199,39 +230,54 @@ static int check_arguments(const moirai_cli *cli)
     return 0;
 }
 
-int moirai_cli_parse(moirai_cli *cli, const moirai_command *command, int argc, char **argv)
+/* On a wrong word the rest is still looked at, so that --json holds wherever it stands; the first complaint stays. */
+static int parse_words(moirai_cli *cli, int argc, char **argv)
 {
-    *cli = (moirai_cli){.command = command};
-    cli->arg = calloc((size_t)argc + 1, sizeof *cli->arg);
-    cli->value = calloc((size_t)argc + 1, sizeof *cli->value);
-    cli->doc = yyjson_mut_doc_new(NULL);
-    cli->result = yyjson_mut_obj(cli->doc);
-    if (!cli->arg || !cli->value || !cli->result)
-        return moirai_error(MOIRAI_EFAIL, "out of memory");
-    yyjson_mut_doc_set_root(cli->doc, cli->result);
     bool options = true;
     for (int i = 0; i < argc; i++) {
         if (options && !strcmp(argv[i], "--")) {
             options = false;
         } else if (options && argv[i][0] == '-' && argv[i][1]) {
             int rc = parse_option(cli, argc, argv, &i);
-            if (rc)
+            if (rc) {
+                for (i++; i < argc; i++)
+                    if (!strcmp(argv[i], "--json"))
+                        add_value(cli, find_option(cli->command, "json", 4), NULL);
                 return rc;
+            }
         } else {
             cli->arg[cli->n_args++] = argv[i];
         }
     }
+    return 0;
+}
+
+int moirai_cli_parse(moirai_cli *cli, const moirai_command *command, int argc, char **argv)
+{
+    *cli = (moirai_cli){.command = command};
+    cli->arg = calloc((size_t)argc + 1, sizeof *cli->arg);
+    cli->value = calloc((size_t)argc + 1, sizeof *cli->value);
+    cli->made = calloc((size_t)argc + 1, sizeof *cli->made);
+    cli->doc = yyjson_mut_doc_new(NULL);
+    cli->result = yyjson_mut_obj(cli->doc);
+    if (!cli->arg || !cli->value || !cli->made || !cli->result)
+        return moirai_error(MOIRAI_EFAIL, "out of memory");
+    yyjson_mut_doc_set_root(cli->doc, cli->result);
+    int rc = parse_words(cli, argc, argv);
     cli->json = moirai_cli_has(cli, "json");
     cli->quiet = moirai_cli_has(cli, "quiet");
     if (find_in(command->options, "output", 6)) {
         const char *output = moirai_cli_text(cli, "output");
         cli->stdout_taken = output && !strcmp(output, "-");
     }
-    return moirai_cli_has(cli, "help") ? 0 : check_arguments(cli);
+    return rc || moirai_cli_has(cli, "help") ? rc : check_arguments(cli);
 }
 
 void moirai_cli_free(moirai_cli *cli)
 {
+    for (int i = 0; i < cli->n_made; i++)
+        free(cli->made[i]);
+    free(cli->made);
     free(cli->arg);
     free(cli->value);
     yyjson_mut_doc_free(cli->doc);

@@ -1,0 +1,89 @@
+/* The steps that several commands share, each with its part of the option table. */
+#ifndef MOIRAI_CLI_STEPS_H
+#define MOIRAI_CLI_STEPS_H
+
+#include "cli/cli.h"
+
+#include <moirai/moirai.h>
+
+/* ---- a network: a name of the zoo, an ONNX file, a graph file, "-" ---- */
+#define MOIRAI_OPTION_DTYPE \
+    {.name = "dtype", .argument = "TYPE", .help = "number type of a network of the zoo", .standard = "fp32", \
+     .kind = MOIRAI_VALUE_CHOICE, .choices = "fp32|fp16"}
+#define MOIRAI_OPTIONS_NETWORK \
+    MOIRAI_OPTION_DTYPE, \
+    {.name = "dim", .argument = "NAME=N", .help = "set a symbolic dimension of an ONNX network", \
+     .kind = MOIRAI_VALUE_TEXT, .repeated = true}, \
+    {.name = "shape", .argument = "INPUT:1x3x224x224", .help = "set the shape of an ONNX network's input", \
+     .kind = MOIRAI_VALUE_TEXT, .repeated = true}
+
+int moirai_cli_network(moirai_graph **out, moirai_cli *cli, const char *name_or_path);
+
+/* ---- a problem: a network meets a cluster ---- */
+#define MOIRAI_OPTION_CLUSTER \
+    {.name = "cluster", .letter = 'c', .argument = "NAME|FILE", .kind = MOIRAI_VALUE_CLUSTER, \
+     .help = "built-in cluster, cluster file, or a line such as '4x v100 32GB nvlink 600Gbps'"}
+#define MOIRAI_OPTIONS_PROBLEM \
+    {.name = "flow", .argument = "F", .kind = MOIRAI_VALUE_CHOICE, .choices = "tensor|edge", .standard = "tensor", \
+     .help = "what is sent: a tensor once per device, or once per reader as in the paper"}, \
+    {.name = "congestion", .argument = "C", .kind = MOIRAI_VALUE_CHOICE, .choices = "port|channel|none", \
+     .standard = "port", .help = "what may be sent at once"}, \
+    {.name = "memory", .argument = "M", .kind = MOIRAI_VALUE_CHOICE, .choices = "static|peak", .standard = "static", \
+     .help = "what must fit: weights and workspace, or these and the tensors alive at once"}, \
+    {.name = "cost", .argument = "MODEL", .kind = MOIRAI_VALUE_COST, .standard = "auto", \
+     .help = "cost model that gives the operators' times"}, \
+    {.name = "pin", .argument = "PATTERN=DEVICE", .kind = MOIRAI_VALUE_TEXT, .repeated = true, \
+     .help = "operators whose names match run on this device (or one of several, A,B)"}, \
+    {.name = "forbid", .argument = "PATTERN=DEVICES", .kind = MOIRAI_VALUE_TEXT, .repeated = true, \
+     .help = "operators whose names match never run on these devices"}, \
+    {.name = "together", .argument = "PATTERN", .kind = MOIRAI_VALUE_TEXT, .repeated = true, \
+     .help = "operators whose names match share one device"}
+
+/* Reads the options above; `name` may be NULL. Tells where the times came from. */
+int moirai_cli_problem(moirai_problem **out, moirai_cli *cli, const moirai_graph *g, const moirai_cluster *c,
+                       const char *name);
+/* Opens --cluster; its absence is a usage error. */
+int moirai_cli_cluster(moirai_cluster **out, moirai_cli *cli);
+
+/* ---- a search ---- */
+#define MOIRAI_OPTIONS_SEARCH \
+    {.name = "placer", .letter = 'p', .argument = "P", .kind = MOIRAI_VALUE_PLACER, \
+     .help = "method that makes the plan; 'moirai placers' lists them (default moirai)"}, \
+    {.name = "time-limit", .argument = "SECONDS", .kind = MOIRAI_VALUE_REAL, .least = 1e-3, .most = 1e9, \
+     .help = "stop after this time with the best plan so far"}, \
+    {.name = "gap", .argument = "G", .kind = MOIRAI_VALUE_REAL, .least = 0, .most = 1, .standard = "0.01", \
+     .help = "stop when the plan is proven to be within this share of the best"}, \
+    {.name = "effort", .argument = "E", .kind = MOIRAI_VALUE_REAL, .least = 1e-6, .most = 1e6, .standard = "1", \
+     .help = "work to spend, the same on every machine"}, \
+    {.name = "threads", .argument = "N", .kind = MOIRAI_VALUE_COUNT, .least = 0, .most = 1024, .standard = "0", \
+     .help = "threads to use; 0 is one per core"}, \
+    {.name = "seed", .argument = "N", .kind = MOIRAI_VALUE_COUNT, .standard = "1", .help = "seed of random choices"}, \
+    {.name = "set", .argument = "NAME=VALUE", .kind = MOIRAI_VALUE_TEXT, .repeated = true, \
+     .help = "parameter of the placer; --NAME VALUE does the same"}, \
+    {.name = "certificate", .argument = "FILE", .kind = MOIRAI_VALUE_FILE, \
+     .help = "write the proof of the bound, for 'moirai prove' (placers that prove)"}, \
+    {.name = "log", .kind = MOIRAI_VALUE_FLAG, .help = "show the search even if stderr is no terminal"}, \
+    {.name = "log-timeless", .kind = MOIRAI_VALUE_FLAG, .help = "a log without times, to compare runs"}, \
+    {.name = "log-json", .argument = "FILE", .kind = MOIRAI_VALUE_FILE, .help = "write one JSON object per event"}
+
+/* The placer that will run: --placer or the default. MOIRAI_EUSAGE with the nearest name if there is none. */
+int moirai_cli_placer(const moirai_placer **out, const moirai_cli *cli);
+/* Checks what the search writes itself (certificate, log) before the work begins. */
+int moirai_cli_search_writable(const moirai_cli *cli);
+/* Runs the placer with the log and Ctrl-C connected. `start` may be NULL. */
+int moirai_cli_search(moirai_plan **out, moirai_cli *cli, const moirai_problem *p, const moirai_plan *start);
+
+/* ---- showing a plan ---- text by moirai_cli_print, and the same numbers into cli->result */
+#define MOIRAI_OPTION_PICTURE \
+    {.name = "picture", .kind = MOIRAI_VALUE_FLAG, .help = "draw when each device works"}
+void moirai_show_plan(moirai_cli *cli, const moirai_problem *p, const moirai_plan *plan);
+void moirai_show_picture(moirai_cli *cli, const moirai_problem *p, const moirai_plan *plan);
+void moirai_show_problem(moirai_cli *cli, const moirai_problem *p);
+
+/* ---- the log of a search ---- */
+typedef struct moirai_log moirai_log;
+int moirai_log_open(moirai_log **out, const moirai_cli *cli, const moirai_placer *placer, const moirai_problem *p);
+void moirai_log_event(void *log, const moirai_progress *news); /* a moirai_progress_fn; any thread */
+int moirai_log_close(moirai_log *log);
+
+#endif

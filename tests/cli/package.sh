@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# The installed package works: a program is built against it with pkg-config and with find_package, shared and static.
+# Usage: package.sh BUILD_DIR C_COMPILER
+set -euo pipefail
+build=$1 cc=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+prefix=$work/prefix
+cmake --install "$build" --prefix "$prefix" >"$work/install.log"
+cd "$work"
+
+cat >tiny.c <<'END'
+#include <moirai/moirai.h>
+#include <stdio.h>
+int main(void)
+{
+    moirai_graph *g;
+    if (moirai_zoo_graph(&g, "gpt3-tiny", 4))
+        return puts(moirai_error_message()), 1;
+    printf("%s %d\n", g->name, g->n_ops);
+    moirai_graph_free(g);
+    return 0;
+}
+END
+expect=$("$prefix"/bin/moirai zoo gpt3-tiny --json | sed -n 's/.*"ops": \([0-9]*\).*/gpt3-tiny \1/p')
+[ -n "$expect" ]
+verify() {
+    [ "$($1)" = "$expect" ] || { echo "FAILED: $2"; exit 1; }
+    echo "ok: $2"
+}
+
+pc=$(find "$prefix" -name moirai.pc)
+export PKG_CONFIG_PATH=$(dirname "$pc")
+lib=$(cd "$(dirname "$pc")/.." && pwd)
+$cc tiny.c $(pkg-config --cflags --libs moirai) -Wl,-rpath,"$lib" -o shared
+verify ./shared "pkg-config, shared"
+$cc tiny.c $(pkg-config --cflags moirai) "$lib/libmoirai.a" $(pkg-config --static --libs-only-l moirai | sed 's/-lmoirai//') -o static
+verify ./static "pkg-config, static"
+
+cat >CMakeLists.txt <<'END'
+cmake_minimum_required(VERSION 3.25)
+project(tiny C CXX)
+find_package(moirai 0.1 REQUIRED)
+add_executable(shared tiny.c)
+target_link_libraries(shared PRIVATE moirai::moirai)
+add_executable(static tiny.c)
+target_link_libraries(static PRIVATE moirai::static)
+END
+cmake -S . -B b -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" >cmake.log || { cat cmake.log; exit 1; }
+cmake --build b >build.log 2>&1 || { cat build.log; exit 1; }
+verify b/shared "find_package, shared"
+verify b/static "find_package, static"
+
+grep -q '^.TH MOIRAI 1' "$prefix"/share/man/man1/moirai.1
+bash -n "$prefix"/share/bash-completion/completions/moirai
+for header in "$prefix"/include/moirai/*.h; do # each stands alone, also in C++
+    echo "#include <moirai/$(basename "$header")>" >one.c
+    $cc -std=c11 -Wall -Wextra -Werror -I"$prefix/include" -fsyntax-only one.c
+    $cc -x c++ -Wall -Wextra -Werror -I"$prefix/include" -fsyntax-only one.c
+done
+echo "ok: man page, completion, headers"
