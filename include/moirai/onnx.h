@@ -37,6 +37,11 @@ MOIRAI_API int moirai_onnx_read(moirai_graph **out, const char *path, const moir
 MOIRAI_API int moirai_onnx_parse(moirai_graph **out, const void *data, size_t length, const char *label,
                                  const moirai_onnx_options *options, moirai_onnx_report *report);
 
+/* A network of the zoo (all but swin) as a model that runs: the operators, names and connections of
+ * moirai_zoo_graph, weights drawn from `seed`. Weights above 512 MiB go to "<path>.data" beside it.
+ * O(weights). */
+MOIRAI_API int moirai_onnx_write_zoo(const char *name, int element_bytes, uint64_t seed, const char *path);
+
 #ifdef __cplusplus
 }
 #endif

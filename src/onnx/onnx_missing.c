@@ -34,3 +34,12 @@ int moirai_onnx_parse(moirai_graph **out, const void *data, size_t length, const
     (void)options;
     return missing(out, label, report);
 }
+
+int moirai_onnx_write_zoo(const char *name, int element_bytes, uint64_t seed, const char *path)
+{
+    moirai_graph *none;
+    (void)name;
+    (void)element_bytes;
+    (void)seed;
+    return missing(&none, path, NULL);
+}

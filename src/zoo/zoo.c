@@ -81,6 +81,21 @@ static int build(moirai_zoo_net *z, const network *n)
     return moirai_error(MOIRAI_EFAIL, "zoo: network '%s' has no builder", e->name);
 }
 
+int moirai_zoo_walk(const char *name, moirai_zoo_sink *sink)
+{
+    const network *n = find(name);
+    moirai_zoo_net z = {.sink = sink};
+
+    if (!n)
+        return moirai_error(MOIRAI_EUSAGE, "zoo: no network '%s': `moirai zoo list` has the names", name ? name : "");
+    if (n->family == SWIN)
+        return moirai_error(MOIRAI_EUSAGE,
+                            "zoo: '%s' can't be written as a model that runs: its padding and merging of patches have no "
+                            "operators of their own",
+                            n->entry.name);
+    return build(&z, n);
+}
+
 int moirai_zoo_graph(moirai_graph **out, const char *name, int element_bytes)
 {
     const network *n = find(name);

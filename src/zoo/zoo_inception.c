@@ -26,21 +26,34 @@ static void pointwise(moirai_zoo_net *z, const char *type, const char *name, map
     moirai_zoo_name(x->name, sizeof x->name, "%s", name);
 }
 
+/* Attributes of what slides a square over the map. */
+static void window(moirai_zoo_net *z, int64_t kernel, int64_t stride, int64_t pad)
+{
+    moirai_zoo_op_attribute(z, "kernel_shape", 2, (const int64_t[2]){kernel, kernel});
+    moirai_zoo_op_attribute(z, "strides", 2, (const int64_t[2]){stride, stride});
+    moirai_zoo_op_attribute(z, "pads", 4, (const int64_t[4]){pad, pad, pad, pad});
+}
+
 /* Convolution (same padding) and batch norm, without the activation. */
 static void conv_bn(moirai_zoo_net *z, const char *base, map *x, int64_t channels, int64_t kernel, int64_t stride)
 {
     char name[MOIRAI_ZOO_NAME];
     int64_t in = map_elements(x), weight = channels * x->channels * kernel * kernel;
     int64_t side = (x->side + stride - 1) / stride, out = channels * side * side;
+    const int64_t shape[4] = {channels, x->channels, kernel, kernel};
 
     moirai_zoo_name(name, sizeof name, "%s/conv", base);
     moirai_zoo_op_add(z, "Conv", name, x->name, NULL,
                       (moirai_zoo_cost){.out = out, .in = in, .weight = weight, .flops = 2 * weight * side * side});
+    moirai_zoo_op_weight(z, moirai_zoo_weight_product(4, shape, x->channels * kernel * kernel));
+    window(z, kernel, stride, kernel / 2);
     moirai_zoo_name(x->name, sizeof x->name, "%s", name);
     x->channels = channels;
     x->side = side;
     moirai_zoo_name(name, sizeof name, "%s/bn", base);
     pointwise(z, "BatchNormalization", name, x, NULL, 4 * channels);
+    for (int i = 0; i < 4; i++) /* scale, bias, mean, variance */
+        moirai_zoo_op_weight(z, (moirai_zoo_weight){1, {channels}, i % 3 ? 0 : 1, 0.1});
 }
 
 static void conv_bn_relu(moirai_zoo_net *z, const char *base, map *x, int64_t channels, int64_t kernel, int64_t stride)
@@ -58,6 +71,8 @@ static void pool(moirai_zoo_net *z, const char *type, const char *name, map *x, 
 
     moirai_zoo_op_add(z, type, name, x->name, NULL,
                       (moirai_zoo_cost){.out = out, .in = map_elements(x), .flops = out * kernel * kernel});
+    if (side > 1)
+        window(z, kernel, x->side / side, side == x->side ? kernel / 2 : 0);
     moirai_zoo_name(x->name, sizeof x->name, "%s", name);
     x->side = side;
 }
@@ -86,6 +101,7 @@ static void module_add(moirai_zoo_net *z, int number, map *x, int64_t channels)
     for (int b = 0; b < 4; b++)
         moirai_zoo_op_read(z, branch[b].name);
     moirai_zoo_op_end(z, x->name, (moirai_zoo_cost){.out = map_elements(x), .in = map_elements(x)});
+    moirai_zoo_op_attribute(z, "axis", 0, (const int64_t[1]){1});
 }
 
 int moirai_zoo_inception(moirai_zoo_net *z, int modules, int channels)
@@ -93,6 +109,7 @@ int moirai_zoo_inception(moirai_zoo_net *z, int modules, int channels)
     map x = {.name = "input", .channels = 3, .side = IMAGE_SIDE}, skip;
     int64_t features;
 
+    moirai_zoo_net_input(z, "input", 4, (const int64_t[4]){1, x.channels, x.side, x.side});
     conv_bn_relu(z, "stem0", &x, channels, 3, 2);
     conv_bn_relu(z, "stem1", &x, channels, 3, 1);
     pool(z, "MaxPool", "stem/pool", &x, x.side / 2, 2);
@@ -109,5 +126,7 @@ int moirai_zoo_inception(moirai_zoo_net *z, int modules, int channels)
     moirai_zoo_op_add(z, "Gemm", "fc", "flatten", NULL,
                       (moirai_zoo_cost){.out = CLASSES, .in = features, .weight = (features + 1) * CLASSES,
                                         .flops = 2 * features * CLASSES});
+    moirai_zoo_op_weight(z, moirai_zoo_weight_product(2, (const int64_t[2]){features, CLASSES}, features));
+    moirai_zoo_op_weight(z, (moirai_zoo_weight){1, {CLASSES}, 0, 0.1});
     return z->result;
 }

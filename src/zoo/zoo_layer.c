@@ -11,6 +11,7 @@
  * tensors, the merged rows for the residual and their norm: no operator of its own, so the counts stay.
  *
  * Flops: 2mnk for a product, 1 per element for add and scale, 5 for softmax, 8 for norm and gelu. */
+#include <math.h>
 #include <string.h>
 
 #include "util/util.h"
@@ -30,6 +31,7 @@ static void project(moirai_zoo_net *z, const char *name, const char *input, int6
 {
     moirai_zoo_op_add(z, "MatMul", name, input, NULL,
                       (moirai_zoo_cost){.out = rows * n, .in = rows * k, .weight = k * n, .flops = 2 * rows * k * n});
+    moirai_zoo_op_weight(z, moirai_zoo_weight_product(2, (const int64_t[2]){k, n}, k));
 }
 
 /* A projection and, where the layer has biases, the operator that adds its bias. `out`: what to read. */
@@ -40,9 +42,11 @@ static void project_bias(moirai_zoo_net *z, const moirai_zoo_layer *l, const cha
 
     project(z, name, input, size[0], size[1], size[2]);
     join(out, name, l->bias ? "_bias" : "");
-    if (l->bias)
-        moirai_zoo_op_add(z, "Add", out, name, NULL,
-                          (moirai_zoo_cost){.out = elements, .in = elements, .weight = size[2], .flops = elements});
+    if (!l->bias)
+        return;
+    moirai_zoo_op_add(z, "Add", out, name, NULL,
+                      (moirai_zoo_cost){.out = elements, .in = elements, .weight = size[2], .flops = elements});
+    moirai_zoo_op_weight(z, (moirai_zoo_weight){1, {size[2]}, 0, 0.1});
 }
 
 /* A pointwise operator over `elements`, which reads `extra` more. `weight` belongs to it. */
@@ -66,6 +70,7 @@ static void head_scores(moirai_zoo_net *z, const moirai_zoo_layer *l, const char
 
     join(name, base, "k_t");
     pointwise(z, "Transpose", name, (const char *[2]){k, NULL}, keys * l->head_width, 0, 0, 0);
+    moirai_zoo_op_attribute(z, "perm", 3, (const int64_t[3]){0, 2, 1});
     join(out, base, "qk");
     moirai_zoo_op_add(z, "MatMul", out, q, name,
                       (moirai_zoo_cost){.out = scores,
@@ -75,6 +80,7 @@ static void head_scores(moirai_zoo_net *z, const moirai_zoo_layer *l, const char
         memcpy(previous, out, sizeof previous);
         join(out, base, "scale");
         pointwise(z, "Mul", out, (const char *[2]){previous, NULL}, scores, 0, 0, 1);
+        moirai_zoo_op_weight(z, (moirai_zoo_weight){.rank = 0, .middle = 1 / sqrt((double)l->head_width)});
     }
     if (l->mask || l->mask_weight) {
         memcpy(previous, out, sizeof previous);
@@ -105,6 +111,12 @@ static void head(moirai_zoo_net *z, const moirai_zoo_layer *l, const char *base,
                                         .flops = 2 * queries * l->key_window * d});
 }
 
+static void norm_weights(moirai_zoo_net *z, int64_t channels)
+{
+    moirai_zoo_op_weight(z, (moirai_zoo_weight){1, {channels}, 1, 0.1});
+    moirai_zoo_op_weight(z, (moirai_zoo_weight){1, {channels}, 0, 0.1});
+}
+
 /* The norm before the attention; with patch merging it also makes the rows that the layer works on. */
 static void attention_norm(moirai_zoo_net *z, const moirai_zoo_layer *l, const char *input, const char *name,
                            zoo_name residual)
@@ -116,6 +128,7 @@ static void attention_norm(moirai_zoo_net *z, const moirai_zoo_layer *l, const c
         moirai_zoo_op_add(z, "LayerNormalization", name, input, NULL,
                           (moirai_zoo_cost){
                               .out = padded * c, .in = rows * c, .weight = 2 * c, .flops = NORM_FLOPS * rows * c});
+        norm_weights(z, c);
         return;
     }
     moirai_zoo_name(residual, MOIRAI_ZOO_NAME, "%s/merge", l->prefix);
@@ -155,6 +168,7 @@ void moirai_zoo_attention_add(moirai_zoo_net *z, const moirai_zoo_layer *l, cons
         moirai_zoo_op_read(z, name);
     }
     moirai_zoo_op_end(z, heads_out, (moirai_zoo_cost){.out = padded * width, .in = padded * width});
+    moirai_zoo_op_attribute(z, "axis", 0, (const int64_t[1]){2});
     join(name, a->block, "proj");
     project_bias(z, l, name, heads_out, (const int64_t[3]){padded, width, l->channels}, x);
     moirai_zoo_name(out, MOIRAI_ZOO_NAME, "%s/%s", l->prefix, a->residual);
@@ -171,6 +185,7 @@ void moirai_zoo_ffn_add(moirai_zoo_net *z, const moirai_zoo_layer *l, const char
     moirai_zoo_op_add(z, "LayerNormalization", normed, input, NULL,
                       (moirai_zoo_cost){
                           .out = rows * c, .in = rows * c, .weight = 2 * c, .flops = NORM_FLOPS * rows * c});
+    norm_weights(z, c);
     join(name, l->prefix, "/fc1");
     project_bias(z, l, name, normed, (const int64_t[3]){rows, c, l->ffn}, x);
     join(active, l->prefix, "/act");

@@ -1,4 +1,5 @@
 /* Operators of the zoo, added one by one: elements become bytes, traffic is all that is read and written. */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -36,6 +37,10 @@ void moirai_zoo_op_begin(moirai_zoo_net *z, const char *type, const char *name)
 {
     if (z->result != MOIRAI_OK)
         return;
+    if (z->sink) {
+        z->result = z->sink->op(z->sink, type, name);
+        return;
+    }
     z->op = moirai_graph_builder_op(z->builder, name, type);
     if (z->op < 0)
         z->result = z->op;
@@ -44,13 +49,14 @@ void moirai_zoo_op_begin(moirai_zoo_net *z, const char *type, const char *name)
 void moirai_zoo_op_read(moirai_zoo_net *z, const char *tensor)
 {
     if (z->result == MOIRAI_OK)
-        z->result = moirai_graph_builder_input(z->builder, z->op, tensor);
+        z->result = z->sink ? z->sink->read(z->sink, tensor) : moirai_graph_builder_input(z->builder, z->op, tensor);
 }
 
 void moirai_zoo_op_write(moirai_zoo_net *z, const char *tensor, int64_t elements)
 {
     if (z->result == MOIRAI_OK)
-        z->result = moirai_graph_builder_output(z->builder, z->op, tensor, elements * z->element_bytes);
+        z->result = z->sink ? z->sink->write(z->sink, tensor)
+                            : moirai_graph_builder_output(z->builder, z->op, tensor, elements * z->element_bytes);
 }
 
 void moirai_zoo_op_end(moirai_zoo_net *z, const char *name, moirai_zoo_cost cost)
@@ -58,8 +64,35 @@ void moirai_zoo_op_end(moirai_zoo_net *z, const char *name, moirai_zoo_cost cost
     int64_t traffic = (cost.in + cost.out + cost.weight) * z->element_bytes;
 
     moirai_zoo_op_write(z, name, cost.out);
-    if (z->result == MOIRAI_OK)
+    if (z->result == MOIRAI_OK && !z->sink)
         z->result = moirai_graph_builder_cost(z->builder, z->op, cost.weight * z->element_bytes, 0, cost.flops, traffic);
+}
+
+void moirai_zoo_op_weight(moirai_zoo_net *z, moirai_zoo_weight weight)
+{
+    if (z->result == MOIRAI_OK && z->sink)
+        z->result = z->sink->weight(z->sink, &weight);
+}
+
+void moirai_zoo_op_attribute(moirai_zoo_net *z, const char *name, int n, const int64_t *value)
+{
+    if (z->result == MOIRAI_OK && z->sink)
+        z->result = z->sink->attribute(z->sink, name, n, value);
+}
+
+void moirai_zoo_net_input(moirai_zoo_net *z, const char *tensor, int rank, const int64_t *dim)
+{
+    if (z->result == MOIRAI_OK && z->sink)
+        z->result = z->sink->input(z->sink, tensor, rank, dim);
+}
+
+moirai_zoo_weight moirai_zoo_weight_product(int rank, const int64_t *dim, int64_t fan_in)
+{
+    moirai_zoo_weight w = {.rank = rank, .spread = sqrt(3.0 / (double)fan_in)};
+
+    for (int i = 0; i < rank; i++)
+        w.dim[i] = dim[i];
+    return w;
 }
 
 void moirai_zoo_op_add(moirai_zoo_net *z, const char *type, const char *name, const char *a, const char *b,

@@ -7,8 +7,31 @@
 
 #include <moirai/graph.h>
 
+/* A weight as a model file needs it: numbers drawn from [middle - spread, middle + spread]. */
+typedef struct moirai_zoo_weight {
+    int rank;
+    int64_t dim[4];
+    double middle, spread;
+} moirai_zoo_weight;
+
+/* Someone who wants the network not as a graph but operator by operator, with what a graph leaves out: weights, attributes, shapes
+ * of the inputs. Calls after `op` are about that operator; each returns 0 or a failure, which ends the walk. */
+typedef struct moirai_zoo_sink {
+    int (*input)(struct moirai_zoo_sink *s, const char *tensor, int rank, const int64_t *dim);
+    int (*op)(struct moirai_zoo_sink *s, const char *type, const char *name);
+    int (*read)(struct moirai_zoo_sink *s, const char *tensor);
+    int (*write)(struct moirai_zoo_sink *s, const char *tensor);
+    int (*weight)(struct moirai_zoo_sink *s, const moirai_zoo_weight *w);
+    /* A list of integers, or (n == 0) the single one at `value`. */
+    int (*attribute)(struct moirai_zoo_sink *s, const char *name, int n, const int64_t *value);
+} moirai_zoo_sink;
+
+/* Walk a network of the zoo. MOIRAI_EUSAGE for networks that have no such form (swin). */
+int moirai_zoo_walk(const char *name, moirai_zoo_sink *sink);
+
 typedef struct moirai_zoo_net {
-    moirai_graph_builder *builder;
+    moirai_graph_builder *builder; /* NULL where a sink listens instead */
+    moirai_zoo_sink *sink;
     int64_t element_bytes;
     int32_t op; /* the operator being described */
     int result;
@@ -28,6 +51,12 @@ void moirai_zoo_op_read(moirai_zoo_net *z, const char *tensor);
 /* Another output than the one that carries the operator's name. */
 void moirai_zoo_op_write(moirai_zoo_net *z, const char *tensor, int64_t elements);
 void moirai_zoo_op_end(moirai_zoo_net *z, const char *name, moirai_zoo_cost cost);
+/* For the sink, of the operator begun last: a weight (after the inputs), an attribute; and an input of the network. */
+void moirai_zoo_op_weight(moirai_zoo_net *z, moirai_zoo_weight weight);
+void moirai_zoo_op_attribute(moirai_zoo_net *z, const char *name, int n, const int64_t *value);
+void moirai_zoo_net_input(moirai_zoo_net *z, const char *tensor, int rank, const int64_t *dim);
+/* A product's weight, whose `fan_in` inputs keep the size of what passes through. */
+moirai_zoo_weight moirai_zoo_weight_product(int rank, const int64_t *dim, int64_t fan_in);
 /* All of it for an operator with one or two inputs (`b` may be NULL). */
 void moirai_zoo_op_add(moirai_zoo_net *z, const char *type, const char *name, const char *a, const char *b,
                        moirai_zoo_cost cost);

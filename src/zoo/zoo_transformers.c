@@ -25,6 +25,14 @@ static void layer_add(moirai_zoo_net *z, const moirai_zoo_layer *l, char *x)
     moirai_zoo_ffn_add(z, l, "ln2", "res2", x);
 }
 
+/* The tensors that the first layer reads: [windows x window x channels], and what is added to the scores. */
+static void inputs_add(moirai_zoo_net *z, const moirai_zoo_layer *l, const char *x)
+{
+    moirai_zoo_net_input(z, x, 3, (const int64_t[3]){l->windows, l->window, l->channels});
+    if (l->mask)
+        moirai_zoo_net_input(z, l->mask, 2, (const int64_t[2]){l->window, l->key_window});
+}
+
 int moirai_zoo_gpt3(moirai_zoo_net *z, int layers, int hidden, int heads, int tokens)
 {
     char x[MOIRAI_ZOO_NAME] = "input";
@@ -33,6 +41,7 @@ int moirai_zoo_gpt3(moirai_zoo_net *z, int layers, int hidden, int heads, int to
                           .mask = "mask", .mask_elements = (int64_t)tokens * tokens,
                           .activation = "Gelu", .bias = true, .scale = true};
 
+    inputs_add(z, &l, x);
     for (int i = 0; i < layers; i++) {
         moirai_zoo_name(l.prefix, sizeof l.prefix, "L%d", i);
         layer_add(z, &l, x);
@@ -48,6 +57,7 @@ int moirai_zoo_alphafold2(moirai_zoo_net *z, int layers, int hidden, int heads, 
                           .ffn = (int64_t)ffn_factor * hidden, .mask = "pair_bias",
                           .mask_elements = RESIDUES * RESIDUES, .activation = "Relu", .bias = true, .scale = true};
 
+    inputs_add(z, &l, x);
     for (int i = 0; i < layers; i++) {
         moirai_zoo_name(l.prefix, sizeof l.prefix, "L%d", i);
         layer_add(z, &l, x);
@@ -121,11 +131,14 @@ int moirai_zoo_t5(moirai_zoo_net *z, int layers, int hidden, int heads, const in
                           .ffn = 4 * (int64_t)hidden, .mask = "mask",
                           .mask_elements = (int64_t)tokens[0] * tokens[0], .activation = "Relu"};
 
+    inputs_add(z, &l, encoded);
     for (int i = 0; i < layers; i++) {
         moirai_zoo_name(l.prefix, sizeof l.prefix, "enc%d", i);
         layer_add(z, &l, encoded);
     }
-    l.rows = l.window = tokens[1];
+    l.rows = l.window = l.key_window = tokens[1];
+    l.mask = "decoder_mask";
+    inputs_add(z, &l, x);
     for (int i = 0; i < layers; i++) {
         moirai_zoo_name(l.prefix, sizeof l.prefix, "dec%d", i);
         decoder_layer_add(z, &l, encoded, tokens[0], x);
