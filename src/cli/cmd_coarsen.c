@@ -1,24 +1,9 @@
 /* moirai coarsen: fuse what an inference backend fuses, and say by which rule. */
-#include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/steps.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <moirai/coarsen.h>
-#include <moirai/onnx.h>
-#include <moirai/zoo.h>
-
-/* A name of the zoo, an ONNX model by its ending, or else a graph file. */
-static int network_open(moirai_graph **out, const moirai_cli *cli)
-{
-    const char *text = moirai_cli_arg(cli, 0);
-    size_t length = strlen(text);
-    if (moirai_zoo_find(text))
-        return moirai_zoo_graph(out, text, !strcmp(moirai_cli_text(cli, "dtype"), "fp16") ? 2 : 4);
-    if (length > 5 && !strcmp(text + length - 5, ".onnx"))
-        return moirai_onnx_read(out, text, NULL, NULL);
-    return moirai_graph_read(out, text);
-}
 
 static int32_t fused_length(const moirai_graph *g, int32_t op)
 {
@@ -96,7 +81,7 @@ static int run(moirai_cli *cli)
     if (!result)
         result = moirai_rules_open(&rules, moirai_cli_text(cli, "rules"));
     if (!result)
-        result = network_open(&fine, cli);
+        result = moirai_cli_network(&fine, cli, moirai_cli_arg(cli, 0));
     if (!result)
         result = coarsen(cli, fine, rules);
     moirai_graph_free(fine);
@@ -112,8 +97,7 @@ static const moirai_option options[] = {
     {.name = "rules", .argument = "SET|FILE", .help = "a shipped set (eigen, onnxruntime, none) or a file of fusion rules",
      .standard = "onnxruntime", .kind = MOIRAI_VALUE_RULES},
     {.name = "list", .help = "name every fused operator and its members", .kind = MOIRAI_VALUE_FLAG},
-    {.name = "dtype", .argument = "TYPE", .help = "element type of a network of the zoo", .standard = "fp32",
-     .kind = MOIRAI_VALUE_CHOICE, .choices = "fp32|fp16"},
+    MOIRAI_OPTIONS_NETWORK,
     MOIRAI_OPTION_OUTPUT("write the coarse graph here"),
     {0},
 };

@@ -3,6 +3,7 @@
 #include "cli/steps.h"
 
 #include <string.h>
+#include <moirai/onnx.h>
 
 static int list(moirai_cli *cli)
 {
@@ -52,6 +53,17 @@ static void show(moirai_cli *cli, const moirai_graph *g)
     yyjson_mut_obj_add_int(cli->doc, cli->result, "traffic_bytes", traffic);
 }
 
+/* Large weights go beside the model: that file must not be lost either. */
+static int model_writable(const moirai_cli *cli, const char *model)
+{
+    char data[4096];
+    int rc = moirai_cli_writable(cli, model);
+    if (rc || !model)
+        return rc;
+    snprintf(data, sizeof data, "%s.data", model);
+    return moirai_cli_writable(cli, data);
+}
+
 static int run(moirai_cli *cli)
 {
     const char *name = moirai_cli_arg(cli, 0), *output = moirai_cli_text(cli, "output");
@@ -61,9 +73,13 @@ static int run(moirai_cli *cli)
     if (!moirai_zoo_find(name))
         return moirai_error(MOIRAI_EUSAGE, "zoo: no network '%s': %s", name,
                             moirai_cli_hint(name, MOIRAI_VALUE_NETWORK, "'moirai zoo list' shows them").s);
+    const char *model = moirai_cli_text(cli, "onnx");
+    int element_bytes = strcmp(moirai_cli_text(cli, "dtype"), "fp16") ? 4 : 2;
     int rc = moirai_cli_writable(cli, output);
-    rc = rc ? rc : moirai_zoo_graph(&g, name, strcmp(moirai_cli_text(cli, "dtype"), "fp16") ? 4 : 2);
+    rc = rc ? rc : model_writable(cli, model);
+    rc = rc ? rc : moirai_zoo_graph(&g, name, element_bytes);
     rc = rc ? rc : output ? moirai_graph_write(g, output) : 0;
+    rc = rc || !model ? rc : moirai_onnx_write_zoo(name, element_bytes, (uint64_t)moirai_cli_count(cli, "seed"), model);
     if (!rc)
         show(cli, g);
     moirai_graph_free(g);
@@ -77,12 +93,16 @@ static const moirai_argument arguments[] = {
 static const moirai_option options[] = {
     {.name = "dtype", .argument = "TYPE", .help = "number type", .standard = "fp32", .kind = MOIRAI_VALUE_CHOICE,
      .choices = "fp32|fp16"},
+    {.name = "onnx", .argument = "FILE", .help = "write it as an ONNX model that runs, with random weights",
+     .kind = MOIRAI_VALUE_FILE},
+    {.name = "seed", .argument = "N", .help = "draws the random weights", .standard = "1", .kind = MOIRAI_VALUE_COUNT},
     MOIRAI_OPTION_OUTPUT("write the network as a moirai-graph file"),
     {0},
 };
 static const moirai_example examples[] = {
     {"moirai zoo list", "All networks"},
     {"moirai zoo gpt3-330M -o gpt.json", "Write one as a graph file"},
+    {"moirai zoo gpt3-tiny --onnx tiny.onnx", "Write one as a model that runs (all but swin)"},
     {"moirai zoo gpt3-13B --dtype fp16 --json", "What it needs in half precision"},
     {0},
 };
