@@ -55,7 +55,7 @@ static void unite(int32_t *parent, int32_t a, int32_t b)
     parent[MOIRAI_MAX(a, b)] = MOIRAI_MIN(a, b);
 }
 
-/* `label` has for each operator the name that its group shall have if it is the root's: existing ones first. */
+/* `label` has the name that an operator gives to its group: that of the group it was in, or the pattern. */
 static int apply_wish(moirai_problem *p, const moirai_wish *wish, int32_t *parent, const char **label)
 {
     uint64_t mask = 0;
@@ -96,16 +96,18 @@ static const char *free_name(moirai_problem *p, moirai_names *taken, const char 
     return moirai_names_put(taken, name, group) < 0 ? NULL : name;
 }
 
-/* Groups are the sets of the union-find that somebody named; the least labelled operator names the set. */
+/* Groups are the sets of the union-find that somebody named. A name that was there before wins over a pattern, then
+ * that of the least operator. */
 static int rebuild_groups(moirai_problem *p, int32_t *parent, const char **label)
 {
     moirai_names *taken = moirai_names_new((size_t)p->n_groups);
     int32_t *group_of_root = moirai_alloc((size_t)p->n_ops, sizeof *group_of_root);
     int result = taken && group_of_root ? MOIRAI_OK : MOIRAI_EFAIL;
     p->n_groups = 0;
-    for (int32_t i = 0; !result && i < p->n_ops; i++) {
-        int32_t root = find_root(parent, i);
-        if (!label[i] || group_of_root[root])
+    for (int32_t j = 0; !result && j < 2 * p->n_ops; j++) {
+        int32_t i = j % p->n_ops, root = find_root(parent, i);
+        bool skip = j < p->n_ops ? p->op_group[i] == MOIRAI_NONE : !label[i];
+        if (skip || group_of_root[root])
             continue;
         const char *name = free_name(p, taken, label[i], p->n_groups);
         if (!name)
