@@ -13,7 +13,7 @@ extern "C" {
 typedef struct moirai_cost_context moirai_cost_context;
 
 typedef struct moirai_cost_model {
-    const char *name;    /* "table", "roofline", "wave", "fitted", "auto" */
+    const char *name;    /* "table", "roofline", "wave", "fitted", "scaled", "auto" */
     const char *summary; /* one line for `moirai costs` and the documentation */
     /* Time of operator `op` on device number `device` in ns, or MOIRAI_UNKNOWN where this model has no answer. */
     int64_t (*op_ns)(const moirai_cost_context *x, int32_t op, int32_t device);
@@ -30,7 +30,8 @@ typedef struct moirai_cost_report {
     char first_fallback[128]; /* type of the first of them, "" if none */
 } moirai_cost_report;
 
-/* time_ns[op * n_devices + device] for all pairs, never below 0. `model` NULL or "auto": the best available for each.
+/* time_ns[op * n_devices + device] for all pairs, never below 0. `model` NULL or "auto": the best available for each;
+ * "fitted:FILE": the fitted model with the coefficients that `moirai fit -o FILE` wrote.
  * `report` may be NULL. MOIRAI_EUSAGE: no such model. MOIRAI_EINPUT: the model has no answer for a pair, which the
  * message names (with "auto": a device whose type and figures are unknown and that was not measured).
  * O(operators x devices). */

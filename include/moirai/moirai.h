@@ -6,6 +6,7 @@
 #include <moirai/coarsen.h>
 #include <moirai/cost.h>
 #include <moirai/error.h>
+#include <moirai/fit.h>
 #include <moirai/graph.h>
 #include <moirai/onnx.h>
 #include <moirai/placer.h>

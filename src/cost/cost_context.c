@@ -45,6 +45,7 @@ int moirai_cost_context_new(moirai_cost_context **out, const moirai_graph *g, co
         return MOIRAI_EFAIL;
     x->g = g;
     x->c = c;
+    x->set = &moirai_fitted_shipped;
     x->op_class = moirai_alloc((size_t)g->n_ops, sizeof *x->op_class);
     x->name_key = moirai_alloc((size_t)c->n_devices, sizeof *x->name_key);
     x->type_key = moirai_alloc((size_t)c->n_devices, sizeof *x->type_key);

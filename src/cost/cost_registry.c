@@ -4,11 +4,13 @@
 #include <string.h>
 #include "cost/cost.h"
 
-static const moirai_cost_model *const MODELS[] = {&moirai_cost_table, &moirai_cost_roofline, &moirai_cost_auto};
+static const moirai_cost_model *const MODELS[] = {&moirai_cost_table, &moirai_cost_roofline, &moirai_cost_wave,
+                                                &moirai_cost_fitted, &moirai_cost_scaled, &moirai_cost_auto};
 #define N_MODELS ((int)(sizeof MODELS / sizeof *MODELS))
 
-/* What `auto` asks, best first. */
-static const moirai_cost_model *const BEST_FIRST[] = {&moirai_cost_table, &moirai_cost_roofline};
+/* What `auto` asks, best first: by the errors in docs/cost-models.md. */
+static const moirai_cost_model *const BEST_FIRST[] = {&moirai_cost_table, &moirai_cost_scaled, &moirai_cost_wave,
+                                                      &moirai_cost_fitted, &moirai_cost_roofline};
 
 _Static_assert(sizeof MODELS / sizeof *MODELS <= sizeof((moirai_cost_report *)0)->n_by_model / sizeof(int64_t),
                "moirai_cost_report.n_by_model has a place for every model");
@@ -109,14 +111,20 @@ int moirai_cost_times(int64_t *time_ns, const moirai_graph *g, const moirai_clus
     moirai_cost_report own;
     moirai_cost_report *r = report ? report : &own;
     memset(r, 0, sizeof *r);
-    const moirai_cost_model *m = moirai_cost_model_find(model ? model : "auto");
+    moirai_fitted_set own_set;
+    bool from_file = model && !strncmp(model, "fitted:", 7);
+    const moirai_cost_model *m = from_file ? &moirai_cost_fitted : moirai_cost_model_find(model ? model : "auto");
     if (!m)
-        return moirai_error(MOIRAI_EUSAGE, "no cost model '%s' (there are table, roofline, auto)", model);
-    moirai_cost_context *x;
-    int result = moirai_cost_context_new(&x, g, c);
-    if (result)
-        return result;
-    result = fill(time_ns, x, m, r);
+        return moirai_error(MOIRAI_EUSAGE, "no cost model '%s' (there are auto, table, scaled, wave, fitted, fitted:FILE, roofline)",
+                            model);
+    int result = from_file ? moirai_fitted_read(&own_set, model + 7) : 0;
+    moirai_cost_context *x = NULL;
+    if (!result)
+        result = moirai_cost_context_new(&x, g, c);
+    if (!result && from_file)
+        x->set = &own_set;
+    if (!result)
+        result = fill(time_ns, x, m, r);
     moirai_cost_context_free(x);
     return result;
 }

@@ -1,8 +1,27 @@
-/* Traffic and arithmetic of an operator, where the graph does not state them. */
+/* The shape of an operator's work, from what a graph knows: bytes in and out, weights, flops and traffic.
+ *
+ * A graph has sizes but no dimensions; they are recovered from products of sizes. Elements: out O, in I (two: I1, I2),
+ * weights W; F = flops / 2.
+ *
+ *     product with weights   depth = F / O, n = W / depth (or W / (depth + 1) where that is whole: a bias), m = O / n;
+ *                            without flops  m = sqrt(I O / W), solved with a bias where that gives a whole m
+ *     product of two tensors b = I1 I2 O / F^2, depth = F / O, m = I1 / (b depth), n = I2 / (b depth); without flops the batch
+ *                            can't be known, and attention's usual inner dimension, 64, is assumed
+ *     convolution            depth, n, m as with weights; k^2 = depth m / I tells 3 x 3 of stride 1 from the rest, which
+ *                            are costed as their implicit product; without flops a 3 x 3 kernel is assumed
+ *     softmax, norms         row = weights / 2 for a norm with weights, else n of the product that the rows come from,
+ *                            found by walking back through operators that keep the size; else 512
+ *
+ * An input that nobody in the graph produces has no size; its bytes are what the traffic leaves. All numbers are clamped
+ * to what makes sense: a graph may state anything. O(inputs) per operator. */
+#include <math.h>
 #include "cost/cost.h"
 
 /* Sums stop here instead of overflowing: nothing real is larger, and four of these still fit an int64. */
 #define MOST_BYTES (INT64_MAX / 4)
+#define HEAD_DIMENSION 64
+#define USUAL_ROW 512
+#define STEPS_BACK 8
 
 static int64_t sum_bytes(const moirai_graph *g, const int32_t *off, const int32_t *list, int32_t op)
 {
@@ -13,6 +32,11 @@ static int64_t sum_bytes(const moirai_graph *g, const int32_t *off, const int32_
     return sum;
 }
 
+static int64_t weight_bytes(const moirai_graph *g, int32_t op)
+{
+    return MOIRAI_MIN(MOIRAI_MAX(g->op_weight_bytes[op], 0), MOST_BYTES);
+}
+
 int64_t moirai_cost_traffic_bytes(const moirai_cost_context *x, int32_t op)
 {
     const moirai_graph *g = x->g;
@@ -20,11 +44,191 @@ int64_t moirai_cost_traffic_bytes(const moirai_cost_context *x, int32_t op)
         return MOIRAI_MIN(g->op_traffic_bytes[op], MOST_BYTES);
     if (x->op_class[op] == MOIRAI_CLASS_VIEW)
         return 0;
-    int64_t weights = MOIRAI_MIN(MOIRAI_MAX(g->op_weight_bytes[op], 0), MOST_BYTES);
-    return weights + sum_bytes(g, g->op_in_off, g->op_in, op) + sum_bytes(g, g->op_out_off, g->op_out, op);
+    int64_t out = sum_bytes(g, g->op_out_off, g->op_out, op), weights = weight_bytes(g, op);
+    if (x->op_class[op] == MOIRAI_CLASS_MEMORY)
+        weights = MOIRAI_MIN(weights, out); /* a lookup reads what it returns, not its whole table */
+    return weights + sum_bytes(g, g->op_in_off, g->op_in, op) + out;
+}
+
+static double at_least_one(double x)
+{
+    return isfinite(x) && x > 1 ? x : 1;
+}
+
+static bool is_whole(double x)
+{
+    return isfinite(x) && x >= 1 && fabs(x - floor(x + 0.5)) < 1e-6 * x;
+}
+
+typedef struct sizes {
+    double element, out, weights, in[2], flops_half; /* elements; flops_half 0: not stated */
+} sizes;
+
+static void sizes_of(sizes *z, const moirai_cost_context *x, int32_t op, double bytes)
+{
+    const moirai_graph *g = x->g;
+    z->element = g->element_bytes > 0 ? g->element_bytes : 4;
+    z->out = (double)sum_bytes(g, g->op_out_off, g->op_out, op) / z->element;
+    z->weights = (double)weight_bytes(g, op) / z->element;
+    z->flops_half = g->op_flops[op] > 0 ? (double)g->op_flops[op] / 2 : 0;
+    z->in[0] = z->in[1] = 0;
+    int n = 0;
+    for (int32_t e = g->op_in_off[op]; e < g->op_in_off[op + 1] && n < 2; e++)
+        if (g->tensor_bytes[g->op_in[e]] > 0)
+            z->in[n++] = (double)g->tensor_bytes[g->op_in[e]] / z->element;
+    double rest = bytes / z->element - z->out - z->weights - z->in[0] - z->in[1];
+    bool wants_two = !(z->weights > 0);
+    if (rest > 0 && (n == 0 || (n == 1 && wants_two)))
+        z->in[n] = rest;
+    if (n == 0 && wants_two)
+        z->in[0] = z->in[1] = MOIRAI_MAX(rest, 0) / 2;
+}
+
+/* n of a product with weights: with a bias where that comes out whole and the other does not. */
+static double columns(double weights, double depth)
+{
+    double plain = weights / depth, bias = weights / (depth + 1);
+    return !is_whole(plain) && is_whole(bias) ? bias : plain;
+}
+
+static void product_with_weights(moirai_cost_shape *s, const sizes *z)
+{
+    double m;
+    if (z->flops_half > 0) {
+        s->depth = z->flops_half / z->out;
+        m = z->out / columns(z->weights, s->depth);
+    } else {
+        double plain = sqrt(z->in[0] * z->out / z->weights);
+        double bias = (z->out + sqrt(z->out * z->out + 4 * z->weights * z->out * z->in[0])) / (2 * z->weights);
+        m = !is_whole(plain) && is_whole(bias) ? bias : plain;
+        s->depth = z->in[0] / m;
+    }
+    s->b = 1;
+    s->m = m;
+    s->n = z->out / m;
+}
+
+static void product_of_two(moirai_cost_shape *s, const sizes *z)
+{
+    double half = z->flops_half, large = MOIRAI_MAX(z->in[0], z->in[1]);
+    if (!(half > 0)) /* scores: out larger than the inputs, inner dimension 64; else context: 64 columns */
+        half = (z->out > large ? z->out : large) * HEAD_DIMENSION;
+    s->b = at_least_one(z->in[0] * z->in[1] * z->out / (half * half));
+    s->depth = half / z->out;
+    s->m = z->in[0] / (s->b * s->depth);
+    s->n = z->in[1] / (s->b * s->depth);
+}
+
+static void convolution(moirai_cost_shape *s, sizes *z)
+{
+    if (!(z->flops_half > 0))
+        z->flops_half = 3 * sqrt(z->in[0] * z->out * z->weights);
+    product_with_weights(s, z);
+    double kernel = s->depth * s->m / z->in[0];
+    s->is_3x3 = kernel > 8 && kernel < 10;
+    if (!s->is_3x3)
+        s->k = MOIRAI_CLASS_LINEAR;
+}
+
+/* Sizes that say nothing (no output, no operands) leave a stream of the operator's traffic. */
+static void shape_of_product(moirai_cost_shape *s, const moirai_cost_context *x, int32_t op)
+{
+    sizes z;
+    sizes_of(&z, x, op, s->bytes);
+    s->k = s->k == MOIRAI_CLASS_CONV ? MOIRAI_CLASS_CONV : z.weights > 0 ? MOIRAI_CLASS_LINEAR : MOIRAI_CLASS_BMM;
+    bool one = z.in[0] > 0 || z.flops_half > 0, two = z.in[0] > 0 && z.in[1] > 0;
+    if (!(z.out > 0) || (s->k == MOIRAI_CLASS_BMM ? !two : !one || !(z.weights > 0))) {
+        s->k = MOIRAI_CLASS_UNKNOWN;
+        return;
+    }
+    if (s->k == MOIRAI_CLASS_CONV)
+        convolution(s, &z);
+    else if (s->k == MOIRAI_CLASS_LINEAR)
+        product_with_weights(s, &z);
+    else
+        product_of_two(s, &z);
+    s->b = at_least_one(s->b);
+    s->m = at_least_one(s->m);
+    s->n = at_least_one(s->n);
+    s->depth = at_least_one(s->depth);
+    s->flops = z.flops_half > 0 ? 2 * z.flops_half : 2 * s->b * s->m * s->n * s->depth;
+}
+
+static bool is_product(int k)
+{
+    return k == MOIRAI_CLASS_LINEAR || k == MOIRAI_CLASS_BMM;
+}
+
+static double row_from_product(const moirai_cost_context *x, int32_t op)
+{
+    const moirai_graph *g = x->g;
+    for (int step = 0; step < STEPS_BACK; step++) {
+        int32_t before = MOIRAI_NONE;
+        int64_t most = 0;
+        for (int32_t e = g->op_in_off[op]; e < g->op_in_off[op + 1]; e++)
+            if (g->tensor_bytes[g->op_in[e]] > most) {
+                most = g->tensor_bytes[g->op_in[e]];
+                before = g->tensor_producer[g->op_in[e]];
+            }
+        if (before == MOIRAI_NONE)
+            return 0;
+        if (is_product(x->op_class[before])) {
+            moirai_cost_shape s;
+            moirai_cost_shape_of(&s, x, before);
+            return is_product((int)s.k) ? s.n : 0;
+        }
+        if (sum_bytes(g, g->op_out_off, g->op_out, before) != most || x->op_class[before] == MOIRAI_CLASS_UNKNOWN)
+            return 0;
+        op = before;
+    }
+    return 0;
+}
+
+static void shape_of_rows(moirai_cost_shape *s, const moirai_cost_context *x, int32_t op)
+{
+    double elements = s->out_bytes / s->element_bytes, row = 0;
+    if (s->k == MOIRAI_CLASS_LN)
+        row = (double)weight_bytes(x->g, op) / s->element_bytes / 2;
+    if (!(row >= 1))
+        row = row_from_product(x, op);
+    s->row = row >= 1 ? row : USUAL_ROW;
+    s->rows = at_least_one(elements / s->row);
+}
+
+/* "add" with one tensor read is "addu". */
+static moirai_cost_class with_scalar(moirai_cost_class k, double bytes, double out_bytes)
+{
+    bool one = bytes < 2.1 * out_bytes;
+    switch (k) {
+    case MOIRAI_CLASS_ADD: return one ? MOIRAI_CLASS_ADDU : k;
+    case MOIRAI_CLASS_MUL: return one ? MOIRAI_CLASS_MULU : k;
+    case MOIRAI_CLASS_DIV: return one ? MOIRAI_CLASS_DIVU : k;
+    case MOIRAI_CLASS_POW: return one ? MOIRAI_CLASS_POWU : k;
+    default: return k;
+    }
+}
+
+void moirai_cost_shape_of(moirai_cost_shape *out, const moirai_cost_context *x, int32_t op)
+{
+    const moirai_graph *g = x->g;
+    *out = (moirai_cost_shape){.k = (moirai_cost_class)x->op_class[op]};
+    out->element_bytes = g->element_bytes > 0 ? g->element_bytes : 4;
+    out->bytes = (double)moirai_cost_traffic_bytes(x, op);
+    out->out_bytes = (double)sum_bytes(g, g->op_out_off, g->op_out, op);
+    out->b = out->m = out->n = out->depth = out->rows = out->row = 1;
+    if (is_product((int)out->k) || out->k == MOIRAI_CLASS_CONV)
+        shape_of_product(out, x, op);
+    else if (out->k == MOIRAI_CLASS_SOFTMAX || out->k == MOIRAI_CLASS_LN)
+        shape_of_rows(out, x, op);
+    else
+        out->k = with_scalar(out->k, out->bytes, out->out_bytes);
 }
 
 int64_t moirai_cost_flops(const moirai_cost_context *x, int32_t op)
 {
-    return MOIRAI_MAX(x->g->op_flops[op], 0);
+    if (x->g->op_flops[op] >= 0)
+        return x->g->op_flops[op];
+    moirai_cost_shape s;
+    moirai_cost_shape_of(&s, x, op);
+    return s.flops < 9e18 ? (int64_t)s.flops : INT64_MAX;
 }

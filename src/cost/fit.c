@@ -1,0 +1,149 @@
+/* The fit as the public sees it: solve, look at the coefficients, measure errors, write. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "cost/fit.h"
+#include "util/json.h"
+
+int64_t moirai_fit_used(const moirai_fit *fit)
+{
+    return (int64_t)fit->n;
+}
+
+int64_t moirai_fit_skipped(const moirai_fit *fit)
+{
+    return fit->n_skipped;
+}
+
+int moirai_fit_class_count(void)
+{
+    return MOIRAI_CLASS_MEASURED;
+}
+
+const char *moirai_fit_class_name(int op_class)
+{
+    return moirai_cost_class_name((moirai_cost_class)op_class);
+}
+
+int moirai_fit_device_count(const moirai_fit *fit)
+{
+    return fit->n_devices;
+}
+
+const char *moirai_fit_device_name(const moirai_fit *fit, int device)
+{
+    return device >= 0 && device < fit->n_devices ? fit->device[device]->name : "";
+}
+
+int moirai_fit_solve(moirai_fit *fit, int without)
+{
+    if (without < -1 || without >= fit->n_devices)
+        return moirai_error(MOIRAI_EUSAGE, "no device number %d: %d were measured", without, fit->n_devices);
+    const moirai_device_type *type = without >= 0 ? fit->device[without] : NULL;
+    fit->set = moirai_fitted_shipped;
+    for (int k = 0; k < MOIRAI_CLASS_MEASURED; k++)
+        moirai_fit_class(fit->set.c[k], (moirai_cost_class)k, fit->sample, fit->n, type);
+    return 0;
+}
+
+int moirai_fit_coefficient_count(int op_class)
+{
+    return op_class >= 0 && op_class < MOIRAI_CLASS_MEASURED ? moirai_fitted_coefficient_count((moirai_cost_class)op_class) : 0;
+}
+
+const char *moirai_fit_coefficient_name(int op_class, int index)
+{
+    const moirai_fitted_coefficient *c = moirai_fitted_coefficient_at((moirai_cost_class)op_class, index);
+    return c ? c->name : "";
+}
+
+double moirai_fit_coefficient(const moirai_fit *fit, int op_class, int index)
+{
+    return index >= 0 && index < moirai_fit_coefficient_count(op_class) ? fit->set.c[op_class][index] : 0;
+}
+
+static bool same_shape(const moirai_cost_shape *a, const moirai_cost_shape *b)
+{
+    return a->k == b->k && a->b == b->b && a->m == b->m && a->n == b->n && a->depth == b->depth && a->rows == b->rows &&
+           a->row == b->row && a->bytes == b->bytes;
+}
+
+/* Quadratic in the measurements of a class: a thousand or two. */
+static void measure_wave(moirai_fit_error *out, const moirai_fit *fit, const moirai_fit_sample *target)
+{
+    for (size_t i = 0; i < fit->n; i++) {
+        const moirai_fit_sample *origin = &fit->sample[i];
+        if (origin->type == target->type || !same_shape(&origin->shape, &target->shape))
+            continue;
+        double ns = moirai_wave_ns(origin->ns, target->shape.flops, target->shape.bytes, origin->type, target->type);
+        out->wave += fabs(ns / target->ns - 1);
+        out->n_wave++;
+    }
+}
+
+void moirai_fit_measure(moirai_fit_error *out, const moirai_fit *fit, int op_class, int device)
+{
+    memset(out, 0, sizeof *out);
+    for (size_t i = 0; i < fit->n && device >= 0 && device < fit->n_devices; i++) {
+        const moirai_fit_sample *s = &fit->sample[i];
+        if ((int)s->shape.k != op_class || s->type != fit->device[device])
+            continue;
+        out->n++;
+        out->fitted += fabs(moirai_fitted_ns(fit->set.c[op_class], &s->shape, s->type) / s->ns - 1);
+        out->roofline += fabs(moirai_roofline_ns(s->shape.flops, s->shape.bytes, s->type) / s->ns - 1);
+        measure_wave(out, fit, s);
+    }
+    if (out->n) {
+        out->fitted /= (double)out->n;
+        out->roofline /= (double)out->n;
+    }
+    if (out->n_wave)
+        out->wave /= (double)out->n_wave;
+}
+
+static int write_header(const moirai_fit *fit, const char *path)
+{
+    size_t size = 1 << 14, length = 0;
+    char *text = moirai_alloc(size, 1);
+    if (!text)
+        return MOIRAI_EFAIL;
+    length += (size_t)snprintf(text, size, "/* Written by `moirai fit`: do not edit. Order of classes and coefficients: %s */\n",
+                               "cost_class.h, fitted_formula.c.");
+    for (int k = 0; k < MOIRAI_CLASS_MEASURED; k++) {
+        length += (size_t)snprintf(text + length, size - length, "/* %-7s */ {", moirai_fit_class_name(k));
+        for (int j = 0; j < moirai_fit_coefficient_count(k); j++)
+            length += (size_t)snprintf(text + length, size - length, "%s%.4g", j ? ", " : "", fit->set.c[k][j]);
+        length += (size_t)snprintf(text + length, size - length, "},\n");
+    }
+    int result = moirai_file_write(path, text, length);
+    free(text);
+    return result;
+}
+
+int moirai_fit_write(const moirai_fit *fit, const char *path)
+{
+    size_t n = strlen(path);
+    if (n > 2 && !strcmp(path + n - 2, ".h"))
+        return write_header(fit, path);
+    moirai_writer w;
+    moirai_writer_init(&w);
+    moirai_writer_open(&w, '{');
+    moirai_writer_pair_string(&w, "format", "moirai-coefficients");
+    moirai_writer_pair_int(&w, "version", 1);
+    moirai_writer_key(&w, "classes");
+    moirai_writer_open(&w, '{');
+    for (int k = 0; k < MOIRAI_CLASS_MEASURED; k++) {
+        moirai_writer_break(&w);
+        moirai_writer_key(&w, moirai_fit_class_name(k));
+        moirai_writer_open(&w, '{');
+        for (int j = 0; j < moirai_fit_coefficient_count(k); j++) {
+            moirai_writer_key(&w, moirai_fit_coefficient_name(k, j));
+            moirai_writer_real(&w, fit->set.c[k][j]);
+        }
+        moirai_writer_close(&w, '}');
+    }
+    moirai_writer_close(&w, '}');
+    moirai_writer_close(&w, '}');
+    return moirai_writer_save(&w, path);
+}

@@ -1,0 +1,192 @@
+/* Measured times from a table of comma-separated values.
+ *
+ * Columns go by name, in any order. A line that can't be used is skipped and counted, never fatal: profiles are noisy.
+ * The first of several equal things wins nowhere: every line is a sample. O(length of the text). */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "cost/fit.h"
+
+enum { DEVICE, OP, LATENCY, B, M, N, K, H, IN_CHANNEL, OUT_CHANNEL, IN_SIZE, KERNEL, STRIDE, PADDING, N_COLUMNS };
+static const char *const COLUMNS[N_COLUMNS] = {
+    "device", "op", "latency_ns", "b", "m", "n", "k", "h", "input_channel", "output_channel", "input_size", "kernel_size",
+    "stride", "padding"};
+
+#define MOST_FIELDS 64
+#define FP32_BYTES 4
+
+typedef struct line {
+    const char *field[MOST_FIELDS];
+    int n;
+} line;
+
+/* Cut one line at its commas, in place; the start of the next line. */
+static char *cut(line *out, char *text)
+{
+    char *end = text + strcspn(text, "\r\n"), *next = end + strspn(end, "\r\n");
+    *end = 0;
+    out->n = 0;
+    for (char *p = text; out->n < MOST_FIELDS; p++) {
+        out->field[out->n++] = p;
+        p += strcspn(p, ",");
+        if (!*p)
+            break;
+        *p = 0;
+    }
+    return next;
+}
+
+/* A positive finite number, or 0. */
+static double number(const line *l, const int *column, int which)
+{
+    if (column[which] < 0 || column[which] >= l->n)
+        return 0;
+    char *end;
+    double x = strtod(l->field[column[which]], &end);
+    return end != l->field[column[which]] && !*end && isfinite(x) && x > 0 && x < 1e15 ? x : 0;
+}
+
+static bool shape_of_product(moirai_cost_shape *s, const line *l, const int *column)
+{
+    s->b = number(l, column, B);
+    s->m = number(l, column, M);
+    s->n = number(l, column, N);
+    s->depth = number(l, column, K);
+    s->out_bytes = FP32_BYTES * s->b * s->m * s->n;
+    s->bytes = s->out_bytes + FP32_BYTES * s->b * s->depth * (s->m + s->n);
+    return s->b * s->m * s->n * s->depth > 0;
+}
+
+static bool shape_of_conv(moirai_cost_shape *s, const line *l, const int *column)
+{
+    double batch = number(l, column, B), in = number(l, column, IN_CHANNEL), size = number(l, column, IN_SIZE);
+    double kernel = number(l, column, KERNEL), stride = number(l, column, STRIDE);
+    if (!(batch * in * size * kernel * stride > 0))
+        return false;
+    double out_size = floor((size + 2 * number(l, column, PADDING) - kernel) / stride) + 1;
+    s->b = 1;
+    s->m = batch * out_size * out_size;
+    s->n = number(l, column, OUT_CHANNEL);
+    s->depth = in * kernel * kernel;
+    s->is_3x3 = kernel == 3 && stride == 1;
+    s->out_bytes = FP32_BYTES * s->m * s->n;
+    s->bytes = s->out_bytes + FP32_BYTES * (batch * in * size * size + s->n * s->depth);
+    return out_size >= 1 && s->n > 0;
+}
+
+static bool shape_of_rows(moirai_cost_shape *s, const line *l, const int *column)
+{
+    bool two = s->k == MOIRAI_CLASS_ADD || s->k == MOIRAI_CLASS_MUL || s->k == MOIRAI_CLASS_DIV || s->k == MOIRAI_CLASS_POW;
+    s->rows = number(l, column, B);
+    s->row = number(l, column, H);
+    s->out_bytes = FP32_BYTES * s->rows * s->row;
+    s->bytes = s->out_bytes * (two ? 3 : 2);
+    return s->out_bytes > 0;
+}
+
+static bool sample_of(moirai_fit_sample *out, const line *l, const int *column)
+{
+    if (column[DEVICE] >= l->n || column[OP] >= l->n)
+        return false;
+    moirai_cost_shape *s = &out->shape;
+    memset(out, 0, sizeof *out);
+    out->type = moirai_device_type_find(l->field[column[DEVICE]]);
+    out->ns = number(l, column, LATENCY);
+    s->k = moirai_cost_class_find(l->field[column[OP]]);
+    s->element_bytes = FP32_BYTES;
+    if (!out->type || !moirai_fitted_applies(out->type) || !(out->ns > 0) || s->k == MOIRAI_CLASS_UNKNOWN)
+        return false;
+    if (s->k != MOIRAI_CLASS_LINEAR && s->k != MOIRAI_CLASS_BMM && s->k != MOIRAI_CLASS_CONV)
+        return shape_of_rows(s, l, column);
+    bool ok = s->k == MOIRAI_CLASS_CONV ? shape_of_conv(s, l, column) : shape_of_product(s, l, column);
+    s->flops = 2 * s->b * s->m * s->n * s->depth;
+    return ok && isfinite(s->flops) && isfinite(s->bytes);
+}
+
+static void add_device(moirai_fit *fit, const moirai_device_type *type)
+{
+    for (int d = 0; d < fit->n_devices; d++)
+        if (fit->device[d] == type)
+            return;
+    if (fit->n_devices < MOIRAI_FIT_DEVICES)
+        fit->device[fit->n_devices++] = type;
+}
+
+static int read_header(int *column, const line *l, const char *label)
+{
+    for (int c = 0; c < N_COLUMNS; c++) {
+        column[c] = -1;
+        for (int i = 0; i < l->n && column[c] < 0; i++)
+            if (!strcmp(l->field[i], COLUMNS[c]))
+                column[c] = i;
+        if (c <= LATENCY && column[c] < 0)
+            return moirai_error(MOIRAI_EINPUT, "%s: no column '%s' in the first line", label, COLUMNS[c]);
+    }
+    return 0;
+}
+
+static int read_lines(moirai_fit *fit, char *text, const char *label)
+{
+    int column[N_COLUMNS];
+    line l;
+    size_t capacity = 0;
+    char *p = cut(&l, text);
+    int result = read_header(column, &l, label);
+    while (!result && *p) {
+        p = cut(&l, p);
+        if ((result = moirai_grow(&fit->sample, &capacity, fit->n + 1, sizeof *fit->sample)))
+            return result;
+        if (sample_of(&fit->sample[fit->n], &l, column))
+            add_device(fit, fit->sample[fit->n++].type);
+        else
+            fit->n_skipped++;
+    }
+    if (!result && !fit->n)
+        result = moirai_error(MOIRAI_EINPUT, "%s: none of the %lld lines has a known device, a known operator and positive numbers",
+                              label, (long long)fit->n_skipped);
+    return result;
+}
+
+int moirai_fit_parse(moirai_fit **out, const char *text, size_t length, const char *label)
+{
+    *out = NULL;
+    moirai_fit *fit = moirai_alloc(1, sizeof *fit);
+    char *copy = moirai_alloc(length + 1, 1);
+    int result = fit && copy ? 0 : MOIRAI_EFAIL;
+    if (!result) {
+        memcpy(copy, text, length);
+        if (memchr(copy, 0, length))
+            result = moirai_error(MOIRAI_EINPUT, "%s: not a table of times: it has a zero byte", label);
+        fit->set = moirai_fitted_shipped;
+    }
+    if (!result)
+        result = read_lines(fit, copy, label);
+    free(copy);
+    if (result)
+        moirai_fit_free(fit);
+    else
+        *out = fit;
+    return result;
+}
+
+int moirai_fit_read(moirai_fit **out, const char *path)
+{
+    char *data;
+    size_t length;
+    *out = NULL;
+    int result = moirai_file_read(&data, &length, path);
+    if (result)
+        return result;
+    result = moirai_fit_parse(out, data, length, path);
+    free(data);
+    return result;
+}
+
+void moirai_fit_free(moirai_fit *fit)
+{
+    if (!fit)
+        return;
+    free(fit->sample);
+    free(fit);
+}
