@@ -1,0 +1,311 @@
+/* Plans: files, and a checker that misses nothing. Valid plans are spoilt in many ways; each must be rejected, with the right
+ * words, and the independent checker must agree where it is there. */
+#include "support/check.h"
+#include "support/random_problem.h"
+#include "support/verify.h"
+#include "util/util.h"
+
+#include <moirai/placer.h>
+#include <unistd.h>
+
+static moirai_problem *make(const random_spec *spec)
+{
+    moirai_problem *p = random_problem(spec);
+    if (p == NULL)
+        fail_msg("%s: %s", random_spec_text(spec), moirai_error_message());
+    return p;
+}
+
+static moirai_plan *make_plan(const moirai_problem *p, uint64_t seed)
+{
+    moirai_place_options o;
+    moirai_plan *plan;
+    moirai_place_options_init(&o);
+    o.seed = seed;
+    return moirai_place(&plan, p, "random", &o) == 0 ? plan : NULL;
+}
+
+static void assert_plans_equal(const moirai_plan *a, const moirai_plan *b)
+{
+    assert_string_equal(a->problem, b->problem);
+    assert_string_equal(a->placer, b->placer);
+    assert_true(a->seed == b->seed && a->makespan_ns == b->makespan_ns && a->lower_bound_ns == b->lower_bound_ns);
+    assert_true(a->generation_ns == b->generation_ns && a->n_ops == b->n_ops && a->n_transfers == b->n_transfers);
+    for (int32_t i = 0; i < a->n_ops; i++)
+        assert_true(a->op_device[i] == b->op_device[i] && a->op_start_ns[i] == b->op_start_ns[i] &&
+                    a->op_finish_ns[i] == b->op_finish_ns[i]);
+    for (int32_t j = 0; j < a->n_transfers; j++) {
+        const moirai_transfer *x = &a->transfer[j], *y = &b->transfer[j];
+        assert_true(x->tensor == y->tensor && x->reader == y->reader && x->from == y->from && x->to == y->to &&
+                    x->start_ns == y->start_ns && x->finish_ns == y->finish_ns);
+    }
+    for (int32_t k = 0; k < a->n_devices; k++)
+        assert_true(a->device_busy_ns[k] == b->device_busy_ns[k] && a->device_peak_bytes[k] == b->device_peak_bytes[k] &&
+                    a->device_memory_bytes[k] == b->device_memory_bytes[k]);
+}
+
+static void test_plan_survives_file_and_copy(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 30; seed++) {
+        random_spec spec = random_spec_draw(seed, 25);
+        spec.tight = false;
+        moirai_problem *p = make(&spec);
+        moirai_plan *plan = make_plan(p, seed == 7 ? UINT64_MAX : seed), *read, *copy;
+        const char *path = temporary_path("plan.json");
+        assert_non_null(plan);
+        if (seed % 5 == 0)
+            plan->lower_bound_ns = MOIRAI_UNKNOWN;
+        assert_ok(moirai_plan_write(plan, p, path));
+        assert_ok(moirai_plan_read(&read, p, path));
+        assert_plans_equal(plan, read);
+        assert_ok(moirai_plan_copy(&copy, read));
+        assert_plans_equal(plan, copy);
+        unlink(path);
+        moirai_plan_free(plan);
+        moirai_plan_free(read);
+        moirai_plan_free(copy);
+        moirai_problem_free(p);
+    }
+}
+
+static void test_plan_gap(void **state)
+{
+    (void)state;
+    moirai_plan plan = {.makespan_ns = 200, .lower_bound_ns = 150};
+    assert_true(moirai_plan_gap(&plan) == 0.25 && !moirai_plan_is_optimal(&plan));
+    plan.lower_bound_ns = 200;
+    assert_true(moirai_plan_gap(&plan) == 0 && moirai_plan_is_optimal(&plan));
+    plan.lower_bound_ns = MOIRAI_UNKNOWN;
+    assert_true(moirai_plan_gap(&plan) == -1 && !moirai_plan_is_optimal(&plan));
+    plan.makespan_ns = plan.lower_bound_ns = 0;
+    assert_true(moirai_plan_gap(&plan) == 0);
+    moirai_plan_free(NULL);
+}
+
+/* ---- spoiling ---- */
+
+typedef enum spoil {
+    NO_DEVICE, OTHER_DEVICE, LONGER, SHORTER, EARLIER, BEFORE_ZERO, LATER, DROP_TRANSFER, DOUBLE_TRANSFER, MISDIRECT, OVERLAP,
+    TRANSFER_EARLIER, TRANSFER_LONGER, TRANSFER_HOME, MAKESPAN, BOUND, LESS_MEMORY, N_SPOILS
+} spoil;
+
+/* False: this plan offers no way to spoil it so. */
+static bool spoil_plan(moirai_problem *p, moirai_plan *x, spoil how, moirai_rng *rng)
+{
+    int32_t i = (int32_t)moirai_rng_below(rng, (uint32_t)p->n_ops), K = p->n_devices, d = x->op_device[i];
+    int32_t j = x->n_transfers > 0 ? (int32_t)moirai_rng_below(rng, (uint32_t)x->n_transfers) : -1;
+    moirai_transfer *t = j >= 0 ? &x->transfer[j] : NULL;
+    if (t == NULL && ((how >= DROP_TRANSFER && how <= MISDIRECT) || (how >= TRANSFER_EARLIER && how <= TRANSFER_HOME)))
+        return false;
+    switch (how) {
+    case NO_DEVICE:
+        x->op_device[i] = MOIRAI_NONE;
+        return true;
+    case OTHER_DEVICE: { /* wrong unless time, group, inputs and outputs do not care: then it has to be the load */
+        int64_t ns = x->op_finish_ns[i] - x->op_start_ns[i];
+        x->op_device[i] = (d + 1) % K;
+        return moirai_op_ns(p, i, (d + 1) % K) != ns;
+    }
+    case LONGER:
+        x->op_finish_ns[i]++;
+        return true;
+    case SHORTER:
+        x->op_finish_ns[i]--;
+        return true;
+    case EARLIER: { /* begin before an input is there */
+        if (p->op_in_off[i] == p->op_in_off[i + 1] || x->op_start_ns[i] == 0)
+            return false;
+        int64_t by = x->op_start_ns[i] - x->op_finish_ns[p->tensor_producer[p->op_in[p->op_in_off[i]]]] + 1;
+        x->op_start_ns[i] -= by, x->op_finish_ns[i] -= by;
+        return true;
+    }
+    case BEFORE_ZERO: {
+        int64_t by = x->op_start_ns[i] + 1;
+        x->op_start_ns[i] -= by, x->op_finish_ns[i] -= by;
+        return true;
+    }
+    case LATER: { /* past all its readers */
+        bool read = false;
+        for (int32_t o = p->op_out_off[i]; o < p->op_out_off[i + 1]; o++)
+            read = read || p->tensor_edge_off[p->op_out[o]] < p->tensor_edge_off[p->op_out[o] + 1];
+        x->op_start_ns[i] += x->makespan_ns + 1, x->op_finish_ns[i] += x->makespan_ns + 1;
+        return read;
+    }
+    case DROP_TRANSFER:
+        x->transfer[j] = x->transfer[--x->n_transfers];
+        return true;
+    case DOUBLE_TRANSFER:
+        if (x->n_transfers < 2)
+            return false;
+        x->transfer[j] = x->transfer[(j + 1) % x->n_transfers];
+        return true;
+    case MISDIRECT:
+        t->from = (t->from + 1) % K;
+        return true;
+    case OVERLAP: /* two operators of one device at one time */
+        for (int32_t o = 0; o < p->n_ops; o++) {
+            int64_t ns = x->op_finish_ns[o] - x->op_start_ns[o];
+            if (o == i || x->op_device[o] != d || ns == 0 || x->op_finish_ns[i] == x->op_start_ns[i])
+                continue;
+            x->op_start_ns[o] = x->op_start_ns[i];
+            x->op_finish_ns[o] = x->op_start_ns[o] + ns;
+            return true;
+        }
+        return false;
+    case TRANSFER_EARLIER: {
+        int64_t by = t->start_ns - x->op_finish_ns[p->tensor_producer[t->tensor]] + 1;
+        t->start_ns -= by, t->finish_ns -= by;
+        return true;
+    }
+    case TRANSFER_LONGER:
+        t->finish_ns++;
+        return true;
+    case TRANSFER_HOME:
+        t->to = t->from;
+        return true;
+    case MAKESPAN:
+        x->makespan_ns++;
+        return true;
+    case BOUND:
+        x->lower_bound_ns = x->makespan_ns + 1;
+        return true;
+    case LESS_MEMORY: {
+        int64_t need = p->memory == MOIRAI_MEMORY_PEAK ? x->device_peak_bytes[d] : x->device_memory_bytes[d];
+        if (need == 0)
+            return false;
+        p->device_memory_bytes[d] = need - 1;
+        return true;
+    }
+    default:
+        return false;
+    }
+}
+
+static void count_line(void *data, const char *line)
+{
+    assert_true(strlen(line) > 5);
+    ++*(int *)data;
+}
+
+static void test_plan_check_rejects_spoilt_plans(void **state)
+{
+    (void)state;
+    int tried[N_SPOILS] = {0};
+    verify_batch batch;
+    verify_begin(&batch);
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        random_spec spec = random_spec_draw(seed, 20);
+        spec.tight = false;
+        for (int how = 0; how < N_SPOILS; how++) {
+            moirai_problem *p = make(&spec);
+            moirai_plan *plan = make_plan(p, seed);
+            moirai_rng rng;
+            moirai_rng_seed(&rng, seed * 100 + (uint64_t)how);
+            assert_non_null(plan);
+            int lines = 0;
+            if (spoil_plan(p, plan, (spoil)how, &rng)) {
+                tried[how]++;
+                if (moirai_plan_check(p, plan, count_line, &lines) == 0)
+                    fail_msg("%s: spoilt by %d and accepted", random_spec_text(&spec), how);
+                assert_true(lines > 0);
+                if (seed % 3 == 0)
+                    verify_add(&batch, p, plan, false);
+            }
+            moirai_plan_free(plan);
+            moirai_problem_free(p);
+        }
+    }
+    for (int how = 0; how < N_SPOILS; how++)
+        assert_true(tried[how] >= 15);
+    assert_true(verify_run(&batch) <= 0);
+}
+
+/* Two transfers on one port, or on one channel, at one time; and the same that is fine where nothing limits. */
+static void test_plan_check_sees_congestion(void **state)
+{
+    (void)state;
+    static const char form[] =
+        "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"c\",\"flow\":\"edge\",\"congestion\":\"%s\","
+        "\"memory\":\"static\",\"devices\":[{\"name\":\"A\",\"memory_bytes\":9},{\"name\":\"B\",\"memory_bytes\":9},"
+        "{\"name\":\"C\",\"memory_bytes\":9}],\"channels\":["
+        "{\"from\":\"A\",\"to\":\"B\",\"bytes_per_second\":1000000000,\"latency_ns\":0},"
+        "{\"from\":\"A\",\"to\":\"C\",\"bytes_per_second\":1000000000,\"latency_ns\":0},"
+        "{\"from\":\"B\",\"to\":\"A\",\"bytes_per_second\":1000000000,\"latency_ns\":0},"
+        "{\"from\":\"B\",\"to\":\"C\",\"bytes_per_second\":1000000000,\"latency_ns\":0},"
+        "{\"from\":\"C\",\"to\":\"A\",\"bytes_per_second\":1000000000,\"latency_ns\":0},"
+        "{\"from\":\"C\",\"to\":\"B\",\"bytes_per_second\":1000000000,\"latency_ns\":0}],\"ops\":["
+        "{\"name\":\"a\",\"type\":\"X\",\"memory_bytes\":1,\"time_ns\":[5,null,null],\"inputs\":[],\"outputs\":[{\"name\":\"t\",\"bytes\":4}]},"
+        "{\"name\":\"b\",\"type\":\"X\",\"memory_bytes\":1,\"time_ns\":[null,5,null],\"inputs\":[\"t\"],\"outputs\":[]},"
+        "{\"name\":\"c\",\"type\":\"X\",\"memory_bytes\":1,\"time_ns\":[null,null,5],\"inputs\":[\"t\"],\"outputs\":[]}]}";
+    static const char *const mode[] = {"port", "channel", "none"};
+    for (int m = 0; m < 3; m++) {
+        char text[4096];
+        moirai_problem *p;
+        moirai_plan *plan;
+        int length = snprintf(text, sizeof text, form, mode[m]);
+        assert_ok(moirai_problem_parse(&p, text, (size_t)length, "c"));
+        assert_ok(moirai_place(&plan, p, "heft", NULL));
+        assert_int_equal(plan->makespan_ns, m == 0 ? 18 : 14);
+        for (int32_t j = 0; j < plan->n_transfers; j++) {
+            plan->transfer[j].start_ns = 5;
+            plan->transfer[j].finish_ns = 9;
+        }
+        assert_int_equal(moirai_plan_check(p, plan, NULL, NULL), m == 0 ? MOIRAI_EFAIL : 0);
+        if (m == 0)
+            assert_non_null(strstr(moirai_error_message(), "send port of A: transfers of t and t overlap"));
+        moirai_plan_free(plan);
+        moirai_problem_free(p);
+    }
+}
+
+/* ---- malformed files ---- */
+
+static void expect_bad(const moirai_problem *p, const char *text, const char *part)
+{
+    moirai_plan *plan;
+    assert_int_equal(moirai_plan_parse(&plan, p, text, strlen(text), "plan.json"), MOIRAI_EINPUT);
+    assert_null(plan);
+    if (strstr(moirai_error_message(), part) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", moirai_error_message(), part);
+}
+
+#define HEAD "{\"format\":\"moirai-plan\",\"version\":1,\"makespan_ns\":5,"
+
+static void test_plan_reader_refuses_nonsense(void **state)
+{
+    (void)state;
+    random_spec spec = {.seed = 1, .shape = SHAPE_CHAIN, .n_ops = 2, .n_devices = 2, .scale = 1, .flow = MOIRAI_FLOW_EDGE};
+    moirai_problem *p = make(&spec);
+    expect_bad(p, "", "plan.json");
+    expect_bad(p, "{\"format\":\"moirai-problem\",\"version\":1}", "moirai-plan");
+    expect_bad(p, HEAD "\"transfers\":[]}", "ops");
+    expect_bad(p, HEAD "\"ops\":[],\"transfers\":{}}", "transfers");
+    expect_bad(p, HEAD "\"ops\":[{\"name\":\"nobody\"}],\"transfers\":[]}", "nobody");
+    expect_bad(p, HEAD "\"ops\":[{\"name\":\"op0\",\"device\":\"Z\"}],\"transfers\":[]}", "'Z'");
+    expect_bad(p, HEAD "\"ops\":[{\"name\":\"op0\",\"device\":\"d0\",\"start_ns\":1.5,\"finish_ns\":2}],\"transfers\":[]}", "start_ns");
+    expect_bad(p, HEAD "\"ops\":[{\"name\":\"op0\",\"device\":\"d0\",\"start_ns\":99999999999999999999,\"finish_ns\":2}],\"transfers\":[]}", "start_ns");
+    expect_bad(p, HEAD "\"ops\":[{\"name\":\"op0\",\"device\":\"d0\",\"start_ns\":0,\"finish_ns\":2},"
+                       "{\"name\":\"op0\",\"device\":\"d0\",\"start_ns\":0,\"finish_ns\":2}],\"transfers\":[]}", "twice");
+    expect_bad(p, HEAD "\"ops\":[],\"transfers\":[{\"tensor\":\"image\"}]}", "image");
+    expect_bad(p, HEAD "\"ops\":[],\"transfers\":[{\"tensor\":\"t0_0\",\"from\":\"d0\",\"to\":\"d1\"}]}", "consumer");
+    expect_bad(p, HEAD "\"ops\":[7],\"transfers\":[]}", "op 0");
+    expect_bad(p, "{\"format\":\"moirai-plan\",\"version\":1,\"makespan_ns\":-5,\"ops\":[],\"transfers\":[]}", "makespan_ns");
+    moirai_plan *plan; /* extremes are read, and rejected by the check without overflow */
+    static const char far[] = HEAD "\"ops\":[{\"name\":\"op0\",\"device\":\"d0\",\"start_ns\":-9223372036854775808,"
+                                   "\"finish_ns\":9223372036854775807}],\"transfers\":[]}";
+    assert_ok(moirai_plan_parse(&plan, p, far, sizeof far - 1, "far"));
+    assert_int_equal(moirai_plan_check(p, plan, NULL, NULL), MOIRAI_EFAIL);
+    moirai_plan_free(plan);
+    moirai_problem_free(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plan_survives_file_and_copy),      cmocka_unit_test(test_plan_gap),
+        cmocka_unit_test(test_plan_check_rejects_spoilt_plans),  cmocka_unit_test(test_plan_check_sees_congestion),
+        cmocka_unit_test(test_plan_reader_refuses_nonsense),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
