@@ -86,52 +86,75 @@ static void test_plan_gap(void **state)
 /* ---- spoiling ---- */
 
 typedef enum spoil {
-    NO_DEVICE, OTHER_DEVICE, LONGER, SHORTER, EARLIER, BEFORE_ZERO, LATER, DROP_TRANSFER, DOUBLE_TRANSFER, MISDIRECT, OVERLAP,
-    TRANSFER_EARLIER, TRANSFER_LONGER, TRANSFER_HOME, MAKESPAN, BOUND, LESS_MEMORY, N_SPOILS
+    NO_DEVICE, OTHER_DEVICE, LONGER, SHORTER, EARLIER, BEFORE_ZERO, LATER, OVERLAP,
+    DROP_TRANSFER, DOUBLE_TRANSFER, MISDIRECT, TRANSFER_EARLIER, TRANSFER_LONGER, TRANSFER_HOME,
+    MAKESPAN, BOUND, LESS_MEMORY, N_SPOILS
 } spoil;
 
-/* False: this plan offers no way to spoil it so. */
-static bool spoil_plan(moirai_problem *p, moirai_plan *x, spoil how, moirai_rng *rng)
+static void shift_op(moirai_plan *x, int32_t op, int64_t by_ns)
 {
-    int32_t i = (int32_t)moirai_rng_below(rng, (uint32_t)p->n_ops), K = p->n_devices, d = x->op_device[i];
-    int32_t j = x->n_transfers > 0 ? (int32_t)moirai_rng_below(rng, (uint32_t)x->n_transfers) : -1;
-    moirai_transfer *t = j >= 0 ? &x->transfer[j] : NULL;
-    if (t == NULL && ((how >= DROP_TRANSFER && how <= MISDIRECT) || (how >= TRANSFER_EARLIER && how <= TRANSFER_HOME)))
-        return false;
+    x->op_start_ns[op] += by_ns;
+    x->op_finish_ns[op] += by_ns;
+}
+
+static bool is_read(const moirai_problem *p, int32_t op)
+{
+    for (int32_t j = p->op_out_off[op]; j < p->op_out_off[op + 1]; j++)
+        if (p->tensor_edge_off[p->op_out[j]] < p->tensor_edge_off[p->op_out[j] + 1])
+            return true;
+    return false;
+}
+
+/* Another operator of the same device at the same time. */
+static bool overlap(const moirai_problem *p, moirai_plan *x, int32_t i)
+{
+    for (int32_t o = 0; o < p->n_ops; o++) {
+        if (o == i || x->op_device[o] != x->op_device[i] || x->op_finish_ns[o] == x->op_start_ns[o] ||
+            x->op_finish_ns[i] == x->op_start_ns[i])
+            continue;
+        shift_op(x, o, x->op_start_ns[i] - x->op_start_ns[o]);
+        return true;
+    }
+    return false;
+}
+
+static bool spoil_op(const moirai_problem *p, moirai_plan *x, spoil how, int32_t i)
+{
+    int32_t K = p->n_devices, d = x->op_device[i];
     switch (how) {
     case NO_DEVICE:
         x->op_device[i] = MOIRAI_NONE;
         return true;
-    case OTHER_DEVICE: { /* wrong unless time, group, inputs and outputs do not care: then it has to be the load */
-        int64_t ns = x->op_finish_ns[i] - x->op_start_ns[i];
+    case OTHER_DEVICE:
         x->op_device[i] = (d + 1) % K;
-        return moirai_op_ns(p, i, (d + 1) % K) != ns;
-    }
+        return moirai_op_ns(p, i, (d + 1) % K) != x->op_finish_ns[i] - x->op_start_ns[i];
     case LONGER:
         x->op_finish_ns[i]++;
         return true;
     case SHORTER:
         x->op_finish_ns[i]--;
         return true;
-    case EARLIER: { /* begin before an input is there */
+    case EARLIER: /* before an input is there */
         if (p->op_in_off[i] == p->op_in_off[i + 1] || x->op_start_ns[i] == 0)
             return false;
-        int64_t by = x->op_start_ns[i] - x->op_finish_ns[p->tensor_producer[p->op_in[p->op_in_off[i]]]] + 1;
-        x->op_start_ns[i] -= by, x->op_finish_ns[i] -= by;
+        shift_op(x, i, x->op_finish_ns[p->tensor_producer[p->op_in[p->op_in_off[i]]]] - x->op_start_ns[i] - 1);
         return true;
-    }
-    case BEFORE_ZERO: {
-        int64_t by = x->op_start_ns[i] + 1;
-        x->op_start_ns[i] -= by, x->op_finish_ns[i] -= by;
+    case BEFORE_ZERO:
+        shift_op(x, i, -x->op_start_ns[i] - 1);
         return true;
+    case LATER: /* past all its readers */
+        shift_op(x, i, x->makespan_ns + 1);
+        return is_read(p, i);
+    default:
+        return overlap(p, x, i);
     }
-    case LATER: { /* past all its readers */
-        bool read = false;
-        for (int32_t o = p->op_out_off[i]; o < p->op_out_off[i + 1]; o++)
-            read = read || p->tensor_edge_off[p->op_out[o]] < p->tensor_edge_off[p->op_out[o] + 1];
-        x->op_start_ns[i] += x->makespan_ns + 1, x->op_finish_ns[i] += x->makespan_ns + 1;
-        return read;
-    }
+}
+
+static bool spoil_transfer(const moirai_problem *p, moirai_plan *x, spoil how, int32_t j)
+{
+    moirai_transfer *t = &x->transfer[j];
+    int64_t by;
+    switch (how) {
     case DROP_TRANSFER:
         x->transfer[j] = x->transfer[--x->n_transfers];
         return true;
@@ -141,45 +164,39 @@ static bool spoil_plan(moirai_problem *p, moirai_plan *x, spoil how, moirai_rng 
         x->transfer[j] = x->transfer[(j + 1) % x->n_transfers];
         return true;
     case MISDIRECT:
-        t->from = (t->from + 1) % K;
+        t->from = (t->from + 1) % p->n_devices;
         return true;
-    case OVERLAP: /* two operators of one device at one time */
-        for (int32_t o = 0; o < p->n_ops; o++) {
-            int64_t ns = x->op_finish_ns[o] - x->op_start_ns[o];
-            if (o == i || x->op_device[o] != d || ns == 0 || x->op_finish_ns[i] == x->op_start_ns[i])
-                continue;
-            x->op_start_ns[o] = x->op_start_ns[i];
-            x->op_finish_ns[o] = x->op_start_ns[o] + ns;
-            return true;
-        }
-        return false;
-    case TRANSFER_EARLIER: {
-        int64_t by = t->start_ns - x->op_finish_ns[p->tensor_producer[t->tensor]] + 1;
+    case TRANSFER_EARLIER:
+        by = t->start_ns - x->op_finish_ns[p->tensor_producer[t->tensor]] + 1;
         t->start_ns -= by, t->finish_ns -= by;
         return true;
-    }
     case TRANSFER_LONGER:
         t->finish_ns++;
         return true;
-    case TRANSFER_HOME:
+    default:
         t->to = t->from;
         return true;
-    case MAKESPAN:
+    }
+}
+
+/* False: this plan offers no way to spoil it so. */
+static bool spoil_plan(moirai_problem *p, moirai_plan *x, spoil how, moirai_rng *rng)
+{
+    int32_t i = (int32_t)moirai_rng_below(rng, (uint32_t)p->n_ops), d = x->op_device[i];
+    if (how <= OVERLAP)
+        return spoil_op(p, x, how, i);
+    if (how <= TRANSFER_HOME)
+        return x->n_transfers > 0 && spoil_transfer(p, x, how, (int32_t)moirai_rng_below(rng, (uint32_t)x->n_transfers));
+    if (how == MAKESPAN)
         x->makespan_ns++;
-        return true;
-    case BOUND:
+    if (how == BOUND)
         x->lower_bound_ns = x->makespan_ns + 1;
-        return true;
-    case LESS_MEMORY: {
+    if (how == LESS_MEMORY) {
         int64_t need = p->memory == MOIRAI_MEMORY_PEAK ? x->device_peak_bytes[d] : x->device_memory_bytes[d];
-        if (need == 0)
-            return false;
         p->device_memory_bytes[d] = need - 1;
-        return true;
+        return need > 0;
     }
-    default:
-        return false;
-    }
+    return true;
 }
 
 static void count_line(void *data, const char *line)
