@@ -70,7 +70,7 @@ bool moirai_exact_propagate(moirai_exact_search *s, moirai_exact_state *st)
         changed = false;
         if (!round_of(s, st, &changed))
             return false;
-        if (!changed && st->n_open > 0 && !moirai_exact_load(s, st, &changed))
+        if (!changed && st->n_open > 0 && !moirai_exact_share_out(s, st, &changed))
             return false;
     }
     if (st->n_open == 0) {

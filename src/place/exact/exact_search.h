@@ -21,7 +21,7 @@ typedef struct moirai_exact_state {
     uint64_t *dom;         /* per operator: devices left */
     int64_t *head, *tail;  /* [op * K + device]: start no sooner than head, tail after the finish at least */
     int64_t *xhead, *xtail; /* per slot: the same of a transfer, should it take place */
-    int32_t *weight;       /* per device: the multipliers of the load bound */
+    int32_t *price;        /* per resource: the multipliers of the share bound */
     int64_t lb_ns;
     int32_t n_arcs;        /* of search.arc, those that hold here */
     int32_t n_open;        /* operators with more than one device left */
@@ -40,10 +40,12 @@ typedef struct moirai_exact_search {
     int32_t n, K, X, n_tasks;
     bool edge, peak;
     int64_t below_ns, ceiling_ns; /* wanted: less than this; the caller's (or the horizon) at the beginning */
+    int64_t horizon_ns;           /* more than any plan needs */
     double start_s;
 
     int32_t *unit_off, *unit_op, *unit; /* operators that must share a device: groups, and every free operator alone */
     int32_t n_units;
+    int64_t *traffic_ns;                /* per operator: its tensors, in and out, at their slowest */
     bool *same_device;                  /* [a * K + b]: exchanging a and b changes nothing */
     moirai_exact_mirror *mirror;
     int32_t n_mirrors;
@@ -64,6 +66,8 @@ typedef struct moirai_exact_search {
     int64_t *free_bytes;          /* per device: not taken by operators fixed there */
     int32_t *machine_count;
     struct moirai_exact_life *life;
+    struct moirai_exact_share *share;
+    int32_t n_prices, *price_best;
     int32_t *task, *cover;
 
     int64_t nodes;
@@ -76,6 +80,8 @@ typedef struct moirai_exact_search {
 int moirai_exact_search_new(moirai_exact_search *s, const moirai_problem *p, const moirai_exact_options *o,
                             moirai_exact_result *r);
 void moirai_exact_search_free(moirai_exact_search *s);
+/* The root's state, with nothing known. */
+void moirai_exact_root(moirai_exact_search *s);
 /* The state of one level deeper, a copy of the level above; NULL if out of memory. */
 moirai_exact_state *moirai_exact_push(moirai_exact_search *s, int32_t depth);
 
@@ -107,8 +113,10 @@ bool moirai_exact_restrict(moirai_exact_search *s, moirai_exact_state *st, int32
 /* All operators fixed: raise heads until every arc holds; false where that never ends (a cycle). */
 bool moirai_exact_settle(moirai_exact_search *s, moirai_exact_state *st);
 
-/* exact_load.c */
-bool moirai_exact_load(moirai_exact_search *s, moirai_exact_state *st, bool *changed);
+/* exact_share.c */
+int moirai_exact_share_new(moirai_exact_search *s);
+void moirai_exact_share_free(moirai_exact_search *s);
+bool moirai_exact_share_out(moirai_exact_search *s, moirai_exact_state *st, bool *changed);
 
 /* exact_memory.c */
 bool moirai_exact_memory(moirai_exact_search *s, moirai_exact_state *st, bool *changed);
@@ -123,6 +131,8 @@ int32_t moirai_exact_overload(moirai_exact_search *s, const moirai_exact_state *
 int32_t moirai_exact_part(moirai_exact_search *s, moirai_exact_state *st, int32_t device, int32_t first, int32_t second);
 int moirai_exact_arc_add(moirai_exact_search *s, moirai_exact_state *st, int32_t before, int32_t after);
 
+/* exact_start.c: a first plan, where the caller has none. */
+int moirai_exact_start(moirai_exact_search *s);
 /* exact_branch.c: some operator is open; exact_order.c: all are fixed. */
 void moirai_exact_branch(moirai_exact_search *s, int32_t depth);
 void moirai_exact_order(moirai_exact_search *s, int32_t depth);

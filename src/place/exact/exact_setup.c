@@ -43,6 +43,12 @@ static int horizon(moirai_exact_search *s, int64_t *out)
             most = MOIRAI_MAX(most, p->class_transfer_ns[(int64_t)p->tensor_class[t] * s->K * s->K + a]);
         total += (__int128)most * (p->tensor_edge_off[t + 1] - p->tensor_edge_off[t]);
         bytes += p->tensor_bytes[t];
+        if (total > HORIZON_LIMIT)
+            break;
+        for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
+            s->traffic_ns[p->edge_reader[e]] += most;
+            s->traffic_ns[p->tensor_producer[t]] += most;
+        }
     }
     total += 2 * outer + 1;
     if (total > HORIZON_LIMIT || bytes > HORIZON_LIMIT)
@@ -88,7 +94,7 @@ static bool allocate(moirai_exact_search *s)
            TAKE(s->job, 2 * n + X + 1) && TAKE(s->job_spare, 2 * n + X + 1) && TAKE(s->active, X) &&
            TAKE(s->slot_from, X) && TAKE(s->slot_to, X) && TAKE(s->slot_ns, X) && TAKE(s->free_bytes, K) &&
            TAKE(s->machine_count, 2 * K + K * K) && TAKE(s->life, T) && TAKE(s->task, 2 * (n + X) + 1) &&
-           TAKE(s->cover, T) && TAKE(r->op_device, n) && TAKE(r->op_start_ns, n) && TAKE(r->transfer, X) &&
+           TAKE(s->cover, T) && TAKE(s->traffic_ns, n) && TAKE(s->price_best, (size_t)s->n_prices) && TAKE(r->op_device, n) && TAKE(r->op_start_ns, n) && TAKE(r->transfer, X) &&
            TAKE(r->order, n + X);
 #undef TAKE
 }
@@ -97,7 +103,7 @@ static bool allocate(moirai_exact_search *s)
 static moirai_exact_state *new_state(moirai_exact_search *s)
 {
     size_t n = (size_t)s->n, K = (size_t)s->K, X = (size_t)s->X;
-    size_t words = n + 2 * n * K + 2 * X, bytes = sizeof(moirai_exact_state) + words * 8 + K * sizeof(int32_t);
+    size_t words = n + 2 * n * K + 2 * X, bytes = sizeof(moirai_exact_state) + words * 8 + (size_t)s->n_prices * sizeof(int32_t);
     if (s->stack_bytes + bytes > MOST_STACK_BYTES)
         return NULL;
     moirai_exact_state *st = moirai_alloc(1, bytes);
@@ -109,14 +115,14 @@ static moirai_exact_state *new_state(moirai_exact_search *s)
     st->tail = st->head + n * K;
     st->xhead = st->tail + n * K;
     st->xtail = st->xhead + X;
-    st->weight = (int32_t *)(st->xtail + X);
+    st->price = (int32_t *)(st->xtail + X);
     return st;
 }
 
 static void copy_state(const moirai_exact_search *s, moirai_exact_state *to, const moirai_exact_state *from)
 {
     size_t n = (size_t)s->n, K = (size_t)s->K, X = (size_t)s->X;
-    memcpy(to->dom, from->dom, (n + 2 * n * K + 2 * X) * 8 + K * sizeof(int32_t));
+    memcpy(to->dom, from->dom, (n + 2 * n * K + 2 * X) * 8 + (size_t)s->n_prices * sizeof(int32_t));
     to->lb_ns = from->lb_ns;
     to->n_arcs = from->n_arcs;
     to->n_open = from->n_open;
@@ -140,22 +146,22 @@ moirai_exact_state *moirai_exact_push(moirai_exact_search *s, int32_t depth)
     return s->stack[depth];
 }
 
-static int fill_root(moirai_exact_search *s)
+void moirai_exact_root(moirai_exact_search *s)
 {
-    moirai_exact_state *st = moirai_exact_push(s, 0);
-    if (st == NULL)
-        return MOIRAI_EFAIL;
-    size_t rows = (size_t)s->n * (size_t)s->K * sizeof(int64_t);
+    moirai_exact_state *st = s->stack[0];
+    size_t rows = (size_t)s->n * (size_t)s->K * sizeof(int64_t), X = (size_t)s->X;
+    memset(st->head, 0, 2 * rows + 2 * X * sizeof(int64_t));
+    st->lb_ns = 0;
+    st->n_arcs = st->n_open = 0;
     memcpy(st->dom, s->p->op_devices, (size_t)s->n * sizeof *st->dom);
     if (s->o->release_ns != NULL)
         memcpy(st->head, s->o->release_ns, rows);
     if (s->o->tail_ns != NULL)
         memcpy(st->tail, s->o->tail_ns, rows);
-    for (int32_t k = 0; k < s->K; k++)
-        st->weight[k] = 65536;
+    for (int32_t r = 0; st->price[0] == 0 && r < s->n_prices; r++)
+        st->price[r] = r < s->K ? 4096 : 1024; /* afterwards the last root's prices are a better start */
     for (int32_t i = 0; i < s->n; i++)
         st->n_open += !EXACT_ONLY(st->dom[i]);
-    return 0;
 }
 
 int moirai_exact_search_new(moirai_exact_search *s, const moirai_problem *p, const moirai_exact_options *o,
@@ -174,10 +180,14 @@ int moirai_exact_search_new(moirai_exact_search *s, const moirai_problem *p, con
     s->peak = p->memory == MOIRAI_MEMORY_PEAK;
     s->X = s->edge ? p->n_edges : p->n_tensors * p->n_devices;
     s->n_tasks = s->n + s->X;
+    s->n_prices = p->congestion == MOIRAI_CONGESTION_PORT      ? 3 * s->K
+                  : p->congestion == MOIRAI_CONGESTION_CHANNEL ? s->K + s->K * s->K
+                                                               : s->K;
     s->open_lb_ns = EXACT_NONE_NS;
     s->start_s = moirai_seconds();
     int32_t *of_group = moirai_alloc((size_t)p->n_groups, sizeof *of_group);
-    int rc = of_group != NULL && allocate(s) ? horizon(s, &s->below_ns) : MOIRAI_EFAIL;
+    int rc = of_group != NULL && allocate(s) ? horizon(s, &s->horizon_ns) : MOIRAI_EFAIL;
+    s->below_ns = s->horizon_ns;
     if (rc == 0) {
         make_units(s, of_group);
         rc = moirai_exact_mirrors_find(s);
@@ -186,13 +196,18 @@ int moirai_exact_search_new(moirai_exact_search *s, const moirai_problem *p, con
     if (rc == 0 && o->below_ns >= 0 && o->below_ns < s->below_ns)
         s->below_ns = o->below_ns;
     s->ceiling_ns = s->below_ns;
-    return rc != 0 ? rc : fill_root(s);
+    if (rc == 0)
+        rc = moirai_exact_share_new(s);
+    if (rc == 0 && moirai_exact_push(s, 0) == NULL)
+        rc = MOIRAI_EFAIL;
+    return rc;
 }
 
 void moirai_exact_search_free(moirai_exact_search *s)
 {
     void *all[] = {s->unit_off, s->unit_op, s->unit, s->same_device, s->job, s->job_spare, s->active, s->slot_from,
-                   s->slot_to, s->slot_ns, s->free_bytes, s->machine_count, s->life, s->task, s->cover, s->arc};
+                   s->slot_to, s->slot_ns, s->free_bytes, s->machine_count, s->life, s->task, s->cover, s->arc, s->price_best, s->traffic_ns};
+    moirai_exact_share_free(s);
     for (size_t a = 0; a < sizeof all / sizeof *all; a++)
         free(all[a]);
     for (int32_t a = 0; a < s->stack_n; a++)

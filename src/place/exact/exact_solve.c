@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FIRST_STEP 16 /* the first target lies this part of the gap, or of the bound, above the root's bound */
+
 void moirai_exact_options_init(moirai_exact_options *o)
 {
     memset(o, 0, sizeof *o);
@@ -29,7 +31,7 @@ static void tell(moirai_exact_search *s, char letter)
     if (s->o->progress == NULL)
         return;
     moirai_progress news = {moirai_seconds() - s->start_s, letter, s->r->found ? s->r->makespan_ns : MOIRAI_UNKNOWN,
-                            s->stack[0]->lb_ns, s->nodes, NULL};
+                            MOIRAI_MIN(s->r->lower_bound_ns, s->below_ns), s->nodes, NULL};
     s->o->progress(s->o->progress_data, &news);
 }
 
@@ -103,15 +105,55 @@ void moirai_exact_found(moirai_exact_search *s, const moirai_exact_state *st)
         s->stopped = true;
 }
 
+/* Search for plans below `target_ns` from the root. True: all of it was searched (a plan found is then the best, and
+ * with none found none is below the target). */
+static bool search_below(moirai_exact_search *s, int64_t target_ns)
+{
+    s->below_ns = target_ns;
+    s->open_lb_ns = EXACT_NONE_NS;
+    moirai_exact_root(s);
+    moirai_exact_visit(s, 0);
+    return !s->stopped || s->open_lb_ns >= s->below_ns;
+}
+
+/* Targets climb from the root's bound: the lower the target, the more propagation rules out, and a target that fails is
+ * a proven bound. The first search that finds anything goes on to the optimum. */
+static void climb(moirai_exact_search *s)
+{
+    moirai_exact_result *r = s->r;
+    int64_t top = s->below_ns, step = 0; /* the first plan's makespan, or the caller's limit */
+    if (r->found)
+        tell(s, 'L');
+    moirai_exact_root(s);
+    moirai_exact_state *st = s->stack[0];
+    bool alive = moirai_exact_propagate(s, st) && st->lb_ns < top;
+    r->lower_bound_ns = alive ? st->lb_ns : top;
+    r->complete = !alive;
+    while (!r->complete && !s->stopped) {
+        int64_t gap = top - r->lower_bound_ns;
+        step = step == 0 ? MOIRAI_MAX(MOIRAI_MIN(gap / FIRST_STEP, r->lower_bound_ns / FIRST_STEP), 1) : 2 * step;
+        int64_t target = step < gap ? r->lower_bound_ns + step : top;
+        bool done = search_below(s, target);
+        if (done && s->below_ns == target) {
+            r->lower_bound_ns = target; /* nothing is faster */
+            r->complete = target == top;
+        } else {
+            r->lower_bound_ns = MOIRAI_MAX(r->lower_bound_ns, MOIRAI_MIN(s->open_lb_ns, s->below_ns));
+            r->complete = done;
+        }
+        tell(s, ' ');
+    }
+}
+
 static void finish(moirai_exact_search *s)
 {
     moirai_exact_result *r = s->r;
     r->nodes = s->nodes;
-    r->complete = !s->stopped || s->open_lb_ns >= s->below_ns;
-    int64_t none = s->o->below_ns >= 0 && s->ceiling_ns == s->o->below_ns ? s->ceiling_ns : EXACT_NONE_NS;
-    int64_t best = r->found ? r->makespan_ns : none;
-    r->lower_bound_ns = r->complete ? best : MOIRAI_MIN(best, s->open_lb_ns);
-    moirai_exact_sort(s->p, r);
+    if (r->found)
+        r->lower_bound_ns = r->complete ? r->makespan_ns : MOIRAI_MIN(r->lower_bound_ns, r->makespan_ns);
+    else if (r->complete && s->ceiling_ns == s->horizon_ns)
+        r->lower_bound_ns = EXACT_NONE_NS;
+    r->complete |= r->found && r->lower_bound_ns == r->makespan_ns;
 }
 
 int moirai_exact_solve(const moirai_problem *p, const moirai_exact_options *o, moirai_exact_result *r)
@@ -120,13 +162,14 @@ int moirai_exact_solve(const moirai_problem *p, const moirai_exact_options *o, m
     memset(r, 0, sizeof *r);
     r->makespan_ns = MOIRAI_UNKNOWN;
     int rc = moirai_exact_search_new(&s, p, o, r);
-    if (rc == 0) {
-        moirai_exact_visit(&s, 0);
-        rc = s.failed ? MOIRAI_EFAIL : 0;
-    }
     if (rc == 0)
+        rc = moirai_exact_start(&s);
+    if (rc == 0) {
+        climb(&s);
         finish(&s);
-    else
+        rc = s.failed ? MOIRAI_EFAIL : moirai_exact_sort(p, r);
+    }
+    if (rc != 0)
         moirai_exact_result_clear(r);
     moirai_exact_search_free(&s);
     return rc;
