@@ -9,6 +9,7 @@ static const moirai_placer *const registry[] = {
     &moirai_placer_m_topo,
     &moirai_placer_m_etf,
     &moirai_placer_random,
+    &moirai_placer_exact,
 };
 
 int moirai_placer_count(void)

@@ -9,5 +9,6 @@ extern const moirai_placer moirai_placer_heft;
 extern const moirai_placer moirai_placer_m_topo;
 extern const moirai_placer moirai_placer_m_etf;
 extern const moirai_placer moirai_placer_random;
+extern const moirai_placer moirai_placer_exact;
 
 #endif

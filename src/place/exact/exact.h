@@ -12,6 +12,7 @@ typedef struct moirai_exact_options {
     int64_t stop_at_ns;     /* stop as soon as a plan of at most this is found; 0: go on to the optimum */
     int64_t node_limit;     /* 0: none. Nodes do not depend on time: the same limit gives the same answer */
     double time_limit_s;    /* 0: none */
+    const moirai_plan *start; /* a correct plan to beat, returned if nothing is better; or NULL */
     const volatile int *interrupt; /* non-zero: stop soon; or NULL */
     /* For blocks: operator i may start on device k no sooner than release_ns[i * n_devices + k], and what follows
      * its finish there takes tail_ns[i * n_devices + k] more, which counts in the makespan. NULL: all 0. */
@@ -27,7 +28,7 @@ typedef struct moirai_exact_transfer {
 } moirai_exact_transfer;
 
 typedef struct moirai_exact_result {
-    bool found;             /* a plan below below_ns */
+    bool found;             /* a plan below below_ns, or the start */
     bool complete;          /* the search ended: found => optimal; not found => no plan is below below_ns */
     int64_t makespan_ns;    /* of the plan, tails included; MOIRAI_UNKNOWN if not found */
     int64_t lower_bound_ns; /* proven, also when stopped; at most below_ns (INT64_MAX: proven that no plan exists) */
@@ -49,7 +50,5 @@ int moirai_exact_solve(const moirai_problem *p, const moirai_exact_options *o, m
 void moirai_exact_result_clear(moirai_exact_result *r);
 /* The result's times as a plan (placer not set; lower_bound_ns is the result's). MOIRAI_EUSAGE if nothing was found. */
 int moirai_exact_plan(moirai_plan **out, const moirai_problem *p, const moirai_exact_result *r);
-
-extern const moirai_placer moirai_placer_exact;
 
 #endif

@@ -60,6 +60,47 @@ int moirai_exact_sort(const moirai_problem *p, moirai_exact_result *r)
     return 0;
 }
 
+/* The life of tensor t on device d in the plan; false where it never is there, or for no time. */
+static bool life_of(const moirai_problem *p, const moirai_plan *plan, int32_t t, int32_t d, moirai_exact_life *life)
+{
+    int32_t j = p->tensor_producer[t], first = p->tensor_edge_off[t], last = p->tensor_edge_off[t + 1];
+    bool home = plan->op_device[j] == d;
+    *life = (moirai_exact_life){home ? plan->op_start_ns[j] : EXACT_NONE_NS, home ? plan->op_finish_ns[j] : 0,
+                                p->tensor_bytes[t], t};
+    if (home && first == last)
+        life->end = plan->makespan_ns;
+    for (int32_t e = first; e < last; e++)
+        if (plan->op_device[p->edge_reader[e]] == d)
+            life->end = MOIRAI_MAX(life->end, plan->op_finish_ns[p->edge_reader[e]]);
+    for (int32_t a = 0; a < plan->n_transfers; a++) {
+        const moirai_transfer *x = &plan->transfer[a];
+        if (x->tensor != t)
+            continue;
+        if (x->from == d)
+            life->end = MOIRAI_MAX(life->end, x->finish_ns);
+        if (x->to == d)
+            life->begin = MOIRAI_MIN(life->begin, x->start_ns);
+    }
+    return life->begin < life->end;
+}
+
+static void fill_peaks(const moirai_problem *p, moirai_plan *plan, moirai_exact_life *life)
+{
+    for (int32_t d = 0; d < p->n_devices; d++) {
+        int32_t n = 0;
+        int64_t most = 0;
+        for (int32_t t = 0; t < p->n_tensors; t++)
+            n += life_of(p, plan, t, d, &life[n]);
+        for (int32_t a = 0; a < n; a++) {
+            int64_t alive = 0;
+            for (int32_t b = 0; b < n; b++)
+                alive += life[b].begin <= life[a].begin && life[a].begin < life[b].end ? life[b].bytes : 0;
+            most = MOIRAI_MAX(most, alive);
+        }
+        plan->device_peak_bytes[d] = plan->device_memory_bytes[d] + most;
+    }
+}
+
 int moirai_exact_plan(moirai_plan **out, const moirai_problem *p, const moirai_exact_result *r)
 {
     *out = NULL;
@@ -67,8 +108,11 @@ int moirai_exact_plan(moirai_plan **out, const moirai_problem *p, const moirai_e
         return moirai_error(MOIRAI_EUSAGE, "problem '%s': the exact search found no plan", p->name);
     moirai_plan *plan;
     int rc = moirai_plan_new(&plan, p->name, p->n_ops, r->n_transfers, p->n_devices);
-    if (rc != 0)
-        return rc;
+    moirai_exact_life *life = rc == 0 ? moirai_alloc((size_t)p->n_tensors, sizeof *life) : NULL;
+    if (life == NULL) {
+        moirai_plan_free(plan);
+        return MOIRAI_EFAIL;
+    }
     plan->lower_bound_ns = r->lower_bound_ns;
     memset(plan->device_busy_ns, 0, (size_t)p->n_devices * sizeof *plan->device_busy_ns);
     memset(plan->device_memory_bytes, 0, (size_t)p->n_devices * sizeof *plan->device_memory_bytes);
@@ -87,6 +131,8 @@ int moirai_exact_plan(moirai_plan **out, const moirai_problem *p, const moirai_e
         plan->transfer[a] = (moirai_transfer){x->tensor, reader, x->from, x->to, x->start_ns, x->finish_ns};
     }
     moirai_plan_sort_transfers(plan);
+    fill_peaks(p, plan, life);
+    free(life);
     *out = plan;
     return 0;
 }

@@ -122,7 +122,7 @@ static void climb(moirai_exact_search *s)
 {
     moirai_exact_result *r = s->r;
     int64_t top = s->below_ns, step = 0; /* the first plan's makespan, or the caller's limit */
-    if (r->found)
+    if (r->found && (s->o->start == NULL || r->makespan_ns < s->o->start->makespan_ns))
         tell(s, 'L');
     moirai_exact_root(s);
     moirai_exact_state *st = s->stack[0];

@@ -5,7 +5,8 @@
  * does not fit counts as worse than any that does, by its excess. The number of moves is fixed by the size of
  * the problem, the random numbers by their seed: the same problem starts the same everywhere.
  *
- * Skipped where the caller brings a makespan to beat, or heads and tails, which the simulator does not know. */
+ * Skipped where the caller brings a makespan to beat, or heads and tails, which the simulator does not know. A plan that
+ * the caller brings is kept unless something better is found. */
 #include "place/exact/exact_search.h"
 
 #include <math.h>
@@ -125,8 +126,8 @@ static void anneal(start *a)
             a->fits = fits;
             memcpy(a->best, a->device, (size_t)s->n * sizeof *a->best);
         }
-        if (s->o->interrupt != NULL && *s->o->interrupt)
-            return;
+        if (value == (double)s->stack[0]->lb_ns || (s->o->interrupt != NULL && *s->o->interrupt))
+            return; /* at the root's bound already, or asked to stop */
     }
 }
 
@@ -166,6 +167,21 @@ static int keep(start *a)
     return rc;
 }
 
+/* Annealing begins from the caller's plan if that is better than what the root suggests. */
+static void choose_start(start *a)
+{
+    const moirai_exact_search *s = a->s;
+    memset(a->device, -1, (size_t)s->n * sizeof *a->device);
+    begin(a);
+    a->now = value_of(a, a->device, &a->fits);
+    if (s->o->start != NULL && (double)s->o->start->makespan_ns < a->now) {
+        memcpy(a->device, s->o->start->op_device, (size_t)s->n * sizeof *a->device);
+        a->now = value_of(a, a->device, &a->fits);
+    }
+    a->least = a->now;
+    memcpy(a->best, a->device, (size_t)s->n * sizeof *a->best);
+}
+
 int moirai_exact_start(moirai_exact_search *s)
 {
     if (s->o->below_ns >= 0 || s->o->release_ns != NULL || s->o->tail_ns != NULL || s->n == 0)
@@ -173,19 +189,18 @@ int moirai_exact_start(moirai_exact_search *s)
     moirai_exact_root(s);
     if (!moirai_exact_propagate(s, s->stack[0]))
         return 0; /* nothing fits: the search will say so */
+    if (s->o->start != NULL)
+        take(s, s->o->start);
     start a = {.s = s};
     moirai_rng_seed(&a.rng, 1);
     a.device = moirai_alloc((size_t)s->n, sizeof *a.device);
     a.best = moirai_alloc((size_t)s->n, sizeof *a.best);
     int rc = a.device != NULL && a.best != NULL ? moirai_sim_new(&a.sim, s->p) : MOIRAI_EFAIL;
     if (rc == 0) {
-        memset(a.device, -1, (size_t)s->n * sizeof *a.device);
-        begin(&a);
-        memcpy(a.best, a.device, (size_t)s->n * sizeof *a.best);
-        a.now = a.least = value_of(&a, a.device, &a.fits);
-        if (s->n_units > 1)
+        choose_start(&a);
+        if (s->n_units > 1 && s->stack[0]->lb_ns < s->below_ns)
             anneal(&a);
-        rc = a.fits ? keep(&a) : 0;
+        rc = a.fits && a.least < (double)s->below_ns ? keep(&a) : 0;
     }
     moirai_sim_free(a.sim);
     free(a.device);
