@@ -158,9 +158,11 @@ static int order_make(expander *x)
     for (int64_t i = 0; i < n && !result; i++) {
         const coarse_task *t = &x->task[i];
 
-        if (t->is_transfer)
+        if (t->is_transfer) {
             result = transfer_put(x, &x->plan->transfer[t->number]);
-        for (int32_t k = x->member_off[t->number]; !t->is_transfer && k < x->member_off[t->number + 1] && !result; k++)
+            continue;
+        }
+        for (int32_t k = x->member_off[t->number]; k < x->member_off[t->number + 1] && !result; k++)
             result = order_put(x, x->member[k]);
     }
     return result;
