@@ -11,7 +11,9 @@ static void *out_of_memory(size_t n, size_t size)
 
 void *moirai_alloc(size_t n, size_t size)
 {
-    void *p = calloc(n ? n : 1, size ? size : 1);
+    size_t bytes;
+    bool overflow = __builtin_mul_overflow(n ? n : 1, size ? size : 1, &bytes);
+    void *p = overflow ? NULL : calloc(bytes, 1);
     return p ? p : out_of_memory(n, size);
 }
 
