@@ -13,6 +13,7 @@
 #include <moirai/plan.h>
 #include <moirai/problem.h>
 #include <moirai/schedule.h>
+#include <moirai/stats.h>
 #include <moirai/zoo.h>
 
 #endif
