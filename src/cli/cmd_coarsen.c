@@ -94,8 +94,8 @@ static const moirai_argument arguments[] = {
     {0},
 };
 static const moirai_option options[] = {
-    {.name = "rules", .argument = "SET|FILE", .help = "a shipped set (eigen, onnxruntime, none) or a file of fusion rules",
-     .standard = "onnxruntime", .kind = MOIRAI_VALUE_RULES},
+    {.name = "rules", .argument = "SET|FILE", .standard = "onnxruntime", .kind = MOIRAI_VALUE_RULES,
+     .help = "a shipped set (eigen, onnxruntime, none) or a file of fusion rules"},
     {.name = "list", .help = "name every fused operator and its members", .kind = MOIRAI_VALUE_FLAG},
     MOIRAI_OPTIONS_NETWORK,
     MOIRAI_OPTION_OUTPUT("write the coarse graph here"),
@@ -109,10 +109,10 @@ static const moirai_example examples[] = {
 const moirai_command moirai_command_coarsen = {
     .name = "coarsen",
     .summary = "fuse operators that a backend runs as one",
-    .text = "Chains of operators whose types spell a rule, each read by the next one only, become one operator that lists its "
-            "members. Longer matches win. Prints how many operators each rule made.\n\n"
-            "A rule file has one rule per line: types separated by spaces, 'a|b' for either, 'a?' for an item that may be "
-            "missing, '#' for comments.",
+    .text = "Chains of operators whose types spell a rule, each read by the next one only, become one operator that "
+            "lists its members. Longer matches win. Prints how many operators each rule made.\n\n"
+            "A rule file has one rule per line: types separated by spaces, 'a|b' for either, 'a?' for an item that "
+            "may be missing, '#' for comments.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

@@ -1,12 +1,13 @@
 /* The coarse graph: every fusion becomes one operator, all else is copied.
  *
- * A fused operator has its members' weights and arithmetic, and the largest of their workspaces. It reads what comes from outside
- * and writes what is read outside or by nobody. What passes between members is neither written nor read again:
+ * A fused operator has its members' weights and arithmetic, and the largest of their workspaces. It reads what comes
+ * from outside and writes what is read outside or by nobody. What passes between members is neither written nor read
+ * again:
  *   traffic   the members' sum less twice the tensors between them, and never below what crosses the boundary
  *             (tensors and weights);
  *   time_ns   for a device that all members were measured on: the members' sum less a launch for every member
- *             but one, less the time of the saved traffic at the device's bandwidth, and never below the slowest member. A device of which no figures are known
- *             keeps the plain sum.
+ *             but one, less the time of the saved traffic at the device's bandwidth, and never below the slowest
+ *             member. A device of which no figures are known keeps the plain sum.
  * The constants are the roofline model's: a launch of 5 us, three quarters of the data sheet's bandwidth.
  *
  * O(V+E) and what the builder needs. */
@@ -210,7 +211,8 @@ static int fusion_emit(fuser *x, int32_t group, int32_t last)
 
         sum.traffic_bytes = MOIRAI_MAX(all ? 0 : sum.traffic_bytes - 2 * sum.inner_bytes, sum.boundary_bytes);
     }
-    result = moirai_graph_builder_cost(x->b, fused, sum.weight_bytes, sum.workspace_bytes, sum.flops, sum.traffic_bytes);
+    result = moirai_graph_builder_cost(x->b, fused, sum.weight_bytes, sum.workspace_bytes, sum.flops,
+                                       sum.traffic_bytes);
     return result ? result : fused_times(x, m, fused, saved_bytes);
 }
 

@@ -17,8 +17,9 @@
  * Greedy choice in that order is maximal: a match that was refused shares an operator with a chosen one.
  *
  * No cycle can arise. Contract one edge v -> next(v): a new cycle would need a second path from v to next(v), but
- * every path out of v begins with that edge. Contracting the edges of a match from its end to its beginning, each v still has one
- * consumer when its turn comes; and matches are disjoint, so a contraction leaves the others' consumers alone.
+ * every path out of v begins with that edge. Contracting the edges of a match from its end to its beginning, each v
+ * still has one consumer when its turn comes; and matches are disjoint, so a contraction leaves the others' consumers
+ * alone.
  *
  * The order of candidates: a postorder of the forest, seen from its roots with inputs in order, puts upstream before
  * downstream and earlier inputs before later ones. Matches arise in the order of their starts; two stable counting

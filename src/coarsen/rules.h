@@ -40,7 +40,8 @@ int32_t moirai_rules_step(const moirai_rules *r, int32_t node, int32_t symbol);
 
 /* ---- types (rules_types.c) ----
  * The canonical spelling of a type in a graph: lower case, letters and digits only, aliases resolved
- * ("Gemm" -> "matmul"); with `single` (reads one tensor of another operator) add, mul and div become "add1", "mul1", "div1". */
+ * ("Gemm" -> "matmul"); with `single` (reads one tensor of another operator) add, mul and div become "add1", "mul1",
+ * "div1". */
 #define MOIRAI_TYPE_LENGTH 64
 void moirai_type_canonical(char out[MOIRAI_TYPE_LENGTH], const char *type, size_t length, bool single);
 /* What a word in a rule stands for: a space-separated list of canonical types ("mask" -> "add add1 where").

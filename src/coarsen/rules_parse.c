@@ -6,8 +6,8 @@
  *
  * One rule per line: types separated by spaces, `|` between alternatives, `?` after an item that may be missing.
  * All that a line stands for is put into one trie, item by item: `frontier` holds the nodes that some
- * choice of the items so far leads to; an item adds the children of each by each alternative, and keeps the node itself if the item
- * is optional. No list of spelt-out rules is ever made, and a line that would unfold beyond
+ * choice of the items so far leads to; an item adds the children of each by each alternative, and keeps the node
+ * itself if the item is optional. No list of spelt-out rules is ever made, and a line that would unfold beyond
  * MOIRAI_RULES_MOST_NODES is refused. Where two lines spell the same list, the first one owns it. */
 #include <ctype.h>
 #include <stdlib.h>

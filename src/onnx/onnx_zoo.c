@@ -1,8 +1,8 @@
 /* Networks of the zoo as ONNX models with random weights: something to run where no real model is at hand.
  *
  * The zoo walks its network and names operators, what they read and write, their weights and attributes; each becomes a
- * node, an initializer or an attribute of a message tree, which is then packed. Operators and tensors keep the names that
- * they have in the zoo's graph, so that a plan of one is a plan of the other. A weight is named after its operator
+ * node, an initializer or an attribute of a message tree, which is then packed. Operators and tensors keep the names
+ * that they have in the zoo's graph, so that a plan of one is a plan of the other. A weight is named after its operator
  * and its place among the inputs: "L0/fc1.w1".
  *
  * Weights are uniform around 0 with the variance that keeps activations from growing, so that
@@ -100,7 +100,8 @@ static void numbers_draw(writer *w, const moirai_zoo_weight *weight, uint8_t *ou
 static int entry_add(Onnx__TensorProto *t, const char *key, const char *value)
 {
     Onnx__StringStringEntryProto *e =
-        APPEND(t->external_data, t->n_external_data, Onnx__StringStringEntryProto, onnx__string_string_entry_proto__init);
+        APPEND(t->external_data, t->n_external_data, Onnx__StringStringEntryProto,
+               onnx__string_string_entry_proto__init);
 
     return !e || string_set(&e->key, key) || string_set(&e->value, value) ? MOIRAI_EFAIL : MOIRAI_OK;
 }
@@ -177,7 +178,8 @@ static int on_op(moirai_zoo_sink *s, const char *type, const char *name)
     Onnx__GraphProto *g = w->model->graph;
 
     w->node = APPEND(g->node, g->n_node, Onnx__NodeProto, onnx__node_proto__init);
-    return !w->node || string_set(&w->node->op_type, type) || string_set(&w->node->name, name) ? MOIRAI_EFAIL : MOIRAI_OK;
+    return !w->node || string_set(&w->node->op_type, type) || string_set(&w->node->name, name) ? MOIRAI_EFAIL
+                                                                                               : MOIRAI_OK;
 }
 
 static int on_read(moirai_zoo_sink *s, const char *tensor)
@@ -347,7 +349,8 @@ int moirai_onnx_write_zoo(const char *name, int element_bytes, uint64_t seed, co
     int result;
 
     if (!strcmp(path, "-"))
-        return moirai_error(MOIRAI_EUSAGE, "a model can't go to standard output: its weights may need a file beside it");
+        return moirai_error(MOIRAI_EUSAGE,
+                            "a model can't go to standard output: its weights may need a file beside it");
     result = weight_bytes(&bytes, name, element_bytes);
     if (result)
         return result;

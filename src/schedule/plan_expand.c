@@ -1,10 +1,11 @@
 /* From a plan of fused operators back to a plan of the operators that they stand for.
  *
- * Every member goes to the device of its fused operator. The tasks of the coarse plan, sorted by start, give the order: a fused operator
- * stands for its members in their order, a transfer for the transfer of the same tensor, which coarsening leaves its
- * name; with flow "edge" for one to each member that reads it. Replaying that order with the times of the fine
- * problem is the plan. The order respects precedence: what a member reads from outside, its fused operator had to
- * wait for as well. A bound on the coarse problem says nothing of the fine one: the expanded plan has none.
+ * Every member goes to the device of its fused operator. The tasks of the coarse plan, sorted by start, give the
+ * order: a fused operator stands for its members in their order, a transfer for the transfer of the same tensor, which
+ * coarsening leaves its name; with flow "edge" for one to each member that reads it. Replaying that order with the
+ * times of the fine problem is the plan. The order respects precedence: what a member reads from outside, its fused
+ * operator had to wait for as well. A bound on the coarse problem says nothing of the fine one: the expanded plan has
+ * none.
  *
  * O((V+E) log V). */
 #include <stdlib.h>
@@ -182,7 +183,8 @@ static int replay(moirai_plan **out, const expander *x)
                               x->fine->name, x->coarse->name);
     excess = result ? 0 : moirai_sim_memory_excess(sim, &device);
     if (excess > 0)
-        result = moirai_error(MOIRAI_EINFEASIBLE, "problem '%s': the expanded plan needs %lld bytes more than device '%s' has",
+        result = moirai_error(MOIRAI_EINFEASIBLE,
+                              "problem '%s': the expanded plan needs %lld bytes more than device '%s' has",
                               x->fine->name, (long long)excess, x->fine->device_name[device]);
     if (!result)
         result = moirai_sim_plan(out, sim);

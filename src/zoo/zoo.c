@@ -90,8 +90,8 @@ int moirai_zoo_walk(const char *name, moirai_zoo_sink *sink)
         return moirai_error(MOIRAI_EUSAGE, "zoo: no network '%s': `moirai zoo list` has the names", name ? name : "");
     if (n->family == SWIN)
         return moirai_error(MOIRAI_EUSAGE,
-                            "zoo: '%s' can't be written as a model that runs: its padding and merging of patches have no "
-                            "operators of their own",
+                            "zoo: '%s' can't be written as a model that runs: its padding and merging of patches "
+                            "have no operators of their own",
                             n->entry.name);
     return build(&z, n);
 }

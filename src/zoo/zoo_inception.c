@@ -22,7 +22,8 @@ static void pointwise(moirai_zoo_net *z, const char *type, const char *name, map
     int64_t n = map_elements(x);
 
     moirai_zoo_op_add(z, type, name, x->name, skip,
-                      (moirai_zoo_cost){.out = n, .in = skip ? 2 * n : n, .weight = weight, .flops = weight ? 2 * n : n});
+                      (moirai_zoo_cost){
+                          .out = n, .in = skip ? 2 * n : n, .weight = weight, .flops = weight ? 2 * n : n});
     moirai_zoo_name(x->name, sizeof x->name, "%s", name);
 }
 

@@ -143,7 +143,8 @@ static void attention_norm(moirai_zoo_net *z, const moirai_zoo_layer *l, const c
                                         .flops = 2 * rows * wide * c + NORM_FLOPS * rows * c});
 }
 
-static void residual_add(moirai_zoo_net *z, const moirai_zoo_layer *l, const char *name, const char *x, const char *skip)
+static void residual_add(moirai_zoo_net *z, const moirai_zoo_layer *l, const char *name, const char *x,
+                         const char *skip)
 {
     int64_t elements = l->rows * l->channels;
 

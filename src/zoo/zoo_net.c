@@ -65,7 +65,8 @@ void moirai_zoo_op_end(moirai_zoo_net *z, const char *name, moirai_zoo_cost cost
 
     moirai_zoo_op_write(z, name, cost.out);
     if (z->result == MOIRAI_OK && !z->sink)
-        z->result = moirai_graph_builder_cost(z->builder, z->op, cost.weight * z->element_bytes, 0, cost.flops, traffic);
+        z->result =
+            moirai_graph_builder_cost(z->builder, z->op, cost.weight * z->element_bytes, 0, cost.flops, traffic);
 }
 
 void moirai_zoo_op_weight(moirai_zoo_net *z, moirai_zoo_weight weight)

@@ -14,8 +14,9 @@ typedef struct moirai_zoo_weight {
     double middle, spread;
 } moirai_zoo_weight;
 
-/* Someone who wants the network not as a graph but operator by operator, with what a graph leaves out: weights, attributes, shapes
- * of the inputs. Calls after `op` are about that operator; each returns 0 or a failure, which ends the walk. */
+/* Someone who wants the network not as a graph but operator by operator, with what a graph leaves out: weights,
+ * attributes, shapes of the inputs. Calls after `op` are about that operator; each returns 0 or a failure, which ends
+ * the walk. */
 typedef struct moirai_zoo_sink {
     int (*input)(struct moirai_zoo_sink *s, const char *tensor, int rank, const int64_t *dim);
     int (*op)(struct moirai_zoo_sink *s, const char *type, const char *name);
@@ -88,7 +89,8 @@ typedef struct moirai_zoo_attention {
 
 /* Both leave the name of their result in `out`, which holds MOIRAI_ZOO_NAME bytes and may be the input. */
 void moirai_zoo_attention_add(moirai_zoo_net *z, const moirai_zoo_layer *l, const moirai_zoo_attention *a, char *out);
-void moirai_zoo_ffn_add(moirai_zoo_net *z, const moirai_zoo_layer *l, const char *norm, const char *residual, char *out);
+void moirai_zoo_ffn_add(moirai_zoo_net *z, const moirai_zoo_layer *l, const char *norm, const char *residual,
+                        char *out);
 
 /* The families; each returns 0 or the first failure. */
 int moirai_zoo_gpt3(moirai_zoo_net *z, int layers, int hidden, int heads, int tokens);

@@ -3,10 +3,11 @@
  * What the table leaves open, and how it is closed (docs/zoo.md gives the reasons and the figures):
  *  - GPT-3: 2,048 tokens, one sequence, a feed-forward width of 4 hidden; the input is the embedded tokens.
  *  - Swin: a 1100x1100 image in patches of 4: 275x275 tokens. Four stages of hidden, 2, 4, 8 hidden channels, every one
- *    with the table's number of heads; windows of 7x7, the map padded up to whole windows. Every second layer of a stage has shifted windows
- *    and adds their mask to the learnt position bias.
+ *    with the table's number of heads; windows of 7x7, the map padded up to whole windows. Every second layer of a
+ *    stage has shifted windows and adds their mask to the learnt position bias.
  *  - AlphaFold2: 128 sequences of 256 residues, attention along each sequence with a pair bias (the Evoformer's row
- *    attention); the feed-forward width makes up the table's parameters for the parts of an Evoformer block that a layer here does not have. */
+ *    attention); the feed-forward width makes up the table's parameters for the parts of an Evoformer block that a
+ *    layer here does not have. */
 #include "util/util.h"
 #include "zoo/zoo_net.h"
 
@@ -98,7 +99,8 @@ int moirai_zoo_swin(moirai_zoo_net *z, const int depth[4], int hidden, int heads
 }
 
 /* A decoder layer: attention to itself, attention to the encoder's output, feed-forward. */
-static void decoder_layer_add(moirai_zoo_net *z, moirai_zoo_layer *l, const char *encoded, int64_t encoded_rows, char *x)
+static void decoder_layer_add(moirai_zoo_net *z, moirai_zoo_layer *l, const char *encoded, int64_t encoded_rows,
+                              char *x)
 {
     moirai_zoo_attention a = {.norm = "ln1", .residual = "res1"};
     char input[MOIRAI_ZOO_NAME];
