@@ -350,8 +350,8 @@ static bool constant_ints(onnx_node *n, int32_t rank, const int64_t *item, int64
     if (!set(n, ONNX_INT64, rank, &count))
         return false;
     int64_t *numbers = v ? moirai_onnx_value_ints(n->import, v) : NULL;
-    if (numbers)
-        memcpy(numbers, item, (size_t)count * sizeof *numbers);
+    for (int64_t i = 0; numbers && i < count; i++)
+        numbers[i] = item[i];
     return true;
 }
 

@@ -107,7 +107,7 @@ static bool einsum_term(einsum *e, const char **at, const char *end, const onnx_
         if (**at == '.') {
             onnx_value dots = *v;
             dots.rank = v->rank - named;
-            if (end - *at < 3 || dots.rank < 0)
+            if (end - *at < 3 || dots.rank < 0 || axis + dots.rank > v->rank)
                 return false;
             memcpy(dots.dim, v->dim + axis, (size_t)dots.rank * sizeof *dots.dim);
             axis += dots.rank;

@@ -22,7 +22,8 @@ bool moirai_onnx_value_shape(onnx_value *v, int32_t type, int32_t rank, const in
         return true;
     v->type = type;
     v->rank = rank;
-    memcpy(v->dim, dim, (size_t)rank * sizeof *dim);
+    for (int32_t i = 0; i < rank; i++)
+        v->dim[i] = dim[i];
     v->elements = n;
     v->bytes = v->stored_bytes = bytes;
     v->shaped = true;
