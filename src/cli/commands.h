@@ -8,6 +8,7 @@ extern const moirai_command moirai_command_check;
 extern const moirai_command moirai_command_cluster;
 extern const moirai_command moirai_command_coarsen;
 extern const moirai_command moirai_command_help;
+extern const moirai_command moirai_command_inspect;
 extern const moirai_command moirai_command_place;
 extern const moirai_command moirai_command_placers;
 extern const moirai_command moirai_command_plan;

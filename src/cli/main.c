@@ -10,6 +10,7 @@
 /* In the order in which a newcomer meets them. */
 static const moirai_command *const commands[] = {
     &moirai_command_plan,
+    &moirai_command_inspect,
     &moirai_command_zoo,
     &moirai_command_cluster,
     &moirai_command_coarsen,

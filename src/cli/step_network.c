@@ -33,6 +33,9 @@ static int read_onnx(moirai_graph **out, moirai_cli *cli, const char *path)
         return rc;
     moirai_cli_say(cli, "read %s: %s nodes, %s folded away, %s parameters\n", path, moirai_text_count(report.n_nodes).s,
                    moirai_text_count(report.n_folded).s, moirai_text_count(report.parameter_count).s);
+    if (report.n_default_dims)
+        moirai_cli_say(cli, "note: %d dimensions of the inputs are not given (the first: %s) and taken as 1; --dim sets them\n",
+                       report.n_default_dims, report.first_default_dim);
     if (report.n_unknown_ops)
         moirai_cli_say(cli, "warning: %d operators of unknown type (the first: %s) get a fallback cost\n",
                        report.n_unknown_ops, report.first_unknown);
@@ -42,6 +45,8 @@ static int read_onnx(moirai_graph **out, moirai_cli *cli, const char *path)
     yyjson_mut_val *o = yyjson_mut_obj(cli->doc);
     yyjson_mut_obj_add_int(cli->doc, o, "nodes", report.n_nodes);
     yyjson_mut_obj_add_int(cli->doc, o, "folded", report.n_folded);
+    yyjson_mut_obj_add_int(cli->doc, o, "unused", report.n_unused);
+    yyjson_mut_obj_add_int(cli->doc, o, "default_dims", report.n_default_dims);
     yyjson_mut_obj_add_int(cli->doc, o, "unknown_ops", report.n_unknown_ops);
     yyjson_mut_obj_add_int(cli->doc, o, "unknown_sizes", report.n_unknown_sizes);
     yyjson_mut_obj_add_int(cli->doc, o, "parameters", report.parameter_count);

@@ -103,7 +103,8 @@ static int measure(moirai_graph_stats *s, const moirai_graph *g)
         s->n_sources += !has_pred[i];
         s->n_sinks += !has_succ;
         s->depth = MOIRAI_MAX(s->depth, level[i] + 1);
-        s->width = MOIRAI_MAX(s->width, ++count[level[i]]);
+        count[level[i]]++;
+        s->width = MOIRAI_MAX(s->width, count[level[i]]);
     }
     free(level);
     free(count);

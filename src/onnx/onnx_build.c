@@ -194,7 +194,8 @@ static int emit_node(onnx_import *im, moirai_graph_builder *b, onnx_node *n, con
     int rc = add_tensors(b, op, n);
     if (rc)
         return rc;
-    int64_t weights = constants_of(n, stamp);
+    /* What a view reads besides its tensor (a shape, axes) never reaches the device. */
+    int64_t weights = n->rule && n->rule->flags & ONNX_VIEW ? 0 : constants_of(n, stamp);
     int64_t traffic = traffic_of(n, weights, stamp);
     report_node(im, n);
     return moirai_graph_builder_cost(b, op, weights, 0, n->cost_known ? n->flops : MOIRAI_UNKNOWN, traffic);
