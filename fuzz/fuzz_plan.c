@@ -8,7 +8,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char problem_json[] =
     "{\"format\": \"moirai-problem\", \"version\": 1, \"name\": \"p\", \"flow\": \"edge\", \"congestion\": \"port\","
-    " \"memory\": \"peak\", \"devices\": [{\"name\": \"A\", \"memory_bytes\": 9}, {\"name\": \"B\", \"memory_bytes\": 9}],"
+    " \"memory\": \"peak\", \"devices\": [{\"name\": \"A\", \"memory_bytes\": 9}, {\"name\": \"B\", \"memory_bytes\": "
+    "9}],"
     " \"channels\": [{\"from\": \"A\", \"to\": \"B\", \"bytes_per_second\": 1000000000, \"latency_ns\": 1},"
     " {\"from\": \"B\", \"to\": \"A\", \"bytes_per_second\": 1000000000, \"latency_ns\": 1}],"
     " \"ops\": [{\"name\": \"a\", \"memory_bytes\": 1, \"time_ns\": [2, 3], \"inputs\": [],"

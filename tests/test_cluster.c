@@ -98,7 +98,8 @@ static void test_cluster_testbeds_have_the_papers_figures(void **state)
 }
 
 #define CLUSTER(devices, links)                                                                                        \
-    "{\"format\": \"moirai-cluster\", \"version\": 1, \"name\": \"c\", \"devices\": [" devices "], \"links\": [" links "]}"
+    "{\"format\": \"moirai-cluster\", \"version\": 1, \"name\": \"c\", \"devices\": [" devices "], \"links\": [" links \
+    "]}"
 #define DEVICE(name) "{\"name\": \"" name "\", \"memory\": \"1GB\"}"
 #define LINK(a, b, bps, ns)                                                                                            \
     "{\"from\": \"" a "\", \"to\": \"" b "\", \"bytes_per_second\": " bps ", \"latency_ns\": " ns ", \"both\": true}"
@@ -113,8 +114,9 @@ static moirai_cluster *parse(const char *json)
 static void test_cluster_direct_link_wins_over_wider_path(void **state)
 {
     (void)state;
-    moirai_cluster *c = parse(CLUSTER(DEVICE("A") "," DEVICE("B") "," DEVICE("C"),
-                                      LINK("A", "B", "100", "1") "," LINK("B", "C", "100", "1") "," LINK("A", "C", "7", "9")));
+    moirai_cluster *c =
+        parse(CLUSTER(DEVICE("A") "," DEVICE("B") "," DEVICE("C"),
+                      LINK("A", "B", "100", "1") "," LINK("B", "C", "100", "1") "," LINK("A", "C", "7", "9")));
     assert_int_equal(c->bytes_per_second[0 * 3 + 2], 7);
     assert_int_equal(c->latency_ns[0 * 3 + 2], 9);
     moirai_cluster_free(c);
@@ -124,9 +126,10 @@ static void test_cluster_path_prefers_width_then_hops_then_latency(void **state)
 {
     (void)state;
     /* A-B-E has bottleneck 5; A-C-E 8 with latency 30; A-D-E 8 with latency 20. */
-    moirai_cluster *c = parse(CLUSTER(DEVICE("A") "," DEVICE("B") "," DEVICE("C") "," DEVICE("D") "," DEVICE("E"),
-                                      LINK("A", "B", "50", "0") "," LINK("B", "E", "5", "0") "," LINK("A", "C", "8", "10") ","
-                                      LINK("C", "E", "9", "20") "," LINK("A", "D", "9", "10") "," LINK("D", "E", "8", "10")));
+    moirai_cluster *c =
+        parse(CLUSTER(DEVICE("A") "," DEVICE("B") "," DEVICE("C") "," DEVICE("D") "," DEVICE("E"),
+                      LINK("A", "B", "50", "0") "," LINK("B", "E", "5", "0") "," LINK("A", "C", "8", "10") "," LINK(
+                          "C", "E", "9", "20") "," LINK("A", "D", "9", "10") "," LINK("D", "E", "8", "10")));
     assert_int_equal(c->bytes_per_second[0 * 5 + 4], 8);
     assert_int_equal(c->latency_ns[0 * 5 + 4], 20);
     moirai_cluster_free(c);
@@ -137,9 +140,10 @@ static void test_cluster_path_is_not_fooled_by_a_wide_detour(void **state)
     (void)state;
     /* The widest way from A to C is A-B-C; but on the way to D the bottleneck is C-D anyway, and A-X-C, as many hops,
      * has the smaller latency. */
-    moirai_cluster *c = parse(CLUSTER(DEVICE("A") "," DEVICE("B") "," DEVICE("C") "," DEVICE("D") "," DEVICE("X"),
-                                      LINK("A", "B", "100", "25") "," LINK("B", "C", "100", "25") "," LINK("C", "D", "5", "0") ","
-                                      LINK("A", "X", "6", "1") "," LINK("X", "C", "6", "0")));
+    moirai_cluster *c =
+        parse(CLUSTER(DEVICE("A") "," DEVICE("B") "," DEVICE("C") "," DEVICE("D") "," DEVICE("X"),
+                      LINK("A", "B", "100", "25") "," LINK("B", "C", "100", "25") "," LINK("C", "D", "5", "0") "," LINK(
+                          "A", "X", "6", "1") "," LINK("X", "C", "6", "0")));
     assert_int_equal(c->bytes_per_second[0 * 5 + 2], 100);
     assert_int_equal(c->latency_ns[0 * 5 + 2], 50);
     assert_int_equal(c->bytes_per_second[0 * 5 + 3], 5);
@@ -156,9 +160,9 @@ typedef struct best {
 static void walk(best *b, const moirai_cluster *c, int32_t at, int32_t goal, uint32_t seen, best path)
 {
     if (at == goal) {
-        bool better = path.width > b->width ||
-                      (path.width == b->width &&
-                       (path.hops < b->hops || (path.hops == b->hops && path.latency < b->latency)));
+        bool better =
+            path.width > b->width ||
+            (path.width == b->width && (path.hops < b->hops || (path.hops == b->hops && path.latency < b->latency)));
         if (better)
             *b = path;
         return;
@@ -187,7 +191,8 @@ static void test_cluster_closure_equals_brute_force(void **state)
         for (int a = 0, count = 0; a < n; a++) {
             for (int b = 0; b < n; b++) {
                 if (a != b && (b == (a + 1) % n || moirai_rng_below(&r, 3) == 0))
-                    used += sprintf(json + used, "%s{\"from\":\"%d\",\"to\":\"%d\",\"bytes_per_second\":%u,\"latency_ns\":%u}",
+                    used += sprintf(json + used,
+                                    "%s{\"from\":\"%d\",\"to\":\"%d\",\"bytes_per_second\":%u,\"latency_ns\":%u}",
                                     count++ ? "," : "", a, b, 1 + moirai_rng_below(&r, 4), moirai_rng_below(&r, 4));
             }
         }
@@ -233,12 +238,14 @@ static void test_cluster_round_trip_of_own_figures(void **state)
 {
     (void)state;
     char *path = temporary_path("figures.json");
-    moirai_cluster *again, *c = parse(CLUSTER(
-        "{\"name\": \"A\", \"type\": \"v100\", \"gflops\": 15700.5, \"memory_bandwidth\": \"897.3GB/s\", \"sm\": 84},"
-        "{\"name\": \"B\", \"type\": \"mine\", \"memory_bytes\": 9223372036854775807, \"gflops\": 7, \"ep\": \"cpu\", "
-        "\"cores\": \"0-3\", \"host\": \"node1\", \"threads\": 4}",
-        "{\"from\": \"A\", \"to\": \"B\", \"bytes_per_second\": 9223372036854775807},"
-        "{\"from\": \"B\", \"to\": \"A\", \"bandwidth\": \"8bps\", \"latency\": \"1s\"}"));
+    moirai_cluster *again,
+        *c = parse(CLUSTER("{\"name\": \"A\", \"type\": \"v100\", \"gflops\": 15700.5, \"memory_bandwidth\": "
+                           "\"897.3GB/s\", \"sm\": 84},"
+                           "{\"name\": \"B\", \"type\": \"mine\", \"memory_bytes\": 9223372036854775807, \"gflops\": "
+                           "7, \"ep\": \"cpu\", "
+                           "\"cores\": \"0-3\", \"host\": \"node1\", \"threads\": 4}",
+                           "{\"from\": \"A\", \"to\": \"B\", \"bytes_per_second\": 9223372036854775807},"
+                           "{\"from\": \"B\", \"to\": \"A\", \"bandwidth\": \"8bps\", \"latency\": \"1s\"}"));
     assert_int_equal(c->device[0].memory_bytes, 32000000000); /* the type's */
     assert_true(c->device[0].figures.bandwidth_gb_s == 897.3);
     assert_true(c->device[0].figures.clock_mhz == 1370);
@@ -296,7 +303,8 @@ static void test_cluster_reader_rejects_bad_links(void **state)
     bad(CLUSTER(AB, ""), "c.json: missing channel: no path of links from device 'A' to 'B'");
     bad(CLUSTER(AB, "{\"from\": \"A\", \"to\": \"B\", \"bandwidth\": \"1Gbps\"}"),
         "c.json: missing channel: no path of links from device 'B' to 'A'");
-    bad(CLUSTER(AB, "{\"from\": \"A\", \"to\": \"Z\", \"bandwidth\": \"1Gbps\"}"), "c.json: link 0: to is 'Z': no such device");
+    bad(CLUSTER(AB, "{\"from\": \"A\", \"to\": \"Z\", \"bandwidth\": \"1Gbps\"}"),
+        "c.json: link 0: to is 'Z': no such device");
     bad(CLUSTER(AB, "{\"from\": \"A\", \"to\": \"A\", \"bandwidth\": \"1Gbps\"}"), "c.json: link from 'A' to itself");
     bad(CLUSTER(AB, "{\"from\": \"A\", \"to\": \"B\"}"), "c.json: link 0: 'A' -> 'B': bandwidth is missing");
     bad(CLUSTER(AB, "{\"from\": \"A\", \"to\": \"B\", \"bandwidth\": \"0Gbps\"}"),

@@ -148,7 +148,8 @@ static void test_graph_reader_rejects_truncated_json(void **state)
 {
     (void)state;
     bad("", "g.json: is empty");
-    bad("{\"format\": \"moirai-graph\",\n \"version\": 1,", "g.json: line 2, column 15: bad JSON: unexpected end of data");
+    bad("{\"format\": \"moirai-graph\",\n \"version\": 1,",
+        "g.json: line 2, column 15: bad JSON: unexpected end of data");
     bad("[1, 2]", "g.json: the file is an array, expected an object");
 }
 
@@ -181,8 +182,8 @@ static void test_graph_reader_names_the_cycle(void **state)
 {
     (void)state;
     bad(HEAD OP("a", "\"ta\"", TENSOR("ta")) "]}", "g.json: cycle of 1 operator: a -> a");
-    bad(HEAD OP("x", "\"tc\"", TENSOR("tx")) "," OP("c", "\"tb\"", TENSOR("tc")) "," OP("b", "\"ta\"", TENSOR("tb")) ","
-            OP("a", "\"tc\"", TENSOR("ta")) "]}",
+    bad(HEAD OP("x", "\"tc\"", TENSOR("tx")) "," OP("c", "\"tb\"", TENSOR("tc")) "," OP(
+            "b", "\"ta\"", TENSOR("tb")) "," OP("a", "\"tc\"", TENSOR("ta")) "]}",
         "g.json: cycle of 3 operators: c -> a -> b -> c");
 }
 
@@ -221,7 +222,8 @@ static void test_graph_reader_rejects_bad_numbers(void **state)
     bad(WITH("\"time_ns\": {\"t4\": -1}"), "g.json: op 'a': time_ns is -1, must be at least 0");
     bad(WITH("\"time_ns\": {\"t4\": 1, \"t4\": 2}"), "g.json: operator 'a' has two times for 't4'");
     bad(WITH("\"members\": [1]"), "g.json: op 'a': an item of members is 1, expected a string");
-    bad(HEAD OP("a", "", "{\"name\": \"t\", \"bytes\": -1}") "]}", "g.json: output 't': bytes is -1, must be at least 0");
+    bad(HEAD OP("a", "", "{\"name\": \"t\", \"bytes\": -1}") "]}",
+        "g.json: output 't': bytes is -1, must be at least 0");
     bad(HEAD OP("a", "", "{\"name\": \"t\"}") "]}", "g.json: output 't': key 'bytes' is missing");
     bad(HEAD OP("a", "", "\"t\"") "]}", "g.json: op 'a': output 0 is not an object with name and bytes");
     bad(HEAD OP("a", "7", "") "]}", "g.json: op 'a': an item of inputs is 7, expected a string");

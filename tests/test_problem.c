@@ -7,11 +7,11 @@
 #define MODES "\"flow\": \"tensor\", \"congestion\": \"port\", \"memory\": \"static\""
 #define DEVICES "{\"name\": \"A\", \"memory_bytes\": 10}, {\"name\": \"B\", \"memory_bytes\": 20}"
 #define PROBLEM_WITH(modes, devices, channels, ops)                                                                    \
-    "{\"format\": \"moirai-problem\", \"version\": 1, \"name\": \"p\", " modes ", \"devices\": [" devices                  \
+    "{\"format\": \"moirai-problem\", \"version\": 1, \"name\": \"p\", " modes ", \"devices\": [" devices              \
     "], \"channels\": [" channels "], \"ops\": [" ops "]}"
 #define PROBLEM(ops) PROBLEM_WITH(MODES, DEVICES, CHANNEL("A", "B") "," CHANNEL("B", "A"), ops)
 #define OP(name, time, in, out, more)                                                                                  \
-    "{\"name\": \"" name "\", \"type\": \"X\", \"memory_bytes\": 4, \"time_ns\": [" time "], \"inputs\": [" in             \
+    "{\"name\": \"" name "\", \"type\": \"X\", \"memory_bytes\": 4, \"time_ns\": [" time "], \"inputs\": [" in         \
     "], \"outputs\": [" out "]" more "}"
 #define TENSOR(name, bytes) "{\"name\": \"" name "\", \"bytes\": " bytes "}"
 
@@ -24,8 +24,8 @@ static moirai_problem *parse(const char *json)
 
 #define CHAIN                                                                                                          \
     OP("a", "1, 2", "\"image\"", TENSOR("ta", "7") "," TENSOR("tx", "9"), "")                                          \
-    "," OP("b", "3, null", "\"ta\", \"w\", \"tx\", \"ta\"", TENSOR("tb", "7"), ", \"group\": \"g\"")                   \
-    "," OP("c", "5, 6", "\"tb\", \"ta\"", "", ", \"group\": \"g\"")
+    "," OP("b", "3, null", "\"ta\", \"w\", \"tx\", \"ta\"", TENSOR("tb", "7"),                                         \
+           ", \"group\": \"g\"") "," OP("c", "5, 6", "\"tb\", \"ta\"", "", ", \"group\": \"g\"")
 
 static void test_problem_derived_arrays(void **state)
 {
@@ -33,7 +33,7 @@ static void test_problem_derived_arrays(void **state)
     moirai_problem *p = parse(PROBLEM(CHAIN));
     assert_int_equal(p->n_ops, 3);
     assert_int_equal(p->n_tensors, 3);
-    assert_int_equal(p->n_edges, 4); /* ta -> b, ta -> c, tx -> b, tb -> c */
+    assert_int_equal(p->n_edges, 4);                        /* ta -> b, ta -> c, tx -> b, tb -> c */
     assert_int_equal(p->op_in_off[2] - p->op_in_off[1], 2); /* distinct and produced */
     assert_string_equal(p->op_extern[p->op_extern_off[1]], "w");
     for (int32_t i = 0; i < p->n_ops; i++) {
@@ -57,10 +57,11 @@ static void test_problem_derived_arrays(void **state)
 static void test_problem_transfer_time_rounds_up(void **state)
 {
     (void)state;
-    moirai_problem *p = parse(PROBLEM_WITH(MODES, DEVICES,
-                                           "{\"from\": \"A\", \"to\": \"B\", \"bytes_per_second\": 3000000000, \"latency_ns\": 5},"
-                                           "{\"from\": \"B\", \"to\": \"A\", \"bytes_per_second\": 1000000000}",
-                                           OP("a", "1, 2", "", TENSOR("t", "7") "," TENSOR("big", "1000000000000000000"), "")));
+    moirai_problem *p =
+        parse(PROBLEM_WITH(MODES, DEVICES,
+                           "{\"from\": \"A\", \"to\": \"B\", \"bytes_per_second\": 3000000000, \"latency_ns\": 5},"
+                           "{\"from\": \"B\", \"to\": \"A\", \"bytes_per_second\": 1000000000}",
+                           OP("a", "1, 2", "", TENSOR("t", "7") "," TENSOR("big", "1000000000000000000"), "")));
     assert_int_equal(moirai_transfer_ns(p, 0, 0, 1), 5 + 3); /* ceil(7/3) */
     assert_int_equal(moirai_transfer_ns(p, 0, 1, 0), 7);
     assert_int_equal(moirai_transfer_ns(p, 0, 1, 1), 0);
@@ -72,9 +73,9 @@ static void test_problem_own_tables_share_classes(void **state)
 {
     (void)state;
 #define TABLED(name, bytes, x) "{\"name\": \"" name "\", \"bytes\": " bytes ", \"transfer_ns\": [[0, " x "], [4, 0]]}"
-    moirai_problem *p = parse(PROBLEM(OP("a", "1, 2", "",
-                                         TABLED("s", "1", "3") "," TABLED("t", "2", "3") "," TABLED("u", "1", "9") ","
-                                         TENSOR("v", "1"), "")));
+    moirai_problem *p = parse(PROBLEM(
+        OP("a", "1, 2", "",
+           TABLED("s", "1", "3") "," TABLED("t", "2", "3") "," TABLED("u", "1", "9") "," TENSOR("v", "1"), "")));
     assert_int_equal(p->n_classes, 3);
     assert_int_equal(p->tensor_class[0], p->tensor_class[1]);
     assert_int_equal(moirai_transfer_ns(p, 1, 0, 1), 3);
@@ -108,8 +109,8 @@ static void test_problem_round_trip_keeps_everything(void **state)
 static void test_problem_round_trip_of_shared_problems(void **state)
 {
     (void)state;
-    const char *names[] = {"example-1", "googlenet", "inceptionv4", "gpt330m-inter-edge", "gpt330m-intra-tensor",
-                           "gpt13b-inter-tensor"};
+    const char *names[] = {
+        "example-1", "googlenet", "inceptionv4", "gpt330m-inter-edge", "gpt330m-intra-tensor", "gpt13b-inter-tensor"};
     const int32_t n_ops[] = {14, 141, 491, 4872, 4872, 19640};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char name[128];
@@ -132,19 +133,23 @@ static void test_problem_round_trip_of_random_problems(void **state)
     moirai_rng_seed(&r, 11);
     for (int round = 0; round < 40; round++) {
         char json[8192];
-        int used = sprintf(json, "{\"format\": \"moirai-problem\", \"version\": 1, \"name\": \"r\\u00e9\", \"flow\": \"%s\", "
-                                 "\"congestion\": \"none\", \"memory\": \"peak\", \"devices\": [" DEVICES "], \"channels\": ["
-                                 CHANNEL("B", "A") "," CHANNEL("A", "B") "], \"ops\": [", round % 2 ? "edge" : "tensor");
+        int used = sprintf(json,
+                           "{\"format\": \"moirai-problem\", \"version\": 1, \"name\": \"r\\u00e9\", \"flow\": \"%s\", "
+                           "\"congestion\": \"none\", \"memory\": \"peak\", \"devices\": [" DEVICES
+                           "], \"channels\": [" CHANNEL("B", "A") "," CHANNEL("A", "B") "], \"ops\": [",
+                           round % 2 ? "edge" : "tensor");
         int n = 1 + (int)moirai_rng_below(&r, 20);
         for (int i = 0; i < n; i++) {
-            used += sprintf(json + used, "%s{\"name\": \"o%d\", \"memory_bytes\": %u, \"time_ns\": [%u, %s], \"inputs\": [\"w%u\"",
+            used += sprintf(json + used,
+                            "%s{\"name\": \"o%d\", \"memory_bytes\": %u, \"time_ns\": [%u, %s], \"inputs\": [\"w%u\"",
                             i ? "," : "", i, moirai_rng_below(&r, 9), moirai_rng_below(&r, 9), i % 4 ? "7" : "null",
                             moirai_rng_below(&r, 3));
             for (int e = 0; i && e < 3; e++)
                 used += sprintf(json + used, ", \"t%u\"", moirai_rng_below(&r, (uint32_t)i));
-            used += sprintf(json + used, "], \"outputs\": [{\"name\": \"t%d\", \"bytes\": %u%s}]%s}", i, moirai_rng_below(&r, 4),
-                            moirai_rng_below(&r, 3) ? "" : ", \"transfer_ns\": [[0, 1], [2, 0]]",
-                            moirai_rng_below(&r, 4) ? "" : (i % 3 ? ", \"group\": \"x\"" : ", \"group\": \"y\""));
+            used +=
+                sprintf(json + used, "], \"outputs\": [{\"name\": \"t%d\", \"bytes\": %u%s}]%s}", i,
+                        moirai_rng_below(&r, 4), moirai_rng_below(&r, 3) ? "" : ", \"transfer_ns\": [[0, 1], [2, 0]]",
+                        moirai_rng_below(&r, 4) ? "" : (i % 3 ? ", \"group\": \"x\"" : ", \"group\": \"y\""));
         }
         sprintf(json + used, "]}");
         moirai_problem *p = parse(json);
@@ -157,13 +162,16 @@ static void test_problem_round_trip_of_random_problems(void **state)
 
 static moirai_graph *small_graph(void)
 {
-    const char *json = "{\"format\": \"moirai-graph\", \"version\": 1, \"name\": \"net\", \"ops\": ["
-                       "{\"name\": \"L0/fc\", \"type\": \"MatMul\", \"inputs\": [\"x\"], \"outputs\": [{\"name\": \"u\", \"bytes\": 4000}],"
-                       " \"weight_bytes\": 100, \"workspace_bytes\": 11, \"time_ns\": {\"t4\": 5, \"A\": 7, \"C\": 8, \"D\": 9}},"
-                       "{\"name\": \"L0/act\", \"type\": \"Relu\", \"inputs\": [\"u\"], \"outputs\": [{\"name\": \"v\", \"bytes\": 4000}],"
-                       " \"time_ns\": {\"A\": 1, \"B\": 2, \"C\": 3, \"D\": 4}},"
-                       "{\"name\": \"L1/fc\", \"type\": \"MatMul\", \"inputs\": [\"v\"], \"outputs\": [],"
-                       " \"time_ns\": {\"A\": 1, \"B\": 2, \"C\": 3, \"D\": 4}}]}";
+    const char *json =
+        "{\"format\": \"moirai-graph\", \"version\": 1, \"name\": \"net\", \"ops\": ["
+        "{\"name\": \"L0/fc\", \"type\": \"MatMul\", \"inputs\": [\"x\"], \"outputs\": [{\"name\": \"u\", \"bytes\": "
+        "4000}],"
+        " \"weight_bytes\": 100, \"workspace_bytes\": 11, \"time_ns\": {\"t4\": 5, \"A\": 7, \"C\": 8, \"D\": 9}},"
+        "{\"name\": \"L0/act\", \"type\": \"Relu\", \"inputs\": [\"u\"], \"outputs\": [{\"name\": \"v\", \"bytes\": "
+        "4000}],"
+        " \"time_ns\": {\"A\": 1, \"B\": 2, \"C\": 3, \"D\": 4}},"
+        "{\"name\": \"L1/fc\", \"type\": \"MatMul\", \"inputs\": [\"v\"], \"outputs\": [],"
+        " \"time_ns\": {\"A\": 1, \"B\": 2, \"C\": 3, \"D\": 4}}]}";
     moirai_graph *g;
     assert_ok(moirai_graph_parse(&g, json, strlen(json), "net.json"));
     return g;
@@ -173,7 +181,8 @@ static int make(moirai_problem **p, const moirai_wish *wishes, int n_wishes)
 {
     moirai_graph *g = small_graph();
     moirai_cluster *c;
-    moirai_problem_options o = {.flow = MOIRAI_FLOW_EDGE, .memory = MOIRAI_MEMORY_PEAK, .wishes = wishes, .n_wishes = n_wishes};
+    moirai_problem_options o = {
+        .flow = MOIRAI_FLOW_EDGE, .memory = MOIRAI_MEMORY_PEAK, .wishes = wishes, .n_wishes = n_wishes};
     assert_ok(moirai_cluster_open(&c, "inter-server"));
     int result = moirai_problem_new(p, g, c, &o);
     moirai_graph_free(g);
@@ -187,10 +196,11 @@ static void test_problem_new_settles_all_numbers(void **state)
     moirai_problem *p;
     assert_ok(make(&p, NULL, 0));
     assert_string_equal(p->name, "net-inter-server");
-    assert_true(p->flow == MOIRAI_FLOW_EDGE && p->congestion == MOIRAI_CONGESTION_PORT && p->memory == MOIRAI_MEMORY_PEAK);
+    assert_true(p->flow == MOIRAI_FLOW_EDGE && p->congestion == MOIRAI_CONGESTION_PORT &&
+                p->memory == MOIRAI_MEMORY_PEAK);
     assert_int_equal(p->op_memory_bytes[0], 111);
-    assert_int_equal(moirai_op_ns(p, 0, 0), 7); /* by device name */
-    assert_int_equal(moirai_op_ns(p, 0, 1), 5); /* by device type */
+    assert_int_equal(moirai_op_ns(p, 0, 0), 7);            /* by device name */
+    assert_int_equal(moirai_op_ns(p, 0, 1), 5);            /* by device type */
     assert_int_equal(moirai_transfer_ns(p, 0, 0, 1), 724); /* ceil(4000 / 5.5325) */
     assert_int_equal(p->device_memory_bytes[1], 16000000000);
     round_trip(p);
@@ -217,8 +227,8 @@ static void test_problem_overlapping_groups_merge(void **state)
 {
     (void)state;
 #define FREE(name, more) OP(name, "1, 1", "", "", more)
-    moirai_problem *p = parse(PROBLEM(FREE("a", "") "," FREE("b", ", \"group\": \"old\"") "," FREE("c", ", \"group\": \"old\"") ","
-                                      FREE("d", "") "," FREE("e", "") "," FREE("f", "")));
+    moirai_problem *p = parse(PROBLEM(FREE("a", "") "," FREE("b", ", \"group\": \"old\"") "," FREE(
+        "c", ", \"group\": \"old\"") "," FREE("d", "") "," FREE("e", "") "," FREE("f", "")));
     moirai_wish wishes[] = {{MOIRAI_TOGETHER, "[cd]", NULL}, {MOIRAI_TOGETHER, "[ef]", NULL}};
     assert_ok(moirai_problem_wish(p, wishes, 2));
     assert_int_equal(p->n_groups, 2);
@@ -255,7 +265,8 @@ static void test_problem_bad_wishes_change_nothing(void **state)
     bad_wish(MOIRAI_FORBID, "a", "A,Z", MOIRAI_EINPUT, "forbid 'a': no device 'Z' in problem 'p'");
     bad_wish(MOIRAI_PIN, "a", "", MOIRAI_EINPUT, "pin 'a': no device '' in problem 'p'");
     bad_wish(MOIRAI_FORBID, "a", "A", MOIRAI_EINFEASIBLE, "no device can run operator 'a'");
-    bad_wish(MOIRAI_PIN, "c", "B", MOIRAI_EINFEASIBLE, "no device can run all operators of group 'g' (the first is 'a')");
+    bad_wish(MOIRAI_PIN, "c", "B", MOIRAI_EINFEASIBLE,
+             "no device can run all operators of group 'g' (the first is 'a')");
 }
 
 /* ---- bad files: the exact line ---- */
@@ -286,7 +297,8 @@ static void test_problem_reader_rejects_bad_structure(void **state)
         "p.json: congestion is \"jam\", expected \"port\", \"channel\" or \"none\"");
     bad(PROBLEM_WITH("\"flow\": \"edge\", \"congestion\": \"port\", \"memory\": \"huge\"", DEVICES, "", ""),
         "p.json: memory is \"huge\", expected \"static\" or \"peak\"");
-    bad(PROBLEM_WITH("\"flow\": \"edge\", \"congestion\": \"port\"", DEVICES, "", ""), "p.json: key 'memory' is missing");
+    bad(PROBLEM_WITH("\"flow\": \"edge\", \"congestion\": \"port\"", DEVICES, "", ""),
+        "p.json: key 'memory' is missing");
     bad(PROBLEM(OP("a", "1, 1", "", "", "") "," OP("a", "1, 1", "", "", "")), "p.json: two operators are named 'a'");
     bad(PROBLEM(OP("a", "1, 1", "\"tb\"", TENSOR("ta", "1"), "") "," OP("b", "1, 1", "\"ta\"", TENSOR("tb", "1"), "")),
         "p.json: cycle of 2 operators: a -> b -> a");
@@ -300,7 +312,8 @@ static void test_problem_reader_rejects_bad_devices_and_channels(void **state)
     (void)state;
     bad(PROBLEM_WITH(MODES, DEVICES, CHANNEL("A", "B"), ""), "p.json: missing channel from device 'B' to 'A'");
     bad(PROBLEM_WITH(MODES, DEVICES, "", ""), "p.json: missing channel from device 'A' to 'B'");
-    bad(PROBLEM_WITH(MODES, DEVICES, CHANNEL("A", "B") "," CHANNEL("A", "B"), ""), "p.json: channel 'A -> B': is there twice");
+    bad(PROBLEM_WITH(MODES, DEVICES, CHANNEL("A", "B") "," CHANNEL("A", "B"), ""),
+        "p.json: channel 'A -> B': is there twice");
     bad(PROBLEM_WITH(MODES, DEVICES, CHANNEL("A", "Z"), ""), "p.json: channel 0: to is 'Z': no such device");
     bad(PROBLEM_WITH(MODES, DEVICES, CHANNEL("A", "A"), ""), "p.json: channel 'A -> A': from a device to itself");
     bad(PROBLEM_WITH(MODES, DEVICES, "{\"from\": \"A\", \"to\": \"B\", \"bytes_per_second\": 0}", ""),
@@ -320,9 +333,10 @@ static void test_problem_reader_rejects_bad_times(void **state)
     bad(PROBLEM(OP("a", "1, 18446744073709551616", "", "", "")),
         "p.json: op 'a': time_ns is 18446744073709551616, beyond 64 bits");
     bad_with(MOIRAI_EINFEASIBLE, PROBLEM(OP("a", "null, null", "", "", "")), "p.json: no device can run operator 'a'");
-    bad_with(MOIRAI_EINFEASIBLE,
-             PROBLEM(OP("a", "null, 1", "", "", ", \"group\": \"g\"") "," OP("b", "1, null", "", "", ", \"group\": \"g\"")),
-             "p.json: no device can run all operators of group 'g' (the first is 'a')");
+    bad_with(
+        MOIRAI_EINFEASIBLE,
+        PROBLEM(OP("a", "null, 1", "", "", ", \"group\": \"g\"") "," OP("b", "1, null", "", "", ", \"group\": \"g\"")),
+        "p.json: no device can run all operators of group 'g' (the first is 'a')");
     bad(PROBLEM("{\"name\": \"a\", \"time_ns\": [1, 1], \"inputs\": [], \"outputs\": []}"),
         "p.json: op 'a': key 'memory_bytes' is missing");
     bad(PROBLEM(OP("a", "1, 1", "", "{\"name\": \"t\", \"bytes\": 1, \"transfer_ns\": [[0, 1]]}", "")),
@@ -340,10 +354,11 @@ static void test_problem_reader_guards_sums(void **state)
         "p.json: the operators' times add up to more than 2^61 ns");
     bad(PROBLEM(OP("a", "1, 1", "", TENSOR("t", "9000000000000000"), "")),
         "p.json: moving tensor 't' (9000000000000000 bytes) from 'A' to 'B' takes more than 2^61 ns");
-    bad(PROBLEM(OP("a", "1, 1", "", TENSOR("t", "2000000000000"), "") "," OP("b", "1, 1", "\"t\"", "", "") ","
-                OP("c", "1, 1", "\"t\"", "", "")),
+    bad(PROBLEM(OP("a", "1, 1", "", TENSOR("t", "2000000000000"), "") "," OP("b", "1, 1", "\"t\"", "",
+                                                                             "") "," OP("c", "1, 1", "\"t\"", "", "")),
         "p.json: the times of operators and transfers add up to more than 2^61 ns");
-    bad(PROBLEM("{\"name\": \"a\", \"memory_bytes\": 9223372036854775807, \"time_ns\": [1, 1], \"inputs\": [], \"outputs\": []}"),
+    bad(PROBLEM("{\"name\": \"a\", \"memory_bytes\": 9223372036854775807, \"time_ns\": [1, 1], \"inputs\": [], "
+                "\"outputs\": []}"),
         "p.json: the sizes of operators and tensors add up to more than 2^61 bytes");
 }
 
@@ -361,7 +376,8 @@ static void test_problem_check_memory_says_what_is_short(void **state)
     for (int32_t i = 0; i < 3; i++)
         p->op_group[i] = MOIRAI_NONE;
     assert_int_equal(moirai_problem_check_memory(p), MOIRAI_EINFEASIBLE);
-    assert_string_equal(moirai_error_message(), "the operators need 12 bytes, all devices together have 8: 4 bytes short");
+    assert_string_equal(moirai_error_message(),
+                        "the operators need 12 bytes, all devices together have 8: 4 bytes short");
     moirai_problem_free(p);
 }
 

@@ -140,9 +140,10 @@ static void test_writer_is_valid_json_whatever_the_text(void **state)
     moirai_writer_close(&w, ']');
     moirai_writer_close(&w, '}');
     char *text = moirai_writer_take(&w, &n);
-    assert_string_equal(text, "{\"text\": \"a\\\"b\\\\c\\n\\t\\u0001 \xc3\xa9 \xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd "
-                              "\xf0\x9f\x98\x80\", \"least\": -9223372036854775808,\n"
-                              " \"list\": [0.1, 3.0, null, true, 18446744073709551615, null]}\n");
+    assert_string_equal(
+        text, "{\"text\": \"a\\\"b\\\\c\\n\\t\\u0001 \xc3\xa9 \xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd "
+              "\xf0\x9f\x98\x80\", \"least\": -9223372036854775808,\n"
+              " \"list\": [0.1, 3.0, null, true, 18446744073709551615, null]}\n");
     assert_int_equal(n, strlen(text));
     yyjson_doc *doc;
     assert_ok(moirai_json_parse(&doc, text, n, "text"));

@@ -84,10 +84,12 @@ int moirai_cluster_add_link(moirai_cluster *c, int32_t from, int32_t to, int64_t
     if (from == to)
         return moirai_error(MOIRAI_EINPUT, "link from '%.200s' to itself", a);
     if (bytes_per_second < 1)
-        return moirai_error(MOIRAI_EINPUT, "link '%.200s' -> '%.200s': bandwidth of %" PRId64 " bytes per second, must be at least 1",
+        return moirai_error(MOIRAI_EINPUT,
+                            "link '%.200s' -> '%.200s': bandwidth of %" PRId64 " bytes per second, must be at least 1",
                             a, b, bytes_per_second);
     if (latency_ns < 0 || latency_ns > MOIRAI_MAX_LATENCY_NS)
-        return moirai_error(MOIRAI_EINPUT, "link '%.200s' -> '%.200s': latency of %" PRId64 " ns, must be 0 to %" PRId64, a, b,
+        return moirai_error(MOIRAI_EINPUT,
+                            "link '%.200s' -> '%.200s': latency of %" PRId64 " ns, must be 0 to %" PRId64, a, b,
                             latency_ns, MOIRAI_MAX_LATENCY_NS);
     for (int32_t i = 0; i < c->n_links; i++)
         if (c->link[i].from == from && c->link[i].to == to)

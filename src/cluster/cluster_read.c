@@ -10,8 +10,8 @@
 #include <string.h>
 
 /* One quantity in either form. *out keeps its value where the file gives neither. */
-static int read_quantity(int64_t *out, const moirai_json_at *at, yyjson_val *object, const char *key, const char *number_key,
-                         int (*parse)(int64_t *, const char *))
+static int read_quantity(int64_t *out, const moirai_json_at *at, yyjson_val *object, const char *key,
+                         const char *number_key, int (*parse)(int64_t *, const char *))
 {
     yyjson_val *value = yyjson_obj_get(object, key);
     const char *text = NULL;
@@ -123,7 +123,8 @@ static int read_link(moirai_cluster *c, const char *label, yyjson_val *object, s
         (result = moirai_json_bool(&both, &at, object, "both", false)))
         return result;
     if (rate < 0)
-        return moirai_json_fail(&at, "'%.200s' -> '%.200s': bandwidth is missing", c->device[from].name, c->device[to].name);
+        return moirai_json_fail(&at, "'%.200s' -> '%.200s': bandwidth is missing", c->device[from].name,
+                                c->device[to].name);
     result = moirai_cluster_add_link(c, from, to, rate, latency);
     return !result && both ? moirai_cluster_add_link(c, to, from, rate, latency) : result;
 }

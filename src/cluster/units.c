@@ -12,28 +12,31 @@ typedef struct unit {
     int64_t times, over; /* value * times / over */
 } unit;
 
-#define K ((int64_t)1000)
-#define I ((int64_t)1024)
+#define KILO 1000
+#define MEGA 1000000
+#define GIGA 1000000000
+#define TERA 1000000000000
+#define KIBI 1024
+#define MEBI 1048576
+#define GIBI 1073741824
+#define TEBI 1099511627776
 
 static const unit byte_units[] = {
-    {"B", 1, 1},           {"kB", K, 1},         {"KB", K, 1},         {"MB", K * K, 1},
-    {"GB", K * K * K, 1},  {"TB", K * K * K * K, 1}, {"KiB", I, 1},     {"MiB", I * I, 1},
-    {"GiB", I * I * I, 1}, {"TiB", I * I * I * I, 1}, {NULL, 0, 0},
+    {"B", 1, 1},      {"kB", KILO, 1},  {"KB", KILO, 1},  {"MB", MEGA, 1},  {"GB", GIGA, 1}, {"TB", TERA, 1},
+    {"KiB", KIBI, 1}, {"MiB", MEBI, 1}, {"GiB", GIBI, 1}, {"TiB", TEBI, 1}, {NULL, 0, 0},
 };
 
 static const unit rate_units[] = {
-    {"bps", 1, 8},           {"kbps", K, 8},        {"Kbps", K, 8},        {"Mbps", K * K, 8},
-    {"Gbps", K * K * K, 8},  {"Tbps", K * K * K * K, 8}, {"b/s", 1, 8},    {"kb/s", K, 8},
-    {"Mb/s", K * K, 8},      {"Gb/s", K * K * K, 8}, {"Tb/s", K * K * K * K, 8}, {"Mbit/s", K * K, 8},
-    {"Gbit/s", K * K * K, 8}, {"Tbit/s", K * K * K * K, 8}, {"B/s", 1, 1}, {"kB/s", K, 1},
-    {"KB/s", K, 1},          {"MB/s", K * K, 1},    {"GB/s", K * K * K, 1}, {"TB/s", K * K * K * K, 1},
-    {"KiB/s", I, 1},         {"MiB/s", I * I, 1},   {"GiB/s", I * I * I, 1}, {"TiB/s", I * I * I * I, 1},
-    {NULL, 0, 0},
+    {"bps", 1, 8},      {"kbps", KILO, 8},   {"Kbps", KILO, 8},   {"Mbps", MEGA, 8},   {"Gbps", GIGA, 8},
+    {"Tbps", TERA, 8},  {"b/s", 1, 8},       {"kb/s", KILO, 8},   {"Mb/s", MEGA, 8},   {"Gb/s", GIGA, 8},
+    {"Tb/s", TERA, 8},  {"Mbit/s", MEGA, 8}, {"Gbit/s", GIGA, 8}, {"Tbit/s", TERA, 8}, {"B/s", 1, 1},
+    {"kB/s", KILO, 1},  {"KB/s", KILO, 1},   {"MB/s", MEGA, 1},   {"GB/s", GIGA, 1},   {"TB/s", TERA, 1},
+    {"KiB/s", KIBI, 1}, {"MiB/s", MEBI, 1},  {"GiB/s", GIBI, 1},  {"TiB/s", TEBI, 1},  {NULL, 0, 0},
 };
 
 static const unit time_units[] = {
-    {"ns", 1, 1}, {"us", K, 1}, {"\xc2\xb5s", K, 1}, {"\xce\xbcs", K, 1}, {"ms", K * K, 1}, {"s", K * K * K, 1},
-    {NULL, 0, 0},
+    {"ns", 1, 1},    {"us", KILO, 1}, {"\xc2\xb5s", KILO, 1}, {"\xce\xbcs", KILO, 1},
+    {"ms", MEGA, 1}, {"s", GIGA, 1},  {NULL, 0, 0},
 };
 
 /* Reads "44.26" as 4426 over 100 and returns what follows; NULL where there is no number or too long a one. */
@@ -82,7 +85,8 @@ static int parse(int64_t *out, const char *text, const unit *units, const char *
         u++;
     if (!u->name)
         return moirai_error(MOIRAI_EINPUT, "\"%.60s\": unknown unit", text);
-    unsigned __int128 value = (unsigned __int128)digits * (uint64_t)u->times / ((unsigned __int128)over * (uint64_t)u->over);
+    unsigned __int128 value =
+        (unsigned __int128)digits * (uint64_t)u->times / ((unsigned __int128)over * (uint64_t)u->over);
     if (value > INT64_MAX)
         return moirai_error(MOIRAI_EINPUT, "\"%.60s\": beyond 64 bits", text);
     *out = (int64_t)value;

@@ -24,7 +24,8 @@ static int sort_edges(int32_t *out, const int32_t *order, const int32_t *key, si
     return MOIRAI_OK;
 }
 
-static void fill_successors(moirai_dag *d, const int32_t *sorted, const int32_t *from, const int32_t *to, size_t n_edges)
+static void fill_successors(moirai_dag *d, const int32_t *sorted, const int32_t *from, const int32_t *to,
+                            size_t n_edges)
 {
     int32_t used = 0;
     size_t i = 0;

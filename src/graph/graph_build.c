@@ -153,7 +153,8 @@ int moirai_graph_builder_input(moirai_graph_builder *b, int32_t op, const char *
 static int add_output(moirai_graph_builder *b, int32_t op, const char *tensor, int64_t bytes)
 {
     if (bytes < 0)
-        return moirai_error(MOIRAI_EINPUT, "operator '%.200s': output '%.200s': bytes is %" PRId64 ", must be at least 0",
+        return moirai_error(MOIRAI_EINPUT,
+                            "operator '%.200s': output '%.200s': bytes is %" PRId64 ", must be at least 0",
                             b->op[op].name, tensor, bytes);
     int32_t t = tensor_number(b, op, tensor);
     if (t < 0)
@@ -184,8 +185,8 @@ int moirai_graph_builder_cost(moirai_graph_builder *b, int32_t op, int64_t weigh
         return b->failed;
     if (weight_bytes < 0 || workspace_bytes < 0 || flops < MOIRAI_UNKNOWN || traffic_bytes < MOIRAI_UNKNOWN)
         return fail(b, moirai_error(MOIRAI_EINPUT,
-                                    "operator '%.200s': negative cost (weight_bytes %" PRId64 ", workspace_bytes %" PRId64
-                                    ", flops %" PRId64 ", traffic_bytes %" PRId64 ")",
+                                    "operator '%.200s': negative cost (weight_bytes %" PRId64
+                                    ", workspace_bytes %" PRId64 ", flops %" PRId64 ", traffic_bytes %" PRId64 ")",
                                     b->op[op].name, weight_bytes, workspace_bytes, flops, traffic_bytes));
     op_row *row = &b->op[op];
     row->weight_bytes = weight_bytes;

@@ -98,8 +98,8 @@ int moirai_reach_new(moirai_reach **out, const moirai_dag *d, size_t limit_bytes
     *out = NULL;
     size_t limit = limit_bytes ? limit_bytes : MOIRAI_REACH_LIMIT_BYTES, bytes = moirai_reach_bytes(d->n);
     if (bytes > limit)
-        return moirai_error(MOIRAI_ELIMIT, "reachability of %d operators needs %zu bytes, the limit is %zu", d->n, bytes,
-                            limit);
+        return moirai_error(MOIRAI_ELIMIT, "reachability of %d operators needs %zu bytes, the limit is %zu", d->n,
+                            bytes, limit);
     moirai_reach *r = reserve(d);
     int32_t *ranks = moirai_alloc((size_t)d->n, sizeof *ranks);
     if (!r || !ranks) {

@@ -17,12 +17,36 @@ void moirai_problem_free(moirai_problem *p)
         free(store);
     }
     void *owned[] = {
-        p->name,           p->device_name,     p->device_memory_bytes, p->bytes_per_second, p->latency_ns,
-        p->op_name,        p->op_type,         p->op_memory_bytes,     p->op_time_ns,       p->op_group,
-        p->group_name,     p->op_devices,      p->op_in_off,           p->op_in,            p->op_out_off,
-        p->op_out,         p->tensor_name,     p->tensor_bytes,        p->tensor_producer,  p->tensor_class,
-        p->tensor_has_table, p->class_transfer_ns, p->edge_tensor,     p->edge_reader,      p->tensor_edge_off,
-        p->op_in_edge,     p->topo,            p->topo_rank,           p->op_extern_off,    p->op_extern,
+        p->name,
+        p->device_name,
+        p->device_memory_bytes,
+        p->bytes_per_second,
+        p->latency_ns,
+        p->op_name,
+        p->op_type,
+        p->op_memory_bytes,
+        p->op_time_ns,
+        p->op_group,
+        p->group_name,
+        p->op_devices,
+        p->op_in_off,
+        p->op_in,
+        p->op_out_off,
+        p->op_out,
+        p->tensor_name,
+        p->tensor_bytes,
+        p->tensor_producer,
+        p->tensor_class,
+        p->tensor_has_table,
+        p->class_transfer_ns,
+        p->edge_tensor,
+        p->edge_reader,
+        p->tensor_edge_off,
+        p->op_in_edge,
+        p->topo,
+        p->topo_rank,
+        p->op_extern_off,
+        p->op_extern,
     };
     for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
         free(owned[i]);
@@ -125,10 +149,11 @@ static int check_block(const moirai_problem *p, int32_t first, int64_t bytes)
     int32_t device = largest_device(p, first), group = p->op_group[first];
     if (bytes <= p->device_memory_bytes[device])
         return MOIRAI_OK;
-    return moirai_error(MOIRAI_EINFEASIBLE, "%s '%.200s' needs %" PRId64 " bytes, the largest device that it may use ('%.200s') has %" PRId64,
-                        group == MOIRAI_NONE ? "operator" : "group",
-                        group == MOIRAI_NONE ? p->op_name[first] : p->group_name[group], bytes, p->device_name[device],
-                        p->device_memory_bytes[device]);
+    return moirai_error(
+        MOIRAI_EINFEASIBLE,
+        "%s '%.200s' needs %" PRId64 " bytes, the largest device that it may use ('%.200s') has %" PRId64,
+        group == MOIRAI_NONE ? "operator" : "group", group == MOIRAI_NONE ? p->op_name[first] : p->group_name[group],
+        bytes, p->device_name[device], p->device_memory_bytes[device]);
 }
 
 int moirai_problem_check_memory(const moirai_problem *p)
@@ -151,7 +176,8 @@ int moirai_problem_check_memory(const moirai_problem *p)
             have = INT64_MAX;
     if (need > have)
         return moirai_error(MOIRAI_EINFEASIBLE,
-                            "the operators need %" PRId64 " bytes, all devices together have %" PRId64 ": %" PRId64 " bytes short",
+                            "the operators need %" PRId64 " bytes, all devices together have %" PRId64 ": %" PRId64
+                            " bytes short",
                             need, have, need - have);
     return MOIRAI_OK;
 }

@@ -25,8 +25,10 @@ static int copy_memory(moirai_problem *p, const moirai_graph *g)
 {
     for (int32_t i = 0; i < g->n_ops; i++)
         if (!moirai_add64(&p->op_memory_bytes[i], g->op_weight_bytes[i], g->op_workspace_bytes[i]))
-            return moirai_error(MOIRAI_EINPUT, "operator '%.200s': weight_bytes %" PRId64 " and workspace_bytes %" PRId64
-                                " add up beyond 64 bits", g->op_name[i], g->op_weight_bytes[i], g->op_workspace_bytes[i]);
+            return moirai_error(MOIRAI_EINPUT,
+                                "operator '%.200s': weight_bytes %" PRId64 " and workspace_bytes %" PRId64
+                                " add up beyond 64 bits",
+                                g->op_name[i], g->op_weight_bytes[i], g->op_workspace_bytes[i]);
     return MOIRAI_OK;
 }
 
@@ -37,7 +39,8 @@ static int fill(moirai_problem *p, const moirai_graph *g, const moirai_cluster *
     p->congestion = o->congestion;
     p->memory = o->memory;
     if ((result = copy_devices(p, c)) || (result = copy_memory(p, g)) ||
-        (result = moirai_cost_times(p->op_time_ns, g, c, o->cost_model, NULL)) || (result = moirai_problem_settle(p, NULL)))
+        (result = moirai_cost_times(p->op_time_ns, g, c, o->cost_model, NULL)) ||
+        (result = moirai_problem_settle(p, NULL)))
         return result;
     return moirai_problem_wish(p, o->wishes, o->n_wishes);
 }

@@ -1,5 +1,5 @@
-/* moirai-problem files into problems (docs/formats.md). Names, tensors and order go through a graph builder, which finds
- * repeated names and cycles; then the numbers are filled in beside that structure. */
+/* moirai-problem files into problems (docs/formats.md). Names, tensors and order go through a graph builder, which
+ * finds repeated names and cycles; then the numbers are filled in beside that structure. */
 #include "problem/problem_build.h"
 #include "util/json.h"
 
@@ -99,7 +99,8 @@ static int read_devices(moirai_problem *p, const document *doc)
     return MOIRAI_OK;
 }
 
-static int read_end(int32_t *out, const moirai_problem *p, const moirai_json_at *at, yyjson_val *object, const char *key)
+static int read_end(int32_t *out, const moirai_problem *p, const moirai_json_at *at, yyjson_val *object,
+                    const char *key)
 {
     const char *name = NULL;
     int result = moirai_json_string(&name, NULL, at, object, key, true);
@@ -147,8 +148,8 @@ static int read_channels(moirai_problem *p, const document *doc)
     for (int32_t a = 0; a < p->n_devices; a++)
         for (int32_t b = 0; b < p->n_devices; b++)
             if (a != b && !p->bytes_per_second[a * p->n_devices + b])
-                return moirai_error(MOIRAI_EINPUT, "missing channel from device '%.200s' to '%.200s'", p->device_name[a],
-                                    p->device_name[b]);
+                return moirai_error(MOIRAI_EINPUT, "missing channel from device '%.200s' to '%.200s'",
+                                    p->device_name[a], p->device_name[b]);
     return MOIRAI_OK;
 }
 
@@ -303,7 +304,8 @@ static int read_document(moirai_problem **out, document *doc)
         return result;
     result = moirai_problem_start(&p, g, name, (int32_t)yyjson_arr_size(doc->devices));
     moirai_graph_free(g);
-    if (!result && !(result = read_modes(p, doc)) && !(result = read_devices(p, doc)) && !(result = read_channels(p, doc)))
+    if (!result && !(result = read_modes(p, doc)) && !(result = read_devices(p, doc)) &&
+        !(result = read_channels(p, doc)))
         result = read_ops(p, doc);
     if (result)
         moirai_problem_free(p);

@@ -2,8 +2,8 @@
  * within int64.
  *
  * Transfer times: tensors of one size need one table of times, and a network has few sizes, so tables belong to classes
- * of tensors; a lookup is one multiplication away (moirai_transfer_ns) and 50,000 tensors of a transformer share a dozen
- * tables. A table that the file gives makes a class with the tensors that have the very same table. */
+ * of tensors; a lookup is one multiplication away (moirai_transfer_ns) and 50,000 tensors of a transformer share a
+ * dozen tables. A table that the file gives makes a class with the tensors that have the very same table. */
 #include "problem/problem_build.h"
 #include "util/hash.h"
 
@@ -71,7 +71,9 @@ static int computed_transfer(int64_t *out, const moirai_problem *p, int32_t t, i
     unsigned __int128 scaled = (unsigned __int128)p->tensor_bytes[t] * 1000000000u;
     unsigned __int128 ns = (scaled + rate - 1) / rate + (uint64_t)p->latency_ns[pair];
     if (ns >= (uint64_t)MOIRAI_TOTAL_LIMIT)
-        return moirai_error(MOIRAI_EINPUT, "moving tensor '%.200s' (%" PRId64 " bytes) from '%.100s' to '%.100s' takes more than 2^61 ns",
+        return moirai_error(MOIRAI_EINPUT,
+                            "moving tensor '%.200s' (%" PRId64
+                            " bytes) from '%.100s' to '%.100s' takes more than 2^61 ns",
                             p->tensor_name[t], p->tensor_bytes[t], p->device_name[a], p->device_name[b]);
     *out = (int64_t)ns;
     return MOIRAI_OK;
@@ -83,7 +85,8 @@ static int fill_tables(moirai_problem *p, const int64_t *const *table)
     size_t cells = (size_t)k * (size_t)k;
     int64_t bytes;
     if (!moirai_mul64(&bytes, (int64_t)(cells * sizeof(int64_t)), p->n_classes) || bytes > MOIRAI_TABLES_LIMIT_BYTES)
-        return moirai_error(MOIRAI_EINPUT, "tensors of %d different sizes on %d devices: more than 1 GiB of transfer times",
+        return moirai_error(MOIRAI_EINPUT,
+                            "tensors of %d different sizes on %d devices: more than 1 GiB of transfer times",
                             p->n_classes, k);
     p->class_transfer_ns = moirai_alloc(cells * (size_t)p->n_classes, sizeof *p->class_transfer_ns);
     if (!p->class_transfer_ns)
@@ -192,7 +195,8 @@ int moirai_problem_mask_devices(moirai_problem *p)
             continue;
         p->op_devices[i] = group[g];
         if (!group[g])
-            result = moirai_error(MOIRAI_EINFEASIBLE, "no device can run all operators of group '%.200s' (the first is '%.200s')",
+            result = moirai_error(MOIRAI_EINFEASIBLE,
+                                  "no device can run all operators of group '%.200s' (the first is '%.200s')",
                                   p->group_name[g], p->op_name[i]);
     }
     free(group);

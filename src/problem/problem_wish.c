@@ -24,8 +24,9 @@ static int parse_devices(uint64_t *mask, const moirai_problem *p, const moirai_w
             if (strlen(p->device_name[k]) == length && memcmp(p->device_name[k], at, length) == 0)
                 found = k;
         if (found == MOIRAI_NONE)
-            return moirai_error(MOIRAI_EINPUT, "%s '%.200s': no device '%.*s' in problem '%.200s'", kind_name(wish->kind),
-                                wish->pattern, (int)MOIRAI_MIN(length, (size_t)200), at, p->name);
+            return moirai_error(MOIRAI_EINPUT, "%s '%.200s': no device '%.*s' in problem '%.200s'",
+                                kind_name(wish->kind), wish->pattern, (int)MOIRAI_MIN(length, (size_t)200), at,
+                                p->name);
         *mask |= (uint64_t)1 << found;
         if (!at[length])
             return MOIRAI_OK;

@@ -1,5 +1,6 @@
 /* Whole files in and out. Writing goes through a temporary file in the same folder and a rename, so that a reader,
- * a full disk or a crash never meets half a file. Pipes and devices can't be renamed onto: they are written directly. */
+ * a full disk or a crash never meets half a file. Pipes and devices can't be renamed onto: they are written directly.
+ */
 #include "util/util.h"
 
 #include <errno.h>

@@ -95,7 +95,18 @@ static size_t utf8_length(const unsigned char *s)
 
 static void escape(moirai_writer *w, unsigned char c)
 {
-    static const char letters[] = "\b" "b" "\f" "f" "\n" "n" "\r" "r" "\t" "t" "\"\"" "\\\\";
+    static const char letters[] = "\b"
+                                  "b"
+                                  "\f"
+                                  "f"
+                                  "\n"
+                                  "n"
+                                  "\r"
+                                  "r"
+                                  "\t"
+                                  "t"
+                                  "\"\""
+                                  "\\\\";
     for (const char *l = letters; *l; l += 2) {
         if ((unsigned char)l[0] == c) {
             char pair[2] = {'\\', l[1]};

@@ -56,8 +56,8 @@ void moirai_strings_free(moirai_strings *s)
 static slot *find_slot(slot *slots, size_t n_slots, const char *text, size_t length, uint64_t hash)
 {
     size_t i = hash & (n_slots - 1);
-    while (slots[i].text && (slots[i].hash != hash || slots[i].length != length ||
-                             memcmp(slots[i].text, text, length) != 0))
+    while (slots[i].text &&
+           (slots[i].hash != hash || slots[i].length != length || memcmp(slots[i].text, text, length) != 0))
         i = (i + 1) & (n_slots - 1);
     return &slots[i];
 }
