@@ -190,6 +190,7 @@ static void try_start(brute *b, int32_t n_done, int32_t x, int64_t at)
 {
     if (at + b->task[x].tail_ns >= b->best_ns || b->nodes >= b->max_nodes)
         return;
+    b->nodes++; /* also where memory then says no: that is where the time goes */
     b->start[x] = at;
     for (int32_t j = 0; j < b->task[x].n_after; j++)
         b->missing[b->task[x].after[j]]--;
