@@ -8,6 +8,7 @@
 #include <moirai/error.h>
 #include <moirai/fit.h>
 #include <moirai/graph.h>
+#include <moirai/milp.h>
 #include <moirai/onnx.h>
 #include <moirai/placer.h>
 #include <moirai/plan.h>

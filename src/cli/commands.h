@@ -7,6 +7,7 @@
 extern const moirai_command moirai_command_check;
 extern const moirai_command moirai_command_cluster;
 extern const moirai_command moirai_command_coarsen;
+extern const moirai_command moirai_command_export;
 extern const moirai_command moirai_command_help;
 extern const moirai_command moirai_command_inspect;
 extern const moirai_command moirai_command_place;
@@ -14,6 +15,7 @@ extern const moirai_command moirai_command_placers;
 extern const moirai_command moirai_command_plan;
 extern const moirai_command moirai_command_problem;
 extern const moirai_command moirai_command_simulate;
+extern const moirai_command moirai_command_import;
 extern const moirai_command moirai_command_version;
 extern const moirai_command moirai_command_zoo;
 

@@ -19,6 +19,8 @@ static const moirai_command *const commands[] = {
     &moirai_command_check,
     &moirai_command_simulate,
     &moirai_command_placers,
+    &moirai_command_export,
+    &moirai_command_import,
     &moirai_command_version,
     &moirai_command_help,
 };

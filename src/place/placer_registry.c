@@ -10,6 +10,7 @@ static const moirai_placer *const registry[] = {
     &moirai_placer_m_etf,
     &moirai_placer_random,
     &moirai_placer_exact,
+    &moirai_placer_milp,
 };
 
 int moirai_placer_count(void)

@@ -1,0 +1,80 @@
+/* When nothing fits: proof and explanation.
+ *
+ * First what needs no search: an operator (or keep-together group) larger than every device that may take it; more bytes than
+ * all devices have. Then a small program over placement and memory rows alone: minimise the bytes that the worst
+ * device lacks. A bound above zero proves that no plan exists, and the solution says who is short, and by how much, at
+ * best. Everything said is recomputed in whole bytes. */
+#include "place/milp/milp.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* The device that lacks most in the placement of `value`, in whole bytes. */
+static int64_t worst_device(const milp_program *g, const double *value, int32_t *device, int64_t *need)
+{
+    const moirai_problem *p = g->p;
+    int64_t worst = 0;
+    *device = 0;
+    for (int32_t k = 0; k < p->n_devices; k++) {
+        int64_t sum = 0;
+        for (int32_t i = 0; i < p->n_ops; i++) {
+            int32_t x = g->x[(int64_t)i * p->n_devices + k];
+            if (x >= 0 && value[x] > 0.5)
+                sum += p->op_memory_bytes[i];
+        }
+        if (sum - p->device_memory_bytes[k] > worst) {
+            worst = sum - p->device_memory_bytes[k];
+            *device = k;
+            *need = sum;
+        }
+    }
+    return worst;
+}
+
+static int explain(const milp_program *g, const milp_solve *job)
+{
+    const moirai_problem *p = g->p;
+    double margin = 1e-6;
+    for (int32_t k = 0; k < p->n_devices; k++)
+        margin = MOIRAI_MAX(margin, 1e-7 * (double)p->device_memory_bytes[k]);
+    margin = MOIRAI_MIN(margin, 0.5); /* sizes are whole bytes */
+    if (job->status != MILP_OPTIMAL || !job->has_value || job->bound <= margin)
+        return 0;
+    int32_t device;
+    int64_t need = 0, lacks = worst_device(g, job->value, &device, &need);
+    if (p->memory == MOIRAI_MEMORY_PEAK && lacks == 0)
+        return moirai_error(MOIRAI_EINFEASIBLE,
+                            "problem '%s': wherever its operators go, some device is at least %.0f bytes short of an operator's inputs and "
+                            "outputs beside the resident bytes",
+                            p->name, ceil(job->bound - margin));
+    return moirai_error(MOIRAI_EINFEASIBLE,
+                        "problem '%s': no placement fits: at best device '%s' needs %lld bytes and has %lld, %lld bytes short",
+                        p->name, p->device_name[device], (long long)need, (long long)p->device_memory_bytes[device],
+                        (long long)lacks);
+}
+
+static bool keep_on(void *data, double bound, int64_t nodes)
+{
+    const moirai_place_options *o = data;
+    (void)bound, (void)nodes;
+    return !o->interrupt || !*o->interrupt;
+}
+
+int moirai_milp_check_memory(const moirai_problem *p, const moirai_place_options *o)
+{
+    int result = moirai_problem_check_memory(p);
+    if (result != 0)
+        return result;
+    milp_program *g;
+    if ((result = moirai_milp_program_memory(&g, p)) != 0)
+        return result;
+    double *value = moirai_alloc((size_t)g->m.n_cols, sizeof *value);
+    milp_solve job = {.g = g, .time_limit_s = o->time_limit_s, .threads = o->threads, .seed = o->seed, .value = value,
+                      .data = (void *)o, .keep_on = keep_on};
+    result = value ? moirai_milp_solve(&job) : MOIRAI_EFAIL;
+    if (result == 0)
+        result = explain(g, &job);
+    free(value);
+    moirai_milp_program_free(g);
+    return result;
+}
