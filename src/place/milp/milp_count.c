@@ -55,6 +55,8 @@ int moirai_milp_rows_estimate(int64_t *rows, const moirai_problem *p, moirai_for
     if (p->congestion == MOIRAI_CONGESTION_NONE)
         flow_pairs = 0;
     double ports = p->congestion == MOIRAI_CONGESTION_PORT ? 2 * K : K * (K - 1), sum;
+    if (p->flow == MOIRAI_FLOW_TENSOR) /* flows to two devices share senders only */
+        ports = p->congestion == MOIRAI_CONGESTION_PORT ? K : (K - 1) / K;
     if (f == MOIRAI_FORMULATION_PAPER)
         sum = 3 * V + E * (K * K + 2 * K + 2) + n.ops_comparable + n.flows_comparable + 2 * K * op_pairs + 2 * ports * flow_pairs;
     else
