@@ -199,6 +199,7 @@ typedef struct milp_solve {
     const milp_program *g;
     double time_limit_s; /* 0: none */
     double gap;
+    int64_t max_iterations; /* of the simplex method, a limit that does not depend on the machine; 0: none */
     int threads;
     uint64_t seed;
     const double *start; /* n_cols values, NAN where left open, or NULL */

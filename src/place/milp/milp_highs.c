@@ -159,7 +159,8 @@ static void listen(int type, const char *text, const HighsCallbackDataOut *out, 
     }
     if (type == kHighsCallbackMipInterrupt && in && s->keep_on) {
         double bound = isfinite(out->mip_dual_bound) ? out->mip_dual_bound * me->l->col_scale[0] : 0;
-        in->user_interrupt = s->keep_on(s->data, bound, out->mip_node_count) ? 0 : 1;
+        bool spent = s->max_iterations > 0 && out->mip_total_lp_iterations > s->max_iterations;
+        in->user_interrupt = !spent && s->keep_on(s->data, bound, out->mip_node_count) ? 0 : 1;
     }
     if ((type == kHighsCallbackSimplexInterrupt || type == kHighsCallbackIpmInterrupt) && in && s->keep_on)
         in->user_interrupt = s->keep_on(s->data, 0, 0) ? 0 : 1;

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ITERATIONS 300000 /* an effort below 1 is that share of these, per round */
+
 static const moirai_param params[] = {
     {"formulation", MOIRAI_PARAM_CHOICE, "how equations 4 to 8 are written", 0, 0, 0, "tight|paper"},
     {"warm-start", MOIRAI_PARAM_CHOICE, "use the best known plan as a cutoff or as the solver's first solution", 0, 0, 0,
@@ -174,6 +176,8 @@ static int solve_round(search *s, milp_status *status)
     milp_solve job = {.g = s->g, .gap = s->o->gap, .threads = s->o->threads, .seed = s->o->seed, .start = start,
                       .time_limit_s = left < 1e29 ? MOIRAI_MAX(left, 0.01) : 0, .data = s, .solution = on_solution,
                       .keep_on = on_bound, .value = value};
+    if (s->o->effort < 1)
+        job.max_iterations = (int64_t)MOIRAI_MAX(s->o->effort * ITERATIONS, 1000);
     if (result == 0)
         result = moirai_milp_solve(&job);
     if (result == 0) {
