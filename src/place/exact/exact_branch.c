@@ -1,7 +1,7 @@
 /* Some operator's device is open: choose one, try its devices, the most promising first.
  *
- * The operator is the one that takes longest and moves most: its device decides most of what the bounds need to know (on
- * the blocks of GoogLeNet this took a seventh of the nodes that "fewest devices left, then most critical" took).
+ * The operator is the one that takes longest and moves most, times the dead ends that it has led to, over the devices it
+ * has left: its device decides most of what the bounds need to know, and what failed before fails again soon.
  * Symmetry is used where the node has it:
  *  - devices a and b that can be exchanged (same times, memory and channels; open to the same operators here): what
  *    is found with b is found with a, so b is skipped after a;
@@ -26,14 +26,16 @@ static int64_t estimate(const moirai_exact_search *s, const moirai_exact_state *
 static int32_t choose(const moirai_exact_search *s, const moirai_exact_state *st)
 {
     int32_t best = -1;
-    int64_t most = -1;
+    double most = -1;
     for (int32_t a = 0; a < s->n; a++) {
         int32_t i = s->p->topo[a];
-        int64_t key = s->traffic_ns[i] / 2;
+        int64_t longest = 0;
         if (EXACT_ONLY(st->dom[i]))
             continue;
         for (uint64_t m = st->dom[i]; m != 0; m &= m - 1)
-            key = MOIRAI_MAX(key, s->traffic_ns[i] / 2 + moirai_op_ns(s->p, i, EXACT_FIRST(m)));
+            longest = MOIRAI_MAX(longest, moirai_op_ns(s->p, i, EXACT_FIRST(m)));
+        double key = (1 + (double)longest + (double)s->traffic_ns[i] / 2) * (1 + s->dead_ends[i]) /
+                     __builtin_popcountll(st->dom[i]);
         if (key > most) {
             best = i;
             most = key;
@@ -106,8 +108,11 @@ void moirai_exact_branch(moirai_exact_search *s, int32_t depth)
         bool ignored = false;
         moirai_exact_state *next = seen(s, st, tried, device[a]) ? NULL : moirai_exact_push(s, depth + 1);
         if (next != NULL && moirai_exact_restrict(s, next, i, (uint64_t)1 << device[a], &ignored) &&
-            (tried == 0 || use_mirrors(s, st, next, i, tried)))
+            (tried == 0 || use_mirrors(s, st, next, i, tried))) {
+            int64_t before = s->nodes;
             moirai_exact_visit(s, depth + 1);
+            s->dead_ends[i] += s->nodes == before + 1;
+        }
         tried |= (uint64_t)1 << device[a];
     }
 }

@@ -46,6 +46,7 @@ typedef struct moirai_exact_search {
     int32_t *unit_off, *unit_op, *unit; /* operators that must share a device: groups, and every free operator alone */
     int32_t n_units;
     int64_t *traffic_ns;                /* per operator: its tensors, in and out, at their slowest */
+    int32_t *dead_ends;                 /* per operator: children that failed at once; kept over restarts */
     bool *same_device;                  /* [a * K + b]: exchanging a and b changes nothing */
     moirai_exact_mirror *mirror;
     int32_t n_mirrors;

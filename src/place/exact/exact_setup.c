@@ -7,6 +7,7 @@
 #define MOST_OPS 512
 #define MOST_SLOTS 16384
 #define MOST_STACK_BYTES ((size_t)512 << 20)
+#define MOST_DEPTH 4000 /* the search is recursive */
 #define HORIZON_LIMIT ((int64_t)1 << 58) /* sums of a few such times stay within int64 */
 
 bool moirai_exact_fits(const moirai_problem *p, const char **why)
@@ -94,7 +95,7 @@ static bool allocate(moirai_exact_search *s)
            TAKE(s->job, 2 * n + X + 1) && TAKE(s->job_spare, 2 * n + X + 1) && TAKE(s->active, X) &&
            TAKE(s->slot_from, X) && TAKE(s->slot_to, X) && TAKE(s->slot_ns, X) && TAKE(s->free_bytes, K) &&
            TAKE(s->machine_count, 2 * K + K * K) && TAKE(s->life, T) && TAKE(s->task, 2 * (n + X) + 1) &&
-           TAKE(s->cover, T) && TAKE(s->traffic_ns, n) && TAKE(s->price_best, (size_t)s->n_prices) && TAKE(r->op_device, n) && TAKE(r->op_start_ns, n) && TAKE(r->transfer, X) &&
+           TAKE(s->cover, T) && TAKE(s->traffic_ns, n) && TAKE(s->dead_ends, n) && TAKE(s->price_best, (size_t)s->n_prices) && TAKE(r->op_device, n) && TAKE(r->op_start_ns, n) && TAKE(r->transfer, X) &&
            TAKE(r->order, n + X);
 #undef TAKE
 }
@@ -132,7 +133,7 @@ moirai_exact_state *moirai_exact_push(moirai_exact_search *s, int32_t depth)
 {
     if (depth >= s->stack_n) {
         moirai_exact_state *st = NULL;
-        if (moirai_grow(&s->stack, &s->stack_capacity, (size_t)depth + 1, sizeof *s->stack) == 0)
+        if (depth <= MOST_DEPTH && moirai_grow(&s->stack, &s->stack_capacity, (size_t)depth + 1, sizeof *s->stack) == 0)
             st = new_state(s);
         if (st == NULL) {
             s->stopped = true;
@@ -206,7 +207,7 @@ int moirai_exact_search_new(moirai_exact_search *s, const moirai_problem *p, con
 void moirai_exact_search_free(moirai_exact_search *s)
 {
     void *all[] = {s->unit_off, s->unit_op, s->unit, s->same_device, s->job, s->job_spare, s->active, s->slot_from,
-                   s->slot_to, s->slot_ns, s->free_bytes, s->machine_count, s->life, s->task, s->cover, s->arc, s->price_best, s->traffic_ns};
+                   s->slot_to, s->slot_ns, s->free_bytes, s->machine_count, s->life, s->task, s->cover, s->arc, s->price_best, s->traffic_ns, s->dead_ends};
     moirai_exact_share_free(s);
     for (size_t a = 0; a < sizeof all / sizeof *all; a++)
         free(all[a]);
