@@ -1,7 +1,9 @@
 /* Writes the seed corpus of fuzz_onnx into the folder given: one small model per family of operators. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "onnx/onnx_import.h"
 #include "support/onnx_maker.h"
 
 static const char *folder;
@@ -148,6 +150,32 @@ static void control(void)
     save("control", &g);
 }
 
+/* Every operator that has a rule, on inputs that mostly do not suit it: as activations, then as constants. */
+static void every_type(void)
+{
+    static const char *const inputs[] = {"x,i,i,i,i", "x,x,x", "i,i,i", "i,s,s", "m,i"};
+    wire g = {0};
+    char name[32], out[32];
+    int64_t two[] = {1, 0}, one = 1;
+    int n_files = 0;
+    for (int i = 0; i < moirai_onnx_rule_count(); i++) {
+        for (size_t k = 0; k < sizeof inputs / sizeof *inputs; k++) {
+            snprintf(out, sizeof out, "t%d_%zu,u%d_%zu", i, k, i, k);
+            make_node(&g, moirai_onnx_rule_at(i)->type, inputs[k], out, NULL);
+            *strchr(out, ',') = '\0';
+            make_output(&g, out, MAKE_FLOAT, NULL);
+        }
+        if (i % 12 == 11 || i + 1 == moirai_onnx_rule_count()) {
+            make_input(&g, "x", MAKE_FLOAT, "2x3x8x8");
+            make_input(&g, "m", MAKE_FLOAT, "4x2");
+            make_ints(&g, "i", 2, two, 0);
+            make_ints(&g, "s", 1, &one, 1);
+            snprintf(name, sizeof name, "types%d", n_files++);
+            save(name, &g);
+        }
+    }
+}
+
 static void broken(void)
 {
     wire g = {0};
@@ -169,6 +197,7 @@ int main(int argc, char **argv)
     transformer();
     shapes();
     control();
+    every_type();
     broken();
     return 0;
 }

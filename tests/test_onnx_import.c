@@ -68,10 +68,12 @@ static void test_onnx_shape_arithmetic_is_folded_away(void **state)
 static void test_onnx_constants_compute_as_the_operators_say(void **state)
 {
     (void)state;
-    static const struct { const char *type; int64_t a, b, result; } cases[] = {
-        {"Add", 7, 5, 12}, {"Sub", 7, 5, 2},  {"Mul", 7, 5, 35},  {"Div", 7, 2, 3},
-        {"Mod", -7, 5, 3}, {"Pow", 2, 5, 32}, {"Max", 7, 5, 7},   {"Min", 7, 5, 5},
-        {"Div", -7, -2, 3}, {"Mod", 7, -5, -3},
+    static const struct {
+        const char *type;
+        int64_t a, b, result;
+    } cases[] = {
+        {"Add", 7, 5, 12}, {"Sub", 7, 5, 2}, {"Mul", 7, 5, 35}, {"Div", 7, 2, 3},   {"Mod", -7, 5, 3},
+        {"Pow", 2, 5, 32}, {"Max", 7, 5, 7}, {"Min", 7, 5, 5},  {"Div", -7, -2, 3}, {"Mod", 7, -5, -3},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         wire graph = {0};
@@ -356,10 +358,14 @@ static void test_onnx_known_networks_have_their_known_figures(void **state)
     (void)state;
     /* Parameters in millions and multiply-adds in billions as published with the networks; the files hold no auxiliary
      * classifiers, BERT no pooler (0.6 M), and equal weights only once (fresh biases). */
-    static const struct { const char *file; double parameters, gigamacs; int32_t n_ops; } networks[] = {
-        {"data/onnx/resnet50.onnx", 25.56, 4.09, 122},     {"data/onnx/inception_v3.onnx", 23.83, 5.71, 215},
-        {"data/onnx/googlenet.onnx", 6.62, 1.50, 139},     {"data/onnx/densenet201.onnx", 20.01, 4.29, 612},
-        {"data/onnx/bert_base.onnx", 108.89, 11.17, 412},  {"data/onnx/swin_t.onnx", 28.29, 4.49, 581},
+    static const struct {
+        const char *file;
+        double parameters, gigamacs;
+        int32_t n_ops;
+    } networks[] = {
+        {"data/onnx/resnet50.onnx", 25.56, 4.09, 122},    {"data/onnx/inception_v3.onnx", 23.83, 5.71, 215},
+        {"data/onnx/googlenet.onnx", 6.62, 1.50, 139},    {"data/onnx/densenet201.onnx", 20.01, 4.29, 612},
+        {"data/onnx/bert_base.onnx", 108.89, 11.17, 412}, {"data/onnx/swin_t.onnx", 28.29, 4.49, 581},
     };
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
         moirai_graph *g;

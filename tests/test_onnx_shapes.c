@@ -4,6 +4,8 @@
 
 #include <moirai/onnx.h>
 
+#include "onnx/onnx_import.h"
+
 typedef struct shape_case {
     const char *type;
     const char *inputs;  /* "2x3" floats, "i:2x3" int64, "w:2x3" a weight, "{1,2}" and "=1" constants, "-" left out */
@@ -275,11 +277,25 @@ static void test_onnx_shapes_that_make_no_sense_fall_back(void **state)
     }
 }
 
+static void test_onnx_rules_are_found_by_their_names(void **state)
+{
+    (void)state;
+    for (int i = 0; i < moirai_onnx_rule_count(); i++) { /* by bisection: one row out of order hides others */
+        const onnx_rule *rule = moirai_onnx_rule_at(i);
+        assert_ptr_equal(moirai_onnx_rule_find("", rule->type), rule);
+        assert_ptr_equal(moirai_onnx_rule_find("com.microsoft", rule->type), rule);
+        assert_null(moirai_onnx_rule_find("somebody.else", rule->type));
+    }
+    assert_null(moirai_onnx_rule_find("", ""));
+    assert_null(moirai_onnx_rule_find("", "Convolution"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_onnx_shapes_of_every_family),
         cmocka_unit_test(test_onnx_shapes_that_make_no_sense_fall_back),
+        cmocka_unit_test(test_onnx_rules_are_found_by_their_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

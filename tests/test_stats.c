@@ -99,7 +99,8 @@ static void test_stats_of_a_diamond(void **state)
     moirai_graph_stats s;
     moirai_type_stats *types;
     int32_t n;
-    static const char *io[4][4] = {{"a", "", "", "ta"}, {"b", "ta", "", "tb"}, {"c", "ta", "", "tc"}, {"d", "tb", "tc", "td"}};
+    static const char *io[4][4] = {
+        {"a", "", "", "ta"}, {"b", "ta", "", "tb"}, {"c", "ta", "", "tc"}, {"d", "tb", "tc", "td"}};
     static const int64_t bytes[] = {100, 30, 20, 7};
     assert_ok(moirai_graph_builder_new(&b, "diamond"));
     for (int i = 0; i < 4; i++) {

@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 typedef struct moirai_onnx_options {
-    const char *const *dims;   /* "batch=8": sets every dimension of that name */
+    const char *const *dims; /* "batch=8": sets every dimension of that name */
     int n_dims;
     const char *const *shapes; /* "input:1x3x224x224" */
     int n_shapes;
@@ -17,14 +17,14 @@ typedef struct moirai_onnx_options {
 
 /* What was met on the way, for the user. */
 typedef struct moirai_onnx_report {
-    int32_t n_nodes, n_folded;       /* nodes in the file; constant-only ones folded away */
-    int32_t n_unused;                /* nodes on which no output of the network depends: left out */
-    int32_t n_unknown_ops;           /* operators without a shape or cost rule */
-    int32_t n_unknown_sizes;         /* tensors whose size could not be inferred: see docs/onnx.md */
-    int32_t n_default_dims;          /* dimensions of inputs that neither file nor options give: taken as 1 */
+    int32_t n_nodes, n_folded;             /* nodes in the file; constant-only ones folded away */
+    int32_t n_unused;                      /* nodes on which no output of the network depends: left out */
+    int32_t n_unknown_ops;                 /* operators without a shape or cost rule */
+    int32_t n_unknown_sizes;               /* tensors whose size could not be inferred: see docs/onnx.md */
+    int32_t n_default_dims;                /* dimensions of inputs that neither file nor options give: taken as 1 */
     int64_t parameter_count, weight_bytes; /* of distinct weights that are used */
-    char first_unknown[128];         /* type of the first operator without a rule, "" if none */
-    char first_default_dim[64];      /* name of the first such dimension, "" if none */
+    char first_unknown[128];               /* type of the first operator without a rule, "" if none */
+    char first_default_dim[64];            /* name of the first such dimension, "" if none */
 } moirai_onnx_report;
 
 MOIRAI_API bool moirai_onnx_available(void);

@@ -9,11 +9,11 @@ extern "C" {
 #endif
 
 typedef struct moirai_graph_stats {
-    int32_t n_edges;    /* distinct (operator, operator) pairs */
-    int32_t n_sources;  /* operators that wait for no other */
-    int32_t n_sinks;    /* operators that no other waits for */
-    int32_t depth;      /* operators on the longest path */
-    int32_t width;      /* the most operators of one level (level: the longest path that leads there) */
+    int32_t n_edges;   /* distinct (operator, operator) pairs */
+    int32_t n_sources; /* operators that wait for no other */
+    int32_t n_sinks;   /* operators that no other waits for */
+    int32_t depth;     /* operators on the longest path */
+    int32_t width;     /* the most operators of one level (level: the longest path that leads there) */
     int32_t n_cut_points;
     int32_t n_types;
     int32_t n_unknown_flops; /* operators whose arithmetic is not known; the sums leave them out */

@@ -49,7 +49,8 @@ static void say_stats(const moirai_cli *cli, const moirai_graph *g, const moirai
         moirai_cli_print(cli, "               not known for %s operators\n", moirai_text_count(s->n_unknown_flops).s);
     moirai_cli_print(cli, "activations    %s in all, %s at most at once\n", moirai_text_bytes(s->activation_bytes).s,
                      moirai_text_bytes(s->peak_activation_bytes).s);
-    moirai_cli_print(cli, "depth          %s, width %s\n", moirai_text_count(s->depth).s, moirai_text_count(s->width).s);
+    moirai_cli_print(cli, "depth          %s, width %s\n", moirai_text_count(s->depth).s,
+                     moirai_text_count(s->width).s);
     moirai_cli_print(cli, "cut points     %s\n", moirai_text_count(s->n_cut_points).s);
     yyjson_mut_obj_add_strcpy(cli->doc, cli->result, "network", g->name);
     yyjson_mut_obj_add_int(cli->doc, cli->result, "element_bytes", g->element_bytes);
@@ -145,12 +146,13 @@ static const moirai_example examples[] = {
 const moirai_command moirai_command_inspect = {
     .name = "inspect",
     .summary = "show what a network is made of",
-    .text = "Operators by type, parameters, arithmetic, activations, depth, width and cut points.\n\n"
-            "Depth is the number of operators on the longest path; width the most operators at the same distance from the "
-            "start; a cut point is an operator beside which no other can run. Activations at once are those of running "
-            "the operators one by one.\n\n"
-            "ONNX: dimensions that the file leaves open are 1 unless --dim or --shape says otherwise; weights kept in "
-            "external files need not be there.",
+    .text =
+        "Operators by type, parameters, arithmetic, activations, depth, width and cut points.\n\n"
+        "Depth is the number of operators on the longest path; width the most operators at the same distance from the "
+        "start; a cut point is an operator beside which no other can run. Activations at once are those of running "
+        "the operators one by one.\n\n"
+        "ONNX: dimensions that the file leaves open are 1 unless --dim or --shape says otherwise; weights kept in "
+        "external files need not be there.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

@@ -34,7 +34,7 @@ static int read_onnx(moirai_graph **out, moirai_cli *cli, const char *path)
     moirai_cli_say(cli, "read %s: %s nodes, %s folded away, %s parameters\n", path, moirai_text_count(report.n_nodes).s,
                    moirai_text_count(report.n_folded).s, moirai_text_count(report.parameter_count).s);
     if (report.n_default_dims)
-        moirai_cli_say(cli, "note: %d dimensions of the inputs are not given (the first: %s) and taken as 1; --dim sets them\n",
+        moirai_cli_say(cli, "note: %d dimensions of inputs are open (the first: %s): taken as 1, --dim sets them\n",
                        report.n_default_dims, report.first_default_dim);
     if (report.n_unknown_ops)
         moirai_cli_say(cli, "warning: %d operators of unknown type (the first: %s) get a fallback cost\n",

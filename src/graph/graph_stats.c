@@ -1,11 +1,11 @@
 /* Statistics of a graph.
  *
- * Cut points. The operator at position z of a topological order is comparable with every other iff the operators up to z
- * have one sink (itself) and those from z on have one source (itself): then every earlier one reaches it and it reaches every later
- * one. An earlier operator is not a sink of the prefix iff its nearest successor is at z or before; so z is a cut
- * point iff the maximum over earlier operators of the nearest successor's position is at most z, and, seen from the
- * other end, the minimum over later operators of the farthest predecessor's position is at least z. Two sweeps over
- * the edges, no reachability. */
+ * Cut points. The operator at position z of a topological order is comparable with every other iff the operators up to
+ * z have one sink (itself) and those from z on have one source (itself): then every earlier one reaches it and it
+ * reaches every later one. An earlier operator is not a sink of the prefix iff its nearest successor is at z or before;
+ * so z is a cut point iff the maximum over earlier operators of the nearest successor's position is at most z, and,
+ * seen from the other end, the minimum over later operators of the farthest predecessor's position is at least z. Two
+ * sweeps over the edges, no reachability. */
 #include <moirai/stats.h>
 
 #include <stdlib.h>

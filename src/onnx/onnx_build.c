@@ -2,9 +2,9 @@
  *
  * Left out are nodes that constants alone determine, and nodes on which no output of the network depends (often the
  * producers of shapes that were folded). Weights of an operator are the constants that it and its subgraphs read, each
- * once; a weight that several operators share counts for each of them, since each may be on a device of its own, and once
- * in the report. Traffic is what it reads (each tensor once) and writes; operators that a backend does by renaming a tensor
- * (Reshape, Squeeze, Identity, ...) have neither traffic nor arithmetic. O(nodes + edges). */
+ * once; a weight that several operators share counts for each of them, since each may be on a device of its own, and
+ * once in the report. Traffic is what it reads (each tensor once) and writes; operators that a backend does by renaming
+ * a tensor (Reshape, Squeeze, Identity, ...) have neither traffic nor arithmetic. O(nodes + edges). */
 #include "onnx/onnx_import.h"
 
 #include <stdio.h>

@@ -141,8 +141,7 @@ FLOPS(attention)
     if (!x || !w || x->rank != 3 || w->rank != 2)
         return 0;
     int64_t tokens = onnx_mul(x->dim[0], x->dim[1]);
-    return onnx_add(onnx_mul(onnx_mul(2, tokens), elements(w)),
-                    scores(x->dim[0], x->dim[1], x->dim[1], w->dim[1] / 3));
+    return onnx_add(onnx_mul(onnx_mul(2, tokens), elements(w)), scores(x->dim[0], x->dim[1], x->dim[1], w->dim[1] / 3));
 }
 
 FLOPS(dft)

@@ -224,7 +224,8 @@ static int apply_shape(onnx_import *im, const char *option)
     int32_t rank;
     const char *colon = strrchr(option, ':'); /* names of inputs may hold colons themselves */
     if (!colon || parse_shape(colon + 1, dim, &rank))
-        return moirai_error(MOIRAI_EUSAGE, "shape \"%s\": expected INPUT:NUMBERxNUMBER..., as input:1x3x224x224", option);
+        return moirai_error(MOIRAI_EUSAGE, "shape \"%s\": expected INPUT:NUMBERxNUMBER..., as input:1x3x224x224",
+                            option);
     size_t length = (size_t)(colon - option);
     for (int32_t i = 0; i < im->root->n_values; i++) {
         onnx_value *v = im->root->value[i];

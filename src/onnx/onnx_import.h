@@ -15,7 +15,15 @@
 #define ONNX_MAX_SUM (1ll << 60)       /* flops and traffic saturate here: sums of a few never overflow */
 
 /* TensorProto.DataType, the ones that rules name. */
-enum { ONNX_FLOAT = 1, ONNX_UINT8 = 2, ONNX_INT8 = 3, ONNX_INT32 = 6, ONNX_INT64 = 7, ONNX_BOOL = 9, ONNX_FLOAT16 = 10 };
+enum {
+    ONNX_FLOAT = 1,
+    ONNX_UINT8 = 2,
+    ONNX_INT8 = 3,
+    ONNX_INT32 = 6,
+    ONNX_INT64 = 7,
+    ONNX_BOOL = 9,
+    ONNX_FLOAT16 = 10
+};
 
 typedef struct onnx_scope onnx_scope;
 
@@ -31,11 +39,11 @@ typedef struct onnx_value {
     bool needed;          /* an output of the network depends on it */
     bool guessed;         /* its size is the documented fallback's */
     onnx_scope *scope;
-    int32_t producer;     /* node of its scope, or -1 */
-    int32_t stamp;        /* last operator that counted it */
-    const Onnx__TensorProto *tensor;    /* of an initializer or a Constant */
-    const Onnx__TypeProto *declared;    /* by the graph's inputs, outputs or value_info */
-    int32_t n_numbers;                  /* of a small constant; at most one of the two arrays is set */
+    int32_t producer;                /* node of its scope, or -1 */
+    int32_t stamp;                   /* last operator that counted it */
+    const Onnx__TensorProto *tensor; /* of an initializer or a Constant */
+    const Onnx__TypeProto *declared; /* by the graph's inputs, outputs or value_info */
+    int32_t n_numbers;               /* of a small constant; at most one of the two arrays is set */
     int64_t *ints;
     double *reals;
 } onnx_value;
@@ -111,7 +119,6 @@ void moirai_onnx_import_free(onnx_import *im);
 /* ---- onnx_scope.c ---- */
 int moirai_onnx_scope_new(onnx_scope **out, onnx_import *im, onnx_scope *parent, const Onnx__GraphProto *graph);
 
-
 /* ---- onnx_value.c ---- */
 /* False (and the value untouched) for negative dims, too high a rank or too many bytes. `v` NULL is fine. */
 bool moirai_onnx_value_shape(onnx_value *v, int32_t type, int32_t rank, const int64_t *dim);
@@ -119,10 +126,16 @@ bool moirai_onnx_value_like(onnx_value *v, int32_t type, const onnx_value *other
 int moirai_onnx_value_from_tensor(onnx_import *im, onnx_value *v, const Onnx__TensorProto *t);
 /* From a declared type; symbolic dimensions by option, else 1 where `defaults`, else false. */
 int moirai_onnx_value_from_type(onnx_import *im, onnx_value *v, const Onnx__TypeProto *t, bool defaults, bool *set);
-int64_t *moirai_onnx_value_ints(onnx_import *im, onnx_value *v);   /* room for v->elements numbers, or NULL */
+int64_t *moirai_onnx_value_ints(onnx_import *im, onnx_value *v); /* room for v->elements numbers, or NULL */
 double *moirai_onnx_value_reals(onnx_import *im, onnx_value *v);
-static inline bool onnx_has_numbers(const onnx_value *v) { return v && (v->ints || v->reals); }
-static inline double onnx_real(const onnx_value *v, int64_t i) { return v->reals ? v->reals[i] : (double)v->ints[i]; }
+static inline bool onnx_has_numbers(const onnx_value *v)
+{
+    return v && (v->ints || v->reals);
+}
+static inline double onnx_real(const onnx_value *v, int64_t i)
+{
+    return v->reals ? v->reals[i] : (double)v->ints[i];
+}
 int64_t moirai_onnx_value_int(const onnx_value *v, int64_t i); /* reals are cut, and clamped to int64 */
 
 /* ---- onnx_rules.c ---- */
@@ -150,7 +163,13 @@ static inline int64_t onnx_mul(int64_t a, int64_t b)
 }
 
 /* Inputs and outputs that may not be there. */
-static inline onnx_value *onnx_in(const onnx_node *n, int32_t i) { return i < n->n_in ? n->in[i] : NULL; }
-static inline onnx_value *onnx_out(const onnx_node *n, int32_t i) { return i < n->n_out ? n->out[i] : NULL; }
+static inline onnx_value *onnx_in(const onnx_node *n, int32_t i)
+{
+    return i < n->n_in ? n->in[i] : NULL;
+}
+static inline onnx_value *onnx_out(const onnx_node *n, int32_t i)
+{
+    return i < n->n_out ? n->out[i] : NULL;
+}
 
 #endif

@@ -105,8 +105,7 @@ int moirai_onnx_type_bits(int32_t elem_type)
 {
     /* UNDEFINED FLOAT UINT8 INT8 UINT16 INT16 INT32 INT64 STRING BOOL FLOAT16 DOUBLE UINT32 UINT64 COMPLEX64
      * COMPLEX128 BFLOAT16 FLOAT8 x4 UINT4 INT4 FLOAT4 */
-    static const int bits[] = {0,  32, 8,  8,   16, 16, 32, 64, 0, 8, 16, 64,
-                               32, 64, 64, 128, 16, 8,  8,  8,  8, 4, 4,  4};
+    static const int bits[] = {0, 32, 8, 8, 16, 16, 32, 64, 0, 8, 16, 64, 32, 64, 64, 128, 16, 8, 8, 8, 8, 4, 4, 4};
     return elem_type >= 0 && elem_type < (int32_t)(sizeof bits / sizeof *bits) ? bits[elem_type] : 0;
 }
 
@@ -173,7 +172,9 @@ int moirai_onnx_tensor_data(onnx_data *out, const moirai_onnx_model *model, cons
     const onnx_cut *cut = find_cut(model, t);
     if (cut) {
         *out = (onnx_data){.kind = cut->field == 9 ? ONNX_DATA_RAW : ONNX_DATA_PACKED,
-                           .bytes = model->file + cut->offset, .length = cut->length, .field = cut->field};
+                           .bytes = model->file + cut->offset,
+                           .length = cut->length,
+                           .field = cut->field};
     } else if (t->has_raw_data && t->raw_data.len) {
         *out = (onnx_data){.kind = ONNX_DATA_RAW, .bytes = t->raw_data.data, .length = t->raw_data.len, .field = 9};
     } else if (t->n_float_data || t->n_int32_data || t->n_int64_data || t->n_double_data || t->n_uint64_data ||

@@ -1,6 +1,6 @@
 /* Every operator that we know: how its outputs' shapes, its constants and its arithmetic follow from its inputs.
- * The table serves the operators of ONNX (opsets 7 to 21) and the common ones of com.microsoft; what depends on the opset
- * (attributes that became inputs) is told apart by what the node has. Adding an operator is one line, kept in
+ * The table serves the operators of ONNX (opsets 7 to 21) and the common ones of com.microsoft; what depends on the
+ * opset (attributes that became inputs) is told apart by what the node has. Adding an operator is one line, kept in
  * alphabetical order. Columns: type, shape, folding, arithmetic (or flops per output element), flags. */
 #include "onnx/onnx_rules.h"
 

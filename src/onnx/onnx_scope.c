@@ -1,5 +1,6 @@
 /* A graph's names: every value and node of one GraphProto, resolved and in topological order. Files promise that
- * order; it is established here all the same, since a cycle or a name that nobody makes must be found before any rule runs. */
+ * order; it is established here all the same, since a cycle or a name that nobody makes must be found before any rule
+ * runs. */
 #include "onnx/onnx_import.h"
 
 #include <stdlib.h>

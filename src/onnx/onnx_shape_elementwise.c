@@ -4,9 +4,9 @@
 #include <string.h>
 
 #define SHAPE(name) bool moirai_onnx_shape_##name(onnx_node *n)
-#define NEED(i) \
-    if (!onnx_in(n, i)) \
-        return false
+#define NEED(i)                                                                                                        \
+    if (!onnx_in(n, i))                                                                                                \
+    return false
 
 static bool like(onnx_node *n, int32_t out, int32_t type, const onnx_value *v)
 {

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #define SHAPE(name) bool moirai_onnx_shape_##name(onnx_node *n)
-#define NEED(i) \
-    if (!onnx_in(n, i)) \
-        return false
+#define NEED(i)                                                                                                        \
+    if (!onnx_in(n, i))                                                                                                \
+    return false
 
 static bool set(onnx_node *n, int32_t type, int32_t rank, const int64_t *dim)
 {

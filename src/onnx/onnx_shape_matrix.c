@@ -4,9 +4,9 @@
 #include <string.h>
 
 #define SHAPE(name) bool moirai_onnx_shape_##name(onnx_node *n)
-#define NEED(i) \
-    if (!onnx_in(n, i)) \
-        return false
+#define NEED(i)                                                                                                        \
+    if (!onnx_in(n, i))                                                                                                \
+    return false
 
 /* numpy's rules: vectors count as a row on the left and a column on the right; what is before the last two dims
  * broadcasts. */
@@ -88,7 +88,7 @@ SHAPE(det)
 typedef struct einsum {
     int64_t letter[128]; /* -1: not used */
     int uses[128];
-    int32_t dots;        /* rank of the ellipsis */
+    int32_t dots; /* rank of the ellipsis */
     int64_t dot[ONNX_MAX_RANK];
 } einsum;
 

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #define SHAPE(name) bool moirai_onnx_shape_##name(onnx_node *n)
-#define NEED(i) \
-    if (!onnx_in(n, i)) \
-        return false
+#define NEED(i)                                                                                                        \
+    if (!onnx_in(n, i))                                                                                                \
+    return false
 #define LIMIT (1ll << 40) /* on anything that enters window arithmetic: no sum of products of two overflows */
 
 typedef struct window {

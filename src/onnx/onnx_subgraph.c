@@ -181,22 +181,26 @@ static void body_cost(const onnx_scope *s, int64_t *flops, int64_t *bytes)
     }
 }
 
-static void shape_if(onnx_node *n)
+/* The branch that a constant condition chooses, or NULL where both may run. The two come in either order. */
+static const onnx_scope *chosen(const onnx_node *n)
 {
     const onnx_value *condition = onnx_in(n, 0);
+    if (!onnx_has_numbers(condition) || condition->elements != 1 || n->n_children != 2)
+        return NULL;
+    const char *wanted = moirai_onnx_value_int(condition, 0) ? "then_branch" : "else_branch";
+    const Onnx__AttributeProto *a = moirai_onnx_attr(n->proto, wanted);
+    for (int32_t c = 0; a && a->g && c < n->n_children; c++)
+        if (n->child[c]->graph == a->g)
+            return n->child[c];
+    return NULL;
+}
+
+static void shape_if(onnx_node *n)
+{
+    const onnx_scope *only = chosen(n);
     for (int32_t c = 0; c < n->n_children; c++) {
-        if (onnx_has_numbers(condition) && condition->elements == 1 && n->n_children == 2) {
-            /* then_branch and else_branch come in either order. */
-            const onnx_scope *then = moirai_onnx_attr(n->proto, "then_branch") ? n->child[0] : NULL;
-            for (size_t i = 0, k = 0; i < n->proto->n_attribute; i++)
-                if (n->proto->attribute[i]->g) {
-                    if (n->proto->attribute[i]->name && !strcmp(n->proto->attribute[i]->name, "then_branch"))
-                        then = n->child[k];
-                    k++;
-                }
-            if ((n->child[c] == then) != (moirai_onnx_value_int(condition, 0) != 0))
-                continue;
-        }
+        if (only && n->child[c] != only)
+            continue;
         int64_t flops = 0, bytes = 0;
         body_cost(n->child[c], &flops, &bytes);
         n->flops = MOIRAI_MAX(n->flops, flops);

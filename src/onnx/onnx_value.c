@@ -117,10 +117,10 @@ static void typed_numbers(onnx_value *v, const Onnx__TensorProto *t)
     for (int32_t i = 0; i < v->n_numbers; i++) {
         size_t k = (size_t)i;
         if (v->reals)
-            v->reals[i] = k < t->n_float_data     ? (double)t->float_data[k]
-                          : k < t->n_double_data  ? t->double_data[k]
-                          : k < t->n_int32_data   ? half_to_real((uint16_t)t->int32_data[k])
-                                                  : 0;
+            v->reals[i] = k < t->n_float_data    ? (double)t->float_data[k]
+                          : k < t->n_double_data ? t->double_data[k]
+                          : k < t->n_int32_data  ? half_to_real((uint16_t)t->int32_data[k])
+                                                 : 0;
         else
             v->ints[i] = k < t->n_int64_data    ? t->int64_data[k]
                          : k < t->n_int32_data  ? t->int32_data[k]

@@ -16,9 +16,9 @@
 #include "util/util.h"
 
 #define CUT_BYTES 1024
-#define MAX_DEPTH 96               /* nested messages; an If inside an If takes three */
-#define MAX_MESSAGES 20000000      /* a two-byte message becomes a hundred bytes in memory */
-#define MAX_SLIM (512u << 20)      /* names, attributes, shapes: three orders above real models */
+#define MAX_DEPTH 96          /* nested messages; an If inside an If takes three */
+#define MAX_MESSAGES 20000000 /* a two-byte message becomes a hundred bytes in memory */
+#define MAX_SLIM (512u << 20) /* names, attributes, shapes: three orders above real models */
 #define PADDED_LENGTH 5
 
 enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };

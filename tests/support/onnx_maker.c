@@ -216,7 +216,8 @@ static void names(wire *node, uint32_t field, const char *list)
     }
 }
 
-void make_node_in(wire *graph, const char *domain, const char *type, const char *inputs, const char *outputs, wire *attrs)
+void make_node_in(wire *graph, const char *domain, const char *type, const char *inputs, const char *outputs,
+                  wire *attrs)
 {
     wire node = {0};
     names(&node, 1, inputs);

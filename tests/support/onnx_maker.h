@@ -39,7 +39,8 @@ void make_attr_text(wire *attrs, const char *name, const char *value);
 void make_attr_graph(wire *attrs, const char *name, wire *graph);
 /* Names separated by commas; an empty one is left out. `attrs` may be NULL. */
 void make_node(wire *graph, const char *type, const char *inputs, const char *outputs, wire *attrs);
-void make_node_in(wire *graph, const char *domain, const char *type, const char *inputs, const char *outputs, wire *attrs);
+void make_node_in(wire *graph, const char *domain, const char *type, const char *inputs, const char *outputs,
+                  wire *attrs);
 
 /* The whole model around a graph, which it takes. */
 void make_model(wire *model, wire *graph);
