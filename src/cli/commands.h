@@ -8,6 +8,7 @@ extern const moirai_command moirai_command_check;
 extern const moirai_command moirai_command_cluster;
 extern const moirai_command moirai_command_coarsen;
 extern const moirai_command moirai_command_export;
+extern const moirai_command moirai_command_fit;
 extern const moirai_command moirai_command_help;
 extern const moirai_command moirai_command_inspect;
 extern const moirai_command moirai_command_place;

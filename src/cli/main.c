@@ -21,6 +21,7 @@ static const moirai_command *const commands[] = {
     &moirai_command_placers,
     &moirai_command_export,
     &moirai_command_import,
+    &moirai_command_fit,
     &moirai_command_version,
     &moirai_command_help,
 };

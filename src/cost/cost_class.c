@@ -17,7 +17,7 @@ typedef struct type_class {
 } type_class;
 
 #define K(type, name) {type, MOIRAI_CLASS_##name}
-static const type_class TYPES[] = { /* sorted: test_cost_types_are_sorted */
+static const type_class TYPES[] = { /* sorted: test_cost_types_are_sorted_and_found */
     K("abs", ADDU), K("add", ADD), K("addmm", LINEAR), K("and", ADD), K("arange", MEMORY), K("argmax", MEMORY),
     K("argmin", MEMORY), K("averagepool", MEMORY), K("avgpool", MEMORY), K("avgpool2d", MEMORY), K("baddbmm", BMM),
     K("batchnorm", MULU), K("batchnorm2d", MULU), K("batchnormalization", MULU), K("bias", ADDU), K("biasadd", ADDU),
@@ -115,4 +115,12 @@ moirai_cost_class moirai_cost_class_find(const char *name)
         if (!strcasecmp(name, NAMES[k]))
             return (moirai_cost_class)k;
     return MOIRAI_CLASS_UNKNOWN;
+}
+
+const char *moirai_cost_class_unsorted(void)
+{
+    for (size_t i = 1; i < sizeof TYPES / sizeof *TYPES; i++)
+        if (strcmp(TYPES[i - 1].type, TYPES[i].type) >= 0)
+            return TYPES[i].type;
+    return NULL;
 }

@@ -22,5 +22,7 @@ moirai_cost_class moirai_cost_class_of(const char *type);
 const char *moirai_cost_class_name(moirai_cost_class k);
 /* The class of a name in the measured times ("addu"), MOIRAI_CLASS_UNKNOWN if none. */
 moirai_cost_class moirai_cost_class_find(const char *name);
+/* The first type of the table that is out of order, NULL if it is sorted: for the tests. */
+const char *moirai_cost_class_unsorted(void);
 
 #endif

@@ -3,11 +3,12 @@
  * A graph has sizes but no dimensions; they are recovered from products of sizes. Elements: out O, in I (two: I1, I2),
  * weights W; F = flops / 2.
  *
- *     product with weights   depth = F / O, n = W / depth (or W / (depth + 1) where that is whole: a bias), m = O / n;
+ *     product with weights   depth = F / O, m = I / depth, n = O / m; where I is not known n = W / depth (or W / (depth + 1)
+ *                            where only that is whole: a bias), m = O / n;
  *                            without flops  m = sqrt(I O / W), solved with a bias where that gives a whole m
  *     product of two tensors b = I1 I2 O / F^2, depth = F / O, m = I1 / (b depth), n = I2 / (b depth); without flops the batch
  *                            can't be known, and attention's usual inner dimension, 64, is assumed
- *     convolution            depth, n, m as with weights; k^2 = depth m / I tells 3 x 3 of stride 1 from the rest, which
+ *     convolution            depth = F / O, n = W / depth, m = O / n; k^2 = depth m / I tells 3 x 3 of stride 1 from the rest, which
  *                            are costed as their implicit product; without flops a 3 x 3 kernel is assumed
  *     softmax, norms         row = weights / 2 for a norm with weights, else n of the product that the rows come from,
  *                            found by walking back through operators that keep the size; else 512
@@ -96,7 +97,7 @@ static void product_with_weights(moirai_cost_shape *s, const sizes *z)
     double m;
     if (z->flops_half > 0) {
         s->depth = z->flops_half / z->out;
-        m = z->out / columns(z->weights, s->depth);
+        m = s->k == MOIRAI_CLASS_LINEAR && z->in[0] > 0 ? z->in[0] / s->depth : z->out / columns(z->weights, s->depth);
     } else {
         double plain = sqrt(z->in[0] * z->out / z->weights);
         double bias = (z->out + sqrt(z->out * z->out + 4 * z->weights * z->out * z->in[0])) / (2 * z->weights);

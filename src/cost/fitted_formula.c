@@ -3,7 +3,7 @@
  * What the measured times say, and what became of it:
  *
  * - A small kernel takes as long as its host needs to launch it, whatever the device: T = max(host, kernel), with a soft
- *   corner. The floor is the host's (26 us on four machines, 45 on the fifth), so a fit must not blame the device for it:
+ *   corner. The floor is the host's (for an addition 26 us on three machines, 32 and 45 on two), so a fit must not blame the device for it:
  *   see fit_solve.c.
  * - Streaming kernels (elementwise) are start + bytes / (share x bandwidth) with one share for all sizes: a straight line
  *   over five decades, to 1 to 4 % on a device of its own.
@@ -46,7 +46,8 @@ static const moirai_fitted_coefficient CONV[] = {
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 /* Energy of an operation and all that goes with it at 12 nm: a V100's board power over its rate, 300 W / 15 TFLOPS. Not
- * fitted: only the two smallest cards meet this limit, and one of them was measured while it throttled by heat. */
+ * fitted: only the two smallest cards meet this limit, and left to the times of one of them it misses the other by far.
+ * docs/cost-models.md has the results with other values, which were known when this one was chosen. */
 #define PJ_PER_FLOP 20
 #define DIRECT_SHARE 0.8 /* of bandwidth, for a convolution without transforms: it is never what limits */
 

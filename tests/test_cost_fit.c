@@ -1,0 +1,171 @@
+/* The fit: reads what people measure, finds what was there, and is where the shipped coefficients come from. */
+#include "support/check.h"
+
+#include <math.h>
+#include <moirai/cost.h>
+#include <moirai/fit.h>
+#include <moirai/zoo.h>
+#include "cost/fit.h"
+#include "util/util.h"
+
+static moirai_fit *fit_of(const char *text)
+{
+    moirai_fit *fit;
+    assert_ok(moirai_fit_parse(&fit, text, strlen(text), "times.csv"));
+    return fit;
+}
+
+static void test_fit_reads_columns_by_name(void **state)
+{
+    (void)state;
+    moirai_fit *fit = fit_of("h,latency_ns,comment,op,b,device\n64,1000,x,add,32,T4\n8,2000,,ln,4,Tesla V100\r\n\n");
+    assert_int_equal(moirai_fit_used(fit), 2);
+    assert_int_equal(moirai_fit_device_count(fit), 2);
+    assert_string_equal(moirai_fit_device_name(fit, 0), "t4");
+    assert_string_equal(moirai_fit_device_name(fit, 1), "v100");
+    assert_true(fit->sample[0].shape.bytes == 3 * 4 * 64 * 32);
+    moirai_fit_free(fit);
+}
+
+static void test_fit_skips_and_counts_what_makes_no_sense(void **state)
+{
+    (void)state;
+    moirai_fit *fit = fit_of("device,op,latency_ns,b,h\nt4,add,1000,4,4\nt4,add,-5,4,4\nt4,add,nan,4,4\nt4,add,inf,4,4\n"
+                             "t4,add,0,4,4\nt4,add,1000,0,4\nt4,add,1000,-4,4\nt4,add,1e300,4,4\nt4,frobnicate,1,1,1\n"
+                             "cpu,add,1000,4,4\nabacus,add,1,1,1\nt4,add\n,\nt4,add,12x,4,4\nt4,bmm,5,1,1\nt4,conv,5,1,1\n");
+    assert_int_equal(moirai_fit_used(fit), 1);
+    assert_int_equal(moirai_fit_skipped(fit), 15);
+    assert_ok(moirai_fit_solve(fit, -1)); /* one sample, three coefficients: any answer, but an answer */
+    assert_true(isfinite(moirai_fit_coefficient(fit, MOIRAI_CLASS_ADD, 0)));
+    moirai_fit_free(fit);
+}
+
+static void test_fit_refuses_what_is_no_table(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"", "\n", "device,op\nt4,add\n", "a,b,c\n1,2,3\n", "device,op,latency_ns,b,h\n",
+                                      "device,op,latency_ns,b,h\nt4,add,-1,4,4\n"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        moirai_fit *fit;
+        assert_int_equal(moirai_fit_parse(&fit, bad[i], strlen(bad[i]), "times.csv"), MOIRAI_EINPUT);
+        assert_null(fit);
+        assert_non_null(strstr(moirai_error_message(), "times.csv"));
+    }
+    moirai_fit *fit;
+    assert_int_equal(moirai_fit_parse(&fit, "device\0op", 9, "times.csv"), MOIRAI_EINPUT);
+}
+
+/* Times made by the formulas themselves, on hosts of different speed: the fit finds the bandwidth share and the launch of
+ * the ordinary host, whatever the others do. */
+static void test_fit_recovers_known_coefficients(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"p4", "t4", "v100", "a100"};
+    static const double host[] = {1, 1, 1.8, 1};
+    const double truth[] = {30000, 12000, 0.8};
+    char *text = malloc(1 << 20);
+    size_t length = (size_t)sprintf(text, "device,op,latency_ns,b,h\n");
+    moirai_rng r;
+    moirai_rng_seed(&r, 11);
+    for (int i = 0; i < 800; i++) {
+        const moirai_device_type *f = moirai_device_type_find(types[i % 4]);
+        moirai_cost_shape s = {.k = MOIRAI_CLASS_RELU};
+        int b = 1 << moirai_rng_below(&r, 14), h = 1 + (int)moirai_rng_below(&r, 4000);
+        double c[MOIRAI_FITTED_COEFFICIENTS] = {truth[0] * host[i % 4], truth[1] * host[i % 4], truth[2]};
+        s.bytes = 8.0 * b * h;
+        length += (size_t)sprintf(text + length, "%s,relu,%.0f,%d,%d\n", types[i % 4],
+                                  moirai_fitted_ns(c, &s, f) * (i % 20 == 3 ? 3 : 1), b, h); /* and some outliers */
+    }
+    moirai_fit *fit = fit_of(text);
+    assert_ok(moirai_fit_solve(fit, -1));
+    for (int j = 0; j < 3; j++)
+        assert_true(fabs(moirai_fit_coefficient(fit, MOIRAI_CLASS_RELU, j) / truth[j] - 1) < 0.01);
+    assert_true(moirai_fit_coefficient(fit, MOIRAI_CLASS_LN, 0) == moirai_fitted_shipped.c[MOIRAI_CLASS_LN][0]);
+    moirai_fit_free(fit);
+    free(text);
+}
+
+static void test_fit_writes_what_the_cost_model_reads(void **state)
+{
+    (void)state;
+    char *path = temporary_path("coefficients.json"), model[4200];
+    moirai_fit *fit = fit_of("device,op,latency_ns,b,h\nt4,gelu,100000,4,4\nt4,gelu,100000,5,4\nt4,gelu,900000,4096,8192\n");
+    moirai_graph *g;
+    moirai_cluster *c;
+    assert_ok(moirai_fit_solve(fit, -1));
+    assert_ok(moirai_fit_write(fit, path));
+    assert_ok(moirai_zoo_graph(&g, "gpt3-tiny", 4));
+    assert_ok(moirai_cluster_synthetic(&c, "1x t4"));
+    int64_t *shipped = calloc((size_t)g->n_ops, sizeof *shipped), *own = calloc((size_t)g->n_ops, sizeof *own);
+    snprintf(model, sizeof model, "fitted:%s", path);
+    assert_ok(moirai_cost_times(shipped, g, c, "fitted", NULL));
+    assert_ok(moirai_cost_times(own, g, c, model, NULL));
+    int n_gelu = 0;
+    for (int32_t i = 0; i < g->n_ops; i++) {
+        bool gelu = moirai_cost_class_of(g->op_type[i]) == MOIRAI_CLASS_GELU;
+        assert_true(gelu ? own[i] > 2 * shipped[i] : own[i] == shipped[i]);
+        n_gelu += gelu;
+    }
+    assert_true(n_gelu > 0);
+    const char *empty = "{\"format\": \"moirai-coefficients\", \"version\": 1, \"classes\": {}}";
+    assert_ok(moirai_file_write(path, empty, strlen(empty)));
+    assert_int_equal(moirai_cost_times(own, g, c, model, NULL), MOIRAI_EINPUT);
+    free(shipped);
+    free(own);
+    moirai_graph_free(g);
+    moirai_cluster_free(c);
+    moirai_fit_free(fit);
+}
+
+/* Three classes of three kinds; `moirai fit` does all, in a few seconds. */
+static void test_fit_of_the_published_times_is_what_is_shipped(void **state)
+{
+    (void)state;
+    static const moirai_cost_class classes[] = {MOIRAI_CLASS_ADD, MOIRAI_CLASS_SOFTMAX, MOIRAI_CLASS_BMM};
+    moirai_fit *fit;
+    assert_ok(moirai_fit_read(&fit, shared_path("data/optimes.csv")));
+    assert_int_equal(moirai_fit_used(fit), 24000);
+    assert_int_equal(moirai_fit_skipped(fit), 0);
+    for (int i = 0; i < 3; i++) {
+        double c[MOIRAI_FITTED_COEFFICIENTS];
+        assert_true(moirai_fit_class(c, classes[i], fit->sample, fit->n, NULL));
+        for (int j = 0; j < moirai_fitted_coefficient_count(classes[i]); j++)
+            assert_true(fabs(c[j] / moirai_fitted_shipped.c[classes[i]][j] - 1) < 0.02);
+    }
+    moirai_fit_free(fit);
+}
+
+/* What the documentation promises of an unseen GPU, for two classes that take no time to fit. */
+static void test_fit_predicts_a_gpu_that_it_has_not_seen(void **state)
+{
+    (void)state;
+    moirai_fit *fit;
+    assert_ok(moirai_fit_read(&fit, shared_path("data/optimes.csv")));
+    for (int k = MOIRAI_CLASS_ADD; k <= MOIRAI_CLASS_ADDU; k++) {
+        double mean = 0;
+        int n = 0;
+        for (int d = 0; d < moirai_fit_device_count(fit); d++) {
+            moirai_fit_error e;
+            moirai_fit_class(fit->set.c[k], (moirai_cost_class)k, fit->sample, fit->n, fit->device[d]);
+            moirai_fit_measure(&e, fit, k, d);
+            mean += e.fitted;
+            n += e.n > 0;
+        }
+        assert_true(mean / n < 0.15);
+    }
+    moirai_fit_free(fit);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fit_reads_columns_by_name),
+        cmocka_unit_test(test_fit_skips_and_counts_what_makes_no_sense),
+        cmocka_unit_test(test_fit_refuses_what_is_no_table),
+        cmocka_unit_test(test_fit_recovers_known_coefficients),
+        cmocka_unit_test(test_fit_writes_what_the_cost_model_reads),
+        cmocka_unit_test(test_fit_of_the_published_times_is_what_is_shipped),
+        cmocka_unit_test(test_fit_predicts_a_gpu_that_it_has_not_seen),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
