@@ -1,0 +1,42 @@
+/* MPI as moirai-rank uses it: one thread talks to MPI (MPI_THREAD_FUNNELED is enough), waiting never spins for long,
+ * messages may be larger than 2 GiB, and a failure anywhere is known everywhere. */
+#ifndef MOIRAI_RUN_MPI_WORLD_H
+#define MOIRAI_RUN_MPI_WORLD_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <mpi.h>
+
+typedef struct moirai_world {
+    int rank, size;
+    size_t chunk_bytes; /* the most that one MPI message carries */
+} moirai_world;
+
+/* MPI_Init_thread, and one line "moirai-rank: start RANK PID" on stderr by which the command knows who is there. */
+int moirai_world_open(moirai_world *w, int *argc, char ***argv);
+void moirai_world_close(void);
+
+/* One line "moirai-rank: error CODE RANK message" on stderr, in one write: the command shows the first of these. */
+void moirai_world_say_error(const moirai_world *w, int result);
+/* The same, then the end of all ranks. Never returns. */
+void moirai_world_abort(const moirai_world *w, int result) __attribute__((noreturn));
+
+/* True if every rank comes with 0; a rank that does not has its message said. Collective. */
+int moirai_world_all_fine(const moirai_world *w, int result);
+
+/* A pause that grows from nothing to 20 us while *round grows: for polling beside ranks that share cores. */
+void moirai_world_pause(int *round);
+/* Collective, without spinning. */
+void moirai_world_barrier(void);
+void moirai_world_bcast(const moirai_world *w, void *data, size_t bytes, int root);
+
+/* A message in chunks; tag and order do the matching. `request` has room for moirai_world_chunks(w, bytes). */
+size_t moirai_world_chunks(const moirai_world *w, size_t bytes);
+void moirai_world_isend(const moirai_world *w, const void *data, size_t bytes, int to, int tag, MPI_Request *request);
+void moirai_world_irecv(const moirai_world *w, void *data, size_t bytes, int from, int tag, MPI_Request *request);
+/* Blocking forms, without spinning. */
+void moirai_world_send(const moirai_world *w, const void *data, size_t bytes, int to, int tag);
+void moirai_world_recv(const moirai_world *w, void *data, size_t bytes, int from, int tag);
+void moirai_world_wait(MPI_Request *request, size_t n);
+
+#endif

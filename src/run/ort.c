@@ -1,0 +1,279 @@
+/* ONNX Runtime's environment and sessions for one device. Debian's build registers the ONNX schemas twice and says so on
+ * stderr, hundreds of lines long, when its environment is made: that one call runs with stderr closed. */
+#include "run/ort.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include <onnxruntime_session_options_config_keys.h>
+
+#include "util/util.h"
+
+int moirai_ort_check(const moirai_ort *ort, OrtStatus *status, const char *what)
+{
+    if (!status)
+        return 0;
+    int rc = moirai_error(MOIRAI_EFAIL, "%s: %s", what, ort->api->GetErrorMessage(status));
+    ort->api->ReleaseStatus(status);
+    return rc;
+}
+
+size_t moirai_ort_element_bytes(ONNXTensorElementDataType type)
+{
+    /* UNDEFINED FLOAT UINT8 INT8 UINT16 INT16 INT32 INT64 STRING BOOL FLOAT16 DOUBLE UINT32 UINT64 COMPLEX64
+     * COMPLEX128 BFLOAT16 FLOAT8 x4 */
+    static const unsigned char bytes[] = {0, 4, 1, 1, 2, 2, 4, 8, 0, 1, 2, 8, 4, 8, 8, 16, 2, 1, 1, 1, 1};
+    return (size_t)type < sizeof bytes ? bytes[type] : 0;
+}
+
+/* ---- cores ---- */
+
+static int read_core(long *out, const char **at)
+{
+    char *end;
+    if (!isdigit((unsigned char)**at))
+        return -1;
+    errno = 0;
+    *out = strtol(*at, &end, 10);
+    *at = end;
+    return errno || *out >= CPU_SETSIZE ? -1 : 0;
+}
+
+static int parse_cores(cpu_set_t *set, const char *text)
+{
+    CPU_ZERO(set);
+    for (const char *at = text;; at++) {
+        long first, last;
+        if (read_core(&first, &at))
+            return -1;
+        last = first;
+        if (*at == '-') {
+            at++;
+            if (read_core(&last, &at))
+                return -1;
+        }
+        for (long i = first; i <= last; i++)
+            CPU_SET((int)i, set);
+        if (!*at)
+            return last >= first ? 0 : -1;
+        if (*at != ',')
+            return -1;
+    }
+}
+
+int moirai_ort_pin(const char *cores)
+{
+    cpu_set_t set;
+    if (parse_cores(&set, cores))
+        return moirai_error(MOIRAI_EUSAGE, "cores \"%s\": expected numbers and ranges, as 0-3,6", cores);
+    if (sched_setaffinity(0, sizeof set, &set))
+        return moirai_error(MOIRAI_EUSAGE, "cores \"%s\": this machine does not give them: %s", cores, strerror(errno));
+    return 0;
+}
+
+/* ---- the environment ---- */
+
+/* No output of the call may be lost but that noise: what we ourselves want to say comes as a status. */
+static OrtStatus *create_env_quietly(const moirai_ort *ort, const OrtThreadingOptions *threading, OrtEnv **env)
+{
+    fflush(stderr);
+    int saved = dup(STDERR_FILENO), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (saved >= 0 && nowhere >= 0)
+        dup2(nowhere, STDERR_FILENO);
+    OrtStatus *status = ort->api->CreateEnvWithGlobalThreadPools(ORT_LOGGING_LEVEL_ERROR, "moirai", threading, env);
+    if (saved >= 0 && nowhere >= 0)
+        dup2(saved, STDERR_FILENO);
+    if (saved >= 0)
+        close(saved);
+    if (nowhere >= 0)
+        close(nowhere);
+    return status;
+}
+
+static int own_cores(void)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    return sched_getaffinity(0, sizeof set, &set) ? 1 : MOIRAI_MAX(1, CPU_COUNT(&set));
+}
+
+static int open_env(moirai_ort *ort)
+{
+    const OrtApi *api = ort->api;
+    OrtThreadingOptions *t = NULL;
+    int rc = moirai_ort_check(ort, api->CreateThreadingOptions(&t), "ONNX Runtime");
+    rc = rc ? rc : moirai_ort_check(ort, api->SetGlobalIntraOpNumThreads(t, ort->threads), "threads");
+    rc = rc ? rc : moirai_ort_check(ort, api->SetGlobalInterOpNumThreads(t, 1), "threads");
+    rc = rc ? rc : moirai_ort_check(ort, api->SetGlobalSpinControl(t, 0), "threads");
+    rc = rc ? rc : moirai_ort_check(ort, create_env_quietly(ort, t, &ort->env), "ONNX Runtime");
+    if (t)
+        api->ReleaseThreadingOptions(t);
+    return rc;
+}
+
+static int share_arena(moirai_ort *ort)
+{
+    const OrtApi *api = ort->api;
+    OrtArenaCfg *arena = NULL;
+    int rc = moirai_ort_check(ort, api->CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &ort->cpu), "memory");
+    rc = rc ? rc : moirai_ort_check(ort, api->CreateArenaCfg(0, -1, -1, -1, &arena), "memory");
+    rc = rc ? rc : moirai_ort_check(ort, api->CreateAndRegisterAllocator(ort->env, ort->cpu, arena), "memory");
+    if (arena)
+        api->ReleaseArenaCfg(arena);
+    return rc ? rc : moirai_ort_check(ort, api->GetAllocatorWithDefaultOptions(&ort->allocator), "memory");
+}
+
+/* ---- execution providers ---- */
+
+static int add_dnnl(moirai_ort *ort)
+{
+    OrtDnnlProviderOptions *dnnl = NULL;
+    int rc = moirai_ort_check(ort, ort->api->CreateDnnlProviderOptions(&dnnl), "execution provider dnnl");
+    rc = rc ? rc : moirai_ort_check(ort, ort->api->SessionOptionsAppendExecutionProvider_Dnnl(ort->options, dnnl),
+                                    "execution provider dnnl");
+    if (dnnl)
+        ort->api->ReleaseDnnlProviderOptions(dnnl);
+    return rc;
+}
+
+static int add_cuda(moirai_ort *ort)
+{
+    OrtCUDAProviderOptionsV2 *cuda = NULL;
+    int rc = moirai_ort_check(ort, ort->api->CreateCUDAProviderOptions(&cuda), "execution provider cuda");
+    rc = rc ? rc : moirai_ort_check(ort, ort->api->SessionOptionsAppendExecutionProvider_CUDA_V2(ort->options, cuda),
+                                    "execution provider cuda");
+    if (cuda)
+        ort->api->ReleaseCUDAProviderOptions(cuda);
+    return rc;
+}
+
+static int add_xnnpack(moirai_ort *ort)
+{
+    char threads[16];
+    const char *key = "intra_op_num_threads", *value = threads;
+    snprintf(threads, sizeof threads, "%d", ort->threads);
+    return moirai_ort_check(
+        ort, ort->api->SessionOptionsAppendExecutionProvider(ort->options, "XNNPACK", &key, &value, 1),
+        "execution provider xnnpack");
+}
+
+static int add_provider(moirai_ort *ort, const char *ep)
+{
+    if (!ep || !*ep || !strcasecmp(ep, "cpu"))
+        return 0;
+    if (!strcasecmp(ep, "dnnl"))
+        return add_dnnl(ort);
+    if (!strcasecmp(ep, "xnnpack"))
+        return add_xnnpack(ort);
+    if (!strcasecmp(ep, "cuda"))
+        return add_cuda(ort);
+    return moirai_error(MOIRAI_EUSAGE, "execution provider \"%s\": expected cpu, dnnl, xnnpack or cuda", ep);
+}
+
+static int make_options(moirai_ort *ort, const char *ep)
+{
+    const OrtApi *api = ort->api;
+    int rc = moirai_ort_check(ort, api->CreateSessionOptions(&ort->options), "session options");
+    rc = rc ? rc : moirai_ort_check(ort, api->DisablePerSessionThreads(ort->options), "session options");
+    rc = rc ? rc : moirai_ort_check(ort, api->SetSessionGraphOptimizationLevel(ort->options, ORT_ENABLE_ALL),
+                                    "session options");
+    rc = rc ? rc : moirai_ort_check(ort, api->SetSessionLogSeverityLevel(ort->options, ORT_LOGGING_LEVEL_FATAL),
+                                    "session options");
+    rc = rc ? rc : moirai_ort_check(
+                       ort, api->AddSessionConfigEntry(ort->options, kOrtSessionOptionsConfigUseEnvAllocators, "1"),
+                       "session options");
+    rc = rc ? rc : moirai_ort_check(
+                       ort, api->AddSessionConfigEntry(ort->options, kOrtSessionOptionsConfigAllowIntraOpSpinning, "0"),
+                       "session options");
+    return rc ? rc : add_provider(ort, ep);
+}
+
+/* ---- public ---- */
+
+int moirai_ort_open(moirai_ort **out, const moirai_ort_device *device)
+{
+    *out = NULL;
+    int rc = device->cores && *device->cores ? moirai_ort_pin(device->cores) : 0;
+    if (rc)
+        return rc;
+    moirai_ort *ort = moirai_alloc(1, sizeof *ort);
+    if (!ort)
+        return MOIRAI_EFAIL;
+    ort->api = OrtGetApiBase()->GetApi(ORT_API_VERSION);
+    ort->threads = device->threads > 0 ? device->threads : own_cores();
+    char threads[16];
+    snprintf(threads, sizeof threads, "%d", ort->threads);
+    setenv("OMP_NUM_THREADS", threads, 0); /* oneDNN's own threads */
+    if (!ort->api)
+        rc = moirai_error(MOIRAI_EFAIL, "ONNX Runtime %s is older than the version %d that moirai was built for",
+                          OrtGetApiBase()->GetVersionString(), ORT_API_VERSION);
+    rc = rc ? rc : open_env(ort);
+    rc = rc ? rc : share_arena(ort);
+    rc = rc ? rc : make_options(ort, device->ep);
+    if (rc) {
+        moirai_ort_close(ort);
+        return rc;
+    }
+    *out = ort;
+    return 0;
+}
+
+void moirai_ort_close(moirai_ort *ort)
+{
+    if (!ort)
+        return;
+    if (ort->options)
+        ort->api->ReleaseSessionOptions(ort->options);
+    if (ort->cpu)
+        ort->api->ReleaseMemoryInfo(ort->cpu);
+    if (ort->env)
+        ort->api->ReleaseEnv(ort->env);
+    free(ort);
+}
+
+int moirai_ort_session(OrtSession **out, const moirai_ort *ort, const char *path)
+{
+    *out = NULL;
+    return moirai_ort_check(ort, ort->api->CreateSession(ort->env, path, ort->options, out), path);
+}
+
+int moirai_ort_session_of(OrtSession **out, const moirai_ort *ort, const void *bytes, size_t length, const char *what)
+{
+    *out = NULL;
+    return moirai_ort_check(ort, ort->api->CreateSessionFromArray(ort->env, bytes, length, ort->options, out), what);
+}
+
+int moirai_ort_providers(char *out, size_t size)
+{
+    moirai_ort ort = {.api = OrtGetApiBase()->GetApi(ORT_API_VERSION)};
+    char **name = NULL;
+    int n = 0;
+    size_t used = 0;
+    if (size)
+        *out = '\0';
+    if (!ort.api)
+        return moirai_error(MOIRAI_EFAIL, "ONNX Runtime %s is too old", OrtGetApiBase()->GetVersionString());
+    int rc = moirai_ort_check(&ort, ort.api->GetAvailableProviders(&name, &n), "execution providers");
+    for (int i = 0; !rc && i < n; i++) {
+        const char *tail = strstr(name[i], "ExecutionProvider");
+        int length = tail ? (int)(tail - name[i]) : (int)strlen(name[i]);
+        if (used + (size_t)length + 2 > size)
+            break;
+        used += (size_t)snprintf(out + used, size - used, "%s%.*s", used ? "," : "", length, name[i]);
+    }
+    for (size_t i = 0; i < used; i++)
+        out[i] = (char)tolower((unsigned char)out[i]);
+    if (name) {
+        OrtStatus *status = ort.api->ReleaseAvailableProviders(name, n);
+        if (status)
+            ort.api->ReleaseStatus(status);
+    }
+    return rc;
+}

@@ -1,0 +1,48 @@
+/* ONNX Runtime for one device of a cluster file: its execution provider, threads and cores. Used by moirai-rank only.
+ *
+ * A process stands for one device, so that threads and memory are the process's: sessions share one thread pool and one
+ * arena, and hundreds of small sub-models cost no more threads than one. Pool threads never spin: ranks that share cores
+ * would fight. */
+#ifndef MOIRAI_RUN_ORT_H
+#define MOIRAI_RUN_ORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <onnxruntime_c_api.h>
+
+typedef struct moirai_ort_device {
+    const char *ep;    /* "cpu", "dnnl", "xnnpack", "cuda"; NULL: cpu */
+    const char *cores; /* "0-3,6"; NULL: all that the process has */
+    int threads;       /* 0: one per core that the process may use */
+} moirai_ort_device;
+
+typedef struct moirai_ort {
+    const OrtApi *api;
+    OrtEnv *env;
+    OrtAllocator *allocator;   /* the default one: CPU, not to be freed */
+    OrtMemoryInfo *cpu;
+    OrtSessionOptions *options; /* what every session of this device is made with */
+    int threads;
+} moirai_ort;
+
+/* Pins the process to the device's cores, then makes the environment. Call once per process, before other threads start. */
+int moirai_ort_open(moirai_ort **out, const moirai_ort_device *device);
+void moirai_ort_close(moirai_ort *ort);
+
+/* A model's file, or its bytes (external data are looked for in the working folder). `what` names it in messages. */
+int moirai_ort_session(OrtSession **out, const moirai_ort *ort, const char *path);
+int moirai_ort_session_of(OrtSession **out, const moirai_ort *ort, const void *bytes, size_t length, const char *what);
+
+/* 0, or MOIRAI_EFAIL with "what: ONNX Runtime's words"; frees the status. */
+int moirai_ort_check(const moirai_ort *ort, OrtStatus *status, const char *what);
+
+/* Names of the execution providers in this ONNX Runtime ("cpu", "dnnl", ...), separated by commas. */
+int moirai_ort_providers(char *out, size_t size);
+
+/* "0-3,6" into the process's affinity; MOIRAI_EUSAGE on nonsense and on cores that the machine does not have. */
+int moirai_ort_pin(const char *cores);
+
+/* Bytes of an element of this type; 0 for strings and types under a byte. */
+size_t moirai_ort_element_bytes(ONNXTensorElementDataType type);
+
+#endif
