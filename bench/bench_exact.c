@@ -1,7 +1,7 @@
 /* How far the exact search reaches: nodes and seconds by size on random problems, and on the blocks of GoogLeNet.
  *
- * Random: layered graphs (width 1-4), times 5-60 on each device, transfers 1-40, flow tensor and edge in turn, congestion
- * port. Blocks: what lies between two operators that all others come before or after, for every pair of
+ * Random: layered graphs (width 1-4), times 5-60 on each device, transfers 1-40, flow tensor and edge in turn,
+ * congestion port. Blocks: what lies between two operators that all others come before or after, for every pair of
  * devices of the two. Both with a node limit; "proven" counts optima with their proof. */
 #include "place/exact/exact.h"
 #include "util/json.h"
@@ -46,8 +46,8 @@ static void run(totals *t, const moirai_problem *p)
 static void print_totals(const char *label, const totals *t)
 {
     printf("%-22s %4d/%-4d %10lld %10lld %9.3f %9.3f %8.2f %%\n", label, t->proven, t->runs,
-           (long long)(t->nodes / MOIRAI_MAX(1, t->runs)), (long long)t->worst_nodes, t->seconds / MOIRAI_MAX(1, t->runs),
-           t->worst_seconds, 100 * t->gap);
+           (long long)(t->nodes / MOIRAI_MAX(1, t->runs)), (long long)t->worst_nodes,
+           t->seconds / MOIRAI_MAX(1, t->runs), t->worst_seconds, 100 * t->gap);
     fflush(stdout);
 }
 

@@ -71,7 +71,8 @@ static void compare(uint64_t first, uint64_t last, int most_ops, int least_known
         if (truth != BRUTE_GAVE_UP) {
             int64_t found = optimum_of(p, &spec);
             if (found != truth)
-                fail_msg("%s: exact %lld, all schedules %lld", random_spec_text(&spec), (long long)found, (long long)truth);
+                fail_msg("%s: exact %lld, all schedules %lld", random_spec_text(&spec), (long long)found,
+                         (long long)truth);
             if (truth >= 0)
                 assert_plan_holds(p, &spec, truth);
             known++;
@@ -109,7 +110,8 @@ static void test_exact_equals_brute_force_where_peak_memory_is_tight(void **stat
         if (truth != BRUTE_GAVE_UP) {
             int64_t found = optimum_of(p, &spec);
             if (found != truth)
-                fail_msg("%s: exact %lld, all schedules %lld", random_spec_text(&spec), (long long)found, (long long)truth);
+                fail_msg("%s: exact %lld, all schedules %lld", random_spec_text(&spec), (long long)found,
+                         (long long)truth);
             if (truth >= 0)
                 assert_plan_holds(p, &spec, truth);
             known += truth >= 0;
@@ -220,7 +222,8 @@ static void test_exact_releases_and_tails_add_up(void **state)
         spec.n_ops = 2 + spec.n_ops % 6;
         moirai_problem *p = make(&spec);
         int32_t K = p->n_devices, source = p->topo[0], sink = p->topo[p->n_ops - 1];
-        int64_t *release = calloc((size_t)(p->n_ops * K), sizeof *release), *tail = calloc((size_t)(p->n_ops * K), sizeof *tail);
+        int64_t *release = calloc((size_t)(p->n_ops * K), sizeof *release),
+                *tail = calloc((size_t)(p->n_ops * K), sizeof *tail);
         int64_t best = -1;
         assert_true(release != NULL && tail != NULL);
         for (int32_t k = 0; k < K; k++) {
@@ -273,7 +276,8 @@ static void test_exact_preemptive_equals_the_best_subset(void **state)
         int32_t n = 1 + (int32_t)moirai_rng_below(&rng, 8);
         int64_t best = 0;
         for (int32_t a = 0; a < n; a++)
-            job[a] = (moirai_exact_job){moirai_rng_below(&rng, 30), 1 + moirai_rng_below(&rng, 9), moirai_rng_below(&rng, 30), a};
+            job[a] = (moirai_exact_job){moirai_rng_below(&rng, 30), 1 + moirai_rng_below(&rng, 9),
+                                        moirai_rng_below(&rng, 30), a};
         for (unsigned set = 1; set < 1u << n; set++) {
             int64_t r = INT64_MAX, p = 0, q = INT64_MAX;
             for (int32_t a = 0; a < n; a++) {

@@ -8,11 +8,11 @@
 #include <moirai/placer.h>
 
 typedef struct moirai_exact_options {
-    int64_t below_ns;       /* only makespans below this are wanted; MOIRAI_UNKNOWN (-1): any */
-    int64_t stop_at_ns;     /* stop as soon as a plan of at most this is found; 0: go on to the optimum */
-    int64_t node_limit;     /* 0: none. Nodes do not depend on time: the same limit gives the same answer */
-    double time_limit_s;    /* 0: none */
-    const moirai_plan *start; /* a correct plan to beat, returned if nothing is better; or NULL */
+    int64_t below_ns;              /* only makespans below this are wanted; MOIRAI_UNKNOWN (-1): any */
+    int64_t stop_at_ns;            /* stop as soon as a plan of at most this is found; 0: go on to the optimum */
+    int64_t node_limit;            /* 0: none. Nodes do not depend on time: the same limit gives the same answer */
+    double time_limit_s;           /* 0: none */
+    const moirai_plan *start;      /* a correct plan to beat, returned if nothing is better; or NULL */
     const volatile int *interrupt; /* non-zero: stop soon; or NULL */
     /* For blocks: operator i may start on device k no sooner than release_ns[i * n_devices + k], and what follows
      * its finish there takes tail_ns[i * n_devices + k] more, which counts in the makespan. NULL: all 0. */
@@ -33,11 +33,11 @@ typedef struct moirai_exact_result {
     int64_t makespan_ns;    /* of the plan, tails included; MOIRAI_UNKNOWN if not found */
     int64_t lower_bound_ns; /* proven, also when stopped; at most below_ns (INT64_MAX: proven that no plan exists) */
     int64_t nodes;
-    int32_t *op_device;     /* of the plan; owned by the result */
+    int32_t *op_device; /* of the plan; owned by the result */
     int64_t *op_start_ns;
     int32_t n_transfers;
     moirai_exact_transfer *transfer;
-    int64_t n_order;        /* the plan's tasks sorted by start, for moirai_sim_replay (memory static: no worse) */
+    int64_t n_order; /* the plan's tasks sorted by start, for moirai_sim_replay (memory static: no worse) */
     moirai_task *order;
 } moirai_exact_result;
 

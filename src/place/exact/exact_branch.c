@@ -1,15 +1,14 @@
 /* Some operator's device is open: choose one, try its devices, the most promising first.
  *
- * The operator is the one that takes longest and moves most, times the dead ends that it has led to, over the devices it
- * has left: its device decides most of what the bounds need to know, and what failed before fails again soon.
+ * The operator is the one that takes longest and moves most, times the dead ends that it has led to, over the devices
+ * it has left: its device decides most of what the bounds need to know, and what failed before fails again soon.
  * Symmetry is used where the node has it:
  *  - devices a and b that can be exchanged (same times, memory and channels; open to the same operators here): what
  *    is found with b is found with a, so b is skipped after a;
- *  - a mirror of the graph (exact_mirror.c) that takes operator i to j, with the same devices left for each exchanged pair
- *    here: once i on a has been searched, a plan with i on b and j on a is the image of one that was seen, so j
- *    loses a in the later children.
- * Both remove only images of plans in children that are done, and a node's plans are exactly those its device sets
- * allow, so the two can be mixed freely (docs/exact.md, "Symmetry"). */
+ *  - a mirror of the graph (exact_mirror.c) that takes operator i to j, with the same devices left for each exchanged
+ * pair here: once i on a has been searched, a plan with i on b and j on a is the image of one that was seen, so j loses
+ * a in the later children. Both remove only images of plans in children that are done, and a node's plans are exactly
+ * those its device sets allow, so the two can be mixed freely (docs/exact.md, "Symmetry"). */
 #include "place/exact/exact_search.h"
 
 static int64_t estimate(const moirai_exact_search *s, const moirai_exact_state *st, int32_t i, int32_t k)

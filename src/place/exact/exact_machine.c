@@ -55,13 +55,15 @@ int64_t moirai_exact_preemptive(moirai_exact_job *job, int32_t n)
     return best;
 }
 
-static int32_t device_jobs(const moirai_exact_search *s, const moirai_exact_state *st, int32_t device, moirai_exact_job *job)
+static int32_t device_jobs(const moirai_exact_search *s, const moirai_exact_state *st, int32_t device,
+                           moirai_exact_job *job)
 {
     int32_t n = 0;
     for (int32_t i = 0; i < s->n; i++) {
         int64_t ns = moirai_op_ns(s->p, i, device);
         if (st->dom[i] == (uint64_t)1 << device && ns > 0)
-            job[n++] = (moirai_exact_job){st->head[(int64_t)i * s->K + device], ns, st->tail[(int64_t)i * s->K + device], i};
+            job[n++] =
+                (moirai_exact_job){st->head[(int64_t)i * s->K + device], ns, st->tail[(int64_t)i * s->K + device], i};
     }
     return n;
 }
@@ -81,7 +83,8 @@ static void slot_machines(const moirai_exact_search *s, int32_t x, int32_t machi
     }
 }
 
-static int32_t slot_jobs(const moirai_exact_search *s, const moirai_exact_state *st, int32_t machine, moirai_exact_job *job)
+static int32_t slot_jobs(const moirai_exact_search *s, const moirai_exact_state *st, int32_t machine,
+                         moirai_exact_job *job)
 {
     int32_t n = 0;
     for (int32_t a = 0; a < s->n_active; a++) {

@@ -4,11 +4,11 @@
  * only go to a set of devices must fit into that set (checked for every set while there are few devices); with
  * `peak`, an operator that takes time needs its inputs and outputs on its device at once.
  *
- * With `peak` and all devices fixed, waiting can be what makes a plan fit: a semi-active schedule is not enough. The start
- * times of the node (its heads) are the earliest that its arcs allow. If some tensors live together there and do not fit, then
- * in every plan that fits, two of them live apart (intervals of a line that meet pairwise have a common point), so that
- * one is born after the other has died, or one lives for no time at all. Each such case is a handful of arcs between
- * tasks: the children of the node. See docs/exact.md, "Peak memory". */
+ * With `peak` and all devices fixed, waiting can be what makes a plan fit: a semi-active schedule is not enough. The
+ * start times of the node (its heads) are the earliest that its arcs allow. If some tensors live together there and do
+ * not fit, then in every plan that fits, two of them live apart (intervals of a line that meet pairwise have a common
+ * point), so that one is born after the other has died, or one lives for no time at all. Each such case is a handful of
+ * arcs between tasks: the children of the node. See docs/exact.md, "Peak memory". */
 #include "place/exact/exact_search.h"
 
 #include <string.h>

@@ -147,11 +147,13 @@ static bool check_edges(const moirai_exact_search *s, const int32_t *image)
     const moirai_problem *p = s->p;
     for (int32_t i = 0; i < s->n; i++) {
         int32_t j = image[i], at = p->op_out_off[j], n = p->op_out_off[j + 1] - at;
-        if (image[j] != i || !same_rows(s, i, j) || (i != j && grouped(s, i)) || n != p->op_out_off[i + 1] - p->op_out_off[i])
+        if (image[j] != i || !same_rows(s, i, j) || (i != j && grouped(s, i)) ||
+            n != p->op_out_off[i + 1] - p->op_out_off[i])
             return false;
         uint64_t taken = 0;
         for (int32_t a = 0; a < n; a++) {
-            int32_t t = p->op_out[p->op_out_off[i] + a], b = -1, degree = p->tensor_edge_off[t + 1] - p->tensor_edge_off[t];
+            int32_t t = p->op_out[p->op_out_off[i] + a], b = -1,
+                    degree = p->tensor_edge_off[t + 1] - p->tensor_edge_off[t];
             for (int32_t c = 0; c < n && c < 64 && b < 0; c++) {
                 int32_t w = p->op_out[at + c];
                 bool fits = !(taken >> c & 1) && same_tensors(s, t, w) &&

@@ -1,10 +1,10 @@
 /* All operators are fixed: the order of tasks on machines, and the lives of tensors.
  *
- * The heads, once they satisfy every arc, are the earliest start times of any plan of this node that is wanted. If no machine is asked
- * for two tasks at once and memory holds, they are a plan, and the best of the node. Otherwise two tasks that
- * overlap on a machine are put in order, both ways; or, where only memory is exceeded, two tensors are made to live one
- * after the other, in every way. Both cases leave no plan out, and each child breaks what was wrong, so that
- * the search ends. The pair is the one whose cheaper order costs most: it decides soonest. */
+ * The heads, once they satisfy every arc, are the earliest start times of any plan of this node that is wanted. If no
+ * machine is asked for two tasks at once and memory holds, they are a plan, and the best of the node. Otherwise two
+ * tasks that overlap on a machine are put in order, both ways; or, where only memory is exceeded, two tensors are made
+ * to live one after the other, in every way. Both cases leave no plan out, and each child breaks what was wrong, so
+ * that the search ends. The pair is the one whose cheaper order costs most: it decides soonest. */
 #include "place/exact/exact_search.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* exact: the placer around the exact search.
  *
- * The quick placers of the registry give the first plans; the best of them is annealed (exact_start.c), then the search takes
- * over and ends with the optimum and its proof, or at a limit with the best plan and a proven bound. A problem too
- * large for the search's tables gets the best quick plan and plain bounds. */
+ * The quick placers of the registry give the first plans; the best of them is annealed (exact_start.c), then the search
+ * takes over and ends with the optimum and its proof, or at a limit with the best plan and a proven bound. A problem
+ * too large for the search's tables gets the best quick plan and plain bounds. */
 #include "place/exact/exact_search.h"
 #include "place/placers.h"
 
@@ -12,8 +12,12 @@
 #define WORK_PER_EFFORT 5e8 /* tasks * devices * nodes: about a minute */
 
 static const moirai_param params[] = {
-    {.name = "node-limit", .kind = MOIRAI_PARAM_INT, .help = "stop after this many nodes; 0: as effort and time limit say",
-     .value = 0, .least = 0, .most = 1e15},
+    {.name = "node-limit",
+     .kind = MOIRAI_PARAM_INT,
+     .help = "stop after this many nodes; 0: as effort and time limit say",
+     .value = 0,
+     .least = 0,
+     .most = 1e15},
 };
 
 typedef struct first_plans {
@@ -27,8 +31,12 @@ static void tell(first_plans *f, char letter)
 {
     if (f->o->progress == NULL)
         return;
-    moirai_progress news = {moirai_seconds() - f->begun_s, letter, f->best != NULL ? f->best->makespan_ns : MOIRAI_UNKNOWN,
-                            MOIRAI_UNKNOWN, 0, NULL};
+    moirai_progress news = {moirai_seconds() - f->begun_s,
+                            letter,
+                            f->best != NULL ? f->best->makespan_ns : MOIRAI_UNKNOWN,
+                            MOIRAI_UNKNOWN,
+                            0,
+                            NULL};
     f->o->progress(f->o->progress_data, &news);
 }
 
@@ -76,7 +84,8 @@ static int64_t node_limit(const moirai_problem *p, const moirai_place_options *o
         return (int64_t)given;
     if (o->time_limit_s > 0 && o->effort >= 1)
         return 0;
-    double size = ((double)p->n_ops + p->n_edges + 1) * p->n_devices, share = o->effort < 1 ? o->effort * o->effort : o->effort;
+    double size = ((double)p->n_ops + p->n_edges + 1) * p->n_devices,
+           share = o->effort < 1 ? o->effort * o->effort : o->effort;
     return (int64_t)MOIRAI_MAX(16.0, WORK_PER_EFFORT * share / size);
 }
 

@@ -3,7 +3,8 @@
  * The rules (memory, windows, machines, load) feed each other, so they run in rounds until nothing moves. Two tasks can
  * push each other a nanosecond at a time, so the rounds are limited: stopping early is sound, it only knows less. In
  * a node whose operators are all fixed the heads must satisfy every arc before they can be read as start times; that
- * part runs to its end (settle), where a cycle of arcs shows as a head beyond the limit or as more sweeps than tasks. */
+ * part runs to its end (settle), where a cycle of arcs shows as a head beyond the limit or as more sweeps than tasks.
+ */
 #include "place/exact/exact_search.h"
 
 #define ROUNDS 12

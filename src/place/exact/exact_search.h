@@ -10,7 +10,8 @@ typedef struct moirai_exact_arc {
     int32_t before, after; /* `after` starts no sooner than `before` finishes */
 } moirai_exact_arc;
 
-/* A task on one machine (a device, a port, a channel): release, length, tail. `task` leads back to where they are kept. */
+/* A task on one machine (a device, a port, a channel): release, length, tail. `task` leads back to where they are kept.
+ */
 typedef struct moirai_exact_job {
     int64_t r, p, q;
     int32_t task;
@@ -18,20 +19,20 @@ typedef struct moirai_exact_job {
 
 /* What a node knows. All of it is valid for every plan of the node that is faster than the search's `below_ns`. */
 typedef struct moirai_exact_state {
-    uint64_t *dom;         /* per operator: devices left */
-    int64_t *head, *tail;  /* [op * K + device]: start no sooner than head, tail after the finish at least */
+    uint64_t *dom;          /* per operator: devices left */
+    int64_t *head, *tail;   /* [op * K + device]: start no sooner than head, tail after the finish at least */
     int64_t *xhead, *xtail; /* per slot: the same of a transfer, should it take place */
-    int32_t *price;        /* per resource: the multipliers of the share bound */
+    int32_t *price;         /* per resource: the multipliers of the share bound */
     int64_t lb_ns;
-    int32_t n_arcs;        /* of search.arc, those that hold here */
-    int32_t n_open;        /* operators with more than one device left */
+    int32_t n_arcs; /* of search.arc, those that hold here */
+    int32_t n_open; /* operators with more than one device left */
 } moirai_exact_state;
 
 /* An automorphism of the graph: exchanges operators pairwise and changes nothing that a makespan depends on. */
 typedef struct moirai_exact_mirror {
-    int32_t n;       /* operators moved; image[moved[j]] is where it goes */
+    int32_t n; /* operators moved; image[moved[j]] is where it goes */
     int32_t *moved;
-    int32_t *image;  /* per operator */
+    int32_t *image; /* per operator */
 } moirai_exact_mirror;
 
 typedef struct moirai_exact_search {
@@ -45,13 +46,13 @@ typedef struct moirai_exact_search {
 
     int32_t *unit_off, *unit_op, *unit; /* operators that must share a device: groups, and every free operator alone */
     int32_t n_units;
-    int64_t *traffic_ns;                /* per operator: its tensors, in and out, at their slowest */
-    int32_t *dead_ends;                 /* per operator: children that failed at once; kept over restarts */
-    bool *same_device;                  /* [a * K + b]: exchanging a and b changes nothing */
+    int64_t *traffic_ns; /* per operator: its tensors, in and out, at their slowest */
+    int32_t *dead_ends;  /* per operator: children that failed at once; kept over restarts */
+    bool *same_device;   /* [a * K + b]: exchanging a and b changes nothing */
     moirai_exact_mirror *mirror;
     int32_t n_mirrors;
 
-    moirai_exact_state **stack;         /* one state per depth; they never move */
+    moirai_exact_state **stack; /* one state per depth; they never move */
     size_t stack_capacity;
     int32_t stack_n;
     size_t stack_bytes;
@@ -60,7 +61,7 @@ typedef struct moirai_exact_search {
 
     /* Working memory of propagation. */
     moirai_exact_job *job, *job_spare;
-    int32_t *active;       /* slots that are sure to be sent */
+    int32_t *active; /* slots that are sure to be sent */
     int32_t n_active;
     int32_t *slot_from, *slot_to; /* of active slots: device, or -1 while open */
     int64_t *slot_ns;             /* of active slots: least length */
@@ -72,8 +73,8 @@ typedef struct moirai_exact_search {
     int32_t *task, *cover;
 
     int64_t nodes;
-    bool stopped, failed;  /* a limit was reached; out of memory */
-    int64_t open_lb_ns;    /* least bound of what was left unsearched */
+    bool stopped, failed; /* a limit was reached; out of memory */
+    int64_t open_lb_ns;   /* least bound of what was left unsearched */
     moirai_exact_result *r;
 } moirai_exact_search;
 
@@ -94,8 +95,8 @@ int64_t moirai_exact_preemptive(moirai_exact_job *job, int32_t n);
 /* All machines of the state: bounds into st->lb_ns, orders that are forced, devices that are ruled out. False: no plan
  * below s->below_ns is left. *changed is set where something moved. */
 bool moirai_exact_machines(moirai_exact_search *s, moirai_exact_state *st, bool *changed);
-/* Machines are numbered: devices, then ports (send, receive) or channels. The count also fills s->machine_count with (at
- * least) the number of jobs of each. */
+/* Machines are numbered: devices, then ports (send, receive) or channels. The count also fills s->machine_count with
+ * (at least) the number of jobs of each. */
 int32_t moirai_exact_machine_count(moirai_exact_search *s);
 int32_t moirai_exact_machine_jobs(const moirai_exact_search *s, const moirai_exact_state *st, int32_t machine,
                                   moirai_exact_job *job);
@@ -129,7 +130,8 @@ typedef struct moirai_exact_life {
 int32_t moirai_exact_overload(moirai_exact_search *s, const moirai_exact_state *st, int32_t *device, int32_t *tensor);
 /* Append the arcs that make `second` be born on the device after `first` has died there (first == second: live for no
  * time); the number appended, 0 where it can't be, negative if out of memory. */
-int32_t moirai_exact_part(moirai_exact_search *s, moirai_exact_state *st, int32_t device, int32_t first, int32_t second);
+int32_t moirai_exact_part(moirai_exact_search *s, moirai_exact_state *st, int32_t device, int32_t first,
+                          int32_t second);
 int moirai_exact_arc_add(moirai_exact_search *s, moirai_exact_state *st, int32_t before, int32_t after);
 
 /* exact_start.c: a first plan, where the caller has none. */
@@ -144,7 +146,7 @@ void moirai_exact_found(moirai_exact_search *s, const moirai_exact_state *st);
 /* exact_result.c: fill r->order. */
 int moirai_exact_sort(const moirai_problem *p, moirai_exact_result *r);
 
-#define EXACT_ONLY(mask) (((mask) & ((mask) - 1)) == 0)
+#define EXACT_ONLY(mask) (((mask) & ((mask)-1)) == 0)
 #define EXACT_FIRST(mask) ((int32_t)__builtin_ctzll(mask))
 
 #define EXACT_NONE_NS INT64_MAX /* no value: larger than every time */

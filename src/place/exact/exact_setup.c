@@ -7,13 +7,13 @@
 #define MOST_OPS 512
 #define MOST_SLOTS 16384
 #define MOST_STACK_BYTES ((size_t)512 << 20)
-#define MOST_DEPTH 4000 /* the search is recursive */
+#define MOST_DEPTH 4000                  /* the search is recursive */
 #define HORIZON_LIMIT ((int64_t)1 << 58) /* sums of a few such times stay within int64 */
 
 bool moirai_exact_fits(const moirai_problem *p, const char **why)
 {
     int64_t slots = p->flow == MOIRAI_FLOW_EDGE ? p->n_edges : (int64_t)p->n_tensors * p->n_devices;
-    const char *reason = p->n_ops > MOST_OPS ? "more than 512 operators"
+    const char *reason = p->n_ops > MOST_OPS  ? "more than 512 operators"
                          : slots > MOST_SLOTS ? "more than 16384 possible transfers"
                                               : NULL;
     if (why != NULL)
@@ -53,7 +53,8 @@ static int horizon(moirai_exact_search *s, int64_t *out)
     }
     total += 2 * outer + 1;
     if (total > HORIZON_LIMIT || bytes > HORIZON_LIMIT)
-        return moirai_error(MOIRAI_ELIMIT, "problem '%s': its times or sizes add up to more than 2^58: too much for the exact search",
+        return moirai_error(MOIRAI_ELIMIT,
+                            "problem '%s': its times or sizes add up to more than 2^58: too much for the exact search",
                             p->name);
     *out = (int64_t)total;
     return 0;
@@ -95,8 +96,9 @@ static bool allocate(moirai_exact_search *s)
            TAKE(s->job, 2 * n + X + 1) && TAKE(s->job_spare, 2 * n + X + 1) && TAKE(s->active, X) &&
            TAKE(s->slot_from, X) && TAKE(s->slot_to, X) && TAKE(s->slot_ns, X) && TAKE(s->free_bytes, K) &&
            TAKE(s->machine_count, 2 * K + K * K) && TAKE(s->life, T) && TAKE(s->task, 2 * (n + X) + 1) &&
-           TAKE(s->cover, T) && TAKE(s->traffic_ns, n) && TAKE(s->dead_ends, n) && TAKE(s->price_best, (size_t)s->n_prices) && TAKE(r->op_device, n) && TAKE(r->op_start_ns, n) && TAKE(r->transfer, X) &&
-           TAKE(r->order, n + X);
+           TAKE(s->cover, T) && TAKE(s->traffic_ns, n) && TAKE(s->dead_ends, n) &&
+           TAKE(s->price_best, (size_t)s->n_prices) && TAKE(r->op_device, n) && TAKE(r->op_start_ns, n) &&
+           TAKE(r->transfer, X) && TAKE(r->order, n + X);
 #undef TAKE
 }
 
@@ -104,7 +106,8 @@ static bool allocate(moirai_exact_search *s)
 static moirai_exact_state *new_state(moirai_exact_search *s)
 {
     size_t n = (size_t)s->n, K = (size_t)s->K, X = (size_t)s->X;
-    size_t words = n + 2 * n * K + 2 * X, bytes = sizeof(moirai_exact_state) + words * 8 + (size_t)s->n_prices * sizeof(int32_t);
+    size_t words = n + 2 * n * K + 2 * X,
+           bytes = sizeof(moirai_exact_state) + words * 8 + (size_t)s->n_prices * sizeof(int32_t);
     if (s->stack_bytes + bytes > MOST_STACK_BYTES)
         return NULL;
     moirai_exact_state *st = moirai_alloc(1, bytes);
@@ -206,8 +209,9 @@ int moirai_exact_search_new(moirai_exact_search *s, const moirai_problem *p, con
 
 void moirai_exact_search_free(moirai_exact_search *s)
 {
-    void *all[] = {s->unit_off, s->unit_op, s->unit, s->same_device, s->job, s->job_spare, s->active, s->slot_from,
-                   s->slot_to, s->slot_ns, s->free_bytes, s->machine_count, s->life, s->task, s->cover, s->arc, s->price_best, s->traffic_ns, s->dead_ends};
+    void *all[] = {s->unit_off,  s->unit_op, s->unit,       s->same_device, s->job,           s->job_spare, s->active,
+                   s->slot_from, s->slot_to, s->slot_ns,    s->free_bytes,  s->machine_count, s->life,      s->task,
+                   s->cover,     s->arc,     s->price_best, s->traffic_ns,  s->dead_ends};
     moirai_exact_share_free(s);
     for (size_t a = 0; a < sizeof all / sizeof *all; a++)
         free(all[a]);

@@ -1,7 +1,7 @@
 /* The share bound: all work and all traffic, shared out at best over unequal devices and ports.
  *
- * For any prices w >= 0 on resources (devices, ports or channels), a plan of length T has sum of w * load <= T * sum of w:
- * no resource is busy for longer than T. The left side is at least that of the cheapest placement at these prices,
+ * For any prices w >= 0 on resources (devices, ports or channels), a plan of length T has sum of w * load <= T * sum of
+ * w: no resource is busy for longer than T. The left side is at least that of the cheapest placement at these prices,
  * which a forest of operators gives (exact_share_tree.c). A resource that is surely used is idle before the least
  * head and after the least tail of all that may use it: both count as load. So T >= ceil(least / sum of w), for any
  * prices; good ones equalise the loads. Each node starts from its parent's prices and takes a few steps against the
@@ -90,8 +90,8 @@ static bool allocate(moirai_exact_search *s)
     moirai_exact_share *h = s->share;
     size_t U = (size_t)s->n_units, K = (size_t)s->K, E = (size_t)s->p->n_edges, R = (size_t)h->n_prices;
 #define TAKE(field, count) (h->field = moirai_alloc((count), sizeof *h->field)) != NULL
-    return TAKE(op_ns, U * K) && TAKE(table_ns, (size_t)s->p->n_classes * K * K) && TAKE(pair_a, E) && TAKE(pair_b, E) &&
-           TAKE(edge_pair, E) && TAKE(pair_order, E) && TAKE(edge_parts, E) &&
+    return TAKE(op_ns, U * K) && TAKE(table_ns, (size_t)s->p->n_classes * K * K) && TAKE(pair_a, E) &&
+           TAKE(pair_b, E) && TAKE(edge_pair, E) && TAKE(pair_order, E) && TAKE(edge_parts, E) &&
            TAKE(tensor_there, (size_t)s->p->n_tensors) && TAKE(ends, R) && TAKE(parent, U) && TAKE(parent_pair, U) &&
            TAKE(order, U) && TAKE(find, U) && TAKE(link_off, U + 1) && TAKE(link, 2 * U) && TAKE(unary, U * K) &&
            TAKE(cost, E * K * K) && TAKE(up, U * K) && TAKE(down, U * K) && TAKE(pick, U) && TAKE(load, R);
@@ -115,9 +115,9 @@ void moirai_exact_share_free(moirai_exact_search *s)
     moirai_exact_share *h = s->share;
     if (h == NULL)
         return;
-    void *all[] = {h->op_ns, h->table_ns, h->pair_a, h->pair_b, h->edge_pair, h->pair_order, h->edge_parts,
-                   h->tensor_there, h->ends, h->parent, h->parent_pair, h->order, h->find, h->link_off, h->link,
-                   h->unary, h->cost, h->up, h->down, h->pick, h->load};
+    void *all[] = {h->op_ns,        h->table_ns, h->pair_a, h->pair_b,      h->edge_pair, h->pair_order, h->edge_parts,
+                   h->tensor_there, h->ends,     h->parent, h->parent_pair, h->order,     h->find,       h->link_off,
+                   h->link,         h->unary,    h->cost,   h->up,          h->down,      h->pick,       h->load};
     for (size_t a = 0; a < sizeof all / sizeof *all; a++)
         free(all[a]);
     free(h);
@@ -145,7 +145,8 @@ static int64_t port_ends(const moirai_exact_search *s, const moirai_exact_state 
 {
     const moirai_problem *p = s->p;
     int32_t K = s->K;
-    bool channel = p->congestion == MOIRAI_CONGESTION_CHANNEL, sends = channel || r < 2 * K, receives = channel || r >= 2 * K;
+    bool channel = p->congestion == MOIRAI_CONGESTION_CHANNEL, sends = channel || r < 2 * K,
+         receives = channel || r >= 2 * K;
     int32_t from = channel ? (r - K) / K : r - K, to = channel ? (r - K) % K : r - 2 * K;
     int64_t head = EXACT_NONE_NS, tail = EXACT_NONE_NS;
     for (int32_t e = 0; e < p->n_edges; e++) {

@@ -1,10 +1,10 @@
 /* The cheapest placement at given prices, over a forest of units.
  *
- * A unit on a device costs price * time; a tensor that changes device costs (price of the send port + price of the receive
- * port) * time, or price of the channel * time. Units whose device is fixed turn the tensors at them into costs of
- * the neighbour alone. Between open units a spanning forest is kept (heavy pairs first): there the least sum is
- * found exactly by passing least costs from the leaves to the roots. A pair outside the forest still counts for the first of
- * its units with the least over the devices of the other: never more than the truth.
+ * A unit on a device costs price * time; a tensor that changes device costs (price of the send port + price of the
+ * receive port) * time, or price of the channel * time. Units whose device is fixed turn the tensors at them into costs
+ * of the neighbour alone. Between open units a spanning forest is kept (heavy pairs first): there the least sum is
+ * found exactly by passing least costs from the leaves to the roots. A pair outside the forest still counts for the
+ * first of its units with the least over the devices of the other: never more than the truth.
  *
  * Flow tensor: a tensor is sent once per device. Devices where a fixed reader waits are counted once; the open readers
  * share what is left: 1/m of the length each, m of them, nothing where the tensor is wanted anyway.
@@ -113,7 +113,8 @@ void moirai_exact_share_prepare(moirai_exact_search *s, const moirai_exact_state
     order_forest(s);
 }
 
-static inline int64_t edge_price(const moirai_exact_search *s, const moirai_exact_state *st, int32_t e, int32_t a, int32_t b)
+static inline int64_t edge_price(const moirai_exact_search *s, const moirai_exact_state *st, int32_t e, int32_t a,
+                                 int32_t b)
 {
     const moirai_exact_share *h = s->share;
     int32_t t = s->p->edge_tensor[e], parts = h->edge_parts[e];
@@ -180,7 +181,8 @@ static inline int64_t pair_cost(const moirai_exact_search *s, int32_t child, int
     int32_t x = h->parent_pair[child];
     if (s->p->congestion == MOIRAI_CONGESTION_NONE)
         return 0;
-    return h->pair_a[x] == child ? h->cost[(x * s->K + own) * s->K + parents] : h->cost[(x * s->K + parents) * s->K + own];
+    return h->pair_a[x] == child ? h->cost[(x * s->K + own) * s->K + parents]
+                                 : h->cost[(x * s->K + parents) * s->K + own];
 }
 
 int64_t moirai_exact_share_least(moirai_exact_search *s, const moirai_exact_state *st)

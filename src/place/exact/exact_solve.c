@@ -1,8 +1,9 @@
 /* The exact search: branch and bound over devices, then over orders.
  *
  * Depth first. A node is a set of devices per operator plus arcs between tasks; propagation (exact_propagate.c) finds
- * what that and "faster than the best so far" imply. While a device is open the search branches on devices (exact_branch.c),
- * then on orders and lives (exact_order.c). Every plan found lowers `below_ns` at once for all that follows.
+ * what that and "faster than the best so far" imply. While a device is open the search branches on devices
+ * (exact_branch.c), then on orders and lives (exact_order.c). Every plan found lowers `below_ns` at once for all that
+ * follows.
  *
  * The lower bound holds at any moment: a node's bound is valid for all of its plans that are faster than the
  * incumbent, children inherit it, and when a limit stops the search the least bound of what was left open counts,
@@ -30,8 +31,12 @@ static void tell(moirai_exact_search *s, char letter)
 {
     if (s->o->progress == NULL)
         return;
-    moirai_progress news = {moirai_seconds() - s->start_s, letter, s->r->found ? s->r->makespan_ns : MOIRAI_UNKNOWN,
-                            MOIRAI_MIN(s->r->lower_bound_ns, s->below_ns), s->nodes, NULL};
+    moirai_progress news = {moirai_seconds() - s->start_s,
+                            letter,
+                            s->r->found ? s->r->makespan_ns : MOIRAI_UNKNOWN,
+                            MOIRAI_MIN(s->r->lower_bound_ns, s->below_ns),
+                            s->nodes,
+                            NULL};
     s->o->progress(s->o->progress_data, &news);
 }
 
@@ -96,8 +101,11 @@ void moirai_exact_found(moirai_exact_search *s, const moirai_exact_state *st)
     }
     for (int32_t a = 0; a < s->n_active; a++) {
         int32_t x = s->active[a];
-        r->transfer[a] = (moirai_exact_transfer){s->edge ? s->p->edge_tensor[x] : x / s->K, s->edge ? x : MOIRAI_NONE,
-                                                 s->slot_from[x], s->slot_to[x], st->xhead[x],
+        r->transfer[a] = (moirai_exact_transfer){s->edge ? s->p->edge_tensor[x] : x / s->K,
+                                                 s->edge ? x : MOIRAI_NONE,
+                                                 s->slot_from[x],
+                                                 s->slot_to[x],
+                                                 st->xhead[x],
                                                  st->xhead[x] + s->slot_ns[x]};
     }
     tell(s, 'E');

@@ -1,12 +1,12 @@
 /* A first plan for the search to beat: annealing over devices, each placement timed by the simulator.
  *
- * The start puts every unit where the root's heads and tails promise most, in topological order, as memory allows. Moves
- * take one unit elsewhere or exchange two units' devices (memory is often too tight for the former). A placement that
- * does not fit counts as worse than any that does, by its excess. The number of moves is fixed by the size of
- * the problem, the random numbers by their seed: the same problem starts the same everywhere.
+ * The start puts every unit where the root's heads and tails promise most, in topological order, as memory allows.
+ * Moves take one unit elsewhere or exchange two units' devices (memory is often too tight for the former). A placement
+ * that does not fit counts as worse than any that does, by its excess. The number of moves is fixed by the size of the
+ * problem, the random numbers by their seed: the same problem starts the same everywhere.
  *
- * Skipped where the caller brings a makespan to beat, or heads and tails, which the simulator does not know. A plan that
- * the caller brings is kept unless something better is found. */
+ * Skipped where the caller brings a makespan to beat, or heads and tails, which the simulator does not know. A plan
+ * that the caller brings is kept unless something better is found. */
 #include "place/exact/exact_search.h"
 
 #include <math.h>

@@ -39,7 +39,8 @@ static int64_t arrival(const moirai_exact_search *s, const moirai_exact_state *s
     job->p = 0;
     if (s->unit[i] == s->unit[j])
         return finish_of(s, st, j, k);
-    int64_t floor_ns = st->xhead[exact_slot(s, e, k)], best = EXACT_NONE_NS, start = EXACT_NONE_NS, least = EXACT_NONE_NS;
+    int64_t floor_ns = st->xhead[exact_slot(s, e, k)], best = EXACT_NONE_NS, start = EXACT_NONE_NS,
+            least = EXACT_NONE_NS;
     for (uint64_t m = st->dom[j]; m != 0; m &= m - 1) {
         int32_t l = EXACT_FIRST(m);
         int64_t at = finish_of(s, st, j, l);
@@ -81,14 +82,16 @@ static int64_t head_over_device(const moirai_exact_search *s, const moirai_exact
         int32_t t = p->op_in[a], j = p->tensor_producer[t];
         if (st->dom[j] != (uint64_t)1 << l)
             continue;
-        moirai_exact_job one = {st->head[(int64_t)j * s->K + l], moirai_op_ns(p, j, l), moirai_transfer_ns(p, t, l, k), j};
+        moirai_exact_job one = {st->head[(int64_t)j * s->K + l], moirai_op_ns(p, j, l), moirai_transfer_ns(p, t, l, k),
+                                j};
         n = add_job(s->job, n, one);
     }
     return n < 2 ? 0 : moirai_exact_preemptive(s->job, n);
 }
 
 /* Transfers to i that are certain share the receive port of k (or, with congestion channel, the channel from l). */
-static int64_t head_over_port(const moirai_exact_search *s, const moirai_exact_state *st, int32_t i, int32_t k, int32_t l)
+static int64_t head_over_port(const moirai_exact_search *s, const moirai_exact_state *st, int32_t i, int32_t k,
+                              int32_t l)
 {
     const moirai_problem *p = s->p;
     int32_t n = 0;
@@ -172,7 +175,8 @@ static int64_t departure(const moirai_exact_search *s, const moirai_exact_state 
     return best;
 }
 
-static int64_t tail_over_device(const moirai_exact_search *s, const moirai_exact_state *st, int32_t j, int32_t l, int32_t k)
+static int64_t tail_over_device(const moirai_exact_search *s, const moirai_exact_state *st, int32_t j, int32_t l,
+                                int32_t k)
 {
     const moirai_problem *p = s->p;
     int32_t n = 0;
@@ -182,7 +186,8 @@ static int64_t tail_over_device(const moirai_exact_search *s, const moirai_exact
             int32_t i = p->edge_reader[e];
             if (st->dom[i] != (uint64_t)1 << k)
                 continue;
-            moirai_exact_job one = {moirai_transfer_ns(p, t, l, k), moirai_op_ns(p, i, k), st->tail[(int64_t)i * s->K + k], i};
+            moirai_exact_job one = {moirai_transfer_ns(p, t, l, k), moirai_op_ns(p, i, k),
+                                    st->tail[(int64_t)i * s->K + k], i};
             n = add_job(s->job, n, one);
         }
     }
@@ -218,7 +223,8 @@ static int32_t sends_of(const moirai_exact_search *s, const moirai_exact_state *
     return n;
 }
 
-static int64_t tail_over_port(const moirai_exact_search *s, const moirai_exact_state *st, int32_t j, int32_t l, int32_t to)
+static int64_t tail_over_port(const moirai_exact_search *s, const moirai_exact_state *st, int32_t j, int32_t l,
+                              int32_t to)
 {
     const moirai_problem *p = s->p;
     int32_t n = 0;
