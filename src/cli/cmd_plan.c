@@ -54,6 +54,15 @@ static int expand(work *w, moirai_cli *cli)
     return rc ? rc : moirai_plan_check(w->fine, w->expanded, NULL, NULL);
 }
 
+static const char *verdict(char *text, size_t size, double speed_up)
+{
+    if (speed_up >= 1.005)
+        snprintf(text, size, "the plan is %.2f times as fast", speed_up);
+    else
+        snprintf(text, size, "splitting gains nothing (%.3f times as fast)", speed_up);
+    return text;
+}
+
 /* The verdict that users ask for first: is the cluster worth it? */
 static void show_verdict(work *w, moirai_cli *cli)
 {
@@ -64,10 +73,11 @@ static void show_verdict(work *w, moirai_cli *cli)
         yyjson_mut_obj_add_null(cli->doc, cli->result, "single_device");
         return;
     }
+    char text[80];
     const char *name = w->problem->n_ops ? w->problem->device_name[w->single->op_device[0]] : "";
     double speed_up = w->plan->makespan_ns > 0 ? (double)w->single->makespan_ns / (double)w->plan->makespan_ns : 1;
-    moirai_cli_print(cli, "single       %s on the best single device, %s: the plan is %.2f times as fast\n",
-                     moirai_text_ns(w->single->makespan_ns).s, name, speed_up);
+    moirai_cli_print(cli, "single       %s on the best single device, %s: %s\n", moirai_text_ns(w->single->makespan_ns).s,
+                     name, verdict(text, sizeof text, speed_up));
     yyjson_mut_obj_add_strcpy(cli->doc, cli->result, "single_device", name);
     yyjson_mut_obj_add_int(cli->doc, cli->result, "single_makespan_ns", w->single->makespan_ns);
     yyjson_mut_obj_add_real(cli->doc, cli->result, "speed_up", speed_up);

@@ -82,10 +82,9 @@ int moirai_cli_problem(moirai_problem **out, moirai_cli *cli, const moirai_graph
     o.wishes = wish;
     o.n_wishes = n;
     rc = rc ? rc : moirai_problem_new(out, g, c, &o);
-    if (!rc && tell_costs(cli, g, c, o.cost_model)) {
+    if (!rc && (rc = tell_costs(cli, g, c, o.cost_model))) {
         moirai_problem_free(*out);
         *out = NULL;
-        rc = MOIRAI_EFAIL;
     }
     for (int i = 0; i < n; i++)
         free(copy[i]);
