@@ -127,6 +127,6 @@ moirai_text moirai_text_gap(double gap)
     if (gap < 0)
         snprintf(t.s, sizeof t.s, "-");
     else /* never show a gap as smaller than it is */
-        snprintf(t.s, sizeof t.s, "%.2f %%", ceil(gap * 1e4 - 1e-9) / 100);
+        snprintf(t.s, sizeof t.s, "%.2f %%", ceil(gap * 1e4 * (1 - 1e-12)) / 100);
     return t;
 }

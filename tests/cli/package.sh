@@ -46,7 +46,7 @@ target_link_libraries(shared PRIVATE moirai::moirai)
 add_executable(static tiny.c)
 target_link_libraries(static PRIVATE moirai::static)
 END
-cmake -S . -B b -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" >cmake.log || { cat cmake.log; exit 1; }
+cmake -G Ninja -S . -B b -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" >cmake.log || { cat cmake.log; exit 1; }
 cmake --build b >build.log 2>&1 || { cat build.log; exit 1; }
 verify b/shared "find_package, shared"
 verify b/static "find_package, static"
