@@ -85,7 +85,7 @@ static int64_t node_limit(const moirai_problem *p, const moirai_place_options *o
     if (o->time_limit_s > 0 && o->effort >= 1)
         return 0;
     double size = ((double)p->n_ops + p->n_edges + 1) * p->n_devices,
-           share = o->effort < 1 ? o->effort * o->effort : o->effort;
+           share = o->effort < 1 ? o->effort * o->effort * o->effort : o->effort;
     return (int64_t)MOIRAI_MAX(16.0, WORK_PER_EFFORT * share / size);
 }
 
