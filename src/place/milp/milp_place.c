@@ -227,6 +227,8 @@ static int round_of(search *s, bool *done)
     if (result != 0)
         return result;
     s->new_clique = s->overflow = false;
+    /* Longest paths that know devices need no solver. */
+    s->lower_ns = MOIRAI_MAX(s->lower_ns, MOIRAI_MIN((int64_t)s->g->m.col_lo[0] * s->grid_ns, best >= 0 ? best : INT64_MAX));
     result = solve_round(s, &status);
     if (result == 0 && status == MILP_INFEASIBLE)
         result = no_solution(s, s->g);
