@@ -2,9 +2,9 @@
  *
  *   bench_milp [SECONDS]     limit per solve on the clock, default 60
  *
- * Networks are made here (layers of operators that read one or two of the layer before, times drawn with a fixed seed), so that
- * the table needs no files. Times
- * are of the processor, so that a busy machine does little harm. Prints Markdown. A solve that reaches the limit is shown with its gap. */
+ * Networks are made here (layers of operators that read one or two of the layer before, times drawn with a fixed seed),
+ * so that the table needs no files. Times are of the processor, so that a busy machine does little harm. Prints
+ * Markdown. A solve that reaches the limit is shown with its gap. */
 #include "util/util.h"
 
 #include <stdio.h>
@@ -21,13 +21,13 @@ typedef struct shape {
 
 static const shape shapes[] = {
     {"3 x 3, 2 devices, edge, port", 3, 3, 2, "edge", "port"},
-    {"3 x 3, 3 devices, edge, port", 3, 3, 3, "edge", "port"},
-    {"3 x 3, 3 devices, edge, channel", 3, 3, 3, "edge", "channel"},
-    {"3 x 3, 3 devices, edge, none", 3, 3, 3, "edge", "none"},
-    {"3 x 3, 3 devices, tensor, port", 3, 3, 3, "tensor", "port"},
+    {"2 x 5, 3 devices, edge, port", 2, 5, 3, "edge", "port"},
+    {"3 x 4, 2 devices, edge, port", 3, 4, 2, "edge", "port"},
+    {"3 x 4, 2 devices, edge, channel", 3, 4, 2, "edge", "channel"},
+    {"3 x 4, 2 devices, edge, none", 3, 4, 2, "edge", "none"},
+    {"3 x 4, 2 devices, tensor, port", 3, 4, 2, "tensor", "port"},
     {"4 x 3, 2 devices, edge, port", 4, 3, 2, "edge", "port"},
     {"4 x 3, 2 devices, tensor, port", 4, 3, 2, "tensor", "port"},
-    {"4 x 3, 2 devices, tensor, none", 4, 3, 2, "tensor", "none"},
 };
 
 static void devices_text(FILE *out, int n)
@@ -49,7 +49,8 @@ static void devices_text(FILE *out, int n)
 static void op_text(FILE *out, const shape *s, moirai_rng *r, int layer, int at)
 {
     int base = 2000 + 1000 * (int)moirai_rng_below(r, 9);
-    fprintf(out, "%s{\"name\":\"o%d_%d\",\"type\":\"X\",\"memory_bytes\":10,\"time_ns\":[", layer || at ? "," : "", layer, at);
+    fprintf(out, "%s{\"name\":\"o%d_%d\",\"type\":\"X\",\"memory_bytes\":10,\"time_ns\":[", layer || at ? "," : "",
+            layer, at);
     for (int k = 0; k < s->devices; k++)
         fprintf(out, "%s%d", k ? "," : "", base + 1000 * (int)moirai_rng_below(r, 5));
     fprintf(out, "],\"inputs\":[");
@@ -58,7 +59,8 @@ static void op_text(FILE *out, const shape *s, moirai_rng *r, int layer, int at)
         if (moirai_rng_below(r, 3) > 0)
             fprintf(out, ",\"t%d_%d\"", layer - 1, (at + 1) % s->width);
     }
-    fprintf(out, "],\"outputs\":[{\"name\":\"t%d_%d\",\"bytes\":%d}]}", layer, at, 1000 * (1 + (int)moirai_rng_below(r, 4)));
+    fprintf(out, "],\"outputs\":[{\"name\":\"t%d_%d\",\"bytes\":%d}]}", layer, at,
+            1000 * (1 + (int)moirai_rng_below(r, 4)));
 }
 
 static moirai_problem *make(const shape *s)
@@ -71,7 +73,9 @@ static moirai_problem *make(const shape *s)
     if (!out)
         return NULL;
     moirai_rng_seed(&r, 7);
-    fprintf(out, "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"bench\",\"flow\":\"%s\",\"congestion\":\"%s\",\"memory\":\"static\",",
+    fprintf(out,
+            "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"bench\",\"flow\":\"%s\",\"congestion\":\"%s\","
+            "\"memory\":\"static\",",
             s->flow, s->congestion);
     devices_text(out, s->devices);
     fprintf(out, "\"ops\":[");
@@ -105,12 +109,12 @@ static void row(const char *name, const moirai_problem *p, const char *formulati
     int result = moirai_place(&plan, p, "milp", &o);
     double cpu_s = (double)(clock() - began) / CLOCKS_PER_SEC;
     if (result != 0)
-        printf("| %s | %s | %lld | %lld | %lld | %s |\n", name, formulation, (long long)size.rows, (long long)size.columns,
-               (long long)size.binaries, moirai_error_message());
+        printf("| %s | %s | %lld | %lld | %lld | %s |\n", name, formulation, (long long)size.rows,
+               (long long)size.columns, (long long)size.binaries, moirai_error_message());
     else
         printf("| %s | %s | %lld | %lld | %lld | %.2f | %.3f | %.1f %% |\n", name, formulation, (long long)size.rows,
-               (long long)size.columns, (long long)size.binaries, cpu_s,
-               (double)plan->makespan_ns / 1e3, 100 * moirai_plan_gap(plan));
+               (long long)size.columns, (long long)size.binaries, cpu_s, (double)plan->makespan_ns / 1e3,
+               100 * moirai_plan_gap(plan));
     fflush(stdout);
     moirai_plan_free(start);
     moirai_plan_free(plan);
@@ -119,7 +123,8 @@ static void row(const char *name, const moirai_problem *p, const char *formulati
 int main(int argc, char **argv)
 {
     double limit_s = argc > 1 ? atof(argv[1]) : 60;
-    printf("| problem (layers x width) | formulation | rows | columns | binaries | CPU s | makespan, us | gap |\n|---|---|---|---|---|---|---|---|\n");
+    printf("| problem (layers x width) | formulation | rows | columns | binaries | CPU s | makespan, us | gap "
+           "|\n|---|---|---|---|---|---|---|---|\n");
     for (size_t n = 0; n <= sizeof shapes / sizeof *shapes; n++) {
         moirai_problem *p = NULL;
         bool file = n == sizeof shapes / sizeof *shapes;

@@ -5,27 +5,29 @@
 
 #include <moirai/moirai.h>
 
-#define NEEDS_SOLVER                                          \
-    do {                                                      \
-        const char *why_;                                     \
-        if (!moirai_placer_find("milp")->available(&why_))    \
-            skip();                                           \
+#define NEEDS_SOLVER                                                                                                   \
+    do {                                                                                                               \
+        const char *why_;                                                                                              \
+        if (!moirai_placer_find("milp")->available(&why_))                                                             \
+            skip();                                                                                                    \
     } while (0)
 
 /* Two devices, a fork of two operators; memory in bytes per device. */
 static moirai_problem *fork_problem(int memory, const char *flow)
 {
     char text[2000];
-    int n = snprintf(text, sizeof text,
-                     "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"fork\",\"flow\":\"%s\",\"congestion\":\"port\","
-                     "\"memory\":\"static\",\"devices\":[{\"name\":\"A\",\"memory_bytes\":%d},{\"name\":\"B\",\"memory_bytes\":%d}],"
-                     "\"channels\":[{\"from\":\"A\",\"to\":\"B\",\"bytes_per_second\":1000000000,\"latency_ns\":0},"
-                     "{\"from\":\"B\",\"to\":\"A\",\"bytes_per_second\":1000000000,\"latency_ns\":0}],\"ops\":["
-                     "{\"name\":\"in put\",\"type\":\"a\",\"memory_bytes\":2,\"time_ns\":[10,20],\"inputs\":[],"
-                     "\"outputs\":[{\"name\":\"t\",\"bytes\":10}]},"
-                     "{\"name\":\"left\",\"type\":\"a\",\"memory_bytes\":4,\"time_ns\":[40,60],\"inputs\":[\"t\"],\"outputs\":[]},"
-                     "{\"name\":\"right\",\"type\":\"a\",\"memory_bytes\":4,\"time_ns\":[40,60],\"inputs\":[\"t\"],\"outputs\":[]}]}",
-                     flow, memory, memory);
+    int n = snprintf(
+        text, sizeof text,
+        "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"fork\",\"flow\":\"%s\",\"congestion\":\"port\","
+        "\"memory\":\"static\",\"devices\":[{\"name\":\"A\",\"memory_bytes\":%d},{\"name\":\"B\",\"memory_bytes\":%d}],"
+        "\"channels\":[{\"from\":\"A\",\"to\":\"B\",\"bytes_per_second\":1000000000,\"latency_ns\":0},"
+        "{\"from\":\"B\",\"to\":\"A\",\"bytes_per_second\":1000000000,\"latency_ns\":0}],\"ops\":["
+        "{\"name\":\"in put\",\"type\":\"a\",\"memory_bytes\":2,\"time_ns\":[10,20],\"inputs\":[],"
+        "\"outputs\":[{\"name\":\"t\",\"bytes\":10}]},"
+        "{\"name\":\"left\",\"type\":\"a\",\"memory_bytes\":4,\"time_ns\":[40,60],\"inputs\":[\"t\"],\"outputs\":[]},"
+        "{\"name\":\"right\",\"type\":\"a\",\"memory_bytes\":4,\"time_ns\":[40,60],\"inputs\":[\"t\"],\"outputs\":[]}]"
+        "}",
+        flow, memory, memory);
     moirai_problem *p;
     assert_ok(moirai_problem_parse(&p, text, (size_t)n, "fork"));
     return p;
@@ -58,9 +60,18 @@ static void test_milp_rows_carry_equation_numbers(void **state)
     moirai_problem *p = fork_problem(10, "edge");
     milp_program *g;
     assert_ok(moirai_milp_program_new(&g, p, MOIRAI_FORMULATION_PAPER, -1, 1000, NULL));
-    const char *rows[] = {"c4a_0.in.put_1.left", "c4a_0.in.put_q0.t.left", "c4a_q0.t.left_1.left", "c4b_1.left", "c4c_1.left",
-                          "c4e_1.left_2.right_0.A_1", "c4e_1.left_2.right_1.B_2", "c4f1_q0.t.left_0.A",
-                          "c4f4_q1.t.right", "c4f5_q0.t.left_0.A_1.B", "c4f6_q0.t.left", "c4g_q0.t.left_q1.t.right_0.A_1"};
+    const char *rows[] = {"c4a_0.in.put_1.left",
+                          "c4a_0.in.put_q0.t.left",
+                          "c4a_q0.t.left_1.left",
+                          "c4b_1.left",
+                          "c4c_1.left",
+                          "c4e_1.left_2.right_0.A_1",
+                          "c4e_1.left_2.right_1.B_2",
+                          "c4f1_q0.t.left_0.A",
+                          "c4f4_q1.t.right",
+                          "c4f5_q0.t.left_0.A_1.B",
+                          "c4f6_q0.t.left",
+                          "c4g_q0.t.left_q1.t.right_0.A_1"};
     for (size_t n = 0; n < sizeof rows / sizeof *rows; n++)
         if (!has_row(g, rows[n]))
             fail_msg("no row %s", rows[n]);
@@ -71,7 +82,8 @@ static void test_milp_rows_carry_equation_numbers(void **state)
 static void test_milp_names_are_unique_and_safe(void **state)
 {
     (void)state;
-    random_spec spec = {.seed = 5, .shape = SHAPE_DENSE, .n_ops = 6, .n_devices = 3, .flow = MOIRAI_FLOW_TENSOR, .scale = 10};
+    random_spec spec = {
+        .seed = 5, .shape = SHAPE_DENSE, .n_ops = 6, .n_devices = 3, .flow = MOIRAI_FLOW_TENSOR, .scale = 10};
     moirai_problem *p = random_problem(&spec);
     assert_non_null(p);
     for (int f = 0; f < 2; f++) {
@@ -82,7 +94,8 @@ static void test_milp_names_are_unique_and_safe(void **state)
             const char *name = n < g->m.n_rows ? moirai_milp_row_name(&g->m, n)
                                                : moirai_milp_col_name(&g->m, (int32_t)(n - g->m.n_rows));
             assert_int_equal(moirai_names_put(seen, name, (int32_t)n), n);
-            assert_true(strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._") == strlen(name));
+            assert_true(strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._") ==
+                        strlen(name));
             assert_null(strchr("0123456789.eE", name[0]));
         }
         moirai_names_free(seen);
@@ -179,8 +192,9 @@ static void test_milp_refuses_large_models(void **state)
     assert_int_equal(moirai_place(&plan, p, "milp", &o), MOIRAI_ELIMIT);
     assert_non_null(strstr(moirai_error_message(), "rows"));
     assert_non_null(strstr(moirai_error_message(), "'moirai'"));
-    assert_int_equal(moirai_milp_export(p, MOIRAI_FORMULATION_TIGHT, "lp", NULL, 3, temporary_path("big.lp"), NULL, NULL),
-                     MOIRAI_ELIMIT);
+    assert_int_equal(
+        moirai_milp_export(p, MOIRAI_FORMULATION_TIGHT, "lp", NULL, 3, temporary_path("big.lp"), NULL, NULL),
+        MOIRAI_ELIMIT);
     moirai_problem_free(p);
 }
 
@@ -221,7 +235,8 @@ static void test_milp_progress_is_monotone_and_interrupt_keeps_the_plan(void **s
 {
     (void)state;
     NEEDS_SOLVER;
-    random_spec spec = {.seed = 3, .shape = SHAPE_LAYERED, .n_ops = 24, .n_devices = 3, .flow = MOIRAI_FLOW_TENSOR, .scale = 100};
+    random_spec spec = {
+        .seed = 3, .shape = SHAPE_LAYERED, .n_ops = 24, .n_devices = 3, .flow = MOIRAI_FLOW_TENSOR, .scale = 100};
     moirai_problem *p = random_problem(&spec);
     assert_non_null(p);
     witness w = {0};
@@ -246,7 +261,8 @@ static void test_milp_progress_is_monotone_and_interrupt_keeps_the_plan(void **s
     moirai_problem_free(p);
 }
 
-/* A plan that is a solution, encoded, must satisfy every row when the continuous columns are filled in from its times. */
+/* A plan that is a solution, encoded, must satisfy every row when the continuous columns are filled in from its times.
+ */
 static void test_milp_start_is_a_solution(void **state)
 {
     (void)state;
@@ -271,8 +287,8 @@ static void test_milp_start_is_a_solution(void **state)
                     continue;
                 char sense = g->m.row_sense[r];
                 if ((sense != '>' && sum > g->m.row_rhs[r]) || (sense != '<' && sum < g->m.row_rhs[r]))
-                    fail_msg("seed %d, formulation %d: row %s: %g %c %g", (int)seed, f, moirai_milp_row_name(&g->m, r), sum, sense,
-                             g->m.row_rhs[r]);
+                    fail_msg("seed %d, formulation %d: row %s: %g %c %g", (int)seed, f, moirai_milp_row_name(&g->m, r),
+                             sum, sense, g->m.row_rhs[r]);
             }
             free(value);
             moirai_milp_program_free(g);

@@ -7,18 +7,21 @@
 static moirai_problem *pair_problem(void)
 {
     static const char text[] =
-        "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"pair\",\"flow\":\"edge\",\"congestion\":\"port\",\"memory\":\"static\","
+        "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"pair\",\"flow\":\"edge\",\"congestion\":\"port\","
+        "\"memory\":\"static\","
         "\"devices\":[{\"name\":\"A\",\"memory_bytes\":4},{\"name\":\"B\",\"memory_bytes\":4}],"
         "\"channels\":[{\"from\":\"A\",\"to\":\"B\",\"bytes_per_second\":1000000000,\"latency_ns\":0},"
         "{\"from\":\"B\",\"to\":\"A\",\"bytes_per_second\":1000000000,\"latency_ns\":0}],\"ops\":["
-        "{\"name\":\"a\",\"type\":\"X\",\"memory_bytes\":3,\"time_ns\":[20,30],\"inputs\":[],\"outputs\":[{\"name\":\"t\",\"bytes\":10}]},"
+        "{\"name\":\"a\",\"type\":\"X\",\"memory_bytes\":3,\"time_ns\":[20,30],\"inputs\":[],\"outputs\":[{\"name\":"
+        "\"t\",\"bytes\":10}]},"
         "{\"name\":\"b\",\"type\":\"X\",\"memory_bytes\":3,\"time_ns\":[50,40],\"inputs\":[\"t\"],\"outputs\":[]}]}";
     moirai_problem *p;
     assert_ok(moirai_problem_parse(&p, text, sizeof text - 1, "pair"));
     return p;
 }
 
-static int import_text(moirai_plan **plan, const moirai_problem *p, const char *text, bool trust, moirai_milp_claim *claim)
+static int import_text(moirai_plan **plan, const moirai_problem *p, const char *text, bool trust,
+                       moirai_milp_claim *claim)
 {
     char *path = temporary_path("answer.sol");
     FILE *f = fopen(path, "w");
@@ -32,21 +35,28 @@ static int import_text(moirai_plan **plan, const moirai_problem *p, const char *
 
 static const char *const dialects[][3] = {
     {"highs", "Optimal",
-     "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 7\n# Columns 5\nT 7\nx_0.a_0.A 1\nx_0.a_1.B 0\n"
+     "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 7\n# Columns 5\nT 7\nx_0.a_0.A "
+     "1\nx_0.a_1.B 0\n"
      "x_1.b_0.A 0\nx_1.b_1.B 1\nS_0.a 0\nS_1.b 3\nS_q0.t.b 2\n# Rows 1\nc4c_0.a 1\n\n# Dual solution values\nNone\n"},
     {"cbc", "Optimal - objective value 7.00000000",
-     "Optimal - objective value 7.00000000\n      0 T      7      0\n      1 x_0.a_0.A      1      0\n      4 x_1.b_1.B  1  0\n"
+     "Optimal - objective value 7.00000000\n      0 T      7      0\n      1 x_0.a_0.A      1      0\n      4 "
+     "x_1.b_1.B  1  0\n"
      "      7 S_1.b      3     0\n      9 S_q0.t.b   2   0\n"},
-    {"gurobi", "", "# Solution for model obj\n# Objective value = 7\nT 7\nx_0.a_0.A 1\nx_0.a_1.B 0\nx_1.b_1.B 1\nS_1.b 3\nS_q0.t.b 2\n"},
+    {"gurobi", "",
+     "# Solution for model obj\n# Objective value = 7\nT 7\nx_0.a_0.A 1\nx_0.a_1.B 0\nx_1.b_1.B 1\nS_1.b 3\nS_q0.t.b "
+     "2\n"},
     {"scip", "optimal solution found",
      "solution status: optimal solution found\nobjective value:                                    7\n"
      "T                                                   7 \t(obj:1)\nx_0.a_0.A                     1 \t(obj:0)\n"
      "x_1.b_1.B      1 \t(obj:0)\nS_1.b    3 \t(obj:0)\nS_q0.t.b  2 \t(obj:0)\n"},
     {"glpk", "INTEGER OPTIMAL",
-     "Problem:\nRows:       9\nColumns:    8 (4 integer, 4 binary)\nNon-zeros:  9\nStatus:     INTEGER OPTIMAL\nObjective:  obj = 7 (MINimum)\n\n"
+     "Problem:\nRows:       9\nColumns:    8 (4 integer, 4 binary)\nNon-zeros:  9\nStatus:     INTEGER "
+     "OPTIMAL\nObjective:  obj = 7 (MINimum)\n\n"
      "   No. Column name       Activity     Lower bound   Upper bound\n------ ------------\n"
-     "     1 T                             7             5             9\n     2 x_0.a_0.A    *              1             0             1\n"
-     "     3 x_1.b_1.B    *              1             0             1\n     4 S_1.b                         3             0             9\n"},
+     "     1 T                             7             5             9\n     2 x_0.a_0.A    *              1         "
+     "    0             1\n"
+     "     3 x_1.b_1.B    *              1             0             1\n     4 S_1.b                         3         "
+     "    0             9\n"},
 };
 
 static void test_milp_import_takes_every_dialect(void **state)
@@ -144,9 +154,11 @@ static moirai_plan *best_plan(const moirai_problem *p)
 }
 
 /* Export, let `format`'s command solve, import with trust: the same optimum. */
-static void round_trip(const moirai_problem *p, int64_t optimum, moirai_formulation f, const char *to, const char *command)
+static void round_trip(const moirai_problem *p, int64_t optimum, moirai_formulation f, const char *to,
+                       const char *command)
 {
-    char *model = temporary_path(strcmp(to, "lp") == 0 ? "door.lp" : "door.mps"), *answer = temporary_path("door.sol"), line[1000];
+    char *model = temporary_path(strcmp(to, "lp") == 0 ? "door.lp" : "door.mps"), *answer = temporary_path("door.sol"),
+         line[1000];
     moirai_plan *plan;
     moirai_milp_claim claim;
     assert_ok(moirai_milp_export(p, f, to, NULL, 100000, model, NULL, NULL));

@@ -29,7 +29,8 @@ static int64_t proven(const moirai_problem *p, const char *placer, const char *f
         return BRUTE_INFEASIBLE;
     assert_ok(result);
     if (plan->lower_bound_ns != plan->makespan_ns)
-        fail_msg("%s: makespan %lld, bound %lld", placer, (long long)plan->makespan_ns, (long long)plan->lower_bound_ns);
+        fail_msg("%s: makespan %lld, bound %lld", placer, (long long)plan->makespan_ns,
+                 (long long)plan->lower_bound_ns);
     int64_t makespan = plan->makespan_ns;
     moirai_plan_free(plan);
     return makespan;
@@ -67,7 +68,8 @@ static void test_milp_random_tight(void **state)
     (void)state;
     int done = 0, want = full() ? 500 : 40;
     for (uint64_t seed = 1; done < want; seed++)
-        done += full() ? compare(seed, 3, 9, 2000000, "tight", "cutoff") : compare(seed, 3, 6, 50000, "tight", "cutoff");
+        done +=
+            full() ? compare(seed, 3, 9, 2000000, "tight", "cutoff") : compare(seed, 3, 6, 50000, "tight", "cutoff");
 }
 
 static void test_milp_random_paper(void **state)

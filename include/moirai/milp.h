@@ -35,9 +35,9 @@ MOIRAI_API int moirai_milp_export(const moirai_problem *p, moirai_formulation f,
 
 /* What a solution file says about itself. */
 typedef struct moirai_milp_claim {
-    char solver[16];      /* "highs", "cbc", "gurobi", "scip", "glpk" */
-    char status[80];      /* the file's own words, "" if it has none */
-    bool optimal;         /* the file claims optimality */
+    char solver[16]; /* "highs", "cbc", "gurobi", "scip", "glpk" */
+    char status[80]; /* the file's own words, "" if it has none */
+    bool optimal;    /* the file claims optimality */
     bool has_objective;
     double objective;     /* in the model's units */
     int64_t objective_ns; /* the claim in ns, rounded to the grid of the problem's times */

@@ -42,7 +42,8 @@ static void say_result(const moirai_cli *cli, const moirai_problem *p, const cha
     yyjson_mut_obj_add_sint(cli->doc, cli->result, "unit_ns", unit_ns);
     moirai_cli_print(cli, "%s: %s rows, %s columns (%s binaries), %s coefficients; times in units of %s ns\n", path,
                      moirai_text_count(size->rows).s, moirai_text_count(size->columns).s,
-                     moirai_text_count(size->binaries).s, moirai_text_count(size->nonzeros).s, moirai_text_count(unit_ns).s);
+                     moirai_text_count(size->binaries).s, moirai_text_count(size->nonzeros).s,
+                     moirai_text_count(unit_ns).s);
     if (start) {
         yyjson_mut_obj_add_sint(cli->doc, cli->result, "start_makespan_ns", start->makespan_ns);
         moirai_cli_print(cli, "plans slower than %s (%s) are not in it\n", moirai_text_ns(start->makespan_ns).s,
@@ -70,8 +71,8 @@ static int run(moirai_cli *cli)
     if (!result)
         result = find_start(&start, p, cli);
     if (!result)
-        result = moirai_milp_export(p, f, moirai_cli_text(cli, "to"), start, moirai_cli_count(cli, "max-rows"), path, &size,
-                                    &unit_ns);
+        result = moirai_milp_export(p, f, moirai_cli_text(cli, "to"), start, moirai_cli_count(cli, "max-rows"), path,
+                                    &size, &unit_ns);
     if (!result)
         say_result(cli, p, path, start, &size, unit_ns);
     moirai_plan_free(start);
@@ -84,13 +85,29 @@ static const moirai_argument arguments[] = {
     {0},
 };
 static const moirai_option options[] = {
-    {.name = "to", .argument = "FORMAT", .help = "CPLEX LP or free MPS", .standard = "lp", .kind = MOIRAI_VALUE_CHOICE,
+    {.name = "to",
+     .argument = "FORMAT",
+     .help = "CPLEX LP or free MPS",
+     .standard = "lp",
+     .kind = MOIRAI_VALUE_CHOICE,
      .choices = "lp|mps"},
-    {.name = "formulation", .argument = "NAME", .help = "tight, or the paper's as printed; both have the same optimum",
-     .standard = "tight", .kind = MOIRAI_VALUE_CHOICE, .choices = "tight|paper"},
-    {.name = "start", .argument = "PLAN", .help = "a plan whose makespan bounds the time windows", .kind = MOIRAI_VALUE_FILE},
-    {.name = "max-rows", .argument = "COUNT", .help = "refuse larger models", .standard = "500000",
-     .kind = MOIRAI_VALUE_COUNT, .least = 1, .most = 1e9},
+    {.name = "formulation",
+     .argument = "NAME",
+     .help = "tight, or the paper's as printed; both have the same optimum",
+     .standard = "tight",
+     .kind = MOIRAI_VALUE_CHOICE,
+     .choices = "tight|paper"},
+    {.name = "start",
+     .argument = "PLAN",
+     .help = "a plan whose makespan bounds the time windows",
+     .kind = MOIRAI_VALUE_FILE},
+    {.name = "max-rows",
+     .argument = "COUNT",
+     .help = "refuse larger models",
+     .standard = "500000",
+     .kind = MOIRAI_VALUE_COUNT,
+     .least = 1,
+     .most = 1e9},
     MOIRAI_OPTION_OUTPUT("write the model here"),
     {0},
 };
@@ -101,8 +118,9 @@ static const moirai_example examples[] = {
 const moirai_command moirai_command_export = {
     .name = "export",
     .summary = "write the problem as a mixed-integer program",
-    .text = "The model has the paper's variables and equations: row names start with the equation's number. All numbers in "
-            "it are whole. Solve it with any solver and bring the answer back with moirai import.",
+    .text =
+        "The model has the paper's variables and equations: row names start with the equation's number. All numbers in "
+        "it are whole. Solve it with any solver and bring the answer back with moirai import.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

@@ -66,7 +66,10 @@ static const moirai_argument arguments[] = {
     {0},
 };
 static const moirai_option options[] = {
-    {.name = "sol", .argument = "FILE", .help = "solution file of HiGHS, CBC, Gurobi, SCIP or GLPK", .kind = MOIRAI_VALUE_FILE},
+    {.name = "sol",
+     .argument = "FILE",
+     .help = "solution file of HiGHS, CBC, Gurobi, SCIP or GLPK",
+     .kind = MOIRAI_VALUE_FILE},
     {.name = "trust-bound", .help = "take the file's claim of optimality as proof", .kind = MOIRAI_VALUE_FLAG},
     MOIRAI_OPTION_OUTPUT("write the plan here"),
     {0},
@@ -78,8 +81,10 @@ static const moirai_example examples[] = {
 const moirai_command moirai_command_import = {
     .name = "import",
     .summary = "read another solver's answer as a plan",
-    .text = "Devices and orders are taken from the solution file, times from the simulator, and the plan is checked. The file's "
-            "claim of optimality is shown; the plan's bound is what moirai itself can prove quickly, unless --trust-bound is given.",
+    .text = "Devices and orders are taken from the solution file, times from the simulator, and the plan is checked. "
+            "The file's "
+            "claim of optimality is shown; the plan's bound is what moirai itself can prove quickly, unless "
+            "--trust-bound is given.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

@@ -25,8 +25,8 @@ typedef struct milp_dag {
     int64_t upper;   /* plans beyond this many grid units are not solutions */
     /* Windows, [op * n_devices + device], in grid units. A pair that no plan within `upper` uses is not `allowed`. */
     bool *allowed;
-    int64_t *head; /* earliest start of the operator on that device */
-    int64_t *tail; /* least time from its finish there to the end */
+    int64_t *head;                                                  /* earliest start of the operator on that device */
+    int64_t *tail;                                                  /* least time from its finish there to the end */
     int64_t *first_start, *last_finish, *first_finish, *last_start; /* of an operator over its devices */
     int32_t *device_class; /* the least device that is interchangeable with this one */
     int32_t *twin;         /* the next operator that is interchangeable with this one, or MOIRAI_NONE */
@@ -87,10 +87,12 @@ typedef struct milp_model {
     size_t cap_col[4], cap_row[5], cap_nz[2], cap_text, cap_term[2], cap_slot;
 } milp_model;
 
-int32_t moirai_milp_col(milp_model *m, milp_kind kind, double lo, double hi, const char *format, ...) MOIRAI_PRINTF(5, 6);
+int32_t moirai_milp_col(milp_model *m, milp_kind kind, double lo, double hi, const char *format, ...)
+    MOIRAI_PRINTF(5, 6);
 void moirai_milp_term(milp_model *m, int32_t col, double value); /* col < 0: nothing */
 void moirai_milp_constant(milp_model *m, double value);          /* on the left side */
-void moirai_milp_row(milp_model *m, char sense, double rhs, milp_unit unit, const char *format, ...) MOIRAI_PRINTF(5, 6);
+void moirai_milp_row(milp_model *m, char sense, double rhs, milp_unit unit, const char *format, ...)
+    MOIRAI_PRINTF(5, 6);
 void moirai_milp_model_free(milp_model *m);
 const char *moirai_milp_col_name(const milp_model *m, int32_t col);
 const char *moirai_milp_row_name(const milp_model *m, int64_t row);
@@ -112,14 +114,17 @@ typedef struct milp_program {
     /* Ordering binaries in the order of creation: `col` 1 says node a ends before node b starts. Nodes: operators,
      * then n_ops + flow. In the paper formulation 0 says the reverse; in tight there are two, and both may be 0. */
     int32_t n_orders;
-    struct milp_order { int32_t a, b, col; } *order;
+    struct milp_order {
+        int32_t a, b, col;
+    } * order;
     size_t cap_order;
     milp_peak *peak; /* cliques to keep apart (memory peak), or NULL; not owned */
     char (*op_tag)[40], (*flow_tag)[64], (*device_tag)[32]; /* "5.op5": the names' parts */
 } milp_program;
 
 /* upper_ns: a makespan that some plan is known to reach (or less: then no solution may exist), -1: none known.
- * max_rows < 0: count only. `peak`: cliques to keep apart, or NULL. MOIRAI_ELIMIT: more rows than max_rows. MOIRAI_EINFEASIBLE: no plan within upper_ns. */
+ * max_rows < 0: count only. `peak`: cliques to keep apart, or NULL. MOIRAI_ELIMIT: more rows than max_rows.
+ * MOIRAI_EINFEASIBLE: no plan within upper_ns. */
 int moirai_milp_program_new(milp_program **out, const moirai_problem *p, moirai_formulation f, int64_t upper_ns,
                             int64_t max_rows, milp_peak *peak);
 /* MOIRAI_ELIMIT with the message that a model of so many rows deserves. */
@@ -144,10 +149,10 @@ typedef struct milp_arc {
 } milp_arc;
 
 typedef struct milp_answer {
-    int32_t *device;    /* operator -> device */
-    double *start;      /* by task number; 0 where not said: a task starts no earlier than it can anyway */
+    int32_t *device; /* operator -> device */
+    double *start;   /* by task number; 0 where not said: a task starts no earlier than it can anyway */
     int64_t n_tasks;
-    milp_arc *arc;      /* memory peak: who waits for whom */
+    milp_arc *arc; /* memory peak: who waits for whom */
     int64_t n_arcs;
     size_t cap_arc;
 } milp_answer;
@@ -164,15 +169,18 @@ int moirai_milp_answer_plan(moirai_plan **out, const moirai_problem *p, const mi
 int moirai_milp_encode(double *value, const milp_program *g, const moirai_plan *plan);
 
 /* ---- memory ---- */
-/* Bytes that plan needs on `device` beyond its memory, 0 if it fits. `clique` (n_tensors entries, may be NULL) gets tensors
- * alive there at one such moment, the fewest that exceed it, *n how many (0: the resident bytes alone exceed it). */
-int64_t moirai_milp_overflow(const moirai_problem *p, const moirai_plan *plan, int32_t device, int32_t *clique, int32_t *n);
+/* Bytes that plan needs on `device` beyond its memory, 0 if it fits. `clique` (n_tensors entries, may be NULL) gets
+ * tensors alive there at one such moment, the fewest that exceed it, *n how many (0: the resident bytes alone exceed
+ * it). */
+int64_t moirai_milp_overflow(const moirai_problem *p, const moirai_plan *plan, int32_t device, int32_t *clique,
+                             int32_t *n);
 /* Fill in busy, resident and peak of every device. */
 int moirai_milp_plan_figures(const moirai_problem *p, moirai_plan *plan);
 
 /* A clique that must not live together on a device, and the binaries that say how it is kept apart. */
 typedef struct milp_apart {
-    int32_t device, first, second; /* tensors: first dies before second is born; first == second: it lives for no time */
+    int32_t device, first,
+        second; /* tensors: first dies before second is born; first == second: it lives for no time */
     int32_t col;
 } milp_apart;
 typedef struct milp_clique {
@@ -204,8 +212,8 @@ typedef struct milp_solve {
     uint64_t seed;
     const double *start; /* n_cols values, NAN where left open, or NULL */
     void *data;
-    void (*solution)(void *data, const double *value);           /* every improving one; may be NULL */
-    bool (*keep_on)(void *data, double bound, int64_t nodes);    /* false: stop; may be NULL */
+    void (*solution)(void *data, const double *value);        /* every improving one; may be NULL */
+    bool (*keep_on)(void *data, double bound, int64_t nodes); /* false: stop; may be NULL */
     /* Answer. */
     milp_status status;
     bool has_value;
@@ -218,7 +226,8 @@ int moirai_milp_solve(milp_solve *s);
 int64_t moirai_milp_safe_bound(const milp_program *g, double bound);
 bool moirai_milp_available(const char **why);
 
-/* Is there any placement whose resident bytes fit? MOIRAI_EINFEASIBLE with who is how many bytes short if proven not. */
+/* Is there any placement whose resident bytes fit? MOIRAI_EINFEASIBLE with who is how many bytes short if proven not.
+ */
 int moirai_milp_check_memory(const moirai_problem *p, const moirai_place_options *o);
 
 #endif

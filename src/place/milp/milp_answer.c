@@ -3,10 +3,11 @@
  * A solver's start times carry its tolerances; only their order is used. All tasks that the devices need are put into a
  * total order by start, never before what they depend on (a heap over the ready ones), and replayed: each starts as
  * soon as its inputs are there and its resources are free. The solver's schedule, were it exact, is one with
- * that order, so the replay is never later. Tasks that take no time hold no resource, so that ties among them do no harm.
+ * that order, so the replay is never later. Tasks that take no time hold no resource, so that ties among them do no
+ * harm.
  *
- * With memory "peak" waiting can be what makes a plan fit. What waits for what is then given by arcs (milp_peak.c), and the
- * same pass is done here with the arcs as further precedence. O((V + E) log V + arcs). */
+ * With memory "peak" waiting can be what makes a plan fit. What waits for what is then given by arcs (milp_peak.c), and
+ * the same pass is done here with the arcs as further precedence. O((V + E) log V + arcs). */
 #include "place/milp/milp.h"
 #include "schedule/plan.h"
 
@@ -16,8 +17,7 @@
 int moirai_milp_answer_init(milp_answer *a, const moirai_problem *p)
 {
     memset(a, 0, sizeof *a);
-    a->n_tasks = (int64_t)p->n_ops +
-                 (p->flow == MOIRAI_FLOW_EDGE ? p->n_edges : (int64_t)p->n_tensors * p->n_devices);
+    a->n_tasks = (int64_t)p->n_ops + (p->flow == MOIRAI_FLOW_EDGE ? p->n_edges : (int64_t)p->n_tensors * p->n_devices);
     a->device = moirai_alloc((size_t)p->n_ops, sizeof *a->device);
     a->start = moirai_alloc((size_t)a->n_tasks, sizeof *a->start);
     if (a->device && a->start)
@@ -223,8 +223,8 @@ static void finish_task(const ordering *o, clocks *c, moirai_task task, int64_t 
                 c->ready[next] = MOIRAI_MAX(c->ready[next], finish);
             }
     } else {
-        int32_t t = p->flow == MOIRAI_FLOW_EDGE ? p->edge_tensor[task - p->n_ops]
-                                                : (int32_t)((task - p->n_ops) / p->n_devices);
+        int32_t t =
+            p->flow == MOIRAI_FLOW_EDGE ? p->edge_tensor[task - p->n_ops] : (int32_t)((task - p->n_ops) / p->n_devices);
         for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++)
             if (transfer_of(o, e) == task)
                 c->ready[p->edge_reader[e]] = MOIRAI_MAX(c->ready[p->edge_reader[e]], finish);
@@ -240,7 +240,8 @@ static int64_t start_transfer(const ordering *o, clocks *c, moirai_task task, mo
     int32_t number = (int32_t)(task - p->n_ops), t = edge ? p->edge_tensor[number] : number / p->n_devices;
     int32_t from = o->a->device[p->tensor_producer[t]];
     int32_t to = edge ? o->a->device[p->edge_reader[number]] : number % p->n_devices;
-    int64_t ns = moirai_transfer_ns(p, t, from, to), start = c->ready[task], *channel = &c->channel[from * p->n_devices + to];
+    int64_t ns = moirai_transfer_ns(p, t, from, to), start = c->ready[task],
+            *channel = &c->channel[from * p->n_devices + to];
     if (ns > 0 && p->congestion == MOIRAI_CONGESTION_PORT) {
         start = MOIRAI_MAX(start, MOIRAI_MAX(c->send[from], c->receive[to]));
         c->send[from] = c->receive[to] = start + ns;

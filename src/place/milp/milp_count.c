@@ -2,9 +2,9 @@
  *
  * Almost all rows come from pairs: comparable operators (4a of the paper formulation), incomparable operators (4e),
  * incomparable flows (4g). Sixty-four sources at a time are pushed through the topological order as one word per
- * operator, so that 50,000 operators need no 50,000^2 bits. Flows (i,j) and (a,b) are comparable if j is or precedes a, so they
- * are counted by operator pairs weighted with in- and out-degrees. The tight count ignores time windows, which only
- * take rows away. O(V E / 64 + V^2). */
+ * operator, so that 50,000 operators need no 50,000^2 bits. Flows (i,j) and (a,b) are comparable if j is or precedes a,
+ * so they are counted by operator pairs weighted with in- and out-degrees. The tight count ignores time windows, which
+ * only take rows away. O(V E / 64 + V^2). */
 #include "place/milp/milp.h"
 
 #include <stdlib.h>
@@ -58,7 +58,8 @@ int moirai_milp_rows_estimate(int64_t *rows, const moirai_problem *p, moirai_for
     if (p->flow == MOIRAI_FLOW_TENSOR) /* flows to two devices share senders only */
         ports = p->congestion == MOIRAI_CONGESTION_PORT ? K : (K - 1) / K;
     if (f == MOIRAI_FORMULATION_PAPER)
-        sum = 3 * V + E * (K * K + 2 * K + 2) + n.ops_comparable + n.flows_comparable + 2 * K * op_pairs + 2 * ports * flow_pairs;
+        sum = 3 * V + E * (K * K + 2 * K + 2) + n.ops_comparable + n.flows_comparable + 2 * K * op_pairs +
+              2 * ports * flow_pairs;
     else
         sum = 3 * V + E * (2 * K + 3) + (K + 3) * op_pairs + (ports + 3) * flow_pairs;
     *rows = sum < 9e18 ? (int64_t)sum : INT64_MAX;

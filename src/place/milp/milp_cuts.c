@@ -5,11 +5,11 @@
  * load:  the operators with head >= h and tail >= t on device k run one after another between h and T - t:
  *        sum of time x <= T - h - t. The same for what a port sends or receives. (h, t) over the operators' own
  *        heads and tails; all pairs for small problems, else those of one operator.
- * devs:  of interchangeable devices, the next may be used by operator i only if the one before it was used by an operator
- *        earlier in topological order. Any plan can be relabelled to that; times do not change.
- * twin:  of interchangeable operators, the lower number starts no later.
- * Both symmetry rows hold at once for some optimal plan: order the twins first (a permutation of operators), then
- * relabel the devices (no times change). O(V^2 K) rows at worst, pruned by size. */
+ * devs:  of interchangeable devices, the next may be used by operator i only if the one before it was used by an
+ * operator earlier in topological order. Any plan can be relabelled to that; times do not change. twin:  of
+ * interchangeable operators, the lower number starts no later. Both symmetry rows hold at once for some optimal plan:
+ * order the twins first (a permutation of operators), then relabel the devices (no times change). O(V^2 K) rows at
+ * worst, pruned by size. */
 #include "place/milp/milp.h"
 
 #include <stdlib.h>
@@ -84,7 +84,8 @@ static void load_cuts(milp_program *g)
 {
     const milp_dag *d = g->d;
     int64_t K = g->p->n_devices;
-    int64_t *h = moirai_alloc((size_t)g->p->n_ops + 1, sizeof *h), *t = moirai_alloc((size_t)g->p->n_ops + 1, sizeof *t);
+    int64_t *h = moirai_alloc((size_t)g->p->n_ops + 1, sizeof *h),
+            *t = moirai_alloc((size_t)g->p->n_ops + 1, sizeof *t);
     for (int32_t k = 0; h && t && k < K; k++) {
         int32_t n = 1;
         h[0] = t[0] = 0;
@@ -133,7 +134,8 @@ static void port_cut(milp_program *g, int32_t k, bool send)
             n++;
             h = MOIRAI_MIN(h, (int64_t)g->m.col_lo[g->fs[q]]);
             late = MOIRAI_MAX(late, (int64_t)g->m.col_hi[g->fc[q]]);
-            moirai_milp_term(&g->m, col, -(double)moirai_milp_flow_units(d, d->flow[q].tensor, send ? k : o, send ? o : k));
+            moirai_milp_term(&g->m, col,
+                             -(double)moirai_milp_flow_units(d, d->flow[q].tensor, send ? k : o, send ? o : k));
         }
     if (n == 0)
         return;

@@ -220,8 +220,7 @@ static int find_flows(milp_dag *d)
                 needed = needed || (moirai_milp_allowed(d, p->edge_reader[e], k) &&
                                     !same_group(p, p->edge_reader[e], p->tensor_producer[t]));
             if (needed)
-                d->flow[d->n_flows++] =
-                    (milp_flow){t, p->tensor_producer[t], MOIRAI_NONE, k, t * p->n_devices + k};
+                d->flow[d->n_flows++] = (milp_flow){t, p->tensor_producer[t], MOIRAI_NONE, k, t * p->n_devices + k};
         }
     return 0;
 }

@@ -1,8 +1,9 @@
 /* A plan as values of the program's discrete columns: how a heuristic's plan starts the solver.
  *
  * The tight formulation admits one representative of plans that differ by interchangeable devices or operators only
- * (milp_cuts.c), so the plan is first moved there: `from[i]` is the operator whose place i takes, `to[k]` the new name of
- * device k. Continuous columns are left to the solver, which finds them by one linear program. O(V + E d + orders). */
+ * (milp_cuts.c), so the plan is first moved there: `from[i]` is the operator whose place i takes, `to[k]` the new name
+ * of device k. Continuous columns are left to the solver, which finds them by one linear program. O(V + E d + orders).
+ */
 #include "place/milp/milp.h"
 
 #include <math.h>
@@ -12,10 +13,10 @@
 typedef struct image {
     const milp_program *g;
     const moirai_plan *plan;
-    int32_t *from;                     /* operator -> operator of the plan */
-    int32_t to[MOIRAI_MAX_DEVICES];    /* device of the plan -> device here */
-    int64_t *start, *finish;           /* by node: operators, then flows; -1: no such transfer */
-    int32_t *source, *target;          /* by node: devices here (operators: both the same) */
+    int32_t *from;                  /* operator -> operator of the plan */
+    int32_t to[MOIRAI_MAX_DEVICES]; /* device of the plan -> device here */
+    int64_t *start, *finish;        /* by node: operators, then flows; -1: no such transfer */
+    int32_t *source, *target;       /* by node: devices here (operators: both the same) */
 } image;
 
 /* Twins in order of number start in order of time. */

@@ -1,8 +1,8 @@
 /* HiGHS: the model goes in through its C interface, incumbents and bounds come out through its callbacks.
  *
  * Scaling is by powers of two, so that no coefficient changes its digits: times so that the horizon stays below 10^4
- * or so, bytes likewise. Tolerances are set to 10^-9: with big-M rows an integer that is off by 10^-6 would let a start slip by
- * a thousandth of the horizon's thousandth, more than the grid of a fine-grained problem.
+ * or so, bytes likewise. Tolerances are set to 10^-9: with big-M rows an integer that is off by 10^-6 would let a start
+ * slip by a thousandth of the horizon's thousandth, more than the grid of a fine-grained problem.
  *
  * The solver's bound is a floating-point number: a margin of 10^-6 of the horizon is taken off, and the rest rounded up
  * to a whole grid unit, which is where makespans are (milp_dag.c). An answer "infeasible" needs no margin. */
@@ -51,7 +51,7 @@ bool moirai_milp_available(const char **why)
 typedef struct loaded {
     double *cost, *lo, *hi, *row_lo, *row_hi, *value;
     HighsInt *integrality, *start, *index;
-    double *answer; /* one solution in the caller's units */
+    double *answer;    /* one solution in the caller's units */
     double *col_scale; /* caller's units per solver's unit */
     double time_scale, byte_scale;
 } loaded;
@@ -117,7 +117,9 @@ static int load(loaded *l, const milp_program *g)
     l->time_scale = power_of_two((double)g->d->upper, LARGEST_TIME);
     l->byte_scale = power_of_two(largest_bytes(m), 1024);
     for (int32_t c = 0; c < m->n_cols; c++) {
-        l->col_scale[c] = m->col_kind[c] == MILP_TIME ? l->time_scale : m->col_kind[c] == MILP_AMOUNT ? l->byte_scale : 1;
+        l->col_scale[c] = m->col_kind[c] == MILP_TIME     ? l->time_scale
+                          : m->col_kind[c] == MILP_AMOUNT ? l->byte_scale
+                                                          : 1;
         l->cost[c] = c == 0;
         l->lo[c] = m->col_lo[c] / l->col_scale[c];
         l->hi[c] = m->col_hi[c] / l->col_scale[c];

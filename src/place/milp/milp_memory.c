@@ -1,9 +1,9 @@
 /* When nothing fits: proof and explanation.
  *
- * First what needs no search: an operator (or keep-together group) larger than every device that may take it; more bytes than
- * all devices have. Then a small program over placement and memory rows alone: minimise the bytes that the worst
- * device lacks. A bound above zero proves that no plan exists, and the solution says who is short, and by how much, at
- * best. Everything said is recomputed in whole bytes. */
+ * First what needs no search: an operator (or keep-together group) larger than every device that may take it; more
+ * bytes than all devices have. Then a small program over placement and memory rows alone: minimise the bytes that the
+ * worst device lacks. A bound above zero proves that no plan exists, and the solution says who is short, and by how
+ * much, at best. Everything said is recomputed in whole bytes. */
 #include "place/milp/milp.h"
 
 #include <math.h>
@@ -44,13 +44,14 @@ static int explain(const milp_program *g, const milp_solve *job)
     int64_t need = 0, lacks = worst_device(g, job->value, &device, &need);
     if (p->memory == MOIRAI_MEMORY_PEAK && lacks == 0)
         return moirai_error(MOIRAI_EINFEASIBLE,
-                            "problem '%s': wherever its operators go, some device is at least %.0f bytes short of an operator's inputs and "
+                            "problem '%s': wherever its operators go, some device is at least %.0f bytes short of an "
+                            "operator's inputs and "
                             "outputs beside the resident bytes",
                             p->name, ceil(job->bound - margin));
-    return moirai_error(MOIRAI_EINFEASIBLE,
-                        "problem '%s': no placement fits: at best device '%s' needs %lld bytes and has %lld, %lld bytes short",
-                        p->name, p->device_name[device], (long long)need, (long long)p->device_memory_bytes[device],
-                        (long long)lacks);
+    return moirai_error(
+        MOIRAI_EINFEASIBLE,
+        "problem '%s': no placement fits: at best device '%s' needs %lld bytes and has %lld, %lld bytes short", p->name,
+        p->device_name[device], (long long)need, (long long)p->device_memory_bytes[device], (long long)lacks);
 }
 
 static bool keep_on(void *data, double bound, int64_t nodes)
@@ -69,8 +70,13 @@ int moirai_milp_check_memory(const moirai_problem *p, const moirai_place_options
     if ((result = moirai_milp_program_memory(&g, p)) != 0)
         return result;
     double *value = moirai_alloc((size_t)g->m.n_cols, sizeof *value);
-    milp_solve job = {.g = g, .time_limit_s = o->time_limit_s, .threads = o->threads, .seed = o->seed, .value = value,
-                      .data = (void *)o, .keep_on = keep_on};
+    milp_solve job = {.g = g,
+                      .time_limit_s = o->time_limit_s,
+                      .threads = o->threads,
+                      .seed = o->seed,
+                      .value = value,
+                      .data = (void *)o,
+                      .keep_on = keep_on};
     result = value ? moirai_milp_solve(&job) : MOIRAI_EFAIL;
     if (result == 0)
         result = explain(g, &job);

@@ -1,16 +1,16 @@
 /* The paper's formulation, as printed: equations (4) to (8).
  *
- * 4a over all successors, direct and indirect, of the augmented DAG. 4e (equation 6) with one binary per pair of operators
- * without precedence and two rows per device. 4f (equation 7) with z and u. 4g (equation 8) with one binary per pair of
- * flows without precedence and, per device, two rows for sending and two for receiving. The three large numbers are
- * one: the horizon, which is the makespan of the best known plan.
+ * 4a over all successors, direct and indirect, of the augmented DAG. 4e (equation 6) with one binary per pair of
+ * operators without precedence and two rows per device. 4f (equation 7) with z and u. 4g (equation 8) with one binary
+ * per pair of flows without precedence and, per device, two rows for sending and two for receiving. The three large
+ * numbers are one: the horizon, which is the makespan of the best known plan.
  *
  * What the paper does not have and how it is added:
- *  - flow tensor: a flow is (tensor, device); z >= x(j,d) - x(i,d) for each reader j; C(q) <= S(j) holds where j is on d;
+ *  - flow tensor: a flow is (tensor, device); z >= x(j,d) - x(i,d) for each reader j; C(q) <= S(j) holds where j is on
+ * d;
  *  - congestion channel: 4g per ordered pair of devices, on u; congestion none: no 4g;
- *  - an operator or flow that takes no time holds no device or port (model.md): such rows are left out, and where a flow
- *    is free on some of a port's channels only, the row tells them apart by u.
- * Rows: O(V^2 K + E^2 K). */
+ *  - an operator or flow that takes no time holds no device or port (model.md): such rows are left out, and where a
+ * flow is free on some of a port's channels only, the row tells them apart by u. Rows: O(V^2 K + E^2 K). */
 #include "place/milp/milp.h"
 
 #include <stdlib.h>
@@ -105,7 +105,8 @@ static void channel_rows(milp_program *g, int32_t q)
             moirai_milp_term(m, u_of(g, q, a, b), 1);
             moirai_milp_term(m, x_of(g, f->producer, a), -1);
             moirai_milp_term(m, f->reader != MOIRAI_NONE ? x_of(g, f->reader, b) : g->z[q], -1);
-            moirai_milp_row(m, '>', -1, MILP_COUNT, "c4f5_%s_%s_%s", g->flow_tag[q], g->device_tag[a], g->device_tag[b]);
+            moirai_milp_row(m, '>', -1, MILP_COUNT, "c4f5_%s_%s_%s", g->flow_tag[q], g->device_tag[a],
+                            g->device_tag[b]);
         }
     moirai_milp_term(m, g->fc[q], 1);
     moirai_milp_term(m, g->fs[q], -1);
@@ -142,7 +143,8 @@ static void flow_precedence(milp_program *g, int32_t q)
     for (int32_t r = 0; f->reader != MOIRAI_NONE && r < d->n_flows; r++)
         if (r != q && moirai_milp_flow_before(d, q, r))
             after(g, g->fc[q], g->fs[r], g->flow_tag[q], g->flow_tag[r]);
-    for (int32_t e = p->tensor_edge_off[f->tensor]; f->reader == MOIRAI_NONE && e < p->tensor_edge_off[f->tensor + 1]; e++) {
+    for (int32_t e = p->tensor_edge_off[f->tensor]; f->reader == MOIRAI_NONE && e < p->tensor_edge_off[f->tensor + 1];
+         e++) {
         int32_t j = p->edge_reader[e];
         if (x_of(g, j, f->to) < 0)
             continue;

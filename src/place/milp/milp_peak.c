@@ -1,15 +1,15 @@
 /* Memory "peak", exactly, by tightening and re-solving.
  *
- * The program starts with what any order needs (milp_program.c). Its answer is timed; if on some device k tensors that live
- * together there do not fit beside the resident bytes, the fewest of them are a clique Q, and one row is added:
+ * The program starts with what any order needs (milp_program.c). Its answer is timed; if on some device k tensors that
+ * live together there do not fit beside the resident bytes, the fewest of them are a clique Q, and one row is added:
  *     sum of m(i) x(i,k) + sum of bytes over Q <= memory(k) + (sum of bytes over Q) * (number of reasons why not)
- * Lives are intervals; intervals that meet pairwise have a common point, so in every plan that fits some reason holds: two
- * of Q live apart on k (a binary "t dies before s is born"), one lives for no time ("t dies before t is born"), or one
- * is not on k at all (a column below 1 - x of everyone who would keep it there). The binary's meaning is rows: every use of t on k ends before
- * every birth of s on k, where uses are its producer, readers and departures, births its producer or arrivals.
- * No plan is ever cut off, so the bound stays a bound; the plan gets the waiting as arcs (milp_answer.c). Cliques are finite, so
- * this ends; it is for small problems. A tensor that nobody reads lives to the end: nothing is born after that, unless
- * it lives for no time itself. Rows per clique: O(|Q|^2 users * births). */
+ * Lives are intervals; intervals that meet pairwise have a common point, so in every plan that fits some reason holds:
+ * two of Q live apart on k (a binary "t dies before s is born"), one lives for no time ("t dies before t is born"), or
+ * one is not on k at all (a column below 1 - x of everyone who would keep it there). The binary's meaning is rows:
+ * every use of t on k ends before every birth of s on k, where uses are its producer, readers and departures, births
+ * its producer or arrivals. No plan is ever cut off, so the bound stays a bound; the plan gets the waiting as arcs
+ * (milp_answer.c). Cliques are finite, so this ends; it is for small problems. A tensor that nobody reads lives to the
+ * end: nothing is born after that, unless it lives for no time itself. Rows per clique: O(|Q|^2 users * births). */
 #include "place/milp/milp.h"
 
 #include <stdlib.h>
@@ -99,7 +99,8 @@ static void fewest(const moirai_problem *p, const life *l, int64_t when, int64_t
     }
 }
 
-int64_t moirai_milp_overflow(const moirai_problem *p, const moirai_plan *plan, int32_t device, int32_t *clique, int32_t *n)
+int64_t moirai_milp_overflow(const moirai_problem *p, const moirai_plan *plan, int32_t device, int32_t *clique,
+                             int32_t *n)
 {
     int64_t when = 0, alive = 0, room = p->device_memory_bytes[device] - resident(p, plan, device);
     life *l = NULL;
@@ -170,8 +171,8 @@ bool moirai_milp_peak_add(milp_peak *k, int32_t device, const int32_t *tensor, i
 
 /* Something that uses or bears a tensor on a device: a column of its time and the columns that say it is there. */
 typedef struct part {
-    int32_t col;           /* its finish (use) or start (birth) */
-    int32_t op, flow;      /* who, the other MOIRAI_NONE; both MOIRAI_NONE: the end of the plan */
+    int32_t col;      /* its finish (use) or start (birth) */
+    int32_t op, flow; /* who, the other MOIRAI_NONE; both MOIRAI_NONE: the end of the plan */
     int64_t task;
 } part;
 
@@ -209,7 +210,8 @@ static int32_t births_of(const milp_program *g, int32_t t, int32_t k, part *out)
         out[n++] = (part){g->s[i], i, MOIRAI_NONE, i};
     for (int32_t q = 0; q < g->d->n_flows; q++) {
         const milp_flow *f = &g->d->flow[q];
-        if (f->tensor == t && g->fs[q] >= 0 && (f->to == k || (f->reader != MOIRAI_NONE && g->x[f->reader * K + k] >= 0)))
+        if (f->tensor == t && g->fs[q] >= 0 &&
+            (f->to == k || (f->reader != MOIRAI_NONE && g->x[f->reader * K + k] >= 0)))
             out[n++] = (part){g->fs[q], MOIRAI_NONE, q, flow_task(g, q)};
     }
     return n;
@@ -242,7 +244,8 @@ static void absent_terms(milp_program *g, const part *w, int32_t k, bool leaves,
     }
 }
 
-static void meaning_rows(milp_program *g, const milp_apart *a, const part *use, int32_t n_uses, const part *birth, int32_t n_births)
+static void meaning_rows(milp_program *g, const milp_apart *a, const part *use, int32_t n_uses, const part *birth,
+                         int32_t n_births)
 {
     milp_model *m = &g->m;
     for (int32_t u = 0; u < n_uses; u++)
@@ -406,7 +409,8 @@ int moirai_milp_peak_arcs(milp_answer *a, const milp_program *g, const milp_peak
                 result = timeless_arcs(a, g, x->first, &birth[b]);
         for (int32_t u = 0; u < n_uses && result == 0; u++)
             for (int32_t b = 0; b < n_births && result == 0; b++)
-                if ((x->first != x->second || use[u].task < 0) && is_there(g, a, &use[u], x->device, true) && is_there(g, a, &birth[b], x->device, false))
+                if ((x->first != x->second || use[u].task < 0) && is_there(g, a, &use[u], x->device, true) &&
+                    is_there(g, a, &birth[b], x->device, false))
                     result = add_arc(a, g, &use[u], &birth[b]);
     }
     free(use);

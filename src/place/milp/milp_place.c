@@ -1,10 +1,11 @@
 /* The placer "milp": the paper's steps 3 and 4, with proof.
  *
  * Rounds of: build the program for what is still open, solve it, time the answer in whole nanoseconds, check it.
- * With a plan of length L in hand the tight formulation asks for a strictly shorter one (cutoff): its windows are built from L less
- * one grid unit, and "infeasible" proves L optimal without any rounding. The paper formulation, and warm-start=solution, hand the
- * plan to the solver instead and read its bound. Every answer is simulated; an "optimum" that the simulation does not
- * confirm ends the search with what is proven, and says so. Memory "peak" adds rounds (milp_peak.c).
+ * With a plan of length L in hand the tight formulation asks for a strictly shorter one (cutoff): its windows are built
+ * from L less one grid unit, and "infeasible" proves L optimal without any rounding. The paper formulation, and
+ * warm-start=solution, hand the plan to the solver instead and read its bound. Every answer is simulated; an "optimum"
+ * that the simulation does not confirm ends the search with what is proven, and says so. Memory "peak" adds rounds
+ * (milp_peak.c).
  *
  * What counts is only: plans that were simulated and fit, and bounds that were rounded safely. */
 #include "place/milp/milp.h"
@@ -18,8 +19,8 @@
 
 static const moirai_param params[] = {
     {"formulation", MOIRAI_PARAM_CHOICE, "how equations 4 to 8 are written", 0, 0, 0, "tight|paper"},
-    {"warm-start", MOIRAI_PARAM_CHOICE, "use the best known plan as a cutoff or as the solver's first solution", 0, 0, 0,
-     "cutoff|solution|none"},
+    {"warm-start", MOIRAI_PARAM_CHOICE, "use the best known plan as a cutoff or as the solver's first solution", 0, 0,
+     0, "cutoff|solution|none"},
     {"max-rows", MOIRAI_PARAM_INT, "refuse models with more rows", MOIRAI_MILP_MAX_ROWS, 1, 1e9, NULL},
 };
 
@@ -34,11 +35,11 @@ typedef struct search {
     milp_answer answer;
     milp_peak peak;
     int32_t *clique;
-    milp_program *g;  /* of this round */
+    milp_program *g; /* of this round */
     moirai_plan *best;
     int64_t lower_ns;
     int64_t nodes;
-    bool overflow;    /* this round's answer did not fit */
+    bool overflow; /* this round's answer did not fit */
     bool new_clique;
 } search;
 
@@ -65,8 +66,12 @@ static void tell(search *s, char letter, const char *note)
     s->last_news = now;
     if (!s->o->progress)
         return;
-    moirai_progress news = {now, letter, s->best ? s->best->makespan_ns : MOIRAI_UNKNOWN,
-                            s->lower_ns > 0 ? s->lower_ns : MOIRAI_UNKNOWN, s->nodes, note};
+    moirai_progress news = {now,
+                            letter,
+                            s->best ? s->best->makespan_ns : MOIRAI_UNKNOWN,
+                            s->lower_ns > 0 ? s->lower_ns : MOIRAI_UNKNOWN,
+                            s->nodes,
+                            note};
     s->o->progress(s->o->progress_data, &news);
 }
 
@@ -137,7 +142,8 @@ static const char *const starters[] = {"single", "heft", "m-etf", "m-topo", "get
 static void find_start(search *s)
 {
     moirai_plan *plan;
-    if (s->o->start && moirai_plan_check(s->p, s->o->start, NULL, NULL) == 0 && moirai_plan_copy(&plan, s->o->start) == 0)
+    if (s->o->start && moirai_plan_check(s->p, s->o->start, NULL, NULL) == 0 &&
+        moirai_plan_copy(&plan, s->o->start) == 0)
         offer(s, plan, 'S');
     moirai_place_options o = *s->o;
     o.progress = NULL;
@@ -173,9 +179,16 @@ static int solve_round(search *s, milp_status *status)
     double *start = NULL, left = time_left(s);
     double *value = moirai_alloc((size_t)s->g->m.n_cols, sizeof *value);
     int result = value ? give_start(s, &start) : MOIRAI_EFAIL;
-    milp_solve job = {.g = s->g, .gap = s->o->gap, .threads = s->o->threads, .seed = s->o->seed, .start = start,
-                      .time_limit_s = left < 1e29 ? MOIRAI_MAX(left, 0.01) : 0, .data = s, .solution = on_solution,
-                      .keep_on = on_bound, .value = value};
+    milp_solve job = {.g = s->g,
+                      .gap = s->o->gap,
+                      .threads = s->o->threads,
+                      .seed = s->o->seed,
+                      .start = start,
+                      .time_limit_s = left < 1e29 ? MOIRAI_MAX(left, 0.01) : 0,
+                      .data = s,
+                      .solution = on_solution,
+                      .keep_on = on_bound,
+                      .value = value};
     if (s->o->effort < 1)
         job.max_iterations = (int64_t)MOIRAI_MAX(s->o->effort * ITERATIONS, 1000);
     if (result == 0)
@@ -210,15 +223,16 @@ static int no_solution(search *s, const milp_program *g)
     if (result != 0)
         return result;
     (void)g;
-    return moirai_error(MOIRAI_EINFEASIBLE, "problem '%s': no plan fits the devices' memory with the lives of its tensors",
-                        s->p->name);
+    return moirai_error(MOIRAI_EINFEASIBLE,
+                        "problem '%s': no plan fits the devices' memory with the lives of its tensors", s->p->name);
 }
 
 /* One round. *done: nothing more to do. */
 static int round_of(search *s, bool *done)
 {
     milp_status status = MILP_STOPPED;
-    int64_t upper = s->best ? s->best->makespan_ns - (s->cutoff ? s->grid_ns : 0) : -1, best = s->best ? s->best->makespan_ns : -1;
+    int64_t upper = s->best ? s->best->makespan_ns - (s->cutoff ? s->grid_ns : 0) : -1,
+            best = s->best ? s->best->makespan_ns : -1;
     int64_t lower = s->lower_ns;
     *done = true;
     int result = moirai_milp_program_new(&s->g, s->p, s->formulation, upper, s->max_rows, &s->peak);
@@ -228,7 +242,8 @@ static int round_of(search *s, bool *done)
         return result;
     s->new_clique = s->overflow = false;
     /* Longest paths that know devices need no solver. */
-    s->lower_ns = MOIRAI_MAX(s->lower_ns, MOIRAI_MIN((int64_t)s->g->m.col_lo[0] * s->grid_ns, best >= 0 ? best : INT64_MAX));
+    s->lower_ns =
+        MOIRAI_MAX(s->lower_ns, MOIRAI_MIN((int64_t)s->g->m.col_lo[0] * s->grid_ns, best >= 0 ? best : INT64_MAX));
     result = solve_round(s, &status);
     if (result == 0 && status == MILP_INFEASIBLE)
         result = no_solution(s, s->g);
@@ -255,7 +270,8 @@ static int rounds(search *s)
 static int prepare(search *s)
 {
     const char *warm = moirai_setting_choice(s->o, &moirai_placer_milp, "warm-start");
-    int result = moirai_formulation_parse(&s->formulation, moirai_setting_choice(s->o, &moirai_placer_milp, "formulation"));
+    int result =
+        moirai_formulation_parse(&s->formulation, moirai_setting_choice(s->o, &moirai_placer_milp, "formulation"));
     if (result != 0)
         return result;
     s->warm = strcmp(warm, "none") != 0;

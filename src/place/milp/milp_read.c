@@ -1,9 +1,9 @@
 /* Solution files of other solvers: HiGHS, CBC, Gurobi, SCIP, GLPK.
  *
- * They all are lines with a column's name and, after it, its value; headers differ and tell the solver and its claim. Only two
- * kinds of columns matter: x (devices) and S (order). Columns that a file leaves out are 0 (CBC and SCIP write nonzeros
- * only). The numbers in our names make the model itself unnecessary here. Nothing in a file is trusted: devices are
- * checked, times come from the simulator, and "optimal" is the file's word, not a proof. O(length). */
+ * They all are lines with a column's name and, after it, its value; headers differ and tell the solver and its claim.
+ * Only two kinds of columns matter: x (devices) and S (order). Columns that a file leaves out are 0 (CBC and SCIP write
+ * nonzeros only). The numbers in our names make the model itself unnecessary here. Nothing in a file is trusted:
+ * devices are checked, times come from the simulator, and "optimal" is the file's word, not a proof. O(length). */
 #include "place/milp/milp.h"
 
 #include <math.h>
@@ -41,8 +41,8 @@ static int take_x(reading *r, const char *name, double value)
     if (!number_at(&at, &op) || (at = strchr(at, '_')) == NULL || (at++, !number_at(&at, &device)))
         return moirai_error(MOIRAI_EINPUT, "%s: '%s' is no column of a moirai model", r->path, name);
     if (op >= r->p->n_ops || device >= r->p->n_devices)
-        return moirai_error(MOIRAI_EINPUT, "%s: column '%s': the problem has %d operators and %d devices", r->path, name,
-                            r->p->n_ops, r->p->n_devices);
+        return moirai_error(MOIRAI_EINPUT, "%s: column '%s': the problem has %d operators and %d devices", r->path,
+                            name, r->p->n_ops, r->p->n_devices);
     r->n_used++;
     if (value > 0.5 && value > r->share[op]) {
         r->share[op] = value;
@@ -143,7 +143,8 @@ static int read_columns(reading *r, const char *text)
             continue;
         const char *rest = text;
         char *end;
-        if (!next_word(&rest, value, sizeof value) || (strcmp(value, "*") == 0 && !next_word(&rest, value, sizeof value)))
+        if (!next_word(&rest, value, sizeof value) ||
+            (strcmp(value, "*") == 0 && !next_word(&rest, value, sizeof value)))
             return moirai_error(MOIRAI_EINPUT, "%s: column '%s' has no value", r->path, word);
         double v = strtod(value, &end);
         if (end == value || *end != '\0' || !isfinite(v))
@@ -225,7 +226,8 @@ static int finish(moirai_plan **out, reading *r, bool trust)
     return 0;
 }
 
-int moirai_milp_import(moirai_plan **out, const moirai_problem *p, const char *path, bool trust, moirai_milp_claim *claim)
+int moirai_milp_import(moirai_plan **out, const moirai_problem *p, const char *path, bool trust,
+                       moirai_milp_claim *claim)
 {
     *out = NULL;
     char *text;

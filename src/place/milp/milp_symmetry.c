@@ -16,7 +16,8 @@ static bool devices_equal(const moirai_problem *p, int32_t a, int32_t b)
     if (p->device_memory_bytes[a] != p->device_memory_bytes[b])
         return false;
     for (int32_t i = 0; i < p->n_ops; i++)
-        if (moirai_op_ns(p, i, a) != moirai_op_ns(p, i, b) || (p->op_devices[i] >> a & 1) != (p->op_devices[i] >> b & 1))
+        if (moirai_op_ns(p, i, a) != moirai_op_ns(p, i, b) ||
+            (p->op_devices[i] >> a & 1) != (p->op_devices[i] >> b & 1))
             return false;
     for (int32_t c = 0; c < p->n_classes; c++) {
         const int64_t *table = p->class_transfer_ns + (int64_t)c * K * K;
@@ -51,7 +52,8 @@ static bool inputs_equal(const moirai_problem *p, int32_t i, int32_t j)
 {
     int32_t n = p->op_in_off[i + 1] - p->op_in_off[i];
     return p->op_in_off[j + 1] - p->op_in_off[j] == n &&
-           (n == 0 || memcmp(p->op_in + p->op_in_off[i], p->op_in + p->op_in_off[j], (size_t)n * sizeof *p->op_in) == 0);
+           (n == 0 ||
+            memcmp(p->op_in + p->op_in_off[i], p->op_in + p->op_in_off[j], (size_t)n * sizeof *p->op_in) == 0);
 }
 
 static bool operators_equal(const moirai_problem *p, int32_t i, int32_t j)

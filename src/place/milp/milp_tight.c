@@ -50,10 +50,10 @@ static void edge_pairs(milp_program *g, int32_t e)
     int32_t K = g->p->n_devices, i = g->p->tensor_producer[g->p->edge_tensor[e]], j = g->p->edge_reader[e];
     for (int32_t a = 0; a < K; a++)
         for (int32_t b = 0; b < K; b++)
-            g->u[((int64_t)e * K + a) * K + b] =
-                edge_fits(g, e, a, b) ? moirai_milp_col(&g->m, MILP_SHARE, 0, 1, "u_e%d.%s_%s_%s", e, g->op_tag[j],
-                                                        g->device_tag[a], g->device_tag[b])
-                                      : -1;
+            g->u[((int64_t)e * K + a) * K + b] = edge_fits(g, e, a, b)
+                                                     ? moirai_milp_col(&g->m, MILP_SHARE, 0, 1, "u_e%d.%s_%s_%s", e,
+                                                                       g->op_tag[j], g->device_tag[a], g->device_tag[b])
+                                                     : -1;
     for (int32_t a = 0; a < K; a++) {
         if (x_of(g, i, a) < 0)
             continue;

@@ -17,11 +17,13 @@ static void header(FILE *out, const milp_program *g, char mark)
     for (char *c = name; *c; c++)
         if ((unsigned char)*c < 32 || (unsigned char)*c > 126)
             *c = '?';
-    fprintf(out, "%c moirai placement of %s, formulation %s, equations 4a to 4g of the paper in the row names\n", mark, name,
-            moirai_formulation_name(g->formulation));
+    fprintf(out, "%c moirai placement of %s, formulation %s, equations 4a to 4g of the paper in the row names\n", mark,
+            name, moirai_formulation_name(g->formulation));
     fprintf(out, "%c times are in units of %" PRId64 " ns, memory in bytes; x_i_k: operator i runs on device k\n", mark,
             g->d->grid_ns);
-    fprintf(out, "%c d_i_j: i ends before j starts; S_, C_: start and finish; T: makespan. Read the answer with: moirai import\n",
+    fprintf(out,
+            "%c d_i_j: i ends before j starts; S_, C_: start and finish; T: makespan. Read the answer with: moirai "
+            "import\n",
             mark);
 }
 
@@ -108,7 +110,11 @@ static void write_mps(FILE *out, const milp_program *g, const columns *t)
     header(out, g, '*');
     fprintf(out, "NAME moirai\nROWS\n N obj\n");
     for (int64_t r = 0; r < m->n_rows; r++)
-        fprintf(out, " %c %s\n", m->row_sense[r] == '<' ? 'L' : m->row_sense[r] == '>' ? 'G' : 'E', moirai_milp_row_name(m, r));
+        fprintf(out, " %c %s\n",
+                m->row_sense[r] == '<'   ? 'L'
+                : m->row_sense[r] == '>' ? 'G'
+                                         : 'E',
+                moirai_milp_row_name(m, r));
     mps_columns(out, m, t);
     fprintf(out, "RHS\n");
     for (int64_t r = 0; r < m->n_rows; r++)
