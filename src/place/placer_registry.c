@@ -11,6 +11,7 @@ static const moirai_placer *const registry[] = {
     &moirai_placer_random,
     &moirai_placer_exact,
     &moirai_placer_milp,
+    &moirai_placer_moirai,
 };
 
 int moirai_placer_count(void)

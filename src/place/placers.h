@@ -11,5 +11,6 @@ extern const moirai_placer moirai_placer_m_etf;
 extern const moirai_placer moirai_placer_random;
 extern const moirai_placer moirai_placer_exact;
 extern const moirai_placer moirai_placer_milp;
+extern const moirai_placer moirai_placer_moirai;
 
 #endif

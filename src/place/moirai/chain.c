@@ -1,0 +1,139 @@
+/* Dynamic programming over cuts.
+ *
+ * Let f(i, k) be the least possible finish of cut i on device k. Every operator of block i+1 descends from cut i and
+ * precedes cut i+1, so the time between the finish of the one and the start of the other is at least the optimum of
+ * the block's local problem with these two devices, and
+ *     f(i+1, l) >= min over k of f(i, k) + lower(block, k, l) + time(cut i+1, l).
+ * With plans in place of lower bounds the same recursion gives the best chain of block plans; what it does not see are edges
+ * that jump over a cut, and memory. */
+#include "place/moirai/chain.h"
+
+#include <stdlib.h>
+
+#include "util/util.h"
+
+void moirai_cases_free(moirai_case *cases, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++) {
+        free(cases[i].price);
+        free(cases[i].count);
+    }
+    free(cases);
+}
+
+static void free_pair(moirai_pair *x)
+{
+    moirai_cases_free(x->cases, x->n_cases);
+    for (int32_t i = 0; x->master && i < x->n_sendings; i++)
+        moirai_master_free(x->master[i]);
+    free(x->sending);
+    free(x->master);
+    if (x->open)
+        free(x->block.problem.op_devices);
+    moirai_block_plan_free(&x->plan);
+}
+
+void moirai_chain_free(moirai_chain *c)
+{
+    if (!c)
+        return;
+    for (int32_t i = 0; c->s && c->pair && i < c->s->n_classes * c->K * c->K; i++)
+        free_pair(&c->pair[i]);
+    for (int32_t i = 0; c->s && c->block && i < c->s->n_classes; i++)
+        moirai_block_free(c->block[i]);
+    moirai_structure_free(c->s);
+    free(c->block);
+    free(c->pair);
+    free(c);
+}
+
+int moirai_chain_new(moirai_chain **out, const moirai_problem *p)
+{
+    *out = NULL;
+    moirai_chain *c = moirai_alloc(1, sizeof *c);
+    if (!c)
+        return MOIRAI_EFAIL;
+    c->p = p;
+    c->K = p->n_devices;
+    int result = moirai_structure_new(&c->s, p);
+    if (!result) {
+        c->block = moirai_alloc((size_t)c->s->n_classes, sizeof(moirai_block *));
+        c->pair = moirai_alloc((size_t)c->s->n_classes * (size_t)c->K * (size_t)c->K, sizeof *c->pair);
+        result = c->block && c->pair ? MOIRAI_OK : MOIRAI_EFAIL;
+    }
+    for (int32_t i = 0; !result && i < c->s->n_classes; i++)
+        result = moirai_block_new(&c->block[i], p, c->s, c->s->class_block[i]);
+    if (result)
+        moirai_chain_free(c);
+    else
+        *out = c;
+    return result;
+}
+
+uint64_t moirai_chain_entry_mask(const moirai_chain *c, int32_t block)
+{
+    int32_t op = moirai_block_entry(c->s, block);
+    return op >= 0 ? c->p->op_devices[op] : 1;
+}
+
+uint64_t moirai_chain_exit_mask(const moirai_chain *c, int32_t block)
+{
+    int32_t op = moirai_block_exit(c->s, block);
+    return op >= 0 ? c->p->op_devices[op] : 1;
+}
+
+static int64_t pair_value(const moirai_pair *x, moirai_chain_side side)
+{
+    if (side == MOIRAI_CHAIN_LOWER)
+        return x->lower_ns;
+    return x->plan.device ? x->plan.length_ns : INT64_MAX;
+}
+
+/* One step of the recursion; from[l] remembers the best predecessor. */
+static void step(const moirai_chain *c, moirai_chain_side side, int32_t block, const int64_t *finish, int64_t *next,
+                 int8_t *from)
+{
+    uint64_t exits = moirai_chain_exit_mask(c, block), entries = moirai_chain_entry_mask(c, block);
+    int32_t exit = moirai_block_exit(c->s, block);
+    for (int32_t l = 0; l < c->K; l++) {
+        next[l] = INT64_MAX;
+        from[l] = 0;
+        for (int32_t k = 0; k < c->K && (exits >> l & 1); k++) {
+            if (!(entries >> k & 1) || finish[k] == INT64_MAX)
+                continue;
+            int64_t value = pair_value(moirai_chain_pair(c, c->s->block_class[block], k, l), side);
+            if (value != INT64_MAX && finish[k] + value < next[l]) {
+                next[l] = finish[k] + value;
+                from[l] = (int8_t)k;
+            }
+        }
+        if (next[l] != INT64_MAX && exit >= 0)
+            next[l] += moirai_op_ns(c->p, exit, l);
+    }
+}
+
+int64_t moirai_chain_path(const moirai_chain *c, moirai_chain_side side, int32_t *cut_device)
+{
+    int64_t finish[MOIRAI_MAX_DEVICES] = {0}, next[MOIRAI_MAX_DEVICES];
+    size_t K = (size_t)c->K;
+    int8_t *from = moirai_alloc((size_t)c->s->n_blocks * K, sizeof *from);
+    if (!from)
+        return side == MOIRAI_CHAIN_LOWER ? 0 : INT64_MAX;
+    for (int32_t k = 1; k < c->K; k++)
+        finish[k] = INT64_MAX; /* before the first cut there is one state */
+    for (int32_t i = 0; i < c->s->n_blocks; i++) {
+        step(c, side, i, finish, next, from + (size_t)i * K);
+        for (int32_t k = 0; k < c->K; k++)
+            finish[k] = next[k];
+    }
+    /* After the last cut there is one state again: device 0. */
+    if (cut_device) {
+        int32_t k = 0;
+        for (int32_t i = c->s->n_blocks - 1; i > 0; i--) {
+            k = from[(size_t)i * K + (size_t)k];
+            cut_device[i - 1] = k;
+        }
+    }
+    free(from);
+    return finish[0];
+}

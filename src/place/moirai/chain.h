@@ -1,0 +1,68 @@
+/* The chain of blocks: what is known of each (class, entry device, exit device), and the paths through them. */
+#ifndef MOIRAI_CHAIN_H
+#define MOIRAI_CHAIN_H
+
+#include "place/moirai/search.h"
+
+/* One case of a pair, and the proof that it takes at least proven_ns: prices on the grid of length proven_ns - 1. */
+typedef struct moirai_case {
+    int32_t sending;           /* number of the pair's sending */
+    int32_t n_counts;
+    moirai_count *count;
+    int64_t proven_ns;
+    moirai_grid grid;          /* of the proof; price NULL: by the longest path alone */
+    int64_t *price;            /* cells, then counts */
+    int32_t n_priced;          /* counts that the proof uses: the first so many (the parent's) */
+    int64_t failed_ns;         /* this length could not be excluded at the present level */
+    bool seen;                 /* looked at on this level */
+    moirai_count split;        /* where to branch when it is stuck: [0, least] and [most, all]; kind -1: nowhere */
+} moirai_case;
+
+/* Block class between two devices. */
+typedef struct moirai_pair {
+    bool open;                /* set up: cases and first bounds are there */
+    bool exhausted;           /* lower_ns comes from the exhaustive search */
+    int32_t level;            /* of refinement done */
+    int64_t path_ns;          /* bound of the longest path, transfers included */
+    int64_t lower_ns;         /* proven: the least over the cases */
+    moirai_block_plan plan;   /* best known; plan.device NULL: none yet */
+    int32_t n_sendings;
+    moirai_sending *sending;
+    moirai_master **master;   /* per sending, on the grid of the present level; NULL where not needed yet */
+    int32_t n_cases;
+    size_t case_capacity;
+    moirai_case *cases;
+    moirai_block block;       /* the class's block with a mask of its own, pinned to the two devices */
+    int64_t longest_ns;       /* for which the masters were made */
+    int64_t solves;           /* masters solved so far */
+} moirai_pair;
+
+typedef struct moirai_chain {
+    const moirai_problem *p;
+    moirai_structure *s;
+    int32_t K;
+    moirai_block **block;   /* per class */
+    moirai_pair *pair;      /* [(class * K + entry device) * K + exit device]; index 0 where there is no cut */
+} moirai_chain;
+
+void moirai_cases_free(moirai_case *cases, int32_t n);
+
+int moirai_chain_new(moirai_chain **out, const moirai_problem *p);
+void moirai_chain_free(moirai_chain *c);
+
+static inline moirai_pair *moirai_chain_pair(const moirai_chain *c, int32_t class_, int32_t a, int32_t b)
+{
+    return &c->pair[((int64_t)class_ * c->K + a) * c->K + b];
+}
+
+/* Devices that a block's entry (exit) can have, as a mask; 1 (device 0, unused) where there is no cut. */
+uint64_t moirai_chain_entry_mask(const moirai_chain *c, int32_t block);
+uint64_t moirai_chain_exit_mask(const moirai_chain *c, int32_t block);
+
+typedef enum moirai_chain_side { MOIRAI_CHAIN_LOWER, MOIRAI_CHAIN_UPPER } moirai_chain_side;
+
+/* Least time over device paths by the pairs' lower bounds or by their plans (INT64_MAX where no path has plans).
+ * `cut_device` (n_cuts, may be NULL) gets the path. O(cuts * K^2). */
+int64_t moirai_chain_path(const moirai_chain *c, moirai_chain_side side, int32_t *cut_device);
+
+#endif

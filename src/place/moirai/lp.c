@@ -1,0 +1,121 @@
+/* HiGHS behind four functions; without HiGHS the price search falls back to multiplicative weights. */
+#include "place/moirai/lp.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "util/util.h"
+
+#if MOIRAI_HAVE_HIGHS
+
+#include "interfaces/highs_c_api.h"
+
+struct moirai_lp {
+    void *highs;
+    int32_t n_rows, n_columns;
+    double *value; /* scratch for the solution: columns, then rows */
+    size_t capacity;
+};
+
+bool moirai_lp_available(void)
+{
+    return true;
+}
+
+void moirai_lp_free(moirai_lp *lp)
+{
+    if (!lp)
+        return;
+    if (lp->highs)
+        Highs_destroy(lp->highs);
+    free(lp->value);
+    free(lp);
+}
+
+int moirai_lp_new(moirai_lp **out, int32_t n_rows, const double *lower, const double *upper)
+{
+    *out = NULL;
+    moirai_lp *lp = moirai_alloc(1, sizeof *lp);
+    if (!lp)
+        return MOIRAI_EFAIL;
+    lp->highs = Highs_create();
+    lp->n_rows = n_rows;
+    if (!lp->highs) {
+        moirai_lp_free(lp);
+        return moirai_error(MOIRAI_EFAIL, "HiGHS: cannot be started");
+    }
+    Highs_setBoolOptionValue(lp->highs, "output_flag", 0);
+    Highs_setIntOptionValue(lp->highs, "threads", 1);
+    Highs_setStringOptionValue(lp->highs, "solver", "simplex");
+    Highs_setStringOptionValue(lp->highs, "presolve", "off"); /* keeps the basis warm between rounds */
+    Highs_setIntOptionValue(lp->highs, "simplex_strategy", 4); /* new columns keep it feasible */
+    double infinity = Highs_getInfinity(lp->highs);
+    for (int32_t r = 0; r < n_rows; r++)
+        if (Highs_addRow(lp->highs, isinf(lower[r]) ? -infinity : lower[r], isinf(upper[r]) ? infinity : upper[r], 0,
+                         NULL, NULL) == kHighsStatusError) {
+            moirai_lp_free(lp);
+            return moirai_error(MOIRAI_EFAIL, "HiGHS: cannot add row %d", r);
+        }
+    *out = lp;
+    return MOIRAI_OK;
+}
+
+int moirai_lp_add_column(moirai_lp *lp, double cost, int32_t n, const int32_t *row, const double *value)
+{
+    if (Highs_addCol(lp->highs, cost, 0, Highs_getInfinity(lp->highs), n, row, value) == kHighsStatusError)
+        return moirai_error(MOIRAI_EFAIL, "HiGHS: cannot add column %d", lp->n_columns);
+    lp->n_columns++;
+    return MOIRAI_OK;
+}
+
+int moirai_lp_solve(moirai_lp *lp, double *objective, double *row_dual, double *primal)
+{
+    size_t n = (size_t)lp->n_columns, m = (size_t)lp->n_rows;
+    if (moirai_grow(&lp->value, &lp->capacity, 2 * n + 2 * m, sizeof *lp->value))
+        return MOIRAI_EFAIL;
+    HighsInt status = Highs_run(lp->highs);
+    if (status == kHighsStatusError || Highs_getModelStatus(lp->highs) != kHighsModelStatusOptimal)
+        return moirai_error(MOIRAI_EFAIL, "HiGHS: model status %d", (int)Highs_getModelStatus(lp->highs));
+    double *column = lp->value, *column_dual = column + n, *row = column_dual + n, *dual = row + m;
+    if (Highs_getSolution(lp->highs, column, column_dual, row, dual) == kHighsStatusError)
+        return moirai_error(MOIRAI_EFAIL, "HiGHS: no solution");
+    *objective = Highs_getObjectiveValue(lp->highs);
+    for (size_t i = 0; row_dual && i < m; i++)
+        row_dual[i] = dual[i];
+    for (size_t i = 0; primal && i < n; i++)
+        primal[i] = column[i];
+    return MOIRAI_OK;
+}
+
+#else
+
+bool moirai_lp_available(void)
+{
+    return false;
+}
+
+int moirai_lp_new(moirai_lp **out, int32_t n_rows, const double *lower, const double *upper)
+{
+    (void)n_rows, (void)lower, (void)upper;
+    *out = NULL;
+    return moirai_error(MOIRAI_EFAIL, "this build has no HiGHS");
+}
+
+void moirai_lp_free(moirai_lp *lp)
+{
+    (void)lp;
+}
+
+int moirai_lp_add_column(moirai_lp *lp, double cost, int32_t n, const int32_t *row, const double *value)
+{
+    (void)lp, (void)cost, (void)n, (void)row, (void)value;
+    return MOIRAI_EFAIL;
+}
+
+int moirai_lp_solve(moirai_lp *lp, double *objective, double *row_dual, double *primal)
+{
+    (void)lp, (void)objective, (void)row_dual, (void)primal;
+    return MOIRAI_EFAIL;
+}
+
+#endif

@@ -1,0 +1,681 @@
+/* Column generation for prices.
+ *
+ * The master chooses, for every kind of component, a mix of schedules (columns), and sees only how much of each resource
+ * they use in each bucket:
+ *   length form:  minimise theta  subject to  use(r, bucket) <= theta * length(bucket)
+ *   rate form:    minimise sum of y(bucket) * length(bucket) + memory cost  subject to  use(r, bucket) <= y(bucket) * length(bucket)
+ * where the mix of each kind sums to its number of components, and counts (how many components have operator i on device k) keep
+ * to their ranges. Its dual values are prices; pricing returns cheap schedules under them, new columns, until none
+ * helps or the prices prove what is asked for. In the rate form the prices of all resources at one time sum to at most one, so
+ * a block of length T uses resources worth at most T; what the components cost together is then a lower bound of T plus the
+ * memory cost. Dual values are rounded to whole numbers before they are used to prove anything; any prices are valid, so
+ * rounding costs strength, never truth (in the rate form they are rounded down to keep the sum).
+ *
+ * Duals of early masters jump about; pricing between the best prices so far and the master's (Wentges smoothing) saves rounds.
+ * Columns are kept for the next solve with another T or other counts: those that end after T are left out.
+ * Without an LP solver the prices come from multiplicative weights, which is slower and weaker. */
+#include "place/moirai/master.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "place/moirai/lp.h"
+#include "util/util.h"
+
+#define LENGTH_SCALE 17592186044416.0 /* 2^44: worth of all resources in the length form */
+#define ELASTIC 64.0                  /* what missing a count by one costs in the master: many times theta */
+
+typedef struct column {
+    int32_t kind;      /* -1 - j: the j-th send */
+    int64_t finish_ns; /* it fits into any T from here on */
+    int32_t idle;      /* solves since it was last in use */
+    int32_t n_uses;
+    moirai_use *use;
+    int8_t *device;
+    int64_t *start;
+} column;
+
+struct moirai_master {
+    const moirai_block *b;
+    moirai_pricer *w;
+    int32_t entry_device, exit_device;
+    moirai_sending how;
+    int64_t step_ns;
+    moirai_grid grid;
+    int32_t n_sends, n_cells;
+    int32_t *lp_resource;  /* per resource: its number among those that have rows, -1: none yet */
+    int32_t n_lp_resources;
+    column *column;
+    size_t n_columns, capacity;
+    /* of the present solve */
+    const moirai_master_task *job;
+    moirai_lp *lp;
+    int32_t n_rows;
+    int32_t *lp_column;   /* column of each LP column, -1 - x for the others */
+    size_t n_lp, lp_capacity;
+    size_t n_solved;      /* LP columns when `primal` was found */
+    double *bucket_ns;    /* per cell */
+    double *dual, *center, *mean, *row_dual;
+    double *primal;
+    size_t primal_capacity;
+    int64_t *price, *best_price;
+    double *mass, *value;
+    int32_t *row;
+    double best;          /* the best bound proven so far: theta, or rate */
+    int64_t best_value;
+    int32_t added;
+    bool judging;         /* columns are judged against `dual` before they are added */
+    int failed;
+};
+
+static void free_column(column *c)
+{
+    free(c->use);
+    free(c->device);
+    free(c->start);
+}
+
+void moirai_master_free(moirai_master *m)
+{
+    if (!m)
+        return;
+    for (size_t c = 0; c < m->n_columns; c++)
+        free_column(&m->column[c]);
+    moirai_lp_free(m->lp);
+    moirai_pricer_free(m->w);
+    free(m->column);
+    free(m->lp_column);
+    free(m->lp_resource);
+    free(m->bucket_ns);
+    free(m->dual);
+    free(m->center);
+    free(m->mean);
+    free(m->row_dual);
+    free(m->primal);
+    free(m->price);
+    free(m->best_price);
+    free(m->mass);
+    free(m->value);
+    free(m->row);
+    free(m);
+}
+
+#define MAX_COUNTS 64
+#define KEEP_ALL 120   /* columns */
+#define IDLE_SOLVES 3
+
+int moirai_master_new(moirai_master **out, const moirai_block *b, int32_t entry_device, int32_t exit_device,
+                      const moirai_sending *how, int64_t longest_ns, int32_t steps)
+{
+    *out = NULL;
+    moirai_master *m = moirai_alloc(1, sizeof *m);
+    if (!m)
+        return MOIRAI_EFAIL;
+    m->b = b;
+    m->entry_device = entry_device;
+    m->exit_device = exit_device;
+    m->how = *how;
+    m->step_ns = longest_ns / steps + 1;
+    m->n_sends = how->fixed ? how->n_receivers : 0;
+    size_t n = (size_t)(moirai_resource_count(&b->problem) * MOIRAI_MAX_BUCKETS + m->n_sends + b->n_kinds + MAX_COUNTS + 2);
+    m->lp_resource = moirai_alloc((size_t)moirai_resource_count(&b->problem), sizeof(int32_t));
+    m->bucket_ns = moirai_alloc(n, sizeof(double));
+    m->dual = moirai_alloc(n, sizeof(double));
+    m->center = moirai_alloc(n, sizeof(double));
+    m->mean = moirai_alloc(n, sizeof(double));
+    m->row_dual = moirai_alloc(n, sizeof(double));
+    m->price = moirai_alloc(n, sizeof(int64_t));
+    m->best_price = moirai_alloc(n, sizeof(int64_t));
+    m->mass = moirai_alloc(n, sizeof(double));
+    m->value = moirai_alloc(n, sizeof(double));
+    m->row = moirai_alloc(n, sizeof(int32_t));
+    int result = m->lp_resource && m->bucket_ns && m->dual && m->center && m->mean && m->row_dual && m->price && m->best_price &&
+                         m->mass && m->value && m->row
+                     ? moirai_pricer_new(&m->w, b, steps + 2)
+                     : MOIRAI_EFAIL;
+    /* Devices have rows from the start; ports and channels get theirs when a mix first asks too much of them. */
+    for (int32_t r = 0; !result && r < moirai_resource_count(&b->problem); r++)
+        m->lp_resource[r] = r < b->problem.n_devices ? m->n_lp_resources++ : -1;
+    if (result)
+        moirai_master_free(m);
+    else
+        *out = m;
+    return result;
+}
+
+const moirai_grid *moirai_master_grid(const moirai_master *m)
+{
+    return &m->grid;
+}
+
+/* Lay the buckets out for another length. Prices per time stay what they were: a new bucket takes them from the old one
+ * around its middle. */
+static void regrid(moirai_master *m, int64_t length_ns, int32_t buckets)
+{
+    moirai_grid old = m->grid;
+    int32_t resources = moirai_resource_count(&m->b->problem);
+    moirai_grid_init(&m->grid, length_ns, m->step_ns, buckets);
+    m->n_cells = resources * m->grid.n_buckets;
+    m->n_rows = m->n_cells + m->n_sends + m->b->n_kinds + m->job->n_counts;
+    memcpy(m->mean, m->center, sizeof *m->mean * (size_t)(resources * old.n_buckets));
+    for (int32_t i = 0; i < m->grid.n_buckets; i++) {
+        int32_t middle = (m->grid.bucket_step[i] + m->grid.bucket_step[i + 1]) / 2, from = 0;
+        while (from + 1 < old.n_buckets && old.bucket_step[from + 1] <= middle)
+            from++;
+        double scale = old.n_buckets ? (double)(m->grid.bucket_step[i + 1] - m->grid.bucket_step[i]) /
+                                           (double)(old.bucket_step[from + 1] - old.bucket_step[from])
+                                     : 0;
+        for (int32_t r = 0; r < resources; r++)
+            m->center[r * m->grid.n_buckets + i] = m->mean[r * old.n_buckets + from] * scale;
+    }
+    for (int32_t i = m->n_cells; i < m->n_rows; i++)
+        m->center[i] = 0;
+    for (int32_t i = 0; i < m->n_cells; i++)
+        m->bucket_ns[i] = (double)MOIRAI_MAX(moirai_bucket_ns(&m->grid, i % m->grid.n_buckets), 1);
+}
+
+/* ---- columns ---- */
+
+/* Rows of the LP: cells of resources with rows, sends, kinds, counts. Arrays over rows (`dual`, `center`) have all cells in
+ * place of the first: an LP row from the sends on is `shift` further there. */
+static int32_t lp_cells(const moirai_master *m)
+{
+    return m->n_lp_resources * m->grid.n_buckets;
+}
+
+static int32_t mix_row(const moirai_master *m, int32_t kind)
+{
+    return kind >= 0 ? m->n_cells + m->n_sends + kind : m->n_cells - 1 - kind;
+}
+
+static int32_t count_row(const moirai_master *m, int32_t i)
+{
+    return m->n_cells + m->n_sends + m->b->n_kinds + i;
+}
+
+static double memory_cost(const moirai_master *m, const column *c)
+{
+    double cost = 0;
+    if (!m->job->memory_price || c->kind < 0)
+        return 0;
+    int32_t begin = m->b->component_off[m->b->kind_component[c->kind]];
+    int32_t n = m->b->component_off[m->b->kind_component[c->kind] + 1] - begin;
+    for (int32_t i = 0; i < n; i++)
+        cost += (double)m->job->memory_price[c->device[i]] / (double)MOIRAI_PRICE_UNIT *
+                (double)m->b->problem.op_memory_bytes[m->b->component_op[begin + i]];
+    return cost;
+}
+
+/* What a task takes of each bucket, added to `mass` as a part of the bucket. */
+static void spread(const moirai_master *m, int32_t r, const moirai_use *use)
+{
+    const moirai_grid *grid = &m->grid;
+    for (int32_t i = 0; i < grid->n_buckets; i++) {
+        int64_t from = MOIRAI_MAX(use->start_ns, grid->bucket_step[i] * grid->step_ns);
+        int64_t to = MOIRAI_MIN(use->start_ns + use->ns, grid->bucket_step[i + 1] * grid->step_ns);
+        if (to > from)
+            m->mass[r * grid->n_buckets + i] += use->part * (double)(to - from) / m->bucket_ns[i];
+    }
+}
+
+/* The column in the rows of the present LP, in m->row and m->value; returns how many entries. */
+static int32_t column_entries(moirai_master *m, const column *c)
+{
+    int32_t n = 0;
+    memset(m->mass, 0, sizeof *m->mass * (size_t)m->n_cells);
+    for (int32_t i = 0; i < c->n_uses; i++) {
+        spread(m, c->use[i].r1, &c->use[i]);
+        if (c->use[i].r2 >= 0)
+            spread(m, c->use[i].r2, &c->use[i]);
+    }
+    for (int32_t i = 0; i < m->n_cells; i++)
+        if (m->mass[i] > 0) {
+            m->row[n] = i;
+            m->value[n++] = m->mass[i];
+        }
+    m->row[n] = mix_row(m, c->kind);
+    m->value[n++] = 1;
+    for (int32_t i = 0; i < m->job->n_counts; i++)
+        if (m->job->count[i].kind == c->kind && c->device[m->job->count[i].op] == m->job->count[i].device) {
+            m->row[n] = count_row(m, i);
+            m->value[n++] = 1;
+        }
+    return n;
+}
+
+/* From rows of all cells to rows of the LP. */
+static int32_t lp_entries(moirai_master *m, int32_t n)
+{
+    int32_t kept = 0, buckets = m->grid.n_buckets, shift = m->n_cells - lp_cells(m);
+    for (int32_t i = 0; i < n; i++) {
+        int32_t row = m->row[i];
+        if (row < m->n_cells && m->lp_resource[row / buckets] < 0)
+            continue;
+        m->row[kept] = row < m->n_cells ? m->lp_resource[row / buckets] * buckets + row % buckets : row - shift;
+        m->value[kept++] = m->value[i];
+    }
+    return kept;
+}
+
+static int lp_note(moirai_master *m, int32_t what)
+{
+    if (moirai_grow(&m->lp_column, &m->lp_capacity, m->n_lp + 1, sizeof *m->lp_column))
+        return MOIRAI_EFAIL;
+    m->lp_column[m->n_lp++] = what;
+    return MOIRAI_OK;
+}
+
+static int lp_take(moirai_master *m, int32_t index)
+{
+    column *c = &m->column[index];
+    int32_t n = lp_entries(m, column_entries(m, c));
+    int result = moirai_lp_add_column(m->lp, memory_cost(m, c), n, m->row, m->value);
+    return result ? result : lp_note(m, index);
+}
+
+/* Keep a schedule from the pricing; false if memory ran out. */
+static bool copy_pattern(const moirai_pattern *pattern, column *c)
+{
+    *c = (column){.kind = pattern->kind, .finish_ns = pattern->finish_ns, .n_uses = pattern->n_uses};
+    c->use = moirai_alloc((size_t)c->n_uses, sizeof *c->use);
+    c->device = moirai_alloc((size_t)pattern->n_ops, sizeof *c->device);
+    c->start = moirai_alloc((size_t)pattern->n_ops, sizeof *c->start);
+    if (!c->use || !c->device || !c->start) {
+        free_column(c);
+        return false;
+    }
+    memcpy(c->use, pattern->use, sizeof *c->use * (size_t)c->n_uses);
+    memcpy(c->device, pattern->device, (size_t)pattern->n_ops);
+    memcpy(c->start, pattern->start, sizeof *c->start * (size_t)pattern->n_ops);
+    return true;
+}
+
+/* A schedule from the pricing: into the pool and the master, if it could improve the master. */
+static void take_pattern(void *data, const moirai_pattern *pattern)
+{
+    moirai_master *m = data;
+    column c;
+    if (m->failed || !copy_pattern(pattern, &c)) {
+        m->failed = 1;
+        return;
+    }
+    double reduced = memory_cost(m, &c);
+    int32_t n = column_entries(m, &c), mix = mix_row(m, c.kind);
+    for (int32_t i = 0; i < n; i++)
+        if (m->row[i] != mix)
+            reduced += m->value[i] * m->dual[m->row[i]];
+    if (m->judging && reduced > m->dual[mix] - 1e-9 * (1 + fabs(m->dual[mix]))) {
+        free_column(&c);
+        return;
+    }
+    if (moirai_grow(&m->column, &m->capacity, m->n_columns + 1, sizeof *m->column)) {
+        free_column(&c);
+        m->failed = 1;
+        return;
+    }
+    m->column[m->n_columns++] = c;
+    if (m->lp && lp_take(m, (int32_t)m->n_columns - 1))
+        m->failed = 1;
+    m->added++;
+}
+
+/* ---- prices ---- */
+
+/* Prices in whole numbers from `per_use` (rows of cells, then of counts). */
+static void round_prices(const moirai_master *m, const double *per_use, int64_t *price)
+{
+    bool rate = m->job->form == MOIRAI_PRICE_RATE;
+    int32_t buckets = m->grid.n_buckets, resources = m->n_cells / buckets;
+    for (int32_t i = 0; i < buckets; i++) {
+        double sum = 0;
+        for (int32_t r = 0; r < resources; r++)
+            sum += fmax(per_use[r * buckets + i], 0) / m->bucket_ns[i];
+        double unit = rate ? (double)MOIRAI_PRICE_UNIT / fmax(sum, 1) : LENGTH_SCALE;
+        bool empty = moirai_bucket_ns(&m->grid, i) <= 0;
+        for (int32_t r = 0; r < resources; r++)
+            price[r * buckets + i] = empty ? 0 : (int64_t)(fmax(per_use[r * buckets + i], 0) / m->bucket_ns[i] * unit);
+    }
+    for (int32_t i = 0; i < m->job->n_counts; i++)
+        price[m->n_cells + i] = (int64_t)(per_use[count_row(m, i)] * (rate ? (double)MOIRAI_PRICE_UNIT : LENGTH_SCALE));
+}
+
+/* What the prices prove: theta (length form), or time in units (rate form). Adds columns on the way. */
+static double judge(moirai_master *m, const int64_t *price, bool columns)
+{
+    moirai_prices prices = {price, m->job->memory_price, m->job->n_counts, m->job->count, price + m->n_cells};
+    int64_t cost = moirai_pricer_cost(m->w, &prices, columns ? take_pattern : NULL, m);
+    if (cost >= MOIRAI_PRICE_NONE)
+        return HUGE_VAL;
+    int64_t capacity = moirai_price_capacity(&m->b->problem, &m->grid, &prices);
+    if (m->job->form == MOIRAI_PRICE_RATE) {
+        for (int32_t i = 0; i < m->job->n_counts; i++)
+            cost -= prices.count_price[i] * (prices.count_price[i] > 0 ? m->job->count[i].most : m->job->count[i].least);
+        m->best_value = MOIRAI_MAX(m->best_value, cost);
+        return (double)cost;
+    }
+    if (capacity <= 0)
+        return cost > capacity ? HUGE_VAL : 0;
+    double theta = (double)cost / (double)capacity;
+    return cost > capacity ? fmax(theta, 1 + 1e-12) : fmin(theta, 1);
+}
+
+static void consider(moirai_master *m, double bound, const double *per_use)
+{
+    if (bound <= m->best)
+        return;
+    m->best = bound;
+    memcpy(m->best_price, m->price, sizeof *m->price * (size_t)(m->n_cells + m->job->n_counts));
+    memcpy(m->center, per_use, sizeof *m->center * (size_t)m->n_rows);
+}
+
+/* Nothing more to gain: proven, converged, or proven out of reach. */
+static bool settled(const moirai_master *m, double master)
+{
+    if (m->job->form == MOIRAI_PRICE_RATE)
+        return m->best >= master * (double)MOIRAI_PRICE_UNIT * (1 - 2e-4);
+    return m->best > 1 || m->best >= master * (1 - 5e-4) || (master <= 1 + 1e-12 && !m->job->converge);
+}
+
+/* ---- the LP ---- */
+
+static int lp_rows(moirai_master *m)
+{
+    double *lower = m->mean, *upper = m->row_dual; /* not yet in use */
+    int32_t cells = lp_cells(m), rows = m->n_rows - m->n_cells + cells;
+    for (int32_t i = 0; i < rows; i++) {
+        int32_t kind = i - cells - m->n_sends, count = kind - m->b->n_kinds;
+        if (i < cells) {
+            lower[i] = -HUGE_VAL;
+            upper[i] = 0;
+        } else if (count >= 0) {
+            lower[i] = m->job->count[count].least;
+            upper[i] = m->job->count[count].most;
+        } else {
+            lower[i] = upper[i] = kind >= 0 ? m->b->kind_count[kind] : 1;
+        }
+    }
+    moirai_lp_free(m->lp);
+    m->lp = NULL;
+    return moirai_lp_new(&m->lp, rows, lower, upper);
+}
+
+/* theta, or one y per bucket. */
+static int lp_lengths(moirai_master *m)
+{
+    bool rate = m->job->form == MOIRAI_PRICE_RATE;
+    int32_t buckets = m->grid.n_buckets;
+    int result = MOIRAI_OK;
+    for (int32_t i = 0; !result && i < (rate ? buckets : 1); i++) {
+        int32_t n = 0;
+        for (int32_t cell = 0; cell < lp_cells(m); cell++)
+            if ((!rate || cell % buckets == i) && moirai_bucket_ns(&m->grid, cell % buckets) > 0) {
+                m->row[n] = cell;
+                m->value[n++] = -1;
+            }
+        result = moirai_lp_add_column(m->lp, rate ? m->bucket_ns[i] : 1, n, m->row, m->value);
+        if (!result)
+            result = lp_note(m, -1);
+    }
+    return result;
+}
+
+/* Counts may be missed, at a price that no good mix pays. */
+static int lp_elastic(moirai_master *m)
+{
+    double price = m->job->form == MOIRAI_PRICE_RATE ? ELASTIC * (double)m->grid.length_ns : ELASTIC;
+    int result = MOIRAI_OK;
+    for (int32_t i = 0; !result && i < 2 * m->job->n_counts; i++) {
+        int32_t row = count_row(m, i / 2) - m->n_cells + lp_cells(m);
+        double sign = i % 2 ? -1 : 1;
+        result = moirai_lp_add_column(m->lp, price, 1, &row, &sign);
+        if (!result)
+            result = lp_note(m, -1);
+    }
+    return result;
+}
+
+/* Columns that no mix has used for a while go, so that the master stays small. */
+static void drop_idle(moirai_master *m)
+{
+    size_t n = 0;
+    for (size_t c = 0; c < m->n_columns; c++)
+        if (m->n_columns < KEEP_ALL || m->column[c].idle < IDLE_SOLVES || m->column[c].kind < 0)
+            m->column[n++] = m->column[c];
+        else
+            free_column(&m->column[c]);
+    m->n_columns = n;
+}
+
+static int lp_build(moirai_master *m)
+{
+    m->n_lp = m->n_solved = 0;
+    int result = lp_rows(m);
+    if (!result)
+        result = lp_lengths(m);
+    if (!result)
+        result = lp_elastic(m);
+    for (size_t c = 0; !result && c < m->n_columns; c++)
+        if (m->column[c].finish_ns <= m->grid.length_ns)
+            result = lp_take(m, (int32_t)c);
+    return result;
+}
+
+/* First columns: everything priced alike, then each device made cheap in turn. False if nothing fits into T at all. */
+static bool first_columns(moirai_master *m)
+{
+    int32_t buckets = m->grid.n_buckets, K = m->b->problem.n_devices;
+    double whole = m->job->form == MOIRAI_PRICE_RATE ? 1 : (double)m->grid.length_ns;
+    m->judging = false;
+    for (int32_t favoured = -1; favoured < K && !m->failed; favoured++) {
+        for (int32_t i = 0; i < m->n_rows; i++) {
+            bool cheap = i < m->n_cells && i / buckets == favoured;
+            m->dual[i] = i < m->n_cells ? m->bucket_ns[i] / (m->n_cells / buckets) / whole * (cheap ? 0.01 : 1) : 0;
+        }
+        round_prices(m, m->dual, m->price);
+        double bound = judge(m, m->price, true);
+        consider(m, bound, m->dual);
+        if (bound == HUGE_VAL)
+            return false;
+    }
+    m->judging = true;
+    return true;
+}
+
+/* Dual values of the LP's rows as prices over all cells. */
+static void take_duals(moirai_master *m)
+{
+    int32_t buckets = m->grid.n_buckets, shift = m->n_cells - lp_cells(m);
+    for (int32_t i = 0; i < m->n_rows; i++) {
+        int32_t r = i < m->n_cells ? m->lp_resource[i / buckets] : 0, count = i - count_row(m, 0);
+        if (i < m->n_cells)
+            m->dual[i] = r < 0 ? 0 : fmax(-m->row_dual[r * buckets + i % buckets], 0);
+        else
+            m->dual[i] = count >= 0 ? -m->row_dual[i - shift] : m->row_dual[i - shift];
+    }
+}
+
+/* Give rows to resources of which the mix takes more than there is. True if any was found. */
+static bool find_overload(moirai_master *m, double theta)
+{
+    int32_t buckets = m->grid.n_buckets, before = m->n_lp_resources;
+    double *load = m->mean;
+    memset(load, 0, sizeof *load * (size_t)m->n_cells);
+    for (size_t x = 0; x < m->n_lp; x++)
+        if (m->lp_column[x] >= 0 && m->primal[x] > 1e-9) {
+            int32_t n = column_entries(m, &m->column[m->lp_column[x]]);
+            for (int32_t i = 0; i < n; i++)
+                if (m->row[i] < m->n_cells)
+                    load[m->row[i]] += m->primal[x] * m->value[i];
+        }
+    for (int32_t i = 0; i < m->n_cells; i++) {
+        double room = m->job->form == MOIRAI_PRICE_RATE ? m->primal[i % buckets] : theta;
+        if (m->lp_resource[i / buckets] < 0 && load[i] > room * 1.001 + 1e-6)
+            m->lp_resource[i / buckets] = m->n_lp_resources++;
+    }
+    return m->n_lp_resources > before;
+}
+
+/* Solve, giving rows to overloaded resources as needed. */
+static int solve_master(moirai_master *m, double *value)
+{
+    for (;;) {
+        if (moirai_grow(&m->primal, &m->primal_capacity, m->n_lp, sizeof *m->primal))
+            return MOIRAI_EFAIL;
+        int result = moirai_lp_solve(m->lp, value, m->row_dual, m->primal);
+        m->n_solved = m->n_lp;
+        if (result || m->n_lp_resources == m->n_cells / m->grid.n_buckets || !find_overload(m, *value))
+            return result;
+        if ((result = lp_build(m)))
+            return result;
+    }
+}
+
+static int one_round(moirai_master *m, double *value, double weight)
+{
+    int result = solve_master(m, value);
+    if (result)
+        return result;
+    take_duals(m);
+    m->added = 0;
+    if (settled(m, *value))
+        return MOIRAI_OK;
+    for (int32_t i = 0; i < m->n_rows; i++)
+        m->mean[i] = weight * m->center[i] + (1 - weight) * m->dual[i];
+    round_prices(m, m->mean, m->price);
+    consider(m, judge(m, m->price, true), m->mean);
+    if (!m->added && !settled(m, *value)) {
+        round_prices(m, m->dual, m->price);
+        consider(m, judge(m, m->price, true), m->dual);
+    }
+    return m->failed ? MOIRAI_EFAIL : MOIRAI_OK;
+}
+
+static void note_idle(moirai_master *m)
+{
+    for (size_t x = 0; x < m->n_solved; x++)
+        if (m->lp_column[x] >= 0) {
+            column *c = &m->column[m->lp_column[x]];
+            c->idle = m->primal[x] > 1e-9 ? 0 : c->idle + 1;
+        }
+}
+
+static int generate(moirai_master *m, moirai_master_result *out)
+{
+    drop_idle(m);
+    int result = lp_build(m);
+    bool done = false;
+    if (!result && !m->n_columns) {
+        done = !first_columns(m);
+    } else if (!result) { /* the prices of the last solve are a good place to begin */
+        memcpy(m->mean, m->center, sizeof *m->mean * (size_t)m->n_rows);
+        m->judging = false;
+        round_prices(m, m->mean, m->price);
+        double bound = judge(m, m->price, true);
+        consider(m, bound, m->mean);
+        done = bound == HUGE_VAL;
+        m->judging = true;
+    }
+    out->theta = m->best;
+    while (!result && !done && out->rounds < m->job->max_rounds) {
+        result = one_round(m, &out->theta, out->rounds < 3 ? 0.3 : 0.6);
+        out->rounds++;
+        done = !m->added || settled(m, out->theta) || moirai_stopped(&m->job->stop);
+    }
+    if (!result && out->rounds)
+        note_idle(m);
+    return result;
+}
+
+/* Multiplicative weights on relative use, for builds without an LP solver. */
+static void take_usage(void *data, const moirai_pattern *pattern)
+{
+    moirai_master *m = data;
+    double count = pattern->kind >= 0 ? m->b->kind_count[pattern->kind] : 1;
+    column c = {.kind = pattern->kind, .n_uses = pattern->n_uses, .use = pattern->use, .device = pattern->device};
+    int32_t n = column_entries(m, &c);
+    for (int32_t i = 0; i < n; i++)
+        if (m->row[i] < m->n_cells)
+            m->mean[m->row[i]] += m->value[i] * count / m->b->problem.n_devices;
+}
+
+static void weigh(moirai_master *m, moirai_master_result *out)
+{
+    double *weight = m->center;
+    int32_t buckets = m->grid.n_buckets, resources = m->n_cells / buckets;
+    for (int32_t i = 0; i < m->n_rows; i++)
+        weight[i] = i < m->n_cells;
+    for (; out->rounds < 4 * m->job->max_rounds && !(m->best > 1 && m->job->form == MOIRAI_PRICE_LENGTH); out->rounds++) {
+        double sum = 0, most = 1e-12;
+        for (int32_t i = 0; i < m->n_cells; i++)
+            sum += weight[i];
+        memset(m->dual, 0, sizeof *m->dual * (size_t)m->n_rows);
+        for (int32_t i = 0; i < m->n_cells; i++)
+            m->dual[i] = m->job->form == MOIRAI_PRICE_LENGTH ? weight[i] / sum : weight[i] / sum * m->bucket_ns[i] * buckets;
+        (void)resources;
+        round_prices(m, m->dual, m->price);
+        memset(m->mean, 0, sizeof *m->mean * (size_t)m->n_cells);
+        moirai_prices prices = {m->price, m->job->memory_price, m->job->n_counts, m->job->count, m->price + m->n_cells};
+        moirai_pricer_cost(m->w, &prices, take_usage, m);
+        double bound = judge(m, m->price, false);
+        if (bound > m->best) {
+            m->best = bound;
+            memcpy(m->best_price, m->price, sizeof *m->price * (size_t)(m->n_cells + m->job->n_counts));
+        }
+        for (int32_t i = 0; i < m->n_cells; i++)
+            most = fmax(most, m->mean[i]);
+        for (int32_t i = 0; i < m->n_cells; i++)
+            weight[i] *= exp(0.3 / (1 + 0.02 * out->rounds) * (m->mean[i] / most - 1));
+    }
+    out->theta = m->best;
+}
+
+int moirai_master_solve(moirai_master_result *out, moirai_master *m, const moirai_master_task *job)
+{
+    *out = (moirai_master_result){0};
+    m->job = job;
+    m->best = -1;
+    m->best_value = 0;
+    m->failed = 0;
+    regrid(m, job->length_ns, job->buckets);
+    moirai_pricer_set(m->w, m->entry_device, m->exit_device, &m->how, &m->grid);
+    int result = MOIRAI_OK;
+    if (moirai_lp_available())
+        result = generate(m, out);
+    else
+        weigh(m, out);
+    out->proven = m->best > 1 && job->form == MOIRAI_PRICE_LENGTH;
+    out->value = m->best_value;
+    out->price = m->best_price;
+    out->count_price = m->best_price + m->n_cells;
+    return result;
+}
+
+/* ---- what the last master chose ---- */
+
+int32_t moirai_master_columns(const moirai_master *m)
+{
+    return (int32_t)m->n_solved;
+}
+
+int32_t moirai_master_kept(const moirai_master *m, moirai_kept_pattern *kept)
+{
+    int32_t n = 0;
+    for (size_t x = 0; m->primal && x < m->n_solved; x++) {
+        const column *c = m->lp_column[x] >= 0 ? &m->column[m->lp_column[x]] : NULL;
+        if (c && c->kind >= 0 && m->primal[x] > 1e-6)
+            kept[n++] = (moirai_kept_pattern){c->kind, m->primal[x], c->device, c->start};
+    }
+    return n;
+}
+
+double moirai_master_count(const moirai_master *m, int32_t kind, int32_t op, int32_t device)
+{
+    double sum = 0;
+    for (size_t x = 0; m->primal && x < m->n_solved; x++) {
+        const column *c = m->lp_column[x] >= 0 ? &m->column[m->lp_column[x]] : NULL;
+        if (c && c->kind == kind && c->device[op] == device)
+            sum += m->primal[x];
+    }
+    return sum;
+}

@@ -1,0 +1,58 @@
+/* The search for good prices: column generation over the pricing of price.h. */
+#ifndef MOIRAI_MASTER_H
+#define MOIRAI_MASTER_H
+
+#include "place/moirai/price.h"
+#include "place/moirai/stop.h"
+
+/* One unit of price of the rate form: prices of all resources at one time sum to at most this. */
+#define MOIRAI_PRICE_UNIT (INT64_C(1) << 24)
+
+typedef enum moirai_price_form {
+    MOIRAI_PRICE_LENGTH, /* is a block time of at most T impossible? */
+    MOIRAI_PRICE_RATE    /* how much is (block time + memory price * bytes) at least, for block times up to T? */
+} moirai_price_form;
+
+/* A component's schedule that the last master used, and how often. */
+typedef struct moirai_kept_pattern {
+    int32_t kind;
+    double count;
+    const int8_t *device;  /* per operator of the component; owned by the master */
+    const int64_t *start;
+} moirai_kept_pattern;
+
+typedef struct moirai_master_task {
+    moirai_price_form form;
+    int64_t length_ns;           /* T, at most the longest that the master was made for */
+    int32_t buckets;
+    int32_t n_counts;
+    const moirai_count *count;
+    const int64_t *memory_price; /* per device, MOIRAI_PRICE_UNIT-ths of ns per byte; NULL: none (rate form only) */
+    int32_t max_rounds;
+    bool converge;               /* length form: go on to find theta where it is below 1 */
+    moirai_stop stop;
+} moirai_master_task;
+
+typedef struct moirai_master_result {
+    bool proven;           /* length form: T is impossible */
+    int64_t value;         /* rate form: the bound in units of 1 / MOIRAI_PRICE_UNIT ns */
+    double theta;          /* length form: value of the last master; above 1 means impossible */
+    int32_t rounds;
+    const int64_t *price;        /* the prices that prove it; valid until the next solve */
+    const int64_t *count_price;
+} moirai_master_result;
+
+/* A master keeps its columns from one solve to the next: one per block, pair of devices and sending. Lengths up to longest_ns. */
+typedef struct moirai_master moirai_master;
+int moirai_master_new(moirai_master **out, const moirai_block *b, int32_t entry_device, int32_t exit_device,
+                      const moirai_sending *how, int64_t longest_ns, int32_t steps);
+void moirai_master_free(moirai_master *m);
+int moirai_master_solve(moirai_master_result *out, moirai_master *m, const moirai_master_task *job);
+/* Of the last solve. Room for moirai_master_columns patterns; returns how many. */
+int32_t moirai_master_columns(const moirai_master *m);
+int32_t moirai_master_kept(const moirai_master *m, moirai_kept_pattern *kept);
+/* Of the last solve: the mean number of components of `kind` with operator `op` (within the component) on `device`. */
+double moirai_master_count(const moirai_master *m, int32_t kind, int32_t op, int32_t device);
+const moirai_grid *moirai_master_grid(const moirai_master *m);
+
+#endif

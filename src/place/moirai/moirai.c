@@ -1,0 +1,305 @@
+/* The placer `moirai`: near-optimal plans with a proven gap, at any size.
+ *
+ * Networks are deep and repeat themselves: most operators lie on or between cuts (structure.c), and the blocks between cuts
+ * are copies of a few. So each *distinct* block is studied once per pair of devices at its ends (chain.h): annealing gives plans
+ * (search.c), prices in time give proven bounds (price.c, price_search.c), and dynamic programming over the cuts (chain.c)
+ * composes either into a statement about the whole problem. Work goes where the answer is still open: only pairs on the path
+ * that the bound or the plan takes are refined, the widest first; tightening one moves the path to others.
+ *
+ * Starts are all the other heuristics of the registry, so that the plan is never worse than theirs. Refinements run in batches of
+ * fixed size on as many threads as there are; a batch is chosen before it starts and read after it ends, so that the result
+ * depends on seed and effort, not on the number of threads. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "place/moirai/compose.h"
+#include "place/moirai/pool.h"
+#include "place/moirai/refine.h"
+#include "place/placers.h"
+#include "util/util.h"
+
+#define BATCH 4
+
+typedef struct engine {
+    const moirai_problem *p;
+    const moirai_place_options *o;
+    double begun;
+    moirai_stop stop;
+    moirai_chain *c;
+    moirai_sim *sim;
+    moirai_plan *best;
+    int64_t lower_ns;
+    int32_t *cut_device;  /* of the bound's path */
+    int32_t *plan_device; /* of the plans' path */
+    int32_t *op_device;
+    moirai_task *order;
+    int64_t *weight;      /* per pair: how much of the gap hangs on it */
+    int64_t *times;       /* per pair: how often the bound's path uses it */
+    int64_t *plan_times;  /* and how often the plan's does */
+    moirai_refine_task batch[BATCH];
+    int32_t n_batch;
+    int64_t work;
+} engine;
+
+static bool out_of_time(const engine *x)
+{
+    return moirai_stopped(&x->stop);
+}
+
+static void tell(engine *x, char letter, const char *note)
+{
+    if (!x->o->progress)
+        return;
+    moirai_progress news = {.seconds = moirai_seconds() - x->begun, .letter = letter,
+                            .makespan_ns = x->best ? x->best->makespan_ns : MOIRAI_UNKNOWN,
+                            .lower_bound_ns = x->lower_ns, .work = x->work, .note = note};
+    x->o->progress(x->o->progress_data, &news);
+}
+
+/* Takes ownership of plan. */
+static void offer(engine *x, moirai_plan *plan, char letter)
+{
+    if (x->best && plan->makespan_ns >= x->best->makespan_ns) {
+        moirai_plan_free(plan);
+        return;
+    }
+    moirai_plan_free(x->best);
+    x->best = plan;
+    tell(x, letter, NULL);
+}
+
+static double gap(const engine *x)
+{
+    if (!x->best)
+        return 1;
+    return x->best->makespan_ns ? (double)(x->best->makespan_ns - x->lower_ns) / (double)x->best->makespan_ns : 0;
+}
+
+/* ---- starts ---- */
+
+static void try_placer(engine *x, const moirai_placer *placer, char letter)
+{
+    moirai_place_options o = *x->o;
+    moirai_plan *plan = NULL;
+    o.setting = NULL;
+    o.n_settings = 0;
+    o.progress = NULL;
+    if (!placer->place(&plan, x->p, &o))
+        offer(x, plan, letter);
+}
+
+static int try_starts(engine *x)
+{
+    if (x->o->start) {
+        moirai_plan *plan;
+        if (!moirai_plan_tighten(&plan, x->p, x->o->start))
+            offer(x, plan, 'S');
+    }
+    try_placer(x, &moirai_placer_single, '1');
+    try_placer(x, &moirai_placer_heft, 'H');
+    try_placer(x, &moirai_placer_m_etf, 'E');
+    try_placer(x, &moirai_placer_m_topo, 'T');
+    try_placer(x, &moirai_placer_random, 'R');
+    return MOIRAI_OK;
+}
+
+/* ---- refinement ---- */
+
+static int open_pair(void *data, int32_t i)
+{
+    engine *x = data;
+    int32_t K = x->c->K, class_ = i / (K * K), a = i / K % K, b = i % K;
+    int32_t block = x->c->s->class_block[class_];
+    if (!(moirai_chain_entry_mask(x->c, block) >> a & 1) || !(moirai_chain_exit_mask(x->c, block) >> b & 1))
+        return MOIRAI_OK;
+    return moirai_pair_open(x->c, class_, a, b);
+}
+
+static int refine_one(void *data, int32_t i)
+{
+    engine *x = data;
+    return moirai_pair_refine(x->c, &x->batch[i]);
+}
+
+/* How often the path of `device` goes through each pair. */
+static void count_path(engine *x, const int32_t *device)
+{
+    const moirai_structure *s = x->c->s;
+    int32_t K = x->c->K;
+    memset(x->times, 0, sizeof *x->times * (size_t)s->n_classes * (size_t)K * (size_t)K);
+    for (int32_t i = 0; i < s->n_blocks; i++) {
+        int32_t a = i > 0 ? device[i - 1] : 0, b = i < s->n_cuts ? device[i] : 0;
+        x->times[(s->block_class[i] * K + a) * K + b]++;
+    }
+}
+
+/* The part of the gap that hangs on each pair of a path. */
+static void weigh_path(engine *x, const int32_t *device)
+{
+    int32_t n = x->c->s->n_classes * x->c->K * x->c->K;
+    count_path(x, device);
+    for (int32_t i = 0; i < n; i++) {
+        const moirai_pair *pair = &x->c->pair[i];
+        if (x->times[i] && pair->level < MOIRAI_REFINE_LEVELS && pair->plan.device)
+            x->weight[i] += x->times[i] * (pair->plan.length_ns - pair->lower_ns);
+    }
+}
+
+/* What pair `i` would have to prove for the gap's goal, were the path to stay; a little more, since it will not. */
+static int64_t needed(const engine *x, int32_t i)
+{
+    const moirai_pair *pair = &x->c->pair[i];
+    double goal = (double)x->best->makespan_ns * (1 - 0.5 * x->o->gap), rise = goal - (double)x->lower_ns;
+    int64_t times = MOIRAI_MAX(x->times[i], 1);
+    return pair->lower_ns + (int64_t)(rise / (double)times * 1.1) + 1;
+}
+
+static void add_to_batch(engine *x, int32_t i)
+{
+    int32_t K = x->c->K;
+    x->batch[x->n_batch++] = (moirai_refine_task){
+        .class_ = i / (K * K), .entry_device = i / K % K, .exit_device = i % K, .level = x->c->pair[i].level + 1,
+        .need_ns = needed(x, i), .improve = x->plan_times[i] > 0, .effort = x->o->effort, .seed = x->o->seed, .stop = x->stop};
+}
+
+/* The pairs on which most of the gap hangs, widest first, ties by number. */
+static void choose_batch(engine *x)
+{
+    int32_t n = x->c->s->n_classes * x->c->K * x->c->K;
+    memset(x->weight, 0, sizeof *x->weight * (size_t)n);
+    weigh_path(x, x->plan_device);
+    memcpy(x->plan_times, x->times, sizeof *x->times * (size_t)n);
+    weigh_path(x, x->cut_device); /* last: `times` stays that of the bound's path */
+    x->n_batch = 0;
+    while (x->n_batch < BATCH) {
+        int32_t best = -1;
+        for (int32_t i = 0; i < n; i++)
+            if (x->weight[i] > 0 && (best < 0 || x->weight[i] > x->weight[best]))
+                best = i;
+        if (best < 0 || (double)x->weight[best] < 0.0002 * (double)x->best->makespan_ns)
+            return;
+        x->weight[best] = 0;
+        add_to_batch(x, best);
+    }
+}
+
+/* The best chain of block plans as one plan; kept if it fits and is better. */
+static int compose_best(engine *x)
+{
+    int64_t length = moirai_chain_path(x->c, MOIRAI_CHAIN_UPPER, x->plan_device);
+    if (length == INT64_MAX)
+        return MOIRAI_OK;
+    int64_t n = moirai_compose(x->c, x->plan_device, NULL, x->op_device, x->order);
+    int64_t makespan = moirai_sim_replay(x->sim, x->op_device, x->order, n);
+    if (makespan < 0 || (x->best && makespan >= x->best->makespan_ns) || moirai_sim_memory_excess(x->sim, NULL) > 0)
+        return MOIRAI_OK;
+    moirai_plan *plan;
+    int result = moirai_sim_plan(&plan, x->sim);
+    if (!result)
+        offer(x, plan, 'B');
+    return result;
+}
+
+static void raise_bound(engine *x)
+{
+    int64_t lower = moirai_chain_path(x->c, MOIRAI_CHAIN_LOWER, x->cut_device);
+    if (lower != INT64_MAX && lower > x->lower_ns) {
+        x->lower_ns = lower;
+        tell(x, ' ', NULL);
+    }
+}
+
+/* Every pair's first level, so that paths mean something. */
+static int first_level(void *data, int32_t i)
+{
+    engine *x = data;
+    int32_t K = x->c->K;
+    const moirai_pair *pair = &x->c->pair[i];
+    if (!pair->open || pair->level > 0 || out_of_time(x))
+        return MOIRAI_OK;
+    moirai_refine_task job = {.class_ = i / (K * K), .entry_device = i / K % K, .exit_device = i % K, .level = 1,
+                              .need_ns = INT64_MAX, .improve = true, .effort = x->o->effort, .seed = x->o->seed, .stop = x->stop};
+    return moirai_pair_refine(x->c, &job);
+}
+
+static int improve(engine *x)
+{
+    int32_t pairs = x->c->s->n_classes * x->c->K * x->c->K;
+    int result = moirai_pool_run(open_pair, x, pairs, x->o->threads);
+    if (!result)
+        result = moirai_pool_run(first_level, x, pairs, x->o->threads);
+    while (!result) {
+        raise_bound(x);
+        result = compose_best(x);
+        if (result || !x->best || gap(x) <= x->o->gap || out_of_time(x))
+            break;
+        choose_batch(x);
+        if (!x->n_batch)
+            break;
+        result = moirai_pool_run(refine_one, x, x->n_batch, x->o->threads);
+        x->work += x->n_batch;
+    }
+    return result;
+}
+
+static int prepare(engine *x)
+{
+    int result = moirai_chain_new(&x->c, x->p);
+    if (result)
+        return result;
+    size_t cuts = (size_t)x->c->s->n_cuts, pairs = (size_t)x->c->s->n_classes * (size_t)x->c->K * (size_t)x->c->K;
+    x->cut_device = moirai_alloc(cuts, sizeof(int32_t));
+    x->plan_device = moirai_alloc(cuts, sizeof(int32_t));
+    x->op_device = moirai_alloc((size_t)x->p->n_ops, sizeof(int32_t));
+    x->order = moirai_alloc((size_t)moirai_compose_capacity(x->p), sizeof(moirai_task));
+    x->weight = moirai_alloc(pairs, sizeof(int64_t));
+    x->times = moirai_alloc(pairs, sizeof(int64_t));
+    x->plan_times = moirai_alloc(pairs, sizeof(int64_t));
+    if (!x->cut_device || !x->plan_device || !x->op_device || !x->order || !x->weight || !x->times || !x->plan_times)
+        return MOIRAI_EFAIL;
+    return moirai_sim_new(&x->sim, x->p);
+}
+
+static void release(engine *x)
+{
+    moirai_chain_free(x->c);
+    moirai_sim_free(x->sim);
+    moirai_plan_free(x->best);
+    free(x->cut_device);
+    free(x->plan_device);
+    free(x->op_device);
+    free(x->order);
+    free(x->weight);
+    free(x->times);
+    free(x->plan_times);
+}
+
+static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
+{
+    engine x = {.p = p, .o = o, .begun = moirai_seconds(), .stop.interrupt = o->interrupt};
+    if (o->time_limit_s > 0)
+        x.stop.deadline = x.begun + o->time_limit_s;
+    x.lower_ns = MOIRAI_MAX(moirai_bound_critical_path(p), moirai_bound_load(p));
+    int result = try_starts(&x);
+    if (!result)
+        result = prepare(&x);
+    if (!result)
+        result = improve(&x);
+    if (!result && !x.best)
+        result = moirai_error(MOIRAI_EINFEASIBLE, "no plan of '%s' that fits the memory was found", p->name);
+    if (!result) {
+        *out = x.best;
+        (*out)->lower_bound_ns = x.lower_ns;
+        x.best = NULL;
+    }
+    release(&x);
+    return result;
+}
+
+const moirai_placer moirai_placer_moirai = {
+    .name = "moirai",
+    .summary = "blocks between cuts, annealed and bounded by prices in time; any size, proven gap",
+    .letters = "1 single device, H heft, E m-etf, T m-topo, R random, S start, B blocks",
+    .place = place,
+};

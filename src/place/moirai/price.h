@@ -1,0 +1,88 @@
+/* Prices in time: the cheapest schedule of each component alone, and what that proves about a block. */
+#ifndef MOIRAI_PRICE_H
+#define MOIRAI_PRICE_H
+
+#include "place/moirai/block.h"
+
+/* Resources: device k is k. Congestion port: sender k is K + k, receiver k is 2K + k. Congestion channel: the channel
+ * from a to b is K + a * K + b. Congestion none: devices only. */
+int32_t moirai_resource_count(const moirai_problem *q);
+
+/* How the block's shared entry tensor (flow tensor) is sent around: one case of a disjunction. */
+typedef struct moirai_sending {
+    bool fixed;            /* false: nothing is assumed, `receiver` is not used */
+    int8_t n_receivers;    /* the devices that receive it, in the order of arrival */
+    int8_t receiver[MOIRAI_MAX_DEVICES];
+} moirai_sending;
+
+/* How many components of a kind have their operator `op` (number within the component) on `device`. */
+typedef struct moirai_count {
+    int32_t kind, op, device;
+    int32_t least, most;
+} moirai_count;
+
+/* A grid of steps and buckets over the time between the block's cuts. */
+#define MOIRAI_MAX_BUCKETS 64
+typedef struct moirai_grid {
+    int64_t length_ns; /* T: the block is assumed to take no longer */
+    int64_t step_ns;
+    int32_t n_steps;   /* floor(T / step) + 1 */
+    int32_t n_buckets;
+    int32_t bucket_step[MOIRAI_MAX_BUCKETS + 1]; /* bucket i covers steps bucket_step[i] .. bucket_step[i+1]-1 */
+} moirai_grid;
+
+/* Steps of step_ns up to T. Buckets are finer near the ends, where devices wait for their first input or have sent
+ * their last output. */
+void moirai_grid_init(moirai_grid *grid, int64_t length_ns, int64_t step_ns, int32_t buckets);
+int64_t moirai_bucket_ns(const moirai_grid *grid, int32_t bucket); /* its length within [0, T] */
+
+/* A task of a component's schedule: what it holds and when. */
+typedef struct moirai_use {
+    int32_t r1, r2;     /* resources, -1: none */
+    int64_t start_ns, ns;
+    double part;        /* of the task that this component pays for */
+} moirai_use;
+
+/* A schedule of one component: one column of the master LP. */
+typedef struct moirai_pattern {
+    int32_t kind;       /* of component; -1 - j: the j-th sending of the shared tensor */
+    int32_t n_ops;      /* of the component */
+    int8_t *device;     /* per operator of the component, in its order */
+    int64_t *start;     /* likewise */
+    int64_t finish_ns;  /* when its last task ends */
+    int32_t n_uses;
+    moirai_use *use;
+} moirai_pattern;
+
+/* Working memory for pricing one block on grids of up to `max_steps` steps. */
+typedef struct moirai_pricer moirai_pricer;
+int moirai_pricer_new(moirai_pricer **out, const moirai_block *b, int32_t max_steps);
+void moirai_pricer_free(moirai_pricer *w);
+
+/* The block's shared entry tensor, over whose receivers a sending decides, or MOIRAI_NONE. */
+int32_t moirai_block_shared_tensor(const moirai_block *b);
+
+/* Set entry and exit device, case and grid. */
+void moirai_pricer_set(moirai_pricer *w, int32_t entry_device, int32_t exit_device, const moirai_sending *how,
+                       const moirai_grid *grid);
+
+/* Prices: >= 0 per resource and bucket [resource * n_buckets + bucket]; any sign per count; per byte on a device. */
+typedef struct moirai_prices {
+    const int64_t *resource;
+    const int64_t *memory;       /* per device, or NULL */
+    int32_t n_counts;
+    const moirai_count *count;
+    const int64_t *count_price;  /* parallel to count */
+} moirai_prices;
+
+/* The cheapest cost of everything that must be scheduled, MOIRAI_PRICE_NONE or more where nothing fits into T at all.
+ * `pattern`, if not NULL, is called with cheap schedules of each kind, the cheapest for each device of the
+ * last operator (valid during the call). */
+#define MOIRAI_PRICE_NONE (INT64_MAX / 4)
+typedef void (*moirai_pattern_fn)(void *data, const moirai_pattern *pattern);
+int64_t moirai_pricer_cost(moirai_pricer *w, const moirai_prices *prices, moirai_pattern_fn pattern, void *data);
+/* The most that all schedules together may cost: sum of price * length over resources and buckets, plus what the counts
+ * allow. */
+int64_t moirai_price_capacity(const moirai_problem *q, const moirai_grid *grid, const moirai_prices *prices);
+
+#endif

@@ -1,0 +1,24 @@
+/* Tightening what is known of one pair: better plans, better bounds. */
+#ifndef MOIRAI_REFINE_H
+#define MOIRAI_REFINE_H
+
+#include "place/moirai/chain.h"
+
+#define MOIRAI_REFINE_LEVELS 4
+
+typedef struct moirai_refine_task {
+    int32_t class_, entry_device, exit_device;
+    int32_t level;          /* 1 .. MOIRAI_REFINE_LEVELS */
+    int64_t need_ns;        /* no use in proving more than this */
+    bool improve;           /* its plan is on the path: worth a longer search */
+    double effort;          /* scales the evaluations of the search and the cases of the proof */
+    uint64_t seed;
+    moirai_stop stop;
+} moirai_refine_task;
+
+/* First bounds and plan of a pair: longest path, every device alone. */
+int moirai_pair_open(moirai_chain *c, int32_t class_, int32_t a, int32_t b);
+/* One level up. Touches this pair alone, so that different pairs can be refined at the same time. */
+int moirai_pair_refine(moirai_chain *c, const moirai_refine_task *job);
+
+#endif

@@ -1,0 +1,35 @@
+/* Plans for one block between two devices: starts, then annealing. */
+#ifndef MOIRAI_SEARCH_H
+#define MOIRAI_SEARCH_H
+
+#include <moirai/schedule.h>
+
+#include "place/moirai/block.h"
+#include "place/moirai/master.h"
+
+/* A plan of a block: devices and the order of tasks, in local numbers. */
+typedef struct moirai_block_plan {
+    int64_t length_ns;    /* from the finish of the entry to the start of the exit */
+    int64_t cost;         /* length in units plus memory cost (MOIRAI_PRICE_UNIT-ths of ns) */
+    int32_t *device;      /* per local operator */
+    moirai_task *order;   /* sorted by start */
+    int64_t n_order;
+} moirai_block_plan;
+
+void moirai_block_plan_free(moirai_block_plan *plan);
+
+typedef struct moirai_search_task {
+    int32_t entry_device, exit_device;
+    const int64_t *memory_price;           /* or NULL */
+    const moirai_kept_pattern *pattern;    /* hints from the prices, or NULL */
+    int32_t n_patterns;
+    const int32_t *start_device;           /* a plan to begin from, or NULL */
+    int64_t evaluations;
+    uint64_t seed;
+    moirai_stop stop;
+} moirai_search_task;
+
+/* Improves *plan (whose device is NULL at first). The block must be pinned to the devices of the task. */
+int moirai_block_search(moirai_block_plan *plan, const moirai_block *b, moirai_sim *sim, const moirai_search_task *job);
+
+#endif
