@@ -8,7 +8,21 @@
 
 #if MOIRAI_HAVE_HIGHS
 
-#include "interfaces/highs_c_api.h"
+/* The C header of HiGHS defines its constants with external linkage, so that only one file of a program can include it, and
+ * the milp placer does. What is used here is declared by hand; HighsInt is int in every packaged build. */
+enum { kStatusError = -1, kModelOptimal = 7, kPrimalSimplex = 4 };
+extern void *Highs_create(void);
+extern void Highs_destroy(void *highs);
+extern int Highs_setBoolOptionValue(void *highs, const char *option, int value);
+extern int Highs_setIntOptionValue(void *highs, const char *option, int value);
+extern int Highs_setStringOptionValue(void *highs, const char *option, const char *value);
+extern double Highs_getInfinity(const void *highs);
+extern int Highs_addRow(void *highs, double lower, double upper, int n, const int *index, const double *value);
+extern int Highs_addCol(void *highs, double cost, double lower, double upper, int n, const int *index, const double *value);
+extern int Highs_run(void *highs);
+extern int Highs_getModelStatus(const void *highs);
+extern int Highs_getSolution(const void *highs, double *column, double *column_dual, double *row, double *row_dual);
+extern double Highs_getObjectiveValue(const void *highs);
 
 struct moirai_lp {
     void *highs;
@@ -48,11 +62,11 @@ int moirai_lp_new(moirai_lp **out, int32_t n_rows, const double *lower, const do
     Highs_setIntOptionValue(lp->highs, "threads", 1);
     Highs_setStringOptionValue(lp->highs, "solver", "simplex");
     Highs_setStringOptionValue(lp->highs, "presolve", "off"); /* keeps the basis warm between rounds */
-    Highs_setIntOptionValue(lp->highs, "simplex_strategy", 4); /* new columns keep it feasible */
+    Highs_setIntOptionValue(lp->highs, "simplex_strategy", kPrimalSimplex); /* new columns keep it feasible */
     double infinity = Highs_getInfinity(lp->highs);
     for (int32_t r = 0; r < n_rows; r++)
         if (Highs_addRow(lp->highs, isinf(lower[r]) ? -infinity : lower[r], isinf(upper[r]) ? infinity : upper[r], 0,
-                         NULL, NULL) == kHighsStatusError) {
+                         NULL, NULL) == kStatusError) {
             moirai_lp_free(lp);
             return moirai_error(MOIRAI_EFAIL, "HiGHS: cannot add row %d", r);
         }
@@ -62,7 +76,7 @@ int moirai_lp_new(moirai_lp **out, int32_t n_rows, const double *lower, const do
 
 int moirai_lp_add_column(moirai_lp *lp, double cost, int32_t n, const int32_t *row, const double *value)
 {
-    if (Highs_addCol(lp->highs, cost, 0, Highs_getInfinity(lp->highs), n, row, value) == kHighsStatusError)
+    if (Highs_addCol(lp->highs, cost, 0, Highs_getInfinity(lp->highs), n, row, value) == kStatusError)
         return moirai_error(MOIRAI_EFAIL, "HiGHS: cannot add column %d", lp->n_columns);
     lp->n_columns++;
     return MOIRAI_OK;
@@ -73,11 +87,11 @@ int moirai_lp_solve(moirai_lp *lp, double *objective, double *row_dual, double *
     size_t n = (size_t)lp->n_columns, m = (size_t)lp->n_rows;
     if (moirai_grow(&lp->value, &lp->capacity, 2 * n + 2 * m, sizeof *lp->value))
         return MOIRAI_EFAIL;
-    HighsInt status = Highs_run(lp->highs);
-    if (status == kHighsStatusError || Highs_getModelStatus(lp->highs) != kHighsModelStatusOptimal)
-        return moirai_error(MOIRAI_EFAIL, "HiGHS: model status %d", (int)Highs_getModelStatus(lp->highs));
+    int status = Highs_run(lp->highs);
+    if (status == kStatusError || Highs_getModelStatus(lp->highs) != kModelOptimal)
+        return moirai_error(MOIRAI_EFAIL, "HiGHS: model status %d", Highs_getModelStatus(lp->highs));
     double *column = lp->value, *column_dual = column + n, *row = column_dual + n, *dual = row + m;
-    if (Highs_getSolution(lp->highs, column, column_dual, row, dual) == kHighsStatusError)
+    if (Highs_getSolution(lp->highs, column, column_dual, row, dual) == kStatusError)
         return moirai_error(MOIRAI_EFAIL, "HiGHS: no solution");
     *objective = Highs_getObjectiveValue(lp->highs);
     for (size_t i = 0; row_dual && i < m; i++)

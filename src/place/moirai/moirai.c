@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "place/exact/exact.h"
 #include "place/moirai/compose.h"
 #include "place/moirai/pool.h"
 #include "place/moirai/refine.h"
@@ -20,6 +21,8 @@
 #include "util/util.h"
 
 #define BATCH 4
+#define WHOLE_OPS 48          /* problems up to this size go to the exhaustive search as a whole */
+#define WHOLE_NODES 2000000.0 /* of it, at effort 1 */
 
 typedef struct engine {
     const moirai_problem *p;
@@ -102,6 +105,32 @@ static int try_starts(engine *x)
     try_placer(x, &moirai_placer_m_topo, 'T');
     try_placer(x, &moirai_placer_random, 'R');
     return MOIRAI_OK;
+}
+
+/* Small problems: the exhaustive search on the whole, in all modes. */
+static int try_exact(engine *x)
+{
+    if (x->p->n_ops > WHOLE_OPS || !moirai_exact_fits(x->p, NULL))
+        return MOIRAI_OK;
+    moirai_exact_options o;
+    moirai_exact_result found;
+    moirai_exact_options_init(&o);
+    o.node_limit = (int64_t)(WHOLE_NODES * x->o->effort) + 1;
+    o.interrupt = x->o->interrupt;
+    o.time_limit_s = x->o->time_limit_s;
+    o.start = x->best;
+    int result = moirai_exact_solve(x->p, &o, &found);
+    if (result)
+        return result == MOIRAI_ELIMIT ? MOIRAI_OK : result;
+    moirai_plan *plan;
+    if (found.complete && !found.found)
+        result = moirai_error(MOIRAI_EINFEASIBLE, "'%s' has no plan: every placement was tried", x->p->name);
+    else if (found.found && !(result = moirai_exact_plan(&plan, x->p, &found)))
+        offer(x, plan, 'X');
+    if (!result)
+        x->lower_ns = MOIRAI_MAX(x->lower_ns, found.lower_bound_ns);
+    moirai_exact_result_clear(&found);
+    return result;
 }
 
 /* ---- refinement ---- */
@@ -283,9 +312,12 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     x.lower_ns = MOIRAI_MAX(moirai_bound_critical_path(p), moirai_bound_load(p));
     int result = try_starts(&x);
     if (!result)
+        result = try_exact(&x);
+    if (!result && gap(&x) > o->gap) {
         result = prepare(&x);
-    if (!result)
-        result = improve(&x);
+        if (!result)
+            result = improve(&x);
+    }
     if (!result && !x.best)
         result = moirai_error(MOIRAI_EINFEASIBLE, "no plan of '%s' that fits the memory was found", p->name);
     if (!result) {
@@ -300,6 +332,6 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
 const moirai_placer moirai_placer_moirai = {
     .name = "moirai",
     .summary = "blocks between cuts, annealed and bounded by prices in time; any size, proven gap",
-    .letters = "1 single device, H heft, E m-etf, T m-topo, R random, S start, B blocks",
+    .letters = "1 single device, H heft, E m-etf, T m-topo, R random, S start, X exhaustive, B blocks",
     .place = place,
 };

@@ -466,28 +466,20 @@ static int exhaust(moirai_pair *x, const moirai_refine_task *job, int64_t nodes)
     return result;
 }
 
-#include <stdio.h>
-#include <time.h>
-static double cpu(void){struct timespec t;clock_gettime(CLOCK_THREAD_CPUTIME_ID,&t);return t.tv_sec+t.tv_nsec*1e-9;}
 int moirai_pair_refine(moirai_chain *c, const moirai_refine_task *job)
 {
-    double c0=cpu(); moirai_pair *y = moirai_chain_pair(c, job->class_, job->entry_device, job->exit_device); int64_t l0=y->lower_ns,u0=y->plan.length_ns,s0=y->solves; double c1=0,c2=0,c3=0;
     moirai_pair *x = moirai_chain_pair(c, job->class_, job->entry_device, job->exit_device);
     raise r = {.pair = x, .job = job, .level = levels[job->level]};
     int64_t evaluations = (int64_t)((double)(job->improve ? r.level.evaluations : 200) * job->effort);
     int result = search_plan(x, job, evaluations / 2, NULL, 0);
-    c1=cpu();
     if (!result)
         result = exhaust(x, job, r.level.nodes);
-    c2=cpu();
     if (!result && x->lower_ns < x->plan.length_ns) {
         start_level(&r);
         result = raise_afresh(&r);
     }
-    c3=cpu();
     if (!result && x->lower_ns < x->plan.length_ns && job->improve && x->longest_ns)
         result = search_with_hints(&r, evaluations / 2);
     x->level = job->level;
-    if(getenv("DBG"))fprintf(stderr,"  class %d %d->%d level %d need %.4f: lower %.4f->%.4f upper %.4f->%.4f cases %d solves %ld  cpu %.3f = search %.3f exact %.3f raise %.3f search %.3f\n",job->class_,job->entry_device,job->exit_device,job->level,job->need_ns/1e6,l0/1e6,x->lower_ns/1e6,u0/1e6,x->plan.length_ns/1e6,x->n_cases,(long)(x->solves-s0),cpu()-c0,c1-c0,c2-c1,c3-c2,cpu()-c3);
     return result;
 }
