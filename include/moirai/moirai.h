@@ -14,6 +14,7 @@
 #include <moirai/plan.h>
 #include <moirai/problem.h>
 #include <moirai/schedule.h>
+#include <moirai/split.h>
 #include <moirai/stats.h>
 #include <moirai/zoo.h>
 

@@ -17,6 +17,7 @@ extern const moirai_command moirai_command_plan;
 extern const moirai_command moirai_command_problem;
 extern const moirai_command moirai_command_simulate;
 extern const moirai_command moirai_command_import;
+extern const moirai_command moirai_command_split;
 extern const moirai_command moirai_command_version;
 extern const moirai_command moirai_command_zoo;
 

@@ -73,6 +73,18 @@ int moirai_cli_search_writable(const moirai_cli *cli);
 /* Runs the placer with the log and Ctrl-C connected. `start` may be NULL. */
 int moirai_cli_search(moirai_plan **out, moirai_cli *cli, const moirai_problem *p, const moirai_plan *start);
 
+/* ---- a split ---- */
+#define MOIRAI_OPTIONS_SPLIT \
+    {.name = "rules", .argument = "RULES", .kind = MOIRAI_VALUE_RULES, \
+     .help = "fusion rules that the plan was made with (default: found out by the operators' names)"}, \
+    {.name = "dim", .argument = "NAME=N", .help = "symbolic dimension of the model, as the plan had it", \
+     .kind = MOIRAI_VALUE_TEXT, .repeated = true}, \
+    {.name = "shape", .argument = "INPUT:1x3x224x224", .help = "shape of an input, as the plan had it", \
+     .kind = MOIRAI_VALUE_TEXT, .repeated = true}
+
+int moirai_cli_split(moirai_split_report *report, const moirai_cli *cli, const char *plan, const char *model,
+                     const char *folder);
+
 /* ---- showing a plan ---- text by moirai_cli_print, and the same numbers into cli->result */
 #define MOIRAI_OPTION_PICTURE \
     {.name = "picture", .kind = MOIRAI_VALUE_FLAG, .help = "draw when each device works"}

@@ -42,7 +42,7 @@ static void mark_needed(onnx_scope *s)
     }
 }
 
-static bool is_kept(const onnx_node *n)
+bool moirai_onnx_is_kept(const onnx_node *n)
 {
     if (n->folded)
         return false;
@@ -114,7 +114,7 @@ static int name_all(onnx_import *im, namer *nm)
     onnx_scope *s = im->root;
     for (int32_t i = 0; i < s->n_nodes; i++) {
         const char *own = s->node[i].proto->name;
-        if (!own || !*own || !is_kept(&s->node[i]))
+        if (!own || !*own || !moirai_onnx_is_kept(&s->node[i]))
             continue;
         int32_t first = moirai_names_put(nm->taken, own, i);
         if (first < 0)
@@ -124,7 +124,7 @@ static int name_all(onnx_import *im, namer *nm)
     }
     for (int32_t i = 0; i < s->n_nodes; i++) {
         const char *type = s->node[i].proto->op_type;
-        int rc = nm->name[i] || !is_kept(&s->node[i]) ? 0 : name_node(im, nm, i, type && *type ? type : "op");
+        int rc = nm->name[i] || !moirai_onnx_is_kept(&s->node[i]) ? 0 : name_node(im, nm, i, type && *type ? type : "op");
         if (rc)
             return rc;
     }
@@ -208,7 +208,7 @@ static int emit_all(onnx_import *im, moirai_graph_builder *b)
     int rc = nm.taken && nm.name ? name_all(im, &nm) : MOIRAI_EFAIL;
     im->report->n_nodes = s->n_nodes;
     for (int32_t i = 0; i < s->n_nodes && !rc; i++) {
-        if (is_kept(&s->node[i]))
+        if (moirai_onnx_is_kept(&s->node[i]))
             rc = emit_node(im, b, &s->node[i], nm.name[i], i);
         else if (s->node[i].folded)
             im->report->n_folded++;

@@ -148,7 +148,9 @@ int moirai_onnx_captured(onnx_import *im, onnx_node *n);
 int moirai_onnx_subgraphs_infer(onnx_import *im, onnx_node *n);
 
 /* ---- onnx_build.c ---- */
+/* Operator k of the graph is the k-th node of the root scope that is kept. */
 int moirai_onnx_build(moirai_graph **out, onnx_import *im, const char *label);
+bool moirai_onnx_is_kept(const onnx_node *n); /* after the build */
 
 /* Saturating sums and products of non-negative numbers. */
 static inline int64_t onnx_add(int64_t a, int64_t b)

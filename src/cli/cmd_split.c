@@ -1,0 +1,88 @@
+/* moirai split: a plan's sub-models as files. */
+#include "cli/commands.h"
+#include "cli/steps.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int moirai_cli_split(moirai_split_report *report, const moirai_cli *cli, const char *plan, const char *model,
+                     const char *folder)
+{
+    moirai_split_options o = {.rules = moirai_cli_text(cli, "rules")};
+    o.onnx.n_dims = moirai_cli_uses(cli, "dim");
+    o.onnx.n_shapes = moirai_cli_uses(cli, "shape");
+    const char **text = calloc((size_t)(o.onnx.n_dims + o.onnx.n_shapes) + 1, sizeof *text);
+    if (!text)
+        return moirai_error(MOIRAI_EFAIL, "out of memory");
+    for (int i = 0; i < o.onnx.n_dims; i++)
+        text[i] = moirai_cli_use(cli, "dim", i);
+    for (int i = 0; i < o.onnx.n_shapes; i++)
+        text[o.onnx.n_dims + i] = moirai_cli_use(cli, "shape", i);
+    o.onnx.dims = text;
+    o.onnx.shapes = text + o.onnx.n_dims;
+    int rc = moirai_split(plan, model, folder, &o, report);
+    free(text);
+    return rc;
+}
+
+static int check_folder(const moirai_cli *cli, const char *folder)
+{
+    char manifest[4096];
+    if (!folder)
+        return moirai_error(MOIRAI_EUSAGE, "split: --output FOLDER is missing");
+    snprintf(manifest, sizeof manifest, "%s/manifest.json", folder);
+    if (!access(manifest, F_OK) && !moirai_cli_has(cli, "force"))
+        return moirai_error(MOIRAI_EFAIL, "%s: exists already: --force replaces it", manifest);
+    return 0;
+}
+
+static int run(moirai_cli *cli)
+{
+    const char *folder = moirai_cli_text(cli, "output");
+    moirai_split_report report;
+    int rc = check_folder(cli, folder);
+    rc = rc ? rc : moirai_cli_split(&report, cli, moirai_cli_arg(cli, 0), moirai_cli_arg(cli, 1), folder);
+    if (rc)
+        return rc;
+    moirai_cli_print(cli, "segments     %s on %d of %d devices\n", moirai_text_count(report.n_segments).s, report.n_used,
+                     report.n_devices);
+    moirai_cli_print(cli, "transfers    %s\n", moirai_text_count(report.n_transfers).s);
+    moirai_cli_print(cli, "nodes        %s\n", moirai_text_count(report.n_nodes).s);
+    moirai_cli_print(cli, "files        %s in %s\n", moirai_text_bytes(report.file_bytes).s, folder);
+    yyjson_mut_obj_add_int(cli->doc, cli->result, "devices", report.n_devices);
+    yyjson_mut_obj_add_int(cli->doc, cli->result, "used_devices", report.n_used);
+    yyjson_mut_obj_add_int(cli->doc, cli->result, "segments", report.n_segments);
+    yyjson_mut_obj_add_int(cli->doc, cli->result, "transfers", report.n_transfers);
+    yyjson_mut_obj_add_int(cli->doc, cli->result, "nodes", report.n_nodes);
+    yyjson_mut_obj_add_int(cli->doc, cli->result, "file_bytes", report.file_bytes);
+    return 0;
+}
+
+static const moirai_argument arguments[] = {
+    {.name = "PLAN", .kind = MOIRAI_VALUE_FILE, .help = "the plan file"},
+    {.name = "MODEL", .kind = MOIRAI_VALUE_FILE, .help = "the ONNX file that the plan was made for"},
+    {0},
+};
+static const moirai_option options[] = {
+    {.name = "output", .letter = 'o', .argument = "FOLDER", .kind = MOIRAI_VALUE_FOLDER,
+     .help = "where the sub-models and manifest.json go; made if missing"},
+    MOIRAI_OPTION_FORCE,
+    MOIRAI_OPTIONS_SPLIT,
+    {0},
+};
+static const moirai_example examples[] = {
+    {"moirai split plan.json model.onnx -o parts", "One ONNX file per segment, and parts/manifest.json"},
+    {0},
+};
+const moirai_command moirai_command_split = {
+    .name = "split",
+    .summary = "cut an ONNX model into what each device of a plan runs",
+    .text = "Operators on a device are grouped into as few sub-models as the schedule allows: one ends where it must wait for "
+            "a transfer or where a result must leave early. Each is a valid ONNX model with the weights that it uses.",
+    .arguments = arguments,
+    .options = options,
+    .examples = examples,
+    .run = run,
+};

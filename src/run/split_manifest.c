@@ -1,0 +1,154 @@
+/* The manifest: what `moirai run` (or anyone else) needs to run the sub-models of a folder; docs/run.md describes it. */
+#include "run/split.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "onnx/onnx_import.h"
+#include "util/json.h"
+
+static const char *type_name(int32_t type)
+{
+    static const char *const name[] = {"",       "float32", "uint8",  "int8",   "uint16",    "int16",
+                                       "int32",  "int64",   "string", "bool",   "float16",   "float64",
+                                       "uint32", "uint64",  "complex64", "complex128", "bfloat16"};
+    return type > 0 && type < (int32_t)(sizeof name / sizeof *name) ? name[type] : "other";
+}
+
+static void write_value(moirai_writer *w, const onnx_value *v)
+{
+    moirai_writer_pair_string(w, "name", v->name);
+    moirai_writer_pair_string(w, "type", type_name(v->type));
+    if (!v->shaped || v->guessed)
+        return;
+    moirai_writer_key(w, "shape");
+    moirai_writer_open(w, '[');
+    for (int32_t i = 0; i < v->rank; i++)
+        moirai_writer_int(w, v->dim[i]);
+    moirai_writer_close(w, ']');
+}
+
+static void write_inputs(moirai_writer *w, const onnx_scope *s)
+{
+    moirai_writer_break(w);
+    moirai_writer_key(w, "inputs");
+    moirai_writer_open(w, '[');
+    for (size_t i = 0; i < s->graph->n_input; i++) {
+        const char *name = s->graph->input[i]->name;
+        const onnx_value *v = moirai_onnx_scope_find(s, name ? name : "");
+        if (!v || v->constant) /* before IR version 4 initializers are inputs, too */
+            continue;
+        moirai_writer_break(w);
+        moirai_writer_open(w, '{');
+        write_value(w, v);
+        moirai_writer_close(w, '}');
+    }
+    moirai_writer_close(w, ']');
+}
+
+static void write_outputs(moirai_writer *w, const onnx_scope *s)
+{
+    moirai_writer_break(w);
+    moirai_writer_key(w, "outputs");
+    moirai_writer_open(w, '[');
+    for (size_t i = 0; i < s->graph->n_output; i++) {
+        const char *name = s->graph->output[i]->name;
+        const onnx_value *v = moirai_onnx_scope_find(s, name ? name : "");
+        if (!v)
+            continue;
+        moirai_writer_break(w);
+        moirai_writer_open(w, '{');
+        write_value(w, v);
+        moirai_writer_close(w, '}');
+    }
+    moirai_writer_close(w, ']');
+}
+
+static void write_names(moirai_writer *w, const char *key, char *const *name, int32_t n)
+{
+    moirai_writer_key(w, key);
+    moirai_writer_open(w, '[');
+    for (int32_t i = 0; i < n; i++)
+        moirai_writer_string(w, name[i]);
+    moirai_writer_close(w, ']');
+}
+
+static void write_segment(moirai_writer *w, const split_plan *p, const split_segment *s)
+{
+    moirai_writer_break(w);
+    moirai_writer_open(w, '{');
+    moirai_writer_pair_string(w, "file", s->file);
+    moirai_writer_pair_int(w, "start_ns", s->start_ns);
+    moirai_writer_pair_int(w, "finish_ns", s->finish_ns);
+    moirai_writer_pair_int(w, "work_ns", s->work_ns);
+    moirai_writer_pair_int(w, "nodes", s->n_nodes);
+    write_names(w, "inputs", s->input, s->n_inputs);
+    write_names(w, "outputs", s->output, s->n_outputs);
+    moirai_writer_key(w, "ops");
+    moirai_writer_open(w, '[');
+    for (int32_t i = 0; i < s->n_units; i++)
+        moirai_writer_string(w, p->units->op_name[p->order[s->first + i]]);
+    moirai_writer_close(w, ']');
+    moirai_writer_close(w, '}');
+}
+
+static void write_devices(moirai_writer *w, const split_plan *p)
+{
+    moirai_writer_break(w);
+    moirai_writer_key(w, "devices");
+    moirai_writer_open(w, '[');
+    for (int32_t k = 0, at = 0; k < p->n_devices; k++) {
+        moirai_writer_break(w);
+        moirai_writer_open(w, '{');
+        moirai_writer_pair_string(w, "name", p->device[k]);
+        moirai_writer_key(w, "segments");
+        moirai_writer_open(w, '[');
+        for (; at < p->n_segments && p->segment[at].device == k; at++)
+            write_segment(w, p, &p->segment[at]);
+        moirai_writer_close(w, ']');
+        moirai_writer_close(w, '}');
+    }
+    moirai_writer_close(w, ']');
+}
+
+static void write_transfers(moirai_writer *w, const split_plan *p)
+{
+    moirai_writer_break(w);
+    moirai_writer_key(w, "transfers");
+    moirai_writer_open(w, '[');
+    for (int32_t i = 0; i < p->n_transfers; i++) {
+        const split_transfer *x = &p->transfer[i];
+        moirai_writer_break(w);
+        moirai_writer_open(w, '{');
+        moirai_writer_pair_string(w, "tensor", p->units->tensor_name[x->tensor]);
+        moirai_writer_pair_string(w, "from", p->device[x->from]);
+        moirai_writer_pair_string(w, "to", p->device[x->to]);
+        moirai_writer_pair_int(w, "bytes", x->bytes);
+        moirai_writer_pair_int(w, "start_ns", x->start_ns);
+        moirai_writer_pair_int(w, "finish_ns", x->finish_ns);
+        moirai_writer_close(w, '}');
+    }
+    moirai_writer_close(w, ']');
+}
+
+int moirai_split_manifest(const split_plan *p, const onnx_import *im, const char *model_path, const char *folder)
+{
+    moirai_writer w;
+    char path[4096];
+    const char *slash = strrchr(model_path, '/');
+    if ((size_t)snprintf(path, sizeof path, "%s/manifest.json", folder) >= sizeof path)
+        return moirai_error(MOIRAI_EUSAGE, "%s: the path is too long", folder);
+    moirai_writer_init(&w);
+    moirai_writer_open(&w, '{');
+    moirai_writer_pair_string(&w, "format", "moirai-manifest");
+    moirai_writer_pair_int(&w, "version", 1);
+    moirai_writer_pair_string(&w, "model", slash ? slash + 1 : model_path);
+    moirai_writer_pair_string(&w, "placer", p->placer);
+    moirai_writer_pair_int(&w, "makespan_ns", p->makespan_ns);
+    write_inputs(&w, im->root);
+    write_outputs(&w, im->root);
+    write_devices(&w, p);
+    write_transfers(&w, p);
+    moirai_writer_close(&w, '}');
+    return moirai_writer_save(&w, path);
+}
