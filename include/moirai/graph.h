@@ -81,6 +81,10 @@ MOIRAI_API int moirai_graph_read(moirai_graph **out, const char *path);
 MOIRAI_API int moirai_graph_parse(moirai_graph **out, const char *json, size_t length, const char *label);
 MOIRAI_API int moirai_graph_write(const moirai_graph *g, const char *path);
 
+/* The times of all operators on one device (by name or type): replaces what is known of it. MOIRAI_UNKNOWN where an
+ * operator was not measured. O(operators x names). */
+MOIRAI_API int moirai_graph_times_set(moirai_graph *g, const char *device, const int64_t *time_ns);
+
 /* Operator number of a name, or MOIRAI_NONE. O(1) expected. */
 MOIRAI_API int32_t moirai_graph_find(const moirai_graph *g, const char *op_name);
 

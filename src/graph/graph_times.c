@@ -1,0 +1,65 @@
+/* Measured times into a finished graph: a column of the table is replaced or added. */
+#include "graph/graph_store.h"
+
+#include <moirai/graph.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int32_t find_key(const moirai_graph *g, const char *device)
+{
+    for (int32_t k = 0; k < g->n_time_keys; k++)
+        if (!strcmp(g->time_key[k], device))
+            return k;
+    return MOIRAI_NONE;
+}
+
+/* A wider table; the graph is untouched if memory runs out. */
+static int add_key(moirai_graph *g, const char *device)
+{
+    moirai_graph_store *store = g->store;
+    int32_t n = g->n_time_keys;
+    if (n == MOIRAI_GRAPH_MAX_TIME_KEYS)
+        return moirai_error(MOIRAI_EINPUT, "times for more than %d devices", MOIRAI_GRAPH_MAX_TIME_KEYS);
+    const char *name = moirai_strings_add(store->strings, device, strlen(device));
+    const char **key = moirai_alloc((size_t)n + 1, sizeof *key);
+    int64_t *time_ns = moirai_alloc((size_t)g->n_ops * ((size_t)n + 1), sizeof *time_ns);
+    if (!name || !key || !time_ns) {
+        free(key);
+        free(time_ns);
+        return MOIRAI_EFAIL;
+    }
+    for (int32_t k = 0; k < n; k++)
+        key[k] = g->time_key[k];
+    key[n] = name;
+    for (int32_t i = 0; i < g->n_ops; i++) {
+        for (int32_t k = 0; k < n; k++)
+            time_ns[(size_t)i * ((size_t)n + 1) + (size_t)k] = g->time_ns[(size_t)i * (size_t)n + (size_t)k];
+        time_ns[(size_t)i * ((size_t)n + 1) + (size_t)n] = MOIRAI_UNKNOWN;
+    }
+    free(g->time_key);
+    free(g->time_ns);
+    g->time_key = key;
+    g->time_ns = time_ns;
+    g->n_time_keys = n + 1;
+    return MOIRAI_OK;
+}
+
+int moirai_graph_times_set(moirai_graph *g, const char *device, const int64_t *time_ns)
+{
+    if (!*device)
+        return moirai_error(MOIRAI_EINPUT, "times for a device without a name");
+    for (int32_t i = 0; i < g->n_ops; i++)
+        if (time_ns[i] < 0 && time_ns[i] != MOIRAI_UNKNOWN)
+            return moirai_error(MOIRAI_EINPUT, "operator '%.200s': time %lld for '%.200s', must be at least 0",
+                                g->op_name[i], (long long)time_ns[i], device);
+    int32_t key = find_key(g, device);
+    if (key == MOIRAI_NONE) {
+        int rc = add_key(g, device);
+        if (rc)
+            return rc;
+        key = g->n_time_keys - 1;
+    }
+    for (int32_t i = 0; i < g->n_ops; i++)
+        g->time_ns[(size_t)i * (size_t)g->n_time_keys + (size_t)key] = time_ns[i];
+    return MOIRAI_OK;
+}

@@ -1,0 +1,403 @@
+/* One operator, or a few that are fused, cut out of a network as a model of its own.
+ *
+ * What makes two operators equal is type, attributes, shapes and number types: names are replaced by "t0", "t1", ... in
+ * the order of use, so that equal operators give equal bytes and need to be measured once. Weights are large and their
+ * numbers do not matter for the time: they become external data that whoever runs the piece makes up. The numbers of
+ * small integers do matter (axes, shapes, indices), as do a few reals (scales of Resize, bounds of Clip): constants of up
+ * to ONNX_MAX_NUMBERS integers or MOST_REALS reals keep theirs. A node with subgraphs refers to outer tensors by name:
+ * pieces with such nodes keep all names.
+ *
+ * The message tree borrows nodes' attributes from the open model and lives in an arena until it is packed. */
+#include "onnx/onnx_piece.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "onnx/onnx_import.h"
+
+#define MOST_REALS 8
+
+struct moirai_onnx_pieces {
+    moirai_onnx_model *model;
+    onnx_import im;
+    moirai_onnx_report report;
+    onnx_node **node; /* [operator of the graph] */
+    int32_t n_nodes;
+};
+
+/* A tensor of the piece under construction. */
+typedef struct piece_value {
+    const onnx_value *value;
+    char *name;
+    bool made;  /* by a member */
+    bool read;  /* by a member, after it was made */
+} piece_value;
+
+typedef struct piece {
+    const moirai_onnx_pieces *from;
+    onnx_import arena; /* only its arena is used */
+    Onnx__GraphProto graph;
+    piece_value *value;
+    size_t n_values, capacity;
+    bool keep_names;
+} piece;
+
+/* ---- the network ---- */
+
+static int list_nodes(moirai_onnx_pieces *p, const moirai_graph *g)
+{
+    onnx_scope *s = p->im.root;
+    p->node = moirai_alloc((size_t)g->n_ops, sizeof *p->node);
+    if (!p->node)
+        return MOIRAI_EFAIL;
+    for (int32_t i = 0; i < s->n_nodes; i++) {
+        if (!moirai_onnx_is_kept(&s->node[i]))
+            continue;
+        if (p->n_nodes == g->n_ops)
+            return moirai_error(MOIRAI_EFAIL, "more nodes than operators");
+        p->node[p->n_nodes++] = &s->node[i];
+    }
+    return p->n_nodes == g->n_ops ? MOIRAI_OK : moirai_error(MOIRAI_EFAIL, "fewer nodes than operators");
+}
+
+int moirai_onnx_pieces_open(moirai_onnx_pieces **out, moirai_graph **graph, const char *path,
+                            const moirai_onnx_options *options, moirai_onnx_report *report)
+{
+    *out = NULL;
+    *graph = NULL;
+    moirai_onnx_pieces *p = moirai_alloc(1, sizeof *p);
+    if (!p)
+        return MOIRAI_EFAIL;
+    int rc = moirai_onnx_model_open(&p->model, path);
+    p->im = (onnx_import){.model = p->model, .options = options, .report = &p->report};
+    rc = rc ? rc : moirai_onnx_import_run(&p->im);
+    rc = rc ? rc : moirai_onnx_build(graph, &p->im, path);
+    rc = rc ? rc : list_nodes(p, *graph);
+    if (rc) {
+        moirai_graph_free(*graph);
+        *graph = NULL;
+        moirai_onnx_pieces_free(p);
+        return moirai_error_prefix(rc, "%s", path);
+    }
+    if (report)
+        *report = p->report;
+    *out = p;
+    return MOIRAI_OK;
+}
+
+void moirai_onnx_pieces_free(moirai_onnx_pieces *p)
+{
+    if (!p)
+        return;
+    moirai_onnx_import_free(&p->im);
+    moirai_onnx_model_free(p->model);
+    free(p->node);
+    free(p);
+}
+
+/* ---- constants ---- */
+
+static char *text_of(piece *c, const char *format, long long number)
+{
+    char text[64];
+    int n = snprintf(text, sizeof text, format, number);
+    char *copy = moirai_onnx_arena(&c->arena, (size_t)n + 1, 1);
+    if (copy)
+        memcpy(copy, text, (size_t)n + 1);
+    return copy;
+}
+
+static Onnx__StringStringEntryProto *entry_new(piece *c, char *key, char *value)
+{
+    Onnx__StringStringEntryProto *e = value ? moirai_onnx_arena(&c->arena, 1, sizeof *e) : NULL;
+    if (!e)
+        return NULL;
+    onnx__string_string_entry_proto__init(e);
+    e->key = key;
+    e->value = value;
+    return e;
+}
+
+static int make_up_weights(piece *c, Onnx__TensorProto *t, const onnx_value *v)
+{
+    t->external_data = moirai_onnx_arena(&c->arena, 2, sizeof *t->external_data);
+    if (!t->external_data)
+        return MOIRAI_EFAIL;
+    t->external_data[0] = entry_new(c, "location", text_of(c, MOIRAI_ONNX_PIECE_WEIGHTS "%lld", v->type));
+    t->external_data[1] = entry_new(c, "length", text_of(c, "%lld", (long long)v->bytes));
+    if (!t->external_data[0] || !t->external_data[1])
+        return MOIRAI_EFAIL;
+    t->n_external_data = 2;
+    t->has_data_location = 1;
+    t->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
+    return MOIRAI_OK;
+}
+
+/* Little endian, as raw_data wants it. */
+static void put_number(uint8_t *at, const onnx_value *v, int32_t i, int bytes)
+{
+    uint64_t word;
+    float single = (float)onnx_real(v, i);
+    double full = onnx_real(v, i);
+    uint32_t low;
+    memcpy(&low, &single, sizeof low);
+    memcpy(&word, &full, sizeof word);
+    if (v->type == ONNX_FLOAT)
+        word = low;
+    else if (!moirai_onnx_type_is_float(v->type))
+        word = (uint64_t)moirai_onnx_value_int(v, i);
+    for (int b = 0; b < bytes; b++)
+        at[b] = (uint8_t)(word >> (8 * b));
+}
+
+static bool keeps_numbers(const onnx_value *v)
+{
+    int bits = moirai_onnx_type_bits(v->type);
+    if (bits < 8 || bits > 64 || !onnx_has_numbers(v) || v->n_numbers != v->elements)
+        return false;
+    if (!moirai_onnx_type_is_float(v->type))
+        return bits >= 32 || v->type == ONNX_BOOL || v->elements <= MOST_REALS; /* int8 in number are weights */
+    return (v->type == ONNX_FLOAT || bits == 64) && v->elements <= MOST_REALS;
+}
+
+static int add_constant(piece *c, const onnx_value *v, char *name)
+{
+    Onnx__GraphProto *g = &c->graph;
+    Onnx__TensorProto *t = moirai_onnx_arena(&c->arena, 1, sizeof *t);
+    int bits = moirai_onnx_type_bits(v->type);
+    if (!t)
+        return MOIRAI_EFAIL;
+    if (!bits)
+        return moirai_error(MOIRAI_EINPUT, "constant '%.200s' is of a type without a size", v->name);
+    onnx__tensor_proto__init(t);
+    g->initializer[g->n_initializer++] = t;
+    t->name = name;
+    t->dims = (int64_t *)v->dim; /* packing does not write to it */
+    t->n_dims = (size_t)v->rank;
+    t->has_data_type = 1;
+    t->data_type = v->type;
+    if (v->elements && !keeps_numbers(v))
+        return make_up_weights(c, t, v);
+    t->has_raw_data = 1;
+    t->raw_data.len = (size_t)v->elements * (size_t)bits / 8;
+    t->raw_data.data = moirai_onnx_arena(&c->arena, t->raw_data.len, 1);
+    if (!t->raw_data.data)
+        return MOIRAI_EFAIL;
+    for (int32_t i = 0; i < (int32_t)v->elements; i++)
+        put_number(t->raw_data.data + (size_t)i * (size_t)bits / 8, v, i, bits / 8);
+    return MOIRAI_OK;
+}
+
+/* ---- tensors ---- */
+
+static int describe(piece *c, Onnx__ValueInfoProto **out, char *name, const onnx_value *v, bool shape)
+{
+    Onnx__ValueInfoProto *info = moirai_onnx_arena(&c->arena, 1, sizeof *info);
+    Onnx__TypeProto *type = moirai_onnx_arena(&c->arena, 1, sizeof *type);
+    Onnx__TypeProto__Tensor *t = moirai_onnx_arena(&c->arena, 1, sizeof *t);
+    Onnx__TensorShapeProto *s = moirai_onnx_arena(&c->arena, 1, sizeof *s);
+    Onnx__TensorShapeProto__Dimension *d = moirai_onnx_arena(&c->arena, (size_t)v->rank, sizeof *d);
+    Onnx__TensorShapeProto__Dimension **list = moirai_onnx_arena(&c->arena, (size_t)v->rank, sizeof *list);
+    if (!info || !type || !t || !s || !d || !list)
+        return MOIRAI_EFAIL;
+    onnx__value_info_proto__init(info);
+    onnx__type_proto__init(type);
+    onnx__type_proto__tensor__init(t);
+    onnx__tensor_shape_proto__init(s);
+    for (int32_t i = 0; i < v->rank; i++) {
+        onnx__tensor_shape_proto__dimension__init(&d[i]);
+        d[i].value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+        d[i].dim_value = v->dim[i];
+        list[i] = &d[i];
+    }
+    s->dim = list;
+    s->n_dim = (size_t)v->rank;
+    t->has_elem_type = 1;
+    t->elem_type = v->type;
+    t->shape = shape ? s : NULL;
+    type->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+    type->tensor_type = t;
+    info->name = name;
+    info->type = type;
+    *out = info;
+    return MOIRAI_OK;
+}
+
+static piece_value *find_value(piece *c, const onnx_value *v)
+{
+    for (size_t i = 0; i < c->n_values; i++)
+        if (c->value[i].value == v)
+            return &c->value[i];
+    return NULL;
+}
+
+static piece_value *new_value(piece *c, const onnx_value *v)
+{
+    if (moirai_grow(&c->value, &c->capacity, c->n_values + 1, sizeof *c->value))
+        return NULL;
+    char *name = c->keep_names ? (char *)v->name : text_of(c, "t%lld", (long long)c->n_values);
+    if (!name)
+        return NULL;
+    c->value[c->n_values] = (piece_value){.value = v, .name = name};
+    return &c->value[c->n_values++];
+}
+
+/* Whatever a member reads: made by another member, an input of the piece, or a constant. */
+static int read_value(piece *c, char **name, const onnx_value *v)
+{
+    piece_value *known = find_value(c, v);
+    if (known) {
+        known->read = true;
+        *name = known->name;
+        return MOIRAI_OK;
+    }
+    known = new_value(c, v);
+    if (!known)
+        return MOIRAI_EFAIL;
+    *name = known->name;
+    if (v->constant)
+        return add_constant(c, v, known->name);
+    if (!v->shaped || !moirai_onnx_type_bits(v->type))
+        return moirai_error(MOIRAI_EINPUT, "tensor '%.200s' is of a type or shape that is not known", v->name);
+    int rc = describe(c, &c->graph.input[c->graph.n_input], known->name, v, true);
+    c->graph.n_input += !rc;
+    return rc;
+}
+
+static int write_value(piece *c, char **name, const onnx_value *v)
+{
+    piece_value *made = new_value(c, v);
+    if (!made)
+        return MOIRAI_EFAIL;
+    made->made = true;
+    *name = made->name;
+    return MOIRAI_OK;
+}
+
+/* ---- nodes ---- */
+
+static int add_node(piece *c, const onnx_node *n)
+{
+    static char nothing[] = "";
+    Onnx__NodeProto *copy = moirai_onnx_arena(&c->arena, 1, sizeof *copy);
+    if (!copy)
+        return MOIRAI_EFAIL;
+    *copy = *n->proto;
+    copy->name = copy->doc_string = NULL;
+    copy->n_metadata_props = 0;
+    copy->input = moirai_onnx_arena(&c->arena, (size_t)n->n_in, sizeof *copy->input);
+    copy->output = moirai_onnx_arena(&c->arena, (size_t)n->n_out, sizeof *copy->output);
+    if (!copy->input || !copy->output)
+        return MOIRAI_EFAIL;
+    int rc = MOIRAI_OK;
+    for (int32_t k = 0; k < n->n_in && !rc; k++) {
+        copy->input[k] = nothing;
+        rc = n->in[k] ? read_value(c, &copy->input[k], n->in[k]) : MOIRAI_OK;
+    }
+    for (int32_t k = 0; k < n->n_captured && !rc; k++) {
+        char *unused;
+        rc = read_value(c, &unused, n->captured[k]);
+    }
+    for (int32_t k = 0; k < n->n_out && !rc; k++) {
+        copy->output[k] = nothing;
+        rc = n->out[k] ? write_value(c, &copy->output[k], n->out[k]) : MOIRAI_OK;
+    }
+    c->graph.node[c->graph.n_node++] = copy;
+    return rc;
+}
+
+/* What no member reads leaves the piece; outputs that nobody asked for do not. */
+static int add_outputs(piece *c, const onnx_node *n)
+{
+    for (int32_t k = 0; k < n->n_out; k++) {
+        const piece_value *v = n->out[k] ? find_value(c, n->out[k]) : NULL;
+        if (!v || v->read || (k > 0 && !n->out[k]->needed))
+            continue;
+        int rc = describe(c, &c->graph.output[c->graph.n_output], v->name, n->out[k], false);
+        if (rc)
+            return rc;
+        c->graph.n_output++;
+    }
+    return MOIRAI_OK;
+}
+
+static int allocate(piece *c, const int32_t *op, int32_t n)
+{
+    size_t n_in = 0, n_out = 0;
+    for (int32_t i = 0; i < n; i++) {
+        const onnx_node *node = c->from->node[op[i]];
+        n_in += (size_t)(node->n_in + node->n_captured);
+        n_out += (size_t)node->n_out;
+        c->keep_names |= node->n_children > 0;
+    }
+    Onnx__GraphProto *g = &c->graph;
+    onnx__graph_proto__init(g);
+    g->name = "piece";
+    g->node = moirai_onnx_arena(&c->arena, (size_t)n, sizeof *g->node);
+    g->input = moirai_onnx_arena(&c->arena, n_in, sizeof *g->input);
+    g->initializer = moirai_onnx_arena(&c->arena, n_in, sizeof *g->initializer);
+    g->output = moirai_onnx_arena(&c->arena, n_out, sizeof *g->output);
+    return g->node && g->input && g->initializer && g->output ? MOIRAI_OK : MOIRAI_EFAIL;
+}
+
+/* ---- packing ---- */
+
+typedef struct bytes {
+    uint8_t *data;
+    size_t length, capacity;
+} bytes;
+
+static int to_bytes(void *to, const void *data, size_t length)
+{
+    bytes *b = to;
+    if (moirai_grow(&b->data, &b->capacity, b->length + length, 1))
+        return MOIRAI_EFAIL;
+    memcpy(b->data + b->length, data, length);
+    b->length += length;
+    return MOIRAI_OK;
+}
+
+static int pack(bytes *out, const piece *c)
+{
+    const moirai_onnx_model *model = c->from->model;
+    Onnx__ModelProto m;
+    onnx__model_proto__init(&m);
+    m.has_ir_version = model->proto->has_ir_version;
+    m.ir_version = model->proto->ir_version;
+    m.opset_import = model->proto->opset_import;
+    m.n_opset_import = model->proto->n_opset_import;
+    m.functions = model->proto->functions;
+    m.n_functions = model->proto->n_functions;
+    m.graph = (Onnx__GraphProto *)&c->graph;
+    size_t length = onnx__model_proto__get_packed_size(&m);
+    uint8_t *slim = moirai_alloc(length, 1);
+    if (!slim)
+        return MOIRAI_EFAIL;
+    onnx__model_proto__pack(&m, slim);
+    int rc = moirai_onnx_wire_expand(&onnx__model_proto__descriptor, slim, length, model->slim.cut, model->slim.n_cuts,
+                                     model->file, to_bytes, out);
+    free(slim);
+    return rc;
+}
+
+int moirai_onnx_piece_make(uint8_t **data, size_t *length, const moirai_onnx_pieces *p, const int32_t *op, int32_t n)
+{
+    piece c = {.from = p};
+    bytes packed = {0};
+    int rc = allocate(&c, op, n);
+    for (int32_t i = 0; i < n && !rc; i++)
+        rc = add_node(&c, p->node[op[i]]);
+    for (int32_t i = 0; i < n && !rc; i++)
+        rc = add_outputs(&c, p->node[op[i]]);
+    rc = rc ? rc : pack(&packed, &c);
+    free(c.value);
+    moirai_onnx_import_free(&c.arena);
+    if (rc) {
+        free(packed.data);
+        packed = (bytes){0};
+    }
+    *data = packed.data;
+    *length = packed.length;
+    return rc;
+}

@@ -1,0 +1,137 @@
+/* How long a message of n bytes takes from one rank to another.
+ *
+ * The sender starts its clock, sends n bytes and waits for an empty answer. What an empty message takes there and back
+ * is measured alike; half of it is the answer's share, so time(n) = roundtrip(n) - roundtrip(0) / 2. The two directions
+ * of a pair are measured one by one: bandwidths may differ, latencies are shared half and half (no clock is trusted).
+ * Messages go through the same calls that `moirai run` uses, waiting included.
+ *
+ * Sizes grow from 1 KiB by factors of four up to 16 MiB, or until one message would take a tenth of the time at hand;
+ * then the sizes take turns until the time is over, so that a disturbance hits all of them. One pair at a time. */
+#include "run/rank_probe.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/mpi_clock.h"
+#include "util/util.h"
+
+enum { TAG = 77, SMALLEST = 1024, LARGEST = 16 << 20, GROWTH = 4, MOST_SAMPLES = 512, FEWEST_ROUNDS = 3 };
+
+typedef struct samples {
+    int64_t bytes;
+    int32_t n;
+    int64_t ns[MOST_SAMPLES];
+} samples;
+
+typedef struct sender {
+    const moirai_world *w;
+    int to;
+    char *data;
+    samples empty, size[PROBE_MAX_SIZES];
+    int32_t n_sizes;
+} sender;
+
+static int64_t round_trip(const sender *s, int64_t bytes)
+{
+    int64_t start = moirai_clock_own_ns();
+    moirai_world_send(s->w, &bytes, sizeof bytes, s->to, TAG); /* the receiver learns the size before the clock starts */
+    moirai_world_recv(s->w, NULL, 0, s->to, TAG);
+    start = moirai_clock_own_ns();
+    moirai_world_send(s->w, s->data, (size_t)bytes, s->to, TAG);
+    moirai_world_recv(s->w, NULL, 0, s->to, TAG);
+    return moirai_clock_own_ns() - start;
+}
+
+static void receive_all(const moirai_world *w, int from, char *data)
+{
+    for (;;) {
+        int64_t bytes;
+        moirai_world_recv(w, &bytes, sizeof bytes, from, TAG);
+        moirai_world_send(w, NULL, 0, from, TAG);
+        if (bytes < 0)
+            return;
+        moirai_world_recv(w, data, (size_t)bytes, from, TAG);
+        moirai_world_send(w, NULL, 0, from, TAG);
+    }
+}
+
+static void sample(sender *s, samples *at)
+{
+    int64_t ns = round_trip(s, at->bytes);
+    if (at->n < MOST_SAMPLES)
+        at->ns[at->n++] = ns;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int64_t median(samples *at)
+{
+    qsort(at->ns, (size_t)at->n, sizeof *at->ns, by_time);
+    return at->n ? at->ns[at->n / 2] : 0;
+}
+
+static void choose_sizes(sender *s, double seconds)
+{
+    for (int64_t bytes = SMALLEST; bytes <= LARGEST && s->n_sizes < PROBE_MAX_SIZES; bytes *= GROWTH) {
+        samples *at = &s->size[s->n_sizes++];
+        at->bytes = bytes;
+        round_trip(s, bytes); /* buffers and connections are made on the first use */
+        if ((double)round_trip(s, bytes) * GROWTH > seconds * 1e9 / 10)
+            break;
+    }
+}
+
+static void summarise(probe_link *out, sender *s)
+{
+    int64_t answer = median(&s->empty) / 2;
+    *out = (probe_link){.n_sizes = s->n_sizes};
+    for (int32_t i = 0; i < s->n_sizes; i++) {
+        samples *at = &s->size[i];
+        double sum = 0;
+        for (int32_t k = 0; k < at->n; k++)
+            sum += (double)at->ns[k];
+        out->size[i] = (probe_size){.bytes = at->bytes, .n = at->n, .median_ns = MOIRAI_MAX(median(at) - answer, 1),
+                                    .mean_ns = MOIRAI_MAX((int64_t)(sum / at->n) - answer, 1)};
+    }
+    moirai_probe_fit(out);
+}
+
+static void send_all(probe_link *out, sender *s, double seconds)
+{
+    double end = moirai_seconds() + seconds;
+    for (int i = 0; i < 10; i++)
+        round_trip(s, 0);
+    choose_sizes(s, seconds);
+    for (int round = 0; round < FEWEST_ROUNDS || (moirai_seconds() < end && round < MOST_SAMPLES); round++) {
+        sample(s, &s->empty);
+        for (int32_t i = 0; i < s->n_sizes; i++)
+            sample(s, &s->size[i]);
+    }
+    int64_t over = -1;
+    moirai_world_send(s->w, &over, sizeof over, s->to, TAG);
+    moirai_world_recv(s->w, NULL, 0, s->to, TAG);
+    summarise(out, s);
+}
+
+void moirai_probe_pair(probe_link *out, const moirai_world *w, int from, int to, double seconds)
+{
+    char *data = moirai_alloc(LARGEST, 1);
+    sender *s = w->rank == from ? moirai_alloc(1, sizeof *s) : NULL;
+    if (!data || (w->rank == from && !s))
+        moirai_world_abort(w, MOIRAI_EFAIL);
+    memset(data, 1, LARGEST); /* pages that were never written are all the same page: too fast to be true */
+    if (w->rank == from) {
+        s->w = w;
+        s->to = to;
+        s->data = data;
+        send_all(out, s, seconds);
+    } else {
+        receive_all(w, from, data);
+    }
+    free(s);
+    free(data);
+}
