@@ -1,5 +1,6 @@
-/* ONNX Runtime's environment and sessions for one device. Debian's build registers the ONNX schemas twice and says so on
- * stderr, hundreds of lines long, when its environment is made: that one call runs with stderr closed. */
+/* ONNX Runtime's environment and sessions for one device. Debian's build registers the ONNX schemas several times and
+ * says so on stderr, hundreds of lines long, when its environment and its first session are made: these two calls run with
+ * stderr closed. */
 #include "run/ort.h"
 
 #include <ctype.h>
@@ -80,21 +81,47 @@ int moirai_ort_pin(const char *cores)
 
 /* ---- the environment ---- */
 
-/* No output of the call may be lost but that noise: what we ourselves want to say comes as a status. */
-static OrtStatus *create_env_quietly(const moirai_ort *ort, const OrtThreadingOptions *threading, OrtEnv **env)
+/* Closes stderr and hands over what opens it again. No output of the calls in between may be lost but that noise: what
+ * we ourselves want to say comes as a status. */
+static int stderr_close(void)
 {
     fflush(stderr);
     int saved = dup(STDERR_FILENO), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (saved >= 0 && nowhere >= 0)
         dup2(nowhere, STDERR_FILENO);
-    OrtStatus *status = ort->api->CreateEnvWithGlobalThreadPools(ORT_LOGGING_LEVEL_ERROR, "moirai", threading, env);
-    if (saved >= 0 && nowhere >= 0)
-        dup2(saved, STDERR_FILENO);
-    if (saved >= 0)
-        close(saved);
     if (nowhere >= 0)
         close(nowhere);
+    return saved;
+}
+
+static void stderr_open(int saved)
+{
+    if (saved < 0)
+        return;
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+}
+
+static OrtStatus *create_env_quietly(const moirai_ort *ort, const OrtThreadingOptions *threading, OrtEnv **env)
+{
+    int saved = stderr_close();
+    OrtStatus *status = ort->api->CreateEnvWithGlobalThreadPools(ORT_LOGGING_LEVEL_ERROR, "moirai", threading, env);
+    stderr_open(saved);
     return status;
+}
+
+/* A session of the smallest model (IR version 8, a graph "g" without nodes, opset 13), for its noise alone. */
+static void create_first_session_quietly(const moirai_ort *ort)
+{
+    static const unsigned char model[] = {0x08, 8, 0x3a, 3, 0x12, 1, 'g', 0x42, 2, 0x10, 13};
+    OrtSession *session = NULL;
+    int saved = stderr_close();
+    OrtStatus *status = ort->api->CreateSessionFromArray(ort->env, model, sizeof model, ort->options, &session);
+    stderr_open(saved);
+    if (status)
+        ort->api->ReleaseStatus(status);
+    if (session)
+        ort->api->ReleaseSession(session);
 }
 
 static int own_cores(void)
@@ -221,6 +248,7 @@ int moirai_ort_open(moirai_ort **out, const moirai_ort_device *device)
         moirai_ort_close(ort);
         return rc;
     }
+    create_first_session_quietly(ort);
     *out = ort;
     return 0;
 }

@@ -3,5 +3,7 @@
 #define MOIRAI_RUN_RANK_H
 
 int moirai_rank_about(int argc, char **argv); /* what it is linked with, as JSON on stdout */
+int moirai_rank_probe(int argc, char **argv); /* what the ranks and the links between them are */
+int moirai_rank_profile(int argc, char **argv); /* times of a network's operators on the ranks' devices */
 
 #endif

@@ -13,6 +13,8 @@ typedef struct job {
 
 static const job jobs[] = {
     {"about", moirai_rank_about},
+    {"probe", moirai_rank_probe},
+    {"profile", moirai_rank_profile},
 };
 
 int main(int argc, char **argv)
