@@ -42,6 +42,10 @@ int moirai_ort_providers(char *out, size_t size);
 /* "0-3,6" into the process's affinity; MOIRAI_EUSAGE on nonsense and on cores that the machine does not have. */
 int moirai_ort_pin(const char *cores);
 
+/* The smallest model: what one number is, it stays. */
+#define MOIRAI_ORT_IDENTITY_BYTES 55
+extern const unsigned char moirai_ort_identity[MOIRAI_ORT_IDENTITY_BYTES];
+
 /* Bytes of an element of this type; 0 for strings and types under a byte. */
 size_t moirai_ort_element_bytes(ONNXTensorElementDataType type);
 

@@ -305,54 +305,8 @@ int moirai_profile_bench_run(profile_time *out, profile_bench *b, const uint8_t 
 
 static int measure_overhead(profile_bench *b)
 {
-    Onnx__ModelProto m;
-    Onnx__GraphProto g;
-    Onnx__NodeProto node;
-    Onnx__OperatorSetIdProto set;
-    Onnx__ValueInfoProto in;
-    Onnx__TypeProto type;
-    Onnx__TypeProto__Tensor tensor;
-    Onnx__TensorShapeProto shape;
-    onnx__model_proto__init(&m);
-    onnx__graph_proto__init(&g);
-    onnx__node_proto__init(&node);
-    onnx__operator_set_id_proto__init(&set);
-    onnx__value_info_proto__init(&in);
-    onnx__type_proto__init(&type);
-    onnx__type_proto__tensor__init(&tensor);
-    onnx__tensor_shape_proto__init(&shape);
-    char *x = "x", *y = "y";
-    Onnx__ValueInfoProto out = in, *ins = &in, *outs = &out;
-    Onnx__NodeProto *nodes = &node;
-    Onnx__OperatorSetIdProto *sets = &set;
-    tensor.has_elem_type = 1;
-    tensor.elem_type = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
-    tensor.shape = &shape;
-    type.value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
-    type.tensor_type = &tensor;
-    in.name = x;
-    out.name = y;
-    in.type = out.type = &type;
-    node.op_type = "Identity";
-    node.n_input = node.n_output = g.n_node = g.n_input = g.n_output = m.n_opset_import = 1;
-    node.input = &x;
-    node.output = &y;
-    g.name = "nothing";
-    g.node = &nodes;
-    g.input = &ins;
-    g.output = &outs;
-    set.has_version = m.has_ir_version = 1;
-    set.version = 13;
-    m.ir_version = 8;
-    m.opset_import = &sets;
-    m.graph = &g;
-    uint8_t packed[512];
-    size_t length = onnx__model_proto__get_packed_size(&m);
     profile_time t;
-    if (length > sizeof packed)
-        return moirai_error(MOIRAI_EFAIL, "the smallest model is too large");
-    onnx__model_proto__pack(&m, packed);
-    int rc = moirai_profile_bench_run(&t, b, packed, length);
+    int rc = moirai_profile_bench_run(&t, b, moirai_ort_identity, sizeof moirai_ort_identity);
     b->overhead_ns = rc ? 0 : t.median_ns;
     return rc;
 }
