@@ -5,7 +5,7 @@
  * of a pair are measured one by one: bandwidths may differ, latencies are shared half and half (no clock is trusted).
  * Messages go through the same calls that `moirai run` uses, waiting included.
  *
- * Sizes grow from 1 KiB by factors of four up to 16 MiB, or until one message would take a tenth of the time at hand;
+ * After the empty one, sizes grow from 1 KiB by factors of four up to 16 MiB, or until one message would take a tenth of the time at hand;
  * then the sizes take turns until the time is over, so that a disturbance hits all of them. One pair at a time. */
 #include "run/rank_probe.h"
 
@@ -27,7 +27,7 @@ typedef struct sender {
     const moirai_world *w;
     int to;
     char *data;
-    samples empty, size[PROBE_MAX_SIZES];
+    samples size[PROBE_MAX_SIZES]; /* the first one is of 0 bytes */
     int32_t n_sizes;
 } sender;
 
@@ -76,10 +76,13 @@ static int64_t median(samples *at)
 
 static void choose_sizes(sender *s, double seconds)
 {
+    for (int i = 0; i < 10; i++) /* connections are made on the first use */
+        round_trip(s, 0);
+    s->n_sizes = 1;
     for (int64_t bytes = SMALLEST; bytes <= LARGEST && s->n_sizes < PROBE_MAX_SIZES; bytes *= GROWTH) {
         samples *at = &s->size[s->n_sizes++];
         at->bytes = bytes;
-        round_trip(s, bytes); /* buffers and connections are made on the first use */
+        round_trip(s, bytes); /* buffers, too */
         if ((double)round_trip(s, bytes) * GROWTH > seconds * 1e9 / 10)
             break;
     }
@@ -87,7 +90,7 @@ static void choose_sizes(sender *s, double seconds)
 
 static void summarise(probe_link *out, sender *s)
 {
-    int64_t answer = median(&s->empty) / 2;
+    int64_t answer = median(&s->size[0]) / 2;
     *out = (probe_link){.n_sizes = s->n_sizes};
     for (int32_t i = 0; i < s->n_sizes; i++) {
         samples *at = &s->size[i];
@@ -103,14 +106,10 @@ static void summarise(probe_link *out, sender *s)
 static void send_all(probe_link *out, sender *s, double seconds)
 {
     double end = moirai_seconds() + seconds;
-    for (int i = 0; i < 10; i++)
-        round_trip(s, 0);
     choose_sizes(s, seconds);
-    for (int round = 0; round < FEWEST_ROUNDS || (moirai_seconds() < end && round < MOST_SAMPLES); round++) {
-        sample(s, &s->empty);
+    for (int round = 0; round < FEWEST_ROUNDS || (moirai_seconds() < end && round < MOST_SAMPLES); round++)
         for (int32_t i = 0; i < s->n_sizes; i++)
             sample(s, &s->size[i]);
-    }
     int64_t over = -1;
     moirai_world_send(s->w, &over, sizeof over, s->to, TAG);
     moirai_world_recv(s->w, NULL, 0, s->to, TAG);
