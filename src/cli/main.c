@@ -23,6 +23,8 @@ static const moirai_command *const commands[] = {
     &moirai_command_export,
     &moirai_command_import,
     &moirai_command_fit,
+    &moirai_command_probe,
+    &moirai_command_profile,
     &moirai_command_version,
     &moirai_command_help,
 };
