@@ -19,6 +19,7 @@ static const moirai_command *const commands[] = {
     &moirai_command_check,
     &moirai_command_simulate,
     &moirai_command_split,
+    &moirai_command_run,
     &moirai_command_placers,
     &moirai_command_export,
     &moirai_command_import,

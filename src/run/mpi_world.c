@@ -2,6 +2,7 @@
  * has a core of its own and ruinous where ranks share them; here a wait yields at first and then sleeps 20 us at a time. */
 #include "run/mpi_world.h"
 
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 #include <moirai/error.h>
 #include "util/util.h"
 
-enum { YIELDS = 100, SLEEP_NS = 20000, AT_ONCE = 16 };
+enum { YIELDS = 20, SLEEP_NS = 20000, AT_ONCE = 16 };
 #define CHUNK_BYTES ((size_t)1 << 30)
 
 int moirai_world_open(moirai_world *w, int *argc, char ***argv)
@@ -29,7 +30,7 @@ int moirai_world_open(moirai_world *w, int *argc, char ***argv)
     long long bytes = chunk ? atoll(chunk) : 0;
     w->chunk_bytes = bytes > 0 && (size_t)bytes < CHUNK_BYTES ? (size_t)bytes : CHUNK_BYTES;
     int n = snprintf(line, sizeof line, "moirai-rank: start %d %ld\n", w->rank, (long)getpid());
-    if (write(STDERR_FILENO, line, (size_t)n) < 0)
+    if (getenv("MOIRAI_SUPERVISED") && write(STDERR_FILENO, line, (size_t)n) < 0)
         return moirai_error(MOIRAI_EFAIL, "can't write to stderr");
     if (provided < MPI_THREAD_FUNNELED)
         return moirai_error(MOIRAI_EFAIL, "this MPI allows no threads beside it");
@@ -58,15 +59,26 @@ void moirai_world_abort(const moirai_world *w, int result)
     _exit(-result);
 }
 
-int moirai_world_all_fine(const moirai_world *w, int result)
+int moirai_world_agree(const moirai_world *w, int result)
 {
-    int mine = -result, worst = 0;
+    struct { int code; char text[1020]; } news = {-result, ""};
+    int mine = result ? w->rank : INT_MAX, first = INT_MAX;
     MPI_Request request;
-    if (result)
-        moirai_world_say_error(w, result);
-    MPI_Iallreduce(&mine, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, &request);
+    MPI_Iallreduce(&mine, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &request);
     moirai_world_wait(&request, 1);
-    return worst == 0;
+    if (first == INT_MAX)
+        return 0;
+    snprintf(news.text, sizeof news.text, "%s", moirai_error_message());
+    moirai_world_bcast(w, &news, sizeof news, first);
+    moirai_error(-news.code, "%s", news.text);
+    if (w->rank == 0)
+        moirai_world_say_error(w, -news.code);
+    return -news.code;
+}
+
+bool moirai_world_all_fine(const moirai_world *w, int result)
+{
+    return moirai_world_agree(w, result) == 0;
 }
 
 void moirai_world_pause(int *round)

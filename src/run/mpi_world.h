@@ -3,6 +3,7 @@
 #ifndef MOIRAI_RUN_MPI_WORLD_H
 #define MOIRAI_RUN_MPI_WORLD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <mpi.h>
@@ -12,7 +13,8 @@ typedef struct moirai_world {
     size_t chunk_bytes; /* the most that one MPI message carries */
 } moirai_world;
 
-/* MPI_Init_thread, and one line "moirai-rank: start RANK PID" on stderr by which the command knows who is there. */
+/* MPI_Init_thread, and, where MOIRAI_SUPERVISED is set, one line "moirai-rank: start RANK PID" on stderr by which the
+ * command knows who is there. */
 int moirai_world_open(moirai_world *w, int *argc, char ***argv);
 void moirai_world_close(void);
 
@@ -21,8 +23,10 @@ void moirai_world_say_error(const moirai_world *w, int result);
 /* The same, then the end of all ranks. Never returns. */
 void moirai_world_abort(const moirai_world *w, int result) __attribute__((noreturn));
 
-/* True if every rank comes with 0; a rank that does not has its message said. Collective. */
-int moirai_world_all_fine(const moirai_world *w, int result);
+/* 0 if every rank comes with 0; else, on every rank, result and message of the first one that does not, which rank 0
+ * has said. Collective. */
+int moirai_world_agree(const moirai_world *w, int result);
+bool moirai_world_all_fine(const moirai_world *w, int result); /* the same: is it 0? */
 
 /* A pause that grows from nothing to 20 us while *round grows: for polling beside ranks that share cores. */
 void moirai_world_pause(int *round);

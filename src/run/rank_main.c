@@ -15,6 +15,9 @@ static const job jobs[] = {
     {"about", moirai_rank_about},
     {"probe", moirai_rank_probe},
     {"profile", moirai_rank_profile},
+    {"run", moirai_rank_run},
+    {"fail", moirai_rank_fail},
+    {"whole", moirai_rank_whole},
 };
 
 int main(int argc, char **argv)

@@ -1,0 +1,284 @@
+/* Loading a device's segments, and the thread that computes them in the plan's order. A segment starts when all that it
+ * waits for has arrived; results stay on the device, in ONNX Runtime's own values, and the communication picks up
+ * what must leave. Nothing here calls MPI. */
+#include "run/rank_exec.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- slots ---- */
+
+static int slot_of(rank_exec *x, const char *name)
+{
+    int32_t at = moirai_names_put(x->names, name, x->n_slots);
+    if (at == x->n_slots) {
+        x->slot[at].name = name;
+        x->slot[at].last_use = -1;
+        x->n_slots++;
+    }
+    return at;
+}
+
+static int open_slots(rank_exec *x)
+{
+    const job_device *d = x->device;
+    size_t most = (size_t)(x->job->n_inputs + x->job->n_transfers);
+    for (int i = 0; i < d->n_segments; i++)
+        most += (size_t)(d->segment[i].n_inputs + d->segment[i].n_outputs);
+    x->slot = moirai_alloc(most, sizeof *x->slot);
+    x->names = moirai_names_new(most);
+    x->segment = moirai_alloc((size_t)d->n_segments, sizeof *x->segment);
+    x->segment_start_ns = moirai_alloc((size_t)d->n_segments, sizeof(int64_t));
+    x->segment_finish_ns = moirai_alloc((size_t)d->n_segments, sizeof(int64_t));
+    return x->slot && x->names && x->segment && x->segment_start_ns && x->segment_finish_ns ? 0 : MOIRAI_EFAIL;
+}
+
+/* ---- transfers ---- */
+
+static int open_transfers(rank_exec *x)
+{
+    const rank_job *job = x->job;
+    int me = (int)(x->device - job->device);
+    x->recv = moirai_alloc((size_t)job->n_transfers, sizeof *x->recv);
+    x->send = moirai_alloc((size_t)job->n_transfers, sizeof *x->send);
+    if (!x->recv || !x->send)
+        return MOIRAI_EFAIL;
+    for (int i = 0; i < job->n_transfers; i++) {
+        const job_transfer *t = &job->transfer[i];
+        int slot = t->to == me || t->from == me ? slot_of(x, t->tensor) : 0;
+        if (slot < 0)
+            return MOIRAI_EFAIL;
+        if (t->to == me) {
+            x->recv[x->n_recvs++] =
+                (exec_recv){.transfer = i, .slot = slot, .from = job->device[t->from].rank, .state = RECV_DONE};
+            x->slot[slot].lasting = true;
+        }
+        if (t->from == me) {
+            x->send[x->n_sends++] = (exec_send){.transfer = i, .slot = slot, .to = job->device[t->to].rank};
+            x->slot[slot].kept = true;
+        }
+    }
+    return 0;
+}
+
+/* ---- segments ---- */
+
+static int fill_slots(rank_exec *x, int index, int **out, const char *const *name, int n)
+{
+    *out = moirai_alloc((size_t)n, sizeof **out);
+    for (int i = 0; *out && i < n; i++) {
+        if (((*out)[i] = slot_of(x, name[i])) < 0)
+            return MOIRAI_EFAIL;
+        x->slot[(*out)[i]].last_use = index;
+    }
+    return *out ? 0 : MOIRAI_EFAIL;
+}
+
+static int open_segment(rank_exec *x, int index)
+{
+    const job_segment *plan = &x->device->segment[index];
+    exec_segment *s = &x->segment[index];
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", x->job->folder, plan->file);
+    int rc = fill_slots(x, index, &s->in, plan->input, plan->n_inputs);
+    rc = rc ? rc : fill_slots(x, index, &s->out, plan->output, plan->n_outputs);
+    if (rc)
+        return rc;
+    s->feed = moirai_alloc((size_t)plan->n_inputs, sizeof *s->feed);
+    s->fetch = moirai_alloc((size_t)plan->n_outputs, sizeof *s->fetch);
+    s->wait = moirai_alloc((size_t)plan->n_inputs, sizeof *s->wait);
+    if (!s->feed || !s->fetch || !s->wait)
+        return MOIRAI_EFAIL;
+    for (int i = 0; i < plan->n_inputs; i++)
+        for (int r = 0; r < x->n_recvs; r++)
+            if (x->recv[r].slot == s->in[i])
+                s->wait[s->n_waits++] = r;
+    return moirai_ort_session(&s->session, x->ort, path);
+}
+
+static int open_inputs(rank_exec *x)
+{
+    for (int i = 0; i < x->job->n_inputs; i++) {
+        int slot = moirai_exec_slot(x, x->job->input[i].name);
+        bool wanted = slot >= 0 || x->world->rank == 0; /* rank 0 may have to hand an input out as an output */
+        if (slot < 0 && wanted)
+            slot = slot_of(x, x->job->input[i].name);
+        if (slot < 0)
+            continue;
+        x->slot[slot].lasting = true;
+        int rc = moirai_rank_job_input(&x->slot[slot].value, x->job, x->ort, i);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+int moirai_exec_open(rank_exec **out, const moirai_world *w, const rank_job *job, const job_device *device,
+                     const moirai_ort *ort)
+{
+    *out = NULL;
+    rank_exec *x = moirai_alloc(1, sizeof *x);
+    if (!x)
+        return MOIRAI_EFAIL;
+    x->world = w;
+    x->job = job;
+    x->device = device;
+    x->ort = ort;
+    pthread_mutex_init(&x->lock, NULL);
+    pthread_cond_init(&x->news, NULL);
+    int rc = open_slots(x);
+    rc = rc ? rc : open_transfers(x);
+    for (int i = 0; i < device->n_segments && !rc; i++)
+        rc = open_segment(x, i);
+    rc = rc ? rc : open_inputs(x);
+    for (int i = 0; i < job->n_outputs && !rc; i++) {
+        int slot = moirai_exec_slot(x, job->output[i].name);
+        if (slot >= 0)
+            x->slot[slot].kept = true;
+    }
+    if (rc) {
+        moirai_exec_close(x);
+        return rc;
+    }
+    *out = x;
+    return 0;
+}
+
+void moirai_exec_close(rank_exec *x)
+{
+    if (!x)
+        return;
+    if (x->has_thread) {
+        pthread_mutex_lock(&x->lock);
+        x->stop = true;
+        pthread_cond_broadcast(&x->news);
+        pthread_mutex_unlock(&x->lock);
+        pthread_join(x->thread, NULL);
+    }
+    for (int i = 0; x->segment && i < x->device->n_segments; i++) {
+        exec_segment *s = &x->segment[i];
+        if (s->session)
+            x->ort->api->ReleaseSession(s->session);
+        free(s->in);
+        free(s->out);
+        free(s->wait);
+        free(s->feed);
+        free(s->fetch);
+    }
+    for (int i = 0; i < x->n_slots; i++)
+        if (x->slot[i].value)
+            x->ort->api->ReleaseValue(x->slot[i].value);
+    for (int i = 0; i < x->n_recvs; i++)
+        free(x->recv[i].request);
+    for (int i = 0; i < x->n_sends; i++)
+        free(x->send[i].request);
+    free(x->recv);
+    free(x->send);
+    free(x->slot);
+    free(x->segment);
+    free(x->segment_start_ns);
+    free(x->segment_finish_ns);
+    moirai_names_free(x->names);
+    pthread_cond_destroy(&x->news);
+    pthread_mutex_destroy(&x->lock);
+    free(x);
+}
+
+/* ---- computing ---- */
+
+/* False: the run is to be given up. */
+static bool await_receives(rank_exec *x, const exec_segment *s)
+{
+    pthread_mutex_lock(&x->lock);
+    for (int i = 0; i < s->n_waits; i++)
+        while (x->recv[s->wait[i]].state != RECV_DONE && !x->stop) {
+            atomic_store(&x->waiting, true);
+            pthread_cond_wait(&x->news, &x->lock);
+        }
+    atomic_store(&x->waiting, false);
+    bool go_on = !x->stop;
+    pthread_mutex_unlock(&x->lock);
+    return go_on;
+}
+
+static void release_dead(rank_exec *x, int index)
+{
+    const job_segment *plan = &x->device->segment[index];
+    for (int side = 0; side < 2; side++)
+        for (int i = 0; i < (side ? plan->n_outputs : plan->n_inputs); i++) {
+            exec_slot *slot = &x->slot[side ? x->segment[index].out[i] : x->segment[index].in[i]];
+            if (slot->lasting || slot->kept || slot->last_use != index || !slot->value)
+                continue;
+            x->ort->api->ReleaseValue(slot->value);
+            slot->value = NULL;
+        }
+}
+
+static int compute(rank_exec *x, int index)
+{
+    const job_segment *plan = &x->device->segment[index];
+    exec_segment *s = &x->segment[index];
+    for (int i = 0; i < plan->n_inputs; i++)
+        if (!(s->feed[i] = x->slot[s->in[i]].value))
+            return moirai_error(MOIRAI_EFAIL, "%s: input '%s' is not there", plan->file, plan->input[i]);
+    memset(s->fetch, 0, (size_t)plan->n_outputs * sizeof *s->fetch);
+    x->segment_start_ns[index] = moirai_clock_own_ns();
+    int rc = moirai_ort_check(x->ort,
+                              x->ort->api->Run(s->session, NULL, plan->input, s->feed, (size_t)plan->n_inputs,
+                                               plan->output, (size_t)plan->n_outputs, s->fetch),
+                              plan->file);
+    x->segment_finish_ns[index] = moirai_clock_own_ns();
+    for (int i = 0; i < plan->n_outputs && !rc; i++) {
+        exec_slot *slot = &x->slot[s->out[i]];
+        slot->value = s->fetch[i];
+        atomic_store(&slot->ready, true);
+    }
+    if (!rc)
+        release_dead(x, index);
+    return rc;
+}
+
+static void begin_run(rank_exec *x)
+{
+    struct timespec t = {.tv_sec = x->begin_ns / 1000000000, .tv_nsec = x->begin_ns % 1000000000};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
+        ;
+}
+
+static void *work(void *data)
+{
+    rank_exec *x = data;
+    for (int run = 0;; run++) {
+        pthread_mutex_lock(&x->lock);
+        while (x->go <= run && !x->stop)
+            pthread_cond_wait(&x->news, &x->lock);
+        bool stop = x->stop;
+        pthread_mutex_unlock(&x->lock);
+        if (stop)
+            return NULL;
+        begin_run(x);
+        for (int i = 0; i < x->device->n_segments; i++) {
+            if (!await_receives(x, &x->segment[i]))
+                return NULL;
+            int rc = compute(x, i);
+            if (rc) {
+                snprintf(x->message, sizeof x->message, "device '%s': %s", x->device->name, moirai_error_message());
+                atomic_store(&x->failed, rc);
+                return NULL;
+            }
+        }
+        atomic_store(&x->done, run + 1);
+    }
+}
+
+int moirai_exec_start(rank_exec *x)
+{
+    int error = pthread_create(&x->thread, NULL, work, x);
+    if (error)
+        return moirai_error(MOIRAI_EFAIL, "can't start a thread: %s", strerror(error));
+    x->has_thread = true;
+    return 0;
+}

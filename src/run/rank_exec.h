@@ -1,0 +1,98 @@
+/* One device at work: a thread that computes segments, and the main thread, which alone talks to MPI. */
+#ifndef MOIRAI_RUN_RANK_EXEC_H
+#define MOIRAI_RUN_RANK_EXEC_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "run/mpi_clock.h"
+#include "run/rank_job.h"
+#include "util/util.h"
+
+/* A tensor on this device. */
+typedef struct exec_slot {
+    const char *name;
+    OrtValue *value;
+    bool lasting;     /* an input of the network or a receive buffer: stays between runs */
+    bool kept;        /* sent or handed out: stays until the run ends */
+    int last_use;     /* segment */
+    atomic_bool ready; /* in this run; the communication reads it */
+} exec_slot;
+
+typedef struct exec_segment {
+    OrtSession *session;
+    int *in, *out;            /* slots */
+    int *wait, n_waits;       /* receives */
+    const OrtValue **feed;
+    OrtValue **fetch;
+} exec_segment;
+
+enum { RECV_HEADER, RECV_DATA, RECV_DONE };
+
+typedef struct exec_recv {
+    int transfer, slot, from; /* number in the job; from: rank */
+    int state;                /* under the lock */
+    rank_shape shape;         /* learned in the first run */
+    void *data;
+    size_t bytes;
+    MPI_Request *request;
+    size_t n_requests;
+    int64_t finish_ns;
+} exec_recv;
+
+typedef struct exec_send {
+    int transfer, slot, to;
+    rank_shape shape;
+    size_t bytes;
+    MPI_Request *request;
+    size_t n_requests;
+    int64_t start_ns, finish_ns;
+} exec_send;
+
+typedef struct rank_exec {
+    const moirai_world *world;
+    const rank_job *job;
+    const job_device *device;
+    const moirai_ort *ort;
+    moirai_clock clock;
+    int n_slots;
+    exec_slot *slot;
+    moirai_names *names;
+    exec_segment *segment;
+    int n_recvs, n_sends; /* in the plan's order */
+    exec_recv *recv;
+    exec_send *send;
+    int64_t *segment_start_ns, *segment_finish_ns; /* of the current run, own clock */
+    /* Between the two threads: */
+    pthread_mutex_t lock;
+    pthread_cond_t news;
+    pthread_t thread;
+    bool has_thread;
+    int go;           /* runs that may start; under the lock */
+    bool stop;        /* under the lock */
+    int64_t begin_ns; /* when the current run starts, own clock */
+    atomic_int done;  /* runs whose segments are all computed */
+    atomic_bool waiting; /* for a receive */
+    atomic_int failed;
+    char message[1024];
+} rank_exec;
+
+/* Loads the sub-models and makes the network's inputs. */
+int moirai_exec_open(rank_exec **out, const moirai_world *w, const rank_job *job, const job_device *device,
+                     const moirai_ort *ort);
+void moirai_exec_close(rank_exec *x);
+/* ---- rank_exec.c: the computing thread ---- */
+int moirai_exec_start(rank_exec *x);
+/* ---- rank_comm.c ---- one run, number `run` (the first one also learns the shapes). Collective. */
+void moirai_comm_run(rank_exec *x, int run, int64_t *begin_common_ns);
+/* ---- rank_result.c ---- */
+/* Everything measured to rank 0, which writes outputs and timeline. `time`: see there. Collective. */
+int moirai_result_collect(const rank_exec *x, int64_t *time, int64_t n_times);
+
+static inline int moirai_exec_slot(const rank_exec *x, const char *name)
+{
+    return moirai_names_get(x->names, name);
+}
+
+#endif
