@@ -14,7 +14,7 @@ typedef struct moirai_refine_report {
     double least, median, most;          /* measured / predicted of the segments; 0 where there is none */
 } moirai_refine_report;
 
-/* `path` is what `moirai run --timeline` wrote. The operators of a segment are scaled so that they sum to the segment's
+/* `path` is the timeline that `moirai run` wrote. The operators of a segment are scaled so that they sum to the segment's
  * measured time on its device; operators that did not run on a device by what all of its segments say together; devices
  * that ran nothing by what all devices say. Times of devices that the graph has none of are not made up. The graph is
  * unchanged on failure: MOIRAI_EINPUT for a file that names an operator or device that the graph has no time of. `report`

@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 #include "run/mpi_world.h"
+#include "run/probe_link.h"
 
 #define PROBE_TEXT 128
-#define PROBE_MAX_SIZES 12
 #define PROBE_MAX_GPUS 16
 
 typedef struct probe_gpu {
@@ -30,26 +30,11 @@ typedef struct probe_rank {
     probe_gpu gpu[PROBE_MAX_GPUS];
 } probe_rank;
 
-/* How long messages of one size took. */
-typedef struct probe_size {
-    int64_t bytes, median_ns, mean_ns;
-    int32_t n;
-} probe_size;
-
-typedef struct probe_link {
-    int64_t bytes_per_second, latency_ns;
-    double error; /* largest relative difference between the fit and a median */
-    int32_t n_sizes;
-    probe_size size[PROBE_MAX_SIZES];
-} probe_link;
-
 int moirai_probe_describe(probe_rank *out);
 /* GPUs that NVML knows of; none where there is no NVML. */
 int32_t moirai_probe_gpus(probe_gpu *out, int32_t most);
 
 /* Rank `from` measures what it takes to send to rank `to`; the result is at `from`. Called by both. */
 void moirai_probe_pair(probe_link *out, const moirai_world *w, int from, int to, double seconds);
-/* latency + bytes / rate through the medians of `link`. */
-void moirai_probe_fit(probe_link *link);
 
 #endif

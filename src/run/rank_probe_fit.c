@@ -6,7 +6,7 @@
  *   latency   what an empty message takes;
  *   rate      the median of bytes / (time - latency) over the largest size and those down to 1/16 of it.
  * What the sizes between say against the line is reported as its error. */
-#include "run/rank_probe.h"
+#include "run/probe_link.h"
 
 #include <math.h>
 

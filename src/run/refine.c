@@ -24,7 +24,7 @@ typedef struct refiner {
     int64_t *time_ns;      /* the new table */
     bool *done;            /* [op * keys + key] part of a segment */
     double *predicted, *measured; /* [key] sums over segments */
-    double *ratio;         /* [segment] */
+    double *ratio;         /* measured / predicted, of segments that take time */
     int32_t n_ratios;
     moirai_refine_report report;
 } refiner;
@@ -34,16 +34,12 @@ static int64_t cell(const moirai_graph *g, int32_t op, int32_t key)
     return (int64_t)op * g->n_time_keys + key;
 }
 
-static int find_key(int32_t *out, const refiner *r, const moirai_json_at *at, yyjson_val *segment)
+static int find_key(int32_t *out, const refiner *r, const moirai_json_at *at)
 {
-    const char *name = NULL;
-    int rc = moirai_json_string(&name, NULL, at, segment, "device", true);
-    if (rc)
-        return rc;
     for (*out = 0; *out < r->g->n_time_keys; ++*out)
-        if (!strcmp(r->g->time_key[*out], name))
+        if (!strcmp(r->g->time_key[*out], at->name))
             return 0;
-    return moirai_json_fail(at, "device '%.200s': the graph has no times of it", name);
+    return moirai_json_fail(at, "the graph has no times of it");
 }
 
 static int find_op(int32_t *out, const refiner *r, const moirai_json_at *at, yyjson_val *value, int32_t key)
@@ -94,19 +90,16 @@ static void share_out(refiner *r, yyjson_val *ops, int32_t key, int64_t sum, int
     }
 }
 
-static int take_segment(refiner *r, const char *label, yyjson_val *segment, size_t index)
+static int take_segment(refiner *r, const moirai_json_at *at, yyjson_val *segment, int32_t key)
 {
-    moirai_json_at at = {.label = label, .kind = "segment", .index = index};
     yyjson_val *ops = NULL;
-    int32_t key;
     int64_t measured_ns = 0, sum;
-    int rc = moirai_json_object(&at, segment);
-    rc = rc ? rc : find_key(&key, r, &at, segment);
-    rc = rc ? rc : moirai_json_array(&ops, &at, segment, "ops", true);
-    rc = rc ? rc : moirai_json_int64(&measured_ns, &at, segment, "measured_ns", false, 0);
+    int rc = moirai_json_object(at, segment);
+    rc = rc ? rc : moirai_json_array(&ops, at, segment, "ops", true);
+    rc = rc ? rc : moirai_json_int64(&measured_ns, at, segment, "median_ns", true, 0);
     if (rc || !measured_ns || !yyjson_arr_size(ops))
         return rc;
-    rc = sum_ops(&sum, r, &at, ops, key);
+    rc = sum_ops(&sum, r, at, ops, key);
     if (rc)
         return rc;
     share_out(r, ops, key, sum, measured_ns);
@@ -114,8 +107,32 @@ static int take_segment(refiner *r, const char *label, yyjson_val *segment, size
     r->report.n_ops += (int32_t)yyjson_arr_size(ops);
     r->predicted[key] += (double)sum;
     r->measured[key] += (double)measured_ns;
+    double *ratio = moirai_resize(r->ratio, (size_t)r->n_ratios + 1, sizeof *ratio);
+    if (!ratio)
+        return MOIRAI_EFAIL;
+    r->ratio = ratio;
     if (sum)
         r->ratio[r->n_ratios++] = (double)measured_ns / (double)sum;
+    return 0;
+}
+
+static int take_device(refiner *r, const char *label, yyjson_val *device, size_t index)
+{
+    moirai_json_at at = {.label = label, .kind = "device", .index = index};
+    yyjson_val *segments = NULL, *segment;
+    size_t i, n;
+    int32_t key = 0;
+    int rc = moirai_json_object(&at, device);
+    rc = rc ? rc : moirai_json_string(&at.name, NULL, &at, device, "name", true);
+    rc = rc ? rc : moirai_json_array(&segments, &at, device, "segments", true);
+    if (!rc && yyjson_arr_size(segments)) /* one that ran nothing need not be known */
+        rc = find_key(&key, r, &at);
+    if (rc)
+        return rc;
+    yyjson_arr_foreach(segments, i, n, segment) {
+        if ((rc = take_segment(r, &at, segment, key)))
+            return rc;
+    }
     return 0;
 }
 
@@ -157,22 +174,21 @@ static void sum_up(refiner *r)
 static int refine(refiner *r, yyjson_val *root, const char *label)
 {
     moirai_json_at at = {.label = label};
-    yyjson_val *segments = NULL, *segment;
+    yyjson_val *devices = NULL, *device;
     size_t i, n, cells = (size_t)r->g->n_ops * (size_t)r->g->n_time_keys, keys = (size_t)r->g->n_time_keys;
-    int rc = moirai_json_array(&segments, &at, root, "segments", true);
+    int rc = moirai_json_array(&devices, &at, root, "devices", true);
     if (rc)
         return rc;
     r->time_ns = moirai_alloc(cells, sizeof *r->time_ns);
     r->done = moirai_alloc(cells, sizeof *r->done);
     r->predicted = moirai_alloc(keys, sizeof *r->predicted);
     r->measured = moirai_alloc(keys, sizeof *r->measured);
-    r->ratio = moirai_alloc(yyjson_arr_size(segments), sizeof *r->ratio);
-    if (!r->time_ns || !r->done || !r->predicted || !r->measured || !r->ratio)
+    if (!r->time_ns || !r->done || !r->predicted || !r->measured)
         return MOIRAI_EFAIL;
     if (cells)
         memcpy(r->time_ns, r->g->time_ns, cells * sizeof *r->time_ns);
-    yyjson_arr_foreach(segments, i, n, segment) {
-        if ((rc = take_segment(r, label, segment, i)))
+    yyjson_arr_foreach(devices, i, n, device) {
+        if ((rc = take_device(r, label, device, i)))
             return rc;
     }
     scale_rest(r);
@@ -187,12 +203,10 @@ int moirai_graph_refine_parse(moirai_graph *g, const char *json, size_t length, 
 {
     refiner r = {.g = g};
     yyjson_doc *doc;
-    int rc = moirai_json_parse(&doc, json, length, label);
+    int rc = moirai_json_open(&doc, json, length, label, "moirai-timeline");
     if (rc)
         return rc;
-    moirai_json_at at = {.label = label};
-    rc = moirai_json_object(&at, yyjson_doc_get_root(doc));
-    rc = rc ? rc : refine(&r, yyjson_doc_get_root(doc), label);
+    rc = refine(&r, yyjson_doc_get_root(doc), label);
     yyjson_doc_free(doc);
     free(r.time_ns);
     free(r.done);

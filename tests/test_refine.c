@@ -1,0 +1,232 @@
+/* Measured segments back into a graph's times; times of a device set as a whole; the line through message times. */
+#include "support/check.h"
+
+#include <moirai/refine.h>
+
+#include "run/rank_probe_fit.c" /* part of moirai-rank, which tests do not link */
+
+/* a -> b -> c -> d on two devices. */
+static moirai_graph *make_graph(void)
+{
+    moirai_graph_builder *b;
+    moirai_graph *g;
+    static const char *const name[] = {"a", "b", "c", "d"};
+    static const int64_t x[] = {100, 300, 50, 0}, y[] = {10, 20, 30, 40};
+    assert_ok(moirai_graph_builder_new(&b, "g"));
+    for (int i = 0; i < 4; i++) {
+        int32_t op = moirai_graph_builder_op(b, name[i], "Relu");
+        moirai_graph_builder_input(b, op, i ? name[i - 1] : "in");
+        moirai_graph_builder_output(b, op, name[i], 8);
+        moirai_graph_builder_time(b, op, "x", x[i]);
+        moirai_graph_builder_time(b, op, "y", y[i]);
+    }
+    assert_ok(moirai_graph_builder_finish(&g, b));
+    return g;
+}
+
+static int64_t time_of(const moirai_graph *g, const char *op, const char *device)
+{
+    for (int32_t k = 0; k < g->n_time_keys; k++)
+        if (!strcmp(g->time_key[k], device))
+            return g->time_ns[(int64_t)moirai_graph_find(g, op) * g->n_time_keys + k];
+    fail_msg("no times of %s", device);
+    return 0;
+}
+
+static int refine(moirai_graph *g, const char *devices, moirai_refine_report *report)
+{
+    char json[2048];
+    int n = snprintf(json, sizeof json, "{\"format\": \"moirai-timeline\", \"version\": 1, \"devices\": %s}", devices);
+    return moirai_graph_refine_parse(g, json, (size_t)n, "run.json", report);
+}
+
+static void test_refine_segment_sums_to_its_time(void **state)
+{
+    (void)state;
+    moirai_graph *g = make_graph();
+    moirai_refine_report r;
+    assert_ok(refine(g, "[{\"name\": \"x\", \"segments\": [{\"ops\": [\"a\", \"b\"], \"median_ns\": 1001}]}]", &r));
+    assert_int_equal(time_of(g, "a", "x"), 250);
+    assert_int_equal(time_of(g, "b", "x"), 751); /* the rest: the sum is exact */
+    assert_int_equal(r.n_segments, 1);
+    assert_int_equal(r.n_ops, 2);
+    assert_true(r.median > 2.5 && r.median < 2.51 && r.least == r.median && r.most == r.median);
+    moirai_graph_free(g);
+}
+
+static void test_refine_others_follow_their_device(void **state)
+{
+    (void)state;
+    moirai_graph *g = make_graph();
+    assert_ok(refine(g,
+                     "[{\"name\": \"x\", \"segments\": [{\"ops\": [\"a\"], \"median_ns\": 200}]},"
+                     " {\"name\": \"y\", \"segments\": [{\"ops\": [\"b\"], \"median_ns\": 10}]}]",
+                     NULL));
+    assert_int_equal(time_of(g, "c", "x"), 100); /* x took twice what was predicted */
+    assert_int_equal(time_of(g, "d", "x"), 0);
+    assert_int_equal(time_of(g, "c", "y"), 15); /* y half */
+    assert_int_equal(time_of(g, "a", "y"), 5);
+    moirai_graph_free(g);
+}
+
+static void test_refine_idle_devices_follow_all(void **state)
+{
+    (void)state;
+    moirai_graph *g = make_graph();
+    assert_ok(refine(g, "[{\"name\": \"x\", \"segments\": [{\"ops\": [\"a\", \"b\"], \"median_ns\": 800}]},"
+                        " {\"name\": \"y\", \"segments\": []}, {\"name\": \"unknown\", \"segments\": []}]", NULL));
+    assert_int_equal(time_of(g, "d", "y"), 80);
+    moirai_graph_free(g);
+}
+
+static void test_refine_segment_of_nothing_is_shared_evenly(void **state)
+{
+    (void)state;
+    moirai_graph *g = make_graph();
+    moirai_refine_report r;
+    assert_ok(refine(g, "[{\"name\": \"x\", \"segments\": [{\"ops\": [\"d\"], \"median_ns\": 7}]}]", &r));
+    assert_int_equal(time_of(g, "d", "x"), 7);
+    assert_int_equal(time_of(g, "a", "x"), 100); /* nothing was predicted: no factor */
+    assert_true(r.median == 0);
+    moirai_graph_free(g);
+}
+
+static void test_refine_twice_is_once(void **state)
+{
+    (void)state;
+    const char *run = "[{\"name\": \"x\", \"segments\": [{\"ops\": [\"a\", \"b\", \"c\", \"d\"], \"median_ns\": 12345}]}]";
+    moirai_graph *g = make_graph(), *h = make_graph();
+    assert_ok(refine(g, run, NULL));
+    assert_ok(refine(h, run, NULL));
+    assert_ok(refine(h, run, NULL));
+    for (int i = 0; i < 4; i++)
+        assert_true(llabs(time_of(g, g->op_name[i], "x") - time_of(h, g->op_name[i], "x")) <= 1);
+    moirai_graph_free(g);
+    moirai_graph_free(h);
+}
+
+static void assert_refuses(const char *devices, const char *part)
+{
+    moirai_graph *g = make_graph(), *h = make_graph();
+    int rc = refine(g, devices, NULL);
+    assert_int_equal(rc, MOIRAI_EINPUT);
+    if (!strstr(moirai_error_message(), part))
+        fail_msg("'%s' does not say '%s'", moirai_error_message(), part);
+    assert_graphs_equal(g, h); /* untouched */
+    moirai_graph_free(g);
+    moirai_graph_free(h);
+}
+
+static void test_refine_names_what_does_not_belong(void **state)
+{
+    (void)state;
+    assert_refuses("[{\"name\": \"x\", \"segments\": [{\"ops\": [\"a\"], \"median_ns\": 9}]},"
+                   " {\"name\": \"z\", \"segments\": [{\"ops\": [\"a\"], \"median_ns\": 9}]}]", "device 'z'");
+    assert_refuses("[{\"name\": \"x\", \"segments\": [{\"ops\": [\"q\"], \"median_ns\": 9}]}]", "operator 'q'");
+    assert_refuses("[{\"name\": \"x\", \"segments\": [{\"ops\": [\"a\", \"a\"], \"median_ns\": 9}]}]", "twice");
+    assert_refuses("[{\"name\": \"x\", \"segments\": [{\"ops\": [\"a\"], \"median_ns\": -1}]}]", "median_ns");
+    assert_refuses("[{\"name\": \"x\", \"segments\": [{\"ops\": [3], \"median_ns\": 1}]}]", "ops");
+    assert_refuses("[{\"name\": \"x\", \"segments\": [{\"ops\": [\"a\"]}]}]", "median_ns");
+    assert_refuses("[{\"segments\": []}]", "name");
+    assert_refuses("{}", "devices");
+}
+
+/* ---- times of a device ---- */
+
+static void test_times_set_adds_and_replaces(void **state)
+{
+    (void)state;
+    moirai_graph *g = make_graph();
+    const int64_t first[] = {1, 2, 3, MOIRAI_UNKNOWN}, second[] = {5, 6, 7, 8};
+    assert_ok(moirai_graph_times_set(g, "z", first));
+    assert_int_equal(g->n_time_keys, 3);
+    assert_int_equal(time_of(g, "b", "z"), 2);
+    assert_int_equal(time_of(g, "d", "z"), MOIRAI_UNKNOWN);
+    assert_int_equal(time_of(g, "b", "x"), 300);
+    assert_ok(moirai_graph_times_set(g, "x", second));
+    assert_int_equal(g->n_time_keys, 3);
+    assert_int_equal(time_of(g, "d", "x"), 8);
+    char *path = temporary_path("times.json");
+    moirai_graph *back;
+    assert_ok(moirai_graph_write(g, path));
+    assert_ok(moirai_graph_read(&back, path));
+    assert_int_equal(time_of(back, "c", "z"), 3);
+    assert_int_equal(time_of(back, "c", "y"), 30);
+    moirai_graph_free(back);
+    moirai_graph_free(g);
+    remove(path);
+}
+
+static void test_times_set_refuses_nonsense(void **state)
+{
+    (void)state;
+    moirai_graph *g = make_graph();
+    const int64_t negative[] = {1, -2, 3, 4};
+    assert_int_equal(moirai_graph_times_set(g, "x", negative), MOIRAI_EINPUT);
+    assert_int_equal(moirai_graph_times_set(g, "", negative), MOIRAI_EINPUT);
+    assert_int_equal(time_of(g, "a", "x"), 100);
+    moirai_graph_free(g);
+}
+
+/* ---- the line through message times ---- */
+
+static probe_link make_link(double latency_ns, double ns_per_byte, int64_t free_bytes)
+{
+    probe_link k = {.n_sizes = 9};
+    for (int i = 0; i < k.n_sizes; i++) {
+        int64_t bytes = i ? (int64_t)1024 << (2 * (i - 1)) : 0, paid = bytes > free_bytes ? bytes - free_bytes : 0;
+        k.size[i] = (probe_size){.bytes = bytes, .n = 1, .median_ns = (int64_t)(latency_ns + ns_per_byte * (double)paid)};
+    }
+    return k;
+}
+
+static void test_probe_fit_of_a_line_is_the_line(void **state)
+{
+    (void)state;
+    probe_link k = make_link(25000, 8, 0);
+    moirai_probe_fit(&k);
+    assert_int_equal(k.latency_ns, 25000);
+    assert_true(llabs(k.bytes_per_second - 125000000) < 10000);
+    assert_true(k.error < 1e-6);
+}
+
+/* A shaped link: the first bytes are free. */
+static void test_probe_fit_looks_through_a_bucket(void **state)
+{
+    (void)state;
+    probe_link k = make_link(25000, 8, 65536);
+    moirai_probe_fit(&k);
+    assert_true(llabs(k.bytes_per_second - 125000000) < 125000000 / 25);
+    assert_true(k.error > 0.5); /* and says that small messages are off */
+}
+
+static void test_probe_fit_survives_anything(void **state)
+{
+    (void)state;
+    probe_link none = {0}, flat = make_link(1000, 0, 0), back = make_link(1000, 1, 0);
+    back.size[8].median_ns = 1;
+    moirai_probe_fit(&none);
+    assert_true(none.bytes_per_second >= 1 && none.latency_ns == 0);
+    moirai_probe_fit(&flat);
+    assert_true(flat.bytes_per_second >= 1 && flat.latency_ns == 1000);
+    moirai_probe_fit(&back);
+    assert_true(back.bytes_per_second >= 1 && back.latency_ns >= 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refine_segment_sums_to_its_time),
+        cmocka_unit_test(test_refine_others_follow_their_device),
+        cmocka_unit_test(test_refine_idle_devices_follow_all),
+        cmocka_unit_test(test_refine_segment_of_nothing_is_shared_evenly),
+        cmocka_unit_test(test_refine_twice_is_once),
+        cmocka_unit_test(test_refine_names_what_does_not_belong),
+        cmocka_unit_test(test_times_set_adds_and_replaces),
+        cmocka_unit_test(test_times_set_refuses_nonsense),
+        cmocka_unit_test(test_probe_fit_of_a_line_is_the_line),
+        cmocka_unit_test(test_probe_fit_looks_through_a_bucket),
+        cmocka_unit_test(test_probe_fit_survives_anything),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
