@@ -1,67 +1,48 @@
 /* moirai probe: what the ranks are and how fast they talk, as a cluster file. */
 #include "cli/commands.h"
-#include "cli/launch.h"
-#include "cli/steps.h"
+#include "cli/step_ranks.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "util/json.h"
-#include "util/util.h"
-
-/* ---- the report ---- numbers of our own ranks: what is missing reads as nothing */
-
-static const char *text_at(yyjson_val *o, const char *key)
-{
-    const char *text = yyjson_get_str(yyjson_obj_get(o, key));
-    return text ? text : "";
-}
-
-static int64_t count_at(yyjson_val *o, const char *key)
-{
-    return yyjson_get_sint(yyjson_obj_get(o, key));
-}
+/* ---- the report ---- */
 
 static void show_rank(moirai_cli *cli, yyjson_val *r)
 {
-    moirai_cli_print(cli, "%-14s %-10s %s, %lld cores, %s; ONNX Runtime %s: %s\n", text_at(r, "device"), text_at(r, "host"),
-                     text_at(r, "cpu"), (long long)count_at(r, "own_threads"), moirai_text_bytes(count_at(r, "memory_bytes")).s,
-                     text_at(r, "onnxruntime"), text_at(r, "providers"));
+    moirai_cli_print(cli, "%-14s %-10s %s, %lld cores, %s; ONNX Runtime %s: %s\n", moirai_report_text(r, "device"), moirai_report_text(r, "host"),
+                     moirai_report_text(r, "cpu"), (long long)moirai_report_count(r, "own_threads"), moirai_text_bytes(moirai_report_count(r, "memory_bytes")).s,
+                     moirai_report_text(r, "onnxruntime"), moirai_report_text(r, "providers"));
     yyjson_val *gpu;
     size_t i, n;
     yyjson_arr_foreach(yyjson_obj_get(r, "gpus"), i, n, gpu) {
-        moirai_cli_print(cli, "%-14s %-10s gpu %s, %s\n", "", "", text_at(gpu, "name"),
-                         moirai_text_bytes(count_at(gpu, "memory_bytes")).s);
+        moirai_cli_print(cli, "%-14s %-10s gpu %s, %s\n", "", "", moirai_report_text(gpu, "name"),
+                         moirai_text_bytes(moirai_report_count(gpu, "memory_bytes")).s);
     }
 }
 
 static void show_link(moirai_cli *cli, yyjson_val *l)
 {
     yyjson_val *sizes = yyjson_obj_get(l, "sizes");
-    int64_t largest = count_at(yyjson_arr_get_last(sizes), "bytes"), messages = count_at(yyjson_arr_get_first(sizes), "messages");
-    moirai_cli_print(cli, "%-14s %-14s %12s %14s   %lld messages of each size up to %s\n", text_at(l, "from"), text_at(l, "to"),
-                     moirai_text_rate(count_at(l, "bytes_per_second")).s, moirai_text_ns(count_at(l, "latency_ns")).s,
+    int64_t largest = moirai_report_count(yyjson_arr_get_last(sizes), "bytes"), messages = moirai_report_count(yyjson_arr_get_first(sizes), "messages");
+    moirai_cli_print(cli, "%-14s %-14s %12s %14s   %lld messages of each size up to %s\n", moirai_report_text(l, "from"), moirai_report_text(l, "to"),
+                     moirai_text_rate(moirai_report_count(l, "bytes_per_second")).s, moirai_text_ns(moirai_report_count(l, "latency_ns")).s,
                      (long long)messages, moirai_text_bytes(largest).s);
 }
 
-static int show(moirai_cli *cli, const char *path)
+static int show(moirai_cli *cli, const moirai_ranks *r)
 {
-    char *json;
-    size_t length, i, n;
     yyjson_doc *doc;
     yyjson_val *item;
-    int rc = moirai_file_read(&json, &length, path);
+    size_t i, n;
+    int rc = moirai_ranks_report(&doc, r);
     if (rc)
         return rc;
-    rc = moirai_json_parse(&doc, json, length, path);
-    free(json);
-    if (rc)
-        return rc;
-    yyjson_val *root = yyjson_doc_get_root(doc), *links = yyjson_obj_get(root, "links");
-    yyjson_arr_foreach(yyjson_obj_get(root, "ranks"), i, n, item) show_rank(cli, item);
+    yyjson_val *ranks = yyjson_obj_get(yyjson_doc_get_root(doc), "ranks"), *links = yyjson_obj_get(yyjson_doc_get_root(doc), "links");
+    yyjson_arr_foreach(ranks, i, n, item) {
+        show_rank(cli, item);
+    }
     moirai_cli_print(cli, "\n%-14s %-14s %12s %14s\n", "from", "to", "bandwidth", "latency");
-    yyjson_arr_foreach(links, i, n, item) show_link(cli, item);
-    yyjson_mut_obj_add_val(cli->doc, cli->result, "ranks", yyjson_val_mut_copy(cli->doc, yyjson_obj_get(root, "ranks")));
+    yyjson_arr_foreach(links, i, n, item) {
+        show_link(cli, item);
+    }
+    yyjson_mut_obj_add_val(cli->doc, cli->result, "ranks", yyjson_val_mut_copy(cli->doc, ranks));
     yyjson_mut_obj_add_val(cli->doc, cli->result, "links", yyjson_val_mut_copy(cli->doc, links));
     yyjson_doc_free(doc);
     return 0;
@@ -72,67 +53,48 @@ static int show(moirai_cli *cli, const char *path)
 static int count_ranks(int *out, const moirai_cli *cli, const moirai_cluster *c)
 {
     const char *hosts = moirai_cli_text(cli, "hosts");
-    int n = 1;
+    int n = 1, rank, size = 2;
     for (const char *at = hosts; at && *at; at++)
         n += *at == ',';
-    *out = moirai_cli_has(cli, "ranks") ? (int)moirai_cli_count(cli, "ranks") : c ? c->n_devices : hosts ? n : 2;
+    moirai_cli_inside_mpi(&rank, &size);
+    *out = moirai_cli_has(cli, "ranks") ? (int)moirai_cli_count(cli, "ranks") : c ? c->n_devices : hosts ? n : size;
     if (c && *out != c->n_devices)
         return moirai_error(MOIRAI_EUSAGE, "probe: %d ranks for the %d devices of '%s'", *out, c->n_devices, c->name);
+    if (*out > MOIRAI_MAX_DEVICES)
+        return moirai_error(MOIRAI_EUSAGE, "probe: %d ranks: at most %d devices", *out, MOIRAI_MAX_DEVICES);
     return 0;
 }
 
-static int launch(moirai_cli *cli, const moirai_cluster *c, const char *cluster_path, const char *report_path)
-{
-    char hosts[4096];
-    const char *args[8] = {"--seconds", moirai_cli_text(cli, "seconds")}, *from = moirai_cli_text(cli, "cluster");
-    int n = 2, ranks;
-    if (from) {
-        args[n++] = "--cluster";
-        args[n++] = from;
-    }
-    if (cluster_path) {
-        args[n++] = "--output";
-        args[n++] = cluster_path;
-    }
-    if (report_path) {
-        args[n++] = "--report";
-        args[n++] = report_path;
-    }
-    int rc = count_ranks(&ranks, cli, c);
-    rc = rc ? rc : moirai_launch_hosts(hosts, sizeof hosts, cli, c, ranks);
-    moirai_launch l = {.job = "probe", .args = args, .n_args = n, .n_ranks = ranks, .hosts = hosts};
-    return rc ? rc : moirai_launch_run(&l);
-}
-
-static int probe(moirai_cli *cli, const moirai_cluster *c)
+/* Only one of the ranks of a given mpirun speaks. */
+static int tell(moirai_cli *cli, const moirai_ranks *r)
 {
     const char *output = moirai_cli_text(cli, "output");
-    char folder[4000], cluster_path[4096], report_path[4096];
-    if (moirai_launch_is_rank())
-        return output ? launch(cli, c, output, NULL)
-                      : moirai_error(MOIRAI_EUSAGE, "probe: under mpirun, --output FILE is needed");
-    int rc = moirai_launch_folder_new(folder, sizeof folder);
-    if (rc)
-        return rc;
-    snprintf(cluster_path, sizeof cluster_path, "%s/cluster.json", folder);
-    snprintf(report_path, sizeof report_path, "%s/report.json", folder);
     moirai_cluster *made = NULL;
-    rc = launch(cli, c, cluster_path, report_path);
-    rc = rc ? rc : show(cli, report_path);
-    rc = rc || !output ? rc : moirai_cluster_open(&made, cluster_path);
+    if (r->inside && r->rank)
+        return 0;
+    int rc = show(cli, r);
+    rc = rc || !output ? rc : moirai_cluster_open(&made, r->result);
     rc = rc || !output ? rc : moirai_cluster_write(made, output);
     moirai_cluster_free(made);
-    moirai_launch_folder_remove(folder);
     return rc;
 }
 
 static int run(moirai_cli *cli)
 {
     moirai_cluster *c = NULL;
+    moirai_ranks r = {0};
     const char *from = moirai_cli_text(cli, "cluster");
-    int rc = moirai_cli_writable(cli, moirai_cli_text(cli, "output"));
+    int n, rc = moirai_cli_writable(cli, moirai_cli_text(cli, "output"));
     rc = rc || !from ? rc : moirai_cluster_open(&c, from);
-    rc = rc ? rc : probe(cli, c);
+    rc = rc ? rc : count_ranks(&n, cli, c);
+    rc = rc ? rc : moirai_ranks_open(&r, cli, "probe", c, n);
+    if (!rc) {
+        moirai_ranks_add(&r, "--cluster", from);
+        moirai_ranks_add(&r, "--seconds", moirai_cli_text(cli, "seconds"));
+        rc = moirai_ranks_run(&r);
+    }
+    rc = rc ? rc : tell(cli, &r);
+    moirai_ranks_free(&r);
     moirai_cluster_free(c);
     return rc;
 }

@@ -1,17 +1,11 @@
 /* moirai profile: the times of a network's operators on every device, measured. */
 #include "cli/commands.h"
-#include "cli/launch.h"
-#include "cli/steps.h"
+#include "cli/step_ranks.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
-
-#include "util/json.h"
-#include "util/util.h"
-
-enum { MOST_OPTIONS = 16, FIXED = 24 };
 
 /* ---- progress ---- */
 
@@ -19,28 +13,23 @@ typedef struct bar {
     bool shown;
 } bar;
 
-static void draw(void *data, long done, long total, const char *what)
+/* "DONE TOTAL DEVICE" */
+static void draw(void *data, const char *text)
 {
-    bar *b = data;
     enum { WIDTH = 30 };
-    int full = total > 0 ? (int)(done * WIDTH / total) : 0;
-    fprintf(stderr, "\r%-12.12s [%.*s%*s] %ld/%ld", what, full, "##############################", WIDTH - full, "", done, total);
+    bar *b = data;
+    long done, total;
+    int at = 0;
+    if (sscanf(text, "%ld %ld %n", &done, &total, &at) < 2 || !at || total <= 0 || done > total)
+        return;
+    int full = (int)(done * WIDTH / total);
+    fprintf(stderr, "\r%-12.12s [%.*s%*s] %ld/%ld", text + at, full, "##############################", WIDTH - full, "", done,
+            total);
     fflush(stderr);
     b->shown = true;
 }
 
 /* ---- the report ---- */
-
-static const char *text_at(yyjson_val *o, const char *key)
-{
-    const char *text = yyjson_get_str(yyjson_obj_get(o, key));
-    return text ? text : "";
-}
-
-static int64_t count_at(yyjson_val *o, const char *key)
-{
-    return yyjson_get_sint(yyjson_obj_get(o, key));
-}
 
 /* The median over the distinct operators of their spreads. */
 static double usual_spread(yyjson_val *pieces, size_t device)
@@ -66,33 +55,31 @@ static double usual_spread(yyjson_val *pieces, size_t device)
 
 static void show_device(moirai_cli *cli, yyjson_val *d, double spread)
 {
-    moirai_cli_print(cli, "%-14s %12s %9lld %8lld %7lld %9.1f %%\n", text_at(d, "name"), moirai_text_ns(count_at(d, "total_ns")).s,
-                     (long long)count_at(d, "measured"), (long long)count_at(d, "cached"), (long long)count_at(d, "failed"),
+    moirai_cli_print(cli, "%-14s %12s %9lld %8lld %7lld %9.1f %%\n", moirai_report_text(d, "name"), moirai_text_ns(moirai_report_count(d, "total_ns")).s,
+                     (long long)moirai_report_count(d, "measured"), (long long)moirai_report_count(d, "cached"), (long long)moirai_report_count(d, "failed"),
                      100 * spread);
-    if (count_at(d, "failed"))
+    if (moirai_report_count(d, "failed"))
         moirai_cli_say(cli, "warning: %s: %lld operators are estimated, since some can't run alone there: %s\n",
-                       text_at(d, "name"), (long long)count_at(d, "estimated_ops"), text_at(d, "first_failure"));
+                       moirai_report_text(d, "name"), (long long)moirai_report_count(d, "estimated_ops"), moirai_report_text(d, "first_failure"));
 }
 
-static int show(moirai_cli *cli, const char *path)
+static int show(moirai_cli *cli, const moirai_ranks *r)
 {
-    char *json;
-    size_t length, i, n;
+    static const char *const keys[] = {"network", "operators", "distinct", "cache", "devices", "distinct_operators"};
     yyjson_doc *doc;
     yyjson_val *item;
-    int rc = moirai_file_read(&json, &length, path);
-    if (rc)
-        return rc;
-    rc = moirai_json_parse(&doc, json, length, path);
-    free(json);
+    size_t i, n;
+    int rc = moirai_ranks_report(&doc, r);
     if (rc)
         return rc;
     yyjson_val *root = yyjson_doc_get_root(doc), *pieces = yyjson_obj_get(root, "distinct_operators");
-    moirai_cli_print(cli, "%s: %s operators, %s distinct\n\n", text_at(root, "network"),
-                     moirai_text_count(count_at(root, "operators")).s, moirai_text_count(count_at(root, "distinct")).s);
+    moirai_cli_print(cli, "%s: %s operators, %s distinct\n\n", moirai_report_text(root, "network"),
+                     moirai_text_count(moirai_report_count(root, "operators")).s,
+                     moirai_text_count(moirai_report_count(root, "distinct")).s);
     moirai_cli_print(cli, "%-14s %12s %9s %8s %7s %11s\n", "device", "sum", "measured", "cached", "failed", "spread");
-    yyjson_arr_foreach(yyjson_obj_get(root, "devices"), i, n, item) show_device(cli, item, usual_spread(pieces, i));
-    static const char *const keys[] = {"network", "operators", "distinct", "cache", "devices", "distinct_operators"};
+    yyjson_arr_foreach(yyjson_obj_get(root, "devices"), i, n, item) {
+        show_device(cli, item, usual_spread(pieces, i));
+    }
     for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
         yyjson_mut_obj_add_val(cli->doc, cli->result, keys[k], yyjson_val_mut_copy(cli->doc, yyjson_obj_get(root, keys[k])));
     yyjson_doc_free(doc);
@@ -101,72 +88,43 @@ static int show(moirai_cli *cli, const char *path)
 
 /* ---- measuring ---- */
 
-static int add_arguments(const char **args, const moirai_cli *cli, const char *graph_path, const char *report_path)
+static void add_arguments(moirai_ranks *r, const moirai_cli *cli)
 {
     static const char *const names[][2] = {{"cluster", "--cluster"}, {"rules", "--rules"}, {"cache", "--cache"},
                                            {"warmup", "--warmup"}, {"runs", "--runs"}, {"seconds", "--seconds"}};
-    int n = 0;
-    args[n++] = "--model";
-    args[n++] = moirai_cli_arg(cli, 0);
-    args[n++] = "--output";
-    args[n++] = graph_path;
-    if (report_path) {
-        args[n++] = "--report";
-        args[n++] = report_path;
-    }
+    moirai_ranks_add(r, "--model", moirai_cli_arg(cli, 0));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (moirai_cli_text(cli, names[i][0])) {
-            args[n++] = names[i][1];
-            args[n++] = moirai_cli_text(cli, names[i][0]);
-        }
-    if (moirai_cli_has(cli, "fresh"))
-        args[n++] = "--fresh";
-    if (!cli->quiet && isatty(STDERR_FILENO))
-        args[n++] = "--progress";
-    for (int i = 0; i < moirai_cli_uses(cli, "dim"); i++) {
-        args[n++] = "--dim";
-        args[n++] = moirai_cli_use(cli, "dim", i);
-    }
-    for (int i = 0; i < moirai_cli_uses(cli, "shape"); i++) {
-        args[n++] = "--shape";
-        args[n++] = moirai_cli_use(cli, "shape", i);
-    }
-    return n;
+        moirai_ranks_add(r, names[i][1], moirai_cli_text(cli, names[i][0]));
+    moirai_ranks_add(r, "--fresh", moirai_cli_has(cli, "fresh") ? "" : NULL);
+    moirai_ranks_add(r, "--progress", !cli->quiet && isatty(STDERR_FILENO) ? "" : NULL);
+    for (int i = 0; i < moirai_cli_uses(cli, "dim"); i++)
+        moirai_ranks_add(r, "--dim", moirai_cli_use(cli, "dim", i));
+    for (int i = 0; i < moirai_cli_uses(cli, "shape"); i++)
+        moirai_ranks_add(r, "--shape", moirai_cli_use(cli, "shape", i));
 }
 
-static int launch(moirai_cli *cli, const char *graph_path, const char *report_path)
-{
-    char hosts[4096];
-    const char *args[FIXED + 4 * MOST_OPTIONS];
-    moirai_cluster *c = NULL;
-    bar b = {0};
-    if (moirai_cli_uses(cli, "dim") > MOST_OPTIONS || moirai_cli_uses(cli, "shape") > MOST_OPTIONS)
-        return moirai_error(MOIRAI_EUSAGE, "profile: more than %d uses of --dim or --shape", MOST_OPTIONS);
-    int rc = moirai_cli_cluster(&c, cli);
-    if (rc)
-        return rc;
-    moirai_launch l = {.job = "profile", .args = args, .n_ranks = c->n_devices, .hosts = hosts, .progress = draw, .data = &b};
-    rc = moirai_launch_hosts(hosts, sizeof hosts, cli, c, c->n_devices);
-    l.n_args = add_arguments(args, cli, graph_path, report_path);
-    rc = rc ? rc : moirai_launch_run(&l);
-    if (b.shown)
-        fprintf(stderr, "\n");
-    moirai_cluster_free(c);
-    return rc;
-}
-
+/* *out stays NULL on all but one of the ranks of a given mpirun. */
 static int measure(moirai_graph **out, moirai_cli *cli)
 {
-    char folder[4000], graph_path[4096], report_path[4096];
-    int rc = moirai_launch_folder_new(folder, sizeof folder);
-    if (rc)
-        return rc;
-    snprintf(graph_path, sizeof graph_path, "%s/graph.json", folder);
-    snprintf(report_path, sizeof report_path, "%s/report.json", folder);
-    rc = launch(cli, graph_path, report_path);
-    rc = rc ? rc : show(cli, report_path);
-    rc = rc ? rc : moirai_graph_read(out, graph_path);
-    moirai_launch_folder_remove(folder);
+    moirai_cluster *c = NULL;
+    moirai_ranks r = {0};
+    bar b = {0};
+    int rc = moirai_cli_cluster(&c, cli);
+    rc = rc ? rc : moirai_ranks_open(&r, cli, "profile", c, c->n_devices);
+    if (!rc) {
+        add_arguments(&r, cli);
+        r.progress = draw;
+        r.data = &b;
+        rc = moirai_ranks_run(&r);
+    }
+    if (b.shown)
+        fprintf(stderr, "\n");
+    if (!rc && !(r.inside && r.rank)) {
+        rc = show(cli, &r);
+        rc = rc ? rc : moirai_graph_read(out, r.result);
+    }
+    moirai_ranks_free(&r);
+    moirai_cluster_free(c);
     return rc;
 }
 
@@ -210,14 +168,9 @@ static int run(moirai_cli *cli)
     if (!rc && !is_onnx(model) && !refines)
         rc = moirai_error(MOIRAI_EUSAGE, "profile: '%s' is no ONNX file (.onnx): operators of other networks can't run; "
                                          "--refine takes a measured graph", model);
-    if (rc)
-        return rc;
-    if (moirai_launch_is_rank() && is_onnx(model))
-        return output && !refines ? launch(cli, output, NULL)
-                                  : moirai_error(MOIRAI_EUSAGE, "profile: under mpirun, --output FILE is needed, without --refine");
-    rc = is_onnx(model) ? measure(&g, cli) : moirai_graph_read(&g, model);
-    rc = rc || !refines ? rc : refine(cli, g);
-    rc = rc || !output ? rc : moirai_graph_write(g, output);
+    rc = rc ? rc : is_onnx(model) ? measure(&g, cli) : moirai_graph_read(&g, model);
+    rc = rc || !refines || !g ? rc : refine(cli, g);
+    rc = rc || !output || !g ? rc : moirai_graph_write(g, output);
     moirai_graph_free(g);
     return rc;
 }
@@ -257,7 +210,7 @@ const moirai_command moirai_command_profile = {
     .text = "Every distinct operator (type, attributes, shapes) becomes a model of its own with made-up weights and runs on "
             "every device of the cluster: a network larger than any device can be measured. Ranks of one machine take turns. "
             "Times are kept on disk by content: a second run measures nothing.\n\n"
-            "--refine scales the operators of each segment that 'moirai run --timeline' measured so that they sum to its time.",
+            "--refine scales the operators of each segment that 'moirai run' measured (its --timeline) so that they sum to its time.",
     .arguments = arguments,
     .options = options,
     .examples = examples,
