@@ -175,7 +175,7 @@ static probe_link make_link(double latency_ns, double ns_per_byte, int64_t free_
     probe_link k = {.n_sizes = 9};
     for (int i = 0; i < k.n_sizes; i++) {
         int64_t bytes = i ? (int64_t)1024 << (2 * (i - 1)) : 0, paid = bytes > free_bytes ? bytes - free_bytes : 0;
-        k.size[i] = (probe_size){.bytes = bytes, .n = 1, .median_ns = (int64_t)(latency_ns + ns_per_byte * (double)paid)};
+        k.size[i] = (probe_size){.bytes = bytes, .n = 1, .quartile_ns = (int64_t)(latency_ns + ns_per_byte * (double)paid)};
     }
     return k;
 }
@@ -204,7 +204,7 @@ static void test_probe_fit_survives_anything(void **state)
 {
     (void)state;
     probe_link none = {0}, flat = make_link(1000, 0, 0), back = make_link(1000, 1, 0);
-    back.size[8].median_ns = 1;
+    back.size[8].quartile_ns = 1;
     moirai_probe_fit(&none);
     assert_true(none.bytes_per_second >= 1 && none.latency_ns == 0);
     moirai_probe_fit(&flat);

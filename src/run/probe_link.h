@@ -8,18 +8,18 @@
 
 /* How long messages of one size took. */
 typedef struct probe_size {
-    int64_t bytes, median_ns, mean_ns;
+    int64_t bytes, quartile_ns, median_ns, mean_ns; /* quartile: a quarter of the messages were faster */
     int32_t n;
 } probe_size;
 
 typedef struct probe_link {
     int64_t bytes_per_second, latency_ns;
-    double error; /* largest relative difference between the fit and a median */
+    double error; /* largest relative difference between the fit and a quartile */
     int32_t n_sizes;
     probe_size size[PROBE_MAX_SIZES]; /* ascending; the first one is the empty message */
 } probe_link;
 
-/* latency + bytes / rate through the medians of `link`. */
+/* latency + bytes / rate through the quartiles of `link`. */
 void moirai_probe_fit(probe_link *link);
 
 #endif

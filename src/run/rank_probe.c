@@ -212,6 +212,7 @@ static void write_link(moirai_writer *w, const probe_link *l, const char *from, 
     for (int32_t i = 0; i < l->n_sizes; i++) {
         moirai_writer_open(w, '{');
         moirai_writer_pair_int(w, "bytes", l->size[i].bytes);
+        moirai_writer_pair_int(w, "quartile_ns", l->size[i].quartile_ns);
         moirai_writer_pair_int(w, "median_ns", l->size[i].median_ns);
         moirai_writer_pair_int(w, "mean_ns", l->size[i].mean_ns);
         moirai_writer_pair_int(w, "messages", l->size[i].n);

@@ -5,7 +5,8 @@
  * ends: on a link of 1 Gbit/s with a bucket of 64 KiB it says 3 Gbit/s. So each number comes from the sizes that show it:
  *   latency   what an empty message takes;
  *   rate      the median of bytes / (time - latency) over the largest size and those down to 1/16 of it.
- * What the sizes between say against the line is reported as its error. */
+ * What the sizes between say against the line is reported as its error. Of each size the first quartile counts: whatever
+ * else runs on the machine makes messages slower and never faster, so that the median of a busy machine is its own. */
 #include "run/probe_link.h"
 
 #include <math.h>
@@ -24,7 +25,7 @@ static double fit_slope(const probe_link *k)
     for (int32_t i = 0; i < k->n_sizes; i++) {
         if (k->size[i].bytes < least)
             continue;
-        double x = fmax((double)(k->size[i].median_ns - k->latency_ns), 0) / (double)k->size[i].bytes;
+        double x = fmax((double)(k->size[i].quartile_ns - k->latency_ns), 0) / (double)k->size[i].bytes;
         int at = n++;
         for (; at > 0 && slope[at - 1] > x; at--)
             slope[at] = slope[at - 1];
@@ -35,11 +36,11 @@ static double fit_slope(const probe_link *k)
 
 void moirai_probe_fit(probe_link *k)
 {
-    k->latency_ns = k->n_sizes && k->size[0].bytes == 0 ? k->size[0].median_ns : 0;
+    k->latency_ns = k->n_sizes && k->size[0].bytes == 0 ? k->size[0].quartile_ns : 0;
     double slope = k->n_sizes ? fit_slope(k) : 0;
     k->error = 0;
     for (int32_t i = 0; i < k->n_sizes; i++) {
-        double t = (double)MOIRAI_MAX(k->size[i].median_ns, 1);
+        double t = (double)MOIRAI_MAX(k->size[i].quartile_ns, 1);
         k->error = fmax(k->error, fabs((double)k->latency_ns + slope * (double)k->size[i].bytes - t) / t);
     }
     k->bytes_per_second = (int64_t)fmax(slope > 1e9 / MOST_RATE ? 1e9 / slope : MOST_RATE, 1);

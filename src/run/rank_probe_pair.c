@@ -68,10 +68,10 @@ static int by_time(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int64_t median(samples *at)
+/* `part` of 4, of sorted samples. */
+static int64_t quartile(const samples *at, int part)
 {
-    qsort(at->ns, (size_t)at->n, sizeof *at->ns, by_time);
-    return at->n ? at->ns[at->n / 2] : 0;
+    return at->n ? at->ns[at->n * part / 4] : 0;
 }
 
 static void choose_sizes(sender *s, double seconds)
@@ -90,15 +90,17 @@ static void choose_sizes(sender *s, double seconds)
 
 static void summarise(probe_link *out, sender *s)
 {
-    int64_t answer = median(&s->size[0]) / 2;
     *out = (probe_link){.n_sizes = s->n_sizes};
     for (int32_t i = 0; i < s->n_sizes; i++) {
         samples *at = &s->size[i];
         double sum = 0;
+        qsort(at->ns, (size_t)at->n, sizeof *at->ns, by_time);
         for (int32_t k = 0; k < at->n; k++)
             sum += (double)at->ns[k];
-        out->size[i] = (probe_size){.bytes = at->bytes, .n = at->n, .median_ns = MOIRAI_MAX(median(at) - answer, 1),
-                                    .mean_ns = MOIRAI_MAX((int64_t)(sum / at->n) - answer, 1)};
+        out->size[i] = (probe_size){.bytes = at->bytes, .n = at->n,
+                                    .quartile_ns = MOIRAI_MAX(quartile(at, 1) - quartile(&s->size[0], 1) / 2, 1),
+                                    .median_ns = MOIRAI_MAX(quartile(at, 2) - quartile(&s->size[0], 2) / 2, 1),
+                                    .mean_ns = MOIRAI_MAX((int64_t)(sum / at->n) - quartile(&s->size[0], 2) / 2, 1)};
     }
     moirai_probe_fit(out);
 }
