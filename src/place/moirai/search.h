@@ -23,8 +23,10 @@ typedef struct moirai_search_task {
     const int64_t *memory_price;           /* or NULL */
     const moirai_kept_pattern *pattern;    /* hints from the prices, or NULL */
     int32_t n_patterns;
+    const double *weight;                  /* per resource: its part of the prices; or NULL */
     const int32_t *start_device;           /* a plan to begin from, or NULL */
     int64_t evaluations;
+    double heat;                           /* scales the first temperature; 0: 1 */
     uint64_t seed;
     moirai_stop stop;
 } moirai_search_task;
