@@ -13,6 +13,7 @@
 #include <moirai/placer.h>
 #include <moirai/plan.h>
 #include <moirai/problem.h>
+#include <moirai/prove.h>
 #include <moirai/refine.h>
 #include <moirai/schedule.h>
 #include <moirai/split.h>

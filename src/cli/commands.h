@@ -17,6 +17,7 @@ extern const moirai_command moirai_command_plan;
 extern const moirai_command moirai_command_probe;
 extern const moirai_command moirai_command_problem;
 extern const moirai_command moirai_command_profile;
+extern const moirai_command moirai_command_prove;
 extern const moirai_command moirai_command_run;
 extern const moirai_command moirai_command_simulate;
 extern const moirai_command moirai_command_import;

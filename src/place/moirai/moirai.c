@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "place/exact/exact.h"
+#include "place/moirai/certificate.h"
 #include "place/moirai/compose.h"
 #include "place/moirai/memory.h"
 #include "place/moirai/pool.h"
@@ -355,6 +356,17 @@ static int prepare(engine *x)
     return moirai_sim_new(&x->sim, x->p);
 }
 
+/* The proof behind the bound, as far as prices carry it. */
+static int certify(engine *x)
+{
+    int result = x->c ? MOIRAI_OK : prepare(x);
+    moirai_certify_task job = {.goal_ns = x->lower_ns, .effort = x->o->effort, .threads = x->o->threads, .seed = x->o->seed,
+                               .stop = x->stop};
+    if (!result)
+        result = moirai_certify(x->c, &job);
+    return result ? result : moirai_certificate_write(x->c, x->lower_ns, x->o->certificate_path);
+}
+
 static void release(engine *x)
 {
     moirai_memory_free(x->memory);
@@ -388,6 +400,8 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     }
     if (!result && !x.best)
         result = moirai_error(MOIRAI_EINFEASIBLE, "no plan of '%s' that fits the memory was found", p->name);
+    if (!result && o->certificate_path)
+        result = certify(&x);
     if (!result) {
         *out = x.best;
         (*out)->lower_bound_ns = x.lower_ns;

@@ -195,6 +195,18 @@ static int build_trees(moirai_pricer *w)
     return result;
 }
 
+int32_t moirai_pricer_tree(const moirai_pricer *w, int32_t kind, moirai_tree_edge *edge)
+{
+    int32_t n = 0;
+    for (int32_t x = w->kind_node[kind] + 1; x < w->kind_node[kind + 1]; x++) {
+        const tree_node *node = &w->node[x];
+        int32_t parent = w->node[node->parent].op;
+        edge[n++] = node->is_source ? (moirai_tree_edge){node->op, node->tensor, parent}
+                                    : (moirai_tree_edge){parent, node->tensor, node->op};
+    }
+    return n;
+}
+
 /* The entry's tensor with the most readers, if there are several. */
 int32_t moirai_block_shared_tensor(const moirai_block *b)
 {

@@ -62,6 +62,13 @@ void moirai_pricer_free(moirai_pricer *w);
 /* The block's shared entry tensor, over whose receivers a sending decides, or MOIRAI_NONE. */
 int32_t moirai_block_shared_tensor(const moirai_block *b);
 
+/* An edge of a kind's spanning tree, in local numbers. */
+typedef struct moirai_tree_edge {
+    int32_t producer, tensor, reader;
+} moirai_tree_edge;
+/* The spanning tree that prices the kind (its operators less one edges, in `edge`); returns how many. */
+int32_t moirai_pricer_tree(const moirai_pricer *w, int32_t kind, moirai_tree_edge *edge);
+
 /* Set entry and exit device, case and grid. */
 void moirai_pricer_set(moirai_pricer *w, int32_t entry_device, int32_t exit_device, const moirai_sending *how,
                        const moirai_grid *grid);

@@ -388,7 +388,7 @@ static int raise_afresh(raise *r)
     int result = first_cases(x);
     if (!result)
         result = raise_pair(r);
-    bool better = !result && x->cases[weakest_case(x)].proven_ns >= old.lower_ns;
+    bool better = !result && x->cases[weakest_case(x)].proven_ns >= old.cases[weakest_case(&old)].proven_ns;
     if (!better) {
         moirai_case *cases = x->cases;
         int32_t n = x->n_cases;
@@ -501,9 +501,11 @@ int moirai_pair_refine(moirai_chain *c, const moirai_refine_task *job)
     raise r = {.pair = x, .job = job, .level = levels[job->level]};
     int64_t evaluations = (int64_t)((double)(job->improve ? r.level.evaluations : 200) * job->effort);
     int result = search_plan(x, job, evaluations / 4, NULL, 0, NULL, 1);
-    if (!result)
+    if (!result && !job->prices_only)
         result = exhaust(x, job, r.level.nodes);
-    if (!result && x->lower_ns < x->plan.length_ns) {
+    /* Prices alone may still have something to prove where the exhaustive search has left nothing. */
+    bool open = x->lower_ns < x->plan.length_ns;
+    if (!result && (open || (job->prices_only && x->cases[weakest_case(x)].proven_ns < x->plan.length_ns))) {
         start_level(&r);
         result = raise_afresh(&r);
     }

@@ -1,0 +1,218 @@
+/* The certificate: everything that a verifier needs to prove the chain's bound again (docs/certificate.md).
+ *
+ * Cuts, classes, kinds and trees say how the problem was taken apart; each pair of devices of a class lists the leaves of its
+ * branch and bound, each with its case and the prices that exclude a length. A leaf without prices stands for the longest
+ * path, which the verifier computes by itself; so does a pair without leaves. What the exhaustive search has proven leaves no
+ * prices behind: such a pair claims what its leaves prove. Prices are mostly zero: only the others are written. */
+#include "place/moirai/certificate.h"
+
+#include <stdlib.h>
+
+#include "util/json.h"
+#include "util/util.h"
+
+int64_t moirai_pair_certified_ns(const moirai_pair *x)
+{
+    if (!x->open)
+        return 0;
+    if (x->block.n_interior == 0)
+        return x->lower_ns;
+    int64_t least = x->n_cases ? INT64_MAX : x->path_ns;
+    for (int32_t i = 0; i < x->n_cases; i++)
+        least = MOIRAI_MIN(least, x->cases[i].price ? x->cases[i].proven_ns : x->path_ns);
+    return MOIRAI_MAX(least, x->path_ns);
+}
+
+static void write_list(moirai_writer *w, const char *key, const int32_t *value, int32_t n)
+{
+    moirai_writer_break(w);
+    moirai_writer_key(w, key);
+    moirai_writer_open(w, '[');
+    for (int32_t i = 0; i < n; i++)
+        moirai_writer_int(w, value[i]);
+    moirai_writer_close(w, ']');
+}
+
+static void write_prices(moirai_writer *w, const moirai_pair *x, const moirai_case *c)
+{
+    int32_t resources = moirai_resource_count(&x->block.problem), buckets = c->grid.n_buckets;
+    moirai_writer_pair_int(w, "length_ns", c->grid.length_ns);
+    moirai_writer_pair_int(w, "step_ns", c->grid.step_ns);
+    moirai_writer_key(w, "buckets");
+    moirai_writer_open(w, '[');
+    for (int32_t i = 0; i <= buckets; i++)
+        moirai_writer_int(w, c->grid.bucket_step[i]);
+    moirai_writer_close(w, ']');
+    moirai_writer_key(w, "prices");
+    moirai_writer_open(w, '[');
+    for (int32_t i = 0; i < resources * buckets; i++)
+        if (c->price[i]) {
+            moirai_writer_int(w, i / buckets);
+            moirai_writer_int(w, i % buckets);
+            moirai_writer_int(w, c->price[i]);
+        }
+    moirai_writer_close(w, ']');
+    if (!c->n_priced)
+        return;
+    moirai_writer_key(w, "count_prices");
+    moirai_writer_open(w, '[');
+    for (int32_t i = 0; i < c->n_priced; i++)
+        moirai_writer_int(w, c->price[resources * buckets + i]);
+    moirai_writer_close(w, ']');
+}
+
+static void write_leaf(moirai_writer *w, const moirai_pair *x, const moirai_case *c)
+{
+    const moirai_sending *how = &x->sending[c->sending];
+    moirai_writer_break(w);
+    moirai_writer_open(w, '{');
+    if (how->fixed) {
+        moirai_writer_key(w, "receivers");
+        moirai_writer_open(w, '[');
+        for (int32_t i = 0; i < how->n_receivers; i++)
+            moirai_writer_int(w, how->receiver[i]);
+        moirai_writer_close(w, ']');
+    }
+    if (c->n_counts) {
+        moirai_writer_key(w, "counts");
+        moirai_writer_open(w, '[');
+        for (int32_t i = 0; i < c->n_counts; i++) {
+            const moirai_count *count = &c->count[i];
+            int32_t number[5] = {count->kind, count->op, count->device, count->least, count->most};
+            for (int32_t j = 0; j < 5; j++)
+                moirai_writer_int(w, number[j]);
+        }
+        moirai_writer_close(w, ']');
+    }
+    if (c->price)
+        write_prices(w, x, c);
+    moirai_writer_close(w, '}');
+}
+
+/* The verifier finds longest paths alone: a pair that proves no more is left out. */
+static bool worth_writing(const moirai_pair *x)
+{
+    return x->open && x->block.n_interior > 0 && moirai_pair_certified_ns(x) > x->path_ns;
+}
+
+static void write_pair(moirai_writer *w, const moirai_pair *x, int32_t a, int32_t b)
+{
+    moirai_writer_break(w);
+    moirai_writer_open(w, '{');
+    moirai_writer_pair_int(w, "entry", a);
+    moirai_writer_pair_int(w, "exit", b);
+    moirai_writer_pair_int(w, "lower_ns", moirai_pair_certified_ns(x));
+    moirai_writer_key(w, "leaves");
+    moirai_writer_open(w, '[');
+    for (int32_t i = 0; i < x->n_cases; i++)
+        write_leaf(w, x, &x->cases[i]);
+    moirai_writer_close(w, ']');
+    moirai_writer_close(w, '}');
+}
+
+static int32_t place_in_component(const moirai_block *b, int32_t op)
+{
+    int32_t x = b->component_off[b->op_component[op]];
+    while (b->component_op[x] != op)
+        x++;
+    return x - b->component_off[b->op_component[op]];
+}
+
+static int write_trees(moirai_writer *w, const moirai_block *b)
+{
+    const moirai_problem *q = &b->problem;
+    moirai_pricer *pricer;
+    moirai_tree_edge *edge = moirai_alloc((size_t)q->n_ops, sizeof *edge);
+    if (!edge || moirai_pricer_new(&pricer, b, 1)) {
+        free(edge);
+        return MOIRAI_EFAIL;
+    }
+    moirai_writer_break(w);
+    moirai_writer_key(w, "trees");
+    moirai_writer_open(w, '[');
+    for (int32_t kind = 0; kind < b->n_kinds; kind++) {
+        int32_t n = moirai_pricer_tree(pricer, kind, edge);
+        moirai_writer_open(w, '[');
+        for (int32_t i = 0; i < n; i++) {
+            moirai_writer_int(w, place_in_component(b, edge[i].producer));
+            moirai_writer_int(w, edge[i].tensor - q->op_out_off[edge[i].producer]);
+            moirai_writer_int(w, place_in_component(b, edge[i].reader));
+        }
+        moirai_writer_close(w, ']');
+    }
+    moirai_writer_close(w, ']');
+    moirai_pricer_free(pricer);
+    free(edge);
+    return MOIRAI_OK;
+}
+
+static int write_class(moirai_writer *w, const moirai_chain *c, int32_t class_)
+{
+    const moirai_block *b = c->block[class_];
+    int32_t shared = moirai_block_shared_tensor(b), pairs = 0;
+    int result = MOIRAI_OK;
+    moirai_writer_break(w);
+    moirai_writer_open(w, '{');
+    for (int32_t i = 0; i < c->K * c->K; i++)
+        pairs += worth_writing(moirai_chain_pair(c, class_, i / c->K, i % c->K));
+    if (pairs) {
+        write_list(w, "component_kind", b->component_kind, b->n_components);
+        result = write_trees(w, b);
+        if (shared >= 0)
+            moirai_writer_pair_int(w, "shared", shared - b->problem.op_out_off[b->entry]);
+        moirai_writer_break(w);
+        moirai_writer_key(w, "pairs");
+        moirai_writer_open(w, '[');
+        for (int32_t i = 0; i < c->K * c->K; i++) {
+            const moirai_pair *x = moirai_chain_pair(c, class_, i / c->K, i % c->K);
+            if (worth_writing(x))
+                write_pair(w, x, i / c->K, i % c->K);
+        }
+        moirai_writer_close(w, ']');
+    }
+    moirai_writer_close(w, '}');
+    return result;
+}
+
+static int write_all(moirai_writer *w, const moirai_chain *c, int64_t lower_bound_ns)
+{
+    moirai_writer_init(w);
+    moirai_writer_open(w, '{');
+    moirai_writer_pair_string(w, "format", "moirai-certificate");
+    moirai_writer_pair_int(w, "version", 1);
+    moirai_writer_pair_string(w, "problem", c->p->name);
+    moirai_writer_pair_int(w, "operators", c->p->n_ops);
+    moirai_writer_break(w);
+    moirai_writer_pair_int(w, "lower_bound_ns", lower_bound_ns);
+    moirai_writer_pair_int(w, "certified_bound_ns", MOIRAI_MIN(moirai_chain_certified_ns(c, NULL), lower_bound_ns));
+    write_list(w, "cuts", c->s->cut, c->s->n_cuts);
+    write_list(w, "block_class", c->s->block_class, c->s->n_blocks);
+    moirai_writer_break(w);
+    moirai_writer_key(w, "classes");
+    moirai_writer_open(w, '[');
+    int result = MOIRAI_OK;
+    for (int32_t i = 0; !result && i < c->s->n_classes; i++)
+        result = write_class(w, c, i);
+    moirai_writer_close(w, ']');
+    moirai_writer_close(w, '}');
+    return result;
+}
+
+int moirai_certificate_write(const moirai_chain *c, int64_t lower_bound_ns, const char *path)
+{
+    moirai_writer w;
+    int result = write_all(&w, c, lower_bound_ns);
+    if (!result)
+        return moirai_writer_save(&w, path);
+    moirai_writer_free(&w);
+    return result;
+}
+
+char *moirai_certificate_text(const moirai_chain *c, int64_t lower_bound_ns, size_t *length)
+{
+    moirai_writer w;
+    if (!write_all(&w, c, lower_bound_ns))
+        return moirai_writer_take(&w, length);
+    moirai_writer_free(&w);
+    return NULL;
+}

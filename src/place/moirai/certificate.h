@@ -1,0 +1,28 @@
+/* The proof behind a bound, for `moirai prove`. */
+#ifndef MOIRAI_CERTIFICATE_H
+#define MOIRAI_CERTIFICATE_H
+
+#include "place/moirai/chain.h"
+
+/* What the leaves of a pair prove: its bound without the exhaustive search. */
+int64_t moirai_pair_certified_ns(const moirai_pair *x);
+/* What the certificate of a chain will claim: the least path by these. `cut_device` (n_cuts, may be NULL) gets the path. */
+int64_t moirai_chain_certified_ns(const moirai_chain *c, int32_t *cut_device);
+
+typedef struct moirai_certify_task {
+    int64_t goal_ns; /* the plan's bound: no need for more */
+    double effort;
+    int threads;
+    uint64_t seed;
+    moirai_stop stop;
+} moirai_certify_task;
+
+/* Raises by prices what was proven otherwise, where the certified bound hangs on it, until the goal is reached or the levels are
+ * used up. Opens pairs as needed. */
+int moirai_certify(moirai_chain *c, const moirai_certify_task *job);
+/* Writes format moirai-certificate, version 1. `lower_bound_ns` is that of the plan, whoever proved it. */
+int moirai_certificate_write(const moirai_chain *c, int64_t lower_bound_ns, const char *path);
+/* The same as text; free() it. NULL if memory runs out. */
+char *moirai_certificate_text(const moirai_chain *c, int64_t lower_bound_ns, size_t *length);
+
+#endif

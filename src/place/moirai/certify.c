@@ -1,0 +1,115 @@
+/* From a bound to one that can be certified.
+ *
+ * The exhaustive search proves without leaving prices behind. Where a certificate is asked for, the pairs on the path of the certified
+ * bound are raised again by prices alone, level by level, until the certified bound has reached the plan's or nothing is left to try.
+ * What remains between the two is honestly shown: the certificate carries both numbers. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "place/moirai/certificate.h"
+#include "place/moirai/pool.h"
+#include "place/moirai/refine.h"
+#include "util/util.h"
+
+/* Pairs that were never opened (blocks of one class may have cuts of different devices) count as 0. */
+int64_t moirai_chain_certified_ns(const moirai_chain *c, int32_t *cut_device)
+{
+    int64_t finish[MOIRAI_MAX_DEVICES] = {0}, next[MOIRAI_MAX_DEVICES];
+    size_t K = (size_t)c->K;
+    int8_t *from = moirai_alloc((size_t)c->s->n_blocks * K, sizeof *from);
+    if (!from)
+        return 0;
+    for (int32_t i = 0; i < c->s->n_blocks; i++) {
+        uint64_t in = moirai_chain_entry_mask(c, i), out = moirai_chain_exit_mask(c, i);
+        int32_t cut = moirai_block_exit(c->s, i);
+        for (int32_t l = 0; l < c->K; l++) {
+            next[l] = INT64_MAX;
+            for (int32_t k = 0; k < c->K; k++) {
+                if (!(in >> k & 1) || !(out >> l & 1))
+                    continue;
+                int64_t value = finish[k] + moirai_pair_certified_ns(moirai_chain_pair(c, c->s->block_class[i], k, l));
+                if (value < next[l]) {
+                    next[l] = value;
+                    from[(size_t)i * K + (size_t)l] = (int8_t)k;
+                }
+            }
+            if (next[l] != INT64_MAX && cut >= 0)
+                next[l] += moirai_op_ns(c->p, cut, l);
+        }
+        memcpy(finish, next, sizeof finish);
+    }
+    for (int32_t i = c->s->n_blocks - 1, k = 0; cut_device && i > 0; i--) {
+        k = from[(size_t)i * K + (size_t)k];
+        cut_device[i - 1] = k;
+    }
+    free(from);
+    return finish[0];
+}
+
+typedef struct certifying {
+    moirai_chain *c;
+    const moirai_certify_task *job;
+    int32_t *device;
+    int8_t *level;   /* per pair: by prices alone */
+    int32_t *pick, n_picks;
+} certifying;
+
+static int raise_one(void *data, int32_t i)
+{
+    certifying *x = data;
+    int32_t K = x->c->K, pair = x->pick[i];
+    moirai_refine_task task = {.class_ = pair / (K * K), .entry_device = pair / K % K, .exit_device = pair % K,
+                               .level = ++x->level[pair], .need_ns = INT64_MAX, .prices_only = true, .effort = x->job->effort,
+                               .seed = x->job->seed, .stop = x->job->stop};
+    int32_t before = x->c->pair[pair].level;
+    int result = moirai_pair_open(x->c, task.class_, task.entry_device, task.exit_device);
+    if (!result && x->c->pair[pair].block.n_interior)
+        result = moirai_pair_refine(x->c, &task);
+    x->c->pair[pair].level = MOIRAI_MAX(x->c->pair[pair].level, before);
+    return result;
+}
+
+/* Pairs of the path that prove less by prices than otherwise, or were never looked at. */
+static void choose(certifying *x)
+{
+    const moirai_structure *s = x->c->s;
+    int32_t K = x->c->K;
+    x->n_picks = 0;
+    for (int32_t i = 0; i < s->n_blocks; i++) {
+        int32_t a = i > 0 ? x->device[i - 1] : 0, b = i < s->n_cuts ? x->device[i] : 0;
+        int32_t pair = (s->block_class[i] * K + a) * K + b;
+        const moirai_pair *y = &x->c->pair[pair];
+        bool worth = !y->open || (y->block.n_interior > 0 && moirai_pair_certified_ns(y) < y->plan.length_ns);
+        /* Pairs that the search itself has raised by prices have had their turn. */
+        bool turn = !y->exhausted && y->level > x->level[pair];
+        if (turn)
+            x->level[pair] = (int8_t)y->level;
+        if (!worth || x->level[pair] >= MOIRAI_REFINE_LEVELS)
+            continue;
+        bool twice = false;
+        for (int32_t j = 0; j < x->n_picks && !twice; j++)
+            twice = x->pick[j] == pair;
+        if (!twice)
+            x->pick[x->n_picks++] = pair;
+    }
+}
+
+int moirai_certify(moirai_chain *c, const moirai_certify_task *job)
+{
+    size_t pairs = (size_t)c->s->n_classes * (size_t)c->K * (size_t)c->K;
+    certifying x = {.c = c, .job = job};
+    x.device = moirai_alloc((size_t)c->s->n_cuts, sizeof(int32_t));
+    x.level = moirai_alloc(pairs, sizeof(int8_t));
+    x.pick = moirai_alloc(pairs, sizeof(int32_t));
+    int result = x.device && x.level && x.pick ? MOIRAI_OK : MOIRAI_EFAIL;
+    while (!result && moirai_chain_certified_ns(c, x.device) < job->goal_ns && !moirai_stopped(&job->stop)) {
+        choose(&x);
+        if (!x.n_picks)
+            break;
+        result = moirai_pool_run(raise_one, &x, x.n_picks, job->threads);
+    }
+    free(x.device);
+    free(x.level);
+    free(x.pick);
+    return result;
+}

@@ -1,0 +1,74 @@
+/* The verifier's own view of a problem: cuts, blocks, components, and one leaf of a proof. Private to this folder, which
+ * includes nothing of src/place. */
+#ifndef MOIRAI_PROVE_PRIVATE_H
+#define MOIRAI_PROVE_PRIVATE_H
+
+#include <moirai/prove.h>
+
+/* Operators between cuts: block b lies after cut b-1 and before cut b. */
+typedef struct moirai_prove_cuts {
+    int32_t n_cuts, *cut;
+    int32_t *block_off, *block_op; /* interior operators, in topological order */
+    int32_t *local;                /* scratch per operator, -1 throughout between calls */
+} moirai_prove_cuts;
+
+/* A tensor's way to one reader inside a block, both ends in local numbers. */
+typedef struct moirai_prove_edge {
+    int32_t from, output, to;
+    int32_t tensor;  /* of the problem */
+    int32_t readers; /* of that tensor in this block */
+    int32_t line;    /* edges of equal transfer times and readers have equal lines */
+} moirai_prove_edge;
+
+typedef struct moirai_prove_block {
+    const moirai_problem *p;
+    int32_t n, entry, exit; /* local numbers; entry 0 and exit n-1, or MOIRAI_NONE */
+    int32_t *op;            /* local -> operator, in topological order */
+    int32_t n_edges;
+    moirai_prove_edge *edge; /* by from, output, to */
+    int32_t n_edge_lines, *edge_line; /* an edge of each line */
+    int32_t n_op_lines, *op_line, *line_op;
+    int32_t n_components, *component; /* per local operator, MOIRAI_NONE for the cuts */
+    int32_t *component_off, *component_op;
+    int32_t n_kinds, *kind_component, *kind_count; /* as the certificate says, checked */
+    int32_t *tree_off, *tree_edge;                 /* per kind: its spanning tree, numbers of edges */
+    int32_t shared_tensor;                         /* the entry's tensor whose receivers are listed, or MOIRAI_NONE */
+} moirai_prove_block;
+
+int moirai_prove_cuts_new(moirai_prove_cuts *c, const moirai_problem *p, int32_t n_cuts, const int32_t *cut);
+void moirai_prove_cuts_free(moirai_prove_cuts *c);
+
+int moirai_prove_block_new(moirai_prove_block *b, const moirai_problem *p, moirai_prove_cuts *c, int32_t block);
+void moirai_prove_block_free(moirai_prove_block *b);
+/* Copies of each other, operator by operator and edge by edge, cuts aside. */
+bool moirai_prove_same_block(const moirai_prove_block *x, const moirai_prove_block *y);
+int moirai_prove_components(moirai_prove_block *b);
+bool moirai_prove_same_component(const moirai_prove_block *b, int32_t c, int32_t d);
+
+/* Longest path between the cuts with transfers, entry on a and exit on z; and all of an empty block. */
+int moirai_prove_path_ns(int64_t *ns, const moirai_prove_block *b, int32_t a, int32_t z);
+
+/* How many components of `kind` have operator `op` (place in the component) on `device`. */
+typedef struct moirai_prove_count {
+    int32_t kind, op, device, least, most;
+} moirai_prove_count;
+
+typedef struct moirai_prove_leaf {
+    bool fixed; /* the receivers of the shared tensor, in order of arrival */
+    int32_t n_receivers, receiver[MOIRAI_MAX_DEVICES];
+    int32_t n_counts;
+    moirai_prove_count *count;
+    bool priced;
+    int64_t length_ns, step_ns;
+    int32_t n_steps, n_buckets, *bucket;
+    int64_t *price;        /* [resource * n_buckets + bucket] */
+    int64_t *count_price;  /* per count */
+} moirai_prove_leaf;
+
+int32_t moirai_prove_resources(const moirai_problem *p);
+/* *holds: the leaf's prices exclude its length between a and z. */
+int moirai_prove_prices(bool *holds, const moirai_prove_block *b, int32_t a, int32_t z, const moirai_prove_leaf *leaf);
+/* The leaves' cases leave nothing out. */
+bool moirai_prove_cover(const moirai_prove_block *b, int32_t a, int32_t z, const moirai_prove_leaf *leaf, int32_t n);
+
+#endif

@@ -1,0 +1,104 @@
+/* Do the leaves leave no case out?
+ *
+ * Two disjunctions are allowed. First, who receives the entry's shared tensor (flow tensor): every set of devices on which its
+ * readers may run, other than the entry's own; with congestion port in every order of arrival, since the leaf's bound may depend
+ * on it. A leaf that assumes nothing stands for all. Second, within each of these, counts: how many components of a kind have an
+ * operator on a device is a whole number between 0 and the number of components, so "at most x" and "at least x + 1" cover it; the
+ * leaves' lists must form such a tree, all leaves of a subtree agreeing on the question asked at its root. */
+#include "prove/prove.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/util.h"
+
+/* Leaves pick[0..n) agree on their first `depth` counts. Reorders pick. */
+static bool counts_cover(const moirai_prove_block *b, const moirai_prove_leaf *leaf, int32_t *pick, int32_t n, int32_t depth)
+{
+    if (n == 0)
+        return false;
+    for (int32_t i = 0; i < n; i++)
+        if (leaf[pick[i]].n_counts == depth)
+            return true; /* it asks nothing more: the others only repeat */
+    const moirai_prove_count *first = &leaf[pick[0]].count[depth];
+    int32_t all = b->kind_count[first->kind], low = 0, most = INT32_MIN, least = INT32_MAX;
+    for (int32_t i = 0; i < n; i++) {
+        const moirai_prove_count *c = &leaf[pick[i]].count[depth];
+        if (c->kind != first->kind || c->op != first->op || c->device != first->device)
+            return false;
+        if (c->least <= 0) { /* the lower side: all must reach as far as the shortest that is counted on */
+            most = low == 0 ? c->most : MOIRAI_MIN(most, c->most);
+            int32_t swap = pick[low];
+            pick[low++] = pick[i];
+            pick[i] = swap;
+        } else if (c->most >= all) {
+            least = least == INT32_MAX ? c->least : MOIRAI_MAX(least, c->least);
+        } else {
+            return false;
+        }
+    }
+    if (low == n)
+        return most >= all && counts_cover(b, leaf, pick, n, depth + 1);
+    return low > 0 && (int64_t)most + 1 >= least && counts_cover(b, leaf, pick, low, depth + 1) &&
+           counts_cover(b, leaf, pick + low, n - low, depth + 1);
+}
+
+typedef struct listing {
+    const moirai_prove_block *b;
+    const moirai_prove_leaf *leaf;
+    int32_t n, *pick;
+    bool ordered;
+    int32_t n_receivers, receiver[MOIRAI_MAX_DEVICES];
+} listing;
+
+static bool same_sending(const moirai_prove_leaf *leaf, bool fixed, int32_t n, const int32_t *receiver)
+{
+    return leaf->fixed == fixed && (!fixed || (leaf->n_receivers == n && !memcmp(leaf->receiver, receiver,
+                                                                                 sizeof *receiver * (size_t)n)));
+}
+
+static bool sending_covered(listing *x, bool fixed)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < x->n; i++)
+        if (same_sending(&x->leaf[i], fixed, x->n_receivers, x->receiver))
+            x->pick[n++] = i;
+    return counts_cover(x->b, x->leaf, x->pick, n, 0);
+}
+
+/* Every continuation of the present list by devices of `left`. */
+static bool sendings_covered(listing *x, uint64_t left)
+{
+    if (!sending_covered(x, true))
+        return false;
+    for (uint64_t rest = left; rest; rest &= rest - 1) {
+        int32_t k = __builtin_ctzll(rest);
+        uint64_t bit = UINT64_C(1) << k;
+        x->receiver[x->n_receivers++] = k;
+        bool good = sendings_covered(x, x->ordered ? left & ~bit : rest & ~bit);
+        x->n_receivers--;
+        if (!good)
+            return false;
+    }
+    return true;
+}
+
+bool moirai_prove_cover(const moirai_prove_block *b, int32_t a, int32_t z, const moirai_prove_leaf *leaf, int32_t n)
+{
+    listing x = {.b = b, .leaf = leaf, .n = n, .ordered = b->p->congestion == MOIRAI_CONGESTION_PORT};
+    x.pick = moirai_alloc((size_t)n, sizeof *x.pick);
+    if (!x.pick)
+        return false;
+    bool good = sending_covered(&x, false);
+    if (!good && b->shared_tensor >= 0) {
+        uint64_t readers = 0;
+        for (int32_t e = 0; e < b->n_edges; e++)
+            if (b->edge[e].tensor == b->shared_tensor)
+                readers |= b->edge[e].to == b->exit ? UINT64_C(1) << z : b->p->op_devices[b->op[b->edge[e].to]];
+        readers &= ~(UINT64_C(1) << a);
+        /* No certificate lists more than this: the number of lists would explode. */
+        good = __builtin_popcountll(readers) <= 8 && sendings_covered(&x, readers);
+    }
+    free(x.pick);
+    return good;
+}

@@ -1,0 +1,536 @@
+#include "support/false_bound.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "place/exact/exact.h"
+#include "place/moirai/certificate.h"
+#include "place/moirai/refine.h"
+#include "prove/prove.h"
+#include "util/util.h"
+
+#define NODES 300000
+
+/* ---- problems ---- */
+
+typedef struct text {
+    char *s;
+    size_t n, capacity;
+} text;
+
+static void put(text *x, const char *format, ...)
+{
+    char line[512];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    while (x->n + (size_t)n + 1 > x->capacity)
+        x->s = realloc(x->s, x->capacity = 2 * x->capacity + 4096);
+    memcpy(x->s + x->n, line, (size_t)n + 1);
+    x->n += (size_t)n;
+}
+
+typedef struct maker {
+    text out;
+    moirai_rng rng;
+    int K, n_ops, scale;
+    bool zeros, nulls, groups, first;
+} maker;
+
+static int draw(maker *m, int n)
+{
+    return (int)moirai_rng_below(&m->rng, (uint32_t)n);
+}
+
+/* What copies have in common. */
+typedef struct model {
+    int time[4], bytes[2], memory;
+} model;
+
+static model draw_model(maker *m)
+{
+    model x = {.memory = draw(m, 4)};
+    int never = m->nulls && draw(m, 3) == 0 ? draw(m, m->K) : -1;
+    for (int k = 0; k < m->K; k++)
+        x.time[k] = k == never ? -1 : m->zeros && draw(m, 4) == 0 ? 0 : (1 + draw(m, 12)) * m->scale + draw(m, m->scale);
+    for (int j = 0; j < 2; j++)
+        x.bytes[j] = m->zeros && draw(m, 4) == 0 ? 0 : (1 + draw(m, 9)) * m->scale;
+    return x;
+}
+
+static void put_op(maker *m, const char *name, model x, int outputs, const char *inputs)
+{
+    put(&m->out, "%s{\"name\":\"%s\",\"type\":\"T\",\"memory_bytes\":%d,\"time_ns\":[", m->first ? "" : ",\n", name, x.memory);
+    for (int k = 0; k < m->K; k++)
+        x.time[k] < 0 ? put(&m->out, "%snull", k ? "," : "") : put(&m->out, "%s%d", k ? "," : "", x.time[k]);
+    put(&m->out, "],\"inputs\":[%s],\"outputs\":[", inputs);
+    for (int j = 0; j < outputs; j++)
+        put(&m->out, "%s{\"name\":\"%s_%d\",\"bytes\":%d}", j ? "," : "", name, j, x.bytes[j]);
+    put(&m->out, "]");
+    if (m->groups && draw(m, 5) == 0)
+        put(&m->out, ",\"group\":\"g%d\"", draw(m, 2));
+    put(&m->out, "}");
+    m->first = false;
+    m->n_ops++;
+}
+
+static void put_head(maker *m, uint64_t seed)
+{
+    static const char *const flow[] = {"tensor", "edge"}, *const congestion[] = {"port", "channel", "none"};
+    m->K = 2 + draw(m, 10) / 4 % 3;
+    m->scale = draw(m, 3) == 0 ? 1 : 1 + draw(m, 200);
+    m->zeros = draw(m, 3) == 0;
+    m->nulls = draw(m, 3) == 0;
+    m->groups = draw(m, 6) == 0;
+    put(&m->out, "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"layers-%llu\",\"flow\":\"%s\",\"congestion\":\"%s\","
+                 "\"memory\":\"%s\",\"devices\":[", (unsigned long long)seed, flow[draw(m, 2)], congestion[draw(m, 3)],
+        draw(m, 4) ? "static" : "peak");
+    for (int k = 0; k < m->K; k++)
+        put(&m->out, "%s{\"name\":\"d%d\",\"memory_bytes\":1000000}", k ? "," : "", k);
+    put(&m->out, "],\"channels\":[");
+    for (int a = 0, n = 0; a < m->K; a++)
+        for (int b = 0; b < m->K; b++)
+            if (a != b)
+                put(&m->out, "%s{\"from\":\"d%d\",\"to\":\"d%d\",\"bytes_per_second\":%d000000,\"latency_ns\":%d}",
+                    n++ ? "," : "", a, b, 200 + draw(m, 4000), draw(m, 3) ? 0 : draw(m, 2 * m->scale));
+    put(&m->out, "],\n\"ops\":[");
+}
+
+typedef struct part {
+    int shape, copies, ops;
+    model model[3];
+    int input; /* which output of the entry */
+} part;
+
+static const int shape_ops[] = {1, 2, 3, 3, 3};
+
+/* Component: 0 single, 1 chain, 2 two into one, 3 one into two, 4 triangle. Its sinks' tensors are read by the exit. */
+static void put_component(maker *m, const part *x, const char *entry, int layer, int which, text *sinks)
+{
+    static const int feeds[5][3] = {{0, 0, 0}, {0, 1, 0}, {0, 0, 3}, {0, 1, 1}, {0, 1, 3}}; /* mask of sources */
+    static const int is_sink[5][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {0, 1, 1}, {0, 0, 1}};
+    for (int i = 0; i < x->ops; i++) {
+        char name[32], inputs[256] = "";
+        snprintf(name, sizeof name, "l%dc%do%d", layer, which, i);
+        int n = 0;
+        for (int j = 0; j < i; j++)
+            if (feeds[x->shape][i] >> j & 1)
+                n += snprintf(inputs + n, sizeof inputs - (size_t)n, "%s\"l%dc%do%d_0\"", n ? "," : "", layer, which, j);
+        if (!n && entry)
+            snprintf(inputs, sizeof inputs, "\"%s_%d\"", entry, x->input);
+        put_op(m, name, x->model[i], 1, inputs);
+        if (is_sink[x->shape][i])
+            put(sinks, "%s\"%s_0\"", sinks->n ? "," : "", name);
+    }
+}
+
+static int draw_parts(maker *m, part *x, int most)
+{
+    int parts = 1 + draw(m, 2), ops = 0, n = 0;
+    for (int i = 0; i < parts; i++) {
+        part y = {.shape = draw(m, 5), .copies = 1 + draw(m, 3), .input = draw(m, 3) == 0};
+        y.ops = shape_ops[y.shape];
+        for (int j = 0; j < 3; j++)
+            y.model[j] = draw_model(m);
+        while (y.copies > 0 && ops + y.copies * y.ops > most)
+            y.copies--;
+        ops += y.copies * y.ops;
+        if (y.copies)
+            x[n++] = y;
+    }
+    return n;
+}
+
+char *random_layers_json(uint64_t seed, int max_ops, size_t *length)
+{
+    maker m = {.first = true};
+    moirai_rng_seed(&m.rng, seed * 7919 + 13);
+    put_head(&m, seed);
+    part layer[2];
+    int room = max_ops - 2, parts = draw_parts(&m, layer, 2 + draw(&m, room > 2 ? room - 1 : 1)), n = 0;
+    model cut = draw_model(&m);
+    char entry[32] = "", before[32] = "";
+    bool ends = draw(&m, 3), starts = draw(&m, 3);
+    int size = 1;
+    for (int i = 0; i < parts; i++)
+        size += layer[i].copies * layer[i].ops;
+    if (starts) {
+        put_op(&m, "cut", cut, 2, "");
+        strcpy(entry, "cut");
+    }
+    do {
+        text sinks = {0};
+        int which = 0;
+        for (int i = 0; i < parts; i++)
+            for (int c = 0; c < layer[i].copies; c++)
+                put_component(&m, &layer[i], entry[0] ? entry : NULL, n, which++, &sinks);
+        if (entry[0] && draw(&m, 3) == 0)
+            put(&sinks, "%s\"%s_%d\"", sinks.n ? "," : "", entry, draw(&m, 2)); /* past the block */
+        if (before[0] && draw(&m, 3) == 0)
+            put(&sinks, "%s\"%s_0\"", sinks.n ? "," : "", before); /* over a cut */
+        strcpy(before, entry);
+        snprintf(entry, sizeof entry, "cut%d", n++);
+        if (m.n_ops < max_ops && (ends || m.n_ops + size <= max_ops))
+            put_op(&m, entry, cut, 2, sinks.s ? sinks.s : "");
+        free(sinks.s);
+    } while (m.n_ops + size <= max_ops && n < 3 && !(m.n_ops + size == max_ops && ends));
+    put(&m.out, "]}\n");
+    *length = m.out.n;
+    return m.out.s;
+}
+
+moirai_problem *random_layers(uint64_t seed, int max_ops)
+{
+    size_t length;
+    moirai_problem *p = NULL;
+    char *json = random_layers_json(seed, max_ops, &length);
+    moirai_problem_parse(&p, json, length, "layers");
+    free(json);
+    return p;
+}
+
+/* ---- schedules that exist are never excluded ---- */
+
+static bool fail(char *why, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why, 256, format, args);
+    va_end(args);
+    return false;
+}
+
+/* The sending that a schedule belongs to. */
+static moirai_sending sending_of(const moirai_block *b, const moirai_exact_result *found, int32_t entry_device)
+{
+    const moirai_problem *q = &b->problem;
+    int32_t shared = moirai_block_shared_tensor(b);
+    moirai_sending how = {.fixed = true};
+    uint64_t readers = 0;
+    for (int32_t e = q->tensor_edge_off[shared]; e < q->tensor_edge_off[shared + 1]; e++)
+        readers |= UINT64_C(1) << found->op_device[q->edge_reader[e]];
+    readers &= ~(UINT64_C(1) << entry_device);
+    while (readers) {
+        int32_t pick = __builtin_ctzll(readers);
+        int64_t soonest = INT64_MAX;
+        for (int32_t i = 0; i < found->n_transfers && q->congestion == MOIRAI_CONGESTION_PORT; i++)
+            if (found->transfer[i].tensor == shared && (readers >> found->transfer[i].to & 1) &&
+                found->transfer[i].finish_ns < soonest) {
+                soonest = found->transfer[i].finish_ns;
+                pick = found->transfer[i].to;
+            }
+        readers &= ~(UINT64_C(1) << pick);
+        how.receiver[how.n_receivers++] = (int8_t)pick;
+    }
+    return how;
+}
+
+/* Up to three counts that the schedule obeys. */
+static int32_t counts_of(const moirai_block *b, const moirai_exact_result *found, moirai_rng *rng, moirai_count *count)
+{
+    int32_t n = b->n_kinds ? (int32_t)moirai_rng_below(rng, 4) : 0;
+    for (int32_t i = 0; i < n; i++) {
+        int32_t kind = (int32_t)moirai_rng_below(rng, (uint32_t)b->n_kinds), c = b->kind_component[kind];
+        int32_t ops = b->component_off[c + 1] - b->component_off[c], op = (int32_t)moirai_rng_below(rng, (uint32_t)ops);
+        int32_t device = (int32_t)moirai_rng_below(rng, (uint32_t)b->problem.n_devices), here = 0;
+        for (c = 0; c < b->n_components; c++)
+            here += b->component_kind[c] == kind && found->op_device[b->component_op[b->component_off[c] + op]] == device;
+        bool below = moirai_rng_below(rng, 2);
+        count[i] = (moirai_count){kind, op, device, below ? 0 : here, below ? here : b->kind_count[kind]};
+    }
+    return n;
+}
+
+/* The verifier's block for a class, with the placer's kinds and trees. */
+static bool verifier_block(moirai_prove_block *v, const moirai_chain *c, int32_t class_)
+{
+    const moirai_block *b = c->block[class_];
+    const moirai_problem *q = &b->problem;
+    moirai_prove_cuts cuts = {0};
+    moirai_pricer *w = NULL;
+    moirai_tree_edge *edge = calloc((size_t)q->n_ops + 1, sizeof *edge);
+    bool good = !moirai_prove_cuts_new(&cuts, c->p, c->s->n_cuts, c->s->cut) &&
+                !moirai_prove_block_new(v, c->p, &cuts, c->s->class_block[class_]) && !moirai_prove_components(v) &&
+                !moirai_pricer_new(&w, b, 1) && v->n == q->n_ops && v->n_components == b->n_components;
+    if (good) {
+        v->n_kinds = b->n_kinds;
+        v->kind_component = calloc((size_t)b->n_kinds + 1, sizeof(int32_t));
+        v->kind_count = calloc((size_t)b->n_kinds + 1, sizeof(int32_t));
+        v->tree_off = calloc((size_t)b->n_kinds + 2, sizeof(int32_t));
+        v->tree_edge = calloc((size_t)v->n + 1, sizeof(int32_t));
+        for (int32_t kind = 0; kind < b->n_kinds; kind++) {
+            v->kind_component[kind] = b->kind_component[kind];
+            v->kind_count[kind] = b->kind_count[kind];
+            int32_t n = moirai_pricer_tree(w, kind, edge);
+            v->tree_off[kind + 1] = v->tree_off[kind] + n;
+            for (int32_t i = 0; i < n; i++)
+                for (int32_t e = 0; e < v->n_edges; e++)
+                    if (v->edge[e].from == edge[i].producer && v->edge[e].to == edge[i].reader &&
+                        v->edge[e].output == edge[i].tensor - q->op_out_off[edge[i].producer])
+                        v->tree_edge[v->tree_off[kind] + i] = e;
+        }
+        int32_t shared = moirai_block_shared_tensor(b);
+        if (shared >= 0)
+            v->shared_tensor = c->p->op_out[c->p->op_out_off[v->op[0]] + shared - q->op_out_off[b->entry]];
+    }
+    moirai_pricer_free(w);
+    moirai_prove_cuts_free(&cuts);
+    free(edge);
+    return good;
+}
+
+/* The verifier on the same prices. */
+static bool verifier_excludes(const moirai_prove_block *v, const moirai_pair *x, int32_t a, int32_t z,
+                              const moirai_master_task *task, const moirai_master_result *found, const moirai_grid *grid,
+                              const moirai_sending *how)
+{
+    (void)x;
+    moirai_prove_count count[4];
+    moirai_prove_leaf leaf = {.fixed = how->fixed, .n_receivers = how->n_receivers, .n_counts = task->n_counts, .count = count,
+                              .priced = true, .length_ns = grid->length_ns, .step_ns = grid->step_ns, .n_steps = grid->n_steps,
+                              .n_buckets = grid->n_buckets, .bucket = (int32_t *)grid->bucket_step,
+                              .price = (int64_t *)found->price, .count_price = (int64_t *)found->count_price};
+    for (int32_t i = 0; i < how->n_receivers; i++)
+        leaf.receiver[i] = how->receiver[i];
+    for (int32_t i = 0; i < task->n_counts; i++)
+        count[i] = (moirai_prove_count){task->count[i].kind, task->count[i].op, task->count[i].device, task->count[i].least,
+                                        task->count[i].most};
+    bool holds = false;
+    return !moirai_prove_prices(&holds, v, a, z, &leaf) && holds;
+}
+
+static bool schedule_survives(const moirai_chain *c, moirai_pair *x, const moirai_prove_block *v, int32_t a, int32_t z,
+                              const moirai_exact_result *found, uint64_t seed, char *why)
+{
+    static const int32_t grids[][2] = {{512, 1}, {512, 8}, {60, 6}, {7, 32}, {1, 1}, {200, 32}};
+    moirai_rng rng;
+    moirai_rng_seed(&rng, seed);
+    for (size_t i = 0; i < sizeof grids / sizeof *grids; i++) {
+        moirai_sending how = {0};
+        if (moirai_block_shared_tensor(&x->block) >= 0 && moirai_rng_below(&rng, 4))
+            how = sending_of(&x->block, found, a);
+        moirai_count count[4];
+        /* The schedule's own length, and sometimes more. */
+        int64_t length = found->makespan_ns + (moirai_rng_below(&rng, 4) ? 0 : moirai_rng_below(&rng, 20));
+        moirai_master_task task = {.form = MOIRAI_PRICE_LENGTH, .length_ns = length, .buckets = grids[i][1],
+                                   .n_counts = counts_of(&x->block, found, &rng, count), .count = count, .max_rounds = 30,
+                                   .converge = true};
+        moirai_master *m;
+        moirai_master_result result;
+        if (moirai_master_new(&m, &x->block, a, z, &how, length, grids[i][0]))
+            return fail(why, "out of memory");
+        int rc = moirai_master_solve(&result, m, &task);
+        bool false_proof = !rc && result.proven;
+        bool false_verdict = !rc && verifier_excludes(v, x, a, z, &task, &result, moirai_master_grid(m), &how);
+        moirai_master_free(m);
+        if (rc || false_proof || false_verdict)
+            return fail(why, "%s excludes a schedule of %lld ns at T = %lld, pair %d %d, steps %d, buckets %d, %d receivers, "
+                             "%d counts (%s)", false_proof ? "pricing" : false_verdict ? "verifier" : "failure",
+                        (long long)found->makespan_ns, (long long)length, a, z, grids[i][0], grids[i][1],
+                        how.fixed ? how.n_receivers : -1, task.n_counts, c->p->name);
+    }
+    return true;
+}
+
+/* ---- pairs at all levels ---- */
+
+static bool check_pair(moirai_chain *c, int32_t class_, int32_t a, int32_t z, const moirai_prove_block *v, uint64_t seed,
+                       false_bound_counts *counts, char *why)
+{
+    moirai_pair *x = moirai_chain_pair(c, class_, a, z);
+    moirai_exact_options o;
+    moirai_exact_result found;
+    if (moirai_pair_open(c, class_, a, z))
+        return fail(why, "pair %d %d does not open", a, z);
+    moirai_exact_options_init(&o);
+    o.node_limit = NODES;
+    bool solved = !moirai_exact_solve(&x->block.problem, &o, &found) && found.complete && found.found, good = true;
+    int32_t levels = x->block.n_interior ? MOIRAI_REFINE_LEVELS : 0;
+    for (int32_t level = 1; level <= levels && good; level++) {
+        moirai_refine_task job = {.class_ = class_, .entry_device = a, .exit_device = z, .level = level, .need_ns = INT64_MAX,
+                                  .prices_only = true, .improve = level > 2, .effort = 0.2, .seed = seed};
+        if (moirai_pair_refine(c, &job))
+            good = fail(why, "level %d: %s", level, moirai_error_message());
+        else if (solved && x->lower_ns > found.makespan_ns)
+            good = fail(why, "pair %d %d, level %d: bound %lld, optimum %lld", a, z, level, (long long)x->lower_ns,
+                        (long long)found.makespan_ns);
+    }
+    if (good && solved && x->lower_ns > found.makespan_ns)
+        good = fail(why, "pair %d %d: bound %lld, optimum %lld", a, z, (long long)x->lower_ns, (long long)found.makespan_ns);
+    if (good && solved && levels) {
+        good = schedule_survives(c, x, v, a, z, &found, seed, why);
+        counts->schedules++;
+    }
+    if (solved || found.found)
+        moirai_exact_result_clear(&found);
+    counts->pairs++;
+    return good;
+}
+
+static bool check_pairs(moirai_chain *c, uint64_t seed, false_bound_counts *counts, char *why)
+{
+    bool good = true;
+    for (int32_t class_ = 0; class_ < c->s->n_classes && good; class_++) {
+        moirai_prove_block v = {0};
+        int32_t block = c->s->class_block[class_];
+        if (!verifier_block(&v, c, class_))
+            good = fail(why, "the verifier sees another block");
+        for (int32_t i = 0; i < c->K * c->K && good; i++) {
+            int32_t a = i / c->K, z = i % c->K;
+            if ((moirai_chain_entry_mask(c, block) >> a & 1) && (moirai_chain_exit_mask(c, block) >> z & 1))
+                good = check_pair(c, class_, a, z, &v, seed + (uint64_t)i, counts, why);
+        }
+        moirai_prove_block_free(&v);
+    }
+    return good;
+}
+
+/* ---- certificates ---- */
+
+/* The number after the last `key` before `limit`, changed by `by`; a new text, or NULL where there is none. */
+static char *bump(const char *json, const char *key, int which, int64_t by)
+{
+    const char *at = json - 1;
+    for (int i = 0; i <= which && at; i++)
+        at = strstr(at + 1, key);
+    if (!at)
+        return NULL;
+    at += strlen(key);
+    while (*at && *at != '-' && (*at < '0' || *at > '9'))
+        if (*at++ == ']')
+            return NULL;
+    char *end, *copy = malloc(strlen(json) + 32);
+    long long value = strtoll(at, &end, 10);
+    sprintf(copy, "%.*s%lld%s", (int)(at - json), json, value + (long long)by, end);
+    return copy;
+}
+
+/* Without the first leaf of the first pair. */
+static char *drop_leaf(const char *json)
+{
+    const char *at = strstr(json, "\"leaves\""), *end = at ? strchr(at, '}') : NULL, *begin = at ? strchr(at, '{') : NULL;
+    if (!end || !begin || begin > end)
+        return NULL;
+    end++;
+    while (*end == ',' || *end == '\n' || *end == ' ')
+        end++;
+    if (*end == ']')
+        return NULL; /* it was the only one: then nothing is claimed beyond the path */
+    char *copy = malloc(strlen(json) + 1);
+    sprintf(copy, "%.*s%s", (int)(begin - json), json, end);
+    return copy;
+}
+
+static bool rejected(const moirai_problem *p, char *json, false_bound_counts *counts)
+{
+    moirai_proof proof;
+    if (!json)
+        return true;
+    int rc = moirai_prove_text(&proof, p, json, strlen(json), "tampered");
+    free(json);
+    counts->tampered++;
+    return rc == MOIRAI_EVERIFY || rc == MOIRAI_EINPUT;
+}
+
+static bool check_tampered(const moirai_problem *p, const char *json, false_bound_counts *counts, char *why)
+{
+    struct { const char *what; char *json; } bad[] = {
+        {"bound raised", bump(json, "\"certified_bound_ns\"", 0, 1)},
+        {"pair raised", bump(json, "\"lower_ns\"", 0, 1)},
+        {"operators", bump(json, "\"operators\"", 0, 1)},
+        {"leaf missing", drop_leaf(json)},
+        {"wrong cut", bump(json, "\"cuts\"", 0, 1)},
+        {"wrong class", bump(json, "\"block_class\"", 0, 1)},
+        {"bucket", bump(json, "\"buckets\"", 0, 1)},
+    };
+    bool good = true;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (!rejected(p, bad[i].json, counts) && good)
+            good = fail(why, "certificate accepted although tampered with: %s", bad[i].what);
+    return good;
+}
+
+/* Whatever is changed in a certificate: what is still accepted is still true. */
+static bool check_mutations(const moirai_problem *p, const char *json, int64_t optimum, uint64_t seed,
+                            false_bound_counts *counts, char *why)
+{
+    size_t length = strlen(json);
+    char *copy = malloc(length + 1);
+    moirai_rng rng;
+    moirai_rng_seed(&rng, seed);
+    bool good = true;
+    for (int i = 0; i < 12 && good && optimum >= 0; i++) {
+        memcpy(copy, json, length + 1);
+        for (int tries = 0, changes = 0; tries < 1000 && changes < 1 + i / 6; tries++) {
+            size_t at = moirai_rng_below(&rng, (uint32_t)length);
+            if (copy[at] >= '0' && copy[at] <= '9') {
+                copy[at] = (char)('0' + moirai_rng_below(&rng, 10));
+                changes++;
+            }
+        }
+        moirai_proof proof;
+        counts->mutations++;
+        if (!moirai_prove_text(&proof, p, copy, length, "changed") && proof.proven_ns > optimum)
+            good = fail(why, "a changed certificate proves %lld, optimum %lld", (long long)proof.proven_ns, (long long)optimum);
+    }
+    free(copy);
+    return good;
+}
+
+static bool check_certificate(const moirai_chain *c, int64_t optimum, uint64_t seed, false_bound_counts *counts, char *why)
+{
+    int64_t lower = moirai_chain_path(c, MOIRAI_CHAIN_LOWER, NULL);
+    size_t length;
+    char *json = moirai_certificate_text(c, lower, &length);
+    moirai_proof proof = {0};
+    bool good = json && !moirai_prove_text(&proof, c->p, json, length, "certificate");
+    if (!good)
+        fail(why, "not accepted: %s", moirai_error_message());
+    else if (proof.proven_ns != lower || proof.certified_ns != lower)
+        good = fail(why, "certificate proves %lld, claims %lld, chain %lld", (long long)proof.proven_ns,
+                    (long long)proof.certified_ns, (long long)lower);
+    else if (optimum >= 0 && proof.proven_ns > optimum)
+        good = fail(why, "certificate proves %lld, optimum %lld", (long long)proof.proven_ns, (long long)optimum);
+    else
+        good = check_tampered(c->p, json, counts, why) && check_mutations(c->p, json, optimum, seed, counts, why);
+    counts->certificates++;
+    if (optimum > 0) {
+        counts->tight += proof.proven_ns == optimum;
+        counts->gap += (double)(optimum - proof.proven_ns) / (double)optimum;
+    }
+    free(json);
+    return good;
+}
+
+static int64_t optimum_of(const moirai_problem *p)
+{
+    moirai_exact_options o;
+    moirai_exact_result found;
+    moirai_exact_options_init(&o);
+    o.node_limit = NODES;
+    if (moirai_exact_solve(p, &o, &found))
+        return -1;
+    int64_t best = found.complete && found.found ? found.makespan_ns : -1;
+    moirai_exact_result_clear(&found);
+    return best;
+}
+
+bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_counts *counts, char *why)
+{
+    moirai_chain *c;
+    int64_t optimum = optimum_of(p);
+    counts->problems++;
+    counts->optimal += optimum >= 0;
+    if (moirai_chain_new(&c, p))
+        return fail(why, "no chain: %s", moirai_error_message());
+    bool good = check_pairs(c, seed, counts, why);
+    int64_t lower = good ? moirai_chain_path(c, MOIRAI_CHAIN_LOWER, NULL) : 0;
+    if (good && optimum >= 0 && lower > optimum)
+        good = fail(why, "chain bound %lld, optimum %lld", (long long)lower, (long long)optimum);
+    good = good && check_certificate(c, optimum, seed, counts, why);
+    moirai_chain_free(c);
+    return good;
+}
