@@ -150,8 +150,8 @@ static int read_prices(moirai_prove_leaf *leaf, const moirai_prove_block *b, yyj
     if (!result && n % 3)
         result = wrong("prices do not come in threes");
     for (size_t i = 0; !result && i < n; i += 3)
-        if (number[i] >= R || number[i + 1] >= leaf->n_buckets)
-            result = wrong("a price is on a resource or bucket that is not there");
+        if (number[i] >= R || number[i + 1] >= leaf->n_buckets || leaf->price[number[i] * leaf->n_buckets + number[i + 1]])
+            result = wrong("a price is on a resource or bucket that is not there, or is the second there");
         else
             leaf->price[number[i] * leaf->n_buckets + number[i + 1]] = number[i + 2];
     free(number);

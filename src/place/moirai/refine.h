@@ -1,6 +1,6 @@
 /* Tightening what is known of one pair: better plans, better bounds. */
-#ifndef MOIRAI_REFINE_H
-#define MOIRAI_REFINE_H
+#ifndef MOIRAI_PAIR_REFINE_H
+#define MOIRAI_PAIR_REFINE_H
 
 #include "place/moirai/chain.h"
 
