@@ -35,7 +35,7 @@ static void hunt(uint64_t first, int n, int max_ops)
 static void test_prove_no_bound_is_false(void **state)
 {
     (void)state;
-    hunt(1, 50, 7);
+    hunt(1, 40, 7);
 }
 
 /* Two devices, one tensor to four equal readers: the prices have to do the work. */
