@@ -2,6 +2,7 @@
 #ifndef MOIRAI_MOIRAI_H
 #define MOIRAI_MOIRAI_H
 
+#include <moirai/bound.h>
 #include <moirai/cluster.h>
 #include <moirai/coarsen.h>
 #include <moirai/cost.h>

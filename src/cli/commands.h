@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 
+extern const moirai_command moirai_command_bound;
 extern const moirai_command moirai_command_check;
 extern const moirai_command moirai_command_cluster;
 extern const moirai_command moirai_command_coarsen;

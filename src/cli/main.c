@@ -16,6 +16,7 @@ static const moirai_command *const commands[] = {
     &moirai_command_coarsen,
     &moirai_command_problem,
     &moirai_command_place,
+    &moirai_command_bound,
     &moirai_command_check,
     &moirai_command_prove,
     &moirai_command_simulate,

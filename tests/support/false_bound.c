@@ -518,6 +518,21 @@ static int64_t optimum_of(const moirai_problem *p)
     return best;
 }
 
+/* Every bound of the registry against the optimum. */
+static bool check_registry(const moirai_problem *p, int64_t optimum, char *why)
+{
+    moirai_bound_options o;
+    moirai_bound_options_init(&o);
+    o.effort = 0.1;
+    o.threads = 1;
+    for (int i = 0; i < moirai_bound_count() && optimum >= 0; i++) {
+        int64_t lower;
+        if (!moirai_bound_at(i)->find(&lower, p, &o) && lower > optimum)
+            return fail(why, "bound %s %lld, optimum %lld", moirai_bound_at(i)->name, (long long)lower, (long long)optimum);
+    }
+    return true;
+}
+
 bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_counts *counts, char *why)
 {
     moirai_chain *c;
@@ -526,7 +541,7 @@ bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_count
     counts->optimal += optimum >= 0;
     if (moirai_chain_new(&c, p))
         return fail(why, "no chain: %s", moirai_error_message());
-    bool good = check_pairs(c, seed, counts, why);
+    bool good = check_registry(p, optimum, why) && check_pairs(c, seed, counts, why);
     int64_t lower = good ? moirai_chain_path(c, MOIRAI_CHAIN_LOWER, NULL) : 0;
     if (good && optimum >= 0 && lower > optimum)
         good = fail(why, "chain bound %lld, optimum %lld", (long long)lower, (long long)optimum);

@@ -11,6 +11,7 @@ int64_t moirai_chain_certified_ns(const moirai_chain *c, int32_t *cut_device);
 
 typedef struct moirai_certify_task {
     int64_t goal_ns; /* the plan's bound: no need for more */
+    int32_t levels;  /* 0: all */
     double effort;
     int threads;
     uint64_t seed;

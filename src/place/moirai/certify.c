@@ -84,7 +84,7 @@ static void choose(certifying *x)
         bool turn = !y->exhausted && y->level > x->level[pair];
         if (turn)
             x->level[pair] = (int8_t)y->level;
-        if (!worth || x->level[pair] >= MOIRAI_REFINE_LEVELS)
+        if (!worth || x->level[pair] >= (x->job->levels ? x->job->levels : MOIRAI_REFINE_LEVELS))
             continue;
         bool twice = false;
         for (int32_t j = 0; j < x->n_picks && !twice; j++)

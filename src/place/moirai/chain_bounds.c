@@ -1,0 +1,75 @@
+/* The chain's bounds as components: blocks between cuts, bounded by longest paths or by prices in time.
+ *
+ * `blocks` sums longest paths over the cheapest path of devices through the cuts (chain.c). `prices-1` .. `prices-4` raise the pairs on
+ * that path by prices (refine.c) up to a level: one price per resource for the whole time at level 1, then 8, 16 and 32 buckets of time,
+ * with branching on receivers and counts at all of them. Just what a certificate can carry; no exhaustive search. */
+#include "place/bounds.h"
+#include "place/moirai/certificate.h"
+#include "place/moirai/pool.h"
+#include "place/moirai/refine.h"
+#include "util/util.h"
+
+static int open_one(void *data, int32_t i)
+{
+    moirai_chain *c = data;
+    int32_t K = c->K, class_ = i / (K * K), a = i / K % K, b = i % K, block = c->s->class_block[class_];
+    if (!(moirai_chain_entry_mask(c, block) >> a & 1) || !(moirai_chain_exit_mask(c, block) >> b & 1))
+        return MOIRAI_OK;
+    return moirai_pair_open(c, class_, a, b);
+}
+
+static int find_at_level(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o, int32_t level)
+{
+    moirai_chain *c;
+    *lower_ns = 0;
+    int result = moirai_chain_new(&c, p);
+    if (result)
+        return result;
+    moirai_certify_task job = {.goal_ns = INT64_MAX, .levels = level, .effort = o->effort, .threads = o->threads, .seed = o->seed,
+                               .stop.interrupt = o->interrupt};
+    if (o->time_limit_s > 0)
+        job.stop.deadline = moirai_seconds() + o->time_limit_s;
+    result = moirai_pool_run(open_one, c, c->s->n_classes * c->K * c->K, o->threads);
+    if (!result && level)
+        result = moirai_certify(c, &job);
+    if (!result)
+        *lower_ns = moirai_chain_certified_ns(c, NULL);
+    moirai_chain_free(c);
+    return result;
+}
+
+static int find_blocks(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o)
+{
+    return find_at_level(lower_ns, p, o, 0);
+}
+
+static int find_prices_1(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o)
+{
+    return find_at_level(lower_ns, p, o, 1);
+}
+
+static int find_prices_2(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o)
+{
+    return find_at_level(lower_ns, p, o, 2);
+}
+
+static int find_prices_3(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o)
+{
+    return find_at_level(lower_ns, p, o, 3);
+}
+
+static int find_prices_4(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o)
+{
+    return find_at_level(lower_ns, p, o, 4);
+}
+
+const moirai_bound moirai_bound_of_blocks = {
+    .name = "blocks", .summary = "blocks between cuts by their longest paths", .find = find_blocks};
+const moirai_bound moirai_bound_of_prices_1 = {
+    .name = "prices-1", .summary = "blocks by one price per device and port", .find = find_prices_1};
+const moirai_bound moirai_bound_of_prices_2 = {
+    .name = "prices-2", .summary = "blocks by prices in 8 buckets of time", .find = find_prices_2};
+const moirai_bound moirai_bound_of_prices_3 = {
+    .name = "prices-3", .summary = "blocks by prices in 16 buckets of time", .find = find_prices_3};
+const moirai_bound moirai_bound_of_prices_4 = {
+    .name = "prices-4", .summary = "blocks by prices in 32 buckets of time", .find = find_prices_4};
