@@ -7,6 +7,7 @@
 
 #include "place/exact/exact.h"
 #include "place/moirai/certificate.h"
+#include "place/moirai/memory.h"
 #include "place/moirai/refine.h"
 #include "prove/prove.h"
 #include "util/util.h"
@@ -77,7 +78,7 @@ static void put_op(maker *m, const char *name, model x, int outputs, const char 
     m->n_ops++;
 }
 
-static void put_head(maker *m, uint64_t seed)
+static void put_head(maker *m, uint64_t seed, int max_ops)
 {
     static const char *const flow[] = {"tensor", "edge"}, *const congestion[] = {"port", "channel", "none"};
     m->K = 2 + draw(m, 10) / 4 % 3;
@@ -85,11 +86,12 @@ static void put_head(maker *m, uint64_t seed)
     m->zeros = draw(m, 3) == 0;
     m->nulls = draw(m, 3) == 0;
     m->groups = draw(m, 6) == 0;
+    bool tight = draw(m, 2);
     put(&m->out, "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"layers-%llu\",\"flow\":\"%s\",\"congestion\":\"%s\","
                  "\"memory\":\"%s\",\"devices\":[", (unsigned long long)seed, flow[draw(m, 2)], congestion[draw(m, 3)],
         draw(m, 4) ? "static" : "peak");
     for (int k = 0; k < m->K; k++)
-        put(&m->out, "%s{\"name\":\"d%d\",\"memory_bytes\":1000000}", k ? "," : "", k);
+        put(&m->out, "%s{\"name\":\"d%d\",\"memory_bytes\":%d}", k ? "," : "", k, tight ? 1 + draw(m, 3 * max_ops / m->K + 3) : 1000000);
     put(&m->out, "],\"channels\":[");
     for (int a = 0, n = 0; a < m->K; a++)
         for (int b = 0; b < m->K; b++)
@@ -148,7 +150,7 @@ char *random_layers_json(uint64_t seed, int max_ops, size_t *length)
 {
     maker m = {.first = true};
     moirai_rng_seed(&m.rng, seed * 7919 + 13);
-    put_head(&m, seed);
+    put_head(&m, seed, max_ops);
     part layer[2];
     int room = max_ops - 2, parts = draw_parts(&m, layer, 2 + draw(&m, room > 2 ? room - 1 : 1)), n = 0;
     model cut = draw_model(&m);
@@ -518,6 +520,26 @@ static int64_t optimum_of(const moirai_problem *p)
     return best;
 }
 
+/* Prices on bytes. */
+static bool check_memory(moirai_chain *c, int64_t optimum, false_bound_counts *counts, char *why)
+{
+    moirai_memory_prices *m;
+    int64_t lower = 0, plain = moirai_chain_path(c, MOIRAI_CHAIN_LOWER, NULL);
+    if (moirai_memory_new(&m, c))
+        return fail(why, "out of memory");
+    bool good = true;
+    for (int32_t buckets = 1; buckets <= 8 && good && optimum >= 0; buckets *= 8) {
+        moirai_memory_task job = {.upper_ns = optimum, .rounds = 12, .buckets = buckets};
+        if (moirai_memory_bound(&lower, m, &job))
+            good = fail(why, "memory: %s", moirai_error_message());
+        else if (lower > optimum)
+            good = fail(why, "memory bound %lld, optimum %lld, %d buckets", (long long)lower, (long long)optimum, buckets);
+    }
+    counts->memory += lower > plain;
+    moirai_memory_free(m);
+    return good;
+}
+
 /* Every bound of the registry against the optimum. */
 static bool check_registry(const moirai_problem *p, int64_t optimum, char *why)
 {
@@ -545,6 +567,7 @@ bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_count
     int64_t lower = good ? moirai_chain_path(c, MOIRAI_CHAIN_LOWER, NULL) : 0;
     if (good && optimum >= 0 && lower > optimum)
         good = fail(why, "chain bound %lld, optimum %lld", (long long)lower, (long long)optimum);
+    good = good && check_memory(c, optimum, counts, why);
     good = good && check_certificate(c, optimum, seed, counts, why);
     moirai_chain_free(c);
     return good;

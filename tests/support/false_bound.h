@@ -11,6 +11,7 @@ moirai_problem *random_layers(uint64_t seed, int max_ops);
 
 typedef struct false_bound_counts {
     int64_t problems, optimal, pairs, schedules, certificates, tampered, mutations;
+    int64_t memory;    /* problems where prices on bytes raised the bound */
     int64_t tight;     /* certificates whose bound is the optimum */
     double gap;        /* sum of (optimum - certified) / optimum over problems with known optimum */
 } false_bound_counts;
