@@ -82,6 +82,14 @@ uint64_t moirai_chain_exit_mask(const moirai_chain *c, int32_t block)
     return op >= 0 ? c->p->op_devices[op] : 1;
 }
 
+bool moirai_chain_possible(const moirai_chain *c, int32_t class_, int32_t a, int32_t b)
+{
+    for (int32_t i = 0; i < c->s->n_blocks; i++)
+        if (c->s->block_class[i] == class_ && (moirai_chain_entry_mask(c, i) >> a & 1) && (moirai_chain_exit_mask(c, i) >> b & 1))
+            return true;
+    return false;
+}
+
 static int64_t pair_value(const moirai_pair *x, moirai_chain_side side)
 {
     if (side == MOIRAI_CHAIN_LOWER)

@@ -60,6 +60,9 @@ static inline moirai_pair *moirai_chain_pair(const moirai_chain *c, int32_t clas
 uint64_t moirai_chain_entry_mask(const moirai_chain *c, int32_t block);
 uint64_t moirai_chain_exit_mask(const moirai_chain *c, int32_t block);
 
+/* Whether some block of the class can have its entry on a and its exit on b. O(blocks). */
+bool moirai_chain_possible(const moirai_chain *c, int32_t class_, int32_t a, int32_t b);
+
 typedef enum moirai_chain_side { MOIRAI_CHAIN_LOWER, MOIRAI_CHAIN_UPPER } moirai_chain_side;
 
 /* Least time over device paths by the pairs' lower bounds or by their plans (INT64_MAX where no path has plans).

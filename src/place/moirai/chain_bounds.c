@@ -12,8 +12,8 @@
 static int open_one(void *data, int32_t i)
 {
     moirai_chain *c = data;
-    int32_t K = c->K, class_ = i / (K * K), a = i / K % K, b = i % K, block = c->s->class_block[class_];
-    if (!(moirai_chain_entry_mask(c, block) >> a & 1) || !(moirai_chain_exit_mask(c, block) >> b & 1))
+    int32_t K = c->K, class_ = i / (K * K), a = i / K % K, b = i % K;
+    if (!moirai_chain_possible(c, class_, a, b))
         return MOIRAI_OK;
     return moirai_pair_open(c, class_, a, b);
 }

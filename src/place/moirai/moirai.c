@@ -145,8 +145,7 @@ static int open_pair(void *data, int32_t i)
 {
     engine *x = data;
     int32_t K = x->c->K, class_ = i / (K * K), a = i / K % K, b = i % K;
-    int32_t block = x->c->s->class_block[class_];
-    if (!(moirai_chain_entry_mask(x->c, block) >> a & 1) || !(moirai_chain_exit_mask(x->c, block) >> b & 1))
+    if (!moirai_chain_possible(x->c, class_, a, b))
         return MOIRAI_OK;
     return moirai_pair_open(x->c, class_, a, b);
 }
