@@ -261,7 +261,7 @@ static int launch(const work *w, bool inside)
     const char *argv[] = {"run", w->job, NULL};
     double limit = moirai_cli_real(w->cli, "start-limit");
     moirai_launch l = {.n = w->n_ranks, .name = w->name, .host = w->has_hosts && !inside ? w->host : NULL, .argv = argv,
-                       .inside = inside, .start_limit_s = limit > 0 ? limit : w->has_hosts ? 8 : 60};
+                       .inside = inside, .start_limit_s = limit > 0 ? limit : w->has_hosts ? 5 : 60};
     return moirai_cli_launch(&l);
 }
 
@@ -403,7 +403,7 @@ static const moirai_option options[] = {
      .help = "folder for the sub-models, kept; with several machines all must see it (default: a temporary one)"},
     {.name = "keep", .kind = MOIRAI_VALUE_FLAG, .help = "keep the temporary folder"},
     {.name = "start-limit", .argument = "SECONDS", .kind = MOIRAI_VALUE_REAL, .least = 0.1, .most = 1e6,
-     .help = "time for all ranks to come up (default 60, with several machines 8)"},
+     .help = "time for all ranks to come up (default 60, with several machines 5)"},
     {.name = "stall", .argument = "SECONDS", .kind = MOIRAI_VALUE_REAL, .least = 0, .most = 1e6, .standard = "120",
      .help = "give up when a device waits that long for another; 0 is for ever"},
     MOIRAI_OPTIONS_SPLIT,

@@ -6,6 +6,8 @@
  * itself ends when the command dies. */
 #include "cli/run_steps.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -19,7 +21,7 @@
 
 #include "util/util.h"
 
-#define GRACE_S 2.0 /* from a failure to SIGTERM, from there to SIGKILL */
+#define GRACE_S 1.5 /* for ranks to end by themselves, and after SIGTERM */
 
 typedef struct watch {
     const moirai_launch *launch;
@@ -128,21 +130,31 @@ static void add_launcher(words *w)
     }
 }
 
-static void add_ranks(words *w, const char *program, const moirai_launch *l, char *count, size_t size)
+/* Rank i on the host of device i. Open MPI: one application context each. MPICH: one list, dealt out one by one. */
+static void add_ranks(words *w, const char *program, const moirai_launch *l, char *count, char *hosts, size_t size)
 {
-    snprintf(count, size, "%d", l->n);
-    if (!l->host) {
+    size_t used = 0;
+    snprintf(count, 16, "%d", l->n);
+    for (int i = 0; l->host && !is_open_mpi() && i < l->n && used < size; i++)
+        used += (size_t)snprintf(hosts + used, size - used, "%s%s", i ? "," : "", l->host[i] ? l->host[i] : "localhost");
+    if (used) {
+        add(w, "-hosts");
+        add(w, hosts);
+        add(w, "-ppn");
+        add(w, "1");
+    }
+    if (used || !l->host) {
         add(w, "-n");
         add(w, count);
         add_program(w, program, l);
         return;
     }
-    for (int i = 0; i < l->n; i++) { /* one rank each, so that rank i is on the host of device i */
-        add(w, i ? ":" : "-n");
+    for (int i = 0; i < l->n; i++) {
         if (i)
-            add(w, "-n");
+            add(w, ":");
+        add(w, "-n");
         add(w, "1");
-        add(w, is_open_mpi() ? "--host" : "-host");
+        add(w, "--host");
         add(w, l->host[i] ? l->host[i] : "localhost");
         add_program(w, program, l);
     }
@@ -153,9 +165,10 @@ static void add_launcher(words *w)
     (void)w;
 }
 
-static void add_ranks(words *w, const char *program, const moirai_launch *l, char *count, size_t size)
+static void add_ranks(words *w, const char *program, const moirai_launch *l, char *count, char *hosts, size_t size)
 {
     (void)count;
+    (void)hosts;
     (void)size;
     add_program(w, program, l);
 }
@@ -275,11 +288,28 @@ static void judge_start(watch *w)
     snprintf(w->message, sizeof w->message, "no answer within %.0f s from device %s", w->launch->start_limit_s, missing);
 }
 
+/* Something new that ends the job? */
+static void judge(watch *w, double running_s)
+{
+    const moirai_launch *l = w->launch;
+    if (w->code)
+        return;
+    if (*moirai_cli_interrupt()) {
+        w->code = 1;
+        snprintf(w->message, sizeof w->message, "interrupted");
+    } else if (!l->inside && l->start_limit_s > 0 && w->n_started < l->n && running_s > l->start_limit_s) {
+        judge_start(w);
+    } else {
+        return;
+    }
+    end_all(w, SIGTERM);
+}
+
 /* Until the child has ended and its output is read. Returns its status. */
 static int watch_child(watch *w)
 {
     double begin = moirai_seconds(), ending = 0;
-    bool open = true, killed = false;
+    bool open = true, asked = false;
     int status = 0;
     pid_t ended = 0;
     while (open || !ended) {
@@ -289,23 +319,14 @@ static int watch_child(watch *w)
         else if (!open)
             nanosleep(&(struct timespec){0, 10000000}, NULL);
         double now = moirai_seconds();
-        if (!ended && (ended = waitpid(w->child, &status, WNOHANG)) > 0 && !ending)
-            ending = now; /* what it leaves behind, mpiexec's children, must not keep us */
-        if (!w->code && *moirai_cli_interrupt()) {
-            w->code = 1;
-            snprintf(w->message, sizeof w->message, "interrupted");
-            end_all(w, SIGTERM);
-        }
-        if (!w->code && !w->launch->inside && w->launch->start_limit_s > 0 && w->n_started < w->launch->n &&
-            now - begin > w->launch->start_limit_s) {
-            judge_start(w);
-            end_all(w, SIGTERM);
-        }
-        if (w->code && !ending)
+        if (!ended)
+            ended = waitpid(w->child, &status, WNOHANG);
+        judge(w, now - begin);
+        if (!ending && (w->code || ended)) /* what mpiexec leaves behind must not keep us */
             ending = now;
-        if (ending && now - ending > GRACE_S && !killed) {
+        if (ending && !asked && now - ending > GRACE_S) {
             end_all(w, SIGTERM);
-            killed = true;
+            asked = true;
         }
         if (ending && now - ending > 2 * GRACE_S) {
             end_all(w, SIGKILL);
@@ -314,6 +335,41 @@ static int watch_child(watch *w)
         }
     }
     return status;
+}
+
+/* ---- nothing stays ---- processes that mpiexec leaves behind become our children (see PR_SET_CHILD_SUBREAPER). */
+
+static bool is_own_child(const char *pid)
+{
+    char path[64], text[512];
+    int parent = 0;
+    snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return false;
+    size_t n = fread(text, 1, sizeof text - 1, f);
+    fclose(f);
+    text[n] = '\0';
+    char *name_end = strrchr(text, ')'); /* a name may hold anything */
+    return name_end && sscanf(name_end + 1, " %*c %d", &parent) == 1 && parent == (int)getpid();
+}
+
+static void end_orphans(void)
+{
+    for (int round = 0, found = 1; found && round < 100; round++) {
+        DIR *proc = opendir("/proc");
+        found = 0;
+        for (struct dirent *e; proc && (e = readdir(proc));) {
+            if (!isdigit((unsigned char)e->d_name[0]) || !is_own_child(e->d_name))
+                continue;
+            pid_t pid = (pid_t)atol(e->d_name);
+            kill(pid, SIGKILL);
+            waitpid(pid, NULL, 0);
+            found = 1;
+        }
+        if (proc)
+            closedir(proc);
+    }
 }
 
 /* Who died, in the user's words. */
@@ -331,6 +387,8 @@ static int report_death(watch *w, int status)
         snprintf(how, sizeof how, "exit code %d", WEXITSTATUS(status));
     if (w->dead_rank >= 0)
         return moirai_error(MOIRAI_EFAIL, "device '%s' (rank %d) died: %s", name_of(w, w->dead_rank), w->dead_rank, how);
+    if (!w->n_started && !w->launch->inside && *w->words)
+        return moirai_error(MOIRAI_EFAIL, "the ranks did not start: %.900s", w->words);
     return moirai_error(MOIRAI_EFAIL, "the ranks ended early (%s)%s%.900s", how, *w->words ? ": " : "", w->words);
 }
 
@@ -340,6 +398,7 @@ static int launch_and_watch(watch *w, const char *const *argv)
     if (pipe2(pipe_fd, O_CLOEXEC))
         return moirai_error(MOIRAI_EFAIL, "pipe: %s", strerror(errno));
     w->fd = pipe_fd[0];
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
     w->child = start(argv, pipe_fd[1]);
     int error = errno;
     close(pipe_fd[1]);
@@ -350,6 +409,7 @@ static int launch_and_watch(watch *w, const char *const *argv)
     setpgid(w->child, w->child);
     int status = watch_child(w);
     close(pipe_fd[0]);
+    end_orphans();
     if (w->code)
         return moirai_error(-w->code, "%s", w->message);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
@@ -359,7 +419,7 @@ static int launch_and_watch(watch *w, const char *const *argv)
 
 int moirai_cli_launch(const moirai_launch *l)
 {
-    char program[4200], count[16];
+    char program[4200], count[16], hosts[8192];
     watch w = {.launch = l, .dead_rank = -1, .dead_signal = -1};
     words v = {0};
     int rc = moirai_cli_rank_program(program, sizeof program);
@@ -369,7 +429,7 @@ int moirai_cli_launch(const moirai_launch *l)
         add_program(&v, program, l);
     } else {
         add_launcher(&v);
-        add_ranks(&v, program, l, count, sizeof count);
+        add_ranks(&v, program, l, count, hosts, sizeof hosts);
     }
     w.pid = moirai_alloc((size_t)l->n, sizeof *w.pid);
     rc = w.pid && !v.failed ? launch_and_watch(&w, v.word) : MOIRAI_EFAIL;
