@@ -149,6 +149,8 @@ static void mixed_model(void)
     make_node(&no, "Sub", "q,total", "t2", NULL);
     make_output(&no, "t2", MAKE_FLOAT, NULL);
     make_node(&graph, "Squeeze", "cond", "c0", NULL);
+    wire_text(&yes, 2, "yes"); /* names, which ONNX Runtime insists on */
+    wire_text(&no, 2, "no");
     make_attr_graph(&attrs, "then_branch", &yes);
     make_attr_graph(&attrs, "else_branch", &no);
     make_node(&graph, "If", "c0", "y", &attrs);
@@ -315,10 +317,10 @@ static void test_run_a_rank_that_dies_ends_all(void **state)
     (void)state;
     assert_runs("$M zoo gpt3-tiny --onnx m.onnx");
     assert_true(plan("--placer m-etf"));
-    /* Until all ranks are up there is nobody to kill. Which one: the last that the job folder's name finds. */
+    /* mpiexec's own line holds the same words, but not at its beginning. */
     int code = shell("timeout 50 $M run plan.json m.onnx --quiet --runs 1000000 --work w & pid=$!\n"
                      "victim=\n"
-                     "for i in $(seq 200); do victim=$(pgrep -f \"moirai-rank run $PWD/w/job.json\" | tail -1)\n"
+                     "for i in $(seq 200); do victim=$(pgrep -f \"^[^ ]*moirai-rank run $PWD/w/job.json\" | tail -1)\n"
                      "    [ $(pgrep -fc \"^[^ ]*moirai-rank run $PWD/w/job.json\") -ge 3 ] && break; sleep 0.1; done\n"
                      "sleep 0.5; kill -9 $victim; wait $pid; code=$?\n"
                      "sleep 0.2; pgrep -f \"moirai-rank run $PWD/w/job.json\" && exit 99\nexit $code");
@@ -355,10 +357,9 @@ static void test_run_refuses_before_anything_starts(void **state)
 static void test_run_a_full_disk_is_said_once(void **state)
 {
     (void)state;
-    small_model();
-    assert_true(plan("--placer random --rules none --seed 3"));
-    assert_fails(1, "can't write", "trap '' XFSZ; ulimit -f 0; timeout 60 $M run plan.json m.onnx --quiet 2>&1 >&2 | cat >&2; "
-                                   "exit ${PIPESTATUS:-1}");
+    assert_runs("$M zoo gpt3-tiny --onnx m.onnx");
+    assert_true(plan("--placer m-etf"));
+    assert_fails(1, "can't write", "trap '' XFSZ; ulimit -f 1; timeout 60 $M run plan.json m.onnx --quiet");
     /* Rank 0 can't write an output: every rank ends, and the message is one. */
     assert_runs("mkdir -p w/outputs/output_0.npy");
     assert_fails(1, "output_0.npy: can't write", "timeout 60 $M run plan.json m.onnx --quiet --work w");
