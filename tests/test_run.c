@@ -55,6 +55,16 @@ static void run_verified(const char *what)
 
 /* ---- plans are carried out ---- */
 
+/* ONNX Runtime starts slowly under AddressSanitizer: three placers will do there. */
+static bool is_tried(const char *placer)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    return !strcmp(placer, "single") || !strcmp(placer, "m-etf") || !strcmp(placer, "moirai");
+#else
+    return placer != NULL;
+#endif
+}
+
 static void check_all_placers(const char *network)
 {
     assert_runs("$M zoo %s --onnx m.onnx --force", network);
@@ -62,7 +72,7 @@ static void check_all_placers(const char *network)
         const moirai_placer *p = moirai_placer_at(i);
         char options[128];
         const char *why;
-        if (p->available && !p->available(&why))
+        if (!is_tried(p->name) || (p->available && !p->available(&why)))
             continue;
         snprintf(options, sizeof options, "--placer %s --time-limit 0.3 --effort 0.1", p->name);
         if (plan(options))
@@ -168,7 +178,7 @@ static void test_run_types_subgraphs_and_constants(void **state)
 {
     (void)state;
     mixed_model();
-    for (int seed = 1; seed <= 4; seed++) {
+    for (int seed = 1; seed <= 3; seed++) {
         char options[64];
         snprintf(options, sizeof options, "--placer random --rules none --seed %d", seed);
         assert_true(plan(options));

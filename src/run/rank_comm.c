@@ -8,11 +8,15 @@
  * header has come. Later runs have the same inputs, so the same sizes. */
 #include "run/rank_exec.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define MARGIN_NS 1000000 /* from the announcement of a run to its start */
+#define DOZE_NS 20000     /* between two looks */
+#define LOOKS 2000        /* of a waiting device before it sleeps between them */
 
 static void fail(const rank_exec *x, int rc)
 {
@@ -185,11 +189,26 @@ static void check_stall(rank_exec *x, int64_t quiet_since_ns, int next_send, boo
     }
 }
 
+/* Until the computing thread has something to send, or for a moment. */
+static void doze(rank_exec *x)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_nsec += DOZE_NS;
+    if (t.tv_nsec >= 1000000000) {
+        t.tv_nsec -= 1000000000;
+        t.tv_sec++;
+    }
+    pthread_mutex_lock(&x->lock);
+    pthread_cond_timedwait(&x->poke, &x->lock, &t);
+    pthread_mutex_unlock(&x->lock);
+}
+
 void moirai_comm_run(rank_exec *x, int run, int64_t *begin_common_ns)
 {
     prepare(x, run);
     let_go(x, run, begin_common_ns);
-    int next = 0, round = 0;
+    int next = 0, looks = 0;
     bool started = false;
     int64_t quiet_since_ns = moirai_clock_own_ns();
     for (;;) {
@@ -206,7 +225,12 @@ void moirai_comm_run(rank_exec *x, int run, int64_t *begin_common_ns)
         if (progress || (!computed && !atomic_load(&x->waiting)))
             quiet_since_ns = moirai_clock_own_ns();
         check_stall(x, quiet_since_ns, next, !computed && !atomic_load(&x->waiting));
-        round = progress ? 0 : round;
-        moirai_world_pause(&round);
+        /* While the device itself waits, its core is free to look out for what it waits for: no sleep yet. */
+        bool idle = computed || atomic_load(&x->waiting);
+        looks = progress || !idle ? 0 : looks + 1;
+        if (progress || (idle && looks < LOOKS))
+            sched_yield();
+        else
+            doze(x);
     }
 }

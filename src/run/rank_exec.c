@@ -4,6 +4,7 @@
 #include "run/rank_exec.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,7 +129,12 @@ int moirai_exec_open(rank_exec **out, const moirai_world *w, const rank_job *job
     x->device = device;
     x->ort = ort;
     pthread_mutex_init(&x->lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&x->news, NULL);
+    pthread_cond_init(&x->poke, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     int rc = open_slots(x);
     rc = rc ? rc : open_transfers(x);
     for (int i = 0; i < device->n_segments && !rc; i++)
@@ -183,6 +189,7 @@ void moirai_exec_close(rank_exec *x)
     free(x->segment_finish_ns);
     moirai_names_free(x->names);
     pthread_cond_destroy(&x->news);
+    pthread_cond_destroy(&x->poke);
     pthread_mutex_destroy(&x->lock);
     free(x);
 }
@@ -217,6 +224,15 @@ static void release_dead(rank_exec *x, int index)
         }
 }
 
+/* What leaves, leaves now, even where both threads share a core. */
+static void poke(rank_exec *x)
+{
+    pthread_mutex_lock(&x->lock);
+    pthread_cond_signal(&x->poke);
+    pthread_mutex_unlock(&x->lock);
+    sched_yield();
+}
+
 static int compute(rank_exec *x, int index)
 {
     const job_segment *plan = &x->device->segment[index];
@@ -231,11 +247,15 @@ static int compute(rank_exec *x, int index)
                                                plan->output, (size_t)plan->n_outputs, s->fetch),
                               plan->file);
     x->segment_finish_ns[index] = moirai_clock_own_ns();
+    bool leaves = false;
     for (int i = 0; i < plan->n_outputs && !rc; i++) {
         exec_slot *slot = &x->slot[s->out[i]];
         slot->value = s->fetch[i];
+        leaves |= slot->kept;
         atomic_store(&slot->ready, true);
     }
+    if (leaves)
+        poke(x);
     if (!rc)
         release_dead(x, index);
     return rc;

@@ -66,7 +66,8 @@ typedef struct rank_exec {
     int64_t *segment_start_ns, *segment_finish_ns; /* of the current run, own clock */
     /* Between the two threads: */
     pthread_mutex_t lock;
-    pthread_cond_t news;
+    pthread_cond_t news; /* for the computing thread */
+    pthread_cond_t poke; /* for the communication: a tensor can leave */
     pthread_t thread;
     bool has_thread;
     int go;           /* runs that may start; under the lock */

@@ -22,7 +22,7 @@ static const job jobs[] = {
 
 /* MPI and ONNX Runtime keep memory until the process ends: leaks of others are none of ours. */
 #if defined(__SANITIZE_ADDRESS__)
-const char *__asan_default_options(void);
+MOIRAI_API const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
     return "detect_leaks=0";

@@ -248,7 +248,8 @@ static int put_folded_first(split_builder *b)
 {
     message_list all = {0};
     int rc = 0;
-    qsort_r(b->folded, b->n_folded, sizeof *b->folded, by_rank, b->node_rank);
+    if (b->n_folded)
+        qsort_r(b->folded, b->n_folded, sizeof *b->folded, by_rank, b->node_rank);
     for (size_t i = 0; i < b->n_folded && !rc; i++)
         rc = moirai_split_list_add(&all, (void *)b->im->root->node[b->folded[i]].proto);
     for (size_t i = 0; i < b->nodes.n && !rc; i++)
