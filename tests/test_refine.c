@@ -37,7 +37,7 @@ static int refine(moirai_graph *g, const char *devices, moirai_refine_report *re
 {
     char json[2048];
     int n = snprintf(json, sizeof json, "{\"format\": \"moirai-timeline\", \"version\": 1, \"devices\": %s}", devices);
-    return moirai_graph_refine_parse(g, json, (size_t)n, "run.json", report);
+    return moirai_refine_parse(g, NULL, json, (size_t)n, "run.json", report);
 }
 
 static void test_refine_segment_sums_to_its_time(void **state)
@@ -131,6 +131,64 @@ static void test_refine_names_what_does_not_belong(void **state)
     assert_refuses("{}", "devices");
 }
 
+/* ---- latencies ---- */
+
+/* Device x takes 40 for a segment and twice the predicted times; messages take 500 beyond their bytes, 30 pass before a
+ * send and 20 before a waiting segment starts. */
+static void test_refine_moves_the_price_of_segments_to_latencies(void **state)
+{
+    (void)state;
+    static const char run[] =
+        "{\"format\": \"moirai-timeline\", \"version\": 1, \"devices\": ["
+        "{\"name\": \"y\", \"segments\": []},"
+        "{\"name\": \"x\", \"segments\": ["
+        "{\"ops\": [\"a\"], \"median_ns\": 240, \"start_ns\": 0, \"finish_ns\": 240},"
+        "{\"ops\": [\"b\"], \"median_ns\": 640, \"start_ns\": 1020, \"finish_ns\": 1660},"
+        "{\"ops\": [\"c\"], \"median_ns\": 140, \"start_ns\": 1660, \"finish_ns\": 1800},"
+        "{\"ops\": [\"d\"], \"median_ns\": 40, \"start_ns\": 1800, \"finish_ns\": 1840}]}],"
+        "\"transfers\": ["
+        "{\"from\": \"x\", \"to\": \"y\", \"bytes\": 8, \"median_ns\": 508, \"start_ns\": 270, \"finish_ns\": 778},"
+        "{\"from\": \"y\", \"to\": \"x\", \"bytes\": 8, \"median_ns\": 308, \"start_ns\": 692, \"finish_ns\": 1000}]}";
+    moirai_graph *g = make_graph();
+    moirai_cluster *c;
+    moirai_refine_report r;
+    static const char two[] = "{\"format\": \"moirai-cluster\", \"version\": 1, \"devices\": ["
+                              "{\"name\": \"x\", \"memory\": \"1GB\"}, {\"name\": \"y\", \"memory\": \"1GB\"},"
+                              "{\"name\": \"z\", \"memory\": \"1GB\"}], \"links\": ["
+                              "{\"from\": \"x\", \"to\": \"y\", \"bandwidth\": \"1GB/s\", \"latency\": \"100ns\", \"both\": true},"
+                              "{\"from\": \"y\", \"to\": \"z\", \"bandwidth\": \"1GB/s\", \"latency\": \"7ns\", \"both\": true}]}";
+    assert_ok(moirai_cluster_parse(&c, two, strlen(two), "two"));
+    assert_ok(moirai_refine_parse(g, c, run, strlen(run), "run.json", &r));
+    assert_int_equal(r.n_transfers, 2);
+    assert_int_equal(r.segment_ns, 40);
+    assert_int_equal(time_of(g, "a", "x"), 200); /* 240 less the segment's 40 */
+    assert_int_equal(time_of(g, "b", "x"), 600);
+    assert_int_equal(time_of(g, "a", "y"), 20); /* y ran nothing: as all did */
+    assert_int_equal(c->latency_ns[0 * 3 + 1], 500 + 30);
+    assert_int_equal(c->latency_ns[1 * 3 + 0], 300 + 20 + 40);
+    assert_int_equal(c->latency_ns[1 * 3 + 2], 7 + 260); /* the lower middle of what the others gained */
+    assert_int_equal(c->bytes_per_second[0 * 3 + 1], 1000000000);
+    assert_int_equal(c->n_links, 6);
+    moirai_cluster_free(c);
+    moirai_graph_free(g);
+}
+
+static void test_refine_of_another_cluster_changes_nothing(void **state)
+{
+    (void)state;
+    moirai_graph *g = make_graph(), *h = make_graph();
+    moirai_cluster *c;
+    static const char run[] = "{\"format\": \"moirai-timeline\", \"version\": 1, \"devices\": [{\"name\": \"x\", \"segments\":"
+                              " [{\"ops\": [\"a\"], \"median_ns\": 999}]}], \"transfers\": []}";
+    assert_ok(moirai_cluster_open(&c, "inter-server"));
+    assert_int_equal(moirai_refine_parse(g, c, run, strlen(run), "run.json", NULL), MOIRAI_EINPUT);
+    assert_non_null(strstr(moirai_error_message(), "device 'x'"));
+    assert_graphs_equal(g, h);
+    moirai_cluster_free(c);
+    moirai_graph_free(g);
+    moirai_graph_free(h);
+}
+
 /* ---- times of a device ---- */
 
 static void test_times_set_adds_and_replaces(void **state)
@@ -222,6 +280,8 @@ int main(void)
         cmocka_unit_test(test_refine_segment_of_nothing_is_shared_evenly),
         cmocka_unit_test(test_refine_twice_is_once),
         cmocka_unit_test(test_refine_names_what_does_not_belong),
+        cmocka_unit_test(test_refine_moves_the_price_of_segments_to_latencies),
+        cmocka_unit_test(test_refine_of_another_cluster_changes_nothing),
         cmocka_unit_test(test_times_set_adds_and_replaces),
         cmocka_unit_test(test_times_set_refuses_nonsense),
         cmocka_unit_test(test_probe_fit_of_a_line_is_the_line),

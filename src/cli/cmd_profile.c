@@ -130,27 +130,41 @@ static int measure(moirai_graph **out, moirai_cli *cli)
 
 /* ---- refining ---- */
 
+static void say_refined(moirai_cli *cli, yyjson_mut_val *list, const char *path, const moirai_refine_report *r)
+{
+    moirai_cli_print(cli, "%s: %d segments with %d operators took %.2f times what was predicted (median; %.2f to %.2f)\n", path,
+                     r->n_segments, r->n_ops, r->median, r->least, r->most);
+    if (r->n_transfers)
+        moirai_cli_print(cli, "%s: latencies from %d transfers, %s of them for a segment\n", path, r->n_transfers,
+                         moirai_text_ns(r->segment_ns).s);
+    yyjson_mut_val *o = yyjson_mut_arr_add_obj(cli->doc, list);
+    yyjson_mut_obj_add_strcpy(cli->doc, o, "file", path);
+    yyjson_mut_obj_add_int(cli->doc, o, "segments", r->n_segments);
+    yyjson_mut_obj_add_int(cli->doc, o, "operators", r->n_ops);
+    yyjson_mut_obj_add_int(cli->doc, o, "transfers", r->n_transfers);
+    yyjson_mut_obj_add_int(cli->doc, o, "segment_ns", r->segment_ns);
+    yyjson_mut_obj_add_real(cli->doc, o, "least_ratio", r->least);
+    yyjson_mut_obj_add_real(cli->doc, o, "median_ratio", r->median);
+    yyjson_mut_obj_add_real(cli->doc, o, "most_ratio", r->most);
+}
+
+/* With --cluster-out the latencies, too. */
 static int refine(moirai_cli *cli, moirai_graph *g)
 {
+    const char *output = moirai_cli_text(cli, "cluster-out");
     yyjson_mut_val *list = yyjson_mut_arr(cli->doc);
-    for (int i = 0; i < moirai_cli_uses(cli, "refine"); i++) {
-        const char *path = moirai_cli_use(cli, "refine", i);
+    moirai_cluster *c = NULL;
+    int rc = output ? moirai_cli_cluster(&c, cli) : 0;
+    for (int i = 0; i < moirai_cli_uses(cli, "refine") && !rc; i++) {
         moirai_refine_report r;
-        int rc = moirai_graph_refine(g, path, &r);
-        if (rc)
-            return rc;
-        moirai_cli_print(cli, "%s: %d segments with %d operators took %.2f times what was predicted (median; %.2f to %.2f)\n",
-                         path, r.n_segments, r.n_ops, r.median, r.least, r.most);
-        yyjson_mut_val *o = yyjson_mut_arr_add_obj(cli->doc, list);
-        yyjson_mut_obj_add_strcpy(cli->doc, o, "file", path);
-        yyjson_mut_obj_add_int(cli->doc, o, "segments", r.n_segments);
-        yyjson_mut_obj_add_int(cli->doc, o, "operators", r.n_ops);
-        yyjson_mut_obj_add_real(cli->doc, o, "least_ratio", r.least);
-        yyjson_mut_obj_add_real(cli->doc, o, "median_ratio", r.median);
-        yyjson_mut_obj_add_real(cli->doc, o, "most_ratio", r.most);
+        rc = moirai_refine(g, c, moirai_cli_use(cli, "refine", i), &r);
+        if (!rc)
+            say_refined(cli, list, moirai_cli_use(cli, "refine", i), &r);
     }
     yyjson_mut_obj_add_val(cli->doc, cli->result, "refined", list);
-    return 0;
+    rc = rc || !output ? rc : moirai_cluster_write(c, output);
+    moirai_cluster_free(c);
+    return rc;
 }
 
 static bool is_onnx(const char *path)
@@ -165,6 +179,9 @@ static int run(moirai_cli *cli)
     bool refines = moirai_cli_uses(cli, "refine") > 0;
     moirai_graph *g = NULL;
     int rc = moirai_cli_writable(cli, output);
+    rc = rc ? rc : moirai_cli_writable(cli, moirai_cli_text(cli, "cluster-out"));
+    if (!rc && moirai_cli_has(cli, "cluster-out") && !refines)
+        rc = moirai_error(MOIRAI_EUSAGE, "profile: --cluster-out needs --refine");
     if (!rc && !is_onnx(model) && !refines)
         rc = moirai_error(MOIRAI_EUSAGE, "profile: '%s' is no ONNX file (.onnx): operators of other networks can't run; "
                                          "--refine takes a measured graph", model);
@@ -185,6 +202,8 @@ static const moirai_option options[] = {
      .help = "fusion rules; what they fuse is measured as one operator"},
     {.name = "refine", .argument = "FILE", .kind = MOIRAI_VALUE_FILE, .repeated = true,
      .help = "take the segments that 'moirai run' measured back into the times"},
+    {.name = "cluster-out", .argument = "FILE", .kind = MOIRAI_VALUE_FILE,
+     .help = "with --refine: write the cluster with the latencies that the transfers of these runs had"},
     MOIRAI_OPTION_HOSTS,
     {.name = "warmup", .argument = "N", .kind = MOIRAI_VALUE_COUNT, .least = 1, .most = 1000, .standard = "3",
      .help = "runs of an operator before the first that counts"},

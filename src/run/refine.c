@@ -10,22 +10,27 @@
  * would look cheap just for not having been tried. So all other operators of a device are scaled by its total (measured
  * over predicted, of all its segments), and devices that ran nothing by the total of all.
  *
- * Medians over the runs are the robust part, and the runner's job. O(operators x devices). */
-#include <moirai/refine.h>
-
+ * With a cluster, a segment's own price goes to the latencies instead; see refine_links.c. Medians over the runs are the
+ * robust part, and the runner's job. O(operators x devices + segments^2). */
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/json.h"
+#include "run/refine.h"
 #include "util/util.h"
 
 typedef struct refiner {
     moirai_graph *g;
-    int64_t *time_ns;      /* the new table */
-    bool *done;            /* [op * keys + key] part of a segment */
-    double *predicted, *measured; /* [key] sums over segments */
-    double *ratio;         /* measured / predicted, of segments that take time */
-    int32_t n_ratios;
+    moirai_cluster *c;
+    const char *label;
+    refine_timeline t;
+    int32_t key[MOIRAI_MAX_DEVICES];        /* column of each device of the timeline */
+    int64_t segment_ns[MOIRAI_MAX_DEVICES]; /* what a segment takes beside its operators */
+    int32_t *op;                            /* numbers of the timeline's operators */
+    int64_t *predicted_ns;                  /* [segment] */
+    double *predicted;                      /* the same, as reals */
+    int64_t *time_ns;                       /* the new table */
+    bool *done;                             /* [op * keys + key] part of a segment */
+    double *sum_predicted, *sum_measured;   /* [key] */
     moirai_refine_report report;
 } refiner;
 
@@ -34,106 +39,67 @@ static int64_t cell(const moirai_graph *g, int32_t op, int32_t key)
     return (int64_t)op * g->n_time_keys + key;
 }
 
-static int find_key(int32_t *out, const refiner *r, const moirai_json_at *at)
+/* ---- names ---- */
+
+static int find_key(refiner *r, int32_t device)
 {
-    for (*out = 0; *out < r->g->n_time_keys; ++*out)
-        if (!strcmp(r->g->time_key[*out], at->name))
+    for (int32_t k = 0; k < r->g->n_time_keys; k++)
+        if (!strcmp(r->g->time_key[k], r->t.device[device])) {
+            r->key[device] = k;
             return 0;
-    return moirai_json_fail(at, "the graph has no times of it");
+        }
+    return moirai_error(MOIRAI_EINPUT, "%s: device '%.200s': the graph has no times of it", r->label, r->t.device[device]);
 }
 
-static int find_op(int32_t *out, const refiner *r, const moirai_json_at *at, yyjson_val *value, int32_t key)
+static int find_op(refiner *r, int32_t index, int32_t device)
 {
-    const char *name = NULL;
-    int rc = moirai_json_value_string(&name, NULL, at, value, "ops");
-    if (rc)
-        return rc;
-    *out = moirai_graph_find(r->g, name);
-    if (*out == MOIRAI_NONE)
-        return moirai_json_fail(at, "operator '%.200s' is not in the graph", name);
-    if (r->g->time_ns[cell(r->g, *out, key)] < 0)
-        return moirai_json_fail(at, "operator '%.200s' has no time for '%.200s'", name, r->g->time_key[key]);
-    if (r->done[cell(r->g, *out, key)])
-        return moirai_json_fail(at, "operator '%.200s' runs twice on '%.200s'", name, r->g->time_key[key]);
+    const char *name = r->t.op[index], *where = r->t.device[device];
+    int32_t op = moirai_graph_find(r->g, name);
+    if (op == MOIRAI_NONE)
+        return moirai_error(MOIRAI_EINPUT, "%s: operator '%.200s' is not in the graph", r->label, name);
+    int64_t at = cell(r->g, op, r->key[device]);
+    if (r->g->time_ns[at] < 0)
+        return moirai_error(MOIRAI_EINPUT, "%s: operator '%.200s' has no time for '%.200s'", r->label, name, where);
+    if (r->done[at])
+        return moirai_error(MOIRAI_EINPUT, "%s: operator '%.200s' runs twice on '%.200s'", r->label, name, where);
+    r->done[at] = true;
+    r->op[index] = op;
     return 0;
 }
 
-static int sum_ops(int64_t *sum, refiner *r, const moirai_json_at *at, yyjson_val *ops, int32_t key)
+static int predict(refiner *r, size_t segment)
 {
-    yyjson_val *value;
-    size_t i, n;
-    *sum = 0;
-    yyjson_arr_foreach(ops, i, n, value) {
-        int32_t op;
-        int rc = find_op(&op, r, at, value, key);
-        if (rc)
-            return rc;
-        r->done[cell(r->g, op, key)] = true;
-        if (!moirai_add64(sum, *sum, r->g->time_ns[cell(r->g, op, key)]))
-            return moirai_json_fail(at, "its operators' times do not fit 64 bits");
+    const refine_segment *s = &r->t.segment[segment];
+    int rc = find_key(r, s->device);
+    for (int32_t i = 0; i < s->n_ops && !rc; i++) {
+        rc = find_op(r, s->first_op + i, s->device);
+        int64_t *sum = &r->predicted_ns[segment];
+        if (!rc && !moirai_add64(sum, *sum, r->g->time_ns[cell(r->g, r->op[s->first_op + i], r->key[s->device])]))
+            rc = moirai_error(MOIRAI_EINPUT, "%s: the times of a segment do not fit 64 bits", r->label);
     }
-    return 0;
+    r->predicted[segment] = (double)r->predicted_ns[segment];
+    return rc;
 }
+
+/* ---- times ---- */
 
 /* The first operators' shares are rounded down, and whatever is left belongs to the last: the sum is exact. */
-static void share_out(refiner *r, yyjson_val *ops, int32_t key, int64_t sum, int64_t measured_ns)
+static void share_out(refiner *r, size_t segment)
 {
-    int64_t left = measured_ns;
-    yyjson_val *value;
-    size_t i, n;
-    yyjson_arr_foreach(ops, i, n, value) {
-        int64_t at = cell(r->g, moirai_graph_find(r->g, yyjson_get_str(value)), key);
-        double share = sum ? (double)r->g->time_ns[at] / (double)sum : 1 / (double)n;
-        int64_t ns = i + 1 == n ? left : MOIRAI_MIN((int64_t)((double)measured_ns * share), left);
+    const refine_segment *s = &r->t.segment[segment];
+    int32_t key = r->key[s->device];
+    int64_t sum = r->predicted_ns[segment], measured_ns = s->median_ns - r->segment_ns[s->device], left = measured_ns;
+    for (int32_t i = 0; i < s->n_ops; i++) {
+        int64_t at = cell(r->g, r->op[s->first_op + i], key);
+        double share = sum ? (double)r->g->time_ns[at] / (double)sum : 1 / (double)s->n_ops;
+        int64_t ns = i + 1 == s->n_ops ? left : MOIRAI_MIN((int64_t)((double)measured_ns * share), left);
         r->time_ns[at] = ns;
         left -= ns;
     }
-}
-
-static int take_segment(refiner *r, const moirai_json_at *at, yyjson_val *segment, int32_t key)
-{
-    yyjson_val *ops = NULL;
-    int64_t measured_ns = 0, sum;
-    int rc = moirai_json_object(at, segment);
-    rc = rc ? rc : moirai_json_array(&ops, at, segment, "ops", true);
-    rc = rc ? rc : moirai_json_int64(&measured_ns, at, segment, "median_ns", true, 0);
-    if (rc || !measured_ns || !yyjson_arr_size(ops))
-        return rc;
-    rc = sum_ops(&sum, r, at, ops, key);
-    if (rc)
-        return rc;
-    share_out(r, ops, key, sum, measured_ns);
+    r->sum_predicted[key] += (double)sum;
+    r->sum_measured[key] += (double)measured_ns;
     r->report.n_segments++;
-    r->report.n_ops += (int32_t)yyjson_arr_size(ops);
-    r->predicted[key] += (double)sum;
-    r->measured[key] += (double)measured_ns;
-    double *ratio = moirai_resize(r->ratio, (size_t)r->n_ratios + 1, sizeof *ratio);
-    if (!ratio)
-        return MOIRAI_EFAIL;
-    r->ratio = ratio;
-    if (sum)
-        r->ratio[r->n_ratios++] = (double)measured_ns / (double)sum;
-    return 0;
-}
-
-static int take_device(refiner *r, const char *label, yyjson_val *device, size_t index)
-{
-    moirai_json_at at = {.label = label, .kind = "device", .index = index};
-    yyjson_val *segments = NULL, *segment;
-    size_t i, n;
-    int32_t key = 0;
-    int rc = moirai_json_object(&at, device);
-    rc = rc ? rc : moirai_json_string(&at.name, NULL, &at, device, "name", true);
-    rc = rc ? rc : moirai_json_array(&segments, &at, device, "segments", true);
-    if (!rc && yyjson_arr_size(segments)) /* one that ran nothing need not be known */
-        rc = find_key(&key, r, &at);
-    if (rc)
-        return rc;
-    yyjson_arr_foreach(segments, i, n, segment) {
-        if ((rc = take_segment(r, &at, segment, key)))
-            return rc;
-    }
-    return 0;
+    r->report.n_ops += s->n_ops;
 }
 
 static void scale_rest(refiner *r)
@@ -141,11 +107,13 @@ static void scale_rest(refiner *r)
     const moirai_graph *g = r->g;
     double predicted = 0, measured = 0;
     for (int32_t k = 0; k < g->n_time_keys; k++) {
-        predicted += r->predicted[k];
-        measured += r->measured[k];
+        predicted += r->sum_predicted[k];
+        measured += r->sum_measured[k];
     }
     for (int32_t k = 0; k < g->n_time_keys; k++) {
-        double factor = r->predicted[k] > 0 ? r->measured[k] / r->predicted[k] : predicted > 0 ? measured / predicted : 1;
+        double factor = r->sum_predicted[k] > 0 ? r->sum_measured[k] / r->sum_predicted[k]
+                        : predicted > 0         ? measured / predicted
+                                                : 1;
         for (int32_t i = 0; i < g->n_ops; i++) {
             int64_t at = cell(g, i, k);
             double ns = (double)g->time_ns[at] * factor;
@@ -155,77 +123,101 @@ static void scale_rest(refiner *r)
     }
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void sum_up(refiner *r)
 {
-    if (!r->n_ratios)
-        return;
-    qsort(r->ratio, (size_t)r->n_ratios, sizeof *r->ratio, by_value);
-    r->report.least = r->ratio[0];
-    r->report.median = r->ratio[r->n_ratios / 2];
-    r->report.most = r->ratio[r->n_ratios - 1];
+    size_t n = 0;
+    double *ratio = r->predicted; /* no longer needed */
+    for (size_t i = 0; i < r->t.n_segments; i++)
+        if (r->predicted_ns[i] > 0 && r->t.segment[i].median_ns > 0)
+            ratio[n++] = (double)r->t.segment[i].median_ns / (double)r->predicted_ns[i];
+    r->report.median = moirai_refine_median(ratio, n); /* sorts */
+    r->report.least = n ? ratio[0] : 0;
+    r->report.most = n ? ratio[n - 1] : 0;
 }
 
-static int refine(refiner *r, yyjson_val *root, const char *label)
+static void price_segments(refiner *r)
 {
-    moirai_json_at at = {.label = label};
-    yyjson_val *devices = NULL, *device;
-    size_t i, n, cells = (size_t)r->g->n_ops * (size_t)r->g->n_time_keys, keys = (size_t)r->g->n_time_keys;
-    int rc = moirai_json_array(&devices, &at, root, "devices", true);
-    if (rc)
-        return rc;
+    double price[MOIRAI_MAX_DEVICES];
+    size_t n = 0;
+    for (int32_t k = 0; k < r->t.n_devices; k++) {
+        r->segment_ns[k] = moirai_refine_segment_cost(&r->t, k, r->predicted);
+        if (r->segment_ns[k])
+            price[n++] = (double)r->segment_ns[k];
+    }
+    r->report.segment_ns = (int64_t)moirai_refine_median(price, n);
+    r->report.n_transfers = (int32_t)r->t.n_transfers;
+}
+
+static int allocate(refiner *r)
+{
+    size_t cells = (size_t)r->g->n_ops * (size_t)r->g->n_time_keys, keys = (size_t)r->g->n_time_keys;
     r->time_ns = moirai_alloc(cells, sizeof *r->time_ns);
     r->done = moirai_alloc(cells, sizeof *r->done);
-    r->predicted = moirai_alloc(keys, sizeof *r->predicted);
-    r->measured = moirai_alloc(keys, sizeof *r->measured);
-    if (!r->time_ns || !r->done || !r->predicted || !r->measured)
+    r->sum_predicted = moirai_alloc(keys, sizeof *r->sum_predicted);
+    r->sum_measured = moirai_alloc(keys, sizeof *r->sum_measured);
+    r->op = moirai_alloc(r->t.n_ops, sizeof *r->op);
+    r->predicted_ns = moirai_alloc(r->t.n_segments, sizeof *r->predicted_ns);
+    r->predicted = moirai_alloc(r->t.n_segments, sizeof *r->predicted);
+    if (!r->time_ns || !r->done || !r->sum_predicted || !r->sum_measured || !r->op || !r->predicted_ns || !r->predicted)
         return MOIRAI_EFAIL;
     if (cells)
         memcpy(r->time_ns, r->g->time_ns, cells * sizeof *r->time_ns);
-    yyjson_arr_foreach(devices, i, n, device) {
-        if ((rc = take_device(r, label, device, i)))
-            return rc;
-    }
-    scale_rest(r);
-    sum_up(r);
-    if (cells)
-        memcpy(r->g->time_ns, r->time_ns, cells * sizeof *r->time_ns);
     return 0;
 }
 
-int moirai_graph_refine_parse(moirai_graph *g, const char *json, size_t length, const char *label,
-                              moirai_refine_report *report)
+static int refine(refiner *r)
 {
-    refiner r = {.g = g};
-    yyjson_doc *doc;
-    int rc = moirai_json_open(&doc, json, length, label, "moirai-timeline");
+    int64_t latency_ns[MOIRAI_MAX_DEVICES * MOIRAI_MAX_DEVICES];
+    int rc = allocate(r);
+    for (size_t i = 0; i < r->t.n_segments && !rc; i++)
+        rc = predict(r, i);
+    if (!rc && r->c) {
+        price_segments(r);
+        rc = moirai_refine_latencies(latency_ns, r->c, &r->t, r->segment_ns, r->label);
+    }
     if (rc)
         return rc;
-    rc = refine(&r, yyjson_doc_get_root(doc), label);
-    yyjson_doc_free(doc);
+    for (size_t i = 0; i < r->t.n_segments; i++)
+        if (r->t.segment[i].median_ns > 0 && r->t.segment[i].n_ops)
+            share_out(r, i);
+    scale_rest(r);
+    sum_up(r);
+    if (r->g->n_ops && r->g->n_time_keys)
+        memcpy(r->g->time_ns, r->time_ns, (size_t)r->g->n_ops * (size_t)r->g->n_time_keys * sizeof *r->time_ns);
+    if (r->c)
+        moirai_refine_links_set(r->c, latency_ns);
+    return 0;
+}
+
+int moirai_refine_parse(moirai_graph *g, moirai_cluster *c, const char *json, size_t length, const char *label,
+                        moirai_refine_report *report)
+{
+    refiner r = {.g = g, .c = c, .label = label};
+    int rc = moirai_refine_timeline_parse(&r.t, json, length, label);
+    if (rc)
+        return rc;
+    rc = refine(&r);
+    moirai_refine_timeline_free(&r.t);
     free(r.time_ns);
     free(r.done);
+    free(r.sum_predicted);
+    free(r.sum_measured);
+    free(r.op);
+    free(r.predicted_ns);
     free(r.predicted);
-    free(r.measured);
-    free(r.ratio);
     if (!rc && report)
         *report = r.report;
     return rc;
 }
 
-int moirai_graph_refine(moirai_graph *g, const char *path, moirai_refine_report *report)
+int moirai_refine(moirai_graph *g, moirai_cluster *c, const char *path, moirai_refine_report *report)
 {
     char *json;
     size_t length;
     int rc = moirai_file_read(&json, &length, path);
     if (rc)
         return rc;
-    rc = moirai_graph_refine_parse(g, json, length, path, report);
+    rc = moirai_refine_parse(g, c, json, length, path, report);
     free(json);
     return rc;
 }
