@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Predicted against measured end-to-end latency, and the plans of several placers measured against each other, on unequal
-# devices of this machine. For every network: probe, profile; then for every placer: plan, run, and ROUNDS times: refine
-# with what was measured, plan anew, run. Predictions are compared in the last round; placers by the fastest of the plans
+# devices of this machine. For every network: probe, profile, run it whole on each device and refine with these runs;
+# then for every placer: plan, run, and ROUNDS times: refine with what was measured, plan anew, run. Predictions are compared in the last round; placers by the fastest of the plans
 # that each made in all rounds, measured. Networks are of the zoo, as ONNX with random weights.
 # Usage: bench/run_accuracy.sh MOIRAI [NETWORK...]. Prints one line per case; never fails on a timing.
 set -euo pipefail
@@ -28,12 +28,20 @@ printf '%-16s %-8s %6s %12s %12s %8s %12s %8s %10s\n' network placer round 'pred
 for net in "${networks[@]}"; do
     "$moirai" zoo "$net" --onnx "$net.onnx" >/dev/null
     "$moirai" profile "$net.onnx" -c cluster.json --cache cache -o "$net.json" >/dev/null 2>&1
+    cp "$net.json" whole.json
+    for device in cpu xnnpack; do
+        "$moirai" plan "$net.json" -c cluster.json --rules none -p single --pin "*=$device" -f -o plan.json >/dev/null 2>&1
+        rm -f run.json
+        "$moirai" run plan.json "$net.onnx" -c cluster.json --warmup 5 --runs "$runs" --timeline run.json >/dev/null 2>&1
+        "$moirai" profile whole.json --refine run.json -f -o whole.json >/dev/null
+    done
     for placer in "${placers[@]}"; do
         cp "$net.json" graph.json
         cp cluster.json links.json
         best=
         for ((round = 0; round <= rounds; round++)); do
             args=(-p "$placer")
+            [ "$round" != 1 ] || cp whole.json graph.json # what the profile alone says is known now
             [ "$placer" = moirai ] && args+=(--time-limit "$limit")
             "$moirai" plan graph.json -c links.json --rules none "${args[@]}" --json -f -o plan.json >plan.out 2>/dev/null
             rm -f run.json
