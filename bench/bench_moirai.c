@@ -1,0 +1,421 @@
+/* The placer `moirai`: makespan, proven bound, gap, seconds, processor seconds and peak memory, as rows of Markdown tables.
+ *
+ * usage: bench_moirai [--limit SECONDS] [--cpu SECONDS] [--threads N] [--effort E] [--gap G] PART [NAME ...]
+ *   files    the problems of ../shared/data/problems, each with a time limit and a gap of its own
+ *   zoo      the paper's eleven networks x both testbeds x {original, coarsened} x {edge, tensor}, smaller networks first
+ *   onnx     the networks of ../shared/data/onnx on both testbeds, flow tensor
+ *   family   alphafold2 from the smallest to the largest: seconds per operator
+ *   effort   the problems of `files` and two of the zoo at effort 0.25, 1 and 2, without a time limit
+ *   levels   what each level of refinement proves and finds: every pair of each block that fills more than a fifth of the
+ *            network, taken to levels 0 .. 3 one after the other
+ * NAMEs keep to the networks (problems) named. Networks: cost model roofline, congestion port, memory static; fp32, or fp16
+ * where the weights in fp32 do not fit the testbed.
+ *
+ * --limit is wall time; --cpu ends a search after so many seconds of processor time, which means the same on a machine
+ * that is busy with other things. A limit of 20 s on two cores is at most 40 of processor time.
+ *
+ * Each problem runs in a process of its own, so that peak memory and processor time are its own. Rows are flushed one by
+ * one: an interrupted run leaves a table. Timings never fail it. */
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <moirai/coarsen.h>
+#include <moirai/onnx.h>
+#include <moirai/placer.h>
+#include <moirai/zoo.h>
+
+#include "place/moirai/refine.h"
+#include "util/util.h"
+
+typedef struct setup {
+    double limit_s, cpu_s, effort, gap;
+    int threads;
+    char **name;
+    int n_names;
+} setup;
+
+static bool wanted(const setup *s, const char *name)
+{
+    for (int i = 0; i < s->n_names; i++)
+        if (strcmp(name, s->name[i]) == 0)
+            return true;
+    return s->n_names == 0;
+}
+
+static bool shared_file(char *path, size_t size, const char *folder, const char *name, const char *suffix)
+{
+    snprintf(path, size, "%s/data/%s/%s%s", MOIRAI_SHARED_DIR, folder, name, suffix);
+    if (access(path, R_OK) == 0)
+        return true;
+    printf("| %s | skipped: not there |\n", name);
+    return false;
+}
+
+static double processor_s(void)
+{
+    struct rusage use;
+    getrusage(RUSAGE_SELF, &use);
+    return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) + 1e-6 * (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
+}
+
+static double peak_mb(void)
+{
+    struct rusage use;
+    getrusage(RUSAGE_SELF, &use);
+    return (double)use.ru_maxrss / 1024.0;
+}
+
+/* ---- rows ---- */
+
+static volatile int enough;
+
+static void had_enough(int signal_number)
+{
+    (void)signal_number;
+    enough = 1;
+}
+
+/* `enough` is set after that much processor time; 0: never. */
+static void allow_processor_s(double seconds)
+{
+    struct sigaction act = {.sa_handler = had_enough, .sa_flags = SA_RESTART};
+    struct itimerval timer = {.it_value.tv_sec = (time_t)seconds,
+                              .it_value.tv_usec = (suseconds_t)(1e6 * (seconds - floor(seconds)))};
+    enough = 0;
+    sigaction(SIGPROF, &act, NULL);
+    setitimer(ITIMER_PROF, &timer, NULL);
+}
+
+static void print_other(const moirai_problem *p, const char *placer)
+{
+    moirai_plan *plan;
+    if (moirai_place(&plan, p, placer, NULL)) {
+        printf(" - |");
+        return;
+    }
+    printf(" %.3f |", (double)plan->makespan_ns * 1e-6);
+    moirai_plan_free(plan);
+}
+
+#define ROW_HEAD "operators | makespan ms | bound ms | gap %% | seconds | CPU s | peak MB"
+#define ROW_RULE "---:|---:|---:|---:|---:|---:|---:"
+
+/* One problem; `others` adds single, HEFT and m-ETF. */
+static int print_row(const moirai_problem *p, const setup *s, bool others)
+{
+    moirai_place_options o;
+    moirai_plan *plan;
+    moirai_place_options_init(&o);
+    o.time_limit_s = s->limit_s;
+    o.threads = s->threads;
+    o.effort = s->effort;
+    o.gap = s->gap;
+    o.interrupt = &enough;
+    allow_processor_s(s->cpu_s);
+    double begun = moirai_seconds(), used = processor_s();
+    int rc = moirai_place(&plan, p, "moirai", &o);
+    double seconds = moirai_seconds() - begun;
+    used = processor_s() - used;
+    allow_processor_s(0);
+    if (rc) {
+        printf(" %d | %s |\n", p->n_ops, moirai_error_message());
+        return rc;
+    }
+    printf(" %d | %.3f | %.3f | %.2f | %.1f | %.1f | %.0f |", p->n_ops, (double)plan->makespan_ns * 1e-6,
+           (double)plan->lower_bound_ns * 1e-6, 100 * moirai_plan_gap(plan), seconds, used, peak_mb());
+    moirai_plan_free(plan);
+    if (others) {
+        print_other(p, "single");
+        print_other(p, "heft");
+        print_other(p, "m-etf");
+    }
+    printf("\n");
+    return 0;
+}
+
+/* What a row is made of; the child process builds it. */
+typedef struct row {
+    const char *network;  /* of the zoo, or NULL */
+    const char *file;     /* a problem or an ONNX file, or NULL */
+    bool onnx, coarse;
+    const char *testbed;
+    moirai_flow flow;
+} row;
+
+static int read_graph(moirai_graph **g, const row *r, int element_bytes)
+{
+    int rc = r->onnx ? moirai_onnx_read(g, r->file, NULL, NULL) : moirai_zoo_graph(g, r->network, element_bytes);
+    if (rc || !r->coarse)
+        return rc;
+    moirai_rules *rules = NULL;
+    moirai_graph *coarse = NULL;
+    rc = moirai_rules_open(&rules, "onnxruntime");
+    if (!rc)
+        rc = moirai_coarsen(&coarse, *g, rules, NULL);
+    moirai_rules_free(rules);
+    moirai_graph_free(*g);
+    *g = coarse;
+    return rc;
+}
+
+/* fp32 where its weights fit, else fp16. */
+static int make_problem(moirai_problem **p, int *element_bytes, const row *r)
+{
+    *p = NULL;
+    *element_bytes = 4;
+    if (r->file && !r->onnx)
+        return moirai_problem_read(p, r->file);
+    moirai_cluster *c = NULL;
+    int rc = moirai_cluster_open(&c, r->testbed);
+    for (; !rc; *element_bytes = 2) {
+        moirai_graph *g = NULL;
+        moirai_problem_options o = {.flow = r->flow, .cost_model = "roofline", .memory = MOIRAI_MEMORY_STATIC};
+        rc = read_graph(&g, r, *element_bytes);
+        if (!rc)
+            rc = moirai_problem_new(p, g, c, &o);
+        moirai_graph_free(g);
+        if (rc || *element_bytes == 2 || r->onnx || moirai_problem_check_memory(*p) == MOIRAI_OK)
+            break;
+        moirai_problem_free(*p);
+        *p = NULL;
+    }
+    moirai_cluster_free(c);
+    return rc;
+}
+
+/* In a process of its own. */
+static void run_row(const row *r, const setup *s, bool others)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    if (child != 0) {
+        int status = 0;
+        if (child < 0 || waitpid(child, &status, 0) < 0 || !WIFEXITED(status))
+            printf(" killed |\n");
+        return;
+    }
+    moirai_problem *p;
+    int bytes, rc = make_problem(&p, &bytes, r);
+    if (rc)
+        printf(" %s |\n", moirai_error_message());
+    if (!rc && r->network)
+        printf(" %s |", bytes == 4 ? "fp32" : "fp16");
+    if (!rc)
+        rc = print_row(p, s, others);
+    moirai_problem_free(p);
+    fflush(stdout);
+    _exit(rc != 0);
+}
+
+/* ---- parts ---- */
+
+static void bench_files(const setup *s)
+{
+    static const struct { const char *name; double limit_s, gap; } file[] = {
+        {"example-1", 10, 0},           {"googlenet", 30, 0},           {"inceptionv4", 60, 0.01},
+        {"gpt330m-inter-edge", 10, 0.01}, {"gpt330m-intra-tensor", 10, 0.01}, {"gpt13b-inter-tensor", 30, 0.01}};
+    printf("| problem | limit s | " ROW_HEAD " | single | HEFT | m-ETF |\n|---|---:|" ROW_RULE "|---:|---:|---:|\n");
+    for (size_t i = 0; i < sizeof file / sizeof *file; i++) {
+        char path[4096];
+        setup own = *s;
+        if (!wanted(s, file[i].name) || !shared_file(path, sizeof path, "problems", file[i].name, ".problem.json"))
+            continue;
+        if (s->limit_s <= 0 && s->cpu_s <= 0)
+            own.limit_s = file[i].limit_s;
+        else if (s->cpu_s > 0) /* as a part of all the processor time within the limit */
+            own.cpu_s = fmin(s->cpu_s, 2 * file[i].limit_s);
+        own.gap = fmin(s->gap, file[i].gap);
+        printf("| %s | %g |", file[i].name, file[i].limit_s);
+        run_row(&(row){.file = path}, &own, true);
+    }
+}
+
+static const char *const testbeds[] = {"inter-server", "intra-server"};
+
+static int by_operators(const void *a, const void *b)
+{
+    const moirai_zoo_entry *x = *(const moirai_zoo_entry *const *)a, *y = *(const moirai_zoo_entry *const *)b;
+    return x->n_ops != y->n_ops ? (x->n_ops > y->n_ops) - (x->n_ops < y->n_ops) : strcmp(x->name, y->name);
+}
+
+/* The paper's networks, smaller first. */
+static int paper_networks(const moirai_zoo_entry **list, int room)
+{
+    int n = 0;
+    for (int i = 0; i < moirai_zoo_count() && n < room; i++)
+        if (moirai_zoo_at(i)->paper_parameters)
+            list[n++] = moirai_zoo_at(i);
+    qsort(list, (size_t)n, sizeof *list, by_operators);
+    return n;
+}
+
+static void bench_zoo(const setup *s)
+{
+    const moirai_zoo_entry *list[64];
+    int n = paper_networks(list, 64);
+    printf("| network | testbed | graph | flow | type | " ROW_HEAD " | single | HEFT | m-ETF |\n"
+           "|---|---|---|---|---|" ROW_RULE "|---:|---:|---:|\n");
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < 8 && wanted(s, list[i]->name); j++) {
+            row r = {.network = list[i]->name, .testbed = testbeds[j / 4], .coarse = j / 2 % 2,
+                     .flow = j % 2 ? MOIRAI_FLOW_TENSOR : MOIRAI_FLOW_EDGE};
+            printf("| %s | %s | %s | %s |", r.network, r.testbed, r.coarse ? "coarsened" : "original", moirai_flow_name(r.flow));
+            run_row(&r, s, true);
+        }
+}
+
+static void bench_onnx(const setup *s)
+{
+    static const char *const file[] = {"resnet50", "googlenet", "inception_v3", "bert_base", "densenet201", "swin_t"};
+    printf("| network | testbed | " ROW_HEAD " | single | HEFT | m-ETF |\n|---|---|" ROW_RULE "|---:|---:|---:|\n");
+    for (size_t i = 0; i < sizeof file / sizeof *file; i++)
+        for (int j = 0; j < 2; j++) {
+            char path[4096];
+            if (!wanted(s, file[i]) || !shared_file(path, sizeof path, "onnx", file[i], ".onnx"))
+                continue;
+            printf("| %s | %s |", file[i], testbeds[j]);
+            run_row(&(row){.file = path, .onnx = true, .testbed = testbeds[j], .flow = MOIRAI_FLOW_TENSOR}, s, true);
+        }
+}
+
+static void bench_family(const setup *s)
+{
+    const moirai_zoo_entry *list[64];
+    int n = paper_networks(list, 64);
+    printf("| network | testbed | flow | type | " ROW_HEAD " |\n|---|---|---|---|" ROW_RULE "|\n");
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < 4 && !strncmp(list[i]->name, "alphafold2", 10) && wanted(s, list[i]->name); j++) {
+            row r = {.network = list[i]->name, .testbed = testbeds[j / 2],
+                     .flow = j % 2 ? MOIRAI_FLOW_TENSOR : MOIRAI_FLOW_EDGE};
+            printf("| %s | %s | %s |", r.network, r.testbed, moirai_flow_name(r.flow));
+            run_row(&r, s, false);
+        }
+}
+
+static void bench_effort(const setup *s)
+{
+    static const char *const file[] = {"googlenet", "inceptionv4", "gpt330m-inter-edge", "gpt330m-intra-tensor"};
+    static const double effort[] = {0.25, 1, 2};
+    printf("| problem | effort | " ROW_HEAD " |\n|---|---:|" ROW_RULE "|\n");
+    for (size_t i = 0; i < sizeof file / sizeof *file; i++)
+        for (size_t j = 0; j < sizeof effort / sizeof *effort; j++) {
+            char path[4096];
+            setup own = *s;
+            if (!wanted(s, file[i]) || !shared_file(path, sizeof path, "problems", file[i], ".problem.json"))
+                continue;
+            own.effort = effort[j] * s->effort;
+            printf("| %s | %g |", file[i], own.effort);
+            run_row(&(row){.file = path}, &own, false);
+        }
+}
+
+/* ---- levels ---- */
+
+/* Every pair of the class to one level; sums up bound and plan over the pairs. */
+static int refine_class(moirai_chain *c, int32_t class_, int32_t level, int64_t *lower_ns, int64_t *length_ns)
+{
+    int32_t block = c->s->class_block[class_];
+    uint64_t entries = moirai_chain_entry_mask(c, block), exits = moirai_chain_exit_mask(c, block);
+    int rc = 0;
+    *lower_ns = *length_ns = 0;
+    for (int32_t i = 0; i < c->K * c->K && !rc; i++) {
+        int32_t a = i / c->K, b = i % c->K;
+        if (!(entries >> a & 1) || !(exits >> b & 1))
+            continue;
+        moirai_refine_task job = {.class_ = class_, .entry_device = a, .exit_device = b, .level = level, .need_ns = INT64_MAX,
+                                  .improve = true, .effort = 1, .seed = 1};
+        const moirai_pair *pair = moirai_chain_pair(c, class_, a, b);
+        rc = level == 0 ? moirai_pair_open(c, class_, a, b) : pair->level < level ? moirai_pair_refine(c, &job) : 0;
+        *lower_ns += pair->lower_ns;
+        *length_ns += pair->plan.length_ns;
+    }
+    return rc;
+}
+
+static void levels_of(const char *name, const moirai_problem *p)
+{
+    moirai_chain *c;
+    if (moirai_chain_new(&c, p)) {
+        printf("| %s | %s |\n", name, moirai_error_message());
+        return;
+    }
+    for (int32_t class_ = 0; class_ < c->s->n_classes; class_++) {
+        int32_t size = c->s->block_size[c->s->class_block[class_]];
+        if ((int64_t)size * c->s->class_count[class_] * 5 < p->n_ops)
+            continue;
+        printf("| %s, %d x %d operators, %d components |", name, c->s->class_count[class_], size, c->block[class_]->n_components);
+        for (int32_t level = 0; level <= 3; level++) {
+            int64_t lower = 0, length = 0;
+            double used = processor_s();
+            if (refine_class(c, class_, level, &lower, &length))
+                printf(" %s |", moirai_error_message());
+            else
+                printf(" %.3f | %.3f | %.2f | %.1f |", (double)lower * 1e-6, (double)length * 1e-6,
+                       100 * (1 - (double)lower / (double)MOIRAI_MAX(length, 1)), processor_s() - used);
+            fflush(stdout);
+        }
+        printf("\n");
+    }
+    moirai_chain_free(c);
+}
+
+static void bench_levels(const setup *s)
+{
+    static const char *const file[] = {"gpt330m-inter-edge", "gpt330m-intra-tensor"};
+    printf("| block | path: bound | plan | gap %% | CPU s | 1 bucket: bound | plan | gap %% | CPU s | 8: bound | plan | gap %% | CPU s "
+           "| 12: bound | plan | gap %% | CPU s |\n|---|" "---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
+    for (size_t i = 0; i < sizeof file / sizeof *file; i++) {
+        char path[4096];
+        moirai_problem *p;
+        if (!wanted(s, file[i]) || !shared_file(path, sizeof path, "problems", file[i], ".problem.json"))
+            continue;
+        if (moirai_problem_read(&p, path)) {
+            printf("| %s | %s |\n", file[i], moirai_error_message());
+            continue;
+        }
+        levels_of(file[i], p);
+        moirai_problem_free(p);
+    }
+}
+
+static const struct { const char *name; void (*run)(const setup *s); } parts[] = {
+    {"files", bench_files}, {"zoo", bench_zoo}, {"onnx", bench_onnx}, {"family", bench_family}, {"effort", bench_effort},
+    {"levels", bench_levels}};
+
+int main(int argc, char **argv)
+{
+    setup s = {.effort = 1, .gap = 0.01};
+    int i = 1;
+    for (; i + 1 < argc && strncmp(argv[i], "--", 2) == 0; i += 2) {
+        double value = atof(argv[i + 1]);
+        if (strcmp(argv[i], "--limit") == 0)
+            s.limit_s = value;
+        else if (strcmp(argv[i], "--cpu") == 0)
+            s.cpu_s = value;
+        else if (strcmp(argv[i], "--threads") == 0)
+            s.threads = (int)value;
+        else if (strcmp(argv[i], "--effort") == 0)
+            s.effort = value;
+        else if (strcmp(argv[i], "--gap") == 0)
+            s.gap = value;
+        else
+            break;
+    }
+    s.name = argv + i + 1;
+    s.n_names = i < argc ? argc - i - 1 : 0;
+    for (size_t j = 0; i < argc && j < sizeof parts / sizeof *parts; j++)
+        if (strcmp(argv[i], parts[j].name) == 0) {
+            parts[j].run(&s);
+            return 0;
+        }
+    fprintf(stderr, "usage: bench_moirai [--limit SECONDS] [--cpu SECONDS] [--threads N] [--effort E] [--gap G] "
+                    "files|zoo|onnx|family|effort|levels [NAME ...]\n");
+    return 2;
+}
