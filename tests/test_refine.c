@@ -73,8 +73,10 @@ static void test_refine_idle_devices_follow_all(void **state)
 {
     (void)state;
     moirai_graph *g = make_graph();
-    assert_ok(refine(g, "[{\"name\": \"x\", \"segments\": [{\"ops\": [\"a\", \"b\"], \"median_ns\": 800}]},"
-                        " {\"name\": \"y\", \"segments\": []}, {\"name\": \"unknown\", \"segments\": []}]", NULL));
+    assert_ok(refine(g,
+                     "[{\"name\": \"x\", \"segments\": [{\"ops\": [\"a\", \"b\"], \"median_ns\": 800}]},"
+                     " {\"name\": \"y\", \"segments\": []}, {\"name\": \"unknown\", \"segments\": []}]",
+                     NULL));
     assert_int_equal(time_of(g, "d", "y"), 80);
     moirai_graph_free(g);
 }
@@ -94,7 +96,8 @@ static void test_refine_segment_of_nothing_is_shared_evenly(void **state)
 static void test_refine_twice_is_once(void **state)
 {
     (void)state;
-    const char *run = "[{\"name\": \"x\", \"segments\": [{\"ops\": [\"a\", \"b\", \"c\", \"d\"], \"median_ns\": 12345}]}]";
+    const char *run =
+        "[{\"name\": \"x\", \"segments\": [{\"ops\": [\"a\", \"b\", \"c\", \"d\"], \"median_ns\": 12345}]}]";
     moirai_graph *g = make_graph(), *h = make_graph();
     assert_ok(refine(g, run, NULL));
     assert_ok(refine(h, run, NULL));
@@ -121,7 +124,8 @@ static void test_refine_names_what_does_not_belong(void **state)
 {
     (void)state;
     assert_refuses("[{\"name\": \"x\", \"segments\": [{\"ops\": [\"a\"], \"median_ns\": 9}]},"
-                   " {\"name\": \"z\", \"segments\": [{\"ops\": [\"a\"], \"median_ns\": 9}]}]", "device 'z'");
+                   " {\"name\": \"z\", \"segments\": [{\"ops\": [\"a\"], \"median_ns\": 9}]}]",
+                   "device 'z'");
     assert_refuses("[{\"name\": \"x\", \"segments\": [{\"ops\": [\"q\"], \"median_ns\": 9}]}]", "operator 'q'");
     assert_refuses("[{\"name\": \"x\", \"segments\": [{\"ops\": [\"a\", \"a\"], \"median_ns\": 9}]}]", "twice");
     assert_refuses("[{\"name\": \"x\", \"segments\": [{\"ops\": [\"a\"], \"median_ns\": -1}]}]", "median_ns");
@@ -152,11 +156,12 @@ static void test_refine_moves_the_price_of_segments_to_latencies(void **state)
     moirai_graph *g = make_graph();
     moirai_cluster *c;
     moirai_refine_report r;
-    static const char two[] = "{\"format\": \"moirai-cluster\", \"version\": 1, \"devices\": ["
-                              "{\"name\": \"x\", \"memory\": \"1GB\"}, {\"name\": \"y\", \"memory\": \"1GB\"},"
-                              "{\"name\": \"z\", \"memory\": \"1GB\"}], \"links\": ["
-                              "{\"from\": \"x\", \"to\": \"y\", \"bandwidth\": \"1GB/s\", \"latency\": \"100ns\", \"both\": true},"
-                              "{\"from\": \"y\", \"to\": \"z\", \"bandwidth\": \"1GB/s\", \"latency\": \"7ns\", \"both\": true}]}";
+    static const char two[] =
+        "{\"format\": \"moirai-cluster\", \"version\": 1, \"devices\": ["
+        "{\"name\": \"x\", \"memory\": \"1GB\"}, {\"name\": \"y\", \"memory\": \"1GB\"},"
+        "{\"name\": \"z\", \"memory\": \"1GB\"}], \"links\": ["
+        "{\"from\": \"x\", \"to\": \"y\", \"bandwidth\": \"1GB/s\", \"latency\": \"100ns\", \"both\": true},"
+        "{\"from\": \"y\", \"to\": \"z\", \"bandwidth\": \"1GB/s\", \"latency\": \"7ns\", \"both\": true}]}";
     assert_ok(moirai_cluster_parse(&c, two, strlen(two), "two"));
     assert_ok(moirai_refine_parse(g, c, run, strlen(run), "run.json", &r));
     assert_int_equal(r.n_transfers, 2);
@@ -178,8 +183,9 @@ static void test_refine_of_another_cluster_changes_nothing(void **state)
     (void)state;
     moirai_graph *g = make_graph(), *h = make_graph();
     moirai_cluster *c;
-    static const char run[] = "{\"format\": \"moirai-timeline\", \"version\": 1, \"devices\": [{\"name\": \"x\", \"segments\":"
-                              " [{\"ops\": [\"a\"], \"median_ns\": 999}]}], \"transfers\": []}";
+    static const char run[] =
+        "{\"format\": \"moirai-timeline\", \"version\": 1, \"devices\": [{\"name\": \"x\", \"segments\":"
+        " [{\"ops\": [\"a\"], \"median_ns\": 999}]}], \"transfers\": []}";
     assert_ok(moirai_cluster_open(&c, "inter-server"));
     assert_int_equal(moirai_refine_parse(g, c, run, strlen(run), "run.json", NULL), MOIRAI_EINPUT);
     assert_non_null(strstr(moirai_error_message(), "device 'x'"));
@@ -233,7 +239,8 @@ static probe_link make_link(double latency_ns, double ns_per_byte, int64_t free_
     probe_link k = {.n_sizes = 9};
     for (int i = 0; i < k.n_sizes; i++) {
         int64_t bytes = i ? (int64_t)1024 << (2 * (i - 1)) : 0, paid = bytes > free_bytes ? bytes - free_bytes : 0;
-        k.size[i] = (probe_size){.bytes = bytes, .n = 1, .quartile_ns = (int64_t)(latency_ns + ns_per_byte * (double)paid)};
+        k.size[i] =
+            (probe_size){.bytes = bytes, .n = 1, .quartile_ns = (int64_t)(latency_ns + ns_per_byte * (double)paid)};
     }
     return k;
 }

@@ -6,12 +6,15 @@
 
 static void show_rank(moirai_cli *cli, yyjson_val *r)
 {
-    moirai_cli_print(cli, "%-14s %-10s %s, %lld cores, %s; ONNX Runtime %s: %s\n", moirai_report_text(r, "device"), moirai_report_text(r, "host"),
-                     moirai_report_text(r, "cpu"), (long long)moirai_report_count(r, "own_threads"), moirai_text_bytes(moirai_report_count(r, "memory_bytes")).s,
-                     moirai_report_text(r, "onnxruntime"), moirai_report_text(r, "providers"));
+    moirai_cli_print(cli, "%-14s %-10s %s, %lld cores, %s; ONNX Runtime %s: %s\n", moirai_report_text(r, "device"),
+                     moirai_report_text(r, "host"), moirai_report_text(r, "cpu"),
+                     (long long)moirai_report_count(r, "own_threads"),
+                     moirai_text_bytes(moirai_report_count(r, "memory_bytes")).s, moirai_report_text(r, "onnxruntime"),
+                     moirai_report_text(r, "providers"));
     yyjson_val *gpu;
     size_t i, n;
-    yyjson_arr_foreach(yyjson_obj_get(r, "gpus"), i, n, gpu) {
+    yyjson_arr_foreach(yyjson_obj_get(r, "gpus"), i, n, gpu)
+    {
         moirai_cli_print(cli, "%-14s %-10s gpu %s, %s\n", "", "", moirai_report_text(gpu, "name"),
                          moirai_text_bytes(moirai_report_count(gpu, "memory_bytes")).s);
     }
@@ -20,10 +23,12 @@ static void show_rank(moirai_cli *cli, yyjson_val *r)
 static void show_link(moirai_cli *cli, yyjson_val *l)
 {
     yyjson_val *sizes = yyjson_obj_get(l, "sizes");
-    int64_t largest = moirai_report_count(yyjson_arr_get_last(sizes), "bytes"), messages = moirai_report_count(yyjson_arr_get_first(sizes), "messages");
-    moirai_cli_print(cli, "%-14s %-14s %12s %14s   %lld messages of each size up to %s\n", moirai_report_text(l, "from"), moirai_report_text(l, "to"),
-                     moirai_text_rate(moirai_report_count(l, "bytes_per_second")).s, moirai_text_ns(moirai_report_count(l, "latency_ns")).s,
-                     (long long)messages, moirai_text_bytes(largest).s);
+    int64_t largest = moirai_report_count(yyjson_arr_get_last(sizes), "bytes"),
+            messages = moirai_report_count(yyjson_arr_get_first(sizes), "messages");
+    moirai_cli_print(
+        cli, "%-14s %-14s %12s %14s   %lld messages of each size up to %s\n", moirai_report_text(l, "from"),
+        moirai_report_text(l, "to"), moirai_text_rate(moirai_report_count(l, "bytes_per_second")).s,
+        moirai_text_ns(moirai_report_count(l, "latency_ns")).s, (long long)messages, moirai_text_bytes(largest).s);
 }
 
 static int show(moirai_cli *cli, const moirai_ranks *r)
@@ -34,12 +39,15 @@ static int show(moirai_cli *cli, const moirai_ranks *r)
     int rc = moirai_ranks_report(&doc, r);
     if (rc)
         return rc;
-    yyjson_val *ranks = yyjson_obj_get(yyjson_doc_get_root(doc), "ranks"), *links = yyjson_obj_get(yyjson_doc_get_root(doc), "links");
-    yyjson_arr_foreach(ranks, i, n, item) {
+    yyjson_val *ranks = yyjson_obj_get(yyjson_doc_get_root(doc), "ranks"),
+               *links = yyjson_obj_get(yyjson_doc_get_root(doc), "links");
+    yyjson_arr_foreach(ranks, i, n, item)
+    {
         show_rank(cli, item);
     }
     moirai_cli_print(cli, "\n%-14s %-14s %12s %14s\n", "from", "to", "bandwidth", "latency");
-    yyjson_arr_foreach(links, i, n, item) {
+    yyjson_arr_foreach(links, i, n, item)
+    {
         show_link(cli, item);
     }
     yyjson_mut_obj_add_val(cli->doc, cli->result, "ranks", yyjson_val_mut_copy(cli->doc, ranks));
@@ -100,12 +108,25 @@ static int run(moirai_cli *cli)
 }
 
 static const moirai_option options[] = {
-    {.name = "cluster", .letter = 'c', .argument = "FILE", .kind = MOIRAI_VALUE_CLUSTER,
+    {.name = "cluster",
+     .letter = 'c',
+     .argument = "FILE",
+     .kind = MOIRAI_VALUE_CLUSTER,
      .help = "cluster file whose devices the ranks are; its links are measured anew"},
-    {.name = "ranks", .letter = 'n', .argument = "N", .kind = MOIRAI_VALUE_COUNT, .least = 1, .most = 64,
+    {.name = "ranks",
+     .letter = 'n',
+     .argument = "N",
+     .kind = MOIRAI_VALUE_COUNT,
+     .least = 1,
+     .most = 64,
      .help = "how many ranks (default: one per device or host, else 2)"},
     MOIRAI_OPTION_HOSTS,
-    {.name = "seconds", .argument = "S", .kind = MOIRAI_VALUE_REAL, .least = 0.01, .most = 1e6, .standard = "5",
+    {.name = "seconds",
+     .argument = "S",
+     .kind = MOIRAI_VALUE_REAL,
+     .least = 0.01,
+     .most = 1e6,
+     .standard = "5",
      .help = "time to measure in, shared by all ordered pairs"},
     MOIRAI_OPTION_OUTPUT("write the cluster"),
     {0},
@@ -119,9 +140,12 @@ static const moirai_example examples[] = {
 const moirai_command moirai_command_probe = {
     .name = "probe",
     .summary = "measure what ranks are and how fast they talk",
-    .text = "Starts one rank per device with mpirun (or runs under a given one: mpirun -n 4 moirai probe -o cluster.json). "
-            "Every rank tells its processor, cores, memory, GPUs and the execution providers of its ONNX Runtime. Every ordered "
-            "pair measures messages of 0 bytes to 16 MiB: latency is the time of an empty one, bandwidth that of the largest.",
+    .text =
+        "Starts one rank per device with mpirun (or runs under a given one: mpirun -n 4 moirai probe -o cluster.json). "
+        "Every rank tells its processor, cores, memory, GPUs and the execution providers of its ONNX Runtime. Every "
+        "ordered "
+        "pair measures messages of 0 bytes to 16 MiB: latency is the time of an empty one, bandwidth that of the "
+        "largest.",
     .options = options,
     .examples = examples,
     .run = run,

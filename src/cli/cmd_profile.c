@@ -23,8 +23,8 @@ static void draw(void *data, const char *text)
     if (sscanf(text, "%ld %ld %n", &done, &total, &at) < 2 || !at || total <= 0 || done > total)
         return;
     int full = (int)(done * WIDTH / total);
-    fprintf(stderr, "\r%-12.12s [%.*s%*s] %ld/%ld", text + at, full, "##############################", WIDTH - full, "", done,
-            total);
+    fprintf(stderr, "\r%-12.12s [%.*s%*s] %ld/%ld", text + at, full, "##############################", WIDTH - full, "",
+            done, total);
     fflush(stderr);
     b->shown = true;
 }
@@ -37,7 +37,8 @@ static double usual_spread(yyjson_val *pieces, size_t device)
     double *spread = calloc(yyjson_arr_size(pieces) + 1, sizeof *spread), result = 0;
     size_t i, n, used = 0;
     yyjson_val *piece;
-    yyjson_arr_foreach(pieces, i, n, piece) {
+    yyjson_arr_foreach(pieces, i, n, piece)
+    {
         yyjson_val *t = yyjson_arr_get(yyjson_obj_get(piece, "times"), device);
         if (!spread || yyjson_is_null(yyjson_obj_get(t, "median_ns")))
             continue;
@@ -55,12 +56,14 @@ static double usual_spread(yyjson_val *pieces, size_t device)
 
 static void show_device(moirai_cli *cli, yyjson_val *d, double spread)
 {
-    moirai_cli_print(cli, "%-14s %12s %9lld %8lld %7lld %9.1f %%\n", moirai_report_text(d, "name"), moirai_text_ns(moirai_report_count(d, "total_ns")).s,
-                     (long long)moirai_report_count(d, "measured"), (long long)moirai_report_count(d, "cached"), (long long)moirai_report_count(d, "failed"),
-                     100 * spread);
+    moirai_cli_print(cli, "%-14s %12s %9lld %8lld %7lld %9.1f %%\n", moirai_report_text(d, "name"),
+                     moirai_text_ns(moirai_report_count(d, "total_ns")).s,
+                     (long long)moirai_report_count(d, "measured"), (long long)moirai_report_count(d, "cached"),
+                     (long long)moirai_report_count(d, "failed"), 100 * spread);
     if (moirai_report_count(d, "failed"))
         moirai_cli_say(cli, "warning: %s: %lld operators are estimated, since some can't run alone there: %s\n",
-                       moirai_report_text(d, "name"), (long long)moirai_report_count(d, "estimated_ops"), moirai_report_text(d, "first_failure"));
+                       moirai_report_text(d, "name"), (long long)moirai_report_count(d, "estimated_ops"),
+                       moirai_report_text(d, "first_failure"));
 }
 
 static int show(moirai_cli *cli, const moirai_ranks *r)
@@ -77,11 +80,13 @@ static int show(moirai_cli *cli, const moirai_ranks *r)
                      moirai_text_count(moirai_report_count(root, "operators")).s,
                      moirai_text_count(moirai_report_count(root, "distinct")).s);
     moirai_cli_print(cli, "%-14s %12s %9s %8s %7s %11s\n", "device", "sum", "measured", "cached", "failed", "spread");
-    yyjson_arr_foreach(yyjson_obj_get(root, "devices"), i, n, item) {
+    yyjson_arr_foreach(yyjson_obj_get(root, "devices"), i, n, item)
+    {
         show_device(cli, item, usual_spread(pieces, i));
     }
     for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
-        yyjson_mut_obj_add_val(cli->doc, cli->result, keys[k], yyjson_val_mut_copy(cli->doc, yyjson_obj_get(root, keys[k])));
+        yyjson_mut_obj_add_val(cli->doc, cli->result, keys[k],
+                               yyjson_val_mut_copy(cli->doc, yyjson_obj_get(root, keys[k])));
     yyjson_doc_free(doc);
     return 0;
 }
@@ -91,7 +96,7 @@ static int show(moirai_cli *cli, const moirai_ranks *r)
 static void add_arguments(moirai_ranks *r, const moirai_cli *cli)
 {
     static const char *const names[][2] = {{"cluster", "--cluster"}, {"rules", "--rules"}, {"cache", "--cache"},
-                                           {"warmup", "--warmup"}, {"runs", "--runs"}, {"seconds", "--seconds"}};
+                                           {"warmup", "--warmup"},   {"runs", "--runs"},   {"seconds", "--seconds"}};
     moirai_ranks_add(r, "--model", moirai_cli_arg(cli, 0));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         moirai_ranks_add(r, names[i][1], moirai_cli_text(cli, names[i][0]));
@@ -132,10 +137,11 @@ static int measure(moirai_graph **out, moirai_cli *cli)
 
 static void say_refined(moirai_cli *cli, yyjson_mut_val *list, const char *path, const moirai_refine_report *r)
 {
-    moirai_cli_print(cli, "%s: %d segments with %d operators took %.2f times what was predicted (median; %.2f to %.2f)\n", path,
-                     r->n_segments, r->n_ops, r->median, r->least, r->most);
+    moirai_cli_print(cli,
+                     "%s: %d segments with %d operators took %.2f times what was predicted (median; %.2f to %.2f)\n",
+                     path, r->n_segments, r->n_ops, r->median, r->least, r->most);
     if (r->n_transfers)
-        moirai_cli_print(cli, "%s: latencies from %d transfers, %s of them for a segment\n", path, r->n_transfers,
+        moirai_cli_print(cli, "%s: latencies from %d transfers, %s of each for a segment of its own\n", path, r->n_transfers,
                          moirai_text_ns(r->segment_ns).s);
     yyjson_mut_val *o = yyjson_mut_arr_add_obj(cli->doc, list);
     yyjson_mut_obj_add_strcpy(cli->doc, o, "file", path);
@@ -183,8 +189,10 @@ static int run(moirai_cli *cli)
     if (!rc && moirai_cli_has(cli, "cluster-out") && !refines)
         rc = moirai_error(MOIRAI_EUSAGE, "profile: --cluster-out needs --refine");
     if (!rc && !is_onnx(model) && !refines)
-        rc = moirai_error(MOIRAI_EUSAGE, "profile: '%s' is no ONNX file (.onnx): operators of other networks can't run; "
-                                         "--refine takes a measured graph", model);
+        rc = moirai_error(MOIRAI_EUSAGE,
+                          "profile: '%s' is no ONNX file (.onnx): operators of other networks can't run; "
+                          "--refine takes a measured graph",
+                          model);
     rc = rc ? rc : is_onnx(model) ? measure(&g, cli) : moirai_graph_read(&g, model);
     rc = rc || !refines || !g ? rc : refine(cli, g);
     rc = rc || !output || !g ? rc : moirai_graph_write(g, output);
@@ -193,25 +201,52 @@ static int run(moirai_cli *cli)
 }
 
 static const moirai_argument arguments[] = {
-    {.name = "MODEL", .kind = MOIRAI_VALUE_FILE, .help = "an ONNX file; with --refine also a graph that was measured before"},
+    {.name = "MODEL",
+     .kind = MOIRAI_VALUE_FILE,
+     .help = "an ONNX file; with --refine also a graph that was measured before"},
     {0},
 };
 static const moirai_option options[] = {
     MOIRAI_OPTION_CLUSTER,
-    {.name = "rules", .argument = "SET|FILE", .standard = "onnxruntime", .kind = MOIRAI_VALUE_RULES,
+    {.name = "rules",
+     .argument = "SET|FILE",
+     .standard = "onnxruntime",
+     .kind = MOIRAI_VALUE_RULES,
      .help = "fusion rules; what they fuse is measured as one operator"},
-    {.name = "refine", .argument = "FILE", .kind = MOIRAI_VALUE_FILE, .repeated = true,
+    {.name = "refine",
+     .argument = "FILE",
+     .kind = MOIRAI_VALUE_FILE,
+     .repeated = true,
      .help = "take the segments that 'moirai run' measured back into the times"},
-    {.name = "cluster-out", .argument = "FILE", .kind = MOIRAI_VALUE_FILE,
+    {.name = "cluster-out",
+     .argument = "FILE",
+     .kind = MOIRAI_VALUE_FILE,
      .help = "with --refine: write the cluster with the latencies that the transfers of these runs had"},
     MOIRAI_OPTION_HOSTS,
-    {.name = "warmup", .argument = "N", .kind = MOIRAI_VALUE_COUNT, .least = 1, .most = 1000, .standard = "3",
+    {.name = "warmup",
+     .argument = "N",
+     .kind = MOIRAI_VALUE_COUNT,
+     .least = 1,
+     .most = 1000,
+     .standard = "3",
      .help = "runs of an operator before the first that counts"},
-    {.name = "runs", .argument = "N", .kind = MOIRAI_VALUE_COUNT, .least = 5, .most = 1000, .standard = "20",
+    {.name = "runs",
+     .argument = "N",
+     .kind = MOIRAI_VALUE_COUNT,
+     .least = 5,
+     .most = 1000,
+     .standard = "20",
      .help = "runs of an operator; the median counts"},
-    {.name = "seconds", .argument = "S", .kind = MOIRAI_VALUE_REAL, .least = 0.001, .most = 3600, .standard = "0.25",
+    {.name = "seconds",
+     .argument = "S",
+     .kind = MOIRAI_VALUE_REAL,
+     .least = 0.001,
+     .most = 3600,
+     .standard = "0.25",
      .help = "stop the runs of an operator after this time (but not before 5)"},
-    {.name = "cache", .argument = "FOLDER", .kind = MOIRAI_VALUE_FOLDER,
+    {.name = "cache",
+     .argument = "FOLDER",
+     .kind = MOIRAI_VALUE_FOLDER,
      .help = "where measured times are kept (default ~/.cache/moirai)"},
     {.name = "fresh", .kind = MOIRAI_VALUE_FLAG, .help = "measure what is kept there, too"},
     MOIRAI_OPTIONS_NETWORK,
@@ -220,16 +255,20 @@ static const moirai_option options[] = {
 };
 static const moirai_example examples[] = {
     {"moirai profile model.onnx --cluster cluster.json -o measured.json", "Measure, for 'moirai plan measured.json'"},
-    {"moirai profile measured.json --refine timeline.json -o refined.json", "What a run of the plan took, for a better plan"},
+    {"moirai profile measured.json --refine timeline.json -o refined.json",
+     "What a run of the plan took, for a better plan"},
     {0},
 };
 const moirai_command moirai_command_profile = {
     .name = "profile",
     .summary = "measure the times of operators on every device",
-    .text = "Every distinct operator (type, attributes, shapes) becomes a model of its own with made-up weights and runs on "
-            "every device of the cluster: a network larger than any device can be measured. Ranks of one machine take turns. "
+    .text = "Every distinct operator (type, attributes, shapes) becomes a model of its own with made-up weights and "
+            "runs on "
+            "every device of the cluster: a network larger than any device can be measured. Ranks of one machine take "
+            "turns. "
             "Times are kept on disk by content: a second run measures nothing.\n\n"
-            "--refine scales the operators of each segment that 'moirai run' measured (its --timeline) so that they sum to its time.",
+            "--refine scales the operators of each segment that 'moirai run' measured (its --timeline) so that they "
+            "sum to its time.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

@@ -52,7 +52,8 @@ int moirai_ranks_open(moirai_ranks *r, const moirai_cli *cli, const char *job, c
     r->inside = moirai_cli_inside_mpi(&r->rank, &size);
     r->n = n;
     if (r->inside && size != n)
-        return moirai_error(MOIRAI_EUSAGE, "%s: mpirun started %d ranks, but there are %d devices", cli->command->name, size, n);
+        return moirai_error(MOIRAI_EUSAGE, "%s: mpirun started %d ranks, but there are %d devices", cli->command->name,
+                            size, n);
     int rc = find_hosts(r, cli, c);
     rc = rc ? rc : make_folder(r);
     r->argument[r->n_arguments++] = job;
@@ -89,8 +90,13 @@ int moirai_ranks_run(const moirai_ranks *r)
 {
     if (r->n_arguments == MOIRAI_MOST_RANK_ARGUMENTS)
         return moirai_error(MOIRAI_EUSAGE, "%s: too many arguments", r->argument[0]);
-    moirai_launch l = {.n = r->n, .name = r->name, .host = r->has_hosts && !r->inside ? r->host : NULL, .argv = r->argument,
-                       .inside = r->inside, .start_limit_s = r->has_hosts ? 8 : 60, .progress = r->progress,
+    moirai_launch l = {.n = r->n,
+                       .name = r->name,
+                       .host = r->has_hosts && !r->inside ? r->host : NULL,
+                       .argv = r->argument,
+                       .inside = r->inside,
+                       .start_limit_s = r->has_hosts ? 8 : 60,
+                       .progress = r->progress,
                        .data = r->data};
     return moirai_cli_launch(&l);
 }

@@ -5,9 +5,12 @@
 #include "cli/run_steps.h"
 #include "cli/steps.h"
 
-#define MOIRAI_OPTION_HOSTS \
-    {.name = "hosts", .argument = "HOST,HOST", .kind = MOIRAI_VALUE_TEXT, \
-     .help = "where the ranks run, in order, again from the first when there are more (default: the cluster's, else here)"}
+#define MOIRAI_OPTION_HOSTS                                                                                            \
+    {                                                                                                                  \
+        .name = "hosts", .argument = "HOST,HOST", .kind = MOIRAI_VALUE_TEXT,                                           \
+        .help = "where the ranks run, in order, again from the first when there are more (default: the cluster's, "    \
+                "else here)"                                                                                           \
+    }
 
 #define MOIRAI_MOST_RANK_ARGUMENTS 96
 
@@ -26,8 +29,8 @@ typedef struct moirai_ranks {
     void *data;
 } moirai_ranks;
 
-/* `n` ranks for `job`; devices' names and hosts from `c`, which may be NULL, and --hosts. Makes the folder, and begins the
- * arguments with the job and where its two files go. Free in every case. */
+/* `n` ranks for `job`; devices' names and hosts from `c`, which may be NULL, and --hosts. Makes the folder, and begins
+ * the arguments with the job and where its two files go. Free in every case. */
 int moirai_ranks_open(moirai_ranks *r, const moirai_cli *cli, const char *job, const moirai_cluster *c, int n);
 void moirai_ranks_free(moirai_ranks *r);
 /* `value` NULL: nothing is added. "": the option alone. */

@@ -3,9 +3,9 @@
  * What makes two operators equal is type, attributes, shapes and number types: names are replaced by "t0", "t1", ... in
  * the order of use, so that equal operators give equal bytes and need to be measured once. Weights are large and their
  * numbers do not matter for the time: they become external data that whoever runs the piece makes up. The numbers of
- * small integers do matter (axes, shapes, indices), as do a few reals (scales of Resize, bounds of Clip): constants of up
- * to ONNX_MAX_NUMBERS integers or MOST_REALS reals keep theirs. A node with subgraphs refers to outer tensors by name:
- * pieces with such nodes keep all names.
+ * small integers do matter (axes, shapes, indices), as do a few reals (scales of Resize, bounds of Clip): constants of
+ * up to ONNX_MAX_NUMBERS integers or MOST_REALS reals keep theirs. A node with subgraphs refers to outer tensors by
+ * name: pieces with such nodes keep all names.
  *
  * The message tree borrows nodes' attributes from the open model and lives in an arena until it is packed. */
 #include "onnx/onnx_piece.h"
@@ -30,8 +30,8 @@ struct moirai_onnx_pieces {
 typedef struct piece_value {
     const onnx_value *value;
     char *name;
-    bool made;  /* by a member */
-    bool read;  /* by a member, after it was made */
+    bool made; /* by a member */
+    bool read; /* by a member, after it was made */
 } piece_value;
 
 typedef struct piece {

@@ -7,7 +7,8 @@
 /* A network that pieces are cut from. */
 typedef struct moirai_onnx_pieces moirai_onnx_pieces;
 
-/* `graph` gets what moirai_onnx_read gives; its operators are numbered alike here. The file must not change meanwhile. */
+/* `graph` gets what moirai_onnx_read gives; its operators are numbered alike here. The file must not change meanwhile.
+ */
 int moirai_onnx_pieces_open(moirai_onnx_pieces **out, moirai_graph **graph, const char *path,
                             const moirai_onnx_options *options, moirai_onnx_report *report);
 void moirai_onnx_pieces_free(moirai_onnx_pieces *p);

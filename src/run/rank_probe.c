@@ -22,16 +22,16 @@ typedef struct probe {
     moirai_world w;
     const char *cluster_path, *report_path, *template_path;
     double seconds;
-    moirai_cluster *from;  /* the template, or NULL */
-    moirai_cluster *made;  /* on rank 0 */
-    probe_rank *rank;      /* on rank 0, of all ranks; else its own */
-    probe_link *link;      /* on rank 0, [from * size + to] */
+    moirai_cluster *from; /* the template, or NULL */
+    moirai_cluster *made; /* on rank 0 */
+    probe_rank *rank;     /* on rank 0, of all ranks; else its own */
+    probe_link *link;     /* on rank 0, [from * size + to] */
 } probe;
 
 static int parse(probe *p, int argc, char **argv)
 {
-    static const struct option options[] = {{"cluster", 1, NULL, 'c'}, {"output", 1, NULL, 'o'},
-                                            {"report", 1, NULL, 'r'}, {"seconds", 1, NULL, 's'}, {0}};
+    static const struct option options[] = {
+        {"cluster", 1, NULL, 'c'}, {"output", 1, NULL, 'o'}, {"report", 1, NULL, 'r'}, {"seconds", 1, NULL, 's'}, {0}};
     int c;
     optind = 0;
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -134,7 +134,7 @@ static int add_found_device(probe *p, int k)
     if (!d)
         return MOIRAI_EINPUT;
     d->memory_bytes = d->figures.memory_bytes = MOIRAI_MAX(r->memory_bytes / here, 1);
-    d->threads = *r->cores ? r->n_own : 0;
+    d->threads = *r->cores ? r->n_own : MOIRAI_MAX(r->n_own / here, 1);
     int rc = set_text(&d->ep, "cpu");
     rc = rc ? rc : set_text(&d->cores, r->cores);
     return rc || here == p->w.size ? rc : set_text(&d->host, r->host);

@@ -19,8 +19,8 @@ typedef struct probe_gpu {
 /* What a rank is. Plain bytes: ranks send it to rank 0 as it is, all being the same program. */
 typedef struct probe_rank {
     char host[PROBE_TEXT];
-    char cpu[PROBE_TEXT];      /* model, "" unknown */
-    char cores[PROBE_TEXT];    /* "0-3" where the process may use a part of the machine only, else "" */
+    char cpu[PROBE_TEXT];   /* model, "" unknown */
+    char cores[PROBE_TEXT]; /* "0-3" where the process may use a part of the machine only, else "" */
     char providers[PROBE_TEXT];
     char onnxruntime[PROBE_TEXT];
     int32_t n_cores, n_threads; /* of the whole machine: cores and hardware threads */

@@ -16,10 +16,11 @@ typedef struct nvml {
 
 static bool load(nvml *n, void *library)
 {
-    const char *const names[] = {"nvmlInit_v2", "nvmlShutdown", "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2",
-                                 "nvmlDeviceGetName", "nvmlDeviceGetMemoryInfo"};
-    void **const calls[] = {(void **)&n->init, (void **)&n->shutdown, (void **)&n->count,
-                            (void **)&n->by_index, (void **)&n->name, (void **)&n->memory};
+    const char *const names[] = {"nvmlInit_v2",           "nvmlShutdown",
+                                 "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2",
+                                 "nvmlDeviceGetName",     "nvmlDeviceGetMemoryInfo"};
+    void **const calls[] = {(void **)&n->init,     (void **)&n->shutdown, (void **)&n->count,
+                            (void **)&n->by_index, (void **)&n->name,     (void **)&n->memory};
     for (int i = 0; i < 6; i++)
         if (!(*calls[i] = dlsym(library, names[i])))
             return false;

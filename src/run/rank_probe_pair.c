@@ -5,8 +5,9 @@
  * of a pair are measured one by one: bandwidths may differ, latencies are shared half and half (no clock is trusted).
  * Messages go through the same calls that `moirai run` uses, waiting included.
  *
- * After the empty one, sizes grow from 1 KiB by factors of four up to 16 MiB, or until one message would take a tenth of the time at hand;
- * then the sizes take turns until the time is over, so that a disturbance hits all of them. One pair at a time. */
+ * After the empty one, sizes grow from 1 KiB by factors of four up to 16 MiB, or until one message would take a tenth
+ * of the time at hand; then the sizes take turns until the time is over, so that a disturbance hits all of them. One
+ * pair at a time. */
 #include "run/rank_probe.h"
 
 #include <stdlib.h>
@@ -34,7 +35,8 @@ typedef struct sender {
 static int64_t round_trip(const sender *s, int64_t bytes)
 {
     int64_t start = moirai_clock_own_ns();
-    moirai_world_send(s->w, &bytes, sizeof bytes, s->to, TAG); /* the receiver learns the size before the clock starts */
+    moirai_world_send(s->w, &bytes, sizeof bytes, s->to,
+                      TAG); /* the receiver learns the size before the clock starts */
     moirai_world_recv(s->w, NULL, 0, s->to, TAG);
     start = moirai_clock_own_ns();
     moirai_world_send(s->w, s->data, (size_t)bytes, s->to, TAG);
@@ -97,7 +99,8 @@ static void summarise(probe_link *out, sender *s)
         qsort(at->ns, (size_t)at->n, sizeof *at->ns, by_time);
         for (int32_t k = 0; k < at->n; k++)
             sum += (double)at->ns[k];
-        out->size[i] = (probe_size){.bytes = at->bytes, .n = at->n,
+        out->size[i] = (probe_size){.bytes = at->bytes,
+                                    .n = at->n,
                                     .quartile_ns = MOIRAI_MAX(quartile(at, 1) - quartile(&s->size[0], 1) / 2, 1),
                                     .median_ns = MOIRAI_MAX(quartile(at, 2) - quartile(&s->size[0], 2) / 2, 1),
                                     .mean_ns = MOIRAI_MAX((int64_t)(sum / at->n) - quartile(&s->size[0], 2) / 2, 1)};

@@ -1,9 +1,10 @@
 /* moirai-rank profile: rank k measures every distinct operator of a network on device k.
  *
  * Rank 0 reads the network, cuts its operators (fused ones as one) into pieces and drops equal ones; only it needs the
- * file. The pieces are small, since weights are made up, and go to all ranks. Ranks of one host take turns: a measurement
- * beside another one is a measurement of both. What a rank measured is on its host's disk before the next one's turn, so
- * that equal devices of one host are measured once. Waiting ranks sleep for milliseconds between looks. */
+ * file. The pieces are small, since weights are made up, and go to all ranks. Ranks of one host take turns: a
+ * measurement beside another one is a measurement of both. What a rank measured is on its host's disk before the next
+ * one's turn, so that equal devices of one host are measured once. Waiting ranks sleep for milliseconds between looks.
+ */
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,31 +27,60 @@ typedef struct arguments {
 static int parse_one(profile_job *j, arguments *a, int c)
 {
     switch (c) {
-    case 'm': j->model_path = optarg; break;
-    case 'c': j->cluster_path = optarg; break;
-    case 'o': j->output_path = optarg; break;
-    case 'r': j->report_path = optarg; break;
-    case 'k': j->cache_given = optarg; break;
-    case 'u': a->rules = optarg; break;
-    case 'd': a->dims[a->onnx.n_dims++] = optarg; break;
-    case 's': a->shapes[a->onnx.n_shapes++] = optarg; break;
-    case 'w': j->effort.warmup = atoi(optarg); break;
-    case 'n': j->effort.runs = atoi(optarg); break;
-    case 't': j->effort.seconds = strtod(optarg, NULL); break;
-    case 'f': j->fresh = true; break;
-    case 'p': j->progress = true; break;
-    default: return moirai_error(MOIRAI_EUSAGE, "profile: options that make no sense");
+    case 'm':
+        j->model_path = optarg;
+        break;
+    case 'c':
+        j->cluster_path = optarg;
+        break;
+    case 'o':
+        j->output_path = optarg;
+        break;
+    case 'r':
+        j->report_path = optarg;
+        break;
+    case 'k':
+        j->cache_given = optarg;
+        break;
+    case 'u':
+        a->rules = optarg;
+        break;
+    case 'd':
+        a->dims[a->onnx.n_dims++] = optarg;
+        break;
+    case 's':
+        a->shapes[a->onnx.n_shapes++] = optarg;
+        break;
+    case 'w':
+        j->effort.warmup = atoi(optarg);
+        break;
+    case 'n':
+        j->effort.runs = atoi(optarg);
+        break;
+    case 't':
+        j->effort.seconds = strtod(optarg, NULL);
+        break;
+    case 'f':
+        j->fresh = true;
+        break;
+    case 'p':
+        j->progress = true;
+        break;
+    default:
+        return moirai_error(MOIRAI_EUSAGE, "profile: options that make no sense");
     }
     return 0;
 }
 
 static int parse(profile_job *j, arguments *a, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"model", 1, NULL, 'm'}, {"cluster", 1, NULL, 'c'}, {"output", 1, NULL, 'o'}, {"report", 1, NULL, 'r'},
-        {"cache", 1, NULL, 'k'}, {"rules", 1, NULL, 'u'}, {"dim", 1, NULL, 'd'}, {"shape", 1, NULL, 's'},
-        {"warmup", 1, NULL, 'w'}, {"runs", 1, NULL, 'n'}, {"seconds", 1, NULL, 't'}, {"fresh", 0, NULL, 'f'},
-        {"progress", 0, NULL, 'p'}, {0}};
+    static const struct option options[] = {{"model", 1, NULL, 'm'},    {"cluster", 1, NULL, 'c'},
+                                            {"output", 1, NULL, 'o'},   {"report", 1, NULL, 'r'},
+                                            {"cache", 1, NULL, 'k'},    {"rules", 1, NULL, 'u'},
+                                            {"dim", 1, NULL, 'd'},      {"shape", 1, NULL, 's'},
+                                            {"warmup", 1, NULL, 'w'},   {"runs", 1, NULL, 'n'},
+                                            {"seconds", 1, NULL, 't'},  {"fresh", 0, NULL, 'f'},
+                                            {"progress", 0, NULL, 'p'}, {0}};
     int c, rc = 0;
     a->dims = moirai_alloc((size_t)argc, sizeof *a->dims);
     a->shapes = moirai_alloc((size_t)argc, sizeof *a->shapes);
@@ -116,7 +146,7 @@ static int find_turn(const profile_job *j, int *turns)
 static int measure(profile_job *j)
 {
     const moirai_device *d = &j->cluster->device[j->w.rank];
-    moirai_ort_device device = {.ep = d->ep, .cores = d->cores, .threads = d->threads};
+    moirai_ort_device device = {.ep = d->ep, .cores = d->cores, .threads = MOIRAI_MAX(d->threads, 1)}; /* as in run */
     moirai_ort *ort;
     int rc = moirai_ort_open(&ort, &device);
     if (rc)

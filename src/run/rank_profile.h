@@ -18,8 +18,8 @@ typedef struct profile_time {
 } profile_time;
 
 typedef struct profile_effort {
-    int warmup, runs;  /* per batch */
-    double seconds;    /* a batch ends after this time, with at least FEWEST runs */
+    int warmup, runs; /* per batch */
+    double seconds;   /* a batch ends after this time, with at least FEWEST runs */
 } profile_effort;
 
 /* ---- rank_profile_bench.c ---- */

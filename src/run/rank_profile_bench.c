@@ -2,9 +2,9 @@
  *
  * A batch is a few runs; its spread is the interquartile range over the median. Where that is more than MOST_SPREAD,
  * something else was on the machine: the batch is measured again, up to MOST_BATCHES times, and the calmest one counts.
- * Every run of a session has a price of its own, a few microseconds, which an operator inside a longer sub-model does not
- * pay: what an Identity of one number takes is measured once and taken off. Weights are initializers, as in the network,
- * so that ONNX Runtime prepares them once; their numbers lie in one buffer per type that all pieces share. */
+ * Every run of a session has a price of its own, a few microseconds, which an operator inside a longer sub-model does
+ * not pay: what an Identity of one number takes is measured once and taken off. Weights are initializers, as in the
+ * network, so that ONNX Runtime prepares them once; their numbers lie in one buffer per type that all pieces share. */
 #include "run/rank_profile.h"
 
 #include <stdio.h>
@@ -95,8 +95,9 @@ static int give_weights(trial *t)
         lengths[n++] = t->b->weight_bytes[type];
     }
     const moirai_ort *o = t->b->ort;
-    return n ? moirai_ort_check(o, o->api->AddExternalInitializersFromFilesInMemory(t->options, names, buffers, lengths, n),
-                                "weights")
+    return n ? moirai_ort_check(
+                   o, o->api->AddExternalInitializersFromFilesInMemory(t->options, names, buffers, lengths, n),
+                   "weights")
              : 0;
 }
 
@@ -133,8 +134,8 @@ static size_t find_dims(const Onnx__GraphProto *g, const char *name, int64_t *di
 /* Where an input is an index: what it must stay below. 0: it is none. */
 static int64_t index_bound(const Onnx__GraphProto *g, const char *input)
 {
-    static const char *const types[] = {"Gather", "GatherElements", "GatherND", "Scatter", "ScatterElements",
-                                        "ScatterND", "OneHot", "EmbedLayerNormalization"};
+    static const char *const types[] = {"Gather",          "GatherElements", "GatherND", "Scatter",
+                                        "ScatterElements", "ScatterND",      "OneHot",   "EmbedLayerNormalization"};
     for (size_t i = 0; i < g->n_node; i++) {
         const Onnx__NodeProto *n = g->node[i];
         bool indexed = false, among = false;
@@ -144,7 +145,8 @@ static int64_t index_bound(const Onnx__GraphProto *g, const char *input)
             indexed |= !strcmp(n->input[k], input);
         if (!among || !indexed)
             continue;
-        int64_t dim[MOST_RANK], axis = moirai_onnx_attr_int(n, "axis", strcmp(n->op_type, "Gather") ? -99 : 0), least = 2;
+        int64_t dim[MOST_RANK], axis = moirai_onnx_attr_int(n, "axis", strcmp(n->op_type, "Gather") ? -99 : 0),
+                                least = 2;
         size_t rank = find_dims(g, n->input[0], dim);
         axis += axis < 0 ? (int64_t)rank : 0;
         if (axis >= 0 && axis < (int64_t)rank)
@@ -173,8 +175,9 @@ static int make_input(trial *t, size_t i)
         return MOIRAI_EFAIL;
     moirai_profile_fill(t->data[i], type, (size_t)elements, index_bound(g, v->name), i + 1);
     const moirai_ort *o = t->b->ort;
-    return moirai_ort_check(o, o->api->CreateTensorWithDataAsOrtValue(o->cpu, t->data[i], bytes, dim, rank,
-                                                                      (ONNXTensorElementDataType)type, &t->in[i]),
+    return moirai_ort_check(o,
+                            o->api->CreateTensorWithDataAsOrtValue(o->cpu, t->data[i], bytes, dim, rank,
+                                                                   (ONNXTensorElementDataType)type, &t->in[i]),
                             "input");
 }
 
@@ -211,8 +214,9 @@ static int trial_open(trial *t, const uint8_t *piece, size_t length)
     const Onnx__GraphProto *g = t->model->graph;
     int rc = moirai_ort_check(o, o->api->CloneSessionOptions(o->options, &t->options), "session options");
     rc = rc ? rc : give_weights(t);
-    rc = rc ? rc : moirai_ort_check(o, o->api->CreateSessionFromArray(o->env, piece, length, t->options, &t->session),
-                                    g->n_node ? g->node[0]->op_type : "piece");
+    rc = rc ? rc
+            : moirai_ort_check(o, o->api->CreateSessionFromArray(o->env, piece, length, t->options, &t->session),
+                               g->n_node ? g->node[0]->op_type : "piece");
     t->in_name = moirai_alloc(g->n_input, sizeof *t->in_name);
     t->out_name = moirai_alloc(g->n_output, sizeof *t->out_name);
     t->in = moirai_alloc(g->n_input, sizeof *t->in);

@@ -1,14 +1,25 @@
 /* Numbers for operators to work on. Reals are positive and below 1: no operator leaves its domain (square roots,
- * logarithms, variances), nothing overflows, and nothing is so small that the processor takes its slow path. Integers are
- * indices where the operator says so, and 1 elsewhere: a size, a divisor, a trip count. */
+ * logarithms, variances), nothing overflows, and nothing is so small that the processor takes its slow path. Integers
+ * are indices where the operator says so, and 1 elsewhere: a size, a divisor, a trip count. */
 #include "run/rank_profile.h"
 
 #include <string.h>
 
 #include "util/util.h"
 
-enum { FLOAT = 1, INT16 = 5, UINT16 = 4, INT32 = 6, INT64 = 7, BOOL = 9, FLOAT16 = 10, DOUBLE = 11, UINT32 = 12, UINT64 = 13,
-       BFLOAT16 = 16 };
+enum {
+    FLOAT = 1,
+    INT16 = 5,
+    UINT16 = 4,
+    INT32 = 6,
+    INT64 = 7,
+    BOOL = 9,
+    FLOAT16 = 10,
+    DOUBLE = 11,
+    UINT32 = 12,
+    UINT64 = 13,
+    BFLOAT16 = 16
+};
 
 static void put_real(char *at, int32_t type, double x, uint64_t bits)
 {

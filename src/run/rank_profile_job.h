@@ -17,7 +17,7 @@ typedef struct profile_piece {
 /* How it went on one device. Plain bytes, sent as it is. */
 typedef struct profile_summary {
     char host[PROBE_TEXT];
-    char device[512];       /* all that times depend on, beside the piece */
+    char device[512]; /* all that times depend on, beside the piece */
     char first_failure[256];
     int64_t overhead_ns;
     int32_t n_measured, n_cached, n_failed, n_again; /* pieces; n_again: in more than one batch */

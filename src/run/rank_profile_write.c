@@ -65,8 +65,8 @@ static int fill_times(profile_job *j, int32_t *n_estimated, int64_t *total_ns)
         }
         n_estimated[d] = estimate(j, ns, scratch);
         if (n_estimated[d] == g->n_ops && g->n_ops)
-            rc = moirai_error(MOIRAI_EFAIL, "device '%.100s' can run none of the operators: %s", j->cluster->device[d].name,
-                              j->summary[d].first_failure);
+            rc = moirai_error(MOIRAI_EFAIL, "device '%.100s' can run none of the operators: %s",
+                              j->cluster->device[d].name, j->summary[d].first_failure);
         total_ns[d] = 0;
         for (int32_t i = 0; i < g->n_ops && !rc; i++)
             if (!moirai_add64(&total_ns[d], total_ns[d], ns[i]))

@@ -1,17 +1,17 @@
 /* Measured segments back into the operators' times.
  *
- * Times of single operators never add up to the time of a segment: caches are warm or not, ONNX Runtime fuses across what
- * was measured apart, a segment has a price of its own, and on one machine the ranks share cores and memory. A run tells
- * what a segment really took. Nothing is known of how that splits among its operators, so all of them are scaled alike:
- * they keep their proportions and sum exactly to the measured time (a sum of 0 is split evenly). A plan of the same
- * segments is then predicted right by construction.
+ * Times of single operators never add up to the time of a segment: caches are warm or not, ONNX Runtime fuses across
+ * what was measured apart, a segment has a price of its own, and on one machine the ranks share cores and memory. A run
+ * tells what a segment really took. Nothing is known of how that splits among its operators, so all of them are scaled
+ * alike: they keep their proportions and sum exactly to the measured time (a sum of 0 is split evenly). A plan of the
+ * same segments is then predicted right by construction.
  *
- * A re-plan moves operators to where they were not measured. If only what ran were scaled, and it usually grows, the rest
- * would look cheap just for not having been tried. So all other operators of a device are scaled by its total (measured
- * over predicted, of all its segments), and devices that ran nothing by the total of all.
+ * A re-plan moves operators to where they were not measured. If only what ran were scaled, and it usually grows, the
+ * rest would look cheap just for not having been tried. So all other operators of a device are scaled by its total
+ * (measured over predicted, of all its segments), and devices that ran nothing by the total of all.
  *
- * With a cluster, a segment's own price goes to the latencies instead; see refine_links.c. Medians over the runs are the
- * robust part, and the runner's job. O(operators x devices + segments^2). */
+ * With a cluster, a segment's own price goes to the latencies instead; see refine_links.c. Medians over the runs are
+ * the robust part, and the runner's job. O(operators x devices + segments^2). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,7 +48,8 @@ static int find_key(refiner *r, int32_t device)
             r->key[device] = k;
             return 0;
         }
-    return moirai_error(MOIRAI_EINPUT, "%s: device '%.200s': the graph has no times of it", r->label, r->t.device[device]);
+    return moirai_error(MOIRAI_EINPUT, "%s: device '%.200s': the graph has no times of it", r->label,
+                        r->t.device[device]);
 }
 
 static int find_op(refiner *r, int32_t index, int32_t device)

@@ -35,8 +35,8 @@ double moirai_refine_median(double *number, size_t n);
 /* What a segment on `device` takes beside its operators, given the predicted time of each segment. */
 int64_t moirai_refine_segment_cost(const refine_timeline *t, int32_t device, const double *predicted_ns);
 /* New latencies of all channels of `c`, [from * n + to]. `segment_ns` is the above, by device of the timeline. */
-int moirai_refine_latencies(int64_t *latency_ns, const moirai_cluster *c, const refine_timeline *t, const int64_t *segment_ns,
-                            const char *label);
+int moirai_refine_latencies(int64_t *latency_ns, const moirai_cluster *c, const refine_timeline *t,
+                            const int64_t *segment_ns, const char *label);
 void moirai_refine_links_set(moirai_cluster *c, const int64_t *latency_ns);
 
 #endif

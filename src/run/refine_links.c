@@ -1,15 +1,15 @@
 /* What a cut costs, from a run: the latencies of channels and the price of a segment.
  *
  * Between the finish of a segment and the start of one that waits for its result lie more than the message that
- * `moirai probe` measured: the communication thread must see that a result is there, the message goes, the waiting thread
- * must wake, and the new segment's session has a price of its own before its first operator starts. None of it grows
- * with the bytes, and all of it is paid once per cut; the model has one number of that kind, the channel's latency. So
- *   latency(a, b) = what messages took beyond their bytes + a's time to send + b's time to wake + b's price of a segment,
- * each the median over the run. Pairs that sent nothing get what the others gained, in the median.
+ * `moirai probe` measured: the communication thread must see that a result is there, the message goes, the waiting
+ * thread must wake, and the new segment's session has a price of its own before its first operator starts. None of it
+ * grows with the bytes, and all of it is paid once per cut; the model has one number of that kind, the channel's
+ * latency. So latency(a, b) = what messages took beyond their bytes + a's time to send + b's time to wake + b's price
+ * of a segment, each the median over the run. Pairs that sent nothing get what the others gained, in the median.
  *
- * The price of a segment on a device is the intercept of the line through (predicted sum of operators, measured time) of
- * its segments: slope by Theil and Sen (median of the slopes between every two), intercept by the median of the rest;
- * robust against the few segments that are off. It is never above the shortest segment. */
+ * The price of a segment on a device is the intercept of the line through (predicted sum of operators, measured time)
+ * of its segments: slope by Theil and Sen (median of the slopes between every two), intercept by the median of the
+ * rest; robust against the few segments that are off. It is never above the shortest segment. */
 #include "run/refine.h"
 
 #include <stdlib.h>
@@ -64,7 +64,8 @@ static double time_to_send(const refine_timeline *t, int32_t device, double *scr
     return moirai_refine_median(scratch, n);
 }
 
-/* From the last arrival at a device to the start of a segment that was waiting: one that did not follow another at once. */
+/* From the last arrival at a device to the start of a segment that was waiting: one that did not follow another at
+ * once. */
 static double time_to_wake(const refine_timeline *t, int32_t device, double *scratch)
 {
     size_t n = 0;
@@ -100,13 +101,14 @@ static int find_devices(int32_t *out, const moirai_cluster *c, const refine_time
     for (int32_t k = 0; k < t->n_devices; k++) {
         out[k] = moirai_cluster_find(c, t->device[k]);
         if (out[k] < 0)
-            return moirai_error(MOIRAI_EINPUT, "%s: device '%.200s' is not in cluster '%.200s'", label, t->device[k], c->name);
+            return moirai_error(MOIRAI_EINPUT, "%s: device '%.200s' is not in cluster '%.200s'", label, t->device[k],
+                                c->name);
     }
     return 0;
 }
 
-int moirai_refine_latencies(int64_t *latency_ns, const moirai_cluster *c, const refine_timeline *t, const int64_t *segment_ns,
-                            const char *label)
+int moirai_refine_latencies(int64_t *latency_ns, const moirai_cluster *c, const refine_timeline *t,
+                            const int64_t *segment_ns, const char *label)
 {
     int32_t at[MOIRAI_MAX_DEVICES], n = c->n_devices;
     double send[MOIRAI_MAX_DEVICES], wake[MOIRAI_MAX_DEVICES], gain[MOIRAI_MAX_DEVICES * MOIRAI_MAX_DEVICES];

@@ -40,12 +40,14 @@ static int read_segment(reader *r, const moirai_json_at *at, yyjson_val *object)
         moirai_grow(&t->op, &r->op_capacity, t->n_ops + yyjson_arr_size(ops), sizeof *t->op))
         return MOIRAI_EFAIL;
     refine_segment *s = &t->segment[t->n_segments++];
-    *s = (refine_segment){.device = t->n_devices, .first_op = (int32_t)t->n_ops, .n_ops = (int32_t)yyjson_arr_size(ops)};
+    *s =
+        (refine_segment){.device = t->n_devices, .first_op = (int32_t)t->n_ops, .n_ops = (int32_t)yyjson_arr_size(ops)};
     if ((rc = read_times(&s->start_ns, &s->finish_ns, &s->median_ns, at, object)))
         return rc;
     if (s->median_ns < 0)
         return moirai_json_fail(at, "median_ns is %lld, must be at least 0", (long long)s->median_ns);
-    yyjson_arr_foreach(ops, i, n, op) {
+    yyjson_arr_foreach(ops, i, n, op)
+    {
         if ((rc = moirai_json_value_string(&t->op[t->n_ops++], NULL, at, op, "ops")))
             return rc;
     }
@@ -65,7 +67,8 @@ static int read_device(reader *r, const char *label, yyjson_val *object, size_t 
     if (r->t->n_devices == MOIRAI_MAX_DEVICES)
         return moirai_json_fail(&at, "more than %d devices", MOIRAI_MAX_DEVICES);
     r->t->device[r->t->n_devices] = at.name;
-    yyjson_arr_foreach(segments, i, n, segment) {
+    yyjson_arr_foreach(segments, i, n, segment)
+    {
         if ((rc = read_segment(r, &at, segment)))
             return rc;
     }
@@ -73,7 +76,8 @@ static int read_device(reader *r, const char *label, yyjson_val *object, size_t 
     return 0;
 }
 
-static int read_end(int32_t *out, const refine_timeline *t, const moirai_json_at *at, yyjson_val *object, const char *key)
+static int read_end(int32_t *out, const refine_timeline *t, const moirai_json_at *at, yyjson_val *object,
+                    const char *key)
 {
     const char *name = NULL;
     int rc = moirai_json_string(&name, NULL, at, object, key, true);
@@ -108,7 +112,8 @@ static int read_all(reader *r, yyjson_val *root, const char *label)
     rc = rc ? rc : moirai_json_array(&transfers, &at, root, "transfers", false);
     if (rc)
         return rc;
-    yyjson_arr_foreach(devices, i, n, item) {
+    yyjson_arr_foreach(devices, i, n, item)
+    {
         if ((rc = read_device(r, label, item, i)))
             return rc;
     }
@@ -117,7 +122,8 @@ static int read_all(reader *r, yyjson_val *root, const char *label)
         return MOIRAI_EFAIL;
     if (!transfers)
         return 0;
-    yyjson_arr_foreach(transfers, i, n, item) {
+    yyjson_arr_foreach(transfers, i, n, item)
+    {
         if ((rc = read_transfer(r->t, label, item, i)))
             return rc;
     }
