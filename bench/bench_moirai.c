@@ -1,21 +1,21 @@
-/* The placer `moirai`: makespan, proven bound, gap, seconds, processor seconds and peak memory, as rows of Markdown tables.
+/* The placer `moirai`: makespan, proven bound, gap, seconds, processor seconds and peak memory, as Markdown tables.
  *
  * usage: bench_moirai [--limit SECONDS] [--cpu SECONDS] [--threads N] [--effort E] [--gap G] PART [NAME ...]
  *   files    the problems of ../shared/data/problems, each with a time limit and a gap of its own
- *   zoo      the paper's eleven networks x both testbeds x {original, coarsened} x {edge, tensor}, smaller networks first
+ *   zoo      the paper's eleven networks x both testbeds x {original, coarsened} x {edge, tensor}, smaller ones first
  *   onnx     the networks of ../shared/data/onnx on both testbeds, flow tensor
  *   family   alphafold2 from the smallest to the largest: seconds per operator
- *   effort   the problems of `files` and two of the zoo at effort 0.25, 1 and 2, without a time limit
- *   levels   what each level of refinement proves and finds: every pair of each block that fills more than a fifth of the
- *            network, taken to levels 0 .. 3 one after the other
- * NAMEs keep to the networks (problems) named. Networks: cost model roofline, congestion port, memory static; fp32, or fp16
- * where the weights in fp32 do not fit the testbed.
+ *   effort   four problems of `files` at effort 0.25, 1 and 2, without a time limit
+ *   levels   what each level of refinement proves and finds, on the block that has most of the operators;
+ *            processor time adds up
+ * NAMEs keep to the networks (problems) named. Networks: cost model roofline, congestion port, memory static; fp32, or
+ * fp16 where the weights in fp32 do not fit the testbed.
  *
  * --limit is wall time; --cpu ends a search after so many seconds of processor time, which means the same on a machine
  * that is busy with other things. A limit of 20 s on two cores is at most 40 of processor time.
  *
- * Each problem runs in a process of its own, so that peak memory and processor time are its own. Rows are flushed one by
- * one: an interrupted run leaves a table. Timings never fail it. */
+ * Each problem runs in a process of its own, so that peak memory and processor time are its own. Rows are flushed one
+ * by one: an interrupted run leaves a table. Timings never fail it. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -62,7 +62,8 @@ static double processor_s(void)
 {
     struct rusage use;
     getrusage(RUSAGE_SELF, &use);
-    return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) + 1e-6 * (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
+    return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+           1e-6 * (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
 }
 
 static double peak_mb(void)
@@ -142,8 +143,8 @@ static int print_row(const moirai_problem *p, const setup *s, bool others)
 
 /* What a row is made of; the child process builds it. */
 typedef struct row {
-    const char *network;  /* of the zoo, or NULL */
-    const char *file;     /* a problem or an ONNX file, or NULL */
+    const char *network; /* of the zoo, or NULL */
+    const char *file;    /* a problem or an ONNX file, or NULL */
     bool onnx, coarse;
     const char *testbed;
     moirai_flow flow;
@@ -218,9 +219,15 @@ static void run_row(const row *r, const setup *s, bool others)
 
 static void bench_files(const setup *s)
 {
-    static const struct { const char *name; double limit_s, gap; } file[] = {
-        {"example-1", 10, 0},           {"googlenet", 30, 0},           {"inceptionv4", 60, 0.01},
-        {"gpt330m-inter-edge", 10, 0.01}, {"gpt330m-intra-tensor", 10, 0.01}, {"gpt13b-inter-tensor", 30, 0.01}};
+    static const struct {
+        const char *name;
+        double limit_s, gap;
+    } file[] = {{"example-1", 10, 0},
+                {"googlenet", 30, 0},
+                {"inceptionv4", 60, 0.01},
+                {"gpt330m-inter-edge", 10, 0.01},
+                {"gpt330m-intra-tensor", 10, 0.01},
+                {"gpt13b-inter-tensor", 30, 0.01}};
     printf("| problem | limit s | " ROW_HEAD " | single | HEFT | m-ETF |\n|---|---:|" ROW_RULE "|---:|---:|---:|\n");
     for (size_t i = 0; i < sizeof file / sizeof *file; i++) {
         char path[4096];
@@ -264,9 +271,12 @@ static void bench_zoo(const setup *s)
            "|---|---|---|---|---|" ROW_RULE "|---:|---:|---:|\n");
     for (int i = 0; i < n; i++)
         for (int j = 0; j < 8 && wanted(s, list[i]->name); j++) {
-            row r = {.network = list[i]->name, .testbed = testbeds[j / 4], .coarse = j / 2 % 2,
+            row r = {.network = list[i]->name,
+                     .testbed = testbeds[j / 4],
+                     .coarse = j / 2 % 2,
                      .flow = j % 2 ? MOIRAI_FLOW_TENSOR : MOIRAI_FLOW_EDGE};
-            printf("| %s | %s | %s | %s |", r.network, r.testbed, r.coarse ? "coarsened" : "original", moirai_flow_name(r.flow));
+            printf("| %s | %s | %s | %s |", r.network, r.testbed, r.coarse ? "coarsened" : "original",
+                   moirai_flow_name(r.flow));
             run_row(&r, s, true);
         }
 }
@@ -292,7 +302,8 @@ static void bench_family(const setup *s)
     printf("| network | testbed | flow | type | " ROW_HEAD " |\n|---|---|---|---|" ROW_RULE "|\n");
     for (int i = 0; i < n; i++)
         for (int j = 0; j < 4 && !strncmp(list[i]->name, "alphafold2", 10) && wanted(s, list[i]->name); j++) {
-            row r = {.network = list[i]->name, .testbed = testbeds[j / 2],
+            row r = {.network = list[i]->name,
+                     .testbed = testbeds[j / 2],
                      .flow = j % 2 ? MOIRAI_FLOW_TENSOR : MOIRAI_FLOW_EDGE};
             printf("| %s | %s | %s |", r.network, r.testbed, moirai_flow_name(r.flow));
             run_row(&r, s, false);
@@ -318,76 +329,106 @@ static void bench_effort(const setup *s)
 
 /* ---- levels ---- */
 
-/* Every pair of the class to one level; sums up bound and plan over the pairs. */
-static int refine_class(moirai_chain *c, int32_t class_, int32_t level, int64_t *lower_ns, int64_t *length_ns)
+/* The class that has most of the operators. */
+static int32_t largest_class(const moirai_structure *s)
 {
-    int32_t block = c->s->class_block[class_];
-    uint64_t entries = moirai_chain_entry_mask(c, block), exits = moirai_chain_exit_mask(c, block);
-    int rc = 0;
-    *lower_ns = *length_ns = 0;
-    for (int32_t i = 0; i < c->K * c->K && !rc; i++) {
-        int32_t a = i / c->K, b = i % c->K;
-        if (!(entries >> a & 1) || !(exits >> b & 1))
-            continue;
-        moirai_refine_task job = {.class_ = class_, .entry_device = a, .exit_device = b, .level = level, .need_ns = INT64_MAX,
-                                  .improve = true, .effort = 1, .seed = 1};
-        const moirai_pair *pair = moirai_chain_pair(c, class_, a, b);
-        rc = level == 0 ? moirai_pair_open(c, class_, a, b) : pair->level < level ? moirai_pair_refine(c, &job) : 0;
-        *lower_ns += pair->lower_ns;
-        *length_ns += pair->plan.length_ns;
+    int32_t best = 0;
+    int64_t most = -1;
+    for (int32_t i = 0; i < s->n_classes; i++) {
+        int64_t ops = (int64_t)s->block_size[s->class_block[i]] * s->class_count[i];
+        if (ops > most) {
+            most = ops;
+            best = i;
+        }
     }
+    return best;
+}
+
+static void print_level(const moirai_pair *pair, const char *what, double used)
+{
+    double lower = (double)pair->lower_ns, length = (double)MOIRAI_MAX(pair->plan.length_ns, 1);
+    printf("| | %s%s | %.3f | %.3f | %.2f | %d | %lld | %.1f |\n", what, pair->exhausted ? ", exhausted" : "",
+           lower * 1e-6, length * 1e-6, 100 * (1 - lower / length), pair->n_cases, (long long)pair->solves,
+           processor_s() - used);
+    fflush(stdout);
+}
+
+/* As many evaluations as the levels had, from plain starts, without anything that the prices know. */
+static int anneal_alone(moirai_pair *pair, int32_t a, int32_t b, int64_t evaluations)
+{
+    moirai_block_plan plan = {0};
+    moirai_sim *sim;
+    moirai_search_task task = {.entry_device = a, .exit_device = b, .evaluations = evaluations, .seed = 1, .heat = 1};
+    double used = processor_s();
+    int rc = moirai_sim_new(&sim, &pair->block.problem);
+    if (!rc)
+        rc = moirai_block_search(&plan, &pair->block, sim, &task);
+    if (!rc)
+        printf("| | annealing without hints | | %.3f | | | | %.1f |\n", (double)plan.length_ns * 1e-6,
+               processor_s() - used);
+    moirai_block_plan_free(&plan);
+    moirai_sim_free(sim);
     return rc;
 }
 
-static void levels_of(const char *name, const moirai_problem *p)
+/* The largest class, with both cuts on the device that runs its entry fastest. */
+static int print_levels(moirai_chain *c, const char *name)
 {
-    moirai_chain *c;
-    if (moirai_chain_new(&c, p)) {
-        printf("| %s | %s |\n", name, moirai_error_message());
-        return;
+    static const char *const what[] = {"longest path", "1 bucket", "8 buckets", "12 buckets"};
+    int32_t class_ = largest_class(c->s), block = c->s->class_block[class_], cut = moirai_block_exit(c->s, block);
+    int32_t k = 0;
+    for (int32_t l = 1; l < c->K && cut >= 0; l++)
+        if (moirai_op_ns(c->p, cut, l) >= 0 && moirai_op_ns(c->p, cut, l) < moirai_op_ns(c->p, cut, k))
+            k = l;
+    printf("| %s | %d x %d operators in %d components of %d kinds |\n", name, c->s->class_count[class_],
+           c->s->block_size[block], c->block[class_]->n_components, c->block[class_]->n_kinds);
+    moirai_pair *pair = moirai_chain_pair(c, class_, k, k);
+    double used = processor_s();
+    int rc = moirai_pair_open(c, class_, k, k);
+    for (int32_t level = 0; !rc && level <= 3; level++) {
+        moirai_refine_task job = {.class_ = class_,
+                                  .entry_device = k,
+                                  .exit_device = k,
+                                  .level = level,
+                                  .need_ns = INT64_MAX,
+                                  .improve = true,
+                                  .effort = 1,
+                                  .seed = 1};
+        if (level > 0 && pair->level < level)
+            rc = moirai_pair_refine(c, &job);
+        if (!rc)
+            print_level(pair, what[level], used);
     }
-    for (int32_t class_ = 0; class_ < c->s->n_classes; class_++) {
-        int32_t size = c->s->block_size[c->s->class_block[class_]];
-        if ((int64_t)size * c->s->class_count[class_] * 5 < p->n_ops)
-            continue;
-        printf("| %s, %d x %d operators, %d components |", name, c->s->class_count[class_], size, c->block[class_]->n_components);
-        for (int32_t level = 0; level <= 3; level++) {
-            int64_t lower = 0, length = 0;
-            double used = processor_s();
-            if (refine_class(c, class_, level, &lower, &length))
-                printf(" %s |", moirai_error_message());
-            else
-                printf(" %.3f | %.3f | %.2f | %.1f |", (double)lower * 1e-6, (double)length * 1e-6,
-                       100 * (1 - (double)lower / (double)MOIRAI_MAX(length, 1)), processor_s() - used);
-            fflush(stdout);
-        }
-        printf("\n");
-    }
-    moirai_chain_free(c);
+    return rc ? rc : anneal_alone(pair, k, k, 90000);
 }
 
 static void bench_levels(const setup *s)
 {
-    static const char *const file[] = {"gpt330m-inter-edge", "gpt330m-intra-tensor"};
-    printf("| block | path: bound | plan | gap %% | CPU s | 1 bucket: bound | plan | gap %% | CPU s | 8: bound | plan | gap %% | CPU s "
-           "| 12: bound | plan | gap %% | CPU s |\n|---|" "---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
+    static const char *const file[] = {"inceptionv4", "gpt330m-intra-tensor", "gpt330m-inter-edge",
+                                       "gpt13b-inter-tensor"};
+    printf("| problem | level | bound ms | plan ms | gap %% | cases | masters | CPU s "
+           "|\n|---|---|---:|---:|---:|---:|---:|---:|\n");
     for (size_t i = 0; i < sizeof file / sizeof *file; i++) {
         char path[4096];
-        moirai_problem *p;
+        moirai_problem *p = NULL;
+        moirai_chain *c = NULL;
         if (!wanted(s, file[i]) || !shared_file(path, sizeof path, "problems", file[i], ".problem.json"))
             continue;
-        if (moirai_problem_read(&p, path)) {
+        int rc = moirai_problem_read(&p, path);
+        if (!rc)
+            rc = moirai_chain_new(&c, p);
+        if (rc || print_levels(c, file[i]))
             printf("| %s | %s |\n", file[i], moirai_error_message());
-            continue;
-        }
-        levels_of(file[i], p);
+        moirai_chain_free(c);
         moirai_problem_free(p);
     }
 }
 
-static const struct { const char *name; void (*run)(const setup *s); } parts[] = {
-    {"files", bench_files}, {"zoo", bench_zoo}, {"onnx", bench_onnx}, {"family", bench_family}, {"effort", bench_effort},
-    {"levels", bench_levels}};
+static const struct {
+    const char *name;
+    void (*run)(const setup *s);
+} parts[] = {{"files", bench_files},   {"zoo", bench_zoo},       {"onnx", bench_onnx},
+             {"family", bench_family}, {"effort", bench_effort}, {"levels", bench_levels}};
 
 int main(int argc, char **argv)
 {
