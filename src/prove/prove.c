@@ -7,204 +7,17 @@
  *     f(i, l) = least over k of f(i-1, k) + bound(block, k, l) + time of cut i on l.
  * Since every operator of a block runs after its entry cut has finished and before its exit cut starts, no plan is faster than f
  * at the end. Groups, memory and edges that jump over a cut are left out, which can only lower f. */
-#include "prove/prove.h"
+#include "prove/prove_read.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/json.h"
 #include "util/util.h"
 
-#define MAX_STEPS 65536
-#define MAX_BUCKETS 4096
 #define MAX_TIME (INT64_C(1) << 61) /* the reader keeps all times of a problem together below this */
 
-typedef struct prover {
-    const moirai_problem *p;
-    moirai_proof *proof;
-    moirai_prove_cuts cuts;
-    int32_t *block_class;
-    int32_t n_classes;
-    moirai_prove_block *class_; /* the first block of each class */
-    int64_t *bound;             /* [(class * K + a) * K + z] */
-} prover;
-
-static int wrong(const char *what)
-{
-    return moirai_error(MOIRAI_EVERIFY, "%s", what);
-}
-
-/* ---- reading ---- */
-
-static bool get_int64(yyjson_val *value, int64_t least, int64_t most, int64_t *out)
-{
-    if (!yyjson_is_int(value) || (yyjson_is_uint(value) && yyjson_get_uint(value) > INT64_MAX))
-        return false;
-    int64_t number = yyjson_is_uint(value) ? (int64_t)yyjson_get_uint(value) : yyjson_get_sint(value);
-    *out = number;
-    return number >= least && number <= most;
-}
-
-static bool get_int32(yyjson_val *value, int32_t least, int32_t most, int32_t *out)
-{
-    int64_t wide = 0;
-    bool good = get_int64(value, least, most, &wide);
-    *out = good ? (int32_t)wide : 0;
-    return good;
-}
-
-/* An array of whole numbers in a range; free() it. */
-static int get_list(int64_t **out, size_t *n, yyjson_val *array, int64_t least, int64_t most, const char *what)
-{
-    *out = NULL;
-    *n = yyjson_arr_size(array);
-    if (!yyjson_is_arr(array))
-        return moirai_error(MOIRAI_EVERIFY, "%s: a list of numbers is missing", what);
-    if (!(*out = moirai_alloc(*n, sizeof **out)))
-        return MOIRAI_EFAIL;
-    size_t i, max;
-    yyjson_val *value;
-    yyjson_arr_foreach(array, i, max, value)
-        if (!get_int64(value, least, most, &(*out)[i]))
-            return moirai_error(MOIRAI_EVERIFY, "%s: number %zu is none, or out of range", what, i);
-    return MOIRAI_OK;
-}
-
-static int get_list32(int32_t **out, size_t *n, yyjson_val *array, int32_t least, int32_t most, const char *what)
-{
-    int64_t *wide;
-    *out = NULL;
-    int result = get_list(&wide, n, array, least, most, what);
-    if (!result && !(*out = moirai_alloc(*n, sizeof **out)))
-        result = MOIRAI_EFAIL;
-    for (size_t i = 0; !result && i < *n; i++)
-        (*out)[i] = (int32_t)wide[i];
-    free(wide);
-    return result;
-}
-
-/* ---- a leaf ---- */
-
-static void free_leaf(moirai_prove_leaf *leaf)
-{
-    free(leaf->count);
-    free(leaf->bucket);
-    free(leaf->price);
-    free(leaf->count_price);
-}
-
-static int read_counts(moirai_prove_leaf *leaf, const moirai_prove_block *b, yyjson_val *object)
-{
-    yyjson_val *list = yyjson_obj_get(object, "counts");
-    if (!list)
-        return MOIRAI_OK;
-    int64_t *number;
-    size_t n;
-    int result = get_list(&number, &n, list, 0, INT32_MAX, "counts");
-    if (!result && n % 5)
-        result = wrong("counts do not come in fives");
-    if (!result && !(leaf->count = moirai_alloc(n / 5, sizeof *leaf->count)))
-        result = MOIRAI_EFAIL;
-    for (size_t i = 0; !result && i < n / 5; i++) {
-        const int64_t *x = number + 5 * i;
-        leaf->count[i] = (moirai_prove_count){(int32_t)x[0], (int32_t)x[1], (int32_t)x[2], (int32_t)x[3], (int32_t)x[4]};
-        int32_t c = x[0] < b->n_kinds ? b->kind_component[x[0]] : -1;
-        if (c < 0 || x[1] >= b->component_off[c + 1] - b->component_off[c] || x[2] >= b->p->n_devices)
-            result = wrong("a count is of a kind, operator or device that is not there");
-    }
-    leaf->n_counts = result ? 0 : (int32_t)(n / 5);
-    free(number);
-    return result;
-}
-
-static int read_grid(moirai_prove_leaf *leaf, yyjson_val *object)
-{
-    size_t n;
-    if (!get_int64(yyjson_obj_get(object, "length_ns"), 0, MAX_TIME, &leaf->length_ns) ||
-        !get_int64(yyjson_obj_get(object, "step_ns"), 1, MAX_TIME, &leaf->step_ns) ||
-        leaf->length_ns / leaf->step_ns >= MAX_STEPS)
-        return wrong("a leaf's length or step is missing or out of range");
-    leaf->n_steps = (int32_t)(leaf->length_ns / leaf->step_ns) + 1;
-    int result = get_list32(&leaf->bucket, &n, yyjson_obj_get(object, "buckets"), 0, leaf->n_steps, "buckets");
-    if (result)
-        return result;
-    if (n < 2 || n > MAX_BUCKETS || leaf->bucket[0] != 0 || leaf->bucket[n - 1] != leaf->n_steps)
-        return wrong("a leaf's buckets do not cover its steps");
-    for (size_t i = 1; i < n; i++)
-        if (leaf->bucket[i] <= leaf->bucket[i - 1])
-            return wrong("a leaf's buckets do not ascend");
-    leaf->n_buckets = (int32_t)n - 1;
-    return MOIRAI_OK;
-}
-
-static int read_prices(moirai_prove_leaf *leaf, const moirai_prove_block *b, yyjson_val *object)
-{
-    int32_t R = moirai_prove_resources(b->p);
-    int64_t *number;
-    size_t n;
-    int result = get_list(&number, &n, yyjson_obj_get(object, "prices"), 0, MAX_TIME, "prices");
-    leaf->price = moirai_alloc((size_t)R * (size_t)leaf->n_buckets, sizeof(int64_t));
-    if (!result && !leaf->price)
-        result = MOIRAI_EFAIL;
-    if (!result && n % 3)
-        result = wrong("prices do not come in threes");
-    for (size_t i = 0; !result && i < n; i += 3)
-        if (number[i] >= R || number[i + 1] >= leaf->n_buckets || leaf->price[number[i] * leaf->n_buckets + number[i + 1]])
-            result = wrong("a price is on a resource or bucket that is not there, or is the second there");
-        else
-            leaf->price[number[i] * leaf->n_buckets + number[i + 1]] = number[i + 2];
-    free(number);
-    leaf->count_price = moirai_alloc((size_t)leaf->n_counts, sizeof(int64_t));
-    yyjson_val *list = yyjson_obj_get(object, "count_prices");
-    if (result || !leaf->count_price)
-        return result ? result : MOIRAI_EFAIL;
-    if (!list)
-        return MOIRAI_OK;
-    result = get_list(&number, &n, list, -MAX_TIME, MAX_TIME, "count_prices");
-    if (!result && n > (size_t)leaf->n_counts)
-        result = wrong("more prices on counts than counts");
-    if (!result)
-        memcpy(leaf->count_price, number, n * sizeof *number);
-    free(number);
-    return result;
-}
-
-static int read_sending(moirai_prove_leaf *leaf, const moirai_prove_block *b, int32_t a, yyjson_val *list)
-{
-    uint64_t seen = UINT64_C(1) << a;
-    leaf->fixed = list && !yyjson_is_null(list);
-    if (!leaf->fixed)
-        return MOIRAI_OK;
-    if (b->shared_tensor < 0 || !yyjson_is_arr(list) || yyjson_arr_size(list) >= (size_t)b->p->n_devices)
-        return wrong("a leaf lists receivers of a tensor that is not there");
-    size_t i, max;
-    yyjson_val *value;
-    yyjson_arr_foreach(list, i, max, value) {
-        int32_t k;
-        if (!get_int32(value, 0, b->p->n_devices - 1, &k) || (seen >> k & 1))
-            return wrong("a leaf's list of receivers has a wrong device");
-        seen |= UINT64_C(1) << k;
-        leaf->receiver[leaf->n_receivers++] = k;
-    }
-    return MOIRAI_OK;
-}
-
-static int read_leaf(moirai_prove_leaf *leaf, const moirai_prove_block *b, int32_t a, yyjson_val *object)
-{
-    *leaf = (moirai_prove_leaf){0};
-    int result = yyjson_is_obj(object) ? MOIRAI_OK : wrong("a leaf is no object");
-    if (!result)
-        result = read_sending(leaf, b, a, yyjson_obj_get(object, "receivers"));
-    if (!result)
-        result = read_counts(leaf, b, object);
-    leaf->priced = yyjson_obj_get(object, "prices");
-    if (!result && leaf->priced)
-        result = read_grid(leaf, object);
-    if (!result && leaf->priced)
-        result = read_prices(leaf, b, object);
-    return result;
-}
+typedef moirai_prove_chain prover;
 
 /* ---- a pair ---- */
 
@@ -233,10 +46,10 @@ static int pair_bound(int64_t *ns, prover *x, const moirai_prove_block *b, int32
     yyjson_arr_foreach(list, i, max, value) {
         if (result)
             break;
-        result = read_leaf(&leaf[read++], b, a, value);
+        result = moirai_prove_read_leaf(&leaf[read++], b, a, value);
     }
     if (!result && !moirai_prove_cover(b, a, z, leaf, (int32_t)n))
-        result = wrong("the leaves leave cases out");
+        result = moirai_prove_wrong("the leaves leave cases out");
     for (i = 0; !result && i < n; i++) {
         int64_t bound = path;
         result = leaf_bound(&bound, b, a, z, &leaf[i]);
@@ -244,7 +57,7 @@ static int pair_bound(int64_t *ns, prover *x, const moirai_prove_block *b, int32
         x->proof->leaves++;
     }
     for (i = 0; i < read; i++)
-        free_leaf(&leaf[i]);
+        moirai_prove_free_leaf(&leaf[i]);
     free(leaf);
     *ns = MOIRAI_MAX(path, least);
     return result;
@@ -255,10 +68,10 @@ static int read_pair(prover *x, int32_t class_, yyjson_val *object)
     const moirai_prove_block *b = &x->class_[class_];
     int32_t K = x->p->n_devices, a, z;
     int64_t claim;
-    if (!yyjson_is_obj(object) || !get_int32(yyjson_obj_get(object, "entry"), 0, K - 1, &a) ||
-        !get_int32(yyjson_obj_get(object, "exit"), 0, K - 1, &z) || (b->entry < 0 && a) || (b->exit < 0 && z) ||
-        !get_int64(yyjson_obj_get(object, "lower_ns"), 0, INT64_MAX, &claim))
-        return wrong("entry, exit or lower_ns of a pair is missing or out of range");
+    if (!yyjson_is_obj(object) || !moirai_prove_int32(yyjson_obj_get(object, "entry"), 0, K - 1, &a) ||
+        !moirai_prove_int32(yyjson_obj_get(object, "exit"), 0, K - 1, &z) || (b->entry < 0 && a) || (b->exit < 0 && z) ||
+        !moirai_prove_int64(yyjson_obj_get(object, "lower_ns"), 0, INT64_MAX, &claim))
+        return moirai_prove_wrong("entry, exit or lower_ns of a pair is missing or out of range");
     int64_t *bound = &x->bound[((int64_t)class_ * K + a) * K + z];
     int result = pair_bound(bound, x, b, a, z, yyjson_obj_get(object, "leaves"));
     x->proof->pairs++;
@@ -273,16 +86,16 @@ static int read_kinds(moirai_prove_block *b, yyjson_val *object)
 {
     int32_t *kind;
     size_t n;
-    int result = get_list32(&kind, &n, yyjson_obj_get(object, "component_kind"), 0, b->n, "component_kind");
+    int result = moirai_prove_list32(&kind, &n, yyjson_obj_get(object, "component_kind"), 0, b->n, "component_kind");
     b->kind_component = moirai_alloc((size_t)b->n_components, sizeof(int32_t));
     b->kind_count = moirai_alloc((size_t)b->n_components, sizeof(int32_t));
     if (!result && (!b->kind_component || !b->kind_count))
         result = MOIRAI_EFAIL;
     if (!result && n != (size_t)b->n_components)
-        result = wrong("component_kind has not one number per component");
+        result = moirai_prove_wrong("component_kind has not one number per component");
     for (int32_t c = 0; !result && c < b->n_components; c++) {
         if (kind[c] > b->n_kinds)
-            result = wrong("kinds are not numbered in order");
+            result = moirai_prove_wrong("kinds are not numbered in order");
         else if (kind[c] == b->n_kinds)
             b->kind_component[b->n_kinds++] = c;
         else if (!moirai_prove_same_component(b, b->kind_component[kind[c]], c))
@@ -308,20 +121,20 @@ static int read_tree(moirai_prove_block *b, int32_t kind, yyjson_val *list, int3
 {
     int32_t c = b->kind_component[kind], begin = b->component_off[c], m = b->component_off[c + 1] - begin, *number;
     size_t n;
-    int result = get_list32(&number, &n, list, 0, INT32_MAX, "a tree");
+    int result = moirai_prove_list32(&number, &n, list, 0, INT32_MAX, "a tree");
     if (!result && n != 3 * (size_t)(m - 1))
-        result = wrong("a tree has too few or too many edges");
+        result = moirai_prove_wrong("a tree has too few or too many edges");
     for (int32_t i = 0; i < m; i++)
         label[i] = i;
     for (size_t i = 0; !result && i < n; i += 3) {
         int32_t from = number[i], to = number[i + 2];
         if (from >= m || to >= m || label[from] == label[to]) {
-            result = wrong("a tree's edge closes a ring or leaves its component");
+            result = moirai_prove_wrong("a tree's edge closes a ring or leaves its component");
             break;
         }
         int32_t e = find_edge(b, b->component_op[begin + from], number[i + 1], b->component_op[begin + to]);
         if (e < 0)
-            result = wrong("a tree's edge is not in the problem");
+            result = moirai_prove_wrong("a tree's edge is not in the problem");
         b->tree_edge[b->tree_off[kind] + (int32_t)(i / 3)] = e;
         for (int32_t y = 0, old = label[to]; y < m; y++)
             if (label[y] == old)
@@ -336,7 +149,7 @@ static int read_trees(moirai_prove_block *b, yyjson_val *object)
 {
     yyjson_val *list = yyjson_obj_get(object, "trees"), *value;
     if (yyjson_arr_size(list) != (size_t)b->n_kinds)
-        return wrong("trees has not one tree per kind");
+        return moirai_prove_wrong("trees has not one tree per kind");
     b->tree_off = moirai_alloc((size_t)b->n_kinds + 1, sizeof(int32_t));
     b->tree_edge = moirai_alloc((size_t)b->n, sizeof(int32_t));
     int32_t *label = moirai_alloc((size_t)b->n, sizeof *label);
@@ -354,12 +167,12 @@ static int read_shared(moirai_prove_block *b, yyjson_val *value)
     int32_t output;
     if (!value || yyjson_is_null(value))
         return MOIRAI_OK;
-    if (b->p->flow != MOIRAI_FLOW_TENSOR || b->entry < 0 || !get_int32(value, 0, INT32_MAX, &output))
-        return wrong("a shared tensor needs flow tensor and an entry");
+    if (b->p->flow != MOIRAI_FLOW_TENSOR || b->entry < 0 || !moirai_prove_int32(value, 0, INT32_MAX, &output))
+        return moirai_prove_wrong("a shared tensor needs flow tensor and an entry");
     for (int32_t e = 0; e < b->n_edges && b->shared_tensor < 0; e++)
         if (b->edge[e].from == b->entry && b->edge[e].output == output)
             b->shared_tensor = b->edge[e].tensor;
-    return b->shared_tensor >= 0 ? MOIRAI_OK : wrong("the shared tensor is not read in its block");
+    return b->shared_tensor >= 0 ? MOIRAI_OK : moirai_prove_wrong("the shared tensor is not read in its block");
 }
 
 static int read_class(prover *x, int32_t class_, yyjson_val *object)
@@ -373,8 +186,8 @@ static int read_class(prover *x, int32_t class_, yyjson_val *object)
             result = moirai_prove_path_ns(&x->bound[((int64_t)class_ * K + a) * K + z], b, a, z);
     }
     yyjson_val *pairs = yyjson_obj_get(object, "pairs"), *value;
-    if (result || yyjson_arr_size(pairs) == 0)
-        return result;
+    if (result || !yyjson_obj_get(object, "component_kind"))
+        return result ? result : yyjson_arr_size(pairs) ? moirai_prove_wrong("pairs without component_kind") : MOIRAI_OK;
     result = read_kinds(b, object);
     if (!result)
         result = read_trees(b, object);
@@ -395,14 +208,14 @@ static int read_cuts(prover *x, yyjson_val *root)
 {
     int32_t *cut;
     size_t n;
-    int result = get_list32(&cut, &n, yyjson_obj_get(root, "cuts"), 0, x->p->n_ops - 1, "cuts");
+    int result = moirai_prove_list32(&cut, &n, yyjson_obj_get(root, "cuts"), 0, x->p->n_ops - 1, "cuts");
     if (!result)
         result = moirai_prove_cuts_new(&x->cuts, x->p, (int32_t)n, cut);
     free(cut);
     if (!result)
-        result = get_list32(&x->block_class, &n, yyjson_obj_get(root, "block_class"), 0, x->cuts.n_cuts, "block_class");
+        result = moirai_prove_list32(&x->block_class, &n, yyjson_obj_get(root, "block_class"), 0, x->cuts.n_cuts, "block_class");
     if (!result && n != (size_t)x->cuts.n_cuts + 1)
-        result = wrong("block_class has not one number per block");
+        result = moirai_prove_wrong("block_class has not one number per block");
     x->proof->cuts = x->cuts.n_cuts;
     return result;
 }
@@ -417,7 +230,7 @@ static int compare_blocks(prover *x)
         int32_t c = x->block_class[i];
         moirai_prove_block b;
         if (c > x->n_classes) {
-            result = wrong("classes are not numbered in order");
+            result = moirai_prove_wrong("classes are not numbered in order");
         } else if (c == x->n_classes) {
             x->n_classes++;
             result = moirai_prove_block_new(&x->class_[c], x->p, &x->cuts, i);
@@ -457,14 +270,14 @@ static int64_t chain_bound(const prover *x)
 static int read_claims(prover *x, yyjson_val *root)
 {
     int64_t n;
-    if (!get_int64(yyjson_obj_get(root, "certified_bound_ns"), 0, INT64_MAX, &x->proof->certified_ns) ||
-        !get_int64(yyjson_obj_get(root, "lower_bound_ns"), 0, INT64_MAX, &x->proof->lower_bound_ns) ||
-        !get_int64(yyjson_obj_get(root, "operators"), 0, INT32_MAX, &n))
-        return wrong("certified_bound_ns, lower_bound_ns or operators is missing");
+    if (!moirai_prove_int64(yyjson_obj_get(root, "certified_bound_ns"), 0, INT64_MAX, &x->proof->certified_ns) ||
+        !moirai_prove_int64(yyjson_obj_get(root, "lower_bound_ns"), 0, INT64_MAX, &x->proof->lower_bound_ns) ||
+        !moirai_prove_int64(yyjson_obj_get(root, "operators"), 0, INT32_MAX, &n))
+        return moirai_prove_wrong("certified_bound_ns, lower_bound_ns or operators is missing");
     if (n != x->p->n_ops)
         return moirai_error(MOIRAI_EVERIFY, "a certificate for %lld operators, a problem with %d", (long long)n, x->p->n_ops);
     return x->proof->certified_ns <= x->proof->lower_bound_ns ? MOIRAI_OK
-                                                              : wrong("certified_bound_ns is above lower_bound_ns");
+                                                              : moirai_prove_wrong("certified_bound_ns is above lower_bound_ns");
 }
 
 static int prove_all(prover *x, yyjson_val *root)
@@ -479,13 +292,17 @@ static int prove_all(prover *x, yyjson_val *root)
         result = MOIRAI_EFAIL;
     yyjson_val *classes = yyjson_obj_get(root, "classes"), *value;
     if (!result && yyjson_arr_size(classes) != (size_t)x->n_classes)
-        result = wrong("classes has not one entry per class");
+        result = moirai_prove_wrong("classes has not one entry per class");
     yyjson_arr_foreach(classes, i, max, value)
         if (!result)
             result = read_class(x, (int32_t)i, value);
     if (result)
         return result;
-    x->proof->proven_ns = chain_bound(x);
+    int64_t by_memory;
+    result = moirai_prove_memory(&by_memory, x, yyjson_obj_get(root, "memory"));
+    if (result)
+        return result;
+    x->proof->proven_ns = MOIRAI_MAX(chain_bound(x), by_memory);
     if (x->proof->proven_ns < x->proof->certified_ns)
         return moirai_error(MOIRAI_EVERIFY, "%lld ns are claimed, %lld proven", (long long)x->proof->certified_ns,
                             (long long)x->proof->proven_ns);

@@ -63,9 +63,18 @@ typedef struct moirai_prove_leaf {
     int32_t n_steps, n_buckets, *bucket;
     int64_t *price;        /* [resource * n_buckets + bucket] */
     int64_t *count_price;  /* per count */
+    int64_t paid;          /* with byte_price: of each unit of length, by the proven length */
+    const int64_t *byte_price; /* per device, what a byte there pays; NULL: nothing */
 } moirai_prove_leaf;
 
 int32_t moirai_prove_resources(const moirai_problem *p);
+/* The least that all tasks together pay within the leaf's length, *never: they do not fit at all, *usable: no value can overflow. */
+typedef struct moirai_prove_cost {
+    bool usable, never;
+    __int128 sum;
+} moirai_prove_cost;
+int moirai_prove_least_cost(moirai_prove_cost *out, const moirai_prove_block *b, int32_t a, int32_t z,
+                            const moirai_prove_leaf *leaf);
 /* *holds: the leaf's prices exclude its length between a and z. */
 int moirai_prove_prices(bool *holds, const moirai_prove_block *b, int32_t a, int32_t z, const moirai_prove_leaf *leaf);
 /* The leaves' cases leave nothing out. */

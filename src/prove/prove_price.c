@@ -185,9 +185,10 @@ static void add_exit(const pricing *w, const moirai_prove_edge *e, int32_t k, in
     }
 }
 
-static int64_t count_cost(const pricing *w, int32_t kind, int32_t place, int32_t k)
+/* What the operator pays on k at any time: counts and bytes. */
+static int64_t flat_cost(const pricing *w, int32_t kind, int32_t place, int32_t op, int32_t k)
 {
-    int64_t sum = 0;
+    int64_t sum = w->leaf->byte_price ? w->leaf->byte_price[k] * w->b->p->op_memory_bytes[op] : 0;
     for (int32_t x = 0; x < w->leaf->n_counts; x++) {
         const moirai_prove_count *c = &w->leaf->count[x];
         if (c->kind == kind && c->op == place && c->device == k)
@@ -203,7 +204,7 @@ static void own_costs(const pricing *w, int32_t kind)
     for (int32_t x = 0; x < n; x++)
         for (int32_t k = 0; k < w->K; k++) {
             int32_t i = b->component_op[begin + x];
-            int64_t *value = w->value + ((int64_t)x * w->K + k) * w->N, more = count_cost(w, kind, x, k);
+            int64_t *value = w->value + ((int64_t)x * w->K + k) * w->N, more = flat_cost(w, kind, x, b->op[i], k);
             const int64_t *cost = op_line(w, i, k);
             for (int32_t g = 0; g < w->N; g++) {
                 value[g] = allowed(w, i, k) ? cost[g] : NEVER;
@@ -375,11 +376,10 @@ static bool direct_is_late(const pricing *w)
     return false;
 }
 
-static __int128 capacity(const pricing *w)
+static __int128 capacity(const moirai_problem *p, const moirai_prove_leaf *leaf)
 {
-    const moirai_prove_leaf *leaf = w->leaf;
     __int128 sum = 0;
-    int32_t R = moirai_prove_resources(w->b->p);
+    int32_t R = moirai_prove_resources(p);
     for (int32_t r = 0; r < R; r++)
         for (int32_t x = 0; x < leaf->n_buckets; x++) {
             int64_t from = leaf->bucket[x] * leaf->step_ns, to = leaf->bucket[x + 1] * leaf->step_ns;
@@ -391,29 +391,76 @@ static __int128 capacity(const pricing *w)
     return sum;
 }
 
-/* No value of the dynamic programme can leave int64: a task pays at most for all of two resources' time, steps included
- * that reach beyond T; a component has its operators and all edges of the block. */
+typedef struct ceiling {
+    int64_t rate;   /* the dearest price */
+    __int128 whole; /* all time of the dearest resource */
+} ceiling;
+
+/* The most that a task can pay on two resources. */
+static __int128 most_paid(int64_t ns, ceiling dearest)
+{
+    __int128 paid = (__int128)ns * dearest.rate;
+    return ns > 0 ? 2 * MOIRAI_MIN(paid, dearest.whole) : 0;
+}
+
+static ceiling find_ceiling(const moirai_problem *p, const moirai_prove_leaf *leaf)
+{
+    ceiling dearest = {0};
+    int32_t R = moirai_prove_resources(p);
+    for (int32_t r = 0; r < R; r++) {
+        __int128 sum = 0;
+        for (int32_t x = 0; x < leaf->n_buckets; x++) {
+            int64_t price = leaf->price[(int64_t)r * leaf->n_buckets + x];
+            int64_t from = leaf->bucket[x] * leaf->step_ns, to = leaf->bucket[x + 1] * leaf->step_ns;
+            sum += (__int128)price * (MOIRAI_MIN(to, leaf->length_ns) - MOIRAI_MIN(from, leaf->length_ns));
+            dearest.rate = MOIRAI_MAX(dearest.rate, price);
+        }
+        dearest.whole = MOIRAI_MAX(dearest.whole, sum);
+    }
+    return dearest;
+}
+
+/* All that a component with its edges can pay at any time. */
+static __int128 component_most(const pricing *w, int32_t c, ceiling dearest)
+{
+    const moirai_prove_block *b = w->b;
+    __int128 sum = 0;
+    for (int32_t x = b->component_off[c]; x < b->component_off[c + 1]; x++) {
+        __int128 most = 0;
+        int32_t i = b->component_op[x];
+        for (int32_t k = 0; k < w->K; k++) {
+            __int128 paid = most_paid(op_ns(w, i, k), dearest);
+            if (w->leaf->byte_price)
+                paid += (__int128)w->leaf->byte_price[k] * b->p->op_memory_bytes[b->op[i]];
+            most = MOIRAI_MAX(most, paid);
+        }
+        sum += most;
+    }
+    for (int32_t e = 0; e < b->n_edges; e++) {
+        int64_t longest = 0;
+        if (b->component[b->edge[e].from] != c && b->component[b->edge[e].to] != c)
+            continue;
+        for (int32_t k = 0; k < w->K * w->K; k++)
+            longest = MOIRAI_MAX(longest, moirai_transfer_ns(b->p, b->edge[e].tensor, k / w->K, k % w->K));
+        sum += most_paid(longest, dearest);
+    }
+    return sum;
+}
+
+/* No value of the dynamic programme, and no sum of prices over time, can leave int64. */
 static bool fits(const pricing *w)
 {
     const moirai_prove_leaf *leaf = w->leaf;
-    __int128 dearest = 0, counts = 0;
-    int32_t R = moirai_prove_resources(w->b->p);
-    for (int32_t r = 0; r < R; r++) {
-        __int128 sum = 0;
-        for (int32_t x = 0; x < leaf->n_buckets; x++)
-            sum += (__int128)leaf->price[(int64_t)r * leaf->n_buckets + x] * leaf->step_ns *
-                   MOIRAI_MIN(leaf->bucket[x + 1] - leaf->bucket[x], (int64_t)INT32_MAX);
-        if (leaf->n_buckets) /* the last step may reach beyond T, where nothing is ever paid */
-            sum -= (__int128)leaf->price[(int64_t)r * leaf->n_buckets + leaf->n_buckets - 1] *
-                   ((int64_t)leaf->n_steps * leaf->step_ns - leaf->length_ns);
-        dearest = MOIRAI_MAX(dearest, sum);
-    }
+    ceiling dearest = find_ceiling(w->b->p, leaf);
+    __int128 counts = 0;
+    if (dearest.whole >= NEVER / 2)
+        return false;
     for (int32_t x = 0; x < leaf->n_counts; x++)
         counts += leaf->count_price[x] < 0 ? -(__int128)leaf->count_price[x] : leaf->count_price[x];
-    int64_t tasks = 1;
-    for (int32_t c = 0; c < w->b->n_components; c++)
-        tasks = MOIRAI_MAX(tasks, w->b->component_off[c + 1] - w->b->component_off[c]);
-    return 2 * dearest * (tasks + w->b->n_edges) + counts < NEVER / 2;
+    for (int32_t kind = 0; kind < w->b->n_kinds; kind++)
+        if (component_most(w, w->b->kind_component[kind], dearest) + counts >= NEVER / 2)
+            return false;
+    return true;
 }
 
 static int allocate(pricing *w)
@@ -451,39 +498,45 @@ static void release(pricing *w)
     free(w->above_edge);
 }
 
-static bool excludes(pricing *w)
+static void add_up(pricing *w, moirai_prove_cost *out)
 {
-    __int128 cost = 0;
-    if (direct_is_late(w))
-        return true;
+    out->never = direct_is_late(w);
+    if (out->never)
+        return;
     fill_costs(w);
     for (int32_t x = 0; w->leaf->fixed && x < w->leaf->n_receivers; x++) {
         int64_t send = cheapest_send(w, w->leaf->receiver[x]);
-        if (send >= NEVER)
-            return true;
-        cost += send;
+        out->never = out->never || send >= NEVER;
+        out->sum += send;
     }
-    for (int32_t kind = 0; kind < w->b->n_kinds; kind++) {
+    for (int32_t kind = 0; kind < w->b->n_kinds && !out->never; kind++) {
         int64_t least = cheapest_component(w, kind);
-        if (least >= NEVER)
-            return true;
-        cost += (__int128)least * w->b->kind_count[kind];
+        out->never = least >= NEVER;
+        out->sum += (__int128)least * w->b->kind_count[kind];
     }
-    return cost > capacity(w);
 }
 
-int moirai_prove_prices(bool *holds, const moirai_prove_block *b, int32_t a, int32_t z, const moirai_prove_leaf *leaf)
+int moirai_prove_least_cost(moirai_prove_cost *out, const moirai_prove_block *b, int32_t a, int32_t z,
+                            const moirai_prove_leaf *leaf)
 {
     pricing w = {.b = b, .leaf = leaf, .a = a, .z = z, .K = b->p->n_devices, .N = leaf->n_steps, .step = leaf->step_ns,
                  .length = leaf->length_ns};
-    *holds = false;
-    if (!fits(&w))
+    *out = (moirai_prove_cost){.usable = fits(&w)};
+    if (!out->usable)
         return MOIRAI_OK;
     int result = allocate(&w);
     if (!result) {
         set_arrivals(&w);
-        *holds = excludes(&w);
+        add_up(&w, out);
     }
     release(&w);
+    return result;
+}
+
+int moirai_prove_prices(bool *holds, const moirai_prove_block *b, int32_t a, int32_t z, const moirai_prove_leaf *leaf)
+{
+    moirai_prove_cost cost;
+    int result = moirai_prove_least_cost(&cost, b, a, z, leaf);
+    *holds = !result && cost.usable && (cost.never || cost.sum > capacity(b->p, leaf));
     return result;
 }

@@ -485,7 +485,7 @@ static bool check_certificate(const moirai_chain *c, int64_t optimum, uint64_t s
 {
     int64_t lower = moirai_chain_path(c, MOIRAI_CHAIN_LOWER, NULL);
     size_t length;
-    char *json = moirai_certificate_text(c, lower, &length);
+    char *json = moirai_certificate_text(c, NULL, lower, &length);
     moirai_proof proof = {0};
     bool good = json && !moirai_prove_text(&proof, c->p, json, length, "certificate");
     if (!good)

@@ -8,7 +8,6 @@
 
 #include <stdlib.h>
 
-#include "util/json.h"
 #include "util/util.h"
 
 int64_t moirai_pair_certified_ns(const moirai_pair *x)
@@ -33,31 +32,48 @@ static void write_list(moirai_writer *w, const char *key, const int32_t *value, 
     moirai_writer_close(w, ']');
 }
 
-static void write_prices(moirai_writer *w, const moirai_pair *x, const moirai_case *c)
+void moirai_certificate_prices(moirai_writer *w, const moirai_grid *grid, int32_t resources, const int64_t *price)
 {
-    int32_t resources = moirai_resource_count(&x->block.problem), buckets = c->grid.n_buckets;
-    moirai_writer_pair_int(w, "length_ns", c->grid.length_ns);
-    moirai_writer_pair_int(w, "step_ns", c->grid.step_ns);
+    int32_t buckets = grid->n_buckets;
+    moirai_writer_pair_int(w, "length_ns", grid->length_ns);
+    moirai_writer_pair_int(w, "step_ns", grid->step_ns);
     moirai_writer_key(w, "buckets");
     moirai_writer_open(w, '[');
     for (int32_t i = 0; i <= buckets; i++)
-        moirai_writer_int(w, c->grid.bucket_step[i]);
+        moirai_writer_int(w, grid->bucket_step[i]);
     moirai_writer_close(w, ']');
     moirai_writer_key(w, "prices");
     moirai_writer_open(w, '[');
     for (int32_t i = 0; i < resources * buckets; i++)
-        if (c->price[i]) {
+        if (price[i]) {
             moirai_writer_int(w, i / buckets);
             moirai_writer_int(w, i % buckets);
-            moirai_writer_int(w, c->price[i]);
+            moirai_writer_int(w, price[i]);
         }
     moirai_writer_close(w, ']');
+}
+
+void moirai_certificate_receivers(moirai_writer *w, const moirai_sending *how)
+{
+    if (!how->fixed)
+        return;
+    moirai_writer_key(w, "receivers");
+    moirai_writer_open(w, '[');
+    for (int32_t i = 0; i < how->n_receivers; i++)
+        moirai_writer_int(w, how->receiver[i]);
+    moirai_writer_close(w, ']');
+}
+
+static void write_prices(moirai_writer *w, const moirai_pair *x, const moirai_case *c)
+{
+    int32_t resources = moirai_resource_count(&x->block.problem), cells = resources * c->grid.n_buckets;
+    moirai_certificate_prices(w, &c->grid, resources, c->price);
     if (!c->n_priced)
         return;
     moirai_writer_key(w, "count_prices");
     moirai_writer_open(w, '[');
     for (int32_t i = 0; i < c->n_priced; i++)
-        moirai_writer_int(w, c->price[resources * buckets + i]);
+        moirai_writer_int(w, c->price[cells + i]);
     moirai_writer_close(w, ']');
 }
 
@@ -66,13 +82,7 @@ static void write_leaf(moirai_writer *w, const moirai_pair *x, const moirai_case
     const moirai_sending *how = &x->sending[c->sending];
     moirai_writer_break(w);
     moirai_writer_open(w, '{');
-    if (how->fixed) {
-        moirai_writer_key(w, "receivers");
-        moirai_writer_open(w, '[');
-        for (int32_t i = 0; i < how->n_receivers; i++)
-            moirai_writer_int(w, how->receiver[i]);
-        moirai_writer_close(w, ']');
-    }
+    moirai_certificate_receivers(w, how);
     if (c->n_counts) {
         moirai_writer_key(w, "counts");
         moirai_writer_open(w, '[');
@@ -146,7 +156,8 @@ static int write_trees(moirai_writer *w, const moirai_block *b)
     return MOIRAI_OK;
 }
 
-static int write_class(moirai_writer *w, const moirai_chain *c, int32_t class_)
+/* `whole`: kinds and trees are wanted also without pairs. */
+static int write_class(moirai_writer *w, const moirai_chain *c, int32_t class_, bool whole)
 {
     const moirai_block *b = c->block[class_];
     int32_t shared = moirai_block_shared_tensor(b), pairs = 0;
@@ -155,7 +166,7 @@ static int write_class(moirai_writer *w, const moirai_chain *c, int32_t class_)
     moirai_writer_open(w, '{');
     for (int32_t i = 0; i < c->K * c->K; i++)
         pairs += worth_writing(moirai_chain_pair(c, class_, i / c->K, i % c->K));
-    if (pairs) {
+    if (pairs || (whole && b->n_interior)) {
         write_list(w, "component_kind", b->component_kind, b->n_components);
         result = write_trees(w, b);
         if (shared >= 0)
@@ -174,17 +185,8 @@ static int write_class(moirai_writer *w, const moirai_chain *c, int32_t class_)
     return result;
 }
 
-static int write_all(moirai_writer *w, const moirai_chain *c, int64_t lower_bound_ns)
+static int write_classes(moirai_writer *w, const moirai_chain *c, bool whole)
 {
-    moirai_writer_init(w);
-    moirai_writer_open(w, '{');
-    moirai_writer_pair_string(w, "format", "moirai-certificate");
-    moirai_writer_pair_int(w, "version", 1);
-    moirai_writer_pair_string(w, "problem", c->p->name);
-    moirai_writer_pair_int(w, "operators", c->p->n_ops);
-    moirai_writer_break(w);
-    moirai_writer_pair_int(w, "lower_bound_ns", lower_bound_ns);
-    moirai_writer_pair_int(w, "certified_bound_ns", MOIRAI_MIN(moirai_chain_certified_ns(c, NULL), lower_bound_ns));
     write_list(w, "cuts", c->s->cut, c->s->n_cuts);
     write_list(w, "block_class", c->s->block_class, c->s->n_blocks);
     moirai_writer_break(w);
@@ -192,26 +194,45 @@ static int write_all(moirai_writer *w, const moirai_chain *c, int64_t lower_boun
     moirai_writer_open(w, '[');
     int result = MOIRAI_OK;
     for (int32_t i = 0; !result && i < c->s->n_classes; i++)
-        result = write_class(w, c, i);
+        result = write_class(w, c, i, whole);
     moirai_writer_close(w, ']');
+    return result;
+}
+
+/* The claims come last: what the bytes prove is known only then. */
+static int write_all(moirai_writer *w, const moirai_chain *c, moirai_memory_prices *memory, int64_t lower_bound_ns)
+{
+    int64_t certified = moirai_chain_certified_ns(c, NULL), by_memory = 0;
+    moirai_writer_init(w);
+    moirai_writer_open(w, '{');
+    moirai_writer_pair_string(w, "format", "moirai-certificate");
+    moirai_writer_pair_int(w, "version", 1);
+    moirai_writer_pair_string(w, "problem", c->p->name);
+    moirai_writer_pair_int(w, "operators", c->p->n_ops);
+    int result = write_classes(w, c, memory != NULL);
+    if (!result && memory)
+        result = moirai_certificate_memory(w, c, memory, &by_memory);
+    moirai_writer_break(w);
+    moirai_writer_pair_int(w, "lower_bound_ns", lower_bound_ns);
+    moirai_writer_pair_int(w, "certified_bound_ns", MOIRAI_MIN(MOIRAI_MAX(certified, by_memory), lower_bound_ns));
     moirai_writer_close(w, '}');
     return result;
 }
 
-int moirai_certificate_write(const moirai_chain *c, int64_t lower_bound_ns, const char *path)
+int moirai_certificate_write(const moirai_chain *c, moirai_memory_prices *memory, int64_t lower_bound_ns, const char *path)
 {
     moirai_writer w;
-    int result = write_all(&w, c, lower_bound_ns);
+    int result = write_all(&w, c, memory, lower_bound_ns);
     if (!result)
         return moirai_writer_save(&w, path);
     moirai_writer_free(&w);
     return result;
 }
 
-char *moirai_certificate_text(const moirai_chain *c, int64_t lower_bound_ns, size_t *length)
+char *moirai_certificate_text(const moirai_chain *c, moirai_memory_prices *memory, int64_t lower_bound_ns, size_t *length)
 {
     moirai_writer w;
-    if (!write_all(&w, c, lower_bound_ns))
+    if (!write_all(&w, c, memory, lower_bound_ns))
         return moirai_writer_take(&w, length);
     moirai_writer_free(&w);
     return NULL;

@@ -2,7 +2,8 @@
 #ifndef MOIRAI_CERTIFICATE_H
 #define MOIRAI_CERTIFICATE_H
 
-#include "place/moirai/chain.h"
+#include "place/moirai/memory.h"
+#include "util/json.h"
 
 /* What the leaves of a pair prove: its bound without the exhaustive search. */
 int64_t moirai_pair_certified_ns(const moirai_pair *x);
@@ -21,9 +22,16 @@ typedef struct moirai_certify_task {
 /* Raises by prices what was proven otherwise, where the certified bound hangs on it, until the goal is reached or the levels are
  * used up. Opens pairs as needed. */
 int moirai_certify(moirai_chain *c, const moirai_certify_task *job);
-/* Writes format moirai-certificate, version 1. `lower_bound_ns` is that of the plan, whoever proved it. */
-int moirai_certificate_write(const moirai_chain *c, int64_t lower_bound_ns, const char *path);
+/* Writes format moirai-certificate, version 1. `lower_bound_ns` is that of the plan, whoever proved it;
+ * `memory` (settled) may be NULL. */
+int moirai_certificate_write(const moirai_chain *c, moirai_memory_prices *memory, int64_t lower_bound_ns, const char *path);
 /* The same as text; free() it. NULL if memory runs out. */
-char *moirai_certificate_text(const moirai_chain *c, int64_t lower_bound_ns, size_t *length);
+char *moirai_certificate_text(const moirai_chain *c, moirai_memory_prices *memory, int64_t lower_bound_ns, size_t *length);
+
+/* The part about bytes, at the settled prices: *bound_ns gets what it proves. */
+int moirai_certificate_memory(moirai_writer *w, const moirai_chain *c, moirai_memory_prices *m, int64_t *bound_ns);
+/* A leaf's grid and prices, as members of the object that is open. */
+void moirai_certificate_prices(moirai_writer *w, const moirai_grid *grid, int32_t resources, const int64_t *price);
+void moirai_certificate_receivers(moirai_writer *w, const moirai_sending *how);
 
 #endif

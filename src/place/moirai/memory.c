@@ -359,7 +359,8 @@ static void set_worth(moirai_memory_prices *m, const double *worth)
     for (int32_t k = 0; k < m->K; k++) {
         double capacity = (double)MOIRAI_MAX(m->c->p->device_memory_bytes[k], 1);
         double price = worth[k] / capacity * (double)MOIRAI_PRICE_UNIT;
-        m->price[k] = (int64_t)fmin(fmax(price, 0), 4e18 / fmax(capacity, 1e3) / 16);
+        /* All devices full are worth less than half of what the pricing takes for "does not fit". */
+        m->price[k] = (int64_t)fmin(fmax(price, 0), 1e18 / fmax(m->K, 4) / fmax(capacity, 1e3));
     }
 }
 
@@ -452,6 +453,16 @@ static int price_path(moirai_memory_prices *m, const double *worth, const moirai
     return result;
 }
 
+/* Lengths in units must stay well below what the pricing takes for "does not fit". */
+static bool units_fit(const moirai_memory_prices *m, const moirai_memory_task *job)
+{
+    const int64_t most = INT64_C(1) << 35;
+    bool good = job->upper_ns <= most;
+    for (int32_t i = 0; i < m->c->s->n_classes * m->K * m->K && good; i++)
+        good = longest_ns(&m->c->pair[i]) <= most && m->c->pair[i].plan.length_ns <= most;
+    return good;
+}
+
 int moirai_memory_bound(int64_t *lower_ns, moirai_memory_prices *m, const moirai_memory_task *job)
 {
     double worth[MOIRAI_MAX_DEVICES] = {0}, next[MOIRAI_MAX_DEVICES];
@@ -459,7 +470,7 @@ int moirai_memory_bound(int64_t *lower_ns, moirai_memory_prices *m, const moirai
     int result = MOIRAI_OK;
     memcpy(worth, m->best_worth, sizeof worth);
     *lower_ns = m->best_ns;
-    if (!moirai_lp_available())
+    if (!moirai_lp_available() || !units_fit(m, job))
         return MOIRAI_OK;
     for (int32_t round = 0; round < job->rounds && !result && !moirai_stopped(&job->stop); round++) {
         int64_t bound;
@@ -900,5 +911,53 @@ int moirai_memory_plan(int64_t *length_ns, const int32_t **cut_device, const moi
     if (!result && x.n)
         result = fit_mix(m, &x, job, dear_ns, length_ns);
     free_mixer(&x);
+    return result;
+}
+
+/* ---- evidence for a certificate ---- */
+
+int moirai_memory_settle(moirai_memory_prices *m, const moirai_memory_task *job)
+{
+    int64_t bound;
+    path found;
+    return units_fit(m, job) ? price_path(m, m->best_worth, job, &bound, &found) : MOIRAI_OK;
+}
+
+const int64_t *moirai_memory_byte_prices(const moirai_memory_prices *m)
+{
+    return m->price;
+}
+
+int64_t moirai_memory_cheapest_bytes(const moirai_memory_prices *m, int32_t pair)
+{
+    double use[MOIRAI_MAX_DEVICES] = {0};
+    return m->c->pair[pair].open ? cheapest_bytes(m, &m->c->pair[pair].block, use) : 0;
+}
+
+int moirai_memory_evidence(moirai_memory_leaf *out, moirai_memory_prices *m, int32_t pair, int32_t sending, int64_t lower_ns)
+{
+    view *v = &m->view[pair];
+    *out = (moirai_memory_leaf){0};
+    if (!v->master || !v->price[sending])
+        return MOIRAI_OK;
+    const moirai_grid *grid = out->grid = &v->grid[sending];
+    size_t cells = (size_t)moirai_resource_count(&m->c->pair[pair].block.problem) * (size_t)grid->n_buckets;
+    int64_t *scaled = moirai_alloc(cells, sizeof *scaled);
+    out->price = moirai_alloc(cells, sizeof *scaled);
+    for (int32_t quarter = 0; quarter < 4 && scaled && out->price; quarter++) {
+        int64_t paid = MOIRAI_PRICE_UNIT / 4 * quarter;
+        for (size_t c = 0; c < cells; c++)
+            scaled[c] = (int64_t)((__int128)v->price[sending][c] * (MOIRAI_PRICE_UNIT - paid) / MOIRAI_PRICE_UNIT);
+        int64_t value = moirai_master_reprice(v->master[sending], grid, scaled, m->price);
+        if (value < MOIRAI_PRICE_NONE)
+            value += paid * lower_ns;
+        if (quarter == 0 || value > out->value) {
+            out->value = value;
+            out->paid = paid;
+            memcpy(out->price, scaled, cells * sizeof *scaled);
+        }
+    }
+    int result = scaled && out->price ? MOIRAI_OK : MOIRAI_EFAIL;
+    free(scaled);
     return result;
 }

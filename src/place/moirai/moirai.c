@@ -359,11 +359,16 @@ static int prepare(engine *x)
 static int certify(engine *x)
 {
     int result = x->c ? MOIRAI_OK : prepare(x);
-    moirai_certify_task job = {.goal_ns = x->lower_ns, .effort = x->o->effort, .threads = x->o->threads, .seed = x->o->seed,
+    /* Prices on bytes have a part of their own in the certificate. */
+    int64_t goal = x->memory ? MOIRAI_MIN(moirai_chain_path(x->c, MOIRAI_CHAIN_LOWER, NULL), x->lower_ns) : x->lower_ns;
+    moirai_certify_task job = {.goal_ns = goal, .effort = x->o->effort, .threads = x->o->threads, .seed = x->o->seed,
                                .stop = x->stop};
     if (!result)
         result = moirai_certify(x->c, &job);
-    return result ? result : moirai_certificate_write(x->c, x->lower_ns, x->o->certificate_path);
+    moirai_memory_task settle = {.upper_ns = x->best->makespan_ns, .buckets = 1, .stop = x->stop};
+    if (!result && x->memory)
+        result = moirai_memory_settle(x->memory, &settle);
+    return result ? result : moirai_certificate_write(x->c, x->memory, x->lower_ns, x->o->certificate_path);
 }
 
 static void release(engine *x)

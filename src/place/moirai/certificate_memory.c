@@ -1,0 +1,109 @@
+/* The part of a certificate about bytes (docs/certificate.md, "Memory").
+ *
+ * At the prices on bytes that gave the best bound, every pair that was solved lists one leaf per sending: prices in time that sum to at
+ * most the unit less `paid` at any time. What the verifier will find is computed here in the same way, with the certified lengths in
+ * place of the proven ones. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "place/moirai/certificate.h"
+#include "util/util.h"
+
+/* Writes the pair's leaves if they tell more than its length does; *value: in units. */
+static int write_pair(moirai_writer *w, const moirai_chain *c, moirai_memory_prices *m, int32_t index, int64_t *value)
+{
+    const moirai_pair *x = &c->pair[index];
+    int64_t lower = moirai_pair_certified_ns(x), bytes = moirai_memory_cheapest_bytes(m, index), least = INT64_MAX;
+    int32_t K = c->K, resources = moirai_resource_count(c->p), n = x->n_sendings;
+    *value = lower * MOIRAI_PRICE_UNIT + bytes;
+    moirai_memory_leaf *leaf = moirai_alloc((size_t)n, sizeof *leaf);
+    int result = leaf ? MOIRAI_OK : MOIRAI_EFAIL;
+    bool solved = n > 0;
+    for (int32_t i = 0; i < n && !result; i++) {
+        result = moirai_memory_evidence(&leaf[i], m, index, i, lower);
+        solved = solved && leaf[i].grid;
+        if (solved && !result)
+            least = MOIRAI_MIN(least, MOIRAI_MIN(leaf[i].value, leaf[i].grid->length_ns * MOIRAI_PRICE_UNIT + bytes));
+    }
+    if (!result && solved && least > *value) {
+        *value = least;
+        moirai_writer_break(w);
+        moirai_writer_open(w, '{');
+        moirai_writer_pair_int(w, "class", index / (K * K));
+        moirai_writer_pair_int(w, "entry", index / K % K);
+        moirai_writer_pair_int(w, "exit", index % K);
+        moirai_writer_key(w, "leaves");
+        moirai_writer_open(w, '[');
+        for (int32_t i = 0; i < n; i++) {
+            moirai_writer_break(w);
+            moirai_writer_open(w, '{');
+            moirai_certificate_receivers(w, &x->sending[i]);
+            moirai_writer_pair_int(w, "paid", leaf[i].paid);
+            moirai_certificate_prices(w, leaf[i].grid, resources, leaf[i].price);
+            moirai_writer_close(w, '}');
+        }
+        moirai_writer_close(w, ']');
+        moirai_writer_close(w, '}');
+    }
+    for (int32_t i = 0; i < n && leaf; i++)
+        free(leaf[i].price);
+    free(leaf);
+    return result;
+}
+
+/* The chain in units, less what the memory is worth. */
+static int64_t chain_ns(const moirai_chain *c, const int64_t *price, const int64_t *value)
+{
+    __int128 cost[MOIRAI_MAX_DEVICES] = {0}, next[MOIRAI_MAX_DEVICES];
+    int32_t K = c->K;
+    for (int32_t i = 0; i < c->s->n_blocks; i++) {
+        uint64_t in = moirai_chain_entry_mask(c, i), out = moirai_chain_exit_mask(c, i);
+        int32_t cut = moirai_block_exit(c->s, i);
+        for (int32_t l = 0; l < K; l++) {
+            bool first = true;
+            next[l] = 0;
+            for (int32_t k = 0; k < K; k++) {
+                if (!(in >> k & 1) || !(out >> l & 1))
+                    continue;
+                __int128 sum = cost[k] + value[((int64_t)c->s->block_class[i] * K + k) * K + l];
+                next[l] = first ? sum : MOIRAI_MIN(next[l], sum);
+                first = false;
+            }
+            if (cut >= 0)
+                next[l] += (__int128)moirai_op_ns(c->p, cut, l) * MOIRAI_PRICE_UNIT +
+                           (__int128)price[l] * c->p->op_memory_bytes[cut];
+        }
+        memcpy(cost, next, sizeof cost);
+    }
+    __int128 sum = cost[0];
+    for (int32_t k = 0; k < K; k++)
+        sum -= (__int128)price[k] * c->p->device_memory_bytes[k];
+    return sum > 0 ? (int64_t)(sum / MOIRAI_PRICE_UNIT) : 0;
+}
+
+int moirai_certificate_memory(moirai_writer *w, const moirai_chain *c, moirai_memory_prices *m, int64_t *bound_ns)
+{
+    int32_t n = c->s->n_classes * c->K * c->K;
+    const int64_t *price = moirai_memory_byte_prices(m);
+    int64_t *value = moirai_alloc((size_t)n, sizeof *value);
+    int result = value ? MOIRAI_OK : MOIRAI_EFAIL;
+    moirai_writer_break(w);
+    moirai_writer_key(w, "memory");
+    moirai_writer_open(w, '{');
+    moirai_writer_pair_int(w, "unit", MOIRAI_PRICE_UNIT);
+    moirai_writer_key(w, "byte_prices");
+    moirai_writer_open(w, '[');
+    for (int32_t k = 0; k < c->K; k++)
+        moirai_writer_int(w, price[k]);
+    moirai_writer_close(w, ']');
+    moirai_writer_key(w, "pairs");
+    moirai_writer_open(w, '[');
+    for (int32_t i = 0; i < n && !result; i++)
+        if (c->pair[i].open)
+            result = write_pair(w, c, m, i, &value[i]);
+    moirai_writer_close(w, ']');
+    moirai_writer_close(w, '}');
+    *bound_ns = result ? 0 : chain_ns(c, price, value);
+    free(value);
+    return result;
+}

@@ -1,0 +1,167 @@
+/* Bytes in a certificate (docs/certificate.md, "Memory").
+ *
+ * At prices u(k) >= 0 per byte of device k, in units of which `unit` make a nanosecond, every plan that fits obeys
+ *     unit * makespan  >=  (unit * makespan + sum of u(k) * bytes on k)  -  sum of u(k) * capacity(k).
+ * The bracket splits along the chain. A block of length L between two devices costs at least unit * L + its bytes where they are cheapest;
+ * and, if L <= T, at least paid * (proven length) + what its tasks pay at prices in time that sum to at most unit - paid at every moment,
+ * bytes included: resources of one moment together are paid at most unit - paid, so all tasks at most (unit - paid) * L. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "prove/prove_read.h"
+#include "util/util.h"
+
+#define MAX_UNIT (INT64_C(1) << 40)
+
+typedef struct memory_proof {
+    moirai_prove_chain *x;
+    int64_t unit, *price;
+    __int128 *value; /* per pair: length in units plus bytes, at least */
+} memory_proof;
+
+/* Every interior operator's bytes where they are cheapest. */
+static __int128 cheapest_bytes(const memory_proof *y, const moirai_prove_block *b)
+{
+    __int128 sum = 0;
+    for (int32_t i = 0; i < b->n; i++) {
+        int64_t least = INT64_MAX;
+        for (int32_t k = 0; k < b->p->n_devices; k++)
+            if (b->p->op_devices[b->op[i]] >> k & 1)
+                least = MOIRAI_MIN(least, y->price[k]);
+        if (i != b->entry && i != b->exit)
+            sum += (__int128)least * b->p->op_memory_bytes[b->op[i]];
+    }
+    return sum;
+}
+
+static bool prices_sum_to(const moirai_prove_leaf *leaf, int32_t resources, int64_t most)
+{
+    for (int32_t q = 0; q < leaf->n_buckets; q++) {
+        __int128 sum = 0;
+        for (int32_t r = 0; r < resources; r++)
+            sum += leaf->price[(int64_t)r * leaf->n_buckets + q];
+        if (sum > most)
+            return false;
+    }
+    return true;
+}
+
+/* What a block within the leaf's case costs at least. */
+static int leaf_value(__int128 *value, const memory_proof *y, const moirai_prove_block *b, int32_t a, int32_t z, int64_t proven_ns,
+                      moirai_prove_leaf *leaf)
+{
+    __int128 beyond = ((__int128)leaf->length_ns + 1) * y->unit + cheapest_bytes(y, b);
+    moirai_prove_cost cost;
+    if (!leaf->priced || leaf->n_counts || !prices_sum_to(leaf, moirai_prove_resources(b->p), y->unit - leaf->paid))
+        return moirai_prove_wrong("prices sum to more than the unit");
+    leaf->byte_price = y->price;
+    int result = moirai_prove_least_cost(&cost, b, a, z, leaf);
+    if (result)
+        return result;
+    if (!cost.usable)
+        return moirai_prove_wrong("prices are too large");
+    *value = cost.never ? beyond : MOIRAI_MIN(beyond, cost.sum + (__int128)leaf->paid * proven_ns);
+    return MOIRAI_OK;
+}
+
+static int pair_value(memory_proof *y, const moirai_prove_block *b, int32_t a, int32_t z, int64_t index, yyjson_val *list)
+{
+    size_t n = yyjson_arr_size(list), i, max, read = 0;
+    moirai_prove_leaf *leaf = moirai_alloc(n, sizeof *leaf);
+    int result = leaf ? MOIRAI_OK : MOIRAI_EFAIL;
+    __int128 least = 0;
+    yyjson_val *object;
+    yyjson_arr_foreach(list, i, max, object) {
+        if (result)
+            break;
+        result = moirai_prove_read_leaf(&leaf[read++], b, a, object);
+        if (!result && !moirai_prove_int64(yyjson_obj_get(object, "paid"), 0, y->unit, &leaf[i].paid))
+            result = moirai_prove_wrong("paid is missing or above the unit");
+    }
+    if (!result && !moirai_prove_cover(b, a, z, leaf, (int32_t)n))
+        result = moirai_prove_wrong("the leaves leave cases out");
+    for (i = 0; !result && i < n; i++) {
+        __int128 value = 0;
+        result = leaf_value(&value, y, b, a, z, y->x->bound[index], &leaf[i]);
+        least = i ? MOIRAI_MIN(least, value) : value;
+        y->x->proof->leaves++;
+    }
+    for (i = 0; i < read; i++)
+        moirai_prove_free_leaf(&leaf[i]);
+    free(leaf);
+    if (!result && n)
+        y->value[index] = MOIRAI_MAX(y->value[index], least);
+    return result;
+}
+
+static int read_pair(memory_proof *y, yyjson_val *object)
+{
+    int32_t K = y->x->p->n_devices, class_, a, z;
+    if (!yyjson_is_obj(object) || !moirai_prove_int32(yyjson_obj_get(object, "class"), 0, y->x->n_classes - 1, &class_) ||
+        !moirai_prove_int32(yyjson_obj_get(object, "entry"), 0, K - 1, &a) ||
+        !moirai_prove_int32(yyjson_obj_get(object, "exit"), 0, K - 1, &z))
+        return moirai_prove_wrong("class, entry or exit of a pair is missing or out of range");
+    const moirai_prove_block *b = &y->x->class_[class_];
+    if ((b->entry < 0 && a) || (b->exit < 0 && z) || (b->n_components && !b->tree_off))
+        return moirai_prove_wrong("a pair of a class that was not described");
+    y->x->proof->pairs++;
+    int result = pair_value(y, b, a, z, ((int64_t)class_ * K + a) * K + z, yyjson_obj_get(object, "leaves"));
+    return result ? moirai_error_prefix(result, "memory: class %d between devices %d and %d", class_, a, z) : MOIRAI_OK;
+}
+
+static int64_t chain_bound(const memory_proof *y)
+{
+    const moirai_prove_chain *x = y->x;
+    const moirai_problem *p = x->p;
+    int32_t K = p->n_devices, n = x->cuts.n_cuts;
+    __int128 cost[MOIRAI_MAX_DEVICES] = {0}, next[MOIRAI_MAX_DEVICES] = {0};
+    for (int32_t i = 0; i <= n; i++) {
+        uint64_t in = i > 0 ? p->op_devices[x->cuts.cut[i - 1]] : 1, out = i < n ? p->op_devices[x->cuts.cut[i]] : 1;
+        for (int32_t z = 0; z < K; z++) {
+            bool first = true;
+            for (int32_t a = 0; a < K; a++)
+                if ((in >> a & 1) && (out >> z & 1)) {
+                    __int128 sum = cost[a] + y->value[((int64_t)x->block_class[i] * K + a) * K + z];
+                    next[z] = first ? sum : MOIRAI_MIN(next[z], sum);
+                    first = false;
+                }
+            if (i < n && (out >> z & 1))
+                next[z] += (__int128)moirai_op_ns(p, x->cuts.cut[i], z) * y->unit +
+                           (__int128)y->price[z] * p->op_memory_bytes[x->cuts.cut[i]];
+        }
+        memcpy(cost, next, sizeof cost);
+    }
+    __int128 sum = cost[0];
+    for (int32_t k = 0; k < K; k++)
+        sum -= (__int128)y->price[k] * p->device_memory_bytes[k];
+    sum = sum > 0 ? (sum + y->unit - 1) / y->unit : 0; /* the makespan is whole: up is right */
+    return sum > INT64_MAX ? INT64_MAX : (int64_t)sum;
+}
+
+int moirai_prove_memory(int64_t *bound_ns, moirai_prove_chain *x, yyjson_val *object)
+{
+    memory_proof y = {.x = x};
+    size_t n, i, max, K = (size_t)x->p->n_devices;
+    *bound_ns = 0;
+    if (!object)
+        return MOIRAI_OK;
+    if (!moirai_prove_int64(yyjson_obj_get(object, "unit"), 1, MAX_UNIT, &y.unit))
+        return moirai_prove_wrong("memory: unit is missing or out of range");
+    int result = moirai_prove_list(&y.price, &n, yyjson_obj_get(object, "byte_prices"), 0, INT64_MAX / 4, "byte_prices");
+    if (!result && n != K)
+        result = moirai_prove_wrong("byte_prices has not one price per device");
+    size_t pairs = (size_t)x->n_classes * K * K;
+    if (!result && !(y.value = moirai_alloc(pairs, sizeof *y.value)))
+        result = MOIRAI_EFAIL;
+    for (i = 0; !result && i < pairs; i++)
+        y.value[i] = (__int128)x->bound[i] * y.unit + cheapest_bytes(&y, &x->class_[i / (K * K)]);
+    yyjson_val *value;
+    yyjson_arr_foreach(yyjson_obj_get(object, "pairs"), i, max, value)
+        if (!result)
+            result = read_pair(&y, value);
+    if (!result)
+        *bound_ns = chain_bound(&y);
+    free(y.price);
+    free(y.value);
+    return result;
+}
