@@ -349,7 +349,7 @@ static bool check_pair(moirai_chain *c, int32_t class_, int32_t a, int32_t z, co
         return fail(why, "pair %d %d does not open", a, z);
     moirai_exact_options_init(&o);
     o.node_limit = NODES;
-    bool solved = !moirai_exact_solve(&x->block.problem, &o, &found) && found.complete && found.found, good = true;
+    bool ran = !moirai_exact_solve(&x->block.problem, &o, &found), solved = ran && found.complete && found.found, good = true;
     int32_t levels = x->block.n_interior ? MOIRAI_REFINE_LEVELS : 0;
     for (int32_t level = 1; level <= levels && good; level++) {
         moirai_refine_task job = {.class_ = class_, .entry_device = a, .exit_device = z, .level = level, .need_ns = INT64_MAX,
@@ -366,7 +366,7 @@ static bool check_pair(moirai_chain *c, int32_t class_, int32_t a, int32_t z, co
         good = schedule_survives(c, x, v, a, z, &found, seed, why);
         counts->schedules++;
     }
-    if (solved || found.found)
+    if (ran)
         moirai_exact_result_clear(&found);
     counts->pairs++;
     return good;

@@ -1,8 +1,8 @@
 /* The chain's bounds as components: blocks between cuts, bounded by longest paths or by prices in time.
  *
  * `blocks` sums longest paths over the cheapest path of devices through the cuts (chain.c). `prices-1` .. `prices-4` raise the pairs on
- * that path by prices (refine.c) up to a level: one price per resource for the whole time at level 1, then 8, 16 and 32 buckets of time,
- * with branching on receivers and counts at all of them. Just what a certificate can carry; no exhaustive search. */
+ * that path by prices (refine.c) up to a level: one price per resource for the whole time at level 1, then finer and finer
+ * buckets of time, with branching on receivers and counts at all of them. Just what a certificate can carry; no exhaustive search. */
 #include "place/bounds.h"
 #include "place/moirai/certificate.h"
 #include "place/moirai/pool.h"
@@ -68,8 +68,8 @@ const moirai_bound moirai_bound_of_blocks = {
 const moirai_bound moirai_bound_of_prices_1 = {
     .name = "prices-1", .summary = "blocks by one price per device and port", .find = find_prices_1};
 const moirai_bound moirai_bound_of_prices_2 = {
-    .name = "prices-2", .summary = "blocks by prices in 8 buckets of time", .find = find_prices_2};
+    .name = "prices-2", .summary = "blocks by prices in coarse buckets of time", .find = find_prices_2};
 const moirai_bound moirai_bound_of_prices_3 = {
-    .name = "prices-3", .summary = "blocks by prices in 16 buckets of time", .find = find_prices_3};
+    .name = "prices-3", .summary = "blocks by prices in finer buckets of time", .find = find_prices_3};
 const moirai_bound moirai_bound_of_prices_4 = {
-    .name = "prices-4", .summary = "blocks by prices in 32 buckets of time", .find = find_prices_4};
+    .name = "prices-4", .summary = "blocks by prices in the finest buckets of time", .find = find_prices_4};
