@@ -519,6 +519,29 @@ static int64_t optimum_of(const moirai_problem *p)
     return best;
 }
 
+/* The certificate with its part about bytes. */
+static bool check_memory_certificate(moirai_chain *c, moirai_memory_prices *m, int64_t lower, int64_t optimum,
+                                     false_bound_counts *counts, char *why)
+{
+    moirai_memory_task job = {.upper_ns = optimum, .buckets = 1};
+    moirai_proof proof;
+    size_t length = 0;
+    bool good = !moirai_memory_settle(m, &job);
+    char *json = good ? moirai_certificate_text(c, m, optimum, &length) : NULL;
+    if (!json)
+        return fail(why, "memory: no certificate");
+    if (moirai_prove_text(&proof, c->p, json, length, "certificate"))
+        good = fail(why, "memory: not accepted: %s", moirai_error_message());
+    else if (proof.proven_ns > optimum)
+        good = fail(why, "memory: certificate proves %lld, optimum %lld", (long long)proof.proven_ns, (long long)optimum);
+    /* Settling solves the path again, from better columns: it may end a little off, never far. */
+    else if ((double)proof.proven_ns < 0.9 * (double)lower)
+        good = fail(why, "memory: certificate proves %lld of %lld", (long long)proof.proven_ns, (long long)lower);
+    counts->certificates++;
+    free(json);
+    return good;
+}
+
 /* Prices on bytes. */
 static bool check_memory(moirai_chain *c, int64_t optimum, false_bound_counts *counts, char *why)
 {
@@ -534,6 +557,8 @@ static bool check_memory(moirai_chain *c, int64_t optimum, false_bound_counts *c
         else if (lower > optimum)
             good = fail(why, "memory bound %lld, optimum %lld, %d buckets", (long long)lower, (long long)optimum, buckets);
     }
+    if (good && lower > plain)
+        good = check_memory_certificate(c, m, lower, optimum, counts, why);
     counts->memory += lower > plain;
     moirai_memory_free(m);
     return good;
