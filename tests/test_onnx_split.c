@@ -84,13 +84,13 @@ static int split_text(const char *plan, moirai_split_report *report)
     return moirai_split(in_folder("plan.json"), in_folder("m.onnx"), in_folder("parts"), NULL, report);
 }
 
-#define OP(name, device, start, finish) \
+#define OP(name, device, start, finish)                                                                                \
     "{\"name\": \"" name "\", \"device\": \"" device "\", \"start_ns\": " #start ", \"finish_ns\": " #finish "}"
-#define MOVE(tensor, from, to, start, finish, bytes) \
-    "{\"tensor\": \"" tensor "\", \"from\": \"" from "\", \"to\": \"" to "\", \"start_ns\": " #start ", \"finish_ns\": " #finish \
-    ", \"bytes\": " #bytes "}"
-#define PLAN(ops, moves) \
-    "{\"format\": \"moirai-plan\", \"version\": 1, \"makespan_ns\": 100, \"ops\": [" ops "], \"transfers\": [" moves \
+#define MOVE(tensor, from, to, start, finish, bytes)                                                                   \
+    "{\"tensor\": \"" tensor "\", \"from\": \"" from "\", \"to\": \"" to "\", \"start_ns\": " #start                   \
+    ", \"finish_ns\": " #finish ", \"bytes\": " #bytes "}"
+#define PLAN(ops, moves)                                                                                               \
+    "{\"format\": \"moirai-plan\", \"version\": 1, \"makespan_ns\": 100, \"ops\": [" ops "], \"transfers\": [" moves   \
     "], \"devices\": [{\"name\": \"A\"}, {\"name\": \"B\"}]}"
 
 /* A: a, c, d, y; B: b. a must leave at once, and c must wait for b. */
@@ -100,7 +100,7 @@ static void test_split_segments_end_where_they_must(void **state)
     (void)state;
     chain_model(in_folder("m.onnx"));
     assert_ok(split_text(PLAN(OP("Relu_0", "A", 0, 10) "," OP("Abs_1", "B", 15, 20) "," OP("Neg_2", "A", 25, 30) "," OP(
-                             "Exp_3", "A", 30, 40) "," OP("Add_4", "A", 40, 50),
+                                  "Exp_3", "A", 30, 40) "," OP("Add_4", "A", 40, 50),
                               MOVE("a", "A", "B", 10, 15, 40) "," MOVE("b", "B", "A", 20, 25, 40)),
                          &r));
     yyjson_doc *doc = read_manifest();
@@ -127,12 +127,12 @@ static void test_split_merges_what_the_schedule_lets_wait(void **state)
     make_output(&graph, "b", MAKE_FLOAT, "10");
     put_model(in_folder("m.onnx"), &graph);
     assert_ok(split_text(PLAN(OP("Relu_0", "A", 0, 10) "," OP("Abs_1", "A", 10, 20) "," OP("Neg_2", "B", 30, 40) "," OP(
-                             "Add_3", "B", 40, 50),
+                                  "Add_3", "B", 40, 50),
                               MOVE("a", "A", "B", 20, 30, 40)),
                          &r));
     assert_int_equal(r.n_segments, 2);
     assert_ok(split_text(PLAN(OP("Relu_0", "A", 0, 10) "," OP("Abs_1", "A", 10, 20) "," OP("Neg_2", "B", 29, 39) "," OP(
-                             "Add_3", "B", 40, 50),
+                                  "Add_3", "B", 40, 50),
                               MOVE("a", "A", "B", 19, 30, 40)),
                          &r));
     assert_int_equal(r.n_segments, 4); /* both a little earlier: both cut */
@@ -145,7 +145,7 @@ static void test_split_without_time_never_waits_in_a_circle(void **state)
     (void)state;
     chain_model(in_folder("m.onnx"));
     assert_ok(split_text(PLAN(OP("Relu_0", "A", 0, 0) "," OP("Abs_1", "B", 0, 0) "," OP("Neg_2", "A", 0, 0) "," OP(
-                             "Exp_3", "B", 0, 0) "," OP("Add_4", "A", 0, 0),
+                                  "Exp_3", "B", 0, 0) "," OP("Add_4", "A", 0, 0),
                               MOVE("a", "A", "B", 0, 0, 40) "," MOVE("b", "B", "A", 0, 0, 40) "," MOVE(
                                   "c", "A", "B", 0, 0, 40) "," MOVE("d", "B", "A", 0, 0, 40)),
                          &r));
@@ -174,7 +174,9 @@ static void test_split_refuses_plans_of_other_models(void **state)
            "sends 80 bytes, the model makes 40");
     refuse(PLAN(OP("Relu_0", "A", 0, 10) "," OP("Abs_1", "A", 5, 20) "," REST, ""), "starts before 'Relu_0'");
     refuse(PLAN(OP("Relu_0", "A", 0, 10) "," OP("Relu_0", "A", 5, 20) "," OP("Abs_1", "A", 5, 20) "," OP(
-               "Neg_2", "A", 25, 30) "," OP("Exp_3", "A", 30, 40), ""), "placed twice");
+                    "Neg_2", "A", 25, 30) "," OP("Exp_3", "A", 30, 40),
+                ""),
+           "placed twice");
     refuse("{\"format\": \"moirai-plan\", \"version\": 1}", "ops");
     refuse("nonsense", "plan.json");
 }
@@ -195,7 +197,8 @@ static void test_split_nodes_say_where_the_plan_runs_them(void **state)
     (void)state;
     chain_model(in_folder("m.onnx"));
     assert_ok(split_text(PLAN(OP("Relu_0", "A", 0, 10) "," OP("Abs_1", "B", 15, 20) "," REST,
-                              MOVE("a", "A", "B", 10, 15, 40) "," MOVE("b", "B", "A", 20, 25, 40)), NULL));
+                              MOVE("a", "A", "B", 10, 15, 40) "," MOVE("b", "B", "A", 20, 25, 40)),
+                         NULL));
     moirai_onnx_model *m = open_part("1-B-0.onnx");
     assert_int_equal(m->proto->graph->n_node, 1);
     const Onnx__NodeProto *n = m->proto->graph->node[0];
@@ -233,8 +236,9 @@ static void test_split_external_weights_go_where_they_are_used(void **state)
     make_output(&graph, "y", MAKE_FLOAT, "10");
     put_model(in_folder("m.onnx"), &graph);
     assert_ok(split_text(PLAN(OP("Mul_0", "A", 0, 10) "," OP("Add_1", "A", 10, 20) "," OP("Mul_2", "B", 30, 40) "," OP(
-                             "Add_3", "B", 40, 50) "," OP("Add_4", "A", 60, 70),
-                              MOVE("a2", "A", "B", 20, 30, 40) "," MOVE("b2", "B", "A", 50, 60, 40)), &r));
+                                  "Add_3", "B", 40, 50) "," OP("Add_4", "A", 60, 70),
+                              MOVE("a2", "A", "B", 20, 30, 40) "," MOVE("b2", "B", "A", 50, 60, 40)),
+                         &r));
     assert_int_equal(r.n_segments, 3);
     assert_int_equal(stat(in_folder("parts/0-A.data"), &info), 0);
     assert_int_equal(info.st_size, 4096 + 40); /* u, and s on the next page, once */
@@ -271,9 +275,10 @@ static void test_split_folded_shapes_become_numbers(void **state)
         make_output(&graph, "y", MAKE_FLOAT, "2x5");
         make_output(&graph, "a", MAKE_FLOAT, NULL);
         put_model(in_folder("m.onnx"), &graph);
-        const char *plan = guessed ? PLAN(OP("NoSuchOperator_0", "A", 0, 10) "," OP("Abs_2", "B", 0, 5) "," OP(
-                                              "Reshape_3", "B", 5, 9), "")
-                                   : PLAN(OP("Relu_0", "A", 0, 10) "," OP("Abs_2", "B", 0, 5) "," OP("Reshape_3", "B", 5, 9), "");
+        const char *plan =
+            guessed
+                ? PLAN(OP("NoSuchOperator_0", "A", 0, 10) "," OP("Abs_2", "B", 0, 5) "," OP("Reshape_3", "B", 5, 9), "")
+                : PLAN(OP("Relu_0", "A", 0, 10) "," OP("Abs_2", "B", 0, 5) "," OP("Reshape_3", "B", 5, 9), "");
         int rc = split_text(plan, &r);
         if (guessed) {
             assert_int_equal(rc, MOIRAI_EINPUT);

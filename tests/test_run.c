@@ -1,5 +1,6 @@
 /* moirai run as a user types it: plans carried out by ranks on this machine, verified against the whole model; and what
- * happens when something breaks. Times are never judged, only that nothing hangs: the shell's `timeout` would say so. */
+ * happens when something breaks. Times are never judged, only that nothing hangs: the shell's `timeout` would say so.
+ */
 #include "support/check.h"
 #include "support/command.h"
 #include "support/onnx_maker.h"
@@ -130,8 +131,8 @@ static void write_model(wire *graph)
     wire_free(&model);
 }
 
-/* Tensors of other types between devices; shapes computed and folded; an If that captures outer tensors; an output that is
- * an input, and one that is a constant; an optional input left out. */
+/* Tensors of other types between devices; shapes computed and folded; an If that captures outer tensors; an output that
+ * is an input, and one that is a constant; an optional input left out. */
 static void mixed_model(void)
 {
     wire graph = {0}, yes = {0}, no = {0}, attrs = {0}, cast = {0}, split = {0};
@@ -141,16 +142,16 @@ static void mixed_model(void)
     make_ints(&graph, "rows", 3, numbers, 0);
     make_ints(&graph, "three", 1, &three, 0);
     make_node(&graph, "Relu", "x", "a", NULL);
-    make_node(&graph, "Greater", "a,x", "mask", NULL);         /* bool */
-    make_node(&graph, "Add", "n,three", "m", NULL);            /* int64 */
+    make_node(&graph, "Greater", "a,x", "mask", NULL); /* bool */
+    make_node(&graph, "Add", "n,three", "m", NULL);    /* int64 */
     make_attr_int(&cast, "to", MAKE_FLOAT);
     make_node(&graph, "Cast", "m", "mf", &cast);
     make_node(&graph, "Where", "mask,a,x", "w", NULL);
-    make_node(&graph, "Gather", "w,rows", "g", NULL);          /* 3x6 */
+    make_node(&graph, "Gather", "w,rows", "g", NULL); /* 3x6 */
     make_node(&graph, "Shape", "g", "gs", NULL);
     make_node(&graph, "Abs", "g", "h", NULL);
     make_node(&graph, "Reshape", "h,gs", "r", NULL);
-    make_node(&graph, "ReduceSum", "mf", "total", NULL);       /* axes left out */
+    make_node(&graph, "ReduceSum", "mf", "total", NULL); /* axes left out */
     make_node(&graph, "Sqrt", "r", "q", NULL);
     make_node(&graph, "ReduceMax", "m", "top", NULL);
     make_node(&graph, "Greater", "top,three", "cond", NULL);
@@ -278,9 +279,11 @@ static void test_run_timeline_follows_the_plan(void **state)
     assert_int_equal(yyjson_arr_size(yyjson_obj_get(root, "latency_ns")), 2);
     int64_t latest = 0, shown = yyjson_get_sint(yyjson_obj_get(root, "median_ns"));
     size_t i, j, n, m, n_ops = 0;
-    yyjson_arr_foreach(yyjson_obj_get(root, "devices"), i, n, d) {
+    yyjson_arr_foreach(yyjson_obj_get(root, "devices"), i, n, d)
+    {
         int64_t last = 0;
-        yyjson_arr_foreach(yyjson_obj_get(d, "segments"), j, m, s) { /* one after the other */
+        yyjson_arr_foreach(yyjson_obj_get(d, "segments"), j, m, s)
+        { /* one after the other */
             int64_t start = yyjson_get_sint(yyjson_obj_get(s, "start_ns"));
             int64_t finish = yyjson_get_sint(yyjson_obj_get(s, "finish_ns"));
             assert_true(start >= last && finish > start);
@@ -305,8 +308,8 @@ static void test_run_under_a_given_mpirun(void **state)
     assert_runs(RUN);
     used = number("used_devices");
     for (int64_t n = used - 1; n <= used + 1; n++) {
-        int code = shell("timeout 60 " MOIRAI_MPIEXEC " %s -n %d $M run plan.json m.onnx --runs 2 --verify --json", options,
-                         (int)n);
+        int code = shell("timeout 60 " MOIRAI_MPIEXEC " %s -n %d $M run plan.json m.onnx --runs 2 --verify --json",
+                         options, (int)n);
         if (n == 0)
             continue;
         if (n >= used) {
@@ -382,9 +385,10 @@ static void test_run_a_host_that_does_not_answer(void **state)
     assert_true(plan("--placer random --rules none --seed 3"));
     write_text("agent", "#!/bin/sh\nexec sleep 50\n");
     assert_int_equal(chmod("agent", 0755), 0);
-    assert_fails(1, "no answer within 1 s from device",
-                 "OMPI_MCA_plm_rsh_agent=$PWD/agent HYDRA_LAUNCHER_EXEC=$PWD/agent timeout 30 $M run plan.json m.onnx --quiet "
-                 "--hosts 192.0.2.1 --work w --start-limit 1");
+    assert_fails(
+        1, "no answer within 1 s from device",
+        "OMPI_MCA_plm_rsh_agent=$PWD/agent HYDRA_LAUNCHER_EXEC=$PWD/agent timeout 30 $M run plan.json m.onnx --quiet "
+        "--hosts 192.0.2.1 --work w --start-limit 1");
     assert_fails(1, "", "timeout 30 $M run plan.json m.onnx --quiet --hosts no-such-host.invalid --work w");
 }
 
@@ -392,20 +396,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, enter, leave_folder)
     const struct CMUnitTest tests[] = {
-        TEST(test_run_every_placer_on_a_transformer),
-        TEST(test_run_every_placer_on_a_cnn),
-        TEST(test_run_hundreds_of_operators),
-        TEST(test_run_half_precision),
-        TEST(test_run_messages_of_many_chunks),
-        TEST(test_run_types_subgraphs_and_constants),
-        TEST(test_run_given_inputs_reach_the_outputs),
-        TEST(test_run_data_sets_are_run_and_verified),
-        TEST(test_run_timeline_follows_the_plan),
-        TEST(test_run_under_a_given_mpirun),
-        TEST(test_run_a_rank_that_dies_ends_all),
-        TEST(test_run_a_sub_model_that_fails_to_load),
-        TEST(test_run_refuses_before_anything_starts),
-        TEST(test_run_a_full_disk_is_said_once),
+        TEST(test_run_every_placer_on_a_transformer),  TEST(test_run_every_placer_on_a_cnn),
+        TEST(test_run_hundreds_of_operators),          TEST(test_run_half_precision),
+        TEST(test_run_messages_of_many_chunks),        TEST(test_run_types_subgraphs_and_constants),
+        TEST(test_run_given_inputs_reach_the_outputs), TEST(test_run_data_sets_are_run_and_verified),
+        TEST(test_run_timeline_follows_the_plan),      TEST(test_run_under_a_given_mpirun),
+        TEST(test_run_a_rank_that_dies_ends_all),      TEST(test_run_a_sub_model_that_fails_to_load),
+        TEST(test_run_refuses_before_anything_starts), TEST(test_run_a_full_disk_is_said_once),
         TEST(test_run_a_host_that_does_not_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

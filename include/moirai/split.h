@@ -14,16 +14,16 @@ typedef struct moirai_split_options {
 } moirai_split_options;
 
 typedef struct moirai_split_report {
-    int32_t n_devices;   /* that the plan names */
-    int32_t n_used;      /* that run something */
+    int32_t n_devices; /* that the plan names */
+    int32_t n_used;    /* that run something */
     int32_t n_segments, n_transfers, n_nodes;
     int64_t file_bytes;  /* of all sub-models and their data */
     int64_t makespan_ns; /* as planned */
 } moirai_split_report;
 
-/* Reads the plan and the model, and writes "manifest.json" (docs/run.md) and one ".onnx" per segment into `folder`, which
- * is made if missing; weights of external files go to one ".data" per device. A segment is a run of operators that follow
- * each other on a device; it ends where it must wait for a transfer or where a result must leave early.
+/* Reads the plan and the model, and writes "manifest.json" (docs/run.md) and one ".onnx" per segment into `folder`,
+ * which is made if missing; weights of external files go to one ".data" per device. A segment is a run of operators
+ * that follow each other on a device; it ends where it must wait for a transfer or where a result must leave early.
  * MOIRAI_EINPUT where the plan does not belong to the model. `options` and `report` may be NULL.
  * O(nodes + edges + weights), and O(segments x constants) for constants that many segments share. */
 MOIRAI_API int moirai_split(const char *plan_path, const char *model_path, const char *folder,

@@ -110,7 +110,8 @@ static int name_ranks(work *w)
     w->device = moirai_alloc(most, sizeof *w->device);
     if (!w->name || !w->host || !w->device)
         return MOIRAI_EFAIL;
-    yyjson_arr_foreach(devices, i, n, d) {
+    yyjson_arr_foreach(devices, i, n, d)
+    {
         if (!yyjson_arr_size(yyjson_obj_get(d, "segments")))
             continue;
         const char *name = yyjson_get_str(yyjson_obj_get(d, "name"));
@@ -126,7 +127,8 @@ static int name_ranks(work *w)
     return 0;
 }
 
-/* --hosts a,b,c: for the devices in order, again from the first when there are more devices; a device's own host wins. */
+/* --hosts a,b,c: for the devices in order, again from the first when there are more devices; a device's own host wins.
+ */
 static int spread_hosts(work *w)
 {
     const char *given = moirai_cli_text(w->cli, "hosts");
@@ -181,7 +183,8 @@ static int write_inputs(moirai_writer *o, const work *w)
             continue;
         }
         if (!colon || colon == text || !colon[1])
-            return moirai_error(MOIRAI_EUSAGE, "run: --input '%s': write NAME:FILE.npy, or a test_data_set folder", text);
+            return moirai_error(MOIRAI_EUSAGE, "run: --input '%s': write NAME:FILE.npy, or a test_data_set folder",
+                                text);
         char *name = strndup(text, (size_t)(colon - text)), *file = realpath(colon + 1, NULL);
         moirai_writer_open(o, '{');
         moirai_writer_pair_string(o, "name", name);
@@ -246,8 +249,8 @@ static int prepare(work *w)
     rc = rc ? rc : write_job(w, model);
     if (rc)
         return rc;
-    moirai_cli_say(w->cli, "split into %s segments on %d devices, %s transfers\n", moirai_text_count(report.n_segments).s,
-                   report.n_used, moirai_text_count(report.n_transfers).s);
+    moirai_cli_say(w->cli, "split into %s segments on %d devices, %s transfers\n",
+                   moirai_text_count(report.n_segments).s, report.n_used, moirai_text_count(report.n_transfers).s);
     yyjson_mut_obj_add_int(w->cli->doc, w->cli->result, "n_segments", report.n_segments);
     yyjson_mut_obj_add_int(w->cli->doc, w->cli->result, "n_transfers", report.n_transfers);
     yyjson_mut_obj_add_int(w->cli->doc, w->cli->result, "used_devices", report.n_used);
@@ -260,8 +263,14 @@ static int launch(const work *w, bool inside)
 {
     const char *argv[] = {"run", w->job, NULL};
     double limit = moirai_cli_real(w->cli, "start-limit");
-    moirai_launch l = {.n = w->n_ranks, .name = w->name, .host = w->has_hosts && !inside ? w->host : NULL, .argv = argv,
-                       .inside = inside, .start_limit_s = limit > 0 ? limit : w->has_hosts ? 5 : 60};
+    moirai_launch l = {.n = w->n_ranks,
+                       .name = w->name,
+                       .host = w->has_hosts && !inside ? w->host : NULL,
+                       .argv = argv,
+                       .inside = inside,
+                       .start_limit_s = limit > 0      ? limit
+                                        : w->has_hosts ? 5
+                                                       : 60};
     return moirai_cli_launch(&l);
 }
 
@@ -297,7 +306,8 @@ static int hand_out(const work *w)
         return 0;
     if (mkdir(folder, 0777) && errno != EEXIST)
         return moirai_error(MOIRAI_EFAIL, "%s: can't make this folder: %s", folder, strerror(errno));
-    yyjson_arr_foreach(yyjson_obj_get(yyjson_doc_get_root(w->manifest), "outputs"), i, n, value) {
+    yyjson_arr_foreach(yyjson_obj_get(yyjson_doc_get_root(w->manifest), "outputs"), i, n, value)
+    {
         char from[4200], to[4200], name[200];
         snprintf(name, sizeof name, "%s", yyjson_get_str(yyjson_obj_get(value, "name")));
         for (char *c = name; *c; c++)
@@ -317,6 +327,7 @@ static int write_timeline(const work *w)
 {
     const char *given = moirai_cli_text(w->cli, "timeline"), *plan = moirai_cli_arg(w->cli, 0);
     char path[4200];
+    plan = strcmp(plan, "-") ? plan : "plan";
     size_t n = strlen(plan);
     if (n > 5 && !strcmp(plan + n - 5, ".json"))
         n -= 5;
@@ -377,34 +388,82 @@ static const moirai_argument arguments[] = {
     {0},
 };
 static const moirai_option options[] = {
-    {.name = "cluster", .letter = 'c', .argument = "NAME|FILE", .kind = MOIRAI_VALUE_CLUSTER,
-     .help = "the plan's cluster: gives each device's ep, threads, cores and host (default: one CPU thread each, here)"},
-    {.name = "hosts", .argument = "HOST,HOST", .kind = MOIRAI_VALUE_TEXT,
+    {.name = "cluster",
+     .letter = 'c',
+     .argument = "NAME|FILE",
+     .kind = MOIRAI_VALUE_CLUSTER,
+     .help =
+         "the plan's cluster: gives each device's ep, threads, cores and host (default: one CPU thread each, here)"},
+    {.name = "hosts",
+     .argument = "HOST,HOST",
+     .kind = MOIRAI_VALUE_TEXT,
      .help = "machines for the devices in order; a host in the cluster file wins"},
-    {.name = "warmup", .argument = "N", .kind = MOIRAI_VALUE_COUNT, .standard = "5", .least = 0, .most = 1e6,
+    {.name = "warmup",
+     .argument = "N",
+     .kind = MOIRAI_VALUE_COUNT,
+     .standard = "5",
+     .least = 0,
+     .most = 1e6,
      .help = "runs before the measured ones"},
-    {.name = "runs", .argument = "N", .kind = MOIRAI_VALUE_COUNT, .standard = "50", .least = 1, .most = 1e6,
+    {.name = "runs",
+     .argument = "N",
+     .kind = MOIRAI_VALUE_COUNT,
+     .standard = "50",
+     .least = 1,
+     .most = 1e6,
      .help = "measured runs"},
-    {.name = "input", .argument = "NAME:FILE.npy", .kind = MOIRAI_VALUE_TEXT, .repeated = true,
+    {.name = "input",
+     .argument = "NAME:FILE.npy",
+     .kind = MOIRAI_VALUE_TEXT,
+     .repeated = true,
      .help = "value of an input, from a .npy or .pb file; or an ONNX test_data_set folder with all of them"},
-    {.name = "seed", .argument = "N", .kind = MOIRAI_VALUE_COUNT, .standard = "1", .help = "draws the inputs that are not given"},
-    {.name = "output", .letter = 'o', .argument = "FOLDER", .kind = MOIRAI_VALUE_FOLDER,
+    {.name = "seed",
+     .argument = "N",
+     .kind = MOIRAI_VALUE_COUNT,
+     .standard = "1",
+     .help = "draws the inputs that are not given"},
+    {.name = "output",
+     .letter = 'o',
+     .argument = "FOLDER",
+     .kind = MOIRAI_VALUE_FOLDER,
      .help = "write the outputs there as .npy"},
-    {.name = "verify", .kind = MOIRAI_VALUE_FLAG,
+    {.name = "verify",
+     .kind = MOIRAI_VALUE_FLAG,
      .help = "compare the outputs with those of the whole model on one device; exit code 6 if they differ"},
-    {.name = "atol", .argument = "X", .kind = MOIRAI_VALUE_REAL, .least = 0, .most = 1e30,
+    {.name = "atol",
+     .argument = "X",
+     .kind = MOIRAI_VALUE_REAL,
+     .least = 0,
+     .most = 1e30,
      .help = "absolute tolerance of --verify (default 1e-4, half precision 1e-2)"},
-    {.name = "rtol", .argument = "X", .kind = MOIRAI_VALUE_REAL, .least = 0, .most = 1e30,
+    {.name = "rtol",
+     .argument = "X",
+     .kind = MOIRAI_VALUE_REAL,
+     .least = 0,
+     .most = 1e30,
      .help = "relative tolerance of --verify (default 1e-3, half precision 1e-2)"},
     {.name = "compare", .kind = MOIRAI_VALUE_FLAG, .help = "predicted against measured, per segment and end to end"},
-    {.name = "timeline", .argument = "FILE", .kind = MOIRAI_VALUE_FILE,
+    {.name = "timeline",
+     .argument = "FILE",
+     .kind = MOIRAI_VALUE_FILE,
      .help = "where the measured timeline goes (default: beside the plan, PLAN.measured.json); replaced if it exists"},
-    {.name = "work", .argument = "FOLDER", .kind = MOIRAI_VALUE_FOLDER,
+    {.name = "work",
+     .argument = "FOLDER",
+     .kind = MOIRAI_VALUE_FOLDER,
      .help = "folder for the sub-models, kept; with several machines all must see it (default: a temporary one)"},
     {.name = "keep", .kind = MOIRAI_VALUE_FLAG, .help = "keep the temporary folder"},
-    {.name = "start-limit", .argument = "SECONDS", .kind = MOIRAI_VALUE_REAL, .least = 0.1, .most = 1e6,
+    {.name = "start-limit",
+     .argument = "SECONDS",
+     .kind = MOIRAI_VALUE_REAL,
+     .least = 0.1,
+     .most = 1e6,
      .help = "time for all ranks to come up (default 60, with several machines 5)"},
-    {.name = "stall", .argument = "SECONDS", .kind = MOIRAI_VALUE_REAL, .least = 0, .most = 1e6, .standard = "120",
+    {.name = "stall",
+     .argument = "SECONDS",
+     .kind = MOIRAI_VALUE_REAL,
+     .least = 0,
+     .most = 1e6,
+     .standard = "120",
      .help = "give up when a device waits that long for another; 0 is for ever"},
     MOIRAI_OPTIONS_SPLIT,
     {0},
@@ -418,8 +477,9 @@ static const moirai_example examples[] = {
 const moirai_command moirai_command_run = {
     .name = "run",
     .summary = "carry out a plan: distributed inference, one process per device",
-    .text = "Splits the model, starts one process per device with mpirun, and measures the end-to-end latency over several "
-            "runs. Every device runs its sub-models with ONNX Runtime; tensors travel by MPI while devices compute.",
+    .text =
+        "Splits the model, starts one process per device with mpirun, and measures the end-to-end latency over several "
+        "runs. Every device runs its sub-models with ONNX Runtime; tensors travel by MPI while devices compute.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

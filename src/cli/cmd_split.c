@@ -46,8 +46,8 @@ static int run(moirai_cli *cli)
     rc = rc ? rc : moirai_cli_split(&report, cli, moirai_cli_arg(cli, 0), moirai_cli_arg(cli, 1), folder);
     if (rc)
         return rc;
-    moirai_cli_print(cli, "segments     %s on %d of %d devices\n", moirai_text_count(report.n_segments).s, report.n_used,
-                     report.n_devices);
+    moirai_cli_print(cli, "segments     %s on %d of %d devices\n", moirai_text_count(report.n_segments).s,
+                     report.n_used, report.n_devices);
     moirai_cli_print(cli, "transfers    %s\n", moirai_text_count(report.n_transfers).s);
     moirai_cli_print(cli, "nodes        %s\n", moirai_text_count(report.n_nodes).s);
     moirai_cli_print(cli, "files        %s in %s\n", moirai_text_bytes(report.file_bytes).s, folder);
@@ -66,7 +66,10 @@ static const moirai_argument arguments[] = {
     {0},
 };
 static const moirai_option options[] = {
-    {.name = "output", .letter = 'o', .argument = "FOLDER", .kind = MOIRAI_VALUE_FOLDER,
+    {.name = "output",
+     .letter = 'o',
+     .argument = "FOLDER",
+     .kind = MOIRAI_VALUE_FOLDER,
      .help = "where the sub-models and manifest.json go; made if missing"},
     MOIRAI_OPTION_FORCE,
     MOIRAI_OPTIONS_SPLIT,
@@ -79,7 +82,8 @@ static const moirai_example examples[] = {
 const moirai_command moirai_command_split = {
     .name = "split",
     .summary = "cut an ONNX model into what each device of a plan runs",
-    .text = "Operators on a device are grouped into as few sub-models as the schedule allows: one ends where it must wait for "
+    .text = "Operators on a device are grouped into as few sub-models as the schedule allows: one ends where it must "
+            "wait for "
             "a transfer or where a result must leave early. Each is a valid ONNX model with the weights that it uses.",
     .arguments = arguments,
     .options = options,

@@ -1,8 +1,8 @@
 /* Starting moirai-rank, one process per device, and watching over it.
  *
  * mpiexec's output is read line by line. Ranks announce themselves ("moirai-rank: start RANK PID") and their failures
- * ("moirai-rank: error CODE RANK message"); everything else is MPI's own and shown only where nothing better is known. A
- * failure, a rank that does not come up in time, or Ctrl-C end the whole job: first politely, then not. mpiexec
+ * ("moirai-rank: error CODE RANK message"); everything else is MPI's own and shown only where nothing better is known.
+ * A failure, a rank that does not come up in time, or Ctrl-C end the whole job: first politely, then not. mpiexec
  * itself ends when the command dies. */
 #include "cli/run_steps.h"
 
@@ -29,11 +29,11 @@ typedef struct watch {
     int fd;
     char line[2048];
     size_t used;
-    long *pid;         /* of the ranks that announced themselves, by rank; 0: not yet */
+    long *pid; /* of the ranks that announced themselves, by rank; 0: not yet */
     int n_started;
-    int code;          /* of the first failure, 0: none */
+    int code; /* of the first failure, 0: none */
     char message[1100];
-    char words[1100];  /* the first of MPI's own lines that looks like a reason */
+    char words[1100];           /* the first of MPI's own lines that looks like a reason */
     int dead_rank, dead_signal; /* as MPI tells; -1 */
     long dead_pid;
 } watch;
@@ -42,8 +42,9 @@ typedef struct watch {
 
 bool moirai_cli_inside_mpi(int *rank, int *size)
 {
-    static const char *const names[][2] = {
-        {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}, {"PMIX_RANK", "OMPI_UNIVERSE_SIZE"}};
+    static const char *const names[][2] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                           {"PMI_RANK", "PMI_SIZE"},
+                                           {"PMIX_RANK", "OMPI_UNIVERSE_SIZE"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *r = getenv(names[i][0]), *n = getenv(names[i][1]);
         if (r && n) {
@@ -136,7 +137,8 @@ static void add_ranks(words *w, const char *program, const moirai_launch *l, cha
     size_t used = 0;
     snprintf(count, 16, "%d", l->n);
     for (int i = 0; l->host && !is_open_mpi() && i < l->n && used < size; i++)
-        used += (size_t)snprintf(hosts + used, size - used, "%s%s", i ? "," : "", l->host[i] ? l->host[i] : "localhost");
+        used +=
+            (size_t)snprintf(hosts + used, size - used, "%s%s", i ? "," : "", l->host[i] ? l->host[i] : "localhost");
     if (used) {
         add(w, "-hosts");
         add(w, hosts);
@@ -285,7 +287,8 @@ static void judge_start(watch *w)
                                      name_of(w, i), w->launch->host ? " on host " : "",
                                      w->launch->host ? w->launch->host[i] ? w->launch->host[i] : "localhost" : "");
     w->code = 1;
-    snprintf(w->message, sizeof w->message, "no answer within %.0f s from device %s", w->launch->start_limit_s, missing);
+    snprintf(w->message, sizeof w->message, "no answer within %.0f s from device %s", w->launch->start_limit_s,
+             missing);
 }
 
 /* Something new that ends the job? */
@@ -386,7 +389,8 @@ static int report_death(watch *w, int status)
     else
         snprintf(how, sizeof how, "exit code %d", WEXITSTATUS(status));
     if (w->dead_rank >= 0)
-        return moirai_error(MOIRAI_EFAIL, "device '%s' (rank %d) died: %s", name_of(w, w->dead_rank), w->dead_rank, how);
+        return moirai_error(MOIRAI_EFAIL, "device '%s' (rank %d) died: %s", name_of(w, w->dead_rank), w->dead_rank,
+                            how);
     if (!w->n_started && !w->launch->inside && *w->words)
         return moirai_error(MOIRAI_EFAIL, "the ranks did not start: %.900s", w->words);
     return moirai_error(MOIRAI_EFAIL, "the ranks ended early (%s)%s%.900s", how, *w->words ? ": " : "", w->words);

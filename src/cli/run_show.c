@@ -36,8 +36,8 @@ static void compare_segment(moirai_cli *cli, yyjson_mut_val *list, const char *d
 {
     int64_t planned = number(s, "planned_work_ns"), measured = number(s, "median_ns");
     size_t n_ops = yyjson_arr_size(yyjson_obj_get(s, "ops"));
-    moirai_cli_print(cli, "%-10.10s %-22.22s %5zu %13s %13s %7.2f\n", device, yyjson_get_str(yyjson_obj_get(s, "file")), n_ops,
-                     moirai_text_ns(planned).s, moirai_text_ns(measured).s, ratio(measured, planned));
+    moirai_cli_print(cli, "%-10.10s %-22.22s %5zu %13s %13s %7.2f\n", device, yyjson_get_str(yyjson_obj_get(s, "file")),
+                     n_ops, moirai_text_ns(planned).s, moirai_text_ns(measured).s, ratio(measured, planned));
     yyjson_mut_val *o = yyjson_mut_obj(cli->doc);
     yyjson_mut_obj_add_strcpy(cli->doc, o, "device", device);
     yyjson_mut_obj_add_strcpy(cli->doc, o, "file", yyjson_get_str(yyjson_obj_get(s, "file")));
@@ -52,7 +52,8 @@ static void compare_transfers(moirai_cli *cli, yyjson_val *root)
     size_t i, n;
     yyjson_val *x;
     int64_t planned = 0, measured = 0, bytes = 0;
-    yyjson_arr_foreach(yyjson_obj_get(root, "transfers"), i, n, x) {
+    yyjson_arr_foreach(yyjson_obj_get(root, "transfers"), i, n, x)
+    {
         planned += number(x, "planned_finish_ns") - number(x, "planned_start_ns");
         measured += number(x, "median_ns");
         bytes += number(x, "bytes");
@@ -69,9 +70,12 @@ static void show_compare(moirai_cli *cli, yyjson_val *root)
     yyjson_val *d, *s;
     int64_t planned = number(root, "planned_ns"), measured = number(root, "median_ns");
     yyjson_mut_val *list = yyjson_mut_arr(cli->doc);
-    moirai_cli_print(cli, "\n%-10s %-22s %5s %13s %13s %7s\n", "device", "segment", "ops", "planned", "measured", "ratio");
-    yyjson_arr_foreach(yyjson_obj_get(root, "devices"), i, n, d) {
-        yyjson_arr_foreach(yyjson_obj_get(d, "segments"), j, m, s) {
+    moirai_cli_print(cli, "\n%-10s %-22s %5s %13s %13s %7s\n", "device", "segment", "ops", "planned", "measured",
+                     "ratio");
+    yyjson_arr_foreach(yyjson_obj_get(root, "devices"), i, n, d)
+    {
+        yyjson_arr_foreach(yyjson_obj_get(d, "segments"), j, m, s)
+        {
             compare_segment(cli, list, yyjson_get_str(yyjson_obj_get(d, "name")), s);
         }
     }
@@ -95,7 +99,8 @@ int moirai_show_timeline(moirai_cli *cli, const char *path, bool compare)
         yyjson_mut_obj_add_int(cli->doc, cli->result, keys[i], number(root, keys[i]));
     yyjson_mut_obj_add_int(cli->doc, cli->result, "runs", number(root, "runs"));
     int64_t median = number(root, "median_ns"), planned = number(root, "planned_ns");
-    moirai_cli_print(cli, "latency      %s median of %lld runs\n", moirai_text_ns(median).s, (long long)number(root, "runs"));
+    moirai_cli_print(cli, "latency      %s median of %lld runs\n", moirai_text_ns(median).s,
+                     (long long)number(root, "runs"));
     moirai_cli_print(cli, "spread       %s least", moirai_text_ns(number(root, "least_ns")).s);
     moirai_cli_print(cli, ", %s p90", moirai_text_ns(number(root, "p90_ns")).s);
     moirai_cli_print(cli, ", %s p99", moirai_text_ns(number(root, "p99_ns")).s);
@@ -119,7 +124,8 @@ int moirai_show_verdict(moirai_cli *cli, const char *path)
     int rc = open_json(&doc, path);
     if (rc)
         return rc;
-    yyjson_arr_foreach(yyjson_obj_get(yyjson_doc_get_root(doc), "outputs"), i, n, o) {
+    yyjson_arr_foreach(yyjson_obj_get(yyjson_doc_get_root(doc), "outputs"), i, n, o)
+    {
         yyjson_val *gap = yyjson_obj_get(o, "largest");
         if (number(o, "different") && !bad)
             bad = o;
@@ -129,14 +135,15 @@ int moirai_show_verdict(moirai_cli *cli, const char *path)
     if (isfinite(largest))
         yyjson_mut_obj_add_real(cli->doc, cli->result, "largest_difference", largest);
     if (!bad)
-        moirai_cli_print(cli, "verified     %zu outputs equal the whole model's: largest difference %.3g\n", n, largest);
+        moirai_cli_print(cli, "verified     %zu outputs equal the whole model's: largest difference %.3g\n", n,
+                         largest);
     else
-        rc = moirai_error(MOIRAI_EVERIFY,
-                          "output '%s' differs from the %s's: %lld of %lld elements, the most element %lld: %.9g, expected %.9g",
-                          yyjson_get_str(yyjson_obj_get(bad, "name")), yyjson_get_str(yyjson_obj_get(bad, "against")),
-                          (long long)number(bad, "different"), (long long)number(bad, "elements"),
-                          (long long)number(bad, "at"), yyjson_get_num(yyjson_obj_get(bad, "got")),
-                          yyjson_get_num(yyjson_obj_get(bad, "expected")));
+        rc = moirai_error(
+            MOIRAI_EVERIFY,
+            "output '%s' differs from the %s's: %lld of %lld elements, the most element %lld: %.9g, expected %.9g",
+            yyjson_get_str(yyjson_obj_get(bad, "name")), yyjson_get_str(yyjson_obj_get(bad, "against")),
+            (long long)number(bad, "different"), (long long)number(bad, "elements"), (long long)number(bad, "at"),
+            yyjson_get_num(yyjson_obj_get(bad, "got")), yyjson_get_num(yyjson_obj_get(bad, "expected")));
     yyjson_doc_free(doc);
     return rc;
 }

@@ -6,12 +6,12 @@
 
 /* The ranks of a job, and how to name them to the user. */
 typedef struct moirai_launch {
-    int n;                    /* ranks */
-    const char *const *name;  /* of each rank's device */
-    const char *const *host;  /* of each; NULL: all here. An entry may be NULL, too */
-    const char *const *argv;  /* moirai-rank's arguments, NULL at the end */
-    bool inside;              /* one process without mpiexec: under a given mpirun, or a job without MPI */
-    double start_limit_s;     /* for all ranks to come up; 0: none */
+    int n;                   /* ranks */
+    const char *const *name; /* of each rank's device */
+    const char *const *host; /* of each; NULL: all here. An entry may be NULL, too */
+    const char *const *argv; /* moirai-rank's arguments, NULL at the end */
+    bool inside;             /* one process without mpiexec: under a given mpirun, or a job without MPI */
+    double start_limit_s;    /* for all ranks to come up; 0: none */
     void (*progress)(void *data, const char *text); /* gets what follows "moirai-rank: progress "; or NULL */
     void *data;
 } moirai_launch;

@@ -1,5 +1,6 @@
-/* Aligning clocks by pings, as NTP does: rank r notes when it answers, rank 0 when it asked and heard. The answer lies in
- * the middle of the fastest round trip, give or take half of it. Two such looks, before and after, take out the drift. */
+/* Aligning clocks by pings, as NTP does: rank r notes when it answers, rank 0 when it asked and heard. The answer lies
+ * in the middle of the fastest round trip, give or take half of it. Two such looks, before and after, take out the
+ * drift. */
 #include "run/mpi_clock.h"
 
 #include <time.h>

@@ -1,5 +1,6 @@
 /* MPI without spinning and without the 2 GiB limit. MPI's own waits poll at full speed, which is right where every rank
- * has a core of its own and ruinous where ranks share them; here a wait yields at first and then sleeps 20 us at a time. */
+ * has a core of its own and ruinous where ranks share them; here a wait yields at first and then sleeps 20 us at a
+ * time. */
 #include "run/mpi_world.h"
 
 #include <limits.h>
@@ -25,7 +26,7 @@ int moirai_world_open(moirai_world *w, int *argc, char ***argv)
         return moirai_error(MOIRAI_EFAIL, "MPI can't start");
     MPI_Comm_rank(MPI_COMM_WORLD, &w->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &w->size);
-    prctl(PR_SET_TIMERSLACK, 1000ul); /* or every short sleep lasts 50 us longer */
+    prctl(PR_SET_TIMERSLACK, 1000ul);                 /* or every short sleep lasts 50 us longer */
     const char *chunk = getenv("MOIRAI_CHUNK_BYTES"); /* for tests: messages of many chunks without gigabytes */
     long long bytes = chunk ? atoll(chunk) : 0;
     w->chunk_bytes = bytes > 0 && (size_t)bytes < CHUNK_BYTES ? (size_t)bytes : CHUNK_BYTES;
@@ -61,7 +62,10 @@ void moirai_world_abort(const moirai_world *w, int result)
 
 int moirai_world_agree(const moirai_world *w, int result)
 {
-    struct { int code; char text[1020]; } news = {-result, ""};
+    struct {
+        int code;
+        char text[1020];
+    } news = {-result, ""};
     int mine = result ? w->rank : INT_MAX, first = INT_MAX;
     MPI_Request request;
     MPI_Iallreduce(&mine, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &request);

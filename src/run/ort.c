@@ -1,6 +1,6 @@
 /* ONNX Runtime's environment and sessions for one device. Debian's build registers the ONNX schemas several times and
- * says so on stderr, hundreds of lines long, when its environment and its first session are made: these two calls run with
- * stderr closed. */
+ * says so on stderr, hundreds of lines long, when its environment and its first session are made: these two calls run
+ * with stderr closed. */
 #include "run/ort.h"
 
 #include <ctype.h>
@@ -110,11 +110,12 @@ static OrtStatus *create_env_quietly(const moirai_ort *ort, const OrtThreadingOp
     return status;
 }
 
-/* IR version 8; graph "g": node Identity from x to y, both of them one float; opset 13. Fields' numbers are onnx.proto's. */
+/* IR version 8; graph "g": node Identity from x to y, both of them one float; opset 13. Fields' numbers are
+ * onnx.proto's. */
 const unsigned char moirai_ort_identity[MOIRAI_ORT_IDENTITY_BYTES] = {
-    0x08, 8, 0x3a, 47, 0x0a, 16, 0x0a, 1, 'x', 0x12, 1, 'y', 0x22, 8, 'I', 'd', 'e', 'n', 't', 'i', 't', 'y', 0x12, 1, 'g',
-    0x5a, 11, 0x0a, 1, 'x', 0x12, 6, 0x0a, 4, 0x08, 1, 0x12, 0, 0x62, 11, 0x0a, 1, 'y', 0x12, 6, 0x0a, 4, 0x08, 1, 0x12, 0,
-    0x42, 2, 0x10, 13};
+    0x08, 8,   0x3a, 47,   0x0a, 16,   0x0a, 1,    'x',  0x12, 1,   'y',  0x22, 8,    'I', 'd',  'e', 'n',  't',
+    'i',  't', 'y',  0x12, 1,    'g',  0x5a, 11,   0x0a, 1,    'x', 0x12, 6,    0x0a, 4,   0x08, 1,   0x12, 0,
+    0x62, 11,  0x0a, 1,    'y',  0x12, 6,    0x0a, 4,    0x08, 1,   0x12, 0,    0x42, 2,   0x10, 13};
 
 static void create_first_session_quietly(const moirai_ort *ort)
 {
@@ -168,8 +169,9 @@ static int add_dnnl(moirai_ort *ort)
 {
     OrtDnnlProviderOptions *dnnl = NULL;
     int rc = moirai_ort_check(ort, ort->api->CreateDnnlProviderOptions(&dnnl), "execution provider dnnl");
-    rc = rc ? rc : moirai_ort_check(ort, ort->api->SessionOptionsAppendExecutionProvider_Dnnl(ort->options, dnnl),
-                                    "execution provider dnnl");
+    rc = rc ? rc
+            : moirai_ort_check(ort, ort->api->SessionOptionsAppendExecutionProvider_Dnnl(ort->options, dnnl),
+                               "execution provider dnnl");
     if (dnnl)
         ort->api->ReleaseDnnlProviderOptions(dnnl);
     return rc;
@@ -179,8 +181,9 @@ static int add_cuda(moirai_ort *ort)
 {
     OrtCUDAProviderOptionsV2 *cuda = NULL;
     int rc = moirai_ort_check(ort, ort->api->CreateCUDAProviderOptions(&cuda), "execution provider cuda");
-    rc = rc ? rc : moirai_ort_check(ort, ort->api->SessionOptionsAppendExecutionProvider_CUDA_V2(ort->options, cuda),
-                                    "execution provider cuda");
+    rc = rc ? rc
+            : moirai_ort_check(ort, ort->api->SessionOptionsAppendExecutionProvider_CUDA_V2(ort->options, cuda),
+                               "execution provider cuda");
     if (cuda)
         ort->api->ReleaseCUDAProviderOptions(cuda);
     return rc;
@@ -191,9 +194,9 @@ static int add_xnnpack(moirai_ort *ort)
     char threads[16];
     const char *key = "intra_op_num_threads", *value = threads;
     snprintf(threads, sizeof threads, "%d", ort->threads);
-    return moirai_ort_check(
-        ort, ort->api->SessionOptionsAppendExecutionProvider(ort->options, "XNNPACK", &key, &value, 1),
-        "execution provider xnnpack");
+    return moirai_ort_check(ort,
+                            ort->api->SessionOptionsAppendExecutionProvider(ort->options, "XNNPACK", &key, &value, 1),
+                            "execution provider xnnpack");
 }
 
 static int add_provider(moirai_ort *ort, const char *ep)
@@ -214,16 +217,20 @@ static int make_options(moirai_ort *ort, const char *ep)
     const OrtApi *api = ort->api;
     int rc = moirai_ort_check(ort, api->CreateSessionOptions(&ort->options), "session options");
     rc = rc ? rc : moirai_ort_check(ort, api->DisablePerSessionThreads(ort->options), "session options");
-    rc = rc ? rc : moirai_ort_check(ort, api->SetSessionGraphOptimizationLevel(ort->options, ORT_ENABLE_ALL),
-                                    "session options");
-    rc = rc ? rc : moirai_ort_check(ort, api->SetSessionLogSeverityLevel(ort->options, ORT_LOGGING_LEVEL_FATAL),
-                                    "session options");
-    rc = rc ? rc : moirai_ort_check(
-                       ort, api->AddSessionConfigEntry(ort->options, kOrtSessionOptionsConfigUseEnvAllocators, "1"),
-                       "session options");
-    rc = rc ? rc : moirai_ort_check(
-                       ort, api->AddSessionConfigEntry(ort->options, kOrtSessionOptionsConfigAllowIntraOpSpinning, "0"),
-                       "session options");
+    rc = rc ? rc
+            : moirai_ort_check(ort, api->SetSessionGraphOptimizationLevel(ort->options, ORT_ENABLE_ALL),
+                               "session options");
+    rc = rc ? rc
+            : moirai_ort_check(ort, api->SetSessionLogSeverityLevel(ort->options, ORT_LOGGING_LEVEL_FATAL),
+                               "session options");
+    rc = rc ? rc
+            : moirai_ort_check(ort,
+                               api->AddSessionConfigEntry(ort->options, kOrtSessionOptionsConfigUseEnvAllocators, "1"),
+                               "session options");
+    rc = rc ? rc
+            : moirai_ort_check(
+                  ort, api->AddSessionConfigEntry(ort->options, kOrtSessionOptionsConfigAllowIntraOpSpinning, "0"),
+                  "session options");
     return rc ? rc : add_provider(ort, ep);
 }
 

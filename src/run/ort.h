@@ -1,8 +1,8 @@
 /* ONNX Runtime for one device of a cluster file: its execution provider, threads and cores. Used by moirai-rank only.
  *
  * A process stands for one device, so that threads and memory are the process's: sessions share one thread pool and one
- * arena, and hundreds of small sub-models cost no more threads than one. Pool threads never spin: ranks that share cores
- * would fight. */
+ * arena, and hundreds of small sub-models cost no more threads than one. Pool threads never spin: ranks that share
+ * cores would fight. */
 #ifndef MOIRAI_RUN_ORT_H
 #define MOIRAI_RUN_ORT_H
 
@@ -19,13 +19,14 @@ typedef struct moirai_ort_device {
 typedef struct moirai_ort {
     const OrtApi *api;
     OrtEnv *env;
-    OrtAllocator *allocator;   /* the default one: CPU, not to be freed */
+    OrtAllocator *allocator; /* the default one: CPU, not to be freed */
     OrtMemoryInfo *cpu;
     OrtSessionOptions *options; /* what every session of this device is made with */
     int threads;
 } moirai_ort;
 
-/* Pins the process to the device's cores, then makes the environment. Call once per process, before other threads start. */
+/* Pins the process to the device's cores, then makes the environment. Call once per process, before other threads
+ * start. */
 int moirai_ort_open(moirai_ort **out, const moirai_ort_device *device);
 void moirai_ort_close(moirai_ort *ort);
 

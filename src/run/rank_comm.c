@@ -1,8 +1,8 @@
 /* The communication of one device during a run, in the main thread.
  *
- * Every receive is posted before the run starts, into a buffer that stays. Sends leave in the plan's order, one at a time:
- * the next one starts when the one before has been taken over and its own tensor is there. So transfers overlap with
- * computing and never block it, and MPI is called from one thread only (MPI_THREAD_FUNNELED is enough).
+ * Every receive is posted before the run starts, into a buffer that stays. Sends leave in the plan's order, one at a
+ * time: the next one starts when the one before has been taken over and its own tensor is there. So transfers overlap
+ * with computing and never block it, and MPI is called from one thread only (MPI_THREAD_FUNNELED is enough).
  *
  * Sizes are learned, not trusted: in the first run a small header precedes each tensor, and its buffer is made when the
  * header has come. Later runs have the same inputs, so the same sizes. */
@@ -179,13 +179,13 @@ static void check_stall(rank_exec *x, int64_t quiet_since_ns, int next_send, boo
     for (int i = 0; i < x->n_recvs; i++)
         if (x->recv[i].state != RECV_DONE) {
             const job_transfer *t = &x->job->transfer[x->recv[i].transfer];
-            fail(x, moirai_error(MOIRAI_EFAIL, "nothing came for %.0f s; it waits for tensor '%s' from device '%s'", quiet_s,
-                                 t->tensor, x->job->device[t->from].name));
+            fail(x, moirai_error(MOIRAI_EFAIL, "nothing came for %.0f s; it waits for tensor '%s' from device '%s'",
+                                 quiet_s, t->tensor, x->job->device[t->from].name));
         }
     if (next_send < x->n_sends) {
         const job_transfer *t = &x->job->transfer[x->send[next_send].transfer];
-        fail(x, moirai_error(MOIRAI_EFAIL, "device '%s' has not taken tensor '%s' for %.0f s", x->job->device[t->to].name,
-                             t->tensor, quiet_s));
+        fail(x, moirai_error(MOIRAI_EFAIL, "device '%s' has not taken tensor '%s' for %.0f s",
+                             x->job->device[t->to].name, t->tensor, quiet_s));
     }
 }
 

@@ -14,16 +14,16 @@
 typedef struct exec_slot {
     const char *name;
     OrtValue *value;
-    bool lasting;     /* an input of the network or a receive buffer: stays between runs */
-    bool kept;        /* sent or handed out: stays until the run ends */
-    int last_use;     /* segment */
+    bool lasting;      /* an input of the network or a receive buffer: stays between runs */
+    bool kept;         /* sent or handed out: stays until the run ends */
+    int last_use;      /* segment */
     atomic_bool ready; /* in this run; the communication reads it */
 } exec_slot;
 
 typedef struct exec_segment {
     OrtSession *session;
-    int *in, *out;            /* slots */
-    int *wait, n_waits;       /* receives */
+    int *in, *out;      /* slots */
+    int *wait, n_waits; /* receives */
     const OrtValue **feed;
     OrtValue **fetch;
 } exec_segment;
@@ -70,10 +70,10 @@ typedef struct rank_exec {
     pthread_cond_t poke; /* for the communication: a tensor can leave */
     pthread_t thread;
     bool has_thread;
-    int go;           /* runs that may start; under the lock */
-    bool stop;        /* under the lock */
-    int64_t begin_ns; /* when the current run starts, own clock */
-    atomic_int done;  /* runs whose segments are all computed */
+    int go;              /* runs that may start; under the lock */
+    bool stop;           /* under the lock */
+    int64_t begin_ns;    /* when the current run starts, own clock */
+    atomic_int done;     /* runs whose segments are all computed */
     atomic_bool waiting; /* for a receive */
     atomic_int failed;
     char message[1024];

@@ -14,11 +14,12 @@
 static const struct {
     const char *code;
     int type;
-} npy_types[] = {{"f4", 1}, {"u1", 2}, {"i1", 3}, {"u2", 4}, {"i2", 5}, {"i4", 6}, {"i8", 7},
-                 {"b1", 9}, {"f2", 10}, {"f8", 11}, {"u4", 12}, {"u8", 13}};
+} npy_types[] = {{"f4", 1}, {"u1", 2}, {"i1", 3},  {"u2", 4},  {"i2", 5},  {"i4", 6},
+                 {"i8", 7}, {"b1", 9}, {"f2", 10}, {"f8", 11}, {"u4", 12}, {"u8", 13}};
 enum { N_NPY_TYPES = sizeof npy_types / sizeof *npy_types };
 
-/* The value of a key in the header, which is a Python dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (3,)} */
+/* The value of a key in the header, which is a Python dictionary: {'descr': '<f4', 'fortran_order': False, 'shape':
+ * (3,)} */
 static const char *npy_key(const char *header, const char *key)
 {
     const char *at = strstr(header, key);
@@ -52,7 +53,8 @@ static int npy_header(rank_shape *s, const char *header, const char *path)
     if (!descr || !order || npy_shape(s, npy_key(header, "'shape'")))
         return moirai_error(MOIRAI_EINPUT, "%s: not a .npy file: its header makes no sense", path);
     if (!strncmp(order, "True", 4))
-        return moirai_error(MOIRAI_EINPUT, "%s: the array is in Fortran order: save numpy.ascontiguousarray of it", path);
+        return moirai_error(MOIRAI_EINPUT, "%s: the array is in Fortran order: save numpy.ascontiguousarray of it",
+                            path);
     if (*descr == '\'')
         descr++;
     for (int i = 0; i < N_NPY_TYPES && *descr && *descr != '>'; i++)

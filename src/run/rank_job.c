@@ -51,7 +51,8 @@ static int read_names(const char ***out, int *n, const moirai_json_at *at, yyjso
     *out = rc ? NULL : moirai_alloc(yyjson_arr_size(list), sizeof **out);
     if (rc || !*out)
         return rc ? rc : MOIRAI_EFAIL;
-    yyjson_arr_foreach(list, i, count, value) {
+    yyjson_arr_foreach(list, i, count, value)
+    {
         if (!rc)
             rc = moirai_json_value_string(&(*out)[(*n)++], NULL, at, value, key);
     }
@@ -81,7 +82,8 @@ static int read_device(rank_job *job, const char *label, yyjson_val *value, size
     int rc = moirai_json_string(&d->name, NULL, &at, value, "name", true);
     rc = rc ? rc : moirai_json_array(&list, &at, value, "segments", true);
     rc = rc ? rc : (d->segment = moirai_alloc(yyjson_arr_size(list), sizeof *d->segment)) ? 0 : MOIRAI_EFAIL;
-    yyjson_arr_foreach(list, i, n, segment) {
+    yyjson_arr_foreach(list, i, n, segment)
+    {
         d->n_segments++;
         rc = rc ? rc : read_segment(&d->segment[i], label, segment, i);
         if (rc)
@@ -132,7 +134,8 @@ static int read_value(job_value *v, const char *label, const char *kind, yyjson_
     if (moirai_rank_type_of_name(&v->shape.type, type))
         v->shape.type = 0;
     v->shape.rank = shape && yyjson_arr_size(shape) <= RANK_MAX_DIMS ? 0 : -1;
-    yyjson_arr_foreach(shape, i, n, dim) {
+    yyjson_arr_foreach(shape, i, n, dim)
+    {
         if (v->shape.rank >= 0 && !rc)
             rc = moirai_json_value_int64(&v->shape.dim[v->shape.rank++], &at, dim, "shape", 0);
     }
@@ -144,20 +147,24 @@ static int read_lists(rank_job *job, const char *label, yyjson_val *list[4])
     size_t i, n;
     yyjson_val *value;
     int rc = 0;
-    yyjson_arr_foreach(list[0], i, n, value) {
+    yyjson_arr_foreach(list[0], i, n, value)
+    {
         job->n_devices++;
         if ((rc = read_device(job, label, value, i)))
             return rc;
     }
-    yyjson_arr_foreach(list[1], i, n, value) {
+    yyjson_arr_foreach(list[1], i, n, value)
+    {
         if ((rc = read_transfer(job, label, value, i)))
             return rc;
     }
-    yyjson_arr_foreach(list[2], i, n, value) {
+    yyjson_arr_foreach(list[2], i, n, value)
+    {
         if ((rc = read_value(&job->input[i], label, "input", value, i)))
             return rc;
     }
-    yyjson_arr_foreach(list[3], i, n, value) {
+    yyjson_arr_foreach(list[3], i, n, value)
+    {
         if ((rc = read_value(&job->output[i], label, "output", value, i)))
             return rc;
     }
@@ -262,10 +269,12 @@ static int read_root(rank_job *job, const char *path)
     rc = rc ? rc : read_manifest(job);
     rc = rc ? rc : moirai_json_array(&devices, &at, root, "devices", true);
     rc = rc ? rc : moirai_json_array(&inputs, &at, root, "inputs", true);
-    yyjson_arr_foreach(devices, i, n, value) {
+    yyjson_arr_foreach(devices, i, n, value)
+    {
         rc = rc ? rc : read_choice(job, path, value, i);
     }
-    yyjson_arr_foreach(inputs, i, n, value) {
+    yyjson_arr_foreach(inputs, i, n, value)
+    {
         rc = rc ? rc : read_input_file(job, path, value, i);
     }
     return rc;
@@ -289,7 +298,8 @@ int moirai_rank_job_read(rank_job **out, const char *path)
 
 /* ---- inputs ---- */
 
-/* The file of a data set that holds input number `index`: input_N.pb, by name where the files have names, else by place. */
+/* The file of a data set that holds input number `index`: input_N.pb, by name where the files have names, else by
+ * place. */
 static int data_set_value(OrtValue **out, rank_shape *s, const rank_job *job, const moirai_ort *ort, int index)
 {
     char path[4096];
@@ -319,9 +329,10 @@ static int check_shape(const job_value *v, const rank_shape *s)
     char has[256], wants[256];
     moirai_rank_shape_text(has, sizeof has, s);
     moirai_rank_shape_text(wants, sizeof wants, &v->shape);
-    return moirai_error(MOIRAI_EINPUT,
-                        "input '%s' is given as %s, the plan is for %s: --dim and --shape set it, for plan and run alike",
-                        v->name, has, wants);
+    return moirai_error(
+        MOIRAI_EINPUT,
+        "input '%s' is given as %s, the plan is for %s: --dim and --shape set it, for plan and run alike", v->name, has,
+        wants);
 }
 
 int moirai_rank_job_input(OrtValue **out, const rank_job *job, const moirai_ort *ort, int index)

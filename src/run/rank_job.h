@@ -1,4 +1,5 @@
-/* A job of `moirai run`: what every rank reads before it starts. The command writes it; docs/run.md describes the manifest. */
+/* A job of `moirai run`: what every rank reads before it starts. The command writes it; docs/run.md describes the
+ * manifest. */
 #ifndef MOIRAI_RUN_RANK_JOB_H
 #define MOIRAI_RUN_RANK_JOB_H
 
@@ -25,8 +26,8 @@ typedef struct job_device {
 
 typedef struct job_transfer {
     const char *tensor;
-    int from, to; /* devices */
-    int tag;      /* counts the transfers of a pair of devices */
+    int from, to;                       /* devices */
+    int tag;                            /* counts the transfers of a pair of devices */
     int64_t bytes, start_ns, finish_ns; /* planned */
 } job_transfer;
 
@@ -37,8 +38,8 @@ typedef struct job_value {
 } job_value;
 
 typedef struct rank_job {
-    const char *folder; /* of the sub-models */
-    const char *model;  /* the whole one */
+    const char *folder;           /* of the sub-models */
+    const char *model;            /* the whole one */
     const char *outputs, *result; /* where the outputs' folder and the measured timeline go */
     const char *data_set;         /* ONNX test_data_set folder, or NULL */
     int64_t warmup, runs, seed, makespan_ns;

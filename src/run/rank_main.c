@@ -12,12 +12,8 @@ typedef struct job {
 } job;
 
 static const job jobs[] = {
-    {"about", moirai_rank_about},
-    {"probe", moirai_rank_probe},
-    {"profile", moirai_rank_profile},
-    {"run", moirai_rank_run},
-    {"fail", moirai_rank_fail},
-    {"whole", moirai_rank_whole},
+    {"about", moirai_rank_about}, {"probe", moirai_rank_probe}, {"profile", moirai_rank_profile},
+    {"run", moirai_rank_run},     {"fail", moirai_rank_fail},   {"whole", moirai_rank_whole},
 };
 
 /* MPI and ONNX Runtime keep memory until the process ends: leaks of others are none of ours. */

@@ -212,7 +212,8 @@ static void write_ops(moirai_writer *w, const result *r, int device, int segment
     size_t i, n;
     moirai_writer_key(w, "ops");
     moirai_writer_open(w, '[');
-    yyjson_arr_foreach(yyjson_obj_get(s, "ops"), i, n, op) {
+    yyjson_arr_foreach(yyjson_obj_get(s, "ops"), i, n, op)
+    {
         moirai_writer_string(w, yyjson_get_str(op));
     }
     moirai_writer_close(w, ']');
@@ -267,7 +268,8 @@ static void write_transfers(moirai_writer *w, result *r, int *sent, int *receive
         moirai_writer_pair_int(w, "bytes", t->bytes);
         moirai_writer_pair_int(w, "planned_start_ns", t->start_ns);
         moirai_writer_pair_int(w, "planned_finish_ns", t->finish_ns);
-        write_task(w, r, a, 2 * a->n_segments + 2 * sent[from]++, b, 2 * b->n_segments + 2 * b->n_sends + received[to]++);
+        write_task(w, r, a, 2 * a->n_segments + 2 * sent[from]++, b,
+                   2 * b->n_segments + 2 * b->n_sends + received[to]++);
         moirai_writer_close(w, '}');
     }
     moirai_writer_close(w, ']');

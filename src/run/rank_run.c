@@ -1,6 +1,6 @@
 /* moirai-rank run JOB: one device of a distributed inference. moirai-rank run - : the same, the job's path comes from
- * rank 0 (under a given mpirun, only rank 0 knows it). moirai-rank fail CODE MESSAGE: rank 0 could not prepare a job; the
- * others learn it and all end. */
+ * rank 0 (under a given mpirun, only rank 0 knows it). moirai-rank fail CODE MESSAGE: rank 0 could not prepare a job;
+ * the others learn it and all end. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,8 +61,8 @@ static int run_all(rank_exec *x)
     int64_t *begin = moirai_alloc((size_t)job->runs, sizeof *begin);
     int rc = time && begin ? moirai_exec_start(x) : MOIRAI_EFAIL;
     rc = moirai_world_agree(x->world, rc);
-    /* This thread works little and must not wait for the computing one where both have one core. Users who may not raise
-     * a priority have transfers that wait for the end of a time slice. */
+    /* This thread works little and must not wait for the computing one where both have one core. Users who may not
+     * raise a priority have transfers that wait for the end of a time slice. */
     setpriority(PRIO_PROCESS, 0, -15);
     if (!rc) {
         moirai_clock_align(&x->clock, x->world, 0);

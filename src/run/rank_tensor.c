@@ -10,8 +10,8 @@
 
 #define MOST_BYTES (1ll << 50)
 
-static const char *const type_names[] = {"",       "float32", "uint8",  "int8",      "uint16",     "int16",
-                                         "int32",  "int64",   "string", "bool",      "float16",    "float64",
+static const char *const type_names[] = {"",       "float32", "uint8",     "int8",       "uint16",  "int16",
+                                         "int32",  "int64",   "string",    "bool",       "float16", "float64",
                                          "uint32", "uint64",  "complex64", "complex128", "bfloat16"};
 enum { N_TYPES = sizeof type_names / sizeof *type_names };
 
@@ -49,7 +49,8 @@ int moirai_rank_shape_bytes(size_t *out, const rank_shape *s)
         return moirai_error(MOIRAI_EINPUT, "a tensor of %lld dimensions", (long long)s->rank);
     for (int64_t i = 0; i < s->rank; i++)
         if (s->dim[i] < 0 || !moirai_mul64(&n, n, s->dim[i]) || n > MOST_BYTES)
-            return moirai_error(MOIRAI_EINPUT, "dimension %lld of a tensor is %lld", (long long)i, (long long)s->dim[i]);
+            return moirai_error(MOIRAI_EINPUT, "dimension %lld of a tensor is %lld", (long long)i,
+                                (long long)s->dim[i]);
     *out = (size_t)n;
     return 0;
 }
@@ -59,9 +60,11 @@ int moirai_rank_value_new(OrtValue **out, void **data, const moirai_ort *ort, co
     size_t bytes;
     *out = NULL;
     int rc = moirai_rank_shape_bytes(&bytes, s);
-    rc = rc ? rc : moirai_ort_check(ort, ort->api->CreateTensorAsOrtValue(ort->allocator, s->dim, (size_t)s->rank,
-                                                                         (ONNXTensorElementDataType)s->type, out),
-                                    "tensor");
+    rc = rc ? rc
+            : moirai_ort_check(ort,
+                               ort->api->CreateTensorAsOrtValue(ort->allocator, s->dim, (size_t)s->rank,
+                                                                (ONNXTensorElementDataType)s->type, out),
+                               "tensor");
     rc = rc ? rc : moirai_ort_check(ort, ort->api->GetTensorMutableData(*out, data), "tensor");
     if (rc && *out) {
         ort->api->ReleaseValue(*out);
@@ -128,11 +131,23 @@ static void put(void *data, size_t i, int64_t type, int eighths, int bit)
     size_t size = moirai_ort_element_bytes((ONNXTensorElementDataType)type);
     unsigned char *at = (unsigned char *)data + i * size;
     switch (type) {
-    case 1: memcpy(at, &f, 4); break;
-    case 10: memcpy(at, &half, 2); break;
-    case 11: memcpy(at, &d, 8); break;
-    case 16: half = (uint16_t)(bits >> 16); memcpy(at, &half, 2); break;
-    default: memset(at, 0, size); at[0] = (unsigned char)bit; break; /* whole numbers, little endian */
+    case 1:
+        memcpy(at, &f, 4);
+        break;
+    case 10:
+        memcpy(at, &half, 2);
+        break;
+    case 11:
+        memcpy(at, &d, 8);
+        break;
+    case 16:
+        half = (uint16_t)(bits >> 16);
+        memcpy(at, &half, 2);
+        break;
+    default:
+        memset(at, 0, size);
+        at[0] = (unsigned char)bit;
+        break; /* whole numbers, little endian */
     }
 }
 
@@ -165,18 +180,50 @@ static double number(const void *data, int64_t i, int64_t type)
     uint16_t h;
     uint32_t bits;
     switch (type) {
-    case 1: memcpy(&f, at, 4); return f;
-    case 10: memcpy(&h, at, 2); return of_half(h);
-    case 11: memcpy(&d, at, 8); return d;
-    case 16: memcpy(&h, at, 2); bits = (uint32_t)h << 16; memcpy(&f, &bits, 4); return f;
-    case 3: return (signed char)*at;
-    case 5: { int16_t v; memcpy(&v, at, 2); return v; }
-    case 4: memcpy(&h, at, 2); return h;
-    case 6: { int32_t v; memcpy(&v, at, 4); return v; }
-    case 7: { int64_t v; memcpy(&v, at, 8); return (double)v; }
-    case 12: memcpy(&bits, at, 4); return bits;
-    case 13: { uint64_t v; memcpy(&v, at, 8); return (double)v; }
-    default: return *at;
+    case 1:
+        memcpy(&f, at, 4);
+        return f;
+    case 10:
+        memcpy(&h, at, 2);
+        return of_half(h);
+    case 11:
+        memcpy(&d, at, 8);
+        return d;
+    case 16:
+        memcpy(&h, at, 2);
+        bits = (uint32_t)h << 16;
+        memcpy(&f, &bits, 4);
+        return f;
+    case 3:
+        return (signed char)*at;
+    case 5: {
+        int16_t v;
+        memcpy(&v, at, 2);
+        return v;
+    }
+    case 4:
+        memcpy(&h, at, 2);
+        return h;
+    case 6: {
+        int32_t v;
+        memcpy(&v, at, 4);
+        return v;
+    }
+    case 7: {
+        int64_t v;
+        memcpy(&v, at, 8);
+        return (double)v;
+    }
+    case 12:
+        memcpy(&bits, at, 4);
+        return bits;
+    case 13: {
+        uint64_t v;
+        memcpy(&v, at, 8);
+        return (double)v;
+    }
+    default:
+        return *at;
     }
 }
 

@@ -33,10 +33,10 @@ int moirai_rank_npy_write(const char *path, const rank_shape *s, const void *dat
 int moirai_rank_pb_read(OrtValue **out, rank_shape *s, char **name, const moirai_ort *ort, const char *path);
 
 typedef struct rank_difference {
-    int64_t n, n_bad;        /* elements; those further apart than atol + rtol * |expected| */
-    double largest;          /* absolute difference; infinity where only one is not finite */
-    int64_t worst;           /* its index */
-    double got, expected;    /* there */
+    int64_t n, n_bad;     /* elements; those further apart than atol + rtol * |expected| */
+    double largest;       /* absolute difference; infinity where only one is not finite */
+    int64_t worst;        /* its index */
+    double got, expected; /* there */
 } rank_difference;
 
 /* Shapes must be equal. Whole numbers and booleans must be equal, whatever the tolerances. */

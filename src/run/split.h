@@ -14,7 +14,7 @@ typedef struct split_transfer {
 
 typedef struct split_segment {
     int32_t device;
-    int32_t first, n_units; /* in split_plan.order */
+    int32_t first, n_units;               /* in split_plan.order */
     int64_t start_ns, finish_ns, work_ns; /* planned; work: the units' times without gaps */
     int32_t n_nodes;
     char *file;             /* name in the folder */

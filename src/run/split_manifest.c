@@ -1,4 +1,5 @@
-/* The manifest: what `moirai run` (or anyone else) needs to run the sub-models of a folder; docs/run.md describes it. */
+/* The manifest: what `moirai run` (or anyone else) needs to run the sub-models of a folder; docs/run.md describes it.
+ */
 #include "run/split.h"
 
 #include <stdio.h>
@@ -9,8 +10,8 @@
 
 static const char *type_name(int32_t type)
 {
-    static const char *const name[] = {"",       "float32", "uint8",  "int8",   "uint16",    "int16",
-                                       "int32",  "int64",   "string", "bool",   "float16",   "float64",
+    static const char *const name[] = {"",       "float32", "uint8",     "int8",       "uint16",  "int16",
+                                       "int32",  "int64",   "string",    "bool",       "float16", "float64",
                                        "uint32", "uint64",  "complex64", "complex128", "bfloat16"};
     return type > 0 && type < (int32_t)(sizeof name / sizeof *name) ? name[type] : "other";
 }

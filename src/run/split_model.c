@@ -1,8 +1,9 @@
 /* Sub-models: the nodes of a segment, in the plan's order, with the constants that they read and nothing else.
  *
- * What a segment reads of others and what others (or the user) read of it become the inputs and outputs of its graph, with
- * the types and shapes that the importer inferred. Messages of the model are shared, not copied: a sub-model is a new tree of
- * pointers, and lives in the import's arena. Every node says in its metadata where and when the plan runs it. */
+ * What a segment reads of others and what others (or the user) read of it become the inputs and outputs of its graph,
+ * with the types and shapes that the importer inferred. Messages of the model are shared, not copied: a sub-model is a
+ * new tree of pointers, and lives in the import's arena. Every node says in its metadata where and when the plan runs
+ * it. */
 #include "run/split_build.h"
 
 #include <ctype.h>
@@ -99,8 +100,7 @@ static int add_metadata(split_builder *b, Onnx__NodeProto *node, int32_t unit)
     const split_plan *p = b->p;
     const char *key[N] = {"moirai.device", "moirai.segment", "moirai.op", "moirai.start_ns", "moirai.finish_ns"};
     char *value[N] = {moirai_split_text(b, "%s", p->device[p->unit_device[unit]]),
-                      moirai_split_text(b, "%d", b->segment),
-                      moirai_split_text(b, "%s", p->units->op_name[unit]),
+                      moirai_split_text(b, "%d", b->segment), moirai_split_text(b, "%s", p->units->op_name[unit]),
                       moirai_split_text(b, "%lld", (long long)p->unit_start_ns[unit]),
                       moirai_split_text(b, "%lld", (long long)p->unit_finish_ns[unit])};
     size_t old = node->n_metadata_props;
@@ -170,7 +170,8 @@ static int by_rank(const void *x, const void *y, void *data)
     return a < c ? -1 : a > c;
 }
 
-/* Members of a unit in the model's order: the coarsening lists them along the chain, but side inputs may come between. */
+/* Members of a unit in the model's order: the coarsening lists them along the chain, but side inputs may come between.
+ */
 static int add_unit(split_builder *b, int32_t unit)
 {
     const moirai_graph *u = b->p->units;
@@ -226,6 +227,7 @@ static int write_file(split_builder *b, const split_segment *s)
     if ((size_t)snprintf(path, sizeof path, "%s/%s", b->folder, s->file) >= sizeof path)
         return moirai_error(MOIRAI_EUSAGE, "%s: the path is too long", b->folder);
     model.graph = &graph;
+    model.n_training_info = 0;
     graph.name = s->file;
     graph.node = (Onnx__NodeProto **)b->nodes.item;
     graph.n_node = b->nodes.n;

@@ -1,9 +1,9 @@
 /* A plan file on the operators of a model, without the problem that it was made from.
  *
- * The plan's operators are the model's own, or what fusion rules made of them. Which, the names tell: the set of names in
- * the plan must be that of the model's graph, or of its coarsening by the rules given (or by the shipped sets in turn).
- * What else would go wrong later is checked here: a transfer of other bytes (another batch size), a tensor that never
- * arrives, an operator before what it reads. */
+ * The plan's operators are the model's own, or what fusion rules made of them. Which, the names tell: the set of names
+ * in the plan must be that of the model's graph, or of its coarsening by the rules given (or by the shipped sets in
+ * turn). What else would go wrong later is checked here: a transfer of other bytes (another batch size), a tensor that
+ * never arrives, an operator before what it reads. */
 #include "run/split.h"
 
 #include <stdlib.h>
@@ -55,7 +55,8 @@ static bool same_names(const moirai_graph *g, yyjson_val *ops, const char **stra
 {
     size_t i, n;
     yyjson_val *op;
-    yyjson_arr_foreach(ops, i, n, op) {
+    yyjson_arr_foreach(ops, i, n, op)
+    {
         const char *name = yyjson_get_str(yyjson_obj_get(op, "name"));
         if (name && moirai_graph_find(g, name) == MOIRAI_NONE) {
             *stranger = name;
@@ -95,12 +96,13 @@ static int match(split_plan *p, const moirai_graph *fine, const char *rules, yyj
     if (rc || p->units)
         return rc;
     if (stranger && moirai_graph_find(fine, stranger) == MOIRAI_NONE)
-        return moirai_error(MOIRAI_EINPUT, "%s: the plan does not belong to this model, which has no operator '%s'", p->label,
-                            stranger);
-    return moirai_error(MOIRAI_EINPUT,
-                        "%s: the plan does not belong to this model: its %zu operators are neither the model's %d nor what "
-                        "the rules %s make of them (--rules names those that the plan was made with)",
-                        p->label, count, fine->n_ops, rules ? rules : "onnxruntime or eigen");
+        return moirai_error(MOIRAI_EINPUT, "%s: the plan does not belong to this model, which has no operator '%s'",
+                            p->label, stranger);
+    return moirai_error(
+        MOIRAI_EINPUT,
+        "%s: the plan does not belong to this model: its %zu operators are neither the model's %d nor what "
+        "the rules %s make of them (--rules names those that the plan was made with)",
+        p->label, count, fine->n_ops, rules ? rules : "onnxruntime or eigen");
 }
 
 /* ---- reading ---- */
@@ -166,9 +168,9 @@ static int read_transfer(reader *r, split_transfer *x, const moirai_names *tenso
     rc = rc ? rc : moirai_json_int64(&x->finish_ns, &at, value, "finish_ns", true, x->start_ns);
     rc = rc ? rc : moirai_json_int64(&bytes, &at, value, "bytes", false, 0);
     if (!rc && bytes != x->bytes)
-        return moirai_json_fail(&at,
-                                "the plan sends %lld bytes, the model makes %lld: give --dim and --shape as the plan had them",
-                                (long long)bytes, (long long)x->bytes);
+        return moirai_json_fail(
+            &at, "the plan sends %lld bytes, the model makes %lld: give --dim and --shape as the plan had them",
+            (long long)bytes, (long long)x->bytes);
     return rc;
 }
 
@@ -177,17 +179,19 @@ static int read_lists(reader *r, yyjson_val *ops, yyjson_val *transfers, const m
     size_t i, n;
     yyjson_val *value;
     int rc = 0;
-    yyjson_arr_foreach(ops, i, n, value) {
+    yyjson_arr_foreach(ops, i, n, value)
+    {
         rc = rc ? rc : read_op(r, value, i);
     }
-    yyjson_arr_foreach(transfers, i, n, value) {
+    yyjson_arr_foreach(transfers, i, n, value)
+    {
         rc = rc ? rc : read_transfer(r, &r->p->transfer[i], tensors, value, i);
     }
     return rc;
 }
 
-/* ---- order ---- by start; ties by the graph's order, a transfer just after its producer: so every task comes after all
- * that it waits for, whatever takes no time. */
+/* ---- order ---- by start; ties by the graph's order, a transfer just after its producer: so every task comes after
+ * all that it waits for, whatever takes no time. */
 
 static int64_t unit_compare(const split_plan *p, int32_t a, int32_t b)
 {
@@ -286,7 +290,8 @@ static int check_readers(const split_plan *p, const char *sent)
                 return moirai_error(MOIRAI_EINPUT, "operator '%s' starts before '%s', which it reads, has finished",
                                     g->op_name[i], g->op_name[maker]);
             if (p->unit_device[maker] != p->unit_device[i] && !sent[(int64_t)t * p->n_devices + p->unit_device[i]])
-                return moirai_error(MOIRAI_EINPUT, "operator '%s' on device '%s' reads tensor '%s', which is never sent there",
+                return moirai_error(MOIRAI_EINPUT,
+                                    "operator '%s' on device '%s' reads tensor '%s', which is never sent there",
                                     g->op_name[i], p->device[p->unit_device[i]], g->tensor_name[t]);
         }
     return 0;
@@ -327,7 +332,8 @@ static int read_placement(reader *r, yyjson_val *ops, yyjson_val *transfers, yyj
     size_t i, n;
     yyjson_val *value;
     int rc = 0;
-    yyjson_arr_foreach(devices, i, n, value) { /* the plan's own order, idle devices too */
+    yyjson_arr_foreach(devices, i, n, value)
+    { /* the plan's own order, idle devices too */
         moirai_json_at at = {p->label, "device", NULL, i};
         int32_t ignored;
         rc = rc ? rc : device_number(&ignored, r, &at, value, "name");

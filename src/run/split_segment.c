@@ -1,14 +1,14 @@
 /* Segments: as few sub-models as the schedule allows.
  *
- * A device runs its operators in the plan's order. A run of them may become one sub-model [f..l] if that delays nothing:
- * a sub-model starts when everything that it reads has arrived, so each transfer into it must have finished, in the plan,
- * by the start of f; and its results leave when all of it is done, so each transfer out of it must start, in the plan, no
- * earlier than the finish of l. A part of such a run is such a run, too: taking as many operators as possible from
- * the left gives the least number of segments. O(operators + edges).
+ * A device runs its operators in the plan's order. A run of them may become one sub-model [f..l] if that delays
+ * nothing: a sub-model starts when everything that it reads has arrived, so each transfer into it must have finished,
+ * in the plan, by the start of f; and its results leave when all of it is done, so each transfer out of it must start,
+ * in the plan, no earlier than the finish of l. A part of such a run is such a run, too: taking as many operators as
+ * possible from the left gives the least number of segments. O(operators + edges).
  *
  * Segments, and transfers in their sender's order, then wait for each other in the order of planned times, so nothing
- * can wait in a circle, except where times are equal: operators and transfers that take no time. Whether that has happened
- * is looked for; then segments end at every transfer, where the graph's own order excludes circles. */
+ * can wait in a circle, except where times are equal: operators and transfers that take no time. Whether that has
+ * happened is looked for; then segments end at every transfer, where the graph's own order excludes circles. */
 #include "run/split.h"
 
 #include <stdlib.h>
@@ -66,7 +66,8 @@ static void group(split_plan *p, const limits *l, bool careful)
             if (!cut && careful)
                 cut = l->arrives_ns[unit] >= 0 || leaves_ns != INT64_MAX;
             else if (!cut)
-                cut = l->arrives_ns[unit] > p->segment[p->n_segments - 1].start_ns || leaves_ns < p->unit_finish_ns[unit];
+                cut =
+                    l->arrives_ns[unit] > p->segment[p->n_segments - 1].start_ns || leaves_ns < p->unit_finish_ns[unit];
             if (cut) {
                 open_segment(p, k, at);
                 leaves_ns = INT64_MAX;
@@ -146,9 +147,13 @@ static int runs_through(bool *out, const split_plan *p)
     }
     if (most > INT32_MAX)
         return moirai_error(MOIRAI_EFAIL, "%s: too many transfers", p->label);
-    waits w = {.n = (int32_t)n, .from = moirai_alloc(most, sizeof(int32_t)), .to = moirai_alloc(most, sizeof(int32_t)),
-               .missing = moirai_alloc(n, sizeof(int32_t)), .offset = moirai_alloc(n + 1, sizeof(int32_t)),
-               .next = moirai_alloc(most, sizeof(int32_t)), .queue = moirai_alloc(n, sizeof(int32_t))};
+    waits w = {.n = (int32_t)n,
+               .from = moirai_alloc(most, sizeof(int32_t)),
+               .to = moirai_alloc(most, sizeof(int32_t)),
+               .missing = moirai_alloc(n, sizeof(int32_t)),
+               .offset = moirai_alloc(n + 1, sizeof(int32_t)),
+               .next = moirai_alloc(most, sizeof(int32_t)),
+               .queue = moirai_alloc(n, sizeof(int32_t))};
     int32_t *last_sent = moirai_alloc((size_t)p->n_devices, sizeof *last_sent);
     int rc = w.from && w.to && w.missing && w.offset && w.next && w.queue && last_sent ? 0 : MOIRAI_EFAIL;
     if (!rc) {

@@ -1,11 +1,12 @@
 /* Constants of a sub-model: initializers, and what the importer folded away.
  *
- * The importer knows the value of a folded node but seldom keeps its numbers; a sub-model that reads it gets the node and
- * all that leads to it, and the backend folds it again. Two operators are different: Shape and Size read a tensor that may
- * live on another device, only to ask for its shape, which is known here: they become numbers. Where the shape was guessed
- * they can't, and the model can't be split.
+ * The importer knows the value of a folded node but seldom keeps its numbers; a sub-model that reads it gets the node
+ * and all that leads to it, and the backend folds it again. Two operators are different: Shape and Size read a tensor
+ * that may live on another device, only to ask for its shape, which is known here: they become numbers. Where the shape
+ * was guessed they can't, and the model can't be split.
  *
- * Inline weights stay where they are in the model's file (see onnx_model.h); external ones are copied, each once per device. */
+ * Inline weights stay where they are in the model's file (see onnx_model.h); external ones are copied, each once per
+ * device. */
 #include "run/split_build.h"
 
 #include <errno.h>
@@ -101,8 +102,8 @@ static int place_external(split_builder *b, const onnx_data *d, int64_t length, 
 {
     weight_file *w = &b->weights;
     int rc = open_weights(b);
-    char *key = rc ? NULL : moirai_split_text(b, "%s:%lld:%lld", d->location, (long long)d->external_offset,
-                                              (long long)length);
+    char *key =
+        rc ? NULL : moirai_split_text(b, "%s:%lld:%lld", d->location, (long long)d->external_offset, (long long)length);
     if (rc || !key)
         return rc ? rc : MOIRAI_EFAIL;
     int32_t number = moirai_names_put(w->known, key, (int32_t)w->n);
@@ -177,7 +178,8 @@ static int take_shape(split_builder *b, const onnx_node *n, const onnx_value *v)
 {
     const onnx_value *of = onnx_in(n, 0);
     if (!of || !b->certain[of->stamp] || !v->ints)
-        return moirai_error(MOIRAI_EINPUT, "%s: node '%s' (%s): the shape of '%s' is known only when the network runs; "
+        return moirai_error(MOIRAI_EINPUT,
+                            "%s: node '%s' (%s): the shape of '%s' is known only when the network runs; "
                             "such a model can't be split",
                             b->model_path, n->proto->name ? n->proto->name : "", n->proto->op_type, of ? of->name : "");
     Onnx__TensorProto *t = moirai_onnx_arena(b->im, 1, sizeof *t);
