@@ -15,8 +15,8 @@
 #include <time.h>
 
 #define MARGIN_NS 1000000 /* from the announcement of a run to its start */
-#define DOZE_NS 20000     /* between two looks */
-#define LOOKS 2000        /* of a waiting device before it sleeps between them */
+/* Sleeps between two looks, twice as long each time while nothing happens; longer where ranks share cores. */
+enum { DOZE_NS = 20000, DOZE_MOST_NS = 40000, DOZE_MOST_SHARED_NS = 160000 };
 
 static void fail(const rank_exec *x, int rc)
 {
@@ -190,11 +190,12 @@ static void check_stall(rank_exec *x, int64_t quiet_since_ns, int next_send, boo
 }
 
 /* Until the computing thread has something to send, or for a moment. */
-static void doze(rank_exec *x)
+static void doze(rank_exec *x, long *doze_ns)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_nsec += DOZE_NS;
+    t.tv_nsec += *doze_ns;
+    *doze_ns = MOIRAI_MIN(2 * *doze_ns, x->looks ? DOZE_MOST_NS : DOZE_MOST_SHARED_NS);
     if (t.tv_nsec >= 1000000000) {
         t.tv_nsec -= 1000000000;
         t.tv_sec++;
@@ -209,6 +210,7 @@ void moirai_comm_run(rank_exec *x, int run, int64_t *begin_common_ns)
     prepare(x, run);
     let_go(x, run, begin_common_ns);
     int next = 0, looks = 0;
+    long doze_ns = DOZE_NS;
     bool started = false;
     int64_t quiet_since_ns = moirai_clock_own_ns();
     for (;;) {
@@ -228,9 +230,10 @@ void moirai_comm_run(rank_exec *x, int run, int64_t *begin_common_ns)
         /* While the device itself waits, its core is free to look out for what it waits for: no sleep yet. */
         bool idle = computed || atomic_load(&x->waiting);
         looks = progress || !idle ? 0 : looks + 1;
-        if (progress || (idle && looks < LOOKS))
+        doze_ns = progress ? DOZE_NS : doze_ns;
+        if (progress || (idle && looks < x->looks))
             sched_yield();
         else
-            doze(x);
+            doze(x, &doze_ns);
     }
 }

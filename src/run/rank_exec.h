@@ -56,6 +56,7 @@ typedef struct rank_exec {
     const job_device *device;
     const moirai_ort *ort;
     moirai_clock clock;
+    int looks; /* of a waiting device before it sleeps between them; none where ranks share cores */
     int n_slots;
     exec_slot *slot;
     moirai_names *names;
