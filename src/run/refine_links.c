@@ -59,7 +59,7 @@ static double time_to_send(const refine_timeline *t, int32_t device, double *scr
             if (t->segment[k].device == device && t->segment[k].finish_ns <= t->transfer[i].start_ns)
                 ready = MOIRAI_MAX(ready, t->segment[k].finish_ns);
         if (ready != INT64_MIN)
-            scratch[n++] = (double)(t->transfer[i].start_ns - ready);
+            scratch[n++] = (double)t->transfer[i].start_ns - (double)ready;
     }
     return moirai_refine_median(scratch, n);
 }
@@ -80,7 +80,7 @@ static double time_to_wake(const refine_timeline *t, int32_t device, double *scr
             if (t->transfer[i].to == device && t->transfer[i].finish_ns <= s->start_ns)
                 arrived = MOIRAI_MAX(arrived, t->transfer[i].finish_ns);
         if (arrived > before)
-            scratch[n++] = (double)(s->start_ns - arrived);
+            scratch[n++] = (double)s->start_ns - (double)arrived;
     }
     return moirai_refine_median(scratch, n);
 }

@@ -7,6 +7,8 @@
 #include "util/json.h"
 #include "util/util.h"
 
+#define MOST_NS 1000000000000000000ll /* 30 years; far from int64's end */
+
 typedef struct reader {
     refine_timeline *t;
     size_t segment_capacity, op_capacity;
@@ -44,8 +46,8 @@ static int read_segment(reader *r, const moirai_json_at *at, yyjson_val *object)
         (refine_segment){.device = t->n_devices, .first_op = (int32_t)t->n_ops, .n_ops = (int32_t)yyjson_arr_size(ops)};
     if ((rc = read_times(&s->start_ns, &s->finish_ns, &s->median_ns, at, object)))
         return rc;
-    if (s->median_ns < 0)
-        return moirai_json_fail(at, "median_ns is %lld, must be at least 0", (long long)s->median_ns);
+    if (s->median_ns < 0 || s->median_ns > MOST_NS)
+        return moirai_json_fail(at, "median_ns is %lld, must be 0 to %lld", (long long)s->median_ns, MOST_NS);
     yyjson_arr_foreach(ops, i, n, op)
     {
         if ((rc = moirai_json_value_string(&t->op[t->n_ops++], NULL, at, op, "ops")))
