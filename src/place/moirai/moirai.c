@@ -184,6 +184,8 @@ static void weigh_path(engine *x, const int32_t *device)
 static int64_t needed(const engine *x, int32_t i)
 {
     const moirai_pair *pair = &x->c->pair[i];
+    if (!x->best)
+        return INT64_MAX;
     double goal = (double)x->best->makespan_ns * (1 - 0.5 * x->o->gap), rise = goal - (double)x->lower_ns;
     int64_t times = MOIRAI_MAX(x->times[i], 1);
     return pair->lower_ns + (int64_t)(rise / (double)times * 1.1) + 1;
@@ -268,9 +270,9 @@ static int first_level(void *data, int32_t i)
 }
 
 /* Prices on bytes: a bound that knows the memory, and a composition that keeps to it. */
-static int price_memory(engine *x, int32_t buckets, int64_t evaluations)
+static int price_memory(engine *x, int32_t rounds, int64_t evaluations)
 {
-    moirai_memory_task bound = {.upper_ns = x->best ? x->best->makespan_ns : 2 * x->lower_ns, .rounds = 25, .buckets = buckets,
+    moirai_memory_task bound = {.upper_ns = x->best ? x->best->makespan_ns : 2 * x->lower_ns, .rounds = rounds, .buckets = 1,
                                 .stop = x->stop};
     moirai_memory_search search = {.evaluations = (int64_t)((double)evaluations * x->o->effort), .rounds = 24, .seed = x->o->seed,
                                    .stop = x->stop};
@@ -295,7 +297,7 @@ static int price_memory(engine *x, int32_t buckets, int64_t evaluations)
 /* Where memory binds: prices on bytes, then better blocks along the path that they found, and again. */
 static int improve_within_memory(engine *x)
 {
-    int result = price_memory(x, 1, 2000);
+    int result = price_memory(x, 25, 2000);
     for (int32_t level = 2; level <= 3 && !result && gap(x) > x->o->gap && !out_of_time(x); level++) {
         int32_t n = x->c->s->n_classes * x->c->K * x->c->K;
         count_path(x, moirai_memory_path(x->memory));
@@ -310,7 +312,7 @@ static int improve_within_memory(engine *x)
         result = moirai_pool_run(refine_one, x, x->n_batch, x->o->threads);
         x->work += x->n_batch;
         if (!result)
-            result = price_memory(x, 1, 6000);
+            result = price_memory(x, 2, 6000);
     }
     return result;
 }

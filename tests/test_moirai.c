@@ -1,0 +1,159 @@
+/* The placer `moirai`: the structure it finds, what it promises of its plans, and that threads change nothing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <moirai/moirai.h>
+
+#include "place/moirai/refine.h"
+#include "support/random_problem.h"
+
+static moirai_problem *zoo_problem(const char *network, const char *cluster, moirai_flow flow)
+{
+    moirai_graph *g;
+    moirai_cluster *c;
+    moirai_problem *p;
+    moirai_problem_options o = {.flow = flow, .cost_model = "roofline"};
+    assert_int_equal(moirai_zoo_graph(&g, network, 4), 0);
+    assert_int_equal(moirai_cluster_open(&c, cluster), 0);
+    assert_int_equal(moirai_problem_new(&p, g, c, &o), 0);
+    moirai_graph_free(g);
+    moirai_cluster_free(c);
+    return p;
+}
+
+static moirai_plan *place(const moirai_problem *p, const char *placer, double effort, int threads)
+{
+    moirai_place_options o;
+    moirai_plan *plan = NULL;
+    moirai_place_options_init(&o);
+    o.effort = effort;
+    o.threads = threads;
+    if (moirai_place(&plan, p, placer, &o))
+        return NULL;
+    return plan;
+}
+
+/* All but the heads lie on the spine; the heads of all layers are one class of blocks, and of one kind. */
+static void test_moirai_structure_of_a_transformer(void **state)
+{
+    (void)state;
+    moirai_problem *p = zoo_problem("gpt3-330M", "inter-server", MOIRAI_FLOW_EDGE);
+    moirai_chain *c;
+    assert_int_equal(moirai_chain_new(&c, p), 0);
+    assert_int_equal(c->s->n_cuts, 24 * 11);
+    int heads = 0;
+    for (int32_t i = 0; i < c->s->n_classes; i++)
+        if (c->block[i]->n_interior > 0) {
+            heads++;
+            assert_int_equal(c->s->class_count[i], 24);
+            assert_int_equal(c->block[i]->n_interior, 16 * 12);
+            assert_int_equal(c->block[i]->n_components, 16);
+            assert_int_equal(c->block[i]->n_kinds, 1);
+        }
+    assert_int_equal(heads, 1);
+    moirai_chain_free(c);
+    moirai_problem_free(p);
+}
+
+/* Every operator between two cuts descends from the first and precedes the second: no edge enters a block from beyond. */
+static void test_moirai_cuts_are_comparable_with_everything(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        random_spec spec = random_spec_draw(seed, 14);
+        moirai_problem *p = random_problem(&spec);
+        moirai_chain *c;
+        if (!p)
+            continue;
+        assert_int_equal(moirai_chain_new(&c, p), 0);
+        for (int32_t i = 0; i < c->s->n_cuts; i++) {
+            uint8_t after[64] = {0}, before[64] = {0};
+            after[c->s->cut[i]] = before[c->s->cut[i]] = 1;
+            for (int32_t z = 0; z < p->n_ops; z++)
+                for (int32_t j = p->op_in_off[p->topo[z]]; j < p->op_in_off[p->topo[z] + 1]; j++)
+                    after[p->topo[z]] |= after[p->tensor_producer[p->op_in[j]]];
+            for (int32_t z = p->n_ops - 1; z >= 0; z--)
+                for (int32_t j = p->op_in_off[p->topo[z]]; j < p->op_in_off[p->topo[z] + 1]; j++)
+                    before[p->tensor_producer[p->op_in[j]]] |= before[p->topo[z]];
+            for (int32_t op = 0; op < p->n_ops; op++)
+                assert_true(after[op] || before[op]);
+        }
+        moirai_chain_free(c);
+        moirai_problem_free(p);
+    }
+}
+
+static void test_moirai_same_plan_on_one_and_two_threads(void **state)
+{
+    (void)state;
+    static const char *const network[] = {"gpt3-mini", "inception-tiny"};
+    for (int i = 0; i < 2; i++) {
+        moirai_problem *p = zoo_problem(network[i], "inter-server", i ? MOIRAI_FLOW_EDGE : MOIRAI_FLOW_TENSOR);
+        moirai_plan *one = place(p, "moirai", 0.03, 1), *two = place(p, "moirai", 0.03, 2);
+        assert_non_null(one);
+        assert_non_null(two);
+        assert_int_equal(one->makespan_ns, two->makespan_ns);
+        assert_int_equal(one->lower_bound_ns, two->lower_bound_ns);
+        assert_memory_equal(one->op_device, two->op_device, sizeof *one->op_device * (size_t)p->n_ops);
+        assert_memory_equal(one->op_start_ns, two->op_start_ns, sizeof *one->op_start_ns * (size_t)p->n_ops);
+        moirai_plan_free(one);
+        moirai_plan_free(two);
+        moirai_problem_free(p);
+    }
+}
+
+static void test_moirai_is_never_worse_than_its_starts(void **state)
+{
+    (void)state;
+    static const char *const others[] = {"single", "heft", "m-topo", "m-etf", "random"};
+    for (uint64_t seed = 300; seed < 324; seed++) {
+        random_spec spec = random_spec_draw(seed, 40);
+        moirai_problem *p = random_problem(&spec);
+        if (!p)
+            continue;
+        moirai_plan *best = place(p, "moirai", 0.004, 2);
+        for (int i = 0; i < 5; i++) {
+            moirai_plan *other = place(p, others[i], 1, 1);
+            if (other && (!best || best->makespan_ns > other->makespan_ns || best->lower_bound_ns > other->makespan_ns))
+                fail_msg("%s: %s is better, or below the bound", random_spec_text(&spec), others[i]);
+            moirai_plan_free(other);
+        }
+        moirai_plan_free(best);
+        moirai_problem_free(p);
+    }
+}
+
+/* A chain of layers that no device can hold alone: the plan fits, and the bound knows that it must be spread. */
+static void test_moirai_keeps_to_memory_that_binds(void **state)
+{
+    (void)state;
+    moirai_problem *p = zoo_problem("gpt3-mini", "inter-server", MOIRAI_FLOW_TENSOR);
+    int64_t total = 0;
+    for (int32_t i = 0; i < p->n_ops; i++)
+        total += p->op_memory_bytes[i];
+    for (int32_t k = 0; k < p->n_devices; k++)
+        p->device_memory_bytes[k] = total * 2 / 5;
+    moirai_plan *plan = place(p, "moirai", 0.03, 2);
+    assert_non_null(plan);
+    assert_int_equal(moirai_plan_check(p, plan, NULL, NULL), 0);
+    assert_true(plan->lower_bound_ns <= plan->makespan_ns);
+    moirai_plan_free(plan);
+    moirai_problem_free(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_moirai_structure_of_a_transformer),
+        cmocka_unit_test(test_moirai_cuts_are_comparable_with_everything),
+        cmocka_unit_test(test_moirai_same_plan_on_one_and_two_threads),
+        cmocka_unit_test(test_moirai_is_never_worse_than_its_starts),
+        cmocka_unit_test(test_moirai_keeps_to_memory_that_binds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
