@@ -336,7 +336,9 @@ static void test_run_a_rank_that_dies_ends_all(void **state)
                      "for i in $(seq 200); do victim=$(pgrep -f \"^[^ ]*moirai-rank run $PWD/w/job.json\" | tail -1)\n"
                      "    [ $(pgrep -fc \"^[^ ]*moirai-rank run $PWD/w/job.json\") -ge 3 ] && break; sleep 0.1; done\n"
                      "sleep 0.5; kill -9 $victim; wait $pid; code=$?\n"
-                     "sleep 0.2; pgrep -f \"moirai-rank run $PWD/w/job.json\" && exit 99\nexit $code");
+                     /* "Every rank ends within 10 s": give the others that long, on a busy machine too. */
+                     "for i in $(seq 50); do pgrep -f \"moirai-rank run $PWD/w/job.json\" >/dev/null || exit $code\n"
+                     "    sleep 0.2; done; exit 99");
     assert_int_equal(code, 1);
     assert_contains(shell_err, "died: signal 9");
 }
