@@ -235,6 +235,17 @@ static void test_cost_shape_recovers_dimensions(void **state)
 
 /* On every model and device: a fused operator costs less than its members' sum, and at least its heaviest member less
  * the traffic that it no longer has. */
+/* The scale of attention, a constant in a file, is no matrix: the product stays one of two tensors. */
+static void test_cost_scalar_weight_makes_no_linear(void **state)
+{
+    (void)state;
+    one plain = {"MatMul", 2048, 4096, 0, 2 * 32 * 32 * 16, 2048 + 2048 + 4096}, scaled = plain;
+    scaled.weights += 4;
+    scaled.traffic += 4;
+    int64_t without = time_of_one(plain, "1x v100", "fitted"), with = time_of_one(scaled, "1x v100", "fitted");
+    assert_in_range(with, without, without + without / 100);
+}
+
 static void test_cost_fused_is_cheaper_than_its_members(void **state)
 {
     (void)state;
@@ -320,6 +331,7 @@ int main(void)
         cmocka_unit_test(test_cost_types_are_sorted_and_found),
         cmocka_unit_test(test_cost_zoo_needs_no_fallback),
         cmocka_unit_test(test_cost_shape_recovers_dimensions),
+        cmocka_unit_test(test_cost_scalar_weight_makes_no_linear),
         cmocka_unit_test(test_cost_fused_is_cheaper_than_its_members),
         cmocka_unit_test(test_cost_fp16_streams_in_half_the_time),
         cmocka_unit_test(test_cost_survives_odd_numbers),

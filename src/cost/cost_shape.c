@@ -6,6 +6,7 @@
  *     product with weights   depth = F / O, m = I / depth, n = O / m; where I is not known n = W / depth (or W / (depth + 1)
  *                            where only that is whole: a bias), m = O / n;
  *                            without flops  m = sqrt(I O / W), solved with a bias where that gives a whole m
+ *                            (weights of less than half a column are a scale or the like: a product of two tensors)
  *     product of two tensors b = I1 I2 O / F^2, depth = F / O, m = I1 / (b depth), n = I2 / (b depth); without flops the batch
  *                            can't be known, and attention's usual inner dimension, 64, is assumed
  *     convolution            depth = F / O, n = W / depth, m = O / n; k^2 = depth m / I tells 3 x 3 of stride 1 from the rest, which
@@ -72,6 +73,8 @@ static void sizes_of(sizes *z, const moirai_cost_context *x, int32_t op, double 
     z->out = (double)sum_bytes(g, g->op_out_off, g->op_out, op) / z->element;
     z->weights = (double)weight_bytes(g, op) / z->element;
     z->flops_half = g->op_flops[op] > 0 ? (double)g->op_flops[op] / 2 : 0;
+    if (z->flops_half > 2 * z->weights * z->out) /* less than half a column: a scale or the like, no matrix */
+        z->weights = 0;
     z->in[0] = z->in[1] = 0;
     int n = 0;
     for (int32_t e = g->op_in_off[op]; e < g->op_in_off[op + 1] && n < 2; e++)
