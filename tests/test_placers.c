@@ -169,6 +169,9 @@ static void test_placers_refuse_bad_options(void **state)
     moirai_place_options o = quick(1);
     moirai_setting unknown = {"colour", "red"};
     expect_usage(p, "nobody", &o, "no placer 'nobody'; there are single, heft");
+    o.certificate_path = "certificate.json";
+    expect_usage(p, "heft", &o, "placer 'heft' writes no certificate");
+    o.certificate_path = NULL;
     o.setting = &unknown;
     o.n_settings = 1;
     expect_usage(p, "heft", &o, "no setting 'colour'");

@@ -45,7 +45,7 @@ typedef struct moirai_place_options {
     moirai_progress_fn progress;    /* or NULL */
     void *progress_data;
     const volatile int *interrupt;  /* non-zero: stop soon and keep the best; or NULL */
-    const char *certificate_path;   /* where to write the proof, or NULL (placers that prove) */
+    const char *certificate_path;   /* where to write the proof, or NULL (placer moirai) */
 } moirai_place_options;
 
 MOIRAI_API void moirai_place_options_init(moirai_place_options *o);
@@ -56,6 +56,7 @@ typedef struct moirai_placer {
     const char *letters;  /* key of the progress letters: "H heft, A annealing", or NULL */
     const moirai_param *params;
     int n_params;
+    bool certifies;       /* writes certificate_path; others refuse it */
     /* NULL: always there; else returns false with the reason when a feature is not built in. */
     bool (*available)(const char **why);
     /* Never called directly: use moirai_place. Fills *out with a simulated plan that fits the memory. */

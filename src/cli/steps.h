@@ -61,7 +61,7 @@ int moirai_cli_cluster(moirai_cluster **out, moirai_cli *cli);
     {.name = "set", .argument = "NAME=VALUE", .kind = MOIRAI_VALUE_TEXT, .repeated = true, \
      .help = "parameter of the placer; --NAME VALUE does the same"}, \
     {.name = "certificate", .argument = "FILE", .kind = MOIRAI_VALUE_FILE, \
-     .help = "write the proof of the bound, for 'moirai prove' (placers that prove)"}, \
+     .help = "write the proof of the bound, for 'moirai prove' (placer moirai)"}, \
     {.name = "log", .kind = MOIRAI_VALUE_FLAG, .help = "show the search even if stderr is no terminal"}, \
     {.name = "log-timeless", .kind = MOIRAI_VALUE_FLAG, .help = "a log without times, to compare runs"}, \
     {.name = "log-json", .argument = "FILE", .kind = MOIRAI_VALUE_FILE, .help = "write one JSON object per event"}

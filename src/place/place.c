@@ -140,6 +140,8 @@ static int check_options(const moirai_placer *placer, const moirai_place_options
     if (!(o->time_limit_s >= 0) || !(o->gap >= 0) || !(o->effort >= 0) || o->threads < 0)
         return moirai_error(MOIRAI_EUSAGE, "time limit %g, gap %g, effort %g, threads %d: none may be negative",
                             o->time_limit_s, o->gap, o->effort, o->threads);
+    if (o->certificate_path != NULL && !placer->certifies)
+        return moirai_error(MOIRAI_EUSAGE, "placer '%s' writes no certificate; placer 'moirai' does", placer->name);
     int rc = 0;
     for (int i = 0; i < o->n_settings && rc == 0; i++)
         rc = check_setting(placer, &o->setting[i]);

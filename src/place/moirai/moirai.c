@@ -421,5 +421,6 @@ const moirai_placer moirai_placer_moirai = {
     .name = "moirai",
     .summary = "blocks between cuts, annealed and bounded by prices in time; any size, proven gap",
     .letters = "1 single device, H heft, E m-etf, T m-topo, R random, S start, X exhaustive, B blocks, M blocks within memory",
+    .certifies = true,
     .place = place,
 };
