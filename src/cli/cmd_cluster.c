@@ -32,7 +32,8 @@ static int list(moirai_cli *cli)
 static void show_devices(moirai_cli *cli, const moirai_cluster *c)
 {
     yyjson_mut_val *devices = yyjson_mut_arr(cli->doc);
-    moirai_cli_print(cli, "cluster %s: %d devices, %d links\n\n%-10s %-14s %10s\n", c->name, c->n_devices, c->n_links,
+    moirai_cli_print(cli, "cluster %s: %d device%s, %d links\n\n%-10s %-14s %10s\n", c->name, c->n_devices,
+                     c->n_devices == 1 ? "" : "s", c->n_links,
                      "device", "type", "memory");
     for (int32_t k = 0; k < c->n_devices; k++) {
         const moirai_device *v = &c->device[k];

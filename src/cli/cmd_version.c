@@ -9,6 +9,7 @@ static int run(moirai_cli *cli)
     static const struct { const char *name; bool on; } features[] = {
         {"highs", MOIRAI_HAVE_HIGHS},
         {"onnx", MOIRAI_HAVE_ONNX},
+        {"run", MOIRAI_HAVE_RUN},
     };
     yyjson_mut_val *built = yyjson_mut_obj(cli->doc);
     moirai_cli_print(cli, "moirai %s\n", MOIRAI_VERSION);

@@ -75,7 +75,9 @@ int moirai_cli_rank_program(char *out, size_t size)
         }
     }
 #if MOIRAI_HAVE_RUN
-    return moirai_error(MOIRAI_EFAIL, "moirai-rank is neither beside the command nor in its libexec folder");
+    return moirai_error(MOIRAI_EFAIL, "%s/moirai-rank: not there, nor in ../libexec/moirai: build the target "
+                        "moirai-rank, or set MOIRAI_RANK to its path",
+                        n > 0 ? self : "");
 #else
     return moirai_error(MOIRAI_EFAIL, "this build runs nothing: it was made without MPI, ONNX Runtime or hwloc "
                                       "(libopenmpi-dev or libmpich-dev, libonnxruntime-dev, libhwloc-dev)");

@@ -80,6 +80,6 @@ void moirai_show_picture(moirai_cli *cli, const moirai_problem *p, const moirai_
         moirai_cli_print(cli, "|\n");
     }
     moirai_cli_print(cli, "%*s  0%*s\n", width, "", n - 1, moirai_text_ns(plan->makespan_ns).s);
-    moirai_cli_print(cli, "%*s  %s computing, %s receiving\n", width, "", utf8 ? "█" : "#", utf8 ? "━" : "=");
+    moirai_cli_print(cli, "%*s  %s computing, %s receiving; lighter: part of the time\n", width, "", utf8 ? "█" : "#", utf8 ? "━" : "=");
     free(cell);
 }

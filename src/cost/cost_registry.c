@@ -81,7 +81,7 @@ static int no_answer(const moirai_cost_context *x, int32_t op, int32_t device, c
                             g->op_name[op], d->name, type);
     return moirai_error(MOIRAI_EINPUT,
                         "%s: operator '%s' (%s): cost model '%s' has no time for device '%s' (type %s): give measured "
-                        "times, a known type, or the device's bandwidth and fp32 rate",
+                        "times ('moirai profile'), a known type, or the device's bandwidth and fp32 rate",
                         g->name, g->op_name[op], g->op_type[op], model, d->name, type);
 }
 
