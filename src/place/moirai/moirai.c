@@ -363,11 +363,15 @@ static int certify(engine *x)
     int result = x->c ? MOIRAI_OK : prepare(x);
     /* Prices on bytes have a part of their own in the certificate. */
     int64_t goal = x->memory ? MOIRAI_MIN(moirai_chain_path(x->c, MOIRAI_CHAIN_LOWER, NULL), x->lower_ns) : x->lower_ns;
+    /* The search may have used up its time: writing the proof down gets as much again. */
+    moirai_stop stop = {.interrupt = x->o->interrupt};
+    if (x->o->time_limit_s > 0)
+        stop.deadline = moirai_seconds() + fmax(x->o->time_limit_s, 10);
     moirai_certify_task job = {.goal_ns = goal, .effort = x->o->effort, .threads = x->o->threads, .seed = x->o->seed,
-                               .stop = x->stop};
+                               .stop = stop};
     if (!result)
         result = moirai_certify(x->c, &job);
-    moirai_memory_task settle = {.upper_ns = x->best->makespan_ns, .buckets = 1, .stop = x->stop};
+    moirai_memory_task settle = {.upper_ns = x->best->makespan_ns, .buckets = 1, .stop = stop};
     if (!result && x->memory)
         result = moirai_memory_settle(x->memory, &settle);
     return result ? result : moirai_certificate_write(x->c, x->memory, x->lower_ns, x->o->certificate_path);
