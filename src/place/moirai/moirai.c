@@ -321,6 +321,10 @@ static int improve(engine *x)
 {
     int32_t pairs = x->c->s->n_classes * x->c->K * x->c->K;
     int result = moirai_pool_run(open_pair, x, pairs, x->o->threads);
+    if (!result) { /* already worth something, and soon there: every block whole on a device, every longest path */
+        raise_bound(x);
+        result = compose_best(x);
+    }
     if (!result)
         result = moirai_pool_run(first_level, x, pairs, x->o->threads);
     while (!result) {

@@ -18,6 +18,10 @@
  * earlier than the sum of the first j sends; readers elsewhere are forbidden, readers there wait for the arrival and pay
  * nothing, and each send is a component of its own that pays for the ports.
  *
+ * A count ("how many components of a kind have operator i on device k") lies in a known range in each case of a branching. A
+ * price c of any sign on it is paid by every component that has i on k; all together pay at most c * most (c > 0) or c * least,
+ * which is added to the right side.
+ *
  * Cost of one pricing: O(sum over kinds of operators * K^2 * steps). All arithmetic is in whole numbers. */
 #include "place/moirai/price.h"
 
