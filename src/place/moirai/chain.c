@@ -98,8 +98,8 @@ static int64_t pair_value(const moirai_pair *x, moirai_chain_side side)
 }
 
 /* One step of the recursion; from[l] remembers the best predecessor. */
-static void step(const moirai_chain *c, moirai_chain_side side, int32_t block, const int64_t *finish, int64_t *next,
-                 int8_t *from)
+static void step(const moirai_chain *c, moirai_chain_side side, int64_t switch_ns, int32_t block, const int64_t *finish,
+                 int64_t *next, int8_t *from)
 {
     uint64_t exits = moirai_chain_exit_mask(c, block), entries = moirai_chain_entry_mask(c, block);
     int32_t exit = moirai_block_exit(c->s, block);
@@ -110,6 +110,8 @@ static void step(const moirai_chain *c, moirai_chain_side side, int32_t block, c
             if (!(entries >> k & 1) || finish[k] == INT64_MAX)
                 continue;
             int64_t value = pair_value(moirai_chain_pair(c, c->s->block_class[block], k, l), side);
+            if (value != INT64_MAX && k != l)
+                value += switch_ns;
             if (value != INT64_MAX && finish[k] + value < next[l]) {
                 next[l] = finish[k] + value;
                 from[l] = (int8_t)k;
@@ -120,7 +122,7 @@ static void step(const moirai_chain *c, moirai_chain_side side, int32_t block, c
     }
 }
 
-int64_t moirai_chain_path(const moirai_chain *c, moirai_chain_side side, int32_t *cut_device)
+static int64_t best_path(const moirai_chain *c, moirai_chain_side side, int64_t switch_ns, int32_t *cut_device)
 {
     int64_t finish[MOIRAI_MAX_DEVICES] = {0}, next[MOIRAI_MAX_DEVICES];
     size_t K = (size_t)c->K;
@@ -130,7 +132,7 @@ int64_t moirai_chain_path(const moirai_chain *c, moirai_chain_side side, int32_t
     for (int32_t k = 1; k < c->K; k++)
         finish[k] = INT64_MAX; /* before the first cut there is one state */
     for (int32_t i = 0; i < c->s->n_blocks; i++) {
-        step(c, side, i, finish, next, from + (size_t)i * K);
+        step(c, side, switch_ns, i, finish, next, from + (size_t)i * K);
         for (int32_t k = 0; k < c->K; k++)
             finish[k] = next[k];
     }
@@ -144,4 +146,14 @@ int64_t moirai_chain_path(const moirai_chain *c, moirai_chain_side side, int32_t
     }
     free(from);
     return finish[0];
+}
+
+int64_t moirai_chain_path(const moirai_chain *c, moirai_chain_side side, int32_t *cut_device)
+{
+    return best_path(c, side, 0, cut_device);
+}
+
+int64_t moirai_chain_steady_path(const moirai_chain *c, int64_t switch_ns, int32_t *cut_device)
+{
+    return best_path(c, MOIRAI_CHAIN_UPPER, switch_ns, cut_device);
 }

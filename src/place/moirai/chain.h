@@ -68,5 +68,8 @@ typedef enum moirai_chain_side { MOIRAI_CHAIN_LOWER, MOIRAI_CHAIN_UPPER } moirai
 /* Least time over device paths by the pairs' lower bounds or by their plans (INT64_MAX where no path has plans).
  * `cut_device` (n_cuts, may be NULL) gets the path. O(cuts * K^2). */
 int64_t moirai_chain_path(const moirai_chain *c, moirai_chain_side side, int32_t *cut_device);
+/* The path by plans where every change of device costs switch_ns more: a stand-in for edges that jump over cuts, whose transfers
+ * the recursion does not see. */
+int64_t moirai_chain_steady_path(const moirai_chain *c, int64_t switch_ns, int32_t *cut_device);
 
 #endif

@@ -196,7 +196,7 @@ static void add_to_batch(engine *x, int32_t i)
     int32_t K = x->c->K;
     x->batch[x->n_batch++] = (moirai_refine_task){
         .class_ = i / (K * K), .entry_device = i / K % K, .exit_device = i % K, .level = x->c->pair[i].level + 1,
-        .need_ns = needed(x, i), .improve = x->plan_times[i] > 0, .effort = x->o->effort, .seed = x->o->seed, .stop = x->stop};
+        .need_ns = needed(x, i), .improve = x->plan_times[i] > 0 || x->c->pair[i].level < 2, .effort = x->o->effort, .seed = x->o->seed, .stop = x->stop};
 }
 
 /* The pairs on which most of the gap hangs, widest first, ties by number. */
@@ -236,15 +236,35 @@ static int take_simulated(engine *x, int64_t makespan_ns, char letter)
     return result;
 }
 
-/* The best chain of block plans as one plan; kept if it fits and is better. */
+static int compose_path(engine *x)
+{
+    int64_t n = moirai_compose(x->c, x->plan_device, NULL, x->op_device, x->order);
+    return take_simulated(x, moirai_sim_replay(x->sim, x->op_device, x->order, n), 'B');
+}
+
+/* The best chain of block plans as one plan; kept if it fits and is better. Paths that change devices less often are tried as
+ * well: edges that jump over cuts may make them the faster ones. The path of the best plan stays in plan_device. */
 static int compose_best(engine *x)
 {
+    static const double part[] = {0, 0.03, 0.1, 0.3, 1, 3, 1000};
     int64_t length = moirai_chain_path(x->c, MOIRAI_CHAIN_UPPER, x->plan_device);
     if (length == INT64_MAX)
         return MOIRAI_OK;
-    int64_t n = moirai_compose(x->c, x->plan_device, NULL, x->op_device, x->order);
-    int64_t makespan = moirai_sim_replay(x->sim, x->op_device, x->order, n);
-    return take_simulated(x, makespan, 'B');
+    int result = MOIRAI_OK;
+    double mean = (double)length / (x->c->s->n_cuts + 1), best_part = 0;
+    bool binds = false;
+    for (size_t i = 0; i < sizeof part / sizeof *part && !result; i++) {
+        const moirai_plan *before = x->best;
+        moirai_chain_steady_path(x->c, (int64_t)(part[i] * mean), x->plan_device);
+        x->memory_binds = false;
+        result = compose_path(x);
+        binds |= i == 0 && x->memory_binds;
+        if (x->best != before)
+            best_part = part[i];
+    }
+    x->memory_binds = binds;
+    moirai_chain_steady_path(x->c, (int64_t)(best_part * mean), x->plan_device);
+    return result;
 }
 
 static void raise_bound(engine *x)

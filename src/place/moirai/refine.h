@@ -11,7 +11,7 @@ typedef struct moirai_refine_task {
     int32_t level;          /* 1 .. MOIRAI_REFINE_LEVELS */
     int64_t need_ns;        /* no use in proving more than this */
     bool prices_only;       /* no exhaustive search: what is proven can go into a certificate */
-    bool improve;           /* its plan is on the path: worth a longer search */
+    bool improve;           /* its plan is on the path, or may come to be: worth a longer search */
     double effort;          /* scales the evaluations of the search and the cases of the proof */
     uint64_t seed;
     moirai_stop stop;
