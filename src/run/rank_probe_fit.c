@@ -37,14 +37,12 @@ static double fit_slope(const probe_link *k)
 void moirai_probe_fit(probe_link *k)
 {
     k->latency_ns = k->n_sizes && k->size[0].bytes == 0 ? k->size[0].quartile_ns : 0;
-    /* No message is quicker than the empty one; where one seems to be, the empty ones were held up by something else. */
-    for (int32_t i = 0; i < k->n_sizes; i++)
-        if (k->size[i].quartile_ns > 0)
-            k->latency_ns = MOIRAI_MIN(k->latency_ns, k->size[i].quartile_ns);
     double slope = k->n_sizes ? fit_slope(k) : 0;
-    if (k->n_sizes && slope <= 0) { /* nothing but noise: at least what the largest message took */
+    if (k->n_sizes) {
+        /* Empty messages that something else held up would make the rate absurd: half of what the largest message took is
+         * its transfer at least. */
         const probe_size *largest = &k->size[k->n_sizes - 1];
-        slope = (double)largest->quartile_ns / (double)MOIRAI_MAX(largest->bytes, 1);
+        slope = fmax(slope, 0.5 * (double)largest->quartile_ns / (double)MOIRAI_MAX(largest->bytes, 1));
     }
     k->error = 0;
     for (int32_t i = 0; i < k->n_sizes; i++) {
