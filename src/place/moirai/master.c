@@ -602,7 +602,7 @@ static void take_usage(void *data, const moirai_pattern *pattern)
 static void weigh(moirai_master *m, moirai_master_result *out)
 {
     double *weight = m->center;
-    int32_t buckets = m->grid.n_buckets, resources = m->n_cells / buckets;
+    int32_t buckets = m->grid.n_buckets;
     for (int32_t i = 0; i < m->n_rows; i++)
         weight[i] = i < m->n_cells;
     for (; out->rounds < 4 * m->job->max_rounds && !(m->best > 1 && m->job->form == MOIRAI_PRICE_LENGTH); out->rounds++) {
@@ -612,7 +612,6 @@ static void weigh(moirai_master *m, moirai_master_result *out)
         memset(m->dual, 0, sizeof *m->dual * (size_t)m->n_rows);
         for (int32_t i = 0; i < m->n_cells; i++)
             m->dual[i] = m->job->form == MOIRAI_PRICE_LENGTH ? weight[i] / sum : weight[i] / sum * m->bucket_ns[i] * buckets;
-        (void)resources;
         round_prices(m, m->dual, m->price);
         memset(m->mean, 0, sizeof *m->mean * (size_t)m->n_cells);
         moirai_prices prices = {m->price, m->job->memory_price, m->job->n_counts, m->job->count, m->price + m->n_cells};

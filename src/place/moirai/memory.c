@@ -505,12 +505,11 @@ int moirai_memory_bound(int64_t *lower_ns, moirai_memory_prices *m, const moirai
 
 /* ---- plans ---- */
 
-static void option_bytes(const moirai_memory_prices *m, const moirai_block *b, option *o)
+static void option_bytes(const moirai_block *b, option *o)
 {
     memset(o->bytes, 0, sizeof o->bytes);
     for (int32_t i = b->first; i < b->first + b->n_interior; i++)
         o->bytes[o->plan.device[i]] += b->problem.op_memory_bytes[i];
-    (void)m;
 }
 
 static bool same_option(const moirai_memory_prices *m, const option *x, const option *y)
@@ -538,7 +537,7 @@ static int add_option(moirai_memory_prices *m, view *v, moirai_pair *x, int32_t 
     int result = moirai_block_search(&o->plan, &x->block, sim, &task);
     if (!result) {
         bool known = false;
-        option_bytes(m, &x->block, o);
+        option_bytes(&x->block, o);
         for (int32_t j = 0; j < v->n_options; j++)
             known |= same_option(m, o, &v->option[j]);
         if (known)
@@ -570,7 +569,7 @@ static const int64_t *option_at(const moirai_memory_prices *m, int64_t pair, int
     }
     if (v->own_length_ns != x->plan.length_ns) {
         option own = {.plan = x->plan};
-        option_bytes(m, &x->block, &own);
+        option_bytes(&x->block, &own);
         memcpy(v->own_bytes, own.bytes, sizeof v->own_bytes);
         v->own_length_ns = x->plan.length_ns;
     }
