@@ -1,8 +1,13 @@
-/* The communication of one device during a run, in the main thread.
+/* The communication of one device during a run.
  *
- * Every receive is posted before the run starts, into a buffer that stays. Sends leave in the plan's order, one at a
- * time: the next one starts when the one before has been taken over and its own tensor is there. So transfers overlap
- * with computing and never block it, and MPI is called from one thread only (MPI_THREAD_FUNNELED is enough).
+ * Every receive is posted before the run starts, into a buffer that stays. Sends leave in the plan's order, each when its
+ * tensor is there and the one before has been taken over; small ones do not wait for that, since MPI may call a message
+ * taken over only when its receiver looks.
+ *
+ * Two threads look after messages, one at a time (MPI_THREAD_SERIALIZED). The computing thread does it whenever it has
+ * nothing to compute or has just made what leaves: no other thread must wake for that, which would take longer than most
+ * messages. While it computes, the main thread looks every now and then, so that transfers overlap with computing. As
+ * often as that is, it is what an arrival may be noted late while nobody waits for it.
  *
  * Sizes are learned, not trusted: in the first run a small header precedes each tensor, and its buffer is made when the
  * header has come. Later runs have the same inputs, so the same sizes. */
@@ -15,8 +20,11 @@
 #include <time.h>
 
 #define MARGIN_NS 1000000 /* from the announcement of a run to its start */
-/* Sleeps between two looks, twice as long each time while nothing happens; longer where ranks share cores. */
-enum { DOZE_NS = 20000, DOZE_MOST_NS = 40000, DOZE_MOST_SHARED_NS = 160000 };
+/* Between two looks, while a device waits: none, then sleeps that double; longer where ranks share cores. */
+enum { AWAKE_NS = 5000000, DOZE_NS = 20000, DOZE_MOST_NS = 40000, DOZE_MOST_SHARED_NS = 160000 };
+/* Between two looks, while it computes. */
+enum { TICK_NS = 150000, TICK_SENDING_NS = 30000 };
+enum { LOOK_AHEAD = 8, SMALL_BYTES = 1 << 17 };
 
 static void fail(const rank_exec *x, int rc)
 {
@@ -71,30 +79,32 @@ static bool all_done(MPI_Request *request, size_t n)
     return true;
 }
 
-/* Returns how many receives are still open; *progress if something happened. */
-static int poll_receives(rank_exec *x, bool *progress)
+/* True if something happened. */
+static bool look(rank_exec *x, exec_recv *r)
 {
-    int open = 0;
-    for (int i = 0; i < x->n_recvs; i++) {
-        exec_recv *r = &x->recv[i];
-        if (r->state == RECV_DONE)
-            continue;
-        open++;
-        if (!all_done(r->request, r->n_requests))
-            continue;
-        *progress = true;
-        if (r->state == RECV_HEADER) {
-            learn(x, r);
-            continue;
-        }
-        r->finish_ns = moirai_clock_own_ns();
-        open--;
-        pthread_mutex_lock(&x->lock);
-        r->state = RECV_DONE;
-        pthread_cond_signal(&x->news);
-        pthread_mutex_unlock(&x->lock);
+    if (r->state == RECV_DONE || !all_done(r->request, r->n_requests))
+        return false;
+    if (r->state == RECV_HEADER) {
+        learn(x, r);
+        return true;
     }
-    return open;
+    r->finish_ns = moirai_clock_own_ns();
+    r->state = RECV_DONE;
+    return true;
+}
+
+/* The first ones that are open, in the plan's order: looking at one moves all messages on, and MPI keeps the order of
+ * each sender. */
+static bool poll_receives(rank_exec *x)
+{
+    bool progress = false;
+    while (x->first_open < x->n_recvs && x->recv[x->first_open].state == RECV_DONE)
+        x->first_open++;
+    for (int i = x->first_open, seen = 0; i < x->n_recvs && seen < LOOK_AHEAD; i++) {
+        seen += x->recv[i].state != RECV_DONE;
+        progress |= look(x, &x->recv[i]);
+    }
+    return progress;
 }
 
 /* ---- sends ---- */
@@ -122,34 +132,98 @@ static void start_send(rank_exec *x, exec_send *s, bool first_run)
     moirai_world_isend(x->world, data, bytes, s->to, tag, s->request);
 }
 
-/* `at` is the send that is next or under way; returns the one after what is done. */
-static int poll_sends(rank_exec *x, int at, bool *started, bool first_run, bool *progress)
+static bool may_start(const rank_exec *x)
 {
-    while (at < x->n_sends) {
-        exec_send *s = &x->send[at];
-        if (!*started) {
-            if (!atomic_load(&x->slot[s->slot].ready))
-                return at;
-            start_send(x, s, first_run);
-            *started = *progress = true;
+    if (x->next_send == x->n_sends || !x->slot[x->send[x->next_send].slot].ready)
+        return false;
+    size_t bytes = (size_t)x->job->transfer[x->send[x->next_send].transfer].bytes;
+    return x->first_sent == x->next_send || x->sending_bytes + bytes <= SMALL_BYTES;
+}
+
+static bool poll_sends(rank_exec *x)
+{
+    bool progress = false;
+    for (;;) {
+        exec_send *s = &x->send[x->first_sent];
+        if (may_start(x)) {
+            exec_send *next = &x->send[x->next_send++];
+            start_send(x, next, x->run == 0);
+            x->sending_bytes += next->bytes;
+        } else if (x->first_sent < x->next_send && all_done(s->request, s->n_requests)) {
+            s->finish_ns = moirai_clock_own_ns();
+            x->sending_bytes -= s->bytes;
+            x->first_sent++;
+        } else {
+            return progress;
         }
-        if (!all_done(s->request, s->n_requests))
-            return at;
-        s->finish_ns = moirai_clock_own_ns();
-        *started = false;
-        *progress = true;
-        at++;
+        progress = true;
     }
-    return at;
+}
+
+/* ---- both threads ---- */
+
+bool moirai_comm_progress(rank_exec *x)
+{
+    bool sent = poll_sends(x), received = poll_receives(x);
+    if (sent || received)
+        x->news_ns = moirai_clock_own_ns();
+    return sent || received;
+}
+
+/* Between two looks: where the core is the device's own, its thread stays awake for AWAKE_NS. */
+static void rest(const rank_exec *x, int64_t since_ns, long *doze_ns)
+{
+    if (x->own_core && moirai_clock_own_ns() - since_ns < AWAKE_NS) {
+        sched_yield();
+        return;
+    }
+    struct timespec t = {0, *doze_ns};
+    nanosleep(&t, NULL);
+    *doze_ns = MOIRAI_MIN(2 * *doze_ns, x->own_core ? DOZE_MOST_NS : DOZE_MOST_SHARED_NS);
+}
+
+static bool all_there(rank_exec *x, const int *recv, int n)
+{
+    for (int i = 0; i < n; i++) {
+        exec_recv *r = &x->recv[recv[i]];
+        while (r->state != RECV_DONE)
+            if (!look(x, r)) {
+                moirai_comm_progress(x);
+                return false;
+            }
+    }
+    return true;
+}
+
+bool moirai_comm_await(rank_exec *x, const int *recv, int n)
+{
+    bool go_on = true;
+    int64_t since_ns = 0;
+    long doze_ns = DOZE_NS;
+    for (bool there = n == 0; !there && go_on;) {
+        pthread_mutex_lock(&x->lock);
+        there = all_there(x, recv, n);
+        go_on = !x->stop;
+        atomic_store(&x->waiting, !there);
+        pthread_mutex_unlock(&x->lock);
+        since_ns = since_ns ? since_ns : moirai_clock_own_ns();
+        if (!there)
+            rest(x, since_ns, &doze_ns);
+    }
+    return go_on;
 }
 
 /* ---- a run ---- */
 
 static void prepare(rank_exec *x, int run)
 {
+    x->run = run;
+    x->first_open = x->first_sent = x->next_send = 0;
+    x->sending_bytes = 0;
+    x->news_ns = moirai_clock_own_ns();
     for (int i = 0; i < x->n_slots; i++) {
         exec_slot *slot = &x->slot[i];
-        atomic_store(&slot->ready, false);
+        slot->ready = false;
         if (slot->lasting || !slot->value)
             continue;
         x->ort->api->ReleaseValue(slot->value);
@@ -171,10 +245,18 @@ static void let_go(rank_exec *x, int run, int64_t *begin_common_ns)
     pthread_mutex_unlock(&x->lock);
 }
 
-static void check_stall(rank_exec *x, int64_t quiet_since_ns, int next_send, bool computing)
+static bool all_over(const rank_exec *x)
 {
-    double quiet_s = (double)(moirai_clock_own_ns() - quiet_since_ns) / 1e9;
-    if (computing || x->job->stall_s <= 0 || quiet_s < x->job->stall_s)
+    return atomic_load(&x->done) > x->run && x->first_open == x->n_recvs && x->first_sent == x->n_sends;
+}
+
+/* Under the lock. */
+static void check_stall(rank_exec *x)
+{
+    if (atomic_load(&x->done) <= x->run && !atomic_load(&x->waiting))
+        x->news_ns = moirai_clock_own_ns(); /* it computes */
+    double quiet_s = (double)(moirai_clock_own_ns() - x->news_ns) / 1e9;
+    if (x->job->stall_s <= 0 || quiet_s < x->job->stall_s)
         return;
     for (int i = 0; i < x->n_recvs; i++)
         if (x->recv[i].state != RECV_DONE) {
@@ -182,58 +264,56 @@ static void check_stall(rank_exec *x, int64_t quiet_since_ns, int next_send, boo
             fail(x, moirai_error(MOIRAI_EFAIL, "nothing came for %.0f s; it waits for tensor '%s' from device '%s'",
                                  quiet_s, t->tensor, x->job->device[t->from].name));
         }
-    if (next_send < x->n_sends) {
-        const job_transfer *t = &x->job->transfer[x->send[next_send].transfer];
+    if (x->first_sent < x->n_sends) {
+        const job_transfer *t = &x->job->transfer[x->send[x->first_sent].transfer];
         fail(x, moirai_error(MOIRAI_EFAIL, "device '%s' has not taken tensor '%s' for %.0f s",
                              x->job->device[t->to].name, t->tensor, quiet_s));
     }
 }
 
-/* Until the computing thread has something to send, or for a moment. */
-static void doze(rank_exec *x, long *doze_ns)
+/* Under the lock, which is free meanwhile: until all is computed, or for a moment. */
+static void doze(rank_exec *x, long ns)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_nsec += *doze_ns;
-    *doze_ns = MOIRAI_MIN(2 * *doze_ns, x->looks ? DOZE_MOST_NS : DOZE_MOST_SHARED_NS);
+    t.tv_nsec += ns;
     if (t.tv_nsec >= 1000000000) {
         t.tv_nsec -= 1000000000;
         t.tv_sec++;
     }
-    pthread_mutex_lock(&x->lock);
     pthread_cond_timedwait(&x->poke, &x->lock, &t);
-    pthread_mutex_unlock(&x->lock);
+}
+
+/* The main thread while segments are computed: messages go on, unless the computing thread sees to them. */
+static void look_after(rank_exec *x)
+{
+    while (atomic_load(&x->done) <= x->run && !atomic_load(&x->failed)) {
+        doze(x, x->first_sent < x->next_send ? TICK_SENDING_NS : TICK_NS);
+        if (!atomic_load(&x->waiting))
+            moirai_comm_progress(x);
+        check_stall(x);
+    }
 }
 
 void moirai_comm_run(rank_exec *x, int run, int64_t *begin_common_ns)
 {
     prepare(x, run);
     let_go(x, run, begin_common_ns);
-    int next = 0, looks = 0;
+    pthread_mutex_lock(&x->lock);
+    look_after(x);
+    int64_t since_ns = moirai_clock_own_ns();
     long doze_ns = DOZE_NS;
-    bool started = false;
-    int64_t quiet_since_ns = moirai_clock_own_ns();
-    for (;;) {
-        bool progress = false, computed = atomic_load(&x->done) > run;
-        int open = poll_receives(x, &progress);
-        next = poll_sends(x, next, &started, run == 0, &progress);
+    for (;;) { /* what is still under way */
         int rc = atomic_load(&x->failed);
         if (rc) {
             moirai_error(rc, "%s", x->message);
             moirai_world_abort(x->world, rc);
         }
-        if (computed && !open && next == x->n_sends)
-            return;
-        if (progress || (!computed && !atomic_load(&x->waiting)))
-            quiet_since_ns = moirai_clock_own_ns();
-        check_stall(x, quiet_since_ns, next, !computed && !atomic_load(&x->waiting));
-        /* While the device itself waits, its core is free to look out for what it waits for: no sleep yet. */
-        bool idle = computed || atomic_load(&x->waiting);
-        looks = progress || !idle ? 0 : looks + 1;
-        doze_ns = progress ? DOZE_NS : doze_ns;
-        if (progress || (idle && looks < x->looks))
-            sched_yield();
-        else
-            doze(x, &doze_ns);
+        moirai_comm_progress(x);
+        if (all_over(x))
+            break;
+        check_stall(x);
+        rest(x, since_ns, &doze_ns);
     }
+    pthread_mutex_unlock(&x->lock);
 }

@@ -1,14 +1,15 @@
 /* Loading a device's segments, and the thread that computes them in the plan's order. A segment starts when all that it
- * waits for has arrived; results stay on the device, in ONNX Runtime's own values, and the communication picks up
- * what must leave. Nothing here calls MPI. */
+ * waits for has arrived; results stay on the device, in ONNX Runtime's own values, and what must leave is sent from here
+ * at once: no other thread must wake for it (rank_comm.c). */
 #include "run/rank_exec.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+enum { AWAKE_NS = 100000 };
 
 /* ---- slots ---- */
 
@@ -196,21 +197,6 @@ void moirai_exec_close(rank_exec *x)
 
 /* ---- computing ---- */
 
-/* False: the run is to be given up. */
-static bool await_receives(rank_exec *x, const exec_segment *s)
-{
-    pthread_mutex_lock(&x->lock);
-    for (int i = 0; i < s->n_waits; i++)
-        while (x->recv[s->wait[i]].state != RECV_DONE && !x->stop) {
-            atomic_store(&x->waiting, true);
-            pthread_cond_wait(&x->news, &x->lock);
-        }
-    atomic_store(&x->waiting, false);
-    bool go_on = !x->stop;
-    pthread_mutex_unlock(&x->lock);
-    return go_on;
-}
-
 static void release_dead(rank_exec *x, int index)
 {
     const job_segment *plan = &x->device->segment[index];
@@ -224,13 +210,21 @@ static void release_dead(rank_exec *x, int index)
         }
 }
 
-/* What leaves, leaves now, even where both threads share a core. */
-static void poke(rank_exec *x)
+/* Results exist from now on, and what can leave, leaves. */
+static void hand_out(rank_exec *x, int index)
 {
+    const job_segment *plan = &x->device->segment[index];
+    bool leaves = false;
     pthread_mutex_lock(&x->lock);
-    pthread_cond_signal(&x->poke);
+    for (int i = 0; i < plan->n_outputs; i++) {
+        exec_slot *slot = &x->slot[x->segment[index].out[i]];
+        slot->value = x->segment[index].fetch[i];
+        slot->ready = true;
+        leaves |= slot->kept;
+    }
+    if (leaves)
+        moirai_comm_progress(x);
     pthread_mutex_unlock(&x->lock);
-    sched_yield();
 }
 
 static int compute(rank_exec *x, int index)
@@ -247,25 +241,30 @@ static int compute(rank_exec *x, int index)
                                                plan->output, (size_t)plan->n_outputs, s->fetch),
                               plan->file);
     x->segment_finish_ns[index] = moirai_clock_own_ns();
-    bool leaves = false;
-    for (int i = 0; i < plan->n_outputs && !rc; i++) {
-        exec_slot *slot = &x->slot[s->out[i]];
-        slot->value = s->fetch[i];
-        leaves |= slot->kept;
-        atomic_store(&slot->ready, true);
-    }
-    if (leaves)
-        poke(x);
-    if (!rc)
+    if (!rc) {
+        hand_out(x, index);
         release_dead(x, index);
+    }
     return rc;
 }
 
-static void begin_run(rank_exec *x)
+/* Sleeps are a little late: the last moment is waited for awake. */
+static void begin_run(const rank_exec *x)
 {
-    struct timespec t = {.tv_sec = x->begin_ns / 1000000000, .tv_nsec = x->begin_ns % 1000000000};
+    int64_t until_ns = x->begin_ns - (x->own_core ? AWAKE_NS : 0);
+    struct timespec t = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
         ;
+    while (moirai_clock_own_ns() < x->begin_ns)
+        ;
+}
+
+static void end_run(rank_exec *x, int run)
+{
+    pthread_mutex_lock(&x->lock);
+    atomic_store(&x->done, run + 1);
+    pthread_cond_signal(&x->poke);
+    pthread_mutex_unlock(&x->lock);
 }
 
 static void *work(void *data)
@@ -281,7 +280,7 @@ static void *work(void *data)
             return NULL;
         begin_run(x);
         for (int i = 0; i < x->device->n_segments; i++) {
-            if (!await_receives(x, &x->segment[i]))
+            if (!moirai_comm_await(x, x->segment[i].wait, x->segment[i].n_waits))
                 return NULL;
             int rc = compute(x, i);
             if (rc) {
@@ -290,7 +289,7 @@ static void *work(void *data)
                 return NULL;
             }
         }
-        atomic_store(&x->done, run + 1);
+        end_run(x, run);
     }
 }
 

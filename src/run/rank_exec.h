@@ -1,4 +1,5 @@
-/* One device at work: a thread that computes segments, and the main thread, which alone talks to MPI. */
+/* One device at work: a thread that computes segments, and the main thread, which keeps messages moving meanwhile. Both
+ * call MPI, one at a time (MPI_THREAD_SERIALIZED), under the lock. */
 #ifndef MOIRAI_RUN_RANK_EXEC_H
 #define MOIRAI_RUN_RANK_EXEC_H
 
@@ -17,7 +18,7 @@ typedef struct exec_slot {
     bool lasting;      /* an input of the network or a receive buffer: stays between runs */
     bool kept;         /* sent or handed out: stays until the run ends */
     int last_use;      /* segment */
-    atomic_bool ready; /* in this run; the communication reads it */
+    bool ready;        /* in this run; under the lock */
 } exec_slot;
 
 typedef struct exec_segment {
@@ -56,7 +57,7 @@ typedef struct rank_exec {
     const job_device *device;
     const moirai_ort *ort;
     moirai_clock clock;
-    int looks; /* of a waiting device before it sleeps between them; none where ranks share cores */
+    bool own_core; /* no other rank needs it: a waiting device looks out without sleeping */
     int n_slots;
     exec_slot *slot;
     moirai_names *names;
@@ -66,16 +67,22 @@ typedef struct rank_exec {
     exec_send *send;
     int64_t *segment_start_ns, *segment_finish_ns; /* of the current run, own clock */
     /* Between the two threads: */
-    pthread_mutex_t lock;
-    pthread_cond_t news; /* for the computing thread */
-    pthread_cond_t poke; /* for the communication: a tensor can leave */
+    pthread_mutex_t lock; /* held by whoever calls MPI, for all of the following */
+    pthread_cond_t news;  /* for the computing thread */
+    pthread_cond_t poke;  /* for the main thread: all is computed */
     pthread_t thread;
     bool has_thread;
-    int go;              /* runs that may start; under the lock */
-    bool stop;           /* under the lock */
-    int64_t begin_ns;    /* when the current run starts, own clock */
+    int go;           /* runs that may start */
+    bool stop;
+    int64_t begin_ns; /* when the current run starts, own clock */
+    int run;          /* the current one */
+    int first_open;   /* receives before it are done */
+    int first_sent;   /* sends from here to next_send are under way */
+    int next_send;
+    size_t sending_bytes; /* of these */
+    int64_t news_ns;     /* when something happened last, own clock */
     atomic_int done;     /* runs whose segments are all computed */
-    atomic_bool waiting; /* for a receive */
+    atomic_bool waiting; /* for a receive: the computing thread looks after all messages itself */
     atomic_int failed;
     char message[1024];
 } rank_exec;
@@ -86,7 +93,12 @@ int moirai_exec_open(rank_exec **out, const moirai_world *w, const rank_job *job
 void moirai_exec_close(rank_exec *x);
 /* ---- rank_exec.c: the computing thread ---- */
 int moirai_exec_start(rank_exec *x);
-/* ---- rank_comm.c ---- one run, number `run` (the first one also learns the shapes). Collective. */
+/* ---- rank_comm.c ---- */
+/* Under the lock: looks after receives and sends; true if something happened. */
+bool moirai_comm_progress(rank_exec *x);
+/* The computing thread: until these receives (numbers in `recv`) are done. False: the run is given up. */
+bool moirai_comm_await(rank_exec *x, const int *recv, int n);
+/* One run, number `run` (the first one also learns the shapes). Collective. */
 void moirai_comm_run(rank_exec *x, int run, int64_t *begin_common_ns);
 /* ---- rank_result.c ---- */
 /* Everything measured to rank 0, which writes outputs and timeline. `time`: see there. Collective. */

@@ -1,16 +1,14 @@
 /* moirai-rank run JOB: one device of a distributed inference. moirai-rank run - : the same, the job's path comes from
  * rank 0 (under a given mpirun, only rank 0 knows it). moirai-rank fail CODE MESSAGE: rank 0 could not prepare a job;
  * the others learn it and all end. */
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "run/rank.h"
 #include "run/rank_exec.h"
-
-enum { LOOKS = 2000 };
 
 /* ---- who runs what ---- */
 
@@ -56,15 +54,29 @@ static void keep_times(const rank_exec *x, int64_t *row)
         *row++ = x->recv[i].finish_ns;
 }
 
-/* A device that waits may look out for its tensors without sleeping, unless it takes the time of another rank. */
-static int looks_of(void)
+/* A device that waits may look out for its tensors without sleeping, unless it takes the time of another rank: ranks of
+ * this machine that may use one of its cores must not be more than its cores. */
+static bool has_own_core(void)
 {
     MPI_Comm here;
-    int n_here = 1;
+    int n_here = 1, sharing = 0;
+    cpu_set_t mine, both, *all = NULL;
+    CPU_ZERO(&mine);
+    int known = !sched_getaffinity(0, sizeof mine, &mine);
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
     MPI_Comm_size(here, &n_here);
+    all = moirai_alloc((size_t)n_here, sizeof *all);
+    known &= all != NULL;
+    MPI_Allreduce(MPI_IN_PLACE, &known, 1, MPI_INT, MPI_MIN, here);
+    if (known)
+        MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, here);
+    for (int i = 0; i < n_here && known; i++) {
+        CPU_AND(&both, &mine, &all[i]);
+        sharing += CPU_COUNT(&both) > 0;
+    }
     MPI_Comm_free(&here);
-    return n_here <= sysconf(_SC_NPROCESSORS_ONLN) ? LOOKS : 0;
+    free(all);
+    return known && sharing <= CPU_COUNT(&mine);
 }
 
 static int run_all(rank_exec *x)
@@ -73,8 +85,8 @@ static int run_all(rank_exec *x)
     int64_t row = 2 * (int64_t)x->device->n_segments + 2 * (int64_t)x->n_sends + x->n_recvs;
     int64_t *time = moirai_alloc((size_t)(row * job->runs), sizeof *time);
     int64_t *begin = moirai_alloc((size_t)job->runs, sizeof *begin);
+    x->own_core = has_own_core();
     int rc = time && begin ? moirai_exec_start(x) : MOIRAI_EFAIL;
-    x->looks = looks_of();
     rc = moirai_world_agree(x->world, rc);
     /* This thread works little and must not wait for the computing one where both have one core. Users who may not
      * raise a priority have transfers that wait for the end of a time slice. */
@@ -112,7 +124,7 @@ static int idle(const moirai_world *w, const rank_job *job)
 {
     moirai_clock clock = {0};
     int64_t begin_ns;
-    looks_of(); /* collective */
+    has_own_core(); /* collective */
     if (moirai_world_agree(w, 0))
         return MOIRAI_EFAIL;
     moirai_clock_align(&clock, w, 0);
