@@ -78,10 +78,15 @@ static void chain_model(const char *path)
     put_model(path, &graph);
 }
 
-static int split_text(const char *plan, moirai_split_report *report)
+static int split_with(const char *plan, const moirai_split_options *options, moirai_split_report *report)
 {
     put_file(in_folder("plan.json"), plan, strlen(plan));
-    return moirai_split(in_folder("plan.json"), in_folder("m.onnx"), in_folder("parts"), NULL, report);
+    return moirai_split(in_folder("plan.json"), in_folder("m.onnx"), in_folder("parts"), options, report);
+}
+
+static int split_text(const char *plan, moirai_split_report *report)
+{
+    return split_with(plan, NULL, report);
 }
 
 #define OP(name, device, start, finish)                                                                                \
@@ -136,6 +141,38 @@ static void test_split_merges_what_the_schedule_lets_wait(void **state)
                               MOVE("a", "A", "B", 19, 30, 40)),
                          &r));
     assert_int_equal(r.n_segments, 4); /* both a little earlier: both cut */
+}
+
+/* What one more segment costs, a short wait may cost, too; but a wait for oneself never ends, whatever it would save. */
+static void test_split_merges_what_is_dearer_apart(void **state)
+{
+    static const int64_t price_ns[] = {0, 5, 20, 1000000};
+    static const int n_segments[] = {4, 4, 2, 2};
+    moirai_split_report r;
+    (void)state;
+    wire graph = {0};
+    make_input(&graph, "x", MAKE_FLOAT, "10");
+    make_node(&graph, "Relu", "x", "a", NULL);
+    make_node(&graph, "Abs", "x", "b", NULL);
+    make_node(&graph, "Neg", "a", "c", NULL); /* on B, as the last one */
+    make_node(&graph, "Add", "b,c", "d", NULL);
+    make_output(&graph, "d", MAKE_FLOAT, "10");
+    put_model(in_folder("m.onnx"), &graph);
+    for (int i = 0; i < 4; i++) {
+        moirai_split_options o = {.segment_ns = price_ns[i]};
+        assert_ok(split_with(PLAN(OP("Relu_0", "A", 0, 10) "," OP("Abs_1", "A", 10, 20) "," OP(
+                                      "Neg_2", "B", 20, 21) "," OP("Add_3", "B", 30, 40),
+                                  MOVE("a", "A", "B", 10, 20, 40) "," MOVE("b", "A", "B", 20, 30, 40)),
+                             &o, &r));
+        assert_int_equal(r.n_segments, n_segments[i]);
+    }
+    chain_model(in_folder("m.onnx"));
+    moirai_split_options dear = {.segment_ns = 1000000};
+    assert_ok(split_with(PLAN(OP("Relu_0", "A", 0, 10) "," OP("Abs_1", "B", 15, 20) "," OP("Neg_2", "A", 25, 30) "," OP(
+                                  "Exp_3", "A", 30, 40) "," OP("Add_4", "A", 40, 50),
+                              MOVE("a", "A", "B", 10, 15, 40) "," MOVE("b", "B", "A", 20, 25, 40)),
+                         &dear, &r));
+    assert_int_equal(r.n_segments, 3);
 }
 
 /* Everything at time 0: the order of times alone would let A wait for B and B for A. */
@@ -350,6 +387,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_split_segments_end_where_they_must, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_split_merges_what_the_schedule_lets_wait, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_split_merges_what_is_dearer_apart, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_split_without_time_never_waits_in_a_circle, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_split_refuses_plans_of_other_models, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_split_nodes_say_where_the_plan_runs_them, make_folder, remove_folder),

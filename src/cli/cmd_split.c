@@ -10,7 +10,8 @@
 int moirai_cli_split(moirai_split_report *report, const moirai_cli *cli, const char *plan, const char *model,
                      const char *folder)
 {
-    moirai_split_options o = {.rules = moirai_cli_text(cli, "rules")};
+    moirai_split_options o = {.rules = moirai_cli_text(cli, "rules"),
+                              .segment_ns = (int64_t)(1000 * moirai_cli_real(cli, "segment-us") + 0.5)};
     o.onnx.n_dims = moirai_cli_uses(cli, "dim");
     o.onnx.n_shapes = moirai_cli_uses(cli, "shape");
     const char **text = calloc((size_t)(o.onnx.n_dims + o.onnx.n_shapes) + 1, sizeof *text);

@@ -80,7 +80,9 @@ int moirai_cli_search(moirai_plan **out, moirai_cli *cli, const moirai_problem *
     {.name = "dim", .argument = "NAME=N", .help = "symbolic dimension of the model, as the plan had it", \
      .kind = MOIRAI_VALUE_TEXT, .repeated = true}, \
     {.name = "shape", .argument = "INPUT:1x3x224x224", .help = "shape of an input, as the plan had it", \
-     .kind = MOIRAI_VALUE_TEXT, .repeated = true}
+     .kind = MOIRAI_VALUE_TEXT, .repeated = true}, \
+    {.name = "segment-us", .argument = "US", .kind = MOIRAI_VALUE_REAL, .least = 0, .most = 1e6, .standard = "8", \
+     .help = "what a sub-model of its own takes; neighbours are merged where that saves time (0: never)"}
 
 int moirai_cli_split(moirai_split_report *report, const moirai_cli *cli, const char *plan, const char *model,
                      const char *folder);

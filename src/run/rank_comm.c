@@ -23,8 +23,9 @@
 /* Between two looks, while a device waits: none, then sleeps that double; longer where ranks share cores. */
 enum { AWAKE_NS = 5000000, DOZE_NS = 20000, DOZE_MOST_NS = 40000, DOZE_MOST_SHARED_NS = 160000 };
 /* Between two looks, while it computes. */
-enum { TICK_NS = 150000, TICK_SENDING_NS = 30000 };
-enum { LOOK_AHEAD = 8, SMALL_BYTES = 1 << 17 };
+enum { TICK_NS = 200000, TICK_MOST_NS = 1000000, NO_TICK_NS = 20000000 };
+/* Sends that need not wait for each other, in sum; and messages that MPI carries over without our looking. */
+enum { SMALL_BYTES = 1 << 17, EAGER_BYTES = 1 << 15, LOOK_AHEAD = 4 };
 
 static void fail(const rank_exec *x, int rc)
 {
@@ -284,13 +285,28 @@ static void doze(rank_exec *x, long ns)
     pthread_cond_timedwait(&x->poke, &x->lock, &t);
 }
 
-/* The main thread while segments are computed: messages go on, unless the computing thread sees to them. */
+/* Small messages arrive without us. The others need both sides to look. */
+static bool has_large(const rank_exec *x)
+{
+    for (int i = x->first_sent; i < x->next_send; i++)
+        if (x->send[i].bytes > EAGER_BYTES)
+            return true;
+    for (int i = x->first_open; i < x->n_recvs; i++)
+        if (x->recv[i].state != RECV_DONE && (x->run == 0 || x->recv[i].bytes > EAGER_BYTES))
+            return true;
+    return false;
+}
+
+/* The main thread while segments are computed: large messages go on, unless the computing thread sees to them. A look
+ * takes the core for 10 to 30 us, so it does not come often. */
 static void look_after(rank_exec *x)
 {
+    long tick_ns = TICK_NS;
     while (atomic_load(&x->done) <= x->run && !atomic_load(&x->failed)) {
-        doze(x, x->first_sent < x->next_send ? TICK_SENDING_NS : TICK_NS);
-        if (!atomic_load(&x->waiting))
-            moirai_comm_progress(x);
+        bool large = has_large(x);
+        doze(x, large ? tick_ns : NO_TICK_NS);
+        bool progress = large && !atomic_load(&x->waiting) && moirai_comm_progress(x);
+        tick_ns = progress ? TICK_NS : MOIRAI_MIN(2 * tick_ns, TICK_MOST_NS);
         check_stall(x);
     }
 }

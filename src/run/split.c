@@ -28,6 +28,7 @@ static int split_import(onnx_import *im, const char *plan_path, const char *mode
         return moirai_error_prefix(rc, "%s", model_path);
     rc = moirai_split_plan_read(&plan, plan_path, fine, o->rules);
     rc = rc ? rc : moirai_split_segments(plan);
+    rc = rc ? rc : moirai_split_merge(plan, o->segment_ns);
     rc = rc ? rc : make_folder(folder);
     rc = rc ? rc : moirai_split_models(plan, im, fine, model_path, folder, report);
     rc = rc ? rc : moirai_split_manifest(plan, im, model_path, folder);

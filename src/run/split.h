@@ -48,6 +48,9 @@ void moirai_split_plan_free(split_plan *p);
 /* ---- split_segment.c ---- */
 int moirai_split_segments(split_plan *p);
 
+/* ---- split_merge.c ---- fewer segments, given what one costs beside its operators. */
+int moirai_split_merge(split_plan *p, int64_t price_ns);
+
 /* ---- split_model.c ---- */
 typedef struct onnx_import onnx_import;
 int moirai_split_models(split_plan *p, onnx_import *im, const moirai_graph *fine, const char *model_path,
