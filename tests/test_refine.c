@@ -169,11 +169,110 @@ static void test_refine_moves_the_price_of_segments_to_latencies(void **state)
     assert_int_equal(time_of(g, "a", "x"), 200); /* 240 less the segment's 40 */
     assert_int_equal(time_of(g, "b", "x"), 600);
     assert_int_equal(time_of(g, "a", "y"), 20); /* y ran nothing: as all did */
-    assert_int_equal(c->latency_ns[0 * 3 + 1], 500 + 30);
+    assert_int_equal(c->latency_ns[0 * 3 + 1], 500 + 30 + 40); /* y has no segments: those of x tell */
     assert_int_equal(c->latency_ns[1 * 3 + 0], 300 + 20 + 40);
     assert_int_equal(c->latency_ns[1 * 3 + 2], 7 + 260); /* the lower middle of what the others gained */
     assert_int_equal(c->bytes_per_second[0 * 3 + 1], 1000000000);
     assert_int_equal(c->n_links, 6);
+    moirai_cluster_free(c);
+    moirai_graph_free(g);
+}
+
+/* ---- what runs say together ---- */
+
+static moirai_graph *make_equals(void)
+{
+    moirai_graph_builder *b;
+    moirai_graph *g;
+    static const char *const name[] = {"a", "b", "c", "d"};
+    assert_ok(moirai_graph_builder_new(&b, "g"));
+    for (int i = 0; i < 4; i++) {
+        int32_t op = moirai_graph_builder_op(b, name[i], i < 3 ? "Relu" : "Abs");
+        moirai_graph_builder_input(b, op, i ? name[i - 1] : "in");
+        moirai_graph_builder_output(b, op, name[i], 8);
+        moirai_graph_builder_time(b, op, "x", 100);
+        moirai_graph_builder_time(b, op, "y", 200);
+    }
+    assert_ok(moirai_graph_builder_finish(&g, b));
+    return g;
+}
+
+/* What was measured of two holds for the third; the fourth is of another type. */
+static void test_refine_equal_operators_stay_equal(void **state)
+{
+    (void)state;
+    moirai_graph *g = make_equals();
+    assert_ok(refine(g,
+                     "[{\"name\": \"x\", \"segments\": [{\"ops\": [\"a\"], \"median_ns\": 300},"
+                     " {\"ops\": [\"b\"], \"median_ns\": 310}, {\"ops\": [\"d\"], \"median_ns\": 100}]}]",
+                     NULL));
+    int64_t a = time_of(g, "a", "x");
+    assert_true(a > 295 && a < 310);
+    assert_int_equal(time_of(g, "b", "x"), a);
+    assert_int_equal(time_of(g, "c", "x"), a);
+    assert_true(llabs(time_of(g, "d", "x") - 100) < 10);
+    moirai_graph_free(g);
+}
+
+/* A run of the whole network on a device is met exactly, whatever its parts took in another run. */
+static void test_refine_whole_runs_are_exact(void **state)
+{
+    static const char *const run[] = {
+        "{\"format\": \"moirai-timeline\", \"version\": 1, \"devices\": [{\"name\": \"x\", \"segments\":"
+        " [{\"ops\": [\"a\", \"b\", \"c\", \"d\"], \"median_ns\": 800}]}]}",
+        "{\"format\": \"moirai-timeline\", \"version\": 1, \"devices\": [{\"name\": \"x\", \"segments\":"
+        " [{\"ops\": [\"a\"], \"median_ns\": 300}]}, {\"name\": \"y\", \"segments\":"
+        " [{\"ops\": [\"b\", \"c\", \"d\"], \"median_ns\": 300}]}]}"};
+    moirai_graph *g = make_equals();
+    moirai_refine_report report[2];
+    char *path[2];
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        path[i] = temporary_path(i ? "split.json" : "whole.json");
+        FILE *f = fopen(path[i], "w");
+        assert_non_null(f);
+        fputs(run[i], f);
+        assert_int_equal(fclose(f), 0);
+    }
+    assert_ok(moirai_refine(g, NULL, (const char *const *)path, 2, report));
+    int64_t sum = 0;
+    for (int i = 0; i < 4; i++)
+        sum += time_of(g, g->op_name[i], "x");
+    assert_true(llabs(sum - 800) <= 4);
+    assert_true(time_of(g, "a", "x") > time_of(g, "d", "x"));
+    assert_true(llabs(time_of(g, "b", "y") - 100) <= 1);
+    assert_int_equal(report[0].n_ops, 4);
+    assert_int_equal(report[1].n_segments, 2);
+    for (int i = 0; i < 2; i++)
+        remove(path[i]);
+    moirai_graph_free(g);
+}
+
+/* a, b on x, then c, d on y: 400 + 70 of computing, 8 of bytes. The message was seen to take 92 more, but the end came at
+ * 700: a cut takes 222. */
+static void test_refine_runs_end_when_they_did(void **state)
+{
+    (void)state;
+    static const char run[] =
+        "{\"format\": \"moirai-timeline\", \"version\": 1, \"median_ns\": 700, \"devices\": ["
+        "{\"name\": \"x\", \"segments\": ["
+        "{\"ops\": [\"a\", \"b\"], \"median_ns\": 400, \"start_ns\": 0, \"finish_ns\": 400}]},"
+        "{\"name\": \"y\", \"segments\": ["
+        "{\"ops\": [\"c\", \"d\"], \"median_ns\": 70, \"start_ns\": 500, \"finish_ns\": 570}]}],"
+        "\"transfers\": [{\"tensor\": \"b\", \"from\": \"x\", \"to\": \"y\", \"bytes\": 8, \"median_ns\": 100,"
+        " \"start_ns\": 400, \"finish_ns\": 500}]}";
+    static const char two[] =
+        "{\"format\": \"moirai-cluster\", \"version\": 1, \"devices\": ["
+        "{\"name\": \"x\", \"memory\": \"1GB\"}, {\"name\": \"y\", \"memory\": \"1GB\"}], \"links\": ["
+        "{\"from\": \"x\", \"to\": \"y\", \"bandwidth\": \"1GB/s\", \"latency\": \"100ns\", \"both\": true}]}";
+    moirai_graph *g = make_graph();
+    moirai_cluster *c;
+    moirai_refine_report r;
+    assert_ok(moirai_cluster_parse(&c, two, strlen(two), "two"));
+    assert_ok(moirai_refine_parse(g, c, run, strlen(run), "run.json", &r));
+    assert_true(llabs(r.extra_ns - 130) <= 1);
+    assert_true(llabs(c->latency_ns[0 * 2 + 1] - 222) <= 1);
+    assert_true(llabs(c->latency_ns[1 * 2 + 0] - 222) <= 1);
     moirai_cluster_free(c);
     moirai_graph_free(g);
 }
@@ -288,6 +387,9 @@ int main(void)
         cmocka_unit_test(test_refine_twice_is_once),
         cmocka_unit_test(test_refine_names_what_does_not_belong),
         cmocka_unit_test(test_refine_moves_the_price_of_segments_to_latencies),
+        cmocka_unit_test(test_refine_equal_operators_stay_equal),
+        cmocka_unit_test(test_refine_whole_runs_are_exact),
+        cmocka_unit_test(test_refine_runs_end_when_they_did),
         cmocka_unit_test(test_refine_of_another_cluster_changes_nothing),
         cmocka_unit_test(test_times_set_adds_and_replaces),
         cmocka_unit_test(test_times_set_refuses_nonsense),

@@ -140,15 +140,11 @@ static void say_refined(moirai_cli *cli, yyjson_mut_val *list, const char *path,
     moirai_cli_print(cli,
                      "%s: %d segments with %d operators took %.2f times what was predicted (median; %.2f to %.2f)\n",
                      path, r->n_segments, r->n_ops, r->median, r->least, r->most);
-    if (r->n_transfers)
-        moirai_cli_print(cli, "%s: latencies from %d transfers, %s of each for a segment of its own\n", path, r->n_transfers,
-                         moirai_text_ns(r->segment_ns).s);
     yyjson_mut_val *o = yyjson_mut_arr_add_obj(cli->doc, list);
     yyjson_mut_obj_add_strcpy(cli->doc, o, "file", path);
     yyjson_mut_obj_add_int(cli->doc, o, "segments", r->n_segments);
     yyjson_mut_obj_add_int(cli->doc, o, "operators", r->n_ops);
     yyjson_mut_obj_add_int(cli->doc, o, "transfers", r->n_transfers);
-    yyjson_mut_obj_add_int(cli->doc, o, "segment_ns", r->segment_ns);
     yyjson_mut_obj_add_real(cli->doc, o, "least_ratio", r->least);
     yyjson_mut_obj_add_real(cli->doc, o, "median_ratio", r->median);
     yyjson_mut_obj_add_real(cli->doc, o, "most_ratio", r->most);
@@ -159,17 +155,29 @@ static int refine(moirai_cli *cli, moirai_graph *g)
 {
     const char *output = moirai_cli_text(cli, "cluster-out");
     yyjson_mut_val *list = yyjson_mut_arr(cli->doc);
+    int n = moirai_cli_uses(cli, "refine");
+    const char **path = calloc((size_t)n, sizeof *path);
+    moirai_refine_report *report = calloc((size_t)n, sizeof *report);
     moirai_cluster *c = NULL;
-    int rc = output ? moirai_cli_cluster(&c, cli) : 0;
-    for (int i = 0; i < moirai_cli_uses(cli, "refine") && !rc; i++) {
-        moirai_refine_report r;
-        rc = moirai_refine(g, c, moirai_cli_use(cli, "refine", i), &r);
-        if (!rc)
-            say_refined(cli, list, moirai_cli_use(cli, "refine", i), &r);
-    }
+    int rc = path && report ? 0 : moirai_error(MOIRAI_EFAIL, "out of memory");
+    rc = rc || !output ? rc : moirai_cli_cluster(&c, cli);
+    for (int i = 0; i < n && !rc; i++)
+        path[i] = moirai_cli_use(cli, "refine", i);
+    rc = rc ? rc : moirai_refine(g, c, path, n, report);
+    for (int i = 0; i < n && !rc; i++)
+        say_refined(cli, list, path[i], &report[i]);
+    if (!rc && c)
+        moirai_cli_print(cli, "a segment of its own takes %s, a cut %s more than its transfer shows\n",
+                         moirai_text_ns(report[0].segment_ns).s, moirai_text_ns(report[0].extra_ns).s);
     yyjson_mut_obj_add_val(cli->doc, cli->result, "refined", list);
+    if (!rc && c) {
+        yyjson_mut_obj_add_int(cli->doc, cli->result, "segment_ns", report[0].segment_ns);
+        yyjson_mut_obj_add_int(cli->doc, cli->result, "extra_ns", report[0].extra_ns);
+    }
     rc = rc || !output ? rc : moirai_cluster_write(c, output);
     moirai_cluster_free(c);
+    free(path);
+    free(report);
     return rc;
 }
 

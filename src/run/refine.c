@@ -1,38 +1,24 @@
 /* Measured segments back into the operators' times.
  *
  * Times of single operators never add up to the time of a segment: caches are warm or not, ONNX Runtime fuses across
- * what was measured apart, a segment has a price of its own, and on one machine the ranks share cores and memory. A run
- * tells what a segment really took. Nothing is known of how that splits among its operators, so all of them are scaled
- * alike: they keep their proportions and sum exactly to the measured time (a sum of 0 is split evenly). A plan of the
- * same segments is then predicted right by construction.
+ * what was measured apart, a segment has a price of its own, and on one machine the ranks share memory. Runs tell what
+ * segments really took. All timelines that are given count together:
  *
- * A re-plan moves operators to where they were not measured. If only what ran were scaled, and it usually grows, the
- * rest would look cheap just for not having been tried. So all other operators of a device are scaled by its total
- * (measured over predicted, of all its segments), and devices that ran nothing by the total of all.
+ * 1. The times of operators on a device (refine_fit.c). Operators that are equal stay equal: what one segment says of a
+ *    matrix product holds for all like it, on that device, so that a plan can't win by moving an operator to where
+ *    it just was not measured yet. A run of (nearly) the whole network on one device is exact.
+ * 2. With a cluster, what a segment takes beside its operators, and the latencies (refine_links.c), since it is a cut
+ *    that causes both.
+ * 3. What a cut costs beyond that (refine_replay.c): the runs are played through with the new times, and latencies become
+ *    such that they end when they did.
  *
- * With a cluster, a segment's own price goes to the latencies instead; see refine_links.c. Medians over the runs are
- * the robust part, and the runner's job. O(operators x devices + segments^2). */
+ * Operators that ran nowhere on a device follow that device; devices that ran nothing follow all. Medians over the runs
+ * of a timeline are the runner's job. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "run/refine.h"
 #include "util/util.h"
-
-typedef struct refiner {
-    moirai_graph *g;
-    moirai_cluster *c;
-    const char *label;
-    refine_timeline t;
-    int32_t key[MOIRAI_MAX_DEVICES];        /* column of each device of the timeline */
-    int64_t segment_ns[MOIRAI_MAX_DEVICES]; /* what a segment takes beside its operators */
-    int32_t *op;                            /* numbers of the timeline's operators */
-    int64_t *predicted_ns;                  /* [segment] */
-    double *predicted;                      /* the same, as reals */
-    int64_t *time_ns;                       /* the new table */
-    bool *done;                             /* [op * keys + key] part of a segment */
-    double *sum_predicted, *sum_measured;   /* [key] */
-    moirai_refine_report report;
-} refiner;
 
 static int64_t cell(const moirai_graph *g, int32_t op, int32_t key)
 {
@@ -41,184 +27,185 @@ static int64_t cell(const moirai_graph *g, int32_t op, int32_t key)
 
 /* ---- names ---- */
 
-static int find_key(refiner *r, int32_t device)
+static int find_key(const refiner *r, refine_timeline *t, int32_t device)
 {
     for (int32_t k = 0; k < r->g->n_time_keys; k++)
-        if (!strcmp(r->g->time_key[k], r->t.device[device])) {
-            r->key[device] = k;
+        if (!strcmp(r->g->time_key[k], t->device[device])) {
+            t->key[device] = k;
             return 0;
         }
-    return moirai_error(MOIRAI_EINPUT, "%s: device '%.200s': the graph has no times of it", r->label,
-                        r->t.device[device]);
+    return moirai_error(MOIRAI_EINPUT, "%s: device '%.200s': the graph has no times of it", t->label,
+                        t->device[device]);
 }
 
-static int find_op(refiner *r, int32_t index, int32_t device)
+static int find_op(const refiner *r, refine_timeline *t, int32_t index, int32_t device, bool *seen)
 {
-    const char *name = r->t.op[index], *where = r->t.device[device];
+    const char *name = t->op[index], *where = t->device[device];
     int32_t op = moirai_graph_find(r->g, name);
     if (op == MOIRAI_NONE)
-        return moirai_error(MOIRAI_EINPUT, "%s: operator '%.200s' is not in the graph", r->label, name);
-    int64_t at = cell(r->g, op, r->key[device]);
+        return moirai_error(MOIRAI_EINPUT, "%s: operator '%.200s' is not in the graph", t->label, name);
+    int64_t at = cell(r->g, op, t->key[device]);
     if (r->g->time_ns[at] < 0)
-        return moirai_error(MOIRAI_EINPUT, "%s: operator '%.200s' has no time for '%.200s'", r->label, name, where);
-    if (r->done[at])
-        return moirai_error(MOIRAI_EINPUT, "%s: operator '%.200s' runs twice on '%.200s'", r->label, name, where);
-    r->done[at] = true;
-    r->op[index] = op;
+        return moirai_error(MOIRAI_EINPUT, "%s: operator '%.200s' has no time for '%.200s'", t->label, name, where);
+    if (seen[at])
+        return moirai_error(MOIRAI_EINPUT, "%s: operator '%.200s' runs twice on '%.200s'", t->label, name, where);
+    seen[at] = true;
+    t->op_number[index] = op;
     return 0;
 }
 
-static int predict(refiner *r, size_t segment)
+static int find_devices(const refiner *r, refine_timeline *t)
 {
-    const refine_segment *s = &r->t.segment[segment];
-    int rc = find_key(r, s->device);
-    for (int32_t i = 0; i < s->n_ops && !rc; i++) {
-        rc = find_op(r, s->first_op + i, s->device);
-        int64_t *sum = &r->predicted_ns[segment];
-        if (!rc && !moirai_add64(sum, *sum, r->g->time_ns[cell(r->g, r->op[s->first_op + i], r->key[s->device])]))
-            rc = moirai_error(MOIRAI_EINPUT, "%s: the times of a segment do not fit 64 bits", r->label);
+    for (int32_t k = 0; r->c && k < t->n_devices; k++) {
+        t->number[k] = moirai_cluster_find(r->c, t->device[k]);
+        if (t->number[k] < 0)
+            return moirai_error(MOIRAI_EINPUT, "%s: device '%.200s' is not in cluster '%.200s'", t->label, t->device[k],
+                                r->c->name);
     }
-    r->predicted[segment] = (double)r->predicted_ns[segment];
+    return 0;
+}
+
+static int find_names(const refiner *r, refine_timeline *t)
+{
+    bool *seen = moirai_alloc((size_t)r->g->n_ops * (size_t)r->g->n_time_keys, sizeof *seen);
+    t->op_number = moirai_alloc(t->n_ops, sizeof *t->op_number);
+    int rc = seen && t->op_number ? find_devices(r, t) : MOIRAI_EFAIL;
+    for (size_t s = 0; s < t->n_segments && !rc; s++) {
+        const refine_segment *x = &t->segment[s];
+        int64_t sum = 0;
+        rc = find_key(r, t, x->device);
+        for (int32_t i = 0; i < x->n_ops && !rc; i++) {
+            rc = find_op(r, t, x->first_op + i, x->device, seen);
+            if (!rc &&
+                !moirai_add64(&sum, sum, r->g->time_ns[cell(r->g, t->op_number[x->first_op + i], t->key[x->device])]))
+                rc = moirai_error(MOIRAI_EINPUT, "%s: the times of a segment do not fit 64 bits", t->label);
+        }
+    }
+    free(seen);
     return rc;
 }
 
-/* ---- times ---- */
+/* ---- the report ---- */
 
-/* The first operators' shares are rounded down, and whatever is left belongs to the last: the sum is exact. */
-static void share_out(refiner *r, size_t segment)
-{
-    const refine_segment *s = &r->t.segment[segment];
-    int32_t key = r->key[s->device];
-    int64_t sum = r->predicted_ns[segment], measured_ns = s->median_ns - r->segment_ns[s->device], left = measured_ns;
-    for (int32_t i = 0; i < s->n_ops; i++) {
-        int64_t at = cell(r->g, r->op[s->first_op + i], key);
-        double share = sum ? (double)r->g->time_ns[at] / (double)sum : 1 / (double)s->n_ops;
-        int64_t ns = i + 1 == s->n_ops ? left : MOIRAI_MIN((int64_t)((double)measured_ns * share), left);
-        r->time_ns[at] = ns;
-        left -= ns;
-    }
-    r->sum_predicted[key] += (double)sum;
-    r->sum_measured[key] += (double)measured_ns;
-    r->report.n_segments++;
-    r->report.n_ops += s->n_ops;
-}
-
-static void scale_rest(refiner *r)
-{
-    const moirai_graph *g = r->g;
-    double predicted = 0, measured = 0;
-    for (int32_t k = 0; k < g->n_time_keys; k++) {
-        predicted += r->sum_predicted[k];
-        measured += r->sum_measured[k];
-    }
-    for (int32_t k = 0; k < g->n_time_keys; k++) {
-        double factor = r->sum_predicted[k] > 0 ? r->sum_measured[k] / r->sum_predicted[k]
-                        : predicted > 0         ? measured / predicted
-                                                : 1;
-        for (int32_t i = 0; i < g->n_ops; i++) {
-            int64_t at = cell(g, i, k);
-            double ns = (double)g->time_ns[at] * factor;
-            if (!r->done[at] && g->time_ns[at] >= 0)
-                r->time_ns[at] = ns < 4e18 ? (int64_t)(ns + 0.5) : (int64_t)4e18;
-        }
-    }
-}
-
-static void sum_up(refiner *r)
+static int sum_up(const refiner *r, const refine_timeline *t, moirai_refine_report *out)
 {
     size_t n = 0;
-    double *ratio = r->predicted; /* no longer needed */
-    for (size_t i = 0; i < r->t.n_segments; i++)
-        if (r->predicted_ns[i] > 0 && r->t.segment[i].median_ns > 0)
-            ratio[n++] = (double)r->t.segment[i].median_ns / (double)r->predicted_ns[i];
-    r->report.median = moirai_refine_median(ratio, n); /* sorts */
-    r->report.least = n ? ratio[0] : 0;
-    r->report.most = n ? ratio[n - 1] : 0;
-}
-
-static void price_segments(refiner *r)
-{
+    double *ratio = moirai_alloc(t->n_segments, sizeof *ratio);
+    if (!ratio)
+        return MOIRAI_EFAIL;
+    *out = (moirai_refine_report){.n_transfers = r->c ? (int32_t)t->n_transfers : 0};
+    for (size_t s = 0; s < t->n_segments; s++) {
+        const refine_segment *x = &t->segment[s];
+        double sum = 0;
+        if (x->median_ns <= 0 || !x->n_ops)
+            continue;
+        for (int32_t i = 0; i < x->n_ops; i++)
+            sum += (double)r->g->time_ns[cell(r->g, t->op_number[x->first_op + i], t->key[x->device])];
+        if (sum > 0)
+            ratio[n++] = (double)x->median_ns / sum;
+        out->n_segments++;
+        out->n_ops += x->n_ops;
+    }
+    out->median = moirai_refine_median(ratio, n); /* sorts */
+    out->least = n ? ratio[0] : 0;
+    out->most = n ? ratio[n - 1] : 0;
+    n = 0;
     double price[MOIRAI_MAX_DEVICES];
-    size_t n = 0;
-    for (int32_t k = 0; k < r->t.n_devices; k++) {
-        r->segment_ns[k] = moirai_refine_segment_cost(&r->t, k, r->predicted);
-        if (r->segment_ns[k])
+    for (int32_t k = 0; k < r->g->n_time_keys && n < MOIRAI_MAX_DEVICES; k++)
+        if (r->segment_ns[k] >= 0)
             price[n++] = (double)r->segment_ns[k];
-    }
-    r->report.segment_ns = (int64_t)moirai_refine_median(price, n);
-    r->report.n_transfers = (int32_t)r->t.n_transfers;
+    out->segment_ns = (int64_t)moirai_refine_median(price, n);
+    free(ratio);
+    return 0;
 }
+
+/* ---- all of it ---- */
 
 static int allocate(refiner *r)
 {
-    size_t cells = (size_t)r->g->n_ops * (size_t)r->g->n_time_keys, keys = (size_t)r->g->n_time_keys;
+    size_t cells = (size_t)r->g->n_ops * (size_t)r->g->n_time_keys;
+    size_t pairs = r->c ? (size_t)r->c->n_devices * (size_t)r->c->n_devices : 0;
     r->time_ns = moirai_alloc(cells, sizeof *r->time_ns);
-    r->done = moirai_alloc(cells, sizeof *r->done);
-    r->sum_predicted = moirai_alloc(keys, sizeof *r->sum_predicted);
-    r->sum_measured = moirai_alloc(keys, sizeof *r->sum_measured);
-    r->op = moirai_alloc(r->t.n_ops, sizeof *r->op);
-    r->predicted_ns = moirai_alloc(r->t.n_segments, sizeof *r->predicted_ns);
-    r->predicted = moirai_alloc(r->t.n_segments, sizeof *r->predicted);
-    if (!r->time_ns || !r->done || !r->sum_predicted || !r->sum_measured || !r->op || !r->predicted_ns || !r->predicted)
+    r->latency_ns = moirai_alloc(pairs, sizeof *r->latency_ns);
+    r->segment_ns = moirai_alloc((size_t)r->g->n_time_keys, sizeof *r->segment_ns);
+    r->class_of = moirai_alloc((size_t)r->g->n_ops, sizeof *r->class_of);
+    if (!r->time_ns || !r->latency_ns || !r->segment_ns || !r->class_of)
         return MOIRAI_EFAIL;
     if (cells)
         memcpy(r->time_ns, r->g->time_ns, cells * sizeof *r->time_ns);
     return 0;
 }
 
-static int refine(refiner *r)
+static int refine(refiner *r, moirai_refine_report *report)
 {
-    int64_t latency_ns[MOIRAI_MAX_DEVICES * MOIRAI_MAX_DEVICES];
+    int64_t extra_ns = 0;
     int rc = allocate(r);
-    for (size_t i = 0; i < r->t.n_segments && !rc; i++)
-        rc = predict(r, i);
+    for (int32_t i = 0; i < r->n && !rc; i++)
+        rc = find_names(r, &r->t[i]);
+    rc = rc ? rc : moirai_refine_classes(r);
+    rc = rc ? rc : moirai_refine_fit(r);
     if (!rc && r->c) {
-        price_segments(r);
-        rc = moirai_refine_latencies(latency_ns, r->c, &r->t, r->segment_ns, r->label);
+        rc = moirai_refine_latencies(r);
+        rc = rc ? rc : moirai_refine_replay(r, &extra_ns);
+    }
+    for (int32_t i = 0; i < r->n && !rc && report; i++) {
+        rc = sum_up(r, &r->t[i], &report[i]);
+        report[i].extra_ns = extra_ns;
     }
     if (rc)
         return rc;
-    for (size_t i = 0; i < r->t.n_segments; i++)
-        if (r->t.segment[i].median_ns > 0 && r->t.segment[i].n_ops)
-            share_out(r, i);
-    scale_rest(r);
-    sum_up(r);
     if (r->g->n_ops && r->g->n_time_keys)
         memcpy(r->g->time_ns, r->time_ns, (size_t)r->g->n_ops * (size_t)r->g->n_time_keys * sizeof *r->time_ns);
     if (r->c)
-        moirai_refine_links_set(r->c, latency_ns);
+        moirai_refine_links_set(r->c, r->latency_ns);
     return 0;
+}
+
+static int refine_and_free(refiner *r, moirai_refine_report *report)
+{
+    int rc = refine(r, report);
+    free(r->time_ns);
+    free(r->latency_ns);
+    free(r->segment_ns);
+    free(r->class_of);
+    return rc;
 }
 
 int moirai_refine_parse(moirai_graph *g, moirai_cluster *c, const char *json, size_t length, const char *label,
                         moirai_refine_report *report)
 {
-    refiner r = {.g = g, .c = c, .label = label};
-    int rc = moirai_refine_timeline_parse(&r.t, json, length, label);
+    refine_timeline t;
+    refiner r = {.g = g, .c = c, .n = 1, .t = &t};
+    int rc = moirai_refine_timeline_parse(&t, json, length, label);
     if (rc)
         return rc;
-    rc = refine(&r);
-    moirai_refine_timeline_free(&r.t);
-    free(r.time_ns);
-    free(r.done);
-    free(r.sum_predicted);
-    free(r.sum_measured);
-    free(r.op);
-    free(r.predicted_ns);
-    free(r.predicted);
-    if (!rc && report)
-        *report = r.report;
+    rc = refine_and_free(&r, report);
+    moirai_refine_timeline_free(&t);
     return rc;
 }
 
-int moirai_refine(moirai_graph *g, moirai_cluster *c, const char *path, moirai_refine_report *report)
+static int read_timeline(refine_timeline *out, const char *path)
 {
     char *json;
     size_t length;
     int rc = moirai_file_read(&json, &length, path);
     if (rc)
         return rc;
-    rc = moirai_refine_parse(g, c, json, length, path, report);
+    rc = moirai_refine_timeline_parse(out, json, length, path);
     free(json);
+    return rc;
+}
+
+int moirai_refine(moirai_graph *g, moirai_cluster *c, const char *const *path, int32_t n, moirai_refine_report *report)
+{
+    refiner r = {.g = g, .c = c, .t = moirai_alloc((size_t)MOIRAI_MAX(n, 0), sizeof *r.t)};
+    int rc = r.t ? 0 : MOIRAI_EFAIL;
+    for (int32_t i = 0; i < n && !rc; i++)
+        if (!(rc = read_timeline(&r.t[i], path[i])))
+            r.n++;
+    rc = rc ? rc : refine_and_free(&r, report);
+    for (int32_t i = 0; i < r.n; i++)
+        moirai_refine_timeline_free(&r.t[i]);
+    free(r.t);
     return rc;
 }

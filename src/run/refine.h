@@ -1,4 +1,4 @@
-/* A timeline in memory, and what its parts say; private to refine. */
+/* Timelines in memory, and what they say together; private to refine. */
 #ifndef MOIRAI_RUN_REFINE_H
 #define MOIRAI_RUN_REFINE_H
 
@@ -12,18 +12,36 @@ typedef struct refine_segment {
 
 typedef struct refine_transfer {
     int32_t from, to; /* devices of the timeline */
-    int64_t bytes, start_ns, finish_ns, median_ns;
+    const char *tensor; /* NULL: the file does not say */
+    int64_t bytes, planned_ns, start_ns, finish_ns, median_ns;
 } refine_transfer;
 
 typedef struct refine_timeline {
+    const char *label;
+    int64_t latency_ns; /* end to end, the median; 0: the file does not say */
     int32_t n_devices;
     const char *device[MOIRAI_MAX_DEVICES];
+    int32_t key[MOIRAI_MAX_DEVICES];    /* column of the graph's times; set where a segment ran */
+    int32_t number[MOIRAI_MAX_DEVICES]; /* in the cluster */
     size_t n_segments, n_transfers, n_ops;
     refine_segment *segment; /* by device, in order */
     refine_transfer *transfer;
     const char **op;
-    void *doc; /* owns the strings */
+    int32_t *op_number; /* of the graph */
+    void *doc;          /* owns the strings */
 } refine_timeline;
+
+typedef struct refiner {
+    moirai_graph *g;
+    moirai_cluster *c; /* or NULL */
+    int32_t n;
+    refine_timeline *t;
+    int64_t *time_ns;     /* the new table */
+    int64_t *latency_ns;  /* the new latencies of all channels, [from * n_devices + to] */
+    int64_t *segment_ns;  /* [key] what a segment takes beside its operators; -1: too few tell, or no cluster */
+    int32_t *class_of;    /* [op] operators that are equal: of one type, with the same times everywhere */
+    int32_t n_classes;
+} refiner;
 
 /* ---- refine_timeline.c ---- */
 int moirai_refine_timeline_parse(refine_timeline *out, const char *json, size_t length, const char *label);
@@ -31,12 +49,15 @@ void moirai_refine_timeline_free(refine_timeline *t);
 /* The middle one of n numbers, which get sorted; 0 if there are none. */
 double moirai_refine_median(double *number, size_t n);
 
-/* ---- refine_links.c ---- */
-/* What a segment on `device` takes beside its operators, given the predicted time of each segment. */
-int64_t moirai_refine_segment_cost(const refine_timeline *t, int32_t device, const double *predicted_ns);
-/* New latencies of all channels of `c`, [from * n + to]. `segment_ns` is the above, by device of the timeline. */
-int moirai_refine_latencies(int64_t *latency_ns, const moirai_cluster *c, const refine_timeline *t,
-                            const int64_t *segment_ns, const char *label);
+/* ---- refine_fit.c ---- prices of segments (with a cluster) and times of operators. */
+int moirai_refine_classes(refiner *r);
+int moirai_refine_fit(refiner *r);
+
+/* ---- refine_links.c ---- latencies, from the transfers and segment_ns. */
+int moirai_refine_latencies(refiner *r);
 void moirai_refine_links_set(moirai_cluster *c, const int64_t *latency_ns);
+
+/* ---- refine_replay.c ---- what cuts cost beyond that, so that predictions end when the runs did. */
+int moirai_refine_replay(refiner *r, int64_t *extra_ns);
 
 #endif

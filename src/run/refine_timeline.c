@@ -19,6 +19,7 @@ void moirai_refine_timeline_free(refine_timeline *t)
     free(t->segment);
     free(t->transfer);
     free(t->op);
+    free(t->op_number);
     yyjson_doc_free(t->doc);
 }
 
@@ -98,7 +99,9 @@ static int read_transfer(refine_timeline *t, const char *label, yyjson_val *obje
     int rc = moirai_json_object(&at, object);
     rc = rc ? rc : read_end(&x->from, t, &at, object, "from");
     rc = rc ? rc : read_end(&x->to, t, &at, object, "to");
+    rc = rc ? rc : moirai_json_string(&x->tensor, NULL, &at, object, "tensor", false);
     rc = rc ? rc : moirai_json_int64(&x->bytes, &at, object, "bytes", true, 0);
+    rc = rc ? rc : moirai_json_int64(&x->planned_ns, &at, object, "planned_start_ns", false, INT64_MIN);
     rc = rc ? rc : read_times(&x->start_ns, &x->finish_ns, &x->median_ns, &at, object);
     if (!rc && x->from == x->to)
         rc = moirai_json_fail(&at, "from '%.200s' to itself", t->device[x->from]);
@@ -110,7 +113,8 @@ static int read_all(reader *r, yyjson_val *root, const char *label)
     moirai_json_at at = {.label = label};
     yyjson_val *devices = NULL, *transfers = NULL, *item;
     size_t i, n;
-    int rc = moirai_json_array(&devices, &at, root, "devices", true);
+    int rc = moirai_json_int64(&r->t->latency_ns, &at, root, "median_ns", false, 0);
+    rc = rc ? rc : moirai_json_array(&devices, &at, root, "devices", true);
     rc = rc ? rc : moirai_json_array(&transfers, &at, root, "transfers", false);
     if (rc)
         return rc;
@@ -141,6 +145,7 @@ int moirai_refine_timeline_parse(refine_timeline *out, const char *json, size_t 
     if (rc)
         return rc;
     out->doc = doc;
+    out->label = label;
     rc = read_all(&r, yyjson_doc_get_root(doc), label);
     if (rc)
         moirai_refine_timeline_free(out);
