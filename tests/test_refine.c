@@ -248,6 +248,43 @@ static void test_refine_whole_runs_are_exact(void **state)
     moirai_graph_free(g);
 }
 
+/* Runs of the whole network tell nothing of what a segment costs, however many they are. */
+static void test_refine_whole_runs_have_no_price(void **state)
+{
+    char run[2000];
+    moirai_graph *g = make_equals();
+    moirai_cluster *c;
+    moirai_refine_report report[5];
+    char *path[5];
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "whole%d.json", i);
+        path[i] = temporary_path(name);
+        snprintf(run, sizeof run,
+                 "{\"format\": \"moirai-timeline\", \"version\": 1, \"devices\": [{\"name\": \"x\", \"segments\":"
+                 " [{\"ops\": [\"a\", \"b\", \"c\", \"d\"], \"median_ns\": %d}]}]}",
+                 800 + i);
+        FILE *f = fopen(path[i], "w");
+        assert_non_null(f);
+        fputs(run, f);
+        assert_int_equal(fclose(f), 0);
+    }
+    static const char two[] =
+        "{\"format\": \"moirai-cluster\", \"version\": 1, \"devices\": ["
+        "{\"name\": \"x\", \"memory\": \"1GB\"}, {\"name\": \"y\", \"memory\": \"1GB\"}], \"links\": ["
+        "{\"from\": \"x\", \"to\": \"y\", \"bandwidth\": \"1GB/s\", \"latency\": \"100ns\", \"both\": true}]}";
+    assert_ok(moirai_cluster_parse(&c, two, strlen(two), "two"));
+    assert_ok(moirai_refine(g, c, (const char *const *)path, 5, report));
+    assert_int_equal(report[0].segment_ns, 0);
+    assert_true(llabs(time_of(g, "a", "x") - 200) <= 1);
+    assert_int_equal(c->latency_ns[1], 100);
+    for (int i = 0; i < 5; i++)
+        remove(path[i]);
+    moirai_cluster_free(c);
+    moirai_graph_free(g);
+}
+
 /* a, b on x, then c, d on y: 400 + 70 of computing, 8 of bytes. The message was seen to take 92 more, but the end came at
  * 700: a cut takes 222. */
 static void test_refine_runs_end_when_they_did(void **state)
@@ -389,6 +426,7 @@ int main(void)
         cmocka_unit_test(test_refine_moves_the_price_of_segments_to_latencies),
         cmocka_unit_test(test_refine_equal_operators_stay_equal),
         cmocka_unit_test(test_refine_whole_runs_are_exact),
+        cmocka_unit_test(test_refine_whole_runs_have_no_price),
         cmocka_unit_test(test_refine_runs_end_when_they_did),
         cmocka_unit_test(test_refine_of_another_cluster_changes_nothing),
         cmocka_unit_test(test_times_set_adds_and_replaces),

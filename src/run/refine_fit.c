@@ -18,7 +18,7 @@
 
 #include "util/util.h"
 
-enum { FEWEST_SEGMENTS = 4, MOST_SEGMENTS = 500, SWEEPS = 200 };
+enum { FEWEST_SEGMENTS = 4, FEWEST_SHORT = 2, MOST_SEGMENTS = 500, SWEEPS = 200 };
 #define RIDGE 0.04
 #define LEAST_FACTOR 0.05 /* of the device's own */
 
@@ -168,6 +168,18 @@ static int price(fit *f)
     return rc;
 }
 
+/* A line needs short segments, too: several below half of the longest. */
+static bool has_line(const fit *f)
+{
+    double longest = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < f->n_rows; i++)
+        longest = MOIRAI_MAX(longest, f->row[i].known_ns);
+    for (size_t i = 0; i < f->n_rows; i++)
+        n += f->row[i].known_ns < longest / 2;
+    return f->r->c && f->n_rows >= FEWEST_SEGMENTS && n >= FEWEST_SHORT;
+}
+
 /* ---- factors ---- */
 
 static int lay_entries(fit *f)
@@ -271,7 +283,8 @@ static int fit_device(fit *f, double *known, double *measured)
 {
     double own_known = 0, own_measured = 0;
     int rc = collect_rows(f);
-    if (!rc && f->r->c && f->n_rows >= FEWEST_SEGMENTS)
+    bool line = !rc && has_line(f);
+    if (line)
         rc = price(f);
     for (size_t i = 0; i < f->n_rows; i++)
         if (f->row[i].known_ns > 0) {
@@ -288,7 +301,7 @@ static int fit_device(fit *f, double *known, double *measured)
             anchor(f);
         }
     }
-    f->r->segment_ns[f->key] = f->r->c && f->n_rows >= FEWEST_SEGMENTS ? (int64_t)f->price_ns : -1;
+    f->r->segment_ns[f->key] = line ? (int64_t)f->price_ns : -1;
     return rc;
 }
 

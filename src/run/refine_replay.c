@@ -5,7 +5,8 @@
  * device's data went through are colder. All of that grows with the number of cuts, so it is put where cuts are paid for:
  * a time is added to all latencies such that the runs, played through by the model's rules (operators and transfers in the
  * order that they had, flow "tensor", congestion "port"), end when they did. With several runs it is the time for
- * which relative differences sum to the least. It is at most MOST times the usual latency or MOST_SHARE of the run, and
+ * which relative differences sum to the least, each run counting twice as much as the one before it: plans of many small
+ * cuts and of few large ones differ in what a cut costs, and the next plan will be most like the last. It is at most MOST times the usual latency or MOST_SHARE of the run, and
  * takes away half of the former at most: what is further off has other reasons.
  *
  * A run without transfers, or of a network that the graph is not, says nothing. Makespans grow with latencies, so the time
@@ -209,11 +210,12 @@ static double fitting(const replay *p, double least, double most)
     return most;
 }
 
+/* Each run counts twice as much as the one before: the last plan is most like the next one. */
 static double difference(const replay *list, size_t n, double extra_ns)
 {
     double sum = 0;
     for (size_t i = 0; i < n; i++)
-        sum += fabs(play(&list[i], extra_ns) / list[i].measured_ns - 1);
+        sum = sum / 2 + fabs(play(&list[i], extra_ns) / list[i].measured_ns - 1);
     return sum;
 }
 
