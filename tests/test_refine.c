@@ -210,7 +210,7 @@ static void test_refine_equal_operators_stay_equal(void **state)
     assert_true(a > 295 && a < 310);
     assert_int_equal(time_of(g, "b", "x"), a);
     assert_int_equal(time_of(g, "c", "x"), a);
-    assert_true(llabs(time_of(g, "d", "x") - 100) < 10);
+    assert_true(time_of(g, "d", "x") >= 100 && time_of(g, "d", "x") < 200);
     moirai_graph_free(g);
 }
 

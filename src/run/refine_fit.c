@@ -5,9 +5,10 @@
  * their sums are apart; intercept by the median of the rest; never above the shortest segment. Without a cluster there is
  * nowhere to put it, and p = 0.
  *
- * The factors r, one per class of equal operators, make relative errors of the segments small in the least-squares sense,
- * held near the device's own factor (all segments together) by a penalty of RIDGE: a class that few segments tell of,
- * or always beside the same others, stays near that. Solved by coordinate descent, which keeps factors positive.
+ * The factors r, one per class of equal operators, make relative errors of the segments small in the least-squares sense
+ * (a segment that is mostly price counts little), held near the device's own factor (all segments together) by a penalty
+ * of RIDGE: a class that few segments tell of, or always beside the same others, stays near that. Solved by coordinate
+ * descent, which also keeps factors from LEAST_FACTOR on: what looks too cheap is what a placer would choose.
  * Segments that hold at least half of the network then scale all factors: the network on one device is predicted as it was
  * measured. O(operators of all segments x SWEEPS + segments^2). */
 #include "run/refine.h"
@@ -19,18 +20,18 @@
 #include "util/util.h"
 
 enum { FEWEST_SEGMENTS = 4, FEWEST_SHORT = 2, MOST_SEGMENTS = 500, SWEEPS = 200 };
-#define RIDGE 0.04
-#define LEAST_FACTOR 0.05 /* of the device's own */
+#define RIDGE 0.1
+#define LEAST_FACTOR 0.7 /* of the device's own */
 
 typedef struct row {
-    double known_ns, measured_ns;
+    double known_ns, measured_ns, weight;
     const refine_timeline *t;
     const refine_segment *s;
 } row;
 
 typedef struct entry {
     int32_t row;
-    double value; /* known time / measured time of the segment */
+    double value; /* known time x weight of the segment */
 } entry;
 
 typedef struct fit {
@@ -197,7 +198,7 @@ static int lay_entries(fit *f)
                 int32_t op = f->row[i].t->op_number[f->row[i].s->first_op + k], class = f->r->class_of[op];
                 if (pass)
                     f->entry[f->off[class]++] = (entry){
-                        (int32_t)i, (double)f->r->g->time_ns[cell(f->r->g, op, f->key)] / f->row[i].measured_ns};
+                        (int32_t)i, (double)f->r->g->time_ns[cell(f->r->g, op, f->key)] * f->row[i].weight};
                 else
                     f->off[class + 1]++;
             }
@@ -213,7 +214,7 @@ static int lay_entries(fit *f)
 static void descend(fit *f)
 {
     for (size_t i = 0; i < f->n_rows; i++)
-        f->rest[i] = (f->row[i].measured_ns - f->price_ns - f->device * f->row[i].known_ns) / f->row[i].measured_ns;
+        f->rest[i] = (f->row[i].measured_ns - f->price_ns - f->device * f->row[i].known_ns) * f->row[i].weight;
     for (int32_t c = 0; c < f->r->n_classes; c++)
         f->factor[c] = f->device;
     double most = 1, ridge = RIDGE / (f->device * f->device); /* of factors relative to the device's */
@@ -286,11 +287,14 @@ static int fit_device(fit *f, double *known, double *measured)
     bool line = !rc && has_line(f);
     if (line)
         rc = price(f);
-    for (size_t i = 0; i < f->n_rows; i++)
-        if (f->row[i].known_ns > 0) {
-            own_known += f->row[i].known_ns;
-            own_measured += f->row[i].measured_ns - f->price_ns;
+    for (size_t i = 0; i < f->n_rows; i++) {
+        row *x = &f->row[i];
+        x->weight = MOIRAI_MAX(1 - f->price_ns / x->measured_ns, 0) / x->measured_ns;
+        if (x->known_ns > 0) {
+            own_known += x->known_ns;
+            own_measured += x->measured_ns - f->price_ns;
         }
+    }
     *known += own_known;
     *measured += own_measured;
     f->device = own_known > 0 && own_measured > 0 ? own_measured / own_known : 0;
