@@ -102,7 +102,9 @@ import json, statistics, sys
 net, devices, *placers = sys.argv[1:]
 turns = [line.split() for line in open("best/turns")]
 plan = {p: json.load(open(f"best/{p}.json")) for p in placers}
-same = {p: next(q for q in placers if plan[q]["ops"] == plan[p]["ops"]) for p in placers}
+def key(plan): # without transfers the order is ONNX Runtime's
+    return [(o["name"], o["device"]) for o in sorted(plan["ops"], key=lambda o: o["name"])] if not plan["transfers"] else plan["ops"]
+same = {p: next(q for q in placers if key(plan[q]) == key(plan[p])) for p in placers}
 median = {q: statistics.median(float(t) for p, t in turns if same[p] == q) for q in same.values()}
 text = [f"{p} {median[same[p]]:.3f} ms" + (f" (the plan of {same[p]})" if same[p] != p else "") for p in placers]
 ratio = {p: median[same["moirai"]] / median[same[p]] for p in placers}

@@ -270,6 +270,54 @@ static void bad(const char *json, const char *expected)
 
 #define AB DEVICE("A") "," DEVICE("B")
 
+/* A processor that nobody knows is a processor all the same; its file stays as it was. */
+static void test_cluster_unknown_processors_are_generic(void **state)
+{
+    (void)state;
+    static const char json[] =
+        "{\"format\": \"moirai-cluster\", \"version\": 1, \"devices\": ["
+        "{\"name\": \"a\", \"type\": \"cpu 0x41/0xd0c\", \"memory\": \"1GB\"},"
+        "{\"name\": \"b\", \"type\": \"Some Xeon\", \"memory\": \"1GB\", \"ep\": \"xnnpack\"},"
+        "{\"name\": \"c\", \"type\": \"Some Xeon\", \"memory\": \"1GB\", \"ep\": \"cpu\", \"gflops\": 5},"
+        "{\"name\": \"d\", \"type\": \"Some GPU\", \"memory\": \"1GB\", \"ep\": \"cuda\"}], \"links\": ["
+        "{\"from\": \"a\", \"to\": \"b\", \"bandwidth\": \"1Gbps\", \"both\": true},"
+        "{\"from\": \"b\", \"to\": \"c\", \"bandwidth\": \"1Gbps\", \"both\": true},"
+        "{\"from\": \"c\", \"to\": \"d\", \"bandwidth\": \"1Gbps\", \"both\": true}]}";
+    static const bool generic[] = {true, true, false, false};
+    moirai_cluster *c, *back;
+    char *path = temporary_path("generic.json");
+    assert_ok(moirai_cluster_parse(&c, json, strlen(json), "c.json"));
+    assert_ok(moirai_cluster_write(c, path));
+    assert_ok(moirai_cluster_open(&back, path));
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(c->device[i].generic, generic[i]);
+        assert_int_equal(back->device[i].generic, generic[i]);
+        assert_true(back->device[i].figures.gflops_fp32 == c->device[i].figures.gflops_fp32);
+        assert_int_equal(back->device[i].memory_bytes, 1000000000);
+    }
+    assert_true(c->device[0].figures.bandwidth_gb_s == moirai_device_type_find("cpu")->bandwidth_gb_s);
+    assert_string_equal(back->device[0].type, "cpu 0x41/0xd0c");
+    assert_null(c->notes);
+    remove(path);
+    moirai_cluster_free(c);
+    moirai_cluster_free(back);
+}
+
+static void test_cluster_unread_keys_are_noted(void **state)
+{
+    (void)state;
+    static const char json[] =
+        "{\"format\": \"moirai-cluster\", \"version\": 1, \"devices\": ["
+        "{\"name\": \"a\", \"type\": \"v100\", \"thread\": 1}, {\"name\": \"b\", \"type\": \"v100\"}],"
+        "\"links\": [{\"from\": \"a\", \"to\": \"b\", \"bandwidth\": \"1Gbps\", \"Latency\": \"1us\"},"
+        " {\"from\": \"b\", \"to\": \"a\", \"bandwidth\": \"1Gbps\"}]}";
+    moirai_cluster *c;
+    assert_ok(moirai_cluster_parse(&c, json, strlen(json), "c.json"));
+    assert_string_equal(c->notes, "c.json: device 'a': key 'thread' is not known and not read\n"
+                                  "c.json: link 0: key 'Latency' is not known and not read");
+    moirai_cluster_free(c);
+}
+
 static void test_cluster_reader_rejects_bad_devices(void **state)
 {
     (void)state;
@@ -381,6 +429,8 @@ int main(void)
         cmocka_unit_test(test_cluster_closure_equals_brute_force),
         cmocka_unit_test(test_cluster_round_trip),
         cmocka_unit_test(test_cluster_round_trip_of_own_figures),
+        cmocka_unit_test(test_cluster_unknown_processors_are_generic),
+        cmocka_unit_test(test_cluster_unread_keys_are_noted),
         cmocka_unit_test(test_cluster_reader_rejects_bad_devices),
         cmocka_unit_test(test_cluster_reader_rejects_bad_links),
         cmocka_unit_test(test_cluster_synthetic_in_one_line),

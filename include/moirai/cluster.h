@@ -33,6 +33,7 @@ typedef struct moirai_device {
     char *type;           /* "" if not given */
     int64_t memory_bytes;
     moirai_device_type figures; /* of its type, with the file's own overrides; name == type */
+    bool generic; /* a processor of unknown type and figures: those of "cpu" stand in */
     /* How `moirai run` reaches it; NULL or 0 where not given. */
     char *ep, *cores, *host;
     int threads;
@@ -52,6 +53,7 @@ typedef struct moirai_cluster {
     /* The closure, [from * n_devices + to]; 0 on the diagonal. */
     int64_t *bytes_per_second;
     int64_t *latency_ns;
+    char *notes; /* what looks odd in its file, a line each, or NULL */
 } moirai_cluster;
 
 /* A built-in name ("inter-server", "intra-server"), a file ("-" for stdin), or a one-line

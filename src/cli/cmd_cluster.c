@@ -85,7 +85,7 @@ static int run(moirai_cli *cli)
         return list(cli);
     moirai_cluster *c = NULL;
     int rc = moirai_cli_writable(cli, output);
-    rc = rc ? rc : moirai_cluster_open(&c, name);
+    rc = rc ? rc : moirai_cli_cluster_of(&c, cli, name);
     rc = rc ? rc : output ? moirai_cluster_write(c, output) : 0;
     if (!rc) {
         show_devices(cli, c);

@@ -1,6 +1,7 @@
 /* moirai probe: what the ranks are and how fast they talk, as a cluster file. */
 #include "cli/commands.h"
 #include "cli/step_ranks.h"
+#include "cli/steps.h"
 
 /* ---- the report ---- */
 
@@ -93,7 +94,7 @@ static int run(moirai_cli *cli)
     moirai_ranks r = {0};
     const char *from = moirai_cli_text(cli, "cluster");
     int n, rc = moirai_cli_writable(cli, moirai_cli_text(cli, "output"));
-    rc = rc || !from ? rc : moirai_cluster_open(&c, from);
+    rc = rc || !from ? rc : moirai_cli_cluster_of(&c, cli, from);
     rc = rc ? rc : count_ranks(&n, cli, c);
     rc = rc ? rc : moirai_ranks_open(&r, cli, "probe", c, n);
     if (!rc) {

@@ -240,7 +240,7 @@ static int prepare(work *w)
     moirai_split_report report;
     char program[4200];
     int rc = moirai_cli_rank_program(program, sizeof program);
-    rc = rc ? rc : cluster ? moirai_cluster_open(&w->cluster, cluster) : 0;
+    rc = rc ? rc : cluster ? moirai_cli_cluster_of(&w->cluster, w->cli, cluster) : 0;
     rc = rc ? rc : make_folders(w);
     rc = rc ? rc : moirai_cli_split(&report, w->cli, moirai_cli_arg(w->cli, 0), model, w->parts);
     rc = rc ? rc : open_manifest(w);

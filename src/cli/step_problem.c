@@ -4,14 +4,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+int moirai_cli_cluster_of(moirai_cluster **out, const moirai_cli *cli, const char *name)
+{
+    int rc = moirai_cluster_open(out, name);
+    for (const char *line = rc ? NULL : (*out)->notes; line && *line;) {
+        int n = (int)strcspn(line, "\n");
+        moirai_cli_say(cli, "warning: %.*s\n", n, line);
+        line += n + (line[n] != '\0');
+    }
+    return rc;
+}
+
 int moirai_cli_cluster(moirai_cluster **out, moirai_cli *cli)
 {
     const char *name = moirai_cli_text(cli, "cluster");
     if (!name)
         return moirai_error(MOIRAI_EUSAGE, "%s: --cluster NAME|FILE is missing: 'moirai cluster list' shows the built-in ones",
                             cli->command->name);
-    return moirai_cluster_open(out, name);
+    return moirai_cli_cluster_of(out, cli, name);
 }
+
 
 /* "PATTERN=DEVICES" is cut at the last '=': names of operators may hold one. */
 static int add_wishes(moirai_wish *wish, int *n, char **copy, const moirai_cli *cli, const char *option, moirai_wish_kind kind)
@@ -57,6 +69,10 @@ static int tell_costs(moirai_cli *cli, const moirai_graph *g, const moirai_clust
         }
     if (*text)
         moirai_cli_say(cli, "times of (operator, device) pairs by cost model: %s\n", text);
+    for (int32_t k = 0; k < c->n_devices && report.n_by_model[0] < (int64_t)g->n_ops * c->n_devices; k++)
+        if (c->device[k].generic)
+            moirai_cli_say(cli, "note: device '%s': nothing is known of type '%s': taken for a generic cpu where no time was measured; 'moirai profile' measures\n",
+                           c->device[k].name, c->device[k].type);
     if (report.n_fallback)
         moirai_cli_say(cli, "warning: nothing is known of %s operators: they cost a launch and their traffic\n",
                        moirai_text_count(report.n_fallback).s);

@@ -44,6 +44,8 @@ int moirai_cli_problem(moirai_problem **out, moirai_cli *cli, const moirai_graph
                        const char *name);
 /* Opens --cluster; its absence is a usage error. */
 int moirai_cli_cluster(moirai_cluster **out, moirai_cli *cli);
+/* Opens one, and says on stderr what looks odd in its file. */
+int moirai_cli_cluster_of(moirai_cluster **out, const moirai_cli *cli, const char *name);
 
 /* ---- a search ---- */
 #define MOIRAI_OPTIONS_SEARCH \

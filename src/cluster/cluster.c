@@ -40,6 +40,7 @@ void moirai_cluster_free(moirai_cluster *c)
     free(c->link);
     free(c->bytes_per_second);
     free(c->latency_ns);
+    free(c->notes);
     free(c);
 }
 

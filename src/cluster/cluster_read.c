@@ -6,8 +6,10 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* One quantity in either form. *out keeps its value where the file gives neither. */
 static int read_quantity(int64_t *out, const moirai_json_at *at, yyjson_val *object, const char *key,
@@ -75,6 +77,74 @@ static int read_text(char **out, const moirai_json_at *at, yyjson_val *object, c
     return result;
 }
 
+/* ---- keys that nobody reads ---- most likely misspelt, so they are noted, and the file is taken all the same. */
+
+static int add_note(moirai_cluster *c, const char *text)
+{
+    size_t had = c->notes ? strlen(c->notes) : 0;
+    char *more = realloc(c->notes, had + strlen(text) + 2);
+    if (!more)
+        return moirai_error(MOIRAI_EFAIL, "out of memory");
+    sprintf(more + had, "%s%s", had ? "\n" : "", text);
+    c->notes = more;
+    return 0;
+}
+
+static int check_keys(moirai_cluster *c, const moirai_json_at *at, yyjson_val *object, const char *const *known)
+{
+    size_t i, n;
+    yyjson_val *key, *value;
+    char text[600];
+    int rc = 0;
+    yyjson_obj_foreach(object, i, n, key, value)
+    {
+        const char *name = yyjson_get_str(key);
+        size_t k = 0;
+        while (known[k] && strcmp(known[k], name))
+            k++;
+        if (known[k] || rc)
+            continue;
+        int used = snprintf(text, sizeof text, "%.200s: ", at->label ? at->label : "cluster");
+        if (at->kind && at->name)
+            used += snprintf(text + used, sizeof text - (size_t)used, "%s '%.100s': ", at->kind, at->name);
+        else if (at->kind)
+            used += snprintf(text + used, sizeof text - (size_t)used, "%s %zu: ", at->kind, at->index);
+        snprintf(text + used, sizeof text - (size_t)used, "key '%.100s' is not known and not read", name);
+        rc = add_note(c, text);
+    }
+    return rc;
+}
+
+static const char *const device_keys[] = {
+    "name",   "type",      "memory", "memory_bytes", "memory_bandwidth", "memory_bytes_per_second", "gflops", "clock_mhz",
+    "l2_mb",  "sm",        "ep",     "cores",        "host",             "threads",                 "cores_per_sm", NULL};
+static const char *const link_keys[] = {"from",    "to",         "bandwidth", "bytes_per_second",
+                                        "latency", "latency_ns", "both",      NULL};
+static const char *const root_keys[] = {"format", "version", "name", "devices", "links", NULL};
+
+/* Its type is a processor's model, as `moirai probe` writes it, or its execution provider one of processors. */
+static bool is_processor(const moirai_device *d)
+{
+    static const char *const providers[] = {"cpu", "dnnl", "xnnpack"};
+    bool found = !strncasecmp(d->type, "cpu", 3);
+    for (size_t i = 0; i < sizeof providers / sizeof *providers && d->ep; i++)
+        found |= !strcasecmp(d->ep, providers[i]);
+    return found;
+}
+
+static void take_generic(moirai_device *d)
+{
+    const moirai_device_type *cpu = moirai_device_type_find("cpu");
+    if (!cpu || moirai_device_type_find(d->type) || d->figures.bandwidth_gb_s > 0 || d->figures.gflops_fp32 > 0 ||
+        !is_processor(d))
+        return;
+    int64_t memory_bytes = d->figures.memory_bytes;
+    d->figures = *cpu;
+    d->figures.name = d->type;
+    d->figures.memory_bytes = memory_bytes;
+    d->generic = true;
+}
+
 static int read_device(moirai_cluster *c, const char *label, yyjson_val *object, size_t index)
 {
     moirai_json_at at = {.label = label, .kind = "device", .index = index};
@@ -96,7 +166,8 @@ static int read_device(moirai_cluster *c, const char *label, yyjson_val *object,
     if (memory_bytes < 0)
         return moirai_json_fail(&at, "memory is missing%s", *type ? ", and its type's is not known" : "");
     d->memory_bytes = d->figures.memory_bytes = memory_bytes;
-    return MOIRAI_OK;
+    take_generic(d);
+    return check_keys(c, &at, object, device_keys);
 }
 
 static int read_end(int32_t *out, moirai_cluster *c, const moirai_json_at *at, yyjson_val *object, const char *key)
@@ -125,6 +196,8 @@ static int read_link(moirai_cluster *c, const char *label, yyjson_val *object, s
     if (rate < 0)
         return moirai_json_fail(&at, "'%.200s' -> '%.200s': bandwidth is missing", c->device[from].name,
                                 c->device[to].name);
+    if ((result = check_keys(c, &at, object, link_keys)))
+        return result;
     result = moirai_cluster_add_link(c, from, to, rate, latency);
     return !result && both ? moirai_cluster_add_link(c, to, from, rate, latency) : result;
 }
@@ -135,7 +208,8 @@ static int read_document(moirai_cluster *c, yyjson_val *root, const char *label)
     yyjson_val *devices = NULL, *links = NULL, *item;
     size_t i, n;
     int result;
-    if ((result = moirai_json_array(&devices, &at, root, "devices", true)) ||
+    if ((result = check_keys(c, &at, root, root_keys)) ||
+        (result = moirai_json_array(&devices, &at, root, "devices", true)) ||
         (result = moirai_json_array(&links, &at, root, "links", false)))
         return result;
     yyjson_arr_foreach(devices, i, n, item)

@@ -63,7 +63,7 @@ static void pair_figure(moirai_writer *w, const char *key, double value, double 
 static void write_figures(moirai_writer *w, const moirai_device *d)
 {
     static const moirai_device_type nothing = {0};
-    const moirai_device_type *usual = moirai_device_type_find(d->type), *f = &d->figures;
+    const moirai_device_type *usual = moirai_device_type_find(d->generic ? "cpu" : d->type), *f = &d->figures;
     if (!usual)
         usual = &nothing;
     if (f->bandwidth_gb_s != usual->bandwidth_gb_s)

@@ -150,6 +150,7 @@ static int add_template_device(probe *p, int k)
     if (*t->type)
         d->figures = t->figures;
     d->figures.name = type;
+    d->generic = *t->type && t->generic;
     d->memory_bytes = d->figures.memory_bytes = t->memory_bytes;
     d->threads = t->threads;
     int rc = set_text(&d->ep, t->ep);
