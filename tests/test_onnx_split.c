@@ -143,7 +143,8 @@ static void test_split_merges_what_the_schedule_lets_wait(void **state)
     assert_int_equal(r.n_segments, 4); /* both a little earlier: both cut */
 }
 
-/* What one more segment costs, a short wait may cost, too; but a wait for oneself never ends, whatever it would save. */
+/* What one more segment costs, a short wait may cost, too; but a wait for oneself never ends, whatever it would save.
+ */
 static void test_split_merges_what_is_dearer_apart(void **state)
 {
     static const int64_t price_ns[] = {0, 5, 20, 1000000};

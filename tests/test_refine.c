@@ -168,7 +168,7 @@ static void test_refine_moves_the_price_of_segments_to_latencies(void **state)
     assert_int_equal(r.segment_ns, 40);
     assert_int_equal(time_of(g, "a", "x"), 200); /* 240 less the segment's 40 */
     assert_int_equal(time_of(g, "b", "x"), 600);
-    assert_int_equal(time_of(g, "a", "y"), 20); /* y ran nothing: as all did */
+    assert_int_equal(time_of(g, "a", "y"), 20);                /* y ran nothing: as all did */
     assert_int_equal(c->latency_ns[0 * 3 + 1], 500 + 30 + 40); /* y has no segments: those of x tell */
     assert_int_equal(c->latency_ns[1 * 3 + 0], 300 + 20 + 40);
     assert_int_equal(c->latency_ns[1 * 3 + 2], 7 + 260); /* the lower middle of what the others gained */
@@ -285,8 +285,8 @@ static void test_refine_whole_runs_have_no_price(void **state)
     moirai_graph_free(g);
 }
 
-/* a, b on x, then c, d on y: 400 + 70 of computing, 8 of bytes. The message was seen to take 92 more, but the end came at
- * 700: a cut takes 222. */
+/* a, b on x, then c, d on y: 400 + 70 of computing, 8 of bytes. The message was seen to take 92 more, but the end came
+ * at 700: a cut takes 222. */
 static void test_refine_runs_end_when_they_did(void **state)
 {
     (void)state;

@@ -167,8 +167,9 @@ static int refine(moirai_cli *cli, moirai_graph *g)
     for (int i = 0; i < n && !rc; i++)
         say_refined(cli, list, path[i], &report[i]);
     if (!rc && c)
-        moirai_cli_print(cli, "a segment of its own takes %s, a cut %s more than its transfer shows\n",
-                         moirai_text_ns(report[0].segment_ns).s, moirai_text_ns(report[0].extra_ns).s);
+        moirai_cli_print(cli, "a segment of its own takes %s, a cut %s %s than its transfer shows\n",
+                         moirai_text_ns(report[0].segment_ns).s, moirai_text_ns(llabs(report[0].extra_ns)).s,
+                         report[0].extra_ns < 0 ? "less" : "more");
     yyjson_mut_obj_add_val(cli->doc, cli->result, "refined", list);
     if (!rc && c) {
         yyjson_mut_obj_add_int(cli->doc, cli->result, "segment_ns", report[0].segment_ns);

@@ -115,9 +115,22 @@ static int check_keys(moirai_cluster *c, const moirai_json_at *at, yyjson_val *o
     return rc;
 }
 
-static const char *const device_keys[] = {
-    "name",   "type",      "memory", "memory_bytes", "memory_bandwidth", "memory_bytes_per_second", "gflops", "clock_mhz",
-    "l2_mb",  "sm",        "ep",     "cores",        "host",             "threads",                 "cores_per_sm", NULL};
+static const char *const device_keys[] = {"name",
+                                          "type",
+                                          "memory",
+                                          "memory_bytes",
+                                          "memory_bandwidth",
+                                          "memory_bytes_per_second",
+                                          "gflops",
+                                          "clock_mhz",
+                                          "l2_mb",
+                                          "sm",
+                                          "ep",
+                                          "cores",
+                                          "host",
+                                          "threads",
+                                          "cores_per_sm",
+                                          NULL};
 static const char *const link_keys[] = {"from",    "to",         "bandwidth", "bytes_per_second",
                                         "latency", "latency_ns", "both",      NULL};
 static const char *const root_keys[] = {"format", "version", "name", "devices", "links", NULL};

@@ -1,13 +1,13 @@
 /* The communication of one device during a run.
  *
- * Every receive is posted before the run starts, into a buffer that stays. Sends leave in the plan's order, each when its
- * tensor is there and the one before has been taken over; small ones do not wait for that, since MPI may call a message
- * taken over only when its receiver looks.
+ * Every receive is posted before the run starts, into a buffer that stays. Sends leave in the plan's order, each when
+ * its tensor is there and the one before has been taken over; small ones do not wait for that, since MPI may call a
+ * message taken over only when its receiver looks.
  *
  * Two threads look after messages, one at a time (MPI_THREAD_SERIALIZED). The computing thread does it whenever it has
- * nothing to compute or has just made what leaves: no other thread must wake for that, which would take longer than most
- * messages. While it computes, the main thread looks every now and then, so that transfers overlap with computing. As
- * often as that is, it is what an arrival may be noted late while nobody waits for it.
+ * nothing to compute or has just made what leaves: no other thread must wake for that, which would take longer than
+ * most messages. While it computes, the main thread looks every now and then, so that transfers overlap with computing.
+ * As often as that is, it is what an arrival may be noted late while nobody waits for it.
  *
  * Sizes are learned, not trusted: in the first run a small header precedes each tensor, and its buffer is made when the
  * header has come. Later runs have the same inputs, so the same sizes. */

@@ -1,6 +1,6 @@
 /* Loading a device's segments, and the thread that computes them in the plan's order. A segment starts when all that it
- * waits for has arrived; results stay on the device, in ONNX Runtime's own values, and what must leave is sent from here
- * at once: no other thread must wake for it (rank_comm.c). */
+ * waits for has arrived; results stay on the device, in ONNX Runtime's own values, and what must leave is sent from
+ * here at once: no other thread must wake for it (rank_comm.c). */
 #include "run/rank_exec.h"
 
 #include <errno.h>

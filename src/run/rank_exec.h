@@ -15,10 +15,10 @@
 typedef struct exec_slot {
     const char *name;
     OrtValue *value;
-    bool lasting;      /* an input of the network or a receive buffer: stays between runs */
-    bool kept;         /* sent or handed out: stays until the run ends */
-    int last_use;      /* segment */
-    bool ready;        /* in this run; under the lock */
+    bool lasting; /* an input of the network or a receive buffer: stays between runs */
+    bool kept;    /* sent or handed out: stays until the run ends */
+    int last_use; /* segment */
+    bool ready;   /* in this run; under the lock */
 } exec_slot;
 
 typedef struct exec_segment {
@@ -72,7 +72,7 @@ typedef struct rank_exec {
     pthread_cond_t poke;  /* for the main thread: all is computed */
     pthread_t thread;
     bool has_thread;
-    int go;           /* runs that may start */
+    int go; /* runs that may start */
     bool stop;
     int64_t begin_ns; /* when the current run starts, own clock */
     int run;          /* the current one */
@@ -80,9 +80,9 @@ typedef struct rank_exec {
     int first_sent;   /* sends from here to next_send are under way */
     int next_send;
     size_t sending_bytes; /* of these */
-    int64_t news_ns;     /* when something happened last, own clock */
-    atomic_int done;     /* runs whose segments are all computed */
-    atomic_bool waiting; /* for a receive: the computing thread looks after all messages itself */
+    int64_t news_ns;      /* when something happened last, own clock */
+    atomic_int done;      /* runs whose segments are all computed */
+    atomic_bool waiting;  /* for a receive: the computing thread looks after all messages itself */
     atomic_int failed;
     char message[1024];
 } rank_exec;

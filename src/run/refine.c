@@ -9,8 +9,8 @@
  *    it just was not measured yet. A run of (nearly) the whole network on one device is exact.
  * 2. With a cluster, what a segment takes beside its operators, and the latencies (refine_links.c), since it is a cut
  *    that causes both.
- * 3. What a cut costs beyond that (refine_replay.c): the runs are played through with the new times, and latencies become
- *    such that they end when they did.
+ * 3. What a cut costs beyond that (refine_replay.c): the runs are played through with the new times, and latencies
+ * become such that they end when they did.
  *
  * Operators that ran nowhere on a device follow that device; devices that ran nothing follow all. Medians over the runs
  * of a timeline are the runner's job. */

@@ -11,7 +11,7 @@ typedef struct refine_segment {
 } refine_segment;
 
 typedef struct refine_transfer {
-    int32_t from, to; /* devices of the timeline */
+    int32_t from, to;   /* devices of the timeline */
     const char *tensor; /* NULL: the file does not say */
     int64_t bytes, planned_ns, start_ns, finish_ns, median_ns;
 } refine_transfer;
@@ -36,10 +36,10 @@ typedef struct refiner {
     moirai_cluster *c; /* or NULL */
     int32_t n;
     refine_timeline *t;
-    int64_t *time_ns;     /* the new table */
-    int64_t *latency_ns;  /* the new latencies of all channels, [from * n_devices + to] */
-    int64_t *segment_ns;  /* [key] what a segment takes beside its operators; -1: too few tell, or no cluster */
-    int32_t *class_of;    /* [op] operators that are equal: of one type, with the same times everywhere */
+    int64_t *time_ns;    /* the new table */
+    int64_t *latency_ns; /* the new latencies of all channels, [from * n_devices + to] */
+    int64_t *segment_ns; /* [key] what a segment takes beside its operators; -1: too few tell, or no cluster */
+    int32_t *class_of;   /* [op] operators that are equal: of one type, with the same times everywhere */
     int32_t n_classes;
 } refiner;
 

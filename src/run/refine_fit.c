@@ -1,16 +1,16 @@
 /* The times of operators on one device, from the measured times of its segments in all timelines.
  *
- * A segment takes p + sum of r(class) x (known time) over its operators. The price p of a segment is the intercept of the
- * line through (known sum, measured time): slope by Theil and Sen, the slopes between two segments weighed by how far
- * their sums are apart; intercept by the median of the rest; never above the shortest segment. Without a cluster there is
- * nowhere to put it, and p = 0.
+ * A segment takes p + sum of r(class) x (known time) over its operators. The price p of a segment is the intercept of
+ * the line through (known sum, measured time): slope by Theil and Sen, the slopes between two segments weighed by how
+ * far their sums are apart; intercept by the median of the rest; never above the shortest segment. Without a cluster
+ * there is nowhere to put it, and p = 0.
  *
- * The factors r, one per class of equal operators, make relative errors of the segments small in the least-squares sense
- * (a segment that is mostly price counts little), held near the device's own factor (all segments together) by a penalty
- * of RIDGE: a class that few segments tell of, or always beside the same others, stays near that. Solved by coordinate
- * descent, which also keeps factors from LEAST_FACTOR on: what looks too cheap is what a placer would choose.
- * Segments that hold at least half of the network then scale all factors: the network on one device is predicted as it was
- * measured. O(operators of all segments x SWEEPS + segments^2). */
+ * The factors r, one per class of equal operators, make relative errors of the segments small in the least-squares
+ * sense (a segment that is mostly price counts little), held near the device's own factor (all segments together) by a
+ * penalty of RIDGE: a class that few segments tell of, or always beside the same others, stays near that. Solved by
+ * coordinate descent, which also keeps factors from LEAST_FACTOR on: what looks too cheap is what a placer would
+ * choose. Segments that hold at least half of the network then scale all factors: the network on one device is
+ * predicted as it was measured. O(operators of all segments x SWEEPS + segments^2). */
 #include "run/refine.h"
 
 #include <math.h>
@@ -197,8 +197,8 @@ static int lay_entries(fit *f)
             for (int32_t k = 0; k < f->row[i].s->n_ops; k++) {
                 int32_t op = f->row[i].t->op_number[f->row[i].s->first_op + k], class = f->r->class_of[op];
                 if (pass)
-                    f->entry[f->off[class]++] = (entry){
-                        (int32_t)i, (double)f->r->g->time_ns[cell(f->r->g, op, f->key)] * f->row[i].weight};
+                    f->entry[f->off[class]++] =
+                        (entry){(int32_t)i, (double)f->r->g->time_ns[cell(f->r->g, op, f->key)] * f->row[i].weight};
                 else
                     f->off[class + 1]++;
             }

@@ -1,13 +1,13 @@
 /* What a cut costs, from runs: the latencies of channels.
  *
  * Between the finish of a segment and the start of one that waits for its result lie more than the message that
- * `moirai probe` measured: the send must start, the message goes, the waiting thread must see it, and the new segment has
- * a price of its own before its first operator starts. None of it grows with the bytes, and all of it is paid once per
- * cut; the model has one number of that kind, the channel's latency. So latency(a, b) = what messages took beyond their
- * bytes + a's time to send + b's time to start + b's price of a segment, over all timelines: the median, of messages the
- * first quartile (large ones are slower than the bandwidth says, and latencies are for all). Only messages count that the
- * receiver waited for: others are noted when it next looks, and may have been there for long. Where there are only such, the
- * fastest counts. Other pairs get what these gained, in the median. */
+ * `moirai probe` measured: the send must start, the message goes, the waiting thread must see it, and the new segment
+ * has a price of its own before its first operator starts. None of it grows with the bytes, and all of it is paid once
+ * per cut; the model has one number of that kind, the channel's latency. So latency(a, b) = what messages took beyond
+ * their bytes + a's time to send + b's time to start + b's price of a segment, over all timelines: the median, of
+ * messages the first quartile (large ones are slower than the bandwidth says, and latencies are for all). Only messages
+ * count that the receiver waited for: others are noted when it next looks, and may have been there for long. Where
+ * there are only such, the fastest counts. Other pairs get what these gained, in the median. */
 #include "run/refine.h"
 
 #include <stdlib.h>

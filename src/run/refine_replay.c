@@ -2,15 +2,16 @@
  *
  * The model lets a device compute while a latency passes; a real device can't compute while it starts a segment, sends,
  * or takes a tensor in. Results leave when their segment ends, not when their operator does. Caches that another
- * device's data went through are colder. All of that grows with the number of cuts, so it is put where cuts are paid for:
- * a time is added to all latencies such that the runs, played through by the model's rules (operators and transfers in the
- * order that they had, flow "tensor", congestion "port"), end when they did. With several runs it is the time for
- * which relative differences sum to the least, each run counting twice as much as the one before it: plans of many small
- * cuts and of few large ones differ in what a cut costs, and the next plan will be most like the last. It is at most MOST times the usual latency or MOST_SHARE of the run, and
- * takes away half of the former at most: what is further off has other reasons.
+ * device's data went through are colder. All of that grows with the number of cuts, so it is put where cuts are paid
+ * for: a time is added to all latencies such that the runs, played through by the model's rules (operators and
+ * transfers in the order that they had, flow "tensor", congestion "port"), end when they did. With several runs it is
+ * the time for which relative differences sum to the least, each run counting twice as much as the one before it: plans
+ * of many small cuts and of few large ones differ in what a cut costs, and the next plan will be most like the last. It
+ * is at most MOST times the usual latency or MOST_SHARE of the run, and takes away half of the former at most: what is
+ * further off has other reasons.
  *
- * A run without transfers, or of a network that the graph is not, says nothing. Makespans grow with latencies, so the time
- * that fits one run is found by bisection. O(runs^2 + runs x BISECTIONS) passes over operators and transfers. */
+ * A run without transfers, or of a network that the graph is not, says nothing. Makespans grow with latencies, so the
+ * time that fits one run is found by bisection. O(runs^2 + runs x BISECTIONS) passes over operators and transfers. */
 #include "run/refine.h"
 
 #include <math.h>

@@ -3,14 +3,14 @@
  * A plan's times know no price of a sub-model, but a run pays one for each: some microseconds in ONNX Runtime, whatever
  * is in it. Where operators take microseconds themselves, cutting for every transfer costs more than it gains. So
  * neighbours on a device are merged as long as that helps, judged by playing the segments through: a segment takes its
- * price and its operators' times and starts when all that it reads is there; a transfer takes what is planned and starts
- * when all of its segment is done, after the one sent before. A merge stays if the end comes no later, nor, in sum, do the
- * arrivals of transfers and the ends of devices: off the longest path it may use time up only where that delays nobody.
- * A merge that makes segments wait in a circle is none.
+ * price and its operators' times and starts when all that it reads is there; a transfer takes what is planned and
+ * starts when all of its segment is done, after the one sent before. A merge stays if the end comes no later, nor, in
+ * sum, do the arrivals of transfers and the ends of devices: off the longest path it may use time up only where that
+ * delays nobody. A merge that makes segments wait in a circle is none.
  *
- * Greedy from left to right until nothing changes, cuts brought back included, from two starts: all cuts that the schedule
- * asks for, and as few as make no circle. O(cuts x (operators + edges)) per pass; given up beyond MOST_STEPS, where
- * operators are so many that none of this matters much. */
+ * Greedy from left to right until nothing changes, cuts brought back included, from two starts: all cuts that the
+ * schedule asks for, and as few as make no circle. O(cuts x (operators + edges)) per pass; given up beyond MOST_STEPS,
+ * where operators are so many that none of this matters much. */
 #include "run/split.h"
 
 #include <stdlib.h>
@@ -31,10 +31,10 @@ typedef struct merger {
     int64_t price_ns;
     int32_t n_readers; /* (transfer, unit that waits for it) pairs */
     int32_t *reader_of, *reader;
-    bool *cut;         /* [position in order] a segment starts here */
-    bool *asked;       /* the cuts that the schedule asks for */
+    bool *cut;   /* [position in order] a segment starts here */
+    bool *asked; /* the cuts that the schedule asks for */
     int64_t steps;
-    int32_t *segment;  /* [unit] */
+    int32_t *segment; /* [unit] */
     int32_t n_segments, n_tasks, n_edges;
     int64_t *length_ns, *ready_ns; /* [task] segments, then transfers */
     int32_t *missing, *first, *queue;
@@ -92,8 +92,8 @@ static int allocate(merger *m)
     m->edge_to = moirai_alloc(edges, sizeof *m->edge_to);
     m->edge_next = moirai_alloc(edges, sizeof *m->edge_next);
     m->last_sent = moirai_alloc((size_t)p->n_devices, sizeof *m->last_sent);
-    return m->reader_of && m->reader && m->cut && m->asked && m->segment && m->length_ns && m->ready_ns && m->missing && m->first &&
-                   m->queue && m->edge_to && m->edge_next && m->last_sent
+    return m->reader_of && m->reader && m->cut && m->asked && m->segment && m->length_ns && m->ready_ns && m->missing &&
+                   m->first && m->queue && m->edge_to && m->edge_next && m->last_sent
                ? 0
                : MOIRAI_EFAIL;
 }
