@@ -348,7 +348,7 @@ static void print_level(const moirai_pair *pair, const char *what, double used)
 {
     double lower = (double)pair->lower_ns, length = (double)MOIRAI_MAX(pair->plan.length_ns, 1);
     printf("| | %s%s | %.3f | %.3f | %.2f | %d | %lld | %.1f |\n", what, pair->exhausted ? ", exhausted" : "",
-           lower * 1e-6, length * 1e-6, 100 * (1 - lower / length), pair->n_cases, (long long)pair->solves,
+           lower * 1e-6, length * 1e-6, 100 * (1 - lower / length), pair->n_cases, (long long)pair->looks,
            processor_s() - used);
     fflush(stdout);
 }

@@ -48,9 +48,12 @@ bool moirai_prove_same_component(const moirai_prove_block *b, int32_t c, int32_t
 /* Longest path between the cuts with transfers, entry on a and exit on z; and all of an empty block. */
 int moirai_prove_path_ns(int64_t *ns, const moirai_prove_block *b, int32_t a, int32_t z);
 
-/* How many components of `kind` have operator `op` (place in the component) on `device`. */
+/* How many components of `kind` have operator `op` (place in the component) on `device`; kind MOIRAI_PROVE_ARRIVAL: when the
+ * shared tensor has arrived on `device`, in ns. */
+#define MOIRAI_PROVE_ARRIVAL (-1)
 typedef struct moirai_prove_count {
-    int32_t kind, op, device, least, most;
+    int32_t kind, op, device;
+    int64_t least, most;
 } moirai_prove_count;
 
 typedef struct moirai_prove_leaf {

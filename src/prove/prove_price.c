@@ -24,7 +24,8 @@ typedef struct pricing {
     const moirai_prove_leaf *leaf;
     int32_t a, z, K, N; /* entry device, exit device, devices, steps */
     int64_t step, length;
-    int64_t arrival[MOIRAI_MAX_DEVICES]; /* of the shared tensor, -1: never */
+    int64_t arrival[MOIRAI_MAX_DEVICES]; /* of the shared tensor: no sooner; -1: never */
+    int64_t arrived[MOIRAI_MAX_DEVICES]; /* and no later */
     int64_t *rate;     /* [resource * N + g]: price in step g */
     int64_t *sum;      /* [resource * N + g]: price from 0 to the beginning of step g */
     int64_t *op_cost;  /* [(line * K + k) * N + g] */
@@ -336,27 +337,51 @@ static int64_t cheapest_component(pricing *w, int32_t kind)
 
 /* ---- the leaf ---- */
 
-/* The j-th sending of the shared tensor starts no sooner than its arrival less its own time. */
+/* A sending of the shared tensor starts no sooner than its arrival less its own time, and ends by the latest arrival. */
 static int64_t cheapest_send(const pricing *w, int32_t k)
 {
     int64_t ns = moirai_transfer_ns(w->b->p, w->b->shared_tensor, w->a, k), least = NEVER;
+    if (w->arrived[k] < w->arrival[k])
+        return NEVER;
     task_line(w, held_by_transfer(w, w->a, k), ns, 1, w->best);
-    for (int64_t g = (w->arrival[k] - ns) / w->step; g < w->N; g++)
+    for (int64_t g = (w->arrival[k] - ns) / w->step; g < w->N && g <= (w->arrived[k] - ns) / w->step; g++)
         least = MOIRAI_MIN(least, w->best[g]);
     return least;
 }
 
+/* What the leaf assumes of the arrival on k. */
+static void narrow(const pricing *w, int32_t k, int64_t *soonest, int64_t *latest)
+{
+    for (int32_t x = 0; x < w->leaf->n_counts; x++) {
+        const moirai_prove_count *c = &w->leaf->count[x];
+        if (c->kind == MOIRAI_PROVE_ARRIVAL && c->device == k) {
+            *soonest = MOIRAI_MAX(*soonest, c->least);
+            *latest = MOIRAI_MIN(*latest, c->most);
+        }
+    }
+}
+
 static void set_arrivals(pricing *w)
 {
-    int64_t sent = 0;
-    for (int32_t k = 0; k < w->K; k++)
+    bool port = w->b->p->congestion == MOIRAI_CONGESTION_PORT;
+    int32_t n = w->leaf->fixed ? w->leaf->n_receivers : 0;
+    int64_t sent = 0, next = w->length; /* by when the send before it must have ended */
+    for (int32_t k = 0; k < w->K; k++) {
         w->arrival[k] = k == w->a ? 0 : -1;
-    for (int32_t x = 0; w->leaf->fixed && x < w->leaf->n_receivers; x++) {
+        w->arrived[k] = w->length;
+    }
+    for (int32_t x = 0; x < n; x++) {
         int32_t k = w->leaf->receiver[x];
         int64_t ns = moirai_transfer_ns(w->b->p, w->b->shared_tensor, w->a, k);
         /* One port sends them one after the other; nothing else is known elsewhere. */
-        sent = w->b->p->congestion == MOIRAI_CONGESTION_PORT ? sent + ns : ns;
+        sent = port ? sent + ns : ns;
+        narrow(w, k, &sent, &w->arrived[k]);
         w->arrival[k] = sent;
+    }
+    for (int32_t x = n - 1; x >= 0 && port; x--) {
+        int32_t k = w->leaf->receiver[x];
+        w->arrived[k] = MOIRAI_MIN(w->arrived[k], next);
+        next = w->arrived[k] - moirai_transfer_ns(w->b->p, w->b->shared_tensor, w->a, k);
     }
 }
 
@@ -386,7 +411,7 @@ static __int128 capacity(const moirai_problem *p, const moirai_prove_leaf *leaf)
             sum += (__int128)leaf->price[(int64_t)r * leaf->n_buckets + x] *
                    (MOIRAI_MIN(to, leaf->length_ns) - MOIRAI_MIN(from, leaf->length_ns));
         }
-    for (int32_t x = 0; x < leaf->n_counts; x++)
+    for (int32_t x = 0; x < leaf->n_counts; x++) /* arrivals have no price */
         sum += (__int128)leaf->count_price[x] * (leaf->count_price[x] > 0 ? leaf->count[x].most : leaf->count[x].least);
     return sum;
 }

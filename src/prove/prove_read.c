@@ -73,6 +73,16 @@ void moirai_prove_free_leaf(moirai_prove_leaf *leaf)
     free(leaf->count_price);
 }
 
+static bool count_exists(const moirai_prove_leaf *leaf, const moirai_prove_block *b, const int64_t *x)
+{
+    if (x[2] < 0 || x[2] >= b->p->n_devices || x[3] < 0 || x[4] < 0)
+        return false;
+    if (x[0] == MOIRAI_PROVE_ARRIVAL)
+        return leaf->fixed;
+    int32_t c = x[0] >= 0 && x[0] < b->n_kinds ? b->kind_component[x[0]] : -1;
+    return c >= 0 && x[1] >= 0 && x[1] < b->component_off[c + 1] - b->component_off[c] && x[3] <= INT32_MAX && x[4] <= INT32_MAX;
+}
+
 static int read_counts(moirai_prove_leaf *leaf, const moirai_prove_block *b, yyjson_val *object)
 {
     yyjson_val *list = yyjson_obj_get(object, "counts");
@@ -80,17 +90,17 @@ static int read_counts(moirai_prove_leaf *leaf, const moirai_prove_block *b, yyj
         return MOIRAI_OK;
     int64_t *number;
     size_t n;
-    int result = moirai_prove_list(&number, &n, list, 0, INT32_MAX, "counts");
+    int result = moirai_prove_list(&number, &n, list, MOIRAI_PROVE_ARRIVAL, INT64_MAX, "counts");
     if (!result && n % 5)
         result = moirai_prove_wrong("counts do not come in fives");
     if (!result && !(leaf->count = moirai_alloc(n / 5, sizeof *leaf->count)))
         result = MOIRAI_EFAIL;
     for (size_t i = 0; !result && i < n / 5; i++) {
         const int64_t *x = number + 5 * i;
-        leaf->count[i] = (moirai_prove_count){(int32_t)x[0], (int32_t)x[1], (int32_t)x[2], (int32_t)x[3], (int32_t)x[4]};
-        int32_t c = x[0] < b->n_kinds ? b->kind_component[x[0]] : -1;
-        if (c < 0 || x[1] >= b->component_off[c + 1] - b->component_off[c] || x[2] >= b->p->n_devices)
+        if (!count_exists(leaf, b, x))
             result = moirai_prove_wrong("a count is of a kind, operator or device that is not there");
+        else
+            leaf->count[i] = (moirai_prove_count){(int32_t)x[0], (int32_t)x[1], (int32_t)x[2], x[3], x[4]};
     }
     leaf->n_counts = result ? 0 : (int32_t)(n / 5);
     free(number);
@@ -145,6 +155,9 @@ static int read_prices(moirai_prove_leaf *leaf, const moirai_prove_block *b, yyj
         result = moirai_prove_wrong("more prices on counts than counts");
     if (!result)
         memcpy(leaf->count_price, number, n * sizeof *number);
+    for (size_t i = 0; !result && i < n; i++)
+        if (leaf->count[i].kind == MOIRAI_PROVE_ARRIVAL && number[i])
+            result = moirai_prove_wrong("a time of arrival has a price");
     free(number);
     return result;
 }

@@ -230,6 +230,21 @@ static moirai_sending sending_of(const moirai_block *b, const moirai_exact_resul
     return how;
 }
 
+/* Up to two times of arrival that the schedule obeys. */
+static int32_t arrivals_of(const moirai_block *b, const moirai_exact_result *found, const moirai_sending *how, moirai_rng *rng,
+                           moirai_count *count)
+{
+    int32_t n = 0, shared = moirai_block_shared_tensor(b);
+    for (int32_t i = 0; how->fixed && i < found->n_transfers && n < 2; i++) {
+        const moirai_exact_transfer *t = &found->transfer[i];
+        if (t->tensor != shared || moirai_rng_below(rng, 2))
+            continue;
+        bool below = moirai_rng_below(rng, 2);
+        count[n++] = (moirai_count){MOIRAI_ARRIVAL, 0, t->to, below ? 0 : t->finish_ns, below ? t->finish_ns : INT64_MAX};
+    }
+    return n;
+}
+
 /* Up to three counts that the schedule obeys. */
 static int32_t counts_of(const moirai_block *b, const moirai_exact_result *found, moirai_rng *rng, moirai_count *count)
 {
@@ -290,7 +305,7 @@ static bool verifier_excludes(const moirai_prove_block *v, const moirai_pair *x,
                               const moirai_sending *how)
 {
     (void)x;
-    moirai_prove_count count[4];
+    moirai_prove_count count[6];
     moirai_prove_leaf leaf = {.fixed = how->fixed, .n_receivers = how->n_receivers, .n_counts = task->n_counts, .count = count,
                               .priced = true, .length_ns = grid->length_ns, .step_ns = grid->step_ns, .n_steps = grid->n_steps,
                               .n_buckets = grid->n_buckets, .bucket = (int32_t *)grid->bucket_step,
@@ -314,20 +329,23 @@ static bool schedule_survives(const moirai_chain *c, moirai_pair *x, const moira
         moirai_sending how = {0};
         if (moirai_block_shared_tensor(&x->block) >= 0 && moirai_rng_below(&rng, 4))
             how = sending_of(&x->block, found, a);
-        moirai_count count[4];
+        moirai_count count[6];
+        int32_t arrivals = arrivals_of(&x->block, found, &how, &rng, count);
         /* The schedule's own length, and sometimes more. */
         int64_t length = found->makespan_ns + (moirai_rng_below(&rng, 4) ? 0 : moirai_rng_below(&rng, 20));
         moirai_master_task task = {.form = MOIRAI_PRICE_LENGTH, .length_ns = length, .buckets = grids[i][1],
-                                   .n_counts = counts_of(&x->block, found, &rng, count), .count = count, .max_rounds = 30,
-                                   .converge = true};
+                                   .n_counts = arrivals + counts_of(&x->block, found, &rng, count + arrivals), .count = count,
+                                   .max_rounds = 30, .converge = true};
         moirai_master *m;
         moirai_master_result result;
-        if (moirai_master_new(&m, &x->block, a, z, &how, length, grids[i][0]))
+        if (moirai_master_new(&m, &x->block, a, z, &how, length, grids[i][0]) ||
+            moirai_pricer_new(&task.pricer, &x->block, grids[i][0] + 2))
             return fail(why, "out of memory");
         int rc = moirai_master_solve(&result, m, &task);
         bool false_proof = !rc && result.proven;
         bool false_verdict = !rc && verifier_excludes(v, x, a, z, &task, &result, moirai_master_grid(m), &how);
         moirai_master_free(m);
+        moirai_pricer_free(task.pricer);
         if (rc || false_proof || false_verdict)
             return fail(why, "%s excludes a schedule of %lld ns at T = %lld, pair %d %d, steps %d, buckets %d, %d receivers, "
                              "%d counts (%s)", false_proof ? "pricing" : false_verdict ? "verifier" : "failure",

@@ -18,7 +18,7 @@ int64_t moirai_pair_certified_ns(const moirai_pair *x)
         return x->lower_ns;
     int64_t least = x->n_cases ? INT64_MAX : x->path_ns;
     for (int32_t i = 0; i < x->n_cases; i++)
-        least = MOIRAI_MIN(least, x->cases[i].price ? x->cases[i].proven_ns : x->path_ns);
+        least = MOIRAI_MIN(least, x->cases[i].proof.price ? x->cases[i].proven_ns : x->path_ns);
     return MOIRAI_MAX(least, x->path_ns);
 }
 
@@ -66,14 +66,15 @@ void moirai_certificate_receivers(moirai_writer *w, const moirai_sending *how)
 
 static void write_prices(moirai_writer *w, const moirai_pair *x, const moirai_case *c)
 {
-    int32_t resources = moirai_resource_count(&x->block.problem), cells = resources * c->grid.n_buckets;
-    moirai_certificate_prices(w, &c->grid, resources, c->price);
-    if (!c->n_priced)
+    const moirai_proof_prices *proof = &c->proof;
+    int32_t resources = moirai_resource_count(&x->block.problem), cells = resources * proof->grid.n_buckets;
+    moirai_certificate_prices(w, &proof->grid, resources, proof->price);
+    if (!proof->n_counts)
         return;
     moirai_writer_key(w, "count_prices");
     moirai_writer_open(w, '[');
-    for (int32_t i = 0; i < c->n_priced; i++)
-        moirai_writer_int(w, c->price[cells + i]);
+    for (int32_t i = 0; i < proof->n_counts; i++)
+        moirai_writer_int(w, proof->price[cells + i]);
     moirai_writer_close(w, ']');
 }
 
@@ -88,13 +89,13 @@ static void write_leaf(moirai_writer *w, const moirai_pair *x, const moirai_case
         moirai_writer_open(w, '[');
         for (int32_t i = 0; i < c->n_counts; i++) {
             const moirai_count *count = &c->count[i];
-            int32_t number[5] = {count->kind, count->op, count->device, count->least, count->most};
+            int64_t number[5] = {count->kind, count->op, count->device, count->least, count->most};
             for (int32_t j = 0; j < 5; j++)
                 moirai_writer_int(w, number[j]);
         }
         moirai_writer_close(w, ']');
     }
-    if (c->price)
+    if (c->proof.price)
         write_prices(w, x, c);
     moirai_writer_close(w, '}');
 }

@@ -15,7 +15,8 @@
 void moirai_cases_free(moirai_case *cases, int32_t n)
 {
     for (int32_t i = 0; i < n; i++) {
-        free(cases[i].price);
+        free(cases[i].proof.price);
+        free(cases[i].look.price);
         free(cases[i].count);
     }
     free(cases);

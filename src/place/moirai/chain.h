@@ -4,18 +4,24 @@
 
 #include "place/moirai/search.h"
 
+/* Prices on a grid: cells, then counts. */
+typedef struct moirai_proof_prices {
+    moirai_grid grid;
+    int64_t *price;            /* NULL: none */
+    int32_t n_counts;          /* that have prices: the first so many of the case */
+} moirai_proof_prices;
+
 /* One case of a pair, and the proof that it takes at least proven_ns: prices on the grid of length proven_ns - 1. */
 typedef struct moirai_case {
     int32_t sending;           /* number of the pair's sending */
     int32_t n_counts;
     moirai_count *count;
     int64_t proven_ns;
-    moirai_grid grid;          /* of the proof; price NULL: by the longest path alone */
-    int64_t *price;            /* cells, then counts */
-    int32_t n_priced;          /* counts that the proof uses: the first so many (the parent's) */
-    int64_t failed_ns;         /* this length could not be excluded at the present level */
+    moirai_proof_prices proof; /* none: by the longest path alone */
     bool seen;                 /* looked at on this level */
-    moirai_count split;        /* where to branch when it is stuck: [0, least] and [most, all]; kind -1: nowhere */
+    int64_t estimate_ns;       /* what its prices should prove, by a look at a greater length; INT64_MAX: all that is wanted */
+    moirai_proof_prices look;  /* the prices behind it */
+    moirai_count split;        /* where to branch: [0, least] and [most, all]; kind MOIRAI_NO_COUNT: nowhere */
 } moirai_case;
 
 /* Block class between two devices. */
@@ -28,14 +34,14 @@ typedef struct moirai_pair {
     moirai_block_plan plan;   /* best known; plan.device NULL: none yet */
     int32_t n_sendings;
     moirai_sending *sending;
-    moirai_master **master;   /* per sending, on the grid of the present level; NULL where not needed yet */
+    moirai_master **master;   /* per sending; NULL where not needed yet */
     int32_t n_cases;
     size_t case_capacity;
     moirai_case *cases;
     moirai_block block;       /* the class's block with a mask of its own, pinned to the two devices */
     int64_t first_ns;         /* length of the first plan: the best device alone */
     int64_t longest_ns;       /* for which the masters were made */
-    int64_t solves;           /* masters solved so far */
+    int64_t looks;            /* at cases so far */
 } moirai_pair;
 
 typedef struct moirai_chain {

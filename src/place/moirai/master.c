@@ -2,9 +2,10 @@
  *
  * The master chooses, for every kind of component, a mix of schedules (columns), and sees only how much of each resource
  * they use in each bucket:
- *   length form:  minimise theta  subject to  use(r, bucket) <= theta * length(bucket)
+ *   length form:  minimise theta  subject to  use(r, bucket) <= held(r, bucket) + theta * (length(bucket) - held(r, bucket))
  *   rate form:    minimise sum of y(bucket) * length(bucket) + memory cost  subject to  use(r, bucket) <= y(bucket) * length(bucket)
- * where the mix of each kind sums to its number of components, and counts (how many components have operator i on device k) keep
+ * where held is what sends of the shared tensor take whatever is done (were it scaled, a bucket filled by a send would ask for theta = 1
+ * and hide everything else), the mix of each kind sums to its number of components, and counts (how many components have operator i on device k) keep
  * to their ranges. Its dual values are prices; pricing returns cheap schedules under them, new columns, until none
  * helps or the prices prove what is asked for. In the rate form the prices of all resources at one time sum to at most one, so
  * a block of length T uses resources worth at most T; what the components cost together is then a lower bound of T plus the
@@ -12,7 +13,7 @@
  * rounding costs strength, never truth (in the rate form they are rounded down to keep the sum).
  *
  * Duals of early masters jump about; pricing between the best prices so far and the master's (Wentges smoothing) saves rounds.
- * Columns are kept for the next solve with another T or other counts: those that end after T are left out.
+ * Columns are kept for the next solve with another T or other counts: those that end after T or read what has not arrived are left out.
  * Without an LP solver the prices come from multiplicative weights, which is slower and weaker. */
 #include "place/moirai/master.h"
 
@@ -24,13 +25,14 @@
 #include "util/util.h"
 
 #define LENGTH_SCALE 17592186044416.0 /* 2^44: worth of all resources in the length form */
+#define LEAST_FREE 0.02               /* part of a bucket: keeps prices bounded */
 #define ELASTIC 64.0                  /* what missing a count by one costs in the master: many times theta */
 
 typedef struct column {
     int32_t kind;      /* -1 - j: the j-th send */
     int64_t finish_ns; /* it fits into any T from here on */
     int32_t idle;      /* solves since it was last in use */
-    int32_t n_uses;
+    int32_t n_ops, n_uses;
     moirai_use *use;
     int8_t *device;
     int64_t *start;
@@ -38,7 +40,7 @@ typedef struct column {
 
 struct moirai_master {
     const moirai_block *b;
-    moirai_pricer *w;
+    moirai_pricer *w;      /* lent by the task at hand */
     int32_t entry_device, exit_device;
     moirai_sending how;
     int64_t step_ns;
@@ -56,6 +58,7 @@ struct moirai_master {
     size_t n_lp, lp_capacity;
     size_t n_solved;      /* LP columns when `primal` was found */
     double *bucket_ns;    /* per cell */
+    double *held;         /* per cell: the part that sends hold in any case; theta scales the rest alone */
     double *dual, *center, *mean, *row_dual;
     double *primal;
     size_t primal_capacity;
@@ -63,6 +66,7 @@ struct moirai_master {
     double *mass, *value;
     int32_t *row;
     double best;          /* the best bound proven so far: theta, or rate */
+    double part, best_part; /* cost over capacity, of the last prices and of the best */
     int64_t best_value;
     int32_t added;
     bool judging;         /* columns are judged against `dual` before they are added */
@@ -83,11 +87,11 @@ void moirai_master_free(moirai_master *m)
     for (size_t c = 0; c < m->n_columns; c++)
         free_column(&m->column[c]);
     moirai_lp_free(m->lp);
-    moirai_pricer_free(m->w);
     free(m->column);
     free(m->lp_column);
     free(m->lp_resource);
     free(m->bucket_ns);
+    free(m->held);
     free(m->dual);
     free(m->center);
     free(m->mean);
@@ -121,6 +125,7 @@ int moirai_master_new(moirai_master **out, const moirai_block *b, int32_t entry_
     size_t n = (size_t)(moirai_resource_count(&b->problem) * MOIRAI_MAX_BUCKETS + m->n_sends + b->n_kinds + MAX_COUNTS + 2);
     m->lp_resource = moirai_alloc((size_t)moirai_resource_count(&b->problem), sizeof(int32_t));
     m->bucket_ns = moirai_alloc(n, sizeof(double));
+    m->held = moirai_alloc(n, sizeof(double));
     m->dual = moirai_alloc(n, sizeof(double));
     m->center = moirai_alloc(n, sizeof(double));
     m->mean = moirai_alloc(n, sizeof(double));
@@ -130,9 +135,9 @@ int moirai_master_new(moirai_master **out, const moirai_block *b, int32_t entry_
     m->mass = moirai_alloc(n, sizeof(double));
     m->value = moirai_alloc(n, sizeof(double));
     m->row = moirai_alloc(n, sizeof(int32_t));
-    int result = m->lp_resource && m->bucket_ns && m->dual && m->center && m->mean && m->row_dual && m->price && m->best_price &&
+    int result = m->lp_resource && m->bucket_ns && m->held && m->dual && m->center && m->mean && m->row_dual && m->price && m->best_price &&
                          m->mass && m->value && m->row
-                     ? moirai_pricer_new(&m->w, b, steps + 2)
+                     ? MOIRAI_OK
                      : MOIRAI_EFAIL;
     /* Devices have rows from the start; ports and channels get theirs when a mix first asks too much of them. */
     for (int32_t r = 0; !result && r < moirai_resource_count(&b->problem); r++)
@@ -147,6 +152,22 @@ int moirai_master_new(moirai_master **out, const moirai_block *b, int32_t entry_
 const moirai_grid *moirai_master_grid(const moirai_master *m)
 {
     return &m->grid;
+}
+
+static int32_t count_row(const moirai_master *m, int32_t i)
+{
+    return m->n_cells + m->n_sends + m->b->n_kinds + i;
+}
+
+/* Prices of another solve as those of the last one. */
+static void take_start(moirai_master *m)
+{
+    const moirai_master_task *job = m->job;
+    int32_t cells = moirai_resource_count(&m->b->problem) * job->start_grid->n_buckets;
+    m->grid = *job->start_grid;
+    for (int32_t i = 0; i < cells; i++)
+        m->center[i] = (double)job->start_price[i] / LENGTH_SCALE *
+                       (double)MOIRAI_MAX(moirai_bucket_ns(&m->grid, i % m->grid.n_buckets), 1);
 }
 
 /* Lay the buckets out for another length. Prices per time stay what they were: a new bucket takes them from the old one
@@ -171,6 +192,8 @@ static void regrid(moirai_master *m, int64_t length_ns, int32_t buckets)
     }
     for (int32_t i = m->n_cells; i < m->n_rows; i++)
         m->center[i] = 0;
+    for (int32_t i = 0; m->job->start_price && i < m->job->n_start_counts; i++)
+        m->center[count_row(m, i)] = (double)m->job->start_price[resources * old.n_buckets + i] / LENGTH_SCALE;
     for (int32_t i = 0; i < m->n_cells; i++)
         m->bucket_ns[i] = (double)MOIRAI_MAX(moirai_bucket_ns(&m->grid, i % m->grid.n_buckets), 1);
 }
@@ -187,11 +210,6 @@ static int32_t lp_cells(const moirai_master *m)
 static int32_t mix_row(const moirai_master *m, int32_t kind)
 {
     return kind >= 0 ? m->n_cells + m->n_sends + kind : m->n_cells - 1 - kind;
-}
-
-static int32_t count_row(const moirai_master *m, int32_t i)
-{
-    return m->n_cells + m->n_sends + m->b->n_kinds + i;
 }
 
 static double memory_cost(const moirai_master *m, const column *c)
@@ -277,7 +295,7 @@ static int lp_take(moirai_master *m, int32_t index)
 /* Keep a schedule from the pricing; false if memory ran out. */
 static bool copy_pattern(const moirai_pattern *pattern, column *c)
 {
-    *c = (column){.kind = pattern->kind, .finish_ns = pattern->finish_ns, .n_uses = pattern->n_uses};
+    *c = (column){.kind = pattern->kind, .finish_ns = pattern->finish_ns, .n_ops = pattern->n_ops, .n_uses = pattern->n_uses};
     c->use = moirai_alloc((size_t)c->n_uses, sizeof *c->use);
     c->device = moirai_alloc((size_t)pattern->n_ops, sizeof *c->device);
     c->start = moirai_alloc((size_t)pattern->n_ops, sizeof *c->start);
@@ -337,7 +355,14 @@ static void round_prices(const moirai_master *m, const double *per_use, int64_t 
             price[r * buckets + i] = empty ? 0 : (int64_t)(fmax(per_use[r * buckets + i], 0) / m->bucket_ns[i] * unit);
     }
     for (int32_t i = 0; i < m->job->n_counts; i++)
-        price[m->n_cells + i] = (int64_t)(per_use[count_row(m, i)] * (rate ? (double)MOIRAI_PRICE_UNIT : LENGTH_SCALE));
+        price[m->n_cells + i] = m->job->count[i].kind == MOIRAI_ARRIVAL
+                                    ? 0
+                                    : (int64_t)(per_use[count_row(m, i)] * (rate ? (double)MOIRAI_PRICE_UNIT : LENGTH_SCALE));
+}
+
+static double free_part(const moirai_master *m, int32_t cell)
+{
+    return fmax(1 - m->held[cell], LEAST_FREE);
 }
 
 /* What the prices prove: theta (length form), or time in units (rate form). Adds columns on the way. */
@@ -348,15 +373,24 @@ static double judge(moirai_master *m, const int64_t *price, bool columns)
     if (cost >= MOIRAI_PRICE_NONE)
         return HUGE_VAL;
     int64_t capacity = moirai_price_capacity(&m->b->problem, &m->grid, &prices);
+    m->part = capacity > 0 ? (double)cost / (double)capacity : 0;
     if (m->job->form == MOIRAI_PRICE_RATE) {
         for (int32_t i = 0; i < m->job->n_counts; i++)
             cost -= prices.count_price[i] * (prices.count_price[i] > 0 ? m->job->count[i].most : m->job->count[i].least);
         m->best_value = MOIRAI_MAX(m->best_value, cost);
         return (double)cost;
     }
-    if (capacity <= 0)
+    double worth = 0, held = 0; /* of the free time, and of the time that is held anyhow */
+    for (int32_t i = 0; i < m->n_cells; i++) {
+        double whole = (double)price[i] * (double)moirai_bucket_ns(&m->grid, i % m->grid.n_buckets);
+        worth += whole * free_part(m, i);
+        held += whole * m->held[i];
+    }
+    for (int32_t i = 0; i < m->job->n_counts; i++)
+        held += (double)prices.count_price[i] * (double)(prices.count_price[i] > 0 ? m->job->count[i].most : m->job->count[i].least);
+    if (worth <= 0)
         return cost > capacity ? HUGE_VAL : 0;
-    double theta = (double)cost / (double)capacity;
+    double theta = ((double)cost - held) / worth;
     return cost > capacity ? fmax(theta, 1 + 1e-12) : fmin(theta, 1);
 }
 
@@ -365,6 +399,7 @@ static void consider(moirai_master *m, double bound, const double *per_use)
     if (bound <= m->best)
         return;
     m->best = bound;
+    m->best_part = m->part;
     memcpy(m->best_price, m->price, sizeof *m->price * (size_t)(m->n_cells + m->job->n_counts));
     memcpy(m->center, per_use, sizeof *m->center * (size_t)m->n_rows);
 }
@@ -374,10 +409,19 @@ static bool settled(const moirai_master *m, double master)
 {
     if (m->job->form == MOIRAI_PRICE_RATE)
         return m->best >= master * (double)MOIRAI_PRICE_UNIT * (1 - 2e-4);
-    return m->best > 1 || m->best >= master * (1 - 5e-4) || (master <= 1 + 1e-12 && !m->job->converge);
+    return m->best > 1 || m->best >= master * (1 - 1e-3) || (master <= 1 + 1e-12 && !m->job->converge);
 }
 
 /* ---- the LP ---- */
+
+/* The cell of a row of the LP. */
+static int32_t cell_of(const moirai_master *m, int32_t row)
+{
+    int32_t buckets = m->grid.n_buckets, r = 0;
+    while (m->lp_resource[r] != row / buckets)
+        r++;
+    return r * buckets + row % buckets;
+}
 
 static int lp_rows(moirai_master *m)
 {
@@ -387,10 +431,11 @@ static int lp_rows(moirai_master *m)
         int32_t kind = i - cells - m->n_sends, count = kind - m->b->n_kinds;
         if (i < cells) {
             lower[i] = -HUGE_VAL;
-            upper[i] = 0;
+            upper[i] = m->held[cell_of(m, i)];
         } else if (count >= 0) {
-            lower[i] = m->job->count[count].least;
-            upper[i] = m->job->count[count].most;
+            bool arrival = m->job->count[count].kind == MOIRAI_ARRIVAL; /* the pricing sees to it */
+            lower[i] = arrival ? -HUGE_VAL : (double)m->job->count[count].least;
+            upper[i] = arrival ? HUGE_VAL : (double)m->job->count[count].most;
         } else {
             lower[i] = upper[i] = kind >= 0 ? m->b->kind_count[kind] : 1;
         }
@@ -411,7 +456,7 @@ static int lp_lengths(moirai_master *m)
         for (int32_t cell = 0; cell < lp_cells(m); cell++)
             if ((!rate || cell % buckets == i) && moirai_bucket_ns(&m->grid, cell % buckets) > 0) {
                 m->row[n] = cell;
-                m->value[n++] = -1;
+                m->value[n++] = -free_part(m, cell_of(m, cell));
             }
         result = moirai_lp_add_column(m->lp, rate ? m->bucket_ns[i] : 1, n, m->row, m->value);
         if (!result)
@@ -447,6 +492,12 @@ static void drop_idle(moirai_master *m)
     m->n_columns = n;
 }
 
+static bool fits(const moirai_master *m, const column *c)
+{
+    moirai_pattern pattern = {.kind = c->kind, .n_ops = c->n_ops, .device = c->device, .start = c->start, .finish_ns = c->finish_ns};
+    return moirai_pricer_fits(m->w, m->job->n_counts, m->job->count, &pattern);
+}
+
 static int lp_build(moirai_master *m)
 {
     m->n_lp = m->n_solved = 0;
@@ -456,7 +507,7 @@ static int lp_build(moirai_master *m)
     if (!result)
         result = lp_elastic(m);
     for (size_t c = 0; !result && c < m->n_columns; c++)
-        if (m->column[c].finish_ns <= m->grid.length_ns)
+        if (fits(m, &m->column[c]))
             result = lp_take(m, (int32_t)c);
     return result;
 }
@@ -509,7 +560,7 @@ static bool find_overload(moirai_master *m, double theta)
                     load[m->row[i]] += m->primal[x] * m->value[i];
         }
     for (int32_t i = 0; i < m->n_cells; i++) {
-        double room = m->job->form == MOIRAI_PRICE_RATE ? m->primal[i % buckets] : theta;
+        double room = m->job->form == MOIRAI_PRICE_RATE ? m->primal[i % buckets] : m->held[i] + theta * free_part(m, i);
         if (m->lp_resource[i / buckets] < 0 && load[i] > room * 1.001 + 1e-6)
             m->lp_resource[i / buckets] = m->n_lp_resources++;
     }
@@ -635,26 +686,37 @@ int moirai_master_solve(moirai_master_result *out, moirai_master *m, const moira
     m->job = job;
     m->best = -1;
     m->best_value = 0;
+    m->best_part = 0;
     m->failed = 0;
+    m->w = job->pricer;
+    if (job->start_price)
+        take_start(m);
     regrid(m, job->length_ns, job->buckets);
     moirai_pricer_set(m->w, m->entry_device, m->exit_device, &m->how, &m->grid);
+    moirai_pricer_held(m->w, job->n_counts, job->count, m->held);
+    for (int32_t i = 0; i < m->n_cells; i++)
+        m->held[i] = job->form == MOIRAI_PRICE_RATE ? 0 : fmin(m->held[i] / m->bucket_ns[i], 1);
     int result = MOIRAI_OK;
     if (moirai_lp_available())
         result = generate(m, out);
     else
         weigh(m, out);
+    moirai_lp_free(m->lp);
+    m->lp = NULL;
     out->proven = m->best > 1 && job->form == MOIRAI_PRICE_LENGTH;
+    out->proven_part = m->best_part;
     out->value = m->best_value;
     out->price = m->best_price;
     out->count_price = m->best_price + m->n_cells;
     return result;
 }
 
-int64_t moirai_master_reprice(moirai_master *m, const moirai_grid *grid, const int64_t *price, const int64_t *memory_price)
+int64_t moirai_master_reprice(moirai_master *m, moirai_pricer *pricer, const moirai_grid *grid, const int64_t *price,
+                              const int64_t *memory_price)
 {
     moirai_prices prices = {.resource = price, .memory = memory_price};
-    moirai_pricer_set(m->w, m->entry_device, m->exit_device, &m->how, grid);
-    return moirai_pricer_cost(m->w, &prices, NULL, NULL);
+    moirai_pricer_set(pricer, m->entry_device, m->exit_device, &m->how, grid);
+    return moirai_pricer_cost(pricer, &prices, NULL, NULL);
 }
 
 /* ---- what the last master chose ---- */
@@ -684,4 +746,36 @@ double moirai_master_count(const moirai_master *m, int32_t kind, int32_t op, int
             sum += m->primal[x];
     }
     return sum;
+}
+
+double moirai_master_early(const moirai_master *m, int32_t send, double *mean_arrival_ns)
+{
+    const moirai_block *b = m->b;
+    int32_t device = m->how.receiver[send], shared = moirai_block_shared_tensor(b);
+    double arrival = 0, sum = 0, early = 0;
+    for (size_t x = 0; m->primal && x < m->n_solved; x++) {
+        const column *c = m->lp_column[x] >= 0 ? &m->column[m->lp_column[x]] : NULL;
+        if (c && c->kind == -1 - send) {
+            arrival += m->primal[x] * (double)c->finish_ns;
+            sum += m->primal[x];
+        }
+    }
+    *mean_arrival_ns = arrival /= fmax(sum, 1e-9);
+    for (size_t x = 0; m->primal && x < m->n_solved; x++) {
+        const column *c = m->lp_column[x] >= 0 ? &m->column[m->lp_column[x]] : NULL;
+        for (int32_t i = 0; c && c->kind >= 0 && i < c->n_ops; i++) {
+            int32_t op = b->component_op[b->component_off[b->kind_component[c->kind]] + i];
+            bool reads = false;
+            for (int32_t j = b->problem.op_in_off[op]; j < b->problem.op_in_off[op + 1]; j++)
+                reads |= b->problem.op_in[j] == shared;
+            if (reads && c->device[i] == device && (double)c->start[i] < arrival)
+                early += m->primal[x] * (double)moirai_op_ns(&b->problem, op, device);
+        }
+    }
+    return early;
+}
+
+int64_t moirai_master_arrival(const moirai_master *m, int32_t send)
+{
+    return moirai_pricer_arrival(m->w, m->how.receiver[send]);
 }

@@ -22,6 +22,7 @@ typedef struct moirai_kept_pattern {
 } moirai_kept_pattern;
 
 typedef struct moirai_master_task {
+    moirai_pricer *pricer;       /* of the block; lent for the solve */
     moirai_price_form form;
     int64_t length_ns;           /* T, at most the longest that the master was made for */
     int32_t buckets;
@@ -30,6 +31,9 @@ typedef struct moirai_master_task {
     const int64_t *memory_price; /* per device, MOIRAI_PRICE_UNIT-ths of ns per byte; NULL: none (rate form only) */
     int32_t max_rounds;
     bool converge;               /* length form: go on to find theta where it is below 1 */
+    const moirai_grid *start_grid;   /* prices to begin with, cells and then counts, or NULL */
+    const int64_t *start_price;
+    int32_t n_start_counts;
     moirai_stop stop;
 } moirai_master_task;
 
@@ -37,6 +41,7 @@ typedef struct moirai_master_result {
     bool proven;           /* length form: T is impossible */
     int64_t value;         /* rate form: the bound in units of 1 / MOIRAI_PRICE_UNIT ns */
     double theta;          /* length form: value of the last master; above 1 means impossible */
+    double proven_part;    /* length form: least cost over capacity at the best prices; what part of T they exclude, more or less */
     int32_t rounds;
     const int64_t *price;        /* the prices that prove it; valid until the next solve */
     const int64_t *count_price;
@@ -49,12 +54,17 @@ int moirai_master_new(moirai_master **out, const moirai_block *b, int32_t entry_
 void moirai_master_free(moirai_master *m);
 int moirai_master_solve(moirai_master_result *out, moirai_master *m, const moirai_master_task *job);
 /* Rate form: what prices found before are worth at other memory prices, without a search. */
-int64_t moirai_master_reprice(moirai_master *m, const moirai_grid *grid, const int64_t *price, const int64_t *memory_price);
+int64_t moirai_master_reprice(moirai_master *m, moirai_pricer *pricer, const moirai_grid *grid, const int64_t *price,
+                              const int64_t *memory_price);
 /* Of the last solve. Room for moirai_master_columns patterns; returns how many. */
 int32_t moirai_master_columns(const moirai_master *m);
 int32_t moirai_master_kept(const moirai_master *m, moirai_kept_pattern *kept);
 /* Of the last solve: the mean number of components of `kind` with operator `op` (within the component) on `device`. */
 double moirai_master_count(const moirai_master *m, int32_t kind, int32_t op, int32_t device);
+/* Of the last solve: how much time readers of the shared tensor take on a receiver before the mean of its arrivals: work that no plan could
+ * have done by then. */
+int64_t moirai_master_arrival(const moirai_master *m, int32_t send); /* the soonest that the case allows */
+double moirai_master_early(const moirai_master *m, int32_t send, double *mean_arrival_ns);
 const moirai_grid *moirai_master_grid(const moirai_master *m);
 
 #endif

@@ -37,6 +37,7 @@ typedef struct option {
 
 /* A pair under prices on bytes. */
 typedef struct view {
+    moirai_pricer *pricer;
     moirai_master **master;  /* per sending; rate form */
     int64_t **price;         /* per sending: the last prices in time, on the grid below; NULL: none yet */
     moirai_grid *grid;
@@ -77,6 +78,7 @@ static void free_view(view *v, int32_t sendings)
         if (v->price)
             free(v->price[i]);
     }
+    moirai_pricer_free(v->pricer);
     free(v->master);
     free(v->price);
     free(v->grid);
@@ -180,7 +182,7 @@ static int open_view(view *v, const moirai_pair *x, int32_t a, int32_t b)
     v->grid = moirai_alloc(n, sizeof *v->grid);
     if (!v->master || !v->price || !v->grid)
         return MOIRAI_EFAIL;
-    int result = MOIRAI_OK;
+    int result = moirai_pricer_new(&v->pricer, &x->block, STEPS + 2);
     for (size_t i = 0; !result && i < n; i++)
         result = moirai_master_new(&v->master[i], &x->block, a, b, &x->sending[i],
                                    longest_ns(x), STEPS);
@@ -199,7 +201,7 @@ static int64_t price_with_length(moirai_memory_prices *m, view *v, const moirai_
         int64_t paid = (int64_t)(part[i] * (double)MOIRAI_PRICE_UNIT);
         for (size_t c = 0; c < cells; c++)
             scaled[c] = (int64_t)((__int128)v->price[sending][c] * (MOIRAI_PRICE_UNIT - paid) / MOIRAI_PRICE_UNIT);
-        int64_t value = moirai_master_reprice(v->master[sending], grid, scaled, m->price);
+        int64_t value = moirai_master_reprice(v->master[sending], v->pricer, grid, scaled, m->price);
         if (value < MOIRAI_PRICE_NONE)
             value += paid * x->lower_ns;
         best = MOIRAI_MAX(best, value);
@@ -216,7 +218,7 @@ static int solve_view(moirai_memory_prices *m, view *v, moirai_pair *x, int32_t 
     double use[MOIRAI_MAX_DEVICES] = {0}, cheap[MOIRAI_MAX_DEVICES] = {0};
     int64_t beyond = longest * MOIRAI_PRICE_UNIT + cheapest_bytes(m, &x->block, cheap);
     for (int32_t i = 0; !result && i < x->n_sendings; i++) {
-        moirai_master_task task = {.form = MOIRAI_PRICE_RATE, .length_ns = longest, .buckets = job->buckets,
+        moirai_master_task task = {.pricer = v->pricer, .form = MOIRAI_PRICE_RATE, .length_ns = longest, .buckets = job->buckets,
                                    .memory_price = m->price, .max_rounds = 40, .stop = job->stop};
         moirai_master_result found;
         result = moirai_master_solve(&found, v->master[i], &task);
@@ -947,7 +949,7 @@ int moirai_memory_evidence(moirai_memory_leaf *out, moirai_memory_prices *m, int
         int64_t paid = MOIRAI_PRICE_UNIT / 4 * quarter;
         for (size_t c = 0; c < cells; c++)
             scaled[c] = (int64_t)((__int128)v->price[sending][c] * (MOIRAI_PRICE_UNIT - paid) / MOIRAI_PRICE_UNIT);
-        int64_t value = moirai_master_reprice(v->master[sending], grid, scaled, m->price);
+        int64_t value = moirai_master_reprice(v->master[sending], v->pricer, grid, scaled, m->price);
         if (value < MOIRAI_PRICE_NONE)
             value += paid * lower_ns;
         if (quarter == 0 || value > out->value) {

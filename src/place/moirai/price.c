@@ -18,6 +18,9 @@
  * earlier than the sum of the first j sends; readers elsewhere are forbidden, readers there wait for the arrival and pay
  * nothing, and each send is a component of its own that pays for the ports.
  *
+ * Where the sends happen is not tied to where their readers are: a send could be paid late and read early. A case may therefore say
+ * between which two times the tensor arrives on a device; readers wait for the first, the send ends by the second.
+ *
  * A count ("how many components of a kind have operator i on device k") lies in a known range in each case of a branching. A
  * price c of any sign on it is paid by every component that has i on k; all together pay at most c * most (c > 0) or c * least,
  * which is added to the right side.
@@ -60,7 +63,8 @@ struct moirai_pricer {
     int32_t entry_device, exit_device;
     moirai_sending how;
     const moirai_grid *grid;
-    int64_t arrival_ns[MOIRAI_MAX_DEVICES]; /* of the shared tensor, -1: not received */
+    int64_t arrival_ns[MOIRAI_MAX_DEVICES]; /* of the shared tensor: no sooner; -1: not received */
+    int64_t arrived_ns[MOIRAI_MAX_DEVICES]; /* and no later */
     const moirai_prices *prices;
     /* scratch */
     int64_t *value;      /* [node * K * N + k * N + g], of the kind at hand */
@@ -333,26 +337,41 @@ int moirai_pricer_new(moirai_pricer **out, const moirai_block *b, int32_t max_st
     return result;
 }
 
+/* When the shared tensor is where: one port sends it to one receiver after the other; elsewhere each send is on its own. */
+static void set_arrivals(moirai_pricer *w, int32_t n_counts, const moirai_count *count)
+{
+    const moirai_problem *q = &w->block->problem;
+    bool port = q->congestion == MOIRAI_CONGESTION_PORT;
+    int64_t sent = 0, rest = w->grid->length_ns;
+    for (int32_t k = 0; k < w->K; k++) {
+        w->arrival_ns[k] = k == w->entry_device ? 0 : -1;
+        w->arrived_ns[k] = w->grid->length_ns;
+    }
+    for (int32_t j = 0; w->how.fixed && j < w->how.n_receivers; j++) {
+        int32_t k = w->how.receiver[j];
+        sent = (port ? sent : 0) + moirai_transfer_ns(q, w->shared_tensor, w->entry_device, k);
+        for (int32_t i = 0; i < n_counts; i++)
+            if (count[i].kind == MOIRAI_ARRIVAL && count[i].device == k) {
+                sent = MOIRAI_MAX(sent, count[i].least);
+                w->arrived_ns[k] = MOIRAI_MIN(w->arrived_ns[k], count[i].most);
+            }
+        w->arrival_ns[k] = sent;
+    }
+    for (int32_t j = w->how.fixed ? w->how.n_receivers - 1 : -1; j >= 0 && port; j--) {
+        int32_t k = w->how.receiver[j];
+        w->arrived_ns[k] = MOIRAI_MIN(w->arrived_ns[k], rest);
+        rest = w->arrived_ns[k] - moirai_transfer_ns(q, w->shared_tensor, w->entry_device, k);
+    }
+}
+
 void moirai_pricer_set(moirai_pricer *w, int32_t entry_device, int32_t exit_device, const moirai_sending *how,
                        const moirai_grid *grid)
 {
-    const moirai_problem *q = &w->block->problem;
     w->entry_device = entry_device;
     w->exit_device = exit_device;
     w->how = *how;
     w->grid = grid;
-    if (!how->fixed)
-        return;
-    int64_t sent = 0;
-    for (int32_t k = 0; k < w->K; k++)
-        w->arrival_ns[k] = -1;
-    for (int32_t j = 0; j < how->n_receivers; j++) {
-        int32_t k = how->receiver[j];
-        int64_t c = moirai_transfer_ns(q, w->shared_tensor, entry_device, k);
-        sent = q->congestion == MOIRAI_CONGESTION_PORT ? sent + c : c;
-        w->arrival_ns[k] = sent;
-    }
-    w->arrival_ns[entry_device] = 0;
+    set_arrivals(w, 0, NULL);
 }
 
 /* ---- costs of single tasks ---- */
@@ -842,7 +861,8 @@ static int64_t price_send(moirai_pricer *w, int32_t j, moirai_pattern_fn pattern
     int32_t k = w->how.receiver[j];
     task x = transfer_task(w, w->shared_tensor, w->entry_device, k);
     int64_t best = NONE, at = 0, first = (w->arrival_ns[k] - x.ns) / w->grid->step_ns;
-    for (int64_t u = first; u < w->grid->n_steps; u++) {
+    int64_t last = w->arrived_ns[k] < w->arrival_ns[k] ? -1 : (w->arrived_ns[k] - x.ns) / w->grid->step_ns;
+    for (int64_t u = first; u <= last && u < w->grid->n_steps; u++) {
         int64_t start = 0, cost = task_cost(w, x, (int32_t)u, &start);
         if (cost < best) {
             best = cost;
@@ -873,6 +893,8 @@ static bool direct_edges_fit(const moirai_pricer *w)
             return false;
         if (moirai_transfer_ns(q, t, w->entry_device, w->exit_device) > w->grid->length_ns)
             return false;
+        if (w->how.fixed && t == w->shared_tensor && w->arrival_ns[w->exit_device] > w->grid->length_ns)
+            return false;
     }
     return true;
 }
@@ -880,6 +902,7 @@ static bool direct_edges_fit(const moirai_pricer *w)
 int64_t moirai_pricer_cost(moirai_pricer *w, const moirai_prices *prices, moirai_pattern_fn pattern, void *data)
 {
     const moirai_block *b = w->block;
+    set_arrivals(w, prices->n_counts, prices->count);
     if (!direct_edges_fit(w))
         return NONE;
     w->prices = prices;
@@ -898,4 +921,56 @@ int64_t moirai_pricer_cost(moirai_pricer *w, const moirai_prices *prices, moirai
         sum += cost * b->kind_count[kind];
     }
     return sum;
+}
+
+bool moirai_pricer_fits(moirai_pricer *w, int32_t n_counts, const moirai_count *count, const moirai_pattern *pattern)
+{
+    const moirai_block *b = w->block;
+    int64_t step = w->grid->step_ns;
+    if (pattern->finish_ns > w->grid->length_ns)
+        return false;
+    if (!w->how.fixed)
+        return true;
+    set_arrivals(w, n_counts, count);
+    if (pattern->kind < 0) {
+        int32_t k = w->how.receiver[-1 - pattern->kind];
+        /* A step's cheapest start may be anywhere in it. */
+        return pattern->finish_ns + step >= w->arrival_ns[k] && pattern->finish_ns <= w->arrived_ns[k] + step;
+    }
+    int32_t begin = b->component_off[b->kind_component[pattern->kind]];
+    for (int32_t i = 0; i < pattern->n_ops; i++) {
+        int32_t op = b->component_op[begin + i];
+        for (int32_t j = b->problem.op_in_off[op]; j < b->problem.op_in_off[op + 1]; j++)
+            if (b->problem.op_in[j] == w->shared_tensor && pattern->start[i] / step < w->arrival_ns[pattern->device[i]] / step)
+                return false;
+    }
+    return true;
+}
+
+int64_t moirai_pricer_arrival(const moirai_pricer *w, int32_t device)
+{
+    return w->arrival_ns[device];
+}
+
+static void hold(const moirai_pricer *w, int32_t r, int64_t from, int64_t to, double *held_ns)
+{
+    const moirai_grid *grid = w->grid;
+    for (int32_t i = 0; i < grid->n_buckets && r >= 0; i++) {
+        int64_t begin = MOIRAI_MAX(from, grid->bucket_step[i] * grid->step_ns);
+        int64_t end = MOIRAI_MIN(to, grid->bucket_step[i + 1] * grid->step_ns);
+        if (end > begin)
+            held_ns[r * grid->n_buckets + i] += (double)(end - begin);
+    }
+}
+
+void moirai_pricer_held(moirai_pricer *w, int32_t n_counts, const moirai_count *count, double *held_ns)
+{
+    memset(held_ns, 0, sizeof *held_ns * (size_t)(w->n_resources * w->grid->n_buckets));
+    set_arrivals(w, n_counts, count);
+    for (int32_t j = 0; w->how.fixed && j < w->how.n_receivers; j++) {
+        int32_t k = w->how.receiver[j];
+        task x = transfer_task(w, w->shared_tensor, w->entry_device, k);
+        hold(w, x.r1, w->arrived_ns[k] - x.ns, w->arrival_ns[k], held_ns);
+        hold(w, x.r2, w->arrived_ns[k] - x.ns, w->arrival_ns[k], held_ns);
+    }
 }

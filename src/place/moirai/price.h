@@ -15,10 +15,13 @@ typedef struct moirai_sending {
     int8_t receiver[MOIRAI_MAX_DEVICES];
 } moirai_sending;
 
-/* How many components of a kind have their operator `op` (number within the component) on `device`. */
+/* What a case assumes to lie between least and most: how many components of a kind have their operator `op` (number within the
+ * component) on `device`; or, kind MOIRAI_ARRIVAL, the time at which the shared entry tensor has arrived on `device`. */
+#define MOIRAI_ARRIVAL (-1)
+#define MOIRAI_NO_COUNT (-2)
 typedef struct moirai_count {
     int32_t kind, op, device;
-    int32_t least, most;
+    int64_t least, most;
 } moirai_count;
 
 /* A grid of steps and buckets over the time between the block's cuts. */
@@ -88,6 +91,13 @@ typedef struct moirai_prices {
 #define MOIRAI_PRICE_NONE (INT64_MAX / 4)
 typedef void (*moirai_pattern_fn)(void *data, const moirai_pattern *pattern);
 int64_t moirai_pricer_cost(moirai_pricer *w, const moirai_prices *prices, moirai_pattern_fn pattern, void *data);
+/* Time of each cell [resource * n_buckets + bucket] that sends of the shared tensor hold whenever they start within what the counts
+ * allow. */
+void moirai_pricer_held(moirai_pricer *w, int32_t n_counts, const moirai_count *count, double *held_ns);
+/* When the shared tensor arrives at the soonest, -1: never; of the last pricing. */
+int64_t moirai_pricer_arrival(const moirai_pricer *w, int32_t device);
+/* Whether a schedule of a component, or a send, found on some grid keeps to T and to the arrivals that the counts ask for. */
+bool moirai_pricer_fits(moirai_pricer *w, int32_t n_counts, const moirai_count *count, const moirai_pattern *pattern);
 /* The most that all schedules together may cost: sum of price * length over resources and buckets, plus what the counts
  * allow. */
 int64_t moirai_price_capacity(const moirai_problem *q, const moirai_grid *grid, const moirai_prices *prices);

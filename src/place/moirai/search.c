@@ -263,11 +263,11 @@ static void starts(anneal *x)
         pin_cuts(x);
         evaluate(x, NULL);
     }
-    for (int32_t k = 0; k < x->q->n_devices; k++) {
+    for (int32_t k = 0; k < x->q->n_devices && !job->mix_only; k++) {
         all_on(x, k);
         evaluate(x, NULL);
     }
-    for (double far = 1; far < 5 && x->b->n_components > 1; far *= 1.3) {
+    for (double far = 1; far < 5 && x->b->n_components > 1 && !job->mix_only; far *= 1.3) {
         share_components(x, far);
         evaluate(x, NULL);
     }

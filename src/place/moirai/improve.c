@@ -1,0 +1,140 @@
+/* Plans from mixes.
+ *
+ * Where the shared tensor goes decides what good plans look like, and no small move leads from one way of sending it to another. So
+ * the weakest case of each sending, which is where its bound thinks that good plans are, gives its mix of component schedules to a
+ * short annealing; the two sendings where that went best get a long one, every other start guided by the prices. */
+#include "place/moirai/improve.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/util.h"
+
+#define RESTARTS 3
+#define FINALISTS 2
+
+int moirai_improve_plan(const moirai_improve *job, int64_t evaluations)
+{
+    moirai_pair *x = job->pair;
+    moirai_sim *sim;
+    if (moirai_sim_new(&sim, &x->block.problem))
+        return MOIRAI_EFAIL;
+    int32_t *start = NULL;
+    if (x->plan.device && (start = moirai_alloc((size_t)x->block.problem.n_ops, sizeof *start)))
+        memcpy(start, x->plan.device, sizeof *start * (size_t)x->block.problem.n_ops);
+    moirai_search_task task = {.entry_device = job->entry_device, .exit_device = job->exit_device, .evaluations = evaluations,
+                               .seed = job->seed + (uint64_t)job->level, .stop = job->stop, .start_device = start};
+    int result = moirai_block_search(&x->plan, &x->block, sim, &task);
+    free(start);
+    moirai_sim_free(sim);
+    return result;
+}
+
+/* Anneal from hints into `plan`, the one of a trial. */
+static int anneal_hints(const moirai_improve *job, const moirai_search_task *task, moirai_block_plan *plan, int32_t restarts)
+{
+    static const double heat[RESTARTS] = {1, 0.5, 2};
+    moirai_sim *sim;
+    int result = moirai_sim_new(&sim, &job->pair->block.problem);
+    for (int32_t i = 0; i < restarts && !result && task->n_patterns; i++) {
+        moirai_search_task again = *task;
+        again.evaluations /= restarts;
+        again.seed = job->seed + (uint64_t)(100 * i + job->level);
+        again.heat = heat[i];
+        if (i % 2)
+            again.weight = NULL;
+        result = moirai_block_search(plan, &job->pair->block, sim, &again);
+    }
+    moirai_sim_free(sim);
+    return result;
+}
+
+/* The mix of a case's master at a length that it can't exclude. */
+static int anneal_mix(const moirai_improve *job, moirai_raise *r, const moirai_case *c, moirai_block_plan *plan, int64_t evaluations,
+                      int32_t restarts)
+{
+    moirai_pair *x = job->pair;
+    moirai_master *m = moirai_cases_master(r, c->sending);
+    if (!m)
+        return MOIRAI_EFAIL;
+    int64_t length = c->estimate_ns == INT64_MAX ? x->plan.length_ns : c->estimate_ns + c->estimate_ns / 200 + 1;
+    moirai_master_task task = {.pricer = r->pricer, .form = MOIRAI_PRICE_LENGTH, .length_ns = MOIRAI_MIN(length, x->longest_ns),
+                               .buckets = r->buckets, .n_counts = c->n_counts, .count = c->count, .max_rounds = r->rounds,
+                               .stop = job->stop, .start_grid = &c->look.grid, .start_price = c->look.price,
+                               .n_start_counts = c->look.n_counts};
+    moirai_master_result found;
+    int result = moirai_master_solve(&found, m, &task);
+    moirai_kept_pattern *hints = moirai_alloc((size_t)moirai_master_columns(m) + 1, sizeof *hints);
+    double *weight = moirai_alloc((size_t)moirai_resource_count(&x->block.problem), sizeof *weight);
+    if (!hints || !weight)
+        result = MOIRAI_EFAIL;
+    if (!result) {
+        moirai_cases_weights(x, m, found.price, weight);
+        moirai_search_task search = {.entry_device = job->entry_device, .exit_device = job->exit_device, .evaluations = evaluations,
+                                     .stop = job->stop, .pattern = hints, .n_patterns = moirai_master_kept(m, hints),
+                                     .mix_only = true, .weight = weight};
+        result = anneal_hints(job, &search, plan, restarts);
+    }
+    free(weight);
+    free(hints);
+    return result;
+}
+
+typedef struct trial {
+    int32_t index; /* of the case */
+    moirai_block_plan plan;
+} trial;
+
+static int64_t length_of(const trial *t)
+{
+    return t->plan.device ? t->plan.length_ns : INT64_MAX;
+}
+
+static int shorter(const void *a, const void *b)
+{
+    const trial *x = a, *y = b;
+    int64_t left = length_of(x), right = length_of(y);
+    return left != right ? (left > right) - (left < right) : x->index - y->index;
+}
+
+/* The weakest open case of each sending. */
+static int32_t list_trials(const moirai_pair *x, trial *t)
+{
+    int32_t n = 0;
+    for (int32_t s = 0; s < x->n_sendings; s++) {
+        int32_t weakest = -1;
+        for (int32_t i = 0; i < x->n_cases; i++)
+            if (x->cases[i].sending == s && (weakest < 0 || x->cases[i].estimate_ns < x->cases[weakest].estimate_ns))
+                weakest = i;
+        if (weakest >= 0 && x->cases[weakest].proven_ns < x->plan.length_ns)
+            t[n++].index = weakest;
+    }
+    return n;
+}
+
+int moirai_improve_from_cases(const moirai_improve *job, moirai_raise *r, int64_t evaluations)
+{
+    moirai_pair *x = job->pair;
+    trial *t = moirai_alloc((size_t)x->n_sendings, sizeof *t);
+    if (!t)
+        return MOIRAI_EFAIL;
+    int32_t n = list_trials(x, t);
+    int result = MOIRAI_OK;
+    for (int32_t i = 0; !result && i < n && n > 1; i++)
+        result = anneal_mix(job, r, &x->cases[t[i].index], &t[i].plan, evaluations / 2 / n, 1);
+    if (n)
+        qsort(t, (size_t)n, sizeof *t, shorter);
+    for (int32_t i = 0; i < n; i++) {
+        moirai_block_plan *plan = &t[i].plan;
+        if (!result && i < FINALISTS && (plan->device || n == 1))
+            result = anneal_mix(job, r, &x->cases[t[i].index], plan, evaluations / 2, RESTARTS);
+        if (!result && plan->device && plan->length_ns < x->plan.length_ns) {
+            moirai_block_plan old = x->plan;
+            x->plan = *plan;
+            *plan = old;
+        }
+        moirai_block_plan_free(plan);
+    }
+    free(t);
+    return result;
+}
