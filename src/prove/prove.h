@@ -49,8 +49,9 @@ bool moirai_prove_same_component(const moirai_prove_block *b, int32_t c, int32_t
 int moirai_prove_path_ns(int64_t *ns, const moirai_prove_block *b, int32_t a, int32_t z);
 
 /* How many components of `kind` have operator `op` (place in the component) on `device`; kind MOIRAI_PROVE_ARRIVAL: when the
- * shared tensor has arrived on `device`, in ns. */
+ * shared tensor has arrived on `device`, in ns; kind MOIRAI_PROVE_LENGTH: the time between the cuts, in ns. */
 #define MOIRAI_PROVE_ARRIVAL (-1)
+#define MOIRAI_PROVE_LENGTH (-2)
 typedef struct moirai_prove_count {
     int32_t kind, op, device;
     int64_t least, most;
@@ -66,7 +67,6 @@ typedef struct moirai_prove_leaf {
     int32_t n_steps, n_buckets, *bucket;
     int64_t *price;        /* [resource * n_buckets + bucket] */
     int64_t *count_price;  /* per count */
-    int64_t paid;          /* with byte_price: of each unit of length, by the proven length */
     const int64_t *byte_price; /* per device, what a byte there pays; NULL: nothing */
 } moirai_prove_leaf;
 

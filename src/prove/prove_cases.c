@@ -4,7 +4,7 @@
  * readers may run, other than the entry's own; with congestion port in every order of arrival, since the leaf's bound may depend
  * on it. A leaf that assumes nothing stands for all. Second, within each of these, counts: how many components of a kind have an
  * operator on a device is a whole number between 0 and the number of components, so "at most x" and "at least x + 1" cover it; so is
- * the time in ns at which the shared tensor arrives on a device, without an upper end. The leaves' lists must form such a tree, all leaves of a subtree agreeing on the question asked at its root. */
+ * the time in ns at which the shared tensor arrives on a device, and the time between the cuts, both without an upper end. The leaves' lists must form such a tree, all leaves of a subtree agreeing on the question asked at its root. */
 #include "prove/prove.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static bool counts_cover(const moirai_prove_block *b, const moirai_prove_leaf *l
         if (leaf[pick[i]].n_counts == depth)
             return true; /* it asks nothing more: the others only repeat */
     const moirai_prove_count *first = &leaf[pick[0]].count[depth];
-    int64_t all = first->kind == MOIRAI_PROVE_ARRIVAL ? INT64_MAX : b->kind_count[first->kind], most = INT64_MIN, least = INT64_MAX;
+    int64_t all = first->kind < 0 ? INT64_MAX : b->kind_count[first->kind], most = INT64_MIN, least = INT64_MAX;
     int32_t low = 0;
     for (int32_t i = 0; i < n; i++) {
         const moirai_prove_count *c = &leaf[pick[i]].count[depth];

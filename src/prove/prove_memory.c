@@ -3,8 +3,8 @@
  * At prices u(k) >= 0 per byte of device k, in units of which `unit` make a nanosecond, every plan that fits obeys
  *     unit * makespan  >=  (unit * makespan + sum of u(k) * bytes on k)  -  sum of u(k) * capacity(k).
  * The bracket splits along the chain. A block of length L between two devices costs at least unit * L + its bytes where they are cheapest;
- * and, if L <= T, at least paid * (proven length) + what its tasks pay at prices in time that sum to at most unit - paid at every moment,
- * bytes included: resources of one moment together are paid at most unit - paid, so all tasks at most (unit - paid) * L. */
+ * and, at any prices in time, at least what its tasks and bytes pay + unit * L - (what all resources are worth until L), since the tasks
+ * are done within L. A leaf says between which lengths L lies: the least over these counts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,33 +34,70 @@ static __int128 cheapest_bytes(const memory_proof *y, const moirai_prove_block *
     return sum;
 }
 
-static bool prices_sum_to(const moirai_prove_leaf *leaf, int32_t resources, int64_t most)
+/* The lengths that the leaf is about. */
+static void range_of(const moirai_prove_leaf *leaf, int64_t *least, int64_t *most)
 {
+    for (int32_t i = 0; i < leaf->n_counts; i++)
+        if (leaf->count[i].kind == MOIRAI_PROVE_LENGTH) {
+            *least = MOIRAI_MAX(*least, leaf->count[i].least);
+            *most = MOIRAI_MIN(*most, leaf->count[i].most);
+        }
+}
+
+/* Least over L from least_ns to the leaf's length of unit * L - (what all resources are worth until L): linear within a bucket. */
+static __int128 least_length(const memory_proof *y, const moirai_prove_leaf *leaf, int32_t resources, int64_t least_ns)
+{
+    __int128 worth = 0, least = (__int128)y->unit * leaf->length_ns;
     for (int32_t q = 0; q < leaf->n_buckets; q++) {
-        __int128 sum = 0;
+        int64_t from = MOIRAI_MIN(leaf->bucket[q] * leaf->step_ns, leaf->length_ns);
+        int64_t to = MOIRAI_MIN(leaf->bucket[q + 1] * leaf->step_ns, leaf->length_ns);
+        __int128 rate = 0;
         for (int32_t r = 0; r < resources; r++)
-            sum += leaf->price[(int64_t)r * leaf->n_buckets + q];
-        if (sum > most)
-            return false;
+            rate += leaf->price[(int64_t)r * leaf->n_buckets + q];
+        if (from <= least_ns && least_ns <= to)
+            least = MOIRAI_MIN(least, (__int128)y->unit * least_ns - worth - rate * (least_ns - from));
+        worth += rate * (to - from);
+        if (to >= least_ns)
+            least = MOIRAI_MIN(least, (__int128)y->unit * to - worth);
     }
-    return true;
+    return least;
+}
+
+static __int128 counts_worth(const moirai_prove_leaf *leaf)
+{
+    __int128 sum = 0;
+    for (int32_t x = 0; x < leaf->n_counts; x++) /* times have no price */
+        sum += (__int128)leaf->count_price[x] * (leaf->count_price[x] > 0 ? leaf->count[x].most : leaf->count[x].least);
+    return sum;
 }
 
 /* What a block within the leaf's case costs at least. */
 static int leaf_value(__int128 *value, const memory_proof *y, const moirai_prove_block *b, int32_t a, int32_t z, int64_t proven_ns,
                       moirai_prove_leaf *leaf)
 {
-    __int128 beyond = ((__int128)leaf->length_ns + 1) * y->unit + cheapest_bytes(y, b);
+    int64_t least = proven_ns, most = INT64_MAX;
     moirai_prove_cost cost;
-    if (!leaf->priced || leaf->n_counts || !prices_sum_to(leaf, moirai_prove_resources(b->p), y->unit - leaf->paid))
-        return moirai_prove_wrong("prices sum to more than the unit");
+    range_of(leaf, &least, &most);
+    *value = (__int128)least * y->unit + cheapest_bytes(y, b);
+    if (least > most) {
+        *value = (__int128)INT64_MAX * y->unit; /* no such plan */
+        return MOIRAI_OK;
+    }
+    if (!leaf->priced)
+        return MOIRAI_OK;
+    if (leaf->length_ns < most)
+        return moirai_prove_wrong("prices end before the lengths that they are for");
     leaf->byte_price = y->price;
     int result = moirai_prove_least_cost(&cost, b, a, z, leaf);
     if (result)
         return result;
     if (!cost.usable)
         return moirai_prove_wrong("prices are too large");
-    *value = cost.never ? beyond : MOIRAI_MIN(beyond, cost.sum + (__int128)leaf->paid * proven_ns);
+    if (cost.never)
+        *value = (__int128)INT64_MAX * y->unit;
+    else
+        *value = MOIRAI_MAX(*value, cost.sum - counts_worth(leaf) +
+                                        least_length(y, leaf, moirai_prove_resources(b->p), least));
     return MOIRAI_OK;
 }
 
@@ -75,8 +112,6 @@ static int pair_value(memory_proof *y, const moirai_prove_block *b, int32_t a, i
         if (result)
             break;
         result = moirai_prove_read_leaf(&leaf[read++], b, a, object);
-        if (!result && !moirai_prove_int64(yyjson_obj_get(object, "paid"), 0, y->unit, &leaf[i].paid))
-            result = moirai_prove_wrong("paid is missing or above the unit");
     }
     if (!result && !moirai_prove_cover(b, a, z, leaf, (int32_t)n))
         result = moirai_prove_wrong("the leaves leave cases out");

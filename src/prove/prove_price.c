@@ -411,7 +411,7 @@ static __int128 capacity(const moirai_problem *p, const moirai_prove_leaf *leaf)
             sum += (__int128)leaf->price[(int64_t)r * leaf->n_buckets + x] *
                    (MOIRAI_MIN(to, leaf->length_ns) - MOIRAI_MIN(from, leaf->length_ns));
         }
-    for (int32_t x = 0; x < leaf->n_counts; x++) /* arrivals have no price */
+    for (int32_t x = 0; x < leaf->n_counts; x++) /* times have no price */
         sum += (__int128)leaf->count_price[x] * (leaf->count_price[x] > 0 ? leaf->count[x].most : leaf->count[x].least);
     return sum;
 }

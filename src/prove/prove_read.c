@@ -77,8 +77,8 @@ static bool count_exists(const moirai_prove_leaf *leaf, const moirai_prove_block
 {
     if (x[2] < 0 || x[2] >= b->p->n_devices || x[3] < 0 || x[4] < 0)
         return false;
-    if (x[0] == MOIRAI_PROVE_ARRIVAL)
-        return leaf->fixed;
+    if (x[0] == MOIRAI_PROVE_ARRIVAL || x[0] == MOIRAI_PROVE_LENGTH)
+        return leaf->fixed || x[0] == MOIRAI_PROVE_LENGTH;
     int32_t c = x[0] >= 0 && x[0] < b->n_kinds ? b->kind_component[x[0]] : -1;
     return c >= 0 && x[1] >= 0 && x[1] < b->component_off[c + 1] - b->component_off[c] && x[3] <= INT32_MAX && x[4] <= INT32_MAX;
 }
@@ -90,7 +90,7 @@ static int read_counts(moirai_prove_leaf *leaf, const moirai_prove_block *b, yyj
         return MOIRAI_OK;
     int64_t *number;
     size_t n;
-    int result = moirai_prove_list(&number, &n, list, MOIRAI_PROVE_ARRIVAL, INT64_MAX, "counts");
+    int result = moirai_prove_list(&number, &n, list, MOIRAI_PROVE_LENGTH, INT64_MAX, "counts");
     if (!result && n % 5)
         result = moirai_prove_wrong("counts do not come in fives");
     if (!result && !(leaf->count = moirai_alloc(n / 5, sizeof *leaf->count)))
@@ -156,8 +156,8 @@ static int read_prices(moirai_prove_leaf *leaf, const moirai_prove_block *b, yyj
     if (!result)
         memcpy(leaf->count_price, number, n * sizeof *number);
     for (size_t i = 0; !result && i < n; i++)
-        if (leaf->count[i].kind == MOIRAI_PROVE_ARRIVAL && number[i])
-            result = moirai_prove_wrong("a time of arrival has a price");
+        if (leaf->count[i].kind < 0 && number[i])
+            result = moirai_prove_wrong("a time has a price");
     free(number);
     return result;
 }

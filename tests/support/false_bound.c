@@ -338,7 +338,7 @@ static bool schedule_survives(const moirai_chain *c, moirai_pair *x, const moira
                                    .max_rounds = 30, .converge = true};
         moirai_master *m;
         moirai_master_result result;
-        if (moirai_master_new(&m, &x->block, a, z, &how, length, grids[i][0]) ||
+        if (moirai_master_new(&m, &x->block, a, z, &how, grids[i][0]) ||
             moirai_pricer_new(&task.pricer, &x->block, grids[i][0] + 2))
             return fail(why, "out of memory");
         int rc = moirai_master_solve(&result, m, &task);
@@ -541,7 +541,7 @@ static int64_t optimum_of(const moirai_problem *p)
 static bool check_memory_certificate(moirai_chain *c, moirai_memory_prices *m, int64_t lower, int64_t optimum,
                                      false_bound_counts *counts, char *why)
 {
-    moirai_memory_task job = {.upper_ns = optimum, .buckets = 1};
+    moirai_memory_task job = {.upper_ns = optimum, .buckets = 8, .looks = 12, .threads = 1};
     moirai_proof proof;
     size_t length = 0;
     bool good = !moirai_memory_settle(m, &job);
@@ -569,7 +569,7 @@ static bool check_memory(moirai_chain *c, int64_t optimum, false_bound_counts *c
         return fail(why, "out of memory");
     bool good = true;
     for (int32_t buckets = 1; buckets <= 8 && good && optimum >= 0; buckets *= 8) {
-        moirai_memory_task job = {.upper_ns = optimum, .rounds = 12, .buckets = buckets};
+        moirai_memory_task job = {.upper_ns = optimum, .rounds = 12, .buckets = buckets, .looks = 12, .threads = 1};
         if (moirai_memory_bound(&lower, m, &job))
             good = fail(why, "memory: %s", moirai_error_message());
         else if (lower > optimum)

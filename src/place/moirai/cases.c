@@ -27,7 +27,7 @@ moirai_master *moirai_cases_master(moirai_raise *r, int32_t sending)
 {
     moirai_pair *x = r->pair;
     if (!x->master[sending])
-        moirai_master_new(&x->master[sending], &x->block, r->entry_device, r->exit_device, &x->sending[sending], x->longest_ns,
+        moirai_master_new(&x->master[sending], &x->block, r->entry_device, r->exit_device, &x->sending[sending],
                           MOIRAI_CASE_STEPS);
     return x->master[sending];
 }
@@ -104,7 +104,7 @@ static void choose_arrival(choice *best, const moirai_sending *how, const moirai
     }
 }
 
-static moirai_count choose_split(const moirai_pair *x, int32_t sending, const moirai_master *m, const int64_t *price)
+moirai_count moirai_cases_split(const moirai_pair *x, int32_t sending, const moirai_master *m, const int64_t *price)
 {
     choice best = {.split = {.kind = MOIRAI_NO_COUNT}};
     double *worth = moirai_alloc((size_t)moirai_resource_count(&x->block.problem), sizeof *worth);
@@ -201,7 +201,7 @@ static int look(moirai_raise *r, moirai_case *c, int64_t ceiling)
         c->proven_ns = ceiling;
         return store_prices(r, c, &found, &c->proof);
     }
-    c->split = choose_split(r->pair, c->sending, r->pair->master[c->sending], found.price);
+    c->split = moirai_cases_split(r->pair, c->sending, r->pair->master[c->sending], found.price);
     int64_t estimate = (int64_t)((double)ceiling * found.proven_part);
     if (estimate < c->estimate_ns && c->look.price)
         return MOIRAI_OK; /* the parent's prices are better: a look that was cut short */
@@ -224,7 +224,7 @@ static int prove(moirai_raise *r, moirai_case *c, int64_t length)
     }
     r->pair->looks++;
     c->estimate_ns = MOIRAI_MAX((int64_t)((double)length * MOIRAI_MIN(found.proven_part, 0.999)), c->proven_ns);
-    c->split = choose_split(r->pair, c->sending, r->pair->master[c->sending], found.price);
+    c->split = moirai_cases_split(r->pair, c->sending, r->pair->master[c->sending], found.price);
     return store_prices(r, c, &found, &c->look);
 }
 

@@ -23,6 +23,8 @@ int moirai_cases_raise(moirai_raise *r);
 int32_t moirai_cases_weakest(const moirai_pair *x);
 /* The master of a sending, made when first needed; NULL: out of memory. */
 moirai_master *moirai_cases_master(moirai_raise *r, int32_t sending);
+/* Where a case is best split after its master was solved: a count or an arrival, least and most being the two sides' ends. */
+moirai_count moirai_cases_split(const moirai_pair *x, int32_t sending, const moirai_master *m, const int64_t *price);
 /* The part of each resource in the prices of the master's last solve, over all time; sums to 1. */
 void moirai_cases_weights(const moirai_pair *x, const moirai_master *m, const int64_t *price, double *weight);
 

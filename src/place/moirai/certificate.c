@@ -32,9 +32,10 @@ static void write_list(moirai_writer *w, const char *key, const int32_t *value, 
     moirai_writer_close(w, ']');
 }
 
-void moirai_certificate_prices(moirai_writer *w, const moirai_grid *grid, int32_t resources, const int64_t *price)
+void moirai_certificate_prices(moirai_writer *w, const moirai_problem *q, const moirai_proof_prices *proof)
 {
-    int32_t buckets = grid->n_buckets;
+    const moirai_grid *grid = &proof->grid;
+    int32_t buckets = grid->n_buckets, cells = moirai_resource_count(q) * buckets;
     moirai_writer_pair_int(w, "length_ns", grid->length_ns);
     moirai_writer_pair_int(w, "step_ns", grid->step_ns);
     moirai_writer_key(w, "buckets");
@@ -44,12 +45,33 @@ void moirai_certificate_prices(moirai_writer *w, const moirai_grid *grid, int32_
     moirai_writer_close(w, ']');
     moirai_writer_key(w, "prices");
     moirai_writer_open(w, '[');
-    for (int32_t i = 0; i < resources * buckets; i++)
-        if (price[i]) {
+    for (int32_t i = 0; i < cells; i++)
+        if (proof->price[i]) {
             moirai_writer_int(w, i / buckets);
             moirai_writer_int(w, i % buckets);
-            moirai_writer_int(w, price[i]);
+            moirai_writer_int(w, proof->price[i]);
         }
+    moirai_writer_close(w, ']');
+    if (!proof->n_counts)
+        return;
+    moirai_writer_key(w, "count_prices");
+    moirai_writer_open(w, '[');
+    for (int32_t i = 0; i < proof->n_counts; i++)
+        moirai_writer_int(w, proof->price[cells + i]);
+    moirai_writer_close(w, ']');
+}
+
+void moirai_certificate_counts(moirai_writer *w, int32_t n, const moirai_count *count)
+{
+    if (!n)
+        return;
+    moirai_writer_key(w, "counts");
+    moirai_writer_open(w, '[');
+    for (int32_t i = 0; i < n; i++) {
+        int64_t number[5] = {count[i].kind, count[i].op, count[i].device, count[i].least, count[i].most};
+        for (int32_t j = 0; j < 5; j++)
+            moirai_writer_int(w, number[j]);
+    }
     moirai_writer_close(w, ']');
 }
 
@@ -64,39 +86,14 @@ void moirai_certificate_receivers(moirai_writer *w, const moirai_sending *how)
     moirai_writer_close(w, ']');
 }
 
-static void write_prices(moirai_writer *w, const moirai_pair *x, const moirai_case *c)
-{
-    const moirai_proof_prices *proof = &c->proof;
-    int32_t resources = moirai_resource_count(&x->block.problem), cells = resources * proof->grid.n_buckets;
-    moirai_certificate_prices(w, &proof->grid, resources, proof->price);
-    if (!proof->n_counts)
-        return;
-    moirai_writer_key(w, "count_prices");
-    moirai_writer_open(w, '[');
-    for (int32_t i = 0; i < proof->n_counts; i++)
-        moirai_writer_int(w, proof->price[cells + i]);
-    moirai_writer_close(w, ']');
-}
-
 static void write_leaf(moirai_writer *w, const moirai_pair *x, const moirai_case *c)
 {
-    const moirai_sending *how = &x->sending[c->sending];
     moirai_writer_break(w);
     moirai_writer_open(w, '{');
-    moirai_certificate_receivers(w, how);
-    if (c->n_counts) {
-        moirai_writer_key(w, "counts");
-        moirai_writer_open(w, '[');
-        for (int32_t i = 0; i < c->n_counts; i++) {
-            const moirai_count *count = &c->count[i];
-            int64_t number[5] = {count->kind, count->op, count->device, count->least, count->most};
-            for (int32_t j = 0; j < 5; j++)
-                moirai_writer_int(w, number[j]);
-        }
-        moirai_writer_close(w, ']');
-    }
+    moirai_certificate_receivers(w, &x->sending[c->sending]);
+    moirai_certificate_counts(w, c->n_counts, c->count);
     if (c->proof.price)
-        write_prices(w, x, c);
+        moirai_certificate_prices(w, &x->block.problem, &c->proof);
     moirai_writer_close(w, '}');
 }
 

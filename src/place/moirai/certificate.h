@@ -31,7 +31,8 @@ char *moirai_certificate_text(const moirai_chain *c, moirai_memory_prices *memor
 /* The part about bytes, at the settled prices: *bound_ns gets what it proves. */
 int moirai_certificate_memory(moirai_writer *w, const moirai_chain *c, moirai_memory_prices *m, int64_t *bound_ns);
 /* A leaf's grid and prices, as members of the object that is open. */
-void moirai_certificate_prices(moirai_writer *w, const moirai_grid *grid, int32_t resources, const int64_t *price);
+void moirai_certificate_prices(moirai_writer *w, const moirai_problem *q, const moirai_proof_prices *proof);
+void moirai_certificate_counts(moirai_writer *w, int32_t n, const moirai_count *count);
 void moirai_certificate_receivers(moirai_writer *w, const moirai_sending *how);
 
 #endif

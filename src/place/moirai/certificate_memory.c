@@ -1,54 +1,51 @@
 /* The part of a certificate about bytes (docs/certificate.md, "Memory").
  *
- * At the prices on bytes that gave the best bound, every pair that was solved lists one leaf per sending: prices in time that sum to at
- * most the unit less `paid` at any time. What the verifier will find is computed here in the same way, with the certified lengths in
+ * At the prices on bytes that gave the best bound, every pair that was refined lists its cases: sending, counts, arrivals and range of
+ * lengths, and prices in time. What the verifier will find is computed here in the same way, with the certified lengths in
  * place of the proven ones. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "place/moirai/certificate.h"
+#include "place/moirai/value.h"
 #include "util/util.h"
 
-/* Writes the pair's leaves if they tell more than its length does; *value: in units. */
-static int write_pair(moirai_writer *w, const moirai_chain *c, moirai_memory_prices *m, int32_t index, int64_t *value)
+static void write_case(moirai_writer *w, const moirai_pair *x, const moirai_value_case *c)
 {
+    moirai_writer_break(w);
+    moirai_writer_open(w, '{');
+    moirai_certificate_receivers(w, &x->sending[c->sending]);
+    moirai_certificate_counts(w, c->n_counts, c->count);
+    if (c->prices.price)
+        moirai_certificate_prices(w, &x->block.problem, &c->prices);
+    moirai_writer_close(w, '}');
+}
+
+/* Writes the pair's cases if they tell more than its length does; *value: in units. */
+static void write_pair(moirai_writer *w, const moirai_chain *c, moirai_memory_prices *m, int32_t index, int64_t *value)
+{
+    moirai_value *v = moirai_memory_value(m, index);
     const moirai_pair *x = &c->pair[index];
-    int64_t lower = moirai_pair_certified_ns(x), bytes = moirai_memory_cheapest_bytes(m, index), least = INT64_MAX;
-    int32_t K = c->K, resources = moirai_resource_count(c->p), n = x->n_sendings;
-    *value = lower * MOIRAI_PRICE_UNIT + bytes;
-    moirai_memory_leaf *leaf = moirai_alloc((size_t)n, sizeof *leaf);
-    int result = leaf ? MOIRAI_OK : MOIRAI_EFAIL;
-    bool solved = n > 0;
-    for (int32_t i = 0; i < n && !result; i++) {
-        result = moirai_memory_evidence(&leaf[i], m, index, i, lower);
-        solved = solved && leaf[i].grid;
-        if (solved && !result)
-            least = MOIRAI_MIN(least, MOIRAI_MIN(leaf[i].value, leaf[i].grid->length_ns * MOIRAI_PRICE_UNIT + bytes));
-    }
-    if (!result && solved && least > *value) {
-        *value = least;
-        moirai_writer_break(w);
-        moirai_writer_open(w, '{');
-        moirai_writer_pair_int(w, "class", index / (K * K));
-        moirai_writer_pair_int(w, "entry", index / K % K);
-        moirai_writer_pair_int(w, "exit", index % K);
-        moirai_writer_key(w, "leaves");
-        moirai_writer_open(w, '[');
-        for (int32_t i = 0; i < n; i++) {
-            moirai_writer_break(w);
-            moirai_writer_open(w, '{');
-            moirai_certificate_receivers(w, &x->sending[i]);
-            moirai_writer_pair_int(w, "paid", leaf[i].paid);
-            moirai_certificate_prices(w, leaf[i].grid, resources, leaf[i].price);
-            moirai_writer_close(w, '}');
-        }
-        moirai_writer_close(w, ']');
-        moirai_writer_close(w, '}');
-    }
-    for (int32_t i = 0; i < n && leaf; i++)
-        free(leaf[i].price);
-    free(leaf);
-    return result;
+    const int64_t *price = moirai_memory_byte_prices(m);
+    int64_t lower = moirai_pair_certified_ns(x), least = INT64_MAX;
+    int32_t K = c->K;
+    *value = lower * MOIRAI_PRICE_UNIT + moirai_value_cheapest_bytes(&x->block, price, NULL);
+    for (int32_t i = 0; i < v->n_cases; i++)
+        least = MOIRAI_MIN(least, moirai_value_of_case(v, &v->cases[i], price, lower));
+    if (!v->n_cases || least <= *value)
+        return;
+    *value = least;
+    moirai_writer_break(w);
+    moirai_writer_open(w, '{');
+    moirai_writer_pair_int(w, "class", index / (K * K));
+    moirai_writer_pair_int(w, "entry", index / K % K);
+    moirai_writer_pair_int(w, "exit", index % K);
+    moirai_writer_key(w, "leaves");
+    moirai_writer_open(w, '[');
+    for (int32_t i = 0; i < v->n_cases; i++)
+        write_case(w, x, &v->cases[i]);
+    moirai_writer_close(w, ']');
+    moirai_writer_close(w, '}');
 }
 
 /* The chain in units, less what the memory is worth. */
@@ -100,7 +97,7 @@ int moirai_certificate_memory(moirai_writer *w, const moirai_chain *c, moirai_me
     moirai_writer_open(w, '[');
     for (int32_t i = 0; i < n && !result; i++)
         if (c->pair[i].open)
-            result = write_pair(w, c, m, i, &value[i]);
+            write_pair(w, c, m, i, &value[i]);
     moirai_writer_close(w, ']');
     moirai_writer_close(w, '}');
     *bound_ns = result ? 0 : chain_ns(c, price, value);

@@ -40,7 +40,6 @@ typedef struct moirai_pair {
     moirai_case *cases;
     moirai_block block;       /* the class's block with a mask of its own, pinned to the two devices */
     int64_t first_ns;         /* length of the first plan: the best device alone */
-    int64_t longest_ns;       /* for which the masters were made */
     int64_t looks;            /* at cases so far */
 } moirai_pair;
 

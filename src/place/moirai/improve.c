@@ -58,7 +58,7 @@ static int anneal_mix(const moirai_improve *job, moirai_raise *r, const moirai_c
     if (!m)
         return MOIRAI_EFAIL;
     int64_t length = c->estimate_ns == INT64_MAX ? x->plan.length_ns : c->estimate_ns + c->estimate_ns / 200 + 1;
-    moirai_master_task task = {.pricer = r->pricer, .form = MOIRAI_PRICE_LENGTH, .length_ns = MOIRAI_MIN(length, x->longest_ns),
+    moirai_master_task task = {.pricer = r->pricer, .form = MOIRAI_PRICE_LENGTH, .length_ns = length,
                                .buckets = r->buckets, .n_counts = c->n_counts, .count = c->count, .max_rounds = r->rounds,
                                .stop = job->stop, .start_grid = &c->look.grid, .start_price = c->look.price,
                                .n_start_counts = c->look.n_counts};

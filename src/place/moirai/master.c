@@ -3,14 +3,14 @@
  * The master chooses, for every kind of component, a mix of schedules (columns), and sees only how much of each resource
  * they use in each bucket:
  *   length form:  minimise theta  subject to  use(r, bucket) <= held(r, bucket) + theta * (length(bucket) - held(r, bucket))
- *   rate form:    minimise sum of y(bucket) * length(bucket) + memory cost  subject to  use(r, bucket) <= y(bucket) * length(bucket)
+ *   value form:   minimise sum of z(L) * L + memory cost  subject to  use(r, bucket) <= sum of z(L) * (part of the bucket before L)
  * where held is what sends of the shared tensor take whatever is done (were it scaled, a bucket filled by a send would ask for theta = 1
  * and hide everything else), the mix of each kind sums to its number of components, and counts (how many components have operator i on device k) keep
  * to their ranges. Its dual values are prices; pricing returns cheap schedules under them, new columns, until none
- * helps or the prices prove what is asked for. In the rate form the prices of all resources at one time sum to at most one, so
- * a block of length T uses resources worth at most T; what the components cost together is then a lower bound of T plus the
- * memory cost. Dual values are rounded to whole numbers before they are used to prove anything; any prices are valid, so
- * rounding costs strength, never truth (in the rate form they are rounded down to keep the sum).
+ * helps or the prices prove what is asked for. In the value form z is a mix of block times L, from least_ns to T, at the ends
+ * of buckets; whatever prices come out, cost of the schedules + least over L of (L - worth of all resources until L) bounds length plus
+ * memory cost from below. Dual values are rounded to whole numbers before they are used to prove anything; any prices are valid, so
+ * rounding costs strength, never truth.
  *
  * Duals of early masters jump about; pricing between the best prices so far and the master's (Wentges smoothing) saves rounds.
  * Columns are kept for the next solve with another T or other counts: those that end after T or read what has not arrived are left out.
@@ -26,6 +26,7 @@
 
 #define LENGTH_SCALE 17592186044416.0 /* 2^44: worth of all resources in the length form */
 #define LEAST_FREE 0.02               /* part of a bucket: keeps prices bounded */
+#define OVERTIME 4.0                  /* value form: what more of all resources costs, in T */
 #define ELASTIC 64.0                  /* what missing a count by one costs in the master: many times theta */
 
 typedef struct column {
@@ -43,7 +44,7 @@ struct moirai_master {
     moirai_pricer *w;      /* lent by the task at hand */
     int32_t entry_device, exit_device;
     moirai_sending how;
-    int64_t step_ns;
+    int32_t steps;
     moirai_grid grid;
     int32_t n_sends, n_cells;
     int32_t *lp_resource;  /* per resource: its number among those that have rows, -1: none yet */
@@ -58,6 +59,8 @@ struct moirai_master {
     size_t n_lp, lp_capacity;
     size_t n_solved;      /* LP columns when `primal` was found */
     double *bucket_ns;    /* per cell */
+    double length_ns[MOIRAI_MAX_BUCKETS + 1]; /* block times that the value form mixes: the first columns of the LP */
+    int32_t n_lengths;
     double *held;         /* per cell: the part that sends hold in any case; theta scales the rest alone */
     double *dual, *center, *mean, *row_dual;
     double *primal;
@@ -65,9 +68,8 @@ struct moirai_master {
     int64_t *price, *best_price;
     double *mass, *value;
     int32_t *row;
-    double best;          /* the best bound proven so far: theta, or rate */
+    double best;          /* the best bound proven so far: theta, or value */
     double part, best_part; /* cost over capacity, of the last prices and of the best */
-    int64_t best_value;
     int32_t added;
     bool judging;         /* columns are judged against `dual` before they are added */
     int failed;
@@ -110,7 +112,7 @@ void moirai_master_free(moirai_master *m)
 #define IDLE_SOLVES 3
 
 int moirai_master_new(moirai_master **out, const moirai_block *b, int32_t entry_device, int32_t exit_device,
-                      const moirai_sending *how, int64_t longest_ns, int32_t steps)
+                      const moirai_sending *how, int32_t steps)
 {
     *out = NULL;
     moirai_master *m = moirai_alloc(1, sizeof *m);
@@ -120,7 +122,7 @@ int moirai_master_new(moirai_master **out, const moirai_block *b, int32_t entry_
     m->entry_device = entry_device;
     m->exit_device = exit_device;
     m->how = *how;
-    m->step_ns = longest_ns / steps + 1;
+    m->steps = steps;
     m->n_sends = how->fixed ? how->n_receivers : 0;
     size_t n = (size_t)(moirai_resource_count(&b->problem) * MOIRAI_MAX_BUCKETS + m->n_sends + b->n_kinds + MAX_COUNTS + 2);
     m->lp_resource = moirai_alloc((size_t)moirai_resource_count(&b->problem), sizeof(int32_t));
@@ -159,6 +161,11 @@ static int32_t count_row(const moirai_master *m, int32_t i)
     return m->n_cells + m->n_sends + m->b->n_kinds + i;
 }
 
+static double price_scale(const moirai_master_task *job)
+{
+    return job->form == MOIRAI_PRICE_VALUE ? (double)MOIRAI_PRICE_UNIT : LENGTH_SCALE;
+}
+
 /* Prices of another solve as those of the last one. */
 static void take_start(moirai_master *m)
 {
@@ -166,7 +173,7 @@ static void take_start(moirai_master *m)
     int32_t cells = moirai_resource_count(&m->b->problem) * job->start_grid->n_buckets;
     m->grid = *job->start_grid;
     for (int32_t i = 0; i < cells; i++)
-        m->center[i] = (double)job->start_price[i] / LENGTH_SCALE *
+        m->center[i] = (double)job->start_price[i] / price_scale(job) *
                        (double)MOIRAI_MAX(moirai_bucket_ns(&m->grid, i % m->grid.n_buckets), 1);
 }
 
@@ -176,16 +183,21 @@ static void regrid(moirai_master *m, int64_t length_ns, int32_t buckets)
 {
     moirai_grid old = m->grid;
     int32_t resources = moirai_resource_count(&m->b->problem);
-    moirai_grid_init(&m->grid, length_ns, m->step_ns, buckets);
+    moirai_grid_init(&m->grid, length_ns, length_ns / m->steps + 1, buckets);
+    moirai_pricer_set(m->w, m->entry_device, m->exit_device, &m->how, &m->grid);
+    moirai_pricer_held(m->w, m->job->n_counts, m->job->count, m->held);
+    for (int32_t j = 0; j < m->n_sends; j++) /* receivers begin to work at their arrivals */
+        moirai_grid_snap(&m->grid, moirai_pricer_arrival(m->w, m->how.receiver[j]));
     m->n_cells = resources * m->grid.n_buckets;
     m->n_rows = m->n_cells + m->n_sends + m->b->n_kinds + m->job->n_counts;
     memcpy(m->mean, m->center, sizeof *m->mean * (size_t)(resources * old.n_buckets));
     for (int32_t i = 0; i < m->grid.n_buckets; i++) {
-        int32_t middle = (m->grid.bucket_step[i] + m->grid.bucket_step[i + 1]) / 2, from = 0;
-        while (from + 1 < old.n_buckets && old.bucket_step[from + 1] <= middle)
+        int64_t middle = (m->grid.bucket_step[i] + m->grid.bucket_step[i + 1]) * m->grid.step_ns / 2;
+        int32_t from = 0;
+        while (from + 1 < old.n_buckets && old.bucket_step[from + 1] * old.step_ns <= middle)
             from++;
-        double scale = old.n_buckets ? (double)(m->grid.bucket_step[i + 1] - m->grid.bucket_step[i]) /
-                                           (double)(old.bucket_step[from + 1] - old.bucket_step[from])
+        double scale = old.n_buckets ? (double)MOIRAI_MAX(moirai_bucket_ns(&m->grid, i), 1) /
+                                           (double)MOIRAI_MAX(moirai_bucket_ns(&old, from), 1)
                                      : 0;
         for (int32_t r = 0; r < resources; r++)
             m->center[r * m->grid.n_buckets + i] = m->mean[r * old.n_buckets + from] * scale;
@@ -193,7 +205,7 @@ static void regrid(moirai_master *m, int64_t length_ns, int32_t buckets)
     for (int32_t i = m->n_cells; i < m->n_rows; i++)
         m->center[i] = 0;
     for (int32_t i = 0; m->job->start_price && i < m->job->n_start_counts; i++)
-        m->center[count_row(m, i)] = (double)m->job->start_price[resources * old.n_buckets + i] / LENGTH_SCALE;
+        m->center[count_row(m, i)] = (double)m->job->start_price[resources * old.n_buckets + i] / price_scale(m->job);
     for (int32_t i = 0; i < m->n_cells; i++)
         m->bucket_ns[i] = (double)MOIRAI_MAX(moirai_bucket_ns(&m->grid, i % m->grid.n_buckets), 1);
 }
@@ -343,21 +355,13 @@ static void take_pattern(void *data, const moirai_pattern *pattern)
 /* Prices in whole numbers from `per_use` (rows of cells, then of counts). */
 static void round_prices(const moirai_master *m, const double *per_use, int64_t *price)
 {
-    bool rate = m->job->form == MOIRAI_PRICE_RATE;
-    int32_t buckets = m->grid.n_buckets, resources = m->n_cells / buckets;
-    for (int32_t i = 0; i < buckets; i++) {
-        double sum = 0;
-        for (int32_t r = 0; r < resources; r++)
-            sum += fmax(per_use[r * buckets + i], 0) / m->bucket_ns[i];
-        double unit = rate ? (double)MOIRAI_PRICE_UNIT / fmax(sum, 1) : LENGTH_SCALE;
-        bool empty = moirai_bucket_ns(&m->grid, i) <= 0;
-        for (int32_t r = 0; r < resources; r++)
-            price[r * buckets + i] = empty ? 0 : (int64_t)(fmax(per_use[r * buckets + i], 0) / m->bucket_ns[i] * unit);
+    double scale = price_scale(m->job);
+    for (int32_t i = 0; i < m->n_cells; i++) {
+        bool empty = moirai_bucket_ns(&m->grid, i % m->grid.n_buckets) <= 0;
+        price[i] = empty ? 0 : (int64_t)(fmax(per_use[i], 0) / m->bucket_ns[i] * scale);
     }
     for (int32_t i = 0; i < m->job->n_counts; i++)
-        price[m->n_cells + i] = m->job->count[i].kind == MOIRAI_ARRIVAL
-                                    ? 0
-                                    : (int64_t)(per_use[count_row(m, i)] * (rate ? (double)MOIRAI_PRICE_UNIT : LENGTH_SCALE));
+        price[m->n_cells + i] = m->job->count[i].kind < 0 ? 0 : (int64_t)(per_use[count_row(m, i)] * scale);
 }
 
 static double free_part(const moirai_master *m, int32_t cell)
@@ -365,33 +369,42 @@ static double free_part(const moirai_master *m, int32_t cell)
     return fmax(1 - m->held[cell], LEAST_FREE);
 }
 
-/* What the prices prove: theta (length form), or time in units (rate form). Adds columns on the way. */
+static int64_t counts_worth(const moirai_prices *prices)
+{
+    int64_t sum = 0;
+    for (int32_t i = 0; i < prices->n_counts; i++)
+        sum += prices->count_price[i] * (prices->count_price[i] > 0 ? prices->count[i].most : prices->count[i].least);
+    return sum;
+}
+
+/* Length form: theta, as far as it is proven. */
+static double judge_length(moirai_master *m, const moirai_prices *prices, int64_t cost)
+{
+    int64_t capacity = moirai_price_capacity(&m->b->problem, &m->grid, prices);
+    m->part = capacity > 0 ? (double)cost / (double)capacity : 0;
+    double worth = 0, held = (double)counts_worth(prices); /* of the free time, and of the time that is held anyhow */
+    for (int32_t i = 0; i < m->n_cells; i++) {
+        double whole = (double)prices->resource[i] * (double)moirai_bucket_ns(&m->grid, i % m->grid.n_buckets);
+        worth += whole * free_part(m, i);
+        held += whole * m->held[i];
+    }
+    if (worth <= 0)
+        return cost > capacity ? HUGE_VAL : 0;
+    double theta = ((double)cost - held) / worth;
+    return cost > capacity ? fmax(theta, 1 + 1e-12) : fmin(theta, 1);
+}
+
+/* What the prices prove: theta, or a value in units. Adds columns on the way. */
 static double judge(moirai_master *m, const int64_t *price, bool columns)
 {
     moirai_prices prices = {price, m->job->memory_price, m->job->n_counts, m->job->count, price + m->n_cells};
     int64_t cost = moirai_pricer_cost(m->w, &prices, columns ? take_pattern : NULL, m);
     if (cost >= MOIRAI_PRICE_NONE)
         return HUGE_VAL;
-    int64_t capacity = moirai_price_capacity(&m->b->problem, &m->grid, &prices);
-    m->part = capacity > 0 ? (double)cost / (double)capacity : 0;
-    if (m->job->form == MOIRAI_PRICE_RATE) {
-        for (int32_t i = 0; i < m->job->n_counts; i++)
-            cost -= prices.count_price[i] * (prices.count_price[i] > 0 ? m->job->count[i].most : m->job->count[i].least);
-        m->best_value = MOIRAI_MAX(m->best_value, cost);
-        return (double)cost;
-    }
-    double worth = 0, held = 0; /* of the free time, and of the time that is held anyhow */
-    for (int32_t i = 0; i < m->n_cells; i++) {
-        double whole = (double)price[i] * (double)moirai_bucket_ns(&m->grid, i % m->grid.n_buckets);
-        worth += whole * free_part(m, i);
-        held += whole * m->held[i];
-    }
-    for (int32_t i = 0; i < m->job->n_counts; i++)
-        held += (double)prices.count_price[i] * (double)(prices.count_price[i] > 0 ? m->job->count[i].most : m->job->count[i].least);
-    if (worth <= 0)
-        return cost > capacity ? HUGE_VAL : 0;
-    double theta = ((double)cost - held) / worth;
-    return cost > capacity ? fmax(theta, 1 + 1e-12) : fmin(theta, 1);
+    if (m->job->form == MOIRAI_PRICE_LENGTH)
+        return judge_length(m, &prices, cost);
+    return (double)(cost - counts_worth(&prices) +
+                    moirai_price_length(&m->b->problem, &m->grid, &prices, MOIRAI_PRICE_UNIT, m->job->least_ns));
 }
 
 static void consider(moirai_master *m, double bound, const double *per_use)
@@ -407,8 +420,8 @@ static void consider(moirai_master *m, double bound, const double *per_use)
 /* Nothing more to gain: proven, converged, or proven out of reach. */
 static bool settled(const moirai_master *m, double master)
 {
-    if (m->job->form == MOIRAI_PRICE_RATE)
-        return m->best >= master * (double)MOIRAI_PRICE_UNIT * (1 - 2e-4);
+    if (m->job->form == MOIRAI_PRICE_VALUE)
+        return m->best >= master * (double)MOIRAI_PRICE_UNIT * (1 - 5e-4);
     return m->best > 1 || m->best >= master * (1 - 1e-3) || (master <= 1 + 1e-12 && !m->job->converge);
 }
 
@@ -433,42 +446,68 @@ static int lp_rows(moirai_master *m)
             lower[i] = -HUGE_VAL;
             upper[i] = m->held[cell_of(m, i)];
         } else if (count >= 0) {
-            bool arrival = m->job->count[count].kind == MOIRAI_ARRIVAL; /* the pricing sees to it */
-            lower[i] = arrival ? -HUGE_VAL : (double)m->job->count[count].least;
-            upper[i] = arrival ? HUGE_VAL : (double)m->job->count[count].most;
+            bool counted = m->job->count[count].kind >= 0; /* times are the pricing's business */
+            lower[i] = counted ? (double)m->job->count[count].least : -HUGE_VAL;
+            upper[i] = counted ? (double)m->job->count[count].most : HUGE_VAL;
         } else {
             lower[i] = upper[i] = kind >= 0 ? m->b->kind_count[kind] : 1;
         }
     }
+    lower[rows] = upper[rows] = 1; /* the mix of block times, where there is one */
     moirai_lp_free(m->lp);
     m->lp = NULL;
-    return moirai_lp_new(&m->lp, rows, lower, upper);
+    return moirai_lp_new(&m->lp, rows + (m->job->form == MOIRAI_PRICE_VALUE), lower, upper);
 }
 
-/* theta, or one y per bucket. */
+/* A column that gives every cell a part of its bucket. */
+static int lp_give(moirai_master *m, double cost, const double *part, bool in_mix)
+{
+    int32_t n = 0;
+    for (int32_t row = 0; row < lp_cells(m); row++)
+        if (part[cell_of(m, row)] > 0) {
+            m->row[n] = row;
+            m->value[n++] = -part[cell_of(m, row)];
+        }
+    if (in_mix) {
+        m->row[n] = m->n_rows - m->n_cells + lp_cells(m);
+        m->value[n++] = 1;
+    }
+    int result = moirai_lp_add_column(m->lp, cost, n, m->row, m->value);
+    return result ? result : lp_note(m, -1);
+}
+
+/* theta; or block times at the ends of buckets, and more of everything at a price that no good mix pays. */
 static int lp_lengths(moirai_master *m)
 {
-    bool rate = m->job->form == MOIRAI_PRICE_RATE;
-    int32_t buckets = m->grid.n_buckets;
-    int result = MOIRAI_OK;
-    for (int32_t i = 0; !result && i < (rate ? buckets : 1); i++) {
-        int32_t n = 0;
-        for (int32_t cell = 0; cell < lp_cells(m); cell++)
-            if ((!rate || cell % buckets == i) && moirai_bucket_ns(&m->grid, cell % buckets) > 0) {
-                m->row[n] = cell;
-                m->value[n++] = -free_part(m, cell_of(m, cell));
-            }
-        result = moirai_lp_add_column(m->lp, rate ? m->bucket_ns[i] : 1, n, m->row, m->value);
-        if (!result)
-            result = lp_note(m, -1);
+    int32_t buckets = m->grid.n_buckets, cells = m->n_cells;
+    double *part = m->mass;
+    m->n_lengths = 0;
+    if (m->job->form == MOIRAI_PRICE_LENGTH) {
+        for (int32_t i = 0; i < cells; i++)
+            part[i] = moirai_bucket_ns(&m->grid, i % buckets) > 0 ? free_part(m, i) : 0;
+        return lp_give(m, 1, part, false);
     }
-    return result;
+    int result = MOIRAI_OK;
+    for (int32_t j = -1; j < buckets && !result; j++) {
+        int64_t length = j < 0 ? m->job->least_ns : MOIRAI_MIN(m->grid.bucket_step[j + 1] * m->grid.step_ns, m->grid.length_ns);
+        if (j >= 0 && length <= m->job->least_ns)
+            continue;
+        for (int32_t i = 0; i < cells; i++) {
+            double from = (double)(m->grid.bucket_step[i % buckets] * m->grid.step_ns);
+            part[i] = fmin(fmax(((double)length - from) / m->bucket_ns[i], 0), 1);
+        }
+        m->length_ns[m->n_lengths++] = (double)length;
+        result = lp_give(m, (double)length, part, true);
+    }
+    for (int32_t i = 0; i < cells; i++)
+        part[i] = moirai_bucket_ns(&m->grid, i % buckets) > 0;
+    return result ? result : lp_give(m, OVERTIME * (double)m->grid.length_ns, part, false);
 }
 
 /* Counts may be missed, at a price that no good mix pays. */
 static int lp_elastic(moirai_master *m)
 {
-    double price = m->job->form == MOIRAI_PRICE_RATE ? ELASTIC * (double)m->grid.length_ns : ELASTIC;
+    double price = m->job->form == MOIRAI_PRICE_VALUE ? ELASTIC * (double)m->grid.length_ns : ELASTIC;
     int result = MOIRAI_OK;
     for (int32_t i = 0; !result && i < 2 * m->job->n_counts; i++) {
         int32_t row = count_row(m, i / 2) - m->n_cells + lp_cells(m);
@@ -516,7 +555,7 @@ static int lp_build(moirai_master *m)
 static bool first_columns(moirai_master *m)
 {
     int32_t buckets = m->grid.n_buckets, K = m->b->problem.n_devices;
-    double whole = m->job->form == MOIRAI_PRICE_RATE ? 1 : (double)m->grid.length_ns;
+    double whole = m->job->form == MOIRAI_PRICE_VALUE ? 1 : (double)m->grid.length_ns;
     m->judging = false;
     for (int32_t favoured = -1; favoured < K && !m->failed; favoured++) {
         for (int32_t i = 0; i < m->n_rows; i++) {
@@ -546,6 +585,15 @@ static void take_duals(moirai_master *m)
     }
 }
 
+/* The part of a cell that the mixed block times leave. */
+static double mixed_part(const moirai_master *m, int32_t cell)
+{
+    double from = (double)(m->grid.bucket_step[cell % m->grid.n_buckets] * m->grid.step_ns), sum = m->primal[m->n_lengths];
+    for (int32_t j = 0; j < m->n_lengths; j++)
+        sum += m->primal[j] * fmin(fmax((m->length_ns[j] - from) / m->bucket_ns[cell], 0), 1);
+    return sum;
+}
+
 /* Give rows to resources of which the mix takes more than there is. True if any was found. */
 static bool find_overload(moirai_master *m, double theta)
 {
@@ -560,7 +608,7 @@ static bool find_overload(moirai_master *m, double theta)
                     load[m->row[i]] += m->primal[x] * m->value[i];
         }
     for (int32_t i = 0; i < m->n_cells; i++) {
-        double room = m->job->form == MOIRAI_PRICE_RATE ? m->primal[i % buckets] : m->held[i] + theta * free_part(m, i);
+        double room = m->job->form == MOIRAI_PRICE_VALUE ? mixed_part(m, i) : m->held[i] + theta * free_part(m, i);
         if (m->lp_resource[i / buckets] < 0 && load[i] > room * 1.001 + 1e-6)
             m->lp_resource[i / buckets] = m->n_lp_resources++;
     }
@@ -684,18 +732,16 @@ int moirai_master_solve(moirai_master_result *out, moirai_master *m, const moira
 {
     *out = (moirai_master_result){0};
     m->job = job;
-    m->best = -1;
-    m->best_value = 0;
+    m->best = job->form == MOIRAI_PRICE_VALUE ? -(double)MOIRAI_PRICE_NONE : -1;
     m->best_part = 0;
     m->failed = 0;
     m->w = job->pricer;
     if (job->start_price)
         take_start(m);
     regrid(m, job->length_ns, job->buckets);
-    moirai_pricer_set(m->w, m->entry_device, m->exit_device, &m->how, &m->grid);
     moirai_pricer_held(m->w, job->n_counts, job->count, m->held);
     for (int32_t i = 0; i < m->n_cells; i++)
-        m->held[i] = job->form == MOIRAI_PRICE_RATE ? 0 : fmin(m->held[i] / m->bucket_ns[i], 1);
+        m->held[i] = job->form == MOIRAI_PRICE_VALUE ? 0 : fmin(m->held[i] / m->bucket_ns[i], 1);
     int result = MOIRAI_OK;
     if (moirai_lp_available())
         result = generate(m, out);
@@ -705,18 +751,22 @@ int moirai_master_solve(moirai_master_result *out, moirai_master *m, const moira
     m->lp = NULL;
     out->proven = m->best > 1 && job->form == MOIRAI_PRICE_LENGTH;
     out->proven_part = m->best_part;
-    out->value = m->best_value;
+    if (job->form == MOIRAI_PRICE_VALUE)
+        out->value = m->best >= (double)MOIRAI_PRICE_NONE ? MOIRAI_PRICE_NONE : (int64_t)MOIRAI_MAX(m->best, -(double)MOIRAI_PRICE_NONE);
     out->price = m->best_price;
     out->count_price = m->best_price + m->n_cells;
     return result;
 }
 
-int64_t moirai_master_reprice(moirai_master *m, moirai_pricer *pricer, const moirai_grid *grid, const int64_t *price,
-                              const int64_t *memory_price)
+int64_t moirai_master_reprice(moirai_master *m, const moirai_master_task *job, const moirai_grid *grid, const int64_t *price)
 {
-    moirai_prices prices = {.resource = price, .memory = memory_price};
-    moirai_pricer_set(pricer, m->entry_device, m->exit_device, &m->how, grid);
-    return moirai_pricer_cost(pricer, &prices, NULL, NULL);
+    const int64_t *count_price = price + moirai_resource_count(&m->b->problem) * grid->n_buckets;
+    moirai_prices prices = {price, job->memory_price, job->n_counts, job->count, count_price};
+    moirai_pricer_set(job->pricer, m->entry_device, m->exit_device, &m->how, grid);
+    int64_t cost = moirai_pricer_cost(job->pricer, &prices, NULL, NULL);
+    if (cost >= MOIRAI_PRICE_NONE)
+        return MOIRAI_PRICE_NONE;
+    return cost - counts_worth(&prices) + moirai_price_length(&m->b->problem, grid, &prices, MOIRAI_PRICE_UNIT, job->least_ns);
 }
 
 /* ---- what the last master chose ---- */
@@ -778,4 +828,18 @@ double moirai_master_early(const moirai_master *m, int32_t send, double *mean_ar
 int64_t moirai_master_arrival(const moirai_master *m, int32_t send)
 {
     return moirai_pricer_arrival(m->w, m->how.receiver[send]);
+}
+
+double moirai_master_length(const moirai_master *m, double *spread_ns)
+{
+    double sum = 0, mean = 0;
+    *spread_ns = 0;
+    for (int32_t j = 0; m->primal && j < m->n_lengths; j++) {
+        sum += m->primal[j];
+        mean += m->primal[j] * m->length_ns[j];
+    }
+    mean /= fmax(sum, 1e-9);
+    for (int32_t j = 0; m->primal && j < m->n_lengths; j++)
+        *spread_ns += m->primal[j] / fmax(sum, 1e-9) * fabs(m->length_ns[j] - mean);
+    return mean;
 }

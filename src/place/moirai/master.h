@@ -5,12 +5,12 @@
 #include "place/moirai/price.h"
 #include "place/moirai/stop.h"
 
-/* One unit of price of the rate form: prices of all resources at one time sum to at most this. */
-#define MOIRAI_PRICE_UNIT (INT64_C(1) << 24)
+/* So many units of price make a nanosecond in the value form. */
+#define MOIRAI_PRICE_UNIT (INT64_C(1) << 18)
 
 typedef enum moirai_price_form {
     MOIRAI_PRICE_LENGTH, /* is a block time of at most T impossible? */
-    MOIRAI_PRICE_RATE    /* how much is (block time + memory price * bytes) at least, for block times up to T? */
+    MOIRAI_PRICE_VALUE   /* how much is (block time + memory price * bytes) at least, for block times from least_ns to T? */
 } moirai_price_form;
 
 /* A component's schedule that the last master used, and how often. */
@@ -24,11 +24,12 @@ typedef struct moirai_kept_pattern {
 typedef struct moirai_master_task {
     moirai_pricer *pricer;       /* of the block; lent for the solve */
     moirai_price_form form;
-    int64_t length_ns;           /* T, at most the longest that the master was made for */
+    int64_t length_ns;           /* T */
+    int64_t least_ns;            /* value form only */
     int32_t buckets;
     int32_t n_counts;
     const moirai_count *count;
-    const int64_t *memory_price; /* per device, MOIRAI_PRICE_UNIT-ths of ns per byte; NULL: none (rate form only) */
+    const int64_t *memory_price; /* per device, MOIRAI_PRICE_UNIT-ths of ns per byte; NULL: none (value form only) */
     int32_t max_rounds;
     bool converge;               /* length form: go on to find theta where it is below 1 */
     const moirai_grid *start_grid;   /* prices to begin with, cells and then counts, or NULL */
@@ -39,7 +40,7 @@ typedef struct moirai_master_task {
 
 typedef struct moirai_master_result {
     bool proven;           /* length form: T is impossible */
-    int64_t value;         /* rate form: the bound in units of 1 / MOIRAI_PRICE_UNIT ns */
+    int64_t value;         /* value form: the bound in units; MOIRAI_PRICE_NONE: nothing fits into T */
     double theta;          /* length form: value of the last master; above 1 means impossible */
     double proven_part;    /* length form: least cost over capacity at the best prices; what part of T they exclude, more or less */
     int32_t rounds;
@@ -47,15 +48,16 @@ typedef struct moirai_master_result {
     const int64_t *count_price;
 } moirai_master_result;
 
-/* A master keeps its columns from one solve to the next: one per block, pair of devices and sending. Lengths up to longest_ns. */
+/* A master keeps its columns from one solve to the next: one per block, pair of devices and sending. Grids have `steps` steps. */
 typedef struct moirai_master moirai_master;
 int moirai_master_new(moirai_master **out, const moirai_block *b, int32_t entry_device, int32_t exit_device,
-                      const moirai_sending *how, int64_t longest_ns, int32_t steps);
+                      const moirai_sending *how, int32_t steps);
 void moirai_master_free(moirai_master *m);
 int moirai_master_solve(moirai_master_result *out, moirai_master *m, const moirai_master_task *job);
-/* Rate form: what prices found before are worth at other memory prices, without a search. */
-int64_t moirai_master_reprice(moirai_master *m, moirai_pricer *pricer, const moirai_grid *grid, const int64_t *price,
-                              const int64_t *memory_price);
+/* Value form: what prices found before are worth at other prices on bytes, without a search; in units. */
+int64_t moirai_master_reprice(moirai_master *m, const moirai_master_task *job, const moirai_grid *grid, const int64_t *price);
+/* Value form, of the last solve: the mean block time of the mix, and its mean distance from it. */
+double moirai_master_length(const moirai_master *m, double *spread_ns);
 /* Of the last solve. Room for moirai_master_columns patterns; returns how many. */
 int32_t moirai_master_columns(const moirai_master *m);
 int32_t moirai_master_kept(const moirai_master *m, moirai_kept_pattern *kept);

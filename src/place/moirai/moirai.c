@@ -23,6 +23,7 @@
 #include "util/util.h"
 
 #define BATCH 4
+#define MEMORY_ROUNDS 3
 #define WHOLE_OPS 48          /* problems up to this size go to the exhaustive search as a whole */
 #define WHOLE_NODES 2000000.0 /* of it, at effort 1 */
 
@@ -289,51 +290,38 @@ static int first_level(void *data, int32_t i)
     return moirai_pair_refine(x->c, &job);
 }
 
-/* Prices on bytes: a bound that knows the memory, and a composition that keeps to it. */
+/* Prices on bytes: a composition that keeps to the memory, then a bound at its prices. */
 static int price_memory(engine *x, int32_t rounds, int64_t evaluations)
 {
-    moirai_memory_task bound = {.upper_ns = x->best ? x->best->makespan_ns : 2 * x->lower_ns, .rounds = rounds, .buckets = 1,
-                                .stop = x->stop};
-    moirai_memory_search search = {.evaluations = (int64_t)((double)evaluations * x->o->effort), .rounds = 24, .seed = x->o->seed,
-                                   .stop = x->stop};
+    moirai_memory_search search = {.evaluations = (int64_t)((double)evaluations * x->o->effort), .rounds = 18, .seed = x->o->seed,
+                                   .threads = x->o->threads, .stop = x->stop};
     int64_t lower = 0, length = INT64_MAX;
     const int32_t *cut_device;
     const moirai_block_plan *const *block_plan;
     int result = x->memory ? MOIRAI_OK : moirai_memory_new(&x->memory, x->c);
+    if (!result)
+        result = moirai_memory_plan(&length, &cut_device, &block_plan, x->memory, &search);
+    if (!result && length != INT64_MAX) {
+        int64_t n = moirai_compose(x->c, cut_device, block_plan, x->op_device, x->order);
+        result = take_simulated(x, moirai_sim_replay(x->sim, x->op_device, x->order, n), 'M');
+    }
+    moirai_memory_task bound = {.upper_ns = x->best ? x->best->makespan_ns : 2 * x->lower_ns, .rounds = rounds, .buckets = 10,
+                                .looks = (int32_t)(60 * fmin(x->o->effort, 100)) + 4, .threads = x->o->threads, .stop = x->stop};
     if (!result)
         result = moirai_memory_bound(&lower, x->memory, &bound);
     if (!result && lower > x->lower_ns) {
         x->lower_ns = lower;
         tell(x, ' ', NULL);
     }
-    if (!result)
-        result = moirai_memory_plan(&length, &cut_device, &block_plan, x->memory, &search);
-    if (result || length == INT64_MAX)
-        return result;
-    int64_t n = moirai_compose(x->c, cut_device, block_plan, x->op_device, x->order);
-    return take_simulated(x, moirai_sim_replay(x->sim, x->op_device, x->order, n), 'M');
+    return result;
 }
 
-/* Where memory binds: prices on bytes, then better blocks along the path that they found, and again. */
+/* Where memory binds: plans and bound at prices on bytes, each at what the other has found, until the gap is closed or stays. */
 static int improve_within_memory(engine *x)
 {
-    int result = price_memory(x, 25, 2000);
-    for (int32_t level = 2; level <= 3 && !result && gap(x) > x->o->gap && !out_of_time(x); level++) {
-        int32_t n = x->c->s->n_classes * x->c->K * x->c->K;
-        count_path(x, moirai_memory_path(x->memory));
-        x->n_batch = 0;
-        for (int32_t i = 0; i < n && x->n_batch < BATCH; i++)
-            if (x->times[i] && x->c->pair[i].level < level && x->c->pair[i].plan.device) {
-                x->plan_times[i] = 1;
-                add_to_batch(x, i);
-                x->batch[x->n_batch - 1].level = level;
-                x->batch[x->n_batch - 1].need_ns = INT64_MAX;
-            }
-        result = moirai_pool_run(refine_one, x, x->n_batch, x->o->threads);
-        x->work += x->n_batch;
-        if (!result)
-            result = price_memory(x, 2, 6000);
-    }
+    int result = price_memory(x, 3, 1000);
+    for (int32_t round = 0; round < MEMORY_ROUNDS && !result && gap(x) > x->o->gap && !out_of_time(x); round++)
+        result = price_memory(x, 4, 3000);
     return result;
 }
 
@@ -395,7 +383,7 @@ static int certify(engine *x)
                                .stop = stop};
     if (!result)
         result = moirai_certify(x->c, &job);
-    moirai_memory_task settle = {.upper_ns = x->best->makespan_ns, .buckets = 1, .stop = stop};
+    moirai_memory_task settle = {.upper_ns = x->best->makespan_ns, .buckets = 10, .threads = x->o->threads, .stop = stop};
     if (!result && x->memory)
         result = moirai_memory_settle(x->memory, &settle);
     return result ? result : moirai_certificate_write(x->c, x->memory, x->lower_ns, x->o->certificate_path);

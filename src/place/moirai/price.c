@@ -111,6 +111,19 @@ void moirai_grid_init(moirai_grid *grid, int64_t length_ns, int64_t step_ns, int
         grid->bucket_step[i] = grid->bucket_step[i + 1] - 1;
 }
 
+void moirai_grid_snap(moirai_grid *grid, int64_t at_ns)
+{
+    int64_t at = at_ns / grid->step_ns;
+    int32_t best = -1;
+    for (int32_t i = 1; i < grid->n_buckets; i++) {
+        bool fits = grid->bucket_step[i - 1] < at && at < grid->bucket_step[i + 1];
+        if (fits && (best < 0 || llabs(grid->bucket_step[i] - at) < llabs(grid->bucket_step[best] - at)))
+            best = i;
+    }
+    if (best >= 0)
+        grid->bucket_step[best] = (int32_t)at;
+}
+
 int64_t moirai_bucket_ns(const moirai_grid *grid, int32_t bucket)
 {
     int64_t from = grid->bucket_step[bucket] * grid->step_ns, to = grid->bucket_step[bucket + 1] * grid->step_ns;
@@ -127,6 +140,25 @@ int64_t moirai_price_capacity(const moirai_problem *q, const moirai_grid *grid, 
     for (int32_t i = 0; i < prices->n_counts; i++)
         sum += prices->count_price[i] * (prices->count_price[i] > 0 ? prices->count[i].most : prices->count[i].least);
     return sum;
+}
+
+int64_t moirai_price_length(const moirai_problem *q, const moirai_grid *grid, const moirai_prices *prices, int64_t unit,
+                            int64_t least_ns)
+{
+    int32_t resources = moirai_resource_count(q);
+    __int128 worth = 0, least = INT64_MAX;
+    for (int32_t i = 0; i < grid->n_buckets; i++) { /* linear within a bucket: the ends are enough */
+        int64_t from = MOIRAI_MIN(grid->bucket_step[i] * grid->step_ns, grid->length_ns), to = from + moirai_bucket_ns(grid, i);
+        __int128 rate = 0;
+        for (int32_t r = 0; r < resources; r++)
+            rate += prices->resource[r * grid->n_buckets + i];
+        if (least_ns >= from && least_ns <= to)
+            least = MOIRAI_MIN(least, (__int128)unit * least_ns - worth - rate * (least_ns - from));
+        worth += rate * (to - from);
+        if (to >= least_ns)
+            least = MOIRAI_MIN(least, (__int128)unit * to - worth);
+    }
+    return (int64_t)MOIRAI_MAX(least, -(__int128)NONE);
 }
 
 /* ---- the spanning trees ---- */
@@ -907,7 +939,7 @@ int64_t moirai_pricer_cost(moirai_pricer *w, const moirai_prices *prices, moirai
         return NONE;
     w->prices = prices;
     set_prices(w, prices->resource);
-    int64_t sum = 0;
+    __int128 sum = 0;
     for (int32_t j = 0; w->how.fixed && j < w->how.n_receivers; j++) {
         int64_t cost = price_send(w, j, pattern, data);
         if (cost >= NONE)
@@ -918,9 +950,9 @@ int64_t moirai_pricer_cost(moirai_pricer *w, const moirai_prices *prices, moirai
         int64_t cost = price_kind(w, kind, pattern, data);
         if (cost >= NONE)
             return NONE;
-        sum += cost * b->kind_count[kind];
+        sum += (__int128)cost * b->kind_count[kind];
     }
-    return sum;
+    return (int64_t)MOIRAI_MAX(MOIRAI_MIN(sum, NONE - 1), -NONE); /* dear, but possible */
 }
 
 bool moirai_pricer_fits(moirai_pricer *w, int32_t n_counts, const moirai_count *count, const moirai_pattern *pattern)

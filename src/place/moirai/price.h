@@ -16,9 +16,11 @@ typedef struct moirai_sending {
 } moirai_sending;
 
 /* What a case assumes to lie between least and most: how many components of a kind have their operator `op` (number within the
- * component) on `device`; or, kind MOIRAI_ARRIVAL, the time at which the shared entry tensor has arrived on `device`. */
+ * component) on `device`; kind MOIRAI_ARRIVAL: the time at which the shared entry tensor has arrived on `device`; kind MOIRAI_LENGTH: the
+ * block's time (value.h). */
 #define MOIRAI_ARRIVAL (-1)
-#define MOIRAI_NO_COUNT (-2)
+#define MOIRAI_LENGTH (-2)
+#define MOIRAI_NO_COUNT (-3)
 typedef struct moirai_count {
     int32_t kind, op, device;
     int64_t least, most;
@@ -37,6 +39,8 @@ typedef struct moirai_grid {
 /* Steps of step_ns up to T. Buckets are finer near the ends, where devices wait for their first input or have sent
  * their last output. */
 void moirai_grid_init(moirai_grid *grid, int64_t length_ns, int64_t step_ns, int32_t buckets);
+/* Moves the boundary next to `at_ns` there: prices can then tell before from after. */
+void moirai_grid_snap(moirai_grid *grid, int64_t at_ns);
 int64_t moirai_bucket_ns(const moirai_grid *grid, int32_t bucket); /* its length within [0, T] */
 
 /* A task of a component's schedule: what it holds and when. */
@@ -98,6 +102,10 @@ void moirai_pricer_held(moirai_pricer *w, int32_t n_counts, const moirai_count *
 int64_t moirai_pricer_arrival(const moirai_pricer *w, int32_t device);
 /* Whether a schedule of a component, or a send, found on some grid keeps to T and to the arrivals that the counts ask for. */
 bool moirai_pricer_fits(moirai_pricer *w, int32_t n_counts, const moirai_count *count, const moirai_pattern *pattern);
+/* Prices in units of which `unit` make a nanosecond: the least over lengths L from least_ns to the grid's of unit * L less what all
+ * resources are worth until L. With the cost of the schedules it is what the block costs at least, length and bytes. */
+int64_t moirai_price_length(const moirai_problem *q, const moirai_grid *grid, const moirai_prices *prices, int64_t unit,
+                            int64_t least_ns);
 /* The most that all schedules together may cost: sum of price * length over resources and buckets, plus what the counts
  * allow. */
 int64_t moirai_price_capacity(const moirai_problem *q, const moirai_grid *grid, const moirai_prices *prices);

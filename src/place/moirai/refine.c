@@ -201,8 +201,6 @@ static int raise_and_improve(moirai_pair *x, const moirai_refine_task *job, int6
     moirai_raise r = {.pair = x, .entry_device = job->entry_device, .exit_device = job->exit_device, .need_ns = job->need_ns,
                       .buckets = level->buckets, .rounds = level->rounds, .looks = (int32_t)(level->looks * fmin(job->effort, 1000)),
                       .stop = job->stop};
-    if (!x->longest_ns)
-        x->longest_ns = x->plan.length_ns;
     int result = moirai_pricer_new(&r.pricer, &x->block, MOIRAI_CASE_STEPS + 2);
     if (!result)
         result = moirai_cases_raise(&r);

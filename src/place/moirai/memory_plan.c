@@ -1,0 +1,300 @@
+/* Memory that binds: plans.
+ *
+ * The prices of memory.c with plans in place of bounds: a path is the devices of the cuts and one plan per block, among options that
+ * the annealing finds for each pair at the prices met, beginning with the mix of the weakest case at these prices. The final mix of
+ * paths says which part of the layers goes which way: the chain is cut into as many stretches as the mix has paths, each as long as
+ * its part, and the blocks where two stretches meet take the pair of devices that joins them. That is wrong by up to a layer per
+ * stretch; so windows of the chain are then taken anew at prices drawn around the mix's, and kept where time plus a fine on
+ * overflowing bytes does not rise. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "place/moirai/lp.h"
+#include "place/moirai/memory_state.h"
+#include "place/moirai/pool.h"
+#include "util/util.h"
+
+#define POLISH_STEPS 20000
+
+/* Options of the blocks that the path at hand takes. */
+static void pick_options(moirai_memory_prices *m, int32_t first, int32_t last)
+{
+    for (int32_t i = first; i <= last; i++)
+        m->picked[i] = m->option_pick[moirai_memory_pair_of(m, i)];
+}
+
+/* The cheapest path by plans at the present prices, into m->device and m->picked. False where there is none. */
+static bool planned_path(moirai_memory_prices *m)
+{
+    int32_t last = m->c->s->n_blocks - 1;
+    if (moirai_memory_cheapest_way(m, 0, last, 0, 0, m->price) == INT64_MAX)
+        return false;
+    pick_options(m, 0, last);
+    return true;
+}
+
+static void price_options(moirai_memory_prices *m)
+{
+    int32_t pairs = m->c->s->n_classes * m->K * m->K;
+    for (int32_t i = 0; i < pairs; i++)
+        m->pair_cost[i] = moirai_memory_option_cost(m, i, m->price, &m->option_pick[i]);
+}
+
+/* Time and bytes of blocks first .. last of the path at hand, with the cuts that end them. */
+static moirai_memory_route measure(const moirai_memory_prices *m, int32_t first, int32_t last)
+{
+    const moirai_chain *c = m->c;
+    moirai_memory_route out = {0};
+    for (int32_t i = first; i <= last; i++) {
+        int64_t length;
+        const int64_t *bytes = moirai_memory_option_at(m, moirai_memory_pair_of(m, i), m->picked[i], &length);
+        out.time_ns += (double)length;
+        for (int32_t k = 0; k < m->K; k++)
+            out.use[k] += (double)bytes[k];
+        if (i < c->s->n_cuts) {
+            out.time_ns += (double)moirai_op_ns(c->p, c->s->cut[i], m->device[i]);
+            out.use[m->device[i]] += (double)c->p->op_memory_bytes[c->s->cut[i]];
+        }
+    }
+    return out;
+}
+
+static moirai_memory_route measure_path(const moirai_memory_prices *m)
+{
+    return measure(m, 0, m->c->s->n_blocks - 1);
+}
+
+typedef struct enriching {
+    moirai_memory_prices *m;
+    const moirai_memory_search *job;
+    int32_t *pair, n;
+} enriching;
+
+static int enrich_one(void *data, int32_t i)
+{
+    enriching *x = data;
+    return moirai_memory_add_option(x->m, x->pair[i], x->job);
+}
+
+/* Pairs of the path at hand that were not searched at these prices. */
+static void list_path(moirai_memory_prices *m, enriching *x)
+{
+    for (int32_t i = 0; i < m->c->s->n_blocks; i++) {
+        int64_t pair = moirai_memory_pair_of(m, i);
+        moirai_memory_view *v = &m->view[pair];
+        if (v->searched == m->stamp || m->c->pair[pair].block.n_interior == 0)
+            continue;
+        v->searched = m->stamp;
+        x->pair[x->n++] = (int32_t)pair;
+    }
+}
+
+/* New options for the pairs of the plans' path, and for those of the bound's: where they promise much more than their plans do, they
+ * would never come to be on the former. */
+static int enrich_path(moirai_memory_prices *m, const moirai_memory_search *job)
+{
+    enriching x = {.m = m, .job = job};
+    x.pair = moirai_alloc((size_t)m->c->s->n_classes * (size_t)m->K * (size_t)m->K, sizeof *x.pair);
+    if (!x.pair)
+        return MOIRAI_EFAIL;
+    list_path(m, &x);
+    if (m->best_ns) {
+        moirai_memory_bound_path(m);
+        list_path(m, &x);
+    }
+    int result = moirai_pool_run(enrich_one, &x, x.n, job->threads);
+    free(x.pair);
+    return result;
+}
+
+/* A column of the plans' master at these worths. */
+static int plan_column(moirai_memory_prices *m, moirai_memory_mixer *x, const double *worth, const moirai_memory_search *job, bool enrich)
+{
+    size_t cuts = (size_t)m->c->s->n_cuts, blocks = (size_t)m->c->s->n_blocks;
+    moirai_memory_set_worth(m, worth);
+    price_options(m);
+    if (!planned_path(m))
+        return moirai_error(MOIRAI_EINFEASIBLE, "no path of block plans");
+    int result = enrich ? enrich_path(m, job) : MOIRAI_OK;
+    if (result)
+        return result;
+    price_options(m);
+    planned_path(m);
+    moirai_memory_route found = measure_path(m);
+    found.device = moirai_alloc(cuts, 1);
+    found.pick = moirai_alloc(blocks, 1);
+    if (!found.device || !found.pick || moirai_memory_add_route(x, &found)) {
+        free(found.device);
+        free(found.pick);
+        return MOIRAI_EFAIL;
+    }
+    for (size_t i = 0; i < cuts; i++)
+        found.device[i] = (int8_t)m->device[i];
+    memcpy(found.pick, m->picked, blocks);
+    return MOIRAI_OK;
+}
+
+/* The mix as stretches of the chain, paths in the order of their number; where two meet, the joining pair's cheapest option. */
+static void lay_out(moirai_memory_prices *m, const moirai_memory_mixer *x)
+{
+    const moirai_structure *s = m->c->s;
+    double total = 0, reached;
+    size_t at = 0;
+    for (size_t i = 0; i < x->n; i++)
+        total += x->part[i];
+    while (at + 1 < x->n && x->part[at] < 1e-9)
+        at++;
+    reached = x->part[at];
+    const moirai_memory_route *before = &x->route[at];
+    for (int32_t i = 0; i < s->n_blocks; i++) {
+        while ((double)i / s->n_blocks * total >= reached && at + 1 < x->n)
+            reached += x->part[++at];
+        const moirai_memory_route *now = &x->route[at];
+        if (i < s->n_cuts)
+            m->device[i] = now->device[i];
+        int32_t a = i > 0 ? m->device[i - 1] : 0, b = i < s->n_cuts ? m->device[i] : 0;
+        bool same = now == before || (i > 0 && now->device[i - 1] == a);
+        m->picked[i] = same ? now->pick[i] : m->option_pick[((int64_t)s->block_class[i] * m->K + a) * m->K + b];
+        before = now;
+    }
+}
+
+static void keep_path(moirai_memory_prices *m)
+{
+    const moirai_structure *s = m->c->s;
+    memcpy(m->plan_device, m->device, sizeof *m->device * (size_t)s->n_cuts);
+    for (int32_t i = 0; i < s->n_blocks; i++) {
+        const moirai_memory_view *v = &m->view[moirai_memory_pair_of(m, i)];
+        m->plan[i] = m->picked[i] < 0 ? NULL : &v->option[m->picked[i]].plan;
+    }
+}
+
+/* ---- polishing: windows of the path are taken anew at other prices ---- */
+
+#define WINDOW 24 /* blocks, at most */
+
+/* The cheapest way through blocks first .. last at the present prices, ends fixed; into m->device and m->picked. */
+static void redo_window(moirai_memory_prices *m, int32_t first, int32_t last)
+{
+    int32_t entry = first > 0 ? m->device[first - 1] : 0, exit = last < m->c->s->n_cuts ? m->device[last] : 0;
+    if (moirai_memory_cheapest_way(m, first, last, entry, exit, m->price) != INT64_MAX)
+        pick_options(m, first, last);
+}
+
+/* Time plus a price on every byte too many, well above what a byte is worth. */
+static double energy(const moirai_memory_prices *m, const moirai_memory_route *p, const double *fine)
+{
+    double sum = p->time_ns;
+    for (int32_t k = 0; k < m->K; k++)
+        sum += fine[k] * fmax(p->use[k] - (double)m->c->p->device_memory_bytes[k], 0);
+    return sum;
+}
+
+/* Prices around the worths, each device off by its own factor. */
+static void draw_prices(moirai_memory_prices *m, const double *worth, moirai_rng *rng)
+{
+    double drawn[MOIRAI_MAX_DEVICES], most = 0;
+    for (int32_t k = 0; k < m->K; k++)
+        most = fmax(most, worth[k]);
+    for (int32_t k = 0; k < m->K; k++)
+        drawn[k] = fmax(worth[k], 0.02 * most) * exp((moirai_rng_real(rng) - 0.5) * 4);
+    moirai_memory_set_worth(m, drawn);
+    price_options(m);
+}
+
+static void polish(moirai_memory_prices *m, const double *worth, const moirai_memory_search *job, int64_t *length_ns)
+{
+    int32_t n = m->c->s->n_blocks, saved_device[WINDOW];
+    int8_t saved_pick[WINDOW];
+    double fine[MOIRAI_MAX_DEVICES], most = 0;
+    moirai_rng rng;
+    moirai_rng_seed(&rng, job->seed);
+    moirai_memory_route now = measure_path(m);
+    for (int32_t k = 0; k < m->K; k++)
+        most = fmax(most, worth[k] / (double)MOIRAI_MAX(m->c->p->device_memory_bytes[k], 1));
+    for (int32_t k = 0; k < m->K; k++)
+        fine[k] = 4 * most + 1e-9;
+    for (int64_t step = 0; step < POLISH_STEPS && n > 1; step++) {
+        if (step % 64 == 0) {
+            if (moirai_stopped(&job->stop))
+                return;
+            draw_prices(m, worth, &rng);
+        }
+        int32_t size = 2 + (int32_t)moirai_rng_below(&rng, (uint32_t)MOIRAI_MIN(WINDOW - 1, n - 1));
+        int32_t first = (int32_t)moirai_rng_below(&rng, (uint32_t)(n - size + 1)), last = first + size - 1;
+        for (int32_t i = first; i <= last; i++) {
+            saved_pick[i - first] = m->picked[i];
+            saved_device[i - first] = i < m->c->s->n_cuts ? m->device[i] : 0;
+        }
+        moirai_memory_route before = measure(m, first, last), next = now;
+        redo_window(m, first, last);
+        moirai_memory_route after = measure(m, first, last);
+        next.time_ns += after.time_ns - before.time_ns;
+        for (int32_t k = 0; k < m->K; k++)
+            next.use[k] += after.use[k] - before.use[k];
+        if (energy(m, &next, fine) <= energy(m, &now, fine)) {
+            now = next;
+            continue;
+        }
+        for (int32_t i = first; i <= last; i++) {
+            m->picked[i] = saved_pick[i - first];
+            if (i < m->c->s->n_cuts)
+                m->device[i] = saved_device[i - first];
+        }
+    }
+    now = measure_path(m);
+    bool fits = true;
+    for (int32_t k = 0; k < m->K; k++)
+        fits &= now.use[k] <= (double)m->c->p->device_memory_bytes[k];
+    if (fits && (int64_t)now.time_ns < *length_ns) {
+        *length_ns = (int64_t)now.time_ns;
+        keep_path(m);
+    }
+}
+
+/* Lay out mixes with more or less room to spare, and polish each. */
+static int fit_mix(moirai_memory_prices *m, moirai_memory_mixer *x, const moirai_memory_search *job, double dear_ns, int64_t *length_ns)
+{
+    int result = MOIRAI_OK;
+    for (double room = 1; room > 0.9 && !result; room -= 0.03) {
+        double worth[MOIRAI_MAX_DEVICES];
+        result = moirai_memory_mix(m, x, room, dear_ns, worth);
+        if (result)
+            break;
+        lay_out(m, x);
+        polish(m, worth, job, length_ns);
+    }
+    return result;
+}
+
+const int32_t *moirai_memory_path(const moirai_memory_prices *m)
+{
+    return m->plan_device;
+}
+
+int moirai_memory_plan(int64_t *length_ns, const int32_t **cut_device, const moirai_block_plan *const **block_plan,
+                       moirai_memory_prices *m, const moirai_memory_search *job)
+{
+    double worth[MOIRAI_MAX_DEVICES], next[MOIRAI_MAX_DEVICES], dear_ns = 0;
+    moirai_memory_mixer *x = &m->plans;
+    int result = MOIRAI_OK;
+    *length_ns = INT64_MAX;
+    *cut_device = m->plan_device;
+    *block_plan = m->plan;
+    if (!moirai_lp_available())
+        return MOIRAI_OK;
+    memcpy(worth, m->best_worth, sizeof worth);
+    for (int32_t round = 0; round < job->rounds && !result && !moirai_stopped(&job->stop); round++) {
+        result = plan_column(m, x, worth, job, round % 3 == 0);
+        if (!result && !dear_ns)
+            dear_ns = 8 * x->route[0].time_ns;
+        if (!result)
+            result = moirai_memory_mix(m, x, 1, dear_ns, next);
+        for (int32_t k = 0; k < m->K && !result; k++)
+            worth[k] = round % 2 || !m->best_ns ? next[k] : 0.5 * (next[k] + m->best_worth[k]);
+    }
+    if (!result && x->n)
+        result = fit_mix(m, x, job, dear_ns, length_ns);
+    return result;
+}

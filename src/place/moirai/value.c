@@ -1,0 +1,297 @@
+/* Length plus bytes.
+ *
+ * V = min over a block's plans of (length + price of its bytes) is bounded by cases, as the length alone is in cases.c; here the range
+ * of the length is one more thing to divide on. In a case where the length L lies between `least` and `most`, with prices in time on a
+ * grid that ends at `most`,
+ *     V  >=  what the components cost, bytes included, each at its cheapest  +  min over L of (L - worth of all resources until L),
+ * since all that is done within L is paid at most that worth. With one range from 0 on, that is a rate: the time until L can't be worth more
+ * than L. With narrow ranges it sees that devices wait for their first input and that results must be back by the end, which a rate does
+ * not. Beyond the last range the length itself is enough. Cases are divided lazily: the weakest is solved, and if it stays
+ * the weakest, divided: in its range of lengths if the master mixes short and long ones, else as in cases.c. */
+#include "place/moirai/value.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "place/moirai/cases.h"
+#include "util/util.h"
+
+#define STEPS 256
+#define ROUNDS 40
+#define MAX_QUESTIONS 40
+#define NARROW 0.02       /* ranges are not divided below this */
+
+static void free_case(moirai_value_case *c)
+{
+    free(c->count);
+    free(c->prices.price);
+}
+
+void moirai_value_free(moirai_value *v)
+{
+    for (int32_t i = 0; i < v->n_cases; i++)
+        free_case(&v->cases[i]);
+    for (int32_t i = 0; v->master && i < v->pair->n_sendings; i++)
+        moirai_master_free(v->master[i]);
+    moirai_pricer_free(v->pricer);
+    free(v->cases);
+    free(v->master);
+}
+
+int64_t moirai_value_cheapest_bytes(const moirai_block *b, const int64_t *byte_price, double *use)
+{
+    const moirai_problem *q = &b->problem;
+    int64_t sum = 0;
+    for (int32_t i = b->first; i < b->first + b->n_interior; i++) {
+        int32_t best = __builtin_ctzll(q->op_devices[i]);
+        for (int32_t k = 0; k < q->n_devices; k++)
+            if ((q->op_devices[i] >> k & 1) && byte_price[k] < byte_price[best])
+                best = k;
+        sum += byte_price[best] * q->op_memory_bytes[i];
+        if (use)
+            use[best] += (double)q->op_memory_bytes[i];
+    }
+    return sum;
+}
+
+static moirai_master_task task_of(const moirai_value *v, const moirai_value_case *c, const int64_t *byte_price)
+{
+    return (moirai_master_task){.pricer = v->pricer, .form = MOIRAI_PRICE_VALUE, .length_ns = c->most_ns, .least_ns = c->least_ns,
+                                .n_counts = c->n_counts, .count = c->count, .memory_price = byte_price, .max_rounds = ROUNDS,
+                                .start_grid = &c->prices.grid, .start_price = c->prices.price, .n_start_counts = c->prices.n_counts};
+}
+
+int64_t moirai_value_of_case(moirai_value *v, const moirai_value_case *c, const int64_t *byte_price, int64_t proven_ns)
+{
+    int64_t least = MOIRAI_MAX(c->least_ns, proven_ns);
+    int64_t value = least * MOIRAI_PRICE_UNIT + moirai_value_cheapest_bytes(&v->pair->block, byte_price, NULL);
+    if (least > c->most_ns)
+        return MOIRAI_PRICE_NONE;
+    if (c->prices.price) {
+        moirai_master_task task = task_of(v, c, byte_price);
+        task.least_ns = least;
+        task.n_counts = c->prices.n_counts; /* those that have prices */
+        value = MOIRAI_MAX(value, moirai_master_reprice(v->master[c->sending], &task, &c->prices.grid, c->prices.price));
+    }
+    return value;
+}
+
+static int open_value(moirai_value *v)
+{
+    moirai_pair *x = v->pair;
+    size_t n = (size_t)x->n_sendings;
+    v->master = moirai_alloc(n, sizeof *v->master);
+    if (!v->master || moirai_grow(&v->cases, &v->case_capacity, n, sizeof *v->cases))
+        return MOIRAI_EFAIL;
+    int result = moirai_pricer_new(&v->pricer, &x->block, STEPS + 2);
+    for (size_t i = 0; i < n && !result; i++) {
+        result = moirai_master_new(&v->master[i], &x->block, v->entry_device, v->exit_device, &x->sending[i], STEPS);
+        v->cases[i] = (moirai_value_case){.sending = (int32_t)i, .most_ns = INT64_MAX, .split = {.kind = MOIRAI_NO_COUNT}};
+    }
+    v->n_cases = result ? 0 : (int32_t)n;
+    return result;
+}
+
+/* ---- at other prices on bytes ---- */
+
+static int32_t weakest(const moirai_value *v)
+{
+    int32_t least = 0;
+    for (int32_t i = 1; i < v->n_cases; i++)
+        if (v->cases[i].value < v->cases[least].value)
+            least = i;
+    return least;
+}
+
+const moirai_value_case *moirai_value_weakest(const moirai_value *v)
+{
+    return v->n_cases ? &v->cases[weakest(v)] : NULL;
+}
+
+static void take_least(moirai_value *v)
+{
+    const moirai_value_case *c = &v->cases[weakest(v)];
+    v->value = c->value;
+    memcpy(v->use, c->use, sizeof v->use);
+}
+
+void moirai_value_update(moirai_value *v, const moirai_value_task *job)
+{
+    moirai_pair *x = v->pair;
+    if (v->stamp == job->stamp)
+        return;
+    v->stamp = job->stamp;
+    v->solved = x->block.n_interior == 0;
+    memset(v->use, 0, sizeof v->use);
+    v->value = x->lower_ns * MOIRAI_PRICE_UNIT + moirai_value_cheapest_bytes(&x->block, job->byte_price, v->use);
+    for (int32_t i = 0; i < v->n_cases; i++) {
+        moirai_value_case *c = &v->cases[i];
+        c->stamp = job->stamp;
+        c->solved = false;
+        c->value = moirai_value_of_case(v, c, job->byte_price, x->lower_ns);
+    }
+    if (v->n_cases)
+        take_least(v);
+}
+
+/* ---- dividing ---- */
+
+static int copy_case(const moirai_value *v, moirai_value_case *to, const moirai_value_case *from)
+{
+    *to = *from;
+    to->prices.price = NULL;
+    to->count = moirai_alloc((size_t)from->n_counts + 1, sizeof *to->count);
+    if (!to->count)
+        return MOIRAI_EFAIL;
+    memcpy(to->count, from->count, sizeof *to->count * (size_t)from->n_counts);
+    if (!from->prices.price)
+        return MOIRAI_OK;
+    size_t cells = (size_t)moirai_resource_count(&v->pair->block.problem) * (size_t)from->prices.grid.n_buckets;
+    to->prices.price = moirai_alloc(cells + (size_t)from->prices.n_counts, sizeof(int64_t));
+    if (!to->prices.price)
+        return MOIRAI_EFAIL;
+    memcpy(to->prices.price, from->prices.price, (cells + (size_t)from->prices.n_counts) * sizeof(int64_t));
+    return MOIRAI_OK;
+}
+
+static void ask(moirai_value_case *c, moirai_count question, int64_t least, int64_t most)
+{
+    question.least = least;
+    question.most = most;
+    c->count[c->n_counts++] = question;
+    if (question.kind == MOIRAI_LENGTH) {
+        c->least_ns = MOIRAI_MAX(c->least_ns, least);
+        c->most_ns = MOIRAI_MIN(c->most_ns, most);
+    }
+    c->solved = false;
+}
+
+/* Two cases in place of one; both begin with its prices. */
+static int divide(moirai_value *v, int32_t index)
+{
+    if (moirai_grow(&v->cases, &v->case_capacity, (size_t)v->n_cases + 1, sizeof *v->cases))
+        return MOIRAI_EFAIL;
+    moirai_value_case below, above, *c = &v->cases[index];
+    int result = copy_case(v, &below, c);
+    if (result || (result = copy_case(v, &above, c))) {
+        free_case(&below);
+        return result;
+    }
+    int64_t all = c->split.kind < 0 ? INT64_MAX : v->pair->block.kind_count[c->split.kind];
+    ask(&below, c->split, 0, c->split.least);
+    ask(&above, c->split, c->split.most, all);
+    free_case(c);
+    *c = below;
+    v->cases[v->n_cases++] = above;
+    return MOIRAI_OK;
+}
+
+/* Where a solved case is divided next. */
+static moirai_count choose(const moirai_value *v, const moirai_value_case *c, const moirai_master_result *found)
+{
+    const moirai_master *m = v->master[c->sending];
+    double spread, mean = moirai_master_length(m, &spread);
+    int64_t least = MOIRAI_MAX(c->least_ns, v->pair->lower_ns), middle = MOIRAI_MAX((int64_t)mean, least);
+    if (c->most_ns - least > least / 4) /* too coarse a grid: first what is near */
+        middle = MOIRAI_MAX(middle, least) + least / 16;
+    if (c->most_ns - least > least / 4 && middle < c->most_ns)
+        return (moirai_count){MOIRAI_LENGTH, 0, 0, middle, middle + 1};
+    if (spread > NARROW / 2 * (double)least && (double)(c->most_ns - least) > NARROW * (double)least && middle < c->most_ns)
+        return (moirai_count){MOIRAI_LENGTH, 0, 0, middle, middle + 1};
+    return moirai_cases_split(v->pair, c->sending, m, found->price);
+}
+
+static void mix_bytes(const moirai_value *v, moirai_value_case *c)
+{
+    const moirai_master *m = v->master[c->sending];
+    const moirai_block *b = &v->pair->block;
+    moirai_kept_pattern *kept = moirai_alloc((size_t)moirai_master_columns(m) + 1, sizeof *kept);
+    int32_t n = kept ? moirai_master_kept(m, kept) : 0;
+    memset(c->use, 0, sizeof c->use);
+    for (int32_t h = 0; h < n; h++) {
+        int32_t d = b->kind_component[kept[h].kind];
+        for (int32_t i = b->component_off[d]; i < b->component_off[d + 1]; i++)
+            c->use[kept[h].device[i - b->component_off[d]]] +=
+                kept[h].count * (double)b->problem.op_memory_bytes[b->component_op[i]];
+    }
+    free(kept);
+}
+
+/* Better prices for a case with an end. What was known at the older ones is kept if it is more. */
+int moirai_value_solve_case(moirai_value *v, moirai_value_case *c, const moirai_value_task *job)
+{
+    moirai_master_task task = task_of(v, c, job->byte_price);
+    task.buckets = job->buckets;
+    task.stop = job->stop;
+    task.least_ns = MOIRAI_MAX(c->least_ns, v->pair->lower_ns);
+    moirai_master_result found;
+    int result = moirai_master_solve(&found, v->master[c->sending], &task);
+    if (result)
+        return result;
+    const moirai_grid *grid = moirai_master_grid(v->master[c->sending]);
+    size_t cells = (size_t)moirai_resource_count(&v->pair->block.problem) * (size_t)grid->n_buckets;
+    moirai_value_case fresh = *c;
+    fresh.prices = (moirai_proof_prices){*grid, moirai_alloc(cells + (size_t)c->n_counts, sizeof(int64_t)), c->n_counts};
+    if (!fresh.prices.price)
+        return MOIRAI_EFAIL;
+    memcpy(fresh.prices.price, found.price, cells * sizeof(int64_t));
+    memcpy(fresh.prices.price + cells, found.count_price, (size_t)c->n_counts * sizeof(int64_t));
+    fresh.value = moirai_value_of_case(v, &fresh, job->byte_price, v->pair->lower_ns);
+    fresh.split = choose(v, c, &found);
+    mix_bytes(v, &fresh);
+    fresh.solved = true;
+    if (fresh.value >= c->value) {
+        free(c->prices.price);
+        *c = fresh;
+        return MOIRAI_OK;
+    }
+    free(fresh.prices.price);
+    c->solved = true;
+    c->split = fresh.split;
+    memcpy(c->use, fresh.use, sizeof c->use);
+    return MOIRAI_OK;
+}
+
+/* A range that ends where the length alone is worth the ceiling, and what is beyond. */
+static int open_range(moirai_value *v, int32_t index, const moirai_value_task *job, int64_t ceiling)
+{
+    moirai_value_case *c = &v->cases[index];
+    int64_t least = MOIRAI_MAX(c->least_ns, v->pair->lower_ns), bytes = moirai_value_cheapest_bytes(&v->pair->block, job->byte_price, NULL);
+    int64_t end = MOIRAI_MAX((ceiling - bytes) / MOIRAI_PRICE_UNIT, least + least / 16);
+    c->split = (moirai_count){MOIRAI_LENGTH, 0, 0, end, end + 1};
+    int result = divide(v, index);
+    if (!result)
+        v->cases[v->n_cases - 1].value = moirai_value_of_case(v, &v->cases[v->n_cases - 1], job->byte_price, v->pair->lower_ns);
+    return result;
+}
+
+int moirai_value_refine(moirai_value *v, const moirai_value_task *job, int64_t ceiling)
+{
+    int result = MOIRAI_OK;
+    int32_t most = v->master ? job->looks / 3 : job->looks; /* what was found at other prices helps */
+    if (!v->master) {
+        result = open_value(v);
+        v->stamp = 0;
+        moirai_value_update(v, job);
+    }
+    for (int32_t looks = 0; !result && looks < most && !moirai_stopped(&job->stop);) {
+        int32_t index = weakest(v);
+        moirai_value_case *c = &v->cases[index];
+        if (c->value >= ceiling)
+            break;
+        if (c->most_ns == INT64_MAX) {
+            result = open_range(v, index, job, ceiling);
+        } else if (!c->solved) {
+            result = moirai_value_solve_case(v, c, job);
+            looks++;
+        } else if (c->split.kind == MOIRAI_NO_COUNT || c->n_counts >= MAX_QUESTIONS) {
+            break;
+        } else {
+            result = divide(v, index);
+        }
+    }
+    if (!result)
+        take_least(v);
+    v->solved = true;
+    return result;
+}
