@@ -188,23 +188,24 @@ static int store_prices(moirai_raise *r, const moirai_case *c, const moirai_mast
     return MOIRAI_OK;
 }
 
-static int look(moirai_raise *r, moirai_case *c, int64_t ceiling)
+/* Put a length to the case; it is closed if that is all that is wanted. */
+static int look(moirai_raise *r, moirai_case *c, int64_t length_ns, int64_t ceiling)
 {
     moirai_master_result found;
-    int result = solve(r, c, ceiling - 1, true, &found);
+    int result = solve(r, c, length_ns - 1, true, &found);
     r->pair->looks++;
     if (result)
         return result;
     c->seen = true;
     if (found.proven) {
-        c->estimate_ns = INT64_MAX;
-        c->proven_ns = ceiling;
+        c->estimate_ns = length_ns < ceiling ? length_ns : INT64_MAX;
+        c->proven_ns = length_ns;
         return store_prices(r, c, &found, &c->proof);
     }
     c->split = moirai_cases_split(r->pair, c->sending, r->pair->master[c->sending], found.price);
-    int64_t estimate = (int64_t)((double)ceiling * found.proven_part);
+    int64_t estimate = (int64_t)((double)length_ns * found.proven_part);
     if (estimate < c->estimate_ns && c->look.price)
-        return MOIRAI_OK; /* the parent's prices are better: a look that was cut short */
+        return MOIRAI_OK; /* older prices are better: a look that was cut short */
     c->estimate_ns = MOIRAI_MAX(estimate, c->estimate_ns);
     return store_prices(r, c, &found, &c->look);
 }
@@ -238,17 +239,17 @@ static int32_t least_estimate(const moirai_pair *x)
 }
 
 /* Looks and splits until `last` looks are done or there is nothing left to gain. */
-static int branch(moirai_raise *r, int64_t ceiling, int64_t last)
+static int branch(moirai_raise *r, int64_t length_ns, int64_t ceiling, int64_t last)
 {
     moirai_pair *x = r->pair;
     int result = MOIRAI_OK;
     while (!result && x->looks < last && !moirai_stopped(&r->stop)) {
         int32_t index = least_estimate(x);
         moirai_case *c = &x->cases[index];
-        if (c->estimate_ns >= ceiling)
+        if (c->estimate_ns >= length_ns)
             break;
         if (!c->seen)
-            result = look(r, c, ceiling);
+            result = look(r, c, length_ns, ceiling);
         else if (c->split.kind == MOIRAI_NO_COUNT || c->n_counts >= MAX_SPLITS)
             break; /* stuck: the mix is whole */
         else
@@ -272,16 +273,21 @@ static int prove_all(moirai_raise *r, int64_t ceiling, int64_t known_ns)
     return result;
 }
 
-/* Estimates that did not hold are worth branching again, with the looks that are left. */
+/* Estimates are better from near by: later looks are halfway between what is proven and what is wanted. */
 static int branch_and_prove(moirai_raise *r, int64_t ceiling, int64_t known_ns)
 {
-    static const double share[] = {0.6, 0.85, 1};
-    int64_t begun = r->pair->looks;
+    static const double share[] = {0.4, 0.6, 0.8, 1};
+    moirai_pair *x = r->pair;
+    int64_t begun = x->looks, length_ns = ceiling;
     int result = MOIRAI_OK;
     for (size_t i = 0; i < sizeof share / sizeof *share && !result; i++) {
-        result = branch(r, ceiling, begun + (int64_t)(r->looks * share[i]));
+        result = branch(r, length_ns, ceiling, begun + (int64_t)(r->looks * share[i]));
         if (!result)
             result = prove_all(r, ceiling, known_ns);
+        int64_t proven = MOIRAI_MAX(x->cases[moirai_cases_weakest(x)].proven_ns, known_ns);
+        length_ns = proven + (ceiling - proven + 1) / 2;
+        for (int32_t j = 0; j < x->n_cases; j++)
+            x->cases[j].seen = false;
     }
     return result;
 }

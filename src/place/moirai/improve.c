@@ -2,7 +2,8 @@
  *
  * Where the shared tensor goes decides what good plans look like, and no small move leads from one way of sending it to another. So
  * the weakest case of each sending, which is where its bound thinks that good plans are, gives its mix of component schedules to a
- * short annealing; the two sendings where that went best get a long one, every other start guided by the prices. */
+ * short annealing, and the two where that went best a longer one. Then the pair's plan itself is annealed, with parts of the best mix
+ * among the moves. Every other run is guided by the prices. */
 #include "place/moirai/improve.h"
 
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 
 #include "util/util.h"
 
-#define RESTARTS 3
+#define RESTARTS 6
 #define FINALISTS 2
 
 int moirai_improve_plan(const moirai_improve *job, int64_t evaluations)
@@ -33,7 +34,7 @@ int moirai_improve_plan(const moirai_improve *job, int64_t evaluations)
 /* Anneal from hints into `plan`, the one of a trial. */
 static int anneal_hints(const moirai_improve *job, const moirai_search_task *task, moirai_block_plan *plan, int32_t restarts)
 {
-    static const double heat[RESTARTS] = {1, 0.5, 2};
+    static const double heat[RESTARTS] = {1, 1, 0.5, 0.5, 2, 2};
     moirai_sim *sim;
     int result = moirai_sim_new(&sim, &job->pair->block.problem);
     for (int32_t i = 0; i < restarts && !result && task->n_patterns; i++) {
@@ -121,13 +122,13 @@ int moirai_improve_from_cases(const moirai_improve *job, moirai_raise *r, int64_
     int32_t n = list_trials(x, t);
     int result = MOIRAI_OK;
     for (int32_t i = 0; !result && i < n && n > 1; i++)
-        result = anneal_mix(job, r, &x->cases[t[i].index], &t[i].plan, evaluations / 2 / n, 1);
+        result = anneal_mix(job, r, &x->cases[t[i].index], &t[i].plan, evaluations / 4 / n, 1);
     if (n)
         qsort(t, (size_t)n, sizeof *t, shorter);
     for (int32_t i = 0; i < n; i++) {
         moirai_block_plan *plan = &t[i].plan;
-        if (!result && i < FINALISTS && (plan->device || n == 1))
-            result = anneal_mix(job, r, &x->cases[t[i].index], plan, evaluations / 2, RESTARTS);
+        if (!result && i < FINALISTS && plan->device)
+            result = anneal_mix(job, r, &x->cases[t[i].index], plan, evaluations / 4, RESTARTS / 2);
         if (!result && plan->device && plan->length_ns < x->plan.length_ns) {
             moirai_block_plan old = x->plan;
             x->plan = *plan;
@@ -135,6 +136,9 @@ int moirai_improve_from_cases(const moirai_improve *job, moirai_raise *r, int64_
         }
         moirai_block_plan_free(plan);
     }
+    /* The pair's plan, whoever found it, with the mix at hand. */
+    if (!result && n && x->lower_ns < x->plan.length_ns)
+        result = anneal_mix(job, r, &x->cases[t[0].index], &x->plan, n > 1 ? evaluations * 3 / 4 : evaluations, RESTARTS);
     free(t);
     return result;
 }
