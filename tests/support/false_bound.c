@@ -333,12 +333,12 @@ static bool schedule_survives(const moirai_chain *c, moirai_pair *x, const moira
         int32_t arrivals = arrivals_of(&x->block, found, &how, &rng, count);
         /* The schedule's own length, and sometimes more. */
         int64_t length = found->makespan_ns + (moirai_rng_below(&rng, 4) ? 0 : moirai_rng_below(&rng, 20));
-        moirai_master_task task = {.form = MOIRAI_PRICE_LENGTH, .length_ns = length, .buckets = grids[i][1],
+        moirai_master_task task = {.how = &how, .form = MOIRAI_PRICE_LENGTH, .length_ns = length, .buckets = grids[i][1],
                                    .n_counts = arrivals + counts_of(&x->block, found, &rng, count + arrivals), .count = count,
                                    .max_rounds = 30, .converge = true};
         moirai_master *m;
         moirai_master_result result;
-        if (moirai_master_new(&m, &x->block, a, z, &how, grids[i][0]) ||
+        if (moirai_master_new(&m, &x->block, a, z, grids[i][0]) ||
             moirai_pricer_new(&task.pricer, &x->block, grids[i][0] + 2))
             return fail(why, "out of memory");
         int rc = moirai_master_solve(&result, m, &task);

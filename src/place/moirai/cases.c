@@ -23,13 +23,12 @@
 #define MAX_SPLITS 60
 #define ATTEMPTS 6
 
-moirai_master *moirai_cases_master(moirai_raise *r, int32_t sending)
+moirai_master *moirai_cases_master(moirai_raise *r)
 {
     moirai_pair *x = r->pair;
-    if (!x->master[sending])
-        moirai_master_new(&x->master[sending], &x->block, r->entry_device, r->exit_device, &x->sending[sending],
-                          MOIRAI_CASE_STEPS);
-    return x->master[sending];
+    if (!x->master)
+        moirai_master_new(&x->master, &x->block, r->entry_device, r->exit_device, MOIRAI_CASE_STEPS);
+    return x->master;
 }
 
 int moirai_cases_first(moirai_pair *x)
@@ -164,10 +163,10 @@ static int split_case(moirai_pair *x, int32_t index)
 /* Put a length to the master, from the prices of the last look on. */
 static int solve(moirai_raise *r, const moirai_case *c, int64_t length_ns, bool converge, moirai_master_result *found)
 {
-    moirai_master *m = moirai_cases_master(r, c->sending);
+    moirai_master *m = moirai_cases_master(r);
     if (!m)
         return MOIRAI_EFAIL;
-    moirai_master_task task = {.pricer = r->pricer, .form = MOIRAI_PRICE_LENGTH, .length_ns = length_ns, .buckets = r->buckets,
+    moirai_master_task task = {.pricer = r->pricer, .how = &r->pair->sending[c->sending], .form = MOIRAI_PRICE_LENGTH, .length_ns = length_ns, .buckets = r->buckets,
                                .n_counts = c->n_counts, .count = c->count, .max_rounds = r->rounds, .converge = converge,
                                .stop = r->stop, .start_grid = &c->look.grid, .start_price = c->look.price,
                                .n_start_counts = c->look.n_counts};
@@ -177,7 +176,7 @@ static int solve(moirai_raise *r, const moirai_case *c, int64_t length_ns, bool 
 static int store_prices(moirai_raise *r, const moirai_case *c, const moirai_master_result *found, moirai_proof_prices *to)
 {
     size_t cells = (size_t)moirai_resource_count(&r->pair->block.problem);
-    moirai_proof_prices from = {*moirai_master_grid(r->pair->master[c->sending]), NULL, c->n_counts};
+    moirai_proof_prices from = {*moirai_master_grid(r->pair->master), NULL, c->n_counts};
     cells *= (size_t)from.grid.n_buckets;
     if (!(from.price = moirai_alloc(cells + (size_t)c->n_counts, sizeof(int64_t))))
         return MOIRAI_EFAIL;
@@ -202,7 +201,7 @@ static int look(moirai_raise *r, moirai_case *c, int64_t length_ns, int64_t ceil
         c->proven_ns = length_ns;
         return store_prices(r, c, &found, &c->proof);
     }
-    c->split = moirai_cases_split(r->pair, c->sending, r->pair->master[c->sending], found.price);
+    c->split = moirai_cases_split(r->pair, c->sending, r->pair->master, found.price);
     int64_t estimate = (int64_t)((double)length_ns * found.proven_part);
     if (estimate < c->estimate_ns && c->look.price)
         return MOIRAI_OK; /* older prices are better: a look that was cut short */
@@ -225,7 +224,7 @@ static int prove(moirai_raise *r, moirai_case *c, int64_t length)
     }
     r->pair->looks++;
     c->estimate_ns = MOIRAI_MAX((int64_t)((double)length * MOIRAI_MIN(found.proven_part, 0.999)), c->proven_ns);
-    c->split = moirai_cases_split(r->pair, c->sending, r->pair->master[c->sending], found.price);
+    c->split = moirai_cases_split(r->pair, c->sending, r->pair->master, found.price);
     return store_prices(r, c, &found, &c->look);
 }
 

@@ -21,8 +21,8 @@ int moirai_cases_first(moirai_pair *x);
 int moirai_cases_raise(moirai_raise *r);
 /* The case of least proven length. */
 int32_t moirai_cases_weakest(const moirai_pair *x);
-/* The master of a sending, made when first needed; NULL: out of memory. */
-moirai_master *moirai_cases_master(moirai_raise *r, int32_t sending);
+/* The pair's master, made when first needed; NULL: out of memory. */
+moirai_master *moirai_cases_master(moirai_raise *r);
 /* Where a case is best split after its master was solved: a count or an arrival, least and most being the two sides' ends. */
 moirai_count moirai_cases_split(const moirai_pair *x, int32_t sending, const moirai_master *m, const int64_t *price);
 /* The part of each resource in the prices of the master's last solve, over all time; sums to 1. */

@@ -25,10 +25,8 @@ void moirai_cases_free(moirai_case *cases, int32_t n)
 static void free_pair(moirai_pair *x)
 {
     moirai_cases_free(x->cases, x->n_cases);
-    for (int32_t i = 0; x->master && i < x->n_sendings; i++)
-        moirai_master_free(x->master[i]);
+    moirai_master_free(x->master);
     free(x->sending);
-    free(x->master);
     if (x->open)
         free(x->block.problem.op_devices);
     moirai_block_plan_free(&x->plan);
@@ -89,6 +87,19 @@ bool moirai_chain_possible(const moirai_chain *c, int32_t class_, int32_t a, int
         if (c->s->block_class[i] == class_ && (moirai_chain_entry_mask(c, i) >> a & 1) && (moirai_chain_exit_mask(c, i) >> b & 1))
             return true;
     return false;
+}
+
+double moirai_chain_share(const moirai_chain *c, int32_t class_, int64_t length_ns)
+{
+    int64_t least = INT64_MAX, times = 0;
+    for (int32_t i = 0; i < c->K * c->K; i++) {
+        const moirai_pair *x = &c->pair[(int64_t)class_ * c->K * c->K + i];
+        if (x->plan.device)
+            least = MOIRAI_MIN(least, x->plan.length_ns);
+    }
+    for (int32_t i = 0; i < c->s->n_blocks; i++)
+        times += c->s->block_class[i] == class_;
+    return least == INT64_MAX || length_ns <= 0 ? 0 : (double)times * (double)least / (double)length_ns;
 }
 
 static int64_t pair_value(const moirai_pair *x, moirai_chain_side side)

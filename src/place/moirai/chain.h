@@ -34,7 +34,7 @@ typedef struct moirai_pair {
     moirai_block_plan plan;   /* best known; plan.device NULL: none yet */
     int32_t n_sendings;
     moirai_sending *sending;
-    moirai_master **master;   /* per sending; NULL where not needed yet */
+    moirai_master *master;    /* NULL: not needed yet */
     int32_t n_cases;
     size_t case_capacity;
     moirai_case *cases;
@@ -67,6 +67,9 @@ uint64_t moirai_chain_exit_mask(const moirai_chain *c, int32_t block);
 
 /* Whether some block of the class can have its entry on a and its exit on b. O(blocks). */
 bool moirai_chain_possible(const moirai_chain *c, int32_t class_, int32_t a, int32_t b);
+
+/* The part of `length_ns` that the blocks of a class take by the best of their plans; 0 without plans. */
+double moirai_chain_share(const moirai_chain *c, int32_t class_, int64_t length_ns);
 
 typedef enum moirai_chain_side { MOIRAI_CHAIN_LOWER, MOIRAI_CHAIN_UPPER } moirai_chain_side;
 

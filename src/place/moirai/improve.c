@@ -55,11 +55,11 @@ static int anneal_mix(const moirai_improve *job, moirai_raise *r, const moirai_c
                       int32_t restarts)
 {
     moirai_pair *x = job->pair;
-    moirai_master *m = moirai_cases_master(r, c->sending);
+    moirai_master *m = moirai_cases_master(r);
     if (!m)
         return MOIRAI_EFAIL;
     int64_t length = c->estimate_ns == INT64_MAX ? x->plan.length_ns : c->estimate_ns + c->estimate_ns / 200 + 1;
-    moirai_master_task task = {.pricer = r->pricer, .form = MOIRAI_PRICE_LENGTH, .length_ns = length,
+    moirai_master_task task = {.pricer = r->pricer, .how = &x->sending[c->sending], .form = MOIRAI_PRICE_LENGTH, .length_ns = length,
                                .buckets = r->buckets, .n_counts = c->n_counts, .count = c->count, .max_rounds = r->rounds,
                                .stop = job->stop, .start_grid = &c->look.grid, .start_price = c->look.price,
                                .n_start_counts = c->look.n_counts};

@@ -108,11 +108,11 @@ void moirai_master_free(moirai_master *m)
 }
 
 #define MAX_COUNTS 64
-#define KEEP_ALL 120   /* columns */
-#define IDLE_SOLVES 3
+#define KEEP_ALL 200   /* columns */
+#define IDLE_SOLVES 5
 
 int moirai_master_new(moirai_master **out, const moirai_block *b, int32_t entry_device, int32_t exit_device,
-                      const moirai_sending *how, int32_t steps)
+                      int32_t steps)
 {
     *out = NULL;
     moirai_master *m = moirai_alloc(1, sizeof *m);
@@ -121,10 +121,8 @@ int moirai_master_new(moirai_master **out, const moirai_block *b, int32_t entry_
     m->b = b;
     m->entry_device = entry_device;
     m->exit_device = exit_device;
-    m->how = *how;
     m->steps = steps;
-    m->n_sends = how->fixed ? how->n_receivers : 0;
-    size_t n = (size_t)(moirai_resource_count(&b->problem) * MOIRAI_MAX_BUCKETS + m->n_sends + b->n_kinds + MAX_COUNTS + 2);
+    size_t n = (size_t)(moirai_resource_count(&b->problem) * MOIRAI_MAX_BUCKETS + MOIRAI_MAX_DEVICES + b->n_kinds + MAX_COUNTS + 2);
     m->lp_resource = moirai_alloc((size_t)moirai_resource_count(&b->problem), sizeof(int32_t));
     m->bucket_ns = moirai_alloc(n, sizeof(double));
     m->held = moirai_alloc(n, sizeof(double));
@@ -728,6 +726,23 @@ static void weigh(moirai_master *m, moirai_master_result *out)
     out->theta = m->best;
 }
 
+/* Schedules of components are of use to every sending that they fit; sends are those of one. */
+static void set_sending(moirai_master *m, const moirai_sending *how)
+{
+    bool same = m->how.fixed == how->fixed && m->how.n_receivers == how->n_receivers &&
+                !memcmp(m->how.receiver, how->receiver, (size_t)how->n_receivers);
+    m->how = *how;
+    m->n_sends = how->fixed ? how->n_receivers : 0;
+    size_t n = 0;
+    for (size_t c = 0; c < m->n_columns && !same; c++)
+        if (m->column[c].kind >= 0)
+            m->column[n++] = m->column[c];
+        else
+            free_column(&m->column[c]);
+    if (!same)
+        m->n_columns = n;
+}
+
 int moirai_master_solve(moirai_master_result *out, moirai_master *m, const moirai_master_task *job)
 {
     *out = (moirai_master_result){0};
@@ -736,6 +751,7 @@ int moirai_master_solve(moirai_master_result *out, moirai_master *m, const moira
     m->best_part = 0;
     m->failed = 0;
     m->w = job->pricer;
+    set_sending(m, job->how);
     if (job->start_price)
         take_start(m);
     regrid(m, job->length_ns, job->buckets);
@@ -762,7 +778,7 @@ int64_t moirai_master_reprice(moirai_master *m, const moirai_master_task *job, c
 {
     const int64_t *count_price = price + moirai_resource_count(&m->b->problem) * grid->n_buckets;
     moirai_prices prices = {price, job->memory_price, job->n_counts, job->count, count_price};
-    moirai_pricer_set(job->pricer, m->entry_device, m->exit_device, &m->how, grid);
+    moirai_pricer_set(job->pricer, m->entry_device, m->exit_device, job->how, grid);
     int64_t cost = moirai_pricer_cost(job->pricer, &prices, NULL, NULL);
     if (cost >= MOIRAI_PRICE_NONE)
         return MOIRAI_PRICE_NONE;

@@ -23,6 +23,7 @@ typedef struct moirai_kept_pattern {
 
 typedef struct moirai_master_task {
     moirai_pricer *pricer;       /* of the block; lent for the solve */
+    const moirai_sending *how;   /* the shared tensor is sent */
     moirai_price_form form;
     int64_t length_ns;           /* T */
     int64_t least_ns;            /* value form only */
@@ -48,10 +49,11 @@ typedef struct moirai_master_result {
     const int64_t *count_price;
 } moirai_master_result;
 
-/* A master keeps its columns from one solve to the next: one per block, pair of devices and sending. Grids have `steps` steps. */
+/* A master keeps its columns from one solve to the next, whatever the sending: one per block and pair of devices. Grids have `steps`
+ * steps. */
 typedef struct moirai_master moirai_master;
 int moirai_master_new(moirai_master **out, const moirai_block *b, int32_t entry_device, int32_t exit_device,
-                      const moirai_sending *how, int32_t steps);
+                      int32_t steps);
 void moirai_master_free(moirai_master *m);
 int moirai_master_solve(moirai_master_result *out, moirai_master *m, const moirai_master_task *job);
 /* Value form: what prices found before are worth at other prices on bytes, without a search; in units. */

@@ -149,6 +149,7 @@ int64_t moirai_memory_bound_path(moirai_memory_prices *m)
 typedef struct refining {
     moirai_memory_prices *m;
     moirai_value_task task;
+    int64_t upper_ns;
     int32_t *pair, n;
 } refining;
 
@@ -156,14 +157,17 @@ static int refine_one(void *data, int32_t i)
 {
     refining *x = data;
     int8_t pick;
-    return moirai_value_refine(&x->m->view[x->pair[i]].value, &x->task,
+    moirai_value_task task = x->task;
+    double share = moirai_chain_share(x->m->c, x->pair[i] / (x->m->K * x->m->K), x->upper_ns);
+    task.looks = MOIRAI_MAX((int32_t)(task.looks * fmin(10 * share, 1)), 8);
+    return moirai_value_refine(&x->m->view[x->pair[i]].value, &task,
                                moirai_memory_option_cost(x->m, x->pair[i], x->m->price, &pick));
 }
 
 /* Refine the pairs of the path that are not refined at these prices; true in *any if there was one. */
 static int refine_path(moirai_memory_prices *m, const moirai_memory_task *job, bool *any)
 {
-    refining x = {.m = m, .task = value_task(m, job)};
+    refining x = {.m = m, .task = value_task(m, job), .upper_ns = job->upper_ns};
     x.pair = moirai_alloc((size_t)m->c->s->n_classes * (size_t)m->K * (size_t)m->K, sizeof *x.pair);
     if (!x.pair)
         return MOIRAI_EFAIL;

@@ -93,7 +93,7 @@ static int from_plan(const seeker *x, moirai_block_plan *plan)
 static int from_case(const seeker *x, moirai_value_case *c, moirai_block_plan *plan, int64_t evaluations)
 {
     moirai_value *v = &x->m->view[x->pair].value;
-    const moirai_master *master = v->master[c->sending];
+    const moirai_master *master = v->master;
     moirai_value_task solve = {.byte_price = x->m->price, .stamp = x->m->stamp, .buckets = 10, .stop = x->job->stop};
     int result = moirai_value_solve_case(v, c, &solve);
     moirai_kept_pattern *hints = moirai_alloc((size_t)moirai_master_columns(master) + 1, sizeof *hints);

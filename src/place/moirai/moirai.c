@@ -23,6 +23,7 @@
 #include "util/util.h"
 
 #define BATCH 4
+#define SMALL_SHARE 0.04     /* of the makespan: classes below it get less at first */
 #define MEMORY_ROUNDS 3
 #define WHOLE_OPS 48          /* problems up to this size go to the exhaustive search as a whole */
 #define WHOLE_NODES 2000000.0 /* of it, at effort 1 */
@@ -43,6 +44,7 @@ typedef struct engine {
     int64_t *weight;      /* per pair: how much of the gap hangs on it */
     int64_t *times;       /* per pair: how often the bound's path uses it */
     int64_t *plan_times;  /* and how often the plan's does */
+    double *share;        /* per class, of the makespan, before the first level */
     moirai_refine_task batch[BATCH];
     int32_t n_batch;
     int32_t top_level;    /* of refinement, by the effort */
@@ -277,7 +279,7 @@ static void raise_bound(engine *x)
     }
 }
 
-/* Every pair's first level, so that paths mean something. */
+/* Every pair's first level, so that paths mean something; classes that take little of the time get little. */
 static int first_level(void *data, int32_t i)
 {
     engine *x = data;
@@ -285,8 +287,10 @@ static int first_level(void *data, int32_t i)
     const moirai_pair *pair = &x->c->pair[i];
     if (!pair->open || pair->level > 0 || out_of_time(x))
         return MOIRAI_OK;
+    double share = x->share[i / (K * K)];
     moirai_refine_task job = {.class_ = i / (K * K), .entry_device = i / K % K, .exit_device = i % K, .level = 1,
-                              .need_ns = INT64_MAX, .improve = true, .effort = x->o->effort, .seed = x->o->seed, .stop = x->stop};
+                              .need_ns = INT64_MAX, .improve = share > SMALL_SHARE,
+                              .effort = x->o->effort * (share > SMALL_SHARE ? 1 : 0.4), .seed = x->o->seed, .stop = x->stop};
     return moirai_pair_refine(x->c, &job);
 }
 
@@ -333,6 +337,8 @@ static int improve(engine *x)
         raise_bound(x);
         result = compose_best(x);
     }
+    for (int32_t i = 0; i < x->c->s->n_classes; i++)
+        x->share[i] = x->best ? moirai_chain_share(x->c, i, x->best->makespan_ns) : 1;
     if (!result)
         result = moirai_pool_run(first_level, x, pairs, x->o->threads);
     while (!result) {
@@ -364,7 +370,8 @@ static int prepare(engine *x)
     x->weight = moirai_alloc(pairs, sizeof(int64_t));
     x->times = moirai_alloc(pairs, sizeof(int64_t));
     x->plan_times = moirai_alloc(pairs, sizeof(int64_t));
-    if (!x->cut_device || !x->plan_device || !x->op_device || !x->order || !x->weight || !x->times || !x->plan_times)
+    x->share = moirai_alloc((size_t)x->c->s->n_classes, sizeof(double));
+    if (!x->cut_device || !x->plan_device || !x->op_device || !x->order || !x->weight || !x->times || !x->plan_times || !x->share)
         return MOIRAI_EFAIL;
     return moirai_sim_new(&x->sim, x->p);
 }
@@ -402,6 +409,7 @@ static void release(engine *x)
     free(x->weight);
     free(x->times);
     free(x->plan_times);
+    free(x->share);
 }
 
 static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)

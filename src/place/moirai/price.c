@@ -973,7 +973,8 @@ bool moirai_pricer_fits(moirai_pricer *w, int32_t n_counts, const moirai_count *
     for (int32_t i = 0; i < pattern->n_ops; i++) {
         int32_t op = b->component_op[begin + i];
         for (int32_t j = b->problem.op_in_off[op]; j < b->problem.op_in_off[op + 1]; j++)
-            if (b->problem.op_in[j] == w->shared_tensor && pattern->start[i] / step < w->arrival_ns[pattern->device[i]] / step)
+            if (b->problem.op_in[j] == w->shared_tensor && (w->arrival_ns[pattern->device[i]] < 0 ||
+                                                           pattern->start[i] / step < w->arrival_ns[pattern->device[i]] / step))
                 return false;
     }
     return true;

@@ -142,8 +142,6 @@ int moirai_pair_open(moirai_chain *c, int32_t class_, int32_t a, int32_t b)
         x->level = MOIRAI_REFINE_LEVELS;
     } else if (!result) {
         result = list_sendings(x, a);
-        if (!result && !(x->master = moirai_alloc((size_t)x->n_sendings, sizeof *x->master)))
-            result = MOIRAI_EFAIL;
         if (!result)
             result = moirai_cases_first(x);
     }

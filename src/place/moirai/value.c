@@ -31,11 +31,9 @@ void moirai_value_free(moirai_value *v)
 {
     for (int32_t i = 0; i < v->n_cases; i++)
         free_case(&v->cases[i]);
-    for (int32_t i = 0; v->master && i < v->pair->n_sendings; i++)
-        moirai_master_free(v->master[i]);
+    moirai_master_free(v->master);
     moirai_pricer_free(v->pricer);
     free(v->cases);
-    free(v->master);
 }
 
 int64_t moirai_value_cheapest_bytes(const moirai_block *b, const int64_t *byte_price, double *use)
@@ -56,7 +54,7 @@ int64_t moirai_value_cheapest_bytes(const moirai_block *b, const int64_t *byte_p
 
 static moirai_master_task task_of(const moirai_value *v, const moirai_value_case *c, const int64_t *byte_price)
 {
-    return (moirai_master_task){.pricer = v->pricer, .form = MOIRAI_PRICE_VALUE, .length_ns = c->most_ns, .least_ns = c->least_ns,
+    return (moirai_master_task){.pricer = v->pricer, .how = &v->pair->sending[c->sending], .form = MOIRAI_PRICE_VALUE, .length_ns = c->most_ns, .least_ns = c->least_ns,
                                 .n_counts = c->n_counts, .count = c->count, .memory_price = byte_price, .max_rounds = ROUNDS,
                                 .start_grid = &c->prices.grid, .start_price = c->prices.price, .n_start_counts = c->prices.n_counts};
 }
@@ -71,7 +69,7 @@ int64_t moirai_value_of_case(moirai_value *v, const moirai_value_case *c, const 
         moirai_master_task task = task_of(v, c, byte_price);
         task.least_ns = least;
         task.n_counts = c->prices.n_counts; /* those that have prices */
-        value = MOIRAI_MAX(value, moirai_master_reprice(v->master[c->sending], &task, &c->prices.grid, c->prices.price));
+        value = MOIRAI_MAX(value, moirai_master_reprice(v->master, &task, &c->prices.grid, c->prices.price));
     }
     return value;
 }
@@ -80,14 +78,13 @@ static int open_value(moirai_value *v)
 {
     moirai_pair *x = v->pair;
     size_t n = (size_t)x->n_sendings;
-    v->master = moirai_alloc(n, sizeof *v->master);
-    if (!v->master || moirai_grow(&v->cases, &v->case_capacity, n, sizeof *v->cases))
+    if (moirai_grow(&v->cases, &v->case_capacity, n, sizeof *v->cases))
         return MOIRAI_EFAIL;
     int result = moirai_pricer_new(&v->pricer, &x->block, STEPS + 2);
-    for (size_t i = 0; i < n && !result; i++) {
-        result = moirai_master_new(&v->master[i], &x->block, v->entry_device, v->exit_device, &x->sending[i], STEPS);
+    if (!result)
+        result = moirai_master_new(&v->master, &x->block, v->entry_device, v->exit_device, STEPS);
+    for (size_t i = 0; i < n && !result; i++)
         v->cases[i] = (moirai_value_case){.sending = (int32_t)i, .most_ns = INT64_MAX, .split = {.kind = MOIRAI_NO_COUNT}};
-    }
     v->n_cases = result ? 0 : (int32_t)n;
     return result;
 }
@@ -189,7 +186,7 @@ static int divide(moirai_value *v, int32_t index)
 /* Where a solved case is divided next. */
 static moirai_count choose(const moirai_value *v, const moirai_value_case *c, const moirai_master_result *found)
 {
-    const moirai_master *m = v->master[c->sending];
+    const moirai_master *m = v->master;
     double spread, mean = moirai_master_length(m, &spread);
     int64_t least = MOIRAI_MAX(c->least_ns, v->pair->lower_ns), middle = MOIRAI_MAX((int64_t)mean, least);
     if (c->most_ns - least > least / 4) /* too coarse a grid: first what is near */
@@ -203,7 +200,7 @@ static moirai_count choose(const moirai_value *v, const moirai_value_case *c, co
 
 static void mix_bytes(const moirai_value *v, moirai_value_case *c)
 {
-    const moirai_master *m = v->master[c->sending];
+    const moirai_master *m = v->master;
     const moirai_block *b = &v->pair->block;
     moirai_kept_pattern *kept = moirai_alloc((size_t)moirai_master_columns(m) + 1, sizeof *kept);
     int32_t n = kept ? moirai_master_kept(m, kept) : 0;
@@ -225,10 +222,10 @@ int moirai_value_solve_case(moirai_value *v, moirai_value_case *c, const moirai_
     task.stop = job->stop;
     task.least_ns = MOIRAI_MAX(c->least_ns, v->pair->lower_ns);
     moirai_master_result found;
-    int result = moirai_master_solve(&found, v->master[c->sending], &task);
+    int result = moirai_master_solve(&found, v->master, &task);
     if (result)
         return result;
-    const moirai_grid *grid = moirai_master_grid(v->master[c->sending]);
+    const moirai_grid *grid = moirai_master_grid(v->master);
     size_t cells = (size_t)moirai_resource_count(&v->pair->block.problem) * (size_t)grid->n_buckets;
     moirai_value_case fresh = *c;
     fresh.prices = (moirai_proof_prices){*grid, moirai_alloc(cells + (size_t)c->n_counts, sizeof(int64_t)), c->n_counts};

@@ -22,7 +22,7 @@ typedef struct moirai_value {
     moirai_pair *pair;
     int32_t entry_device, exit_device;
     moirai_pricer *pricer;
-    moirai_master **master;       /* per sending */
+    moirai_master *master;
     moirai_value_case *cases;
     int32_t n_cases;
     size_t case_capacity;
