@@ -256,10 +256,11 @@ static void polish(moirai_memory_prices *m, const double *worth, const moirai_me
 /* Lay out mixes with more or less room to spare, and polish each. */
 static int fit_mix(moirai_memory_prices *m, moirai_memory_mixer *x, const moirai_memory_search *job, double dear_ns, int64_t *length_ns)
 {
+    static const double room[] = {1, 0.998, 0.995, 0.99, 0.97, 0.9};
     int result = MOIRAI_OK;
-    for (double room = 1; room > 0.9 && !result; room -= 0.03) {
+    for (size_t i = 0; i < sizeof room / sizeof *room && !result; i++) {
         double worth[MOIRAI_MAX_DEVICES];
-        result = moirai_memory_mix(m, x, room, dear_ns, worth);
+        result = moirai_memory_mix(m, x, room[i], dear_ns, worth);
         if (result)
             break;
         lay_out(m, x);

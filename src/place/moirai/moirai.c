@@ -23,8 +23,9 @@
 #include "util/util.h"
 
 #define BATCH 4
-#define SMALL_SHARE 0.04     /* of the makespan: classes below it get less at first */
+#define SMALL_SHARE 0.15     /* of the largest: classes with less of the makespan get less work at first */
 #define MEMORY_ROUNDS 3
+#define MEMORY_BUCKETS 14
 #define WHOLE_OPS 48          /* problems up to this size go to the exhaustive search as a whole */
 #define WHOLE_NODES 2000000.0 /* of it, at effort 1 */
 
@@ -44,7 +45,7 @@ typedef struct engine {
     int64_t *weight;      /* per pair: how much of the gap hangs on it */
     int64_t *times;       /* per pair: how often the bound's path uses it */
     int64_t *plan_times;  /* and how often the plan's does */
-    double *share;        /* per class, of the makespan, before the first level */
+    double *share;        /* per class: of the makespan, against the largest; before the first level */
     moirai_refine_task batch[BATCH];
     int32_t n_batch;
     int32_t top_level;    /* of refinement, by the effort */
@@ -295,7 +296,7 @@ static int first_level(void *data, int32_t i)
 }
 
 /* Prices on bytes: a composition that keeps to the memory, then a bound at its prices. */
-static int price_memory(engine *x, int32_t rounds, int64_t evaluations)
+static int price_memory(engine *x, int32_t rounds, int32_t looks, int64_t evaluations)
 {
     moirai_memory_search search = {.evaluations = (int64_t)((double)evaluations * x->o->effort), .rounds = 18, .seed = x->o->seed,
                                    .threads = x->o->threads, .stop = x->stop};
@@ -309,8 +310,8 @@ static int price_memory(engine *x, int32_t rounds, int64_t evaluations)
         int64_t n = moirai_compose(x->c, cut_device, block_plan, x->op_device, x->order);
         result = take_simulated(x, moirai_sim_replay(x->sim, x->op_device, x->order, n), 'M');
     }
-    moirai_memory_task bound = {.upper_ns = x->best ? x->best->makespan_ns : 2 * x->lower_ns, .rounds = rounds, .buckets = 10,
-                                .looks = (int32_t)(60 * fmin(x->o->effort, 100)) + 4, .threads = x->o->threads, .stop = x->stop};
+    moirai_memory_task bound = {.upper_ns = x->best ? x->best->makespan_ns : 2 * x->lower_ns, .rounds = rounds, .buckets = MEMORY_BUCKETS,
+                                .looks = (int32_t)(looks * fmin(x->o->effort, 100)) + 4, .threads = x->o->threads, .stop = x->stop};
     if (!result)
         result = moirai_memory_bound(&lower, x->memory, &bound);
     if (!result && lower > x->lower_ns) {
@@ -323,10 +324,22 @@ static int price_memory(engine *x, int32_t rounds, int64_t evaluations)
 /* Where memory binds: plans and bound at prices on bytes, each at what the other has found, until the gap is closed or stays. */
 static int improve_within_memory(engine *x)
 {
-    int result = price_memory(x, 3, 1000);
+    int result = price_memory(x, 2, 20, 1000);
     for (int32_t round = 0; round < MEMORY_ROUNDS && !result && gap(x) > x->o->gap && !out_of_time(x); round++)
-        result = price_memory(x, 4, 3000);
+        result = price_memory(x, 3, 30, 4000);
     return result;
+}
+
+/* What the blocks of each class take of the makespan, against the class that takes most. */
+static void set_shares(engine *x)
+{
+    double most = 1e-9;
+    for (int32_t i = 0; i < x->c->s->n_classes; i++) {
+        x->share[i] = x->best ? moirai_chain_share(x->c, i, x->best->makespan_ns) : 1;
+        most = fmax(most, x->c->block[i]->n_interior ? x->share[i] : 0);
+    }
+    for (int32_t i = 0; i < x->c->s->n_classes; i++)
+        x->share[i] /= most;
 }
 
 static int improve(engine *x)
@@ -337,8 +350,7 @@ static int improve(engine *x)
         raise_bound(x);
         result = compose_best(x);
     }
-    for (int32_t i = 0; i < x->c->s->n_classes; i++)
-        x->share[i] = x->best ? moirai_chain_share(x->c, i, x->best->makespan_ns) : 1;
+    set_shares(x);
     if (!result)
         result = moirai_pool_run(first_level, x, pairs, x->o->threads);
     while (!result) {
@@ -390,7 +402,7 @@ static int certify(engine *x)
                                .stop = stop};
     if (!result)
         result = moirai_certify(x->c, &job);
-    moirai_memory_task settle = {.upper_ns = x->best->makespan_ns, .buckets = 10, .threads = x->o->threads, .stop = stop};
+    moirai_memory_task settle = {.upper_ns = x->best->makespan_ns, .buckets = MEMORY_BUCKETS, .threads = x->o->threads, .stop = stop};
     if (!result && x->memory)
         result = moirai_memory_settle(x->memory, &settle);
     return result ? result : moirai_certificate_write(x->c, x->memory, x->lower_ns, x->o->certificate_path);

@@ -265,13 +265,12 @@ static int open_range(moirai_value *v, int32_t index, const moirai_value_task *j
 int moirai_value_refine(moirai_value *v, const moirai_value_task *job, int64_t ceiling)
 {
     int result = MOIRAI_OK;
-    int32_t most = v->master ? job->looks / 3 : job->looks; /* what was found at other prices helps */
     if (!v->master) {
         result = open_value(v);
         v->stamp = 0;
         moirai_value_update(v, job);
     }
-    for (int32_t looks = 0; !result && looks < most && !moirai_stopped(&job->stop);) {
+    for (int32_t looks = 0; !result && looks < job->looks && !moirai_stopped(&job->stop);) {
         int32_t index = weakest(v);
         moirai_value_case *c = &v->cases[index];
         if (c->value >= ceiling)
