@@ -399,7 +399,11 @@ static bool check_pairs(moirai_chain *c, uint64_t seed, false_bound_counts *coun
             good = fail(why, "the verifier sees another block");
         for (int32_t i = 0; i < c->K * c->K && good; i++) {
             int32_t a = i / c->K, z = i % c->K;
-            if (moirai_chain_possible(c, class_, a, z))
+            if (!moirai_chain_possible(c, class_, a, z))
+                continue;
+            if (counts->pair_every && (seed + (uint64_t)(class_ * c->K * c->K + i)) % (uint64_t)counts->pair_every)
+                good = !moirai_pair_open(c, class_, a, z) || fail(why, "a pair can't be opened");
+            else
                 good = check_pair(c, class_, a, z, &v, seed + (uint64_t)i, counts, why);
         }
         moirai_prove_block_free(&v);

@@ -10,6 +10,7 @@ char *random_layers_json(uint64_t seed, int max_ops, size_t *length);
 moirai_problem *random_layers(uint64_t seed, int max_ops);
 
 typedef struct false_bound_counts {
+    int32_t pair_every; /* refine one pair in so many at all levels; 0: all */
     int64_t problems, optimal, pairs, schedules, certificates, tampered, mutations;
     int64_t memory;    /* problems where prices on bytes raised the bound */
     int64_t tight;     /* certificates whose bound is the optimum */

@@ -137,7 +137,7 @@ int64_t moirai_memory_bound_path(moirai_memory_prices *m)
     moirai_value_task task = {.byte_price = m->price, .stamp = m->stamp};
     int32_t pairs = m->c->s->n_classes * m->K * m->K;
     for (int32_t i = 0; i < pairs; i++) {
-        m->pair_cost[i] = INT64_MAX;
+        m->pair_cost[i] = 0; /* nothing known: nothing claimed */
         if (!m->c->pair[i].open)
             continue;
         moirai_value_update(&m->view[i].value, &task);
@@ -286,7 +286,7 @@ static int price_path(moirai_memory_prices *m, const double *worth, const moirai
         if (any && !result)
             cost = moirai_memory_bound_path(m);
     }
-    *bound = lagrangian_ns(m, cost);
+    *bound = cost == INT64_MAX ? 0 : lagrangian_ns(m, cost);
     *out = (moirai_memory_route){0};
     path_bytes(m, out->use);
     out->time_ns = (double)cost / (double)MOIRAI_PRICE_UNIT;
