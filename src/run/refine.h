@@ -19,6 +19,7 @@ typedef struct refine_transfer {
 typedef struct refine_timeline {
     const char *label;
     int64_t latency_ns; /* end to end, the median; 0: the file does not say */
+    int64_t planned_ns; /* what the plan promised; 0: the file does not say */
     int32_t n_devices;
     const char *device[MOIRAI_MAX_DEVICES];
     int32_t key[MOIRAI_MAX_DEVICES];    /* column of the graph's times; set where a segment ran */

@@ -250,7 +250,7 @@ static void anchor(fit *f)
     double measured = 0, fitted = 0;
     for (size_t i = 0; i < f->n_rows; i++)
         if (2 * (int64_t)f->row[i].s->n_ops >= f->r->g->n_ops) {
-            measured += f->row[i].measured_ns - f->price_ns;
+            measured += f->row[i].measured_ns; /* no cut pays for this segment: its price stays with the operators */
             fitted += fitted_ns(f, &f->row[i]);
         }
     for (int32_t c = 0; c < f->r->n_classes && measured > 0 && fitted > 0; c++)

@@ -114,6 +114,7 @@ static int read_all(reader *r, yyjson_val *root, const char *label)
     yyjson_val *devices = NULL, *transfers = NULL, *item;
     size_t i, n;
     int rc = moirai_json_int64(&r->t->latency_ns, &at, root, "median_ns", false, 0);
+    rc = rc ? rc : moirai_json_int64(&r->t->planned_ns, &at, root, "planned_ns", false, 0);
     rc = rc ? rc : moirai_json_array(&devices, &at, root, "devices", true);
     rc = rc ? rc : moirai_json_array(&transfers, &at, root, "transfers", false);
     if (rc)
