@@ -12,6 +12,7 @@ static const moirai_bound *const bounds[] = {
     &moirai_bound_of_prices_2,
     &moirai_bound_of_prices_3,
     &moirai_bound_of_prices_4,
+    &moirai_bound_of_bytes,
     &moirai_bound_of_search,
 };
 

@@ -12,6 +12,7 @@ extern const moirai_bound moirai_bound_of_prices_1;
 extern const moirai_bound moirai_bound_of_prices_2;
 extern const moirai_bound moirai_bound_of_prices_3;
 extern const moirai_bound moirai_bound_of_prices_4;
+extern const moirai_bound moirai_bound_of_bytes;
 extern const moirai_bound moirai_bound_of_search;
 
 #endif

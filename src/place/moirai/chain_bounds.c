@@ -2,9 +2,11 @@
  *
  * `blocks` sums longest paths over the cheapest path of devices through the cuts (chain.c). `prices-1` .. `prices-4` raise the pairs on
  * that path by prices (refine.c) up to a level: one price per resource for the whole time at level 1, then finer and finer
- * buckets of time, with branching on receivers and counts at all of them. Just what a certificate can carry; no exhaustive search. */
+ * buckets of time, with branching on receivers, arrivals and counts at all of them. `bytes` adds prices on memory (memory.c) to the
+ * first of these levels. Just what a certificate can carry; no exhaustive search. */
 #include "place/bounds.h"
 #include "place/moirai/certificate.h"
+#include "place/moirai/memory.h"
 #include "place/moirai/pool.h"
 #include "place/moirai/refine.h"
 #include "util/util.h"
@@ -18,22 +20,59 @@ static int open_one(void *data, int32_t i)
     return moirai_pair_open(c, class_, a, b);
 }
 
-static int find_at_level(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o, int32_t level)
+/* A chain whose pairs are open, and raised by prices up to a level. */
+static int open_chain(moirai_chain **out, const moirai_problem *p, const moirai_bound_options *o, int32_t level, moirai_stop stop)
 {
-    moirai_chain *c;
-    *lower_ns = 0;
-    int result = moirai_chain_new(&c, p);
+    int result = moirai_chain_new(out, p);
     if (result)
         return result;
     moirai_certify_task job = {.goal_ns = INT64_MAX, .levels = level, .effort = o->effort, .threads = o->threads, .seed = o->seed,
-                               .stop.interrupt = o->interrupt};
-    if (o->time_limit_s > 0)
-        job.stop.deadline = moirai_seconds() + o->time_limit_s;
-    result = moirai_pool_run(open_one, c, c->s->n_classes * c->K * c->K, o->threads);
+                               .stop = stop};
+    result = moirai_pool_run(open_one, *out, (*out)->s->n_classes * (*out)->K * (*out)->K, o->threads);
     if (!result && level)
-        result = moirai_certify(c, &job);
+        result = moirai_certify(*out, &job);
+    return result;
+}
+
+static moirai_stop stop_of(const moirai_bound_options *o)
+{
+    moirai_stop stop = {.interrupt = o->interrupt};
+    if (o->time_limit_s > 0)
+        stop.deadline = moirai_seconds() + o->time_limit_s;
+    return stop;
+}
+
+static int find_at_level(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o, int32_t level)
+{
+    moirai_chain *c = NULL;
+    int result = open_chain(&c, p, o, level, stop_of(o));
+    *lower_ns = result ? 0 : moirai_chain_certified_ns(c, NULL);
+    moirai_chain_free(c);
+    return result;
+}
+
+/* Prices from plans that fit, then the bound at these and around. */
+static int find_bytes(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o)
+{
+    moirai_stop stop = stop_of(o);
+    moirai_memory_search plans = {.evaluations = (int64_t)(1000 * o->effort), .rounds = 12, .seed = o->seed, .threads = o->threads,
+                                  .stop = stop};
+    moirai_chain *c = NULL;
+    moirai_memory_prices *m = NULL;
+    int64_t length, bound = 0;
+    const int32_t *cut_device;
+    const moirai_block_plan *const *block_plan;
+    int result = open_chain(&c, p, o, 1, stop);
     if (!result)
-        *lower_ns = moirai_chain_certified_ns(c, NULL);
+        result = moirai_memory_new(&m, c);
+    if (!result)
+        result = moirai_memory_plan(&length, &cut_device, &block_plan, m, &plans);
+    moirai_memory_task job = {.upper_ns = c ? 2 * moirai_chain_certified_ns(c, NULL) : 0, .rounds = 6, .buckets = 14,
+                              .looks = (int32_t)(30 * o->effort) + 4, .threads = o->threads, .stop = stop};
+    if (!result)
+        result = moirai_memory_bound(&bound, m, &job);
+    *lower_ns = result ? 0 : MOIRAI_MAX(bound, moirai_chain_certified_ns(c, NULL));
+    moirai_memory_free(m);
     moirai_chain_free(c);
     return result;
 }
@@ -73,3 +112,5 @@ const moirai_bound moirai_bound_of_prices_3 = {
     .name = "prices-3", .summary = "blocks by prices in finer buckets of time", .find = find_prices_3};
 const moirai_bound moirai_bound_of_prices_4 = {
     .name = "prices-4", .summary = "blocks by prices in the finest buckets of time", .find = find_prices_4};
+const moirai_bound moirai_bound_of_bytes = {
+    .name = "bytes", .summary = "blocks by prices in time and on memory", .find = find_bytes};
