@@ -159,7 +159,9 @@ static int refine_one(void *data, int32_t i)
     int8_t pick;
     moirai_value_task task = x->task;
     double share = moirai_chain_share(x->m->c, x->pair[i] / (x->m->K * x->m->K), x->upper_ns);
-    task.looks = MOIRAI_MAX((int32_t)(task.looks * fmin(10 * share, 1)), 8);
+    task.looks = MOIRAI_MAX((int32_t)(task.looks * fmin(10 * share, 1)), 5);
+    if (share < 0.02) /* little to gain */
+        task.buckets = MOIRAI_MIN(task.buckets, 8);
     return moirai_value_refine(&x->m->view[x->pair[i]].value, &task,
                                moirai_memory_option_cost(x->m, x->pair[i], x->m->price, &pick));
 }
@@ -317,6 +319,28 @@ static int take_plans(moirai_memory_prices *m)
     return result;
 }
 
+/* What was claimed of older paths has been raised since: they would lead the mix astray. */
+static int forget_cuts(moirai_memory_prices *m)
+{
+    moirai_memory_mixer_free(&m->cuts);
+    m->cuts = (moirai_memory_mixer){0};
+    m->n_plans_taken = 0;
+    return take_plans(m);
+}
+
+/* The next prices to look at: the best so far once more, whose pairs can be refined further; then those of the mix, and between. */
+static int next_worth(moirai_memory_prices *m, moirai_memory_mixer *x, const moirai_memory_task *job, int32_t round, double *worth)
+{
+    if (m->best_ns && round == 0) {
+        memcpy(worth, m->best_worth, sizeof m->best_worth);
+        return MOIRAI_OK;
+    }
+    int result = x->n ? moirai_memory_mix(m, x, 1, 4 * (double)job->upper_ns, worth) : MOIRAI_OK;
+    for (int32_t k = 0; k < m->K && round % 2 == 0 && m->best_ns; k++)
+        worth[k] = 0.5 * (worth[k] + m->best_worth[k]);
+    return result;
+}
+
 int moirai_memory_bound(int64_t *lower_ns, moirai_memory_prices *m, const moirai_memory_task *job)
 {
     double worth[MOIRAI_MAX_DEVICES] = {0}, before[MOIRAI_MAX_DEVICES];
@@ -328,14 +352,13 @@ int moirai_memory_bound(int64_t *lower_ns, moirai_memory_prices *m, const moirai
     for (int32_t round = 0; round < job->rounds && !result && !moirai_stopped(&job->stop); round++) {
         int64_t bound;
         moirai_memory_route found;
-        if (x->n)
-            result = moirai_memory_mix(m, x, 1, 4 * (double)job->upper_ns, worth);
-        for (int32_t k = 0; k < m->K && round % 2 && m->best_ns; k++) /* the best so far is nearer to the truth than most */
-            worth[k] = 0.5 * (worth[k] + m->best_worth[k]);
+        result = next_worth(m, x, job, round, worth);
         if (result || (round && !memcmp(worth, before, sizeof worth)))
             break; /* nothing new to learn */
         memcpy(before, worth, sizeof worth);
         result = price_path(m, worth, job, &bound, &found);
+        if (!result && round == 0 && bound - m->best_ns > m->best_ns / 1000)
+            result = forget_cuts(m);
         if (result)
             break;
         if (bound > m->best_ns) {

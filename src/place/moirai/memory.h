@@ -26,6 +26,7 @@ int moirai_memory_bound(int64_t *lower_ns, moirai_memory_prices *m, const moirai
 
 typedef struct moirai_memory_search {
     int64_t evaluations;  /* per option of a pair */
+    int64_t upper_ns;     /* as above */
     int32_t rounds;       /* of price changes */
     uint64_t seed;
     int32_t threads;

@@ -9,6 +9,7 @@
 #include "util/util.h"
 
 #define TRIALS 5
+#define SMALL_SHARE 0.02
 #define FINALISTS 2
 
 static void option_bytes(const moirai_block *b, moirai_memory_option *o)
@@ -176,7 +177,10 @@ int moirai_memory_add_option(moirai_memory_prices *m, int32_t pair, const moirai
 {
     moirai_memory_view *v = &m->view[pair];
     const moirai_block *b = &m->c->pair[pair].block;
-    seeker x = {.m = m, .pair = pair, .job = job};
+    moirai_memory_search less = *job; /* for classes that take little of the time */
+    if (moirai_chain_share(m->c, pair / (m->K * m->K), job->upper_ns) < SMALL_SHARE)
+        less.evaluations /= 6;
+    seeker x = {.m = m, .pair = pair, .job = &less};
     if (v->n_options == MOIRAI_MEMORY_OPTIONS)
         return MOIRAI_OK;
     if (moirai_sim_new(&x.sim, &b->problem))

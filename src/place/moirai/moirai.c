@@ -24,7 +24,7 @@
 
 #define BATCH 4
 #define SMALL_SHARE 0.15     /* of the largest: classes with less of the makespan get less work at first */
-#define MEMORY_ROUNDS 3
+#define MEMORY_ROUNDS 12
 #define MEMORY_BUCKETS 14
 #define WHOLE_OPS 48          /* problems up to this size go to the exhaustive search as a whole */
 #define WHOLE_NODES 2000000.0 /* of it, at effort 1 */
@@ -299,6 +299,7 @@ static int first_level(void *data, int32_t i)
 static int price_memory(engine *x, int32_t rounds, int32_t looks, int64_t evaluations)
 {
     moirai_memory_search search = {.evaluations = (int64_t)((double)evaluations * x->o->effort), .rounds = 18, .seed = x->o->seed,
+                                   .upper_ns = x->best ? x->best->makespan_ns : x->lower_ns,
                                    .threads = x->o->threads, .stop = x->stop};
     int64_t lower = 0, length = INT64_MAX;
     const int32_t *cut_device;
@@ -325,8 +326,13 @@ static int price_memory(engine *x, int32_t rounds, int32_t looks, int64_t evalua
 static int improve_within_memory(engine *x)
 {
     int result = price_memory(x, 2, 20, 1000);
-    for (int32_t round = 0; round < MEMORY_ROUNDS && !result && gap(x) > x->o->gap && !out_of_time(x); round++)
+    double before = 2;
+    for (int32_t round = 0; round < MEMORY_ROUNDS && !result && gap(x) > x->o->gap && !out_of_time(x); round++) {
+        if (round >= 3 && gap(x) > 0.95 * before)
+            break; /* it stays */
+        before = gap(x);
         result = price_memory(x, 3, 30, 4000);
+    }
     return result;
 }
 
