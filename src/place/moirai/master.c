@@ -674,10 +674,10 @@ static int generate(moirai_master *m, moirai_master_result *out)
         m->judging = true;
     }
     out->theta = m->best;
-    while (!result && !done && out->rounds < m->job->max_rounds) {
+    while (!result && !done && out->rounds < m->job->max_rounds && !moirai_stopped(&m->job->stop)) {
         result = one_round(m, &out->theta, out->rounds < 3 ? 0.3 : 0.6);
         out->rounds++;
-        done = !m->added || settled(m, out->theta) || moirai_stopped(&m->job->stop);
+        done = !m->added || settled(m, out->theta);
     }
     if (!result && out->rounds)
         note_idle(m);

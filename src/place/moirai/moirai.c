@@ -45,6 +45,7 @@ typedef struct engine {
     int64_t *weight;      /* per pair: how much of the gap hangs on it */
     int64_t *times;       /* per pair: how often the bound's path uses it */
     int64_t *plan_times;  /* and how often the plan's does */
+    int32_t n_large;      /* classes above SMALL_SHARE */
     double *share;        /* per class: of the makespan, against the largest; before the first level */
     moirai_refine_task batch[BATCH];
     int32_t n_batch;
@@ -288,10 +289,10 @@ static int first_level(void *data, int32_t i)
     const moirai_pair *pair = &x->c->pair[i];
     if (!pair->open || pair->level > 0 || out_of_time(x))
         return MOIRAI_OK;
-    double share = x->share[i / (K * K)];
+    /* Plans that do not mind the memory are of little use where it binds, and not worth the time where many classes want it. */
+    bool much = x->share[i / (K * K)] > SMALL_SHARE && (!x->memory_binds || x->n_large <= 1);
     moirai_refine_task job = {.class_ = i / (K * K), .entry_device = i / K % K, .exit_device = i % K, .level = 1,
-                              .need_ns = INT64_MAX, .improve = share > SMALL_SHARE,
-                              .effort = x->o->effort * (share > SMALL_SHARE ? 1 : 0.4), .seed = x->o->seed, .stop = x->stop};
+                              .need_ns = INT64_MAX, .improve = much, .effort = x->o->effort * (much ? 1 : 0.4), .seed = x->o->seed, .stop = x->stop};
     return moirai_pair_refine(x->c, &job);
 }
 
@@ -344,8 +345,11 @@ static void set_shares(engine *x)
         x->share[i] = x->best ? moirai_chain_share(x->c, i, x->best->makespan_ns) : 1;
         most = fmax(most, x->c->block[i]->n_interior ? x->share[i] : 0);
     }
-    for (int32_t i = 0; i < x->c->s->n_classes; i++)
+    x->n_large = 0;
+    for (int32_t i = 0; i < x->c->s->n_classes; i++) {
         x->share[i] /= most;
+        x->n_large += x->c->block[i]->n_interior && x->share[i] > SMALL_SHARE;
+    }
 }
 
 static int improve(engine *x)
