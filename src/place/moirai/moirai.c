@@ -326,7 +326,7 @@ static int price_memory(engine *x, int32_t rounds, int32_t looks, int64_t evalua
 /* Where memory binds: plans and bound at prices on bytes, each at what the other has found, until the gap is closed or stays. */
 static int improve_within_memory(engine *x)
 {
-    int result = price_memory(x, 2, 20, 1000);
+    int result = price_memory(x, 1, 20, 1000);
     double before = 2;
     for (int32_t round = 0; round < MEMORY_ROUNDS && !result && gap(x) > x->o->gap && !out_of_time(x); round++) {
         if (round >= 3 && gap(x) > 0.95 * before)
