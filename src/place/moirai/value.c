@@ -140,7 +140,8 @@ static int copy_case(const moirai_value *v, moirai_value_case *to, const moirai_
     to->count = moirai_alloc((size_t)from->n_counts + 1, sizeof *to->count);
     if (!to->count)
         return MOIRAI_EFAIL;
-    memcpy(to->count, from->count, sizeof *to->count * (size_t)from->n_counts);
+    if (from->n_counts)
+        memcpy(to->count, from->count, sizeof *to->count * (size_t)from->n_counts);
     if (!from->prices.price)
         return MOIRAI_OK;
     size_t cells = (size_t)moirai_resource_count(&v->pair->block.problem) * (size_t)from->prices.grid.n_buckets;
