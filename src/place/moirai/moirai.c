@@ -328,7 +328,8 @@ static int improve_within_memory(engine *x)
 {
     int result = price_memory(x, 1, 20, 1000);
     double before = 2;
-    for (int32_t round = 0; round < MEMORY_ROUNDS && !result && gap(x) > x->o->gap && !out_of_time(x); round++) {
+    int32_t most = 1 + (int32_t)((MEMORY_ROUNDS - 1) * fmin(x->o->effort, 1));
+    for (int32_t round = 0; round < most && !result && gap(x) > x->o->gap && !out_of_time(x); round++) {
         if (round >= 3 && gap(x) > 0.95 * before)
             break; /* it stays */
         before = gap(x);
