@@ -16,6 +16,7 @@
 #include "place/moirai/pool.h"
 #include "util/util.h"
 
+#define SETTLE_ROUNDS 12
 #define PATH_REFINEMENTS 20 /* how often the bound's path may move to unpriced pairs within one round */
 
 static void free_view(moirai_memory_view *v)
@@ -375,9 +376,13 @@ int moirai_memory_bound(int64_t *lower_ns, moirai_memory_prices *m, const moirai
 
 int moirai_memory_settle(moirai_memory_prices *m, const moirai_memory_task *job)
 {
-    int64_t bound;
+    int64_t bound = 0;
     moirai_memory_route found;
-    return units_fit(m, job) ? price_path(m, m->best_worth, job, &bound, &found) : MOIRAI_OK;
+    int result = MOIRAI_OK;
+    /* Prices found since then for other prices on bytes may serve these less: look until it is proven again. */
+    for (int32_t i = 0; i < SETTLE_ROUNDS && !result && bound < m->best_ns && units_fit(m, job); i++)
+        result = price_path(m, m->best_worth, job, &bound, &found);
+    return result;
 }
 
 const int64_t *moirai_memory_byte_prices(const moirai_memory_prices *m)

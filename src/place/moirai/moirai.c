@@ -413,7 +413,7 @@ static int certify(engine *x)
                                .stop = stop};
     if (!result)
         result = moirai_certify(x->c, &job);
-    moirai_memory_task settle = {.upper_ns = x->best->makespan_ns, .buckets = MEMORY_BUCKETS, .threads = x->o->threads, .stop = stop};
+    moirai_memory_task settle = {.upper_ns = x->best->makespan_ns, .buckets = MEMORY_BUCKETS, .looks = 30, .threads = x->o->threads, .stop = stop};
     if (!result && x->memory)
         result = moirai_memory_settle(x->memory, &settle);
     return result ? result : moirai_certificate_write(x->c, x->memory, x->lower_ns, x->o->certificate_path);
