@@ -116,18 +116,18 @@ moirai_count moirai_cases_split(const moirai_pair *x, int32_t sending, const moi
     return best.split;
 }
 
+void moirai_cases_sides(const moirai_block *b, moirai_count split, moirai_count *below, moirai_count *above)
+{
+    *below = *above = split;
+    below->least = 0;
+    below->most = split.least;
+    above->least = split.most;
+    above->most = split.kind < 0 ? INT64_MAX : b->kind_count[split.kind];
+}
+
 static int copy_prices(const moirai_pair *x, moirai_proof_prices *to, const moirai_proof_prices *from)
 {
-    moirai_proof_prices copy = *from;
-    if (from->price) {
-        size_t n = (size_t)moirai_resource_count(&x->block.problem) * (size_t)from->grid.n_buckets + (size_t)from->n_counts;
-        if (!(copy.price = moirai_alloc(n, sizeof *copy.price)))
-            return MOIRAI_EFAIL;
-        memcpy(copy.price, from->price, n * sizeof *copy.price);
-    }
-    free(to->price);
-    *to = copy;
-    return MOIRAI_OK;
+    return moirai_proof_prices_set(to, &x->block.problem, &from->grid, from->price, from->n_counts);
 }
 
 /* Two cases in place of one: at most split.least, or at least split.most. Both inherit proof and look. */
@@ -136,7 +136,7 @@ static int split_case(moirai_pair *x, int32_t index)
     if (moirai_grow(&x->cases, &x->case_capacity, (size_t)x->n_cases + 1, sizeof *x->cases))
         return MOIRAI_EFAIL;
     moirai_case *c = &x->cases[index], *d = &x->cases[x->n_cases];
-    moirai_count split = c->split, *grown = moirai_resize(c->count, (size_t)c->n_counts + 1, sizeof *grown);
+    moirai_count *grown = moirai_resize(c->count, (size_t)c->n_counts + 1, sizeof *grown);
     if (!grown)
         return MOIRAI_EFAIL;
     c->count = grown;
@@ -150,9 +150,9 @@ static int split_case(moirai_pair *x, int32_t index)
         return MOIRAI_EFAIL;
     }
     memcpy(d->count, c->count, sizeof *d->count * (size_t)c->n_counts);
-    int64_t all = split.kind == MOIRAI_ARRIVAL ? INT64_MAX : x->block.kind_count[split.kind];
-    c->count[c->n_counts++] = (moirai_count){split.kind, split.op, split.device, 0, split.least};
-    d->count[d->n_counts++] = (moirai_count){split.kind, split.op, split.device, split.most, all};
+    moirai_cases_sides(&x->block, c->split, &c->count[c->n_counts], &d->count[d->n_counts]);
+    c->n_counts++;
+    d->n_counts++;
     c->seen = d->seen = false;
     x->n_cases++;
     return MOIRAI_OK;
@@ -175,16 +175,8 @@ static int solve(moirai_raise *r, const moirai_case *c, int64_t length_ns, bool 
 
 static int store_prices(moirai_raise *r, const moirai_case *c, const moirai_master_result *found, moirai_proof_prices *to)
 {
-    size_t cells = (size_t)moirai_resource_count(&r->pair->block.problem);
-    moirai_proof_prices from = {*moirai_master_grid(r->pair->master), NULL, c->n_counts};
-    cells *= (size_t)from.grid.n_buckets;
-    if (!(from.price = moirai_alloc(cells + (size_t)c->n_counts, sizeof(int64_t))))
-        return MOIRAI_EFAIL;
-    memcpy(from.price, found->price, cells * sizeof(int64_t));
-    memcpy(from.price + cells, found->count_price, (size_t)c->n_counts * sizeof(int64_t));
-    free(to->price);
-    *to = from;
-    return MOIRAI_OK;
+    const moirai_grid *grid = moirai_master_grid(r->pair->master);
+    return moirai_proof_prices_set(to, &r->pair->block.problem, grid, found->price, c->n_counts);
 }
 
 /* Put a length to the case; it is closed if that is all that is wanted. */

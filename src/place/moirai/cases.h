@@ -25,6 +25,8 @@ int32_t moirai_cases_weakest(const moirai_pair *x);
 moirai_master *moirai_cases_master(moirai_raise *r);
 /* Where a case is best split after its master was solved: a count or an arrival, least and most being the two sides' ends. */
 moirai_count moirai_cases_split(const moirai_pair *x, int32_t sending, const moirai_master *m, const int64_t *price);
+/* What the two cases of a split assume: up to split.least, or from split.most on. */
+void moirai_cases_sides(const moirai_block *b, moirai_count split, moirai_count *below, moirai_count *above);
 /* The part of each resource in the prices of the master's last solve, over all time; sums to 1. */
 void moirai_cases_weights(const moirai_pair *x, const moirai_master *m, const int64_t *price, double *weight);
 

@@ -9,8 +9,24 @@
 #include "place/moirai/chain.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "util/util.h"
+
+int moirai_proof_prices_set(moirai_proof_prices *to, const moirai_problem *q, const moirai_grid *grid, const int64_t *price,
+                            int32_t n_counts)
+{
+    moirai_proof_prices copy = {*grid, NULL, n_counts};
+    if (price) {
+        size_t n = (size_t)moirai_resource_count(q) * (size_t)grid->n_buckets + (size_t)n_counts;
+        if (!(copy.price = moirai_alloc(n, sizeof *price)))
+            return MOIRAI_EFAIL;
+        memcpy(copy.price, price, n * sizeof *price);
+    }
+    free(to->price);
+    *to = copy;
+    return MOIRAI_OK;
+}
 
 void moirai_cases_free(moirai_case *cases, int32_t n)
 {

@@ -11,6 +11,10 @@ typedef struct moirai_proof_prices {
     int32_t n_counts;          /* that have prices: the first so many of the case */
 } moirai_proof_prices;
 
+/* A copy of these prices (cells, then counts; NULL: none) in place of those in *to. MOIRAI_EFAIL: *to is as it was. */
+int moirai_proof_prices_set(moirai_proof_prices *to, const moirai_problem *q, const moirai_grid *grid, const int64_t *price,
+                            int32_t n_counts);
+
 /* One case of a pair, and the proof that it takes at least proven_ns: prices on the grid of length proven_ns - 1. */
 typedef struct moirai_case {
     int32_t sending;           /* number of the pair's sending */

@@ -45,8 +45,8 @@ typedef struct moirai_master_result {
     double theta;          /* length form: value of the last master; above 1 means impossible */
     double proven_part;    /* length form: least cost over capacity at the best prices; what part of T they exclude, more or less */
     int32_t rounds;
-    const int64_t *price;        /* the prices that prove it; valid until the next solve */
-    const int64_t *count_price;
+    const int64_t *price;        /* the prices that prove it, cells and then counts; valid until the next solve */
+    const int64_t *count_price;  /* those of the counts */
 } moirai_master_result;
 
 /* A master keeps its columns from one solve to the next, whatever the sending: one per block and pair of devices. Grids have `steps`

@@ -142,24 +142,16 @@ static int copy_case(const moirai_value *v, moirai_value_case *to, const moirai_
         return MOIRAI_EFAIL;
     if (from->n_counts)
         memcpy(to->count, from->count, sizeof *to->count * (size_t)from->n_counts);
-    if (!from->prices.price)
-        return MOIRAI_OK;
-    size_t cells = (size_t)moirai_resource_count(&v->pair->block.problem) * (size_t)from->prices.grid.n_buckets;
-    to->prices.price = moirai_alloc(cells + (size_t)from->prices.n_counts, sizeof(int64_t));
-    if (!to->prices.price)
-        return MOIRAI_EFAIL;
-    memcpy(to->prices.price, from->prices.price, (cells + (size_t)from->prices.n_counts) * sizeof(int64_t));
-    return MOIRAI_OK;
+    const moirai_proof_prices *prices = &from->prices;
+    return moirai_proof_prices_set(&to->prices, &v->pair->block.problem, &prices->grid, prices->price, prices->n_counts);
 }
 
-static void ask(moirai_value_case *c, moirai_count question, int64_t least, int64_t most)
+static void ask(moirai_value_case *c, moirai_count question)
 {
-    question.least = least;
-    question.most = most;
     c->count[c->n_counts++] = question;
     if (question.kind == MOIRAI_LENGTH) {
-        c->least_ns = MOIRAI_MAX(c->least_ns, least);
-        c->most_ns = MOIRAI_MIN(c->most_ns, most);
+        c->least_ns = MOIRAI_MAX(c->least_ns, question.least);
+        c->most_ns = MOIRAI_MIN(c->most_ns, question.most);
     }
     c->solved = false;
 }
@@ -169,15 +161,16 @@ static int divide(moirai_value *v, int32_t index)
 {
     if (moirai_grow(&v->cases, &v->case_capacity, (size_t)v->n_cases + 1, sizeof *v->cases))
         return MOIRAI_EFAIL;
-    moirai_value_case below, above, *c = &v->cases[index];
-    int result = copy_case(v, &below, c);
-    if (result || (result = copy_case(v, &above, c))) {
+    moirai_value_case below = {0}, above = {0}, *c = &v->cases[index];
+    if (copy_case(v, &below, c) || copy_case(v, &above, c)) {
         free_case(&below);
-        return result;
+        free_case(&above);
+        return MOIRAI_EFAIL;
     }
-    int64_t all = c->split.kind < 0 ? INT64_MAX : v->pair->block.kind_count[c->split.kind];
-    ask(&below, c->split, 0, c->split.least);
-    ask(&above, c->split, c->split.most, all);
+    moirai_count at_most, at_least;
+    moirai_cases_sides(&v->pair->block, c->split, &at_most, &at_least);
+    ask(&below, at_most);
+    ask(&above, at_least);
     free_case(c);
     *c = below;
     v->cases[v->n_cases++] = above;
@@ -227,13 +220,10 @@ int moirai_value_solve_case(moirai_value *v, moirai_value_case *c, const moirai_
     if (result)
         return result;
     const moirai_grid *grid = moirai_master_grid(v->master);
-    size_t cells = (size_t)moirai_resource_count(&v->pair->block.problem) * (size_t)grid->n_buckets;
     moirai_value_case fresh = *c;
-    fresh.prices = (moirai_proof_prices){*grid, moirai_alloc(cells + (size_t)c->n_counts, sizeof(int64_t)), c->n_counts};
-    if (!fresh.prices.price)
+    fresh.prices.price = NULL;
+    if (moirai_proof_prices_set(&fresh.prices, &v->pair->block.problem, grid, found.price, c->n_counts))
         return MOIRAI_EFAIL;
-    memcpy(fresh.prices.price, found.price, cells * sizeof(int64_t));
-    memcpy(fresh.prices.price + cells, found.count_price, (size_t)c->n_counts * sizeof(int64_t));
     fresh.value = moirai_value_of_case(v, &fresh, job->byte_price, v->pair->lower_ns);
     fresh.split = choose(v, c, &found);
     mix_bytes(v, &fresh);
