@@ -65,15 +65,16 @@ static int anneal_mix(const moirai_improve *job, moirai_raise *r, const moirai_c
                                .n_start_counts = c->look.n_counts};
     moirai_master_result found;
     int result = moirai_master_solve(&found, m, &task);
-    moirai_kept_pattern *hints = moirai_alloc((size_t)moirai_master_columns(m) + 1, sizeof *hints);
+    int32_t n_hints;
+    moirai_kept_pattern *hints = moirai_master_mix(m, &n_hints);
     double *weight = moirai_alloc((size_t)moirai_resource_count(&x->block.problem), sizeof *weight);
     if (!hints || !weight)
         result = MOIRAI_EFAIL;
     if (!result) {
         moirai_cases_weights(x, m, found.price, weight);
         moirai_search_task search = {.entry_device = job->entry_device, .exit_device = job->exit_device, .evaluations = evaluations,
-                                     .stop = job->stop, .pattern = hints, .n_patterns = moirai_master_kept(m, hints),
-                                     .mix_only = true, .weight = weight};
+                                     .stop = job->stop, .pattern = hints, .n_patterns = n_hints, .mix_only = true,
+                                     .weight = weight};
         result = anneal_hints(job, &search, plan, restarts);
     }
     free(weight);
@@ -81,25 +82,8 @@ static int anneal_mix(const moirai_improve *job, moirai_raise *r, const moirai_c
     return result;
 }
 
-typedef struct trial {
-    int32_t index; /* of the case */
-    moirai_block_plan plan;
-} trial;
-
-static int64_t length_of(const trial *t)
-{
-    return t->plan.device ? t->plan.length_ns : INT64_MAX;
-}
-
-static int shorter(const void *a, const void *b)
-{
-    const trial *x = a, *y = b;
-    int64_t left = length_of(x), right = length_of(y);
-    return left != right ? (left > right) - (left < right) : x->index - y->index;
-}
-
 /* The weakest open case of each sending. */
-static int32_t list_trials(const moirai_pair *x, trial *t)
+static int32_t list_trials(const moirai_pair *x, moirai_trial *t)
 {
     int32_t n = 0;
     for (int32_t s = 0; s < x->n_sendings; s++) {
@@ -116,15 +100,14 @@ static int32_t list_trials(const moirai_pair *x, trial *t)
 int moirai_improve_from_cases(const moirai_improve *job, moirai_raise *r, int64_t evaluations)
 {
     moirai_pair *x = job->pair;
-    trial *t = moirai_alloc((size_t)x->n_sendings, sizeof *t);
+    moirai_trial *t = moirai_alloc((size_t)x->n_sendings, sizeof *t);
     if (!t)
         return MOIRAI_EFAIL;
     int32_t n = list_trials(x, t);
     int result = MOIRAI_OK;
     for (int32_t i = 0; !result && i < n && n > 1; i++)
         result = anneal_mix(job, r, &x->cases[t[i].index], &t[i].plan, evaluations / 4 / n, 1);
-    if (n)
-        qsort(t, (size_t)n, sizeof *t, shorter);
+    moirai_trials_sort(t, n);
     for (int32_t i = 0; i < n; i++) {
         moirai_block_plan *plan = &t[i].plan;
         if (!result && i < FINALISTS && plan->device)

@@ -787,20 +787,16 @@ int64_t moirai_master_reprice(moirai_master *m, const moirai_master_task *job, c
 
 /* ---- what the last master chose ---- */
 
-int32_t moirai_master_columns(const moirai_master *m)
+moirai_kept_pattern *moirai_master_mix(const moirai_master *m, int32_t *n)
 {
-    return (int32_t)m->n_solved;
-}
-
-int32_t moirai_master_kept(const moirai_master *m, moirai_kept_pattern *kept)
-{
-    int32_t n = 0;
-    for (size_t x = 0; m->primal && x < m->n_solved; x++) {
+    moirai_kept_pattern *kept = moirai_alloc(m->n_solved + 1, sizeof *kept);
+    *n = 0;
+    for (size_t x = 0; kept && m->primal && x < m->n_solved; x++) {
         const column *c = m->lp_column[x] >= 0 ? &m->column[m->lp_column[x]] : NULL;
         if (c && c->kind >= 0 && m->primal[x] > 1e-6)
-            kept[n++] = (moirai_kept_pattern){c->kind, m->primal[x], c->device, c->start};
+            kept[(*n)++] = (moirai_kept_pattern){c->kind, m->primal[x], c->device, c->start};
     }
-    return n;
+    return kept;
 }
 
 double moirai_master_count(const moirai_master *m, int32_t kind, int32_t op, int32_t device)

@@ -60,9 +60,8 @@ int moirai_master_solve(moirai_master_result *out, moirai_master *m, const moira
 int64_t moirai_master_reprice(moirai_master *m, const moirai_master_task *job, const moirai_grid *grid, const int64_t *price);
 /* Value form, of the last solve: the mean block time of the mix, and its mean distance from it. */
 double moirai_master_length(const moirai_master *m, double *spread_ns);
-/* Of the last solve. Room for moirai_master_columns patterns; returns how many. */
-int32_t moirai_master_columns(const moirai_master *m);
-int32_t moirai_master_kept(const moirai_master *m, moirai_kept_pattern *kept);
+/* Of the last solve: the schedules that are in the mix, *n of them; free() it. NULL and 0: out of memory. */
+moirai_kept_pattern *moirai_master_mix(const moirai_master *m, int32_t *n);
 /* Of the last solve: the mean number of components of `kind` with operator `op` (within the component) on `device`. */
 double moirai_master_count(const moirai_master *m, int32_t kind, int32_t op, int32_t device);
 /* Of the last solve: how much time readers of the shared tensor take on a receiver before the mean of its arrivals: work that no plan could

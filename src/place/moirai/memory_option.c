@@ -94,15 +94,13 @@ static int from_plan(const seeker *x, moirai_block_plan *plan)
 static int from_case(const seeker *x, moirai_value_case *c, moirai_block_plan *plan, int64_t evaluations)
 {
     moirai_value *v = &x->m->view[x->pair].value;
-    const moirai_master *master = v->master;
     moirai_value_task solve = {.byte_price = x->m->price, .stamp = x->m->stamp, .buckets = 10, .stop = x->job->stop};
     int result = moirai_value_solve_case(v, c, &solve);
-    moirai_kept_pattern *hints = moirai_alloc((size_t)moirai_master_columns(master) + 1, sizeof *hints);
+    moirai_search_task task = task_of(x, evaluations);
+    moirai_kept_pattern *hints = moirai_master_mix(v->master, &task.n_patterns);
     if (!hints)
         return MOIRAI_EFAIL;
-    moirai_search_task task = task_of(x, evaluations);
     task.pattern = hints;
-    task.n_patterns = moirai_master_kept(master, hints);
     task.mix_only = true;
     if (!result && task.n_patterns)
         result = moirai_block_search(plan, &v->pair->block, x->sim, &task);
@@ -110,20 +108,8 @@ static int from_case(const seeker *x, moirai_value_case *c, moirai_block_plan *p
     return result;
 }
 
-typedef struct trial {
-    int32_t index; /* of the case */
-    moirai_block_plan plan;
-} trial;
-
-static int cheaper(const void *a, const void *b)
-{
-    const trial *x = a, *y = b;
-    int64_t left = x->plan.device ? x->plan.cost : INT64_MAX, right = y->plan.device ? y->plan.cost : INT64_MAX;
-    return left != right ? (left > right) - (left < right) : x->index - y->index;
-}
-
 /* The weakest cases of the sendings that promise most. */
-static int32_t list_trials(const moirai_value *v, int64_t ceiling, trial *t)
+static int32_t list_trials(const moirai_value *v, int64_t ceiling, moirai_trial *t)
 {
     int32_t n = 0;
     for (int32_t s = 0; s < v->pair->n_sendings; s++) {
@@ -148,7 +134,7 @@ static int from_cases(const seeker *x, moirai_block_plan *plan)
 {
     moirai_value *v = &x->m->view[x->pair].value;
     moirai_value_task task = {.byte_price = x->m->price, .stamp = x->m->stamp};
-    trial *t = moirai_alloc((size_t)v->pair->n_sendings, sizeof *t);
+    moirai_trial *t = moirai_alloc((size_t)v->pair->n_sendings, sizeof *t);
     if (!t)
         return MOIRAI_EFAIL;
     moirai_value_update(v, &task);
@@ -156,8 +142,7 @@ static int from_cases(const seeker *x, moirai_block_plan *plan)
     int result = MOIRAI_OK;
     for (int32_t i = 0; i < n && !result; i++)
         result = from_case(x, &v->cases[t[i].index], &t[i].plan, x->job->evaluations / 4);
-    if (n)
-        qsort(t, (size_t)n, sizeof *t, cheaper);
+    moirai_trials_sort(t, n);
     for (int32_t i = 0; i < n; i++) {
         if (!result && i < FINALISTS && t[i].plan.device)
             result = from_case(x, &v->cases[t[i].index], &t[i].plan, x->job->evaluations);

@@ -41,6 +41,19 @@ void moirai_block_plan_free(moirai_block_plan *plan)
     *plan = (moirai_block_plan){0};
 }
 
+static int cheaper(const void *a, const void *b)
+{
+    const moirai_trial *x = a, *y = b;
+    int64_t left = x->plan.device ? x->plan.cost : INT64_MAX, right = y->plan.device ? y->plan.cost : INT64_MAX;
+    return left != right ? (left > right) - (left < right) : x->index - y->index;
+}
+
+void moirai_trials_sort(moirai_trial *t, int32_t n)
+{
+    if (n)
+        qsort(t, (size_t)n, sizeof *t, cheaper);
+}
+
 static int64_t memory_cost(const anneal *x, const int32_t *device)
 {
     int64_t cost = 0;

@@ -18,6 +18,15 @@ typedef struct moirai_block_plan {
 
 void moirai_block_plan_free(moirai_block_plan *plan);
 
+/* What a short search from the mix of a case has found. */
+typedef struct moirai_trial {
+    int32_t index; /* of the case */
+    moirai_block_plan plan;
+} moirai_trial;
+
+/* The cheapest plan first, trials without a plan last; equal ones by index. */
+void moirai_trials_sort(moirai_trial *t, int32_t n);
+
 typedef struct moirai_search_task {
     int32_t entry_device, exit_device;
     const int64_t *memory_price;           /* or NULL */

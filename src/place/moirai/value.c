@@ -194,10 +194,9 @@ static moirai_count choose(const moirai_value *v, const moirai_value_case *c, co
 
 static void mix_bytes(const moirai_value *v, moirai_value_case *c)
 {
-    const moirai_master *m = v->master;
     const moirai_block *b = &v->pair->block;
-    moirai_kept_pattern *kept = moirai_alloc((size_t)moirai_master_columns(m) + 1, sizeof *kept);
-    int32_t n = kept ? moirai_master_kept(m, kept) : 0;
+    int32_t n;
+    moirai_kept_pattern *kept = moirai_master_mix(v->master, &n);
     memset(c->use, 0, sizeof c->use);
     for (int32_t h = 0; h < n; h++) {
         int32_t d = b->kind_component[kept[h].kind];
