@@ -78,6 +78,8 @@ typedef struct moirai_prove_cost {
 } moirai_prove_cost;
 int moirai_prove_least_cost(moirai_prove_cost *out, const moirai_prove_block *b, int32_t a, int32_t z,
                             const moirai_prove_leaf *leaf);
+/* What the leaf's counts are worth at their prices, at the most. */
+__int128 moirai_prove_counts(const moirai_prove_leaf *leaf);
 /* *holds: the leaf's prices exclude its length between a and z. */
 int moirai_prove_prices(bool *holds, const moirai_prove_block *b, int32_t a, int32_t z, const moirai_prove_leaf *leaf);
 /* The leaves' cases leave nothing out. */

@@ -63,14 +63,6 @@ static __int128 least_length(const memory_proof *y, const moirai_prove_leaf *lea
     return least;
 }
 
-static __int128 counts_worth(const moirai_prove_leaf *leaf)
-{
-    __int128 sum = 0;
-    for (int32_t x = 0; x < leaf->n_counts; x++) /* times have no price */
-        sum += (__int128)leaf->count_price[x] * (leaf->count_price[x] > 0 ? leaf->count[x].most : leaf->count[x].least);
-    return sum;
-}
-
 /* What a block within the leaf's case costs at least. */
 static int leaf_value(__int128 *value, const memory_proof *y, const moirai_prove_block *b, int32_t a, int32_t z, int64_t proven_ns,
                       moirai_prove_leaf *leaf)
@@ -96,7 +88,7 @@ static int leaf_value(__int128 *value, const memory_proof *y, const moirai_prove
     if (cost.never)
         *value = (__int128)INT64_MAX * y->unit;
     else
-        *value = MOIRAI_MAX(*value, cost.sum - counts_worth(leaf) +
+        *value = MOIRAI_MAX(*value, cost.sum - moirai_prove_counts(leaf) +
                                         least_length(y, leaf, moirai_prove_resources(b->p), least));
     return MOIRAI_OK;
 }

@@ -401,9 +401,17 @@ static bool direct_is_late(const pricing *w)
     return false;
 }
 
-static __int128 capacity(const moirai_problem *p, const moirai_prove_leaf *leaf)
+__int128 moirai_prove_counts(const moirai_prove_leaf *leaf)
 {
     __int128 sum = 0;
+    for (int32_t x = 0; x < leaf->n_counts; x++) /* times have no price */
+        sum += (__int128)leaf->count_price[x] * (leaf->count_price[x] > 0 ? leaf->count[x].most : leaf->count[x].least);
+    return sum;
+}
+
+static __int128 capacity(const moirai_problem *p, const moirai_prove_leaf *leaf)
+{
+    __int128 sum = moirai_prove_counts(leaf);
     int32_t R = moirai_prove_resources(p);
     for (int32_t r = 0; r < R; r++)
         for (int32_t x = 0; x < leaf->n_buckets; x++) {
@@ -411,8 +419,6 @@ static __int128 capacity(const moirai_problem *p, const moirai_prove_leaf *leaf)
             sum += (__int128)leaf->price[(int64_t)r * leaf->n_buckets + x] *
                    (MOIRAI_MIN(to, leaf->length_ns) - MOIRAI_MIN(from, leaf->length_ns));
         }
-    for (int32_t x = 0; x < leaf->n_counts; x++) /* times have no price */
-        sum += (__int128)leaf->count_price[x] * (leaf->count_price[x] > 0 ? leaf->count[x].most : leaf->count[x].least);
     return sum;
 }
 

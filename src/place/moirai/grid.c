@@ -55,15 +55,21 @@ int64_t moirai_bucket_ns(const moirai_grid *grid, int32_t bucket)
     return MOIRAI_MIN(to, grid->length_ns) - MOIRAI_MIN(from, grid->length_ns);
 }
 
-int64_t moirai_price_capacity(const moirai_problem *q, const moirai_grid *grid, const moirai_prices *prices)
+int64_t moirai_price_counts(const moirai_prices *prices)
 {
     int64_t sum = 0;
+    for (int32_t i = 0; i < prices->n_counts; i++)
+        sum += prices->count_price[i] * (prices->count_price[i] > 0 ? prices->count[i].most : prices->count[i].least);
+    return sum;
+}
+
+int64_t moirai_price_capacity(const moirai_problem *q, const moirai_grid *grid, const moirai_prices *prices)
+{
+    int64_t sum = moirai_price_counts(prices);
     int32_t resources = moirai_resource_count(q);
     for (int32_t r = 0; r < resources; r++)
         for (int32_t i = 0; i < grid->n_buckets; i++)
             sum += prices->resource[r * grid->n_buckets + i] * moirai_bucket_ns(grid, i);
-    for (int32_t i = 0; i < prices->n_counts; i++)
-        sum += prices->count_price[i] * (prices->count_price[i] > 0 ? prices->count[i].most : prices->count[i].least);
     return sum;
 }
 

@@ -183,7 +183,7 @@ static void regrid(moirai_master *m, int64_t length_ns, int32_t buckets)
     int32_t resources = moirai_resource_count(&m->b->problem);
     moirai_grid_init(&m->grid, length_ns, length_ns / m->steps + 1, buckets);
     moirai_pricer_set(m->w, m->entry_device, m->exit_device, &m->how, &m->grid);
-    moirai_pricer_held(m->w, m->job->n_counts, m->job->count, m->held);
+    moirai_pricer_set_arrivals(m->w, m->job->n_counts, m->job->count);
     for (int32_t j = 0; j < m->n_sends; j++) /* receivers begin to work at their arrivals */
         moirai_grid_snap(&m->grid, moirai_pricer_arrival(m->w, m->how.receiver[j]));
     m->n_cells = resources * m->grid.n_buckets;
@@ -367,20 +367,12 @@ static double free_part(const moirai_master *m, int32_t cell)
     return fmax(1 - m->held[cell], LEAST_FREE);
 }
 
-static int64_t counts_worth(const moirai_prices *prices)
-{
-    int64_t sum = 0;
-    for (int32_t i = 0; i < prices->n_counts; i++)
-        sum += prices->count_price[i] * (prices->count_price[i] > 0 ? prices->count[i].most : prices->count[i].least);
-    return sum;
-}
-
 /* Length form: theta, as far as it is proven. */
 static double judge_length(moirai_master *m, const moirai_prices *prices, int64_t cost)
 {
     int64_t capacity = moirai_price_capacity(&m->b->problem, &m->grid, prices);
     m->part = capacity > 0 ? (double)cost / (double)capacity : 0;
-    double worth = 0, held = (double)counts_worth(prices); /* of the free time, and of the time that is held anyhow */
+    double worth = 0, held = (double)moirai_price_counts(prices); /* of the free time, and of the time that is held anyhow */
     for (int32_t i = 0; i < m->n_cells; i++) {
         double whole = (double)prices->resource[i] * (double)moirai_bucket_ns(&m->grid, i % m->grid.n_buckets);
         worth += whole * free_part(m, i);
@@ -401,7 +393,7 @@ static double judge(moirai_master *m, const int64_t *price, bool columns)
         return HUGE_VAL;
     if (m->job->form == MOIRAI_PRICE_LENGTH)
         return judge_length(m, &prices, cost);
-    return (double)(cost - counts_worth(&prices) +
+    return (double)(cost - moirai_price_counts(&prices) +
                     moirai_price_length(&m->b->problem, &m->grid, &prices, MOIRAI_PRICE_UNIT, m->job->least_ns));
 }
 
@@ -782,7 +774,7 @@ int64_t moirai_master_reprice(moirai_master *m, const moirai_master_task *job, c
     int64_t cost = moirai_pricer_cost(job->pricer, &prices, NULL, NULL);
     if (cost >= MOIRAI_PRICE_NONE)
         return MOIRAI_PRICE_NONE;
-    return cost - counts_worth(&prices) + moirai_price_length(&m->b->problem, grid, &prices, MOIRAI_PRICE_UNIT, job->least_ns);
+    return cost - moirai_price_counts(&prices) + moirai_price_length(&m->b->problem, grid, &prices, MOIRAI_PRICE_UNIT, job->least_ns);
 }
 
 /* ---- what the last master chose ---- */

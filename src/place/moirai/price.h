@@ -98,7 +98,9 @@ int64_t moirai_pricer_cost(moirai_pricer *w, const moirai_prices *prices, moirai
 /* Time of each cell [resource * n_buckets + bucket] that sends of the shared tensor hold whenever they start within what the counts
  * allow. */
 void moirai_pricer_held(moirai_pricer *w, int32_t n_counts, const moirai_count *count, double *held_ns);
-/* When the shared tensor arrives at the soonest, -1: never; of the last pricing. */
+/* When the shared tensor is where, by the sending and what the counts ask for; every pricing does so by itself. */
+void moirai_pricer_set_arrivals(moirai_pricer *w, int32_t n_counts, const moirai_count *count);
+/* When it arrives at the soonest, -1: never; as last set. */
 int64_t moirai_pricer_arrival(const moirai_pricer *w, int32_t device);
 /* Whether a schedule of a component, or a send, found on some grid keeps to T and to the arrivals that the counts ask for. */
 bool moirai_pricer_fits(moirai_pricer *w, int32_t n_counts, const moirai_count *count, const moirai_pattern *pattern);
@@ -106,6 +108,8 @@ bool moirai_pricer_fits(moirai_pricer *w, int32_t n_counts, const moirai_count *
  * resources are worth until L. With the cost of the schedules it is what the block costs at least, length and bytes. */
 int64_t moirai_price_length(const moirai_problem *q, const moirai_grid *grid, const moirai_prices *prices, int64_t unit,
                             int64_t least_ns);
+/* The most that all schedules together may pay or be paid for the counts. */
+int64_t moirai_price_counts(const moirai_prices *prices);
 /* The most that all schedules together may cost: sum of price * length over resources and buckets, plus what the counts
  * allow. */
 int64_t moirai_price_capacity(const moirai_problem *q, const moirai_grid *grid, const moirai_prices *prices);

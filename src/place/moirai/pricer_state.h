@@ -84,8 +84,6 @@ static inline moirai_task_use moirai_pricer_transfer_task(const moirai_pricer *w
     }
 }
 
-/* When the shared tensor is where, by the sending and what the counts ask for. */
-void moirai_pricer_set_arrivals(moirai_pricer *w, int32_t n_counts, const moirai_count *count);
 /* Least cost over the starts within step g; *start gets where (if not NULL). MOIRAI_PRICE_NONE where it would end after T. */
 int64_t moirai_pricer_task_cost(const moirai_pricer *w, moirai_task_use x, int32_t g, int64_t *start);
 /* Costs of a tensor's transfer by the step of its start. */
