@@ -193,8 +193,9 @@ static int exhaust(moirai_pair *x, const moirai_refine_task *job, int64_t nodes)
     return result;
 }
 
-static int raise_and_improve(moirai_pair *x, const moirai_refine_task *job, int64_t evaluations)
+static int raise_and_improve(const moirai_improve *search, const moirai_refine_task *job, int64_t evaluations)
 {
+    moirai_pair *x = search->pair;
     const level_plan *level = &levels[job->level];
     moirai_raise r = {.pair = x, .entry_device = job->entry_device, .exit_device = job->exit_device, .need_ns = job->need_ns,
                       .buckets = level->buckets, .rounds = level->rounds, .looks = (int32_t)(level->looks * fmin(job->effort, 1000)),
@@ -202,10 +203,8 @@ static int raise_and_improve(moirai_pair *x, const moirai_refine_task *job, int6
     int result = moirai_pricer_new(&r.pricer, &x->block, MOIRAI_CASE_STEPS + 2);
     if (!result)
         result = moirai_cases_raise(&r);
-    moirai_improve search = {.pair = x, .entry_device = job->entry_device, .exit_device = job->exit_device, .level = job->level,
-                             .seed = job->seed, .stop = job->stop};
     if (!result && x->lower_ns < x->plan.length_ns && job->improve)
-        result = moirai_improve_from_cases(&search, &r, evaluations);
+        result = moirai_improve_from_cases(search, &r, evaluations);
     moirai_pricer_free(r.pricer);
     return result;
 }
@@ -223,7 +222,7 @@ int moirai_pair_refine(moirai_chain *c, const moirai_refine_task *job)
     /* Prices alone may still have something to prove where the exhaustive search has left nothing. */
     bool open = x->lower_ns < x->plan.length_ns;
     if (!result && (open || (job->prices_only && x->cases[moirai_cases_weakest(x)].proven_ns < x->plan.length_ns)))
-        result = raise_and_improve(x, job, evaluations);
+        result = raise_and_improve(&search, job, evaluations);
     x->level = job->level;
     return result;
 }

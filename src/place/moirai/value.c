@@ -100,11 +100,6 @@ static int32_t weakest(const moirai_value *v)
     return least;
 }
 
-const moirai_value_case *moirai_value_weakest(const moirai_value *v)
-{
-    return v->n_cases ? &v->cases[weakest(v)] : NULL;
-}
-
 static void take_least(moirai_value *v)
 {
     const moirai_value_case *c = &v->cases[weakest(v)];
@@ -123,7 +118,6 @@ void moirai_value_update(moirai_value *v, const moirai_value_task *job)
     v->value = x->lower_ns * MOIRAI_PRICE_UNIT + moirai_value_cheapest_bytes(&x->block, job->byte_price, v->use);
     for (int32_t i = 0; i < v->n_cases; i++) {
         moirai_value_case *c = &v->cases[i];
-        c->stamp = job->stamp;
         c->solved = false;
         c->value = moirai_value_of_case(v, c, job->byte_price, x->lower_ns);
     }
@@ -182,12 +176,11 @@ static moirai_count choose(const moirai_value *v, const moirai_value_case *c, co
 {
     const moirai_master *m = v->master;
     double spread, mean = moirai_master_length(m, &spread);
-    int64_t least = MOIRAI_MAX(c->least_ns, v->pair->lower_ns), middle = MOIRAI_MAX((int64_t)mean, least);
-    if (c->most_ns - least > least / 4) /* too coarse a grid: first what is near */
-        middle = MOIRAI_MAX(middle, least) + least / 16;
-    if (c->most_ns - least > least / 4 && middle < c->most_ns)
-        return (moirai_count){MOIRAI_LENGTH, 0, 0, middle, middle + 1};
-    if (spread > NARROW / 2 * (double)least && (double)(c->most_ns - least) > NARROW * (double)least && middle < c->most_ns)
+    int64_t least = MOIRAI_MAX(c->least_ns, v->pair->lower_ns), range = c->most_ns - least;
+    bool coarse = range > least / 4; /* too coarse a grid: first what is near */
+    bool mixed = spread > NARROW / 2 * (double)least && (double)range > NARROW * (double)least;
+    int64_t middle = MOIRAI_MAX((int64_t)mean, least) + (coarse ? least / 16 : 0);
+    if ((coarse || mixed) && middle < c->most_ns)
         return (moirai_count){MOIRAI_LENGTH, 0, 0, middle, middle + 1};
     return moirai_cases_split(v->pair, c->sending, m, found->price);
 }
@@ -207,7 +200,7 @@ static void mix_bytes(const moirai_value *v, moirai_value_case *c)
     free(kept);
 }
 
-/* Better prices for a case with an end. What was known at the older ones is kept if it is more. */
+/* What was known at the older ones is kept if it is more. */
 int moirai_value_solve_case(moirai_value *v, moirai_value_case *c, const moirai_value_task *job)
 {
     moirai_master_task task = task_of(v, c, job->byte_price);

@@ -11,8 +11,7 @@ typedef struct moirai_value_case {
     moirai_count *count;          /* questions of counts, arrivals and lengths, in the order they were asked */
     int64_t least_ns, most_ns;    /* the block's time; most_ns INT64_MAX: no end, and no prices */
     moirai_proof_prices prices;   /* on a grid of length most_ns; none: length and cheapest bytes alone */
-    int64_t stamp;                /* of the prices on bytes that `value` is for */
-    bool solved;                  /* the master was solved for them */
+    bool solved;                  /* the master was solved for the present prices on bytes */
     int64_t value;                /* in units */
     double use[MOIRAI_MAX_DEVICES]; /* bytes on each device in the mix behind it */
     moirai_count split;           /* where to divide it */
@@ -48,8 +47,7 @@ int moirai_value_refine(moirai_value *v, const moirai_value_task *job, int64_t c
 int64_t moirai_value_cheapest_bytes(const moirai_block *b, const int64_t *byte_price, double *use);
 /* The value of one case by exact pricing, were `proven_ns` the least length of the pair. */
 int64_t moirai_value_of_case(moirai_value *v, const moirai_value_case *c, const int64_t *byte_price, int64_t proven_ns);
-/* The weakest case's master, solved last for it, or NULL: its mix is where good plans are. */
-const moirai_value_case *moirai_value_weakest(const moirai_value *v);
+/* Better prices for a case with an end: the master's mix is then where its good plans are. */
 int moirai_value_solve_case(moirai_value *v, moirai_value_case *c, const moirai_value_task *job);
 
 #endif
