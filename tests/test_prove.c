@@ -72,7 +72,7 @@ static int set_up(void **state)
     moirai_certify_task job = {.goal_ns = INT64_MAX, .effort = 1, .threads = 1, .seed = 1};
     if (moirai_certify(c, &job))
         return -1;
-    f.bound_ns = moirai_chain_certified_ns(c, NULL);
+    f.bound_ns = moirai_chain_path(c, MOIRAI_CHAIN_CERTIFIED, NULL);
     f.json = moirai_certificate_text(c, NULL, f.bound_ns, &length);
     moirai_chain_free(c);
     *state = &f;

@@ -10,18 +10,6 @@
 
 #include "util/util.h"
 
-int64_t moirai_pair_certified_ns(const moirai_pair *x)
-{
-    if (!x->open)
-        return 0;
-    if (x->block.n_interior == 0)
-        return x->lower_ns;
-    int64_t least = x->n_cases ? INT64_MAX : x->path_ns;
-    for (int32_t i = 0; i < x->n_cases; i++)
-        least = MOIRAI_MIN(least, x->cases[i].proof.price ? x->cases[i].proven_ns : x->path_ns);
-    return MOIRAI_MAX(least, x->path_ns);
-}
-
 static void write_list(moirai_writer *w, const char *key, const int32_t *value, int32_t n)
 {
     moirai_writer_break(w);
@@ -32,7 +20,7 @@ static void write_list(moirai_writer *w, const char *key, const int32_t *value, 
     moirai_writer_close(w, ']');
 }
 
-void moirai_certificate_prices(moirai_writer *w, const moirai_problem *q, const moirai_proof_prices *proof)
+static void write_prices(moirai_writer *w, const moirai_problem *q, const moirai_proof_prices *proof)
 {
     const moirai_grid *grid = &proof->grid;
     int32_t buckets = grid->n_buckets, cells = moirai_resource_count(q) * buckets;
@@ -61,7 +49,7 @@ void moirai_certificate_prices(moirai_writer *w, const moirai_problem *q, const 
     moirai_writer_close(w, ']');
 }
 
-void moirai_certificate_counts(moirai_writer *w, int32_t n, const moirai_count *count)
+static void write_counts(moirai_writer *w, int32_t n, const moirai_count *count)
 {
     if (!n)
         return;
@@ -75,7 +63,7 @@ void moirai_certificate_counts(moirai_writer *w, int32_t n, const moirai_count *
     moirai_writer_close(w, ']');
 }
 
-void moirai_certificate_receivers(moirai_writer *w, const moirai_sending *how)
+static void write_receivers(moirai_writer *w, const moirai_sending *how)
 {
     if (!how->fixed)
         return;
@@ -86,14 +74,15 @@ void moirai_certificate_receivers(moirai_writer *w, const moirai_sending *how)
     moirai_writer_close(w, ']');
 }
 
-static void write_leaf(moirai_writer *w, const moirai_pair *x, const moirai_case *c)
+void moirai_certificate_leaf(moirai_writer *w, const moirai_pair *x, int32_t sending, int32_t n_counts, const moirai_count *count,
+                             const moirai_proof_prices *proof)
 {
     moirai_writer_break(w);
     moirai_writer_open(w, '{');
-    moirai_certificate_receivers(w, &x->sending[c->sending]);
-    moirai_certificate_counts(w, c->n_counts, c->count);
-    if (c->proof.price)
-        moirai_certificate_prices(w, &x->block.problem, &c->proof);
+    write_receivers(w, &x->sending[sending]);
+    write_counts(w, n_counts, count);
+    if (proof->price)
+        write_prices(w, &x->block.problem, proof);
     moirai_writer_close(w, '}');
 }
 
@@ -112,8 +101,8 @@ static void write_pair(moirai_writer *w, const moirai_pair *x, int32_t a, int32_
     moirai_writer_pair_int(w, "lower_ns", moirai_pair_certified_ns(x));
     moirai_writer_key(w, "leaves");
     moirai_writer_open(w, '[');
-    for (int32_t i = 0; i < x->n_cases; i++)
-        write_leaf(w, x, &x->cases[i]);
+    for (const moirai_case *c = x->cases; c < x->cases + x->n_cases; c++)
+        moirai_certificate_leaf(w, x, c->sending, c->n_counts, c->count, &c->proof);
     moirai_writer_close(w, ']');
     moirai_writer_close(w, '}');
 }
@@ -200,7 +189,7 @@ static int write_classes(moirai_writer *w, const moirai_chain *c, bool whole)
 /* The claims come last: what the bytes prove is known only then. */
 static int write_all(moirai_writer *w, const moirai_chain *c, moirai_memory_prices *memory, int64_t lower_bound_ns)
 {
-    int64_t certified = moirai_chain_certified_ns(c, NULL), by_memory = 0;
+    int64_t certified = moirai_chain_path(c, MOIRAI_CHAIN_CERTIFIED, NULL), by_memory = 0;
     moirai_writer_init(w);
     moirai_writer_open(w, '{');
     moirai_writer_pair_string(w, "format", "moirai-certificate");

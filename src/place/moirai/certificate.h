@@ -5,11 +5,6 @@
 #include "place/moirai/memory.h"
 #include "util/json.h"
 
-/* What the leaves of a pair prove: its bound without the exhaustive search. */
-int64_t moirai_pair_certified_ns(const moirai_pair *x);
-/* What the certificate of a chain will claim: the least path by these. `cut_device` (n_cuts, may be NULL) gets the path. */
-int64_t moirai_chain_certified_ns(const moirai_chain *c, int32_t *cut_device);
-
 typedef struct moirai_certify_task {
     int64_t goal_ns; /* the plan's bound: no need for more */
     int32_t levels;  /* 0: all */
@@ -30,9 +25,8 @@ char *moirai_certificate_text(const moirai_chain *c, moirai_memory_prices *memor
 
 /* The part about bytes, at the settled prices: *bound_ns gets what it proves. */
 int moirai_certificate_memory(moirai_writer *w, const moirai_chain *c, moirai_memory_prices *m, int64_t *bound_ns);
-/* A leaf's grid and prices, as members of the object that is open. */
-void moirai_certificate_prices(moirai_writer *w, const moirai_problem *q, const moirai_proof_prices *proof);
-void moirai_certificate_counts(moirai_writer *w, int32_t n, const moirai_count *count);
-void moirai_certificate_receivers(moirai_writer *w, const moirai_sending *how);
+/* A case of a pair and, where it has them, its prices. */
+void moirai_certificate_leaf(moirai_writer *w, const moirai_pair *x, int32_t sending, int32_t n_counts, const moirai_count *count,
+                             const moirai_proof_prices *proof);
 
 #endif

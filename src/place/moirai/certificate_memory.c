@@ -4,22 +4,10 @@
  * lengths, and prices in time. What the verifier will find is computed here in the same way, with the certified lengths in
  * place of the proven ones. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "place/moirai/certificate.h"
 #include "place/moirai/value.h"
 #include "util/util.h"
-
-static void write_case(moirai_writer *w, const moirai_pair *x, const moirai_value_case *c)
-{
-    moirai_writer_break(w);
-    moirai_writer_open(w, '{');
-    moirai_certificate_receivers(w, &x->sending[c->sending]);
-    moirai_certificate_counts(w, c->n_counts, c->count);
-    if (c->prices.price)
-        moirai_certificate_prices(w, &x->block.problem, &c->prices);
-    moirai_writer_close(w, '}');
-}
 
 /* Writes the pair's cases if they tell more than its length does; *value: in units. */
 static void write_pair(moirai_writer *w, const moirai_chain *c, moirai_memory_prices *m, int32_t index, int64_t *value)
@@ -42,40 +30,10 @@ static void write_pair(moirai_writer *w, const moirai_chain *c, moirai_memory_pr
     moirai_writer_pair_int(w, "exit", index % K);
     moirai_writer_key(w, "leaves");
     moirai_writer_open(w, '[');
-    for (int32_t i = 0; i < v->n_cases; i++)
-        write_case(w, x, &v->cases[i]);
+    for (const moirai_value_case *y = v->cases; y < v->cases + v->n_cases; y++)
+        moirai_certificate_leaf(w, x, y->sending, y->n_counts, y->count, &y->prices);
     moirai_writer_close(w, ']');
     moirai_writer_close(w, '}');
-}
-
-/* The chain in units, less what the memory is worth. */
-static int64_t chain_ns(const moirai_chain *c, const int64_t *price, const int64_t *value)
-{
-    __int128 cost[MOIRAI_MAX_DEVICES] = {0}, next[MOIRAI_MAX_DEVICES];
-    int32_t K = c->K;
-    for (int32_t i = 0; i < c->s->n_blocks; i++) {
-        uint64_t in = moirai_chain_entry_mask(c, i), out = moirai_chain_exit_mask(c, i);
-        int32_t cut = moirai_block_exit(c->s, i);
-        for (int32_t l = 0; l < K; l++) {
-            bool first = true;
-            next[l] = 0;
-            for (int32_t k = 0; k < K; k++) {
-                if (!(in >> k & 1) || !(out >> l & 1))
-                    continue;
-                __int128 sum = cost[k] + value[((int64_t)c->s->block_class[i] * K + k) * K + l];
-                next[l] = first ? sum : MOIRAI_MIN(next[l], sum);
-                first = false;
-            }
-            if (cut >= 0)
-                next[l] += (__int128)moirai_op_ns(c->p, cut, l) * MOIRAI_PRICE_UNIT +
-                           (__int128)price[l] * c->p->op_memory_bytes[cut];
-        }
-        memcpy(cost, next, sizeof cost);
-    }
-    __int128 sum = cost[0];
-    for (int32_t k = 0; k < K; k++)
-        sum -= (__int128)price[k] * c->p->device_memory_bytes[k];
-    return sum > 0 ? (int64_t)(sum / MOIRAI_PRICE_UNIT) : 0;
 }
 
 int moirai_certificate_memory(moirai_writer *w, const moirai_chain *c, moirai_memory_prices *m, int64_t *bound_ns)
@@ -100,7 +58,7 @@ int moirai_certificate_memory(moirai_writer *w, const moirai_chain *c, moirai_me
             write_pair(w, c, m, i, &value[i]);
     moirai_writer_close(w, ']');
     moirai_writer_close(w, '}');
-    *bound_ns = result ? 0 : chain_ns(c, price, value);
+    *bound_ns = result ? 0 : moirai_memory_proven_ns(m, value);
     free(value);
     return result;
 }

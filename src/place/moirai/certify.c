@@ -4,47 +4,11 @@
  * bound are raised again by prices alone, level by level, until the certified bound has reached the plan's or nothing is left to try.
  * What remains between the two is honestly shown: the certificate carries both numbers. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "place/moirai/certificate.h"
 #include "place/moirai/pool.h"
 #include "place/moirai/refine.h"
 #include "util/util.h"
-
-/* Pairs that were never opened (blocks of one class may have cuts of different devices) count as 0. */
-int64_t moirai_chain_certified_ns(const moirai_chain *c, int32_t *cut_device)
-{
-    int64_t finish[MOIRAI_MAX_DEVICES] = {0}, next[MOIRAI_MAX_DEVICES];
-    size_t K = (size_t)c->K;
-    int8_t *from = moirai_alloc((size_t)c->s->n_blocks * K, sizeof *from);
-    if (!from)
-        return 0;
-    for (int32_t i = 0; i < c->s->n_blocks; i++) {
-        uint64_t in = moirai_chain_entry_mask(c, i), out = moirai_chain_exit_mask(c, i);
-        int32_t cut = moirai_block_exit(c->s, i);
-        for (int32_t l = 0; l < c->K; l++) {
-            next[l] = INT64_MAX;
-            for (int32_t k = 0; k < c->K; k++) {
-                if (!(in >> k & 1) || !(out >> l & 1))
-                    continue;
-                int64_t value = finish[k] + moirai_pair_certified_ns(moirai_chain_pair(c, c->s->block_class[i], k, l));
-                if (value < next[l]) {
-                    next[l] = value;
-                    from[(size_t)i * K + (size_t)l] = (int8_t)k;
-                }
-            }
-            if (next[l] != INT64_MAX && cut >= 0)
-                next[l] += moirai_op_ns(c->p, cut, l);
-        }
-        memcpy(finish, next, sizeof finish);
-    }
-    for (int32_t i = c->s->n_blocks - 1, k = 0; cut_device && i > 0; i--) {
-        k = from[(size_t)i * K + (size_t)k];
-        cut_device[i - 1] = k;
-    }
-    free(from);
-    return finish[0];
-}
 
 typedef struct certifying {
     moirai_chain *c;
@@ -102,7 +66,7 @@ int moirai_certify(moirai_chain *c, const moirai_certify_task *job)
     x.level = moirai_alloc(pairs, sizeof(int8_t));
     x.pick = moirai_alloc(pairs, sizeof(int32_t));
     int result = x.device && x.level && x.pick ? MOIRAI_OK : MOIRAI_EFAIL;
-    while (!result && moirai_chain_certified_ns(c, x.device) < job->goal_ns && !moirai_stopped(&job->stop)) {
+    while (!result && moirai_chain_path(c, MOIRAI_CHAIN_CERTIFIED, x.device) < job->goal_ns && !moirai_stopped(&job->stop)) {
         choose(&x);
         if (!x.n_picks)
             break;

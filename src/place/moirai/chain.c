@@ -118,10 +118,24 @@ double moirai_chain_share(const moirai_chain *c, int32_t class_, int64_t length_
     return least == INT64_MAX || length_ns <= 0 ? 0 : (double)times * (double)least / (double)length_ns;
 }
 
+int64_t moirai_pair_certified_ns(const moirai_pair *x)
+{
+    if (!x->open)
+        return 0;
+    if (x->block.n_interior == 0)
+        return x->lower_ns;
+    int64_t least = x->n_cases ? INT64_MAX : x->path_ns;
+    for (int32_t i = 0; i < x->n_cases; i++)
+        least = MOIRAI_MIN(least, x->cases[i].proof.price ? x->cases[i].proven_ns : x->path_ns);
+    return MOIRAI_MAX(least, x->path_ns);
+}
+
 static int64_t pair_value(const moirai_pair *x, moirai_chain_side side)
 {
     if (side == MOIRAI_CHAIN_LOWER)
         return x->lower_ns;
+    if (side == MOIRAI_CHAIN_CERTIFIED)
+        return moirai_pair_certified_ns(x);
     return x->plan.device ? x->plan.length_ns : INT64_MAX;
 }
 
@@ -156,7 +170,7 @@ static int64_t best_path(const moirai_chain *c, moirai_chain_side side, int64_t 
     size_t K = (size_t)c->K;
     int8_t *from = moirai_alloc((size_t)c->s->n_blocks * K, sizeof *from);
     if (!from)
-        return side == MOIRAI_CHAIN_LOWER ? 0 : INT64_MAX;
+        return side == MOIRAI_CHAIN_UPPER ? INT64_MAX : 0;
     for (int32_t k = 1; k < c->K; k++)
         finish[k] = INT64_MAX; /* before the first cut there is one state */
     for (int32_t i = 0; i < c->s->n_blocks; i++) {

@@ -75,9 +75,14 @@ bool moirai_chain_possible(const moirai_chain *c, int32_t class_, int32_t a, int
 /* The part of `length_ns` that the blocks of a class take by the best of their plans; 0 without plans. */
 double moirai_chain_share(const moirai_chain *c, int32_t class_, int64_t length_ns);
 
-typedef enum moirai_chain_side { MOIRAI_CHAIN_LOWER, MOIRAI_CHAIN_UPPER } moirai_chain_side;
+/* What the leaves of a pair prove: its bound without the exhaustive search. Of a pair that was never opened (blocks of one class may have
+ * cuts of different devices): 0. */
+int64_t moirai_pair_certified_ns(const moirai_pair *x);
 
-/* Least time over device paths by the pairs' lower bounds or by their plans (INT64_MAX where no path has plans).
+typedef enum moirai_chain_side { MOIRAI_CHAIN_LOWER, MOIRAI_CHAIN_CERTIFIED, MOIRAI_CHAIN_UPPER } moirai_chain_side;
+
+/* Least time over device paths by the pairs' lower bounds, by what a certificate can claim of them, or by their plans (INT64_MAX where no
+ * path has plans).
  * `cut_device` (n_cuts, may be NULL) gets the path. O(cuts * K^2). */
 int64_t moirai_chain_path(const moirai_chain *c, moirai_chain_side side, int32_t *cut_device);
 /* The path by plans where every change of device costs switch_ns more: a stand-in for edges that jump over cuts, whose transfers

@@ -46,7 +46,7 @@ static int find_at_level(int64_t *lower_ns, const moirai_problem *p, const moira
 {
     moirai_chain *c = NULL;
     int result = open_chain(&c, p, o, level, stop_of(o));
-    *lower_ns = result ? 0 : moirai_chain_certified_ns(c, NULL);
+    *lower_ns = result ? 0 : moirai_chain_path(c, MOIRAI_CHAIN_CERTIFIED, NULL);
     moirai_chain_free(c);
     return result;
 }
@@ -67,11 +67,11 @@ static int find_bytes(int64_t *lower_ns, const moirai_problem *p, const moirai_b
         result = moirai_memory_new(&m, c);
     if (!result)
         result = moirai_memory_plan(&length, &cut_device, &block_plan, m, &plans);
-    moirai_memory_task job = {.upper_ns = c ? 2 * moirai_chain_certified_ns(c, NULL) : 0, .rounds = 6, .buckets = 14,
+    moirai_memory_task job = {.upper_ns = c ? 2 * moirai_chain_path(c, MOIRAI_CHAIN_CERTIFIED, NULL) : 0, .rounds = 6, .buckets = 14,
                               .looks = (int32_t)(30 * o->effort) + 4, .threads = o->threads, .stop = stop};
     if (!result)
         result = moirai_memory_bound(&bound, m, &job);
-    *lower_ns = result ? 0 : MOIRAI_MAX(bound, moirai_chain_certified_ns(c, NULL));
+    *lower_ns = result ? 0 : MOIRAI_MAX(bound, moirai_chain_path(c, MOIRAI_CHAIN_CERTIFIED, NULL));
     moirai_memory_free(m);
     moirai_chain_free(c);
     return result;

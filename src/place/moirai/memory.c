@@ -201,10 +201,10 @@ static void path_bytes(const moirai_memory_prices *m, double *use)
     }
 }
 
-/* The bound that the present prices give, in whole ns rounded down. */
+/* The bound that the present prices give, in whole ns rounded down; 0 where there is no path. */
 static int64_t lagrangian_ns(const moirai_memory_prices *m, int64_t path_cost)
 {
-    __int128 value = path_cost;
+    __int128 value = path_cost == INT64_MAX ? 0 : path_cost;
     for (int32_t k = 0; k < m->K; k++)
         value -= (__int128)m->price[k] * m->c->p->device_memory_bytes[k];
     if (value <= 0)
@@ -289,7 +289,7 @@ static int price_path(moirai_memory_prices *m, const double *worth, const moirai
         if (any && !result)
             cost = moirai_memory_bound_path(m);
     }
-    *bound = cost == INT64_MAX ? 0 : lagrangian_ns(m, cost);
+    *bound = lagrangian_ns(m, cost);
     *out = (moirai_memory_route){0};
     path_bytes(m, out->use);
     out->time_ns = (double)cost / (double)MOIRAI_PRICE_UNIT;
@@ -393,4 +393,10 @@ const int64_t *moirai_memory_byte_prices(const moirai_memory_prices *m)
 moirai_value *moirai_memory_value(moirai_memory_prices *m, int32_t pair)
 {
     return &m->view[pair].value;
+}
+
+int64_t moirai_memory_proven_ns(moirai_memory_prices *m, const int64_t *value)
+{
+    memcpy(m->pair_cost, value, sizeof *value * (size_t)(m->c->s->n_classes * m->K * m->K));
+    return lagrangian_ns(m, moirai_memory_cheapest_way(m, 0, m->c->s->n_blocks - 1, 0, 0, m->price));
 }

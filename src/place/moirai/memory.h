@@ -43,8 +43,7 @@ int moirai_memory_settle(moirai_memory_prices *m, const moirai_memory_task *job)
 const int64_t *moirai_memory_byte_prices(const moirai_memory_prices *m); /* per device, in units */
 /* What is known of a pair at these prices (value.h). */
 moirai_value *moirai_memory_value(moirai_memory_prices *m, int32_t pair);
-
-/* Devices of the cuts in the last plan found. */
-const int32_t *moirai_memory_path(const moirai_memory_prices *m);
+/* The bound in whole ns, were the pairs worth `value` (per pair, in units) at these prices. O(blocks * K^2). */
+int64_t moirai_memory_proven_ns(moirai_memory_prices *m, const int64_t *value);
 
 #endif

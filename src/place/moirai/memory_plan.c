@@ -269,11 +269,6 @@ static int fit_mix(moirai_memory_prices *m, moirai_memory_mixer *x, const moirai
     return result;
 }
 
-const int32_t *moirai_memory_path(const moirai_memory_prices *m)
-{
-    return m->plan_device;
-}
-
 int moirai_memory_plan(int64_t *length_ns, const int32_t **cut_device, const moirai_block_plan *const **block_plan,
                        moirai_memory_prices *m, const moirai_memory_search *job)
 {
