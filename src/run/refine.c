@@ -20,11 +20,6 @@
 #include "run/refine.h"
 #include "util/util.h"
 
-static int64_t cell(const moirai_graph *g, int32_t op, int32_t key)
-{
-    return (int64_t)op * g->n_time_keys + key;
-}
-
 /* ---- names ---- */
 
 static int find_key(const refiner *r, refine_timeline *t, int32_t device)
@@ -44,7 +39,7 @@ static int find_op(const refiner *r, refine_timeline *t, int32_t index, int32_t 
     int32_t op = moirai_graph_find(r->g, name);
     if (op == MOIRAI_NONE)
         return moirai_error(MOIRAI_EINPUT, "%s: operator '%.200s' is not in the graph", t->label, name);
-    int64_t at = cell(r->g, op, t->key[device]);
+    int64_t at = refine_cell(r->g, op, t->key[device]);
     if (r->g->time_ns[at] < 0)
         return moirai_error(MOIRAI_EINPUT, "%s: operator '%.200s' has no time for '%.200s'", t->label, name, where);
     if (seen[at])
@@ -76,8 +71,8 @@ static int find_names(const refiner *r, refine_timeline *t)
         rc = find_key(r, t, x->device);
         for (int32_t i = 0; i < x->n_ops && !rc; i++) {
             rc = find_op(r, t, x->first_op + i, x->device, seen);
-            if (!rc &&
-                !moirai_add64(&sum, sum, r->g->time_ns[cell(r->g, t->op_number[x->first_op + i], t->key[x->device])]))
+            int64_t at = refine_cell(r->g, t->op_number[x->first_op + i], t->key[x->device]);
+            if (!rc && !moirai_add64(&sum, sum, r->g->time_ns[at]))
                 rc = moirai_error(MOIRAI_EINPUT, "%s: the times of a segment do not fit 64 bits", t->label);
         }
     }
@@ -100,7 +95,7 @@ static int sum_up(const refiner *r, const refine_timeline *t, moirai_refine_repo
         if (x->median_ns <= 0 || !x->n_ops)
             continue;
         for (int32_t i = 0; i < x->n_ops; i++)
-            sum += (double)r->g->time_ns[cell(r->g, t->op_number[x->first_op + i], t->key[x->device])];
+            sum += (double)r->g->time_ns[refine_cell(r->g, t->op_number[x->first_op + i], t->key[x->device])];
         if (sum > 0)
             ratio[n++] = (double)x->median_ns / sum;
         out->n_segments++;

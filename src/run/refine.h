@@ -44,6 +44,12 @@ typedef struct refiner {
     int32_t n_classes;
 } refiner;
 
+/* Of an operator's time in tables [op][key] such as the graph's. */
+static inline int64_t refine_cell(const moirai_graph *g, int32_t op, int32_t key)
+{
+    return (int64_t)op * g->n_time_keys + key;
+}
+
 /* ---- refine_timeline.c ---- */
 int moirai_refine_timeline_parse(refine_timeline *out, const char *json, size_t length, const char *label);
 void moirai_refine_timeline_free(refine_timeline *t);

@@ -46,11 +46,6 @@ typedef struct fit {
     double *rest;   /* [row] */
 } fit;
 
-static int64_t cell(const moirai_graph *g, int32_t op, int32_t key)
-{
-    return (int64_t)op * g->n_time_keys + key;
-}
-
 /* ---- equal operators ---- */
 
 static int compare_ops(const void *a, const void *b, void *data)
@@ -59,7 +54,7 @@ static int compare_ops(const void *a, const void *b, void *data)
     int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
     int order = strcmp(g->op_type[x], g->op_type[y]);
     for (int32_t k = 0; k < g->n_time_keys && !order; k++) {
-        int64_t s = g->time_ns[cell(g, x, k)], t = g->time_ns[cell(g, y, k)];
+        int64_t s = g->time_ns[refine_cell(g, x, k)], t = g->time_ns[refine_cell(g, y, k)];
         order = (s > t) - (s < t);
     }
     return order;
@@ -87,7 +82,7 @@ int moirai_refine_classes(refiner *r)
 static void sum_row(fit *f, row *x)
 {
     for (int32_t i = 0; i < x->s->n_ops; i++)
-        x->known_ns += (double)f->r->g->time_ns[cell(f->r->g, x->t->op_number[x->s->first_op + i], f->key)];
+        x->known_ns += (double)f->r->g->time_ns[refine_cell(f->r->g, x->t->op_number[x->s->first_op + i], f->key)];
 }
 
 static int collect_rows(fit *f)
@@ -196,9 +191,9 @@ static int lay_entries(fit *f)
         for (size_t i = 0; i < f->n_rows; i++)
             for (int32_t k = 0; k < f->row[i].s->n_ops; k++) {
                 int32_t op = f->row[i].t->op_number[f->row[i].s->first_op + k], class = f->r->class_of[op];
+                double ns = (double)f->r->g->time_ns[refine_cell(f->r->g, op, f->key)];
                 if (pass)
-                    f->entry[f->off[class]++] =
-                        (entry){(int32_t)i, (double)f->r->g->time_ns[cell(f->r->g, op, f->key)] * f->row[i].weight};
+                    f->entry[f->off[class]++] = (entry){(int32_t)i, ns * f->row[i].weight};
                 else
                     f->off[class + 1]++;
             }
@@ -240,7 +235,7 @@ static double fitted_ns(const fit *f, const row *x)
     double sum = 0;
     for (int32_t i = 0; i < x->s->n_ops; i++) {
         int32_t op = x->t->op_number[x->s->first_op + i];
-        sum += f->factor[f->r->class_of[op]] * (double)f->r->g->time_ns[cell(f->r->g, op, f->key)];
+        sum += f->factor[f->r->class_of[op]] * (double)f->r->g->time_ns[refine_cell(f->r->g, op, f->key)];
     }
     return sum;
 }
@@ -262,14 +257,14 @@ static void anchor(fit *f)
 
 static void set_time(refiner *r, int32_t op, int32_t key, double ns)
 {
-    r->time_ns[cell(r->g, op, key)] = ns < 4e18 ? (int64_t)(ns + 0.5) : (int64_t)4e18;
+    r->time_ns[refine_cell(r->g, op, key)] = ns < 4e18 ? (int64_t)(ns + 0.5) : (int64_t)4e18;
 }
 
 static void write_times(const fit *f)
 {
     const moirai_graph *g = f->r->g;
     for (int32_t i = 0; i < g->n_ops; i++) {
-        int64_t known = g->time_ns[cell(g, i, f->key)];
+        int64_t known = g->time_ns[refine_cell(g, i, f->key)];
         bool told = f->factor && f->off[f->r->class_of[i]] < f->off[f->r->class_of[i] + 1];
         if (known >= 0)
             set_time(f->r, i, f->key, (double)known * (told ? f->factor[f->r->class_of[i]] : f->device));

@@ -64,7 +64,7 @@ static void chain_ops(edges *e, replay *p, const refiner *r, const refine_timeli
             bool first = s == 0 ? i == 0 : i == 0 && t->segment[s - 1].device != x->device;
             task[op] = me;
             where[op] = x->device;
-            p->length_ns[me] = (double)r->time_ns[(int64_t)op * r->g->n_time_keys + t->key[x->device]];
+            p->length_ns[me] = (double)r->time_ns[refine_cell(r->g, op, t->key[x->device])];
             if (!first && me > 0)
                 add_edge(e, me - 1, me);
         }
