@@ -1,0 +1,89 @@
+/* What the last master chose: its mix of schedules, read in several ways.
+ *
+ * The mix is no plan, since parts of schedules are chosen and only sums over buckets are kept to; but it tells where good plans are (the
+ * schedules themselves, as hints for annealing), and what is wrong with it is where a case is best split: a count that is not whole, a
+ * tensor that is read before it arrives, block times that are far apart. Each query is linear in the mix. */
+#include <math.h>
+
+#include "place/moirai/master_state.h"
+#include "util/util.h"
+
+moirai_kept_pattern *moirai_master_mix(const moirai_master *m, int32_t *n)
+{
+    moirai_kept_pattern *kept = moirai_alloc(m->n_solved + 1, sizeof *kept);
+    *n = 0;
+    for (size_t x = 0; kept && x < m->n_solved; x++) {
+        const moirai_column *c = moirai_master_column(m, x);
+        if (c && c->kind >= 0 && m->primal[x] > 1e-6)
+            kept[(*n)++] = (moirai_kept_pattern){c->kind, m->primal[x], c->device, c->start};
+    }
+    return kept;
+}
+
+double moirai_master_count(const moirai_master *m, int32_t kind, int32_t op, int32_t device)
+{
+    double sum = 0;
+    for (size_t x = 0; x < m->n_solved; x++) {
+        const moirai_column *c = moirai_master_column(m, x);
+        if (c && c->kind == kind && c->device[op] == device)
+            sum += m->primal[x];
+    }
+    return sum;
+}
+
+static double mean_arrival(const moirai_master *m, int32_t send)
+{
+    double arrival = 0, sum = 0;
+    for (size_t x = 0; x < m->n_solved; x++) {
+        const moirai_column *c = moirai_master_column(m, x);
+        if (c && c->kind == -1 - send) {
+            arrival += m->primal[x] * (double)c->finish_ns;
+            sum += m->primal[x];
+        }
+    }
+    return arrival / fmax(sum, 1e-9);
+}
+
+static bool reads(const moirai_problem *q, int32_t op, int32_t tensor)
+{
+    for (int32_t j = q->op_in_off[op]; j < q->op_in_off[op + 1]; j++)
+        if (q->op_in[j] == tensor)
+            return true;
+    return false;
+}
+
+double moirai_master_early(const moirai_master *m, int32_t send, double *mean_arrival_ns)
+{
+    const moirai_block *b = m->b;
+    int32_t device = m->how.receiver[send], shared = moirai_block_shared_tensor(b);
+    double arrival = mean_arrival(m, send), early = 0;
+    for (size_t x = 0; x < m->n_solved; x++) {
+        const moirai_column *c = moirai_master_column(m, x);
+        for (int32_t i = 0; c && c->kind >= 0 && i < c->n_ops; i++) {
+            int32_t op = b->component_op[b->component_off[b->kind_component[c->kind]] + i];
+            if (c->device[i] == device && (double)c->start[i] < arrival && reads(&b->problem, op, shared))
+                early += m->primal[x] * (double)moirai_op_ns(&b->problem, op, device);
+        }
+    }
+    *mean_arrival_ns = arrival;
+    return early;
+}
+
+int64_t moirai_master_arrival(const moirai_master *m, int32_t send)
+{
+    return moirai_pricer_arrival(m->w, m->how.receiver[send]);
+}
+
+double moirai_master_length(const moirai_master *m, double *spread_ns)
+{
+    double sum = 0, mean = 0;
+    *spread_ns = 0;
+    for (int32_t j = 0; m->primal && j < m->n_lengths; j++) {
+        sum += m->primal[j];
+        mean += m->primal[j] * m->length_ns[j];
+    }
+    mean /= fmax(sum, 1e-9);
+    for (int32_t j = 0; m->primal && j < m->n_lengths; j++)
+        *spread_ns += m->primal[j] / fmax(sum, 1e-9) * fabs(m->length_ns[j] - mean);
+    return mean;
+}
