@@ -154,8 +154,7 @@ static int spread_hosts(work *w)
 
 static void write_devices(moirai_writer *o, const work *w)
 {
-    moirai_writer_key(o, "devices");
-    moirai_writer_open(o, '[');
+    moirai_writer_pair_open(o, "devices", '[');
     for (int i = 0; i < w->n_ranks; i++) {
         const moirai_device *d = w->device[i];
         moirai_writer_open(o, '{');
@@ -173,8 +172,7 @@ static void write_devices(moirai_writer *o, const work *w)
 static int write_inputs(moirai_writer *o, const work *w)
 {
     const char *data_set = NULL;
-    moirai_writer_key(o, "inputs");
-    moirai_writer_open(o, '[');
+    moirai_writer_pair_open(o, "inputs", '[');
     for (int i = 0; i < moirai_cli_uses(w->cli, "input"); i++) {
         const char *text = moirai_cli_use(w->cli, "input", i), *colon = strrchr(text, ':');
         struct stat info;
@@ -210,10 +208,7 @@ static int write_job(const work *w, const char *model)
     char *full = realpath(model, NULL);
     if (!full)
         return moirai_error(MOIRAI_EINPUT, "%s: %s", model, strerror(errno));
-    moirai_writer_init(&o);
-    moirai_writer_open(&o, '{');
-    moirai_writer_pair_string(&o, "format", "moirai-job");
-    moirai_writer_pair_int(&o, "version", 1);
+    moirai_writer_begin(&o, "moirai-job");
     moirai_writer_pair_string(&o, "folder", w->parts);
     moirai_writer_pair_string(&o, "model", full);
     moirai_writer_pair_string(&o, "outputs", w->outputs);

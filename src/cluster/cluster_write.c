@@ -112,20 +112,15 @@ static void write_link(moirai_writer *w, const moirai_cluster *c, const moirai_l
 int moirai_cluster_write(const moirai_cluster *c, const char *path)
 {
     moirai_writer w;
-    moirai_writer_init(&w);
-    moirai_writer_open(&w, '{');
-    moirai_writer_pair_string(&w, "format", "moirai-cluster");
-    moirai_writer_pair_int(&w, "version", 1);
+    moirai_writer_begin(&w, "moirai-cluster");
     moirai_writer_pair_string(&w, "name", c->name);
     moirai_writer_break(&w);
-    moirai_writer_key(&w, "devices");
-    moirai_writer_open(&w, '[');
+    moirai_writer_pair_open(&w, "devices", '[');
     for (int32_t i = 0; i < c->n_devices; i++)
         write_device(&w, &c->device[i]);
     moirai_writer_close(&w, ']');
     moirai_writer_break(&w);
-    moirai_writer_key(&w, "links");
-    moirai_writer_open(&w, '[');
+    moirai_writer_pair_open(&w, "links", '[');
     for (int32_t i = 0; i < c->n_links; i++)
         write_link(&w, c, &c->link[i]);
     moirai_writer_close(&w, ']');

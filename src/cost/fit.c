@@ -127,16 +127,11 @@ int moirai_fit_write(const moirai_fit *fit, const char *path)
     if (n > 2 && !strcmp(path + n - 2, ".h"))
         return write_header(fit, path);
     moirai_writer w;
-    moirai_writer_init(&w);
-    moirai_writer_open(&w, '{');
-    moirai_writer_pair_string(&w, "format", "moirai-coefficients");
-    moirai_writer_pair_int(&w, "version", 1);
-    moirai_writer_key(&w, "classes");
-    moirai_writer_open(&w, '{');
+    moirai_writer_begin(&w, "moirai-coefficients");
+    moirai_writer_pair_open(&w, "classes", '{');
     for (int k = 0; k < MOIRAI_CLASS_MEASURED; k++) {
         moirai_writer_break(&w);
-        moirai_writer_key(&w, moirai_fit_class_name(k));
-        moirai_writer_open(&w, '{');
+        moirai_writer_pair_open(&w, moirai_fit_class_name(k), '{');
         for (int j = 0; j < moirai_fit_coefficient_count(k); j++) {
             moirai_writer_key(&w, moirai_fit_coefficient_name(k, j));
             moirai_writer_real(&w, fit->set.c[k][j]);

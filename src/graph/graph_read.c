@@ -1,52 +1,64 @@
 /* moirai-graph files into graphs (docs/formats.md). */
-#include <moirai/graph.h>
-
-#include "util/json.h"
+#include "graph/graph_read.h"
 #include "util/util.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static int read_inputs(moirai_graph_builder *b, int32_t op, const moirai_json_at *at, yyjson_val *object)
+/* The strings of a list, each given to `add`. */
+static int read_strings(moirai_graph_builder *b, int32_t op, const moirai_json_at *at, yyjson_val *list, const char *what,
+                        int (*add)(moirai_graph_builder *b, int32_t op, const char *name))
 {
-    yyjson_val *list = NULL, *item;
+    yyjson_val *item;
     size_t i, n;
-    int result = moirai_json_array(&list, at, object, "inputs", true);
-    if (result)
-        return result;
     yyjson_arr_foreach(list, i, n, item)
     {
         const char *name;
-        if ((result = moirai_json_value_string(&name, NULL, at, item, "an item of inputs")) ||
-            (result = moirai_graph_builder_input(b, op, name)))
+        int result;
+        if ((result = moirai_json_value_string(&name, NULL, at, item, what)) || (result = add(b, op, name)))
             return result;
     }
     return MOIRAI_OK;
 }
 
-static int read_outputs(moirai_graph_builder *b, int32_t op, const moirai_json_at *at, yyjson_val *object)
+static int read_outputs(moirai_graph_builder *b, int32_t op, const moirai_json_at *at, yyjson_val *list)
 {
-    yyjson_val *list = NULL, *item;
+    yyjson_val *item;
     size_t i, n;
-    int result = moirai_json_array(&list, at, object, "outputs", true);
-    if (result)
-        return result;
     yyjson_arr_foreach(list, i, n, item)
     {
-        const char *name = NULL;
-        int64_t bytes = 0;
         moirai_json_at tensor = {.label = at->label, .kind = "output", .index = i};
+        int64_t bytes = 0;
+        int result;
         if (!yyjson_is_obj(item))
             return moirai_json_fail(at, "output %zu is not an object with name and bytes", i);
         if ((result = moirai_json_object(&tensor, item)) ||
-            (result = moirai_json_string(&name, NULL, &tensor, item, "name", true)))
-            return result;
-        tensor.name = name;
-        if ((result = moirai_json_int64(&bytes, &tensor, item, "bytes", true, 0)) ||
-            (result = moirai_graph_builder_output(b, op, name, bytes)))
+            (result = moirai_json_string(&tensor.name, NULL, &tensor, item, "name", true)) ||
+            (result = moirai_json_int64(&bytes, &tensor, item, "bytes", true, 0)) ||
+            (result = moirai_graph_builder_output(b, op, tensor.name, bytes)))
             return result;
     }
     return MOIRAI_OK;
+}
+
+int32_t moirai_graph_read_op(moirai_graph_builder *b, moirai_json_at *at, yyjson_val *object)
+{
+    yyjson_val *inputs = NULL, *outputs = NULL;
+    const char *type = "";
+    int result;
+    if ((result = moirai_json_object(at, object)) ||
+        (result = moirai_json_string(&at->name, NULL, at, object, "name", true)) ||
+        (result = moirai_json_string(&type, NULL, at, object, "type", false)))
+        return result;
+    int32_t op = moirai_graph_builder_op(b, at->name, type);
+    if (op < 0)
+        return op;
+    if ((result = moirai_json_array(&inputs, at, object, "inputs", true)) ||
+        (result = moirai_json_array(&outputs, at, object, "outputs", true)) ||
+        (result = read_strings(b, op, at, inputs, "an item of inputs", moirai_graph_builder_input)) ||
+        (result = read_outputs(b, op, at, outputs)))
+        return result;
+    return op;
 }
 
 static int read_costs(moirai_graph_builder *b, int32_t op, const moirai_json_at *at, yyjson_val *object)
@@ -86,35 +98,21 @@ static int read_times(moirai_graph_builder *b, int32_t op, const moirai_json_at 
 
 static int read_members(moirai_graph_builder *b, int32_t op, const moirai_json_at *at, yyjson_val *object)
 {
-    yyjson_val *list = NULL, *item;
-    size_t i, n;
+    yyjson_val *list = NULL;
     int result = moirai_json_array(&list, at, object, "members", false);
     if (result || !list)
         return result;
-    yyjson_arr_foreach(list, i, n, item)
-    {
-        const char *name;
-        if ((result = moirai_json_value_string(&name, NULL, at, item, "an item of members")) ||
-            (result = moirai_graph_builder_member(b, op, name)))
-            return result;
-    }
-    return MOIRAI_OK;
+    return read_strings(b, op, at, list, "an item of members", moirai_graph_builder_member);
 }
 
 static int read_op(moirai_graph_builder *b, const char *label, yyjson_val *object, size_t index)
 {
     moirai_json_at at = {.label = label, .kind = "op", .index = index};
-    const char *type = "";
+    int32_t op = moirai_graph_read_op(b, &at, object);
     int result;
-    if ((result = moirai_json_object(&at, object)) ||
-        (result = moirai_json_string(&at.name, NULL, &at, object, "name", true)) ||
-        (result = moirai_json_string(&type, NULL, &at, object, "type", false)))
-        return result;
-    int32_t op = moirai_graph_builder_op(b, at.name, type);
     if (op < 0)
         return op;
-    if ((result = read_inputs(b, op, &at, object)) || (result = read_outputs(b, op, &at, object)) ||
-        (result = read_costs(b, op, &at, object)) || (result = read_times(b, op, &at, object)))
+    if ((result = read_costs(b, op, &at, object)) || (result = read_times(b, op, &at, object)))
         return result;
     return read_members(b, op, &at, object);
 }

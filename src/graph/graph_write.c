@@ -6,8 +6,7 @@
 
 static void write_names(moirai_writer *w, const char *key, const moirai_graph *g, const int32_t *tensor, int32_t n)
 {
-    moirai_writer_key(w, key);
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, key, '[');
     for (int32_t i = 0; i < n; i++)
         moirai_writer_string(w, g->tensor_name[tensor[i]]);
     moirai_writer_close(w, ']');
@@ -15,8 +14,7 @@ static void write_names(moirai_writer *w, const char *key, const moirai_graph *g
 
 static void write_outputs(moirai_writer *w, const moirai_graph *g, int32_t op)
 {
-    moirai_writer_key(w, "outputs");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "outputs", '[');
     for (int32_t e = g->op_out_off[op]; e < g->op_out_off[op + 1]; e++) {
         int32_t t = g->op_out[e];
         moirai_writer_open(w, '{');
@@ -47,8 +45,7 @@ static void write_times(moirai_writer *w, const moirai_graph *g, int32_t op)
         if (row[k] == MOIRAI_UNKNOWN)
             continue;
         if (!open) {
-            moirai_writer_key(w, "time_ns");
-            moirai_writer_open(w, '{');
+            moirai_writer_pair_open(w, "time_ns", '{');
             open = true;
         }
         moirai_writer_pair_int(w, g->time_key[k], row[k]);
@@ -61,8 +58,7 @@ static void write_members(moirai_writer *w, const moirai_graph *g, int32_t op)
 {
     if (g->op_member_off[op] == g->op_member_off[op + 1])
         return;
-    moirai_writer_key(w, "members");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "members", '[');
     for (int32_t e = g->op_member_off[op]; e < g->op_member_off[op + 1]; e++)
         moirai_writer_string(w, g->op_member[e]);
     moirai_writer_close(w, ']');
@@ -85,15 +81,11 @@ static void write_op(moirai_writer *w, const moirai_graph *g, int32_t op)
 int moirai_graph_write(const moirai_graph *g, const char *path)
 {
     moirai_writer w;
-    moirai_writer_init(&w);
-    moirai_writer_open(&w, '{');
-    moirai_writer_pair_string(&w, "format", "moirai-graph");
-    moirai_writer_pair_int(&w, "version", 1);
+    moirai_writer_begin(&w, "moirai-graph");
     moirai_writer_pair_string(&w, "name", g->name);
     moirai_writer_pair_string(&w, "dtype", g->element_bytes == 2 ? "fp16" : "fp32");
     moirai_writer_break(&w);
-    moirai_writer_key(&w, "ops");
-    moirai_writer_open(&w, '[');
+    moirai_writer_pair_open(&w, "ops", '[');
     for (int32_t i = 0; i < g->n_ops; i++)
         write_op(&w, g, i);
     moirai_writer_close(&w, ']');

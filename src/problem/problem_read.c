@@ -1,7 +1,7 @@
 /* moirai-problem files into problems (docs/formats.md). Names, tensors and order go through a graph builder, which
  * finds repeated names and cycles; then the numbers are filled in beside that structure. */
+#include "graph/graph_read.h"
 #include "problem/problem_build.h"
-#include "util/json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,49 +15,6 @@ typedef struct document {
 
 /* ---- structure ---- */
 
-static int add_tensors(moirai_graph_builder *b, int32_t op, const moirai_json_at *at, yyjson_val *object)
-{
-    yyjson_val *inputs = NULL, *outputs = NULL, *item;
-    size_t i, n;
-    int result;
-    if ((result = moirai_json_array(&inputs, at, object, "inputs", true)) ||
-        (result = moirai_json_array(&outputs, at, object, "outputs", true)))
-        return result;
-    yyjson_arr_foreach(inputs, i, n, item)
-    {
-        const char *name;
-        if ((result = moirai_json_value_string(&name, NULL, at, item, "an item of inputs")) ||
-            (result = moirai_graph_builder_input(b, op, name)))
-            return result;
-    }
-    yyjson_arr_foreach(outputs, i, n, item)
-    {
-        moirai_json_at tensor = {.label = at->label, .kind = "output", .index = i};
-        int64_t bytes = 0;
-        if (!yyjson_is_obj(item))
-            return moirai_json_fail(at, "output %zu is not an object with name and bytes", i);
-        if ((result = moirai_json_object(&tensor, item)) ||
-            (result = moirai_json_string(&tensor.name, NULL, &tensor, item, "name", true)) ||
-            (result = moirai_json_int64(&bytes, &tensor, item, "bytes", true, 0)) ||
-            (result = moirai_graph_builder_output(b, op, tensor.name, bytes)))
-            return result;
-    }
-    return MOIRAI_OK;
-}
-
-static int add_op(moirai_graph_builder *b, const document *doc, yyjson_val *object, size_t index)
-{
-    moirai_json_at at = {.label = doc->label, .kind = "op", .index = index};
-    const char *type = "";
-    int result;
-    if ((result = moirai_json_object(&at, object)) ||
-        (result = moirai_json_string(&at.name, NULL, &at, object, "name", true)) ||
-        (result = moirai_json_string(&type, NULL, &at, object, "type", false)))
-        return result;
-    int32_t op = moirai_graph_builder_op(b, at.name, type);
-    return op < 0 ? op : add_tensors(b, op, &at, object);
-}
-
 static int read_structure(moirai_graph **out, const document *doc)
 {
     moirai_graph_builder *b;
@@ -68,9 +25,11 @@ static int read_structure(moirai_graph **out, const document *doc)
         return result;
     yyjson_arr_foreach(doc->ops, i, n, object)
     {
-        if ((result = add_op(b, doc, object, i))) {
+        moirai_json_at at = {.label = doc->label, .kind = "op", .index = i};
+        int32_t op = moirai_graph_read_op(b, &at, object);
+        if (op < 0) {
             moirai_graph_builder_free(b);
-            return result;
+            return op;
         }
     }
     return moirai_graph_builder_finish(out, b);

@@ -7,8 +7,7 @@
 static void write_devices(moirai_writer *w, const moirai_problem *p)
 {
     moirai_writer_break(w);
-    moirai_writer_key(w, "devices");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "devices", '[');
     for (int32_t k = 0; k < p->n_devices; k++) {
         moirai_writer_break(w);
         moirai_writer_open(w, '{');
@@ -22,8 +21,7 @@ static void write_devices(moirai_writer *w, const moirai_problem *p)
 static void write_channels(moirai_writer *w, const moirai_problem *p)
 {
     moirai_writer_break(w);
-    moirai_writer_key(w, "channels");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "channels", '[');
     for (int32_t a = 0; a < p->n_devices; a++) {
         for (int32_t b = 0; b < p->n_devices; b++) {
             if (a == b)
@@ -42,8 +40,7 @@ static void write_channels(moirai_writer *w, const moirai_problem *p)
 
 static void write_table(moirai_writer *w, const moirai_problem *p, int32_t t)
 {
-    moirai_writer_key(w, "transfer_ns");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "transfer_ns", '[');
     for (int32_t a = 0; a < p->n_devices; a++) {
         moirai_writer_open(w, '[');
         for (int32_t b = 0; b < p->n_devices; b++)
@@ -55,8 +52,7 @@ static void write_table(moirai_writer *w, const moirai_problem *p, int32_t t)
 
 static void write_inputs(moirai_writer *w, const moirai_problem *p, int32_t op)
 {
-    moirai_writer_key(w, "inputs");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "inputs", '[');
     for (int32_t e = p->op_in_off[op]; e < p->op_in_off[op + 1]; e++)
         moirai_writer_string(w, p->tensor_name[p->op_in[e]]);
     for (int32_t e = p->op_extern_off[op]; e < p->op_extern_off[op + 1]; e++)
@@ -66,8 +62,7 @@ static void write_inputs(moirai_writer *w, const moirai_problem *p, int32_t op)
 
 static void write_outputs(moirai_writer *w, const moirai_problem *p, int32_t op)
 {
-    moirai_writer_key(w, "outputs");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "outputs", '[');
     for (int32_t e = p->op_out_off[op]; e < p->op_out_off[op + 1]; e++) {
         int32_t t = p->op_out[e];
         moirai_writer_open(w, '{');
@@ -87,8 +82,7 @@ static void write_op(moirai_writer *w, const moirai_problem *p, int32_t op)
     moirai_writer_pair_string(w, "name", p->op_name[op]);
     moirai_writer_pair_string(w, "type", p->op_type[op]);
     moirai_writer_pair_int(w, "memory_bytes", p->op_memory_bytes[op]);
-    moirai_writer_key(w, "time_ns");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "time_ns", '[');
     for (int32_t k = 0; k < p->n_devices; k++) {
         if (moirai_op_ns(p, op, k) == MOIRAI_NEVER)
             moirai_writer_null(w);
@@ -106,10 +100,7 @@ static void write_op(moirai_writer *w, const moirai_problem *p, int32_t op)
 int moirai_problem_write(const moirai_problem *p, const char *path)
 {
     moirai_writer w;
-    moirai_writer_init(&w);
-    moirai_writer_open(&w, '{');
-    moirai_writer_pair_string(&w, "format", "moirai-problem");
-    moirai_writer_pair_int(&w, "version", 1);
+    moirai_writer_begin(&w, "moirai-problem");
     moirai_writer_pair_string(&w, "name", p->name);
     moirai_writer_break(&w);
     moirai_writer_pair_string(&w, "flow", moirai_flow_name(p->flow));
@@ -118,8 +109,7 @@ int moirai_problem_write(const moirai_problem *p, const char *path)
     write_devices(&w, p);
     write_channels(&w, p);
     moirai_writer_break(&w);
-    moirai_writer_key(&w, "ops");
-    moirai_writer_open(&w, '[');
+    moirai_writer_pair_open(&w, "ops", '[');
     for (int32_t i = 0; i < p->n_ops; i++)
         write_op(&w, p, i);
     moirai_writer_close(&w, ']');

@@ -186,8 +186,7 @@ static void write_rank(moirai_writer *w, const probe_rank *r, const char *name)
     moirai_writer_pair_int(w, "memory_bytes", r->memory_bytes);
     moirai_writer_pair_string(w, "onnxruntime", r->onnxruntime);
     moirai_writer_pair_string(w, "providers", r->providers);
-    moirai_writer_key(w, "gpus");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "gpus", '[');
     for (int32_t i = 0; i < r->n_gpus; i++) {
         moirai_writer_open(w, '{');
         moirai_writer_pair_string(w, "name", r->gpu[i].name);
@@ -208,8 +207,7 @@ static void write_link(moirai_writer *w, const probe_link *l, const char *from, 
     moirai_writer_pair_int(w, "latency_ns", l->latency_ns);
     moirai_writer_key(w, "fit_error");
     moirai_writer_real(w, l->error);
-    moirai_writer_key(w, "sizes");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "sizes", '[');
     for (int32_t i = 0; i < l->n_sizes; i++) {
         moirai_writer_open(w, '{');
         moirai_writer_pair_int(w, "bytes", l->size[i].bytes);
@@ -229,13 +227,11 @@ static int write_report(const probe *p)
     int n = p->w.size;
     moirai_writer_init(&w);
     moirai_writer_open(&w, '{');
-    moirai_writer_key(&w, "ranks");
-    moirai_writer_open(&w, '[');
+    moirai_writer_pair_open(&w, "ranks", '[');
     for (int k = 0; k < n; k++)
         write_rank(&w, &p->rank[k], p->made->device[k].name);
     moirai_writer_close(&w, ']');
-    moirai_writer_key(&w, "links");
-    moirai_writer_open(&w, '[');
+    moirai_writer_pair_open(&w, "links", '[');
     for (int a = 0; a < n; a++)
         for (int b = 0; b < n; b++)
             if (a != b)

@@ -106,8 +106,7 @@ static void write_piece(moirai_writer *w, const profile_job *j, int32_t piece, c
     moirai_writer_open(w, '{');
     moirai_writer_pair_string(w, "type", type);
     moirai_writer_pair_int(w, "operators", count);
-    moirai_writer_key(w, "times");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "times", '[');
     for (int d = 0; d < j->w.size; d++) {
         const profile_time *t = &j->time[(size_t)d * (size_t)j->n_pieces + (size_t)piece];
         moirai_writer_open(w, '{');
@@ -153,13 +152,11 @@ static int write_report(const profile_job *j, const int32_t *n_estimated, const 
     moirai_writer_pair_int(&w, "operators", j->graph->n_ops);
     moirai_writer_pair_int(&w, "distinct", j->n_pieces);
     moirai_writer_pair_string(&w, "cache", j->cache);
-    moirai_writer_key(&w, "devices");
-    moirai_writer_open(&w, '[');
+    moirai_writer_pair_open(&w, "devices", '[');
     for (int d = 0; d < j->w.size; d++)
         write_device(&w, j, d, n_estimated[d], total_ns[d]);
     moirai_writer_close(&w, ']');
-    moirai_writer_key(&w, "distinct_operators");
-    moirai_writer_open(&w, '[');
+    moirai_writer_pair_open(&w, "distinct_operators", '[');
     int rc = write_pieces(&w, j);
     moirai_writer_close(&w, ']');
     moirai_writer_close(&w, '}');

@@ -176,8 +176,6 @@ static void write_head(moirai_writer *w, const result *r)
     const char *slash = strrchr(job->model, '/');
     for (int64_t i = 0; i < runs; i++)
         sum += r->latency_ns[i] / runs;
-    moirai_writer_pair_string(w, "format", "moirai-timeline");
-    moirai_writer_pair_int(w, "version", 1);
     moirai_writer_pair_string(w, "model", slash ? slash + 1 : job->model);
     moirai_writer_pair_int(w, "warmup", job->warmup);
     moirai_writer_pair_int(w, "runs", runs);
@@ -190,8 +188,7 @@ static void write_head(moirai_writer *w, const result *r)
     moirai_writer_pair_int(w, "p99_ns", percentile(r->sorted_ns, runs, 99));
     moirai_writer_pair_int(w, "most_ns", r->sorted_ns[runs - 1]);
     moirai_writer_break(w);
-    moirai_writer_key(w, "latency_ns");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "latency_ns", '[');
     for (int64_t i = 0; i < runs; i++)
         moirai_writer_int(w, r->latency_ns[i]);
     moirai_writer_close(w, ']');
@@ -210,8 +207,7 @@ static void write_ops(moirai_writer *w, const result *r, int device, int segment
     yyjson_val *d = yyjson_arr_get(yyjson_obj_get(yyjson_doc_get_root(r->job->manifest), "devices"), (size_t)device);
     yyjson_val *s = yyjson_arr_get(yyjson_obj_get(d, "segments"), (size_t)segment), *op;
     size_t i, n;
-    moirai_writer_key(w, "ops");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "ops", '[');
     yyjson_arr_foreach(yyjson_obj_get(s, "ops"), i, n, op)
     {
         moirai_writer_string(w, yyjson_get_str(op));
@@ -223,15 +219,13 @@ static void write_devices(moirai_writer *w, result *r)
 {
     const rank_job *job = r->job;
     moirai_writer_break(w);
-    moirai_writer_key(w, "devices");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "devices", '[');
     for (int k = 0; k < job->n_devices; k++) {
         const job_device *d = &job->device[k];
         moirai_writer_break(w);
         moirai_writer_open(w, '{');
         moirai_writer_pair_string(w, "name", d->name);
-        moirai_writer_key(w, "segments");
-        moirai_writer_open(w, '[');
+        moirai_writer_pair_open(w, "segments", '[');
         for (int s = 0; s < d->n_segments; s++) {
             const rank_times *t = &r->rank[d->rank];
             moirai_writer_break(w);
@@ -254,8 +248,7 @@ static void write_transfers(moirai_writer *w, result *r, int *sent, int *receive
 {
     const rank_job *job = r->job;
     moirai_writer_break(w);
-    moirai_writer_key(w, "transfers");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "transfers", '[');
     for (int i = 0; i < job->n_transfers; i++) {
         const job_transfer *t = &job->transfer[i];
         int from = job->device[t->from].rank, to = job->device[t->to].rank;
@@ -278,8 +271,7 @@ static void write_transfers(moirai_writer *w, result *r, int *sent, int *receive
 static void write_outputs(moirai_writer *w, const rank_job *job)
 {
     moirai_writer_break(w);
-    moirai_writer_key(w, "outputs");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "outputs", '[');
     for (int i = 0; i < job->n_outputs; i++)
         moirai_writer_string(w, job->output[i].name);
     moirai_writer_close(w, ']');
@@ -291,8 +283,7 @@ static int write_timeline(result *r)
     int *count = moirai_alloc(2 * (size_t)r->job->n_ranks, sizeof *count);
     if (!count)
         return MOIRAI_EFAIL;
-    moirai_writer_init(&w);
-    moirai_writer_open(&w, '{');
+    moirai_writer_begin(&w, "moirai-timeline");
     write_head(&w, r);
     write_devices(&w, r);
     write_transfers(&w, r, count, count + r->job->n_ranks);

@@ -113,8 +113,7 @@ static int run(whole *x, const char *result)
     moirai_writer_init(&x->w);
     moirai_writer_open(&x->w, '{');
     moirai_writer_pair_int(&x->w, "first_run_ns", moirai_clock_own_ns() - start_ns);
-    moirai_writer_key(&x->w, "outputs");
-    moirai_writer_open(&x->w, '[');
+    moirai_writer_pair_open(&x->w, "outputs", '[');
     for (int i = 0; i < job->n_outputs && !rc; i++)
         rc = check_output(x, i);
     moirai_writer_close(&x->w, ']');

@@ -22,8 +22,7 @@ static void write_value(moirai_writer *w, const onnx_value *v)
     moirai_writer_pair_string(w, "type", type_name(v->type));
     if (!v->shaped || v->guessed)
         return;
-    moirai_writer_key(w, "shape");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "shape", '[');
     for (int32_t i = 0; i < v->rank; i++)
         moirai_writer_int(w, v->dim[i]);
     moirai_writer_close(w, ']');
@@ -32,8 +31,7 @@ static void write_value(moirai_writer *w, const onnx_value *v)
 static void write_inputs(moirai_writer *w, const onnx_scope *s)
 {
     moirai_writer_break(w);
-    moirai_writer_key(w, "inputs");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "inputs", '[');
     for (size_t i = 0; i < s->graph->n_input; i++) {
         const char *name = s->graph->input[i]->name;
         const onnx_value *v = moirai_onnx_scope_find(s, name ? name : "");
@@ -50,8 +48,7 @@ static void write_inputs(moirai_writer *w, const onnx_scope *s)
 static void write_outputs(moirai_writer *w, const onnx_scope *s)
 {
     moirai_writer_break(w);
-    moirai_writer_key(w, "outputs");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "outputs", '[');
     for (size_t i = 0; i < s->graph->n_output; i++) {
         const char *name = s->graph->output[i]->name;
         const onnx_value *v = moirai_onnx_scope_find(s, name ? name : "");
@@ -67,8 +64,7 @@ static void write_outputs(moirai_writer *w, const onnx_scope *s)
 
 static void write_names(moirai_writer *w, const char *key, char *const *name, int32_t n)
 {
-    moirai_writer_key(w, key);
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, key, '[');
     for (int32_t i = 0; i < n; i++)
         moirai_writer_string(w, name[i]);
     moirai_writer_close(w, ']');
@@ -85,8 +81,7 @@ static void write_segment(moirai_writer *w, const split_plan *p, const split_seg
     moirai_writer_pair_int(w, "nodes", s->n_nodes);
     write_names(w, "inputs", s->input, s->n_inputs);
     write_names(w, "outputs", s->output, s->n_outputs);
-    moirai_writer_key(w, "ops");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "ops", '[');
     for (int32_t i = 0; i < s->n_units; i++)
         moirai_writer_string(w, p->units->op_name[p->order[s->first + i]]);
     moirai_writer_close(w, ']');
@@ -96,14 +91,12 @@ static void write_segment(moirai_writer *w, const split_plan *p, const split_seg
 static void write_devices(moirai_writer *w, const split_plan *p)
 {
     moirai_writer_break(w);
-    moirai_writer_key(w, "devices");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "devices", '[');
     for (int32_t k = 0, at = 0; k < p->n_devices; k++) {
         moirai_writer_break(w);
         moirai_writer_open(w, '{');
         moirai_writer_pair_string(w, "name", p->device[k]);
-        moirai_writer_key(w, "segments");
-        moirai_writer_open(w, '[');
+        moirai_writer_pair_open(w, "segments", '[');
         for (; at < p->n_segments && p->segment[at].device == k; at++)
             write_segment(w, p, &p->segment[at]);
         moirai_writer_close(w, ']');
@@ -115,8 +108,7 @@ static void write_devices(moirai_writer *w, const split_plan *p)
 static void write_transfers(moirai_writer *w, const split_plan *p)
 {
     moirai_writer_break(w);
-    moirai_writer_key(w, "transfers");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "transfers", '[');
     for (int32_t i = 0; i < p->n_transfers; i++) {
         const split_transfer *x = &p->transfer[i];
         moirai_writer_break(w);
@@ -139,10 +131,7 @@ int moirai_split_manifest(const split_plan *p, const onnx_import *im, const char
     const char *slash = strrchr(model_path, '/');
     if ((size_t)snprintf(path, sizeof path, "%s/manifest.json", folder) >= sizeof path)
         return moirai_error(MOIRAI_EUSAGE, "%s: the path is too long", folder);
-    moirai_writer_init(&w);
-    moirai_writer_open(&w, '{');
-    moirai_writer_pair_string(&w, "format", "moirai-manifest");
-    moirai_writer_pair_int(&w, "version", 1);
+    moirai_writer_begin(&w, "moirai-manifest");
     moirai_writer_pair_string(&w, "model", slash ? slash + 1 : model_path);
     moirai_writer_pair_string(&w, "placer", p->placer);
     moirai_writer_pair_int(&w, "makespan_ns", p->makespan_ns);

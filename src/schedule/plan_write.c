@@ -4,8 +4,6 @@
 
 static void write_head(moirai_writer *w, const moirai_plan *plan)
 {
-    moirai_writer_pair_string(w, "format", "moirai-plan");
-    moirai_writer_pair_int(w, "version", 1);
     moirai_writer_pair_string(w, "problem", plan->problem);
     moirai_writer_pair_string(w, "placer", plan->placer);
     moirai_writer_key(w, "seed");
@@ -29,8 +27,7 @@ static void write_head(moirai_writer *w, const moirai_plan *plan)
 static void write_ops(moirai_writer *w, const moirai_plan *plan, const moirai_problem *p)
 {
     moirai_writer_break(w);
-    moirai_writer_key(w, "ops");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "ops", '[');
     for (int32_t i = 0; i < plan->n_ops; i++) {
         if (plan->op_device[i] == MOIRAI_NONE)
             continue;
@@ -49,8 +46,7 @@ static void write_ops(moirai_writer *w, const moirai_plan *plan, const moirai_pr
 static void write_transfers(moirai_writer *w, const moirai_plan *plan, const moirai_problem *p)
 {
     moirai_writer_break(w);
-    moirai_writer_key(w, "transfers");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "transfers", '[');
     for (int32_t j = 0; j < plan->n_transfers; j++) {
         const moirai_transfer *x = &plan->transfer[j];
         moirai_writer_break(w);
@@ -72,8 +68,7 @@ static void write_transfers(moirai_writer *w, const moirai_plan *plan, const moi
 static void write_devices(moirai_writer *w, const moirai_plan *plan, const moirai_problem *p)
 {
     moirai_writer_break(w);
-    moirai_writer_key(w, "devices");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "devices", '[');
     for (int32_t k = 0; k < plan->n_devices; k++) {
         moirai_writer_break(w);
         moirai_writer_open(w, '{');
@@ -96,8 +91,7 @@ int moirai_plan_write(const moirai_plan *plan, const moirai_problem *p, const ch
         return moirai_error(MOIRAI_EUSAGE, "%s: a plan of %d operators and %d devices does not belong to problem '%s'",
                             path, plan->n_ops, plan->n_devices, p->name);
     moirai_writer w;
-    moirai_writer_init(&w);
-    moirai_writer_open(&w, '{');
+    moirai_writer_begin(&w, "moirai-plan");
     write_head(&w, plan);
     write_ops(&w, plan, p);
     write_transfers(&w, plan, p);

@@ -65,6 +65,8 @@ typedef struct moirai_writer {
 } moirai_writer;
 
 void moirai_writer_init(moirai_writer *w);
+/* The same for a file of ours: opens its object with "format" and "version" 1, which moirai_json_open looks for. */
+void moirai_writer_begin(moirai_writer *w, const char *format);
 void moirai_writer_free(moirai_writer *w);
 void moirai_writer_open(moirai_writer *w, char bracket); /* '{' or '[' */
 void moirai_writer_close(moirai_writer *w, char bracket); /* '}' or ']' */
@@ -80,6 +82,7 @@ void moirai_writer_break(moirai_writer *w);
 /* `"key": value` in one call. */
 void moirai_writer_pair_string(moirai_writer *w, const char *key, const char *text);
 void moirai_writer_pair_int(moirai_writer *w, const char *key, int64_t value);
+void moirai_writer_pair_open(moirai_writer *w, const char *key, char bracket);
 
 /* Ends the last line, writes the file atomically and frees the writer in every case. */
 int moirai_writer_save(moirai_writer *w, const char *path);

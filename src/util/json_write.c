@@ -230,6 +230,20 @@ void moirai_writer_pair_int(moirai_writer *w, const char *key, int64_t value)
     moirai_writer_int(w, value);
 }
 
+void moirai_writer_pair_open(moirai_writer *w, const char *key, char bracket)
+{
+    moirai_writer_key(w, key);
+    moirai_writer_open(w, bracket);
+}
+
+void moirai_writer_begin(moirai_writer *w, const char *format)
+{
+    moirai_writer_init(w);
+    moirai_writer_open(w, '{');
+    moirai_writer_pair_string(w, "format", format);
+    moirai_writer_pair_int(w, "version", 1);
+}
+
 int moirai_writer_save(moirai_writer *w, const char *path)
 {
     append(w, "\n", 1);

@@ -13,8 +13,7 @@
 static void write_list(moirai_writer *w, const char *key, const int32_t *value, int32_t n)
 {
     moirai_writer_break(w);
-    moirai_writer_key(w, key);
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, key, '[');
     for (int32_t i = 0; i < n; i++)
         moirai_writer_int(w, value[i]);
     moirai_writer_close(w, ']');
@@ -26,13 +25,11 @@ static void write_prices(moirai_writer *w, const moirai_problem *q, const moirai
     int32_t buckets = grid->n_buckets, cells = moirai_resource_count(q) * buckets;
     moirai_writer_pair_int(w, "length_ns", grid->length_ns);
     moirai_writer_pair_int(w, "step_ns", grid->step_ns);
-    moirai_writer_key(w, "buckets");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "buckets", '[');
     for (int32_t i = 0; i <= buckets; i++)
         moirai_writer_int(w, grid->bucket_step[i]);
     moirai_writer_close(w, ']');
-    moirai_writer_key(w, "prices");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "prices", '[');
     for (int32_t i = 0; i < cells; i++)
         if (proof->price[i]) {
             moirai_writer_int(w, i / buckets);
@@ -42,8 +39,7 @@ static void write_prices(moirai_writer *w, const moirai_problem *q, const moirai
     moirai_writer_close(w, ']');
     if (!proof->n_counts)
         return;
-    moirai_writer_key(w, "count_prices");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "count_prices", '[');
     for (int32_t i = 0; i < proof->n_counts; i++)
         moirai_writer_int(w, proof->price[cells + i]);
     moirai_writer_close(w, ']');
@@ -53,8 +49,7 @@ static void write_counts(moirai_writer *w, int32_t n, const moirai_count *count)
 {
     if (!n)
         return;
-    moirai_writer_key(w, "counts");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "counts", '[');
     for (int32_t i = 0; i < n; i++) {
         int64_t number[5] = {count[i].kind, count[i].op, count[i].device, count[i].least, count[i].most};
         for (int32_t j = 0; j < 5; j++)
@@ -67,8 +62,7 @@ static void write_receivers(moirai_writer *w, const moirai_sending *how)
 {
     if (!how->fixed)
         return;
-    moirai_writer_key(w, "receivers");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "receivers", '[');
     for (int32_t i = 0; i < how->n_receivers; i++)
         moirai_writer_int(w, how->receiver[i]);
     moirai_writer_close(w, ']');
@@ -99,8 +93,7 @@ static void write_pair(moirai_writer *w, const moirai_pair *x, int32_t a, int32_
     moirai_writer_pair_int(w, "entry", a);
     moirai_writer_pair_int(w, "exit", b);
     moirai_writer_pair_int(w, "lower_ns", moirai_pair_certified_ns(x));
-    moirai_writer_key(w, "leaves");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "leaves", '[');
     for (const moirai_case *c = x->cases; c < x->cases + x->n_cases; c++)
         moirai_certificate_leaf(w, x, c->sending, c->n_counts, c->count, &c->proof);
     moirai_writer_close(w, ']');
@@ -125,8 +118,7 @@ static int write_trees(moirai_writer *w, const moirai_block *b)
         return MOIRAI_EFAIL;
     }
     moirai_writer_break(w);
-    moirai_writer_key(w, "trees");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "trees", '[');
     for (int32_t kind = 0; kind < b->n_kinds; kind++) {
         int32_t n = moirai_pricer_tree(pricer, kind, edge);
         moirai_writer_open(w, '[');
@@ -159,8 +151,7 @@ static int write_class(moirai_writer *w, const moirai_chain *c, int32_t class_, 
         if (shared >= 0)
             moirai_writer_pair_int(w, "shared", shared - b->problem.op_out_off[b->entry]);
         moirai_writer_break(w);
-        moirai_writer_key(w, "pairs");
-        moirai_writer_open(w, '[');
+        moirai_writer_pair_open(w, "pairs", '[');
         for (int32_t i = 0; i < c->K * c->K; i++) {
             const moirai_pair *x = moirai_chain_pair(c, class_, i / c->K, i % c->K);
             if (worth_writing(x))
@@ -177,8 +168,7 @@ static int write_classes(moirai_writer *w, const moirai_chain *c, bool whole)
     write_list(w, "cuts", c->s->cut, c->s->n_cuts);
     write_list(w, "block_class", c->s->block_class, c->s->n_blocks);
     moirai_writer_break(w);
-    moirai_writer_key(w, "classes");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "classes", '[');
     int result = MOIRAI_OK;
     for (int32_t i = 0; !result && i < c->s->n_classes; i++)
         result = write_class(w, c, i, whole);
@@ -190,10 +180,7 @@ static int write_classes(moirai_writer *w, const moirai_chain *c, bool whole)
 static int write_all(moirai_writer *w, const moirai_chain *c, moirai_memory_prices *memory, int64_t lower_bound_ns)
 {
     int64_t certified = moirai_chain_path(c, MOIRAI_CHAIN_CERTIFIED, NULL), by_memory = 0;
-    moirai_writer_init(w);
-    moirai_writer_open(w, '{');
-    moirai_writer_pair_string(w, "format", "moirai-certificate");
-    moirai_writer_pair_int(w, "version", 1);
+    moirai_writer_begin(w, "moirai-certificate");
     moirai_writer_pair_string(w, "problem", c->p->name);
     moirai_writer_pair_int(w, "operators", c->p->n_ops);
     int result = write_classes(w, c, memory != NULL);

@@ -28,8 +28,7 @@ static void write_pair(moirai_writer *w, const moirai_chain *c, moirai_memory_pr
     moirai_writer_pair_int(w, "class", index / (K * K));
     moirai_writer_pair_int(w, "entry", index / K % K);
     moirai_writer_pair_int(w, "exit", index % K);
-    moirai_writer_key(w, "leaves");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "leaves", '[');
     for (const moirai_value_case *y = v->cases; y < v->cases + v->n_cases; y++)
         moirai_certificate_leaf(w, x, y->sending, y->n_counts, y->count, &y->prices);
     moirai_writer_close(w, ']');
@@ -43,16 +42,13 @@ int moirai_certificate_memory(moirai_writer *w, const moirai_chain *c, moirai_me
     int64_t *value = moirai_alloc((size_t)n, sizeof *value);
     int result = value ? MOIRAI_OK : MOIRAI_EFAIL;
     moirai_writer_break(w);
-    moirai_writer_key(w, "memory");
-    moirai_writer_open(w, '{');
+    moirai_writer_pair_open(w, "memory", '{');
     moirai_writer_pair_int(w, "unit", MOIRAI_PRICE_UNIT);
-    moirai_writer_key(w, "byte_prices");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "byte_prices", '[');
     for (int32_t k = 0; k < c->K; k++)
         moirai_writer_int(w, price[k]);
     moirai_writer_close(w, ']');
-    moirai_writer_key(w, "pairs");
-    moirai_writer_open(w, '[');
+    moirai_writer_pair_open(w, "pairs", '[');
     for (int32_t i = 0; i < n && !result; i++)
         if (c->pair[i].open)
             write_pair(w, c, m, i, &value[i]);
