@@ -28,31 +28,15 @@ static void write_value(moirai_writer *w, const onnx_value *v)
     moirai_writer_close(w, ']');
 }
 
-static void write_inputs(moirai_writer *w, const onnx_scope *s)
+/* The model's inputs or outputs. */
+static void write_values(moirai_writer *w, const char *key, const onnx_scope *s, Onnx__ValueInfoProto *const *value,
+                         size_t n, bool constants)
 {
     moirai_writer_break(w);
-    moirai_writer_pair_open(w, "inputs", '[');
-    for (size_t i = 0; i < s->graph->n_input; i++) {
-        const char *name = s->graph->input[i]->name;
-        const onnx_value *v = moirai_onnx_scope_find(s, name ? name : "");
-        if (!v || v->constant) /* before IR version 4 initializers are inputs, too */
-            continue;
-        moirai_writer_break(w);
-        moirai_writer_open(w, '{');
-        write_value(w, v);
-        moirai_writer_close(w, '}');
-    }
-    moirai_writer_close(w, ']');
-}
-
-static void write_outputs(moirai_writer *w, const onnx_scope *s)
-{
-    moirai_writer_break(w);
-    moirai_writer_pair_open(w, "outputs", '[');
-    for (size_t i = 0; i < s->graph->n_output; i++) {
-        const char *name = s->graph->output[i]->name;
-        const onnx_value *v = moirai_onnx_scope_find(s, name ? name : "");
-        if (!v)
+    moirai_writer_pair_open(w, key, '[');
+    for (size_t i = 0; i < n; i++) {
+        const onnx_value *v = moirai_onnx_scope_find(s, value[i]->name ? value[i]->name : "");
+        if (!v || (v->constant && !constants))
             continue;
         moirai_writer_break(w);
         moirai_writer_open(w, '{');
@@ -135,8 +119,10 @@ int moirai_split_manifest(const split_plan *p, const onnx_import *im, const char
     moirai_writer_pair_string(&w, "model", slash ? slash + 1 : model_path);
     moirai_writer_pair_string(&w, "placer", p->placer);
     moirai_writer_pair_int(&w, "makespan_ns", p->makespan_ns);
-    write_inputs(&w, im->root);
-    write_outputs(&w, im->root);
+    const onnx_scope *s = im->root;
+    /* Before IR version 4 initializers are inputs, too. */
+    write_values(&w, "inputs", s, s->graph->input, s->graph->n_input, false);
+    write_values(&w, "outputs", s, s->graph->output, s->graph->n_output, true);
     write_devices(&w, p);
     write_transfers(&w, p);
     moirai_writer_close(&w, '}');

@@ -55,6 +55,19 @@ void moirai_plan_free(moirai_plan *plan)
     free(plan);
 }
 
+int moirai_plan_keep_origin(moirai_plan *plan, const moirai_plan *from)
+{
+    char *placer = moirai_strdup(from->placer ? from->placer : "");
+    if (placer == NULL)
+        return MOIRAI_EFAIL;
+    free(plan->placer);
+    plan->placer = placer;
+    plan->seed = from->seed;
+    plan->lower_bound_ns = from->lower_bound_ns;
+    plan->generation_ns = from->generation_ns;
+    return 0;
+}
+
 int moirai_plan_copy(moirai_plan **out, const moirai_plan *plan)
 {
     moirai_plan *copy;
@@ -62,17 +75,11 @@ int moirai_plan_copy(moirai_plan **out, const moirai_plan *plan)
     *out = NULL;
     if (rc != 0)
         return rc;
-    char *placer = moirai_strdup(plan->placer);
-    if (placer == NULL) {
+    if (moirai_plan_keep_origin(copy, plan)) {
         moirai_plan_free(copy);
         return MOIRAI_EFAIL;
     }
-    free(copy->placer);
-    copy->placer = placer;
-    copy->seed = plan->seed;
     copy->makespan_ns = plan->makespan_ns;
-    copy->lower_bound_ns = plan->lower_bound_ns;
-    copy->generation_ns = plan->generation_ns;
     size_t V = (size_t)plan->n_ops, K = (size_t)plan->n_devices;
     memcpy(copy->op_device, plan->op_device, V * sizeof *copy->op_device);
     memcpy(copy->op_start_ns, plan->op_start_ns, V * sizeof *copy->op_start_ns);

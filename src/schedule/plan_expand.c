@@ -13,15 +13,9 @@
 
 #include <moirai/coarsen.h>
 #include <moirai/schedule.h>
+#include "schedule/plan.h"
+#include "schedule/plan_order.h"
 #include "util/util.h"
-
-/* A task of the coarse plan: an operator, or the transfer with this number. */
-typedef struct coarse_task {
-    int64_t start_ns;
-    int32_t lasts, depth; /* ties: what takes no time first, then producers before what they send before readers */
-    int32_t number;
-    bool is_transfer;
-} coarse_task;
 
 typedef struct expander {
     const moirai_problem *fine, *coarse;
@@ -30,23 +24,10 @@ typedef struct expander {
     int32_t *owner;               /* fine operator -> coarse operator */
     int32_t *fine_device;         /* coarse device -> fine device */
     int32_t *op_device;           /* of the fine operators */
-    coarse_task *task;
+    moirai_timed_task *task;      /* of the coarse plan: an operator, or n_ops + the number of a transfer */
     moirai_task *order;
     size_t n_order, order_capacity;
 } expander;
-
-static int by_start(const void *left, const void *right)
-{
-    const coarse_task *a = left, *b = right;
-
-    if (a->start_ns != b->start_ns)
-        return a->start_ns < b->start_ns ? -1 : 1;
-    if (a->lasts != b->lasts)
-        return a->lasts - b->lasts;
-    if (a->depth != b->depth)
-        return a->depth < b->depth ? -1 : 1;
-    return (a->number > b->number) - (a->number < b->number);
-}
 
 static int member_put(expander *x, int32_t *n, int32_t coarse_op, const char *name)
 {
@@ -137,17 +118,15 @@ static int tasks_sort(expander *x)
     int64_t n = 0;
 
     for (int32_t i = 0; i < p->n_ops; i++)
-        x->task[n++] = (coarse_task){x->plan->op_start_ns[i], x->plan->op_finish_ns[i] > x->plan->op_start_ns[i],
-                                     2 * p->topo_rank[i], i, false};
+        x->task[n++] = moirai_timed_op(p, i, x->plan->op_start_ns[i], x->plan->op_finish_ns[i]);
     for (int32_t i = 0; i < x->plan->n_transfers; i++) {
         const moirai_transfer *t = &x->plan->transfer[i];
 
         if (t->tensor < 0 || t->tensor >= p->n_tensors || t->to < 0 || t->to >= p->n_devices)
             return moirai_error(MOIRAI_EINPUT, "plan of '%s': transfer %d names no tensor or device of it", p->name, i);
-        x->task[n++] = (coarse_task){t->start_ns, t->finish_ns > t->start_ns,
-                                     2 * p->topo_rank[p->tensor_producer[t->tensor]] + 1, i, true};
+        x->task[n++] = moirai_timed_transfer(p, t->tensor, t->start_ns, t->finish_ns, p->n_ops + (moirai_task)i);
     }
-    qsort(x->task, (size_t)n, sizeof *x->task, by_start);
+    moirai_timed_sort(x->task, (size_t)n);
     return MOIRAI_OK;
 }
 
@@ -157,13 +136,13 @@ static int order_make(expander *x)
     int result = tasks_sort(x);
 
     for (int64_t i = 0; i < n && !result; i++) {
-        const coarse_task *t = &x->task[i];
+        moirai_task t = x->task[i].task;
 
-        if (t->is_transfer) {
-            result = transfer_put(x, &x->plan->transfer[t->number]);
+        if (t >= x->coarse->n_ops) {
+            result = transfer_put(x, &x->plan->transfer[t - x->coarse->n_ops]);
             continue;
         }
-        for (int32_t k = x->member_off[t->number]; k < x->member_off[t->number + 1] && !result; k++)
+        for (int32_t k = x->member_off[t]; k < x->member_off[t + 1] && !result; k++)
             result = order_put(x, x->member[k]);
     }
     return result;
@@ -194,7 +173,6 @@ static int replay(moirai_plan **out, const expander *x)
 
 static int expand(moirai_plan **out, expander *x, const moirai_graph *g)
 {
-    char *placer;
     int result = devices_find(x);
 
     if (!result)
@@ -205,16 +183,11 @@ static int expand(moirai_plan **out, expander *x, const moirai_graph *g)
         result = replay(out, x);
     if (result)
         return result;
-    placer = moirai_strdup(x->plan->placer ? x->plan->placer : "");
-    if (!placer) {
+    if (moirai_plan_keep_origin(*out, x->plan)) {
         moirai_plan_free(*out);
         *out = NULL;
         return MOIRAI_EFAIL;
     }
-    free((*out)->placer);
-    (*out)->placer = placer;
-    (*out)->seed = x->plan->seed;
-    (*out)->generation_ns = x->plan->generation_ns;
     (*out)->lower_bound_ns = MOIRAI_UNKNOWN;
     return MOIRAI_OK;
 }

@@ -1,5 +1,6 @@
 /* From a simulation to a plan, and from a plan back through the simulator ("tighten"). */
 #include "schedule/plan.h"
+#include "schedule/plan_order.h"
 #include "schedule/sim.h"
 #include "util/util.h"
 
@@ -55,25 +56,6 @@ int moirai_sim_plan(moirai_plan **out, const moirai_sim *const_sim)
 
 /* ---- tighten ---- */
 
-/* Sort key of one task: start, then empty tasks, then producers before what they send before its readers. */
-typedef struct timed_task {
-    int64_t start_ns;
-    int32_t lasts, depth;
-    moirai_task task;
-} timed_task;
-
-static int by_time(const void *left, const void *right)
-{
-    const timed_task *a = left, *b = right;
-    if (a->start_ns != b->start_ns)
-        return a->start_ns < b->start_ns ? -1 : 1;
-    if (a->lasts != b->lasts)
-        return a->lasts - b->lasts;
-    if (a->depth != b->depth)
-        return a->depth < b->depth ? -1 : 1;
-    return (a->task > b->task) - (a->task < b->task);
-}
-
 static int32_t find_edge(const moirai_problem *p, int32_t tensor, int32_t reader)
 {
     for (int32_t e = p->tensor_edge_off[tensor]; e < p->tensor_edge_off[tensor + 1]; e++)
@@ -82,12 +64,11 @@ static int32_t find_edge(const moirai_problem *p, int32_t tensor, int32_t reader
     return MOIRAI_NONE;
 }
 
-static int collect(timed_task *task, const moirai_problem *p, const moirai_plan *plan)
+static int collect(moirai_timed_task *task, const moirai_problem *p, const moirai_plan *plan)
 {
     int64_t n = 0;
     for (int32_t i = 0; i < p->n_ops; i++)
-        task[n++] = (timed_task){plan->op_start_ns[i], plan->op_finish_ns[i] > plan->op_start_ns[i],
-                                 2 * p->topo_rank[i], i};
+        task[n++] = moirai_timed_op(p, i, plan->op_start_ns[i], plan->op_finish_ns[i]);
     for (int32_t j = 0; j < plan->n_transfers; j++) {
         const moirai_transfer *x = &plan->transfer[j];
         if (x->tensor < 0 || x->tensor >= p->n_tensors || x->to < 0 || x->to >= p->n_devices)
@@ -100,8 +81,7 @@ static int collect(timed_task *task, const moirai_problem *p, const moirai_plan 
                                     p->name, j, p->tensor_name[x->tensor]);
             number = p->n_ops + (moirai_task)e;
         }
-        task[n++] = (timed_task){x->start_ns, x->finish_ns > x->start_ns,
-                                 2 * p->topo_rank[p->tensor_producer[x->tensor]] + 1, number};
+        task[n++] = moirai_timed_transfer(p, x->tensor, x->start_ns, x->finish_ns, number);
     }
     return 0;
 }
@@ -112,20 +92,11 @@ static int tightened(moirai_plan **out, moirai_sim *sim, const moirai_plan *plan
     if (sim->p->memory == MOIRAI_MEMORY_PEAK && moirai_sim_memory_excess(sim, NULL) > 0)
         return moirai_plan_copy(out, plan);
     int rc = moirai_sim_plan(out, sim);
-    if (rc != 0)
-        return rc;
-    char *placer = moirai_strdup(plan->placer);
-    if (placer == NULL) {
+    if (rc == 0 && (rc = moirai_plan_keep_origin(*out, plan)) != 0) {
         moirai_plan_free(*out);
         *out = NULL;
-        return MOIRAI_EFAIL;
     }
-    free((*out)->placer);
-    (*out)->placer = placer;
-    (*out)->seed = plan->seed;
-    (*out)->lower_bound_ns = plan->lower_bound_ns;
-    (*out)->generation_ns = plan->generation_ns;
-    return 0;
+    return rc;
 }
 
 int moirai_plan_tighten(moirai_plan **out, const moirai_problem *p, const moirai_plan *plan)
@@ -135,14 +106,14 @@ int moirai_plan_tighten(moirai_plan **out, const moirai_problem *p, const moirai
         return moirai_error(MOIRAI_EINPUT, "plan of '%s' has %d operators, the problem %d", p->name, plan->n_ops,
                             p->n_ops);
     size_t n = (size_t)p->n_ops + (size_t)plan->n_transfers;
-    timed_task *task = moirai_alloc(n, sizeof *task);
+    moirai_timed_task *task = moirai_alloc(n, sizeof *task);
     moirai_task *order = moirai_alloc(n, sizeof *order);
     moirai_sim *sim = NULL;
     int rc = task && order ? moirai_sim_new(&sim, p) : MOIRAI_EFAIL;
     if (rc == 0)
         rc = collect(task, p, plan);
     if (rc == 0) {
-        qsort(task, n, sizeof *task, by_time);
+        moirai_timed_sort(task, n);
         for (size_t j = 0; j < n; j++)
             order[j] = task[j].task;
         if (moirai_sim_replay(sim, plan->op_device, order, (int64_t)n) < 0)

@@ -2,6 +2,7 @@
  * may wait on purpose, which a simulation of the order alone would undo. */
 #include "place/exact/exact_search.h"
 #include "schedule/plan.h"
+#include "schedule/plan_order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,43 +17,22 @@ void moirai_exact_result_clear(moirai_exact_result *r)
     r->makespan_ns = MOIRAI_UNKNOWN;
 }
 
-/* A task with what it is sorted by: start, empty tasks first; then precedence. */
-typedef struct entry {
-    int64_t start_ns;
-    int32_t takes_time, rank;
-    moirai_task task;
-} entry;
-
-static int compare_entries(const void *left, const void *right)
-{
-    const entry *a = left, *b = right;
-    if (a->start_ns != b->start_ns)
-        return a->start_ns < b->start_ns ? -1 : 1;
-    if (a->takes_time != b->takes_time)
-        return a->takes_time - b->takes_time;
-    if (a->rank != b->rank)
-        return a->rank < b->rank ? -1 : 1;
-    return (a->task > b->task) - (a->task < b->task);
-}
-
 int moirai_exact_sort(const moirai_problem *p, moirai_exact_result *r)
 {
     if (!r->found)
         return 0;
     size_t n = (size_t)p->n_ops + (size_t)r->n_transfers;
-    entry *list = moirai_alloc(n, sizeof *list);
+    moirai_timed_task *list = moirai_alloc(n, sizeof *list);
     if (list == NULL)
         return MOIRAI_EFAIL;
-    /* An operator ranks at twice its place in the topological order, its transfers right behind it. */
     for (int32_t i = 0; i < p->n_ops; i++)
-        list[i] = (entry){r->op_start_ns[i], moirai_op_ns(p, i, r->op_device[i]) > 0, 2 * p->topo_rank[i], i};
+        list[i] = moirai_timed_op(p, i, r->op_start_ns[i], r->op_start_ns[i] + moirai_op_ns(p, i, r->op_device[i]));
     for (int32_t a = 0; a < r->n_transfers; a++) {
         const moirai_exact_transfer *x = &r->transfer[a];
         int64_t slot = x->edge != MOIRAI_NONE ? x->edge : (int64_t)x->tensor * p->n_devices + x->to;
-        list[p->n_ops + a] = (entry){x->start_ns, x->finish_ns > x->start_ns,
-                                     2 * p->topo_rank[p->tensor_producer[x->tensor]] + 1, p->n_ops + slot};
+        list[p->n_ops + a] = moirai_timed_transfer(p, x->tensor, x->start_ns, x->finish_ns, p->n_ops + slot);
     }
-    qsort(list, n, sizeof *list, compare_entries);
+    moirai_timed_sort(list, n);
     r->n_order = (int64_t)n;
     for (size_t a = 0; a < n; a++)
         r->order[a] = list[a].task;
