@@ -106,6 +106,9 @@ MOIRAI_API int moirai_problem_wish(moirai_problem *p, const moirai_wish *wishes,
 MOIRAI_API int moirai_problem_read(moirai_problem **out, const char *path);
 MOIRAI_API int moirai_problem_parse(moirai_problem **out, const char *json, size_t length, const char *label);
 MOIRAI_API int moirai_problem_write(const moirai_problem *p, const char *path);
+/* The problem without the operators that `gone` marks: what they wrote comes from outside, what they alone read is read by
+ * nobody. Operators keep their order. A plan of `p` without them is one of this problem, in memory mode static. O(V+E). */
+MOIRAI_API int moirai_problem_without(moirai_problem **out, const moirai_problem *p, const bool *gone);
 MOIRAI_API void moirai_problem_free(moirai_problem *p);
 
 /* MOIRAI_EINFEASIBLE, with the numbers in the message, where memory can't fit for a plain reason: an operator or a

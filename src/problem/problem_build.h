@@ -18,6 +18,8 @@ typedef struct moirai_problem_store {
 /* Tables of transfer times may take this much memory. */
 #define MOIRAI_TABLES_LIMIT_BYTES ((int64_t)1 << 30)
 
+/* Everything that the counts of `p` ask for, empty; `n_inputs` is what all operators read together. */
+int moirai_problem_reserve(moirai_problem *p, size_t n_inputs);
 /* Names, tensors, edges and order of `g`; no devices' names, no times, nobody grouped. */
 int moirai_problem_start(moirai_problem **out, const moirai_graph *g, const char *name, int32_t n_devices);
 /* A string that lives as long as the problem; NULL and a message if memory ran out. */

@@ -11,10 +11,9 @@ const char *moirai_problem_keep(moirai_problem *p, const char *text)
     return moirai_strings_add(store->strings, text, strlen(text));
 }
 
-static int reserve(moirai_problem *p, const moirai_graph *g)
+static int reserve(moirai_problem *p, size_t inputs)
 {
     size_t k = (size_t)p->n_devices, n = (size_t)p->n_ops, m = (size_t)p->n_tensors, e = (size_t)p->n_edges;
-    size_t inputs = (size_t)g->op_in_off[g->n_ops];
     int ok = 1;
     ok &= (p->device_name = moirai_alloc(k, sizeof *p->device_name)) != NULL;
     ok &= (p->device_memory_bytes = moirai_alloc(k, sizeof *p->device_memory_bytes)) != NULL;
@@ -57,6 +56,11 @@ static int open_store(moirai_problem *p)
     store->ops = moirai_names_new((size_t)p->n_ops);
     store->tensors = moirai_names_new((size_t)p->n_tensors);
     return store->strings && store->ops && store->tensors ? MOIRAI_OK : MOIRAI_EFAIL;
+}
+
+int moirai_problem_reserve(moirai_problem *p, size_t n_inputs)
+{
+    return open_store(p) || reserve(p, n_inputs) ? MOIRAI_EFAIL : MOIRAI_OK;
 }
 
 static int copy_names(moirai_problem *p, const moirai_graph *g)
@@ -129,7 +133,7 @@ static int copy_inputs(moirai_problem *p, const moirai_graph *g)
 
 static int copy_structure(moirai_problem *p, const moirai_graph *g)
 {
-    if (open_store(p) || reserve(p, g) || copy_names(p, g))
+    if (moirai_problem_reserve(p, (size_t)g->op_in_off[g->n_ops]) || copy_names(p, g))
         return MOIRAI_EFAIL;
     copy_tensors(p, g);
     memcpy(p->topo, g->topo, (size_t)p->n_ops * sizeof *p->topo);
