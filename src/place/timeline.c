@@ -48,7 +48,7 @@ int moirai_timeline_take(moirai_timeline *t, int64_t start_ns, int64_t ns)
         if (moirai_grow(&t->block, &t->capacity, t->n + 1, sizeof *t->block) != 0)
             return MOIRAI_EFAIL;
         memmove(t->block + j + 1, t->block + j, (t->n - j) * sizeof *t->block);
-        t->block[j] = (moirai_block){start_ns, finish_ns};
+        t->block[j] = (moirai_stretch){start_ns, finish_ns};
         t->n++;
     }
     return 0;

@@ -6,12 +6,12 @@
 #include <stdint.h>
 
 /* Blocks in order of time; blocks that touch are one, so that a long busy stretch costs nothing to pass. */
-typedef struct moirai_block {
+typedef struct moirai_stretch {
     int64_t start_ns, finish_ns;
-} moirai_block;
+} moirai_stretch;
 
 typedef struct moirai_timeline {
-    moirai_block *block;
+    moirai_stretch *block;
     size_t n, capacity;
 } moirai_timeline;
 
