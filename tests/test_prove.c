@@ -73,7 +73,7 @@ static int set_up(void **state)
     if (moirai_certify(c, &job))
         return -1;
     f.bound_ns = moirai_chain_path(c, MOIRAI_CHAIN_CERTIFIED, NULL);
-    f.json = moirai_certificate_text(c, NULL, f.bound_ns, &length);
+    f.json = moirai_certificate_text(&(moirai_certificate){.c = c, .lower_bound_ns = f.bound_ns}, &length);
     moirai_chain_free(c);
     *state = &f;
     return f.json ? 0 : -1;

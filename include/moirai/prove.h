@@ -14,6 +14,7 @@ typedef struct moirai_proof {
     int64_t lower_bound_ns; /* of the plan it came with; above certified_ns where part of the search left no proof behind */
     int32_t cuts, classes;
     int64_t pairs, leaves;  /* looked at */
+    int64_t floating;       /* operators that the proof leaves out */
 } moirai_proof;
 
 /* Re-prove the bound of the certificate for this problem in whole numbers. 0 if everything in it holds and proves at least

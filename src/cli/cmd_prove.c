@@ -14,11 +14,14 @@ static void show(moirai_cli *cli, const moirai_proof *proof)
     yyjson_mut_obj_add_int(doc, cli->result, "classes", proof->classes);
     yyjson_mut_obj_add_int(doc, cli->result, "pairs", proof->pairs);
     yyjson_mut_obj_add_int(doc, cli->result, "leaves", proof->leaves);
+    yyjson_mut_obj_add_int(doc, cli->result, "floating", proof->floating);
     moirai_cli_print(cli, "proven: no plan takes less than %s (%lld ns)\n", moirai_text_ns(proof->proven_ns).s,
                      (long long)proof->proven_ns);
     moirai_cli_print(cli, "by %s cuts, %s classes of blocks, %s pairs of devices, %s leaves\n",
                      moirai_text_count(proof->cuts).s, moirai_text_count(proof->classes).s,
                      moirai_text_count(proof->pairs).s, moirai_text_count(proof->leaves).s);
+    if (proof->floating)
+        moirai_cli_print(cli, "without %s operators that float beside the rest\n", moirai_text_count(proof->floating).s);
     if (proof->lower_bound_ns > proof->proven_ns)
         moirai_cli_print(cli, "the plan's own bound is %s (%lld ns): the rest comes from searches that leave no prices\n",
                          moirai_text_ns(proof->lower_bound_ns).s, (long long)proof->lower_bound_ns);

@@ -9,6 +9,7 @@ static const moirai_bound *const bounds[] = {
     &moirai_bound_of_transfers,
     &moirai_bound_of_blocks,
     &moirai_bound_of_prices_1,
+    &moirai_bound_of_spine,
     &moirai_bound_of_prices_2,
     &moirai_bound_of_prices_3,
     &moirai_bound_of_prices_4,

@@ -9,6 +9,7 @@ extern const moirai_bound moirai_bound_of_load;
 extern const moirai_bound moirai_bound_of_transfers;
 extern const moirai_bound moirai_bound_of_blocks;
 extern const moirai_bound moirai_bound_of_prices_1;
+extern const moirai_bound moirai_bound_of_spine;
 extern const moirai_bound moirai_bound_of_prices_2;
 extern const moirai_bound moirai_bound_of_prices_3;
 extern const moirai_bound moirai_bound_of_prices_4;

@@ -6,7 +6,10 @@
  * leaves is bounded by its longest path, which needs no help. A recursion over the cuts adds up:
  *     f(i, l) = least over k of f(i-1, k) + bound(block, k, l) + time of cut i on l.
  * Since every operator of a block runs after its entry cut has finished and before its exit cut starts, no plan is faster than f
- * at the end. Groups, memory and edges that jump over a cut are left out, which can only lower f. */
+ * at the end. Groups, memory and edges that jump over a cut are left out, which can only lower f.
+ *
+ * A certificate may leave operators out altogether (`floating`): a plan, seen at the others alone, is a plan of the others, so that what
+ * is proven of them holds for the whole. */
 #include "prove/prove_read.h"
 
 #include <stdio.h>
@@ -204,6 +207,35 @@ static int read_class(prover *x, int32_t class_, yyjson_val *object)
 
 /* ---- the chain ---- */
 
+/* What floats is left out, and the rest of the certificate is about the rest of the problem. */
+static int read_floating(prover *x, yyjson_val *root)
+{
+    yyjson_val *list = yyjson_obj_get(root, "floating");
+    if (!list)
+        return MOIRAI_OK;
+    int32_t *number;
+    size_t n;
+    bool *gone = moirai_alloc((size_t)x->p->n_ops, sizeof *gone);
+    int result = moirai_prove_list32(&number, &n, list, 0, x->p->n_ops - 1, "floating");
+    if (!result && !gone)
+        result = MOIRAI_EFAIL;
+    for (size_t i = 0; !result && i < n; i++) {
+        if (gone[number[i]])
+            result = moirai_prove_wrong("an operator floats twice");
+        gone[number[i]] = true;
+    }
+    if (!result && n == (size_t)x->p->n_ops)
+        result = moirai_prove_wrong("all operators float");
+    if (!result)
+        result = moirai_problem_without(&x->spine, x->p, gone);
+    if (!result)
+        x->p = x->spine;
+    x->proof->floating = (int64_t)n;
+    free(number);
+    free(gone);
+    return result;
+}
+
 static int read_cuts(prover *x, yyjson_val *root)
 {
     int32_t *cut;
@@ -284,6 +316,8 @@ static int prove_all(prover *x, yyjson_val *root)
 {
     int result = read_claims(x, root);
     if (!result)
+        result = read_floating(x, root);
+    if (!result)
         result = read_cuts(x, root);
     if (!result)
         result = compare_blocks(x);
@@ -324,6 +358,7 @@ int moirai_prove_text(moirai_proof *out, const moirai_problem *p, const char *js
     free(x.class_);
     free(x.block_class);
     free(x.bound);
+    moirai_problem_free(x.spine);
     yyjson_doc_free(doc);
     return result ? moirai_json_label(result, label) : MOIRAI_OK;
 }

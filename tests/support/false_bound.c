@@ -507,7 +507,7 @@ static bool check_certificate(const moirai_chain *c, int64_t optimum, uint64_t s
 {
     int64_t lower = moirai_chain_path(c, MOIRAI_CHAIN_LOWER, NULL);
     size_t length;
-    char *json = moirai_certificate_text(c, NULL, lower, &length);
+    char *json = moirai_certificate_text(&(moirai_certificate){.c = c, .lower_bound_ns = lower}, &length);
     moirai_proof proof = {0};
     bool good = json && !moirai_prove_text(&proof, c->p, json, length, "certificate");
     if (!good)
@@ -549,7 +549,7 @@ static bool check_memory_certificate(moirai_chain *c, moirai_memory_prices *m, i
     moirai_proof proof;
     size_t length = 0;
     bool good = !moirai_memory_settle(m, &job);
-    char *json = good ? moirai_certificate_text(c, m, optimum, &length) : NULL;
+    char *json = good ? moirai_certificate_text(&(moirai_certificate){.c = c, .memory = m, .lower_bound_ns = optimum}, &length) : NULL;
     if (!json)
         return fail(why, "memory: no certificate");
     if (moirai_prove_text(&proof, c->p, json, length, "certificate"))
@@ -601,6 +601,45 @@ static bool check_registry(const moirai_problem *p, int64_t optimum, char *why)
     return true;
 }
 
+/* What holds without some operators holds with them: the chain of the rest, and its certificate for the whole. */
+static bool check_spine(const moirai_problem *p, int64_t optimum, uint64_t seed, false_bound_counts *counts, char *why)
+{
+    moirai_rng rng;
+    moirai_rng_seed(&rng, seed ^ 0x5b1e);
+    bool floating[64] = {false}, good = true;
+    int32_t left = p->n_ops;
+    for (int32_t i = 0; i < p->n_ops && i < 64; i++)
+        if (left > 1 && moirai_rng_below(&rng, 4) == 0) {
+            floating[i] = true;
+            left--;
+        }
+    if (p->n_ops > 64 || left == p->n_ops || optimum < 0)
+        return true;
+    moirai_spine *s;
+    moirai_chain *c = NULL;
+    if (moirai_spine_from(&s, p, floating) || moirai_chain_new(&c, s->problem))
+        return fail(why, "spine: %s", moirai_error_message());
+    moirai_certify_task job = {.goal_ns = INT64_MAX, .levels = 2, .effort = 0.2, .threads = 1, .seed = seed};
+    if (moirai_certify(c, &job))
+        good = fail(why, "spine: %s", moirai_error_message());
+    int64_t lower = moirai_chain_path(c, MOIRAI_CHAIN_CERTIFIED, NULL);
+    if (good && lower > optimum)
+        good = fail(why, "spine bound %lld, optimum %lld", (long long)lower, (long long)optimum);
+    size_t length;
+    char *json = good ? moirai_certificate_text(&(moirai_certificate){.c = c, .spine = s, .lower_bound_ns = lower}, &length) : NULL;
+    moirai_proof proof;
+    if (good && (!json || moirai_prove_text(&proof, p, json, length, "certificate")))
+        good = fail(why, "spine: not accepted: %s", moirai_error_message());
+    if (good && (proof.proven_ns != lower || proof.floating != p->n_ops - left))
+        good = fail(why, "spine: proves %lld of %lld", (long long)proof.proven_ns, (long long)lower);
+    good = good && check_mutations(p, json, optimum, seed, counts, why);
+    counts->spines++;
+    free(json);
+    moirai_chain_free(c);
+    moirai_spine_free(s);
+    return good;
+}
+
 bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_counts *counts, char *why)
 {
     moirai_chain *c;
@@ -615,6 +654,7 @@ bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_count
         good = fail(why, "chain bound %lld, optimum %lld", (long long)lower, (long long)optimum);
     good = good && check_memory(c, optimum, counts, why);
     good = good && check_certificate(c, optimum, seed, counts, why);
+    good = good && (seed % 3 || check_spine(p, optimum, seed, counts, why));
     moirai_chain_free(c);
     return good;
 }

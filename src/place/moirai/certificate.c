@@ -3,7 +3,8 @@
  * Cuts, classes, kinds and trees say how the problem was taken apart; each pair of devices of a class lists the leaves of its
  * branch and bound, each with its case and the prices that exclude a length. A leaf without prices stands for the longest
  * path, which the verifier computes by itself; so does a pair without leaves. What the exhaustive search has proven leaves no
- * prices behind: such a pair claims what its leaves prove. Prices are mostly zero: only the others are written. */
+ * prices behind: such a pair claims what its leaves prove. Prices are mostly zero: only the others are written.
+ * Where work floats, its operators are listed and everything else is about the problem without them, in its numbers. */
 #include "place/moirai/certificate.h"
 
 #include <stdlib.h>
@@ -176,37 +177,51 @@ static int write_classes(moirai_writer *w, const moirai_chain *c, bool whole)
     return result;
 }
 
-/* The claims come last: what the bytes prove is known only then. */
-static int write_all(moirai_writer *w, const moirai_chain *c, moirai_memory_prices *memory, int64_t lower_bound_ns)
+static void write_floating(moirai_writer *w, const moirai_spine *spine)
 {
+    moirai_writer_break(w);
+    moirai_writer_key(w, "floating");
+    moirai_writer_open(w, '[');
+    for (int32_t i = 0; i < spine->whole->n_ops; i++)
+        if (spine->floating[i])
+            moirai_writer_int(w, i);
+    moirai_writer_close(w, ']');
+}
+
+/* The claims come last: what the bytes prove is known only then. */
+static int write_all(moirai_writer *w, const moirai_certificate *from)
+{
+    const moirai_chain *c = from->c;
     int64_t certified = moirai_chain_path(c, MOIRAI_CHAIN_CERTIFIED, NULL), by_memory = 0;
     moirai_writer_begin(w, "moirai-certificate");
     moirai_writer_pair_string(w, "problem", c->p->name);
-    moirai_writer_pair_int(w, "operators", c->p->n_ops);
-    int result = write_classes(w, c, memory != NULL);
-    if (!result && memory)
-        result = moirai_certificate_memory(w, c, memory, &by_memory);
+    moirai_writer_pair_int(w, "operators", from->spine ? from->spine->whole->n_ops : c->p->n_ops);
+    if (from->spine)
+        write_floating(w, from->spine);
+    int result = write_classes(w, c, from->memory != NULL);
+    if (!result && from->memory)
+        result = moirai_certificate_memory(w, c, from->memory, &by_memory);
     moirai_writer_break(w);
-    moirai_writer_pair_int(w, "lower_bound_ns", lower_bound_ns);
-    moirai_writer_pair_int(w, "certified_bound_ns", MOIRAI_MIN(MOIRAI_MAX(certified, by_memory), lower_bound_ns));
+    moirai_writer_pair_int(w, "lower_bound_ns", from->lower_bound_ns);
+    moirai_writer_pair_int(w, "certified_bound_ns", MOIRAI_MIN(MOIRAI_MAX(certified, by_memory), from->lower_bound_ns));
     moirai_writer_close(w, '}');
     return result;
 }
 
-int moirai_certificate_write(const moirai_chain *c, moirai_memory_prices *memory, int64_t lower_bound_ns, const char *path)
+int moirai_certificate_write(const moirai_certificate *from, const char *path)
 {
     moirai_writer w;
-    int result = write_all(&w, c, memory, lower_bound_ns);
+    int result = write_all(&w, from);
     if (!result)
         return moirai_writer_save(&w, path);
     moirai_writer_free(&w);
     return result;
 }
 
-char *moirai_certificate_text(const moirai_chain *c, moirai_memory_prices *memory, int64_t lower_bound_ns, size_t *length)
+char *moirai_certificate_text(const moirai_certificate *from, size_t *length)
 {
     moirai_writer w;
-    if (!write_all(&w, c, memory, lower_bound_ns))
+    if (!write_all(&w, from))
         return moirai_writer_take(&w, length);
     moirai_writer_free(&w);
     return NULL;

@@ -3,6 +3,7 @@
 #define MOIRAI_CERTIFICATE_H
 
 #include "place/moirai/memory.h"
+#include "place/moirai/spine.h"
 #include "util/json.h"
 
 typedef struct moirai_certify_task {
@@ -17,11 +18,18 @@ typedef struct moirai_certify_task {
 /* Raises by prices what was proven otherwise, where the certified bound hangs on it, until the goal is reached or the levels are
  * used up. Opens pairs as needed. */
 int moirai_certify(moirai_chain *c, const moirai_certify_task *job);
-/* Writes format moirai-certificate, version 1. `lower_bound_ns` is that of the plan, whoever proved it;
- * `memory` (settled) may be NULL. */
-int moirai_certificate_write(const moirai_chain *c, moirai_memory_prices *memory, int64_t lower_bound_ns, const char *path);
+/* What a certificate is made from. */
+typedef struct moirai_certificate {
+    const moirai_chain *c;
+    moirai_memory_prices *memory; /* settled, or NULL */
+    const moirai_spine *spine;    /* the chain is that of its problem; NULL: of the whole */
+    int64_t lower_bound_ns;       /* of the plan, whoever proved it */
+} moirai_certificate;
+
+/* Writes format moirai-certificate, version 1. */
+int moirai_certificate_write(const moirai_certificate *from, const char *path);
 /* The same as text; free() it. NULL if memory runs out. */
-char *moirai_certificate_text(const moirai_chain *c, moirai_memory_prices *memory, int64_t lower_bound_ns, size_t *length);
+char *moirai_certificate_text(const moirai_certificate *from, size_t *length);
 
 /* The part about bytes, at the settled prices: *bound_ns gets what it proves. */
 int moirai_certificate_memory(moirai_writer *w, const moirai_chain *c, moirai_memory_prices *m, int64_t *bound_ns);

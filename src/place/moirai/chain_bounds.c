@@ -3,7 +3,8 @@
  * `blocks` sums longest paths over the cheapest path of devices through the cuts (chain.c). `prices-1` .. `prices-4` raise the pairs on
  * that path by prices (refine.c) up to a level: one price per resource for the whole time at level 1, then finer and finer
  * buckets of time, with branching on receivers, arrivals and counts at all of them. `bytes` adds prices on memory (memory.c) to the
- * first of these levels. Just what a certificate can carry; no exhaustive search. */
+ * first of these levels. `spine` is the first level for what is left of a network without cuts when work that floats
+ * beside it is taken away (spine.c). Just what a certificate can carry; no exhaustive search. */
 #include "place/bounds.h"
 #include "place/moirai/certificate.h"
 #include "place/moirai/memory.h"
@@ -77,6 +78,18 @@ static int find_bytes(int64_t *lower_ns, const moirai_problem *p, const moirai_b
     return result;
 }
 
+/* 0 where the network needs no spine: the other components say more. */
+static int find_spine(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o)
+{
+    moirai_spine *spine;
+    *lower_ns = 0;
+    int result = moirai_spine_new(&spine, p);
+    if (!result && spine)
+        result = find_at_level(lower_ns, spine->problem, o, 1);
+    moirai_spine_free(spine);
+    return result;
+}
+
 static int find_blocks(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o)
 {
     return find_at_level(lower_ns, p, o, 0);
@@ -106,6 +119,8 @@ const moirai_bound moirai_bound_of_blocks = {
     .name = "blocks", .summary = "blocks between cuts by their longest paths", .find = find_blocks};
 const moirai_bound moirai_bound_of_prices_1 = {
     .name = "prices-1", .summary = "blocks by one price per device and port", .find = find_prices_1};
+const moirai_bound moirai_bound_of_spine = {
+    .name = "spine", .summary = "the same without what floats, for networks without cuts", .find = find_spine};
 const moirai_bound moirai_bound_of_prices_2 = {
     .name = "prices-2", .summary = "blocks by prices in coarse buckets of time", .find = find_prices_2};
 const moirai_bound moirai_bound_of_prices_3 = {

@@ -16,6 +16,7 @@
 #include "place/exact/exact.h"
 #include "place/moirai/certificate.h"
 #include "place/moirai/compose.h"
+#include "place/moirai/floats.h"
 #include "place/moirai/memory.h"
 #include "place/moirai/pool.h"
 #include "place/moirai/refine.h"
@@ -26,6 +27,8 @@
 #define SMALL_SHARE 0.15     /* of the largest: classes with less of the makespan get less work at first */
 #define MEMORY_ROUNDS 12
 #define MEMORY_BUCKETS 14
+#define FLOAT_EVALUATIONS 3000.0
+#define FLOAT_SHARE 0.15      /* of the time that is left when the spine's search begins */
 #define WHOLE_OPS 48          /* problems up to this size go to the exhaustive search as a whole */
 #define WHOLE_NODES 2000000.0 /* of it, at effort 1 */
 
@@ -54,6 +57,9 @@ typedef struct engine {
     bool memory_binds;    /* the fastest chain does not fit */
     moirai_memory_prices *memory;
     int64_t work;
+    moirai_spine *spine;   /* NULL: not needed */
+    struct engine *inner;  /* the search on the spine */
+    struct engine *outer;  /* of whose spine this is the search */
 } engine;
 
 static bool out_of_time(const engine *x)
@@ -63,7 +69,7 @@ static bool out_of_time(const engine *x)
 
 static void tell(engine *x, char letter, const char *note)
 {
-    if (!x->o->progress)
+    if (!x->o->progress || x->outer)
         return;
     moirai_progress news = {.seconds = moirai_seconds() - x->begun, .letter = letter,
                             .makespan_ns = x->best ? x->best->makespan_ns : MOIRAI_UNKNOWN,
@@ -71,16 +77,32 @@ static void tell(engine *x, char letter, const char *note)
     x->o->progress(x->o->progress_data, &news);
 }
 
+/* A bound of the spine is one of the whole. */
+static void take_bound(engine *x, int64_t lower_ns)
+{
+    if (lower_ns == INT64_MAX || lower_ns <= x->lower_ns)
+        return;
+    x->lower_ns = lower_ns;
+    tell(x, ' ', NULL);
+    if (x->outer)
+        take_bound(x->outer, lower_ns);
+}
+
 /* Takes ownership of plan. */
-static void offer(engine *x, moirai_plan *plan, char letter)
+static int offer(engine *x, moirai_plan *plan, char letter)
 {
     if (x->best && plan->makespan_ns >= x->best->makespan_ns) {
         moirai_plan_free(plan);
-        return;
+        return MOIRAI_OK;
     }
     moirai_plan_free(x->best);
     x->best = plan;
     tell(x, letter, NULL);
+    if (!x->outer)
+        return MOIRAI_OK;
+    moirai_plan *whole;
+    int result = moirai_floats_insert(&whole, x->outer->spine, plan);
+    return result || !whole ? result : offer(x->outer, whole, 'F');
 }
 
 static double gap(const engine *x)
@@ -92,30 +114,30 @@ static double gap(const engine *x)
 
 /* ---- starts ---- */
 
-static void try_placer(engine *x, const moirai_placer *placer, char letter)
+static int try_placer(engine *x, const moirai_placer *placer, char letter)
 {
     moirai_place_options o = *x->o;
     moirai_plan *plan = NULL;
     o.setting = NULL;
     o.n_settings = 0;
     o.progress = NULL;
-    if (!placer->place(&plan, x->p, &o))
-        offer(x, plan, letter);
+    return placer->place(&plan, x->p, &o) ? MOIRAI_OK : offer(x, plan, letter);
 }
 
 static int try_starts(engine *x)
 {
-    if (x->o->start) {
-        moirai_plan *plan;
-        if (!moirai_plan_tighten(&plan, x->p, x->o->start))
-            offer(x, plan, 'S');
-    }
-    try_placer(x, &moirai_placer_single, '1');
-    try_placer(x, &moirai_placer_heft, 'H');
-    try_placer(x, &moirai_placer_m_etf, 'E');
-    try_placer(x, &moirai_placer_m_topo, 'T');
-    try_placer(x, &moirai_placer_random, 'R');
-    return MOIRAI_OK;
+    static const struct {
+        const moirai_placer *placer;
+        char letter;
+    } start[] = {{&moirai_placer_single, '1'}, {&moirai_placer_heft, 'H'}, {&moirai_placer_m_etf, 'E'},
+                 {&moirai_placer_m_topo, 'T'}, {&moirai_placer_random, 'R'}};
+    int result = MOIRAI_OK;
+    moirai_plan *plan;
+    if (x->o->start && !moirai_plan_tighten(&plan, x->p, x->o->start))
+        result = offer(x, plan, 'S');
+    for (size_t i = 0; i < sizeof start / sizeof *start && !result; i++)
+        result = try_placer(x, start[i].placer, start[i].letter);
+    return result;
 }
 
 /* Small problems: the exhaustive search on the whole, in all modes. */
@@ -137,9 +159,9 @@ static int try_exact(engine *x)
     if (found.complete && !found.found)
         result = moirai_error(MOIRAI_EINFEASIBLE, "'%s' has no plan: every placement was tried", x->p->name);
     else if (found.found && !(result = moirai_exact_plan(&plan, x->p, &found)))
-        offer(x, plan, 'X');
+        result = offer(x, plan, 'X');
     if (!result)
-        x->lower_ns = MOIRAI_MAX(x->lower_ns, found.lower_bound_ns);
+        take_bound(x, found.lower_bound_ns);
     moirai_exact_result_clear(&found);
     return result;
 }
@@ -236,9 +258,7 @@ static int take_simulated(engine *x, int64_t makespan_ns, char letter)
     }
     moirai_plan *plan;
     int result = moirai_sim_plan(&plan, x->sim);
-    if (!result)
-        offer(x, plan, letter);
-    return result;
+    return result ? result : offer(x, plan, letter);
 }
 
 static int compose_path(engine *x)
@@ -274,11 +294,7 @@ static int compose_best(engine *x)
 
 static void raise_bound(engine *x)
 {
-    int64_t lower = moirai_chain_path(x->c, MOIRAI_CHAIN_LOWER, x->cut_device);
-    if (lower != INT64_MAX && lower > x->lower_ns) {
-        x->lower_ns = lower;
-        tell(x, ' ', NULL);
-    }
+    take_bound(x, moirai_chain_path(x->c, MOIRAI_CHAIN_LOWER, x->cut_device));
 }
 
 /* Every pair's first level, so that paths mean something; classes that take little of the time get little. */
@@ -316,10 +332,8 @@ static int price_memory(engine *x, int32_t rounds, int32_t looks, int64_t evalua
                                 .looks = (int32_t)(looks * fmin(x->o->effort, 100)) + 4, .threads = x->o->threads, .stop = x->stop};
     if (!result)
         result = moirai_memory_bound(&lower, x->memory, &bound);
-    if (!result && lower > x->lower_ns) {
-        x->lower_ns = lower;
-        tell(x, ' ', NULL);
-    }
+    if (!result)
+        take_bound(x, lower);
     return result;
 }
 
@@ -399,28 +413,77 @@ static int prepare(engine *x)
     return moirai_sim_new(&x->sim, x->p);
 }
 
-/* The proof behind the bound, as far as prices carry it. */
+/* ---- spine ---- */
+
+static engine *engine_new(const moirai_problem *p, const moirai_place_options *o)
+{
+    engine *x = moirai_alloc(1, sizeof *x);
+    if (!x)
+        return NULL;
+    x->p = p;
+    x->o = o;
+    x->begun = moirai_seconds();
+    x->stop.interrupt = o->interrupt;
+    if (o->time_limit_s > 0)
+        x->stop.deadline = x->begun + o->time_limit_s;
+    x->top_level = o->effort < 0.5 ? 2 : o->effort < 2 ? 3 : MOIRAI_REFINE_LEVELS;
+    x->batches_left = 2 + (int32_t)(16 * fmin(o->effort, 1000));
+    return x;
+}
+
+/* A network without cuts: the search goes on with its spine; what it finds comes back through offer and take_bound. */
+static int improve_spine(engine *x)
+{
+    engine *y = engine_new(x->spine->problem, x->o);
+    if (!y)
+        return MOIRAI_EFAIL;
+    x->inner = y;
+    y->outer = x;
+    y->stop = x->stop;
+    if (y->stop.deadline > 0) /* the last part is for the work that floats */
+        y->stop.deadline -= FLOAT_SHARE * MOIRAI_MAX(y->stop.deadline - y->begun, 0);
+    int result = try_starts(y);
+    if (!result)
+        result = prepare(y);
+    if (!result)
+        result = improve(y);
+    moirai_plan *plan;
+    if (result || !x->best || gap(x) <= x->o->gap || (result = moirai_plan_copy(&plan, x->best)))
+        return result;
+    moirai_floats_task floats = {.evaluations = (int64_t)(FLOAT_EVALUATIONS * x->o->effort), .seed = x->o->seed, .stop = x->stop};
+    result = moirai_floats_improve(&plan, x->spine, &floats);
+    return result ? result : offer(x, plan, 'F');
+}
+
+/* The proof behind the bound, as far as prices carry it; of the spine where there is one. */
 static int certify(engine *x)
 {
-    int result = x->c ? MOIRAI_OK : prepare(x);
+    engine *y = x->inner ? x->inner : x;
+    int result = y->c ? MOIRAI_OK : prepare(y);
+    if (result)
+        return result;
     /* Prices on bytes have a part of their own in the certificate. */
-    int64_t goal = x->memory ? MOIRAI_MIN(moirai_chain_path(x->c, MOIRAI_CHAIN_LOWER, NULL), x->lower_ns) : x->lower_ns;
+    int64_t goal = y->memory ? MOIRAI_MIN(moirai_chain_path(y->c, MOIRAI_CHAIN_LOWER, NULL), x->lower_ns) : x->lower_ns;
     /* The search may have used up its time: writing the proof down gets as much again. */
     moirai_stop stop = {.interrupt = x->o->interrupt};
     if (x->o->time_limit_s > 0)
         stop.deadline = moirai_seconds() + fmax(x->o->time_limit_s, 10);
     moirai_certify_task job = {.goal_ns = goal, .effort = x->o->effort, .threads = x->o->threads, .seed = x->o->seed,
                                .stop = stop};
-    if (!result)
-        result = moirai_certify(x->c, &job);
+    result = moirai_certify(y->c, &job);
     moirai_memory_task settle = {.upper_ns = x->best->makespan_ns, .buckets = MEMORY_BUCKETS, .looks = 30, .threads = x->o->threads, .stop = stop};
-    if (!result && x->memory)
-        result = moirai_memory_settle(x->memory, &settle);
-    return result ? result : moirai_certificate_write(x->c, x->memory, x->lower_ns, x->o->certificate_path);
+    if (!result && y->memory)
+        result = moirai_memory_settle(y->memory, &settle);
+    moirai_certificate from = {.c = y->c, .memory = y->memory, .spine = x->spine, .lower_bound_ns = x->lower_ns};
+    return result ? result : moirai_certificate_write(&from, x->o->certificate_path);
 }
 
-static void release(engine *x)
+static void engine_free(engine *x)
 {
+    if (!x)
+        return;
+    engine_free(x->inner);
+    moirai_spine_free(x->spine);
     moirai_memory_free(x->memory);
     moirai_chain_free(x->c);
     moirai_sim_free(x->sim);
@@ -433,41 +496,45 @@ static void release(engine *x)
     free(x->times);
     free(x->plan_times);
     free(x->share);
+    free(x);
+}
+
+static int solve(engine *x)
+{
+    take_bound(x, MOIRAI_MAX(moirai_bound_critical_path(x->p), moirai_bound_load(x->p)));
+    int result = try_starts(x);
+    if (!result)
+        result = try_exact(x);
+    if (!result && gap(x) > x->o->gap)
+        result = moirai_spine_new(&x->spine, x->p);
+    if (!result && x->spine)
+        result = improve_spine(x);
+    else if (!result && gap(x) > x->o->gap && !(result = prepare(x)))
+        result = improve(x);
+    if (!result && !x->best)
+        result = moirai_error(MOIRAI_EINFEASIBLE, "no plan of '%s' that fits the memory was found", x->p->name);
+    return result;
 }
 
 static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
 {
-    engine x = {.p = p, .o = o, .begun = moirai_seconds(), .stop.interrupt = o->interrupt};
-    x.top_level = o->effort < 0.5 ? 2 : o->effort < 2 ? 3 : MOIRAI_REFINE_LEVELS;
-    x.batches_left = 2 + (int32_t)(16 * fmin(o->effort, 1000));
-    if (o->time_limit_s > 0)
-        x.stop.deadline = x.begun + o->time_limit_s;
-    x.lower_ns = MOIRAI_MAX(moirai_bound_critical_path(p), moirai_bound_load(p));
-    int result = try_starts(&x);
-    if (!result)
-        result = try_exact(&x);
-    if (!result && gap(&x) > o->gap) {
-        result = prepare(&x);
-        if (!result)
-            result = improve(&x);
-    }
-    if (!result && !x.best)
-        result = moirai_error(MOIRAI_EINFEASIBLE, "no plan of '%s' that fits the memory was found", p->name);
+    engine *x = engine_new(p, o);
+    int result = x ? solve(x) : MOIRAI_EFAIL;
     if (!result && o->certificate_path)
-        result = certify(&x);
+        result = certify(x);
     if (!result) {
-        *out = x.best;
-        (*out)->lower_bound_ns = x.lower_ns;
-        x.best = NULL;
+        *out = x->best;
+        (*out)->lower_bound_ns = x->lower_ns;
+        x->best = NULL;
     }
-    release(&x);
+    engine_free(x);
     return result;
 }
 
 const moirai_placer moirai_placer_moirai = {
     .name = "moirai",
     .summary = "blocks between cuts, annealed and bounded by prices in time; any size, proven gap",
-    .letters = "1 single device, H heft, E m-etf, T m-topo, R random, S start, X exhaustive, B blocks, M blocks within memory",
+    .letters = "1 single device, H heft, E m-etf, T m-topo, R random, S start, X exhaustive, B blocks, M blocks within memory, F floating work beside the spine",
     .certifies = true,
     .place = place,
 };

@@ -33,8 +33,9 @@ void moirai_structure_free(moirai_structure *s)
     free(s);
 }
 
-/* first_reader[v]: least position of a successor; last_source[v]: greatest position of a predecessor. */
-static void reach_positions(const moirai_problem *p, int32_t *first_reader, int32_t *last_source)
+/* first_reader[v]: least position of a successor; last_source[v]: greatest position of a predecessor; `gone` (may be NULL)
+ * marks operators that are left out. */
+static void reach_positions(const moirai_problem *p, const bool *gone, int32_t *first_reader, int32_t *last_source)
 {
     for (int32_t i = 0; i < p->n_ops; i++) {
         first_reader[i] = p->n_ops;
@@ -42,42 +43,54 @@ static void reach_positions(const moirai_problem *p, int32_t *first_reader, int3
     }
     for (int32_t e = 0; e < p->n_edges; e++) {
         int32_t from = p->tensor_producer[p->edge_tensor[e]], to = p->edge_reader[e];
+        if (gone && (gone[from] || gone[to]))
+            continue;
         first_reader[from] = MOIRAI_MIN(first_reader[from], p->topo_rank[to]);
         last_source[to] = MOIRAI_MAX(last_source[to], p->topo_rank[from]);
     }
 }
 
-/* ends[q] counts what stops being open at position q; open[z] is the number open right after position z. */
-static void mark_cuts(const moirai_problem *p, const int32_t *first_reader, const int32_t *last_source, int32_t *ends,
-                      uint8_t *is_cut)
+/* ends[q] counts what stops being open at position q; `open` is the number open right after position z. */
+static void mark_cuts(const moirai_problem *p, const bool *gone, const int32_t *first_reader, const int32_t *last_source,
+                      int32_t *ends, bool *is_cut)
 {
     int32_t n = p->n_ops, open = 0;
     memset(ends, 0, sizeof *ends * ((size_t)n + 1));
     for (int32_t i = 0; i < n; i++)
-        ends[first_reader[i]]++;
+        ends[first_reader[i]] += !(gone && gone[i]);
     for (int32_t z = 0; z < n; z++) {
-        open += 1 - ends[z];
-        is_cut[z] = open == 1;
+        bool here = !(gone && gone[p->topo[z]]);
+        open += here - ends[z];
+        is_cut[z] = here && open == 1;
     }
     memset(ends, 0, sizeof *ends * ((size_t)n + 1));
     for (int32_t i = 0; i < n; i++)
-        ends[last_source[i] + 1]++;
+        ends[last_source[i] + 1] += !(gone && gone[i]);
     open = 0;
     for (int32_t z = n - 1; z >= 0; z--) {
-        open += 1 - ends[z + 1];
-        is_cut[z] &= open == 1;
+        open += !(gone && gone[p->topo[z]]) - ends[z + 1];
+        is_cut[z] = is_cut[z] && open == 1;
     }
+}
+
+int moirai_structure_cuts(bool *is_cut, const moirai_problem *p, const bool *gone)
+{
+    size_t n = (size_t)p->n_ops;
+    int32_t *scratch = moirai_alloc(3 * n + 1, sizeof *scratch);
+    if (!scratch)
+        return MOIRAI_EFAIL;
+    reach_positions(p, gone, scratch, scratch + n);
+    mark_cuts(p, gone, scratch, scratch + n, scratch + 2 * n, is_cut);
+    free(scratch);
+    return MOIRAI_OK;
 }
 
 static int find_cuts(moirai_structure *s, const moirai_problem *p)
 {
     size_t n = (size_t)p->n_ops;
-    int32_t *scratch = moirai_alloc(3 * n + 1, sizeof *scratch);
-    uint8_t *is_cut = moirai_alloc(n, 1);
-    int result = scratch && is_cut ? MOIRAI_OK : MOIRAI_EFAIL;
+    bool *is_cut = moirai_alloc(n, sizeof *is_cut);
+    int result = is_cut ? moirai_structure_cuts(is_cut, p, NULL) : MOIRAI_EFAIL;
     if (!result) {
-        reach_positions(p, scratch, scratch + n);
-        mark_cuts(p, scratch, scratch + n, scratch + 2 * n, is_cut);
         for (size_t z = 0; z < n; z++)
             s->n_cuts += is_cut[z];
         s->n_blocks = s->n_cuts + 1;
@@ -100,7 +113,6 @@ static int find_cuts(moirai_structure *s, const moirai_problem *p)
         s->block_first[block] = first;
         s->block_size[block] = p->n_ops - first;
     }
-    free(scratch);
     free(is_cut);
     return result;
 }

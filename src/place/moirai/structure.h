@@ -19,6 +19,8 @@ typedef struct moirai_structure {
 } moirai_structure;
 
 int moirai_structure_new(moirai_structure **out, const moirai_problem *p);
+/* Which positions of the topological order hold cuts, were the operators that `gone` marks (may be NULL) not there. */
+int moirai_structure_cuts(bool *is_cut, const moirai_problem *p, const bool *gone);
 void moirai_structure_free(moirai_structure *s);
 
 static inline int32_t moirai_block_entry(const moirai_structure *s, int32_t block)

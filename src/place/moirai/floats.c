@@ -1,0 +1,373 @@
+/* Floating work beside the spine.
+ *
+ * The plan of the spine stands; each floating operator, the one that is needed first first, goes into a gap: to the device from which
+ * its readers get it in time, then the one that asks for the least transfers, then the earliest. What comes too late for
+ * its reader nevertheless goes to the earliest gap; the order of all tasks by their starts, with each task before its readers, is then
+ * replayed, which moves the spine as far as it must. The replayed spine has other gaps: all of it is done again with
+ * them, as long as that helps. O(rounds (V+E) K (log V + gaps passed)). */
+#include "place/moirai/floats.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "place/insert.h"
+#include "util/util.h"
+
+#define ROUNDS 6
+
+/* What makes a device the best one: the delay of readers, plus these parts of the transfers' time and of the finish. */
+typedef struct rule {
+    double sent, finish;
+} rule;
+
+static const rule rules[] = {{0, 1}, {0.1, 0.01}, {3, 1}, {1e-3, 1e-6}};
+
+typedef struct filling {
+    const moirai_spine *s;
+    const rule *rule;
+    const int8_t *wish; /* device that each operator should have, -1: any; or NULL */
+    const moirai_problem *p;
+    moirai_insert *insert;
+    int32_t *floating;  /* operators, in the order of insertion */
+    int32_t n_floating;
+    int64_t *due_ns;    /* latest start of each operator that keeps its readers in time, by least times; the start itself on the spine */
+    moirai_task *order;
+} filling;
+
+typedef struct key {
+    int64_t start_ns;
+    int32_t rank;    /* of the operator, or of the producer */
+    bool sends;
+    moirai_task task;
+} key;
+
+/* ---- the spine's plan in numbers of the whole ---- */
+
+/* Any plan that has the spine's operators: of the spine (numbered there), or of the whole. */
+static int reserve_spine(filling *x, const moirai_plan *plan)
+{
+    const moirai_problem *p = x->p;
+    bool whole = plan->n_ops == p->n_ops;
+    int result = MOIRAI_OK;
+    for (int32_t n = 0; n < x->s->problem->n_ops && !result; n++) {
+        int32_t i = x->s->whole_op[n], from = whole ? i : n;
+        x->due_ns[i] = plan->op_start_ns[from];
+        result = moirai_insert_take_op(x->insert, i, plan->op_device[from], plan->op_start_ns[from]);
+    }
+    for (int32_t j = 0; j < plan->n_transfers && !result; j++) {
+        const moirai_transfer *a = &plan->transfer[j];
+        int32_t t = whole ? a->tensor : x->s->whole_tensor[a->tensor], slot = MOIRAI_NONE;
+        if (x->s->floating[p->tensor_producer[t]])
+            continue;
+        for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1] && slot == MOIRAI_NONE; e++) {
+            int32_t reader = p->edge_reader[e];
+            if (x->s->floating[reader] || x->insert->list->device[reader] != a->to)
+                continue;
+            if (p->flow == MOIRAI_FLOW_TENSOR)
+                slot = t * p->n_devices + a->to;
+            else if (reader == (whole ? a->reader : x->s->whole_op[a->reader]))
+                slot = e;
+        }
+        if (slot != MOIRAI_NONE) /* else only floating work reads it there */
+            result = moirai_insert_take_sending(x->insert, slot, a->from, a->to, a->start_ns, a->finish_ns - a->start_ns);
+    }
+    return result;
+}
+
+/* ---- insertion ---- */
+
+static int64_t least_ns(const moirai_problem *p, int32_t op)
+{
+    int64_t least = INT64_MAX;
+    for (uint64_t rest = p->op_devices[op]; rest; rest &= rest - 1)
+        least = MOIRAI_MIN(least, moirai_op_ns(p, op, __builtin_ctzll(rest)));
+    return least;
+}
+
+static int by_due(const void *a, const void *b, void *data)
+{
+    const filling *x = data;
+    int32_t i = *(const int32_t *)a, j = *(const int32_t *)b;
+    if (x->due_ns[i] != x->due_ns[j])
+        return x->due_ns[i] < x->due_ns[j] ? -1 : 1;
+    return x->p->topo_rank[i] - x->p->topo_rank[j];
+}
+
+/* Floating operators by the time at which they are needed; one never comes before what it reads. */
+static void sort_floating(filling *x)
+{
+    const moirai_problem *p = x->p;
+    x->n_floating = 0;
+    for (int32_t z = p->n_ops - 1; z >= 0; z--) {
+        int32_t i = p->topo[z];
+        if (!x->s->floating[i])
+            continue;
+        int64_t due = INT64_MAX;
+        for (int32_t j = p->op_out_off[i]; j < p->op_out_off[i + 1]; j++)
+            for (int32_t e = p->tensor_edge_off[p->op_out[j]]; e < p->tensor_edge_off[p->op_out[j] + 1]; e++)
+                due = MOIRAI_MIN(due, x->due_ns[p->edge_reader[e]]);
+        x->due_ns[i] = due == INT64_MAX ? due : due - least_ns(p, i);
+        x->floating[x->n_floating++] = i;
+    }
+    qsort_r(x->floating, (size_t)x->n_floating, sizeof *x->floating, by_due, x);
+}
+
+static int32_t slot_of(const moirai_problem *p, int32_t edge, int32_t device)
+{
+    return p->flow == MOIRAI_FLOW_EDGE ? edge : p->edge_tensor[edge] * p->n_devices + device;
+}
+
+typedef struct verdict {
+    int64_t late_ns, sent_ns, finish_ns;
+} verdict;
+
+static double cost_of(const verdict *v, const rule *r)
+{
+    return (double)v->late_ns + r->sent * (double)v->sent_ns + r->finish * (double)v->finish_ns;
+}
+
+/* What becomes of the spine's readers if `op` runs on k from start_ns on; `take` sends to them. */
+static int send_on(verdict *v, filling *x, int32_t op, int32_t k, bool take)
+{
+    const moirai_problem *p = x->p;
+    int result = MOIRAI_OK;
+    for (int32_t j = p->op_out_off[op]; j < p->op_out_off[op + 1]; j++) {
+        uint64_t sent = 0;
+        for (int32_t e = p->tensor_edge_off[p->op_out[j]]; e < p->tensor_edge_off[p->op_out[j] + 1] && !result; e++) {
+            int32_t reader = p->edge_reader[e], to = x->insert->list->device[reader];
+            if (to == MOIRAI_NONE || x->s->floating[reader])
+                continue; /* floating readers fetch their inputs */
+            int64_t ns = moirai_transfer_ns(p, p->op_out[j], k, to), arrival = v->finish_ns;
+            if (to != k && (p->flow == MOIRAI_FLOW_EDGE || !(sent >> to & 1))) {
+                int64_t start = moirai_insert_find_sending(x->insert, k, to, v->finish_ns, ns);
+                arrival = start + ns;
+                v->sent_ns += ns;
+                sent |= UINT64_C(1) << to;
+                if (take)
+                    result = moirai_insert_take_sending(x->insert, slot_of(p, e, to), k, to, start, ns);
+            }
+            v->late_ns = MOIRAI_MAX(v->late_ns, arrival - x->due_ns[reader]);
+        }
+    }
+    return result;
+}
+
+static int insert_one(filling *x, int32_t op)
+{
+    int32_t best = MOIRAI_NONE;
+    int64_t best_start = 0;
+    double best_cost = 0;
+    uint64_t open = moirai_list_devices(x->insert->list, op);
+    if (x->wish && x->wish[op] >= 0 && (open >> x->wish[op] & 1))
+        open = UINT64_C(1) << x->wish[op];
+    for (; open; open &= open - 1) {
+        int32_t k = __builtin_ctzll(open);
+        int64_t start = moirai_insert_try(x->insert, op, k, INT64_MAX);
+        if (start < 0)
+            return MOIRAI_EFAIL;
+        verdict v = {.finish_ns = start + moirai_op_ns(x->p, op, k)};
+        for (int32_t j = 0; j < x->insert->n_now; j++)
+            v.sent_ns += x->insert->now[j].ns;
+        send_on(&v, x, op, k, false);
+        double cost = cost_of(&v, x->rule);
+        if (best != MOIRAI_NONE && cost >= best_cost)
+            continue;
+        best = k;
+        best_start = start;
+        best_cost = cost;
+        moirai_insert_keep(x->insert);
+    }
+    int result = moirai_insert_commit(x->insert, op, best, best_start);
+    verdict done = {.finish_ns = best_start + moirai_op_ns(x->p, op, best)};
+    return result ? result : send_on(&done, x, op, best, true);
+}
+
+/* ---- back to a plan ---- */
+
+static int by_key(const void *a, const void *b)
+{
+    const key *x = a, *y = b;
+    if (x->start_ns != y->start_ns)
+        return x->start_ns < y->start_ns ? -1 : 1;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    if (x->sends != y->sends)
+        return x->sends ? 1 : -1;
+    return x->task < y->task ? -1 : x->task > y->task;
+}
+
+/* A transfer stands after its producer and before its readers. */
+static key sending_key(const filling *x, moirai_task task, int64_t start_ns)
+{
+    const moirai_problem *p = x->p;
+    const moirai_list *l = x->insert->list;
+    int32_t slot = (int32_t)(task - p->n_ops);
+    int32_t t = p->flow == MOIRAI_FLOW_EDGE ? p->edge_tensor[slot] : slot / p->n_devices, to = slot % p->n_devices;
+    int32_t first = p->flow == MOIRAI_FLOW_EDGE ? slot : p->tensor_edge_off[t];
+    int32_t last = p->flow == MOIRAI_FLOW_EDGE ? slot : p->tensor_edge_off[t + 1] - 1;
+    for (int32_t e = first; e <= last; e++)
+        if (p->flow == MOIRAI_FLOW_EDGE || l->device[p->edge_reader[e]] == to)
+            start_ns = MOIRAI_MIN(start_ns, l->start_ns[p->edge_reader[e]]);
+    int32_t from = p->tensor_producer[t];
+    return (key){MOIRAI_MAX(start_ns, l->start_ns[from]), p->topo_rank[from], true, task};
+}
+
+/* Starts of late work are set back to those of its readers: the order stays one of precedence. */
+static int64_t order_tasks(filling *x, key *sorted)
+{
+    const moirai_problem *p = x->p;
+    moirai_list *l = x->insert->list;
+    for (int32_t z = p->n_ops - 1; z >= 0; z--) {
+        int32_t i = p->topo[z];
+        for (int32_t j = p->op_out_off[i]; j < p->op_out_off[i + 1]; j++)
+            for (int32_t e = p->tensor_edge_off[p->op_out[j]]; e < p->tensor_edge_off[p->op_out[j] + 1]; e++)
+                l->start_ns[i] = MOIRAI_MIN(l->start_ns[i], l->start_ns[p->edge_reader[e]]);
+    }
+    for (int64_t j = 0; j < l->n_log; j++) {
+        moirai_task task = l->log[j];
+        sorted[j] = task < p->n_ops ? (key){l->start_ns[task], p->topo_rank[task], false, task}
+                                    : sending_key(x, task, l->log_start_ns[j]);
+    }
+    qsort(sorted, (size_t)l->n_log, sizeof *sorted, by_key);
+    for (int64_t j = 0; j < l->n_log; j++)
+        x->order[j] = sorted[j].task;
+    return l->n_log;
+}
+
+static int replay(moirai_plan **out, filling *x)
+{
+    moirai_list *l = x->insert->list;
+    key *sorted = moirai_alloc((size_t)l->n_log, sizeof *sorted);
+    x->order = moirai_alloc((size_t)l->n_log, sizeof *x->order);
+    int result = sorted && x->order ? MOIRAI_OK : MOIRAI_EFAIL;
+    if (!result) {
+        int64_t n = order_tasks(x, sorted), length = moirai_sim_replay(l->sim, l->device, x->order, n);
+        if (length >= 0 && moirai_sim_memory_excess(l->sim, NULL) <= 0)
+            result = moirai_sim_plan(out, l->sim);
+    }
+    free(sorted);
+    free(x->order);
+    return result;
+}
+
+static int insert_once(moirai_plan **out, const moirai_spine *s, const moirai_plan *plan, const rule *how, const int8_t *wish)
+{
+    filling x = {.s = s, .p = s->whole, .rule = how, .wish = wish};
+    *out = NULL;
+    x.floating = moirai_alloc((size_t)s->n_floating, sizeof *x.floating);
+    x.due_ns = moirai_alloc((size_t)s->whole->n_ops, sizeof *x.due_ns);
+    int result = x.floating && x.due_ns ? moirai_insert_new(&x.insert, s->whole) : MOIRAI_EFAIL;
+    if (!result)
+        result = reserve_spine(&x, plan);
+    if (!result)
+        sort_floating(&x);
+    for (int32_t i = 0; i < x.n_floating && !result; i++)
+        result = insert_one(&x, x.floating[i]);
+    if (!result)
+        result = replay(out, &x);
+    moirai_insert_free(x.insert);
+    free(x.floating);
+    free(x.due_ns);
+    return result;
+}
+
+/* Takes ownership of plan; *best keeps the shorter one. */
+static bool keep_shorter(moirai_plan **best, moirai_plan *plan)
+{
+    bool shorter = plan && (!*best || plan->makespan_ns < (*best)->makespan_ns);
+    moirai_plan_free(shorter ? *best : plan);
+    if (shorter)
+        *best = plan;
+    return shorter;
+}
+
+/* Rounds of one rule, each with the gaps that the last has left. */
+static int insert_rounds(moirai_plan **best, const moirai_spine *s, const moirai_plan *spine_plan, const rule *how)
+{
+    moirai_plan *last = NULL;
+    int result = insert_once(&last, s, spine_plan, how, NULL);
+    for (int32_t round = 1; round < ROUNDS && last && !result; round++) {
+        moirai_plan *next;
+        result = insert_once(&next, s, last, how, NULL);
+        keep_shorter(best, last);
+        last = next;
+    }
+    keep_shorter(best, last);
+    return result;
+}
+
+int moirai_floats_insert(moirai_plan **out, const moirai_spine *s, const moirai_plan *spine_plan)
+{
+    int result = MOIRAI_OK;
+    *out = NULL;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules && !result; i++)
+        result = insert_rounds(out, s, spine_plan, &rules[i]);
+    if (result) {
+        moirai_plan_free(*out);
+        *out = NULL;
+    }
+    return result;
+}
+
+/* ---- improvement ---- */
+
+/* A floating operator, and the floating ones next to it that have its device, wish for another device. */
+static void wish_anew(int8_t *wish, const moirai_spine *s, const moirai_plan *plan, moirai_rng *rng, const int32_t *floating)
+{
+    const moirai_problem *p = s->whole;
+    int32_t op = floating[moirai_rng_below(rng, (uint32_t)s->n_floating)], from = plan->op_device[op];
+    int8_t to = (int8_t)moirai_rng_below(rng, (uint32_t)p->n_devices);
+    bool wide = moirai_rng_below(rng, 2);
+    wish[op] = to;
+    for (int32_t j = p->op_out_off[op]; wide && j < p->op_out_off[op + 1]; j++)
+        for (int32_t e = p->tensor_edge_off[p->op_out[j]]; e < p->tensor_edge_off[p->op_out[j] + 1]; e++)
+            if (s->floating[p->edge_reader[e]] && plan->op_device[p->edge_reader[e]] == from)
+                wish[p->edge_reader[e]] = to;
+    for (int32_t j = p->op_in_off[op]; wide && j < p->op_in_off[op + 1]; j++) {
+        int32_t before = p->tensor_producer[p->op_in[j]];
+        if (s->floating[before] && plan->op_device[before] == from)
+            wish[before] = to;
+    }
+}
+
+static int climb(moirai_plan **best, const moirai_spine *s, const moirai_floats_task *job, int8_t *wish, int8_t *old,
+                 const int32_t *floating)
+{
+    size_t n = (size_t)s->whole->n_ops;
+    moirai_rng rng;
+    moirai_rng_seed(&rng, job->seed);
+    int result = MOIRAI_OK;
+    for (int64_t step = 0; step < job->evaluations && !result && !moirai_stopped(&job->stop); step++) {
+        memcpy(old, wish, n);
+        for (uint32_t moves = 1 + moirai_rng_below(&rng, 3); moves > 0; moves--)
+            wish_anew(wish, s, *best, &rng, floating);
+        moirai_plan *next;
+        result = insert_once(&next, s, *best, &rules[step % 2], wish);
+        if (next && next->makespan_ns == (*best)->makespan_ns) { /* as good: go on from there */
+            moirai_plan_free(*best);
+            *best = next;
+        } else if (!keep_shorter(best, next)) {
+            memcpy(wish, old, n);
+        }
+    }
+    return result;
+}
+
+int moirai_floats_improve(moirai_plan **plan, const moirai_spine *s, const moirai_floats_task *job)
+{
+    size_t n = (size_t)s->whole->n_ops;
+    int8_t *wish = moirai_alloc(n, 1), *old = moirai_alloc(n, 1);
+    int32_t *floating = moirai_alloc((size_t)s->n_floating, sizeof *floating), found = 0;
+    int result = wish && old && floating ? MOIRAI_OK : MOIRAI_EFAIL;
+    for (int32_t i = 0; i < s->whole->n_ops && !result; i++) {
+        wish[i] = s->floating[i] ? (int8_t)(*plan)->op_device[i] : -1;
+        if (s->floating[i])
+            floating[found++] = i;
+    }
+    if (!result)
+        result = climb(plan, s, job, wish, old, floating);
+    free(wish);
+    free(old);
+    free(floating);
+    return result;
+}

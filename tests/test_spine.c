@@ -1,0 +1,240 @@
+/* Near-cuts: what floats, what is left, and plans that have both. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <moirai/moirai.h>
+
+#include "place/exact/exact.h"
+#include "place/moirai/floats.h"
+#include "place/moirai/structure.h"
+#include "support/random_problem.h"
+#include "util/util.h"
+
+static moirai_problem *zoo_problem(const char *network, const char *cluster, moirai_flow flow)
+{
+    moirai_graph *g;
+    moirai_cluster *c;
+    moirai_problem *p;
+    moirai_problem_options o = {.flow = flow, .cost_model = "roofline"};
+    assert_int_equal(moirai_zoo_graph(&g, network, 4), 0);
+    assert_int_equal(moirai_cluster_open(&c, cluster), 0);
+    assert_int_equal(moirai_problem_new(&p, g, c, &o), 0);
+    moirai_graph_free(g);
+    moirai_cluster_free(c);
+    return p;
+}
+
+static bool floats(const moirai_spine *s, const char *name)
+{
+    int32_t op = moirai_problem_find_op(s->whole, name);
+    assert_true(op >= 0);
+    return s->floating[op];
+}
+
+/* The decoder's start floats beside the encoder, later keys and values beside the decoder; layers themselves do not. */
+static void test_spine_of_an_encoder_decoder(void **state)
+{
+    (void)state;
+    moirai_problem *p = zoo_problem("t5-small", "inter-server", MOIRAI_FLOW_TENSOR);
+    moirai_spine *s;
+    moirai_structure *whole, *spine;
+    assert_int_equal(moirai_spine_new(&s, p), 0);
+    assert_non_null(s);
+    assert_true(floats(s, "dec0/ln1") && floats(s, "dec0/h3/qk"));
+    assert_true(floats(s, "dec1/cross/h0/k") && floats(s, "dec5/cross/h7/v"));
+    assert_false(floats(s, "dec0/cross/h0/k") || floats(s, "enc3/h0/k") || floats(s, "dec4/h0/k") || floats(s, "dec5/cross/h0/q"));
+    assert_int_equal(moirai_structure_new(&whole, p), 0);
+    assert_int_equal(moirai_structure_new(&spine, s->problem), 0);
+    assert_true(spine->n_cuts > 10 * whole->n_cuts && spine->n_cuts > 100);
+    moirai_structure_free(whole);
+    moirai_structure_free(spine);
+    moirai_spine_free(s);
+    moirai_problem_free(p);
+}
+
+static void test_spine_is_not_for_networks_with_cuts(void **state)
+{
+    (void)state;
+    static const char *const network[] = {"gpt3-330M", "alphafold2-87M", "inception-tiny"};
+    for (size_t i = 0; i < sizeof network / sizeof *network; i++) {
+        moirai_problem *p = zoo_problem(network[i], "intra-server", MOIRAI_FLOW_EDGE);
+        moirai_spine *s;
+        assert_int_equal(moirai_spine_new(&s, p), 0);
+        assert_null(s);
+        moirai_problem_free(p);
+    }
+}
+
+static moirai_plan *place(const moirai_problem *p, int threads, double effort)
+{
+    moirai_place_options o;
+    moirai_plan *plan;
+    moirai_place_options_init(&o);
+    o.effort = effort;
+    o.threads = threads;
+    assert_int_equal(moirai_place(&plan, p, "moirai", &o), 0);
+    assert_int_equal(moirai_plan_check(p, plan, NULL, NULL), 0);
+    return plan;
+}
+
+/* The bound is far above what the whole shows without cuts, and the plan is one of the whole; on any number of threads. */
+static void test_spine_bounds_and_plans_an_encoder_decoder(void **state)
+{
+    (void)state;
+    moirai_problem *p = zoo_problem("t5-tiny", "intra-server", MOIRAI_FLOW_TENSOR);
+    moirai_plan *one = place(p, 1, 0.01), *two = place(p, 2, 0.01);
+    assert_int_equal(one->makespan_ns, two->makespan_ns);
+    assert_int_equal(one->lower_bound_ns, two->lower_bound_ns);
+    assert_memory_equal(one->op_device, two->op_device, sizeof *one->op_device * (size_t)p->n_ops);
+    int64_t plain = moirai_bound_critical_path(p), load = moirai_bound_load(p);
+    plain = plain > load ? plain : load;
+    assert_true(one->lower_bound_ns > plain);
+    assert_true(one->lower_bound_ns <= one->makespan_ns);
+    moirai_plan_free(one);
+    moirai_plan_free(two);
+    moirai_problem_free(p);
+}
+
+/* Draws what floats; false where nothing or everything would. */
+static bool draw_floating(bool *floating, const moirai_problem *p, uint64_t seed)
+{
+    moirai_rng rng;
+    moirai_rng_seed(&rng, seed);
+    int32_t n = 0;
+    for (int32_t i = 0; i < p->n_ops; i++)
+        n += floating[i] = moirai_rng_below(&rng, 3) == 0;
+    return n > 0 && n < p->n_ops;
+}
+
+/* On random problems of all modes: the rest is a problem that reads back as it was written. */
+static void test_spine_problem_without_reads_back(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 300; seed++) {
+        random_spec spec = random_spec_draw(seed, 14);
+        moirai_problem *p = random_problem(&spec), *q, *again;
+        bool gone[16];
+        if (!p || !draw_floating(gone, p, seed)) {
+            moirai_problem_free(p);
+            continue;
+        }
+        assert_int_equal(moirai_problem_without(&q, p, gone), 0);
+        char path[] = "/tmp/moirai-spine-XXXXXX";
+        int fd = mkstemp(path);
+        assert_true(fd >= 0);
+        close(fd);
+        assert_int_equal(moirai_problem_write(q, path), 0);
+        assert_int_equal(moirai_problem_read(&again, path), 0);
+        unlink(path);
+        assert_int_equal(again->n_ops, q->n_ops);
+        assert_int_equal(again->n_edges, q->n_edges);
+        assert_int_equal(again->n_groups, q->n_groups);
+        for (int32_t i = 0; i < q->n_ops; i++) {
+            assert_string_equal(again->op_name[i], q->op_name[i]);
+            assert_int_equal(again->op_memory_bytes[i], q->op_memory_bytes[i]);
+        }
+        for (int32_t e = 0; e < q->n_edges; e++) {
+            assert_int_equal(again->edge_tensor[e], q->edge_tensor[e]);
+            assert_int_equal(again->edge_reader[e], q->edge_reader[e]);
+            for (int32_t k = 0; k < q->n_devices * q->n_devices; k++)
+                assert_int_equal(moirai_transfer_ns(again, q->edge_tensor[e], k / q->n_devices, k % q->n_devices),
+                                 moirai_transfer_ns(q, q->edge_tensor[e], k / q->n_devices, k % q->n_devices));
+        }
+        moirai_problem_free(again);
+        moirai_problem_free(q);
+        moirai_problem_free(p);
+    }
+}
+
+static int64_t optimum(const moirai_problem *p)
+{
+    moirai_exact_options o;
+    moirai_exact_result found;
+    moirai_exact_options_init(&o);
+    o.node_limit = 200000;
+    if (moirai_exact_solve(p, &o, &found))
+        return -1;
+    int64_t best = found.complete && found.found ? found.makespan_ns : -1;
+    moirai_exact_result_clear(&found);
+    return best;
+}
+
+/* The best plan of the spine is no longer than the best of the whole: what is proven of one holds for the other. */
+static void test_spine_optimum_is_a_bound(void **state)
+{
+    (void)state;
+    int compared = 0;
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        random_spec spec = random_spec_draw(seed + 5000, 8);
+        moirai_problem *p = random_problem(&spec);
+        bool floating[16];
+        moirai_spine *s = NULL;
+        if (p && draw_floating(floating, p, seed)) {
+            int64_t whole = optimum(p);
+            assert_int_equal(moirai_spine_from(&s, p, floating), 0);
+            int64_t rest = optimum(s->problem);
+            if (whole >= 0) {
+                assert_true(rest <= whole);
+                compared++;
+            }
+        }
+        moirai_spine_free(s);
+        moirai_problem_free(p);
+    }
+    assert_true(compared > 100);
+}
+
+/* Floating work put beside any plan of the spine makes a plan that every rule of the model accepts, in every mode. */
+static void test_spine_floating_work_makes_valid_plans(void **state)
+{
+    (void)state;
+    int made = 0;
+    for (uint64_t seed = 1; seed <= 600; seed++) {
+        random_spec spec = random_spec_draw(seed + 9000, 14);
+        moirai_problem *p = random_problem(&spec);
+        bool floating[16];
+        moirai_spine *s = NULL;
+        moirai_plan *plan = NULL, *whole = NULL;
+        moirai_place_options o;
+        moirai_place_options_init(&o);
+        if (p && draw_floating(floating, p, seed)) {
+            assert_int_equal(moirai_spine_from(&s, p, floating), 0);
+            if (!moirai_place(&plan, s->problem, seed % 2 ? "heft" : "random", &o))
+                assert_int_equal(moirai_floats_insert(&whole, s, plan), 0);
+        }
+        if (whole) {
+            moirai_floats_task job = {.evaluations = 20, .seed = seed};
+            int64_t before = whole->makespan_ns;
+            assert_int_equal(moirai_plan_check(p, whole, NULL, NULL), 0);
+            assert_int_equal(moirai_floats_improve(&whole, s, &job), 0);
+            assert_int_equal(moirai_plan_check(p, whole, NULL, NULL), 0);
+            assert_true(whole->makespan_ns <= before);
+            made++;
+        }
+        moirai_plan_free(plan);
+        moirai_plan_free(whole);
+        moirai_spine_free(s);
+        moirai_problem_free(p);
+    }
+    assert_true(made > 300);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_spine_of_an_encoder_decoder),
+        cmocka_unit_test(test_spine_is_not_for_networks_with_cuts),
+        cmocka_unit_test(test_spine_bounds_and_plans_an_encoder_decoder),
+        cmocka_unit_test(test_spine_problem_without_reads_back),
+        cmocka_unit_test(test_spine_optimum_is_a_bound),
+        cmocka_unit_test(test_spine_floating_work_makes_valid_plans),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
