@@ -6,8 +6,8 @@
 #include <string.h>
 
 /* The strings of a list, each given to `add`. */
-static int read_strings(moirai_graph_builder *b, int32_t op, const moirai_json_at *at, yyjson_val *list, const char *what,
-                        int (*add)(moirai_graph_builder *b, int32_t op, const char *name))
+static int read_strings(moirai_graph_builder *b, int32_t op, const moirai_json_at *at, yyjson_val *list,
+                        const char *what, int (*add)(moirai_graph_builder *b, int32_t op, const char *name))
 {
     yyjson_val *item;
     size_t i, n;

@@ -6,8 +6,8 @@
 
 #include "util/json.h"
 
-/* Name, type, inputs and outputs of an operator's object into the builder. Returns the operator's number, or an error; `at` gets its
- * name, which lives as long as the document. */
+/* Name, type, inputs and outputs of an operator's object into the builder. Returns the operator's number, or an error;
+ * `at` gets its name, which lives as long as the document. */
 int32_t moirai_graph_read_op(moirai_graph_builder *b, moirai_json_at *at, yyjson_val *object);
 
 #endif

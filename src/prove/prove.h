@@ -1,5 +1,5 @@
-/* The verifier's own view of a problem: cuts, blocks, components, and one leaf of a proof. Private to this folder, which
- * includes nothing of src/place. */
+/* The verifier's own view of a problem: cuts, blocks, components, and one leaf of a proof. Private to this folder,
+ * which includes nothing of src/place. */
 #ifndef MOIRAI_PROVE_PRIVATE_H
 #define MOIRAI_PROVE_PRIVATE_H
 
@@ -48,8 +48,8 @@ bool moirai_prove_same_component(const moirai_prove_block *b, int32_t c, int32_t
 /* Longest path between the cuts with transfers, entry on a and exit on z; and all of an empty block. */
 int moirai_prove_path_ns(int64_t *ns, const moirai_prove_block *b, int32_t a, int32_t z);
 
-/* How many components of `kind` have operator `op` (place in the component) on `device`; kind MOIRAI_PROVE_ARRIVAL: when the
- * shared tensor has arrived on `device`, in ns; kind MOIRAI_PROVE_LENGTH: the time between the cuts, in ns. */
+/* How many components of `kind` have operator `op` (place in the component) on `device`; kind MOIRAI_PROVE_ARRIVAL:
+ * when the shared tensor has arrived on `device`, in ns; kind MOIRAI_PROVE_LENGTH: the time between the cuts, in ns. */
 #define MOIRAI_PROVE_ARRIVAL (-1)
 #define MOIRAI_PROVE_LENGTH (-2)
 typedef struct moirai_prove_count {
@@ -71,7 +71,8 @@ typedef struct moirai_prove_leaf {
 } moirai_prove_leaf;
 
 int32_t moirai_prove_resources(const moirai_problem *p);
-/* The least that all tasks together pay within the leaf's length, *never: they do not fit at all, *usable: no value can overflow. */
+/* The least that all tasks together pay within the leaf's length, *never: they do not fit at all, *usable: no value can
+ * overflow. */
 typedef struct moirai_prove_cost {
     bool usable, never;
     __int128 sum;

@@ -1,13 +1,15 @@
 /* Cuts, blocks, components: what the verifier derives from the problem by itself.
  *
- * Cuts. The certificate names operators; the verifier puts every other operator into a block: the number of the last cut
- * that precedes it, by one sweep. Block b > 0 then holds only operators after cut b-1 by construction. That each of them also comes
- * before cut b needs one look at its readers: one of them must be cut b or in block b, since then, following readers, one arrives at
- * cut b (the graph is finite and has no cycle). Cuts themselves obey the same rule, which makes them a chain.
+ * Cuts. The certificate names operators; the verifier puts every other operator into a block: the number of the last
+ * cut that precedes it, by one sweep. Block b > 0 then holds only operators after cut b-1 by construction. That each of
+ * them also comes before cut b needs one look at its readers: one of them must be cut b or in block b, since then,
+ * following readers, one arrives at cut b (the graph is finite and has no cycle). Cuts themselves obey the same rule,
+ * which makes them a chain.
  *
- * Copies. Two blocks are compared position by position in topological order: times, allowed devices, memory and all edges
- * with their transfer tables. Equal means that every statement proven of one, for given devices of its cuts, holds for the
- * other. Components of a block (what is connected without the cuts) are compared in the same way. O(V+E). */
+ * Copies. Two blocks are compared position by position in topological order: times, allowed devices, memory and all
+ * edges with their transfer tables. Equal means that every statement proven of one, for given devices of its cuts,
+ * holds for the other. Components of a block (what is connected without the cuts) are compared in the same way.
+ * O(V+E). */
 #include "prove/prove.h"
 
 #include <stdlib.h>
@@ -56,8 +58,8 @@ static int check_cuts(const moirai_problem *p, const moirai_prove_cuts *c, const
                 leads_on = block[p->edge_reader[e]] == mine;
         }
         if (!leads_on)
-            return moirai_error(MOIRAI_EVERIFY, "operator '%s' need not come before cut %d, operator '%s'", p->op_name[i],
-                                mine, p->op_name[c->cut[mine]]);
+            return moirai_error(MOIRAI_EVERIFY, "operator '%s' need not come before cut %d, operator '%s'",
+                                p->op_name[i], mine, p->op_name[c->cut[mine]]);
     }
     return MOIRAI_OK;
 }
@@ -151,7 +153,8 @@ static int list_edges(moirai_prove_block *b, const int32_t *local)
                 int32_t at = b->n_edges++;
                 for (; at > begin && b->edge[at - 1].to > to; at--)
                     b->edge[at] = b->edge[at - 1];
-                b->edge[at] = (moirai_prove_edge){.from = i, .output = o - p->op_out_off[b->op[i]], .to = to, .tensor = t};
+                b->edge[at] = (moirai_prove_edge){.from = i, .output = o - p->op_out_off[b->op[i]], .to = to,
+                                                  .tensor = t};
             }
             for (int32_t e = begin; e < b->n_edges; e++)
                 b->edge[e].readers = b->n_edges - begin;
@@ -248,8 +251,9 @@ static int find_lines(moirai_prove_block *b)
     size_t K = (size_t)b->p->n_devices;
     for (int32_t i = 0; i < b->n; i++) {
         int32_t line = 0;
-        while (line < b->n_op_lines && memcmp(b->p->op_time_ns + (size_t)b->op[i] * K,
-                                              b->p->op_time_ns + (size_t)b->op[b->line_op[line]] * K, K * sizeof(int64_t)))
+        while (line < b->n_op_lines &&
+               memcmp(b->p->op_time_ns + (size_t)b->op[i] * K, b->p->op_time_ns + (size_t)b->op[b->line_op[line]] * K,
+                      K * sizeof(int64_t)))
             line++;
         if (line == b->n_op_lines)
             b->line_op[b->n_op_lines++] = i;
@@ -328,14 +332,16 @@ bool moirai_prove_same_component(const moirai_prove_block *b, int32_t c, int32_t
     if (n != b->component_off[d + 1] - b->component_off[d])
         return false;
     for (int32_t x = 0; x < n; x++)
-        if (!same_op(b->p, b->op[b->component_op[b->component_off[c] + x]], b->op[b->component_op[b->component_off[d] + x]]))
+        if (!same_op(b->p, b->op[b->component_op[b->component_off[c] + x]],
+                     b->op[b->component_op[b->component_off[d] + x]]))
             return false;
     int32_t e = next_edge(b, c, 0), f = next_edge(b, d, 0);
     while (e < b->n_edges && f < b->n_edges) {
         const moirai_prove_edge *x = &b->edge[e], *y = &b->edge[f];
         int32_t from = place_in(b, c, x->from);
-        if (from != place_in(b, d, y->from) || x->output != y->output || place_in(b, c, x->to) != place_in(b, d, y->to) ||
-            x->readers != y->readers || !same_table(b->p, x->tensor, y->tensor))
+        if (from != place_in(b, d, y->from) || x->output != y->output ||
+            place_in(b, c, x->to) != place_in(b, d, y->to) || x->readers != y->readers ||
+            !same_table(b->p, x->tensor, y->tensor))
             return false;
         e = next_edge(b, c, e + 1);
         f = next_edge(b, d, f + 1);
@@ -377,7 +383,8 @@ static int64_t push_head(const moirai_prove_block *b, int32_t i, int32_t a, int3
     return least;
 }
 
-/* With nothing between the cuts, only transfers from a to z are left: one after the other where a port or channel is held. */
+/* With nothing between the cuts, only transfers from a to z are left: one after the other where a port or channel is
+ * held. */
 static int64_t empty_ns(const moirai_prove_block *b, int32_t a, int32_t z)
 {
     int64_t sum = 0, longest = 0;

@@ -1,10 +1,12 @@
 /* Do the leaves leave no case out?
  *
- * Two disjunctions are allowed. First, who receives the entry's shared tensor (flow tensor): every set of devices on which its
- * readers may run, other than the entry's own; with congestion port in every order of arrival, since the leaf's bound may depend
- * on it. A leaf that assumes nothing stands for all. Second, within each of these, counts: how many components of a kind have an
- * operator on a device is a whole number between 0 and the number of components, so "at most x" and "at least x + 1" cover it; so is
- * the time in ns at which the shared tensor arrives on a device, and the time between the cuts, both without an upper end. The leaves' lists must form such a tree, all leaves of a subtree agreeing on the question asked at its root. */
+ * Two disjunctions are allowed. First, who receives the entry's shared tensor (flow tensor): every set of devices on
+ * which its readers may run, other than the entry's own; with congestion port in every order of arrival, since the
+ * leaf's bound may depend on it. A leaf that assumes nothing stands for all. Second, within each of these, counts: how
+ * many components of a kind have an operator on a device is a whole number between 0 and the number of components, so
+ * "at most x" and "at least x + 1" cover it; so is the time in ns at which the shared tensor arrives on a device, and
+ * the time between the cuts, both without an upper end. The leaves' lists must form such a tree, all leaves of a
+ * subtree agreeing on the question asked at its root. */
 #include "prove/prove.h"
 
 #include <stdlib.h>
@@ -13,7 +15,8 @@
 #include "util/util.h"
 
 /* Leaves pick[0..n) agree on their first `depth` counts. Reorders pick. */
-static bool counts_cover(const moirai_prove_block *b, const moirai_prove_leaf *leaf, int32_t *pick, int32_t n, int32_t depth)
+static bool counts_cover(const moirai_prove_block *b, const moirai_prove_leaf *leaf, int32_t *pick, int32_t n,
+                         int32_t depth)
 {
     if (n == 0)
         return false;

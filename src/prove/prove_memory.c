@@ -2,9 +2,10 @@
  *
  * At prices u(k) >= 0 per byte of device k, in units of which `unit` make a nanosecond, every plan that fits obeys
  *     unit * makespan  >=  (unit * makespan + sum of u(k) * bytes on k)  -  sum of u(k) * capacity(k).
- * The bracket splits along the chain. A block of length L between two devices costs at least unit * L + its bytes where they are cheapest;
- * and, at any prices in time, at least what its tasks and bytes pay + unit * L - (what all resources are worth until L), since the tasks
- * are done within L. A leaf says between which lengths L lies: the least over these counts. */
+ * The bracket splits along the chain. A block of length L between two devices costs at least unit * L + its bytes where
+ * they are cheapest; and, at any prices in time, at least what its tasks and bytes pay + unit * L - (what all resources
+ * are worth until L), since the tasks are done within L. A leaf says between which lengths L lies: the least over these
+ * counts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,7 +45,8 @@ static void range_of(const moirai_prove_leaf *leaf, int64_t *least, int64_t *mos
         }
 }
 
-/* Least over L from least_ns to the leaf's length of unit * L - (what all resources are worth until L): linear within a bucket. */
+/* Least over L from least_ns to the leaf's length of unit * L - (what all resources are worth until L): linear within a
+ * bucket. */
 static __int128 least_length(const memory_proof *y, const moirai_prove_leaf *leaf, int32_t resources, int64_t least_ns)
 {
     __int128 worth = 0, least = (__int128)y->unit * leaf->length_ns;
@@ -64,8 +66,8 @@ static __int128 least_length(const memory_proof *y, const moirai_prove_leaf *lea
 }
 
 /* What a block within the leaf's case costs at least. */
-static int leaf_value(__int128 *value, const memory_proof *y, const moirai_prove_block *b, int32_t a, int32_t z, int64_t proven_ns,
-                      moirai_prove_leaf *leaf)
+static int leaf_value(__int128 *value, const memory_proof *y, const moirai_prove_block *b, int32_t a, int32_t z,
+                      int64_t proven_ns, moirai_prove_leaf *leaf)
 {
     int64_t least = proven_ns, most = INT64_MAX;
     moirai_prove_cost cost;
@@ -93,7 +95,8 @@ static int leaf_value(__int128 *value, const memory_proof *y, const moirai_prove
     return MOIRAI_OK;
 }
 
-static int pair_value(memory_proof *y, const moirai_prove_block *b, int32_t a, int32_t z, int64_t index, yyjson_val *list)
+static int pair_value(memory_proof *y, const moirai_prove_block *b, int32_t a, int32_t z, int64_t index,
+                      yyjson_val *list)
 {
     size_t n = yyjson_arr_size(list), i, max, read = 0;
     moirai_prove_leaf *leaf = moirai_alloc(n, sizeof *leaf);
@@ -124,7 +127,8 @@ static int pair_value(memory_proof *y, const moirai_prove_block *b, int32_t a, i
 static int read_pair(memory_proof *y, yyjson_val *object)
 {
     int32_t K = y->x->p->n_devices, class_, a, z;
-    if (!yyjson_is_obj(object) || !moirai_prove_int32(yyjson_obj_get(object, "class"), 0, y->x->n_classes - 1, &class_) ||
+    if (!yyjson_is_obj(object) ||
+        !moirai_prove_int32(yyjson_obj_get(object, "class"), 0, y->x->n_classes - 1, &class_) ||
         !moirai_prove_int32(yyjson_obj_get(object, "entry"), 0, K - 1, &a) ||
         !moirai_prove_int32(yyjson_obj_get(object, "exit"), 0, K - 1, &z))
         return moirai_prove_wrong("class, entry or exit of a pair is missing or out of range");
@@ -174,7 +178,8 @@ int moirai_prove_memory(int64_t *bound_ns, moirai_prove_chain *x, yyjson_val *ob
         return MOIRAI_OK;
     if (!moirai_prove_int64(yyjson_obj_get(object, "unit"), 1, MAX_UNIT, &y.unit))
         return moirai_prove_wrong("memory: unit is missing or out of range");
-    int result = moirai_prove_list(&y.price, &n, yyjson_obj_get(object, "byte_prices"), 0, INT64_MAX / 4, "byte_prices");
+    int result =
+        moirai_prove_list(&y.price, &n, yyjson_obj_get(object, "byte_prices"), 0, INT64_MAX / 4, "byte_prices");
     if (!result && n != K)
         result = moirai_prove_wrong("byte_prices has not one price per device");
     size_t pairs = (size_t)x->n_classes * K * K;

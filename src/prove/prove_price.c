@@ -1,15 +1,16 @@
 /* Do the prices of a leaf exclude its length? (docs/certificate.md, "Prices".)
  *
- * Suppose the block is done within T. Every resource is held by one task at a time, so what all tasks pay, at `price` per nanosecond
- * of the bucket they fall into, is at most sum of price * bucket length; a price on a count is paid once per component counted, so
- * its sum is at most price * most (or least, if negative). Each component alone pays at least what its cheapest relaxed schedule
- * costs, computed here by dynamic programming over the spanning tree that the certificate gives: state (device, step of the start).
- * If the components' least costs together exceed the right side, length T is impossible.
+ * Suppose the block is done within T. Every resource is held by one task at a time, so what all tasks pay, at `price`
+ * per nanosecond of the bucket they fall into, is at most sum of price * bucket length; a price on a count is paid once
+ * per component counted, so its sum is at most price * most (or least, if negative). Each component alone pays at least
+ * what its cheapest relaxed schedule costs, computed here by dynamic programming over the spanning tree that the
+ * certificate gives: state (device, step of the start). If the components' least costs together exceed the right side,
+ * length T is impossible.
  *
- * Steps: start(j) >= start(i) + d implies step(j) >= step(i) + floor(d / step_ns). The cost of a task is the least over all whole
- * starts within its step; it is linear there but for one kink, where the task's end passes a step's boundary.
- * Transfers that m readers may share count for 1/m each, rounded down.
- * Whole numbers throughout: single values in int64 after a check that nothing can overflow, sums in 128 bits. */
+ * Steps: start(j) >= start(i) + d implies step(j) >= step(i) + floor(d / step_ns). The cost of a task is the least over
+ * all whole starts within its step; it is linear there but for one kink, where the task's end passes a step's boundary.
+ * Transfers that m readers may share count for 1/m each, rounded down. Whole numbers throughout: single values in int64
+ * after a check that nothing can overflow, sums in 128 bits. */
 #include "prove/prove.h"
 
 #include <stdlib.h>
@@ -299,7 +300,8 @@ static void root_tree(pricing *w, int32_t kind)
     for (int32_t y = 0; y < done; y++)
         for (int32_t t = b->tree_off[kind]; t < b->tree_off[kind + 1]; t++) {
             const moirai_prove_edge *e = &b->edge[b->tree_edge[t]];
-            int32_t mine = b->component_op[begin + w->order[y]], other = e->from == mine ? e->to : e->to == mine ? e->from : -1;
+            int32_t mine = b->component_op[begin + w->order[y]];
+            int32_t other = e->from == mine ? e->to : e->to == mine ? e->from : -1;
             if (other < 0 || w->above_edge[w->order[y]] == b->tree_edge[t])
                 continue;
             int32_t x = 0;
@@ -337,7 +339,8 @@ static int64_t cheapest_component(pricing *w, int32_t kind)
 
 /* ---- the leaf ---- */
 
-/* A sending of the shared tensor starts no sooner than its arrival less its own time, and ends by the latest arrival. */
+/* A sending of the shared tensor starts no sooner than its arrival less its own time, and ends by the latest
+ * arrival. */
 static int64_t cheapest_send(const pricing *w, int32_t k)
 {
     int64_t ns = moirai_transfer_ns(w->b->p, w->b->shared_tensor, w->a, k), least = NEVER;
@@ -509,8 +512,8 @@ static int allocate(pricing *w)
     w->order = moirai_alloc(largest, sizeof(int32_t));
     w->above = moirai_alloc(largest, sizeof(int32_t));
     w->above_edge = moirai_alloc(largest, sizeof(int32_t));
-    return w->rate && w->sum && w->op_cost && w->edge_cost && w->value && w->message && w->best && w->order && w->above &&
-                   w->above_edge
+    return w->rate && w->sum && w->op_cost && w->edge_cost && w->value && w->message && w->best && w->order &&
+                   w->above && w->above_edge
                ? MOIRAI_OK
                : MOIRAI_EFAIL;
 }

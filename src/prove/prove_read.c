@@ -1,4 +1,5 @@
-/* Reading a certificate: numbers in their ranges, and leaves. What is missing or out of range proves nothing: MOIRAI_EVERIFY. */
+/* Reading a certificate: numbers in their ranges, and leaves. What is missing or out of range proves nothing:
+ * MOIRAI_EVERIFY. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,7 +81,8 @@ static bool count_exists(const moirai_prove_leaf *leaf, const moirai_prove_block
     if (x[0] == MOIRAI_PROVE_ARRIVAL || x[0] == MOIRAI_PROVE_LENGTH)
         return leaf->fixed || x[0] == MOIRAI_PROVE_LENGTH;
     int32_t c = x[0] >= 0 && x[0] < b->n_kinds ? b->kind_component[x[0]] : -1;
-    return c >= 0 && x[1] >= 0 && x[1] < b->component_off[c + 1] - b->component_off[c] && x[3] <= INT32_MAX && x[4] <= INT32_MAX;
+    return c >= 0 && x[1] >= 0 && x[1] < b->component_off[c + 1] - b->component_off[c] && x[3] <= INT32_MAX &&
+           x[4] <= INT32_MAX;
 }
 
 static int read_counts(moirai_prove_leaf *leaf, const moirai_prove_block *b, yyjson_val *object)
@@ -139,7 +141,8 @@ static int read_prices(moirai_prove_leaf *leaf, const moirai_prove_block *b, yyj
     if (!result && n % 3)
         result = moirai_prove_wrong("prices do not come in threes");
     for (size_t i = 0; !result && i < n; i += 3)
-        if (number[i] >= R || number[i + 1] >= leaf->n_buckets || leaf->price[number[i] * leaf->n_buckets + number[i + 1]])
+        if (number[i] >= R || number[i + 1] >= leaf->n_buckets ||
+            leaf->price[number[i] * leaf->n_buckets + number[i + 1]])
             result = moirai_prove_wrong("a price is on a resource or bucket that is not there, or is the second there");
         else
             leaf->price[number[i] * leaf->n_buckets + number[i + 1]] = number[i + 2];

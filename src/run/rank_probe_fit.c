@@ -39,8 +39,8 @@ void moirai_probe_fit(probe_link *k)
     k->latency_ns = k->n_sizes && k->size[0].bytes == 0 ? k->size[0].quartile_ns : 0;
     double slope = k->n_sizes ? fit_slope(k) : 0;
     if (k->n_sizes) {
-        /* Empty messages that something else held up would make the rate absurd: half of what the largest message took is
-         * its transfer at least. */
+        /* Empty messages that something else held up would make the rate absurd: half of what the largest message took
+         * is its transfer at least. */
         const probe_size *largest = &k->size[k->n_sizes - 1];
         slope = fmax(slope, 0.5 * (double)largest->quartile_ns / (double)MOIRAI_MAX(largest->bytes, 1));
     }

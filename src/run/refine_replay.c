@@ -149,8 +149,8 @@ static bool arrange(replay *p, const edges *e)
     return fine;
 }
 
-/* When a run is to end. A plan is chosen because it looks fast, so that errors in its favour are part of the choice; by how
- * much the last one was better on paper, the next one will be, too. */
+/* When a run is to end. A plan is chosen because it looks fast, so that errors in its favour are part of the choice; by
+ * how much the last one was better on paper, the next one will be, too. */
 static double sober_ns(const refine_timeline *t)
 {
     double promised = t->planned_ns > 0 ? (double)t->planned_ns : (double)t->latency_ns;

@@ -1,17 +1,17 @@
 /* The bound of a pair: branch and bound over cases.
  *
- * A case says how the shared tensor is sent, between which times it arrives where, and in which ranges some counts lie (how many
- * components of a kind have operator i on device k: a whole number, which the master does not know). A pair's bound is
- * the least over its cases.
+ * A case says how the shared tensor is sent, between which times it arrives where, and in which ranges some counts lie
+ * (how many components of a kind have operator i on device k: a whole number, which the master does not know). A pair's
+ * bound is the least over its cases.
  *
- * A look at a case puts the length that is wanted (that of the pair's plan, or what the chain needs) to the master. If its
- * prices exclude it, the case is closed. If not, the prices exclude a part of it; as prices per time hardly depend on
- * the length, that part estimates what they can prove, mostly within a few parts in a thousand. The case of
- * least estimate is split in two, at what the master's mix does that no plan could: a count that is not whole, or a tensor that is
- * read before it arrives. One look per case is all it takes; that is best-first branch and bound.
+ * A look at a case puts the length that is wanted (that of the pair's plan, or what the chain needs) to the master. If
+ * its prices exclude it, the case is closed. If not, the prices exclude a part of it; as prices per time hardly depend
+ * on the length, that part estimates what they can prove, mostly within a few parts in a thousand. The case of least
+ * estimate is split in two, at what the master's mix does that no plan could: a count that is not whole, or a tensor
+ * that is read before it arrives. One look per case is all it takes; that is best-first branch and bound.
  *
- * At the end the least estimate is put to every open case, beginning with the prices of its look: that is the proof, and it
- * mostly costs one pricing. Where the estimate promised too much, a little less is tried. */
+ * At the end the least estimate is put to every open case, beginning with the prices of its look: that is the proof,
+ * and it mostly costs one pricing. Where the estimate promised too much, a little less is tried. */
 #include "place/moirai/cases.h"
 
 #include <math.h>
@@ -85,7 +85,8 @@ static void choose_count(choice *best, const moirai_block *b, const moirai_maste
                 if (!(b->problem.op_devices[op] >> k & 1))
                     continue;
                 double count = moirai_master_count(m, kind, i, k), part = count - floor(count);
-                double score = fmin(part, 1 - part) * (worth[k] + 0.01) * (double)(moirai_op_ns(&b->problem, op, k) + 1);
+                double score =
+                    fmin(part, 1 - part) * (worth[k] + 0.01) * (double)(moirai_op_ns(&b->problem, op, k) + 1);
                 if (fmin(part, 1 - part) > 1e-4 && score > best->score)
                     *best = (choice){{kind, i, k, (int64_t)floor(count), (int64_t)floor(count) + 1}, score};
             }
@@ -166,14 +167,16 @@ static int solve(moirai_raise *r, const moirai_case *c, int64_t length_ns, bool 
     moirai_master *m = moirai_cases_master(r);
     if (!m)
         return MOIRAI_EFAIL;
-    moirai_master_task task = {.pricer = r->pricer, .how = &r->pair->sending[c->sending], .form = MOIRAI_PRICE_LENGTH, .length_ns = length_ns, .buckets = r->buckets,
-                               .n_counts = c->n_counts, .count = c->count, .max_rounds = r->rounds, .converge = converge,
-                               .stop = r->stop, .start_grid = &c->look.grid, .start_price = c->look.price,
+    moirai_master_task task = {.pricer = r->pricer, .how = &r->pair->sending[c->sending], .form = MOIRAI_PRICE_LENGTH,
+                               .length_ns = length_ns, .buckets = r->buckets, .n_counts = c->n_counts,
+                               .count = c->count, .max_rounds = r->rounds, .converge = converge, .stop = r->stop,
+                               .start_grid = &c->look.grid, .start_price = c->look.price,
                                .n_start_counts = c->look.n_counts};
     return moirai_master_solve(found, m, &task);
 }
 
-static int store_prices(moirai_raise *r, const moirai_case *c, const moirai_master_result *found, moirai_proof_prices *to)
+static int store_prices(moirai_raise *r, const moirai_case *c, const moirai_master_result *found,
+                        moirai_proof_prices *to)
 {
     const moirai_grid *grid = moirai_master_grid(r->pair->master);
     return moirai_proof_prices_set(to, &r->pair->block.problem, grid, found->price, c->n_counts);
@@ -201,7 +204,8 @@ static int look(moirai_raise *r, moirai_case *c, int64_t length_ns, int64_t ceil
     return store_prices(r, c, &found, &c->look);
 }
 
-/* Prove a length from the prices of the look on. Where the estimate promised too much it is lowered, and the case open again. */
+/* Prove a length from the prices of the look on. Where the estimate promised too much it is lowered, and the case open
+ * again. */
 static int prove(moirai_raise *r, moirai_case *c, int64_t length)
 {
     moirai_master_result found;

@@ -17,13 +17,15 @@ typedef struct moirai_raise {
 
 /* One case per sending. */
 int moirai_cases_first(moirai_pair *x);
-/* Cases anew from the sendings, refined as far as the looks go; what was proven before is kept unless it is surpassed. */
+/* Cases anew from the sendings, refined as far as the looks go; what was proven before is kept unless it is
+ * surpassed. */
 int moirai_cases_raise(moirai_raise *r);
 /* The case of least proven length. */
 int32_t moirai_cases_weakest(const moirai_pair *x);
 /* The pair's master, made when first needed; NULL: out of memory. */
 moirai_master *moirai_cases_master(moirai_raise *r);
-/* Where a case is best split after its master was solved: a count or an arrival, least and most being the two sides' ends. */
+/* Where a case is best split after its master was solved: a count or an arrival, least and most being the two sides'
+ * ends. */
 moirai_count moirai_cases_split(const moirai_pair *x, int32_t sending, const moirai_master *m, const int64_t *price);
 /* What the two cases of a split assume: up to split.least, or from split.most on. */
 void moirai_cases_sides(const moirai_block *b, moirai_count split, moirai_count *below, moirai_count *above);

@@ -1,8 +1,8 @@
 /* The part of a certificate about bytes (docs/certificate.md, "Memory").
  *
- * At the prices on bytes that gave the best bound, every pair that was refined lists its cases: sending, counts, arrivals and range of
- * lengths, and prices in time. What the verifier will find is computed here in the same way, with the certified lengths in
- * place of the proven ones. */
+ * At the prices on bytes that gave the best bound, every pair that was refined lists its cases: sending, counts,
+ * arrivals and range of lengths, and prices in time. What the verifier will find is computed here in the same way, with
+ * the certified lengths in place of the proven ones. */
 #include <stdlib.h>
 
 #include "place/moirai/certificate.h"

@@ -1,8 +1,9 @@
 /* From a bound to one that can be certified.
  *
- * The exhaustive search proves without leaving prices behind. Where a certificate is asked for, the pairs on the path of the certified
- * bound are raised again by prices alone, level by level, until the certified bound has reached the plan's or nothing is left to try.
- * What remains between the two is honestly shown: the certificate carries both numbers. */
+ * The exhaustive search proves without leaving prices behind. Where a certificate is asked for, the pairs on the path
+ * of the certified bound are raised again by prices alone, level by level, until the certified bound has reached the
+ * plan's or nothing is left to try. What remains between the two is honestly shown: the certificate carries both
+ * numbers. */
 #include <stdlib.h>
 
 #include "place/moirai/certificate.h"
@@ -23,8 +24,8 @@ static int raise_one(void *data, int32_t i)
     certifying *x = data;
     int32_t K = x->c->K, pair = x->pick[i];
     moirai_refine_task task = {.class_ = pair / (K * K), .entry_device = pair / K % K, .exit_device = pair % K,
-                               .level = ++x->level[pair], .need_ns = INT64_MAX, .prices_only = true, .effort = x->job->effort,
-                               .seed = x->job->seed, .stop = x->job->stop};
+                               .level = ++x->level[pair], .need_ns = INT64_MAX, .prices_only = true,
+                               .effort = x->job->effort, .seed = x->job->seed, .stop = x->job->stop};
     int32_t before = x->c->pair[pair].level;
     int result = moirai_pair_open(x->c, task.class_, task.entry_device, task.exit_device);
     if (!result && x->c->pair[pair].block.n_interior)
@@ -66,7 +67,8 @@ int moirai_certify(moirai_chain *c, const moirai_certify_task *job)
     x.level = moirai_alloc(pairs, sizeof(int8_t));
     x.pick = moirai_alloc(pairs, sizeof(int32_t));
     int result = x.device && x.level && x.pick ? MOIRAI_OK : MOIRAI_EFAIL;
-    while (!result && moirai_chain_path(c, MOIRAI_CHAIN_CERTIFIED, x.device) < job->goal_ns && !moirai_stopped(&job->stop)) {
+    while (!result && moirai_chain_path(c, MOIRAI_CHAIN_CERTIFIED, x.device) < job->goal_ns &&
+           !moirai_stopped(&job->stop)) {
         choose(&x);
         if (!x.n_picks)
             break;

@@ -4,8 +4,8 @@
  * precedes cut i+1, so the time between the finish of the one and the start of the other is at least the optimum of
  * the block's local problem with these two devices, and
  *     f(i+1, l) >= min over k of f(i, k) + lower(block, k, l) + time(cut i+1, l).
- * With plans in place of lower bounds the same recursion gives the best chain of block plans; what it does not see are edges
- * that jump over a cut, and memory. */
+ * With plans in place of lower bounds the same recursion gives the best chain of block plans; what it does not see are
+ * edges that jump over a cut, and memory. */
 #include "place/moirai/chain.h"
 
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 
 #include "util/util.h"
 
-int moirai_proof_prices_set(moirai_proof_prices *to, const moirai_problem *q, const moirai_grid *grid, const int64_t *price,
-                            int32_t n_counts)
+int moirai_proof_prices_set(moirai_proof_prices *to, const moirai_problem *q, const moirai_grid *grid,
+                            const int64_t *price, int32_t n_counts)
 {
     moirai_proof_prices copy = {*grid, NULL, n_counts};
     if (price) {
@@ -100,7 +100,8 @@ uint64_t moirai_chain_exit_mask(const moirai_chain *c, int32_t block)
 bool moirai_chain_possible(const moirai_chain *c, int32_t class_, int32_t a, int32_t b)
 {
     for (int32_t i = 0; i < c->s->n_blocks; i++)
-        if (c->s->block_class[i] == class_ && (moirai_chain_entry_mask(c, i) >> a & 1) && (moirai_chain_exit_mask(c, i) >> b & 1))
+        if (c->s->block_class[i] == class_ && (moirai_chain_entry_mask(c, i) >> a & 1) &&
+            (moirai_chain_exit_mask(c, i) >> b & 1))
             return true;
     return false;
 }

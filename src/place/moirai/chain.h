@@ -12,8 +12,8 @@ typedef struct moirai_proof_prices {
 } moirai_proof_prices;
 
 /* A copy of these prices (cells, then counts; NULL: none) in place of those in *to. MOIRAI_EFAIL: *to is as it was. */
-int moirai_proof_prices_set(moirai_proof_prices *to, const moirai_problem *q, const moirai_grid *grid, const int64_t *price,
-                            int32_t n_counts);
+int moirai_proof_prices_set(moirai_proof_prices *to, const moirai_problem *q, const moirai_grid *grid,
+                            const int64_t *price, int32_t n_counts);
 
 /* One case of a pair, and the proof that it takes at least proven_ns: prices on the grid of length proven_ns - 1. */
 typedef struct moirai_case {
@@ -23,7 +23,7 @@ typedef struct moirai_case {
     int64_t proven_ns;
     moirai_proof_prices proof; /* none: by the longest path alone */
     bool seen;                 /* looked at on this level */
-    int64_t estimate_ns;       /* what its prices should prove, by a look at a greater length; INT64_MAX: all that is wanted */
+    int64_t estimate_ns;       /* what its prices should prove, by a look further up; INT64_MAX: all that is wanted */
     moirai_proof_prices look;  /* the prices behind it */
     moirai_count split;        /* where to branch: [0, least] and [most, all]; kind MOIRAI_NO_COUNT: nowhere */
 } moirai_case;
@@ -75,18 +75,17 @@ bool moirai_chain_possible(const moirai_chain *c, int32_t class_, int32_t a, int
 /* The part of `length_ns` that the blocks of a class take by the best of their plans; 0 without plans. */
 double moirai_chain_share(const moirai_chain *c, int32_t class_, int64_t length_ns);
 
-/* What the leaves of a pair prove: its bound without the exhaustive search. Of a pair that was never opened (blocks of one class may have
- * cuts of different devices): 0. */
+/* What the leaves of a pair prove: its bound without the exhaustive search. Of a pair that was never opened (blocks of
+ * one class may have cuts of different devices): 0. */
 int64_t moirai_pair_certified_ns(const moirai_pair *x);
 
 typedef enum moirai_chain_side { MOIRAI_CHAIN_LOWER, MOIRAI_CHAIN_CERTIFIED, MOIRAI_CHAIN_UPPER } moirai_chain_side;
 
-/* Least time over device paths by the pairs' lower bounds, by what a certificate can claim of them, or by their plans (INT64_MAX where no
- * path has plans).
- * `cut_device` (n_cuts, may be NULL) gets the path. O(cuts * K^2). */
+/* Least time over device paths by the pairs' lower bounds, by what a certificate can claim of them, or by their plans
+ * (INT64_MAX where no path has plans). `cut_device` (n_cuts, may be NULL) gets the path. O(cuts * K^2). */
 int64_t moirai_chain_path(const moirai_chain *c, moirai_chain_side side, int32_t *cut_device);
-/* The path by plans where every change of device costs switch_ns more: a stand-in for edges that jump over cuts, whose transfers
- * the recursion does not see. */
+/* The path by plans where every change of device costs switch_ns more: a stand-in for edges that jump over cuts, whose
+ * transfers the recursion does not see. */
 int64_t moirai_chain_steady_path(const moirai_chain *c, int64_t switch_ns, int32_t *cut_device);
 
 #endif

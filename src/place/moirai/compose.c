@@ -1,8 +1,9 @@
 /* Composing block plans.
  *
- * Blocks never share time, so the order of the whole is the orders of the blocks one after the other, with the cuts between them.
- * Transfers over edges that jump across a cut are in no block's order: the simulator sends them just before their reader,
- * which puts them behind everything that the blocks send meanwhile; they start as soon as their ports allow. O(V+E). */
+ * Blocks never share time, so the order of the whole is the orders of the blocks one after the other, with the cuts
+ * between them. Transfers over edges that jump across a cut are in no block's order: the simulator sends them just
+ * before their reader, which puts them behind everything that the blocks send meanwhile; they start as soon as their
+ * ports allow. O(V+E). */
 #include "place/moirai/compose.h"
 
 int64_t moirai_compose_capacity(const moirai_problem *p)

@@ -79,7 +79,8 @@ int64_t moirai_price_length(const moirai_problem *q, const moirai_grid *grid, co
     int32_t resources = moirai_resource_count(q);
     __int128 worth = 0, least = INT64_MAX;
     for (int32_t i = 0; i < grid->n_buckets; i++) { /* linear within a bucket: the ends are enough */
-        int64_t from = MOIRAI_MIN(grid->bucket_step[i] * grid->step_ns, grid->length_ns), to = from + moirai_bucket_ns(grid, i);
+        int64_t from = MOIRAI_MIN(grid->bucket_step[i] * grid->step_ns, grid->length_ns),
+                to = from + moirai_bucket_ns(grid, i);
         __int128 rate = 0;
         for (int32_t r = 0; r < resources; r++)
             rate += prices->resource[r * grid->n_buckets + i];

@@ -1,9 +1,9 @@
 /* Plans from mixes.
  *
- * Where the shared tensor goes decides what good plans look like, and no small move leads from one way of sending it to another. So
- * the weakest case of each sending, which is where its bound thinks that good plans are, gives its mix of component schedules to a
- * short annealing, and the two where that went best a longer one. Then the pair's plan itself is annealed, with parts of the best mix
- * among the moves. Every other run is guided by the prices. */
+ * Where the shared tensor goes decides what good plans look like, and no small move leads from one way of sending it to
+ * another. So the weakest case of each sending, which is where its bound thinks that good plans are, gives its mix of
+ * component schedules to a short annealing, and the two where that went best a longer one. Then the pair's plan itself
+ * is annealed, with parts of the best mix among the moves. Every other run is guided by the prices. */
 #include "place/moirai/improve.h"
 
 #include <stdlib.h>
@@ -23,8 +23,9 @@ int moirai_improve_plan(const moirai_improve *job, int64_t evaluations)
     int32_t *start = NULL;
     if (x->plan.device && (start = moirai_alloc((size_t)x->block.problem.n_ops, sizeof *start)))
         memcpy(start, x->plan.device, sizeof *start * (size_t)x->block.problem.n_ops);
-    moirai_search_task task = {.entry_device = job->entry_device, .exit_device = job->exit_device, .evaluations = evaluations,
-                               .seed = job->seed + (uint64_t)job->level, .stop = job->stop, .start_device = start};
+    moirai_search_task task = {.entry_device = job->entry_device, .exit_device = job->exit_device,
+                               .evaluations = evaluations, .seed = job->seed + (uint64_t)job->level, .stop = job->stop,
+                               .start_device = start};
     int result = moirai_block_search(&x->plan, &x->block, sim, &task);
     free(start);
     moirai_sim_free(sim);
@@ -32,7 +33,8 @@ int moirai_improve_plan(const moirai_improve *job, int64_t evaluations)
 }
 
 /* Anneal from hints into `plan`, the one of a trial. */
-static int anneal_hints(const moirai_improve *job, const moirai_search_task *task, moirai_block_plan *plan, int32_t restarts)
+static int anneal_hints(const moirai_improve *job, const moirai_search_task *task, moirai_block_plan *plan,
+                        int32_t restarts)
 {
     static const double heat[RESTARTS] = {1, 1, 0.5, 0.5, 2, 2};
     moirai_sim *sim;
@@ -51,18 +53,18 @@ static int anneal_hints(const moirai_improve *job, const moirai_search_task *tas
 }
 
 /* The mix of a case's master at a length that it can't exclude. */
-static int anneal_mix(const moirai_improve *job, moirai_raise *r, const moirai_case *c, moirai_block_plan *plan, int64_t evaluations,
-                      int32_t restarts)
+static int anneal_mix(const moirai_improve *job, moirai_raise *r, const moirai_case *c, moirai_block_plan *plan,
+                      int64_t evaluations, int32_t restarts)
 {
     moirai_pair *x = job->pair;
     moirai_master *m = moirai_cases_master(r);
     if (!m)
         return MOIRAI_EFAIL;
     int64_t length = c->estimate_ns == INT64_MAX ? x->plan.length_ns : c->estimate_ns + c->estimate_ns / 200 + 1;
-    moirai_master_task task = {.pricer = r->pricer, .how = &x->sending[c->sending], .form = MOIRAI_PRICE_LENGTH, .length_ns = length,
-                               .buckets = r->buckets, .n_counts = c->n_counts, .count = c->count, .max_rounds = r->rounds,
-                               .stop = job->stop, .start_grid = &c->look.grid, .start_price = c->look.price,
-                               .n_start_counts = c->look.n_counts};
+    moirai_master_task task = {.pricer = r->pricer, .how = &x->sending[c->sending], .form = MOIRAI_PRICE_LENGTH,
+                               .length_ns = length, .buckets = r->buckets, .n_counts = c->n_counts, .count = c->count,
+                               .max_rounds = r->rounds, .stop = job->stop, .start_grid = &c->look.grid,
+                               .start_price = c->look.price, .n_start_counts = c->look.n_counts};
     moirai_master_result found;
     int result = moirai_master_solve(&found, m, &task);
     int32_t n_hints;
@@ -72,9 +74,9 @@ static int anneal_mix(const moirai_improve *job, moirai_raise *r, const moirai_c
         result = MOIRAI_EFAIL;
     if (!result) {
         moirai_cases_weights(x, m, found.price, weight);
-        moirai_search_task search = {.entry_device = job->entry_device, .exit_device = job->exit_device, .evaluations = evaluations,
-                                     .stop = job->stop, .pattern = hints, .n_patterns = n_hints, .mix_only = true,
-                                     .weight = weight};
+        moirai_search_task search = {.entry_device = job->entry_device, .exit_device = job->exit_device,
+                                     .evaluations = evaluations, .stop = job->stop, .pattern = hints,
+                                     .n_patterns = n_hints, .mix_only = true, .weight = weight};
         result = anneal_hints(job, &search, plan, restarts);
     }
     free(weight);
@@ -121,7 +123,8 @@ int moirai_improve_from_cases(const moirai_improve *job, moirai_raise *r, int64_
     }
     /* The pair's plan, whoever found it, with the mix at hand. */
     if (!result && n && x->lower_ns < x->plan.length_ns)
-        result = anneal_mix(job, r, &x->cases[t[0].index], &x->plan, n > 1 ? evaluations * 3 / 4 : evaluations, RESTARTS);
+        result =
+            anneal_mix(job, r, &x->cases[t[0].index], &x->plan, n > 1 ? evaluations * 3 / 4 : evaluations, RESTARTS);
     free(t);
     return result;
 }

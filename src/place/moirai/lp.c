@@ -8,8 +8,8 @@
 
 #if MOIRAI_HAVE_HIGHS
 
-/* The C header of HiGHS defines its constants with external linkage, so that only one file of a program can include it, and
- * the milp placer does. What is used here is declared by hand; HighsInt is int in every packaged build. */
+/* The C header of HiGHS defines its constants with external linkage, so that only one file of a program can include it,
+ * and the milp placer does. What is used here is declared by hand; HighsInt is int in every packaged build. */
 enum { kStatusError = -1, kModelOptimal = 7, kDualSimplex = 1, kPrimalSimplex = 4 };
 extern void *Highs_create(void);
 extern void Highs_destroy(void *highs);
@@ -18,7 +18,8 @@ extern int Highs_setIntOptionValue(void *highs, const char *option, int value);
 extern int Highs_setStringOptionValue(void *highs, const char *option, const char *value);
 extern double Highs_getInfinity(const void *highs);
 extern int Highs_addRow(void *highs, double lower, double upper, int n, const int *index, const double *value);
-extern int Highs_addCol(void *highs, double cost, double lower, double upper, int n, const int *index, const double *value);
+extern int Highs_addCol(void *highs, double cost, double lower, double upper, int n, const int *index,
+                        const double *value);
 extern int Highs_run(void *highs);
 extern int Highs_clearSolver(void *highs);
 extern int Highs_getModelStatus(const void *highs);
@@ -89,7 +90,8 @@ int moirai_lp_solve(moirai_lp *lp, double *objective, double *row_dual, double *
     if (moirai_grow(&lp->value, &lp->capacity, 2 * n + 2 * m, sizeof *lp->value))
         return MOIRAI_EFAIL;
     Highs_run(lp->highs);
-    if (Highs_getModelStatus(lp->highs) != kModelOptimal) { /* a tired basis: once more from scratch, the other way round */
+    /* A tired basis: once more from scratch, the other way round. */
+    if (Highs_getModelStatus(lp->highs) != kModelOptimal) {
         Highs_clearSolver(lp->highs);
         Highs_setIntOptionValue(lp->highs, "simplex_strategy", kDualSimplex);
         Highs_run(lp->highs);

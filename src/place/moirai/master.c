@@ -1,20 +1,24 @@
 /* Column generation for prices.
  *
- * The master (its LP is in master_lp.c) chooses, for every kind of component, a mix of schedules (columns), and sees only how much of each resource
- * they use in each bucket:
- *   length form:  minimise theta  subject to  use(r, bucket) <= held(r, bucket) + theta * (length(bucket) - held(r, bucket))
- *   value form:   minimise sum of z(L) * L + memory cost  subject to  use(r, bucket) <= sum of z(L) * (part of the bucket before L)
- * where held is what sends of the shared tensor take whatever is done (were it scaled, a bucket filled by a send would ask for theta = 1
- * and hide everything else), the mix of each kind sums to its number of components, and counts (how many components have operator i on device k) keep
- * to their ranges. Its dual values are prices; pricing returns cheap schedules under them, new columns, until none
- * helps or the prices prove what is asked for. In the value form z is a mix of block times L, from least_ns to T, at the ends
- * of buckets; whatever prices come out, cost of the schedules + least over L of (L - worth of all resources until L) bounds length plus
- * memory cost from below. Dual values are rounded to whole numbers before they are used to prove anything; any prices are valid, so
- * rounding costs strength, never truth.
+ * The master (its LP is in master_lp.c) chooses, for every kind of component, a mix of schedules (columns), and sees
+ * only how much of each resource they use in each bucket:
+ *   length form:  minimise theta
+ *                 subject to  use(r, bucket) <= held(r, bucket) + theta * (length(bucket) - held(r, bucket))
+ *   value form:   minimise sum of z(L) * L + memory cost
+ *                 subject to  use(r, bucket) <= sum of z(L) * (part of the bucket before L)
+ * where held is what sends of the shared tensor take whatever is done (were it scaled, a bucket filled by a send would
+ * ask for theta = 1 and hide everything else), the mix of each kind sums to its number of components, and counts (how
+ * many components have operator i on device k) keep to their ranges. Its dual values are prices; pricing returns cheap
+ * schedules under them, new columns, until none helps or the prices prove what is asked for. In the value form z is a
+ * mix of block times L, from least_ns to T, at the ends of buckets; whatever prices come out, cost of the schedules +
+ * least over L of (L - worth of all resources until L) bounds length plus memory cost from below. Dual values are
+ * rounded to whole numbers before they are used to prove anything; any prices are valid, so rounding costs strength,
+ * never truth.
  *
- * Duals of early masters jump about; pricing between the best prices so far and the master's (Wentges smoothing) saves rounds.
- * Columns are kept for the next solve with another T or other counts: those that end after T or read what has not arrived are left out.
- * Without an LP solver the prices come from multiplicative weights, which is slower and weaker. */
+ * Duals of early masters jump about; pricing between the best prices so far and the master's (Wentges smoothing) saves
+ * rounds. Columns are kept for the next solve with another T or other counts: those that end after T or read what has
+ * not arrived are left out. Without an LP solver the prices come from multiplicative weights, which is slower and
+ * weaker. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +74,8 @@ int moirai_master_new(moirai_master **out, const moirai_block *b, int32_t entry_
     m->entry_device = entry_device;
     m->exit_device = exit_device;
     m->steps = steps;
-    size_t n = (size_t)(moirai_resource_count(&b->problem) * MOIRAI_MAX_BUCKETS + MOIRAI_MAX_DEVICES + b->n_kinds + MAX_COUNTS + 2);
+    size_t n = (size_t)(moirai_resource_count(&b->problem) * MOIRAI_MAX_BUCKETS + MOIRAI_MAX_DEVICES + b->n_kinds +
+                        MAX_COUNTS + 2);
     m->lp_resource = moirai_alloc((size_t)moirai_resource_count(&b->problem), sizeof(int32_t));
     m->bucket_ns = moirai_alloc(n, sizeof(double));
     m->held = moirai_alloc(n, sizeof(double));
@@ -83,8 +88,8 @@ int moirai_master_new(moirai_master **out, const moirai_block *b, int32_t entry_
     m->mass = moirai_alloc(n, sizeof(double));
     m->value = moirai_alloc(n, sizeof(double));
     m->row = moirai_alloc(n, sizeof(int32_t));
-    int result = m->lp_resource && m->bucket_ns && m->held && m->dual && m->center && m->mean && m->row_dual && m->price && m->best_price &&
-                         m->mass && m->value && m->row
+    int result = m->lp_resource && m->bucket_ns && m->held && m->dual && m->center && m->mean && m->row_dual &&
+                         m->price && m->best_price && m->mass && m->value && m->row
                      ? MOIRAI_OK
                      : MOIRAI_EFAIL;
     /* Devices have rows from the start; ports and channels get theirs when a mix first asks too much of them. */
@@ -146,7 +151,8 @@ static void regrid(moirai_master *m, int64_t length_ns, int32_t buckets)
     for (int32_t i = m->n_cells; i < m->n_rows; i++)
         m->center[i] = 0;
     for (int32_t i = 0; m->job->start_price && i < m->job->n_start_counts; i++)
-        m->center[moirai_master_count_row(m, i)] = (double)m->job->start_price[resources * old.n_buckets + i] / price_scale(m->job);
+        m->center[moirai_master_count_row(m, i)] =
+            (double)m->job->start_price[resources * old.n_buckets + i] / price_scale(m->job);
     for (int32_t i = 0; i < m->n_cells; i++)
         m->bucket_ns[i] = (double)MOIRAI_MAX(moirai_bucket_ns(&m->grid, i % m->grid.n_buckets), 1);
 }
@@ -156,7 +162,8 @@ static void regrid(moirai_master *m, int64_t length_ns, int32_t buckets)
 /* Keep a schedule from the pricing; false if memory ran out. */
 static bool copy_pattern(const moirai_pattern *pattern, moirai_column *c)
 {
-    *c = (moirai_column){.kind = pattern->kind, .finish_ns = pattern->finish_ns, .n_ops = pattern->n_ops, .n_uses = pattern->n_uses};
+    *c = (moirai_column){.kind = pattern->kind, .finish_ns = pattern->finish_ns, .n_ops = pattern->n_ops,
+                         .n_uses = pattern->n_uses};
     c->use = moirai_alloc((size_t)c->n_uses, sizeof *c->use);
     c->device = moirai_alloc((size_t)pattern->n_ops, sizeof *c->device);
     c->start = moirai_alloc((size_t)pattern->n_ops, sizeof *c->start);
@@ -231,7 +238,8 @@ static void round_prices(const moirai_master *m, const double *per_use, int64_t 
         price[i] = empty ? 0 : (int64_t)(fmax(per_use[i], 0) / m->bucket_ns[i] * scale);
     }
     for (int32_t i = 0; i < m->job->n_counts; i++)
-        price[m->n_cells + i] = m->job->count[i].kind < 0 ? 0 : (int64_t)(per_use[moirai_master_count_row(m, i)] * scale);
+        price[m->n_cells + i] =
+            m->job->count[i].kind < 0 ? 0 : (int64_t)(per_use[moirai_master_count_row(m, i)] * scale);
 }
 
 /* Length form: theta, as far as it is proven. */
@@ -239,7 +247,8 @@ static double judge_length(moirai_master *m, const moirai_prices *prices, int64_
 {
     int64_t capacity = moirai_price_capacity(&m->b->problem, &m->grid, prices);
     m->part = capacity > 0 ? (double)cost / (double)capacity : 0;
-    double worth = 0, held = (double)moirai_price_counts(prices); /* of the free time, and of the time that is held anyhow */
+    /* Of the free time, and of the time that is held anyhow. */
+    double worth = 0, held = (double)moirai_price_counts(prices);
     for (int32_t i = 0; i < m->n_cells; i++) {
         double whole = (double)prices->resource[i] * (double)moirai_bucket_ns(&m->grid, i % m->grid.n_buckets);
         worth += whole * moirai_master_free_part(m, i);
@@ -358,7 +367,8 @@ static void take_usage(void *data, const moirai_pattern *pattern)
 {
     moirai_master *m = data;
     double count = pattern->kind >= 0 ? m->b->kind_count[pattern->kind] : 1;
-    moirai_column c = {.kind = pattern->kind, .n_uses = pattern->n_uses, .use = pattern->use, .device = pattern->device};
+    moirai_column c = {.kind = pattern->kind, .n_uses = pattern->n_uses, .use = pattern->use,
+                       .device = pattern->device};
     int32_t n = moirai_master_entries(m, &c);
     for (int32_t i = 0; i < n; i++)
         if (m->row[i] < m->n_cells)
@@ -371,13 +381,15 @@ static void weigh(moirai_master *m, moirai_master_result *out)
     int32_t buckets = m->grid.n_buckets;
     for (int32_t i = 0; i < m->n_rows; i++)
         weight[i] = i < m->n_cells;
-    for (; out->rounds < 4 * m->job->max_rounds && !(m->best > 1 && m->job->form == MOIRAI_PRICE_LENGTH); out->rounds++) {
+    for (; out->rounds < 4 * m->job->max_rounds && !(m->best > 1 && m->job->form == MOIRAI_PRICE_LENGTH);
+         out->rounds++) {
         double sum = 0, most = 1e-12;
         for (int32_t i = 0; i < m->n_cells; i++)
             sum += weight[i];
         memset(m->dual, 0, sizeof *m->dual * (size_t)m->n_rows);
         for (int32_t i = 0; i < m->n_cells; i++)
-            m->dual[i] = m->job->form == MOIRAI_PRICE_LENGTH ? weight[i] / sum : weight[i] / sum * m->bucket_ns[i] * buckets;
+            m->dual[i] =
+                m->job->form == MOIRAI_PRICE_LENGTH ? weight[i] / sum : weight[i] / sum * m->bucket_ns[i] * buckets;
         round_prices(m, m->dual, m->price);
         memset(m->mean, 0, sizeof *m->mean * (size_t)m->n_cells);
         moirai_prices prices = {m->price, m->job->memory_price, m->job->n_counts, m->job->count, m->price + m->n_cells};
@@ -439,13 +451,15 @@ int moirai_master_solve(moirai_master_result *out, moirai_master *m, const moira
     out->proven = m->best > 1 && job->form == MOIRAI_PRICE_LENGTH;
     out->proven_part = m->best_part;
     if (job->form == MOIRAI_PRICE_VALUE)
-        out->value = m->best >= (double)MOIRAI_PRICE_NONE ? MOIRAI_PRICE_NONE : (int64_t)MOIRAI_MAX(m->best, -(double)MOIRAI_PRICE_NONE);
+        out->value = m->best >= (double)MOIRAI_PRICE_NONE ? MOIRAI_PRICE_NONE
+                                                          : (int64_t)MOIRAI_MAX(m->best, -(double)MOIRAI_PRICE_NONE);
     out->price = m->best_price;
     out->count_price = m->best_price + m->n_cells;
     return result;
 }
 
-int64_t moirai_master_reprice(moirai_master *m, const moirai_master_task *job, const moirai_grid *grid, const int64_t *price)
+int64_t moirai_master_reprice(moirai_master *m, const moirai_master_task *job, const moirai_grid *grid,
+                              const int64_t *price)
 {
     const int64_t *count_price = price + moirai_resource_count(&m->b->problem) * grid->n_buckets;
     moirai_prices prices = {price, job->memory_price, job->n_counts, job->count, count_price};
@@ -453,5 +467,6 @@ int64_t moirai_master_reprice(moirai_master *m, const moirai_master_task *job, c
     int64_t cost = moirai_pricer_cost(job->pricer, &prices, NULL, NULL);
     if (cost >= MOIRAI_PRICE_NONE)
         return MOIRAI_PRICE_NONE;
-    return cost - moirai_price_counts(&prices) + moirai_price_length(&m->b->problem, grid, &prices, MOIRAI_PRICE_UNIT, job->least_ns);
+    return cost - moirai_price_counts(&prices) +
+           moirai_price_length(&m->b->problem, grid, &prices, MOIRAI_PRICE_UNIT, job->least_ns);
 }

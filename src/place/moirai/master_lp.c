@@ -1,13 +1,14 @@
 /* The master as a linear programme.
  *
- * Rows are cells (a resource in a bucket), one per send, one per kind of component, one per count, and in the value form one for the mix
- * of block times. Of the cells only those of devices have rows from the start: ports and channels need not bind, and get theirs when a
- * mix first takes more of them than there is (find_overload), which keeps the LP small. Arrays over rows outside of the LP (`dual`,
- * `center`) have all cells in place of these: a row from the sends on is `shift` further there.
+ * Rows are cells (a resource in a bucket), one per send, one per kind of component, one per count, and in the value
+ * form one for the mix of block times. Of the cells only those of devices have rows from the start: ports and channels
+ * need not bind, and get theirs when a mix first takes more of them than there is (find_overload), which keeps the LP
+ * small. Arrays over rows outside of the LP (`dual`, `center`) have all cells in place of these: a row from the sends
+ * on is `shift` further there.
  *
- * Columns are theta or the block times, two per count that let it be missed at a price that no good mix pays (so that the LP always has
- * an answer, and duals with it), and the schedules that fit into T. It is built anew for each task and whenever rows are added, and grows by
- * columns in between; an entry per schedule and cell that it uses. */
+ * Columns are theta or the block times, two per count that let it be missed at a price that no good mix pays (so that
+ * the LP always has an answer, and duals with it), and the schedules that fit into T. It is built anew for each task
+ * and whenever rows are added, and grows by columns in between; an entry per schedule and cell that it uses. */
 #include <math.h>
 #include <string.h>
 
@@ -167,7 +168,8 @@ static int lp_lengths(moirai_master *m)
     }
     int result = MOIRAI_OK;
     for (int32_t j = -1; j < buckets && !result; j++) {
-        int64_t length = j < 0 ? m->job->least_ns : MOIRAI_MIN(m->grid.bucket_step[j + 1] * m->grid.step_ns, m->grid.length_ns);
+        int64_t length =
+            j < 0 ? m->job->least_ns : MOIRAI_MIN(m->grid.bucket_step[j + 1] * m->grid.step_ns, m->grid.length_ns);
         if (j >= 0 && length <= m->job->least_ns)
             continue;
         for (int32_t i = 0; i < cells; i++) {
@@ -199,7 +201,8 @@ static int lp_elastic(moirai_master *m)
 
 static bool fits(const moirai_master *m, const moirai_column *c)
 {
-    moirai_pattern pattern = {.kind = c->kind, .n_ops = c->n_ops, .device = c->device, .start = c->start, .finish_ns = c->finish_ns};
+    moirai_pattern pattern = {.kind = c->kind, .n_ops = c->n_ops, .device = c->device, .start = c->start,
+                              .finish_ns = c->finish_ns};
     return moirai_pricer_fits(m->w, m->job->n_counts, m->job->count, &pattern);
 }
 
@@ -235,7 +238,8 @@ static void take_duals(moirai_master *m)
 /* The part of a cell that the mixed block times leave. */
 static double mixed_part(const moirai_master *m, int32_t cell)
 {
-    double from = (double)(m->grid.bucket_step[cell % m->grid.n_buckets] * m->grid.step_ns), sum = m->primal[m->n_lengths];
+    double from = (double)(m->grid.bucket_step[cell % m->grid.n_buckets] * m->grid.step_ns),
+           sum = m->primal[m->n_lengths];
     for (int32_t j = 0; j < m->n_lengths; j++)
         sum += m->primal[j] * fmin(fmax((m->length_ns[j] - from) / m->bucket_ns[cell], 0), 1);
     return sum;
@@ -255,7 +259,8 @@ static bool find_overload(moirai_master *m, double theta)
                     load[m->row[i]] += m->primal[x] * m->value[i];
         }
     for (int32_t i = 0; i < m->n_cells; i++) {
-        double room = m->job->form == MOIRAI_PRICE_VALUE ? mixed_part(m, i) : m->held[i] + theta * moirai_master_free_part(m, i);
+        double room =
+            m->job->form == MOIRAI_PRICE_VALUE ? mixed_part(m, i) : m->held[i] + theta * moirai_master_free_part(m, i);
         if (m->lp_resource[i / buckets] < 0 && load[i] > room * 1.001 + 1e-6)
             m->lp_resource[i / buckets] = m->n_lp_resources++;
     }

@@ -1,4 +1,5 @@
-/* The master inside: shared by master.c (column generation), master_lp.c (its LP) and master_mix.c (what the LP chose). */
+/* The master inside: shared by master.c (column generation), master_lp.c (its LP) and master_mix.c (what the LP
+ * chose). */
 #ifndef MOIRAI_MASTER_STATE_H
 #define MOIRAI_MASTER_STATE_H
 
@@ -88,7 +89,8 @@ int32_t moirai_master_entries(moirai_master *m, const moirai_column *c);
 int moirai_master_lp_build(moirai_master *m);
 /* A column of the pool into the LP. */
 int moirai_master_lp_take(moirai_master *m, int32_t index);
-/* Solve, giving rows to overloaded resources as needed; the mix goes to m->primal, the prices over all rows to m->dual. */
+/* Solve, giving rows to overloaded resources as needed; the mix goes to m->primal, the prices over all rows to
+ * m->dual. */
 int moirai_master_lp_solve(moirai_master *m, double *value);
 
 #endif

@@ -2,10 +2,10 @@
  *
  * Put a price u(k) >= 0 on every byte of device k. A plan that fits pays at most sum of u(k) * capacity(k), so
  *     makespan >= min over all plans of (makespan + sum of u(k) * bytes on k) - sum of u(k) * capacity(k)
- * (weak duality), and the minimum splits along the chain: cuts pay for their time and bytes, and a block between two devices
- * costs at least V = min over its plans of (length + price of its bytes), which value.c bounds.
- * The best prices are found by a master (Dantzig and Wolfe): every path met so far is a column with its time and its bytes,
- * the cheapest mix of paths that fits on average gives the next prices, and these the next path. A handful of rounds per
+ * (weak duality), and the minimum splits along the chain: cuts pay for their time and bytes, and a block between two
+ * devices costs at least V = min over its plans of (length + price of its bytes), which value.c bounds. The best prices
+ * are found by a master (Dantzig and Wolfe): every path met so far is a column with its time and its bytes, the
+ * cheapest mix of paths that fits on average gives the next prices, and these the next path. A handful of rounds per
  * device that is full. Plans are in memory_plan.c. */
 #include <math.h>
 #include <stdlib.h>
@@ -63,12 +63,14 @@ int moirai_memory_new(moirai_memory_prices **out, moirai_chain *c)
     m->pair_cost = moirai_alloc(pairs, sizeof(int64_t));
     m->option_pick = moirai_alloc(pairs, 1);
     m->picked = moirai_alloc(blocks, 1);
-    if (!m->view || !m->device || !m->plan_device || !m->plan || !m->from || !m->pair_cost || !m->option_pick || !m->picked) {
+    if (!m->view || !m->device || !m->plan_device || !m->plan || !m->from || !m->pair_cost || !m->option_pick ||
+        !m->picked) {
         moirai_memory_free(m);
         return MOIRAI_EFAIL;
     }
     for (size_t i = 0; i < pairs; i++)
-        m->view[i].value = (moirai_value){.pair = &c->pair[i], .entry_device = (int32_t)(i / K % K), .exit_device = (int32_t)(i % K)};
+        m->view[i].value = (moirai_value){.pair = &c->pair[i], .entry_device = (int32_t)(i / K % K),
+                                          .exit_device = (int32_t)(i % K)};
     *out = m;
     return MOIRAI_OK;
 }
@@ -130,7 +132,8 @@ int64_t moirai_memory_cheapest_way(moirai_memory_prices *m, int32_t first, int32
 
 static moirai_value_task value_task(const moirai_memory_prices *m, const moirai_memory_task *job)
 {
-    return (moirai_value_task){.byte_price = m->price, .stamp = m->stamp, .buckets = job->buckets, .looks = job->looks, .stop = job->stop};
+    return (moirai_value_task){.byte_price = m->price, .stamp = m->stamp, .buckets = job->buckets, .looks = job->looks,
+                               .stop = job->stop};
 }
 
 int64_t moirai_memory_bound_path(moirai_memory_prices *m)
@@ -237,7 +240,8 @@ void moirai_memory_mixer_free(moirai_memory_mixer *x)
 
 int moirai_memory_mix(const moirai_memory_prices *m, moirai_memory_mixer *x, double room, double dear_ns, double *worth)
 {
-    double lower[MOIRAI_MAX_DEVICES + 1], upper[MOIRAI_MAX_DEVICES + 1], dual[MOIRAI_MAX_DEVICES + 1], value[MOIRAI_MAX_DEVICES + 1];
+    double lower[MOIRAI_MAX_DEVICES + 1], upper[MOIRAI_MAX_DEVICES + 1], dual[MOIRAI_MAX_DEVICES + 1],
+        value[MOIRAI_MAX_DEVICES + 1];
     int32_t row[MOIRAI_MAX_DEVICES + 1];
     for (int32_t k = 0; k <= m->K; k++) {
         row[k] = k;
@@ -278,7 +282,8 @@ int moirai_memory_add_route(moirai_memory_mixer *x, const moirai_memory_route *r
 }
 
 /* The cheapest path at these worths, its pairs solved; the bound that it gives. */
-static int price_path(moirai_memory_prices *m, const double *worth, const moirai_memory_task *job, int64_t *bound, moirai_memory_route *out)
+static int price_path(moirai_memory_prices *m, const double *worth, const moirai_memory_task *job, int64_t *bound,
+                      moirai_memory_route *out)
 {
     moirai_memory_set_worth(m, worth);
     int64_t cost = moirai_memory_bound_path(m);
@@ -298,7 +303,8 @@ static int price_path(moirai_memory_prices *m, const double *worth, const moirai
     return result;
 }
 
-/* What a component pays must stay well below what the pricing takes for "does not fit": prices go up to a few units per ns. */
+/* What a component pays must stay well below what the pricing takes for "does not fit": prices go up to a few units per
+ * ns. */
 static bool units_fit(const moirai_memory_prices *m, const moirai_memory_task *job)
 {
     const int64_t most = INT64_C(1) << 36;
@@ -308,7 +314,8 @@ static bool units_fit(const moirai_memory_prices *m, const moirai_memory_task *j
     return good;
 }
 
-/* Paths of plans as columns: they are a few percent from the truth everywhere, and so are the prices that come of them. */
+/* Paths of plans as columns: they are a few percent from the truth everywhere, and so are the prices that come of
+ * them. */
 static int take_plans(moirai_memory_prices *m)
 {
     int result = MOIRAI_OK;
@@ -329,8 +336,10 @@ static int forget_cuts(moirai_memory_prices *m)
     return take_plans(m);
 }
 
-/* The next prices to look at: the best so far once more, whose pairs can be refined further; then those of the mix, and between. */
-static int next_worth(moirai_memory_prices *m, moirai_memory_mixer *x, const moirai_memory_task *job, int32_t round, double *worth)
+/* The next prices to look at: the best so far once more, whose pairs can be refined further; then those of the mix, and
+ * between. */
+static int next_worth(moirai_memory_prices *m, moirai_memory_mixer *x, const moirai_memory_task *job, int32_t round,
+                      double *worth)
 {
     if (m->best_ns && round == 0) {
         memcpy(worth, m->best_worth, sizeof m->best_worth);

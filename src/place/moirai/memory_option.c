@@ -1,7 +1,8 @@
 /* Plans of a pair at prices on bytes: options for memory_plan.c.
  *
- * As in improve.c, the mix of the weakest case of each sending, at the prices at hand, is the start of a short annealing of length plus
- * bytes, and the best two of a long one. Pairs without cases are annealed from their own plan. */
+ * As in improve.c, the mix of the weakest case of each sending, at the prices at hand, is the start of a short
+ * annealing of length plus bytes, and the best two of a long one. Pairs without cases are annealed from their own
+ * plan. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,9 +80,9 @@ typedef struct seeker {
 static moirai_search_task task_of(const seeker *x, int64_t evaluations)
 {
     const moirai_memory_prices *m = x->m;
-    return (moirai_search_task){.entry_device = x->pair / m->K % m->K, .exit_device = x->pair % m->K, .memory_price = m->price,
-                                .evaluations = evaluations, .seed = x->job->seed + (uint64_t)m->view[x->pair].n_options,
-                                .stop = x->job->stop};
+    return (moirai_search_task){.entry_device = x->pair / m->K % m->K, .exit_device = x->pair % m->K,
+                                .memory_price = m->price, .evaluations = evaluations,
+                                .seed = x->job->seed + (uint64_t)m->view[x->pair].n_options, .stop = x->job->stop};
 }
 
 static int from_plan(const seeker *x, moirai_block_plan *plan)

@@ -1,11 +1,11 @@
 /* Memory that binds: plans.
  *
- * The prices of memory.c with plans in place of bounds: a path is the devices of the cuts and one plan per block, among options that
- * the annealing finds for each pair at the prices met, beginning with the mix of the weakest case at these prices. The final mix of
- * paths says which part of the layers goes which way: the chain is cut into as many stretches as the mix has paths, each as long as
- * its part, and the blocks where two stretches meet take the pair of devices that joins them. That is wrong by up to a layer per
- * stretch; so windows of the chain are then taken anew at prices drawn around the mix's, and kept where time plus a fine on
- * overflowing bytes does not rise. */
+ * The prices of memory.c with plans in place of bounds: a path is the devices of the cuts and one plan per block, among
+ * options that the annealing finds for each pair at the prices met, beginning with the mix of the weakest case at these
+ * prices. The final mix of paths says which part of the layers goes which way: the chain is cut into as many stretches
+ * as the mix has paths, each as long as its part, and the blocks where two stretches meet take the pair of devices that
+ * joins them. That is wrong by up to a layer per stretch; so windows of the chain are then taken anew at prices drawn
+ * around the mix's, and kept where time plus a fine on overflowing bytes does not rise. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,8 +90,8 @@ static void list_path(moirai_memory_prices *m, enriching *x)
     }
 }
 
-/* New options for the pairs of the plans' path, and for those of the bound's: where they promise much more than their plans do, they
- * would never come to be on the former. */
+/* New options for the pairs of the plans' path, and for those of the bound's: where they promise much more than their
+ * plans do, they would never come to be on the former. */
 static int enrich_path(moirai_memory_prices *m, const moirai_memory_search *job)
 {
     enriching x = {.m = m, .job = job};
@@ -109,7 +109,8 @@ static int enrich_path(moirai_memory_prices *m, const moirai_memory_search *job)
 }
 
 /* A column of the plans' master at these worths. */
-static int plan_column(moirai_memory_prices *m, moirai_memory_mixer *x, const double *worth, const moirai_memory_search *job, bool enrich)
+static int plan_column(moirai_memory_prices *m, moirai_memory_mixer *x, const double *worth,
+                       const moirai_memory_search *job, bool enrich)
 {
     size_t cuts = (size_t)m->c->s->n_cuts, blocks = (size_t)m->c->s->n_blocks;
     moirai_memory_set_worth(m, worth);
@@ -135,7 +136,8 @@ static int plan_column(moirai_memory_prices *m, moirai_memory_mixer *x, const do
     return MOIRAI_OK;
 }
 
-/* The mix as stretches of the chain, paths in the order of their number; where two meet, the joining pair's cheapest option. */
+/* The mix as stretches of the chain, paths in the order of their number; where two meet, the joining pair's cheapest
+ * option. */
 static void lay_out(moirai_memory_prices *m, const moirai_memory_mixer *x)
 {
     const moirai_structure *s = m->c->s;
@@ -254,7 +256,8 @@ static void polish(moirai_memory_prices *m, const double *worth, const moirai_me
 }
 
 /* Lay out mixes with more or less room to spare, and polish each. */
-static int fit_mix(moirai_memory_prices *m, moirai_memory_mixer *x, const moirai_memory_search *job, double dear_ns, int64_t *length_ns)
+static int fit_mix(moirai_memory_prices *m, moirai_memory_mixer *x, const moirai_memory_search *job, double dear_ns,
+                   int64_t *length_ns)
 {
     static const double room[] = {1, 0.998, 0.995, 0.99, 0.97, 0.9};
     int result = MOIRAI_OK;

@@ -59,13 +59,15 @@ struct moirai_memory_prices {
 
 int moirai_memory_add_route(moirai_memory_mixer *x, const moirai_memory_route *route);
 void moirai_memory_mixer_free(moirai_memory_mixer *x);
-/* The fastest mix of paths whose mean bytes fit into `room` of every device, and the worth of the devices' memory in it. */
-int moirai_memory_mix(const moirai_memory_prices *m, moirai_memory_mixer *x, double room, double dear_ns, double *worth);
+/* The fastest mix of paths whose mean bytes fit into `room` of every device, and the worth of the devices' memory in
+ * it. */
+int moirai_memory_mix(const moirai_memory_prices *m, moirai_memory_mixer *x, double room, double dear_ns,
+                      double *worth);
 
 /* Prices per byte from worths of whole devices. */
 void moirai_memory_set_worth(moirai_memory_prices *m, const double *worth);
-/* The cheapest way through blocks first .. last by m->pair_cost and cuts at `price`, between devices entry and exit (0 where there is no
- * cut). Devices of the cuts in between go to m->device. INT64_MAX: there is none. O(blocks * K^2). */
+/* The cheapest way through blocks first .. last by m->pair_cost and cuts at `price`, between devices entry and exit (0
+ * where there is no cut). Devices of the cuts in between go to m->device. INT64_MAX: there is none. O(blocks * K^2). */
 int64_t moirai_memory_cheapest_way(moirai_memory_prices *m, int32_t first, int32_t last, int32_t entry, int32_t exit,
                                    const int64_t *price);
 /* The cheapest path by what is known of the pairs' values at the present prices, in units; into m->device. */

@@ -2,7 +2,7 @@
  *
  * Networks are deep and repeat themselves: most operators lie on or between cuts (structure.c), and the blocks between cuts
  * are copies of a few. So each *distinct* block is studied once per pair of devices at its ends (chain.h): annealing gives plans
- * (search.c), prices in time give proven bounds (price.c, price_search.c), and dynamic programming over the cuts (chain.c)
+ * (search.c), prices in time give proven bounds (price.c, master.c), and dynamic programming over the cuts (chain.c)
  * composes either into a statement about the whole problem. Work goes where the answer is still open: only pairs on the path
  * that the bound or the plan takes are refined, the widest first; tightening one moves the path to others.
  *

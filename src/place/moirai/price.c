@@ -6,24 +6,26 @@
  * If even the cheapest schedule of every component alone, taken together, costs more than the right side, no schedule
  * of length T exists. That holds for any prices, whoever found them: the proof is the prices.
  *
- * The cheapest schedule of a component is found by dynamic programming over a spanning tree of its operators. The state of an
- * operator is its device and the grid step g = floor(start / step) in which it starts. What is given away, each time in the
- * safe direction:
+ * The cheapest schedule of a component is found by dynamic programming over a spanning tree of its operators. The state
+ * of an operator is its device and the grid step g = floor(start / step) in which it starts. What is given away, each
+ * time in the safe direction:
  *  - durations are rounded down to steps where they separate two starts: start(j) >= start(i) + d implies
- *    g(j) >= g(i) + floor(d / step); the cost of a task is the least over all starts within its step, with its true duration;
+ *    g(j) >= g(i) + floor(d / step); the cost of a task is the least over all starts within its step, with its true
+ *    duration;
  *  - edges outside the spanning tree are dropped, and of several tensors between two operators the slowest is kept;
  *  - with flow tensor, each of m readers of a tensor pays 1/m of its transfer, rounded down, since at most m share one;
  *  - keep-together groups are not seen.
- * A case of the shared entry tensor fixes who receives it and in which order. With congestion port the j-th arrival is then no
- * earlier than the sum of the first j sends; readers elsewhere are forbidden, readers there wait for the arrival and pay
- * nothing, and each send is a component of its own that pays for the ports.
+ * A case of the shared entry tensor fixes who receives it and in which order. With congestion port the j-th arrival is
+ * then no earlier than the sum of the first j sends; readers elsewhere are forbidden, readers there wait for the
+ * arrival and pay nothing, and each send is a component of its own that pays for the ports.
  *
- * Where the sends happen is not tied to where their readers are: a send could be paid late and read early. A case may therefore say
- * between which two times the tensor arrives on a device; readers wait for the first, the send ends by the second.
+ * Where the sends happen is not tied to where their readers are: a send could be paid late and read early. A case may
+ * therefore say between which two times the tensor arrives on a device; readers wait for the first, the send ends by
+ * the second.
  *
- * A count ("how many components of a kind have operator i on device k") lies in a known range in each case of a branching. A
- * price c of any sign on it is paid by every component that has i on k; all together pay at most c * most (c > 0) or c * least,
- * which is added to the right side.
+ * A count ("how many components of a kind have operator i on device k") lies in a known range in each case of a
+ * branching. A price c of any sign on it is paid by every component that has i on k; all together pay at most c * most
+ * (c > 0) or c * least, which is added to the right side.
  *
  * Cost of one pricing: O(sum over kinds of operators * K^2 * steps). All arithmetic is in whole numbers. */
 #include <stdlib.h>
@@ -79,8 +81,8 @@ int64_t moirai_pricer_task_cost(const moirai_pricer *w, moirai_task_use x, int32
     return best;
 }
 
-/* Adds to line[g] what the moirai_task_use costs on one resource if it starts at g * step (low) or where its end meets a
- * boundary (kink). The same task_cost_at for all g, without a division. */
+/* Adds to line[g] what the moirai_task_use costs on one resource if it starts at g * step (low) or where its end meets
+ * a boundary (kink). The same task_cost_at for all g, without a division. */
 static void add_resource(const moirai_pricer *w, int32_t r, int64_t ns, int32_t n, int64_t *low, int64_t *kink)
 {
     int64_t step = w->grid->step_ns, whole = ns / step, rest = ns % step;
@@ -222,7 +224,8 @@ static void own_value(moirai_pricer *w, int64_t *value, int32_t op, int32_t k, i
 }
 
 /* value of the child on l by when it has finished (source) or from when it may start (reader), in w->line. */
-void moirai_pricer_child_line(moirai_pricer *w, const moirai_tree_node *child, const int64_t *value, int32_t l, int64_t *line)
+void moirai_pricer_child_line(moirai_pricer *w, const moirai_tree_node *child, const int64_t *value, int32_t l,
+                              int64_t *line)
 {
     int32_t N = w->grid->n_steps;
     if (child->is_source) {
@@ -248,8 +251,8 @@ static void lower(int64_t *a, int64_t b)
 }
 
 /* From a source child on l to its parent on k: message[g] for the parent's start. */
-static void message_from_source(moirai_pricer *w, const moirai_tree_node *child, const int64_t *line, int32_t l, int32_t k,
-                                int64_t *message)
+static void message_from_source(moirai_pricer *w, const moirai_tree_node *child, const int64_t *line, int32_t l,
+                                int32_t k, int64_t *message)
 {
     int32_t N = w->grid->n_steps;
     if (l == k) {
@@ -266,8 +269,8 @@ static void message_from_source(moirai_pricer *w, const moirai_tree_node *child,
 }
 
 /* From a reading child on l to its parent on k, whose start step is g: it finishes in step g + after or later. */
-static void message_from_reader(moirai_pricer *w, const moirai_tree_node *child, const int64_t *line, int32_t l, int32_t k,
-                                int64_t after, int64_t *message)
+static void message_from_reader(moirai_pricer *w, const moirai_tree_node *child, const int64_t *line, int32_t l,
+                                int32_t k, int64_t after, int64_t *message)
 {
     int32_t N = w->grid->n_steps;
     if (l == k) {

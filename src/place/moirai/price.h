@@ -15,9 +15,9 @@ typedef struct moirai_sending {
     int8_t receiver[MOIRAI_MAX_DEVICES];
 } moirai_sending;
 
-/* What a case assumes to lie between least and most: how many components of a kind have their operator `op` (number within the
- * component) on `device`; kind MOIRAI_ARRIVAL: the time at which the shared entry tensor has arrived on `device`; kind MOIRAI_LENGTH: the
- * block's time (value.h). */
+/* What a case assumes to lie between least and most: how many components of a kind have their operator `op` (number
+ * within the component) on `device`; kind MOIRAI_ARRIVAL: the time at which the shared entry tensor has arrived on
+ * `device`; kind MOIRAI_LENGTH: the block's time (value.h). */
 #define MOIRAI_ARRIVAL (-1)
 #define MOIRAI_LENGTH (-2)
 #define MOIRAI_NO_COUNT (-3)
@@ -95,17 +95,19 @@ typedef struct moirai_prices {
 #define MOIRAI_PRICE_NONE (INT64_MAX / 4)
 typedef void (*moirai_pattern_fn)(void *data, const moirai_pattern *pattern);
 int64_t moirai_pricer_cost(moirai_pricer *w, const moirai_prices *prices, moirai_pattern_fn pattern, void *data);
-/* Time of each cell [resource * n_buckets + bucket] that sends of the shared tensor hold whenever they start within what the counts
- * allow. */
+/* Time of each cell [resource * n_buckets + bucket] that sends of the shared tensor hold whenever they start within
+ * what the counts allow. */
 void moirai_pricer_held(moirai_pricer *w, int32_t n_counts, const moirai_count *count, double *held_ns);
 /* When the shared tensor is where, by the sending and what the counts ask for; every pricing does so by itself. */
 void moirai_pricer_set_arrivals(moirai_pricer *w, int32_t n_counts, const moirai_count *count);
 /* When it arrives at the soonest, -1: never; as last set. */
 int64_t moirai_pricer_arrival(const moirai_pricer *w, int32_t device);
-/* Whether a schedule of a component, or a send, found on some grid keeps to T and to the arrivals that the counts ask for. */
+/* Whether a schedule of a component, or a send, found on some grid keeps to T and to the arrivals that the counts ask
+ * for. */
 bool moirai_pricer_fits(moirai_pricer *w, int32_t n_counts, const moirai_count *count, const moirai_pattern *pattern);
-/* Prices in units of which `unit` make a nanosecond: the least over lengths L from least_ns to the grid's of unit * L less what all
- * resources are worth until L. With the cost of the schedules it is what the block costs at least, length and bytes. */
+/* Prices in units of which `unit` make a nanosecond: the least over lengths L from least_ns to the grid's of unit * L
+ * less what all resources are worth until L. With the cost of the schedules it is what the block costs at least, length
+ * and bytes. */
 int64_t moirai_price_length(const moirai_problem *q, const moirai_grid *grid, const moirai_prices *prices, int64_t unit,
                             int64_t least_ns);
 /* The most that all schedules together may pay or be paid for the counts. */

@@ -56,8 +56,10 @@ static void use_op(moirai_pricer *w, int32_t op, int32_t k, int32_t g)
             use_transfer(w, q->op_in[j], k, w->exit_device, g + x.ns / step, w->grid->n_steps, w->readers[q->op_in[j]]);
 }
 
-/* The child's moirai_tree_state that gives the parent's state (k, g) its message, and the use of the transfer between. */
-static moirai_tree_state best_child(moirai_pricer *w, const moirai_tree_node *child, const int64_t *value, int32_t parent_op, moirai_tree_state up)
+/* The child's moirai_tree_state that gives the parent's state (k, g) its message, and the use of the transfer
+ * between. */
+static moirai_tree_state best_child(moirai_pricer *w, const moirai_tree_node *child, const int64_t *value,
+                                    int32_t parent_op, moirai_tree_state up)
 {
     const moirai_problem *q = &w->block->problem;
     int32_t N = w->grid->n_steps;

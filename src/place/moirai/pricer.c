@@ -1,4 +1,5 @@
-/* What pricing a block needs to know before there are prices: spanning trees, which tasks cost alike, arrivals of the shared tensor. */
+/* What pricing a block needs to know before there are prices: spanning trees, which tasks cost alike, arrivals of the
+ * shared tensor. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,8 +146,8 @@ static int assign_lines(moirai_pricer *w)
         return MOIRAI_EFAIL;
     for (int32_t x = 0; x < w->n_nodes; x++) {
         int32_t i = w->node[x].op, line = 0;
-        while (line < w->n_op_lines && memcmp(q->op_time_ns + (size_t)i * K, q->op_time_ns + (size_t)w->line_op[line] * K,
-                                              K * sizeof(int64_t)))
+        while (line < w->n_op_lines &&
+               memcmp(q->op_time_ns + (size_t)i * K, q->op_time_ns + (size_t)w->line_op[line] * K, K * sizeof(int64_t)))
             line++;
         if (line == w->n_op_lines)
             w->line_op[w->n_op_lines++] = i;
@@ -213,7 +214,8 @@ int moirai_pricer_new(moirai_pricer **out, const moirai_block *b, int32_t max_st
     return result;
 }
 
-/* When the shared tensor is where: one port sends it to one receiver after the other; elsewhere each send is on its own. */
+/* When the shared tensor is where: one port sends it to one receiver after the other; elsewhere each send is on its
+ * own. */
 void moirai_pricer_set_arrivals(moirai_pricer *w, int32_t n_counts, const moirai_count *count)
 {
     const moirai_problem *q = &w->block->problem;
@@ -268,8 +270,9 @@ bool moirai_pricer_fits(moirai_pricer *w, int32_t n_counts, const moirai_count *
     for (int32_t i = 0; i < pattern->n_ops; i++) {
         int32_t op = b->component_op[begin + i];
         for (int32_t j = b->problem.op_in_off[op]; j < b->problem.op_in_off[op + 1]; j++)
-            if (b->problem.op_in[j] == w->shared_tensor && (w->arrival_ns[pattern->device[i]] < 0 ||
-                                                           pattern->start[i] / step < w->arrival_ns[pattern->device[i]] / step))
+            if (b->problem.op_in[j] == w->shared_tensor &&
+                (w->arrival_ns[pattern->device[i]] < 0 ||
+                 pattern->start[i] / step < w->arrival_ns[pattern->device[i]] / step))
                 return false;
     }
     return true;

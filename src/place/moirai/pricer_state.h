@@ -1,5 +1,5 @@
-/* The pricer inside: shared by pricer.c (what is known before prices), price.c (the cheapest value) and price_walk.c (the schedule
- * behind it). */
+/* The pricer inside: shared by pricer.c (what is known before prices), price.c (the cheapest value) and price_walk.c
+ * (the schedule behind it). */
 #ifndef MOIRAI_PRICER_STATE_H
 #define MOIRAI_PRICER_STATE_H
 
@@ -84,12 +84,14 @@ static inline moirai_task_use moirai_pricer_transfer_task(const moirai_pricer *w
     }
 }
 
-/* Least cost over the starts within step g; *start gets where (if not NULL). MOIRAI_PRICE_NONE where it would end after T. */
+/* Least cost over the starts within step g; *start gets where (if not NULL). MOIRAI_PRICE_NONE where it would end after
+ * T. */
 int64_t moirai_pricer_task_cost(const moirai_pricer *w, moirai_task_use x, int32_t g, int64_t *start);
 /* Costs of a tensor's transfer by the step of its start. */
 const int64_t *moirai_pricer_transfer_costs(const moirai_pricer *w, int32_t tensor, int32_t a, int32_t b);
 /* value of the child on l by when it has finished (source) or from when it may start (reader), in `line`. */
-void moirai_pricer_child_line(moirai_pricer *w, const moirai_tree_node *child, const int64_t *value, int32_t l, int64_t *line);
+void moirai_pricer_child_line(moirai_pricer *w, const moirai_tree_node *child, const int64_t *value, int32_t l,
+                              int64_t *line);
 /* The schedule behind the value of a kind whose root is in `root`. */
 void moirai_pricer_walk(moirai_pricer *w, int32_t kind, moirai_tree_state root, moirai_pattern_fn pattern, void *data);
 /* The cheapest j-th sending of the shared tensor. */

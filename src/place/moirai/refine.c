@@ -1,4 +1,5 @@
-/* Refinement of one pair: better plans (improve.c), a better bound (cases.c), and for small blocks the exhaustive search.
+/* Refinement of one pair: better plans (improve.c), a better bound (cases.c), and for small blocks the exhaustive
+ * search.
  *
  * A level is a number of buckets for the prices, of looks at cases, and of evaluations. */
 #include "place/moirai/refine.h"
@@ -162,7 +163,8 @@ static int take_exact(moirai_pair *x, const moirai_exact_result *found)
     memcpy(device, found->op_device, n * sizeof *device);
     memcpy(order, found->order, sizeof *order * (size_t)found->n_order);
     moirai_block_plan_free(&x->plan);
-    x->plan = (moirai_block_plan){found->makespan_ns, found->makespan_ns * MOIRAI_PRICE_UNIT, device, order, found->n_order};
+    x->plan =
+        (moirai_block_plan){found->makespan_ns, found->makespan_ns * MOIRAI_PRICE_UNIT, device, order, found->n_order};
     return MOIRAI_OK;
 }
 
@@ -197,9 +199,9 @@ static int raise_and_improve(const moirai_improve *search, const moirai_refine_t
 {
     moirai_pair *x = search->pair;
     const level_plan *level = &levels[job->level];
-    moirai_raise r = {.pair = x, .entry_device = job->entry_device, .exit_device = job->exit_device, .need_ns = job->need_ns,
-                      .buckets = level->buckets, .rounds = level->rounds, .looks = (int32_t)(level->looks * fmin(job->effort, 1000)),
-                      .stop = job->stop};
+    moirai_raise r = {.pair = x, .entry_device = job->entry_device, .exit_device = job->exit_device,
+                      .need_ns = job->need_ns, .buckets = level->buckets, .rounds = level->rounds,
+                      .looks = (int32_t)(level->looks * fmin(job->effort, 1000)), .stop = job->stop};
     int result = moirai_pricer_new(&r.pricer, &x->block, MOIRAI_CASE_STEPS + 2);
     if (!result)
         result = moirai_cases_raise(&r);
@@ -213,8 +215,8 @@ int moirai_pair_refine(moirai_chain *c, const moirai_refine_task *job)
 {
     moirai_pair *x = moirai_chain_pair(c, job->class_, job->entry_device, job->exit_device);
     const level_plan *level = &levels[job->level];
-    moirai_improve search = {.pair = x, .entry_device = job->entry_device, .exit_device = job->exit_device, .level = job->level,
-                             .seed = job->seed, .stop = job->stop};
+    moirai_improve search = {.pair = x, .entry_device = job->entry_device, .exit_device = job->exit_device,
+                             .level = job->level, .seed = job->seed, .stop = job->stop};
     int64_t evaluations = (int64_t)((double)(job->improve ? level->evaluations : 200) * job->effort);
     int result = moirai_improve_plan(&search, evaluations / 4);
     if (!result && !job->prices_only)

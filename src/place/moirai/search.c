@@ -1,12 +1,13 @@
 /* Simulated annealing on one block.
  *
- * A state is a device per operator and a priority per operator; its value is the simulated length of the block (plus what its
- * memory costs, where memory has a price). Starts: every device alone, the mixes of component schedules that the price search
- * kept (rounded to whole components, in the order of their start times), and the plan at hand. Moves keep to what
- * good plans are made of: a component takes over the devices of another one of its kind or of a kept pattern, an operator or
- * a connected part of a component changes device, two operators or components swap priorities.
- * Temperatures fall geometrically from HOT to COLD: a hot start would only shred what the starts have kept together. The work is counted in evaluations, so that the result
- * depends on the seed alone. One evaluation is one dispatch: O((V+E) log V) of the block. */
+ * A state is a device per operator and a priority per operator; its value is the simulated length of the block (plus
+ * what its memory costs, where memory has a price). Starts: every device alone, the mixes of component schedules that
+ * the price search kept (rounded to whole components, in the order of their start times), and the plan at hand. Moves
+ * keep to what good plans are made of: a component takes over the devices of another one of its kind or of a kept
+ * pattern, an operator or a connected part of a component changes device, two operators or components swap priorities.
+ * Temperatures fall geometrically from HOT to COLD: a hot start would only shred what the starts have kept together.
+ * The work is counted in evaluations, so that the result depends on the seed alone. One evaluation is one dispatch:
+ * O((V+E) log V) of the block. */
 #include "place/moirai/search.h"
 
 #include <math.h>
@@ -219,7 +220,8 @@ static void round_mix(anneal *x, int32_t kind, bool priorities)
     }
 }
 
-/* Whole components, each to the device that is then least loaded; `far` scales what a component costs away from the entry. */
+/* Whole components, each to the device that is then least loaded; `far` scales what a component costs away from the
+ * entry. */
 static void share_components(anneal *x, double far)
 {
     const moirai_block *b = x->b;
@@ -422,7 +424,8 @@ static void cool(anneal *x, int64_t budget)
 {
     size_t n = (size_t)x->q->n_ops;
     int64_t now = evaluate(x, x->priority);
-    double hot = HOT * (x->job->heat > 0 ? x->job->heat : 1) * (double)x->plan->cost, cold = COLD * (double)x->plan->cost;
+    double hot = HOT * (x->job->heat > 0 ? x->job->heat : 1) * (double)x->plan->cost,
+           cold = COLD * (double)x->plan->cost;
     for (int64_t step = 0; step < budget && !x->failed; step++) {
         if (moirai_stopped(&x->job->stop))
             return;

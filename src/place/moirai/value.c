@@ -1,13 +1,15 @@
 /* Length plus bytes.
  *
- * V = min over a block's plans of (length + price of its bytes) is bounded by cases, as the length alone is in cases.c; here the range
- * of the length is one more thing to divide on. In a case where the length L lies between `least` and `most`, with prices in time on a
- * grid that ends at `most`,
- *     V  >=  what the components cost, bytes included, each at its cheapest  +  min over L of (L - worth of all resources until L),
- * since all that is done within L is paid at most that worth. With one range from 0 on, that is a rate: the time until L can't be worth more
- * than L. With narrow ranges it sees that devices wait for their first input and that results must be back by the end, which a rate does
- * not. Beyond the last range the length itself is enough. Cases are divided lazily: the weakest is solved, and if it stays
- * the weakest, divided: in its range of lengths if the master mixes short and long ones, else as in cases.c. */
+ * V = min over a block's plans of (length + price of its bytes) is bounded by cases, as the length alone is in cases.c;
+ * here the range of the length is one more thing to divide on. In a case where the length L lies between `least` and
+ * `most`, with prices in time on a grid that ends at `most`,
+ *     V  >=  what the components cost, bytes included, each at its cheapest
+ *            + min over L of (L - worth of all resources until L),
+ * since all that is done within L is paid at most that worth. With one range from 0 on, that is a rate: the time until
+ * L can't be worth more than L. With narrow ranges it sees that devices wait for their first input and that results
+ * must be back by the end, which a rate does not. Beyond the last range the length itself is enough. Cases are divided
+ * lazily: the weakest is solved, and if it stays the weakest, divided: in its range of lengths if the master mixes
+ * short and long ones, else as in cases.c. */
 #include "place/moirai/value.h"
 
 #include <stdlib.h>
@@ -54,9 +56,11 @@ int64_t moirai_value_cheapest_bytes(const moirai_block *b, const int64_t *byte_p
 
 static moirai_master_task task_of(const moirai_value *v, const moirai_value_case *c, const int64_t *byte_price)
 {
-    return (moirai_master_task){.pricer = v->pricer, .how = &v->pair->sending[c->sending], .form = MOIRAI_PRICE_VALUE, .length_ns = c->most_ns, .least_ns = c->least_ns,
-                                .n_counts = c->n_counts, .count = c->count, .memory_price = byte_price, .max_rounds = ROUNDS,
-                                .start_grid = &c->prices.grid, .start_price = c->prices.price, .n_start_counts = c->prices.n_counts};
+    return (moirai_master_task){.pricer = v->pricer, .how = &v->pair->sending[c->sending], .form = MOIRAI_PRICE_VALUE,
+                                .length_ns = c->most_ns, .least_ns = c->least_ns, .n_counts = c->n_counts,
+                                .count = c->count, .memory_price = byte_price, .max_rounds = ROUNDS,
+                                .start_grid = &c->prices.grid, .start_price = c->prices.price,
+                                .n_start_counts = c->prices.n_counts};
 }
 
 int64_t moirai_value_of_case(moirai_value *v, const moirai_value_case *c, const int64_t *byte_price, int64_t proven_ns)
@@ -84,7 +88,8 @@ static int open_value(moirai_value *v)
     if (!result)
         result = moirai_master_new(&v->master, &x->block, v->entry_device, v->exit_device, STEPS);
     for (size_t i = 0; i < n && !result; i++)
-        v->cases[i] = (moirai_value_case){.sending = (int32_t)i, .most_ns = INT64_MAX, .split = {.kind = MOIRAI_NO_COUNT}};
+        v->cases[i] = (moirai_value_case){.sending = (int32_t)i, .most_ns = INT64_MAX,
+                                          .split = {.kind = MOIRAI_NO_COUNT}};
     v->n_cases = result ? 0 : (int32_t)n;
     return result;
 }
@@ -137,7 +142,8 @@ static int copy_case(const moirai_value *v, moirai_value_case *to, const moirai_
     if (from->n_counts)
         memcpy(to->count, from->count, sizeof *to->count * (size_t)from->n_counts);
     const moirai_proof_prices *prices = &from->prices;
-    return moirai_proof_prices_set(&to->prices, &v->pair->block.problem, &prices->grid, prices->price, prices->n_counts);
+    return moirai_proof_prices_set(&to->prices, &v->pair->block.problem, &prices->grid, prices->price,
+                                   prices->n_counts);
 }
 
 static void ask(moirai_value_case *c, moirai_count question)
@@ -236,12 +242,14 @@ int moirai_value_solve_case(moirai_value *v, moirai_value_case *c, const moirai_
 static int open_range(moirai_value *v, int32_t index, const moirai_value_task *job, int64_t ceiling)
 {
     moirai_value_case *c = &v->cases[index];
-    int64_t least = MOIRAI_MAX(c->least_ns, v->pair->lower_ns), bytes = moirai_value_cheapest_bytes(&v->pair->block, job->byte_price, NULL);
+    int64_t least = MOIRAI_MAX(c->least_ns, v->pair->lower_ns),
+            bytes = moirai_value_cheapest_bytes(&v->pair->block, job->byte_price, NULL);
     int64_t end = MOIRAI_MAX((ceiling - bytes) / MOIRAI_PRICE_UNIT, least + least / 16);
     c->split = (moirai_count){MOIRAI_LENGTH, 0, 0, end, end + 1};
     int result = divide(v, index);
     if (!result)
-        v->cases[v->n_cases - 1].value = moirai_value_of_case(v, &v->cases[v->n_cases - 1], job->byte_price, v->pair->lower_ns);
+        v->cases[v->n_cases - 1].value =
+            moirai_value_of_case(v, &v->cases[v->n_cases - 1], job->byte_price, v->pair->lower_ns);
     return result;
 }
 

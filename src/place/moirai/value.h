@@ -41,7 +41,8 @@ typedef struct moirai_value_task {
 void moirai_value_free(moirai_value *v);
 /* At new prices, without a search: the prices in time found at earlier ones still hold. */
 void moirai_value_update(moirai_value *v, const moirai_value_task *job);
-/* Divide and solve the weakest cases, until they are worth `ceiling` (in units: what a plan of the pair costs) or the looks are used up. */
+/* Divide and solve the weakest cases, until they are worth `ceiling` (in units: what a plan of the pair costs) or the
+ * looks are used up. */
 int moirai_value_refine(moirai_value *v, const moirai_value_task *job, int64_t ceiling);
 /* Every interior operator's bytes where they are cheapest, in units; `use` (may be NULL) gets the bytes. */
 int64_t moirai_value_cheapest_bytes(const moirai_block *b, const int64_t *byte_price, double *use);
