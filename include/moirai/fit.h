@@ -27,7 +27,7 @@ MOIRAI_API int moirai_fit_device_count(const moirai_fit *fit);
 MOIRAI_API const char *moirai_fit_device_name(const moirai_fit *fit, int device);
 
 /* Coefficients from all measurements but those of device number `without` (MOIRAI_NONE = -1: from all). Classes without
- * measurements keep the shipped coefficients. Deterministic; about two seconds for 24,000 measurements. */
+ * measurements keep the shipped coefficients. Deterministic; 1.3 seconds for 24,000 measurements on one core. */
 MOIRAI_API int moirai_fit_solve(moirai_fit *fit, int without);
 MOIRAI_API int moirai_fit_coefficient_count(int op_class);
 MOIRAI_API const char *moirai_fit_coefficient_name(int op_class, int index);
