@@ -56,7 +56,7 @@ static int find_at_level(int64_t *lower_ns, const moirai_problem *p, const moira
 static int find_bytes(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o)
 {
     moirai_stop stop = stop_of(o);
-    moirai_memory_search plans = {.evaluations = (int64_t)(1000 * o->effort), .rounds = 12, .upper_ns = moirai_bound_critical_path(p),
+    moirai_memory_search plans = {.evaluations = (int64_t)(1000 * o->effort), .rounds = 12, .searches = 4, .upper_ns = moirai_bound_critical_path(p),
                                   .seed = o->seed, .threads = o->threads, .stop = stop};
     moirai_chain *c = NULL;
     moirai_memory_prices *m = NULL;

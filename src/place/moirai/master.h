@@ -17,7 +17,7 @@ typedef enum moirai_price_form {
 typedef struct moirai_kept_pattern {
     int32_t kind;
     double count;
-    const int8_t *device;  /* per operator of the component; owned by the master */
+    const int8_t *device;  /* per operator of the component */
     const int64_t *start;
 } moirai_kept_pattern;
 

@@ -5,18 +5,41 @@
  * split: a count that is not whole, a tensor that is read before it arrives, block times that are far apart. Each query
  * is linear in the mix. */
 #include <math.h>
+#include <string.h>
 
 #include "place/moirai/master_state.h"
 #include "util/util.h"
 
+/* A schedule that is in the mix; NULL: no schedule, or not in it. */
+static const moirai_column *mixed(const moirai_master *m, size_t x)
+{
+    const moirai_column *c = moirai_master_column(m, x);
+    return c && c->kind >= 0 && m->primal[x] > 1e-6 ? c : NULL;
+}
+
+/* Patterns, then starts, then devices, in one piece of memory. */
 moirai_kept_pattern *moirai_master_mix(const moirai_master *m, int32_t *n)
 {
-    moirai_kept_pattern *kept = moirai_alloc(m->n_solved + 1, sizeof *kept);
+    size_t patterns = 0, ops = 0;
+    for (size_t x = 0; x < m->n_solved; x++)
+        if (mixed(m, x)) {
+            patterns++;
+            ops += (size_t)mixed(m, x)->n_ops;
+        }
+    char *memory = moirai_alloc(1, (patterns + 1) * sizeof(moirai_kept_pattern) + ops * (sizeof(int64_t) + 1));
+    moirai_kept_pattern *kept = (moirai_kept_pattern *)(void *)memory;
+    int64_t *start = (int64_t *)(void *)(memory + (patterns + 1) * sizeof *kept);
+    int8_t *device = (int8_t *)(start + ops);
     *n = 0;
-    for (size_t x = 0; kept && x < m->n_solved; x++) {
-        const moirai_column *c = moirai_master_column(m, x);
-        if (c && c->kind >= 0 && m->primal[x] > 1e-6)
-            kept[(*n)++] = (moirai_kept_pattern){c->kind, m->primal[x], c->device, c->start};
+    for (size_t x = 0; memory && x < m->n_solved; x++) {
+        const moirai_column *c = mixed(m, x);
+        if (!c)
+            continue;
+        memcpy(start, c->start, sizeof *start * (size_t)c->n_ops);
+        memcpy(device, c->device, (size_t)c->n_ops);
+        kept[(*n)++] = (moirai_kept_pattern){c->kind, m->primal[x], device, start};
+        start += c->n_ops;
+        device += c->n_ops;
     }
     return kept;
 }

@@ -133,7 +133,7 @@ int64_t moirai_memory_cheapest_way(moirai_memory_prices *m, int32_t first, int32
 static moirai_value_task value_task(const moirai_memory_prices *m, const moirai_memory_task *job)
 {
     return (moirai_value_task){.byte_price = m->price, .stamp = m->stamp, .buckets = job->buckets, .looks = job->looks,
-                               .stop = job->stop};
+                               .threads = job->threads, .stop = job->stop};
 }
 
 int64_t moirai_memory_bound_path(moirai_memory_prices *m)

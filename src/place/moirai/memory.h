@@ -28,6 +28,7 @@ typedef struct moirai_memory_search {
     int64_t evaluations;  /* per option of a pair */
     int64_t upper_ns;     /* as above */
     int32_t rounds;       /* of price changes */
+    int32_t searches;     /* for new options, in every third of the first rounds */
     uint64_t seed;
     int32_t threads;
     moirai_stop stop;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "place/moirai/memory_state.h"
+#include "place/moirai/pool.h"
 #include "util/util.h"
 
 #define TRIALS 5
@@ -92,99 +93,179 @@ static int from_plan(const seeker *x, moirai_block_plan *plan)
     return moirai_block_search(plan, &x->m->c->pair[x->pair].block, x->sim, &task);
 }
 
-static int from_case(const seeker *x, moirai_value_case *c, moirai_block_plan *plan, int64_t evaluations)
+/* The weakest case of a sending that has an end, -1: none. */
+static int32_t weakest_of(const moirai_value *v, int32_t sending)
 {
+    int32_t least = -1;
+    for (int32_t i = 0; i < v->n_cases; i++)
+        if (v->cases[i].sending == sending && v->cases[i].most_ns != INT64_MAX &&
+            (least < 0 || v->cases[i].value < v->cases[least].value))
+            least = i;
+    return least;
+}
+
+/* The weakest cases of the sendings that promise most, by value; and, last, that of sending nothing (the first of all sendings),
+ * whose plans keep the bytes on one device: bounds promise too much of the others. */
+static int32_t list_trials(const moirai_value *v, int64_t ceiling, moirai_trial *t)
+{
+    int32_t n = 0, nothing = weakest_of(v, 0);
+    for (int32_t s = 1; s < v->pair->n_sendings; s++) {
+        int32_t least = weakest_of(v, s);
+        if (least < 0 || v->cases[least].value >= ceiling)
+            continue;
+        int32_t at = n < TRIALS - 1 ? n++ : TRIALS - 1;
+        for (; at > 0 && v->cases[t[at - 1].index].value > v->cases[least].value; at--)
+            if (at < TRIALS - 1)
+                t[at].index = t[at - 1].index;
+        if (at < TRIALS - 1)
+            t[at].index = least;
+    }
+    if (nothing >= 0 && v->cases[nothing].value < ceiling)
+        t[n++].index = nothing;
+    return n;
+}
+
+/* ---- trials: a pair's cases are solved side by side, and so are their mixes annealed ---- */
+
+typedef struct hints {
+    moirai_kept_pattern *pattern;
+    int32_t n;
+} hints;
+
+typedef struct trials {
+    const seeker *x;
+    moirai_trial *t;
+    hints *of_case;      /* by number of the case */
+    int32_t first;       /* of those that are being solved */
+    int64_t evaluations;
+} trials;
+
+static int solve_trial(void *data, int32_t i)
+{
+    trials *r = data;
+    const seeker *x = r->x;
     moirai_value *v = &x->m->view[x->pair].value;
+    int32_t index = r->t[r->first + i].index;
     moirai_value_task solve = {.byte_price = x->m->price, .stamp = x->m->stamp, .buckets = 10, .stop = x->job->stop};
-    int result = moirai_value_solve_case(v, c, &solve);
-    moirai_search_task task = task_of(x, evaluations);
-    moirai_kept_pattern *hints = moirai_master_mix(v->master, &task.n_patterns);
-    if (!hints)
-        return MOIRAI_EFAIL;
-    task.pattern = hints;
+    int result = moirai_value_solve_case(v, i, &v->cases[index], &solve);
+    if (result)
+        return result;
+    r->of_case[index].pattern = moirai_master_mix(v->solver[i].master, &r->of_case[index].n);
+    return r->of_case[index].pattern ? MOIRAI_OK : MOIRAI_EFAIL;
+}
+
+static int anneal_trial(void *data, int32_t i)
+{
+    trials *r = data;
+    const seeker *x = r->x;
+    const moirai_block *b = &x->m->c->pair[x->pair].block;
+    const hints *h = &r->of_case[r->t[i].index];
+    moirai_search_task task = task_of(x, r->evaluations);
+    task.pattern = h->pattern;
+    task.n_patterns = h->n;
     task.mix_only = true;
-    if (!result && task.n_patterns)
-        result = moirai_block_search(plan, &v->pair->block, x->sim, &task);
-    free(hints);
+    moirai_sim *sim;
+    if (!h->n)
+        return MOIRAI_OK;
+    if (moirai_sim_new(&sim, &b->problem))
+        return MOIRAI_EFAIL;
+    int result = moirai_block_search(&r->t[i].plan, b, sim, &task);
+    moirai_sim_free(sim);
     return result;
 }
 
-/* The weakest cases of the sendings that promise most. */
-static int32_t list_trials(const moirai_value *v, int64_t ceiling, moirai_trial *t)
+static int run_trials(trials *r, int32_t n)
 {
-    int32_t n = 0;
-    for (int32_t s = 0; s < v->pair->n_sendings; s++) {
-        int32_t least = -1;
-        for (int32_t i = 0; i < v->n_cases; i++)
-            if (v->cases[i].sending == s && v->cases[i].most_ns != INT64_MAX &&
-                (least < 0 || v->cases[i].value < v->cases[least].value))
-                least = i;
-        if (least < 0 || v->cases[least].value >= ceiling)
-            continue;
-        int32_t at = n < TRIALS ? n++ : TRIALS; /* by value, the best so many */
-        for (; at > 0 && v->cases[t[at - 1].index].value > v->cases[least].value; at--)
-            if (at < TRIALS)
-                t[at].index = t[at - 1].index;
-        if (at < TRIALS)
-            t[at].index = least;
-    }
-    return n;
+    int threads = r->x->job->threads, result = MOIRAI_OK;
+    for (r->first = 0; r->first < n && !result; r->first += MOIRAI_VALUE_SOLVERS)
+        result = moirai_pool_run(solve_trial, r, MOIRAI_MIN(n - r->first, MOIRAI_VALUE_SOLVERS), threads);
+    r->evaluations = r->x->job->evaluations / 4;
+    if (!result)
+        result = moirai_pool_run(anneal_trial, r, n, threads);
+    moirai_trials_sort(r->t, n);
+    r->evaluations = r->x->job->evaluations;
+    if (!result)
+        result = moirai_pool_run(anneal_trial, r, MOIRAI_MIN(n, FINALISTS), threads);
+    return result;
 }
 
 static int from_cases(const seeker *x, moirai_block_plan *plan)
 {
     moirai_value *v = &x->m->view[x->pair].value;
     moirai_value_task task = {.byte_price = x->m->price, .stamp = x->m->stamp};
-    moirai_trial *t = moirai_alloc((size_t)v->pair->n_sendings, sizeof *t);
-    if (!t)
-        return MOIRAI_EFAIL;
     moirai_value_update(v, &task);
-    int32_t n = list_trials(v, x->m->pair_cost[x->pair], t);
-    int result = MOIRAI_OK;
-    for (int32_t i = 0; i < n && !result; i++)
-        result = from_case(x, &v->cases[t[i].index], &t[i].plan, x->job->evaluations / 4);
-    moirai_trials_sort(t, n);
+    trials r = {.x = x};
+    r.t = moirai_alloc((size_t)v->pair->n_sendings, sizeof *r.t);
+    r.of_case = moirai_alloc((size_t)v->n_cases, sizeof *r.of_case);
+    int32_t n = r.t && r.of_case ? list_trials(v, x->m->pair_cost[x->pair], r.t) : 0;
+    int result = r.t && r.of_case ? run_trials(&r, n) : MOIRAI_EFAIL;
     for (int32_t i = 0; i < n; i++) {
-        if (!result && i < FINALISTS && t[i].plan.device)
-            result = from_case(x, &v->cases[t[i].index], &t[i].plan, x->job->evaluations);
-        if (!result && t[i].plan.device && (!plan->device || t[i].plan.cost < plan->cost)) {
+        free(r.of_case[r.t[i].index].pattern);
+        if (!result && r.t[i].plan.device && (!plan->device || r.t[i].plan.cost < plan->cost)) {
             moirai_block_plan_free(plan);
-            *plan = t[i].plan;
+            *plan = r.t[i].plan;
         } else {
-            moirai_block_plan_free(&t[i].plan);
+            moirai_block_plan_free(&r.t[i].plan);
         }
     }
-    free(t);
+    free(r.t);
+    free(r.of_case);
     return result;
 }
 
-/* A plan of the pair at the present prices, if it is a new one. */
+/* Takes the plan if it is a new one and there is room for it, or frees it. */
+static void keep_option(seeker *x, moirai_block_plan *plan)
+{
+    moirai_memory_view *v = &x->m->view[x->pair];
+    moirai_memory_option o = {.plan = *plan};
+    bool known = !plan->device || v->n_options == MOIRAI_MEMORY_OPTIONS;
+    if (!known)
+        option_bytes(&x->m->c->pair[x->pair].block, &o);
+    for (int32_t j = 0; j < v->n_options && !known; j++)
+        known = same_option(x->m, &o, &v->option[j]);
+    if (known)
+        moirai_block_plan_free(plan);
+    else
+        v->option[v->n_options++] = o;
+}
+
+/* A plan that sends nothing of the entry's but results: its bytes are on one device, and no small move leads there. */
+static int add_home_option(seeker *x)
+{
+    const moirai_pair *pair = &x->m->c->pair[x->pair];
+    moirai_search_task task = task_of(x, x->job->evaluations);
+    moirai_block_plan plan = {0};
+    task.keep_readers = true;
+    int result = moirai_block_search(&plan, &pair->block, x->sim, &task);
+    if (!result)
+        keep_option(x, &plan);
+    else
+        moirai_block_plan_free(&plan);
+    return result;
+}
+
 int moirai_memory_add_option(moirai_memory_prices *m, int32_t pair, const moirai_memory_search *job)
 {
     moirai_memory_view *v = &m->view[pair];
-    const moirai_block *b = &m->c->pair[pair].block;
+    const moirai_pair *y = &m->c->pair[pair];
     moirai_memory_search less = *job; /* for classes that take little of the time */
     if (moirai_chain_share(m->c, pair / (m->K * m->K), job->upper_ns) < SMALL_SHARE)
         less.evaluations /= 6;
     seeker x = {.m = m, .pair = pair, .job = &less};
     if (v->n_options == MOIRAI_MEMORY_OPTIONS)
         return MOIRAI_OK;
-    if (moirai_sim_new(&x.sim, &b->problem))
+    if (moirai_sim_new(&x.sim, &y->block.problem))
         return MOIRAI_EFAIL;
-    moirai_memory_option *o = &v->option[v->n_options];
-    *o = (moirai_memory_option){0};
-    int result = v->value.n_cases ? from_cases(&x, &o->plan) : MOIRAI_OK;
-    if (!result && !o->plan.device)
-        result = from_plan(&x, &o->plan);
-    bool known = !o->plan.device;
-    if (!known)
-        option_bytes(b, o);
-    for (int32_t j = 0; j < v->n_options && !known; j++)
-        known = same_option(m, o, &v->option[j]);
-    if (known || result)
-        moirai_block_plan_free(&o->plan);
+    moirai_block_plan plan = {0};
+    int result = !v->n_options && y->n_sendings > 1 ? add_home_option(&x) : MOIRAI_OK;
+    if (!result && v->value.n_cases)
+        result = from_cases(&x, &plan);
+    if (!result && !plan.device)
+        result = from_plan(&x, &plan);
+    if (!result)
+        keep_option(&x, &plan);
     else
-        v->n_options++;
+        moirai_block_plan_free(&plan);
     moirai_sim_free(x.sim);
     return result;
 }

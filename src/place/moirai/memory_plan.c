@@ -285,7 +285,7 @@ int moirai_memory_plan(int64_t *length_ns, const int32_t **cut_device, const moi
         return MOIRAI_OK;
     memcpy(worth, m->best_worth, sizeof worth);
     for (int32_t round = 0; round < job->rounds && !result && !moirai_stopped(&job->stop); round++) {
-        result = plan_column(m, x, worth, job, round % 3 == 0);
+        result = plan_column(m, x, worth, job, round % 3 == 0 && round < 3 * job->searches);
         if (!result && !dear_ns)
             dear_ns = 8 * x->route[0].time_ns;
         if (!result)

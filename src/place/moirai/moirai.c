@@ -315,7 +315,8 @@ static int first_level(void *data, int32_t i)
 /* Prices on bytes: a composition that keeps to the memory, then a bound at its prices. */
 static int price_memory(engine *x, int32_t rounds, int32_t looks, int64_t evaluations)
 {
-    moirai_memory_search search = {.evaluations = (int64_t)((double)evaluations * x->o->effort), .rounds = 18, .seed = x->o->seed,
+    int32_t searches = x->memory ? 3 : 6; /* at first there is nothing to begin with */
+    moirai_memory_search search = {.evaluations = (int64_t)((double)evaluations * x->o->effort), .rounds = 18, .searches = searches, .seed = x->o->seed,
                                    .upper_ns = x->best ? x->best->makespan_ns : x->lower_ns,
                                    .threads = x->o->threads, .stop = x->stop};
     int64_t lower = 0, length = INT64_MAX;
@@ -342,12 +343,16 @@ static int improve_within_memory(engine *x)
 {
     int result = price_memory(x, 1, 20, 1000);
     double before = 2;
+    int64_t evaluations = 4000;
     int32_t most = 1 + (int32_t)((MEMORY_ROUNDS - 1) * fmin(x->o->effort, 1));
     for (int32_t round = 0; round < most && !result && gap(x) > x->o->gap && !out_of_time(x); round++) {
         if (round >= 3 && gap(x) > 0.95 * before)
             break; /* it stays */
         before = gap(x);
-        result = price_memory(x, 3, 30, 4000);
+        int64_t known = x->best ? x->best->makespan_ns : INT64_MAX;
+        result = price_memory(x, 3, 30, evaluations);
+        /* Where more annealing has found nothing, a little will do until the prices have moved on. */
+        evaluations = x->best && x->best->makespan_ns < known ? 4000 : 1000;
     }
     return result;
 }

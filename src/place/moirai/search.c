@@ -269,6 +269,16 @@ static void draw_mix(anneal *x, int32_t kind)
     }
 }
 
+/* What reads the entry's tensors stays with it: nothing but results leaves the device. */
+static void keep_readers(anneal *x)
+{
+    const moirai_problem *q = x->q;
+    for (int32_t t = q->op_out_off[x->b->entry]; t < q->op_out_off[x->b->entry + 1]; t++)
+        for (int32_t e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
+            if (q->edge_reader[e] != x->b->exit)
+                put(x, q->edge_reader[e], x->job->entry_device);
+}
+
 static void starts(anneal *x)
 {
     const moirai_search_task *job = x->job;
@@ -278,12 +288,14 @@ static void starts(anneal *x)
         pin_cuts(x);
         evaluate(x, NULL);
     }
-    for (int32_t k = 0; k < x->q->n_devices && !job->mix_only; k++) {
+    for (int32_t k = 0; k < x->q->n_devices && !job->mix_only && !job->keep_readers; k++) {
         all_on(x, k);
         evaluate(x, NULL);
     }
     for (double far = 1; far < 5 && x->b->n_components > 1 && !job->mix_only; far *= 1.3) {
         share_components(x, far);
+        if (job->keep_readers)
+            keep_readers(x);
         evaluate(x, NULL);
     }
     if (job->n_patterns) {

@@ -34,6 +34,7 @@ typedef struct moirai_search_task {
     int32_t n_patterns;
     const double *weight;                  /* per resource: its part of the prices; or NULL */
     const int32_t *start_device;           /* a plan to begin from, or NULL */
+    bool keep_readers;                     /* starts leave what reads the entry's tensors on its device */
     bool mix_only;                         /* no other starts than the mix of the patterns */
     int64_t evaluations;
     double heat;                           /* scales the first temperature; 0: 1 */

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "place/moirai/cases.h"
+#include "place/moirai/pool.h"
 #include "util/util.h"
 
 #define STEPS 256
@@ -33,8 +34,10 @@ void moirai_value_free(moirai_value *v)
 {
     for (int32_t i = 0; i < v->n_cases; i++)
         free_case(&v->cases[i]);
-    moirai_master_free(v->master);
-    moirai_pricer_free(v->pricer);
+    for (int32_t i = 0; i < MOIRAI_VALUE_SOLVERS; i++) {
+        moirai_master_free(v->solver[i].master);
+        moirai_pricer_free(v->solver[i].pricer);
+    }
     free(v->cases);
 }
 
@@ -54,28 +57,35 @@ int64_t moirai_value_cheapest_bytes(const moirai_block *b, const int64_t *byte_p
     return sum;
 }
 
-static moirai_master_task task_of(const moirai_value *v, const moirai_value_case *c, const int64_t *byte_price)
+static moirai_master_task task_of(const moirai_value *v, const moirai_value_solver *by, const moirai_value_case *c,
+                                  const int64_t *byte_price)
 {
-    return (moirai_master_task){.pricer = v->pricer, .how = &v->pair->sending[c->sending], .form = MOIRAI_PRICE_VALUE,
+    return (moirai_master_task){.pricer = by->pricer, .how = &v->pair->sending[c->sending], .form = MOIRAI_PRICE_VALUE,
                                 .length_ns = c->most_ns, .least_ns = c->least_ns, .n_counts = c->n_counts,
                                 .count = c->count, .memory_price = byte_price, .max_rounds = ROUNDS,
                                 .start_grid = &c->prices.grid, .start_price = c->prices.price,
                                 .n_start_counts = c->prices.n_counts};
 }
 
-int64_t moirai_value_of_case(moirai_value *v, const moirai_value_case *c, const int64_t *byte_price, int64_t proven_ns)
+static int64_t value_of_case(const moirai_value *v, const moirai_value_solver *by, const moirai_value_case *c,
+                             const int64_t *byte_price, int64_t proven_ns)
 {
     int64_t least = MOIRAI_MAX(c->least_ns, proven_ns);
     int64_t value = least * MOIRAI_PRICE_UNIT + moirai_value_cheapest_bytes(&v->pair->block, byte_price, NULL);
     if (least > c->most_ns)
         return MOIRAI_PRICE_NONE;
     if (c->prices.price) {
-        moirai_master_task task = task_of(v, c, byte_price);
+        moirai_master_task task = task_of(v, by, c, byte_price);
         task.least_ns = least;
         task.n_counts = c->prices.n_counts; /* those that have prices */
-        value = MOIRAI_MAX(value, moirai_master_reprice(v->master, &task, &c->prices.grid, c->prices.price));
+        value = MOIRAI_MAX(value, moirai_master_reprice(by->master, &task, &c->prices.grid, c->prices.price));
     }
     return value;
+}
+
+int64_t moirai_value_of_case(moirai_value *v, const moirai_value_case *c, const int64_t *byte_price, int64_t proven_ns)
+{
+    return value_of_case(v, &v->solver[0], c, byte_price, proven_ns);
 }
 
 static int open_value(moirai_value *v)
@@ -84,9 +94,12 @@ static int open_value(moirai_value *v)
     size_t n = (size_t)x->n_sendings;
     if (moirai_grow(&v->cases, &v->case_capacity, n, sizeof *v->cases))
         return MOIRAI_EFAIL;
-    int result = moirai_pricer_new(&v->pricer, &x->block, STEPS + 2);
-    if (!result)
-        result = moirai_master_new(&v->master, &x->block, v->entry_device, v->exit_device, STEPS);
+    int result = MOIRAI_OK;
+    for (int32_t i = 0; i < MOIRAI_VALUE_SOLVERS && !result; i++) {
+        result = moirai_pricer_new(&v->solver[i].pricer, &x->block, STEPS + 2);
+        if (!result)
+            result = moirai_master_new(&v->solver[i].master, &x->block, v->entry_device, v->exit_device, STEPS);
+    }
     for (size_t i = 0; i < n && !result; i++)
         v->cases[i] = (moirai_value_case){.sending = (int32_t)i, .most_ns = INT64_MAX,
                                           .split = {.kind = MOIRAI_NO_COUNT}};
@@ -178,9 +191,9 @@ static int divide(moirai_value *v, int32_t index)
 }
 
 /* Where a solved case is divided next. */
-static moirai_count choose(const moirai_value *v, const moirai_value_case *c, const moirai_master_result *found)
+static moirai_count choose(const moirai_value *v, const moirai_master *m, const moirai_value_case *c,
+                           const moirai_master_result *found)
 {
-    const moirai_master *m = v->master;
     double spread, mean = moirai_master_length(m, &spread);
     int64_t least = MOIRAI_MAX(c->least_ns, v->pair->lower_ns), range = c->most_ns - least;
     bool coarse = range > least / 4; /* too coarse a grid: first what is near */
@@ -191,11 +204,11 @@ static moirai_count choose(const moirai_value *v, const moirai_value_case *c, co
     return moirai_cases_split(v->pair, c->sending, m, found->price);
 }
 
-static void mix_bytes(const moirai_value *v, moirai_value_case *c)
+static void mix_bytes(const moirai_value *v, const moirai_master *m, moirai_value_case *c)
 {
     const moirai_block *b = &v->pair->block;
     int32_t n;
-    moirai_kept_pattern *kept = moirai_master_mix(v->master, &n);
+    moirai_kept_pattern *kept = moirai_master_mix(m, &n);
     memset(c->use, 0, sizeof c->use);
     for (int32_t h = 0; h < n; h++) {
         int32_t d = b->kind_component[kept[h].kind];
@@ -207,24 +220,24 @@ static void mix_bytes(const moirai_value *v, moirai_value_case *c)
 }
 
 /* What was known at the older ones is kept if it is more. */
-int moirai_value_solve_case(moirai_value *v, moirai_value_case *c, const moirai_value_task *job)
+static int solve_case(moirai_value *v, const moirai_value_solver *by, moirai_value_case *c, const moirai_value_task *job)
 {
-    moirai_master_task task = task_of(v, c, job->byte_price);
+    moirai_master_task task = task_of(v, by, c, job->byte_price);
     task.buckets = job->buckets;
     task.stop = job->stop;
     task.least_ns = MOIRAI_MAX(c->least_ns, v->pair->lower_ns);
     moirai_master_result found;
-    int result = moirai_master_solve(&found, v->master, &task);
+    int result = moirai_master_solve(&found, by->master, &task);
     if (result)
         return result;
-    const moirai_grid *grid = moirai_master_grid(v->master);
+    const moirai_grid *grid = moirai_master_grid(by->master);
     moirai_value_case fresh = *c;
     fresh.prices.price = NULL;
     if (moirai_proof_prices_set(&fresh.prices, &v->pair->block.problem, grid, found.price, c->n_counts))
         return MOIRAI_EFAIL;
-    fresh.value = moirai_value_of_case(v, &fresh, job->byte_price, v->pair->lower_ns);
-    fresh.split = choose(v, c, &found);
-    mix_bytes(v, &fresh);
+    fresh.value = value_of_case(v, by, &fresh, job->byte_price, v->pair->lower_ns);
+    fresh.split = choose(v, by->master, c, &found);
+    mix_bytes(v, by->master, &fresh);
     fresh.solved = true;
     if (fresh.value >= c->value) {
         free(c->prices.price);
@@ -236,6 +249,32 @@ int moirai_value_solve_case(moirai_value *v, moirai_value_case *c, const moirai_
     c->split = fresh.split;
     memcpy(c->use, fresh.use, sizeof c->use);
     return MOIRAI_OK;
+}
+
+int moirai_value_solve_case(moirai_value *v, int32_t solver, moirai_value_case *c, const moirai_value_task *job)
+{
+    return solve_case(v, &v->solver[solver], c, job);
+}
+
+/* Prices are valid for every case: those of one, without its counts, for all that nobody has solved yet. One pricing each, where a
+ * search takes dozens; sendings that differ little from the solved one are settled by it. */
+static int share_prices(moirai_value *v, int32_t index, const moirai_value_task *job, int64_t ceiling)
+{
+    int result = MOIRAI_OK;
+    const moirai_proof_prices *prices = &v->cases[index].prices;
+    for (int32_t i = 0; i < v->n_cases && !result && prices->price; i++) {
+        moirai_value_case *c = &v->cases[i], tried = *c;
+        if (c->solved || c->value >= MOIRAI_MIN(ceiling, v->cases[index].value) || c->most_ns > prices->grid.length_ns)
+            continue;
+        tried.prices = *prices;
+        tried.prices.n_counts = 0;
+        tried.value = moirai_value_of_case(v, &tried, job->byte_price, v->pair->lower_ns);
+        if (tried.value <= c->value)
+            continue;
+        c->value = tried.value;
+        result = moirai_proof_prices_set(&c->prices, &v->pair->block.problem, &prices->grid, prices->price, 0);
+    }
+    return result;
 }
 
 /* A range that ends where the length alone is worth the ceiling, and what is beyond. */
@@ -253,29 +292,80 @@ static int open_range(moirai_value *v, int32_t index, const moirai_value_task *j
     return result;
 }
 
+/* Ranges for all cases that may need one. */
+static int open_ranges(moirai_value *v, const moirai_value_task *job, int64_t ceiling)
+{
+    int result = MOIRAI_OK;
+    for (int32_t i = 0, n = v->n_cases; i < n && !result; i++)
+        if (v->cases[i].most_ns == INT64_MAX && v->cases[i].value < ceiling)
+            result = open_range(v, i, job, ceiling);
+    return result;
+}
+
+/* The weakest case that is not among the first n of `picked`. */
+static int32_t weakest_but(const moirai_value *v, const int32_t *picked, int32_t n)
+{
+    int32_t least = -1;
+    for (int32_t i = 0; i < v->n_cases; i++) {
+        bool taken = false;
+        for (int32_t j = 0; j < n && !taken; j++)
+            taken = picked[j] == i;
+        if (!taken && (least < 0 || v->cases[i].value < v->cases[least].value))
+            least = i;
+    }
+    return least;
+}
+
+typedef struct solving {
+    moirai_value *v;
+    const moirai_value_task *job;
+    int32_t picked[MOIRAI_VALUE_SOLVERS], n;
+} solving;
+
+static int solve_picked(void *data, int32_t i)
+{
+    solving *x = data;
+    return solve_case(x->v, &x->v->solver[i], &x->v->cases[x->picked[i]], x->job);
+}
+
+/* The weakest cases, divided as long as they are solved: none where the weakest of all is worth the ceiling or can't be divided. */
+static int pick_cases(solving *x, int64_t ceiling)
+{
+    int result = MOIRAI_OK;
+    x->n = 0;
+    while (x->n < MOIRAI_VALUE_SOLVERS && !result) {
+        int32_t index = weakest_but(x->v, x->picked, x->n);
+        const moirai_value_case *c = index < 0 ? NULL : &x->v->cases[index];
+        if (!c || c->value >= ceiling || c->most_ns == INT64_MAX)
+            break;
+        if (!c->solved)
+            x->picked[x->n++] = index;
+        else if (c->split.kind == MOIRAI_NO_COUNT || c->n_counts >= MAX_QUESTIONS)
+            break;
+        else
+            result = divide(x->v, index);
+    }
+    return result;
+}
+
 int moirai_value_refine(moirai_value *v, const moirai_value_task *job, int64_t ceiling)
 {
     int result = MOIRAI_OK;
-    if (!v->master) {
+    solving x = {.v = v, .job = job};
+    if (!v->solver[0].master) {
         result = open_value(v);
         v->stamp = 0;
         moirai_value_update(v, job);
     }
-    for (int32_t looks = 0; !result && looks < job->looks && !moirai_stopped(&job->stop);) {
-        int32_t index = weakest(v);
-        moirai_value_case *c = &v->cases[index];
-        if (c->value >= ceiling)
+    if (!result)
+        result = open_ranges(v, job, ceiling);
+    for (int32_t looks = 0; !result && looks < job->looks && !moirai_stopped(&job->stop); looks += x.n) {
+        result = pick_cases(&x, ceiling);
+        if (result || !x.n)
             break;
-        if (c->most_ns == INT64_MAX) {
-            result = open_range(v, index, job, ceiling);
-        } else if (!c->solved) {
-            result = moirai_value_solve_case(v, c, job);
-            looks++;
-        } else if (c->split.kind == MOIRAI_NO_COUNT || c->n_counts >= MAX_QUESTIONS) {
-            break;
-        } else {
-            result = divide(v, index);
-        }
+        result = moirai_pool_run(solve_picked, &x, x.n, job->threads);
+        for (int32_t i = 0; i < x.n && !result; i++)
+            result = share_prices(v, x.picked[i], job, ceiling);
     }
     if (!result)
         take_least(v);

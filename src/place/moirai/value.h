@@ -17,11 +17,18 @@ typedef struct moirai_value_case {
     moirai_count split;           /* where to divide it */
 } moirai_value_case;
 
+/* So many cases are solved at once, each by a solver with columns of its own: the outcome does not depend on the threads. */
+#define MOIRAI_VALUE_SOLVERS 2
+
+typedef struct moirai_value_solver {
+    moirai_pricer *pricer;
+    moirai_master *master;
+} moirai_value_solver;
+
 typedef struct moirai_value {
     moirai_pair *pair;
     int32_t entry_device, exit_device;
-    moirai_pricer *pricer;
-    moirai_master *master;
+    moirai_value_solver solver[MOIRAI_VALUE_SOLVERS];
     moirai_value_case *cases;
     int32_t n_cases;
     size_t case_capacity;
@@ -35,6 +42,7 @@ typedef struct moirai_value_task {
     const int64_t *byte_price;    /* per device, in units */
     int64_t stamp;                /* names the prices: changes when they do */
     int32_t buckets, looks;
+    int threads;                  /* 0: one per core */
     moirai_stop stop;
 } moirai_value_task;
 
@@ -48,7 +56,7 @@ int moirai_value_refine(moirai_value *v, const moirai_value_task *job, int64_t c
 int64_t moirai_value_cheapest_bytes(const moirai_block *b, const int64_t *byte_price, double *use);
 /* The value of one case by exact pricing, were `proven_ns` the least length of the pair. */
 int64_t moirai_value_of_case(moirai_value *v, const moirai_value_case *c, const int64_t *byte_price, int64_t proven_ns);
-/* Better prices for a case with an end: the master's mix is then where its good plans are. */
-int moirai_value_solve_case(moirai_value *v, moirai_value_case *c, const moirai_value_task *job);
+/* Better prices for a case with an end, by one of the solvers: its master's mix is then where good plans are. */
+int moirai_value_solve_case(moirai_value *v, int32_t solver, moirai_value_case *c, const moirai_value_task *job);
 
 #endif
