@@ -58,6 +58,7 @@ void moirai_chain_free(moirai_chain *c)
         moirai_block_free(c->block[i]);
     moirai_structure_free(c->s);
     free(c->block);
+    free(c->twin);
     free(c->pair);
     free(c);
 }
@@ -78,6 +79,8 @@ int moirai_chain_new(moirai_chain **out, const moirai_problem *p)
     }
     for (int32_t i = 0; !result && i < c->s->n_classes; i++)
         result = moirai_block_new(&c->block[i], p, c->s, c->s->class_block[i]);
+    if (!result)
+        result = moirai_chain_find_twins(c);
     if (result)
         moirai_chain_free(c);
     else

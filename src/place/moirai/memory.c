@@ -155,38 +155,77 @@ typedef struct refining {
     moirai_value_task task;
     int64_t upper_ns;
     int32_t *pair, n;
+    int32_t first;  /* of those at work */
+    int32_t *times; /* per pair: how often the path takes it */
 } refining;
+
+/* Looks where there is something to gain: by what the class takes of the time at first, then by what is still open on the path. */
+static int32_t looks_for(const refining *x, int32_t pair, int64_t ceiling, bool first)
+{
+    const moirai_memory_prices *m = x->m;
+    const moirai_value *v = &m->view[pair].value;
+    double part = 10 * moirai_chain_share(m->c, pair / (m->K * m->K), x->upper_ns);
+    if (!first && ceiling != INT64_MAX) {
+        double open_ns = (double)(ceiling - v->value) / (double)MOIRAI_PRICE_UNIT * x->times[pair];
+        part = fmax(0.2 * part, 200 * open_ns / (double)x->upper_ns);
+    }
+    return MOIRAI_MAX((int32_t)(x->task.looks * fmin(part, 1)), 5);
+}
 
 static int refine_one(void *data, int32_t i)
 {
     refining *x = data;
+    int32_t pair = x->pair[x->first + i];
     int8_t pick;
+    int64_t ceiling = moirai_memory_option_cost(x->m, pair, x->m->price, &pick), twin = moirai_memory_twin(x->m, pair);
+    moirai_value *v = &x->m->view[pair].value;
     moirai_value_task task = x->task;
-    double share = moirai_chain_share(x->m->c, x->pair[i] / (x->m->K * x->m->K), x->upper_ns);
-    task.looks = MOIRAI_MAX((int32_t)(task.looks * fmin(10 * share, 1)), 5);
-    if (share < 0.02) /* little to gain */
+    bool first = !v->solver[0].master;
+    int result = twin < 0 ? MOIRAI_OK : moirai_value_adopt(v, &x->m->view[twin].value, &task);
+    task.looks = looks_for(x, pair, ceiling, first);
+    if (task.looks <= 5) /* little to gain */
         task.buckets = MOIRAI_MIN(task.buckets, 8);
-    return moirai_value_refine(&x->m->view[x->pair[i]].value, &task,
-                               moirai_memory_option_cost(x->m, x->pair[i], x->m->price, &pick));
+    return result ? result : moirai_value_refine(v, &task, ceiling);
+}
+
+int64_t moirai_memory_twin(const moirai_memory_prices *m, int64_t pair)
+{
+    int64_t cells = (int64_t)m->K * m->K, twin = m->c->twin[pair / cells];
+    return twin < 0 || !m->c->pair[twin * cells + pair % cells].open ? -1 : twin * cells + pair % cells;
+}
+
+int32_t moirai_memory_leaders_first(const moirai_memory_prices *m, int32_t *pair, int32_t n)
+{
+    int32_t leaders = 0;
+    for (int32_t i = 0; i < n; i++)
+        if (moirai_memory_twin(m, pair[i]) < 0) {
+            int32_t leader = pair[i];
+            memmove(pair + leaders + 1, pair + leaders, sizeof *pair * (size_t)(i - leaders));
+            pair[leaders++] = leader;
+        }
+    return leaders;
 }
 
 /* Refine the pairs of the path that are not refined at these prices; true in *any if there was one. */
 static int refine_path(moirai_memory_prices *m, const moirai_memory_task *job, bool *any)
 {
     refining x = {.m = m, .task = value_task(m, job), .upper_ns = job->upper_ns};
-    x.pair = moirai_alloc((size_t)m->c->s->n_classes * (size_t)m->K * (size_t)m->K, sizeof *x.pair);
+    size_t pairs = (size_t)m->c->s->n_classes * (size_t)m->K * (size_t)m->K;
+    x.pair = moirai_alloc(2 * pairs, sizeof *x.pair);
     if (!x.pair)
         return MOIRAI_EFAIL;
+    x.times = x.pair + pairs;
     for (int32_t i = 0; i < m->c->s->n_blocks; i++) {
         int64_t pair = moirai_memory_pair_of(m, i);
-        bool listed = m->view[pair].value.solved;
-        for (int32_t j = 0; j < x.n && !listed; j++)
-            listed = x.pair[j] == pair;
-        if (!listed)
+        if (!x.times[pair]++ && !m->view[pair].value.solved)
             x.pair[x.n++] = (int32_t)pair;
     }
     *any = x.n > 0;
-    int result = moirai_pool_run(refine_one, &x, x.n, job->threads);
+    int32_t leaders = moirai_memory_leaders_first(m, x.pair, x.n);
+    int result = moirai_pool_run(refine_one, &x, leaders, job->threads);
+    x.first = leaders;
+    if (!result)
+        result = moirai_pool_run(refine_one, &x, x.n - leaders, job->threads);
     free(x.pair);
     return result;
 }

@@ -244,6 +244,31 @@ static int add_home_option(seeker *x)
     return result;
 }
 
+/* The devices and orders of a twin's options, played through here; those that were taken before are passed over. */
+static int take_from_twin(seeker *x, moirai_memory_view *v, const moirai_memory_view *twin)
+{
+    const moirai_block *b = &x->m->c->pair[x->pair].block;
+    int result = MOIRAI_OK;
+    for (; v->n_from_twin < twin->n_options && !result; v->n_from_twin++) {
+        const moirai_block_plan *from = &twin->option[v->n_from_twin].plan;
+        int64_t length = moirai_sim_replay(x->sim, from->device, from->order, from->n_order);
+        moirai_block_plan plan = {.length_ns = length, .n_order = from->n_order};
+        if (length < 0)
+            continue;
+        plan.device = moirai_alloc((size_t)b->problem.n_ops, sizeof *plan.device);
+        plan.order = moirai_alloc((size_t)from->n_order, sizeof *plan.order);
+        if (plan.device && plan.order) {
+            memcpy(plan.device, from->device, sizeof *plan.device * (size_t)b->problem.n_ops);
+            memcpy(plan.order, from->order, sizeof *plan.order * (size_t)from->n_order);
+            keep_option(x, &plan);
+        } else {
+            moirai_block_plan_free(&plan);
+            result = MOIRAI_EFAIL;
+        }
+    }
+    return result;
+}
+
 int moirai_memory_add_option(moirai_memory_prices *m, int32_t pair, const moirai_memory_search *job)
 {
     moirai_memory_view *v = &m->view[pair];
@@ -257,7 +282,14 @@ int moirai_memory_add_option(moirai_memory_prices *m, int32_t pair, const moirai
     if (moirai_sim_new(&x.sim, &y->block.problem))
         return MOIRAI_EFAIL;
     moirai_block_plan plan = {0};
-    int result = !v->n_options && y->n_sendings > 1 ? add_home_option(&x) : MOIRAI_OK;
+    int64_t twin = moirai_memory_twin(m, pair);
+    int result = twin >= 0 ? take_from_twin(&x, v, &m->view[twin]) : MOIRAI_OK;
+    if (twin >= 0 && m->view[twin].n_options) {
+        moirai_sim_free(x.sim);
+        return result; /* as good as what a search of its own would find, for nothing */
+    }
+    if (!result && !v->n_options && y->n_sendings > 1)
+        result = add_home_option(&x);
     if (!result && v->value.n_cases)
         result = from_cases(&x, &plan);
     if (!result && !plan.device)

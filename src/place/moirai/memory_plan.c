@@ -69,12 +69,13 @@ typedef struct enriching {
     moirai_memory_prices *m;
     const moirai_memory_search *job;
     int32_t *pair, n;
+    int32_t first; /* of those at work */
 } enriching;
 
 static int enrich_one(void *data, int32_t i)
 {
     enriching *x = data;
-    return moirai_memory_add_option(x->m, x->pair[i], x->job);
+    return moirai_memory_add_option(x->m, x->pair[x->first + i], x->job);
 }
 
 /* Pairs of the path at hand that were not searched at these prices. */
@@ -103,7 +104,11 @@ static int enrich_path(moirai_memory_prices *m, const moirai_memory_search *job)
         moirai_memory_bound_path(m);
         list_path(m, &x);
     }
-    int result = moirai_pool_run(enrich_one, &x, x.n, job->threads);
+    int32_t leaders = moirai_memory_leaders_first(m, x.pair, x.n);
+    int result = moirai_pool_run(enrich_one, &x, leaders, job->threads);
+    x.first = leaders;
+    if (!result)
+        result = moirai_pool_run(enrich_one, &x, x.n - leaders, job->threads);
     free(x.pair);
     return result;
 }

@@ -19,6 +19,7 @@ typedef struct moirai_memory_view {
     int32_t n_options;
     int64_t own_length_ns;   /* of the pair's own plan when own_bytes was taken */
     int64_t own_bytes[MOIRAI_MAX_DEVICES];
+    int32_t n_from_twin;     /* options of the twin's pair that were looked at */
     int64_t searched;        /* stamp of the prices at which options were last searched for */
 } moirai_memory_view;
 
@@ -76,6 +77,10 @@ int64_t moirai_memory_bound_path(moirai_memory_prices *m);
 int64_t moirai_memory_option_cost(const moirai_memory_prices *m, int64_t pair, const int64_t *price, int8_t *pick);
 /* Length and bytes of an option; -1 is the pair's own plan. */
 const int64_t *moirai_memory_option_at(const moirai_memory_prices *m, int64_t pair, int32_t pick, int64_t *length_ns);
+/* The same pair of devices of the class's twin, -1: none. */
+int64_t moirai_memory_twin(const moirai_memory_prices *m, int64_t pair);
+/* Sorts pairs without a twin to the front and returns their number: what has a twin begins where that has ended. */
+int32_t moirai_memory_leaders_first(const moirai_memory_prices *m, int32_t *pair, int32_t n);
 /* Look for a plan of the pair that is cheap at the present prices; touches this pair alone. */
 int moirai_memory_add_option(moirai_memory_prices *m, int32_t pair, const moirai_memory_search *job);
 /* Number of the pair that the present path takes through a block. */

@@ -302,6 +302,36 @@ static int open_ranges(moirai_value *v, const moirai_value_task *job, int64_t ce
     return result;
 }
 
+int moirai_value_adopt(moirai_value *v, const moirai_value *from, const moirai_value_task *job)
+{
+    int result = v->solver[0].master ? MOIRAI_OK : open_value(v);
+    if (result || !from->n_cases)
+        return result;
+    moirai_value other = *v;
+    other.n_cases = 0;
+    other.stamp = 0;
+    other.case_capacity = (size_t)from->n_cases;
+    other.cases = moirai_alloc(other.case_capacity, sizeof *other.cases);
+    if (!other.cases)
+        return MOIRAI_EFAIL;
+    for (int32_t i = 0; i < from->n_cases && !result; i++) {
+        result = copy_case(v, &other.cases[other.n_cases++], &from->cases[i]);
+        other.cases[i].split = (moirai_count){.kind = MOIRAI_NO_COUNT};
+    }
+    if (!result) {
+        moirai_value_update(v, job);
+        moirai_value_update(&other, job);
+    }
+    bool better = !result && other.value > v->value;
+    moirai_value *loser = better ? v : &other;
+    for (int32_t i = 0; i < loser->n_cases; i++)
+        free_case(&loser->cases[i]);
+    free(loser->cases);
+    if (better)
+        *v = other;
+    return result;
+}
+
 /* The weakest case that is not among the first n of `picked`. */
 static int32_t weakest_but(const moirai_value *v, const int32_t *picked, int32_t n)
 {

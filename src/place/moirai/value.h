@@ -52,6 +52,8 @@ void moirai_value_update(moirai_value *v, const moirai_value_task *job);
 /* Divide and solve the weakest cases, until they are worth `ceiling` (in units: what a plan of the pair costs) or the
  * looks are used up. */
 int moirai_value_refine(moirai_value *v, const moirai_value_task *job, int64_t ceiling);
+/* Cases and prices of a twin's pair (twins.c) in place of the own ones, if they prove more at these prices on bytes. */
+int moirai_value_adopt(moirai_value *v, const moirai_value *from, const moirai_value_task *job);
 /* Every interior operator's bytes where they are cheapest, in units; `use` (may be NULL) gets the bytes. */
 int64_t moirai_value_cheapest_bytes(const moirai_block *b, const int64_t *byte_price, double *use);
 /* The value of one case by exact pricing, were `proven_ns` the least length of the pair. */
