@@ -3,6 +3,7 @@
  * usage: bench_moirai [--limit SECONDS] [--cpu SECONDS] [--threads N] [--effort E] [--gap G] PART [NAME ...]
  *   files    the problems of ../shared/data/problems, each with a time limit and a gap of its own
  *   zoo      the paper's eleven networks x both testbeds x {original, coarsened} x {edge, tensor}, smaller ones first
+ *   spine    the same for t5-tiny and t5-small, networks without cuts
  *   onnx     the networks of ../shared/data/onnx on both testbeds, flow tensor
  *   family   alphafold2 from the smallest to the largest: seconds per operator
  *   effort   four problems of `files` at effort 0.25, 1 and 2, without a time limit
@@ -263,22 +264,40 @@ static int paper_networks(const moirai_zoo_entry **list, int room)
     return n;
 }
 
+static void print_zoo_head(void)
+{
+    printf("| network | testbed | graph | flow | type | " ROW_HEAD " | single | HEFT | m-ETF |\n"
+           "|---|---|---|---|---|" ROW_RULE "|---:|---:|---:|\n");
+}
+
+/* Both testbeds, original and coarsened, both flows. */
+static void bench_network(const setup *s, const char *name)
+{
+    for (int j = 0; j < 8 && wanted(s, name); j++) {
+        row r = {.network = name,
+                 .testbed = testbeds[j / 4],
+                 .coarse = j / 2 % 2,
+                 .flow = j % 2 ? MOIRAI_FLOW_TENSOR : MOIRAI_FLOW_EDGE};
+        printf("| %s | %s | %s | %s |", r.network, r.testbed, r.coarse ? "coarsened" : "original", moirai_flow_name(r.flow));
+        run_row(&r, s, true);
+    }
+}
+
 static void bench_zoo(const setup *s)
 {
     const moirai_zoo_entry *list[64];
     int n = paper_networks(list, 64);
-    printf("| network | testbed | graph | flow | type | " ROW_HEAD " | single | HEFT | m-ETF |\n"
-           "|---|---|---|---|---|" ROW_RULE "|---:|---:|---:|\n");
+    print_zoo_head();
     for (int i = 0; i < n; i++)
-        for (int j = 0; j < 8 && wanted(s, list[i]->name); j++) {
-            row r = {.network = list[i]->name,
-                     .testbed = testbeds[j / 4],
-                     .coarse = j / 2 % 2,
-                     .flow = j % 2 ? MOIRAI_FLOW_TENSOR : MOIRAI_FLOW_EDGE};
-            printf("| %s | %s | %s | %s |", r.network, r.testbed, r.coarse ? "coarsened" : "original",
-                   moirai_flow_name(r.flow));
-            run_row(&r, s, true);
-        }
+        bench_network(s, list[i]->name);
+}
+
+/* Networks without cuts. */
+static void bench_spine(const setup *s)
+{
+    print_zoo_head();
+    bench_network(s, "t5-tiny");
+    bench_network(s, "t5-small");
 }
 
 static void bench_onnx(const setup *s)
@@ -427,8 +446,9 @@ static void bench_levels(const setup *s)
 static const struct {
     const char *name;
     void (*run)(const setup *s);
-} parts[] = {{"files", bench_files},   {"zoo", bench_zoo},       {"onnx", bench_onnx},
-             {"family", bench_family}, {"effort", bench_effort}, {"levels", bench_levels}};
+} parts[] = {{"files", bench_files},   {"zoo", bench_zoo},       {"spine", bench_spine},
+             {"onnx", bench_onnx},     {"family", bench_family}, {"effort", bench_effort},
+             {"levels", bench_levels}};
 
 int main(int argc, char **argv)
 {
