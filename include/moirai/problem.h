@@ -58,7 +58,7 @@ typedef struct moirai_problem {
     int32_t *tensor_edge_off;
     int32_t *op_in_edge; /* parallel to op_in: the edge of that input */
 
-    int32_t *topo;      /* topological order, least number first among the ready */
+    int32_t *topo;      /* topological order: as read, least number first among the ready */
     int32_t *topo_rank;
 
     /* Network inputs and weights that operators read, as the file names them (kept for the writer). */
@@ -77,6 +77,16 @@ static inline int64_t moirai_transfer_ns(const moirai_problem *p, int32_t t, int
 static inline int64_t moirai_op_ns(const moirai_problem *p, int32_t op, int32_t device)
 {
     return p->op_time_ns[(int64_t)op * p->n_devices + device];
+}
+
+/* The operator's time where it is quickest. */
+static inline int64_t moirai_op_least_ns(const moirai_problem *p, int32_t op)
+{
+    int64_t least = INT64_MAX;
+    for (int32_t k = 0; k < p->n_devices; k++)
+        if ((p->op_devices[op] >> k & 1) && moirai_op_ns(p, op, k) < least)
+            least = moirai_op_ns(p, op, k);
+    return least;
 }
 
 /* One line of the user's wishes: `pattern` is a shell pattern over operator names (fnmatch). */

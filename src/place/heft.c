@@ -26,19 +26,21 @@ typedef struct heft {
 
 static int64_t mean_op_ns(const moirai_problem *p, int32_t op)
 {
-    int64_t sum = 0, n = 0;
+    __int128 sum = 0;
+    int32_t n = 0;
     for (uint64_t open = p->op_devices[op]; open != 0; open &= open - 1, n++)
         sum += moirai_op_ns(p, op, __builtin_ctzll(open));
-    return n > 0 ? sum / n : 0;
+    return n > 0 ? (int64_t)(sum / n) : 0;
 }
 
 static int64_t mean_class_ns(const moirai_problem *p, int32_t class)
 {
-    int64_t K = p->n_devices, sum = 0;
+    int64_t K = p->n_devices;
+    __int128 sum = 0;
     const int64_t *table = p->class_transfer_ns + class * K * K;
     for (int64_t j = 0; j < K * K; j++)
         sum += table[j];
-    return K > 1 ? sum / (K * (K - 1)) : 0;
+    return K > 1 ? (int64_t)(sum / (K * (K - 1))) : 0;
 }
 
 static int by_rank(const void *left, const void *right, void *data)

@@ -140,6 +140,8 @@ static int check_options(const moirai_placer *placer, const moirai_place_options
     if (!(o->time_limit_s >= 0) || !(o->gap >= 0) || !(o->effort >= 0) || o->threads < 0)
         return moirai_error(MOIRAI_EUSAGE, "time limit %g, gap %g, effort %g, threads %d: none may be negative",
                             o->time_limit_s, o->gap, o->effort, o->threads);
+    if (o->effort > 1e6)
+        return moirai_error(MOIRAI_EUSAGE, "effort %g: at most 1e6", o->effort);
     if (o->certificate_path != NULL && !placer->certifies)
         return moirai_error(MOIRAI_EUSAGE, "placer '%s' writes no certificate; placer 'moirai' does", placer->name);
     int rc = 0;

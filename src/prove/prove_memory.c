@@ -12,6 +12,7 @@
 #include "prove/prove_read.h"
 #include "util/util.h"
 
+#define MAX_BYTE_PRICE (INT64_C(1) << 50) /* times any memory, over all devices, fits 128 bits */
 #define MAX_UNIT (INT64_C(1) << 40)
 
 typedef struct memory_proof {
@@ -179,7 +180,7 @@ int moirai_prove_memory(int64_t *bound_ns, moirai_prove_chain *x, yyjson_val *ob
     if (!moirai_prove_int64(yyjson_obj_get(object, "unit"), 1, MAX_UNIT, &y.unit))
         return moirai_prove_wrong("memory: unit is missing or out of range");
     int result =
-        moirai_prove_list(&y.price, &n, yyjson_obj_get(object, "byte_prices"), 0, INT64_MAX / 4, "byte_prices");
+        moirai_prove_list(&y.price, &n, yyjson_obj_get(object, "byte_prices"), 0, MAX_BYTE_PRICE, "byte_prices");
     if (!result && n != K)
         result = moirai_prove_wrong("byte_prices has not one price per device");
     size_t pairs = (size_t)x->n_classes * K * K;

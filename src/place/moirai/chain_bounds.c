@@ -8,18 +8,8 @@
 #include "place/bounds.h"
 #include "place/moirai/certificate.h"
 #include "place/moirai/memory.h"
-#include "place/moirai/pool.h"
 #include "place/moirai/refine.h"
 #include "util/util.h"
-
-static int open_one(void *data, int32_t i)
-{
-    moirai_chain *c = data;
-    int32_t K = c->K, class_ = i / (K * K), a = i / K % K, b = i % K;
-    if (!moirai_chain_possible(c, class_, a, b))
-        return MOIRAI_OK;
-    return moirai_pair_open(c, class_, a, b);
-}
 
 /* A chain whose pairs are open, and raised by prices up to a level. */
 static int open_chain(moirai_chain **out, const moirai_problem *p, const moirai_bound_options *o, int32_t level, moirai_stop stop)
@@ -29,7 +19,7 @@ static int open_chain(moirai_chain **out, const moirai_problem *p, const moirai_
         return result;
     moirai_certify_task job = {.goal_ns = INT64_MAX, .levels = level, .effort = o->effort, .threads = o->threads, .seed = o->seed,
                                .stop = stop};
-    result = moirai_pool_run(open_one, *out, (*out)->s->n_classes * (*out)->K * (*out)->K, o->threads);
+    result = moirai_chain_open(*out, o->threads);
     if (!result && level)
         result = moirai_certify(*out, &job);
     return result;

@@ -4,7 +4,7 @@
  * its readers get it in time, then the one that asks for the least transfers, then the earliest. What comes too late for
  * its reader nevertheless goes to the earliest gap; the order of all tasks by their starts, with each task before its readers, is then
  * replayed, which moves the spine as far as it must. The replayed spine has other gaps: all of it is done again with
- * them, as long as that helps. O(rounds (V+E) K (log V + gaps passed)). */
+ * them, for some rounds. O(rounds (V+E) K (log V + gaps passed)). */
 #include "place/moirai/floats.h"
 
 #include <stdlib.h>
@@ -76,14 +76,6 @@ static int reserve_spine(filling *x, const moirai_plan *plan)
 
 /* ---- insertion ---- */
 
-static int64_t least_ns(const moirai_problem *p, int32_t op)
-{
-    int64_t least = INT64_MAX;
-    for (uint64_t rest = p->op_devices[op]; rest; rest &= rest - 1)
-        least = MOIRAI_MIN(least, moirai_op_ns(p, op, __builtin_ctzll(rest)));
-    return least;
-}
-
 static int by_due(const void *a, const void *b, void *data)
 {
     const filling *x = data;
@@ -106,7 +98,7 @@ static void sort_floating(filling *x)
         for (int32_t j = p->op_out_off[i]; j < p->op_out_off[i + 1]; j++)
             for (int32_t e = p->tensor_edge_off[p->op_out[j]]; e < p->tensor_edge_off[p->op_out[j] + 1]; e++)
                 due = MOIRAI_MIN(due, x->due_ns[p->edge_reader[e]]);
-        x->due_ns[i] = due == INT64_MAX ? due : due - least_ns(p, i);
+        x->due_ns[i] = due == INT64_MAX ? due : due - moirai_op_least_ns(p, i);
         x->floating[x->n_floating++] = i;
     }
     qsort_r(x->floating, (size_t)x->n_floating, sizeof *x->floating, by_due, x);

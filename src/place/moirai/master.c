@@ -229,17 +229,23 @@ static void drop_idle(moirai_master *m)
 
 /* ---- prices ---- */
 
-/* Prices in whole numbers from `per_use` (rows of cells, then of counts). */
+/* Prices in whole numbers from `per_use` (rows of cells, then of counts). Any prices are valid as long as sums of what is paid stay far
+ * below what the pricing takes for "does not fit": all cells together, and all counts together, are held to an eighth of that. */
 static void round_prices(const moirai_master *m, const double *per_use, int64_t *price)
 {
-    double scale = price_scale(m->job);
+    const double most = (double)(MOIRAI_PRICE_NONE / 8);
+    int32_t resources = m->n_cells / m->grid.n_buckets;
+    double scale = price_scale(m->job), dear = most / resources / (double)MOIRAI_MAX(m->grid.length_ns, 1);
     for (int32_t i = 0; i < m->n_cells; i++) {
         bool empty = moirai_bucket_ns(&m->grid, i % m->grid.n_buckets) <= 0;
-        price[i] = empty ? 0 : (int64_t)(fmax(per_use[i], 0) / m->bucket_ns[i] * scale);
+        price[i] = empty ? 0 : (int64_t)fmin(fmax(per_use[i], 0) / m->bucket_ns[i] * scale, dear);
     }
-    for (int32_t i = 0; i < m->job->n_counts; i++)
-        price[m->n_cells + i] =
-            m->job->count[i].kind < 0 ? 0 : (int64_t)(per_use[moirai_master_count_row(m, i)] * scale);
+    for (int32_t i = 0; i < m->job->n_counts; i++) {
+        int32_t kind = m->job->count[i].kind;
+        double limit = kind < 0 ? 0 : most / m->job->n_counts / m->b->kind_count[kind];
+        double wanted = kind < 0 ? 0 : per_use[moirai_master_count_row(m, i)] * scale;
+        price[m->n_cells + i] = (int64_t)fmax(fmin(wanted, limit), -limit);
+    }
 }
 
 /* Length form: theta, as far as it is proven. */
@@ -429,8 +435,10 @@ static void set_sending(moirai_master *m, const moirai_sending *how)
 int moirai_master_solve(moirai_master_result *out, moirai_master *m, const moirai_master_task *job)
 {
     *out = (moirai_master_result){0};
+    if (job->n_counts > MAX_COUNTS)
+        return moirai_error(MOIRAI_EFAIL, "%d questions to one case", job->n_counts);
     m->job = job;
-    m->best = job->form == MOIRAI_PRICE_VALUE ? -(double)MOIRAI_PRICE_NONE : -1;
+    m->best = -HUGE_VAL; /* the first prices are the best so far, whatever they prove */
     m->best_part = 0;
     m->failed = 0;
     m->w = job->pricer;

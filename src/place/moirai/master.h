@@ -8,6 +8,13 @@
 /* So many units of price make a nanosecond in the value form. */
 #define MOIRAI_PRICE_UNIT (INT64_C(1) << 18)
 
+/* Saturates: times of hours are all alike. */
+static inline int64_t moirai_price_units(int64_t ns)
+{
+    const int64_t most = INT64_MAX / 16;
+    return ns < most / MOIRAI_PRICE_UNIT ? ns * MOIRAI_PRICE_UNIT : most;
+}
+
 typedef enum moirai_price_form {
     MOIRAI_PRICE_LENGTH, /* is a block time of at most T impossible? */
     MOIRAI_PRICE_VALUE   /* how much is block time + memory price * bytes at least, for times from least_ns to T? */

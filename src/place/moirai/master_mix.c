@@ -102,12 +102,12 @@ double moirai_master_length(const moirai_master *m, double *spread_ns)
 {
     double sum = 0, mean = 0;
     *spread_ns = 0;
-    for (int32_t j = 0; m->primal && j < m->n_lengths; j++) {
+    for (int32_t j = 0; m->n_solved && j < m->n_lengths; j++) {
         sum += m->primal[j];
         mean += m->primal[j] * m->length_ns[j];
     }
     mean /= fmax(sum, 1e-9);
-    for (int32_t j = 0; m->primal && j < m->n_lengths; j++)
+    for (int32_t j = 0; m->n_solved && j < m->n_lengths; j++)
         *spread_ns += m->primal[j] / fmax(sum, 1e-9) * fabs(m->length_ns[j] - mean);
     return mean;
 }

@@ -80,7 +80,7 @@ int moirai_memory_new(moirai_memory_prices **out, moirai_chain *c)
 static int64_t cut_cost(const moirai_memory_prices *m, int32_t cut, int32_t k, const int64_t *price)
 {
     const moirai_problem *p = m->c->p;
-    return moirai_op_ns(p, cut, k) * MOIRAI_PRICE_UNIT + price[k] * p->op_memory_bytes[cut];
+    return moirai_price_units(moirai_op_ns(p, cut, k)) + price[k] * p->op_memory_bytes[cut];
 }
 
 int64_t moirai_memory_pair_of(const moirai_memory_prices *m, int32_t block)

@@ -28,7 +28,7 @@ static bool same_option(const moirai_memory_prices *m, const moirai_memory_optio
 
 static int64_t priced(const moirai_memory_prices *m, int64_t length_ns, const int64_t *bytes, const int64_t *price)
 {
-    int64_t cost = length_ns * MOIRAI_PRICE_UNIT;
+    int64_t cost = moirai_price_units(length_ns);
     for (int32_t k = 0; k < m->K; k++)
         cost += price[k] * bytes[k];
     return cost;
@@ -241,7 +241,7 @@ static int add_home_option(seeker *x)
         keep_option(x, &plan);
     else
         moirai_block_plan_free(&plan);
-    return result;
+    return result == MOIRAI_EINFEASIBLE ? MOIRAI_OK : result; /* not allowed here: there are others */
 }
 
 /* The devices and orders of a twin's options, played through here; those that were taken before are passed over. */

@@ -81,7 +81,7 @@ const int64_t *moirai_memory_option_at(const moirai_memory_prices *m, int64_t pa
 int64_t moirai_memory_twin(const moirai_memory_prices *m, int64_t pair);
 /* Sorts pairs without a twin to the front and returns their number: what has a twin begins where that has ended. */
 int32_t moirai_memory_leaders_first(const moirai_memory_prices *m, int32_t *pair, int32_t n);
-/* Look for a plan of the pair that is cheap at the present prices; touches this pair alone. */
+/* Look for a plan of the pair that is cheap at the present prices; changes this pair alone, and reads its twin's. */
 int moirai_memory_add_option(moirai_memory_prices *m, int32_t pair, const moirai_memory_search *job);
 /* Number of the pair that the present path takes through a block. */
 int64_t moirai_memory_pair_of(const moirai_memory_prices *m, int32_t block);

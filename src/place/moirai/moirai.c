@@ -98,7 +98,7 @@ static int offer(engine *x, moirai_plan *plan, char letter)
     moirai_plan_free(x->best);
     x->best = plan;
     tell(x, letter, NULL);
-    if (!x->outer)
+    if (!x->outer || out_of_time(x->outer) || (x->outer->best && plan->makespan_ns >= x->outer->best->makespan_ns))
         return MOIRAI_OK;
     moirai_plan *whole;
     int result = moirai_floats_insert(&whole, x->outer->spine, plan);
@@ -167,15 +167,6 @@ static int try_exact(engine *x)
 }
 
 /* ---- refinement ---- */
-
-static int open_pair(void *data, int32_t i)
-{
-    engine *x = data;
-    int32_t K = x->c->K, class_ = i / (K * K), a = i / K % K, b = i % K;
-    if (!moirai_chain_possible(x->c, class_, a, b))
-        return MOIRAI_OK;
-    return moirai_pair_open(x->c, class_, a, b);
-}
 
 static int refine_one(void *data, int32_t i)
 {
@@ -280,7 +271,7 @@ static int compose_best(engine *x)
     bool binds = false;
     for (size_t i = 0; i < sizeof part / sizeof *part && !result; i++) {
         const moirai_plan *before = x->best;
-        moirai_chain_steady_path(x->c, (int64_t)(part[i] * mean), x->plan_device);
+        moirai_chain_steady_path(x->c, (int64_t)fmin(part[i] * mean, 1e17), x->plan_device);
         x->memory_binds = false;
         result = compose_path(x);
         binds |= i == 0 && x->memory_binds;
@@ -288,7 +279,7 @@ static int compose_best(engine *x)
             best_part = part[i];
     }
     x->memory_binds = binds;
-    moirai_chain_steady_path(x->c, (int64_t)(best_part * mean), x->plan_device);
+    moirai_chain_steady_path(x->c, (int64_t)fmin(best_part * mean, 1e17), x->plan_device);
     return result;
 }
 
@@ -375,7 +366,7 @@ static void set_shares(engine *x)
 static int improve(engine *x)
 {
     int32_t pairs = x->c->s->n_classes * x->c->K * x->c->K;
-    int result = moirai_pool_run(open_pair, x, pairs, x->o->threads);
+    int result = moirai_chain_open(x->c, x->o->threads);
     if (!result) { /* already worth something, and soon there: every block whole on a device, every longest path */
         raise_bound(x);
         result = compose_best(x);
@@ -457,6 +448,8 @@ static int improve_spine(engine *x)
         return result;
     moirai_floats_task floats = {.evaluations = (int64_t)(FLOAT_EVALUATIONS * x->o->effort), .seed = x->o->seed, .stop = x->stop};
     result = moirai_floats_improve(&plan, x->spine, &floats);
+    if (result)
+        moirai_plan_free(plan);
     return result ? result : offer(x, plan, 'F');
 }
 

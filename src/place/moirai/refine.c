@@ -11,6 +11,7 @@
 #include "place/exact/exact.h"
 #include "place/moirai/cases.h"
 #include "place/moirai/improve.h"
+#include "place/moirai/pool.h"
 #include "util/util.h"
 
 #define EXACT_OPS 40 /* blocks up to this size are given to the exhaustive search as well */
@@ -149,6 +150,18 @@ int moirai_pair_open(moirai_chain *c, int32_t class_, int32_t a, int32_t b)
     return result;
 }
 
+static int open_one(void *data, int32_t i)
+{
+    moirai_chain *c = data;
+    int32_t K = c->K, class_ = i / (K * K), a = i / K % K, b = i % K;
+    return moirai_chain_possible(c, class_, a, b) ? moirai_pair_open(c, class_, a, b) : MOIRAI_OK;
+}
+
+int moirai_chain_open(moirai_chain *c, int threads)
+{
+    return moirai_pool_run(open_one, c, c->s->n_classes * c->K * c->K, threads);
+}
+
 /* The exhaustive search's plan as the pair's. */
 static int take_exact(moirai_pair *x, const moirai_exact_result *found)
 {
@@ -164,7 +177,7 @@ static int take_exact(moirai_pair *x, const moirai_exact_result *found)
     memcpy(order, found->order, sizeof *order * (size_t)found->n_order);
     moirai_block_plan_free(&x->plan);
     x->plan =
-        (moirai_block_plan){found->makespan_ns, found->makespan_ns * MOIRAI_PRICE_UNIT, device, order, found->n_order};
+        (moirai_block_plan){found->makespan_ns, moirai_price_units(found->makespan_ns), device, order, found->n_order};
     return MOIRAI_OK;
 }
 

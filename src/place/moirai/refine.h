@@ -19,6 +19,8 @@ typedef struct moirai_refine_task {
 
 /* First bounds and plan of a pair: longest path, every device alone. */
 int moirai_pair_open(moirai_chain *c, int32_t class_, int32_t a, int32_t b);
+/* Every pair that some block can have. */
+int moirai_chain_open(moirai_chain *c, int threads);
 /* One level up. Touches this pair alone, so that different pairs can be refined at the same time. */
 int moirai_pair_refine(moirai_chain *c, const moirai_refine_task *job);
 

@@ -115,7 +115,7 @@ static int64_t evaluate(anneal *x, const int64_t *priority)
     x->evaluations++;
     if (length < 0)
         return INT64_MAX;
-    int64_t cost = length * MOIRAI_PRICE_UNIT + memory_cost(x, x->device);
+    int64_t cost = moirai_price_units(length) + memory_cost(x, x->device);
     if (!x->plan->device || cost < x->plan->cost)
         x->failed |= store(x, length, cost);
     return x->job->weight ? cost + (int64_t)(GUIDE * (double)MOIRAI_PRICE_UNIT * priced_work(x)) : cost;
@@ -296,6 +296,11 @@ static void starts(anneal *x)
         share_components(x, far);
         if (job->keep_readers)
             keep_readers(x);
+        evaluate(x, NULL);
+    }
+    if (job->keep_readers && !x->plan->device) { /* one component, or no device that can run a whole one */
+        all_on(x, job->entry_device);
+        keep_readers(x);
         evaluate(x, NULL);
     }
     if (job->n_patterns) {

@@ -36,14 +36,6 @@ typedef struct finder {
     bool *is_cut, *floating;
 } finder;
 
-static int64_t least_ns(const moirai_problem *p, int32_t op)
-{
-    int64_t least = INT64_MAX;
-    for (uint64_t rest = p->op_devices[op]; rest; rest &= rest - 1)
-        least = MOIRAI_MIN(least, moirai_op_ns(p, op, __builtin_ctzll(rest)));
-    return least;
-}
-
 /* ---- W ---- */
 
 /* Sums of the weights of 64 operators, by the eight bytes of a mask. */
@@ -178,7 +170,7 @@ static int choose(int32_t *n_best, finder *x, double whole)
         }
         if (apart == 0 || work > MOST_FLOATING)
             break;
-        if (work - looked_at < MOST_FLOATING / MOST_SETS / 2)
+        if (looks && work - looked_at < MOST_FLOATING / MOST_SETS / 2)
             continue; /* hardly another set */
         looked_at = work;
         looks++;
@@ -202,7 +194,7 @@ static int find(int32_t *n_floating, finder *x)
     double whole, largest;
     *n_floating = 0;
     for (int32_t i = 0; i < p->n_ops; i++) {
-        x->weight[i] = least_ns(p, i);
+        x->weight[i] = moirai_op_least_ns(p, i);
         x->by_apart[i] = i;
         x->total += (double)x->weight[i];
     }

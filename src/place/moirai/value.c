@@ -297,14 +297,20 @@ static int open_ranges(moirai_value *v, const moirai_value_task *job, int64_t ce
 {
     int result = MOIRAI_OK;
     for (int32_t i = 0, n = v->n_cases; i < n && !result; i++)
-        if (v->cases[i].most_ns == INT64_MAX && v->cases[i].value < ceiling)
+        if (v->cases[i].most_ns == INT64_MAX && v->cases[i].value < ceiling && v->cases[i].n_counts < MAX_QUESTIONS)
             result = open_range(v, i, job, ceiling);
     return result;
 }
 
 int moirai_value_adopt(moirai_value *v, const moirai_value *from, const moirai_value_task *job)
 {
-    int result = v->solver[0].master ? MOIRAI_OK : open_value(v);
+    int result = MOIRAI_OK;
+    if (!v->solver[0].master) {
+        result = open_value(v);
+        v->stamp = 0;
+    }
+    if (!result)
+        moirai_value_update(v, job);
     if (result || !from->n_cases)
         return result;
     moirai_value other = *v;
@@ -318,10 +324,8 @@ int moirai_value_adopt(moirai_value *v, const moirai_value *from, const moirai_v
         result = copy_case(v, &other.cases[other.n_cases++], &from->cases[i]);
         other.cases[i].split = (moirai_count){.kind = MOIRAI_NO_COUNT};
     }
-    if (!result) {
-        moirai_value_update(v, job);
+    if (!result)
         moirai_value_update(&other, job);
-    }
     bool better = !result && other.value > v->value;
     moirai_value *loser = better ? v : &other;
     for (int32_t i = 0; i < loser->n_cases; i++)

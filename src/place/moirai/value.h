@@ -10,7 +10,7 @@ typedef struct moirai_value_case {
     int32_t n_counts;
     moirai_count *count;          /* questions of counts, arrivals and lengths, in the order they were asked */
     int64_t least_ns, most_ns;    /* the block's time; most_ns INT64_MAX: no end, and no prices */
-    moirai_proof_prices prices;   /* on a grid of length most_ns; none: length and cheapest bytes alone */
+    moirai_proof_prices prices;   /* on a grid of length most_ns or more; none: length and cheapest bytes alone */
     bool solved;                  /* the master was solved for the present prices on bytes */
     int64_t value;                /* in units */
     double use[MOIRAI_MAX_DEVICES]; /* bytes on each device in the mix behind it */
