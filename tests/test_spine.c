@@ -49,7 +49,8 @@ static void test_spine_of_an_encoder_decoder(void **state)
     assert_non_null(s);
     assert_true(floats(s, "dec0/ln1") && floats(s, "dec0/h3/qk"));
     assert_true(floats(s, "dec1/cross/h0/k") && floats(s, "dec5/cross/h7/v"));
-    assert_false(floats(s, "dec0/cross/h0/k") || floats(s, "enc3/h0/k") || floats(s, "dec4/h0/k") || floats(s, "dec5/cross/h0/q"));
+    assert_false(floats(s, "dec0/cross/h0/k") || floats(s, "enc3/h0/k") || floats(s, "dec4/h0/k") ||
+                 floats(s, "dec5/cross/h0/q"));
     assert_int_equal(moirai_structure_new(&whole, p), 0);
     assert_int_equal(moirai_structure_new(&spine, s->problem), 0);
     assert_true(spine->n_cuts > 10 * whole->n_cuts && spine->n_cuts > 100);
@@ -84,7 +85,8 @@ static moirai_plan *place(const moirai_problem *p, int threads, double effort)
     return plan;
 }
 
-/* The bound is far above what the whole shows without cuts, and the plan is one of the whole; on any number of threads. */
+/* The bound is far above what the whole shows without cuts, and the plan is one of the whole; on any number of threads.
+ */
 static void test_spine_bounds_and_plans_an_encoder_decoder(void **state)
 {
     (void)state;

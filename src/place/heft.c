@@ -1,13 +1,13 @@
 /* heft: Heterogeneous Earliest Finish Time (Topcuoglu, Hariri, Wu 2002), what an engineer would try first.
  *
- * Operators by falling upward rank: mean time plus the longest (mean transfer + rank) among the readers. Each goes to the device
- * where it finishes first, into the earliest gap that holds it.
+ * Operators by falling upward rank: mean time plus the longest (mean transfer + rank) among the readers. Each goes to
+ * the device where it finishes first, into the earliest gap that holds it.
  *
  * Changed to fit model.md: transfers are inserted into gaps of both ports (or of the channel), in order of
  * availability, before the operator is tried; with flow tensor a tensor that is already there is not sent again;
  * devices without room or that cannot run the operator are left out; a group follows its first member. If nobody has
- * room the device is chosen as if there were, and the plan is repaired at the end (fit_plan.c). The paper does not compare to HEFT.
- * O(V log V + E K (log V + gaps passed)). */
+ * room the device is chosen as if there were, and the plan is repaired at the end (fit_plan.c). The paper does not
+ * compare to HEFT. O(V log V + E K (log V + gaps passed)). */
 #include "place/insert.h"
 #include "place/placers.h"
 #include "util/util.h"

@@ -1,7 +1,7 @@
-/* Insertion: each operator into the earliest gap of a device that holds it, each input into the earliest gap that the ports of both
- * ends (or the channel) share, in order of availability. With flow tensor a tensor that is already there is not sent again.
- * Transfers of an operator on trial are kept aside until its device is chosen.
- * One trial: O(inputs (log V + gaps passed)). */
+/* Insertion: each operator into the earliest gap of a device that holds it, each input into the earliest gap that the
+ * ports of both ends (or the channel) share, in order of availability. With flow tensor a tensor that is already there
+ * is not sent again. Transfers of an operator on trial are kept aside until its device is chosen. One trial: O(inputs
+ * (log V + gaps passed)). */
 #include "place/insert.h"
 #include "util/util.h"
 
@@ -57,8 +57,19 @@ int moirai_insert_new(moirai_insert **out, const moirai_problem *p)
     return rc;
 }
 
+void moirai_insert_clear(moirai_insert *x)
+{
+    moirai_list_clear(x->list);
+    for (int32_t k = 0; k < x->p->n_devices; k++)
+        x->device[k].n = x->tried[k].n = 0;
+    for (size_t j = 0; j < n_lines(x->p); j++)
+        x->line[j].n = 0;
+    x->trial = MOIRAI_NONE;
+}
+
 /* The moment is free on the lines themselves and, with `tried`, among the transfers on trial. */
-static int64_t find_free(const moirai_insert *x, int32_t from, int32_t to, int64_t at, int64_t ns, const moirai_timeline *tried)
+static int64_t find_free(const moirai_insert *x, int32_t from, int32_t to, int64_t at, int64_t ns,
+                         const moirai_timeline *tried)
 {
     int32_t K = x->p->n_devices;
     if (ns == 0 || x->p->congestion == MOIRAI_CONGESTION_NONE)

@@ -37,15 +37,23 @@ int moirai_list_new(moirai_list **out, const moirai_problem *p)
         moirai_list_free(l);
         return MOIRAI_EFAIL;
     }
-    for (size_t i = 0; i < V; i++)
+    moirai_list_clear(l);
+    *out = l;
+    return 0;
+}
+
+void moirai_list_clear(moirai_list *l)
+{
+    const moirai_problem *p = l->p;
+    for (int32_t i = 0; i < p->n_ops; i++)
         l->device[i] = MOIRAI_NONE;
-    for (size_t s = 0; s < slots; s++)
+    for (int64_t s = 0; s < l->sim->n_slots; s++)
         l->arrival_ns[s] = MOIRAI_UNKNOWN;
     for (int32_t unit = 0; unit < l->u->n; unit++)
         l->unit_device[unit] = MOIRAI_NONE;
     memcpy(l->room_bytes, p->device_memory_bytes, (size_t)p->n_devices * sizeof *l->room_bytes);
-    *out = l;
-    return 0;
+    l->n_log = 0;
+    l->overfull = false;
 }
 
 void moirai_list_free(moirai_list *l)

@@ -22,6 +22,8 @@ typedef struct moirai_list {
 
 int moirai_list_new(moirai_list **out, const moirai_problem *p);
 void moirai_list_free(moirai_list *list);
+/* Nothing placed. */
+void moirai_list_clear(moirai_list *list);
 
 /* Devices on which the operator may be placed now: those that can run it, its group's, those with room. Where no
  * device has room, all that can run it: the plan is repaired at the end. */

@@ -1,9 +1,10 @@
 /* A problem without some of its operators.
  *
- * A plan of the whole, seen at the remaining operators alone, is a plan of what remains: devices, orders and transfers among
- * them stay as they are. So whatever is proven of the rest holds for the whole; that is what near-cuts live on (docs/optimality.md).
- * The one exception is memory mode peak: a tensor that has lost its readers counts as an output of the network and lives
- * to the end, where in the whole it may die early. Who proves something takes mode static, which asks for less than peak. */
+ * A plan of the whole, seen at the remaining operators alone, is a plan of what remains: devices, orders and transfers
+ * among them stay as they are. So whatever is proven of the rest holds for the whole; that is what near-cuts live on
+ * (docs/optimality.md). The one exception is memory mode peak: a tensor that has lost its readers counts as an output
+ * of the network and lives to the end, where in the whole it may die early. Who proves something takes mode static,
+ * which asks for less than peak. */
 #include "problem/problem_build.h"
 
 #include <stdlib.h>

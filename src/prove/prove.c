@@ -1,15 +1,15 @@
 /* moirai prove: from a certificate to a bound, trusting nothing in it.
  *
- * The certificate names cuts, says which blocks are copies of each other and, for each class of copies and each pair of devices of
- * its cuts, lists leaves: cases with prices that exclude a length. Everything is checked: cuts (prove_block.c), copies, components,
- * spanning trees, that the cases leave nothing out (prove_cases.c), and each leaf's inequality (prove_price.c). A pair without
- * leaves is bounded by its longest path, which needs no help. A recursion over the cuts adds up:
- *     f(i, l) = least over k of f(i-1, k) + bound(block, k, l) + time of cut i on l.
- * Since every operator of a block runs after its entry cut has finished and before its exit cut starts, no plan is faster than f
- * at the end. Groups, memory and edges that jump over a cut are left out, which can only lower f.
+ * The certificate names cuts, says which blocks are copies of each other and, for each class of copies and each pair of
+ * devices of its cuts, lists leaves: cases with prices that exclude a length. Everything is checked: cuts
+ * (prove_block.c), copies, components, spanning trees, that the cases leave nothing out (prove_cases.c), and each
+ * leaf's inequality (prove_price.c). A pair without leaves is bounded by its longest path, which needs no help. A
+ * recursion over the cuts adds up: f(i, l) = least over k of f(i-1, k) + bound(block, k, l) + time of cut i on l. Since
+ * every operator of a block runs after its entry cut has finished and before its exit cut starts, no plan is faster
+ * than f at the end. Groups, memory and edges that jump over a cut are left out, which can only lower f.
  *
- * A certificate may leave operators out altogether (`floating`): a plan, seen at the others alone, is a plan of the others, so that what
- * is proven of them holds for the whole. */
+ * A certificate may leave operators out altogether (`floating`): a plan, seen at the others alone, is a plan of the
+ * others, so that what is proven of them holds for the whole. */
 #include "prove/prove_read.h"
 
 #include <stdio.h>
@@ -46,7 +46,8 @@ static int pair_bound(int64_t *ns, prover *x, const moirai_prove_block *b, int32
     int result = leaf ? MOIRAI_OK : MOIRAI_EFAIL;
     int64_t path = *ns, least = INT64_MAX;
     yyjson_val *value;
-    yyjson_arr_foreach(list, i, max, value) {
+    yyjson_arr_foreach(list, i, max, value)
+    {
         if (result)
             break;
         result = moirai_prove_read_leaf(&leaf[read++], b, a, value);
@@ -72,8 +73,8 @@ static int read_pair(prover *x, int32_t class_, yyjson_val *object)
     int32_t K = x->p->n_devices, a, z;
     int64_t claim;
     if (!yyjson_is_obj(object) || !moirai_prove_int32(yyjson_obj_get(object, "entry"), 0, K - 1, &a) ||
-        !moirai_prove_int32(yyjson_obj_get(object, "exit"), 0, K - 1, &z) || (b->entry < 0 && a) || (b->exit < 0 && z) ||
-        !moirai_prove_int64(yyjson_obj_get(object, "lower_ns"), 0, INT64_MAX, &claim))
+        !moirai_prove_int32(yyjson_obj_get(object, "exit"), 0, K - 1, &z) || (b->entry < 0 && a) ||
+        (b->exit < 0 && z) || !moirai_prove_int64(yyjson_obj_get(object, "lower_ns"), 0, INT64_MAX, &claim))
         return moirai_prove_wrong("entry, exit or lower_ns of a pair is missing or out of range");
     int64_t *bound = &x->bound[((int64_t)class_ * K + a) * K + z];
     int result = pair_bound(bound, x, b, a, z, yyjson_obj_get(object, "leaves"));
@@ -158,9 +159,7 @@ static int read_trees(moirai_prove_block *b, yyjson_val *object)
     int32_t *label = moirai_alloc((size_t)b->n, sizeof *label);
     int result = b->tree_off && b->tree_edge && label ? MOIRAI_OK : MOIRAI_EFAIL;
     size_t kind, max;
-    yyjson_arr_foreach(list, kind, max, value)
-        if (!result)
-            result = read_tree(b, (int32_t)kind, value, label);
+    yyjson_arr_foreach(list, kind, max, value) if (!result) result = read_tree(b, (int32_t)kind, value, label);
     free(label);
     return result;
 }
@@ -190,7 +189,9 @@ static int read_class(prover *x, int32_t class_, yyjson_val *object)
     }
     yyjson_val *pairs = yyjson_obj_get(object, "pairs"), *value;
     if (result || !yyjson_obj_get(object, "component_kind"))
-        return result ? result : yyjson_arr_size(pairs) ? moirai_prove_wrong("pairs without component_kind") : MOIRAI_OK;
+        return result                   ? result
+               : yyjson_arr_size(pairs) ? moirai_prove_wrong("pairs without component_kind")
+                                        : MOIRAI_OK;
     result = read_kinds(b, object);
     if (!result)
         result = read_trees(b, object);
@@ -199,9 +200,7 @@ static int read_class(prover *x, int32_t class_, yyjson_val *object)
     if (result)
         return moirai_error_prefix(result, "class %d", class_);
     size_t i, max;
-    yyjson_arr_foreach(pairs, i, max, value)
-        if (!result)
-            result = read_pair(x, class_, value);
+    yyjson_arr_foreach(pairs, i, max, value) if (!result) result = read_pair(x, class_, value);
     return result;
 }
 
@@ -245,7 +244,8 @@ static int read_cuts(prover *x, yyjson_val *root)
         result = moirai_prove_cuts_new(&x->cuts, x->p, (int32_t)n, cut);
     free(cut);
     if (!result)
-        result = moirai_prove_list32(&x->block_class, &n, yyjson_obj_get(root, "block_class"), 0, x->cuts.n_cuts, "block_class");
+        result = moirai_prove_list32(&x->block_class, &n, yyjson_obj_get(root, "block_class"), 0, x->cuts.n_cuts,
+                                     "block_class");
     if (!result && n != (size_t)x->cuts.n_cuts + 1)
         result = moirai_prove_wrong("block_class has not one number per block");
     x->proof->cuts = x->cuts.n_cuts;
@@ -289,7 +289,8 @@ static int64_t chain_bound(const prover *x)
             for (int32_t a = 0; a < K; a++)
                 if ((in >> a & 1) && (out >> z & 1)) {
                     int64_t bound = x->bound[((int64_t)x->block_class[i] * K + a) * K + z];
-                    next[z] = MOIRAI_MIN(next[z], finish[a] > MAX_TIME || bound > MAX_TIME ? MAX_TIME : finish[a] + bound);
+                    next[z] =
+                        MOIRAI_MIN(next[z], finish[a] > MAX_TIME || bound > MAX_TIME ? MAX_TIME : finish[a] + bound);
                 }
             if (i < n && (out >> z & 1))
                 next[z] += moirai_op_ns(p, x->cuts.cut[i], z);
@@ -307,9 +308,11 @@ static int read_claims(prover *x, yyjson_val *root)
         !moirai_prove_int64(yyjson_obj_get(root, "operators"), 0, INT32_MAX, &n))
         return moirai_prove_wrong("certified_bound_ns, lower_bound_ns or operators is missing");
     if (n != x->p->n_ops)
-        return moirai_error(MOIRAI_EVERIFY, "a certificate for %lld operators, a problem with %d", (long long)n, x->p->n_ops);
-    return x->proof->certified_ns <= x->proof->lower_bound_ns ? MOIRAI_OK
-                                                              : moirai_prove_wrong("certified_bound_ns is above lower_bound_ns");
+        return moirai_error(MOIRAI_EVERIFY, "a certificate for %lld operators, a problem with %d", (long long)n,
+                            x->p->n_ops);
+    return x->proof->certified_ns <= x->proof->lower_bound_ns
+               ? MOIRAI_OK
+               : moirai_prove_wrong("certified_bound_ns is above lower_bound_ns");
 }
 
 static int prove_all(prover *x, yyjson_val *root)
@@ -327,9 +330,7 @@ static int prove_all(prover *x, yyjson_val *root)
     yyjson_val *classes = yyjson_obj_get(root, "classes"), *value;
     if (!result && yyjson_arr_size(classes) != (size_t)x->n_classes)
         result = moirai_prove_wrong("classes has not one entry per class");
-    yyjson_arr_foreach(classes, i, max, value)
-        if (!result)
-            result = read_class(x, (int32_t)i, value);
+    yyjson_arr_foreach(classes, i, max, value) if (!result) result = read_class(x, (int32_t)i, value);
     if (result)
         return result;
     int64_t by_memory;

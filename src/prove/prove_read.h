@@ -16,8 +16,8 @@ void moirai_prove_free_leaf(moirai_prove_leaf *leaf);
 
 /* What the verifier knows by the time it comes to bytes. */
 typedef struct moirai_prove_chain {
-    const moirai_problem *p;    /* without what floats */
-    moirai_problem *spine;      /* the same if anything floats, else NULL */
+    const moirai_problem *p; /* without what floats */
+    moirai_problem *spine;   /* the same if anything floats, else NULL */
     moirai_proof *proof;
     moirai_prove_cuts cuts;
     int32_t *block_class;

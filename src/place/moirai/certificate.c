@@ -1,10 +1,11 @@
 /* The certificate: everything that a verifier needs to prove the chain's bound again (docs/certificate.md).
  *
- * Cuts, classes, kinds and trees say how the problem was taken apart; each pair of devices of a class lists the leaves of its
- * branch and bound, each with its case and the prices that exclude a length. A leaf without prices stands for the longest
- * path, which the verifier computes by itself; so does a pair without leaves. What the exhaustive search has proven leaves no
- * prices behind: such a pair claims what its leaves prove. Prices are mostly zero: only the others are written.
- * Where work floats, its operators are listed and everything else is about the problem without them, in its numbers. */
+ * Cuts, classes, kinds and trees say how the problem was taken apart; each pair of devices of a class lists the leaves
+ * of its branch and bound, each with its case and the prices that exclude a length. A leaf without prices stands for
+ * the longest path, which the verifier computes by itself; so does a pair without leaves. What the exhaustive search
+ * has proven leaves no prices behind: such a pair claims what its leaves prove. Prices are mostly zero: only the others
+ * are written. Where work floats, its operators are listed and everything else is about the problem without them, in
+ * its numbers. */
 #include "place/moirai/certificate.h"
 
 #include <stdlib.h>
@@ -69,8 +70,8 @@ static void write_receivers(moirai_writer *w, const moirai_sending *how)
     moirai_writer_close(w, ']');
 }
 
-void moirai_certificate_leaf(moirai_writer *w, const moirai_pair *x, int32_t sending, int32_t n_counts, const moirai_count *count,
-                             const moirai_proof_prices *proof)
+void moirai_certificate_leaf(moirai_writer *w, const moirai_pair *x, int32_t sending, int32_t n_counts,
+                             const moirai_count *count, const moirai_proof_prices *proof)
 {
     moirai_writer_break(w);
     moirai_writer_open(w, '{');

@@ -15,8 +15,8 @@ typedef struct moirai_certify_task {
     moirai_stop stop;
 } moirai_certify_task;
 
-/* Raises by prices what was proven otherwise, where the certified bound hangs on it, until the goal is reached or the levels are
- * used up. Opens pairs as needed. */
+/* Raises by prices what was proven otherwise, where the certified bound hangs on it, until the goal is reached or the
+ * levels are used up. Opens pairs as needed. */
 int moirai_certify(moirai_chain *c, const moirai_certify_task *job);
 /* What a certificate is made from. */
 typedef struct moirai_certificate {
@@ -34,7 +34,7 @@ char *moirai_certificate_text(const moirai_certificate *from, size_t *length);
 /* The part about bytes, at the settled prices: *bound_ns gets what it proves. */
 int moirai_certificate_memory(moirai_writer *w, const moirai_chain *c, moirai_memory_prices *m, int64_t *bound_ns);
 /* A case of a pair and, where it has them, its prices. */
-void moirai_certificate_leaf(moirai_writer *w, const moirai_pair *x, int32_t sending, int32_t n_counts, const moirai_count *count,
-                             const moirai_proof_prices *proof);
+void moirai_certificate_leaf(moirai_writer *w, const moirai_pair *x, int32_t sending, int32_t n_counts,
+                             const moirai_count *count, const moirai_proof_prices *proof);
 
 #endif

@@ -7,8 +7,8 @@
 /* Prices on a grid: cells, then counts. */
 typedef struct moirai_proof_prices {
     moirai_grid grid;
-    int64_t *price;            /* NULL: none */
-    int32_t n_counts;          /* that have prices: the first so many of the case */
+    int64_t *price;   /* NULL: none */
+    int32_t n_counts; /* that have prices: the first so many of the case */
 } moirai_proof_prices;
 
 /* A copy of these prices (cells, then counts; NULL: none) in place of those in *to. MOIRAI_EFAIL: *to is as it was. */
@@ -17,7 +17,7 @@ int moirai_proof_prices_set(moirai_proof_prices *to, const moirai_problem *q, co
 
 /* One case of a pair, and the proof that it takes at least proven_ns: prices on the grid of length proven_ns - 1. */
 typedef struct moirai_case {
-    int32_t sending;           /* number of the pair's sending */
+    int32_t sending; /* number of the pair's sending */
     int32_t n_counts;
     moirai_count *count;
     int64_t proven_ns;
@@ -30,30 +30,30 @@ typedef struct moirai_case {
 
 /* Block class between two devices. */
 typedef struct moirai_pair {
-    bool open;                /* set up: cases and first bounds are there */
-    bool exhausted;           /* lower_ns comes from the exhaustive search */
-    int32_t level;            /* of refinement done */
-    int64_t path_ns;          /* bound of the longest path, transfers included */
-    int64_t lower_ns;         /* proven: the least over the cases */
-    moirai_block_plan plan;   /* best known; plan.device NULL: none yet */
+    bool open;              /* set up: cases and first bounds are there */
+    bool exhausted;         /* lower_ns comes from the exhaustive search */
+    int32_t level;          /* of refinement done */
+    int64_t path_ns;        /* bound of the longest path, transfers included */
+    int64_t lower_ns;       /* proven: the least over the cases */
+    moirai_block_plan plan; /* best known; plan.device NULL: none yet */
     int32_t n_sendings;
     moirai_sending *sending;
-    moirai_master *master;    /* NULL: not needed yet */
+    moirai_master *master; /* NULL: not needed yet */
     int32_t n_cases;
     size_t case_capacity;
     moirai_case *cases;
-    moirai_block block;       /* the class's block with a mask of its own, pinned to the two devices */
-    int64_t first_ns;         /* length of the first plan: the best device alone */
-    int64_t looks;            /* at cases so far */
+    moirai_block block; /* the class's block with a mask of its own, pinned to the two devices */
+    int64_t first_ns;   /* length of the first plan: the best device alone */
+    int64_t looks;      /* at cases so far */
 } moirai_pair;
 
 typedef struct moirai_chain {
     const moirai_problem *p;
     moirai_structure *s;
     int32_t K;
-    moirai_block **block;   /* per class */
-    int32_t *twin;          /* per class: one of the same shape and of about the same work that occurs more often, -1: none */
-    moirai_pair *pair;      /* [(class * K + entry device) * K + exit device]; index 0 where there is no cut */
+    moirai_block **block; /* per class */
+    int32_t *twin; /* per class: one of the same shape and of about the same work that occurs more often, -1: none */
+    moirai_pair *pair; /* [(class * K + entry device) * K + exit device]; index 0 where there is no cut */
 } moirai_chain;
 
 /* Sets `twin` (twins.c). */

@@ -1,10 +1,11 @@
 /* The chain's bounds as components: blocks between cuts, bounded by longest paths or by prices in time.
  *
- * `blocks` sums longest paths over the cheapest path of devices through the cuts (chain.c). `prices-1` .. `prices-4` raise the pairs on
- * that path by prices (refine.c) up to a level: one price per resource for the whole time at level 1, then finer and finer
- * buckets of time, with branching on receivers, arrivals and counts at all of them. `bytes` adds prices on memory (memory.c) to the
- * first of these levels. `spine` is the first level for what is left of a network without cuts when work that floats
- * beside it is taken away (spine.c). Just what a certificate can carry; no exhaustive search. */
+ * `blocks` sums longest paths over the cheapest path of devices through the cuts (chain.c). `prices-1` .. `prices-4`
+ * raise the pairs on that path by prices (refine.c) up to a level: one price per resource for the whole time at level
+ * 1, then finer and finer buckets of time, with branching on receivers, arrivals and counts at all of them. `bytes`
+ * adds prices on memory (memory.c) to the first of these levels. `spine` is the first level for what is left of a
+ * network without cuts when work that floats beside it is taken away (spine.c). Just what a certificate can carry; no
+ * exhaustive search. */
 #include "place/bounds.h"
 #include "place/moirai/certificate.h"
 #include "place/moirai/memory.h"
@@ -12,12 +13,17 @@
 #include "util/util.h"
 
 /* A chain whose pairs are open, and raised by prices up to a level. */
-static int open_chain(moirai_chain **out, const moirai_problem *p, const moirai_bound_options *o, int32_t level, moirai_stop stop)
+static int open_chain(moirai_chain **out, const moirai_problem *p, const moirai_bound_options *o, int32_t level,
+                      moirai_stop stop)
 {
     int result = moirai_chain_new(out, p);
     if (result)
         return result;
-    moirai_certify_task job = {.goal_ns = INT64_MAX, .levels = level, .effort = o->effort, .threads = o->threads, .seed = o->seed,
+    moirai_certify_task job = {.goal_ns = INT64_MAX,
+                               .levels = level,
+                               .effort = o->effort,
+                               .threads = o->threads,
+                               .seed = o->seed,
                                .stop = stop};
     result = moirai_chain_open(*out, o->threads);
     if (!result && level)
@@ -46,8 +52,13 @@ static int find_at_level(int64_t *lower_ns, const moirai_problem *p, const moira
 static int find_bytes(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o)
 {
     moirai_stop stop = stop_of(o);
-    moirai_memory_search plans = {.evaluations = (int64_t)(1000 * o->effort), .rounds = 12, .searches = 4, .upper_ns = moirai_bound_critical_path(p),
-                                  .seed = o->seed, .threads = o->threads, .stop = stop};
+    moirai_memory_search plans = {.evaluations = (int64_t)(1000 * o->effort),
+                                  .rounds = 12,
+                                  .searches = 4,
+                                  .upper_ns = moirai_bound_critical_path(p),
+                                  .seed = o->seed,
+                                  .threads = o->threads,
+                                  .stop = stop};
     moirai_chain *c = NULL;
     moirai_memory_prices *m = NULL;
     int64_t length, bound = 0;
@@ -58,8 +69,12 @@ static int find_bytes(int64_t *lower_ns, const moirai_problem *p, const moirai_b
         result = moirai_memory_new(&m, c);
     if (!result)
         result = moirai_memory_plan(&length, &cut_device, &block_plan, m, &plans);
-    moirai_memory_task job = {.upper_ns = c ? 2 * moirai_chain_path(c, MOIRAI_CHAIN_CERTIFIED, NULL) : 0, .rounds = 6, .buckets = 14,
-                              .looks = (int32_t)(30 * o->effort) + 4, .threads = o->threads, .stop = stop};
+    moirai_memory_task job = {.upper_ns = c ? 2 * moirai_chain_path(c, MOIRAI_CHAIN_CERTIFIED, NULL) : 0,
+                              .rounds = 6,
+                              .buckets = 14,
+                              .looks = (int32_t)(30 * o->effort) + 4,
+                              .threads = o->threads,
+                              .stop = stop};
     if (!result)
         result = moirai_memory_bound(&bound, m, &job);
     *lower_ns = result ? 0 : MOIRAI_MAX(bound, moirai_chain_path(c, MOIRAI_CHAIN_CERTIFIED, NULL));

@@ -1,10 +1,10 @@
 /* Floating work beside the spine.
  *
- * The plan of the spine stands; each floating operator, the one that is needed first first, goes into a gap: to the device from which
- * its readers get it in time, then the one that asks for the least transfers, then the earliest. What comes too late for
- * its reader nevertheless goes to the earliest gap; the order of all tasks by their starts, with each task before its readers, is then
- * replayed, which moves the spine as far as it must. The replayed spine has other gaps: all of it is done again with
- * them, for some rounds. O(rounds (V+E) K (log V + gaps passed)). */
+ * The plan of the spine stands; each floating operator, the one that is needed first first, goes into a gap: to the
+ * device from which its readers get it in time, then the one that asks for the least transfers, then the earliest. What
+ * comes too late for its reader nevertheless goes to the earliest gap; the order of all tasks by their starts, with
+ * each task before its readers, is then replayed, which moves the spine as far as it must. The replayed spine has other
+ * gaps: all of it is done again with them, for some rounds. O(rounds (V+E) K (log V + gaps passed)). */
 #include "place/moirai/floats.h"
 
 #include <stdlib.h>
@@ -22,24 +22,51 @@ typedef struct rule {
 
 static const rule rules[] = {{0, 1}, {0.1, 0.01}, {3, 1}, {1e-3, 1e-6}};
 
-typedef struct filling {
-    const moirai_spine *s;
-    const rule *rule;
-    const int8_t *wish; /* device that each operator should have, -1: any; or NULL */
-    const moirai_problem *p;
-    moirai_insert *insert;
-    int32_t *floating;  /* operators, in the order of insertion */
-    int32_t n_floating;
-    int64_t *due_ns;    /* latest start of each operator that keeps its readers in time, by least times; the start itself on the spine */
-    moirai_task *order;
-} filling;
-
 typedef struct key {
     int64_t start_ns;
-    int32_t rank;    /* of the operator, or of the producer */
+    int32_t rank; /* of the operator, or of the producer */
     bool sends;
     moirai_task task;
 } key;
+
+/* All working memory: inserting many times allocates nothing but plans. */
+typedef struct filling {
+    const moirai_spine *s;
+    const moirai_problem *p;
+    moirai_insert *insert;
+    int32_t *floating; /* operators, in the order of insertion */
+    int32_t n_floating;
+    int64_t *due_ns; /* latest start of each operator that keeps its readers in time, by least times; the start itself
+                        on the spine */
+    key *sorted;
+    moirai_task *order;
+    const rule *rule;
+    const int8_t *wish; /* device that each operator should have, -1: any; or NULL */
+} filling;
+
+static void release(filling *x)
+{
+    moirai_insert_free(x->insert);
+    free(x->floating);
+    free(x->due_ns);
+    free(x->sorted);
+    free(x->order);
+}
+
+static int prepare(filling *x, const moirai_spine *s)
+{
+    size_t n = (size_t)s->whole->n_ops, tasks = n + (size_t)s->whole->n_edges;
+    *x = (filling){.s = s, .p = s->whole};
+    x->floating = moirai_alloc((size_t)s->n_floating, sizeof *x->floating);
+    x->due_ns = moirai_alloc(n, sizeof *x->due_ns);
+    x->sorted = moirai_alloc(tasks, sizeof *x->sorted);
+    x->order = moirai_alloc(tasks, sizeof *x->order);
+    int result =
+        x->floating && x->due_ns && x->sorted && x->order ? moirai_insert_new(&x->insert, s->whole) : MOIRAI_EFAIL;
+    if (result)
+        release(x);
+    return result;
+}
 
 /* ---- the spine's plan in numbers of the whole ---- */
 
@@ -69,7 +96,8 @@ static int reserve_spine(filling *x, const moirai_plan *plan)
                 slot = e;
         }
         if (slot != MOIRAI_NONE) /* else only floating work reads it there */
-            result = moirai_insert_take_sending(x->insert, slot, a->from, a->to, a->start_ns, a->finish_ns - a->start_ns);
+            result =
+                moirai_insert_take_sending(x->insert, slot, a->from, a->to, a->start_ns, a->finish_ns - a->start_ns);
     }
     return result;
 }
@@ -205,7 +233,7 @@ static key sending_key(const filling *x, moirai_task task, int64_t start_ns)
 }
 
 /* Starts of late work are set back to those of its readers: the order stays one of precedence. */
-static int64_t order_tasks(filling *x, key *sorted)
+static int64_t order_tasks(filling *x)
 {
     const moirai_problem *p = x->p;
     moirai_list *l = x->insert->list;
@@ -217,50 +245,33 @@ static int64_t order_tasks(filling *x, key *sorted)
     }
     for (int64_t j = 0; j < l->n_log; j++) {
         moirai_task task = l->log[j];
-        sorted[j] = task < p->n_ops ? (key){l->start_ns[task], p->topo_rank[task], false, task}
-                                    : sending_key(x, task, l->log_start_ns[j]);
+        x->sorted[j] = task < p->n_ops ? (key){l->start_ns[task], p->topo_rank[task], false, task}
+                                       : sending_key(x, task, l->log_start_ns[j]);
     }
-    qsort(sorted, (size_t)l->n_log, sizeof *sorted, by_key);
+    qsort(x->sorted, (size_t)l->n_log, sizeof *x->sorted, by_key);
     for (int64_t j = 0; j < l->n_log; j++)
-        x->order[j] = sorted[j].task;
+        x->order[j] = x->sorted[j].task;
     return l->n_log;
 }
 
-static int replay(moirai_plan **out, filling *x)
+/* One insertion beside `plan`, of the spine or of the whole; *out is NULL where it takes more than `most_ns` or does
+ * not fit. */
+static int insert_once(moirai_plan **out, filling *x, const moirai_plan *plan, int64_t most_ns)
 {
-    moirai_list *l = x->insert->list;
-    key *sorted = moirai_alloc((size_t)l->n_log, sizeof *sorted);
-    x->order = moirai_alloc((size_t)l->n_log, sizeof *x->order);
-    int result = sorted && x->order ? MOIRAI_OK : MOIRAI_EFAIL;
-    if (!result) {
-        int64_t n = order_tasks(x, sorted), length = moirai_sim_replay(l->sim, l->device, x->order, n);
-        if (length >= 0 && moirai_sim_memory_excess(l->sim, NULL) <= 0)
-            result = moirai_sim_plan(out, l->sim);
-    }
-    free(sorted);
-    free(x->order);
-    return result;
-}
-
-static int insert_once(moirai_plan **out, const moirai_spine *s, const moirai_plan *plan, const rule *how, const int8_t *wish)
-{
-    filling x = {.s = s, .p = s->whole, .rule = how, .wish = wish};
     *out = NULL;
-    x.floating = moirai_alloc((size_t)s->n_floating, sizeof *x.floating);
-    x.due_ns = moirai_alloc((size_t)s->whole->n_ops, sizeof *x.due_ns);
-    int result = x.floating && x.due_ns ? moirai_insert_new(&x.insert, s->whole) : MOIRAI_EFAIL;
+    moirai_insert_clear(x->insert);
+    int result = reserve_spine(x, plan);
     if (!result)
-        result = reserve_spine(&x, plan);
-    if (!result)
-        sort_floating(&x);
-    for (int32_t i = 0; i < x.n_floating && !result; i++)
-        result = insert_one(&x, x.floating[i]);
-    if (!result)
-        result = replay(out, &x);
-    moirai_insert_free(x.insert);
-    free(x.floating);
-    free(x.due_ns);
-    return result;
+        sort_floating(x);
+    for (int32_t i = 0; i < x->n_floating && !result; i++)
+        result = insert_one(x, x->floating[i]);
+    if (result)
+        return result;
+    moirai_list *l = x->insert->list;
+    int64_t n = order_tasks(x), length = moirai_sim_replay(l->sim, l->device, x->order, n);
+    if (length < 0 || length > most_ns || moirai_sim_memory_excess(l->sim, NULL) > 0)
+        return MOIRAI_OK;
+    return moirai_sim_plan(out, l->sim);
 }
 
 /* Takes ownership of plan; *best keeps the shorter one. */
@@ -274,13 +285,13 @@ static bool keep_shorter(moirai_plan **best, moirai_plan *plan)
 }
 
 /* Rounds of one rule, each with the gaps that the last has left. */
-static int insert_rounds(moirai_plan **best, const moirai_spine *s, const moirai_plan *spine_plan, const rule *how)
+static int insert_rounds(moirai_plan **best, filling *x, const moirai_plan *spine_plan)
 {
     moirai_plan *last = NULL;
-    int result = insert_once(&last, s, spine_plan, how, NULL);
+    int result = insert_once(&last, x, spine_plan, INT64_MAX);
     for (int32_t round = 1; round < ROUNDS && last && !result; round++) {
         moirai_plan *next;
-        result = insert_once(&next, s, last, how, NULL);
+        result = insert_once(&next, x, last, INT64_MAX);
         keep_shorter(best, last);
         last = next;
     }
@@ -290,10 +301,16 @@ static int insert_rounds(moirai_plan **best, const moirai_spine *s, const moirai
 
 int moirai_floats_insert(moirai_plan **out, const moirai_spine *s, const moirai_plan *spine_plan)
 {
-    int result = MOIRAI_OK;
+    filling x;
     *out = NULL;
-    for (size_t i = 0; i < sizeof rules / sizeof *rules && !result; i++)
-        result = insert_rounds(out, s, spine_plan, &rules[i]);
+    int result = prepare(&x, s);
+    if (result)
+        return result;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules && !result; i++) {
+        x.rule = &rules[i];
+        result = insert_rounds(out, &x, spine_plan);
+    }
+    release(&x);
     if (result) {
         moirai_plan_free(*out);
         *out = NULL;
@@ -304,7 +321,8 @@ int moirai_floats_insert(moirai_plan **out, const moirai_spine *s, const moirai_
 /* ---- improvement ---- */
 
 /* A floating operator, and the floating ones next to it that have its device, wish for another device. */
-static void wish_anew(int8_t *wish, const moirai_spine *s, const moirai_plan *plan, moirai_rng *rng, const int32_t *floating)
+static void wish_anew(int8_t *wish, const moirai_spine *s, const moirai_plan *plan, moirai_rng *rng,
+                      const int32_t *floating)
 {
     const moirai_problem *p = s->whole;
     int32_t op = floating[moirai_rng_below(rng, (uint32_t)s->n_floating)], from = plan->op_device[op];
@@ -322,23 +340,25 @@ static void wish_anew(int8_t *wish, const moirai_spine *s, const moirai_plan *pl
     }
 }
 
-static int climb(moirai_plan **best, const moirai_spine *s, const moirai_floats_task *job, int8_t *wish, int8_t *old,
+static int climb(moirai_plan **best, filling *x, const moirai_floats_task *job, int8_t *wish, int8_t *old,
                  const int32_t *floating)
 {
-    size_t n = (size_t)s->whole->n_ops;
+    size_t n = (size_t)x->p->n_ops;
     moirai_rng rng;
     moirai_rng_seed(&rng, job->seed);
     int result = MOIRAI_OK;
+    x->wish = wish;
     for (int64_t step = 0; step < job->evaluations && !result && !moirai_stopped(&job->stop); step++) {
         memcpy(old, wish, n);
         for (uint32_t moves = 1 + moirai_rng_below(&rng, 3); moves > 0; moves--)
-            wish_anew(wish, s, *best, &rng, floating);
+            wish_anew(wish, x->s, *best, &rng, floating);
         moirai_plan *next;
-        result = insert_once(&next, s, *best, &rules[step % 2], wish);
-        if (next && next->makespan_ns == (*best)->makespan_ns) { /* as good: go on from there */
+        x->rule = &rules[step % 2];
+        result = insert_once(&next, x, *best, (*best)->makespan_ns);
+        if (next) { /* as good: go on from there */
             moirai_plan_free(*best);
             *best = next;
-        } else if (!keep_shorter(best, next)) {
+        } else {
             memcpy(wish, old, n);
         }
     }
@@ -348,16 +368,21 @@ static int climb(moirai_plan **best, const moirai_spine *s, const moirai_floats_
 int moirai_floats_improve(moirai_plan **plan, const moirai_spine *s, const moirai_floats_task *job)
 {
     size_t n = (size_t)s->whole->n_ops;
+    filling x;
+    int result = prepare(&x, s);
+    if (result)
+        return result;
     int8_t *wish = moirai_alloc(n, 1), *old = moirai_alloc(n, 1);
     int32_t *floating = moirai_alloc((size_t)s->n_floating, sizeof *floating), found = 0;
-    int result = wish && old && floating ? MOIRAI_OK : MOIRAI_EFAIL;
+    result = wish && old && floating ? MOIRAI_OK : MOIRAI_EFAIL;
     for (int32_t i = 0; i < s->whole->n_ops && !result; i++) {
         wish[i] = s->floating[i] ? (int8_t)(*plan)->op_device[i] : -1;
         if (s->floating[i])
             floating[found++] = i;
     }
     if (!result)
-        result = climb(plan, s, job, wish, old, floating);
+        result = climb(plan, &x, job, wish, old, floating);
+    release(&x);
     free(wish);
     free(old);
     free(floating);

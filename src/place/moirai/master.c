@@ -229,8 +229,9 @@ static void drop_idle(moirai_master *m)
 
 /* ---- prices ---- */
 
-/* Prices in whole numbers from `per_use` (rows of cells, then of counts). Any prices are valid as long as sums of what is paid stay far
- * below what the pricing takes for "does not fit": all cells together, and all counts together, are held to an eighth of that. */
+/* Prices in whole numbers from `per_use` (rows of cells, then of counts). Any prices are valid as long as sums of what
+ * is paid stay far below what the pricing takes for "does not fit": all cells together, and all counts together, are
+ * held to an eighth of that. */
 static void round_prices(const moirai_master *m, const double *per_use, int64_t *price)
 {
     const double most = (double)(MOIRAI_PRICE_NONE / 8);

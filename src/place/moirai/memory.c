@@ -69,8 +69,8 @@ int moirai_memory_new(moirai_memory_prices **out, moirai_chain *c)
         return MOIRAI_EFAIL;
     }
     for (size_t i = 0; i < pairs; i++)
-        m->view[i].value = (moirai_value){.pair = &c->pair[i], .entry_device = (int32_t)(i / K % K),
-                                          .exit_device = (int32_t)(i % K)};
+        m->view[i].value =
+            (moirai_value){.pair = &c->pair[i], .entry_device = (int32_t)(i / K % K), .exit_device = (int32_t)(i % K)};
     *out = m;
     return MOIRAI_OK;
 }
@@ -132,8 +132,12 @@ int64_t moirai_memory_cheapest_way(moirai_memory_prices *m, int32_t first, int32
 
 static moirai_value_task value_task(const moirai_memory_prices *m, const moirai_memory_task *job)
 {
-    return (moirai_value_task){.byte_price = m->price, .stamp = m->stamp, .buckets = job->buckets, .looks = job->looks,
-                               .threads = job->threads, .stop = job->stop};
+    return (moirai_value_task){.byte_price = m->price,
+                               .stamp = m->stamp,
+                               .buckets = job->buckets,
+                               .looks = job->looks,
+                               .threads = job->threads,
+                               .stop = job->stop};
 }
 
 int64_t moirai_memory_bound_path(moirai_memory_prices *m)
@@ -159,7 +163,8 @@ typedef struct refining {
     int32_t *times; /* per pair: how often the path takes it */
 } refining;
 
-/* Looks where there is something to gain: by what the class takes of the time at first, then by what is still open on the path. */
+/* Looks where there is something to gain: by what the class takes of the time at first, then by what is still open on
+ * the path. */
 static int32_t looks_for(const refining *x, int32_t pair, int64_t ceiling, bool first)
 {
     const moirai_memory_prices *m = x->m;

@@ -13,10 +13,10 @@ int moirai_memory_new(moirai_memory_prices **out, moirai_chain *c);
 void moirai_memory_free(moirai_memory_prices *m);
 
 typedef struct moirai_memory_task {
-    int64_t upper_ns;   /* of a plan that fits, or of any guess: steers the steps */
+    int64_t upper_ns; /* of a plan that fits, or of any guess: steers the steps */
     int32_t rounds;
-    int32_t buckets;    /* of the prices in time */
-    int32_t looks;      /* per pair and round */
+    int32_t buckets; /* of the prices in time */
+    int32_t looks;   /* per pair and round */
     int32_t threads;
     moirai_stop stop;
 } moirai_memory_task;
@@ -25,10 +25,10 @@ typedef struct moirai_memory_task {
 int moirai_memory_bound(int64_t *lower_ns, moirai_memory_prices *m, const moirai_memory_task *job);
 
 typedef struct moirai_memory_search {
-    int64_t evaluations;  /* per option of a pair */
-    int64_t upper_ns;     /* as above */
-    int32_t rounds;       /* of price changes */
-    int32_t searches;     /* for new options, in every third of the first rounds */
+    int64_t evaluations; /* per option of a pair */
+    int64_t upper_ns;    /* as above */
+    int32_t rounds;      /* of price changes */
+    int32_t searches;    /* for new options, in every third of the first rounds */
     uint64_t seed;
     int32_t threads;
     moirai_stop stop;

@@ -81,9 +81,12 @@ typedef struct seeker {
 static moirai_search_task task_of(const seeker *x, int64_t evaluations)
 {
     const moirai_memory_prices *m = x->m;
-    return (moirai_search_task){.entry_device = x->pair / m->K % m->K, .exit_device = x->pair % m->K,
-                                .memory_price = m->price, .evaluations = evaluations,
-                                .seed = x->job->seed + (uint64_t)m->view[x->pair].n_options, .stop = x->job->stop};
+    return (moirai_search_task){.entry_device = x->pair / m->K % m->K,
+                                .exit_device = x->pair % m->K,
+                                .memory_price = m->price,
+                                .evaluations = evaluations,
+                                .seed = x->job->seed + (uint64_t)m->view[x->pair].n_options,
+                                .stop = x->job->stop};
 }
 
 static int from_plan(const seeker *x, moirai_block_plan *plan)
@@ -104,8 +107,8 @@ static int32_t weakest_of(const moirai_value *v, int32_t sending)
     return least;
 }
 
-/* The weakest cases of the sendings that promise most, by value; and, last, that of sending nothing (the first of all sendings),
- * whose plans keep the bytes on one device: bounds promise too much of the others. */
+/* The weakest cases of the sendings that promise most, by value; and, last, that of sending nothing (the first of all
+ * sendings), whose plans keep the bytes on one device: bounds promise too much of the others. */
 static int32_t list_trials(const moirai_value *v, int64_t ceiling, moirai_trial *t)
 {
     int32_t n = 0, nothing = weakest_of(v, 0);
@@ -135,8 +138,8 @@ typedef struct hints {
 typedef struct trials {
     const seeker *x;
     moirai_trial *t;
-    hints *of_case;      /* by number of the case */
-    int32_t first;       /* of those that are being solved */
+    hints *of_case; /* by number of the case */
+    int32_t first;  /* of those that are being solved */
     int64_t evaluations;
 } trials;
 

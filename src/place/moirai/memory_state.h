@@ -17,24 +17,24 @@ typedef struct moirai_memory_view {
     moirai_value value;
     moirai_memory_option option[MOIRAI_MEMORY_OPTIONS];
     int32_t n_options;
-    int64_t own_length_ns;   /* of the pair's own plan when own_bytes was taken */
+    int64_t own_length_ns; /* of the pair's own plan when own_bytes was taken */
     int64_t own_bytes[MOIRAI_MAX_DEVICES];
-    int32_t n_from_twin;     /* options of the twin's pair that were looked at */
-    int64_t searched;        /* stamp of the prices at which options were last searched for */
+    int32_t n_from_twin; /* options of the twin's pair that were looked at */
+    int64_t searched;    /* stamp of the prices at which options were last searched for */
 } moirai_memory_view;
 
 /* A path: the devices of the cuts and what happens in between. */
 typedef struct moirai_memory_route {
     double time_ns, use[MOIRAI_MAX_DEVICES]; /* bytes */
-    int8_t *device;  /* of the cuts; plans only */
-    int8_t *pick;    /* option of each block */
+    int8_t *device;                          /* of the cuts; plans only */
+    int8_t *pick;                            /* option of each block */
 } moirai_memory_route;
 
 /* Paths met so far; every mix of them that fits on average bounds what prices can reach. */
 typedef struct moirai_memory_mixer {
     moirai_memory_route *route;
     size_t n, capacity;
-    double *part;    /* of each path in the last mix */
+    double *part; /* of each path in the last mix */
     size_t part_capacity;
 } moirai_memory_mixer;
 
@@ -46,16 +46,16 @@ struct moirai_memory_prices {
     int64_t price[MOIRAI_MAX_DEVICES];     /* per byte, in units */
     double best_worth[MOIRAI_MAX_DEVICES]; /* of the whole capacity, in ns: price * capacity at the best bound */
     int64_t best_ns;
-    moirai_memory_mixer plans;             /* paths of plans met so far */
-    moirai_memory_mixer cuts;              /* these, and paths of the bound */
+    moirai_memory_mixer plans; /* paths of plans met so far */
+    moirai_memory_mixer cuts;  /* these, and paths of the bound */
     size_t n_plans_taken;
-    int32_t *device;          /* of the present path */
-    int32_t *plan_device;     /* of the best plan */
+    int32_t *device;      /* of the present path */
+    int32_t *plan_device; /* of the best plan */
     const moirai_block_plan **plan;
-    int8_t *from;             /* scratch of the dynamic programme */
-    int64_t *pair_cost;       /* per pair, at the present prices; INT64_MAX: none */
+    int8_t *from;       /* scratch of the dynamic programme */
+    int64_t *pair_cost; /* per pair, at the present prices; INT64_MAX: none */
     int8_t *option_pick;
-    int8_t *picked;           /* option per block of the present path */
+    int8_t *picked; /* option per block of the present path */
 };
 
 int moirai_memory_add_route(moirai_memory_mixer *x, const moirai_memory_route *route);

@@ -1,14 +1,16 @@
 /* The placer `moirai`: near-optimal plans with a proven gap, at any size.
  *
- * Networks are deep and repeat themselves: most operators lie on or between cuts (structure.c), and the blocks between cuts
- * are copies of a few. So each *distinct* block is studied once per pair of devices at its ends (chain.h): annealing gives plans
- * (search.c), prices in time give proven bounds (price.c, master.c), and dynamic programming over the cuts (chain.c)
- * composes either into a statement about the whole problem. Work goes where the answer is still open: only pairs on the path
- * that the bound or the plan takes are refined, the widest first; tightening one moves the path to others.
+ * Networks are deep and repeat themselves: most operators lie on or between cuts (structure.c), and the blocks between
+ * cuts are copies of a few. So each *distinct* block is studied once per pair of devices at its ends (chain.h):
+ * annealing gives plans (search.c), prices in time give proven bounds (price.c, master.c), and dynamic programming over
+ * the cuts (chain.c) composes either into a statement about the whole problem. Work goes where the answer is still
+ * open: only pairs on the path that the bound or the plan takes are refined, the widest first; tightening one moves the
+ * path to others. A network without cuts is searched by its spine (spine.c), by an engine within the engine; what floats
+ * beside the spine is then put into gaps (floats.c).
  *
- * Starts are all the other heuristics of the registry, so that the plan is never worse than theirs. Refinements run in batches of
- * fixed size on as many threads as there are; a batch is chosen before it starts and read after it ends, so that the result
- * depends on seed and effort, not on the number of threads. */
+ * Starts are all the other heuristics of the registry, so that the plan is never worse than theirs. Refinements run in
+ * batches of fixed size on as many threads as there are; a batch is chosen before it starts and read after it ends, so
+ * that the result depends on seed and effort, not on the number of threads. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +26,10 @@
 #include "util/util.h"
 
 #define BATCH 4
-#define SMALL_SHARE 0.15     /* of the largest: classes with less of the makespan get less work at first */
+#define SMALL_SHARE 0.15 /* of the largest: classes with less of the makespan get less work at first */
 #define MEMORY_ROUNDS 12
 #define MEMORY_BUCKETS 14
+#define NEAR_BEST 0.1 /* plans of a spine that are so near to its best are of use */
 #define FLOAT_EVALUATIONS 3000.0
 #define FLOAT_SHARE 0.15      /* of the time that is left when the spine's search begins */
 #define WHOLE_OPS 48          /* problems up to this size go to the exhaustive search as a whole */
@@ -45,21 +48,21 @@ typedef struct engine {
     int32_t *plan_device; /* of the plans' path */
     int32_t *op_device;
     moirai_task *order;
-    int64_t *weight;      /* per pair: how much of the gap hangs on it */
-    int64_t *times;       /* per pair: how often the bound's path uses it */
-    int64_t *plan_times;  /* and how often the plan's does */
-    int32_t n_large;      /* classes above SMALL_SHARE */
-    double *share;        /* per class: of the makespan, against the largest; before the first level */
+    int64_t *weight;     /* per pair: how much of the gap hangs on it */
+    int64_t *times;      /* per pair: how often the bound's path uses it */
+    int64_t *plan_times; /* and how often the plan's does */
+    int32_t n_large;     /* classes above SMALL_SHARE */
+    double *share;       /* per class: of the makespan, against the largest; before the first level */
     moirai_refine_task batch[BATCH];
     int32_t n_batch;
-    int32_t top_level;    /* of refinement, by the effort */
+    int32_t top_level; /* of refinement, by the effort */
     int32_t batches_left;
-    bool memory_binds;    /* the fastest chain does not fit */
+    bool memory_binds; /* the fastest chain does not fit */
     moirai_memory_prices *memory;
     int64_t work;
-    moirai_spine *spine;   /* NULL: not needed */
-    struct engine *inner;  /* the search on the spine */
-    struct engine *outer;  /* of whose spine this is the search */
+    moirai_spine *spine;  /* NULL: not needed */
+    struct engine *inner; /* the search on the spine */
+    struct engine *outer; /* of whose spine this is the search */
 } engine;
 
 static bool out_of_time(const engine *x)
@@ -71,9 +74,12 @@ static void tell(engine *x, char letter, const char *note)
 {
     if (!x->o->progress || x->outer)
         return;
-    moirai_progress news = {.seconds = moirai_seconds() - x->begun, .letter = letter,
+    moirai_progress news = {.seconds = moirai_seconds() - x->begun,
+                            .letter = letter,
                             .makespan_ns = x->best ? x->best->makespan_ns : MOIRAI_UNKNOWN,
-                            .lower_bound_ns = x->lower_ns, .work = x->work, .note = note};
+                            .lower_bound_ns = x->lower_ns,
+                            .work = x->work,
+                            .note = note};
     x->o->progress(x->o->progress_data, &news);
 }
 
@@ -89,20 +95,31 @@ static void take_bound(engine *x, int64_t lower_ns)
 }
 
 /* Takes ownership of plan. */
-static int offer(engine *x, moirai_plan *plan, char letter)
+static void keep(engine *x, moirai_plan *plan, char letter)
 {
     if (x->best && plan->makespan_ns >= x->best->makespan_ns) {
         moirai_plan_free(plan);
-        return MOIRAI_OK;
+        return;
     }
     moirai_plan_free(x->best);
     x->best = plan;
     tell(x, letter, NULL);
-    if (!x->outer || out_of_time(x->outer) || (x->outer->best && plan->makespan_ns >= x->outer->best->makespan_ns))
-        return MOIRAI_OK;
-    moirai_plan *whole;
-    int result = moirai_floats_insert(&whole, x->outer->spine, plan);
-    return result || !whole ? result : offer(x->outer, whole, 'F');
+}
+
+/* Takes ownership of plan. One of a spine becomes one of the whole, also where the spine knows a somewhat better one:
+ * it may leave better gaps. */
+static int offer(engine *x, moirai_plan *plan, char letter)
+{
+    engine *y = x->outer;
+    moirai_plan *whole = NULL;
+    bool near = !x->best || (double)plan->makespan_ns < (1 + NEAR_BEST) * (double)x->best->makespan_ns;
+    int result = MOIRAI_OK;
+    if (y && near && !out_of_time(y) && (!y->best || plan->makespan_ns < y->best->makespan_ns))
+        result = moirai_floats_insert(&whole, y->spine, plan);
+    if (whole)
+        keep(y, whole, 'F');
+    keep(x, plan, letter);
+    return result;
 }
 
 static double gap(const engine *x)
@@ -129,8 +146,11 @@ static int try_starts(engine *x)
     static const struct {
         const moirai_placer *placer;
         char letter;
-    } start[] = {{&moirai_placer_single, '1'}, {&moirai_placer_heft, 'H'}, {&moirai_placer_m_etf, 'E'},
-                 {&moirai_placer_m_topo, 'T'}, {&moirai_placer_random, 'R'}};
+    } start[] = {{&moirai_placer_single, '1'},
+                 {&moirai_placer_heft, 'H'},
+                 {&moirai_placer_m_etf, 'E'},
+                 {&moirai_placer_m_topo, 'T'},
+                 {&moirai_placer_random, 'R'}};
     int result = MOIRAI_OK;
     moirai_plan *plan;
     if (x->o->start && !moirai_plan_tighten(&plan, x->p, x->o->start))
@@ -212,9 +232,15 @@ static int64_t needed(const engine *x, int32_t i)
 static void add_to_batch(engine *x, int32_t i)
 {
     int32_t K = x->c->K;
-    x->batch[x->n_batch++] = (moirai_refine_task){
-        .class_ = i / (K * K), .entry_device = i / K % K, .exit_device = i % K, .level = x->c->pair[i].level + 1,
-        .need_ns = needed(x, i), .improve = x->plan_times[i] > 0 || x->c->pair[i].level < 2, .effort = x->o->effort, .seed = x->o->seed, .stop = x->stop};
+    x->batch[x->n_batch++] = (moirai_refine_task){.class_ = i / (K * K),
+                                                  .entry_device = i / K % K,
+                                                  .exit_device = i % K,
+                                                  .level = x->c->pair[i].level + 1,
+                                                  .need_ns = needed(x, i),
+                                                  .improve = x->plan_times[i] > 0 || x->c->pair[i].level < 2,
+                                                  .effort = x->o->effort,
+                                                  .seed = x->o->seed,
+                                                  .stop = x->stop};
 }
 
 /* The pairs on which most of the gap hangs, widest first, ties by number. */
@@ -241,7 +267,8 @@ static void choose_batch(engine *x)
 /* The simulator's last run, if it fits and is better. */
 static int take_simulated(engine *x, int64_t makespan_ns, char letter)
 {
-    if (makespan_ns < 0 || (x->best && makespan_ns >= x->best->makespan_ns))
+    double worth = x->outer ? 1 + NEAR_BEST : 1;
+    if (makespan_ns < 0 || (x->best && (double)makespan_ns >= worth * (double)x->best->makespan_ns))
         return MOIRAI_OK;
     if (moirai_sim_memory_excess(x->sim, NULL) > 0) {
         x->memory_binds = true;
@@ -258,8 +285,9 @@ static int compose_path(engine *x)
     return take_simulated(x, moirai_sim_replay(x->sim, x->op_device, x->order, n), 'B');
 }
 
-/* The best chain of block plans as one plan; kept if it fits and is better. Paths that change devices less often are tried as
- * well: edges that jump over cuts may make them the faster ones. The path of the best plan stays in plan_device. */
+/* The best chain of block plans as one plan; kept if it fits and is better. Paths that change devices less often are
+ * tried as well: edges that jump over cuts may make them the faster ones. The path of the best plan stays in
+ * plan_device. */
 static int compose_best(engine *x)
 {
     static const double part[] = {0, 0.03, 0.1, 0.3, 1, 3, 1000};
@@ -296,10 +324,18 @@ static int first_level(void *data, int32_t i)
     const moirai_pair *pair = &x->c->pair[i];
     if (!pair->open || pair->level > 0 || out_of_time(x))
         return MOIRAI_OK;
-    /* Plans that do not mind the memory are of little use where it binds, and not worth the time where many classes want it. */
+    /* Plans that do not mind the memory are of little use where it binds, and not worth the time where many classes
+     * want it. */
     bool much = x->share[i / (K * K)] > SMALL_SHARE && (!x->memory_binds || x->n_large <= 1);
-    moirai_refine_task job = {.class_ = i / (K * K), .entry_device = i / K % K, .exit_device = i % K, .level = 1,
-                              .need_ns = INT64_MAX, .improve = much, .effort = x->o->effort * (much ? 1 : 0.4), .seed = x->o->seed, .stop = x->stop};
+    moirai_refine_task job = {.class_ = i / (K * K),
+                              .entry_device = i / K % K,
+                              .exit_device = i % K,
+                              .level = 1,
+                              .need_ns = INT64_MAX,
+                              .improve = much,
+                              .effort = x->o->effort * (much ? 1 : 0.4),
+                              .seed = x->o->seed,
+                              .stop = x->stop};
     return moirai_pair_refine(x->c, &job);
 }
 
@@ -307,9 +343,13 @@ static int first_level(void *data, int32_t i)
 static int price_memory(engine *x, int32_t rounds, int32_t looks, int64_t evaluations)
 {
     int32_t searches = x->memory ? 3 : 6; /* at first there is nothing to begin with */
-    moirai_memory_search search = {.evaluations = (int64_t)((double)evaluations * x->o->effort), .rounds = 18, .searches = searches, .seed = x->o->seed,
+    moirai_memory_search search = {.evaluations = (int64_t)((double)evaluations * x->o->effort),
+                                   .rounds = 18,
+                                   .searches = searches,
+                                   .seed = x->o->seed,
                                    .upper_ns = x->best ? x->best->makespan_ns : x->lower_ns,
-                                   .threads = x->o->threads, .stop = x->stop};
+                                   .threads = x->o->threads,
+                                   .stop = x->stop};
     int64_t lower = 0, length = INT64_MAX;
     const int32_t *cut_device;
     const moirai_block_plan *const *block_plan;
@@ -320,8 +360,12 @@ static int price_memory(engine *x, int32_t rounds, int32_t looks, int64_t evalua
         int64_t n = moirai_compose(x->c, cut_device, block_plan, x->op_device, x->order);
         result = take_simulated(x, moirai_sim_replay(x->sim, x->op_device, x->order, n), 'M');
     }
-    moirai_memory_task bound = {.upper_ns = x->best ? x->best->makespan_ns : 2 * x->lower_ns, .rounds = rounds, .buckets = MEMORY_BUCKETS,
-                                .looks = (int32_t)(looks * fmin(x->o->effort, 100)) + 4, .threads = x->o->threads, .stop = x->stop};
+    moirai_memory_task bound = {.upper_ns = x->best ? x->best->makespan_ns : 2 * x->lower_ns,
+                                .rounds = rounds,
+                                .buckets = MEMORY_BUCKETS,
+                                .looks = (int32_t)(looks * fmin(x->o->effort, 100)) + 4,
+                                .threads = x->o->threads,
+                                .stop = x->stop};
     if (!result)
         result = moirai_memory_bound(&lower, x->memory, &bound);
     if (!result)
@@ -329,7 +373,8 @@ static int price_memory(engine *x, int32_t rounds, int32_t looks, int64_t evalua
     return result;
 }
 
-/* Where memory binds: plans and bound at prices on bytes, each at what the other has found, until the gap is closed or stays. */
+/* Where memory binds: plans and bound at prices on bytes, each at what the other has found, until the gap is closed or
+ * stays. */
 static int improve_within_memory(engine *x)
 {
     int result = price_memory(x, 1, 20, 1000);
@@ -404,7 +449,8 @@ static int prepare(engine *x)
     x->times = moirai_alloc(pairs, sizeof(int64_t));
     x->plan_times = moirai_alloc(pairs, sizeof(int64_t));
     x->share = moirai_alloc((size_t)x->c->s->n_classes, sizeof(double));
-    if (!x->cut_device || !x->plan_device || !x->op_device || !x->order || !x->weight || !x->times || !x->plan_times || !x->share)
+    if (!x->cut_device || !x->plan_device || !x->op_device || !x->order || !x->weight || !x->times || !x->plan_times ||
+        !x->share)
         return MOIRAI_EFAIL;
     return moirai_sim_new(&x->sim, x->p);
 }
@@ -446,7 +492,8 @@ static int improve_spine(engine *x)
     moirai_plan *plan;
     if (result || !x->best || gap(x) <= x->o->gap || (result = moirai_plan_copy(&plan, x->best)))
         return result;
-    moirai_floats_task floats = {.evaluations = (int64_t)(FLOAT_EVALUATIONS * x->o->effort), .seed = x->o->seed, .stop = x->stop};
+    moirai_floats_task floats = {
+        .evaluations = (int64_t)(FLOAT_EVALUATIONS * x->o->effort), .seed = x->o->seed, .stop = x->stop};
     result = moirai_floats_improve(&plan, x->spine, &floats);
     if (result)
         moirai_plan_free(plan);
@@ -466,10 +513,14 @@ static int certify(engine *x)
     moirai_stop stop = {.interrupt = x->o->interrupt};
     if (x->o->time_limit_s > 0)
         stop.deadline = moirai_seconds() + fmax(x->o->time_limit_s, 10);
-    moirai_certify_task job = {.goal_ns = goal, .effort = x->o->effort, .threads = x->o->threads, .seed = x->o->seed,
-                               .stop = stop};
+    moirai_certify_task job = {
+        .goal_ns = goal, .effort = x->o->effort, .threads = x->o->threads, .seed = x->o->seed, .stop = stop};
     result = moirai_certify(y->c, &job);
-    moirai_memory_task settle = {.upper_ns = x->best->makespan_ns, .buckets = MEMORY_BUCKETS, .looks = 30, .threads = x->o->threads, .stop = stop};
+    moirai_memory_task settle = {.upper_ns = x->best->makespan_ns,
+                                 .buckets = MEMORY_BUCKETS,
+                                 .looks = 30,
+                                 .threads = x->o->threads,
+                                 .stop = stop};
     if (!result && y->memory)
         result = moirai_memory_settle(y->memory, &settle);
     moirai_certificate from = {.c = y->c, .memory = y->memory, .spine = x->spine, .lower_bound_ns = x->lower_ns};
@@ -532,7 +583,8 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
 const moirai_placer moirai_placer_moirai = {
     .name = "moirai",
     .summary = "blocks between cuts, annealed and bounded by prices in time; any size, proven gap",
-    .letters = "1 single device, H heft, E m-etf, T m-topo, R random, S start, X exhaustive, B blocks, M blocks within memory, F floating work beside the spine",
+    .letters = "1 single device, H heft, E m-etf, T m-topo, R random, S start, X exhaustive, B blocks, M blocks within "
+               "memory, F floating work beside the spine",
     .certifies = true,
     .place = place,
 };

@@ -1,18 +1,20 @@
 /* Near-cuts and floating work.
  *
- * In an encoder-decoder no operator is comparable with all others: while the encoder runs, the decoder can begin; while the decoder
- * runs, the keys and values that its later layers take from the encoder's output can be computed at any time. But what
- * spoils the cuts is little work. Without it -- it *floats* -- the rest, the *spine*, has cuts like any deep network, and whatever
- * is proven of the spine holds for the whole (problem_without.c). An operator of the whole is a near-cut if it is a cut of the spine.
+ * In an encoder-decoder no operator is comparable with all others: while the encoder runs, the decoder can begin; while
+ * the decoder runs, the keys and values that its later layers take from the encoder's output can be computed at any
+ * time. But what spoils the cuts is little work. Without it -- it *floats* -- the rest, the *spine*, has cuts like any
+ * deep network, and whatever is proven of the spine holds for the whole (problem_without.c). An operator of the whole
+ * is a near-cut if it is a cut of the spine.
  *
- * Which operators should float? Those that are incomparable with much: the work W(i) that is neither before nor after i is
- * a large part of the network for floating work, one layer's branches at most for everything else. So the candidates
+ * Which operators should float? Those that are incomparable with much: the work W(i) that is neither before nor after i
+ * is a large part of the network for floating work, one layer's branches at most for everything else. So the candidates
  * are the sets {i : W(i) >= w}, one for each w, and the best has the least
  *     (sum over blocks of the spine of (work)^2) / (all work)^2  +  FLOAT_COST * (work that floats) / (all work):
- * blocks as small as possible, and little left out. A set is taken if it at least halves that sum for the network as it is.
+ * blocks as small as possible, and little left out. A set is taken if it at least halves that sum for the network as it
+ * is.
  *
- * W needs the transitive closure, 64 operators at a time: one sweep of masks each way, and sums of weights by bytes of a mask.
- * O(V (V + E) / 64) time, O(V) memory; it is looked at only where a block holds much of the network. */
+ * W needs the transitive closure, 64 operators at a time: one sweep of masks each way, and sums of weights by bytes of
+ * a mask. O(V (V + E) / 64) time, O(V) memory; it is looked at only where a block holds much of the network. */
 #include "place/moirai/spine.h"
 
 #include <stdlib.h>
@@ -20,19 +22,19 @@
 #include "place/moirai/structure.h"
 #include "util/util.h"
 
-#define LARGE_BLOCK 0.12   /* of the work: networks whose blocks are smaller do well without near-cuts */
-#define LARGE_OPS 48       /* and so do blocks of fewer operators */
+#define LARGE_BLOCK 0.12 /* of the work: networks whose blocks are smaller do well without near-cuts */
+#define LARGE_OPS 48     /* and so do blocks of fewer operators */
 #define FLOAT_COST 0.25
 #define MOST_FLOATING 0.35 /* of the work: the bound does not see it */
 #define MOST_SETS 64       /* that are looked at */
 
 typedef struct finder {
     const moirai_problem *p;
-    int64_t *weight;     /* least time of each operator */
-    int64_t *apart;      /* W */
+    int64_t *weight; /* least time of each operator */
+    int64_t *apart;  /* W */
     double total;
-    uint64_t *mask;      /* scratch: of the sweeps */
-    int32_t *by_apart;   /* operators, falling W */
+    uint64_t *mask;    /* scratch: of the sweeps */
+    int32_t *by_apart; /* operators, falling W */
     bool *is_cut, *floating;
 } finder;
 
@@ -232,7 +234,8 @@ int moirai_spine_from(moirai_spine **out, const moirai_problem *p, const bool *f
     s->floating = moirai_alloc((size_t)p->n_ops, sizeof *s->floating);
     s->whole_op = moirai_alloc((size_t)p->n_ops, sizeof *s->whole_op);
     s->whole_tensor = moirai_alloc((size_t)p->n_tensors, sizeof *s->whole_tensor);
-    int result = s->floating && s->whole_op && s->whole_tensor ? moirai_problem_without(&s->problem, p, floating) : MOIRAI_EFAIL;
+    int result =
+        s->floating && s->whole_op && s->whole_tensor ? moirai_problem_without(&s->problem, p, floating) : MOIRAI_EFAIL;
     if (result) {
         moirai_spine_free(s);
         return result;
@@ -264,7 +267,8 @@ int moirai_spine_new(moirai_spine **out, const moirai_problem *p)
     x.is_cut = moirai_alloc(n, sizeof *x.is_cut);
     x.floating = moirai_alloc(n, sizeof *x.floating);
     int32_t n_floating = 0;
-    int result = x.weight && x.apart && x.mask && x.by_apart && x.is_cut && x.floating ? find(&n_floating, &x) : MOIRAI_EFAIL;
+    int result =
+        x.weight && x.apart && x.mask && x.by_apart && x.is_cut && x.floating ? find(&n_floating, &x) : MOIRAI_EFAIL;
     if (!result && n_floating > 0)
         result = moirai_spine_from(out, p, x.floating);
     free(x.weight);

@@ -6,11 +6,11 @@
 
 typedef struct moirai_spine {
     const moirai_problem *whole;
-    bool *floating;           /* per operator of the whole */
+    bool *floating; /* per operator of the whole */
     int32_t n_floating;
-    moirai_problem *problem;  /* the whole without them, in memory mode static */
-    int32_t *whole_op;        /* of each operator of the spine */
-    int32_t *whole_tensor;    /* of each tensor */
+    moirai_problem *problem; /* the whole without them, in memory mode static */
+    int32_t *whole_op;       /* of each operator of the spine */
+    int32_t *whole_tensor;   /* of each tensor */
 } moirai_spine;
 
 /* *out is NULL where cuts do well enough or near-cuts would do no better. */

@@ -9,10 +9,10 @@
  * has finished and before its exit cut starts, so that blocks never share time: they touch only through the devices
  * of their cuts, through memory and through edges that jump over a cut.
  *
- * Networks repeat their layers. Two blocks are of one class if their operators, taken in topological order, agree one by
- * one in times, memory, allowed devices, groups, and in the edges and transfer times among themselves
- * and with their two cuts. That is decided by comparing sequences of integers: graphs that repeat a layer list it in the same
- * order each time, so no search for isomorphisms is needed, and a missed one costs time, never truth. O(V+E). */
+ * Networks repeat their layers. Two blocks are of one class if their operators, taken in topological order, agree one
+ * by one in times, memory, allowed devices, groups, and in the edges and transfer times among themselves and with their
+ * two cuts. That is decided by comparing sequences of integers: graphs that repeat a layer list it in the same order
+ * each time, so no search for isomorphisms is needed, and a missed one costs time, never truth. O(V+E). */
 #include "place/moirai/structure.h"
 
 #include <stdlib.h>
@@ -33,8 +33,8 @@ void moirai_structure_free(moirai_structure *s)
     free(s);
 }
 
-/* first_reader[v]: least position of a successor; last_source[v]: greatest position of a predecessor; `gone` (may be NULL)
- * marks operators that are left out. */
+/* first_reader[v]: least position of a successor; last_source[v]: greatest position of a predecessor; `gone` (may be
+ * NULL) marks operators that are left out. */
 static void reach_positions(const moirai_problem *p, const bool *gone, int32_t *first_reader, int32_t *last_source)
 {
     for (int32_t i = 0; i < p->n_ops; i++) {
@@ -51,8 +51,8 @@ static void reach_positions(const moirai_problem *p, const bool *gone, int32_t *
 }
 
 /* ends[q] counts what stops being open at position q; `open` is the number open right after position z. */
-static void mark_cuts(const moirai_problem *p, const bool *gone, const int32_t *first_reader, const int32_t *last_source,
-                      int32_t *ends, bool *is_cut)
+static void mark_cuts(const moirai_problem *p, const bool *gone, const int32_t *first_reader,
+                      const int32_t *last_source, int32_t *ends, bool *is_cut)
 {
     int32_t n = p->n_ops, open = 0;
     memset(ends, 0, sizeof *ends * ((size_t)n + 1));
@@ -205,7 +205,8 @@ static int compare_keys(const void *a, const void *b)
     return x->block - y->block;
 }
 
-static bool same_spelling(spelling *a, spelling *b, const moirai_problem *p, const moirai_structure *s, int32_t x, int32_t y)
+static bool same_spelling(spelling *a, spelling *b, const moirai_problem *p, const moirai_structure *s, int32_t x,
+                          int32_t y)
 {
     spell_block(a, p, s, x);
     spell_block(b, p, s, y);

@@ -8,14 +8,14 @@
  * block n_cuts after the last. */
 typedef struct moirai_structure {
     int32_t n_cuts;
-    int32_t *cut;          /* operators, in topological order */
-    int32_t n_blocks;      /* n_cuts + 1 */
-    int32_t *block_first;  /* position in p->topo of the first interior operator */
-    int32_t *block_size;   /* interior operators */
-    int32_t *block_class;  /* blocks of one class are copies of each other, operator by operator */
+    int32_t *cut;         /* operators, in topological order */
+    int32_t n_blocks;     /* n_cuts + 1 */
+    int32_t *block_first; /* position in p->topo of the first interior operator */
+    int32_t *block_size;  /* interior operators */
+    int32_t *block_class; /* blocks of one class are copies of each other, operator by operator */
     int32_t n_classes;
-    int32_t *class_block;  /* the first block of each class */
-    int32_t *class_count;  /* how many blocks it has */
+    int32_t *class_block; /* the first block of each class */
+    int32_t *class_count; /* how many blocks it has */
 } moirai_structure;
 
 int moirai_structure_new(moirai_structure **out, const moirai_problem *p);

@@ -1,9 +1,10 @@
 /* Twins: classes of blocks that differ in numbers alone.
  *
- * Layers that were measured one by one, windows that are shifted or not, the first layer of a stage: same operators, same edges,
- * other times and sizes. They are no copies, so that nothing that is proven of one holds for the other; but prices are valid for
- * every block whatever they were found for, and a plan's devices and order make a plan of its twin. So the twin that
- * occurs more often leads, and the other begins where it has ended. O(classes^2) comparisons of sums, O(V+E) where those agree. */
+ * Layers that were measured one by one, windows that are shifted or not, the first layer of a stage: same operators,
+ * same edges, other times and sizes. They are no copies, so that nothing that is proven of one holds for the other; but
+ * prices are valid for every block whatever they were found for, and a plan's devices and order make a plan of its
+ * twin. So the twin that occurs more often leads, and the other begins where it has ended. O(classes^2) comparisons of
+ * sums, O(V+E) where those agree. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,8 +39,10 @@ static bool same_shape(const moirai_block *a, const moirai_block *b)
     for (int32_t i = a->first; i < a->first + a->n_interior; i++)
         if (p->op_devices[i] != q->op_devices[i] || p->op_group[i] != q->op_group[i])
             return false;
-    return same(p->op_out_off, q->op_out_off, p->n_ops + 1) && same(p->tensor_edge_off, q->tensor_edge_off, p->n_tensors + 1) &&
-           same(p->edge_reader, q->edge_reader, p->n_edges) && same(a->component_kind, b->component_kind, a->n_components) &&
+    return same(p->op_out_off, q->op_out_off, p->n_ops + 1) &&
+           same(p->tensor_edge_off, q->tensor_edge_off, p->n_tensors + 1) &&
+           same(p->edge_reader, q->edge_reader, p->n_edges) &&
+           same(a->component_kind, b->component_kind, a->n_components) &&
            same(a->component_off, b->component_off, a->n_components + 1) &&
            same(a->component_op, b->component_op, a->n_interior) &&
            moirai_block_shared_tensor(a) == moirai_block_shared_tensor(b);

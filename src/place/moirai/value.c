@@ -22,7 +22,7 @@
 #define STEPS 256
 #define ROUNDS 40
 #define MAX_QUESTIONS 40
-#define NARROW 0.02       /* ranges are not divided below this */
+#define NARROW 0.02 /* ranges are not divided below this */
 
 static void free_case(moirai_value_case *c)
 {
@@ -60,10 +60,17 @@ int64_t moirai_value_cheapest_bytes(const moirai_block *b, const int64_t *byte_p
 static moirai_master_task task_of(const moirai_value *v, const moirai_value_solver *by, const moirai_value_case *c,
                                   const int64_t *byte_price)
 {
-    return (moirai_master_task){.pricer = by->pricer, .how = &v->pair->sending[c->sending], .form = MOIRAI_PRICE_VALUE,
-                                .length_ns = c->most_ns, .least_ns = c->least_ns, .n_counts = c->n_counts,
-                                .count = c->count, .memory_price = byte_price, .max_rounds = ROUNDS,
-                                .start_grid = &c->prices.grid, .start_price = c->prices.price,
+    return (moirai_master_task){.pricer = by->pricer,
+                                .how = &v->pair->sending[c->sending],
+                                .form = MOIRAI_PRICE_VALUE,
+                                .length_ns = c->most_ns,
+                                .least_ns = c->least_ns,
+                                .n_counts = c->n_counts,
+                                .count = c->count,
+                                .memory_price = byte_price,
+                                .max_rounds = ROUNDS,
+                                .start_grid = &c->prices.grid,
+                                .start_price = c->prices.price,
                                 .n_start_counts = c->prices.n_counts};
 }
 
@@ -101,8 +108,8 @@ static int open_value(moirai_value *v)
             result = moirai_master_new(&v->solver[i].master, &x->block, v->entry_device, v->exit_device, STEPS);
     }
     for (size_t i = 0; i < n && !result; i++)
-        v->cases[i] = (moirai_value_case){.sending = (int32_t)i, .most_ns = INT64_MAX,
-                                          .split = {.kind = MOIRAI_NO_COUNT}};
+        v->cases[i] =
+            (moirai_value_case){.sending = (int32_t)i, .most_ns = INT64_MAX, .split = {.kind = MOIRAI_NO_COUNT}};
     v->n_cases = result ? 0 : (int32_t)n;
     return result;
 }
@@ -220,7 +227,8 @@ static void mix_bytes(const moirai_value *v, const moirai_master *m, moirai_valu
 }
 
 /* What was known at the older ones is kept if it is more. */
-static int solve_case(moirai_value *v, const moirai_value_solver *by, moirai_value_case *c, const moirai_value_task *job)
+static int solve_case(moirai_value *v, const moirai_value_solver *by, moirai_value_case *c,
+                      const moirai_value_task *job)
 {
     moirai_master_task task = task_of(v, by, c, job->byte_price);
     task.buckets = job->buckets;
@@ -256,8 +264,8 @@ int moirai_value_solve_case(moirai_value *v, int32_t solver, moirai_value_case *
     return solve_case(v, &v->solver[solver], c, job);
 }
 
-/* Prices are valid for every case: those of one, without its counts, for all that nobody has solved yet. One pricing each, where a
- * search takes dozens; sendings that differ little from the solved one are settled by it. */
+/* Prices are valid for every case: those of one, without its counts, for all that nobody has solved yet. One pricing
+ * each, where a search takes dozens; sendings that differ little from the solved one are settled by it. */
 static int share_prices(moirai_value *v, int32_t index, const moirai_value_task *job, int64_t ceiling)
 {
     int result = MOIRAI_OK;
@@ -362,7 +370,8 @@ static int solve_picked(void *data, int32_t i)
     return solve_case(x->v, &x->v->solver[i], &x->v->cases[x->picked[i]], x->job);
 }
 
-/* The weakest cases, divided as long as they are solved: none where the weakest of all is worth the ceiling or can't be divided. */
+/* The weakest cases, divided as long as they are solved: none where the weakest of all is worth the ceiling or can't be
+ * divided. */
 static int pick_cases(solving *x, int64_t ceiling)
 {
     int result = MOIRAI_OK;

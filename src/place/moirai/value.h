@@ -8,16 +8,17 @@
 typedef struct moirai_value_case {
     int32_t sending;
     int32_t n_counts;
-    moirai_count *count;          /* questions of counts, arrivals and lengths, in the order they were asked */
-    int64_t least_ns, most_ns;    /* the block's time; most_ns INT64_MAX: no end, and no prices */
-    moirai_proof_prices prices;   /* on a grid of length most_ns or more; none: length and cheapest bytes alone */
-    bool solved;                  /* the master was solved for the present prices on bytes */
-    int64_t value;                /* in units */
+    moirai_count *count;            /* questions of counts, arrivals and lengths, in the order they were asked */
+    int64_t least_ns, most_ns;      /* the block's time; most_ns INT64_MAX: no end, and no prices */
+    moirai_proof_prices prices;     /* on a grid of length most_ns or more; none: length and cheapest bytes alone */
+    bool solved;                    /* the master was solved for the present prices on bytes */
+    int64_t value;                  /* in units */
     double use[MOIRAI_MAX_DEVICES]; /* bytes on each device in the mix behind it */
-    moirai_count split;           /* where to divide it */
+    moirai_count split;             /* where to divide it */
 } moirai_value_case;
 
-/* So many cases are solved at once, each by a solver with columns of its own: the outcome does not depend on the threads. */
+/* So many cases are solved at once, each by a solver with columns of its own: the outcome does not depend on the
+ * threads. */
 #define MOIRAI_VALUE_SOLVERS 2
 
 typedef struct moirai_value_solver {
@@ -33,16 +34,16 @@ typedef struct moirai_value {
     int32_t n_cases;
     size_t case_capacity;
     int64_t stamp;
-    bool solved;                  /* refined for the prices on bytes of `stamp` */
-    int64_t value;                /* the least over the cases */
+    bool solved;   /* refined for the prices on bytes of `stamp` */
+    int64_t value; /* the least over the cases */
     double use[MOIRAI_MAX_DEVICES];
 } moirai_value;
 
 typedef struct moirai_value_task {
-    const int64_t *byte_price;    /* per device, in units */
-    int64_t stamp;                /* names the prices: changes when they do */
+    const int64_t *byte_price; /* per device, in units */
+    int64_t stamp;             /* names the prices: changes when they do */
     int32_t buckets, looks;
-    int threads;                  /* 0: one per core */
+    int threads; /* 0: one per core */
     moirai_stop stop;
 } moirai_value_task;
 
