@@ -230,20 +230,20 @@ static void drop_idle(moirai_master *m)
 /* ---- prices ---- */
 
 /* Prices in whole numbers from `per_use` (rows of cells, then of counts). Any prices are valid as long as sums of what
- * is paid stay far below what the pricing takes for "does not fit": all cells together, and all counts together, are
- * held to an eighth of that. */
+ * is paid stay below what the pricing takes for "does not fit": all cells together are held to an eighth of that, all
+ * counts together to half of it. */
 static void round_prices(const moirai_master *m, const double *per_use, int64_t *price)
 {
-    const double most = (double)(MOIRAI_PRICE_NONE / 8);
+    const double most = (double)MOIRAI_PRICE_NONE;
     int32_t resources = m->n_cells / m->grid.n_buckets;
-    double scale = price_scale(m->job), dear = most / resources / (double)MOIRAI_MAX(m->grid.length_ns, 1);
+    double scale = price_scale(m->job), dear = most / 8 / resources / (double)MOIRAI_MAX(m->grid.length_ns, 1);
     for (int32_t i = 0; i < m->n_cells; i++) {
         bool empty = moirai_bucket_ns(&m->grid, i % m->grid.n_buckets) <= 0;
         price[i] = empty ? 0 : (int64_t)fmin(fmax(per_use[i], 0) / m->bucket_ns[i] * scale, dear);
     }
     for (int32_t i = 0; i < m->job->n_counts; i++) {
         int32_t kind = m->job->count[i].kind;
-        double limit = kind < 0 ? 0 : most / m->job->n_counts / m->b->kind_count[kind];
+        double limit = kind < 0 ? 0 : most / 2 / m->job->n_counts / m->b->kind_count[kind];
         double wanted = kind < 0 ? 0 : per_use[moirai_master_count_row(m, i)] * scale;
         price[m->n_cells + i] = (int64_t)fmax(fmin(wanted, limit), -limit);
     }
@@ -439,15 +439,18 @@ int moirai_master_solve(moirai_master_result *out, moirai_master *m, const moira
     if (job->n_counts > MAX_COUNTS)
         return moirai_error(MOIRAI_EFAIL, "%d questions to one case", job->n_counts);
     m->job = job;
-    m->best = -HUGE_VAL; /* the first prices are the best so far, whatever they prove */
+    m->best = job->form == MOIRAI_PRICE_VALUE ? -(double)MOIRAI_PRICE_NONE : -1;
     m->best_part = 0;
     m->failed = 0;
+    m->n_solved = 0;
     m->w = job->pricer;
     set_sending(m, job->how);
     if (job->start_price)
         take_start(m);
     regrid(m, job->length_ns, job->buckets);
     moirai_pricer_held(m->w, job->n_counts, job->count, m->held);
+    /* No prices at all, should none be better: those of the last solve are laid out for another grid. */
+    memset(m->best_price, 0, sizeof *m->best_price * (size_t)(m->n_cells + job->n_counts));
     for (int32_t i = 0; i < m->n_cells; i++)
         m->held[i] = job->form == MOIRAI_PRICE_VALUE ? 0 : fmin(m->held[i] / m->bucket_ns[i], 1);
     int result = MOIRAI_OK;

@@ -275,10 +275,13 @@ int moirai_master_lp_solve(moirai_master *m, double *value)
         if (moirai_grow(&m->primal, &m->primal_capacity, m->n_lp, sizeof *m->primal))
             return MOIRAI_EFAIL;
         result = moirai_lp_solve(m->lp, value, m->row_dual, m->primal);
-        m->n_solved = result ? 0 : m->n_lp; /* no solution: no mix */
+        if (!result) /* else the mix of the round before stays */
+            m->n_solved = m->n_lp;
         overloaded = !result && m->n_lp_resources < m->n_cells / m->grid.n_buckets && find_overload(m, *value);
-        if (overloaded)
+        if (overloaded) {
+            m->n_solved = 0; /* columns are numbered anew */
             result = moirai_master_lp_build(m);
+        }
     }
     if (!result)
         take_duals(m);
