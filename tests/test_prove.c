@@ -14,6 +14,7 @@
 #include "place/moirai/refine.h"
 #include "support/false_bound.h"
 #include "support/random_problem.h"
+#include "support/scale.h"
 
 static void hunt(uint64_t first, int n, int max_ops)
 {
@@ -35,7 +36,7 @@ static void hunt(uint64_t first, int n, int max_ops)
 static void test_prove_no_bound_is_false(void **state)
 {
     (void)state;
-    hunt(1, 40, 7);
+    hunt(1, TEST_SHARE(40), 7);
 }
 
 /* Two devices, one tensor to four equal readers: the prices have to do the work. */

@@ -15,6 +15,7 @@
 #include "place/moirai/floats.h"
 #include "place/moirai/structure.h"
 #include "support/random_problem.h"
+#include "support/scale.h"
 #include "util/util.h"
 
 static moirai_problem *zoo_problem(const char *network, const char *cluster, moirai_flow flow)
@@ -119,7 +120,7 @@ static bool draw_floating(bool *floating, const moirai_problem *p, uint64_t seed
 static void test_spine_problem_without_reads_back(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 300; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_SHARE(300); seed++) {
         random_spec spec = random_spec_draw(seed, 14);
         moirai_problem *p = random_problem(&spec), *q, *again;
         bool gone[16];
@@ -173,7 +174,7 @@ static void test_spine_optimum_is_a_bound(void **state)
 {
     (void)state;
     int compared = 0;
-    for (uint64_t seed = 1; seed <= 400; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_SHARE(400); seed++) {
         random_spec spec = random_spec_draw(seed + 5000, 8);
         moirai_problem *p = random_problem(&spec);
         bool floating[16];
@@ -190,7 +191,7 @@ static void test_spine_optimum_is_a_bound(void **state)
         moirai_spine_free(s);
         moirai_problem_free(p);
     }
-    assert_true(compared > 100);
+    assert_true(compared > TEST_SHARE(100));
 }
 
 /* Floating work put beside any plan of the spine makes a plan that every rule of the model accepts, in every mode. */
@@ -198,7 +199,7 @@ static void test_spine_floating_work_makes_valid_plans(void **state)
 {
     (void)state;
     int made = 0;
-    for (uint64_t seed = 1; seed <= 600; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_SHARE(600); seed++) {
         random_spec spec = random_spec_draw(seed + 9000, 14);
         moirai_problem *p = random_problem(&spec);
         bool floating[16];
@@ -225,7 +226,7 @@ static void test_spine_floating_work_makes_valid_plans(void **state)
         moirai_spine_free(s);
         moirai_problem_free(p);
     }
-    assert_true(made > 300);
+    assert_true(made > TEST_SHARE(300));
 }
 
 int main(void)
