@@ -12,22 +12,9 @@
 #include <moirai/moirai.h>
 
 #include "place/moirai/refine.h"
+#include "support/check.h"
 #include "support/random_problem.h"
 #include "support/scale.h"
-
-static moirai_problem *zoo_problem(const char *network, const char *cluster, moirai_flow flow)
-{
-    moirai_graph *g;
-    moirai_cluster *c;
-    moirai_problem *p;
-    moirai_problem_options o = {.flow = flow, .cost_model = "roofline"};
-    assert_int_equal(moirai_zoo_graph(&g, network, 4), 0);
-    assert_int_equal(moirai_cluster_open(&c, cluster), 0);
-    assert_int_equal(moirai_problem_new(&p, g, c, &o), 0);
-    moirai_graph_free(g);
-    moirai_cluster_free(c);
-    return p;
-}
 
 static moirai_plan *place(const moirai_problem *p, const char *placer, double effort, int threads)
 {

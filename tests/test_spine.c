@@ -4,33 +4,19 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include <moirai/moirai.h>
 
-#include "place/exact/exact.h"
 #include "place/moirai/floats.h"
 #include "place/moirai/structure.h"
+#include "support/check.h"
+#include "support/false_bound.h"
 #include "support/random_problem.h"
 #include "support/scale.h"
 #include "util/util.h"
-
-static moirai_problem *zoo_problem(const char *network, const char *cluster, moirai_flow flow)
-{
-    moirai_graph *g;
-    moirai_cluster *c;
-    moirai_problem *p;
-    moirai_problem_options o = {.flow = flow, .cost_model = "roofline"};
-    assert_int_equal(moirai_zoo_graph(&g, network, 4), 0);
-    assert_int_equal(moirai_cluster_open(&c, cluster), 0);
-    assert_int_equal(moirai_problem_new(&p, g, c, &o), 0);
-    moirai_graph_free(g);
-    moirai_cluster_free(c);
-    return p;
-}
 
 static bool floats(const moirai_spine *s, const char *name)
 {
@@ -129,13 +115,10 @@ static void test_spine_problem_without_reads_back(void **state)
             continue;
         }
         assert_int_equal(moirai_problem_without(&q, p, gone), 0);
-        char path[] = "/tmp/moirai-spine-XXXXXX";
-        int fd = mkstemp(path);
-        assert_true(fd >= 0);
-        close(fd);
-        assert_int_equal(moirai_problem_write(q, path), 0);
-        assert_int_equal(moirai_problem_read(&again, path), 0);
-        unlink(path);
+        char *path = temporary_path("spine.json");
+        assert_ok(moirai_problem_write(q, path));
+        assert_ok(moirai_problem_read(&again, path));
+        remove(path);
         assert_int_equal(again->n_ops, q->n_ops);
         assert_int_equal(again->n_edges, q->n_edges);
         assert_int_equal(again->n_groups, q->n_groups);
@@ -156,19 +139,6 @@ static void test_spine_problem_without_reads_back(void **state)
     }
 }
 
-static int64_t optimum(const moirai_problem *p)
-{
-    moirai_exact_options o;
-    moirai_exact_result found;
-    moirai_exact_options_init(&o);
-    o.node_limit = 200000;
-    if (moirai_exact_solve(p, &o, &found))
-        return -1;
-    int64_t best = found.complete && found.found ? found.makespan_ns : -1;
-    moirai_exact_result_clear(&found);
-    return best;
-}
-
 /* The best plan of the spine is no longer than the best of the whole: what is proven of one holds for the other. */
 static void test_spine_optimum_is_a_bound(void **state)
 {
@@ -180,9 +150,9 @@ static void test_spine_optimum_is_a_bound(void **state)
         bool floating[16];
         moirai_spine *s = NULL;
         if (p && draw_floating(floating, p, seed)) {
-            int64_t whole = optimum(p);
+            int64_t whole = false_bound_optimum(p);
             assert_int_equal(moirai_spine_from(&s, p, floating), 0);
-            int64_t rest = optimum(s->problem);
+            int64_t rest = false_bound_optimum(s->problem);
             if (whole >= 0) {
                 assert_true(rest <= whole);
                 compared++;

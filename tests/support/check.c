@@ -1,6 +1,7 @@
 #include "support/check.h"
 
 #include <moirai/error.h>
+#include <moirai/zoo.h>
 
 #include <unistd.h>
 
@@ -161,4 +162,18 @@ void assert_problems_equal(const moirai_problem *a, const moirai_problem *b)
     SAME(op_extern_off, n + 1);
     same_texts(a->op_extern, b->op_extern, a->op_extern_off[n]);
     same_tensors(a, b);
+}
+
+moirai_problem *zoo_problem(const char *network, const char *cluster, moirai_flow flow)
+{
+    moirai_graph *g;
+    moirai_cluster *c;
+    moirai_problem *p;
+    moirai_problem_options o = {.flow = flow, .cost_model = "roofline"};
+    assert_int_equal(moirai_zoo_graph(&g, network, 4), 0);
+    assert_int_equal(moirai_cluster_open(&c, cluster), 0);
+    assert_int_equal(moirai_problem_new(&p, g, c, &o), 0);
+    moirai_graph_free(g);
+    moirai_cluster_free(c);
+    return p;
 }

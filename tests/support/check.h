@@ -28,5 +28,7 @@ char *shared_path(const char *name);
 void assert_graphs_equal(const moirai_graph *a, const moirai_graph *b);
 void assert_clusters_equal(const moirai_cluster *a, const moirai_cluster *b);
 void assert_problems_equal(const moirai_problem *a, const moirai_problem *b);
+/* A network of the zoo, in fp32, on a cluster; times by the roofline model. */
+moirai_problem *zoo_problem(const char *network, const char *cluster, moirai_flow flow);
 
 #endif

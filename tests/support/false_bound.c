@@ -528,7 +528,7 @@ static bool check_certificate(const moirai_chain *c, int64_t optimum, uint64_t s
     return good;
 }
 
-static int64_t optimum_of(const moirai_problem *p)
+int64_t false_bound_optimum(const moirai_problem *p)
 {
     moirai_exact_options o;
     moirai_exact_result found;
@@ -643,7 +643,7 @@ static bool check_spine(const moirai_problem *p, int64_t optimum, uint64_t seed,
 bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_counts *counts, char *why)
 {
     moirai_chain *c;
-    int64_t optimum = optimum_of(p);
+    int64_t optimum = false_bound_optimum(p);
     counts->problems++;
     counts->optimal += optimum >= 0;
     if (moirai_chain_new(&c, p))

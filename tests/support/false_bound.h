@@ -18,6 +18,9 @@ typedef struct false_bound_counts {
     double gap;        /* sum of (optimum - certified) / optimum over problems with known optimum */
 } false_bound_counts;
 
+/* The least makespan by the exhaustive search, -1 where it does not come to an end or there is no plan. */
+int64_t false_bound_optimum(const moirai_problem *p);
+
 /* Everything below for one problem; false, with a line in `why` (256 bytes), if something is wrong.
  *  - no bound of the registry and no chain bound at any level is above the optimum, where the exhaustive search finds it;
  *  - no schedule that exists is excluded by any prices that the master finds, on any grid, neither by the pricing nor by the verifier;
