@@ -8,16 +8,16 @@ typedef struct moirai_list {
     const moirai_problem *p;
     moirai_units *u;
     moirai_sim *sim;
-    int32_t *device;               /* MOIRAI_NONE: not yet placed */
+    int32_t *device; /* MOIRAI_NONE: not yet placed */
     int64_t *start_ns, *finish_ns;
-    int64_t *arrival_ns;           /* per possible transfer, numbered as moirai_task - n_ops; MOIRAI_UNKNOWN: not sent */
+    int64_t *arrival_ns; /* per possible transfer, numbered as moirai_task - n_ops; MOIRAI_UNKNOWN: not sent */
     int32_t *unit_device;
     int64_t room_bytes[MOIRAI_MAX_DEVICES];
-    moirai_task *log;              /* placed tasks in an order of precedence */
+    moirai_task *log; /* placed tasks in an order of precedence */
     int64_t *log_start_ns;
     int64_t n_log;
-    bool overfull;                 /* some unit had to go where it does not fit */
-    int32_t *input;                /* scratch: an operator's inputs by arrival */
+    bool overfull;  /* some unit had to go where it does not fit */
+    int32_t *input; /* scratch: an operator's inputs by arrival */
 } moirai_list;
 
 int moirai_list_new(moirai_list **out, const moirai_problem *p);
@@ -34,11 +34,17 @@ void moirai_list_place_transfer(moirai_list *list, int32_t slot, int64_t start_n
 /* Positions in p->op_in of the operator's inputs, earliest producers' finish first; they must all be placed. */
 const int32_t *moirai_list_inputs(moirai_list *list, int32_t op);
 
-/* Number of the transfer of input j (position in p->op_in) to a device. */
-static inline int32_t moirai_list_slot(const moirai_list *list, int32_t j, int32_t device)
+/* Number of the transfer over an edge to a device. */
+static inline int32_t moirai_list_edge_slot(const moirai_list *list, int32_t edge, int32_t device)
 {
     const moirai_problem *p = list->p;
-    return p->flow == MOIRAI_FLOW_EDGE ? p->op_in_edge[j] : p->op_in[j] * p->n_devices + device;
+    return p->flow == MOIRAI_FLOW_EDGE ? edge : p->edge_tensor[edge] * p->n_devices + device;
+}
+
+/* The same for input j (position in p->op_in). */
+static inline int32_t moirai_list_slot(const moirai_list *list, int32_t j, int32_t device)
+{
+    return moirai_list_edge_slot(list, list->p->op_in_edge[j], device);
 }
 
 /* Simulate the placed tasks in order of their starts; repair memory where needed. */

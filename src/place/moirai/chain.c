@@ -58,7 +58,6 @@ void moirai_chain_free(moirai_chain *c)
         moirai_block_free(c->block[i]);
     moirai_structure_free(c->s);
     free(c->block);
-    free(c->twin);
     free(c->pair);
     free(c);
 }
@@ -79,8 +78,6 @@ int moirai_chain_new(moirai_chain **out, const moirai_problem *p)
     }
     for (int32_t i = 0; !result && i < c->s->n_classes; i++)
         result = moirai_block_new(&c->block[i], p, c->s, c->s->class_block[i]);
-    if (!result)
-        result = moirai_chain_find_twins(c);
     if (result)
         moirai_chain_free(c);
     else
@@ -111,15 +108,14 @@ bool moirai_chain_possible(const moirai_chain *c, int32_t class_, int32_t a, int
 
 double moirai_chain_share(const moirai_chain *c, int32_t class_, int64_t length_ns)
 {
-    int64_t least = INT64_MAX, times = 0;
+    int64_t least = INT64_MAX;
     for (int32_t i = 0; i < c->K * c->K; i++) {
         const moirai_pair *x = &c->pair[(int64_t)class_ * c->K * c->K + i];
         if (x->plan.device)
             least = MOIRAI_MIN(least, x->plan.length_ns);
     }
-    for (int32_t i = 0; i < c->s->n_blocks; i++)
-        times += c->s->block_class[i] == class_;
-    return least == INT64_MAX || length_ns <= 0 ? 0 : (double)times * (double)least / (double)length_ns;
+    double times = c->s->class_count[class_];
+    return least == INT64_MAX || length_ns <= 0 ? 0 : times * (double)least / (double)length_ns;
 }
 
 int64_t moirai_pair_certified_ns(const moirai_pair *x)

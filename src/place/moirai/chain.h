@@ -52,12 +52,8 @@ typedef struct moirai_chain {
     moirai_structure *s;
     int32_t K;
     moirai_block **block; /* per class */
-    int32_t *twin; /* per class: one of the same shape and of about the same work that occurs more often, -1: none */
-    moirai_pair *pair; /* [(class * K + entry device) * K + exit device]; index 0 where there is no cut */
+    moirai_pair *pair;    /* [(class * K + entry device) * K + exit device]; index 0 where there is no cut */
 } moirai_chain;
-
-/* Sets `twin` (twins.c). */
-int moirai_chain_find_twins(moirai_chain *c);
 
 void moirai_cases_free(moirai_case *cases, int32_t n);
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "place/insert.h"
+#include "schedule/plan_order.h"
 #include "util/util.h"
 
 #define ROUNDS 6
@@ -22,23 +23,15 @@ typedef struct rule {
 
 static const rule rules[] = {{0, 1}, {0.1, 0.01}, {3, 1}, {1e-3, 1e-6}};
 
-typedef struct key {
-    int64_t start_ns;
-    int32_t rank; /* of the operator, or of the producer */
-    bool sends;
-    moirai_task task;
-} key;
-
 /* All working memory: inserting many times allocates nothing but plans. */
 typedef struct filling {
     const moirai_spine *s;
     const moirai_problem *p;
     moirai_insert *insert;
     int32_t *floating; /* operators, in the order of insertion */
-    int32_t n_floating;
-    int64_t *due_ns; /* latest start of each operator that keeps its readers in time, by least times; the start itself
-                        on the spine */
-    key *sorted;
+    int64_t *due_ns;   /* latest start of each operator that keeps its readers in time, by least times; the start itself
+                          on the spine */
+    moirai_timed_task *sorted;
     moirai_task *order;
     const rule *rule;
     const int8_t *wish; /* device that each operator should have, -1: any; or NULL */
@@ -88,12 +81,10 @@ static int reserve_spine(filling *x, const moirai_plan *plan)
             continue;
         for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1] && slot == MOIRAI_NONE; e++) {
             int32_t reader = p->edge_reader[e];
-            if (x->s->floating[reader] || x->insert->list->device[reader] != a->to)
-                continue;
-            if (p->flow == MOIRAI_FLOW_TENSOR)
-                slot = t * p->n_devices + a->to;
-            else if (reader == (whole ? a->reader : x->s->whole_op[a->reader]))
-                slot = e;
+            bool reads = p->flow == MOIRAI_FLOW_EDGE ? reader == (whole ? a->reader : x->s->whole_op[a->reader])
+                                                     : x->insert->list->device[reader] == a->to;
+            if (reads && !x->s->floating[reader])
+                slot = moirai_list_edge_slot(x->insert->list, e, a->to);
         }
         if (slot != MOIRAI_NONE) /* else only floating work reads it there */
             result =
@@ -117,7 +108,7 @@ static int by_due(const void *a, const void *b, void *data)
 static void sort_floating(filling *x)
 {
     const moirai_problem *p = x->p;
-    x->n_floating = 0;
+    int32_t n = 0;
     for (int32_t z = p->n_ops - 1; z >= 0; z--) {
         int32_t i = p->topo[z];
         if (!x->s->floating[i])
@@ -127,14 +118,9 @@ static void sort_floating(filling *x)
             for (int32_t e = p->tensor_edge_off[p->op_out[j]]; e < p->tensor_edge_off[p->op_out[j] + 1]; e++)
                 due = MOIRAI_MIN(due, x->due_ns[p->edge_reader[e]]);
         x->due_ns[i] = due == INT64_MAX ? due : due - moirai_op_least_ns(p, i);
-        x->floating[x->n_floating++] = i;
+        x->floating[n++] = i;
     }
-    qsort_r(x->floating, (size_t)x->n_floating, sizeof *x->floating, by_due, x);
-}
-
-static int32_t slot_of(const moirai_problem *p, int32_t edge, int32_t device)
-{
-    return p->flow == MOIRAI_FLOW_EDGE ? edge : p->edge_tensor[edge] * p->n_devices + device;
+    qsort_r(x->floating, (size_t)n, sizeof *x->floating, by_due, x);
 }
 
 typedef struct verdict {
@@ -155,8 +141,8 @@ static int send_on(verdict *v, filling *x, int32_t op, int32_t k, bool take)
         uint64_t sent = 0;
         for (int32_t e = p->tensor_edge_off[p->op_out[j]]; e < p->tensor_edge_off[p->op_out[j] + 1] && !result; e++) {
             int32_t reader = p->edge_reader[e], to = x->insert->list->device[reader];
-            if (to == MOIRAI_NONE || x->s->floating[reader])
-                continue; /* floating readers fetch their inputs */
+            if (to == MOIRAI_NONE)
+                continue; /* it floats and is placed later: it fetches its inputs */
             int64_t ns = moirai_transfer_ns(p, p->op_out[j], k, to), arrival = v->finish_ns;
             if (to != k && (p->flow == MOIRAI_FLOW_EDGE || !(sent >> to & 1))) {
                 int64_t start = moirai_insert_find_sending(x->insert, k, to, v->finish_ns, ns);
@@ -164,7 +150,8 @@ static int send_on(verdict *v, filling *x, int32_t op, int32_t k, bool take)
                 v->sent_ns += ns;
                 sent |= UINT64_C(1) << to;
                 if (take)
-                    result = moirai_insert_take_sending(x->insert, slot_of(p, e, to), k, to, start, ns);
+                    result = moirai_insert_take_sending(x->insert, moirai_list_edge_slot(x->insert->list, e, to), k, to,
+                                                        start, ns);
             }
             v->late_ns = MOIRAI_MAX(v->late_ns, arrival - x->due_ns[reader]);
         }
@@ -204,20 +191,8 @@ static int insert_one(filling *x, int32_t op)
 
 /* ---- back to a plan ---- */
 
-static int by_key(const void *a, const void *b)
-{
-    const key *x = a, *y = b;
-    if (x->start_ns != y->start_ns)
-        return x->start_ns < y->start_ns ? -1 : 1;
-    if (x->rank != y->rank)
-        return x->rank < y->rank ? -1 : 1;
-    if (x->sends != y->sends)
-        return x->sends ? 1 : -1;
-    return x->task < y->task ? -1 : x->task > y->task;
-}
-
 /* A transfer stands after its producer and before its readers. */
-static key sending_key(const filling *x, moirai_task task, int64_t start_ns)
+static moirai_timed_task sending_at(const filling *x, moirai_task task, int64_t start_ns)
 {
     const moirai_problem *p = x->p;
     const moirai_list *l = x->insert->list;
@@ -228,11 +203,13 @@ static key sending_key(const filling *x, moirai_task task, int64_t start_ns)
     for (int32_t e = first; e <= last; e++)
         if (p->flow == MOIRAI_FLOW_EDGE || l->device[p->edge_reader[e]] == to)
             start_ns = MOIRAI_MIN(start_ns, l->start_ns[p->edge_reader[e]]);
-    int32_t from = p->tensor_producer[t];
-    return (key){MOIRAI_MAX(start_ns, l->start_ns[from]), p->topo_rank[from], true, task};
+    start_ns = MOIRAI_MAX(start_ns, l->start_ns[p->tensor_producer[t]]);
+    return moirai_timed_transfer(p, t, start_ns, start_ns, task);
 }
 
-/* Starts of late work are set back to those of its readers: the order stays one of precedence. */
+/* Starts of late work are set back to those of its readers: the order stays one of precedence. Such work starts with
+ * its readers but takes time, so that precedence alone decides among equal starts: all tasks are sorted as if they took
+ * none. */
 static int64_t order_tasks(filling *x)
 {
     const moirai_problem *p = x->p;
@@ -245,10 +222,10 @@ static int64_t order_tasks(filling *x)
     }
     for (int64_t j = 0; j < l->n_log; j++) {
         moirai_task task = l->log[j];
-        x->sorted[j] = task < p->n_ops ? (key){l->start_ns[task], p->topo_rank[task], false, task}
-                                       : sending_key(x, task, l->log_start_ns[j]);
+        x->sorted[j] = task < p->n_ops ? moirai_timed_op(p, (int32_t)task, l->start_ns[task], l->start_ns[task])
+                                       : sending_at(x, task, l->log_start_ns[j]);
     }
-    qsort(x->sorted, (size_t)l->n_log, sizeof *x->sorted, by_key);
+    moirai_timed_sort(x->sorted, (size_t)l->n_log);
     for (int64_t j = 0; j < l->n_log; j++)
         x->order[j] = x->sorted[j].task;
     return l->n_log;
@@ -263,7 +240,7 @@ static int insert_once(moirai_plan **out, filling *x, const moirai_plan *plan, i
     int result = reserve_spine(x, plan);
     if (!result)
         sort_floating(x);
-    for (int32_t i = 0; i < x->n_floating && !result; i++)
+    for (int32_t i = 0; i < x->s->n_floating && !result; i++)
         result = insert_one(x, x->floating[i]);
     if (result)
         return result;
@@ -275,13 +252,12 @@ static int insert_once(moirai_plan **out, filling *x, const moirai_plan *plan, i
 }
 
 /* Takes ownership of plan; *best keeps the shorter one. */
-static bool keep_shorter(moirai_plan **best, moirai_plan *plan)
+static void keep_shorter(moirai_plan **best, moirai_plan *plan)
 {
     bool shorter = plan && (!*best || plan->makespan_ns < (*best)->makespan_ns);
     moirai_plan_free(shorter ? *best : plan);
     if (shorter)
         *best = plan;
-    return shorter;
 }
 
 /* Rounds of one rule, each with the gaps that the last has left. */

@@ -35,6 +35,7 @@ void moirai_memory_free(moirai_memory_prices *m)
     moirai_memory_mixer_free(&m->plans);
     moirai_memory_mixer_free(&m->cuts);
     free(m->view);
+    free(m->twin);
     free(m->device);
     free(m->plan_device);
     free(m->plan);
@@ -63,8 +64,8 @@ int moirai_memory_new(moirai_memory_prices **out, moirai_chain *c)
     m->pair_cost = moirai_alloc(pairs, sizeof(int64_t));
     m->option_pick = moirai_alloc(pairs, 1);
     m->picked = moirai_alloc(blocks, 1);
-    if (!m->view || !m->device || !m->plan_device || !m->plan || !m->from || !m->pair_cost || !m->option_pick ||
-        !m->picked) {
+    if (moirai_memory_find_twins(m) || !m->view || !m->device || !m->plan_device || !m->plan || !m->from ||
+        !m->pair_cost || !m->option_pick || !m->picked) {
         moirai_memory_free(m);
         return MOIRAI_EFAIL;
     }
@@ -158,8 +159,7 @@ typedef struct refining {
     moirai_memory_prices *m;
     moirai_value_task task;
     int64_t upper_ns;
-    int32_t *pair, n;
-    int32_t first;  /* of those at work */
+    moirai_memory_batch batch;
     int32_t *times; /* per pair: how often the path takes it */
 } refining;
 
@@ -180,7 +180,7 @@ static int32_t looks_for(const refining *x, int32_t pair, int64_t ceiling, bool 
 static int refine_one(void *data, int32_t i)
 {
     refining *x = data;
-    int32_t pair = x->pair[x->first + i];
+    int32_t pair = x->batch.pair[x->batch.first + i];
     int8_t pick;
     int64_t ceiling = moirai_memory_option_cost(x->m, pair, x->m->price, &pick), twin = moirai_memory_twin(x->m, pair);
     moirai_value *v = &x->m->view[pair].value;
@@ -195,20 +195,24 @@ static int refine_one(void *data, int32_t i)
 
 int64_t moirai_memory_twin(const moirai_memory_prices *m, int64_t pair)
 {
-    int64_t cells = (int64_t)m->K * m->K, twin = m->c->twin[pair / cells];
+    int64_t cells = (int64_t)m->K * m->K, twin = m->twin[pair / cells];
     return twin < 0 || !m->c->pair[twin * cells + pair % cells].open ? -1 : twin * cells + pair % cells;
 }
 
-int32_t moirai_memory_leaders_first(const moirai_memory_prices *m, int32_t *pair, int32_t n)
+int moirai_memory_run_batch(const moirai_memory_prices *m, moirai_memory_batch *x, moirai_job_fn job, void *data,
+                            int threads)
 {
     int32_t leaders = 0;
-    for (int32_t i = 0; i < n; i++)
-        if (moirai_memory_twin(m, pair[i]) < 0) {
-            int32_t leader = pair[i];
-            memmove(pair + leaders + 1, pair + leaders, sizeof *pair * (size_t)(i - leaders));
-            pair[leaders++] = leader;
+    for (int32_t i = 0; i < x->n; i++)
+        if (moirai_memory_twin(m, x->pair[i]) < 0) {
+            int32_t leader = x->pair[i];
+            memmove(x->pair + leaders + 1, x->pair + leaders, sizeof *x->pair * (size_t)(i - leaders));
+            x->pair[leaders++] = leader;
         }
-    return leaders;
+    x->first = 0;
+    int result = moirai_pool_run(job, data, leaders, threads);
+    x->first = leaders;
+    return result ? result : moirai_pool_run(job, data, x->n - leaders, threads);
 }
 
 /* Refine the pairs of the path that are not refined at these prices; true in *any if there was one. */
@@ -216,22 +220,18 @@ static int refine_path(moirai_memory_prices *m, const moirai_memory_task *job, b
 {
     refining x = {.m = m, .task = value_task(m, job), .upper_ns = job->upper_ns};
     size_t pairs = (size_t)m->c->s->n_classes * (size_t)m->K * (size_t)m->K;
-    x.pair = moirai_alloc(2 * pairs, sizeof *x.pair);
-    if (!x.pair)
+    x.batch.pair = moirai_alloc(2 * pairs, sizeof *x.batch.pair);
+    if (!x.batch.pair)
         return MOIRAI_EFAIL;
-    x.times = x.pair + pairs;
+    x.times = x.batch.pair + pairs;
     for (int32_t i = 0; i < m->c->s->n_blocks; i++) {
         int64_t pair = moirai_memory_pair_of(m, i);
         if (!x.times[pair]++ && !m->view[pair].value.solved)
-            x.pair[x.n++] = (int32_t)pair;
+            x.batch.pair[x.batch.n++] = (int32_t)pair;
     }
-    *any = x.n > 0;
-    int32_t leaders = moirai_memory_leaders_first(m, x.pair, x.n);
-    int result = moirai_pool_run(refine_one, &x, leaders, job->threads);
-    x.first = leaders;
-    if (!result)
-        result = moirai_pool_run(refine_one, &x, x.n - leaders, job->threads);
-    free(x.pair);
+    *any = x.batch.n > 0;
+    int result = moirai_memory_run_batch(m, &x.batch, refine_one, &x, job->threads);
+    free(x.batch.pair);
     return result;
 }
 

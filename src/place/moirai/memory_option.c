@@ -254,20 +254,15 @@ static int take_from_twin(seeker *x, moirai_memory_view *v, const moirai_memory_
     int result = MOIRAI_OK;
     for (; v->n_from_twin < twin->n_options && !result; v->n_from_twin++) {
         const moirai_block_plan *from = &twin->option[v->n_from_twin].plan;
-        int64_t length = moirai_sim_replay(x->sim, from->device, from->order, from->n_order);
-        moirai_block_plan plan = {.length_ns = length, .n_order = from->n_order};
-        if (length < 0)
+        moirai_block_plan plan = {0};
+        plan.length_ns = moirai_sim_replay(x->sim, from->device, from->order, from->n_order);
+        if (plan.length_ns < 0)
             continue;
-        plan.device = moirai_alloc((size_t)b->problem.n_ops, sizeof *plan.device);
-        plan.order = moirai_alloc((size_t)from->n_order, sizeof *plan.order);
-        if (plan.device && plan.order) {
-            memcpy(plan.device, from->device, sizeof *plan.device * (size_t)b->problem.n_ops);
-            memcpy(plan.order, from->order, sizeof *plan.order * (size_t)from->n_order);
+        result = moirai_block_plan_set(&plan, b->problem.n_ops, from->device, from->order, from->n_order);
+        if (!result)
             keep_option(x, &plan);
-        } else {
+        else
             moirai_block_plan_free(&plan);
-            result = MOIRAI_EFAIL;
-        }
     }
     return result;
 }

@@ -68,14 +68,13 @@ static moirai_memory_route measure_path(const moirai_memory_prices *m)
 typedef struct enriching {
     moirai_memory_prices *m;
     const moirai_memory_search *job;
-    int32_t *pair, n;
-    int32_t first; /* of those at work */
+    moirai_memory_batch batch;
 } enriching;
 
 static int enrich_one(void *data, int32_t i)
 {
     enriching *x = data;
-    return moirai_memory_add_option(x->m, x->pair[x->first + i], x->job);
+    return moirai_memory_add_option(x->m, x->batch.pair[x->batch.first + i], x->job);
 }
 
 /* Pairs of the path at hand that were not searched at these prices. */
@@ -87,7 +86,7 @@ static void list_path(moirai_memory_prices *m, enriching *x)
         if (v->searched == m->stamp || m->c->pair[pair].block.n_interior == 0)
             continue;
         v->searched = m->stamp;
-        x->pair[x->n++] = (int32_t)pair;
+        x->batch.pair[x->batch.n++] = (int32_t)pair;
     }
 }
 
@@ -96,20 +95,16 @@ static void list_path(moirai_memory_prices *m, enriching *x)
 static int enrich_path(moirai_memory_prices *m, const moirai_memory_search *job)
 {
     enriching x = {.m = m, .job = job};
-    x.pair = moirai_alloc((size_t)m->c->s->n_classes * (size_t)m->K * (size_t)m->K, sizeof *x.pair);
-    if (!x.pair)
+    x.batch.pair = moirai_alloc((size_t)m->c->s->n_classes * (size_t)m->K * (size_t)m->K, sizeof *x.batch.pair);
+    if (!x.batch.pair)
         return MOIRAI_EFAIL;
     list_path(m, &x);
     if (m->best_ns) {
         moirai_memory_bound_path(m);
         list_path(m, &x);
     }
-    int32_t leaders = moirai_memory_leaders_first(m, x.pair, x.n);
-    int result = moirai_pool_run(enrich_one, &x, leaders, job->threads);
-    x.first = leaders;
-    if (!result)
-        result = moirai_pool_run(enrich_one, &x, x.n - leaders, job->threads);
-    free(x.pair);
+    int result = moirai_memory_run_batch(m, &x.batch, enrich_one, &x, job->threads);
+    free(x.batch.pair);
     return result;
 }
 

@@ -3,6 +3,7 @@
 #define MOIRAI_MEMORY_STATE_H
 
 #include "place/moirai/memory.h"
+#include "place/moirai/pool.h"
 #include "place/moirai/value.h"
 
 #define MOIRAI_MEMORY_OPTIONS 48
@@ -41,6 +42,7 @@ typedef struct moirai_memory_mixer {
 struct moirai_memory_prices {
     moirai_chain *c;
     int32_t K;
+    int32_t *twin; /* per class: one of the same shape and of about the same work that occurs more often, -1: none */
     moirai_memory_view *view; /* parallel to c->pair */
     int64_t stamp;
     int64_t price[MOIRAI_MAX_DEVICES];     /* per byte, in units */
@@ -79,8 +81,19 @@ int64_t moirai_memory_option_cost(const moirai_memory_prices *m, int64_t pair, c
 const int64_t *moirai_memory_option_at(const moirai_memory_prices *m, int64_t pair, int32_t pick, int64_t *length_ns);
 /* The same pair of devices of the class's twin, -1: none. */
 int64_t moirai_memory_twin(const moirai_memory_prices *m, int64_t pair);
-/* Sorts pairs without a twin to the front and returns their number: what has a twin begins where that has ended. */
-int32_t moirai_memory_leaders_first(const moirai_memory_prices *m, int32_t *pair, int32_t n);
+/* Sets `twin` (twins.c). */
+int moirai_memory_find_twins(moirai_memory_prices *m);
+
+/* Pairs to be worked on; job i is about pair[first + i]. */
+typedef struct moirai_memory_batch {
+    int32_t *pair, n;
+    int32_t first; /* of those at work */
+} moirai_memory_batch;
+
+/* Runs the job for every pair, those without a twin before the others: what has a twin begins where that has ended.
+ * `data` holds the batch. */
+int moirai_memory_run_batch(const moirai_memory_prices *m, moirai_memory_batch *x, moirai_job_fn job, void *data,
+                            int threads);
 /* Look for a plan of the pair that is cheap at the present prices; changes this pair alone, and reads its twin's. */
 int moirai_memory_add_option(moirai_memory_prices *m, int32_t pair, const moirai_memory_search *job);
 /* Number of the pair that the present path takes through a block. */

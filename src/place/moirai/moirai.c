@@ -5,8 +5,8 @@
  * annealing gives plans (search.c), prices in time give proven bounds (price.c, master.c), and dynamic programming over
  * the cuts (chain.c) composes either into a statement about the whole problem. Work goes where the answer is still
  * open: only pairs on the path that the bound or the plan takes are refined, the widest first; tightening one moves the
- * path to others. A network without cuts is searched by its spine (spine.c), by an engine within the engine; what floats
- * beside the spine is then put into gaps (floats.c).
+ * path to others. A network without cuts is searched by its spine (spine.c), by an engine within the engine; what
+ * floats beside the spine is then put into gaps (floats.c).
  *
  * Starts are all the other heuristics of the registry, so that the plan is never worse than theirs. Refinements run in
  * batches of fixed size on as many threads as there are; a batch is chosen before it starts and read after it ends, so
@@ -106,15 +106,21 @@ static void keep(engine *x, moirai_plan *plan, char letter)
     tell(x, letter, NULL);
 }
 
-/* Takes ownership of plan. One of a spine becomes one of the whole, also where the spine knows a somewhat better one:
- * it may leave better gaps. */
+/* Whether a plan of this length is of use: better than the best, or, of a spine, near to it, since it may leave better
+ * gaps. */
+static bool wanted(const engine *x, int64_t makespan_ns)
+{
+    double most = x->outer ? 1 + NEAR_BEST : 1;
+    return !x->best || (double)makespan_ns < most * (double)x->best->makespan_ns;
+}
+
+/* Takes ownership of plan. One of a spine becomes one of the whole as well. */
 static int offer(engine *x, moirai_plan *plan, char letter)
 {
     engine *y = x->outer;
     moirai_plan *whole = NULL;
-    bool near = !x->best || (double)plan->makespan_ns < (1 + NEAR_BEST) * (double)x->best->makespan_ns;
     int result = MOIRAI_OK;
-    if (y && near && !out_of_time(y) && (!y->best || plan->makespan_ns < y->best->makespan_ns))
+    if (y && wanted(x, plan->makespan_ns) && !out_of_time(y) && (!y->best || plan->makespan_ns < y->best->makespan_ns))
         result = moirai_floats_insert(&whole, y->spine, plan);
     if (whole)
         keep(y, whole, 'F');
@@ -267,8 +273,7 @@ static void choose_batch(engine *x)
 /* The simulator's last run, if it fits and is better. */
 static int take_simulated(engine *x, int64_t makespan_ns, char letter)
 {
-    double worth = x->outer ? 1 + NEAR_BEST : 1;
-    if (makespan_ns < 0 || (x->best && (double)makespan_ns >= worth * (double)x->best->makespan_ns))
+    if (makespan_ns < 0 || !wanted(x, makespan_ns))
         return MOIRAI_OK;
     if (moirai_sim_memory_excess(x->sim, NULL) > 0) {
         x->memory_binds = true;

@@ -162,25 +162,6 @@ int moirai_chain_open(moirai_chain *c, int threads)
     return moirai_pool_run(open_one, c, c->s->n_classes * c->K * c->K, threads);
 }
 
-/* The exhaustive search's plan as the pair's. */
-static int take_exact(moirai_pair *x, const moirai_exact_result *found)
-{
-    size_t n = (size_t)x->block.problem.n_ops;
-    int32_t *device = moirai_alloc(n, sizeof *device);
-    moirai_task *order = moirai_alloc((size_t)found->n_order, sizeof *order);
-    if (!device || !order) {
-        free(device);
-        free(order);
-        return MOIRAI_EFAIL;
-    }
-    memcpy(device, found->op_device, n * sizeof *device);
-    memcpy(order, found->order, sizeof *order * (size_t)found->n_order);
-    moirai_block_plan_free(&x->plan);
-    x->plan =
-        (moirai_block_plan){found->makespan_ns, moirai_price_units(found->makespan_ns), device, order, found->n_order};
-    return MOIRAI_OK;
-}
-
 /* Small blocks: look for anything better than the plan; finding nothing proves it optimal. */
 static int exhaust(moirai_pair *x, const moirai_refine_task *job, int64_t nodes)
 {
@@ -197,8 +178,11 @@ static int exhaust(moirai_pair *x, const moirai_refine_task *job, int64_t nodes)
     int result = moirai_exact_solve(&x->block.problem, &o, &found);
     if (result)
         return result == MOIRAI_ELIMIT ? MOIRAI_OK : result;
-    if (found.found && found.makespan_ns < x->plan.length_ns)
-        result = take_exact(x, &found);
+    if (found.found && found.makespan_ns < x->plan.length_ns) {
+        x->plan.length_ns = found.makespan_ns;
+        x->plan.cost = moirai_price_units(found.makespan_ns);
+        result = moirai_block_plan_set(&x->plan, x->block.problem.n_ops, found.op_device, found.order, found.n_order);
+    }
     int64_t proven = MOIRAI_MIN(found.lower_bound_ns, x->plan.length_ns);
     if (proven > x->lower_ns) {
         x->lower_ns = proven;

@@ -42,6 +42,21 @@ void moirai_block_plan_free(moirai_block_plan *plan)
     *plan = (moirai_block_plan){0};
 }
 
+int moirai_block_plan_set(moirai_block_plan *plan, int32_t n_ops, const int32_t *device, const moirai_task *order,
+                          int64_t n_order)
+{
+    if (!plan->device)
+        plan->device = moirai_alloc((size_t)n_ops, sizeof *plan->device);
+    moirai_task *grown = moirai_resize(plan->order, (size_t)n_order, sizeof *grown);
+    if (!plan->device || !grown)
+        return MOIRAI_EFAIL;
+    plan->order = grown;
+    plan->n_order = n_order;
+    memcpy(plan->device, device, sizeof *device * (size_t)n_ops);
+    memcpy(plan->order, order, sizeof *order * (size_t)n_order);
+    return MOIRAI_OK;
+}
+
 static int cheaper(const void *a, const void *b)
 {
     const moirai_trial *x = a, *y = b;
@@ -66,21 +81,11 @@ static int64_t memory_cost(const anneal *x, const int32_t *device)
 
 static int store(anneal *x, int64_t length_ns, int64_t cost)
 {
-    moirai_block_plan *plan = x->plan;
     const moirai_task *order;
     int64_t n = moirai_sim_order(x->sim, &order);
-    if (!plan->device)
-        plan->device = moirai_alloc((size_t)x->q->n_ops, sizeof *plan->device);
-    moirai_task *grown = moirai_resize(plan->order, (size_t)n, sizeof *grown);
-    if (!plan->device || !grown)
-        return MOIRAI_EFAIL;
-    plan->order = grown;
-    memcpy(plan->device, x->device, sizeof *plan->device * (size_t)x->q->n_ops);
-    memcpy(plan->order, order, sizeof *order * (size_t)n);
-    plan->n_order = n;
-    plan->length_ns = length_ns;
-    plan->cost = cost;
-    return MOIRAI_OK;
+    x->plan->length_ns = length_ns;
+    x->plan->cost = cost;
+    return moirai_block_plan_set(x->plan, x->q->n_ops, x->device, order, n);
 }
 
 /* Everything the state uses, at the master's prices: where the makespan is flat, this still tells better from worse. */

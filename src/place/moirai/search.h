@@ -9,14 +9,17 @@
 
 /* A plan of a block: devices and the order of tasks, in local numbers. */
 typedef struct moirai_block_plan {
-    int64_t length_ns;    /* from the finish of the entry to the start of the exit */
-    int64_t cost;         /* length in units plus memory cost (MOIRAI_PRICE_UNIT-ths of ns) */
-    int32_t *device;      /* per local operator */
-    moirai_task *order;   /* sorted by start */
+    int64_t length_ns;  /* from the finish of the entry to the start of the exit */
+    int64_t cost;       /* length in units plus memory cost (MOIRAI_PRICE_UNIT-ths of ns) */
+    int32_t *device;    /* per local operator */
+    moirai_task *order; /* sorted by start */
     int64_t n_order;
 } moirai_block_plan;
 
 void moirai_block_plan_free(moirai_block_plan *plan);
+/* Copies devices (of n_ops operators) and order; length and cost are the caller's. */
+int moirai_block_plan_set(moirai_block_plan *plan, int32_t n_ops, const int32_t *device, const moirai_task *order,
+                          int64_t n_order);
 
 /* What a short search from the mix of a case has found. */
 typedef struct moirai_trial {
@@ -29,15 +32,15 @@ void moirai_trials_sort(moirai_trial *t, int32_t n);
 
 typedef struct moirai_search_task {
     int32_t entry_device, exit_device;
-    const int64_t *memory_price;           /* or NULL */
-    const moirai_kept_pattern *pattern;    /* hints from the prices, or NULL */
+    const int64_t *memory_price;        /* or NULL */
+    const moirai_kept_pattern *pattern; /* hints from the prices, or NULL */
     int32_t n_patterns;
-    const double *weight;                  /* per resource: its part of the prices; or NULL */
-    const int32_t *start_device;           /* a plan to begin from, or NULL */
-    bool keep_readers;                     /* starts leave what reads the entry's tensors on its device */
-    bool mix_only;                         /* no other starts than the mix of the patterns */
+    const double *weight;        /* per resource: its part of the prices; or NULL */
+    const int32_t *start_device; /* a plan to begin from, or NULL */
+    bool keep_readers;           /* starts leave what reads the entry's tensors on its device */
+    bool mix_only;               /* no other starts than the mix of the patterns */
     int64_t evaluations;
-    double heat;                           /* scales the first temperature; 0: 1 */
+    double heat; /* scales the first temperature; 0: 1 */
     uint64_t seed;
     moirai_stop stop;
 } moirai_search_task;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "place/moirai/chain.h"
+#include "place/moirai/memory_state.h"
 #include "util/util.h"
 
 #define ALIKE 0.15 /* work of twins differs by less */
@@ -65,23 +65,24 @@ static void sort_by_lead(const moirai_chain *c, int32_t *order)
     }
 }
 
-int moirai_chain_find_twins(moirai_chain *c)
+int moirai_memory_find_twins(moirai_memory_prices *m)
 {
+    const moirai_chain *c = m->c;
     int32_t n = c->s->n_classes;
-    c->twin = moirai_alloc((size_t)n, sizeof *c->twin);
+    m->twin = moirai_alloc((size_t)n, sizeof *m->twin);
     int32_t *order = moirai_alloc((size_t)n, sizeof *order);
     double *sum = moirai_alloc((size_t)n, sizeof *sum);
-    bool done = c->twin && order && sum;
+    bool done = m->twin && order && sum;
     if (done)
         sort_by_lead(c, order);
     for (int32_t i = 0; i < n && done; i++) {
         int32_t x = order[i];
-        c->twin[x] = -1;
+        m->twin[x] = -1;
         sum[x] = c->block[x]->n_interior ? work(c->block[x]) : 0;
-        for (int32_t j = 0; j < i && c->twin[x] < 0 && sum[x] > 0; j++) {
+        for (int32_t j = 0; j < i && m->twin[x] < 0 && sum[x] > 0; j++) {
             int32_t y = order[j]; /* who has a twin does not lead */
-            if (c->twin[y] < 0 && fabs(sum[x] - sum[y]) < ALIKE * sum[x] && same_shape(c->block[x], c->block[y]))
-                c->twin[x] = y;
+            if (m->twin[y] < 0 && fabs(sum[x] - sum[y]) < ALIKE * sum[x] && same_shape(c->block[x], c->block[y]))
+                m->twin[x] = y;
         }
     }
     free(order);

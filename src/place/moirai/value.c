@@ -30,15 +30,20 @@ static void free_case(moirai_value_case *c)
     free(c->prices.price);
 }
 
-void moirai_value_free(moirai_value *v)
+static void free_cases(moirai_value *v)
 {
     for (int32_t i = 0; i < v->n_cases; i++)
         free_case(&v->cases[i]);
+    free(v->cases);
+}
+
+void moirai_value_free(moirai_value *v)
+{
+    free_cases(v);
     for (int32_t i = 0; i < MOIRAI_VALUE_SOLVERS; i++) {
         moirai_master_free(v->solver[i].master);
         moirai_pricer_free(v->solver[i].pricer);
     }
-    free(v->cases);
 }
 
 int64_t moirai_value_cheapest_bytes(const moirai_block *b, const int64_t *byte_price, double *use)
@@ -116,18 +121,23 @@ static int open_value(moirai_value *v)
 
 /* ---- at other prices on bytes ---- */
 
-static int32_t weakest(const moirai_value *v)
+/* The weakest case that is not among the first n of `picked`; -1: none. */
+static int32_t weakest_but(const moirai_value *v, const int32_t *picked, int32_t n)
 {
-    int32_t least = 0;
-    for (int32_t i = 1; i < v->n_cases; i++)
-        if (v->cases[i].value < v->cases[least].value)
+    int32_t least = -1;
+    for (int32_t i = 0; i < v->n_cases; i++) {
+        bool taken = false;
+        for (int32_t j = 0; j < n && !taken; j++)
+            taken = picked[j] == i;
+        if (!taken && (least < 0 || v->cases[i].value < v->cases[least].value))
             least = i;
+    }
     return least;
 }
 
 static void take_least(moirai_value *v)
 {
-    const moirai_value_case *c = &v->cases[weakest(v)];
+    const moirai_value_case *c = &v->cases[weakest_but(v, NULL, 0)];
     v->value = c->value;
     memcpy(v->use, c->use, sizeof v->use);
 }
@@ -227,9 +237,9 @@ static void mix_bytes(const moirai_value *v, const moirai_master *m, moirai_valu
 }
 
 /* What was known at the older ones is kept if it is more. */
-static int solve_case(moirai_value *v, const moirai_value_solver *by, moirai_value_case *c,
-                      const moirai_value_task *job)
+int moirai_value_solve_case(moirai_value *v, int32_t solver, moirai_value_case *c, const moirai_value_task *job)
 {
+    const moirai_value_solver *by = &v->solver[solver];
     moirai_master_task task = task_of(v, by, c, job->byte_price);
     task.buckets = job->buckets;
     task.stop = job->stop;
@@ -257,11 +267,6 @@ static int solve_case(moirai_value *v, const moirai_value_solver *by, moirai_val
     c->split = fresh.split;
     memcpy(c->use, fresh.use, sizeof c->use);
     return MOIRAI_OK;
-}
-
-int moirai_value_solve_case(moirai_value *v, int32_t solver, moirai_value_case *c, const moirai_value_task *job)
-{
-    return solve_case(v, &v->solver[solver], c, job);
 }
 
 /* Prices are valid for every case: those of one, without its counts, for all that nobody has solved yet. One pricing
@@ -310,7 +315,8 @@ static int open_ranges(moirai_value *v, const moirai_value_task *job, int64_t ce
     return result;
 }
 
-int moirai_value_adopt(moirai_value *v, const moirai_value *from, const moirai_value_task *job)
+/* Solvers and first cases, where this is the first time; values at these prices on bytes. */
+static int begin(moirai_value *v, const moirai_value_task *job)
 {
     int result = MOIRAI_OK;
     if (!v->solver[0].master) {
@@ -319,6 +325,12 @@ int moirai_value_adopt(moirai_value *v, const moirai_value *from, const moirai_v
     }
     if (!result)
         moirai_value_update(v, job);
+    return result;
+}
+
+int moirai_value_adopt(moirai_value *v, const moirai_value *from, const moirai_value_task *job)
+{
+    int result = begin(v, job);
     if (result || !from->n_cases)
         return result;
     moirai_value other = *v;
@@ -328,34 +340,15 @@ int moirai_value_adopt(moirai_value *v, const moirai_value *from, const moirai_v
     other.cases = moirai_alloc(other.case_capacity, sizeof *other.cases);
     if (!other.cases)
         return MOIRAI_EFAIL;
-    for (int32_t i = 0; i < from->n_cases && !result; i++) {
+    for (int32_t i = 0; i < from->n_cases && !result; i++)
         result = copy_case(v, &other.cases[other.n_cases++], &from->cases[i]);
-        other.cases[i].split = (moirai_count){.kind = MOIRAI_NO_COUNT};
-    }
     if (!result)
         moirai_value_update(&other, job);
     bool better = !result && other.value > v->value;
-    moirai_value *loser = better ? v : &other;
-    for (int32_t i = 0; i < loser->n_cases; i++)
-        free_case(&loser->cases[i]);
-    free(loser->cases);
+    free_cases(better ? v : &other);
     if (better)
         *v = other;
     return result;
-}
-
-/* The weakest case that is not among the first n of `picked`. */
-static int32_t weakest_but(const moirai_value *v, const int32_t *picked, int32_t n)
-{
-    int32_t least = -1;
-    for (int32_t i = 0; i < v->n_cases; i++) {
-        bool taken = false;
-        for (int32_t j = 0; j < n && !taken; j++)
-            taken = picked[j] == i;
-        if (!taken && (least < 0 || v->cases[i].value < v->cases[least].value))
-            least = i;
-    }
-    return least;
 }
 
 typedef struct solving {
@@ -367,7 +360,7 @@ typedef struct solving {
 static int solve_picked(void *data, int32_t i)
 {
     solving *x = data;
-    return solve_case(x->v, &x->v->solver[i], &x->v->cases[x->picked[i]], x->job);
+    return moirai_value_solve_case(x->v, i, &x->v->cases[x->picked[i]], x->job);
 }
 
 /* The weakest cases, divided as long as they are solved: none where the weakest of all is worth the ceiling or can't be
@@ -393,13 +386,8 @@ static int pick_cases(solving *x, int64_t ceiling)
 
 int moirai_value_refine(moirai_value *v, const moirai_value_task *job, int64_t ceiling)
 {
-    int result = MOIRAI_OK;
     solving x = {.v = v, .job = job};
-    if (!v->solver[0].master) {
-        result = open_value(v);
-        v->stamp = 0;
-        moirai_value_update(v, job);
-    }
+    int result = begin(v, job);
     if (!result)
         result = open_ranges(v, job, ceiling);
     for (int32_t looks = 0; !result && looks < job->looks && !moirai_stopped(&job->stop); looks += x.n) {
