@@ -1,5 +1,5 @@
 /* The placer `exact`: optima with their proof, limits, waiting for memory, and what it says where nothing fits. */
-#include "place/exact/exact.h"
+#include "exact/exact.h"
 #include "support/check.h"
 #include "support/random_problem.h"
 #include "util/util.h"
@@ -151,7 +151,7 @@ static void test_exact_placer_gives_large_problems_a_quick_plan(void **state)
     moirai_plan *plan, *heft;
     const char *why;
     assert_non_null(p);
-    assert_false(moirai_exact_fits(p, &why));
+    assert_false(exact_fits(p, &why));
     assert_non_null(why);
     assert_ok(moirai_place(&plan, p, "exact", NULL));
     assert_ok(moirai_place(&heft, p, "heft", NULL));
@@ -166,11 +166,11 @@ static void test_exact_refuses_huge_times(void **state)
 {
     (void)state;
     moirai_problem *p = parse(TWO_DEVICES("12"));
-    moirai_exact_options o;
-    moirai_exact_result r;
+    exact_options o;
+    exact_result r;
     p->op_time_ns[0] = (int64_t)1 << 60;
-    moirai_exact_options_init(&o);
-    assert_int_equal(moirai_exact_solve(p, &o, &r), MOIRAI_ELIMIT);
+    exact_options_init(&o);
+    assert_int_equal(exact_solve(p, &o, &r), MOIRAI_ELIMIT);
     assert_non_null(strstr(moirai_error_message(), "2^58"));
     moirai_problem_free(p);
 }

@@ -1,6 +1,6 @@
 /* moirai: a table of commands. */
-#include "cli/cli.h"
-#include "cli/commands.h"
+#include "cli/framework/cli.h"
+#include "cli/commands/commands.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -8,51 +8,51 @@
 #include <string.h>
 
 /* In the order in which a newcomer meets them. */
-static const moirai_command *const commands[] = {
-    &moirai_command_plan,
-    &moirai_command_inspect,
-    &moirai_command_zoo,
-    &moirai_command_cluster,
-    &moirai_command_coarsen,
-    &moirai_command_problem,
-    &moirai_command_place,
-    &moirai_command_bound,
-    &moirai_command_check,
-    &moirai_command_prove,
-    &moirai_command_simulate,
-    &moirai_command_split,
-    &moirai_command_run,
-    &moirai_command_placers,
-    &moirai_command_export,
-    &moirai_command_import,
-    &moirai_command_fit,
-    &moirai_command_probe,
-    &moirai_command_profile,
-    &moirai_command_version,
-    &moirai_command_help,
+static const rank_command *const commands[] = {
+    &rank_command_plan,
+    &rank_command_inspect,
+    &rank_command_zoo,
+    &rank_command_cluster,
+    &rank_command_coarsen,
+    &rank_command_problem,
+    &rank_command_place,
+    &rank_command_bound,
+    &rank_command_check,
+    &rank_command_prove,
+    &rank_command_simulate,
+    &rank_command_split,
+    &rank_command_run,
+    &rank_command_placers,
+    &rank_command_export,
+    &rank_command_import,
+    &rank_command_fit,
+    &rank_command_probe,
+    &rank_command_profile,
+    &rank_command_version,
+    &rank_command_help,
 };
 
 static volatile int interrupted;
 
-int moirai_command_count(void)
+int rank_command_count(void)
 {
     return (int)(sizeof commands / sizeof *commands);
 }
 
-const moirai_command *moirai_command_at(int index)
+const rank_command *rank_command_at(int index)
 {
     return commands[index];
 }
 
-const moirai_command *moirai_command_find(const char *name)
+const rank_command *rank_command_find(const char *name)
 {
-    for (int i = 0; i < moirai_command_count(); i++)
+    for (int i = 0; i < rank_command_count(); i++)
         if (!strcmp(commands[i]->name, name))
             return commands[i];
     return NULL;
 }
 
-const volatile int *moirai_cli_interrupt(void)
+const volatile int *cli_interrupt(void)
 {
     return &interrupted;
 }
@@ -73,11 +73,11 @@ static int complain(int result)
 static int unknown_command(const char *typed)
 {
     return moirai_error(MOIRAI_EUSAGE, "no command '%s': %s", typed,
-                        moirai_cli_hint(typed, MOIRAI_VALUE_COMMAND, "see 'moirai help'").s);
+                        cli_hint(typed, CLI_VALUE_COMMAND, "see 'moirai help'").s);
 }
 
 /* With --json a failure is a result too: scripts read one place. */
-static void print_json(moirai_cli *cli, int result)
+static void print_json(cli_context *cli, int result)
 {
     if (!cli->json || cli->stdout_taken)
         return;
@@ -90,12 +90,12 @@ static void print_json(moirai_cli *cli, int result)
     free(text);
 }
 
-static int run_command(const moirai_command *command, int argc, char **argv)
+static int run_command(const rank_command *command, int argc, char **argv)
 {
-    moirai_cli cli;
-    int result = moirai_cli_parse(&cli, command, argc, argv);
-    if (!result && moirai_cli_has(&cli, "help")) {
-        moirai_help_command(stdout, command);
+    cli_context cli;
+    int result = cli_parse(&cli, command, argc, argv);
+    if (!result && cli_has(&cli, "help")) {
+        cli_help_command(stdout, command);
     } else {
         if (!result)
             result = command->run(&cli);
@@ -104,7 +104,7 @@ static int run_command(const moirai_command *command, int argc, char **argv)
     /* A full disk behind stdout is a failure that only the last flush shows. */
     if ((fflush(stdout) || ferror(stdout)) && !result)
         result = moirai_error(MOIRAI_EFAIL, "stdout: %s", strerror(errno));
-    moirai_cli_free(&cli);
+    cli_free(&cli);
     return result ? complain(result) : 0;
 }
 
@@ -113,7 +113,7 @@ int main(int argc, char **argv)
     signal(SIGINT, on_interrupt);
     signal(SIGXFSZ, SIG_IGN); /* a file over the limit is an error to report, not a death */
     if (argc < 2) {
-        moirai_help_overview(stderr);
+        cli_help_overview(stderr);
         return -MOIRAI_EUSAGE;
     }
     const char *name = argv[1];
@@ -121,7 +121,7 @@ int main(int argc, char **argv)
         name = "help";
     else if (!strcmp(name, "--version") || !strcmp(name, "-V"))
         name = "version";
-    const moirai_command *command = moirai_command_find(name);
+    const rank_command *command = rank_command_find(name);
     if (!command)
         return complain(unknown_command(name));
     return run_command(command, argc - 2, argv + 2);

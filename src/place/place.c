@@ -152,7 +152,7 @@ static int check_options(const moirai_placer *placer, const moirai_place_options
 
 static int sign(moirai_plan *plan, const moirai_problem *p, const moirai_placer *placer, const moirai_place_options *o)
 {
-    char *problem = moirai_strdup(p->name), *name = moirai_strdup(placer->name);
+    char *problem = util_strdup(p->name), *name = util_strdup(placer->name);
     if (problem == NULL || name == NULL) {
         free(problem);
         free(name);
@@ -164,7 +164,7 @@ static int sign(moirai_plan *plan, const moirai_problem *p, const moirai_placer 
     plan->placer = name;
     plan->seed = o->seed;
     int64_t path = moirai_bound_critical_path(p), load = moirai_bound_load(p);
-    plan->lower_bound_ns = MOIRAI_MAX(plan->lower_bound_ns, MOIRAI_MAX(path, load));
+    plan->lower_bound_ns = UTIL_MAX(plan->lower_bound_ns, UTIL_MAX(path, load));
     return 0;
 }
 
@@ -181,9 +181,9 @@ int moirai_place(moirai_plan **out, const moirai_problem *p, const char *name, c
     if (rc != 0)
         return rc;
     moirai_plan *plan = NULL;
-    double begun = moirai_seconds();
+    double begun = util_seconds();
     rc = placer->place(&plan, p, o);
-    double seconds = moirai_seconds() - begun;
+    double seconds = util_seconds() - begun;
     if (rc != 0) {
         moirai_plan_free(plan);
         return moirai_error_prefix(rc, "%s", placer->name);

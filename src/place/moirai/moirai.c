@@ -1,8 +1,8 @@
 /* The placer `moirai`: near-optimal plans with a proven gap, at any size.
  *
- * Networks are deep and repeat themselves: most operators lie on or between cuts (structure.c), and the blocks between
+ * Networks are deep and repeat themselves: most operators lie on or between cuts (cuts.c), and the blocks between
  * cuts are copies of a few. So each *distinct* block is studied once per pair of devices at its ends (chain.h):
- * annealing gives plans (search.c), prices in time give proven bounds (price.c, master.c), and dynamic programming over
+ * annealing gives plans (anneal.c), prices in time give proven bounds (cheapest.c, master.c), and dynamic programming over
  * the cuts (chain.c) composes either into a statement about the whole problem. Work goes where the answer is still
  * open: only pairs on the path that the bound or the plan takes are refined, the widest first; tightening one moves the
  * path to others. A network without cuts is searched by its spine (spine.c), by an engine within the engine; what
@@ -15,13 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "place/exact/exact.h"
-#include "place/moirai/certificate.h"
+#include "exact/exact.h"
+#include "bound/certificate.h"
 #include "place/moirai/compose.h"
 #include "place/moirai/floats.h"
-#include "place/moirai/memory.h"
-#include "place/moirai/pool.h"
-#include "place/moirai/refine.h"
+#include "bytes/bytes.h"
+#include "util/pool.h"
+#include "pair/pair_refine.h"
 #include "place/placers.h"
 #include "util/util.h"
 
@@ -39,8 +39,8 @@ typedef struct engine {
     const moirai_problem *p;
     const moirai_place_options *o;
     double begun;
-    moirai_stop stop;
-    moirai_chain *c;
+    util_stop stop;
+    pair_chain *c;
     moirai_sim *sim;
     moirai_plan *best;
     int64_t lower_ns;
@@ -53,28 +53,28 @@ typedef struct engine {
     int64_t *plan_times; /* and how often the plan's does */
     int32_t n_large;     /* classes above SMALL_SHARE */
     double *share;       /* per class: of the makespan, against the largest; before the first level */
-    moirai_refine_task batch[BATCH];
+    pair_refine_task batch[BATCH];
     int32_t n_batch;
     int32_t top_level; /* of refinement, by the effort */
     int32_t batches_left;
     bool memory_binds; /* the fastest chain does not fit */
-    moirai_memory_prices *memory;
+    bytes_prices *memory;
     int64_t work;
-    moirai_spine *spine;  /* NULL: not needed */
+    decompose_spine *spine;  /* NULL: not needed */
     struct engine *inner; /* the search on the spine */
     struct engine *outer; /* of whose spine this is the search */
 } engine;
 
 static bool out_of_time(const engine *x)
 {
-    return moirai_stopped(&x->stop);
+    return util_stopped(&x->stop);
 }
 
 static void tell(engine *x, char letter, const char *note)
 {
     if (!x->o->progress || x->outer)
         return;
-    moirai_progress news = {.seconds = moirai_seconds() - x->begun,
+    moirai_progress news = {.seconds = util_seconds() - x->begun,
                             .letter = letter,
                             .makespan_ns = x->best ? x->best->makespan_ns : MOIRAI_UNKNOWN,
                             .lower_bound_ns = x->lower_ns,
@@ -121,7 +121,7 @@ static int offer(engine *x, moirai_plan *plan, char letter)
     moirai_plan *whole = NULL;
     int result = MOIRAI_OK;
     if (y && wanted(x, plan->makespan_ns) && !out_of_time(y) && (!y->best || plan->makespan_ns < y->best->makespan_ns))
-        result = moirai_floats_insert(&whole, y->spine, plan);
+        result = place_floats_insert(&whole, y->spine, plan);
     if (whole)
         keep(y, whole, 'F');
     keep(x, plan, letter);
@@ -152,11 +152,11 @@ static int try_starts(engine *x)
     static const struct {
         const moirai_placer *placer;
         char letter;
-    } start[] = {{&moirai_placer_single, '1'},
-                 {&moirai_placer_heft, 'H'},
-                 {&moirai_placer_m_etf, 'E'},
-                 {&moirai_placer_m_topo, 'T'},
-                 {&moirai_placer_random, 'R'}};
+    } start[] = {{&place_single, '1'},
+                 {&place_heft, 'H'},
+                 {&place_m_etf, 'E'},
+                 {&place_m_topo, 'T'},
+                 {&place_random, 'R'}};
     int result = MOIRAI_OK;
     moirai_plan *plan;
     if (x->o->start && !moirai_plan_tighten(&plan, x->p, x->o->start))
@@ -169,26 +169,26 @@ static int try_starts(engine *x)
 /* Small problems: the exhaustive search on the whole, in all modes. */
 static int try_exact(engine *x)
 {
-    if (x->p->n_ops > WHOLE_OPS || !moirai_exact_fits(x->p, NULL))
+    if (x->p->n_ops > WHOLE_OPS || !exact_fits(x->p, NULL))
         return MOIRAI_OK;
-    moirai_exact_options o;
-    moirai_exact_result found;
-    moirai_exact_options_init(&o);
+    exact_options o;
+    exact_result found;
+    exact_options_init(&o);
     o.node_limit = (int64_t)(WHOLE_NODES * x->o->effort) + 1;
     o.interrupt = x->o->interrupt;
     o.time_limit_s = x->o->time_limit_s;
     o.start = x->best;
-    int result = moirai_exact_solve(x->p, &o, &found);
+    int result = exact_solve(x->p, &o, &found);
     if (result)
         return result == MOIRAI_ELIMIT ? MOIRAI_OK : result;
     moirai_plan *plan;
     if (found.complete && !found.found)
         result = moirai_error(MOIRAI_EINFEASIBLE, "'%s' has no plan: every placement was tried", x->p->name);
-    else if (found.found && !(result = moirai_exact_plan(&plan, x->p, &found)))
+    else if (found.found && !(result = exact_plan(&plan, x->p, &found)))
         result = offer(x, plan, 'X');
     if (!result)
         take_bound(x, found.lower_bound_ns);
-    moirai_exact_result_clear(&found);
+    exact_result_clear(&found);
     return result;
 }
 
@@ -197,13 +197,13 @@ static int try_exact(engine *x)
 static int refine_one(void *data, int32_t i)
 {
     engine *x = data;
-    return moirai_pair_refine(x->c, &x->batch[i]);
+    return pair_refine(x->c, &x->batch[i]);
 }
 
 /* How often the path of `device` goes through each pair. */
 static void count_path(engine *x, const int32_t *device)
 {
-    const moirai_structure *s = x->c->s;
+    const decompose_cuts *s = x->c->s;
     int32_t K = x->c->K;
     memset(x->times, 0, sizeof *x->times * (size_t)s->n_classes * (size_t)K * (size_t)K);
     for (int32_t i = 0; i < s->n_blocks; i++) {
@@ -218,7 +218,7 @@ static void weigh_path(engine *x, const int32_t *device)
     int32_t n = x->c->s->n_classes * x->c->K * x->c->K;
     count_path(x, device);
     for (int32_t i = 0; i < n; i++) {
-        const moirai_pair *pair = &x->c->pair[i];
+        const pair_state *pair = &x->c->pair[i];
         if (x->times[i] && pair->level < x->top_level && pair->plan.device)
             x->weight[i] += x->times[i] * (pair->plan.length_ns - pair->lower_ns);
     }
@@ -227,18 +227,18 @@ static void weigh_path(engine *x, const int32_t *device)
 /* What pair `i` would have to prove for the gap's goal, were the path to stay; a little more, since it will not. */
 static int64_t needed(const engine *x, int32_t i)
 {
-    const moirai_pair *pair = &x->c->pair[i];
+    const pair_state *pair = &x->c->pair[i];
     if (!x->best)
         return INT64_MAX;
     double goal = (double)x->best->makespan_ns * (1 - 0.5 * x->o->gap), rise = goal - (double)x->lower_ns;
-    int64_t times = MOIRAI_MAX(x->times[i], 1);
+    int64_t times = UTIL_MAX(x->times[i], 1);
     return pair->lower_ns + (int64_t)(rise / (double)times * 1.1) + 1;
 }
 
 static void add_to_batch(engine *x, int32_t i)
 {
     int32_t K = x->c->K;
-    x->batch[x->n_batch++] = (moirai_refine_task){.class_ = i / (K * K),
+    x->batch[x->n_batch++] = (pair_refine_task){.class_ = i / (K * K),
                                                   .entry_device = i / K % K,
                                                   .exit_device = i % K,
                                                   .level = x->c->pair[i].level + 1,
@@ -286,7 +286,7 @@ static int take_simulated(engine *x, int64_t makespan_ns, char letter)
 
 static int compose_path(engine *x)
 {
-    int64_t n = moirai_compose(x->c, x->plan_device, NULL, x->op_device, x->order);
+    int64_t n = place_compose(x->c, x->plan_device, NULL, x->op_device, x->order);
     return take_simulated(x, moirai_sim_replay(x->sim, x->op_device, x->order, n), 'B');
 }
 
@@ -296,7 +296,7 @@ static int compose_path(engine *x)
 static int compose_best(engine *x)
 {
     static const double part[] = {0, 0.03, 0.1, 0.3, 1, 3, 1000};
-    int64_t length = moirai_chain_path(x->c, MOIRAI_CHAIN_UPPER, x->plan_device);
+    int64_t length = pair_chain_path(x->c, PAIR_CHAIN_UPPER, x->plan_device);
     if (length == INT64_MAX)
         return MOIRAI_OK;
     int result = MOIRAI_OK;
@@ -304,7 +304,7 @@ static int compose_best(engine *x)
     bool binds = false;
     for (size_t i = 0; i < sizeof part / sizeof *part && !result; i++) {
         const moirai_plan *before = x->best;
-        moirai_chain_steady_path(x->c, (int64_t)fmin(part[i] * mean, 1e17), x->plan_device);
+        pair_chain_steady_path(x->c, (int64_t)fmin(part[i] * mean, 1e17), x->plan_device);
         x->memory_binds = false;
         result = compose_path(x);
         binds |= i == 0 && x->memory_binds;
@@ -312,13 +312,13 @@ static int compose_best(engine *x)
             best_part = part[i];
     }
     x->memory_binds = binds;
-    moirai_chain_steady_path(x->c, (int64_t)fmin(best_part * mean, 1e17), x->plan_device);
+    pair_chain_steady_path(x->c, (int64_t)fmin(best_part * mean, 1e17), x->plan_device);
     return result;
 }
 
 static void raise_bound(engine *x)
 {
-    take_bound(x, moirai_chain_path(x->c, MOIRAI_CHAIN_LOWER, x->cut_device));
+    take_bound(x, pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->cut_device));
 }
 
 /* Every pair's first level, so that paths mean something; classes that take little of the time get little. */
@@ -326,13 +326,13 @@ static int first_level(void *data, int32_t i)
 {
     engine *x = data;
     int32_t K = x->c->K;
-    const moirai_pair *pair = &x->c->pair[i];
+    const pair_state *pair = &x->c->pair[i];
     if (!pair->open || pair->level > 0 || out_of_time(x))
         return MOIRAI_OK;
     /* Plans that do not mind the memory are of little use where it binds, and not worth the time where many classes
      * want it. */
     bool much = x->share[i / (K * K)] > SMALL_SHARE && (!x->memory_binds || x->n_large <= 1);
-    moirai_refine_task job = {.class_ = i / (K * K),
+    pair_refine_task job = {.class_ = i / (K * K),
                               .entry_device = i / K % K,
                               .exit_device = i % K,
                               .level = 1,
@@ -341,14 +341,14 @@ static int first_level(void *data, int32_t i)
                               .effort = x->o->effort * (much ? 1 : 0.4),
                               .seed = x->o->seed,
                               .stop = x->stop};
-    return moirai_pair_refine(x->c, &job);
+    return pair_refine(x->c, &job);
 }
 
 /* Prices on bytes: a composition that keeps to the memory, then a bound at its prices. */
 static int price_memory(engine *x, int32_t rounds, int32_t looks, int64_t evaluations)
 {
     int32_t searches = x->memory ? 3 : 6; /* at first there is nothing to begin with */
-    moirai_memory_search search = {.evaluations = (int64_t)((double)evaluations * x->o->effort),
+    bytes_plan_task search = {.evaluations = (int64_t)((double)evaluations * x->o->effort),
                                    .rounds = 18,
                                    .searches = searches,
                                    .seed = x->o->seed,
@@ -357,22 +357,22 @@ static int price_memory(engine *x, int32_t rounds, int32_t looks, int64_t evalua
                                    .stop = x->stop};
     int64_t lower = 0, length = INT64_MAX;
     const int32_t *cut_device;
-    const moirai_block_plan *const *block_plan;
-    int result = x->memory ? MOIRAI_OK : moirai_memory_new(&x->memory, x->c);
+    const pair_plan *const *block_plan;
+    int result = x->memory ? MOIRAI_OK : bytes_prices_new(&x->memory, x->c);
     if (!result)
-        result = moirai_memory_plan(&length, &cut_device, &block_plan, x->memory, &search);
+        result = bytes_plan_find(&length, &cut_device, &block_plan, x->memory, &search);
     if (!result && length != INT64_MAX) {
-        int64_t n = moirai_compose(x->c, cut_device, block_plan, x->op_device, x->order);
+        int64_t n = place_compose(x->c, cut_device, block_plan, x->op_device, x->order);
         result = take_simulated(x, moirai_sim_replay(x->sim, x->op_device, x->order, n), 'M');
     }
-    moirai_memory_task bound = {.upper_ns = x->best ? x->best->makespan_ns : 2 * x->lower_ns,
+    bytes_bound_task bound = {.upper_ns = x->best ? x->best->makespan_ns : 2 * x->lower_ns,
                                 .rounds = rounds,
                                 .buckets = MEMORY_BUCKETS,
                                 .looks = (int32_t)(looks * fmin(x->o->effort, 100)) + 4,
                                 .threads = x->o->threads,
                                 .stop = x->stop};
     if (!result)
-        result = moirai_memory_bound(&lower, x->memory, &bound);
+        result = bytes_bound(&lower, x->memory, &bound);
     if (!result)
         take_bound(x, lower);
     return result;
@@ -403,7 +403,7 @@ static void set_shares(engine *x)
 {
     double most = 1e-9;
     for (int32_t i = 0; i < x->c->s->n_classes; i++) {
-        x->share[i] = x->best ? moirai_chain_share(x->c, i, x->best->makespan_ns) : 1;
+        x->share[i] = x->best ? pair_chain_share(x->c, i, x->best->makespan_ns) : 1;
         most = fmax(most, x->c->block[i]->n_interior ? x->share[i] : 0);
     }
     x->n_large = 0;
@@ -416,14 +416,14 @@ static void set_shares(engine *x)
 static int improve(engine *x)
 {
     int32_t pairs = x->c->s->n_classes * x->c->K * x->c->K;
-    int result = moirai_chain_open(x->c, x->o->threads);
+    int result = pair_chain_open(x->c, x->o->threads);
     if (!result) { /* already worth something, and soon there: every block whole on a device, every longest path */
         raise_bound(x);
         result = compose_best(x);
     }
     set_shares(x);
     if (!result)
-        result = moirai_pool_run(first_level, x, pairs, x->o->threads);
+        result = util_pool_run(first_level, x, pairs, x->o->threads);
     while (!result) {
         raise_bound(x);
         result = compose_best(x);
@@ -434,7 +434,7 @@ static int improve(engine *x)
         choose_batch(x);
         if (!x->n_batch || x->batches_left-- <= 0)
             break;
-        result = moirai_pool_run(refine_one, x, x->n_batch, x->o->threads);
+        result = util_pool_run(refine_one, x, x->n_batch, x->o->threads);
         x->work += x->n_batch;
     }
     return result;
@@ -442,18 +442,18 @@ static int improve(engine *x)
 
 static int prepare(engine *x)
 {
-    int result = moirai_chain_new(&x->c, x->p);
+    int result = pair_chain_new(&x->c, x->p);
     if (result)
         return result;
     size_t cuts = (size_t)x->c->s->n_cuts, pairs = (size_t)x->c->s->n_classes * (size_t)x->c->K * (size_t)x->c->K;
-    x->cut_device = moirai_alloc(cuts, sizeof(int32_t));
-    x->plan_device = moirai_alloc(cuts, sizeof(int32_t));
-    x->op_device = moirai_alloc((size_t)x->p->n_ops, sizeof(int32_t));
-    x->order = moirai_alloc((size_t)moirai_compose_capacity(x->p), sizeof(moirai_task));
-    x->weight = moirai_alloc(pairs, sizeof(int64_t));
-    x->times = moirai_alloc(pairs, sizeof(int64_t));
-    x->plan_times = moirai_alloc(pairs, sizeof(int64_t));
-    x->share = moirai_alloc((size_t)x->c->s->n_classes, sizeof(double));
+    x->cut_device = util_alloc(cuts, sizeof(int32_t));
+    x->plan_device = util_alloc(cuts, sizeof(int32_t));
+    x->op_device = util_alloc((size_t)x->p->n_ops, sizeof(int32_t));
+    x->order = util_alloc((size_t)place_compose_capacity(x->p), sizeof(moirai_task));
+    x->weight = util_alloc(pairs, sizeof(int64_t));
+    x->times = util_alloc(pairs, sizeof(int64_t));
+    x->plan_times = util_alloc(pairs, sizeof(int64_t));
+    x->share = util_alloc((size_t)x->c->s->n_classes, sizeof(double));
     if (!x->cut_device || !x->plan_device || !x->op_device || !x->order || !x->weight || !x->times || !x->plan_times ||
         !x->share)
         return MOIRAI_EFAIL;
@@ -464,16 +464,16 @@ static int prepare(engine *x)
 
 static engine *engine_new(const moirai_problem *p, const moirai_place_options *o)
 {
-    engine *x = moirai_alloc(1, sizeof *x);
+    engine *x = util_alloc(1, sizeof *x);
     if (!x)
         return NULL;
     x->p = p;
     x->o = o;
-    x->begun = moirai_seconds();
+    x->begun = util_seconds();
     x->stop.interrupt = o->interrupt;
     if (o->time_limit_s > 0)
         x->stop.deadline = x->begun + o->time_limit_s;
-    x->top_level = o->effort < 0.5 ? 2 : o->effort < 2 ? 3 : MOIRAI_REFINE_LEVELS;
+    x->top_level = o->effort < 0.5 ? 2 : o->effort < 2 ? 3 : PAIR_LEVELS;
     x->batches_left = 2 + (int32_t)(16 * fmin(o->effort, 1000));
     return x;
 }
@@ -488,7 +488,7 @@ static int improve_spine(engine *x)
     y->outer = x;
     y->stop = x->stop;
     if (y->stop.deadline > 0) /* the last part is for the work that floats */
-        y->stop.deadline -= FLOAT_SHARE * MOIRAI_MAX(y->stop.deadline - y->begun, 0);
+        y->stop.deadline -= FLOAT_SHARE * UTIL_MAX(y->stop.deadline - y->begun, 0);
     int result = try_starts(y);
     if (!result)
         result = prepare(y);
@@ -497,9 +497,9 @@ static int improve_spine(engine *x)
     moirai_plan *plan;
     if (result || !x->best || gap(x) <= x->o->gap || (result = moirai_plan_copy(&plan, x->best)))
         return result;
-    moirai_floats_task floats = {
+    place_floats_task floats = {
         .evaluations = (int64_t)(FLOAT_EVALUATIONS * x->o->effort), .seed = x->o->seed, .stop = x->stop};
-    result = moirai_floats_improve(&plan, x->spine, &floats);
+    result = place_floats_improve(&plan, x->spine, &floats);
     if (result)
         moirai_plan_free(plan);
     return result ? result : offer(x, plan, 'F');
@@ -513,23 +513,23 @@ static int certify(engine *x)
     if (result)
         return result;
     /* Prices on bytes have a part of their own in the certificate. */
-    int64_t goal = y->memory ? MOIRAI_MIN(moirai_chain_path(y->c, MOIRAI_CHAIN_LOWER, NULL), x->lower_ns) : x->lower_ns;
+    int64_t goal = y->memory ? UTIL_MIN(pair_chain_path(y->c, PAIR_CHAIN_LOWER, NULL), x->lower_ns) : x->lower_ns;
     /* The search may have used up its time: writing the proof down gets as much again. */
-    moirai_stop stop = {.interrupt = x->o->interrupt};
+    util_stop stop = {.interrupt = x->o->interrupt};
     if (x->o->time_limit_s > 0)
-        stop.deadline = moirai_seconds() + fmax(x->o->time_limit_s, 10);
-    moirai_certify_task job = {
+        stop.deadline = util_seconds() + fmax(x->o->time_limit_s, 10);
+    bound_certify_task job = {
         .goal_ns = goal, .effort = x->o->effort, .threads = x->o->threads, .seed = x->o->seed, .stop = stop};
-    result = moirai_certify(y->c, &job);
-    moirai_memory_task settle = {.upper_ns = x->best->makespan_ns,
+    result = bound_certify(y->c, &job);
+    bytes_bound_task settle = {.upper_ns = x->best->makespan_ns,
                                  .buckets = MEMORY_BUCKETS,
                                  .looks = 30,
                                  .threads = x->o->threads,
                                  .stop = stop};
     if (!result && y->memory)
-        result = moirai_memory_settle(y->memory, &settle);
-    moirai_certificate from = {.c = y->c, .memory = y->memory, .spine = x->spine, .lower_bound_ns = x->lower_ns};
-    return result ? result : moirai_certificate_write(&from, x->o->certificate_path);
+        result = bytes_settle(y->memory, &settle);
+    bound_certificate from = {.c = y->c, .memory = y->memory, .spine = x->spine, .lower_bound_ns = x->lower_ns};
+    return result ? result : bound_certificate_write(&from, x->o->certificate_path);
 }
 
 static void engine_free(engine *x)
@@ -537,9 +537,9 @@ static void engine_free(engine *x)
     if (!x)
         return;
     engine_free(x->inner);
-    moirai_spine_free(x->spine);
-    moirai_memory_free(x->memory);
-    moirai_chain_free(x->c);
+    decompose_spine_free(x->spine);
+    bytes_prices_free(x->memory);
+    pair_chain_free(x->c);
     moirai_sim_free(x->sim);
     moirai_plan_free(x->best);
     free(x->cut_device);
@@ -555,12 +555,12 @@ static void engine_free(engine *x)
 
 static int solve(engine *x)
 {
-    take_bound(x, MOIRAI_MAX(moirai_bound_critical_path(x->p), moirai_bound_load(x->p)));
+    take_bound(x, UTIL_MAX(moirai_bound_critical_path(x->p), moirai_bound_load(x->p)));
     int result = try_starts(x);
     if (!result)
         result = try_exact(x);
     if (!result && gap(x) > x->o->gap)
-        result = moirai_spine_new(&x->spine, x->p);
+        result = decompose_spine_new(&x->spine, x->p);
     if (!result && x->spine)
         result = improve_spine(x);
     else if (!result && gap(x) > x->o->gap && !(result = prepare(x)))
@@ -585,7 +585,7 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     return result;
 }
 
-const moirai_placer moirai_placer_moirai = {
+const moirai_placer place_moirai = {
     .name = "moirai",
     .summary = "blocks between cuts, annealed and bounded by prices in time; any size, proven gap",
     .letters = "1 single device, H heft, E m-etf, T m-topo, R random, S start, X exhaustive, B blocks, M blocks within "
