@@ -172,9 +172,7 @@ static int exhaust(pair_state *x, const pair_refine_task *job, int64_t nodes)
     exact_options_init(&o);
     o.below_ns = x->plan.length_ns;
     o.node_limit = (int64_t)((double)nodes * job->effort);
-    o.interrupt = job->stop.interrupt;
-    if (job->stop.deadline > 0)
-        o.time_limit_s = fmax(job->stop.deadline - util_seconds(), 0.001);
+    o.stop = job->stop;
     int result = exact_solve(&x->block.problem, &o, &found);
     if (result)
         return result == MOIRAI_ELIMIT ? MOIRAI_OK : result;

@@ -589,8 +589,8 @@ static bool check_memory(pair_chain *c, int64_t optimum, false_bound_counts *cou
 /* Every bound of the registry against the optimum. */
 static bool check_registry(const moirai_problem *p, int64_t optimum, char *why)
 {
-    moirai_bound_options o;
-    moirai_bound_options_init(&o);
+    moirai_budget o;
+    moirai_budget_init(&o);
     o.effort = 0.1;
     o.threads = 1;
     for (int i = 0; i < moirai_bound_count() && optimum >= 0; i++) {
