@@ -32,6 +32,7 @@
 #include <moirai/placer.h>
 #include <moirai/zoo.h>
 
+#include "pair/anneal.h"
 #include "pair/pair_refine.h"
 #include "util/util.h"
 
@@ -367,7 +368,7 @@ static void print_level(const pair_state *pair, const char *what, double used)
 {
     double lower = (double)pair->lower_ns, length = (double)UTIL_MAX(pair->plan.length_ns, 1);
     printf("| | %s%s | %.3f | %.3f | %.2f | %d | %lld | %.1f |\n", what, pair->exhausted ? ", exhausted" : "",
-           lower * 1e-6, length * 1e-6, 100 * (1 - lower / length), pair->n_cases, (long long)pair->looks,
+           lower * 1e-6, length * 1e-6, 100 * (1 - lower / length), pair->n_cases, (long long)pair->solves,
            processor_s() - used);
     fflush(stdout);
 }

@@ -2,7 +2,7 @@
  *
  * `blocks` sums longest paths over the cheapest path of devices through the cuts (chain.c). `prices-1` .. `prices-4`
  * raise the pairs on that path by prices (pair_refine.c) up to a level: one price per resource for the whole time at level
- * 1, then finer and finer buckets of time, with branching on receivers, arrivals and counts at all of them. `bytes`
+ * 1, then finer and finer buckets of time, with branching on receivers, arrivals and branches at all of them. `bytes`
  * adds prices on memory (bytes_bound.c) to the first of these levels. `spine` is the first level for what is left of a
  * network without cuts when work that floats beside it is taken away (spine.c). Just what a certificate can carry; no
  * exhaustive search. */
@@ -64,7 +64,7 @@ static int find_bytes(int64_t *lower_ns, const moirai_problem *p, const moirai_b
     bytes_bound_task job = {.upper_ns = c ? 2 * pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL) : 0,
                               .rounds = 6,
                               .buckets = 14,
-                              .looks = (int32_t)(30 * budget->effort) + 4,
+                              .solves = (int32_t)(30 * budget->effort) + 4,
                               .threads = budget->threads,
                               .stop = stop};
     if (!result)

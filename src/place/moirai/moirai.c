@@ -113,7 +113,7 @@ static int certify(engine *x)
     result = bound_certify(y->c, &job);
     bytes_bound_task settle = {.upper_ns = x->best->makespan_ns,
                                  .buckets = ENGINE_MEMORY_BUCKETS,
-                                 .looks = 30,
+                                 .solves = 30,
                                  .threads = x->o->budget.threads,
                                  .stop = stop};
     if (!result && y->memory)

@@ -9,7 +9,7 @@
 #define MEMORY_ROUNDS 12
 
 /* Prices on bytes: a composition that keeps to the memory, then a bound at its prices. */
-static int price_memory(engine *x, int32_t rounds, int32_t looks, int64_t evaluations)
+static int price_memory(engine *x, int32_t rounds, int32_t solves, int64_t evaluations)
 {
     int32_t searches = x->memory ? 3 : 6; /* at first there is nothing to begin with */
     bytes_plan_task search = {.evaluations = (int64_t)((double)evaluations * x->o->budget.effort),
@@ -32,7 +32,7 @@ static int price_memory(engine *x, int32_t rounds, int32_t looks, int64_t evalua
     bytes_bound_task bound = {.upper_ns = x->best ? x->best->makespan_ns : 2 * x->lower_ns,
                                 .rounds = rounds,
                                 .buckets = ENGINE_MEMORY_BUCKETS,
-                                .looks = (int32_t)(looks * fmin(x->o->budget.effort, 100)) + 4,
+                                .solves = (int32_t)(solves * fmin(x->o->budget.effort, 100)) + 4,
                                 .threads = x->o->budget.threads,
                                 .stop = x->stop};
     if (!result)
