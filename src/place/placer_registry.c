@@ -9,6 +9,8 @@ static const moirai_placer *const registry[] = {
     &moirai_placer_m_topo,
     &moirai_placer_m_etf,
     &moirai_placer_random,
+    &moirai_placer_placeto,
+    &moirai_placer_hrl,
     &moirai_placer_exact,
     &moirai_placer_milp,
     &moirai_placer_moirai,

@@ -9,6 +9,8 @@ extern const moirai_placer moirai_placer_heft;
 extern const moirai_placer moirai_placer_m_topo;
 extern const moirai_placer moirai_placer_m_etf;
 extern const moirai_placer moirai_placer_random;
+extern const moirai_placer moirai_placer_placeto;
+extern const moirai_placer moirai_placer_hrl;
 extern const moirai_placer moirai_placer_exact;
 extern const moirai_placer moirai_placer_milp;
 extern const moirai_placer moirai_placer_moirai;
