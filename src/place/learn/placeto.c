@@ -6,10 +6,11 @@
  * the current node's device. Columns are scaled by their maximum. The reward is the drop in cost from step to step: simulated makespan over
  * that of the start, and a penalty for bytes above a device's memory.
  *
- * REINFORCE with a baseline per step, a moving average over batches of what was still to be gained at that step; entropy bonus
- * falling to nearly nothing, Adam from 1e-3 to 1e-4, gradient norm at most 1.25.
+ * REINFORCE with a moving-average baseline per step, an entropy bonus that falls to nearly nothing, Adam from 1e-3 to 1e-4, gradient norm
+ * at most 1.25.
  *
- * What differs from the publication. Advantages are divided by their running root mean square: the rewards' size depends on the network, the
+ * What differs from the publication. The baseline of a step also follows, by a moving linear regression, the cost at that step: an
+ * episode that stood well before the choice is expected to end well, and is not praised for it. Advantages are divided by their running root mean square: the rewards' size depends on the network, the
  * bonus does not. Times come from the exact simulator, every step, so every placement on the way is a candidate plan. Devices are unequal,
  * so the work of a node is that on its present device. Devices that can't run a node have probability 0.
  *
@@ -47,11 +48,15 @@ typedef struct lane {
     int64_t *start_ns[EPISODES];  /* per node */
 } lane;
 
+typedef struct step_average {
+    double before, end, square, product;
+} step_average;
+
 typedef struct state {
     placeto_graph *g;
     placeto_net net;
     int32_t chunk;
-    double *baseline; /* per step */
+    step_average *average; /* per step: the baseline */
     bool has_baseline;
     double square;    /* running mean square of what remains after it */
     double byte_scale;
@@ -108,12 +113,12 @@ static int open_state(learn_run *run)
         return rc;
     placeto_net_declare(&s->net, &run->params, run->p->n_devices);
     s->chunk = MOIRAI_MAX(1, CHUNK_ROWS / MOIRAI_MAX(s->g->n, 1));
-    s->baseline = moirai_alloc((size_t)s->g->n, sizeof *s->baseline);
+    s->average = moirai_alloc((size_t)s->g->n, sizeof *s->average);
     double bytes = 0;
     for (int32_t i = 0; i < run->p->n_ops; i++)
         bytes += (double)run->p->op_memory_bytes[i];
     s->byte_scale = MOIRAI_MAX(bytes / run->p->n_devices, 1);
-    rc = s->baseline ? 0 : MOIRAI_EFAIL;
+    rc = s->average ? 0 : MOIRAI_EFAIL;
     for (int l = 0; l < LANES && rc == 0; l++)
         rc = open_lane(&s->lanes[l], s, run->p);
     return rc;
@@ -125,7 +130,7 @@ static void close_state(learn_run *run)
     for (int l = 0; l < LANES; l++)
         close_lane(&s->lanes[l]);
     placeto_graph_free(s->g);
-    free(s->baseline);
+    free(s->average);
     free(s);
 }
 
@@ -241,28 +246,51 @@ static void play(learn_run *run, int32_t number, bool greedy)
 
 /* ---- learning ---- */
 
-/* What was still to be gained at each step, against the baseline. */
+static double follow(bool known, double average, double value)
+{
+    return known ? 0.9 * average + 0.1 * value : value;
+}
+
+/* Moving averages, per step, of the cost before it, of the cost in the end, and of how the two vary together. */
+static void follow_step(state *s, int32_t v)
+{
+    step_average *a = &s->average[v];
+    double before = 0, end = 0, square = 0, product = 0;
+    for (int i = 0; i < LANES * EPISODES; i++) {
+        const lane *l = &s->lanes[i / EPISODES];
+        before += l->before[v * EPISODES + i % EPISODES] / (LANES * EPISODES);
+        end += l->cost[i % EPISODES] / (LANES * EPISODES);
+    }
+    a->before = follow(s->has_baseline, a->before, before);
+    a->end = follow(s->has_baseline, a->end, end);
+    for (int i = 0; i < LANES * EPISODES; i++) {
+        const lane *l = &s->lanes[i / EPISODES];
+        double d = l->before[v * EPISODES + i % EPISODES] - a->before;
+        square += d * d / (LANES * EPISODES);
+        product += d * (l->cost[i % EPISODES] - a->end) / (LANES * EPISODES);
+    }
+    a->square = follow(s->has_baseline, a->square, square);
+    a->product = follow(s->has_baseline, a->product, product);
+}
+
+/* What an episode cost in the end, against what was to be expected at each step. */
 static void appraise(learn_run *run)
 {
     state *s = run->state;
-    double square = 0;
     int32_t n = s->g->n, all = LANES * EPISODES;
+    double square = 0;
     for (int32_t v = 0; v < n; v++) {
-        double mean = 0;
+        step_average *a = &s->average[v];
+        follow_step(s, v);
+        double slope = a->square > 1e-12 ? MOIRAI_MIN(MOIRAI_MAX(a->product / a->square, 0), 1) : 0;
         for (int i = 0; i < all; i++) {
             lane *l = &s->lanes[i / EPISODES];
-            int at = v * EPISODES + i % EPISODES;
-            l->advantage[at] = l->before[at] - l->cost[i % EPISODES];
-            mean += l->advantage[at] / all;
-        }
-        s->baseline[v] = s->has_baseline ? 0.9 * s->baseline[v] + 0.1 * mean : mean;
-        for (int i = 0; i < all; i++) {
-            double *a = &s->lanes[i / EPISODES].advantage[v * EPISODES + i % EPISODES];
-            *a -= s->baseline[v];
-            square += *a * *a / ((double)all * n);
+            int32_t at = v * EPISODES + i % EPISODES;
+            l->advantage[at] = a->end + slope * (l->before[at] - a->before) - l->cost[i % EPISODES];
+            square += l->advantage[at] * l->advantage[at] / ((double)all * n);
         }
     }
-    s->square = s->has_baseline ? 0.9 * s->square + 0.1 * square : square;
+    s->square = follow(s->has_baseline, s->square, square);
     s->has_baseline = true;
     double scale = 1 / (sqrt(s->square) + 1e-9);
     for (int i = 0; i < LANES; i++)
