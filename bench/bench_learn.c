@@ -5,7 +5,7 @@
  *             numbers of episodes; episodes per second; when m-ETF's makespan was reached
  *   transfer  a policy trained on gpt3-tiny used on gpt3-mini without training, and the same from t5-tiny to t5-small, beside an untrained
  *             policy: mean over a batch of draws, and the plan
- * NAMEs keep to the placers or networks named. Cost model auto, fp32, flow tensor, congestion port, memory static, gap 0. It prints
+ * NAMEs keep to the placers, networks and testbeds named. Cost model auto, fp32, flow tensor, congestion port, memory static, gap 0. It prints
  * as it goes; timings never fail it. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,12 +24,17 @@ typedef struct setup {
     int n_names;
 } setup;
 
-static bool wanted(const setup *s, const char *placer, const char *network)
+/* Of each kind (placers, networks, testbeds) all are wanted unless some are named. */
+static bool wanted(const setup *s, const char *const *kind, int n, const char *name)
 {
-    for (int i = 0; i < s->n_names; i++)
-        if (strcmp(placer, s->name[i]) == 0 || strcmp(network, s->name[i]) == 0)
+    bool any = false;
+    for (int i = 0; i < s->n_names; i++) {
+        if (strcmp(name, s->name[i]) == 0)
             return true;
-    return s->n_names == 0;
+        for (int j = 0; j < n; j++)
+            any = any || strcmp(kind[j], s->name[i]) == 0;
+    }
+    return !any;
 }
 
 static moirai_problem *make_problem(const char *network, const char *testbed)
@@ -130,6 +135,7 @@ static void print_curve(const learn_method *method, const char *network, const c
     moirai_problem_free(p);
 }
 
+static const char *const placers[] = {"placeto", "hrl"};
 static const learn_method *const methods[] = {&learn_placeto, &learn_hrl};
 static const char *const testbeds[] = {"inter-server", "intra-server"};
 
@@ -139,7 +145,8 @@ static void curves(const setup *s)
     for (int m = 0; m < 2; m++)
         for (int n = 0; n < 2; n++)
             for (int t = 0; t < 2; t++)
-                if (wanted(s, methods[m]->placer->name, networks[n]))
+                if (wanted(s, placers, 2, placers[m]) && wanted(s, networks, 2, networks[n]) &&
+                    wanted(s, testbeds, 2, testbeds[t]))
                     print_curve(methods[m], networks[n], testbeds[t], s);
 }
 
@@ -194,14 +201,14 @@ static void print_transfer(const learn_method *method, const char *from, const c
 
 static void transfer(const setup *s)
 {
-    static const char *const pairs[][2] = {{"gpt3-tiny", "gpt3-mini"}, {"t5-tiny", "t5-small"}};
+    static const char *const from[] = {"gpt3-tiny", "t5-tiny"}, *const to[] = {"gpt3-mini", "t5-small"};
     printf("| placer | testbed | trained on | used on | untrained: mean ms | plan ms | trained: mean ms | plan ms | m-etf "
            "ms |\n|---|---|---|---|---:|---:|---:|---:|---:|\n");
     for (int m = 0; m < 2; m++)
         for (int n = 0; n < 2; n++)
             for (int t = 0; t < 2; t++)
-                if (wanted(s, methods[m]->placer->name, pairs[n][0]))
-                    print_transfer(methods[m], pairs[n][0], pairs[n][1], testbeds[t], s);
+                if (wanted(s, placers, 2, placers[m]) && wanted(s, from, 2, from[n]) && wanted(s, testbeds, 2, testbeds[t]))
+                    print_transfer(methods[m], from[n], to[n], testbeds[t], s);
 }
 
 int main(int argc, char **argv)

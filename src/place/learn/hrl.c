@@ -5,9 +5,11 @@
  * root of the makespan, here over that of the start; a placement that exceeds a device's memory costs a fixed 2. The baseline is the
  * mean cost with memory 0.9 per batch; Adam, gradient norm at most 1.
  *
- * What differs from the publication. Groups without operators are no steps of the sequence: they would carry noise. An operator that its
+ * What differs from the publication. The grouper begins with stretches of the topological order: a fixed term of its logits that the net
+ * learns to overrule. Groups drawn evenly tear every chain apart, and minutes are not enough to mend that. Of small networks only half
+ * as many groups are used as there are operators. Groups without operators are no steps of the sequence: they would carry noise. An operator that its
  * group's device can't run goes where it is quickest. Advantages are divided by their running root mean square, and a small, falling entropy
- * bonus keeps both networks from settling early: hours of a cluster's time are replaced by minutes on one processor. The networks are
+ * bonus keeps both networks from settling early. The networks are
  * smaller (hrl_net.c).
  *
  * An episode costs one simulation, a pass of V rows through the grouper per lane, and T <= 256 steps of the placer forwards and back.
@@ -23,8 +25,13 @@
 #define LANES 2
 #define EPISODES 8 /* per lane */
 #define BAD_COST 2
+#define PRIOR 2 /* a group away from an operator's own stretch begins less likely by e^-2 */
 
-static const moirai_param params[] = {LEARN_PARAMS};
+static const moirai_param params[] = {
+    LEARN_PARAMS,
+    {.name = "groups", .kind = MOIRAI_PARAM_INT, .help = "most groups to be used; 0: half as many as operators", .value = 0,
+     .least = 0, .most = HRL_MAX_GROUPS},
+};
 
 typedef struct lane {
     hrl_work work;
@@ -45,6 +52,7 @@ typedef struct lane {
 typedef struct state {
     hrl_items *items;
     hrl_net net;
+    int32_t groups; /* in use: the first so many of net.n_groups */
     bool has_baseline;
     double baseline, square;
     lane lanes[LANES];
@@ -91,6 +99,14 @@ static void close_lane(lane *l)
     hrl_work_close(&l->work);
 }
 
+/* Groups of one operator would be no groups; but every device needs some. */
+static int32_t count_groups(const learn_run *run, const state *s)
+{
+    int32_t set = (int32_t)moirai_setting_real(run->o, &moirai_placer_hrl, "groups");
+    int32_t wanted = set > 0 ? set : MOIRAI_MAX(s->items->n / 2, 2 * run->p->n_devices);
+    return MOIRAI_MIN(wanted, s->net.n_groups);
+}
+
 static int open_state(learn_run *run)
 {
     state *s = run->state = moirai_alloc(1, sizeof *s);
@@ -99,6 +115,8 @@ static int open_state(learn_run *run)
     int rc = hrl_items_new(&s->items, run->p, run->units);
     if (rc == 0)
         hrl_net_declare(&s->net, &run->params, run->p->n_devices);
+    if (rc == 0)
+        s->groups = count_groups(run, s);
     for (int l = 0; l < LANES && rc == 0; l++)
         rc = open_lane(&s->lanes[l], s, run->p);
     return rc;
@@ -116,7 +134,7 @@ static void close_state(learn_run *run)
 static double episode_work(const learn_run *run)
 {
     const state *s = run->state;
-    return (double)MOIRAI_MIN(s->items->n, s->net.n_groups) + (double)run->p->n_ops / 8 + 1;
+    return (double)MOIRAI_MIN(s->items->n, s->groups) + (double)run->p->n_ops / 8 + 1;
 }
 
 /* ---- playing ---- */
@@ -126,12 +144,19 @@ static void draw_groups(learn_run *run, lane *l, int32_t number, int32_t episode
     const state *s = run->state;
     int32_t n = s->items->n, G = s->net.n_groups;
     learn_pair_forward(&s->net.grouper, run->params.value, n, s->items->features, l->hidden, l->probability);
-    for (int32_t item = 0; item < n; item++)
-        learn_softmax(G, NULL, l->probability + (size_t)item * (size_t)G);
+    for (int32_t item = 0; item < n; item++) {
+        learn_real *logit = l->probability + (size_t)item * (size_t)G;
+        learn_real at = (learn_real)s->groups * s->items->features[(size_t)item * HRL_ITEM_FEATURES + HRL_PLACE];
+        for (int32_t g = 0; g < s->groups; g++) {
+            learn_real away = at - (learn_real)g - (learn_real)0.5;
+            logit[g] -= PRIOR * away * away;
+        }
+        learn_softmax(s->groups, NULL, logit);
+    }
     for (int32_t e = 0; e < episodes; e++)
         for (int32_t item = 0; item < n; item++) {
             const learn_real *p = l->probability + (size_t)item * (size_t)G;
-            l->group[e][item] = greedy ? learn_likeliest(G, p) : learn_draw(G, p, &run->rng[number]);
+            l->group[e][item] = greedy ? learn_likeliest(s->groups, p) : learn_draw(s->groups, p, &run->rng[number]);
         }
 }
 
@@ -247,7 +272,8 @@ static void teach_grouper(learn_run *run, lane *l, double entropy, learn_real *g
             l->dlogits[at + (size_t)l->group[e][item]] -= (learn_real)(share * l->advantage[e]);
         }
         /* No choice (-1): what is left of the derivative is advantage * probability, and the bonus. */
-        learn_choice_backward(G, l->probability + at, -1, share * sum, share * EPISODES * entropy, l->dlogits + at);
+        learn_choice_backward(s->groups, l->probability + at, -1, share * sum, share * EPISODES * entropy,
+                              l->dlogits + at);
     }
     learn_pair_backward(&s->net.grouper, run->params.value, grad, n, s->items->features, l->hidden, l->dlogits,
                         l->dhidden, NULL);
@@ -275,11 +301,11 @@ const learn_method learn_hrl = {
     .placer = &moirai_placer_hrl,
     .lanes = LANES,
     .width = EPISODES,
-    .rate_first = 2e-3,
-    .rate_last = 2e-4,
+    .rate_first = 5e-3,
+    .rate_last = 5e-4,
     .clip = 1.0,
-    .entropy_first = 0.02,
-    .entropy_last = 0.0005,
+    .entropy_first = 0.002,
+    .entropy_last = 0.0001,
     .work = 2e5,
     .open = open_state,
     .close = close_state,

@@ -33,7 +33,7 @@ static void describe(hrl_items *h, const moirai_problem *p, const moirai_units *
         for (int32_t o = p->op_out_off[u->op[j]]; o < p->op_out_off[u->op[j] + 1]; o++)
             h->out_bytes[item] += p->tensor_bytes[p->op_out[o]];
     x[HRL_TYPES] = (learn_real)(log1p((double)h->out_bytes[item]) / 32);
-    x[HRL_TYPES + 1] = (learn_real)place_of(p, u, item);
+    x[HRL_PLACE] = (learn_real)place_of(p, u, item);
     for (int32_t k = 0; k < p->n_devices; k++) {
         int64_t ns = u->devices[item] >> k & 1 ? 0 : INT64_MAX;
         for (int32_t j = u->off[item]; j < u->off[item + 1] && ns < INT64_MAX; j++)

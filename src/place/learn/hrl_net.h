@@ -6,6 +6,7 @@
 
 #define HRL_TYPES 16    /* operator types share so many columns, by hash */
 #define HRL_NEAR 4      /* producers and readers whose place an item knows */
+#define HRL_PLACE (HRL_TYPES + 1) /* column: the place in topological order, 0 to 1 */
 #define HRL_ITEM_FEATURES (HRL_TYPES + 2 + 2 * HRL_NEAR)
 #define HRL_GROUPER 64  /* hidden */
 #define HRL_ENCODER 32  /* state, per direction */
