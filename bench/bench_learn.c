@@ -103,9 +103,9 @@ static moirai_place_options options_of(const setup *s)
 {
     moirai_place_options o;
     moirai_place_options_init(&o);
-    o.seed = s->seed;
-    o.threads = s->threads;
-    o.time_limit_s = s->limit_s;
+    o.budget.seed = s->seed;
+    o.budget.threads = s->threads;
+    o.budget.time_limit_s = s->limit_s;
     o.gap = 0;
     return o;
 }

@@ -55,9 +55,9 @@ static void test_learn_adam_goes_down(void **state)
 
 /* ---- groups ---- */
 
-static void check_graph(const moirai_problem *p, const placeto_graph *g, const moirai_units *u, const char *what)
+static void check_graph(const moirai_problem *p, const placeto_graph *g, const place_units *u, const char *what)
 {
-    int32_t *node = moirai_alloc((size_t)p->n_ops, sizeof *node);
+    int32_t *node = util_alloc((size_t)p->n_ops, sizeof *node);
     assert_int_equal(g->off[g->n], p->n_ops);
     for (int32_t v = 0; v < g->n; v++) {
         uint64_t devices = UINT64_MAX;
@@ -90,10 +90,10 @@ static void test_placeto_graph_holds_every_operator_once(void **state)
     for (uint64_t seed = 1; seed <= 60; seed++) {
         random_spec spec = random_spec_draw(seed, 80);
         moirai_problem *p = random_problem(&spec);
-        moirai_units *u;
+        place_units *u;
         placeto_graph *g;
         assert_non_null(p);
-        assert_ok(moirai_units_new(&u, p));
+        assert_ok(place_units_new(&u, p));
         for (int32_t limit = 2; limit <= 128; limit *= 8) {
             assert_ok(placeto_graph_new(&g, p, u, limit));
             check_graph(p, g, u, random_spec_text(&spec));
@@ -101,7 +101,7 @@ static void test_placeto_graph_holds_every_operator_once(void **state)
                 fail_msg("%s: %d nodes for a limit of %d", random_spec_text(&spec), g->n, limit);
             placeto_graph_free(g);
         }
-        moirai_units_free(u);
+        place_units_free(u);
         moirai_problem_free(p);
     }
 }
@@ -121,10 +121,10 @@ static void test_placeto_graph_joins_chains_within_the_cap(void **state)
                        i ? "," : "", i, i ? "\"t" : "", i ? 1 : 0, i ? &"01234567"[i - 1] : "", i ? "\"" : "", i);
     snprintf(text + at, sizeof text - (size_t)at, "]}");
     moirai_problem *p;
-    moirai_units *u;
+    place_units *u;
     placeto_graph *g;
     assert_ok(moirai_problem_parse(&p, text, strlen(text), "chain"));
-    assert_ok(moirai_units_new(&u, p));
+    assert_ok(place_units_new(&u, p));
     assert_ok(placeto_graph_new(&g, p, u, 100));
     assert_int_equal(g->n, 4);
     for (int32_t v = 0; v < 4; v++) {
@@ -135,7 +135,7 @@ static void test_placeto_graph_joins_chains_within_the_cap(void **state)
     assert_int_equal(g->relation[1 * 4 + 0], PLACETO_ANCESTOR);
     assert_int_equal(g->relation[1 * 4 + 3], PLACETO_DESCENDANT);
     placeto_graph_free(g);
-    moirai_units_free(u);
+    place_units_free(u);
     moirai_problem_free(p);
 }
 
@@ -185,7 +185,7 @@ static void test_learners_get_better(void **state)
         o.setting = set;
         o.n_settings = 1;
         o.gap = 0;
-        o.threads = 1;
+        o.budget.threads = 1;
         moirai_plan *plan;
         assert_ok(learn_place(&plan, methods[m], p, &o, watch_means, &seen));
         assert_int_equal(seen.batches, seen.total);
@@ -215,10 +215,10 @@ static void test_learners_do_not_depend_on_threads(void **state)
             moirai_place_options_init(&o);
             o.setting = set;
             o.n_settings = 2;
-            o.threads = i == 0 ? 1 : 4;
+            o.budget.threads = i == 0 ? 1 : 4;
             assert_ok(moirai_place(&plan, p, methods[m]->placer->name, &o));
             moirai_plan_free(plan);
-            assert_ok(moirai_file_read(&text[i], &length, file[i]));
+            assert_ok(util_file_read(&text[i], &length, file[i]));
             unlink(file[i]);
         }
         assert_string_equal(text[0], text[1]); /* every weight, to the last digit */
@@ -374,12 +374,12 @@ static void test_policy_file_survives_cuts_and_noise(void **state)
         assert_int_equal(learn_policy_parse(&q, &head, &episodes, cut, length, "cut"), MOIRAI_EINPUT);
         free(cut);
     }
-    moirai_rng rng;
-    moirai_rng_seed(&rng, 4);
+    util_rng rng;
+    util_rng_seed(&rng, 4);
     for (int i = 0; i < 4000; i++) {
         memcpy(text, good, sizeof good);
-        for (uint32_t n = 1 + moirai_rng_below(&rng, 3); n > 0; n--)
-            text[moirai_rng_below(&rng, sizeof good - 1)] = (char)moirai_rng_below(&rng, 256);
+        for (uint32_t n = 1 + util_rng_below(&rng, 3); n > 0; n--)
+            text[util_rng_below(&rng, sizeof good - 1)] = (char)util_rng_below(&rng, 256);
         int rc = learn_policy_parse(&q, &head, &episodes, text, sizeof good - 1, "noise");
         assert_true(rc == 0 || rc == MOIRAI_EINPUT);
         accepted += rc == 0;

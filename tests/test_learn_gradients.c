@@ -18,12 +18,12 @@ static void need_blas(void)
     }
 }
 
-static double draw(moirai_rng *rng)
+static double draw(util_rng *rng)
 {
-    return 2 * moirai_rng_real(rng) - 1;
+    return 2 * util_rng_real(rng) - 1;
 }
 
-static void fill(moirai_rng *rng, size_t n, learn_real *x)
+static void fill(util_rng *rng, size_t n, learn_real *x)
 {
     for (size_t i = 0; i < n; i++)
         x[i] = draw(rng);
@@ -51,7 +51,7 @@ static void compare(const char *what, loss_fn loss, void *data, size_t n, learn_
     double largest = 0;
     for (size_t i = 0; i < n; i += every) {
         double expected = slope(loss, data, &x[i]), error = fabs(expected - dx[i]);
-        largest = MOIRAI_MAX(largest, fabs(expected));
+        largest = UTIL_MAX(largest, fabs(expected));
         if (!(error <= 1e-6 + 1e-5 * fabs(expected)))
             fail_msg("%s[%zu]: %.12g by differences, %.12g by hand", what, i, expected, dx[i]);
     }
@@ -84,18 +84,18 @@ static double bench_loss(void *data)
 
 static void bench_open(bench *b, uint64_t seed)
 {
-    moirai_rng rng;
-    moirai_rng_seed(&rng, seed);
+    util_rng rng;
+    util_rng_seed(&rng, seed);
     b->n_x = (size_t)b->rows * (size_t)b->in;
     b->n_y = (size_t)b->rows * (size_t)b->out;
     assert_ok(learn_params_make(&b->q));
-    b->x = moirai_alloc(b->n_x, sizeof *b->x);
-    b->dx = moirai_alloc(b->n_x, sizeof *b->dx);
-    b->y = moirai_alloc(b->n_y, sizeof *b->y);
-    b->weight = moirai_alloc(b->n_y, sizeof *b->weight);
-    b->grad = moirai_alloc(b->q.n, sizeof *b->grad);
-    b->hidden = moirai_alloc(1024, sizeof *b->hidden);
-    b->spare = moirai_alloc(1024, sizeof *b->spare);
+    b->x = util_alloc(b->n_x, sizeof *b->x);
+    b->dx = util_alloc(b->n_x, sizeof *b->dx);
+    b->y = util_alloc(b->n_y, sizeof *b->y);
+    b->weight = util_alloc(b->n_y, sizeof *b->weight);
+    b->grad = util_alloc(b->q.n, sizeof *b->grad);
+    b->hidden = util_alloc(1024, sizeof *b->hidden);
+    b->spare = util_alloc(1024, sizeof *b->spare);
     fill(&rng, b->q.n, b->q.value);
     fill(&rng, b->n_x, b->x);
     fill(&rng, b->n_y, b->weight);
@@ -265,11 +265,11 @@ static void test_learn_lstm_gradient(void **state)
     need_blas();
     static const char *const names[] = {"wx", "wh", "b"};
     static lstm_case c;
-    moirai_rng rng;
-    moirai_rng_seed(&rng, 5);
+    util_rng rng;
+    util_rng_seed(&rng, 5);
     c.l = learn_lstm_new(&c.q, names, IN, WIDTH);
     assert_ok(learn_params_make(&c.q));
-    learn_real *grad = moirai_alloc(c.q.n, sizeof *grad);
+    learn_real *grad = util_alloc(c.q.n, sizeof *grad);
     fill(&rng, c.q.n, c.q.value);
     fill(&rng, STEPS * ROWS * IN, c.x);
     fill(&rng, STEPS * ROWS * WIDTH, c.weight);
@@ -306,9 +306,9 @@ static void test_learn_attention_gradient(void **state)
 {
     (void)state;
     attend_case c;
-    moirai_rng rng;
+    util_rng rng;
     learn_real spare[KEYS], dquery[KEY], dkey[KEYS * STRIDE] = {0};
-    moirai_rng_seed(&rng, 6);
+    util_rng_seed(&rng, 6);
     fill(&rng, KEY, c.query);
     fill(&rng, KEYS * STRIDE, c.key);
     fill(&rng, KEY, c.slope);
@@ -356,10 +356,10 @@ static void test_learn_placeto_gradient(void **state)
     need_blas();
     placeto_case c = {.samples = 4};
     moirai_problem *p = small_problem(7);
-    moirai_units *u;
-    moirai_rng rng;
-    moirai_rng_seed(&rng, 7);
-    assert_ok(moirai_units_new(&u, p));
+    place_units *u;
+    util_rng rng;
+    util_rng_seed(&rng, 7);
+    assert_ok(place_units_new(&u, p));
     assert_ok(placeto_graph_new(&c.g, p, u, 12));
     assert_true(c.g->n > 5);
     placeto_net_declare(&c.net, &c.q, p->n_devices);
@@ -369,8 +369,8 @@ static void test_learn_placeto_gradient(void **state)
         c.q.value[i] += 0.1 * draw(&rng); /* biases, too */
     assert_ok(placeto_work_open(&c.w, &c.net, c.g, c.samples));
     size_t n = (size_t)c.samples * (size_t)c.g->n * (size_t)c.net.n_features;
-    c.features = moirai_alloc(n, sizeof *c.features);
-    learn_real *grad = moirai_alloc(c.q.n, sizeof *grad);
+    c.features = util_alloc(n, sizeof *c.features);
+    learn_real *grad = util_alloc(c.q.n, sizeof *grad);
     fill(&rng, n, c.features);
     for (int32_t s = 0; s < c.samples; s++) {
         c.current[s] = s * (c.g->n - 1) / 3;
@@ -388,7 +388,7 @@ static void test_learn_placeto_gradient(void **state)
     learn_params_free(&c.q);
     free(c.features);
     free(grad);
-    moirai_units_free(u);
+    place_units_free(u);
     moirai_problem_free(p);
 }
 
@@ -425,19 +425,19 @@ static void test_learn_hrl_gradient(void **state)
     (void)state;
     need_blas();
     hrl_case c = {0};
-    moirai_rng rng;
-    moirai_rng_seed(&rng, 9);
+    util_rng rng;
+    util_rng_seed(&rng, 9);
     hrl_net_declare(&c.net, &c.q, 2);
     assert_ok(learn_params_make(&c.q));
     learn_params_draw(&c.q, 10);
     assert_ok(hrl_work_open(&c.w, &c.net, EPISODES, GROUPS));
     size_t n = (size_t)(EPISODES * GROUPS * c.net.n_features);
-    c.features = moirai_alloc(n, sizeof *c.features);
-    learn_real *grad = moirai_alloc(c.q.n, sizeof *grad);
+    c.features = util_alloc(n, sizeof *c.features);
+    learn_real *grad = util_alloc(c.q.n, sizeof *grad);
     fill(&rng, n, c.features);
     for (int t = 0; t < GROUPS; t++)
         for (int e = 0; e < EPISODES; e++)
-            c.chosen[t][e] = (int32_t)moirai_rng_below(&rng, 2);
+            c.chosen[t][e] = (int32_t)util_rng_below(&rng, 2);
     hrl_loss(&c);
     memset(c.w.dz, 0, EPISODES * GROUPS * 2 * sizeof *c.w.dz);
     for (int t = 0; t < GROUPS; t++)

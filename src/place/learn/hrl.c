@@ -63,23 +63,23 @@ typedef struct state {
 static int open_lane(lane *l, const state *s, const moirai_problem *p)
 {
     size_t n = (size_t)s->items->n, G = (size_t)s->net.n_groups, F = (size_t)s->net.n_features;
-    size_t steps = MOIRAI_MAX(MOIRAI_MIN(n, G), 1);
-    l->hidden = moirai_alloc(n * HRL_GROUPER, sizeof *l->hidden);
-    l->dhidden = moirai_alloc(n * HRL_GROUPER, sizeof *l->dhidden);
-    l->probability = moirai_alloc(n * G, sizeof *l->probability);
-    l->dlogits = moirai_alloc(n * G, sizeof *l->dlogits);
-    l->features = moirai_alloc(steps * EPISODES * F, sizeof *l->features);
-    l->embedding = moirai_alloc(EPISODES * steps * F, sizeof *l->embedding);
-    l->count = moirai_alloc(G, sizeof *l->count);
-    l->before = moirai_alloc(EPISODES, sizeof *l->before);
-    l->device_of = moirai_alloc(G, sizeof *l->device_of);
-    l->op_device = moirai_alloc((size_t)p->n_ops, sizeof *l->op_device);
+    size_t steps = UTIL_MAX(UTIL_MIN(n, G), 1);
+    l->hidden = util_alloc(n * HRL_GROUPER, sizeof *l->hidden);
+    l->dhidden = util_alloc(n * HRL_GROUPER, sizeof *l->dhidden);
+    l->probability = util_alloc(n * G, sizeof *l->probability);
+    l->dlogits = util_alloc(n * G, sizeof *l->dlogits);
+    l->features = util_alloc(steps * EPISODES * F, sizeof *l->features);
+    l->embedding = util_alloc(EPISODES * steps * F, sizeof *l->embedding);
+    l->count = util_alloc(G, sizeof *l->count);
+    l->before = util_alloc(EPISODES, sizeof *l->before);
+    l->device_of = util_alloc(G, sizeof *l->device_of);
+    l->op_device = util_alloc((size_t)p->n_ops, sizeof *l->op_device);
     bool fine = l->hidden && l->dhidden && l->probability && l->dlogits && l->features && l->embedding && l->count &&
                 l->before && l->device_of && l->op_device;
     for (int e = 0; e < EPISODES; e++) {
-        l->group[e] = moirai_alloc(n, sizeof *l->group[e]);
-        l->sequence[e] = moirai_alloc(G, sizeof *l->sequence[e]);
-        l->chosen[e] = moirai_alloc(G, sizeof *l->chosen[e]);
+        l->group[e] = util_alloc(n, sizeof *l->group[e]);
+        l->sequence[e] = util_alloc(G, sizeof *l->sequence[e]);
+        l->chosen[e] = util_alloc(G, sizeof *l->chosen[e]);
         fine = fine && l->group[e] && l->sequence[e] && l->chosen[e];
     }
     return fine ? hrl_work_open(&l->work, &s->net, EPISODES, (int32_t)steps) : MOIRAI_EFAIL;
@@ -102,14 +102,14 @@ static void close_lane(lane *l)
 /* Groups of one operator would be no groups; but every device needs some. */
 static int32_t count_groups(const learn_run *run, const state *s)
 {
-    int32_t set = (int32_t)moirai_setting_real(run->o, &moirai_placer_hrl, "groups");
-    int32_t wanted = set > 0 ? set : MOIRAI_MAX(s->items->n / 2, 2 * run->p->n_devices);
-    return MOIRAI_MIN(wanted, s->net.n_groups);
+    int32_t set = (int32_t)moirai_setting_real(run->o, &place_hrl, "groups");
+    int32_t wanted = set > 0 ? set : UTIL_MAX(s->items->n / 2, 2 * run->p->n_devices);
+    return UTIL_MIN(wanted, s->net.n_groups);
 }
 
 static int open_state(learn_run *run)
 {
-    state *s = run->state = moirai_alloc(1, sizeof *s);
+    state *s = run->state = util_alloc(1, sizeof *s);
     if (s == NULL)
         return MOIRAI_EFAIL;
     int rc = hrl_items_new(&s->items, run->p, run->units);
@@ -134,7 +134,7 @@ static void close_state(learn_run *run)
 static double episode_work(const learn_run *run)
 {
     const state *s = run->state;
-    return (double)MOIRAI_MIN(s->items->n, s->groups) + (double)run->p->n_ops / 8 + 1;
+    return (double)UTIL_MIN(s->items->n, s->groups) + (double)run->p->n_ops / 8 + 1;
 }
 
 /* ---- playing ---- */
@@ -168,7 +168,7 @@ static void describe_groups(const state *s, lane *l, int32_t episodes)
     for (int32_t e = 0; e < episodes; e++) {
         l->length[e] = hrl_items_embed(s->items, s->net.n_groups, l->group[e], l->sequence[e], l->count,
                                        l->embedding + (size_t)e * most * F, F);
-        l->steps = MOIRAI_MAX(l->steps, l->length[e]);
+        l->steps = UTIL_MAX(l->steps, l->length[e]);
     }
     for (int32_t t = 0; t < l->steps; t++)
         for (int32_t e = 0; e < episodes; e++) {
@@ -198,7 +198,7 @@ static void draw_devices(learn_run *run, lane *l, int32_t number, int32_t episod
     }
 }
 
-static int32_t allowed(const hrl_items *h, const moirai_units *u, int32_t K, int32_t item, int32_t device)
+static int32_t allowed(const hrl_items *h, const place_units *u, int32_t K, int32_t item, int32_t device)
 {
     if (u->devices[item] >> device & 1)
         return device;
@@ -212,7 +212,7 @@ static int32_t allowed(const hrl_items *h, const moirai_units *u, int32_t K, int
 static void simulate(learn_run *run, lane *l, int32_t number, int32_t e)
 {
     const state *s = run->state;
-    const moirai_units *u = run->units;
+    const place_units *u = run->units;
     for (int32_t t = 0; t < l->length[e]; t++)
         l->device_of[l->sequence[e][t]] = l->chosen[e][t];
     for (int32_t item = 0; item < u->n; item++) {
@@ -262,7 +262,7 @@ static void teach_grouper(learn_run *run, lane *l, double entropy, learn_real *g
 {
     const state *s = run->state;
     int32_t n = s->items->n, G = s->net.n_groups;
-    double share = 1.0 / ((double)LANES * EPISODES * MOIRAI_MAX(n, 1));
+    double share = 1.0 / ((double)LANES * EPISODES * UTIL_MAX(n, 1));
     memset(l->dlogits, 0, (size_t)n * (size_t)G * sizeof *l->dlogits);
     for (int32_t item = 0; item < n; item++) {
         size_t at = (size_t)item * (size_t)G;
@@ -284,7 +284,7 @@ static void teach(learn_run *run, int32_t number, double entropy, learn_real *gr
     state *s = run->state;
     lane *l = &s->lanes[number];
     int32_t K = run->p->n_devices;
-    double share = 1.0 / ((double)LANES * EPISODES * MOIRAI_MAX(l->steps, 1));
+    double share = 1.0 / ((double)LANES * EPISODES * UTIL_MAX(l->steps, 1));
     memset(l->work.dz, 0, (size_t)l->steps * EPISODES * (size_t)K * sizeof *l->work.dz);
     for (int32_t t = 0; t < l->steps; t++)
         for (int32_t e = 0; e < EPISODES; e++) {
@@ -298,7 +298,7 @@ static void teach(learn_run *run, int32_t number, double entropy, learn_real *gr
 }
 
 const learn_method learn_hrl = {
-    .placer = &moirai_placer_hrl,
+    .placer = &place_hrl,
     .lanes = LANES,
     .width = EPISODES,
     .rate_first = 5e-3,
@@ -320,7 +320,7 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     return learn_place(out, &learn_hrl, p, o, NULL, NULL);
 }
 
-const moirai_placer moirai_placer_hrl = {
+const moirai_placer place_hrl = {
     .name = "hrl",
     .summary = "HRL: two learnt networks, one groups operators, one places the groups",
     .letters = "E episode",

@@ -18,12 +18,12 @@ static uint8_t type_column(const char *type)
     return (uint8_t)((hash ^ hash >> 16) % HRL_TYPES);
 }
 
-static double place_of(const moirai_problem *p, const moirai_units *u, int32_t item)
+static double place_of(const moirai_problem *p, const place_units *u, int32_t item)
 {
     return (double)p->topo_rank[u->op[u->off[item]]] / (double)p->n_ops;
 }
 
-static void describe(hrl_items *h, const moirai_problem *p, const moirai_units *u, int32_t item)
+static void describe(hrl_items *h, const moirai_problem *p, const place_units *u, int32_t item)
 {
     learn_real *x = h->features + (size_t)item * HRL_ITEM_FEATURES;
     int32_t op = u->op[u->off[item]];
@@ -49,7 +49,7 @@ static int compare_pairs(const void *x, const void *y)
 }
 
 /* Distinct links, sorted by (from, to). */
-static void find_links(hrl_items *h, const moirai_problem *p, const moirai_units *u, uint64_t *pair)
+static void find_links(hrl_items *h, const moirai_problem *p, const place_units *u, uint64_t *pair)
 {
     int32_t n = 0;
     for (int32_t e = 0; e < p->n_edges; e++) {
@@ -66,7 +66,7 @@ static void find_links(hrl_items *h, const moirai_problem *p, const moirai_units
     }
 }
 
-static void note_neighbours(hrl_items *h, const moirai_problem *p, const moirai_units *u, uint8_t *producers,
+static void note_neighbours(hrl_items *h, const moirai_problem *p, const place_units *u, uint8_t *producers,
                             uint8_t *readers)
 {
     for (int32_t i = 0; i < h->n_links; i++) {
@@ -81,21 +81,21 @@ static void note_neighbours(hrl_items *h, const moirai_problem *p, const moirai_
     }
 }
 
-int hrl_items_new(hrl_items **out, const moirai_problem *p, const moirai_units *u)
+int hrl_items_new(hrl_items **out, const moirai_problem *p, const place_units *u)
 {
     size_t n = (size_t)u->n, edges = (size_t)p->n_edges;
-    hrl_items *h = *out = moirai_alloc(1, sizeof *h);
+    hrl_items *h = *out = util_alloc(1, sizeof *h);
     if (h == NULL)
         return MOIRAI_EFAIL;
     h->n = u->n;
-    h->features = moirai_alloc(n * HRL_ITEM_FEATURES, sizeof *h->features);
-    h->type = moirai_alloc(n, sizeof *h->type);
-    h->out_bytes = moirai_alloc(n, sizeof *h->out_bytes);
-    h->from = moirai_alloc(edges, sizeof *h->from);
-    h->to = moirai_alloc(edges, sizeof *h->to);
-    h->least_ns = moirai_alloc(n * (size_t)p->n_devices, sizeof *h->least_ns);
-    uint64_t *pair = moirai_alloc(edges, sizeof *pair);
-    uint8_t *producers = moirai_alloc(n, 1), *readers = moirai_alloc(n, 1);
+    h->features = util_alloc(n * HRL_ITEM_FEATURES, sizeof *h->features);
+    h->type = util_alloc(n, sizeof *h->type);
+    h->out_bytes = util_alloc(n, sizeof *h->out_bytes);
+    h->from = util_alloc(edges, sizeof *h->from);
+    h->to = util_alloc(edges, sizeof *h->to);
+    h->least_ns = util_alloc(n * (size_t)p->n_devices, sizeof *h->least_ns);
+    uint64_t *pair = util_alloc(edges, sizeof *pair);
+    uint8_t *producers = util_alloc(n, 1), *readers = util_alloc(n, 1);
     int rc = h->features && h->type && h->out_bytes && h->from && h->to && h->least_ns && pair && producers && readers
                  ? 0
                  : MOIRAI_EFAIL;

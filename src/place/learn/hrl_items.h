@@ -1,6 +1,6 @@
 /* What HRL's networks see of operators and groups. Private. */
-#ifndef MOIRAI_HRL_ITEMS_H
-#define MOIRAI_HRL_ITEMS_H
+#ifndef MOIRAI_PLACE_LEARN_HRL_ITEMS_H
+#define MOIRAI_PLACE_LEARN_HRL_ITEMS_H
 
 #include "place/fit.h"
 #include "place/learn/hrl_net.h"
@@ -16,7 +16,7 @@ typedef struct hrl_items {
     int64_t *least_ns;     /* [item * n_devices + device]; INT64_MAX where it can't run */
 } hrl_items;
 
-int hrl_items_new(hrl_items **out, const moirai_problem *p, const moirai_units *u);
+int hrl_items_new(hrl_items **out, const moirai_problem *p, const place_units *u);
 void hrl_items_free(hrl_items *h);
 
 /* Features of the groups of one episode: group[item] in 0 .. n_groups - 1. sequence (n_groups) gets the groups that have items,

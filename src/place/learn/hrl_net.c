@@ -74,7 +74,7 @@ static size_t lay_out(hrl_work *w, const hrl_net *net, learn_real *store)
 int hrl_work_open(hrl_work *w, const hrl_net *net, int32_t rows, int32_t steps)
 {
     *w = (hrl_work){.rows = rows, .steps = steps};
-    learn_real *store = moirai_alloc(lay_out(w, net, NULL), sizeof *store);
+    learn_real *store = util_alloc(lay_out(w, net, NULL), sizeof *store);
     if (store == NULL)
         return MOIRAI_EFAIL;
     lay_out(w, net, store);

@@ -1,6 +1,6 @@
 /* HRL's networks: grouper and placer. Private. */
-#ifndef MOIRAI_HRL_NET_H
-#define MOIRAI_HRL_NET_H
+#ifndef MOIRAI_PLACE_LEARN_HRL_NET_H
+#define MOIRAI_PLACE_LEARN_HRL_NET_H
 
 #include "place/learn/lstm.h"
 

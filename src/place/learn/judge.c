@@ -8,8 +8,8 @@ int learn_judge_open(learn_judge *j, const moirai_problem *p)
 {
     *j = (learn_judge){
         .p = p, .best_ns = MOIRAI_UNKNOWN, .nearest_excess = MOIRAI_UNKNOWN, .nearest_ns = MOIRAI_UNKNOWN};
-    j->best = moirai_alloc((size_t)p->n_ops, sizeof *j->best);
-    j->nearest = moirai_alloc((size_t)p->n_ops, sizeof *j->nearest);
+    j->best = util_alloc((size_t)p->n_ops, sizeof *j->best);
+    j->nearest = util_alloc((size_t)p->n_ops, sizeof *j->nearest);
     return j->best && j->nearest ? moirai_sim_new(&j->sim, p) : MOIRAI_EFAIL;
 }
 

@@ -1,6 +1,6 @@
 /* Placements judged by the simulator, and the best of them kept. Private. */
-#ifndef MOIRAI_LEARN_JUDGE_H
-#define MOIRAI_LEARN_JUDGE_H
+#ifndef MOIRAI_PLACE_LEARN_JUDGE_H
+#define MOIRAI_PLACE_LEARN_JUDGE_H
 
 #include <moirai/schedule.h>
 

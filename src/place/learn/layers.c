@@ -116,9 +116,9 @@ void learn_softmax(int32_t n, const uint64_t *mask, learn_real *z)
         z[i] /= sum;
 }
 
-int32_t learn_draw(int32_t n, const learn_real *probability, moirai_rng *rng)
+int32_t learn_draw(int32_t n, const learn_real *probability, util_rng *rng)
 {
-    double left = moirai_rng_real(rng);
+    double left = util_rng_real(rng);
     int32_t last = 0;
     for (int32_t i = 0; i < n; i++) {
         if (!(probability[i] > 0))

@@ -4,8 +4,8 @@
  * length that derivatives are added to. Rows are samples. A backward pass takes the derivative of the loss by the
  * layer's output and gives that by its input (dx, overwritten; NULL where nobody wants it). tests/test_learn_gradients.c
  * compares every one with finite differences. */
-#ifndef MOIRAI_LEARN_LAYERS_H
-#define MOIRAI_LEARN_LAYERS_H
+#ifndef MOIRAI_PLACE_LEARN_LAYERS_H
+#define MOIRAI_PLACE_LEARN_LAYERS_H
 
 #include "place/learn/params.h"
 #include "util/util.h"
@@ -50,7 +50,7 @@ void learn_gather(int32_t samples, int32_t n, int32_t width, const int32_t *off,
 /* Logits to probabilities, in place; choices outside the mask (NULL: all are open) get 0. n <= 64 with a mask. */
 void learn_softmax(int32_t n, const uint64_t *mask, learn_real *z);
 /* A draw, or the likeliest. */
-int32_t learn_draw(int32_t n, const learn_real *probability, moirai_rng *rng);
+int32_t learn_draw(int32_t n, const learn_real *probability, util_rng *rng);
 int32_t learn_likeliest(int32_t n, const learn_real *probability);
 double learn_entropy(int32_t n, const learn_real *probability);
 /* The derivative, by the logits, of -advantage log p(chosen) - bonus * entropy, added to dz. */

@@ -1,6 +1,6 @@
 /* Long short-term memory and attention, with hand-written derivatives. Private. */
-#ifndef MOIRAI_LEARN_LSTM_H
-#define MOIRAI_LEARN_LSTM_H
+#ifndef MOIRAI_PLACE_LEARN_LSTM_H
+#define MOIRAI_PLACE_LEARN_LSTM_H
 
 #include "place/learn/layers.h"
 

@@ -14,9 +14,9 @@ size_t learn_params_add(learn_params *q, const char *name, int32_t rows, int32_t
 
 int learn_params_make(learn_params *q)
 {
-    q->value = moirai_alloc(q->n, sizeof *q->value);
-    q->mean = moirai_alloc(q->n, sizeof *q->mean);
-    q->square = moirai_alloc(q->n, sizeof *q->square);
+    q->value = util_alloc(q->n, sizeof *q->value);
+    q->mean = util_alloc(q->n, sizeof *q->mean);
+    q->square = util_alloc(q->n, sizeof *q->square);
     return q->value && q->mean && q->square ? 0 : MOIRAI_EFAIL;
 }
 
@@ -29,13 +29,13 @@ void learn_params_free(learn_params *q)
 
 void learn_params_draw(learn_params *q, uint64_t seed)
 {
-    moirai_rng rng;
-    moirai_rng_seed(&rng, seed);
+    util_rng rng;
+    util_rng_seed(&rng, seed);
     for (int32_t i = 0; i < q->n_tensors; i++) {
         const learn_tensor *t = &q->tensor[i];
         double reach = t->rows > 1 ? sqrt(6.0 / (t->rows + t->cols)) : 0;
         for (size_t j = 0; j < (size_t)t->rows * (size_t)t->cols; j++)
-            q->value[t->at + j] = (learn_real)(reach * (2 * moirai_rng_real(&rng) - 1));
+            q->value[t->at + j] = (learn_real)(reach * (2 * util_rng_real(&rng) - 1));
     }
 }
 

@@ -1,6 +1,6 @@
 /* The numbers that are learnt: named tensors in one flat array, their first values, and Adam. Private. */
-#ifndef MOIRAI_LEARN_PARAMS_H
-#define MOIRAI_LEARN_PARAMS_H
+#ifndef MOIRAI_PLACE_LEARN_PARAMS_H
+#define MOIRAI_PLACE_LEARN_PARAMS_H
 
 #include "place/learn/real.h"
 

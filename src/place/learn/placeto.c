@@ -73,18 +73,18 @@ typedef struct state {
 static int open_lane(lane *l, const state *s, const moirai_problem *p)
 {
     size_t n = (size_t)s->g->n, row = (size_t)s->net.n_features, steps = n * EPISODES;
-    l->features = moirai_alloc(steps * n * row, sizeof *l->features);
-    l->chosen = moirai_alloc(steps, sizeof *l->chosen);
-    l->before = moirai_alloc(steps, sizeof *l->before);
-    l->advantage = moirai_alloc(steps, sizeof *l->advantage);
-    l->current = moirai_alloc((size_t)MOIRAI_MAX(s->chunk, EPISODES), sizeof *l->current);
-    l->pick = moirai_alloc((size_t)s->chunk, sizeof *l->pick);
-    l->chunk = moirai_alloc((size_t)s->chunk * n * row, sizeof *l->chunk);
+    l->features = util_alloc(steps * n * row, sizeof *l->features);
+    l->chosen = util_alloc(steps, sizeof *l->chosen);
+    l->before = util_alloc(steps, sizeof *l->before);
+    l->advantage = util_alloc(steps, sizeof *l->advantage);
+    l->current = util_alloc((size_t)UTIL_MAX(s->chunk, EPISODES), sizeof *l->current);
+    l->pick = util_alloc((size_t)s->chunk, sizeof *l->pick);
+    l->chunk = util_alloc((size_t)s->chunk * n * row, sizeof *l->chunk);
     bool fine = l->pick && l->chunk && l->features && l->chosen && l->before && l->advantage && l->current;
     for (int e = 0; e < EPISODES; e++) {
-        l->device[e] = moirai_alloc(n, sizeof *l->device[e]);
-        l->op_device[e] = moirai_alloc((size_t)p->n_ops, sizeof *l->op_device[e]);
-        l->start_ns[e] = moirai_alloc(n, sizeof *l->start_ns[e]);
+        l->device[e] = util_alloc(n, sizeof *l->device[e]);
+        l->op_device[e] = util_alloc((size_t)p->n_ops, sizeof *l->op_device[e]);
+        l->start_ns[e] = util_alloc(n, sizeof *l->start_ns[e]);
         fine = fine && l->device[e] && l->op_device[e] && l->start_ns[e];
     }
     int rc = fine ? placeto_work_open(&l->play, &s->net, s->g, EPISODES) : MOIRAI_EFAIL;
@@ -111,20 +111,20 @@ static void close_lane(lane *l)
 
 static int open_state(learn_run *run)
 {
-    state *s = run->state = moirai_alloc(1, sizeof *s);
+    state *s = run->state = util_alloc(1, sizeof *s);
     if (s == NULL)
         return MOIRAI_EFAIL;
-    int32_t limit = (int32_t)moirai_setting_real(run->o, &moirai_placer_placeto, "nodes");
+    int32_t limit = (int32_t)moirai_setting_real(run->o, &place_placeto, "nodes");
     int rc = placeto_graph_new(&s->g, run->p, run->units, limit);
     if (rc != 0)
         return rc;
     placeto_net_declare(&s->net, &run->params, run->p->n_devices);
-    s->chunk = MOIRAI_MAX(1, CHUNK_ROWS / MOIRAI_MAX(s->g->n, 1));
-    s->average = moirai_alloc((size_t)s->g->n, sizeof *s->average);
+    s->chunk = UTIL_MAX(1, CHUNK_ROWS / UTIL_MAX(s->g->n, 1));
+    s->average = util_alloc((size_t)s->g->n, sizeof *s->average);
     double bytes = 0;
     for (int32_t i = 0; i < run->p->n_ops; i++)
         bytes += (double)run->p->op_memory_bytes[i];
-    s->byte_scale = MOIRAI_MAX(bytes / run->p->n_devices, 1);
+    s->byte_scale = UTIL_MAX(bytes / run->p->n_devices, 1);
     rc = s->average ? 0 : MOIRAI_EFAIL;
     for (int l = 0; l < LANES && rc == 0; l++)
         rc = open_lane(&s->lanes[l], s, run->p);
@@ -144,7 +144,7 @@ static void close_state(learn_run *run)
 static double episode_work(const learn_run *run)
 {
     const state *s = run->state;
-    return (double)MOIRAI_MAX(s->g->n, 1) * ((double)s->g->n + (double)run->p->n_ops / 32 + 1);
+    return (double)UTIL_MAX(s->g->n, 1) * ((double)s->g->n + (double)run->p->n_ops / 32 + 1);
 }
 
 /* ---- playing ---- */
@@ -165,12 +165,12 @@ static void simulate(learn_run *run, int32_t number, int e)
     for (int32_t node = 0; node < s->g->n; node++) {
         int64_t first = INT64_MAX;
         for (int32_t j = s->g->off[node]; j < s->g->off[node + 1]; j++)
-            first = MOIRAI_MIN(first, start[s->g->op[j]]);
+            first = UTIL_MIN(first, start[s->g->op[j]]);
         l->start_ns[e][node] = first;
     }
     l->cost[e] = (double)v.makespan_ns / (double)run->start_ns;
     if (v.excess_bytes > 0)
-        l->cost[e] += 0.5 + MOIRAI_MIN((double)v.excess_bytes / s->byte_scale, 4);
+        l->cost[e] += 0.5 + UTIL_MIN((double)v.excess_bytes / s->byte_scale, 4);
     run->length_ns[number * EPISODES + e] = v.makespan_ns;
 }
 
@@ -213,7 +213,7 @@ static void describe(const state *s, const lane *l, int e, int32_t current, lear
                 memset(x, 0, (size_t)F * sizeof *x);
             for (int c = 0; c < 6; c++) {
                 if (pass == 0)
-                    most[c] = MOIRAI_MAX(most[c], column[c]);
+                    most[c] = UTIL_MAX(most[c], column[c]);
                 else
                     x[c] = most[c] > 0 ? (learn_real)(column[c] / most[c]) : 0;
             }
@@ -349,7 +349,7 @@ static void teach(learn_run *run, int32_t number, double entropy, learn_real *gr
     lane *l = &s->lanes[number];
     int32_t samples = 0;
     for (int e = 0; e < EPISODES; e++) {
-        int32_t first = (int32_t)moirai_rng_below(&run->rng[number], SKIP);
+        int32_t first = (int32_t)util_rng_below(&run->rng[number], SKIP);
         for (int32_t v = first; v < s->g->n; v += SKIP) {
             l->pick[samples++] = v * EPISODES + e;
             if (samples == s->chunk) {
@@ -363,7 +363,7 @@ static void teach(learn_run *run, int32_t number, double entropy, learn_real *gr
 }
 
 const learn_method learn_placeto = {
-    .placer = &moirai_placer_placeto,
+    .placer = &place_placeto,
     .lanes = LANES,
     .width = EPISODES,
     .rate_first = 3e-3,
@@ -385,7 +385,7 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     return learn_place(out, &learn_placeto, p, o, NULL, NULL);
 }
 
-const moirai_placer moirai_placer_placeto = {
+const moirai_placer place_placeto = {
     .name = "placeto",
     .summary = "Placeto: a learnt policy over the graph's embedding moves groups one by one",
     .letters = "E episode",

@@ -30,7 +30,7 @@ typedef struct sorted_root {
 
 typedef struct grouping {
     const moirai_problem *p;
-    const moirai_units *u;
+    const place_units *u;
     int32_t *root;     /* unit -> unit, union-find */
     double *work;      /* of roots: mean time over devices */
     int64_t *bytes;
@@ -100,7 +100,7 @@ static void begin(grouping *g)
         g->rank[unit] = INT32_MAX;
         for (int32_t j = g->u->off[unit]; j < g->u->off[unit + 1]; j++) {
             g->work[unit] += mean_ns(p, g->u->op[j]);
-            g->rank[unit] = MOIRAI_MIN(g->rank[unit], p->topo_rank[g->u->op[j]]);
+            g->rank[unit] = UTIL_MIN(g->rank[unit], p->topo_rank[g->u->op[j]]);
         }
         work += g->work[unit];
         bytes += g->bytes[unit];
@@ -240,17 +240,17 @@ static void shrink(grouping *g, int32_t limit)
 static int allocate(placeto_graph *g, const moirai_problem *p, int32_t n_links)
 {
     size_t n = (size_t)g->n, ends = (size_t)n_links;
-    g->off = moirai_alloc(n + 1, sizeof *g->off);
-    g->op = moirai_alloc((size_t)p->n_ops, sizeof *g->op);
-    g->devices = moirai_alloc(n, sizeof *g->devices);
-    g->memory_bytes = moirai_alloc(n, sizeof *g->memory_bytes);
-    g->out_bytes = moirai_alloc(n, sizeof *g->out_bytes);
-    g->time_ns = moirai_alloc(n * (size_t)p->n_devices, sizeof *g->time_ns);
-    g->parent_off = moirai_alloc(n + 1, sizeof *g->parent_off);
-    g->child_off = moirai_alloc(n + 1, sizeof *g->child_off);
-    g->parent = moirai_alloc(ends, sizeof *g->parent);
-    g->child = moirai_alloc(ends, sizeof *g->child);
-    g->relation = moirai_alloc(n * n, sizeof *g->relation);
+    g->off = util_alloc(n + 1, sizeof *g->off);
+    g->op = util_alloc((size_t)p->n_ops, sizeof *g->op);
+    g->devices = util_alloc(n, sizeof *g->devices);
+    g->memory_bytes = util_alloc(n, sizeof *g->memory_bytes);
+    g->out_bytes = util_alloc(n, sizeof *g->out_bytes);
+    g->time_ns = util_alloc(n * (size_t)p->n_devices, sizeof *g->time_ns);
+    g->parent_off = util_alloc(n + 1, sizeof *g->parent_off);
+    g->child_off = util_alloc(n + 1, sizeof *g->child_off);
+    g->parent = util_alloc(ends, sizeof *g->parent);
+    g->child = util_alloc(ends, sizeof *g->child);
+    g->relation = util_alloc(n * n, sizeof *g->relation);
     return g->off && g->op && g->devices && g->memory_bytes && g->out_bytes && g->time_ns && g->parent_off &&
                    g->child_off && g->parent && g->child && g->relation
                ? 0
@@ -355,22 +355,22 @@ static int build(placeto_graph *g, grouping *by)
     return 0;
 }
 
-int placeto_graph_new(placeto_graph **out, const moirai_problem *p, const moirai_units *u, int32_t limit)
+int placeto_graph_new(placeto_graph **out, const moirai_problem *p, const place_units *u, int32_t limit)
 {
     size_t n = (size_t)u->n;
     grouping g = {.p = p, .u = u};
-    g.root = moirai_alloc(n, sizeof *g.root);
-    g.work = moirai_alloc(n, sizeof *g.work);
-    g.bytes = moirai_alloc(n, sizeof *g.bytes);
-    g.devices = moirai_alloc(n, sizeof *g.devices);
-    g.rank = moirai_alloc(n, sizeof *g.rank);
-    g.links = moirai_alloc((size_t)p->n_edges, sizeof *g.links);
-    g.order = moirai_alloc(n, sizeof *g.order);
-    g.taken = moirai_alloc(n, sizeof *g.taken);
-    g.producers = moirai_alloc(n, sizeof *g.producers);
-    g.partner = moirai_alloc(n, sizeof *g.partner);
-    g.partner_bytes = moirai_alloc(n, sizeof *g.partner_bytes);
-    placeto_graph *made = moirai_alloc(1, sizeof *made);
+    g.root = util_alloc(n, sizeof *g.root);
+    g.work = util_alloc(n, sizeof *g.work);
+    g.bytes = util_alloc(n, sizeof *g.bytes);
+    g.devices = util_alloc(n, sizeof *g.devices);
+    g.rank = util_alloc(n, sizeof *g.rank);
+    g.links = util_alloc((size_t)p->n_edges, sizeof *g.links);
+    g.order = util_alloc(n, sizeof *g.order);
+    g.taken = util_alloc(n, sizeof *g.taken);
+    g.producers = util_alloc(n, sizeof *g.producers);
+    g.partner = util_alloc(n, sizeof *g.partner);
+    g.partner_bytes = util_alloc(n, sizeof *g.partner_bytes);
+    placeto_graph *made = util_alloc(1, sizeof *made);
     int rc = g.root && g.work && g.bytes && g.devices && g.rank && g.links && g.order && g.taken && g.producers &&
                      g.partner && g.partner_bytes && made
                  ? 0

@@ -1,6 +1,6 @@
 /* The graph that Placeto's policy looks at: groups of operators, their neighbours, who comes before whom. Private. */
-#ifndef MOIRAI_PLACETO_GRAPH_H
-#define MOIRAI_PLACETO_GRAPH_H
+#ifndef MOIRAI_PLACE_LEARN_PLACETO_GRAPH_H
+#define MOIRAI_PLACE_LEARN_PLACETO_GRAPH_H
 
 #include "place/fit.h"
 
@@ -19,7 +19,7 @@ typedef struct placeto_graph {
 
 /* At most `limit` nodes where masks allow it; they are numbered by their first operator's topological rank. MOIRAI_ELIMIT where
  * masks leave more than 4096. O((V + E) log V + n (n + edges)). */
-int placeto_graph_new(placeto_graph **out, const moirai_problem *p, const moirai_units *u, int32_t limit);
+int placeto_graph_new(placeto_graph **out, const moirai_problem *p, const place_units *u, int32_t limit);
 void placeto_graph_free(placeto_graph *g);
 
 #endif

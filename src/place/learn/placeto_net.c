@@ -85,7 +85,7 @@ int placeto_work_open(placeto_work *w, const placeto_net *net, const placeto_gra
 {
     size_t rows = (size_t)samples * (size_t)g->n;
     *w = (placeto_work){.samples = samples};
-    w->store = moirai_alloc(lay_out(w, net, rows, NULL), sizeof *w->store);
+    w->store = util_alloc(lay_out(w, net, rows, NULL), sizeof *w->store);
     if (w->store == NULL)
         return MOIRAI_EFAIL;
     lay_out(w, net, rows, w->store);

@@ -1,6 +1,6 @@
 /* Placeto's policy network. Private. */
-#ifndef MOIRAI_PLACETO_NET_H
-#define MOIRAI_PLACETO_NET_H
+#ifndef MOIRAI_PLACE_LEARN_PLACETO_NET_H
+#define MOIRAI_PLACE_LEARN_PLACETO_NET_H
 
 #include "place/learn/layers.h"
 #include "place/learn/placeto_graph.h"

@@ -24,31 +24,31 @@ static double nine_digits(learn_real x)
 
 int learn_policy_write(const learn_params *q, const learn_policy_head *head, const char *path)
 {
-    moirai_writer w;
-    moirai_writer_begin(&w, "moirai-policy");
-    moirai_writer_pair_string(&w, "placer", head->placer);
-    moirai_writer_pair_int(&w, "devices", head->n_devices);
+    util_writer w;
+    util_writer_begin(&w, "moirai-policy");
+    util_writer_pair_string(&w, "placer", head->placer);
+    util_writer_pair_int(&w, "devices", head->n_devices);
     if (head->trained_on)
-        moirai_writer_pair_string(&w, "trained_on", head->trained_on);
-    moirai_writer_pair_int(&w, "episodes", head->episodes);
-    moirai_writer_break(&w);
-    moirai_writer_pair_open(&w, "tensors", '[');
+        util_writer_pair_string(&w, "trained_on", head->trained_on);
+    util_writer_pair_int(&w, "episodes", head->episodes);
+    util_writer_break(&w);
+    util_writer_pair_open(&w, "tensors", '[');
     for (int32_t i = 0; i < q->n_tensors; i++) {
         const learn_tensor *t = &q->tensor[i];
-        moirai_writer_break(&w);
-        moirai_writer_open(&w, '{');
-        moirai_writer_pair_string(&w, "name", t->name);
-        moirai_writer_pair_int(&w, "rows", t->rows);
-        moirai_writer_pair_int(&w, "cols", t->cols);
-        moirai_writer_pair_open(&w, "values", '[');
+        util_writer_break(&w);
+        util_writer_open(&w, '{');
+        util_writer_pair_string(&w, "name", t->name);
+        util_writer_pair_int(&w, "rows", t->rows);
+        util_writer_pair_int(&w, "cols", t->cols);
+        util_writer_pair_open(&w, "values", '[');
         for (size_t j = 0; j < (size_t)t->rows * (size_t)t->cols; j++)
-            moirai_writer_real(&w, nine_digits(q->value[t->at + j]));
-        moirai_writer_close(&w, ']');
-        moirai_writer_close(&w, '}');
+            util_writer_real(&w, nine_digits(q->value[t->at + j]));
+        util_writer_close(&w, ']');
+        util_writer_close(&w, '}');
     }
-    moirai_writer_close(&w, ']');
-    moirai_writer_close(&w, '}');
-    return moirai_writer_save(&w, path);
+    util_writer_close(&w, ']');
+    util_writer_close(&w, '}');
+    return util_writer_save(&w, path);
 }
 
 int learn_policy_writable(const char *path)
@@ -77,7 +77,7 @@ static int find_tensor(const learn_params *q, const char *name)
     return -1;
 }
 
-static int read_values(learn_real *into, const moirai_json_at *at, yyjson_val *list)
+static int read_values(learn_real *into, const util_json_at *at, yyjson_val *list)
 {
     size_t index, n;
     yyjson_val *item;
@@ -85,61 +85,61 @@ static int read_values(learn_real *into, const moirai_json_at *at, yyjson_val *l
     yyjson_arr_foreach(list, index, n, item) {
         double x = yyjson_is_num(item) ? yyjson_get_num(item) : NAN;
         if (!(fabs(x) <= FLT_MAX))
-            return moirai_json_fail(at, "values[%zu]: %s is not a number of a policy", index,
-                                    moirai_json_show(shown, item));
+            return util_json_fail(at, "values[%zu]: %s is not a number of a policy", index,
+                                    util_json_show(shown, item));
         into[index] = (learn_real)x;
     }
     return 0;
 }
 
-static int read_tensor(const learn_params *q, learn_real *value, bool *seen, moirai_json_at *at, yyjson_val *object)
+static int read_tensor(const learn_params *q, learn_real *value, bool *seen, util_json_at *at, yyjson_val *object)
 {
     const char *name = NULL;
     int64_t rows = 0, cols = 0;
     yyjson_val *list = NULL;
-    int rc = moirai_json_object(at, object);
+    int rc = util_json_object(at, object);
     if (rc == 0)
-        rc = moirai_json_string(&name, NULL, at, object, "name", true);
+        rc = util_json_string(&name, NULL, at, object, "name", true);
     if (rc != 0)
         return rc;
     at->name = name;
     int i = find_tensor(q, name);
     if (i < 0)
-        return moirai_json_fail(at, "this placer has no such tensor");
+        return util_json_fail(at, "this placer has no such tensor");
     if (seen[i])
-        return moirai_json_fail(at, "is there twice");
+        return util_json_fail(at, "is there twice");
     seen[i] = true;
-    rc = moirai_json_int64(&rows, at, object, "rows", true, 1);
+    rc = util_json_int64(&rows, at, object, "rows", true, 1);
     if (rc == 0)
-        rc = moirai_json_int64(&cols, at, object, "cols", true, 1);
+        rc = util_json_int64(&cols, at, object, "cols", true, 1);
     if (rc == 0)
-        rc = moirai_json_array(&list, at, object, "values", true);
+        rc = util_json_array(&list, at, object, "values", true);
     if (rc != 0)
         return rc;
     const learn_tensor *t = &q->tensor[i];
     if (rows != t->rows || cols != t->cols)
-        return moirai_json_fail(at, "is %lld x %lld, but this policy's is %d x %d", (long long)rows, (long long)cols,
+        return util_json_fail(at, "is %lld x %lld, but this policy's is %d x %d", (long long)rows, (long long)cols,
                                 t->rows, t->cols);
     if (yyjson_arr_size(list) != (size_t)t->rows * (size_t)t->cols)
-        return moirai_json_fail(at, "%zu values for %d x %d", yyjson_arr_size(list), t->rows, t->cols);
+        return util_json_fail(at, "%zu values for %d x %d", yyjson_arr_size(list), t->rows, t->cols);
     return read_values(value + t->at, at, list);
 }
 
-static int read_head(const moirai_json_at *at, const learn_policy_head *expected, int64_t *episodes, yyjson_val *root)
+static int read_head(const util_json_at *at, const learn_policy_head *expected, int64_t *episodes, yyjson_val *root)
 {
     const char *placer = NULL;
     int64_t devices = 0;
     *episodes = 0;
-    int rc = moirai_json_string(&placer, NULL, at, root, "placer", true);
+    int rc = util_json_string(&placer, NULL, at, root, "placer", true);
     if (rc == 0 && strcmp(placer, expected->placer) != 0)
-        return moirai_json_fail(at, "a policy of placer '%s', not of '%s'", placer, expected->placer);
+        return util_json_fail(at, "a policy of placer '%s', not of '%s'", placer, expected->placer);
     if (rc == 0)
-        rc = moirai_json_int64(&devices, at, root, "devices", true, 1);
+        rc = util_json_int64(&devices, at, root, "devices", true, 1);
     if (rc == 0 && devices != expected->n_devices)
-        return moirai_json_fail(at, "a policy for %lld devices, but the problem has %d", (long long)devices,
+        return util_json_fail(at, "a policy for %lld devices, but the problem has %d", (long long)devices,
                                 expected->n_devices);
     if (rc == 0)
-        rc = moirai_json_int64(episodes, at, root, "episodes", false, 0);
+        rc = util_json_int64(episodes, at, root, "episodes", false, 0);
     return rc;
 }
 
@@ -150,7 +150,7 @@ static int read_tensors(const learn_params *q, learn_real *value, const char *la
     yyjson_val *item;
     int rc = 0;
     yyjson_arr_foreach(list, index, n, item) {
-        moirai_json_at at = {.label = label, .kind = "tensor", .index = index};
+        util_json_at at = {.label = label, .kind = "tensor", .index = index};
         rc = read_tensor(q, value, seen, &at, item);
         if (rc != 0)
             return rc;
@@ -166,14 +166,14 @@ int learn_policy_parse(learn_params *q, const learn_policy_head *expected, int64
 {
     yyjson_doc *doc = NULL;
     yyjson_val *list = NULL;
-    int rc = moirai_json_open(&doc, json, length, label, "moirai-policy");
+    int rc = util_json_open(&doc, json, length, label, "moirai-policy");
     if (rc != 0)
         return rc;
-    moirai_json_at at = {.label = label};
-    learn_real *value = moirai_alloc(q->n, sizeof *value);
+    util_json_at at = {.label = label};
+    learn_real *value = util_alloc(q->n, sizeof *value);
     rc = value ? read_head(&at, expected, episodes, yyjson_doc_get_root(doc)) : MOIRAI_EFAIL;
     if (rc == 0)
-        rc = moirai_json_array(&list, &at, yyjson_doc_get_root(doc), "tensors", true);
+        rc = util_json_array(&list, &at, yyjson_doc_get_root(doc), "tensors", true);
     if (rc == 0)
         rc = read_tensors(q, value, label, list);
     if (rc == 0)
@@ -187,7 +187,7 @@ int learn_policy_read(learn_params *q, const learn_policy_head *expected, int64_
 {
     char *text = NULL;
     size_t length = 0;
-    int rc = moirai_file_read(&text, &length, path);
+    int rc = util_file_read(&text, &length, path);
     if (rc == 0)
         rc = learn_policy_parse(q, expected, episodes, text, length, path);
     free(text);

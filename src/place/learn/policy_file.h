@@ -1,6 +1,6 @@
 /* Trained policies as files: format moirai-policy, version 1 (docs/formats.md). Private. */
-#ifndef MOIRAI_LEARN_POLICY_FILE_H
-#define MOIRAI_LEARN_POLICY_FILE_H
+#ifndef MOIRAI_PLACE_LEARN_POLICY_FILE_H
+#define MOIRAI_PLACE_LEARN_POLICY_FILE_H
 
 #include "place/learn/params.h"
 

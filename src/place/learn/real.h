@@ -2,8 +2,8 @@
  *
  * The library computes in float. Tests compile this folder once more with LEARN_DOUBLE, so that derivatives can be compared
  * with finite differences to many digits. */
-#ifndef MOIRAI_LEARN_REAL_H
-#define MOIRAI_LEARN_REAL_H
+#ifndef MOIRAI_PLACE_LEARN_REAL_H
+#define MOIRAI_PLACE_LEARN_REAL_H
 
 #include <stdbool.h>
 #include <stddef.h>

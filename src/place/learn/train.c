@@ -11,7 +11,7 @@
  * proven to be within --gap, unless the policy is to be saved. */
 #include "place/learn/train.h"
 #include "place/learn/policy_file.h"
-#include "place/moirai/pool.h"
+#include "util/pool.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ typedef struct budget {
 static void start_together(learn_run *run)
 {
     const moirai_problem *p = run->p;
-    const moirai_units *u = run->units;
+    const place_units *u = run->units;
     double least = INFINITY;
     int32_t best = 0;
     for (int32_t k = 0; k < p->n_devices; k++) {
@@ -63,16 +63,16 @@ static void start_together(learn_run *run)
 static int open_lanes(learn_run *run)
 {
     size_t lanes = (size_t)run->method->lanes;
-    run->judge = moirai_alloc(lanes, sizeof *run->judge);
-    run->rng = moirai_alloc(lanes, sizeof *run->rng);
-    run->length_ns = moirai_alloc(lanes * (size_t)run->method->width, sizeof *run->length_ns);
-    run->start_device = moirai_alloc((size_t)run->p->n_ops, sizeof *run->start_device);
+    run->judge = util_alloc(lanes, sizeof *run->judge);
+    run->rng = util_alloc(lanes, sizeof *run->rng);
+    run->length_ns = util_alloc(lanes * (size_t)run->method->width, sizeof *run->length_ns);
+    run->start_device = util_alloc((size_t)run->p->n_ops, sizeof *run->start_device);
     if (!run->judge || !run->rng || !run->length_ns || !run->start_device)
         return MOIRAI_EFAIL;
     int rc = 0;
     for (size_t l = 0; l < lanes && rc == 0; l++) {
         rc = learn_judge_open(&run->judge[l], run->p);
-        moirai_rng_seed(&run->rng[l], run->o->seed * 1000003 + l);
+        util_rng_seed(&run->rng[l], run->o->budget.seed * 1000003 + l);
     }
     return rc;
 }
@@ -80,23 +80,28 @@ static int open_lanes(learn_run *run)
 int learn_run_open(learn_run *run, const learn_method *method, const moirai_problem *p, const moirai_place_options *o)
 {
     *run = (learn_run){.method = method, .p = p, .o = o};
-    int rc = moirai_units_new(&run->units, p);
+    int rc = place_units_new(&run->units, p);
     if (rc == 0)
         rc = open_lanes(run);
     if (rc != 0)
         return rc;
-    if (o->start && o->start->n_ops == p->n_ops && moirai_plan_check(p, o->start, NULL, NULL) == 0)
+    int64_t ns = MOIRAI_UNKNOWN;
+    if (o->start && o->start->n_ops == p->n_ops) { /* its devices will do even where they are too full */
         memcpy(run->start_device, o->start->op_device, (size_t)p->n_ops * sizeof *run->start_device);
-    else
+        ns = moirai_sim_dispatch(run->judge[0].sim, run->start_device, NULL);
+    }
+    if (ns < 0) {
         start_together(run);
-    run->start_ns = MOIRAI_MAX(moirai_sim_dispatch(run->judge[0].sim, run->start_device, NULL), 1);
+        ns = moirai_sim_dispatch(run->judge[0].sim, run->start_device, NULL);
+    }
+    run->start_ns = UTIL_MAX(ns, 1);
     rc = method->open(run);
     if (rc == 0)
         rc = learn_params_make(&run->params);
-    run->grad = rc == 0 ? moirai_alloc((size_t)method->lanes * run->params.n, sizeof *run->grad) : NULL;
+    run->grad = rc == 0 ? util_alloc((size_t)method->lanes * run->params.n, sizeof *run->grad) : NULL;
     if (run->grad == NULL)
         return MOIRAI_EFAIL;
-    learn_params_draw(&run->params, o->seed);
+    learn_params_draw(&run->params, o->budget.seed);
     return 0;
 }
 
@@ -107,7 +112,7 @@ void learn_run_close(learn_run *run)
     for (int32_t l = 0; run->judge && l < run->method->lanes; l++)
         learn_judge_close(&run->judge[l]);
     learn_params_free(&run->params);
-    moirai_units_free(run->units);
+    place_units_free(run->units);
     free(run->judge);
     free(run->rng);
     free(run->length_ns);
@@ -153,12 +158,12 @@ static int train_batch(learn_run *run, double t, learn_news *news)
     const learn_method *m = run->method;
     run->greedy = false;
     run->bonus = m->entropy_first + t * (m->entropy_last - m->entropy_first);
-    int rc = moirai_pool_run(play_lane, run, m->lanes, run->o->threads);
+    int rc = util_pool_run(play_lane, run, m->lanes, run->o->budget.threads);
     if (rc != 0)
         return rc;
     merge_judges(run);
     m->appraise(run);
-    rc = moirai_pool_run(teach_lane, run, m->lanes, run->o->threads);
+    rc = util_pool_run(teach_lane, run, m->lanes, run->o->budget.threads);
     if (rc != 0)
         return rc;
     for (int32_t l = 1; l < m->lanes; l++)
@@ -175,21 +180,21 @@ static int train_batch(learn_run *run, double t, learn_news *news)
 
 static bool interrupted(const learn_run *run)
 {
-    return run->o->interrupt && *run->o->interrupt;
+    return moirai_interrupt_raised(run->o->budget.interrupt);
 }
 
 static budget plan_budget(const learn_run *run)
 {
     const learn_method *m = run->method;
     const moirai_place_options *o = run->o;
-    budget b = {.began = moirai_seconds(), .limit_s = o->time_limit_s};
+    budget b = {.began = util_seconds(), .limit_s = o->budget.time_limit_s};
     int64_t path = moirai_bound_critical_path(run->p), load = moirai_bound_load(run->p);
-    b.bound_ns = MOIRAI_MAX(path, load);
+    b.bound_ns = UTIL_MAX(path, load);
     b.to_the_end = moirai_setting_text(o, m->placer, "save") != NULL;
     b.episodes = (int64_t)moirai_setting_real(o, m->placer, "episodes");
-    if (b.episodes == 0 && (o->time_limit_s == 0 || o->effort < 1)) {
-        double wanted = o->effort * m->work / m->episode_work(run);
-        b.episodes = (int64_t)MOIRAI_MIN(MOIRAI_MAX(wanted, 1), 1e9);
+    if (b.episodes == 0 && (o->budget.time_limit_s == 0 || o->budget.effort < 1)) {
+        double wanted = o->budget.effort * m->work / m->episode_work(run);
+        b.episodes = (int64_t)UTIL_MIN(UTIL_MAX(wanted, 1), 1e9);
     }
     return b;
 }
@@ -201,7 +206,7 @@ static double used(const learn_run *run, const budget *b, int64_t episodes)
     if (b->episodes > 0)
         part = (double)episodes / (double)b->episodes;
     if (b->limit_s > 0)
-        part = MOIRAI_MAX(part, (moirai_seconds() - b->began) / b->limit_s);
+        part = UTIL_MAX(part, (util_seconds() - b->began) / b->limit_s);
     int64_t best = run->judge[0].best_ns;
     if (!b->to_the_end && best != MOIRAI_UNKNOWN && (double)(best - b->bound_ns) <= run->o->gap * (double)best)
         part = 1;
@@ -211,7 +216,7 @@ static double used(const learn_run *run, const budget *b, int64_t episodes)
 static void tell(const learn_run *run, const learn_news *news, bool better)
 {
     char note[80];
-    if (!run->o->progress)
+    if (!run->o->budget.progress)
         return;
     snprintf(note, sizeof note, "mean of the batch %.6g ms", news->mean_ns * 1e-6);
     moirai_progress event = {.seconds = news->seconds,
@@ -220,7 +225,7 @@ static void tell(const learn_run *run, const learn_news *news, bool better)
                              .lower_bound_ns = MOIRAI_UNKNOWN,
                              .work = news->episodes,
                              .note = note};
-    run->o->progress(run->o->progress_data, &event);
+    run->o->budget.progress(run->o->budget.progress_data, &event);
 }
 
 static int train(learn_run *run, learn_watch_fn watch, void *data, int64_t *episodes)
@@ -235,7 +240,7 @@ static int train(learn_run *run, learn_watch_fn watch, void *data, int64_t *epis
             return rc;
         *episodes += run->method->lanes * run->method->width;
         news.episodes = *episodes;
-        news.seconds = moirai_seconds() - b.began;
+        news.seconds = util_seconds() - b.began;
         bool better = news.best_ns != before;
         before = news.best_ns;
         if (better || news.seconds - told > 5) {
@@ -258,7 +263,7 @@ static int use_policy(learn_run *run, bool draw, learn_watch_fn watch, void *dat
     if (watch)
         watch(data, &news);
     run->greedy = false;
-    int rc = moirai_pool_run(play_lane, run, run->method->lanes, run->o->threads);
+    int rc = util_pool_run(play_lane, run, run->method->lanes, run->o->budget.threads);
     if (rc != 0)
         return rc;
     merge_judges(run);
@@ -278,7 +283,7 @@ static int best_plan(moirai_plan **out, learn_run *run)
         return moirai_plan_copy(out, given);
     if (j->best_ns == MOIRAI_UNKNOWN) {
         int32_t *device = j->nearest_excess == MOIRAI_UNKNOWN ? run->start_device : j->nearest;
-        return moirai_fit_plan(out, j->sim, run->p, run->units, device, NULL, NULL, 0);
+        return place_fit_plan(out, j->sim, run->p, run->units, device, NULL, NULL, 0);
     }
     if (moirai_sim_dispatch(j->sim, j->best, NULL) != j->best_ns)
         return moirai_error(MOIRAI_EFAIL, "the best placement could not be simulated again");

@@ -3,8 +3,8 @@
  * A method plays episodes (devices for everything, judged by the simulator), appraises them against its baseline, and adds the
  * derivative of its loss to a gradient. The driver does the rest: lanes on threads, clipping, Adam with its schedule, budgets,
  * policy files, the plan. */
-#ifndef MOIRAI_LEARN_TRAIN_H
-#define MOIRAI_LEARN_TRAIN_H
+#ifndef MOIRAI_PLACE_LEARN_TRAIN_H
+#define MOIRAI_PLACE_LEARN_TRAIN_H
 
 #include "place/fit.h"
 #include "place/learn/judge.h"
@@ -41,11 +41,11 @@ struct learn_run {
     const learn_method *method;
     const moirai_problem *p;
     const moirai_place_options *o;
-    moirai_units *units;
+    place_units *units;
     learn_params params;
     void *state;           /* the method's own */
     learn_judge *judge;    /* per lane */
-    moirai_rng *rng;       /* per lane */
+    util_rng *rng;       /* per lane */
     int64_t *length_ns;    /* per episode of the batch: the makespan in the end */
     learn_real *grad;      /* per lane */
     int32_t *start_device; /* per operator: the placement to begin from */
