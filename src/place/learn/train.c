@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MOST_EPISODES 20000.0 /* at effort 1, of small problems */
+
 typedef struct budget {
     int64_t episodes; /* 0: no end */
     double began, limit_s;
@@ -193,8 +195,8 @@ static budget plan_budget(const learn_run *run)
     b.to_the_end = moirai_setting_text(o, m->placer, "save") != NULL;
     b.episodes = (int64_t)moirai_setting_real(o, m->placer, "episodes");
     if (b.episodes == 0 && (o->budget.time_limit_s == 0 || o->budget.effort < 1)) {
-        double wanted = o->budget.effort * m->work / m->episode_work(run);
-        b.episodes = (int64_t)UTIL_MIN(UTIL_MAX(wanted, 1), 1e9);
+        double e = o->budget.effort, share = e < 1 ? e * e * e : e; /* small efforts are quick, as with placer exact */
+        b.episodes = (int64_t)UTIL_MAX(share * UTIL_MIN(m->work / m->episode_work(run), MOST_EPISODES), 1);
     }
     return b;
 }
