@@ -233,7 +233,7 @@ static void play(learn_run *run, int32_t number, bool greedy)
     draw_groups(run, l, number, episodes, greedy);
     describe_groups(s, l, episodes);
     draw_devices(run, l, number, episodes, greedy);
-    for (int32_t e = 0; e < episodes; e++)
+    for (int32_t e = 0; e < episodes && !util_stopped(&run->stop); e++)
         simulate(run, l, number, e);
 }
 

@@ -230,7 +230,7 @@ static void play(learn_run *run, int32_t number, bool greedy)
     size_t states = (size_t)n * (size_t)s->net.n_features;
     for (int e = 0; e < episodes; e++)
         begin_episode(run, number, e);
-    for (int32_t v = 0; v < n; v++) {
+    for (int32_t v = 0; v < n && !util_stopped(&run->stop); v++) {
         learn_real *features = l->features + (size_t)v * EPISODES * states;
         for (int e = 0; e < episodes; e++) {
             describe(s, l, e, v, features + (size_t)e * states);

@@ -81,7 +81,7 @@ static int open_lanes(learn_run *run)
 
 int learn_run_open(learn_run *run, const learn_method *method, const moirai_problem *p, const moirai_place_options *o)
 {
-    *run = (learn_run){.method = method, .p = p, .o = o};
+    *run = (learn_run){.method = method, .p = p, .o = o, .stop = util_stop_of(&o->budget)};
     int rc = place_units_new(&run->units, p);
     if (rc == 0)
         rc = open_lanes(run);
@@ -154,8 +154,8 @@ static void merge_judges(learn_run *run)
         learn_judge_merge(&run->judge[0], &run->judge[l]);
 }
 
-/* One batch at point `t` (0: begin, 1: end) of the schedule. */
-static int train_batch(learn_run *run, double t, learn_news *news)
+/* One batch at point `t` (0: begin, 1: end) of the schedule. *cut: time ran out while it was played; what was found is kept. */
+static int train_batch(learn_run *run, double t, learn_news *news, bool *cut)
 {
     const learn_method *m = run->method;
     run->greedy = false;
@@ -164,6 +164,9 @@ static int train_batch(learn_run *run, double t, learn_news *news)
     if (rc != 0)
         return rc;
     merge_judges(run);
+    *cut = util_stopped(&run->stop);
+    if (*cut)
+        return 0;
     m->appraise(run);
     rc = util_pool_run(teach_lane, run, m->lanes, run->o->budget.threads);
     if (rc != 0)
@@ -179,11 +182,6 @@ static int train_batch(learn_run *run, double t, learn_news *news)
 }
 
 /* ---- the whole of it ---- */
-
-static bool interrupted(const learn_run *run)
-{
-    return moirai_interrupt_raised(run->o->budget.interrupt);
-}
 
 static budget plan_budget(const learn_run *run)
 {
@@ -212,7 +210,7 @@ static double used(const learn_run *run, const budget *b, int64_t episodes)
     int64_t best = run->judge[0].best_ns;
     if (!b->to_the_end && best != MOIRAI_UNKNOWN && (double)(best - b->bound_ns) <= run->o->gap * (double)best)
         part = 1;
-    return interrupted(run) ? 1 : part;
+    return util_stopped(&run->stop) ? 1 : part;
 }
 
 static void tell(const learn_run *run, const learn_news *news, bool better)
@@ -237,8 +235,9 @@ static int train(learn_run *run, learn_watch_fn watch, void *data, int64_t *epis
     int64_t before = MOIRAI_UNKNOWN;
     while ((t = used(run, &b, *episodes)) < 1) {
         learn_news news = {0};
-        int rc = train_batch(run, t, &news);
-        if (rc != 0)
+        bool cut = false;
+        int rc = train_batch(run, t, &news, &cut);
+        if (rc != 0 || cut)
             return rc;
         *episodes += run->method->lanes * run->method->width;
         news.episodes = *episodes;

@@ -10,6 +10,7 @@
 #include "place/learn/judge.h"
 #include "place/learn/params.h"
 #include "place/learn/real.h"
+#include "util/stop.h"
 #include "util/util.h"
 
 #include <moirai/placer.h>
@@ -29,7 +30,8 @@ typedef struct learn_method {
     int (*open)(learn_run *run);
     void (*close)(learn_run *run);
     double (*episode_work)(const learn_run *run);
-    /* One lane's episodes, by draws from run->rng[lane] or (greedy) by the likeliest choices. run->length_ns gets makespans. */
+    /* One lane's episodes, by draws from run->rng[lane] or (greedy) by the likeliest choices. run->length_ns gets makespans.
+     * Once run->stop says so it returns at once, with less or nothing played. */
     void (*play)(learn_run *run, int32_t lane, bool greedy);
     /* All lanes have played: advantages. */
     void (*appraise)(learn_run *run);
@@ -52,6 +54,7 @@ struct learn_run {
     int64_t start_ns;      /* its makespan */
     double bonus;          /* entropy's, of this batch */
     bool greedy;
+    util_stop stop; /* play ends early once it says so */
 };
 
 /* What a batch brought, for learning curves. */
