@@ -4,7 +4,7 @@
  * last states, takes at each step the code of the group in question and the device chosen before, looks at all codes by attention, and gives
  * a logit per device.
  *
- * What differs: 32 units per direction and 64 in the decoder instead of 512, for graphs that are simulated in microseconds; attention
+ * What differs: the networks are small, 32 units per direction and 64 in the decoder, for graphs that are simulated in microseconds; attention
  * is multiplicative instead of additive, one product per pair of steps.
  *
  * The episodes of a batch are the rows of each product. T steps of B episodes cost O(T B (F + 64) 512 + T^2 B 64). */

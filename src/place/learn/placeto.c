@@ -9,7 +9,7 @@
  * REINFORCE with a moving-average baseline per step, an entropy bonus that falls to nearly nothing, Adam with a falling rate, gradient
  * norm at most 1.25.
  *
- * What differs from the publication. All for lower variance, since a budget of minutes on one processor takes the place of hours: later rewards are
+ * What differs from the publication. All for lower variance, since minutes on one processor must do: later rewards are
  * discounted by 0.95 a step; a step's baseline also follows, by a moving linear regression, the cost at that step, so that an episode that
  * stood badly is not praised for what was easy to gain; and advantages are divided by their running root mean square, so that the bonus
  * means the same for every network. Adam goes from 3e-3 to 3e-4 instead of 1e-3 to 1e-4. One step in four, drawn for each episode, is
