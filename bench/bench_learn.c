@@ -1,6 +1,6 @@
 /* Learning curves of the placers that learn: makespan over episodes, beside what single, HEFT and m-ETF give.
  *
- * usage: bench_learn [--limit SECONDS] [--seed N] [--threads N] PART [NAME ...]
+ * usage: bench_learn [--limit SECONDS | --episodes N] [--seed N] [--threads N] PART [NAME ...]
  *   curves    placeto and hrl on gpt3-tiny and inception-tiny, both testbeds: mean makespan of recent episodes and the best plan, at doubling
  *             numbers of episodes; episodes per second; when m-ETF's makespan was reached
  *   transfer  a policy trained on gpt3-tiny used on gpt3-mini without training, and the same from t5-tiny to t5-small, beside an untrained
@@ -20,6 +20,7 @@ typedef struct setup {
     double limit_s;
     uint64_t seed;
     int threads;
+    const char *episodes; /* NULL: as the limit says */
     char **name;
     int n_names;
 } setup;
@@ -105,7 +106,7 @@ static moirai_place_options options_of(const setup *s)
     moirai_place_options_init(&o);
     o.budget.seed = s->seed;
     o.budget.threads = s->threads;
-    o.budget.time_limit_s = s->limit_s;
+    o.budget.time_limit_s = s->episodes ? 0 : s->limit_s;
     o.gap = 0;
     return o;
 }
@@ -120,7 +121,10 @@ static void print_curve(const learn_method *method, const char *network, const c
     printf("\n### %s on %s, %s\n\nsingle %.4f ms, heft %.4f ms, m-etf %.4f ms\n\n", method->placer->name, network, testbed,
            (double)makespan_of(p, "single") * 1e-6, (double)makespan_of(p, "heft") * 1e-6, (double)c.goal_ns * 1e-6);
     printf("| episodes | seconds | mean ms | best ms | gradient |\n|---:|---:|---:|---:|---:|\n");
+    moirai_setting set[] = {{"episodes", s->episodes}};
     moirai_place_options o = options_of(s);
+    o.setting = set;
+    o.n_settings = s->episodes != NULL;
     if (learn_place(&plan, method, p, &o, watch_curve, &c)) {
         printf("%s\n", moirai_error_message());
     } else {
@@ -179,11 +183,11 @@ static void print_transfer(const learn_method *method, const char *from, const c
     char file[64];
     snprintf(file, sizeof file, "/tmp/bench_learn.%d.json", (int)getpid());
     moirai_problem *small = make_problem(from, testbed), *large = make_problem(to, testbed);
-    moirai_setting set[] = {{"save", file}};
+    moirai_setting set[] = {{"save", file}, {"episodes", s->episodes}};
     moirai_place_options o = options_of(s);
     moirai_plan *plan = NULL;
     o.setting = set;
-    o.n_settings = 1;
+    o.n_settings = s->episodes ? 2 : 1;
     printf("| %s | %s | %s | %s |", method->placer->name, testbed, from, to);
     if (small && large && learn_place(&plan, method, small, &o, NULL, NULL) == 0) {
         print_use(method, large, NULL, s);
@@ -222,6 +226,8 @@ int main(int argc, char **argv)
             s.seed = strtoull(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc)
             s.threads = atoi(argv[++i]);
+        else if (strcmp(argv[i], "--episodes") == 0 && i + 1 < argc)
+            s.episodes = argv[++i];
         else if (part == NULL)
             part = argv[i];
         else {
@@ -239,6 +245,6 @@ int main(int argc, char **argv)
     else if (part && strcmp(part, "transfer") == 0)
         transfer(&s);
     else
-        return fprintf(stderr, "usage: bench_learn [--limit S] [--seed N] [--threads N] curves|transfer [NAME ...]\n"), 2;
+        return fprintf(stderr, "usage: bench_learn [--limit S | --episodes N] [--seed N] [--threads N] curves|transfer [NAME ...]\n"), 2;
     return 0;
 }
