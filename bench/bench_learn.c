@@ -1,12 +1,12 @@
 /* Learning curves of the placers that learn: makespan over episodes, beside what single, HEFT and m-ETF give.
  *
  * usage: bench_learn [--limit SECONDS | --episodes N] [--seed N] [--threads N] PART [NAME ...]
- *   curves    placeto and hrl on gpt3-tiny and inception-tiny, both testbeds: mean makespan of recent episodes and the best plan, at doubling
- *             numbers of episodes; episodes per second; when m-ETF's makespan was reached
- *   transfer  a policy trained on gpt3-tiny used on gpt3-mini without training, and the same from t5-tiny to t5-small, beside an untrained
+ *   curves    placeto and hrl on gpt3-tiny and inception-tiny, both testbeds: mean makespan of recent episodes and the
+ * best plan, at doubling numbers of episodes; episodes per second; when m-ETF's makespan was reached transfer  a policy
+ * trained on gpt3-tiny used on gpt3-mini without training, and the same from t5-tiny to t5-small, beside an untrained
  *             policy: mean over a batch of draws, and the plan
- * NAMEs keep to the placers, networks and testbeds named. Cost model auto, fp32, flow tensor, congestion port, memory static, gap 0. It prints
- * as it goes; timings never fail it. */
+ * NAMEs keep to the placers, networks and testbeds named. Cost model auto, fp32, flow tensor, congestion port, memory
+ * static, gap 0. It prints as it goes; timings never fail it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,8 +44,7 @@ static moirai_problem *make_problem(const char *network, const char *testbed)
     moirai_cluster *c = NULL;
     moirai_problem *p = NULL;
     moirai_problem_options o = {0}; /* cost model auto, as the command does */
-    if (moirai_zoo_graph(&g, network, 4) || moirai_cluster_open(&c, testbed) ||
-        moirai_problem_new(&p, g, c, &o))
+    if (moirai_zoo_graph(&g, network, 4) || moirai_cluster_open(&c, testbed) || moirai_problem_new(&p, g, c, &o))
         printf("%s on %s: %s\n", network, testbed, moirai_error_message());
     moirai_graph_free(g);
     moirai_cluster_free(c);
@@ -65,12 +64,12 @@ static int64_t makespan_of(const moirai_problem *p, const char *placer)
 /* ---- curves ---- */
 
 typedef struct curve {
-    int64_t next;        /* episodes at which the next row is due */
-    double sum;          /* of means since the last row */
+    int64_t next; /* episodes at which the next row is due */
+    double sum;   /* of means since the last row */
     int batches;
-    int64_t goal_ns;     /* m-ETF's */
-    double reached_s;    /* by the best plan; -1: not yet */
-    double mean_s;       /* by the mean of a row */
+    int64_t goal_ns;  /* m-ETF's */
+    double reached_s; /* by the best plan; -1: not yet */
+    double mean_s;    /* by the mean of a row */
     learn_news last;
 } curve;
 
@@ -118,8 +117,9 @@ static void print_curve(const learn_method *method, const char *network, const c
     if (p == NULL)
         return;
     curve c = {.next = 32, .goal_ns = makespan_of(p, "m-etf"), .reached_s = -1, .mean_s = -1};
-    printf("\n### %s on %s, %s\n\nsingle %.4f ms, heft %.4f ms, m-etf %.4f ms\n\n", method->placer->name, network, testbed,
-           (double)makespan_of(p, "single") * 1e-6, (double)makespan_of(p, "heft") * 1e-6, (double)c.goal_ns * 1e-6);
+    printf("\n### %s on %s, %s\n\nsingle %.4f ms, heft %.4f ms, m-etf %.4f ms\n\n", method->placer->name, network,
+           testbed, (double)makespan_of(p, "single") * 1e-6, (double)makespan_of(p, "heft") * 1e-6,
+           (double)c.goal_ns * 1e-6);
     printf("| episodes | seconds | mean ms | best ms | gradient |\n|---:|---:|---:|---:|---:|\n");
     moirai_setting set[] = {{"episodes", s->episodes}};
     moirai_place_options o = options_of(s);
@@ -206,12 +206,14 @@ static void print_transfer(const learn_method *method, const char *from, const c
 static void transfer(const setup *s)
 {
     static const char *const from[] = {"gpt3-tiny", "t5-tiny"}, *const to[] = {"gpt3-mini", "t5-small"};
-    printf("| placer | testbed | trained on | used on | untrained: mean ms | plan ms | trained: mean ms | plan ms | m-etf "
-           "ms |\n|---|---|---|---|---:|---:|---:|---:|---:|\n");
+    printf(
+        "| placer | testbed | trained on | used on | untrained: mean ms | plan ms | trained: mean ms | plan ms | m-etf "
+        "ms |\n|---|---|---|---|---:|---:|---:|---:|---:|\n");
     for (int m = 0; m < 2; m++)
         for (int n = 0; n < 2; n++)
             for (int t = 0; t < 2; t++)
-                if (wanted(s, placers, 2, placers[m]) && wanted(s, from, 2, from[n]) && wanted(s, testbeds, 2, testbeds[t]))
+                if (wanted(s, placers, 2, placers[m]) && wanted(s, from, 2, from[n]) &&
+                    wanted(s, testbeds, 2, testbeds[t]))
                     print_transfer(methods[m], from[n], to[n], testbeds[t], s);
 }
 
@@ -245,6 +247,8 @@ int main(int argc, char **argv)
     else if (part && strcmp(part, "transfer") == 0)
         transfer(&s);
     else
-        return fprintf(stderr, "usage: bench_learn [--limit S | --episodes N] [--seed N] [--threads N] curves|transfer [NAME ...]\n"), 2;
+        return fprintf(stderr, "usage: bench_learn [--limit S | --episodes N] [--seed N] [--threads N] curves|transfer "
+                               "[NAME ...]\n"),
+               2;
     return 0;
 }

@@ -111,9 +111,10 @@ static void test_placeto_graph_joins_chains_within_the_cap(void **state)
 {
     (void)state;
     char text[4096];
-    int at = snprintf(text, sizeof text,
-                      "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"chain\",\"flow\":\"tensor\",\"congestion\":\"port\","
-                      "\"memory\":\"static\",\"devices\":[{\"name\":\"A\",\"memory_bytes\":100}],\"channels\":[],\"ops\":[");
+    int at = snprintf(
+        text, sizeof text,
+        "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"chain\",\"flow\":\"tensor\",\"congestion\":\"port\","
+        "\"memory\":\"static\",\"devices\":[{\"name\":\"A\",\"memory_bytes\":100}],\"channels\":[],\"ops\":[");
     for (int i = 0; i < 8; i++)
         at += snprintf(text + at, sizeof text - (size_t)at,
                        "%s{\"name\":\"o%d\",\"type\":\"X\",\"memory_bytes\":1,\"time_ns\":[10],\"inputs\":[%s%.*s%s],"
@@ -157,7 +158,8 @@ static void watch_means(void *data, const learn_news *news)
     m->batches++;
 }
 
-/* Four parallel branches on two devices, of which one is four times as fast and links are slow: random placements are far from good. */
+/* Four parallel branches on two devices, of which one is four times as fast and links are slow: random placements are
+ * far from good. */
 static moirai_problem *uneven_problem(void)
 {
     random_spec spec = {.seed = 12, .shape = SHAPE_FORK_JOIN, .n_ops = 12, .n_devices = 3, .scale = 1000};
@@ -250,7 +252,8 @@ static double use_policy(const learn_method *method, const moirai_problem *p, co
     return mean;
 }
 
-/* Layers of one kind on devices of which one is by far the best: what is learnt on the small graph holds on the larger one. */
+/* Layers of one kind on devices of which one is by far the best: what is learnt on the small graph holds on the larger
+ * one. */
 static moirai_problem *family(int n_ops)
 {
     random_spec spec = {.seed = 21, .shape = SHAPE_LAYERED, .n_ops = n_ops, .n_devices = 3, .scale = 1000};
@@ -350,7 +353,8 @@ static void test_policy_file_says_what_is_wrong(void **state)
     expect_bad(POLICY(HEAD, AW), "tensor 'a.b' is missing");
     expect_bad(POLICY(HEAD, AW "," AW), "tensor 'a.w': is there twice");
     expect_bad(POLICY(HEAD, AW ",{\"name\":\"c\"}"), "tensor 'c': this placer has no such tensor");
-    expect_bad(POLICY(HEAD, "{\"name\":\"a.b\",\"rows\":2,\"cols\":2,\"values\":[0,0]}"), "is 2 x 2, but this policy's is 1 x 2");
+    expect_bad(POLICY(HEAD, "{\"name\":\"a.b\",\"rows\":2,\"cols\":2,\"values\":[0,0]}"),
+               "is 2 x 2, but this policy's is 1 x 2");
     expect_bad(POLICY(HEAD, "{\"name\":\"a.b\",\"rows\":1,\"cols\":2,\"values\":[0]}"), "1 values for 1 x 2");
     expect_bad(POLICY(HEAD, "{\"name\":\"a.b\",\"rows\":1,\"cols\":2,\"values\":[0,\"x\"]}"), "values[1]");
     expect_bad(POLICY(HEAD, "{\"name\":\"a.b\",\"rows\":1,\"cols\":2,\"values\":[0,1e300]}"), "values[1]");
@@ -396,7 +400,8 @@ static void test_learners_refuse_bad_files_early(void **state)
     moirai_plan *plan;
     moirai_place_options o;
     moirai_place_options_init(&o);
-    moirai_setting load = {"load", "/nowhere/policy.json"}, save = {"save", "/nowhere/policy.json"}, none = {"save", ""};
+    moirai_setting load = {"load", "/nowhere/policy.json"}, save = {"save", "/nowhere/policy.json"},
+                   none = {"save", ""};
     o.n_settings = 1;
     o.setting = &load;
     assert_true(moirai_place(&plan, p, "placeto", &o) != 0);

@@ -1,5 +1,5 @@
-/* Every hand-written derivative of the learning placers against finite differences, in double precision: this test links
- * src/place/learn compiled once more with LEARN_DOUBLE. */
+/* Every hand-written derivative of the learning placers against finite differences, in double precision: this test
+ * links src/place/learn compiled once more with LEARN_DOUBLE. */
 #include "place/learn/hrl_items.h"
 #include "place/learn/placeto_net.h"
 #include "place/learn/train.h"
@@ -46,7 +46,8 @@ static double slope(loss_fn loss, void *data, learn_real *x)
     return (above - below) / (2 * step);
 }
 
-static void compare(const char *what, loss_fn loss, void *data, size_t n, learn_real *x, const learn_real *dx, size_t every)
+static void compare(const char *what, loss_fn loss, void *data, size_t n, learn_real *x, const learn_real *dx,
+                    size_t every)
 {
     double largest = 0;
     for (size_t i = 0; i < n; i += every) {
@@ -237,7 +238,8 @@ static double lstm_loss(void *data)
     double sum = 0;
     for (int s = 0; s < STEPS; s++)
         learn_lstm_forward(&c->l, c->q.value, ROWS, c->x + s * ROWS * IN, c->state + s * at, c->cell + s * at,
-                           c->gates + 4 * s * at, c->cell + (s + 1) * at, c->squashed + s * at, c->state + (s + 1) * at);
+                           c->gates + 4 * s * at, c->cell + (s + 1) * at, c->squashed + s * at,
+                           c->state + (s + 1) * at);
     for (int i = 0; i < STEPS * at; i++)
         sum += c->weight[i] * c->state[at + i];
     for (int i = 0; i < at; i++)
@@ -322,7 +324,8 @@ static void test_learn_attention_gradient(void **state)
 
 static moirai_problem *small_problem(uint64_t seed)
 {
-    random_spec spec = {.seed = seed, .shape = SHAPE_LAYERED, .n_ops = 14, .n_devices = 3, .scale = 1000, .nulls = true};
+    random_spec spec = {
+        .seed = seed, .shape = SHAPE_LAYERED, .n_ops = 14, .n_devices = 3, .scale = 1000, .nulls = true};
     moirai_problem *p = random_problem(&spec);
     assert_non_null(p);
     return p;
@@ -458,8 +461,9 @@ static void test_learn_hrl_gradient(void **state)
 }
 
 /* ---- what a whole batch teaches ----
- * REINFORCE's estimate, from play to gradient: with one seed the same choices are drawn, so the surrogate loss of a batch can be differenced. That
- * both methods' estimates point downhill is seen in test_learn.c; here: the batch's gradient is finite and not zero. */
+ * REINFORCE's estimate, from play to gradient: with one seed the same choices are drawn, so the surrogate loss of a
+ * batch can be differenced. That both methods' estimates point downhill is seen in test_learn.c; here: the batch's
+ * gradient is finite and not zero. */
 static void check_batch(const learn_method *method)
 {
     moirai_problem *p = small_problem(11);

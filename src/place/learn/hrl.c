@@ -1,19 +1,20 @@
 /* hrl: hierarchical placement by reinforcement learning (Mirhoseini et al. 2018).
  *
- * An episode: the grouper, a two-layer net, draws for every operator one of min(256, 20 x devices) groups; groups are described by what is in
- * them (hrl_items.c); the placer (hrl_net.c) draws a device for each, one after the other. Both are trained together by REINFORCE on the square
- * root of the makespan, here over that of the start; a placement that exceeds a device's memory costs a fixed 2. The baseline is the
- * mean cost with memory 0.9 per batch; Adam, gradient norm at most 1.
+ * An episode: the grouper, a two-layer net, draws for every operator one of min(256, 20 x devices) groups; groups are
+ * described by what is in them (hrl_items.c); the placer (hrl_net.c) draws a device for each, one after the other. Both
+ * are trained together by REINFORCE on the square root of the makespan, here over that of the start; a placement that
+ * exceeds a device's memory costs a fixed 2. The baseline is the mean cost with memory 0.9 per batch; Adam, gradient
+ * norm at most 1.
  *
- * What differs from the publication. The grouper begins with stretches of the topological order: a fixed term of its logits that the net
- * learns to overrule. Groups drawn evenly tear every chain apart, and minutes are not enough to mend that. Of small networks only half
- * as many groups are used as there are operators. Groups without operators are no steps of the sequence: they would carry noise. An operator that its
- * group's device can't run goes where it is quickest. Advantages are divided by their running root mean square, and a small, falling entropy
- * bonus keeps both networks from settling early. The networks are
- * smaller (hrl_net.c).
+ * What differs from the publication. The grouper begins with stretches of the topological order: a fixed term of its
+ * logits that the net learns to overrule. Groups drawn evenly tear every chain apart, and minutes are not enough to
+ * mend that. Of small networks only half as many groups are used as there are operators. Groups without operators are
+ * no steps of the sequence: they would carry noise. An operator that its group's device can't run goes where it is
+ * quickest. Advantages are divided by their running root mean square, and a small, falling entropy bonus keeps both
+ * networks from settling early. The networks are smaller (hrl_net.c).
  *
- * An episode costs one simulation, a pass of V rows through the grouper per lane, and T <= 256 steps of the placer forwards and back.
- * O(V (groups + 26) 64 / width + T (F + 64) 512 + T^2 64 + (V + E) log V). */
+ * An episode costs one simulation, a pass of V rows through the grouper per lane, and T <= 256 steps of the placer
+ * forwards and back. O(V (groups + 26) 64 / width + T (F + 64) 512 + T^2 64 + (V + E) log V). */
 #include "place/learn/hrl_items.h"
 #include "place/learn/train.h"
 #include "place/placers.h"
@@ -29,22 +30,26 @@
 
 static const moirai_param params[] = {
     LEARN_PARAMS,
-    {.name = "groups", .kind = MOIRAI_PARAM_INT, .help = "most groups to be used; 0: half as many as operators", .value = 0,
-     .least = 0, .most = HRL_MAX_GROUPS},
+    {.name = "groups",
+     .kind = MOIRAI_PARAM_INT,
+     .help = "most groups to be used; 0: half as many as operators",
+     .value = 0,
+     .least = 0,
+     .most = HRL_MAX_GROUPS},
 };
 
 typedef struct lane {
     hrl_work work;
-    int32_t steps;            /* of the longest sequence in this batch */
+    int32_t steps;                                        /* of the longest sequence in this batch */
     learn_real *hidden, *probability, *dlogits, *dhidden; /* the grouper's, [item][...] */
-    learn_real *features;     /* of groups, [step][episode][feature] */
-    learn_real *embedding;    /* spare: of one episode, [step][feature] */
-    int32_t *count, *before;  /* spare */
-    int32_t *group[EPISODES];    /* per item */
-    int32_t *sequence[EPISODES]; /* per step: its group */
-    int32_t length[EPISODES];    /* groups with items */
-    int32_t *chosen[EPISODES];   /* per step: its device */
-    int32_t *device_of;          /* spare: per group */
+    learn_real *features;                                 /* of groups, [step][episode][feature] */
+    learn_real *embedding;                                /* spare: of one episode, [step][feature] */
+    int32_t *count, *before;                              /* spare */
+    int32_t *group[EPISODES];                             /* per item */
+    int32_t *sequence[EPISODES];                          /* per step: its group */
+    int32_t length[EPISODES];                             /* groups with items */
+    int32_t *chosen[EPISODES];                            /* per step: its device */
+    int32_t *device_of;                                   /* spare: per group */
     int32_t *op_device;
     double cost[EPISODES], advantage[EPISODES];
 } lane;
@@ -87,8 +92,8 @@ static int open_lane(lane *l, const state *s, const moirai_problem *p)
 
 static void close_lane(lane *l)
 {
-    void *all[] = {l->hidden, l->dhidden, l->probability, l->dlogits, l->features, l->embedding, l->count, l->before,
-                   l->device_of, l->op_device};
+    void *all[] = {l->hidden,    l->dhidden, l->probability, l->dlogits,   l->features,
+                   l->embedding, l->count,   l->before,      l->device_of, l->op_device};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     for (int e = 0; e < EPISODES; e++) {

@@ -1,9 +1,9 @@
 /* Features for HRL.
  *
- * An item: its type (hashed into a few columns, so that a policy knows types in networks that it has not seen), the size of its outputs,
- * its place in topological order, and the places, relative to its own, of up to four producers and four readers. The
- * publication has numbers of operators there; places in [0, 1] mean the same in a larger graph.
- * A group: its histogram of types, its share of items and of bytes, and what it exchanges with every other group. */
+ * An item: its type (hashed into a few columns, so that a policy knows types in networks that it has not seen), the
+ * size of its outputs, its place in topological order, and the places, relative to its own, of up to four producers and
+ * four readers. The publication has numbers of operators there; places in [0, 1] mean the same in a larger graph. A
+ * group: its histogram of types, its share of items and of bytes, and what it exchanges with every other group. */
 #include "place/learn/hrl_items.h"
 
 #include <math.h>

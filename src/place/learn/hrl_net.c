@@ -1,11 +1,11 @@
 /* HRL's placer network (Mirhoseini, Goldie, Pham, Steiner, Le, Dean 2018), forwards and backwards.
  *
- * Groups are a sequence. An encoder of two LSTMs reads their embeddings, one from either end; a decoder LSTM, which begins with the encoders'
- * last states, takes at each step the code of the group in question and the device chosen before, looks at all codes by attention, and gives
- * a logit per device.
+ * Groups are a sequence. An encoder of two LSTMs reads their embeddings, one from either end; a decoder LSTM, which
+ * begins with the encoders' last states, takes at each step the code of the group in question and the device chosen
+ * before, looks at all codes by attention, and gives a logit per device.
  *
- * What differs: the networks are small, 32 units per direction and 64 in the decoder, for graphs that are simulated in microseconds; attention
- * is multiplicative instead of additive, one product per pair of steps.
+ * What differs: the networks are small, 32 units per direction and 64 in the decoder, for graphs that are simulated in
+ * microseconds; attention is multiplicative instead of additive, one product per pair of steps.
  *
  * The episodes of a batch are the rows of each product. T steps of B episodes cost O(T B (F + 64) 512 + T^2 B 64). */
 #include "place/learn/hrl_net.h"
@@ -42,11 +42,11 @@ static size_t lay_out(hrl_work *w, const hrl_net *net, learn_real *store)
         learn_real **place;
         size_t n;
     } parts[] = {
-        {&w->code, all * B},       {&w->dcode, all * B},     {&w->in, all * in},        {&w->din, rows * in},
-        {&w->query, all * B},      {&w->dquery, all * B},    {&w->read, all * 2 * B},   {&w->dread, all * 2 * B},
-        {&w->weight, all * (size_t)w->steps},                {&w->z, all * K},          {&w->dz, all * K},
-        {&w->dstate, rows * B},    {&w->dbefore, rows * B},  {&w->dcell, rows * B},
-        {&w->spare, rows * B + (size_t)w->steps},
+        {&w->code, all * B},     {&w->dcode, all * B},     {&w->in, all * in},
+        {&w->din, rows * in},    {&w->query, all * B},     {&w->dquery, all * B},
+        {&w->read, all * 2 * B}, {&w->dread, all * 2 * B}, {&w->weight, all * (size_t)w->steps},
+        {&w->z, all * K},        {&w->dz, all * K},        {&w->dstate, rows * B},
+        {&w->dbefore, rows * B}, {&w->dcell, rows * B},    {&w->spare, rows * B + (size_t)w->steps},
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         *parts[i].place = store ? store + need : NULL;
@@ -103,8 +103,8 @@ static void step_lstm(const learn_lstm *l, const learn_real *value, int32_t rows
                        tape->squashed + at, tape->state + next);
 }
 
-void hrl_net_encode(const hrl_net *net, const learn_real *value, int32_t rows, int32_t steps, const learn_real *features,
-                    hrl_work *w)
+void hrl_net_encode(const hrl_net *net, const learn_real *value, int32_t rows, int32_t steps,
+                    const learn_real *features, hrl_work *w)
 {
     size_t r = (size_t)rows, F = (size_t)net->n_features;
     for (int d = 0; d < 2; d++) {
@@ -115,8 +115,8 @@ void hrl_net_encode(const hrl_net *net, const learn_real *value, int32_t rows, i
             size_t group = group_of(d, steps, s);
             step_lstm(&net->encoder[d], value, rows, s, features + group * r * F, tape);
             for (size_t e = 0; e < r; e++)
-                memcpy(w->code + (group * r + e) * B + (size_t)d * E,
-                       tape->state + ((size_t)(s + 1) * r + e) * E, E * sizeof *w->code);
+                memcpy(w->code + (group * r + e) * B + (size_t)d * E, tape->state + ((size_t)(s + 1) * r + e) * E,
+                       E * sizeof *w->code);
         }
         for (size_t e = 0; e < r; e++) { /* the decoder begins where the encoders ended */
             size_t last = ((size_t)steps * r + e) * E, first = e * B + (size_t)d * E;

@@ -7,8 +7,8 @@
 typedef struct learn_judge {
     const moirai_problem *p;
     moirai_sim *sim;
-    int64_t best_ns; /* MOIRAI_UNKNOWN: none fitted yet */
-    int32_t *best;   /* its devices */
+    int64_t best_ns;                    /* MOIRAI_UNKNOWN: none fitted yet */
+    int32_t *best;                      /* its devices */
     int64_t nearest_excess, nearest_ns; /* of what fitted least badly; MOIRAI_UNKNOWN: none */
     int32_t *nearest;
 } learn_judge;

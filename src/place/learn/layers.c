@@ -13,7 +13,8 @@ learn_dense learn_dense_new(learn_params *q, const char *w_name, const char *b_n
     return d;
 }
 
-void learn_dense_forward(const learn_dense *d, const learn_real *value, int32_t rows, const learn_real *x, learn_real *y)
+void learn_dense_forward(const learn_dense *d, const learn_real *value, int32_t rows, const learn_real *x,
+                         learn_real *y)
 {
     const learn_real *b = value + d->b;
     for (int32_t r = 0; r < rows; r++)

@@ -1,9 +1,9 @@
 /* Layers with hand-written derivatives. Private.
  *
- * A layer knows where its numbers lie in the flat array of a learn_params; `value` is that array, `grad` one of the same
- * length that derivatives are added to. Rows are samples. A backward pass takes the derivative of the loss by the
- * layer's output and gives that by its input (dx, overwritten; NULL where nobody wants it). tests/test_learn_gradients.c
- * compares every one with finite differences. */
+ * A layer knows where its numbers lie in the flat array of a learn_params; `value` is that array, `grad` one of the
+ * same length that derivatives are added to. Rows are samples. A backward pass takes the derivative of the loss by the
+ * layer's output and gives that by its input (dx, overwritten; NULL where nobody wants it).
+ * tests/test_learn_gradients.c compares every one with finite differences. */
 #ifndef MOIRAI_PLACE_LEARN_LAYERS_H
 #define MOIRAI_PLACE_LEARN_LAYERS_H
 
@@ -17,7 +17,8 @@ typedef struct learn_dense {
 } learn_dense;
 
 learn_dense learn_dense_new(learn_params *q, const char *w_name, const char *b_name, int32_t in, int32_t out);
-void learn_dense_forward(const learn_dense *d, const learn_real *value, int32_t rows, const learn_real *x, learn_real *y);
+void learn_dense_forward(const learn_dense *d, const learn_real *value, int32_t rows, const learn_real *x,
+                         learn_real *y);
 void learn_dense_backward(const learn_dense *d, const learn_real *value, learn_real *grad, int32_t rows,
                           const learn_real *x, const learn_real *dy, learn_real *dx);
 
@@ -41,8 +42,8 @@ void learn_pair_backward(const learn_pair *d, const learn_real *value, learn_rea
                          learn_real *dx);
 
 /* ---- sums over neighbours ----
- * `samples` copies of one graph of n nodes lie one after the other; y[v] is the sum of x[u] over u in adjacent[off[v]..]. The
- * backward pass is the same call with the edges turned round. */
+ * `samples` copies of one graph of n nodes lie one after the other; y[v] is the sum of x[u] over u in
+ * adjacent[off[v]..]. The backward pass is the same call with the edges turned round. */
 void learn_gather(int32_t samples, int32_t n, int32_t width, const int32_t *off, const int32_t *adjacent,
                   const learn_real *x, learn_real *y);
 

@@ -1,24 +1,26 @@
 /* placeto: a policy that looks at the graph and moves one group of operators after the other (Addanki et al. 2019).
  *
- * An episode begins with a placement (everything on the fastest device, or the plan given with --start) and visits every node of the grouped
- * graph (placeto_graph.c) once, in topological order. At each visit the network (placeto_net.c) sees all nodes: their work on the device
- * where they are, bytes sent, whether visited, whether current, start in the simulated placement, memory, and the device; it chooses
- * the current node's device. Columns are scaled by their maximum. The reward is the drop in cost from step to step: simulated makespan over
- * that of the start, and a penalty for bytes above a device's memory.
+ * An episode begins with a placement (everything on the fastest device, or the plan given with --start) and visits
+ * every node of the grouped graph (placeto_graph.c) once, in topological order. At each visit the network
+ * (placeto_net.c) sees all nodes: their work on the device where they are, bytes sent, whether visited, whether
+ * current, start in the simulated placement, memory, and the device; it chooses the current node's device. Columns are
+ * scaled by their maximum. The reward is the drop in cost from step to step: simulated makespan over that of the start,
+ * and a penalty for bytes above a device's memory.
  *
- * REINFORCE with a moving-average baseline per step, an entropy bonus that falls to nearly nothing, Adam with a falling rate, gradient
- * norm at most 1.25.
+ * REINFORCE with a moving-average baseline per step, an entropy bonus that falls to nearly nothing, Adam with a falling
+ * rate, gradient norm at most 1.25.
  *
  * What differs from the publication. All for lower variance, since minutes on one processor must do: later rewards are
- * discounted by 0.95 a step; a step's baseline also follows, by a moving linear regression, the cost at that step, so that an episode that
- * stood badly is not praised for what was easy to gain; and advantages are divided by their running root mean square, so that the bonus
- * means the same for every network. Adam goes from 3e-3 to 3e-4 instead of 1e-3 to 1e-4. One step in four, drawn for each episode, is
- * learnt from: neighbouring steps tell nearly the same, and the way back costs three times the way forward. Every placement on the way is
- * simulated exactly, so each is a candidate plan. Devices are unequal, so the work of a node is that on its present device. Devices
- * that can't run a node have probability 0.
+ * discounted by 0.95 a step; a step's baseline also follows, by a moving linear regression, the cost at that step, so
+ * that an episode that stood badly is not praised for what was easy to gain; and advantages are divided by their
+ * running root mean square, so that the bonus means the same for every network. Adam goes from 3e-3 to 3e-4 instead of
+ * 1e-3 to 1e-4. One step in four, drawn for each episode, is learnt from: neighbouring steps tell nearly the same, and
+ * the way back costs three times the way forward. Every placement on the way is simulated exactly, so each is a
+ * candidate plan. Devices are unequal, so the work of a node is that on its present device. Devices that can't run a
+ * node have probability 0.
  *
- * An episode of n nodes costs n simulations, n passes of n rows forwards and, for learning, n / 4 forwards again and back: storing
- * all activations instead would take 4 KB n^2. O(n^2 + n (V + E) log V). */
+ * An episode of n nodes costs n simulations, n passes of n rows forwards and, for learning, n / 4 forwards again and
+ * back: storing all activations instead would take 4 KB n^2. O(n^2 + n (V + E) log V). */
 #include "place/learn/placeto_net.h"
 #include "place/learn/train.h"
 #include "place/placers.h"
@@ -28,25 +30,29 @@
 #include <string.h>
 
 #define LANES 4
-#define EPISODES 2 /* per lane */
+#define EPISODES 2     /* per lane */
 #define CHUNK_ROWS 512 /* rows at a time on the way back: 2 MB of activations */
 #define SKIP 4         /* one step in so many is learnt from */
 #define DISCOUNT 0.95
 
 static const moirai_param params[] = {
     LEARN_PARAMS,
-    {.name = "nodes", .kind = MOIRAI_PARAM_INT, .help = "most groups of operators to be visited", .value = 128, .least = 2,
+    {.name = "nodes",
+     .kind = MOIRAI_PARAM_INT,
+     .help = "most groups of operators to be visited",
+     .value = 128,
+     .least = 2,
      .most = 1024},
 };
 
 typedef struct lane {
     placeto_work play, teach;
-    learn_real *features; /* [step][episode][node][feature] */
-    int32_t *chosen;      /* [step][episode] */
-    double *before;       /* [step][episode]: cost before the choice */
-    double *advantage;    /* [step][episode] */
+    learn_real *features;    /* [step][episode][node][feature] */
+    int32_t *chosen;         /* [step][episode] */
+    double *before;          /* [step][episode]: cost before the choice */
+    double *advantage;       /* [step][episode] */
     int32_t *current, *pick; /* spare, per sample of a chunk */
-    learn_real *chunk;    /* spare: features of a chunk */
+    learn_real *chunk;       /* spare: features of a chunk */
     double cost[EPISODES];
     int32_t *device[EPISODES];    /* per node */
     int32_t *op_device[EPISODES]; /* per operator */
@@ -63,7 +69,7 @@ typedef struct state {
     int32_t chunk;
     step_average *average; /* per step: the baseline */
     bool has_baseline;
-    double square;    /* running mean square of what remains after it */
+    double square; /* running mean square of what remains after it */
     double byte_scale;
     lane lanes[LANES];
 } state;
@@ -322,7 +328,8 @@ static void appraise(learn_run *run)
 }
 
 /* Samples `pick` of this lane, forwards and back. */
-static void teach_samples(learn_run *run, lane *l, int32_t samples, const int32_t *pick, double entropy, learn_real *grad)
+static void teach_samples(learn_run *run, lane *l, int32_t samples, const int32_t *pick, double entropy,
+                          learn_real *grad)
 {
     state *s = run->state;
     int32_t n = s->g->n, K = run->p->n_devices;

@@ -1,15 +1,16 @@
 /* From operators to the nodes that Placeto visits.
  *
- * Its authors merged operators before learning, since an episode takes a step, and a pass through the network, per node. So here, in
- * three stages, each within a cap on work and bytes per node, so that no node is too large to be balanced:
+ * Its authors merged operators before learning, since an episode takes a step, and a pass through the network, per
+ * node. So here, in three stages, each within a cap on work and bytes per node, so that no node is too large to be
+ * balanced:
  *  1. what must stay together is one node;
- *  2. chains: where u's only reader is v and v's only producer is u, they join. Nothing could run beside them, and apart they cost
- *     a transfer;
- *  3. while there are more than `limit` nodes: rounds in which every node, the least work first, joins the neighbour with which
- *     it exchanges most bytes, if both are still free in this round. Rounds that achieve little double the cap; in the end
- *     nodes next to each other in topological order join.
- * A node's operators all go to one device. The graph of nodes may have cycles; message passing and reachability do not mind.
- * O((V + E) log V) per round, about log2(V / limit) rounds. */
+ *  2. chains: where u's only reader is v and v's only producer is u, they join. Nothing could run beside them, and
+ * apart they cost a transfer;
+ *  3. while there are more than `limit` nodes: rounds in which every node, the least work first, joins the neighbour
+ * with which it exchanges most bytes, if both are still free in this round. Rounds that achieve little double the cap;
+ * in the end nodes next to each other in topological order join. A node's operators all go to one device. The graph of
+ * nodes may have cycles; message passing and reachability do not mind. O((V + E) log V) per round, about log2(V /
+ * limit) rounds. */
 #include "place/learn/placeto_graph.h"
 #include "util/util.h"
 
@@ -31,20 +32,20 @@ typedef struct sorted_root {
 typedef struct grouping {
     const moirai_problem *p;
     const place_units *u;
-    int32_t *root;     /* unit -> unit, union-find */
-    double *work;      /* of roots: mean time over devices */
+    int32_t *root; /* unit -> unit, union-find */
+    double *work;  /* of roots: mean time over devices */
     int64_t *bytes;
     uint64_t *devices;
-    int32_t *rank;     /* of roots: least topological rank of their operators */
-    link *links;       /* between roots, sorted, no repeats */
+    int32_t *rank; /* of roots: least topological rank of their operators */
+    link *links;   /* between roots, sorted, no repeats */
     int32_t n_links;
-    int32_t n;         /* roots */
+    int32_t n; /* roots */
     double work_cap;
     int64_t bytes_cap;
     sorted_root *order;
-    uint8_t *taken;    /* in this round */
+    uint8_t *taken;     /* in this round */
     int32_t *producers; /* of units: how many */
-    int32_t *partner;  /* of roots: the neighbour with which most bytes are exchanged */
+    int32_t *partner;   /* of roots: the neighbour with which most bytes are exchanged */
     int64_t *partner_bytes;
 } grouping;
 
@@ -185,7 +186,8 @@ static void prefer(grouping *g, int32_t a, int32_t b, int64_t bytes)
     g->partner_bytes[a] = bytes;
 }
 
-/* Links are sorted by `from`; the other direction needs them all: partners are chosen for every root before any joins. */
+/* Links are sorted by `from`; the other direction needs them all: partners are chosen for every root before any joins.
+ */
 static int32_t join_neighbours(grouping *g, int32_t limit)
 {
     int32_t before = g->n;
@@ -342,8 +344,9 @@ static int build(placeto_graph *g, grouping *by)
     g->n = sort_roots(by, false);
     g->n_devices = by->p->n_devices;
     if (g->n > MOST_NODES)
-        return moirai_error(MOIRAI_ELIMIT, "problem '%s': devices that can't run operators leave %d groups, more than %d",
-                            by->p->name, g->n, MOST_NODES);
+        return moirai_error(MOIRAI_ELIMIT,
+                            "problem '%s': devices that can't run operators leave %d groups, more than %d", by->p->name,
+                            g->n, MOST_NODES);
     for (int32_t v = 0; v < g->n; v++)
         number[by->order[v].root] = v;
     int rc = allocate(g, by->p, by->n_links);
@@ -380,8 +383,8 @@ int placeto_graph_new(placeto_graph **out, const moirai_problem *p, const place_
         shrink(&g, limit);
         rc = build(made, &g);
     }
-    void *all[] = {g.root, g.work, g.bytes, g.devices, g.rank, g.links, g.order, g.taken, g.producers, g.partner,
-                   g.partner_bytes};
+    void *all[] = {g.root,  g.work,  g.bytes,     g.devices, g.rank,         g.links,
+                   g.order, g.taken, g.producers, g.partner, g.partner_bytes};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     if (rc != 0) {
@@ -396,8 +399,8 @@ void placeto_graph_free(placeto_graph *g)
 {
     if (g == NULL)
         return;
-    void *all[] = {g->off, g->op, g->devices, g->memory_bytes, g->out_bytes, g->time_ns, g->parent_off, g->child_off,
-                   g->parent, g->child, g->relation};
+    void *all[] = {g->off,        g->op,        g->devices, g->memory_bytes, g->out_bytes, g->time_ns,
+                   g->parent_off, g->child_off, g->parent,  g->child,        g->relation};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     free(g);

@@ -14,11 +14,11 @@ typedef struct placeto_graph {
     int64_t *out_bytes;    /* tensors that leave the node */
     int64_t *time_ns;      /* [node * n_devices + device], sum over the operators; 0 where it can't run */
     int32_t *parent_off, *parent, *child_off, *child;
-    uint8_t *relation;     /* [v * n + u]: what u is to v */
+    uint8_t *relation; /* [v * n + u]: what u is to v */
 } placeto_graph;
 
-/* At most `limit` nodes where masks allow it; they are numbered by their first operator's topological rank. MOIRAI_ELIMIT where
- * masks leave more than 4096. O((V + E) log V + n (n + edges)). */
+/* At most `limit` nodes where masks allow it; they are numbered by their first operator's topological rank.
+ * MOIRAI_ELIMIT where masks leave more than 4096. O((V + E) log V + n (n + edges)). */
 int placeto_graph_new(placeto_graph **out, const moirai_problem *p, const place_units *u, int32_t limit);
 void placeto_graph_free(placeto_graph *g);
 

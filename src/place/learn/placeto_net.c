@@ -1,14 +1,16 @@
 /* Placeto's policy network (Addanki, Bojja Venkatakrishnan, Gupta, Mao, Alizadeh 2019), forwards and backwards.
  *
- * Features of a node become h by a two-layer net. Twice, along the edges (from parents) and against them (from children), eight
- * rounds: x <- h + relu(g(sum over neighbours of relu(f(x)))), f and g two-layer nets of their own for either direction, shared by the
- * rounds. A node's embedding joins both x. The node to be placed sees its own embedding and the means of those of its ancestors, its
- * descendants and the nodes beside it; two hidden layers give a logit per device.
+ * Features of a node become h by a two-layer net. Twice, along the edges (from parents) and against them (from
+ * children), eight rounds: x <- h + relu(g(sum over neighbours of relu(f(x)))), f and g two-layer nets of their own for
+ * either direction, shared by the rounds. A node's embedding joins both x. The node to be placed sees its own embedding
+ * and the means of those of its ancestors, its descendants and the nodes beside it; two hidden layers give a logit per
+ * device.
  *
- * What differs: means instead of sums in the pooling, so that a policy meets numbers of the same size in a larger graph.
+ * What differs: means instead of sums in the pooling, so that a policy meets numbers of the same size in a larger
+ * graph.
  *
- * All nodes of all states of a batch are the rows of one matrix: a round costs four products per direction, 4 KB and about
- * 16,000 multiplications and additions a row in all, and twice that on the way back. */
+ * All nodes of all states of a batch are the rows of one matrix: a round costs four products per direction, 4 KB and
+ * about 16,000 multiplications and additions a row in all, and twice that on the way back. */
 #include "place/learn/placeto_net.h"
 
 #include <stdlib.h>

@@ -20,7 +20,7 @@ typedef struct placeto_net {
 
 /* Of one round in one direction, for all rows. */
 typedef struct placeto_round {
-    learn_real *x;        /* before it */
+    learn_real *x; /* before it */
     learn_real *f_hidden, *message;
     learn_real *sum, *g_hidden, *update;
 } placeto_round;
@@ -31,8 +31,8 @@ typedef struct placeto_work {
     learn_real *store; /* owns all below */
     learn_real *input_hidden, *h;
     placeto_round round[2][PLACETO_ROUNDS];
-    learn_real *x[2];      /* after the last round */
-    learn_real *pooled, *head1, *head2, *z; /* per sample; z: logits */
+    learn_real *x[2];                                   /* after the last round */
+    learn_real *pooled, *head1, *head2, *z;             /* per sample; z: logits */
     learn_real *dh, *dx[2], *dmessage, *dsum, *dhidden; /* the way back */
     learn_real *dpooled, *dhead1, *dhead2, *dz;
 } placeto_work;

@@ -1,5 +1,5 @@
-/* A policy's file is its tensors by name. What the numbers mean is the placer's affair: names and shapes must be just those
- * that it declares, so a file of another design can't be taken for one of this. */
+/* A policy's file is its tensors by name. What the numbers mean is the placer's affair: names and shapes must be just
+ * those that it declares, so a file of another design can't be taken for one of this. */
 #include "place/learn/policy_file.h"
 #include "util/json.h"
 #include "util/util.h"
@@ -82,11 +82,12 @@ static int read_values(learn_real *into, const util_json_at *at, yyjson_val *lis
     size_t index, n;
     yyjson_val *item;
     char shown[80];
-    yyjson_arr_foreach(list, index, n, item) {
+    yyjson_arr_foreach(list, index, n, item)
+    {
         double x = yyjson_is_num(item) ? yyjson_get_num(item) : NAN;
         if (!(fabs(x) <= FLT_MAX))
             return util_json_fail(at, "values[%zu]: %s is not a number of a policy", index,
-                                    util_json_show(shown, item));
+                                  util_json_show(shown, item));
         into[index] = (learn_real)x;
     }
     return 0;
@@ -119,7 +120,7 @@ static int read_tensor(const learn_params *q, learn_real *value, bool *seen, uti
     const learn_tensor *t = &q->tensor[i];
     if (rows != t->rows || cols != t->cols)
         return util_json_fail(at, "is %lld x %lld, but this policy's is %d x %d", (long long)rows, (long long)cols,
-                                t->rows, t->cols);
+                              t->rows, t->cols);
     if (yyjson_arr_size(list) != (size_t)t->rows * (size_t)t->cols)
         return util_json_fail(at, "%zu values for %d x %d", yyjson_arr_size(list), t->rows, t->cols);
     return read_values(value + t->at, at, list);
@@ -137,7 +138,7 @@ static int read_head(const util_json_at *at, const learn_policy_head *expected, 
         rc = util_json_int64(&devices, at, root, "devices", true, 1);
     if (rc == 0 && devices != expected->n_devices)
         return util_json_fail(at, "a policy for %lld devices, but the problem has %d", (long long)devices,
-                                expected->n_devices);
+                              expected->n_devices);
     if (rc == 0)
         rc = util_json_int64(episodes, at, root, "episodes", false, 0);
     return rc;
@@ -149,7 +150,8 @@ static int read_tensors(const learn_params *q, learn_real *value, const char *la
     size_t index, n;
     yyjson_val *item;
     int rc = 0;
-    yyjson_arr_foreach(list, index, n, item) {
+    yyjson_arr_foreach(list, index, n, item)
+    {
         util_json_at at = {.label = label, .kind = "tensor", .index = index};
         rc = read_tensor(q, value, seen, &at, item);
         if (rc != 0)

@@ -5,10 +5,10 @@
 #include "place/learn/params.h"
 
 typedef struct learn_policy_head {
-    const char *placer;   /* whose policy it is */
-    int32_t n_devices;    /* that it chooses from */
+    const char *placer;     /* whose policy it is */
+    int32_t n_devices;      /* that it chooses from */
     const char *trained_on; /* name of the last problem, may be NULL */
-    int64_t episodes;     /* in all */
+    int64_t episodes;       /* in all */
 } learn_policy_head;
 
 int learn_policy_write(const learn_params *q, const learn_policy_head *head, const char *path);

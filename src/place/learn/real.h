@@ -1,7 +1,7 @@
 /* Numbers and matrix products of the learning placers. Private.
  *
- * The library computes in float. Tests compile this folder once more with LEARN_DOUBLE, so that derivatives can be compared
- * with finite differences to many digits. */
+ * The library computes in float. Tests compile this folder once more with LEARN_DOUBLE, so that derivatives can be
+ * compared with finite differences to many digits. */
 #ifndef MOIRAI_PLACE_LEARN_REAL_H
 #define MOIRAI_PLACE_LEARN_REAL_H
 

@@ -1,14 +1,15 @@
 /* REINFORCE on the simulator (Williams 1992), as both learning placers use it.
  *
- * Batch by batch: every lane plays its episodes, the method compares what they cost with what was usual (its baseline), every lane adds
- * up the derivatives of -advantage log p(choice) - bonus * entropy, the sum is clipped, and Adam takes a step. The plan is
- * the shortest that fits among all placements that were ever simulated. Where none fitted, the one that came nearest goes through the
- * repair of place/fit.h, which all placers share; that may end in an honest "infeasible".
+ * Batch by batch: every lane plays its episodes, the method compares what they cost with what was usual (its baseline),
+ * every lane adds up the derivatives of -advantage log p(choice) - bonus * entropy, the sum is clipped, and Adam takes
+ * a step. The plan is the shortest that fits among all placements that were ever simulated. Where none fitted, the one
+ * that came nearest goes through the repair of place/fit.h, which all placers share; that may end in an honest
+ * "infeasible".
  *
- * Budget. Without a time limit the number of episodes is fixed by the problem's size and --effort: one seed gives one plan, whatever the
- * number of threads, since lanes are fixed, each has random numbers and a gradient of its own, and these are added in order. With a
- * time limit training lasts as long as that; an effort below 1 limits the episodes as well. It also ends when the best plan is
- * proven to be within --gap, unless the policy is to be saved. */
+ * Budget. Without a time limit the number of episodes is fixed by the problem's size and --effort: one seed gives one
+ * plan, whatever the number of threads, since lanes are fixed, each has random numbers and a gradient of its own, and
+ * these are added in order. With a time limit training lasts as long as that; an effort below 1 limits the episodes as
+ * well. It also ends when the best plan is proven to be within --gap, unless the policy is to be saved. */
 #include "place/learn/train.h"
 #include "place/learn/policy_file.h"
 #include "util/pool.h"
@@ -154,7 +155,8 @@ static void merge_judges(learn_run *run)
         learn_judge_merge(&run->judge[0], &run->judge[l]);
 }
 
-/* One batch at point `t` (0: begin, 1: end) of the schedule. *cut: time ran out while it was played; what was found is kept. */
+/* One batch at point `t` (0: begin, 1: end) of the schedule. *cut: time ran out while it was played; what was found is
+ * kept. */
 static int train_batch(learn_run *run, double t, learn_news *news, bool *cut)
 {
     const learn_method *m = run->method;

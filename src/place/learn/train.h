@@ -1,8 +1,8 @@
 /* Episodes, batches and the best plan: what the learning placers share. Private.
  *
- * A method plays episodes (devices for everything, judged by the simulator), appraises them against its baseline, and adds the
- * derivative of its loss to a gradient. The driver does the rest: lanes on threads, clipping, Adam with its schedule, budgets,
- * policy files, the plan. */
+ * A method plays episodes (devices for everything, judged by the simulator), appraises them against its baseline, and
+ * adds the derivative of its loss to a gradient. The driver does the rest: lanes on threads, clipping, Adam with its
+ * schedule, budgets, policy files, the plan. */
 #ifndef MOIRAI_PLACE_LEARN_TRAIN_H
 #define MOIRAI_PLACE_LEARN_TRAIN_H
 
@@ -19,8 +19,8 @@ typedef struct learn_run learn_run;
 
 typedef struct learn_method {
     const moirai_placer *placer;
-    /* A batch is `lanes` x `width` episodes, whatever the number of threads: lanes run beside each other, the episodes of
-     * a lane in step, as rows of one matrix. */
+    /* A batch is `lanes` x `width` episodes, whatever the number of threads: lanes run beside each other, the episodes
+     * of a lane in step, as rows of one matrix. */
     int32_t lanes, width;
     double rate_first, rate_last;       /* Adam's step, falling geometrically */
     double clip;                        /* most norm of a gradient */
@@ -30,8 +30,8 @@ typedef struct learn_method {
     int (*open)(learn_run *run);
     void (*close)(learn_run *run);
     double (*episode_work)(const learn_run *run);
-    /* One lane's episodes, by draws from run->rng[lane] or (greedy) by the likeliest choices. run->length_ns gets makespans.
-     * Once run->stop says so it returns at once, with less or nothing played. */
+    /* One lane's episodes, by draws from run->rng[lane] or (greedy) by the likeliest choices. run->length_ns gets
+     * makespans. Once run->stop says so it returns at once, with less or nothing played. */
     void (*play)(learn_run *run, int32_t lane, bool greedy);
     /* All lanes have played: advantages. */
     void (*appraise)(learn_run *run);
@@ -47,7 +47,7 @@ struct learn_run {
     learn_params params;
     void *state;           /* the method's own */
     learn_judge *judge;    /* per lane */
-    util_rng *rng;       /* per lane */
+    util_rng *rng;         /* per lane */
     int64_t *length_ns;    /* per episode of the batch: the makespan in the end */
     learn_real *grad;      /* per lane */
     int32_t *start_device; /* per operator: the placement to begin from */
@@ -59,11 +59,11 @@ struct learn_run {
 
 /* What a batch brought, for learning curves. */
 typedef struct learn_news {
-    int64_t episodes;        /* so far */
+    int64_t episodes; /* so far */
     double seconds;
-    double mean_ns;          /* over the batch: makespan at the end of an episode, feasible or not */
-    int64_t best_ns;         /* of a plan that fits, so far; MOIRAI_UNKNOWN: none */
-    double norm;             /* of the gradient, before clipping */
+    double mean_ns;  /* over the batch: makespan at the end of an episode, feasible or not */
+    int64_t best_ns; /* of a plan that fits, so far; MOIRAI_UNKNOWN: none */
+    double norm;     /* of the gradient, before clipping */
 } learn_news;
 typedef void (*learn_watch_fn)(void *data, const learn_news *news);
 
@@ -79,10 +79,16 @@ void learn_run_close(learn_run *run);
 #define LEARN_PARAMS                                                                                                   \
     {.name = "save", .kind = MOIRAI_PARAM_TEXT, .help = "file to write the trained policy to"},                        \
         {.name = "load", .kind = MOIRAI_PARAM_TEXT, .help = "file to read a policy from"},                             \
-        {.name = "train", .kind = MOIRAI_PARAM_BOOL, .help = "learn on this problem; off: use the policy as it is",     \
-         .value = 1, .least = 0, .most = 1},                                                                           \
-        {.name = "episodes", .kind = MOIRAI_PARAM_INT, .help = "train for so many; 0: as effort and time limit say",   \
-         .value = 0, .least = 0, .most = 1e9}
+        {.name = "train",                                                                                              \
+         .kind = MOIRAI_PARAM_BOOL,                                                                                    \
+         .help = "learn on this problem; off: use the policy as it is",                                                \
+         .value = 1,                                                                                                   \
+         .least = 0,                                                                                                   \
+         .most = 1},                                                                                                   \
+    {                                                                                                                  \
+        .name = "episodes", .kind = MOIRAI_PARAM_INT, .help = "train for so many; 0: as effort and time limit say",    \
+        .value = 0, .least = 0, .most = 1e9                                                                            \
+    }
 
 extern const learn_method learn_placeto, learn_hrl;
 
