@@ -36,7 +36,8 @@ static void compare_segment(moirai_cli *cli, yyjson_mut_val *list, const char *d
 {
     int64_t planned = number(s, "planned_work_ns"), measured = number(s, "median_ns");
     size_t n_ops = yyjson_arr_size(yyjson_obj_get(s, "ops"));
-    moirai_cli_print(cli, "%-10.10s %-22.22s %5zu %13s %13s %7.2f\n", device, yyjson_get_str(yyjson_obj_get(s, "file")),
+    const char *file = yyjson_get_str(yyjson_obj_get(s, "file"));
+    moirai_cli_print(cli, "%-10.10s %-22.22s %5zu %13s %13s %7.2f\n", device, file ? file : "",
                      n_ops, moirai_text_ns(planned).s, moirai_text_ns(measured).s, ratio(measured, planned));
     yyjson_mut_val *o = yyjson_mut_obj(cli->doc);
     yyjson_mut_obj_add_strcpy(cli->doc, o, "device", device);
