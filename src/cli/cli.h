@@ -12,6 +12,8 @@
 #include <yyjson.h>
 #include <moirai/error.h>
 
+#include "util/text.h" /* numbers for people */
+
 /* What a value must look like (checked while parsing) and how the shell completes it. */
 typedef enum moirai_value_kind {
     MOIRAI_VALUE_FLAG, /* no value */
@@ -107,15 +109,6 @@ void moirai_cli_say(const moirai_cli *cli, const char *format, ...) MOIRAI_PRINT
 /* May `path` be written? Call for every output before the work begins: an existing file without --force, a missing or
  * read-only folder fail here. NULL and "-" are fine. */
 int moirai_cli_writable(const moirai_cli *cli, const char *path);
-
-/* ---- numbers for people ---- use as moirai_text_ns(x).s */
-typedef struct moirai_text { char s[80]; } moirai_text;
-moirai_text moirai_text_ns(int64_t ns);                 /* "12.345 ms" */
-moirai_text moirai_text_bytes(int64_t bytes);           /* "1.23 GB" */
-moirai_text moirai_text_rate(int64_t bytes_per_second); /* "5.53 GB/s" */
-moirai_text moirai_text_count(int64_t count);           /* "50,560" */
-moirai_text moirai_text_flops(double flops);            /* "1.23 Tflop" */
-moirai_text moirai_text_gap(double gap);                /* "1.23 %", "-" if negative */
 
 /* ---- framework ---- */
 extern const moirai_option moirai_options_common[];

@@ -1,10 +1,12 @@
-/* moirai export: the placement problem as a mixed-integer program for any solver. */
-#include "cli/cli.h"
+/* moirai export: a plan for other tools to show, or the problem as a mixed-integer program for any solver. */
 #include "cli/commands.h"
+#include "cli/steps.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <moirai/milp.h>
+
+#include "util/util.h"
 
 /* A plan that bounds the time windows: the user's, or the best of the quick placers. Without any the file is larger. */
 static int find_start(moirai_plan **out, const moirai_problem *p, const moirai_cli *cli)
@@ -53,7 +55,7 @@ static void say_result(const moirai_cli *cli, const moirai_problem *p, const cha
         moirai_cli_say(cli, "memory peak: the lives of tensors are not in it; import checks them\n");
 }
 
-static int run(moirai_cli *cli)
+static int export_problem(moirai_cli *cli)
 {
     const char *path = moirai_cli_text(cli, "output");
     moirai_problem *p = NULL;
@@ -80,45 +82,106 @@ static int run(moirai_cli *cli)
     return result;
 }
 
+/* ---- a plan ---- */
+
+static int export_plan(moirai_cli *cli)
+{
+    const char *format = moirai_cli_text(cli, "to"), *path = moirai_cli_text(cli, "output"), *plan_path = moirai_cli_arg(cli, 0);
+    moirai_export_options o = {.depth = (int)moirai_cli_count(cli, "depth")};
+    moirai_problem *p = NULL;
+    moirai_cli_read read = {0};
+    char *text = NULL;
+    size_t length = 0;
+    cli->stdout_taken |= !path && !cli->json; /* the export itself is the result */
+    int rc = moirai_cli_writable(cli, path);
+    rc = rc ? rc : moirai_cli_problem_of(&p, cli, plan_path);
+    if (!rc && p->partial && (!strcmp(format, "dot") || !strcmp(format, "device-map")))
+        rc = moirai_error(MOIRAI_EUSAGE, "export: --to %s needs the plan's problem: give it with --problem", format);
+    rc = rc ? rc : moirai_cli_read_plan(&read, p, plan_path, moirai_cli_text(cli, "timeline"));
+    rc = rc ? rc : moirai_export(&text, &length, read.analysis, format, &o);
+    if (!rc && (path || !cli->json))
+        rc = moirai_file_write(path ? path : "-", text, length);
+    if (!rc) {
+        yyjson_mut_obj_add_strcpy(cli->doc, cli->result, "problem", p->name);
+        yyjson_mut_obj_add_strcpy(cli->doc, cli->result, "format", format);
+        yyjson_mut_obj_add_strcpy(cli->doc, cli->result, "output", path ? path : "-");
+        yyjson_mut_obj_add_uint(cli->doc, cli->result, "bytes", length);
+        if (path)
+            moirai_cli_print(cli, "%s: %s as %s\n", path, moirai_text_bytes((int64_t)length).s, format);
+    }
+    free(text);
+    moirai_cli_read_free(&read);
+    moirai_problem_free(p);
+    return rc;
+}
+
+/* An option of the other kind of export is a mistake, not something to pass over. */
+static int refuse(const moirai_cli *cli, const char *const *names, const char *what)
+{
+    for (; *names; names++)
+        if (moirai_cli_has(cli, *names))
+            return moirai_error(MOIRAI_EUSAGE, "export: --%s is for %s, not for --to %s", *names, what, moirai_cli_text(cli, "to"));
+    return 0;
+}
+
+static int run(moirai_cli *cli)
+{
+    static const char *const of_problems[] = {"formulation", "start", "max-rows", NULL};
+    static const char *const of_plans[] = {"problem", "timeline", "depth", NULL};
+    bool plan = moirai_exporter_find(moirai_cli_text(cli, "to")) != NULL;
+    int rc = plan ? refuse(cli, of_problems, "lp and mps") : refuse(cli, of_plans, "exports of a plan");
+    return rc ? rc : plan ? export_plan(cli) : export_problem(cli);
+}
+
 static const moirai_argument arguments[] = {
-    {"PROBLEM", MOIRAI_VALUE_FILE, "a problem file", false, false},
+    {"FILE", MOIRAI_VALUE_FILE, "a plan; with --to lp or mps a problem", false, false},
     {0},
 };
 static const moirai_option options[] = {
     {.name = "to",
      .argument = "FORMAT",
-     .help = "CPLEX LP or free MPS",
+     .help = "of a plan: trace (Perfetto), dot (Graphviz), svg, csv, device-map (Hugging Face); of a problem: lp, mps",
      .standard = "lp",
      .kind = MOIRAI_VALUE_CHOICE,
-     .choices = "lp|mps"},
+     .choices = "trace|dot|svg|csv|device-map|lp|mps"},
+    MOIRAI_OPTION_PLAN_PROBLEM,
+    {.name = "timeline", .argument = "FILE", .kind = MOIRAI_VALUE_FILE, .help = "trace: what 'moirai run' measured, as further tracks"},
+    {.name = "depth", .argument = "N", .kind = MOIRAI_VALUE_COUNT, .standard = "0",
+     .help = "device-map: modules of this many parts of a name must not be split; 0 is whole names"},
     {.name = "formulation",
      .argument = "NAME",
-     .help = "tight, or the paper's as printed; both have the same optimum",
+     .help = "lp, mps: tight, or the paper's as printed; both have the same optimum",
      .standard = "tight",
      .kind = MOIRAI_VALUE_CHOICE,
      .choices = "tight|paper"},
     {.name = "start",
      .argument = "PLAN",
-     .help = "a plan whose makespan bounds the time windows",
+     .help = "lp, mps: a plan whose makespan bounds the time windows",
      .kind = MOIRAI_VALUE_FILE},
     {.name = "max-rows",
      .argument = "COUNT",
-     .help = "refuse larger models",
+     .help = "lp, mps: refuse larger models",
      .standard = "500000",
      .kind = MOIRAI_VALUE_COUNT,
      .least = 1,
      .most = 1e9},
-    MOIRAI_OPTION_OUTPUT("write the model here"),
+    MOIRAI_OPTION_OUTPUT("write here; exports of a plan go to standard output otherwise"),
     {0},
 };
 static const moirai_example examples[] = {
+    {"moirai export plan.json --problem problem.json --to svg -o plan.svg", "A Gantt chart for a paper"},
+    {"moirai export plan.json --problem problem.json --to trace -o trace.json", "For ui.perfetto.dev or chrome://tracing"},
+    {"moirai export plan.json --problem problem.json --to dot | dot -Tpdf -o plan.pdf", "The network with a box per device"},
+    {"moirai export plan.json --problem problem.json --to device-map", "Modules to devices, for Hugging Face"},
     {"moirai export problem.json --to lp -o model.lp", "Write the model for Gurobi, SCIP, CBC, HiGHS or GLPK"},
     {0},
 };
 const moirai_command moirai_command_export = {
     .name = "export",
-    .summary = "write the problem as a mixed-integer program",
+    .summary = "write a plan for other tools, or a problem for other solvers",
     .text =
+        "Of a plan: a trace with a track per device and port, a graph, a chart, a table, or a map from modules to devices. "
+        "Of a problem (--to lp, --to mps): the mixed-integer program. "
         "The model has the paper's variables and equations: row names start with the equation's number. All numbers in "
         "it are whole. Solve it with any solver and bring the answer back with moirai import.",
     .arguments = arguments,

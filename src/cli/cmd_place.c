@@ -15,6 +15,7 @@ static int run(moirai_cli *cli)
     int rc = moirai_cli_placer(&placer, cli);
     rc = rc ? rc : moirai_cli_writable(cli, output);
     rc = rc ? rc : moirai_cli_search_writable(cli);
+    rc = rc ? rc : moirai_cli_writable(cli, moirai_cli_text(cli, "report"));
     rc = rc ? rc : moirai_problem_read(&p, moirai_cli_arg(cli, 0));
     rc = rc ? rc : start_path ? moirai_plan_read(&start, p, start_path) : 0;
     rc = rc ? rc : moirai_cli_search(&plan, cli, p, start);
@@ -23,6 +24,7 @@ static int run(moirai_cli *cli)
         moirai_show_plan(cli, p, plan);
         if (moirai_cli_has(cli, "picture"))
             moirai_show_picture(cli, p, plan);
+        rc = moirai_show_explained(cli, p, plan);
     }
     moirai_plan_free(plan);
     moirai_plan_free(start);
@@ -38,6 +40,7 @@ static const moirai_option options[] = {
     MOIRAI_OPTIONS_SEARCH,
     {.name = "start", .argument = "PLAN", .help = "begin from this plan", .kind = MOIRAI_VALUE_FILE},
     MOIRAI_OPTION_PICTURE,
+    MOIRAI_OPTION_REPORT,
     MOIRAI_OPTION_OUTPUT("write the plan"),
     {0},
 };

@@ -16,6 +16,8 @@ static const moirai_command *const commands[] = {
     &moirai_command_coarsen,
     &moirai_command_problem,
     &moirai_command_place,
+    &moirai_command_report,
+    &moirai_command_explain,
     &moirai_command_bound,
     &moirai_command_check,
     &moirai_command_prove,

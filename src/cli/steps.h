@@ -95,6 +95,36 @@ int moirai_cli_split(moirai_split_report *report, const moirai_cli *cli, const c
 void moirai_show_plan(moirai_cli *cli, const moirai_problem *p, const moirai_plan *plan);
 void moirai_show_picture(moirai_cli *cli, const moirai_problem *p, const moirai_plan *plan);
 void moirai_show_problem(moirai_cli *cli, const moirai_problem *p);
+/* Lines [first, first + most) of the verdict as text, all of it and the critical path into cli->result. */
+void moirai_show_why(moirai_cli *cli, const moirai_analysis *a, int first, int most);
+
+/* ---- a plan with what belongs to it ---- */
+#define MOIRAI_OPTION_PLAN_PROBLEM \
+    {.name = "problem", .argument = "FILE", .kind = MOIRAI_VALUE_FILE, .help = "the problem that the plan belongs to"}
+#define MOIRAI_OPTION_REPORT \
+    {.name = "report", .argument = "FILE", .kind = MOIRAI_VALUE_FILE, .help = "write a page that shows the plan"}
+
+typedef struct moirai_cli_read {
+    moirai_plan *plan;
+    moirai_timeline *timeline; /* or NULL */
+    moirai_analysis *analysis;
+} moirai_cli_read;
+
+/* --problem, or what the plan says by itself where it is not given. */
+int moirai_cli_problem_of(moirai_problem **out, const moirai_cli *cli, const char *plan_path);
+/* `timeline_path` may be NULL. Free with moirai_cli_read_free, also after a failure. */
+int moirai_cli_read_plan(moirai_cli_read *out, const moirai_problem *p, const char *plan_path, const char *timeline_path);
+void moirai_cli_read_free(moirai_cli_read *r);
+
+typedef struct moirai_cli_page_plan {
+    const char *label; /* NULL: the placer's name */
+    const moirai_analysis *analysis;
+    const char *log; /* a file of --log-json, or NULL */
+} moirai_cli_page_plan;
+/* Writes the page of n plans and says so. */
+int moirai_cli_write_page(moirai_cli *cli, const char *path, const moirai_cli_page_plan *plan, int n);
+/* What limits the plan, in two lines; and the page where --report asks for it. */
+int moirai_show_explained(moirai_cli *cli, const moirai_problem *p, const moirai_plan *plan);
 
 /* ---- the log of a search ---- */
 typedef struct moirai_log moirai_log;
