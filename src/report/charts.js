@@ -5,7 +5,8 @@ function makeMemory(data, plan, canvas, view) {
   let size = { right: 1000 };
 
   function drawDevice(g, k, y) {
-    const m = plan.memory[k], limit = data.problem.deviceBytes[k], most = Math.max(limit, plan.peak[k], 1) * 1.06;
+    const m = plan.memory[k], limit = data.problem.deviceBytes[k];
+    const far = limit > 3 * plan.peak[k], most = Math.max(far ? plan.peak[k] * 1.25 : Math.max(limit, plan.peak[k]) * 1.06, 1);
     const left = LEFT, right = size.right, px = (right - left) / (view.to - view.from), h = (b) => b / most * HEIGHT;
     const columns = Math.ceil(right - left), top = new Float64Array(columns);
     for (let i = 0; i < m.at.length; i++) { /* the largest value of each pixel */
@@ -24,14 +25,21 @@ function makeMemory(data, plan, canvas, view) {
     }
     g.globalAlpha = 1;
     g.fillRect(left, y + HEIGHT - h(plan.resident[k]), right - left, h(plan.resident[k]));
-    g.strokeStyle = scheme.limit;
-    g.lineWidth = 1.4;
-    g.setLineDash([5, 4]);
-    g.beginPath();
-    g.moveTo(left, y + HEIGHT - h(limit));
-    g.lineTo(right, y + HEIGHT - h(limit));
-    g.stroke();
-    g.setLineDash([]);
+    if (far) { /* the limit is off the scale: say so instead of drawing an empty box */
+      g.fillStyle = scheme.muted;
+      g.font = "11.5px " + FONT;
+      g.textAlign = "right";
+      g.fillText("limit " + textBytes(limit) + ", " + (limit > 0 ? (100 * plan.peak[k] / limit).toPrecision(2) : 0) + " % used", right - 8, y + 10);
+    } else {
+      g.strokeStyle = scheme.limit;
+      g.lineWidth = 1.4;
+      g.setLineDash([5, 4]);
+      g.beginPath();
+      g.moveTo(left, y + HEIGHT - h(limit));
+      g.lineTo(right, y + HEIGHT - h(limit));
+      g.stroke();
+      g.setLineDash([]);
+    }
     g.textAlign = "left";
     g.fillStyle = scheme.ink;
     g.font = "600 13px " + FONT;

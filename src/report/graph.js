@@ -33,9 +33,7 @@ function makeGraph(data, plan, canvas, view) {
   const count = new Float64Array(levels * K), cut = new Float64Array(levels);
   function sum() {
     for (let i = 0; i < n; i++) count[p.opLevel[i] * K + plan.opDevice[i]]++;
-    const nOps = plan.opDevice.length;
     for (let x = 0; x < plan.tensor.length; x++) cut[p.opLevel[p.tensorProducer[plan.tensor[x]]]] += p.tensorBytes[plan.tensor[x]];
-    void nOps;
   }
 
   const xOf = (level) => GRAPH_LEFT + (level + 0.5 - view.from) / (view.to - view.from) * (size.right - GRAPH_LEFT);
@@ -52,7 +50,7 @@ function makeGraph(data, plan, canvas, view) {
   function drawFar(g) {
     const columns = Math.ceil(size.right - GRAPH_LEFT), perColumn = (view.to - view.from) / columns;
     let most = 0;
-    const width = Math.max(1, Math.floor(1 / perColumn));
+    const width = Math.max(perColumn > 0.5 ? 3 : 1, Math.floor(1 / perColumn));
     const total = [], slots = Math.ceil(columns / width);
     for (let c = 0; c < slots; c++) {
       const a = Math.floor(view.from + c * width * perColumn), b = Math.max(a + 1, Math.floor(view.from + (c + 1) * width * perColumn));
@@ -124,7 +122,7 @@ function makeGraph(data, plan, canvas, view) {
   /* Bytes that leave a layer for another device. */
   function drawCuts(g) {
     const columns = Math.ceil(size.right - GRAPH_LEFT), top = GRAPH_HEIGHT + 12, px = columns / (view.to - view.from);
-    const width = Math.max(1, Math.floor(px)), slots = Math.ceil(columns / width), sums = new Float64Array(slots);
+    const width = Math.max(px < 2 ? 3 : 1, Math.floor(px)), slots = Math.ceil(columns / width), sums = new Float64Array(slots);
     const [a, b] = range();
     for (let l = a; l <= b && l < levels; l++) {
       const c = Math.floor((l - view.from) * px / width + 1e-9);

@@ -67,7 +67,7 @@ function dot(colour) {
   return d;
 }
 
-function fillShares(data, plan) {
+function fillShares(data, plan, zoom) {
   const box = byId("shares");
   byId("path-section").hidden = !plan.shares;
   box.replaceChildren();
@@ -78,7 +78,25 @@ function fillShares(data, plan) {
     const r = row(table, [[dot(shareColour(i)), data.shareNames[i]], textNs(ns), textShare(ns, plan.makespan)]);
     r.cells[1].id = "share-" + i;
   });
-  box.append(shareBar(plan), table);
+  const tables = element("div", "columns");
+  tables.append(table, longestSteps(data, plan, zoom));
+  box.append(shareBar(plan), tables);
+}
+
+/* The parts of the critical path that take longest, waits included; a click shows one in the timeline. */
+function longestSteps(data, plan, zoom) {
+  const table = element("table", "numbers steps"), nOps = plan.opDevice.length, devices = data.problem.devices;
+  const all = (t) => plan.lasts[t] + plan.busy[t] + plan.held[t];
+  const longest = plan.path.slice().sort((a, b) => all(b) - all(a) || a - b).slice(0, 6);
+  table.id = "steps";
+  row(table, ["longest of " + textCount(plan.path.length) + " steps", "where", "waits", "takes"], "th");
+  for (const t of longest) {
+    const where = t < nOps ? devices[plan.opDevice[t]] : devices[plan.from[t - nOps]] + " to " + devices[plan.to[t - nOps]];
+    const r = row(table, [taskName(data, plan, t), where, textNs(plan.busy[t] + plan.held[t]), textNs(plan.lasts[t])]);
+    r.cells[0].title = taskName(data, plan, t);
+    r.addEventListener("click", () => zoom(plan.start[t] - plan.busy[t] - plan.held[t], plan.finish[t]));
+  }
+  return table;
 }
 
 function meter(share, colour) {
@@ -96,14 +114,14 @@ function fillDevices(data, plan) {
   data.problem.devices.forEach((name, k) => {
     const colour = deviceColour(data, k);
     const r = row(table, [[dot(colour), name], textCount(plan.ops[k]), textNs(plan.computes[k]),
-      [textShare(plan.computes[k], whole), meter(plan.computes[k] / whole, colour)], textNs(plan.sends[k]), textNs(plan.receives[k]),
-      ...(partial ? [] : [textBytes(plan.resident[k]), [textBytes(plan.peak[k]), meter(plan.peak[k] / Math.max(1, data.problem.deviceBytes[k]), colour)], textBytes(data.problem.deviceBytes[k])])]);
+      [meter(plan.computes[k] / whole, colour), textShare(plan.computes[k], whole)], textNs(plan.sends[k]), textNs(plan.receives[k]),
+      ...(partial ? [] : [textBytes(plan.resident[k]), [meter(plan.peak[k] / Math.max(1, data.problem.deviceBytes[k]), colour), textBytes(plan.peak[k])], textBytes(data.problem.deviceBytes[k])])]);
     r.cells[0].title = name;
     r.dataset.device = k;
   });
 }
 
-function fillCompare(data, show) {
+function fillCompare(data) {
   const table = byId("compare"), plans = data.plans;
   byId("compare-section").hidden = plans.length < 2;
   table.replaceChildren();
@@ -130,7 +148,6 @@ function fillCompare(data, show) {
   line("sent", (p) => p.sentBytes, textBytes);
   data.problem.devices.forEach((name, k) => line("load of " + name, (p) => p.computes[k], (v, p) => textShare(v, p.makespan)));
   line("made in", (p) => p.generation, textNs);
-  void show;
 }
 
 function fillLegends(data, plan) {
@@ -174,7 +191,10 @@ function start() {
     scheme.read();
     fillFigures(data, state.plan);
     fillVerdict(state.plan);
-    fillShares(data, state.plan);
+    fillShares(data, state.plan, (from, to) => {
+      view.set(from - 0.6 * (to - from), to + 0.6 * (to - from));
+      byId("timeline-section").scrollIntoView({ block: "nearest" });
+    });
     fillDevices(data, state.plan);
     fillCompare(data);
     fillLegends(data, state.plan);

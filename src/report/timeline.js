@@ -53,7 +53,7 @@ function makeTimeline(data, plan, canvas, view, show) {
   let size = { width: 1000, right: 986 };
 
   function layout() {
-    const many = rows.length > 10, bar = many ? 20 : 30, port = many ? 5 : 7, box = [];
+    const many = rows.length > 10, bar = many ? 20 : 34, port = many ? 5 : 7, box = [];
     let y = 6;
     const add = (lanes, height) => {
       for (const lane of lanes) { box.push({ lane, y, height }); y += height + 1; }
@@ -105,7 +105,7 @@ function makeTimeline(data, plan, canvas, view, show) {
       let e = c + 1;
       while (e < columns && Math.min(10, Math.ceil(cover[e] * 10)) === level) e++;
       if (level) {
-        g.globalAlpha = only ? 1 : 0.25 + 0.075 * level;
+        g.globalAlpha = only ? 0.3 + 0.07 * level : 0.25 + 0.075 * level;
         g.fillRect(LEFT + c, y, e - c, height);
       }
       c = e;
@@ -124,7 +124,7 @@ function makeTimeline(data, plan, canvas, view, show) {
       if (b - a < 26) continue;
       const name = lane.measured ? textCount(plan.measured.segmentOps[3 * lane.item[i] + 2]) + " operators" : shortName(data.problem.ops[lane.item[i]]);
       const text = fitText(g, name, b - a - 9);
-      if (text.length > 1) g.fillText(text, LEFT + a + 5, y + height / 2 + 0.5);
+      if (text === name || text.length > 3) g.fillText(text, LEFT + a + 5, y + height / 2 + 0.5);
       drawn++;
     }
   }
