@@ -153,10 +153,10 @@ typedef struct moirai_what_if {
     char text[160];         /* "the link between A and B twice as fast" */
     int result;             /* 0; MOIRAI_EINFEASIBLE where no plan is left; what else failed */
     char message[200];      /* of a failure */
-    int64_t makespan_ns;    /* the better of the two that follow */
-    int64_t search_ns;      /* what the placer found on the changed problem; MOIRAI_UNKNOWN on failure */
+    int64_t makespan_ns;    /* reached: the best of search, replay and what the other runs show */
+    int64_t lower_bound_ns; /* proven: the best of search and what the other runs show */
+    int64_t search_ns, search_bound_ns; /* what the placer found on the changed problem; MOIRAI_UNKNOWN on failure */
     int64_t replay_ns;      /* the given plan's devices and order there; MOIRAI_UNKNOWN where it can't be kept */
-    int64_t lower_bound_ns; /* proven for the changed problem */
     int64_t spent_ns;
 } moirai_what_if;
 

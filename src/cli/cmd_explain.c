@@ -75,9 +75,12 @@ static void show_change(moirai_cli *cli, yyjson_mut_val *list, const moirai_what
         double gain = base->makespan_ns > 0 ? 100 * (1 - (double)w->makespan_ns / (double)base->makespan_ns) : 0;
         char share[24];
         snprintf(share, sizeof share, "%+.1f %%", gain == 0 ? 0 : -gain);
+        if (gain < 0.05 && !strcmp(moved, "plan")) /* what rounds to nothing is nothing */
+            text = "";
         moirai_cli_print(cli, "%-40.40s %14s %9s %14s  %s\n", w->text, moirai_text_ns(w->makespan_ns).s, is_base ? "" : share,
                          moirai_text_ns(w->lower_bound_ns).s, text);
         yyjson_mut_obj_add_int(cli->doc, o, "search_ns", w->search_ns);
+        yyjson_mut_obj_add_int(cli->doc, o, "search_bound_ns", w->search_bound_ns);
         yyjson_mut_obj_add_str(cli->doc, o, "moved", is_base ? "none" : moved);
     }
     if (w->makespan_ns >= 0)
@@ -123,7 +126,7 @@ static int what_if(moirai_cli *cli, const moirai_analysis *a)
         return rc;
     o.placer = placer->name;
     o.cluster = cluster;
-    moirai_cli_say(cli, "what if: placing again with one change at a time, in about %g s (--what-if 0 leaves this out)\n", o.time_limit_s);
+    moirai_cli_say(cli, "what if: placing again with one change at a time, in %g s (--what-if 0 leaves this out)\n", o.time_limit_s);
     rc = moirai_what_if_run(&list, &n, a, &o);
     yyjson_mut_val *out = yyjson_mut_arr(cli->doc);
     if (!rc)

@@ -77,15 +77,15 @@ static void write_devices(moirai_writer *w, const alone *x)
 }
 
 /* Tensors hang on the first operator: somebody has to make them. */
-static int write_tensors(moirai_writer *w, const alone *x, bool *per_edge)
+static int write_tensors(moirai_writer *w, yyjson_val *transfers, const alone *x, bool *per_edge)
 {
     size_t i, n;
     yyjson_val *v;
     moirai_names *seen = moirai_names_new(64);
     int rc = seen ? MOIRAI_OK : MOIRAI_EFAIL;
     moirai_writer_pair_open(w, "outputs", '[');
-    if (x->transfers && !rc) {
-        yyjson_arr_foreach(x->transfers, i, n, v)
+    if (transfers && !rc) {
+        yyjson_arr_foreach(transfers, i, n, v)
         {
             moirai_json_at at = {x->path, "transfer", NULL, i};
             const char *name = NULL;
@@ -141,8 +141,7 @@ static int write_op(moirai_writer *w, const alone *x, yyjson_val *v, size_t inde
     moirai_writer_close(w, ']');
     moirai_writer_pair_open(w, "inputs", '[');
     moirai_writer_close(w, ']');
-    if (index == 0)
-        rc = write_tensors(w, x, per_edge);
+    rc = write_tensors(w, index == 0 ? x->transfers : NULL, x, per_edge);
     moirai_writer_close(w, '}');
     return rc;
 }

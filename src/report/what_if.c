@@ -1,13 +1,16 @@
 /* Which one change of the cluster helps most: the problem is placed with each change by itself.
  *
  * A change is worth what the best plan gains by it, and a search does not find the best plan. So each run tells two
- * numbers: its makespan, which is the better of what the placer found and the given plan's own decisions replayed under
- * the change, and a proven bound. The unchanged problem is placed with the same effort, too: gains count from the better of
- * that and the given plan. A change has moved the bound where its plan is faster than anything that the unchanged
- * problem can have; where it is merely faster than the plan at hand, only the plan moved.
+ * numbers, a makespan that is reached and a bound that is proven, and the unchanged problem is placed with the same
+ * effort, too. What one run found holds for others: the given plan's devices and order, replayed under a change that takes
+ * nothing away, end no later; a plan without a device is a plan of all devices; a bound on a problem with a faster link
+ * or another device is one on the problem without. So the claims never say that more is worse than less. A change has moved the
+ * bound where its plan is faster than anything that the unchanged problem can have; where it is merely faster than
+ * the best plan at hand, only the plan moved.
  *
- * Runs are independent: threads take them from a list, one thread each. The time limit is shared out evenly over the runs. Without
- * one, results are those of moirai_place on the problem of moirai_problem_change, whatever the number of threads. */
+ * Runs are independent: threads take them from a list, one thread each; every run gets an even share of the time that is
+ * left. Without a time limit the runs give what moirai_place gives on the problem of moirai_problem_change, whatever
+ * the number of threads. */
 #include "report/report.h"
 
 #include <pthread.h>
@@ -25,7 +28,8 @@ typedef struct runner {
     const moirai_what_if_options *o;
     moirai_what_if *list;
     int32_t n;
-    double each_s; /* 0: no limit */
+    int threads;
+    double deadline_s; /* 0: none */
     atomic_int next;
 } runner;
 
@@ -72,7 +76,8 @@ static int64_t at_stake(const moirai_analysis *a, const moirai_change *change)
 static void put(runner *r, moirai_change_kind kind, int32_t x, int32_t y)
 {
     r->list[r->n++] = (moirai_what_if){.change = {kind, x, y}, .makespan_ns = MOIRAI_UNKNOWN, .search_ns = MOIRAI_UNKNOWN,
-                                       .replay_ns = MOIRAI_UNKNOWN, .lower_bound_ns = MOIRAI_UNKNOWN};
+                                       .replay_ns = MOIRAI_UNKNOWN, .lower_bound_ns = MOIRAI_UNKNOWN,
+                                       .search_bound_ns = MOIRAI_UNKNOWN};
 }
 
 /* The first device of a kind speaks for it; the least busy one is the one to do without. */
@@ -164,6 +169,14 @@ static int64_t replay(const runner *r, const moirai_problem *q, const moirai_cha
     return makespan;
 }
 
+/* An even share of the time that is left, for the runs that are left. */
+static double share_of_time(const runner *r, int32_t index)
+{
+    int32_t rounds = (r->n - index + r->threads - 1) / r->threads;
+    double left = r->deadline_s - moirai_seconds();
+    return r->deadline_s == 0 ? 0 : MOIRAI_MAX(left / rounds, 0.02);
+}
+
 static void run_one(const runner *r, moirai_what_if *w)
 {
     moirai_problem *q = NULL;
@@ -175,9 +188,14 @@ static void run_one(const runner *r, moirai_what_if *w)
     o.effort = r->o->effort;
     o.gap = r->o->gap;
     o.threads = 1;
-    o.time_limit_s = r->each_s;
+    o.time_limit_s = share_of_time(r, (int32_t)(w - r->list));
     o.interrupt = r->o->interrupt;
     name_change(w, r);
+    if (r->deadline_s > 0 && began > r->deadline_s && w != r->list) { /* the likeliest changes have had their turn */
+        w->result = MOIRAI_ELIMIT;
+        snprintf(w->message, sizeof w->message, "no time was left for this");
+        return;
+    }
     w->result = moirai_problem_change(&q, r->a->problem, r->o->cluster, &w->change);
     if (!w->result) {
         w->replay_ns = replay(r, q, &w->change);
@@ -185,7 +203,7 @@ static void run_one(const runner *r, moirai_what_if *w)
     }
     if (!w->result) {
         w->search_ns = plan->makespan_ns;
-        w->lower_bound_ns = plan->lower_bound_ns;
+        w->search_bound_ns = w->lower_bound_ns = plan->lower_bound_ns;
     } else {
         snprintf(w->message, sizeof w->message, "%s", moirai_error_message());
     }
@@ -204,11 +222,11 @@ static void *work(void *data)
     return NULL;
 }
 
-static void run_all(runner *r, int threads)
+static void run_all(runner *r)
 {
     pthread_t thread[64];
     int started = 0;
-    while (started < threads - 1 && !pthread_create(&thread[started], NULL, work, r))
+    while (started < r->threads - 1 && !pthread_create(&thread[started], NULL, work, r))
         started++;
     work(r); /* this thread works, too: all runs get done even if no other could be started */
     for (int i = 0; i < started; i++)
@@ -216,6 +234,27 @@ static void run_all(runner *r, int threads)
 }
 
 /* ---- all ---- */
+
+/* What is known of one problem and holds for another; list[0] is the unchanged one. */
+static void share_claims(moirai_what_if *list, int32_t n, int64_t proven_ns)
+{
+    moirai_what_if *base = &list[0];
+    base->lower_bound_ns = MOIRAI_MAX(base->lower_bound_ns, proven_ns); /* whoever found it */
+    for (int32_t i = 1; i < n; i++)
+        if (list[i].change.kind == MOIRAI_CHANGE_LESS && list[i].makespan_ns >= 0)
+            base->makespan_ns = MOIRAI_MIN(base->makespan_ns, list[i].makespan_ns);
+        else if (list[i].change.kind != MOIRAI_CHANGE_LESS)
+            base->lower_bound_ns = MOIRAI_MAX(base->lower_bound_ns, list[i].lower_bound_ns);
+    for (int32_t i = 1; i < n; i++) {
+        moirai_what_if *w = &list[i];
+        if (w->result)
+            continue;
+        if (w->change.kind == MOIRAI_CHANGE_LESS)
+            w->lower_bound_ns = MOIRAI_MAX(w->lower_bound_ns, base->lower_bound_ns);
+        else
+            w->makespan_ns = MOIRAI_MIN(w->makespan_ns, base->makespan_ns);
+    }
+}
 
 static int by_makespan(const void *x, const void *y)
 {
@@ -243,18 +282,16 @@ int moirai_what_if_run(moirai_what_if **out, int32_t *n, const moirai_analysis *
     if (rc)
         return rc;
     long cores = o->threads > 0 ? o->threads : sysconf(_SC_NPROCESSORS_ONLN);
-    int threads = (int)MOIRAI_MAX(1, MOIRAI_MIN(MOIRAI_MIN(cores, 64), r.n));
-    int rounds = (r.n + threads - 1) / threads;
-    r.each_s = o->time_limit_s > 0 ? o->time_limit_s / rounds : 0;
+    r.threads = (int)MOIRAI_MAX(1, MOIRAI_MIN(MOIRAI_MIN(cores, 64), r.n));
+    r.deadline_s = o->time_limit_s > 0 ? moirai_seconds() + o->time_limit_s : 0;
     atomic_init(&r.next, 0);
-    run_all(&r, threads);
+    run_all(&r);
     if (r.list[0].result) { /* what is wrong with the problem itself is wrong with all */
         rc = moirai_error(r.list[0].result, "%s", r.list[0].message);
         free(r.list);
         return rc;
     }
-    /* A bound that is proven of the unchanged problem stays proven, whoever found it. */
-    r.list[0].lower_bound_ns = MOIRAI_MAX(r.list[0].lower_bound_ns, a->plan->lower_bound_ns);
+    share_claims(r.list, r.n, a->plan->lower_bound_ns);
     qsort(r.list, (size_t)r.n, sizeof *r.list, by_makespan);
     *out = r.list;
     *n = r.n;
