@@ -26,10 +26,15 @@ function makeMemory(data, plan, canvas, view) {
     g.globalAlpha = 1;
     g.fillRect(left, y + HEIGHT - h(plan.resident[k]), right - left, h(plan.resident[k]));
     if (far) { /* the limit is off the scale: say so instead of drawing an empty box */
-      g.fillStyle = scheme.muted;
+      const text = "limit " + textBytes(limit) + ", " + (limit > 0 ? (100 * plan.peak[k] / limit).toPrecision(2) : 0) + " % used";
       g.font = "11.5px " + FONT;
       g.textAlign = "right";
-      g.fillText("limit " + textBytes(limit) + ", " + (limit > 0 ? (100 * plan.peak[k] / limit).toPrecision(2) : 0) + " % used", right - 8, y + 10);
+      g.globalAlpha = 0.85;
+      g.fillStyle = scheme.track;
+      g.fillRect(right - g.measureText(text).width - 14, y + 1, g.measureText(text).width + 14, 18);
+      g.globalAlpha = 1;
+      g.fillStyle = scheme.muted;
+      g.fillText(text, right - 8, y + 10);
     } else {
       g.strokeStyle = scheme.limit;
       g.lineWidth = 1.4;

@@ -9,6 +9,13 @@ function textNs(ns) {
   return (ns / 1e9).toFixed(3) + " s";
 }
 
+/* A moment, fine enough to tell a task of `lasts` nanoseconds from its neighbours. */
+function textMoment(ns, lasts) {
+  const unit = ns >= 1e9 ? [1e9, "s", 9] : ns >= 1e6 ? [1e6, "ms", 6] : ns >= 1e3 ? [1e3, "us", 3] : [1, "ns", 0];
+  const digits = Math.min(unit[2], Math.max(3, Math.ceil(-Math.log10(Math.max(lasts, 1) / unit[0])) + 2));
+  return (ns / unit[0]).toFixed(digits) + " " + unit[1];
+}
+
 function textBytes(bytes) {
   const prefix = ["", "k", "M", "G", "T", "P", "E"];
   let x = bytes, i = 0;

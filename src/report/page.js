@@ -42,7 +42,7 @@ function fillFigures(data, plan) {
     figure(list, "single", "best single device", textNs(plan.single), data.problem.devices[plan.singleDevice] + ", " + (plan.single / plan.makespan).toFixed(2) + " times the plan");
   if (plan.measured)
     figure(list, "measured", "measured", textNs(plan.measured.latency), (plan.measured.latency / plan.makespan).toFixed(2) + " times the plan");
-  figure(list, "transfers", "transfers", textCount(plan.tensor.length), textBytes(plan.sentBytes) + (data.problem.partial ? "" : " over " + textCount(plan.cutEdges) + " cut edges"));
+  figure(list, "transfers", "transfers", textCount(plan.tensor.length), textBytes(plan.sentBytes) + (data.problem.partial ? "" : ", " + textCount(plan.cutEdges) + " cut edges"));
   figure(list, "operators", "operators", textCount(plan.opDevice.length), "made in " + textNs(plan.generation));
 }
 

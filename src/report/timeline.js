@@ -227,9 +227,9 @@ function whyLines(data, plan, task) {
   const lines = [], nOps = plan.opDevice.length, devices = data.problem.devices;
   if (!plan.busy) return lines;
   const cause = plan.cause[task] ? task - plan.cause[task] : -1, behind = plan.behind[task] ? task - plan.behind[task] : -1;
-  const ready = plan.start[task] - plan.busy[task] - plan.held[task];
+  const ready = textMoment(plan.start[task] - plan.busy[task] - plan.held[task], plan.lasts[task]);
   if (cause < 0) lines.push(["reads nothing that another operator makes", "muted"]);
-  else if (cause >= nOps) lines.push(["last input " + taskName(data, plan, cause) + " came from " + devices[plan.from[cause - nOps]] + " at " + textNs(ready), "muted"]);
+  else if (cause >= nOps) lines.push(["last input " + taskName(data, plan, cause) + " came from " + devices[plan.from[cause - nOps]] + " at " + ready, "muted"]);
   else lines.push(["ready at " + textNs(ready) + ", when " + data.problem.ops[cause] + " finished", "muted"]);
   if (plan.busy[task] > 0) {
     const what = task < nOps ? "device busy" : "port busy";
@@ -246,7 +246,8 @@ function sliceLines(data, plan, found) {
   if (!n) return null;
   const what = { compute: "operators", send: "transfers sent", receive: "transfers received" }[lane.kind];
   if (n > 1) return [[textCount(n) + " " + (lane.measured ? "measured " : "") + what + " here", "b"], ["on " + devices[lane.device] + "; zoom in to tell them apart", "muted"]];
-  const times = [textNs(lane.start[index]) + " to " + textNs(lane.finish[index]) + " (" + textNs(lane.finish[index] - lane.start[index]) + ")"];
+  const lasts = lane.finish[index] - lane.start[index];
+  const times = [textMoment(lane.start[index], lasts) + " to " + textMoment(lane.finish[index], lasts) + " (" + textNs(lasts) + ")"];
   if (lane.measured && lane.kind === "compute") {
     const [first, last, count] = plan.measured.segmentOps.slice(3 * item, 3 * item + 3);
     return [["measured: a segment of " + textCount(count) + " operators on " + devices[lane.device], "b"], times,
