@@ -278,7 +278,10 @@ int moirai_what_if_run(moirai_what_if **out, int32_t *n, const moirai_analysis *
     *n = 0;
     if (a->problem->partial)
         return moirai_error(MOIRAI_EUSAGE, "what-ifs need the plan's problem");
-    int rc = list_changes(&r);
+    moirai_problem *same; /* a cluster of another problem is told before anything is looked up in it */
+    int rc = moirai_problem_change(&same, a->problem, o->cluster, &(moirai_change){MOIRAI_CHANGE_NONE, MOIRAI_NONE, MOIRAI_NONE});
+    moirai_problem_free(same);
+    rc = rc ? rc : list_changes(&r);
     if (rc)
         return rc;
     long cores = o->threads > 0 ? o->threads : sysconf(_SC_NPROCESSORS_ONLN);
