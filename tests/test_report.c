@@ -32,7 +32,7 @@ static bool set_up(setting *s, uint64_t seed)
     s->p = random_problem(&spec);
     assert_non_null(s->p);
     moirai_place_options_init(&o);
-    o.seed = seed;
+    o.budget.seed = seed;
     if (moirai_place(&s->plan, s->p, placers[seed % 3], &o)) {
         tear_down(s);
         return false;
@@ -742,18 +742,18 @@ static void test_timeline_names_are_the_problems(void **state)
 {
     (void)state;
     setting s;
-    moirai_timeline *t;
+    moirai_measured *t;
     set_up_map(&s, "[null, 1]");
     static const char good[] =
         "{\"format\": \"moirai-timeline\", \"version\": 1, \"median_ns\": 9, \"devices\": [{\"name\": \"B\", \"segments\": [{\"start_ns\": 2, \"finish_ns\": 9, "
         "\"median_ns\": 7, \"ops\": [\"/model/layers.0/act/Relu\"]}]}, {\"name\": \"A\", \"segments\": []}], \"transfers\": [{\"tensor\": \"x\", \"from\": \"A\", "
         "\"to\": \"B\", \"bytes\": 1, \"start_ns\": 1, \"finish_ns\": 2, \"median_ns\": 1}]}";
-    assert_ok(moirai_timeline_parse(&t, s.p, good, strlen(good), "t"));
+    assert_ok(moirai_measured_parse(&t, s.p, good, strlen(good), "t"));
     assert_true(t->latency_ns == 9 && t->n_segments == 1 && t->segment[0].device == 1 && t->op[0] == 2);
     assert_true(t->n_transfers == 1 && t->transfer[0].from == 0 && t->transfer[0].to == 1 && !strcmp(t->transfer[0].tensor, "x"));
-    moirai_timeline_free(t);
+    moirai_measured_free(t);
     static const char bad[] = "{\"format\": \"moirai-timeline\", \"version\": 1, \"devices\": [{\"name\": \"Z\", \"segments\": []}]}";
-    assert_int_equal(moirai_timeline_parse(&t, s.p, bad, strlen(bad), "t"), MOIRAI_EINPUT);
+    assert_int_equal(moirai_measured_parse(&t, s.p, bad, strlen(bad), "t"), MOIRAI_EINPUT);
     assert_non_null(strstr(moirai_error_message(), "device 'Z'"));
     tear_down(&s);
 }

@@ -280,8 +280,8 @@ static void assert_own_run(const setting *s, const moirai_what_if *w, const moir
     moirai_plan *plan = NULL;
     moirai_place_options po;
     moirai_place_options_init(&po);
-    po.seed = o->seed;
-    po.effort = o->effort;
+    po.budget.seed = o->budget.seed;
+    po.budget.effort = o->budget.effort;
     po.gap = o->gap;
     int rc = q ? moirai_place(&plan, q, o->placer, &po) : MOIRAI_EINFEASIBLE;
     assert_int_equal(w->result, rc);
@@ -304,15 +304,15 @@ static void test_what_if_is_a_run_of_its_own(void **state)
         int32_t n = 0, m = 0;
         moirai_what_if_options o;
         moirai_what_if_options_init(&o);
-        o.time_limit_s = 0;
-        o.effort = 0.05;
-        o.threads = 2;
+        o.budget.time_limit_s = 0;
+        o.budget.effort = 0.05;
+        o.budget.threads = 2;
         o.placer = seed % 2 ? "moirai" : "m-etf";
         if (set_up(&s, seed, 14, 3) && !moirai_what_if_run(&list, &n, s.a, &o)) {
             assert_true(list[0].change.kind == MOIRAI_CHANGE_NONE);
             for (int32_t i = 0; i < n; i++)
                 assert_own_run(&s, &list[i], &o);
-            o.threads = 1;
+            o.budget.threads = 1;
             assert_ok(moirai_what_if_run(&again, &m, s.a, &o));
             assert_int_equal(n, m);
             for (int32_t i = 0; i < n; i++)
@@ -360,8 +360,8 @@ static void test_what_if_claims_hold_for_the_optimum(void **state)
         moirai_place_options_init(&po);
         po.gap = 0;
         moirai_what_if_options_init(&o);
-        o.time_limit_s = 0;
-        o.effort = 0.05;
+        o.budget.time_limit_s = 0;
+        o.budget.effort = 0.05;
         if (set_up(&s, seed, 7, 3) && !moirai_what_if_run(&list, &n, s.a, &o) && !moirai_place(&best, s.p, "exact", &po) &&
             moirai_plan_is_optimal(best))
             for (int32_t i = 0; i < n; i++) {

@@ -17,7 +17,7 @@ extern "C" {
 typedef struct moirai_measured_segment {
     int32_t device;
     int64_t start_ns, finish_ns;
-    int32_t first_op, n_ops; /* in moirai_timeline.op */
+    int32_t first_op, n_ops; /* in moirai_measured.op */
 } moirai_measured_segment;
 
 typedef struct moirai_measured_transfer {
@@ -27,20 +27,20 @@ typedef struct moirai_measured_transfer {
 } moirai_measured_transfer;
 
 /* A moirai-timeline as `moirai run` writes it, its names resolved against a problem. */
-typedef struct moirai_timeline {
+typedef struct moirai_measured {
     int64_t latency_ns; /* the median run; the latest finish where the file does not say */
     int32_t n_segments, n_transfers, n_ops;
     moirai_measured_segment *segment; /* by device, in order */
     moirai_measured_transfer *transfer;
     int32_t *op; /* operators of the problem, by segment */
     void *store; /* owns the strings */
-} moirai_timeline;
+} moirai_measured;
 
-/* The timeline in `path`; a device or operator that `p` does not have is MOIRAI_EINPUT. Free with moirai_timeline_free. */
-MOIRAI_API int moirai_timeline_read(moirai_timeline **out, const moirai_problem *p, const char *path);
-MOIRAI_API int moirai_timeline_parse(moirai_timeline **out, const moirai_problem *p, const char *json, size_t length,
+/* The timeline in `path`; a device or operator that `p` does not have is MOIRAI_EINPUT. Free with moirai_measured_free. */
+MOIRAI_API int moirai_measured_read(moirai_measured **out, const moirai_problem *p, const char *path);
+MOIRAI_API int moirai_measured_parse(moirai_measured **out, const moirai_problem *p, const char *json, size_t length,
                                      const char *label);
-MOIRAI_API void moirai_timeline_free(moirai_timeline *t);
+MOIRAI_API void moirai_measured_free(moirai_measured *t);
 
 /* ---- the log of a search ---- */
 
@@ -110,7 +110,7 @@ typedef struct moirai_analysis {
     int64_t sent_bytes;     /* by all transfers */
     int32_t n_cut_edges;    /* (tensor, reader) pairs whose ends are on two devices */
 
-    const moirai_timeline *timeline; /* or NULL; not owned */
+    const moirai_measured *timeline; /* or NULL; not owned */
     int64_t single_ns;               /* all on the best single device; MOIRAI_UNKNOWN where none can take it */
     int32_t single_device;
 
@@ -122,7 +122,7 @@ typedef struct moirai_analysis {
 /* Work a plan out. `timeline` may be NULL. MOIRAI_EFAIL, with the first broken rule, for a plan that breaks the model.
  * Free with moirai_analysis_free. O((V+E) log V + transfers * K). */
 MOIRAI_API int moirai_analysis_new(moirai_analysis **out, const moirai_problem *p, const moirai_plan *plan,
-                                   const moirai_timeline *timeline);
+                                   const moirai_measured *timeline);
 MOIRAI_API void moirai_analysis_free(moirai_analysis *a);
 
 /* Start, finish and name of a task; a transfer has its tensor's name. */
@@ -163,19 +163,16 @@ typedef struct moirai_what_if {
 typedef struct moirai_what_if_options {
     const moirai_cluster *cluster; /* the problem's, so that links are its links; NULL: every pair of devices is a link */
     const char *placer;            /* default "moirai" */
-    uint64_t seed;
-    double time_limit_s;           /* for all runs together; 0: none. Default 30 */
-    double effort;                 /* of each run, 1 = normal */
+    moirai_budget budget;          /* seed and effort of each run; time for all runs together (default 30 s); threads: runs at
+                                      once; no progress is told */
     double gap;                    /* at which a run stops; default 0 */
-    int threads;                   /* runs at once; 0: all cores */
-    int32_t most;                  /* try no more changes than this, those first whose part of the critical path is largest; 0: all */
-    const volatile int *interrupt; /* or NULL */
+    int32_t most;                  /* try no more changes than this, those first that touch most of the critical path; 0: all */
 } moirai_what_if_options;
 
 MOIRAI_API void moirai_what_if_options_init(moirai_what_if_options *o);
 /* Place the plan's problem as it is (first in *out: change MOIRAI_CHANGE_NONE) and with one change at a time: each link
  * twice as fast, each device twice as fast and with twice the memory, one device less and one more of each kind. The
- * runs share the time. The same seed and effort without time limit give what moirai_place gives on the problem of
+ * runs share the time; those for which none is left say so (MOIRAI_ELIMIT). The same seed and effort without time limit give what moirai_place gives on the problem of
  * moirai_problem_change. The others are ordered by makespan. The caller frees *out. */
 MOIRAI_API int moirai_what_if_run(moirai_what_if **out, int32_t *n, const moirai_analysis *a,
                                   const moirai_what_if_options *o);

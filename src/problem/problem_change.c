@@ -98,7 +98,7 @@ static int same_cluster(const moirai_problem *p, const moirai_cluster *c)
 
 static int faster_rate(int64_t *rate)
 {
-    return moirai_mul64(rate, *rate, 2) ? MOIRAI_OK : moirai_error(MOIRAI_EINPUT, "a channel's bandwidth is too large to double");
+    return util_mul64(rate, *rate, 2) ? MOIRAI_OK : moirai_error(MOIRAI_EINPUT, "a channel's bandwidth is too large to double");
 }
 
 /* The cluster's mesh with the link doubled: other pairs may now go over it. */
@@ -106,9 +106,9 @@ static int close_again(changer *x, const moirai_cluster *c)
 {
     moirai_cluster *n = NULL;
     const moirai_change *change = x->change;
-    int rc = moirai_cluster_new(&n, c->name);
+    int rc = cluster_new(&n, c->name);
     for (int32_t k = 0; !rc && k < c->n_devices; k++)
-        rc = moirai_cluster_add_device(n, c->device[k].name, c->device[k].type) ? 0 : MOIRAI_EFAIL;
+        rc = cluster_add_device(n, c->device[k].name, c->device[k].type) ? 0 : MOIRAI_EFAIL;
     bool any = false;
     for (int32_t l = 0; !rc && l < c->n_links; l++) {
         moirai_link link = c->link[l];
@@ -117,12 +117,12 @@ static int close_again(changer *x, const moirai_cluster *c)
             link.latency_ns = half_up(link.latency_ns);
             rc = faster_rate(&link.bytes_per_second);
         }
-        rc = rc ? rc : moirai_cluster_add_link(n, link.from, link.to, link.bytes_per_second, link.latency_ns);
+        rc = rc ? rc : cluster_add_link(n, link.from, link.to, link.bytes_per_second, link.latency_ns);
     }
     if (!rc && !any)
         rc = moirai_error(MOIRAI_EINPUT, "cluster '%.200s' has no link between '%.100s' and '%.100s'", c->name,
                           c->device[change->a].name, c->device[change->b].name);
-    rc = rc ? rc : moirai_cluster_close(n);
+    rc = rc ? rc : cluster_close(n);
     for (int32_t i = 0; !rc && i < x->K * x->K; i++) {
         x->faster[i] = n->bytes_per_second[i] != x->bytes_per_second[i] || n->latency_ns[i] != x->latency_ns[i];
         x->bytes_per_second[i] = n->bytes_per_second[i];
@@ -158,7 +158,7 @@ static const char *copy_name(changer *x, const char *name)
         text[n++] = '\'';
         text[n] = '\0';
     } while (moirai_problem_find_device(x->p, text) != MOIRAI_NONE);
-    return moirai_problem_keep(x->q, text);
+    return problem_keep(x->q, text);
 }
 
 static int change_devices(changer *x)
@@ -167,8 +167,8 @@ static int change_devices(changer *x)
     size_t K = (size_t)x->K;
     free(q->device_name);
     free(q->device_memory_bytes);
-    q->device_name = moirai_alloc(K, sizeof *q->device_name);
-    q->device_memory_bytes = moirai_alloc(K, sizeof *q->device_memory_bytes);
+    q->device_name = util_alloc(K, sizeof *q->device_name);
+    q->device_memory_bytes = util_alloc(K, sizeof *q->device_memory_bytes);
     if (!q->device_name || !q->device_memory_bytes)
         return MOIRAI_EFAIL;
     q->n_devices = x->K;
@@ -176,11 +176,11 @@ static int change_devices(changer *x)
         const char *name = x->p->device_name[x->old[k]];
         bool copy = x->change->kind == MOIRAI_CHANGE_MORE && k == x->K - 1;
         bool doubled = x->change->kind == MOIRAI_CHANGE_MEMORY && x->old[k] == x->change->a;
-        q->device_name[k] = copy ? copy_name(x, name) : moirai_problem_keep(q, name);
+        q->device_name[k] = copy ? copy_name(x, name) : problem_keep(q, name);
         q->device_memory_bytes[k] = x->p->device_memory_bytes[x->old[k]];
         if (!q->device_name[k])
             return MOIRAI_EFAIL;
-        if (doubled && !moirai_mul64(&q->device_memory_bytes[k], q->device_memory_bytes[k], 2))
+        if (doubled && !util_mul64(&q->device_memory_bytes[k], q->device_memory_bytes[k], 2))
             return moirai_error(MOIRAI_EINPUT, "device '%.200s': its memory is too large to double", name);
     }
     return MOIRAI_OK;
@@ -191,7 +191,7 @@ static int change_times(changer *x)
     moirai_problem *q = x->q;
     const moirai_problem *p = x->p;
     free(q->op_time_ns);
-    q->op_time_ns = moirai_alloc((size_t)q->n_ops * (size_t)x->K, sizeof *q->op_time_ns);
+    q->op_time_ns = util_alloc((size_t)q->n_ops * (size_t)x->K, sizeof *q->op_time_ns);
     if (!q->op_time_ns)
         return MOIRAI_EFAIL;
     for (int32_t i = 0; i < q->n_ops; i++)
@@ -221,8 +221,8 @@ static int settle(changer *x)
     moirai_problem *q = x->q;
     const moirai_problem *p = x->p;
     size_t cells = (size_t)x->K * (size_t)x->K;
-    int64_t *cell = moirai_alloc((size_t)p->n_classes * cells, sizeof *cell);
-    const int64_t **table = moirai_alloc((size_t)p->n_tensors, sizeof *table);
+    int64_t *cell = util_alloc((size_t)p->n_classes * cells, sizeof *cell);
+    const int64_t **table = util_alloc((size_t)p->n_tensors, sizeof *table);
     int rc = cell && table ? MOIRAI_OK : MOIRAI_EFAIL;
     for (int32_t t = 0; !rc && t < p->n_tensors; t++)
         if (p->tensor_has_table[t]) {
@@ -232,7 +232,7 @@ static int settle(changer *x)
         }
     free(q->class_transfer_ns);
     q->class_transfer_ns = NULL;
-    rc = rc ? rc : moirai_problem_settle(q, table);
+    rc = rc ? rc : problem_settle(q, table);
     free(table);
     free(cell);
     return rc;
@@ -243,9 +243,9 @@ static int apply(changer *x, const moirai_cluster *c)
     size_t cells = (size_t)x->K * (size_t)x->K;
     free(x->q->bytes_per_second);
     free(x->q->latency_ns);
-    x->q->bytes_per_second = x->bytes_per_second = moirai_alloc(cells, sizeof(int64_t));
-    x->q->latency_ns = x->latency_ns = moirai_alloc(cells, sizeof(int64_t));
-    x->faster = moirai_alloc(cells, sizeof *x->faster);
+    x->q->bytes_per_second = x->bytes_per_second = util_alloc(cells, sizeof(int64_t));
+    x->q->latency_ns = x->latency_ns = util_alloc(cells, sizeof(int64_t));
+    x->faster = util_alloc(cells, sizeof *x->faster);
     int rc = x->bytes_per_second && x->latency_ns && x->faster ? MOIRAI_OK : MOIRAI_EFAIL;
     rc = rc ? rc : change_channels(x, c);
     rc = rc ? rc : change_devices(x);
@@ -263,7 +263,7 @@ int moirai_problem_change(moirai_problem **out, const moirai_problem *p, const m
     *out = NULL;
     int rc = check_change(p, change);
     rc = rc ? rc : c ? same_cluster(p, c) : MOIRAI_OK;
-    if (!rc && !(gone = moirai_alloc((size_t)p->n_ops, sizeof *gone)))
+    if (!rc && !(gone = util_alloc((size_t)p->n_ops, sizeof *gone)))
         rc = MOIRAI_EFAIL;
     rc = rc ? rc : moirai_problem_without(&x.q, p, gone);
     free(gone);

@@ -28,20 +28,20 @@ static int reserve(moirai_analysis *a)
 {
     size_t tasks = (size_t)a->n_ops + (size_t)a->n_transfers, K = (size_t)a->n_devices;
     bool ok = true;
-    ok &= (a->delay = moirai_alloc(tasks, sizeof *a->delay)) != NULL;
-    ok &= (a->on_path = moirai_alloc(tasks, sizeof *a->on_path)) != NULL;
-    ok &= (a->step = moirai_alloc(tasks, sizeof *a->step)) != NULL;
-    ok &= (a->path_compute_ns = moirai_alloc(K, sizeof *a->path_compute_ns)) != NULL;
-    ok &= (a->path_wait_ns = moirai_alloc(K, sizeof *a->path_wait_ns)) != NULL;
-    ok &= (a->path_link_ns = moirai_alloc(K * K, sizeof *a->path_link_ns)) != NULL;
-    ok &= (a->op_level = moirai_alloc((size_t)a->n_ops, sizeof *a->op_level)) != NULL;
-    ok &= (a->memory_off = moirai_alloc(K + 1, sizeof *a->memory_off)) != NULL;
-    ok &= (a->device_ops = moirai_alloc(K, sizeof *a->device_ops)) != NULL;
-    ok &= (a->busy_ns = moirai_alloc(K, sizeof *a->busy_ns)) != NULL;
-    ok &= (a->resident_bytes = moirai_alloc(K, sizeof *a->resident_bytes)) != NULL;
-    ok &= (a->peak_bytes = moirai_alloc(K, sizeof *a->peak_bytes)) != NULL;
-    ok &= (a->send_busy_ns = moirai_alloc(K, sizeof *a->send_busy_ns)) != NULL;
-    ok &= (a->receive_busy_ns = moirai_alloc(K, sizeof *a->receive_busy_ns)) != NULL;
+    ok &= (a->delay = util_alloc(tasks, sizeof *a->delay)) != NULL;
+    ok &= (a->on_path = util_alloc(tasks, sizeof *a->on_path)) != NULL;
+    ok &= (a->step = util_alloc(tasks, sizeof *a->step)) != NULL;
+    ok &= (a->path_compute_ns = util_alloc(K, sizeof *a->path_compute_ns)) != NULL;
+    ok &= (a->path_wait_ns = util_alloc(K, sizeof *a->path_wait_ns)) != NULL;
+    ok &= (a->path_link_ns = util_alloc(K * K, sizeof *a->path_link_ns)) != NULL;
+    ok &= (a->op_level = util_alloc((size_t)a->n_ops, sizeof *a->op_level)) != NULL;
+    ok &= (a->memory_off = util_alloc(K + 1, sizeof *a->memory_off)) != NULL;
+    ok &= (a->device_ops = util_alloc(K, sizeof *a->device_ops)) != NULL;
+    ok &= (a->busy_ns = util_alloc(K, sizeof *a->busy_ns)) != NULL;
+    ok &= (a->resident_bytes = util_alloc(K, sizeof *a->resident_bytes)) != NULL;
+    ok &= (a->peak_bytes = util_alloc(K, sizeof *a->peak_bytes)) != NULL;
+    ok &= (a->send_busy_ns = util_alloc(K, sizeof *a->send_busy_ns)) != NULL;
+    ok &= (a->receive_busy_ns = util_alloc(K, sizeof *a->receive_busy_ns)) != NULL;
     return ok ? MOIRAI_OK : MOIRAI_EFAIL;
 }
 
@@ -78,14 +78,14 @@ static void find_single(moirai_analysis *a)
 }
 
 int moirai_analysis_new(moirai_analysis **out, const moirai_problem *p, const moirai_plan *plan,
-                        const moirai_timeline *timeline)
+                        const moirai_measured *timeline)
 {
     *out = NULL;
     bool whole = !p->partial;
     int rc = whole ? moirai_plan_check(p, plan, NULL, NULL) : MOIRAI_OK;
     if (rc)
         return moirai_error_prefix(rc, "the plan breaks the rules");
-    moirai_analysis *a = moirai_alloc(1, sizeof *a);
+    moirai_analysis *a = util_alloc(1, sizeof *a);
     if (!a)
         return MOIRAI_EFAIL;
     *a = (moirai_analysis){.problem = p, .plan = plan, .timeline = timeline, .n_ops = plan->n_ops,

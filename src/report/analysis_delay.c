@@ -34,9 +34,9 @@ static void busy_free(busy *b)
 static int busy_reserve(busy *b, size_t n)
 {
     b->n = 0;
-    b->start_ns = moirai_alloc(n, sizeof *b->start_ns);
-    b->finish_ns = moirai_alloc(n, sizeof *b->finish_ns);
-    b->before_ns = moirai_alloc(n, sizeof *b->before_ns);
+    b->start_ns = util_alloc(n, sizeof *b->start_ns);
+    b->finish_ns = util_alloc(n, sizeof *b->finish_ns);
+    b->before_ns = util_alloc(n, sizeof *b->before_ns);
     return b->start_ns && b->finish_ns && b->before_ns ? MOIRAI_OK : MOIRAI_EFAIL;
 }
 
@@ -46,7 +46,7 @@ static void busy_add(busy *b, int64_t start_ns, int64_t finish_ns)
     if (finish_ns <= start_ns)
         return;
     if (b->n && start_ns <= b->finish_ns[b->n - 1]) {
-        b->finish_ns[b->n - 1] = MOIRAI_MAX(b->finish_ns[b->n - 1], finish_ns);
+        b->finish_ns[b->n - 1] = UTIL_MAX(b->finish_ns[b->n - 1], finish_ns);
         return;
     }
     b->before_ns[b->n] = b->n ? b->before_ns[b->n - 1] + b->finish_ns[b->n - 1] - b->start_ns[b->n - 1] : 0;
@@ -67,7 +67,7 @@ static int64_t busy_until(const busy *b, int64_t ns)
     }
     if (!low)
         return 0;
-    return b->before_ns[low - 1] + MOIRAI_MIN(ns, b->finish_ns[low - 1]) - b->start_ns[low - 1];
+    return b->before_ns[low - 1] + UTIL_MIN(ns, b->finish_ns[low - 1]) - b->start_ns[low - 1];
 }
 
 static void set_waits(moirai_delay *d, const busy *b, int64_t start_ns)
@@ -85,7 +85,7 @@ static int32_t *number_transfers(const moirai_analysis *a)
     const moirai_problem *p = a->problem;
     bool per_edge = p->flow == MOIRAI_FLOW_EDGE;
     size_t n = per_edge ? (size_t)p->n_edges : (size_t)p->n_tensors * (size_t)p->n_devices;
-    int32_t *slot = moirai_alloc(n, sizeof *slot);
+    int32_t *slot = util_alloc(n, sizeof *slot);
     for (size_t i = 0; slot && i < n; i++)
         slot[i] = MOIRAI_NONE;
     for (int32_t x = 0; slot && x < a->n_transfers; x++) {
@@ -202,7 +202,7 @@ static int pair_waits(moirai_analysis *a, busy *b, int32_t from, int32_t to)
 static int transfer_waits(moirai_analysis *a)
 {
     int32_t K = a->n_devices;
-    bool *used = moirai_alloc((size_t)K * (size_t)K, sizeof *used);
+    bool *used = util_alloc((size_t)K * (size_t)K, sizeof *used);
     busy b = {0};
     int rc = used ? busy_reserve(&b, (size_t)a->n_transfers) : MOIRAI_EFAIL;
     for (int32_t x = 0; !rc && x < a->n_transfers; x++) {
@@ -223,7 +223,7 @@ static int transfer_waits(moirai_analysis *a)
 int report_find_delays(moirai_analysis *a)
 {
     int32_t *slot = number_transfers(a);
-    by_start *list = moirai_alloc((size_t)a->n_ops, sizeof *list);
+    by_start *list = util_alloc((size_t)a->n_ops, sizeof *list);
     int rc = slot && list ? MOIRAI_OK : MOIRAI_EFAIL;
     for (int32_t i = 0; !rc && i < a->n_ops; i++)
         find_cause(a, slot, i);

@@ -45,15 +45,15 @@ static void tensor_lives(memory *m, int32_t t, const int64_t *arrival_ns, int64_
     int32_t begin = p->tensor_edge_off[t], end = p->tensor_edge_off[t + 1];
     int64_t used[MOIRAI_MAX_DEVICES];
     uint64_t there = 0;
-    int64_t home_last = begin == end ? plan->makespan_ns : MOIRAI_MAX(plan->op_finish_ns[producer], departure_ns);
+    int64_t home_last = begin == end ? plan->makespan_ns : UTIL_MAX(plan->op_finish_ns[producer], departure_ns);
     for (int32_t e = begin; e < end; e++) {
         int32_t reader = p->edge_reader[e], d = plan->op_device[reader];
         int64_t finish = plan->op_finish_ns[reader];
         if (d == home) {
-            home_last = MOIRAI_MAX(home_last, finish);
+            home_last = UTIL_MAX(home_last, finish);
             continue;
         }
-        used[d] = there >> d & 1 ? MOIRAI_MAX(used[d], finish) : finish;
+        used[d] = there >> d & 1 ? UTIL_MAX(used[d], finish) : finish;
         there |= (uint64_t)1 << d;
     }
     add_life(m, home, p->tensor_bytes[t], plan->op_start_ns[producer], home_last);
@@ -75,8 +75,8 @@ static void all_lives(memory *m, const int32_t *transfer_off, const int32_t *tra
             arrival[k] = INT64_MAX;
         for (int32_t j = transfer_off[t]; j < transfer_off[t + 1]; j++) {
             const moirai_transfer *x = &a->plan->transfer[transfer[j]];
-            arrival[x->to] = MOIRAI_MIN(arrival[x->to], x->start_ns);
-            departure = MOIRAI_MAX(departure, x->finish_ns);
+            arrival[x->to] = UTIL_MIN(arrival[x->to], x->start_ns);
+            departure = UTIL_MAX(departure, x->finish_ns);
         }
         tensor_lives(m, t, arrival, departure);
     }
@@ -124,7 +124,7 @@ static void draw_curve(moirai_analysis *a, int32_t k, event *list, int32_t n)
     }
     a->memory_off[k + 1] = at + 1;
     for (int32_t j = a->memory_off[k]; j <= at; j++)
-        a->peak_bytes[k] = MOIRAI_MAX(a->peak_bytes[k], a->memory_bytes[j]);
+        a->peak_bytes[k] = UTIL_MAX(a->peak_bytes[k], a->memory_bytes[j]);
 }
 
 static int draw_curves(memory *m, const int32_t *off, const int32_t *transfer)
@@ -135,9 +135,9 @@ static int draw_curves(memory *m, const int32_t *off, const int32_t *transfer)
     all_lives(m, off, transfer);
     for (int32_t k = 0; k < a->n_devices; k++)
         total += (size_t)m->n[k];
-    pool = moirai_alloc(total, sizeof *pool);
-    a->memory_ns = moirai_alloc(total + (size_t)a->n_devices, sizeof *a->memory_ns);
-    a->memory_bytes = moirai_alloc(total + (size_t)a->n_devices, sizeof *a->memory_bytes);
+    pool = util_alloc(total, sizeof *pool);
+    a->memory_ns = util_alloc(total + (size_t)a->n_devices, sizeof *a->memory_ns);
+    a->memory_bytes = util_alloc(total + (size_t)a->n_devices, sizeof *a->memory_bytes);
     if (!pool || !a->memory_ns || !a->memory_bytes) {
         free(pool);
         return MOIRAI_EFAIL;
@@ -157,12 +157,12 @@ int report_find_memory(moirai_analysis *a)
     int32_t n[MOIRAI_MAX_DEVICES];
     memory m = {.a = a, .n = n};
     if (a->problem->partial) {
-        bool ok = (a->memory_ns = moirai_alloc(1, sizeof *a->memory_ns)) != NULL;
-        ok &= (a->memory_bytes = moirai_alloc(1, sizeof *a->memory_bytes)) != NULL;
+        bool ok = (a->memory_ns = util_alloc(1, sizeof *a->memory_ns)) != NULL;
+        ok &= (a->memory_bytes = util_alloc(1, sizeof *a->memory_bytes)) != NULL;
         return ok ? MOIRAI_OK : MOIRAI_EFAIL;
     }
-    int32_t *off = moirai_alloc((size_t)a->problem->n_tensors + 1, sizeof *off);
-    int32_t *transfer = moirai_alloc((size_t)a->n_transfers, sizeof *transfer);
+    int32_t *off = util_alloc((size_t)a->problem->n_tensors + 1, sizeof *off);
+    int32_t *transfer = util_alloc((size_t)a->n_transfers, sizeof *transfer);
     int rc = off && transfer ? MOIRAI_OK : MOIRAI_EFAIL;
     if (!rc)
         sort_transfers(a, off, transfer);

@@ -52,8 +52,8 @@ int moirai_explain_op(moirai_elsewhere *out, const moirai_analysis *a, int32_t o
     moirai_task *order = NULL;
     moirai_sim *sim = NULL;
     int64_t n = 0;
-    int32_t *device = moirai_alloc((size_t)a->n_ops, sizeof *device);
-    int rc = device ? moirai_plan_order(&order, &n, p, a->plan) : MOIRAI_EFAIL;
+    int32_t *device = util_alloc((size_t)a->n_ops, sizeof *device);
+    int rc = device ? schedule_plan_order(&order, &n, p, a->plan) : MOIRAI_EFAIL;
     rc = rc ? rc : moirai_sim_new(&sim, p);
     for (int32_t d = 0; !rc && d < p->n_devices; d++) {
         out[d] = (moirai_elsewhere){moirai_op_ns(p, op, d), MOIRAI_UNKNOWN, 0, 0};
@@ -88,7 +88,7 @@ static void add(words *w, const char *format, ...)
     va_start(args, format);
     int n = vsnprintf(w->text + w->used, w->size - w->used, format, args);
     va_end(args);
-    w->used = n < 0 ? w->used : MOIRAI_MIN(w->used + (size_t)n, w->size - 1);
+    w->used = n < 0 ? w->used : UTIL_MIN(w->used + (size_t)n, w->size - 1);
 }
 
 static void say_start(words *w, const moirai_analysis *a, int32_t op)
@@ -96,20 +96,20 @@ static void say_start(words *w, const moirai_analysis *a, int32_t op)
     const moirai_delay *d = &a->delay[op];
     const moirai_problem *p = a->problem;
     add(w, "it runs on %.60s from %s to %s", p->device_name[a->plan->op_device[op]],
-        moirai_text_ns(a->plan->op_start_ns[op]).s, moirai_text_ns(a->plan->op_finish_ns[op]).s);
+        util_human_ns(a->plan->op_start_ns[op]).s, util_human_ns(a->plan->op_finish_ns[op]).s);
     if (d->cause == MOIRAI_NONE)
         add(w, "; it reads nothing that another operator makes");
     else if (report_is_transfer(a, d->cause))
         add(w, "; its last input, '%.80s', comes from %.60s at %s", moirai_task_name(a, d->cause),
-            p->device_name[report_transfer(a, d->cause)->from], moirai_text_ns(d->ready_ns).s);
+            p->device_name[report_transfer(a, d->cause)->from], util_human_ns(d->ready_ns).s);
     else
-        add(w, "; its last input is ready at %s, when '%.80s' finishes on the same device", moirai_text_ns(d->ready_ns).s,
+        add(w, "; its last input is ready at %s, when '%.80s' finishes on the same device", util_human_ns(d->ready_ns).s,
             moirai_task_name(a, d->cause));
     if (d->busy_ns > 0)
-        add(w, "; then it waits %s for the device, which runs others (the last is '%.80s')", moirai_text_ns(d->busy_ns).s,
+        add(w, "; then it waits %s for the device, which runs others (the last is '%.80s')", util_human_ns(d->busy_ns).s,
             d->behind == MOIRAI_NONE ? "" : moirai_task_name(a, d->behind));
     if (d->held_ns > 0)
-        add(w, "; the plan holds it back by %s", moirai_text_ns(d->held_ns).s);
+        add(w, "; the plan holds it back by %s", util_human_ns(d->held_ns).s);
     add(w, a->on_path[op] ? "; it is on the critical path. " : ". ");
 }
 
@@ -133,15 +133,15 @@ static void say_reason(words *w, const moirai_analysis *a, int32_t op, const moi
         add(w, "No device runs it faster. ");
     else
         add(w, "%.60s runs it in %s instead of %s, but moving tensors takes %s there and %s here. ", p->device_name[fastest],
-            moirai_text_ns(where[fastest].time_ns).s, moirai_text_ns(where[here].time_ns).s,
-            moirai_text_ns(where[fastest].moving_ns).s, moirai_text_ns(where[here].moving_ns).s);
+            util_human_ns(where[fastest].time_ns).s, util_human_ns(where[here].time_ns).s,
+            util_human_ns(where[fastest].moving_ns).s, util_human_ns(where[here].moving_ns).s);
     int64_t cost = where[best].makespan_ns - a->plan->makespan_ns;
     if (cost > 0)
-        add(w, "Moved alone, it would cost at least %s (on %.60s).", moirai_text_ns(cost).s, p->device_name[best]);
+        add(w, "Moved alone, it would cost at least %s (on %.60s).", util_human_ns(cost).s, p->device_name[best]);
     else if (cost == 0)
         add(w, "On %.60s the plan would take as long.", p->device_name[best]);
     else
-        add(w, "On %.60s the plan would take %s less.", p->device_name[best], moirai_text_ns(-cost).s);
+        add(w, "On %.60s the plan would take %s less.", p->device_name[best], util_human_ns(-cost).s);
 }
 
 void moirai_explain_op_text(char *text, size_t size, const moirai_analysis *a, int32_t op,

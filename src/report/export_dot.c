@@ -13,7 +13,7 @@ static void write_node(report_text *t, const moirai_analysis *a, int32_t i)
     report_put_dot(t, p->op_name[i]);
     report_put(t, "\\n");
     report_put_dot(t, p->op_type[i]);
-    report_put(t, ", %s\"%s];\n", moirai_text_ns(a->plan->op_finish_ns[i] - a->plan->op_start_ns[i]).s,
+    report_put(t, ", %s\"%s];\n", util_human_ns(a->plan->op_finish_ns[i] - a->plan->op_start_ns[i]).s,
                a->on_path[i] ? ", penwidth=2, color=\"#000000\"" : "");
 }
 
@@ -37,7 +37,7 @@ static int write_dot(char **out, size_t *length, const moirai_analysis *a, const
     report_text t = {0};
     report_put(&t, "digraph plan {\n  label=\"");
     report_put_dot(&t, p->name);
-    report_put(&t, ": %s\"; labelloc=t; rankdir=TB; fontname=\"Helvetica\";\n", moirai_text_ns(a->plan->makespan_ns).s);
+    report_put(&t, ": %s\"; labelloc=t; rankdir=TB; fontname=\"Helvetica\";\n", util_human_ns(a->plan->makespan_ns).s);
     report_put(&t, "  node [shape=box, style=\"rounded,filled\", fontname=\"Helvetica\", fontsize=10, margin=\"0.08,0.04\"];\n");
     report_put(&t, "  edge [color=\"#888888\", arrowsize=0.6, fontname=\"Helvetica\", fontsize=9];\n");
     for (int32_t k = 0; k < p->n_devices; k++)
@@ -49,7 +49,7 @@ static int write_dot(char **out, size_t *length, const moirai_analysis *a, const
         report_put(&t, "  n%d -> n%d", from, to);
         if (cut)
             report_put(&t, " [color=\"#c00000\", penwidth=1.6, label=\"%s\"]",
-                       moirai_text_bytes(p->tensor_bytes[p->edge_tensor[e]]).s);
+                       util_human_bytes(p->tensor_bytes[p->edge_tensor[e]]).s);
         report_put(&t, ";\n");
     }
     report_put(&t, "}\n");

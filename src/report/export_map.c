@@ -24,17 +24,17 @@ typedef struct weight {
 typedef struct map {
     const moirai_analysis *a;
     const moirai_export_options *o;
-    moirai_strings *strings;
+    util_strings *strings;
     weight *list;
     size_t n, capacity;
-    moirai_writer w;
+    util_writer w;
 } map;
 
 static int add(map *m, const char *module, size_t length, const char *name, int32_t op)
 {
-    if (moirai_grow(&m->list, &m->capacity, m->n + 1, sizeof *m->list))
+    if (util_grow(&m->list, &m->capacity, m->n + 1, sizeof *m->list))
         return MOIRAI_EFAIL;
-    const char *kept = moirai_strings_add(m->strings, module, length);
+    const char *kept = util_strings_add(m->strings, module, length);
     if (!kept)
         return MOIRAI_EFAIL;
     m->list[m->n++] = (weight){kept, name, m->a->plan->op_device[op]};
@@ -62,7 +62,7 @@ static int add_by_op(map *m, int32_t op)
 {
     const moirai_problem *p = m->a->problem;
     const char *name = p->op_name[op] + strspn(p->op_name[op], "/");
-    char *module = moirai_strdup(*name ? name : p->op_name[op]);
+    char *module = util_strdup(*name ? name : p->op_name[op]);
     if (!module)
         return MOIRAI_EFAIL;
     char *slash = strrchr(module, '/');
@@ -128,7 +128,7 @@ static int split_error(const map *m, size_t first, size_t last, size_t length)
     return moirai_error(MOIRAI_EINPUT,
                         "module '%.*s' is split over devices: '%.150s' is on '%.60s', '%.150s' on '%.60s'; place with "
                         "--together to keep its operators on one",
-                        (int)MOIRAI_MIN(length, 150), a->module, a->name, m->a->problem->device_name[a->device], b->name,
+                        (int)UTIL_MIN(length, 150), a->module, a->name, m->a->problem->device_name[a->device], b->name,
                         m->a->problem->device_name[b->device]);
 }
 
@@ -139,8 +139,8 @@ static void put(map *m, const char *module, size_t length, int32_t device)
         m->w.failed = true;
         return;
     }
-    moirai_writer_break(&m->w);
-    moirai_writer_pair_string(&m->w, key, m->a->problem->device_name[device]);
+    util_writer_break(&m->w);
+    util_writer_pair_string(&m->w, key, m->a->problem->device_name[device]);
     free(key);
 }
 
@@ -188,19 +188,19 @@ static int collect(map *m)
 
 static int write_map(char **out, size_t *length, const moirai_analysis *a, const moirai_export_options *o)
 {
-    map m = {.a = a, .o = o, .strings = moirai_strings_new()};
+    map m = {.a = a, .o = o, .strings = util_strings_new()};
     int rc = m.strings ? collect(&m) : MOIRAI_EFAIL;
-    moirai_writer_init(&m.w);
-    moirai_writer_open(&m.w, '{');
+    util_writer_init(&m.w);
+    util_writer_open(&m.w, '{');
     if (!rc && m.n)
         rc = divide(&m, 0, m.n, 0);
-    moirai_writer_break(&m.w);
-    moirai_writer_close(&m.w, '}');
-    if (!rc && !(*out = moirai_writer_take(&m.w, length)))
+    util_writer_break(&m.w);
+    util_writer_close(&m.w, '}');
+    if (!rc && !(*out = util_writer_take(&m.w, length)))
         rc = MOIRAI_EFAIL;
-    moirai_writer_free(&m.w);
+    util_writer_free(&m.w);
     free(m.list);
-    moirai_strings_free(m.strings);
+    util_strings_free(m.strings);
     return rc;
 }
 

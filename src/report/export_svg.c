@@ -36,7 +36,7 @@ static double x_of(const chart *c, int64_t ns)
 
 static void put_rect(chart *c, double x, double y, double width, double height, const char *fill)
 {
-    report_put(&c->t, "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" fill=\"%s\"/>\n", x, y, MOIRAI_MAX(width, HAIR),
+    report_put(&c->t, "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" fill=\"%s\"/>\n", x, y, UTIL_MAX(width, HAIR),
                height, fill);
 }
 
@@ -50,7 +50,7 @@ static void put_slices(chart *c, const report_slice *s, int32_t n, double y, dou
         double from = x_of(c, s[i].start_ns), to = x_of(c, s[i].finish_ns);
         bool wide = !path_only && to - from > 4;
         if (open >= 0 && from - end <= HAIR && !wide) {
-            end = MOIRAI_MAX(end, to);
+            end = UTIL_MAX(end, to);
             continue;
         }
         if (open >= 0)
@@ -133,7 +133,7 @@ static int64_t tick_of(int64_t span_ns)
 
 static void put_axis(chart *c, double y)
 {
-    int64_t span = MOIRAI_MAX(c->a->plan->makespan_ns, 1), tick = tick_of(span);
+    int64_t span = UTIL_MAX(c->a->plan->makespan_ns, 1), tick = tick_of(span);
     double unit = span >= 1000000000 ? 1e9 : span >= 1000000 ? 1e6 : span >= 1000 ? 1e3 : 1;
     const char *name = unit == 1e9 ? "s" : unit == 1e6 ? "ms" : unit == 1e3 ? "\xc2\xb5s" : "ns";
     for (int64_t ns = 0; ns <= span; ns += tick) {
@@ -165,17 +165,17 @@ static void put_title(chart *c)
     report_put_xml(&c->t, c->a->problem->name);
     report_put(&c->t, "<tspan class=\"scale\" dx=\"8\">");
     report_put_xml(&c->t, plan->placer ? plan->placer : "");
-    report_put(&c->t, ": %s", moirai_text_ns(plan->makespan_ns).s);
+    report_put(&c->t, ": %s", util_human_ns(plan->makespan_ns).s);
     if (plan->lower_bound_ns >= 0)
         report_put(&c->t, moirai_plan_is_optimal(plan) ? ", optimal" : ", proven within %s of the best",
-                   moirai_text_gap(moirai_plan_gap(plan)).s);
+                   util_human_gap(moirai_plan_gap(plan)).s);
     report_put(&c->t, "</tspan></text>\n");
 }
 
 static int write_svg(char **out, size_t *length, const moirai_analysis *a, const moirai_export_options *o)
 {
     (void)o;
-    chart c = {.a = a, .ns_per_px = (double)MOIRAI_MAX(a->plan->makespan_ns, 1) / (WIDTH - LEFT - RIGHT), .end_px = WIDTH - RIGHT};
+    chart c = {.a = a, .ns_per_px = (double)UTIL_MAX(a->plan->makespan_ns, 1) / (WIDTH - LEFT - RIGHT), .end_px = WIDTH - RIGHT};
     int row = BAR + 2 * (PORT + 1) + GAP, height = TOP + row * a->n_devices + BOTTOM - GAP;
     int rc = MOIRAI_OK;
     report_put(&c.t, "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"moirai-gantt\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\">\n",

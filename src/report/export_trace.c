@@ -124,7 +124,7 @@ static void name_track(trace *t, int32_t pid, report_track track, int32_t lanes)
 {
     static const char *const names[REPORT_TRACKS] = {"computes", "sends", "receives"};
     char more[40];
-    for (int32_t lane = 0; lane < MOIRAI_MAX(lanes, 1); lane++) {
+    for (int32_t lane = 0; lane < UTIL_MAX(lanes, 1); lane++) {
         snprintf(more, sizeof more, lane ? " (%d)" : "", lane + 1);
         name_thing(t, "thread_name", pid, thread_of(track, lane), names[track], more);
         sort_index(t, "thread_sort_index", pid, thread_of(track, lane), thread_of(track, lane));
@@ -153,7 +153,7 @@ static int planned_track(trace *t, int32_t device, report_track track)
 
 static int measured_track(trace *t, int32_t device, report_track track)
 {
-    const moirai_timeline *m = t->a->timeline;
+    const moirai_measured *m = t->a->timeline;
     report_slice *s;
     int32_t n, lanes, pid = MEASURED + device + 1;
     char name[80];

@@ -20,7 +20,7 @@ static int compare(const void *a, const void *b)
 int32_t report_lanes(report_slice *slice, int32_t n)
 {
     int32_t lanes = 0;
-    int64_t *end = moirai_alloc((size_t)n, sizeof *end); /* per lane */
+    int64_t *end = util_alloc((size_t)n, sizeof *end); /* per lane */
     if (!end)
         return MOIRAI_NONE;
     qsort(slice, (size_t)n, sizeof *slice, compare);
@@ -28,7 +28,7 @@ int32_t report_lanes(report_slice *slice, int32_t n)
         int32_t lane = 0;
         while (lane < lanes && end[lane] > slice[i].start_ns)
             lane++;
-        lanes = MOIRAI_MAX(lanes, lane + 1);
+        lanes = UTIL_MAX(lanes, lane + 1);
         end[lane] = slice[i].finish_ns;
         slice[i].lane = lane;
     }
@@ -55,7 +55,7 @@ static int32_t planned(report_slice *s, const moirai_analysis *a, int32_t device
     return n;
 }
 
-static int32_t measured_slices(report_slice *s, const moirai_timeline *t, int32_t device, report_track track)
+static int32_t measured_slices(report_slice *s, const moirai_measured *t, int32_t device, report_track track)
 {
     int32_t n = 0;
     for (int32_t i = 0; track == REPORT_COMPUTE && i < t->n_segments; i++)
@@ -73,7 +73,7 @@ int report_track_slices(report_slice **slice, int32_t *n, int32_t *n_lanes, cons
     size_t most = (size_t)(track == REPORT_COMPUTE ? a->n_ops : a->n_transfers);
     if (measured)
         most = (size_t)(track == REPORT_COMPUTE ? a->timeline->n_segments : a->timeline->n_transfers);
-    *slice = moirai_alloc(most, sizeof **slice);
+    *slice = util_alloc(most, sizeof **slice);
     if (!*slice)
         return MOIRAI_EFAIL;
     *n = measured ? measured_slices(*slice, a->timeline, device, track) : planned(*slice, a, device, track);

@@ -5,17 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/refine.h"
+#include "refine/refine.h"
 #include "util/util.h"
 
-void moirai_timeline_free(moirai_timeline *t)
+void moirai_measured_free(moirai_measured *t)
 {
     if (!t)
         return;
     free(t->segment);
     free(t->transfer);
     free(t->op);
-    moirai_strings_free(t->store);
+    util_strings_free(t->store);
     free(t);
 }
 
@@ -28,7 +28,7 @@ static int find_devices(int32_t *number, const refine_timeline *f, const moirai_
     return MOIRAI_OK;
 }
 
-static int take_ops(moirai_timeline *t, const refine_timeline *f, const moirai_problem *p)
+static int take_ops(moirai_measured *t, const refine_timeline *f, const moirai_problem *p)
 {
     for (size_t i = 0; i < f->n_ops; i++)
         if ((t->op[i] = moirai_problem_find_op(p, f->op[i])) == MOIRAI_NONE)
@@ -37,7 +37,7 @@ static int take_ops(moirai_timeline *t, const refine_timeline *f, const moirai_p
     return MOIRAI_OK;
 }
 
-static int take(moirai_timeline *t, const refine_timeline *f, const moirai_problem *p)
+static int take(moirai_measured *t, const refine_timeline *f, const moirai_problem *p)
 {
     int32_t number[MOIRAI_MAX_DEVICES];
     int rc = find_devices(number, f, p);
@@ -47,59 +47,59 @@ static int take(moirai_timeline *t, const refine_timeline *f, const moirai_probl
     int64_t end = 0;
     for (size_t i = 0; i < f->n_segments; i++) {
         const refine_segment *s = &f->segment[i];
-        t->segment[i] = (moirai_measured_segment){number[s->device], s->start_ns, MOIRAI_MAX(s->start_ns, s->finish_ns),
+        t->segment[i] = (moirai_measured_segment){number[s->device], s->start_ns, UTIL_MAX(s->start_ns, s->finish_ns),
                                                   s->first_op, s->n_ops};
-        end = MOIRAI_MAX(end, s->finish_ns);
+        end = UTIL_MAX(end, s->finish_ns);
     }
     for (size_t i = 0; i < f->n_transfers; i++) {
         const refine_transfer *x = &f->transfer[i];
-        const char *tensor = moirai_strings_add(t->store, x->tensor ? x->tensor : "", x->tensor ? strlen(x->tensor) : 0);
+        const char *tensor = util_strings_add(t->store, x->tensor ? x->tensor : "", x->tensor ? strlen(x->tensor) : 0);
         if (!tensor)
             return MOIRAI_EFAIL;
         t->transfer[i] = (moirai_measured_transfer){tensor, number[x->from], number[x->to], x->bytes, x->start_ns,
-                                                    MOIRAI_MAX(x->start_ns, x->finish_ns)};
+                                                    UTIL_MAX(x->start_ns, x->finish_ns)};
     }
     t->latency_ns = f->latency_ns ? f->latency_ns : end;
     return MOIRAI_OK;
 }
 
-int moirai_timeline_parse(moirai_timeline **out, const moirai_problem *p, const char *json, size_t length,
+int moirai_measured_parse(moirai_measured **out, const moirai_problem *p, const char *json, size_t length,
                           const char *label)
 {
     refine_timeline f;
     *out = NULL;
-    int rc = moirai_refine_timeline_parse(&f, json, length, label);
+    int rc = refine_timeline_parse(&f, json, length, label);
     if (rc)
         return rc;
-    moirai_timeline *t = moirai_alloc(1, sizeof *t);
+    moirai_measured *t = util_alloc(1, sizeof *t);
     rc = t ? MOIRAI_OK : MOIRAI_EFAIL;
     if (!rc) {
         t->n_segments = (int32_t)f.n_segments;
         t->n_transfers = (int32_t)f.n_transfers;
         t->n_ops = (int32_t)f.n_ops;
-        t->segment = moirai_alloc(f.n_segments, sizeof *t->segment);
-        t->transfer = moirai_alloc(f.n_transfers, sizeof *t->transfer);
-        t->op = moirai_alloc(f.n_ops, sizeof *t->op);
-        t->store = moirai_strings_new();
+        t->segment = util_alloc(f.n_segments, sizeof *t->segment);
+        t->transfer = util_alloc(f.n_transfers, sizeof *t->transfer);
+        t->op = util_alloc(f.n_ops, sizeof *t->op);
+        t->store = util_strings_new();
         rc = t->segment && t->transfer && t->op && t->store ? take(t, &f, p) : MOIRAI_EFAIL;
     }
-    moirai_refine_timeline_free(&f);
+    refine_timeline_free(&f);
     if (rc)
-        moirai_timeline_free(t);
+        moirai_measured_free(t);
     else
         *out = t;
     return rc;
 }
 
-int moirai_timeline_read(moirai_timeline **out, const moirai_problem *p, const char *path)
+int moirai_measured_read(moirai_measured **out, const moirai_problem *p, const char *path)
 {
     char *json;
     size_t length;
     *out = NULL;
-    int rc = moirai_file_read(&json, &length, path);
+    int rc = util_file_read(&json, &length, path);
     if (rc)
         return rc;
-    rc = moirai_timeline_parse(out, p, json, length, path);
+    rc = moirai_measured_parse(out, p, json, length, path);
     free(json);
     return rc;
 }

@@ -81,12 +81,12 @@ static void put_names(report_text *t, const char *name, const char *const *text,
 
 static int put_types(report_text *t, const moirai_problem *p)
 {
-    const char **type = moirai_alloc((size_t)p->n_ops, sizeof *type);
-    int32_t *number = moirai_alloc((size_t)p->n_ops, sizeof *number), n = 0;
-    moirai_names *names = moirai_names_new(64);
+    const char **type = util_alloc((size_t)p->n_ops, sizeof *type);
+    int32_t *number = util_alloc((size_t)p->n_ops, sizeof *number), n = 0;
+    util_names *names = util_names_new(64);
     int rc = type && number && names ? MOIRAI_OK : MOIRAI_EFAIL;
     for (int32_t i = 0; !rc && i < p->n_ops; i++) {
-        number[i] = moirai_names_put(names, p->op_type[i], n);
+        number[i] = util_names_put(names, p->op_type[i], n);
         if (number[i] == n)
             type[n++] = p->op_type[i];
         rc = number[i] < 0 ? MOIRAI_EFAIL : MOIRAI_OK;
@@ -95,7 +95,7 @@ static int put_types(report_text *t, const moirai_problem *p)
         put_names(t, "types", type, n);
         put_list32(t, "opType", number, p->n_ops);
     }
-    moirai_names_free(names);
+    util_names_free(names);
     free(number);
     free(type);
     return rc;
@@ -182,7 +182,7 @@ static void put_tasks(report_text *t, const moirai_analysis *a)
 
 static int put_lanes(report_text *t, const moirai_analysis *a, report_track track, const char *name)
 {
-    int32_t *lane = moirai_alloc((size_t)a->n_transfers, sizeof *lane), most = 0;
+    int32_t *lane = util_alloc((size_t)a->n_transfers, sizeof *lane), most = 0;
     int rc = lane ? MOIRAI_OK : MOIRAI_EFAIL;
     for (int32_t k = 0; !rc && k < a->n_devices; k++) {
         report_slice *s;
@@ -225,7 +225,7 @@ static void put_curve(report_text *t, const moirai_analysis *a, int32_t k)
     for (int32_t j = 0, i; j < n; j = i) {
         int64_t from = a->memory_ns[first + j], most = a->memory_bytes[first + j];
         for (i = j + 1; i < n && slice && a->memory_ns[first + i] < (from / slice + 1) * slice; i++)
-            most = MOIRAI_MAX(most, a->memory_bytes[first + i]);
+            most = UTIL_MAX(most, a->memory_bytes[first + i]);
         put_int(t, from);
         put_int(&bytes, most);
     }
@@ -279,7 +279,7 @@ static int put_measured_track(report_text *t, const moirai_analysis *a, report_t
 
 static int put_measured(report_text *t, const moirai_analysis *a)
 {
-    const moirai_timeline *m = a->timeline;
+    const moirai_measured *m = a->timeline;
     key(t, "measured");
     report_put(t, "{");
     pair(t, "latency", m->latency_ns);

@@ -14,20 +14,20 @@ typedef struct alone {
     const char *path;
     yyjson_val *root, *ops, *transfers, *devices;
     int32_t n_devices;
-    moirai_names *device;
+    util_names *device;
     const char *name[MOIRAI_MAX_DEVICES];
 } alone;
 
-static int add_device(alone *x, const moirai_json_at *at, yyjson_val *object, const char *key)
+static int add_device(alone *x, const util_json_at *at, yyjson_val *object, const char *key)
 {
     const char *name = NULL;
-    int rc = moirai_json_string(&name, NULL, at, object, key, true);
-    if (rc || moirai_names_get(x->device, name) >= 0)
+    int rc = util_json_string(&name, NULL, at, object, key, true);
+    if (rc || util_names_get(x->device, name) >= 0)
         return rc;
     if (x->n_devices == MOIRAI_MAX_DEVICES)
-        return moirai_json_fail(at, "more than %d devices", MOIRAI_MAX_DEVICES);
+        return util_json_fail(at, "more than %d devices", MOIRAI_MAX_DEVICES);
     x->name[x->n_devices] = name;
-    return moirai_names_put(x->device, name, x->n_devices++) < 0 ? MOIRAI_EFAIL : MOIRAI_OK;
+    return util_names_put(x->device, name, x->n_devices++) < 0 ? MOIRAI_EFAIL : MOIRAI_OK;
 }
 
 static int find_devices(alone *x)
@@ -42,8 +42,8 @@ static int find_devices(alone *x)
             continue;
         yyjson_arr_foreach(all[j].list, i, n, v)
         {
-            moirai_json_at at = {x->path, all[j].kind, NULL, i};
-            if ((rc = moirai_json_object(&at, v)) || (rc = add_device(x, &at, v, all[j].key)))
+            util_json_at at = {x->path, all[j].kind, NULL, i};
+            if ((rc = util_json_object(&at, v)) || (rc = add_device(x, &at, v, all[j].key)))
                 return rc;
         }
     }
@@ -52,144 +52,144 @@ static int find_devices(alone *x)
     return rc;
 }
 
-static void write_devices(moirai_writer *w, const alone *x)
+static void write_devices(util_writer *w, const alone *x)
 {
-    moirai_writer_pair_open(w, "devices", '[');
+    util_writer_pair_open(w, "devices", '[');
     for (int32_t k = 0; k < x->n_devices; k++) {
-        moirai_writer_open(w, '{');
-        moirai_writer_pair_string(w, "name", x->name[k]);
-        moirai_writer_pair_int(w, "memory_bytes", 0);
-        moirai_writer_close(w, '}');
+        util_writer_open(w, '{');
+        util_writer_pair_string(w, "name", x->name[k]);
+        util_writer_pair_int(w, "memory_bytes", 0);
+        util_writer_close(w, '}');
     }
-    moirai_writer_close(w, ']');
-    moirai_writer_pair_open(w, "channels", '[');
+    util_writer_close(w, ']');
+    util_writer_pair_open(w, "channels", '[');
     for (int32_t k = 0; k < x->n_devices * x->n_devices; k++) {
         if (k / x->n_devices == k % x->n_devices)
             continue;
-        moirai_writer_open(w, '{');
-        moirai_writer_pair_string(w, "from", x->name[k / x->n_devices]);
-        moirai_writer_pair_string(w, "to", x->name[k % x->n_devices]);
-        moirai_writer_pair_int(w, "bytes_per_second", 1);
-        moirai_writer_pair_int(w, "latency_ns", 0);
-        moirai_writer_close(w, '}');
+        util_writer_open(w, '{');
+        util_writer_pair_string(w, "from", x->name[k / x->n_devices]);
+        util_writer_pair_string(w, "to", x->name[k % x->n_devices]);
+        util_writer_pair_int(w, "bytes_per_second", 1);
+        util_writer_pair_int(w, "latency_ns", 0);
+        util_writer_close(w, '}');
     }
-    moirai_writer_close(w, ']');
+    util_writer_close(w, ']');
 }
 
 /* Tensors hang on the first operator: somebody has to make them. */
-static int write_tensors(moirai_writer *w, yyjson_val *transfers, const alone *x, bool *per_edge)
+static int write_tensors(util_writer *w, yyjson_val *transfers, const alone *x, bool *per_edge)
 {
     size_t i, n;
     yyjson_val *v;
-    moirai_names *seen = moirai_names_new(64);
+    util_names *seen = util_names_new(64);
     int rc = seen ? MOIRAI_OK : MOIRAI_EFAIL;
-    moirai_writer_pair_open(w, "outputs", '[');
+    util_writer_pair_open(w, "outputs", '[');
     if (transfers && !rc) {
         yyjson_arr_foreach(transfers, i, n, v)
         {
-            moirai_json_at at = {x->path, "transfer", NULL, i};
+            util_json_at at = {x->path, "transfer", NULL, i};
             const char *name = NULL;
             int64_t bytes = 0;
             *per_edge |= yyjson_is_str(yyjson_obj_get(v, "consumer"));
-            rc = moirai_json_string(&name, NULL, &at, v, "tensor", true);
-            rc = rc ? rc : moirai_json_int64(&bytes, &at, v, "bytes", false, 0);
+            rc = util_json_string(&name, NULL, &at, v, "tensor", true);
+            rc = rc ? rc : util_json_int64(&bytes, &at, v, "bytes", false, 0);
             if (rc)
                 break;
-            if (moirai_names_put(seen, name, (int32_t)i) != (int32_t)i)
+            if (util_names_put(seen, name, (int32_t)i) != (int32_t)i)
                 continue;
-            moirai_writer_open(w, '{');
-            moirai_writer_pair_string(w, "name", name);
-            moirai_writer_pair_int(w, "bytes", bytes);
-            moirai_writer_pair_open(w, "transfer_ns", '[');
+            util_writer_open(w, '{');
+            util_writer_pair_string(w, "name", name);
+            util_writer_pair_int(w, "bytes", bytes);
+            util_writer_pair_open(w, "transfer_ns", '[');
             for (int32_t a = 0; a < x->n_devices; a++) {
-                moirai_writer_open(w, '[');
+                util_writer_open(w, '[');
                 for (int32_t b = 0; b < x->n_devices; b++)
-                    moirai_writer_int(w, 0);
-                moirai_writer_close(w, ']');
+                    util_writer_int(w, 0);
+                util_writer_close(w, ']');
             }
-            moirai_writer_close(w, ']');
-            moirai_writer_close(w, '}');
+            util_writer_close(w, ']');
+            util_writer_close(w, '}');
         }
     }
-    moirai_writer_close(w, ']');
-    moirai_names_free(seen);
+    util_writer_close(w, ']');
+    util_names_free(seen);
     return rc;
 }
 
-static int write_op(moirai_writer *w, const alone *x, yyjson_val *v, size_t index, bool *per_edge)
+static int write_op(util_writer *w, const alone *x, yyjson_val *v, size_t index, bool *per_edge)
 {
-    moirai_json_at at = {x->path, "op", NULL, index};
+    util_json_at at = {x->path, "op", NULL, index};
     const char *name = NULL, *device = NULL;
     int64_t start = 0, finish = 0;
-    int rc = moirai_json_string(&name, NULL, &at, v, "name", true);
-    rc = rc ? rc : moirai_json_string(&device, NULL, &at, v, "device", true);
-    rc = rc ? rc : moirai_json_int64(&start, &at, v, "start_ns", true, 0);
-    rc = rc ? rc : moirai_json_int64(&finish, &at, v, "finish_ns", true, start);
+    int rc = util_json_string(&name, NULL, &at, v, "name", true);
+    rc = rc ? rc : util_json_string(&device, NULL, &at, v, "device", true);
+    rc = rc ? rc : util_json_int64(&start, &at, v, "start_ns", true, 0);
+    rc = rc ? rc : util_json_int64(&finish, &at, v, "finish_ns", true, start);
     if (rc)
         return rc;
-    int32_t k = moirai_names_get(x->device, device);
-    moirai_writer_open(w, '{');
-    moirai_writer_pair_string(w, "name", name);
-    moirai_writer_pair_string(w, "type", "operator");
-    moirai_writer_pair_int(w, "memory_bytes", 0);
-    moirai_writer_pair_open(w, "time_ns", '[');
+    int32_t k = util_names_get(x->device, device);
+    util_writer_open(w, '{');
+    util_writer_pair_string(w, "name", name);
+    util_writer_pair_string(w, "type", "operator");
+    util_writer_pair_int(w, "memory_bytes", 0);
+    util_writer_pair_open(w, "time_ns", '[');
     for (int32_t d = 0; d < x->n_devices; d++)
         if (d == k)
-            moirai_writer_int(w, finish - start);
+            util_writer_int(w, finish - start);
         else
-            moirai_writer_null(w);
-    moirai_writer_close(w, ']');
-    moirai_writer_pair_open(w, "inputs", '[');
-    moirai_writer_close(w, ']');
+            util_writer_null(w);
+    util_writer_close(w, ']');
+    util_writer_pair_open(w, "inputs", '[');
+    util_writer_close(w, ']');
     rc = write_tensors(w, index == 0 ? x->transfers : NULL, x, per_edge);
-    moirai_writer_close(w, '}');
+    util_writer_close(w, '}');
     return rc;
 }
 
-static int write_problem(moirai_writer *w, const alone *x, const char *name)
+static int write_problem(util_writer *w, const alone *x, const char *name)
 {
     size_t i, n;
     yyjson_val *v;
     bool per_edge = false;
     int rc = MOIRAI_OK;
-    moirai_writer_begin(w, "moirai-problem");
-    moirai_writer_pair_string(w, "name", name);
+    util_writer_begin(w, "moirai-problem");
+    util_writer_pair_string(w, "name", name);
     write_devices(w, x);
-    moirai_writer_pair_open(w, "ops", '[');
+    util_writer_pair_open(w, "ops", '[');
     yyjson_arr_foreach(x->ops, i, n, v)
     {
         if ((rc = write_op(w, x, v, i, &per_edge)))
             return rc;
     }
-    moirai_writer_close(w, ']');
-    moirai_writer_pair_string(w, "flow", per_edge ? "edge" : "tensor");
-    moirai_writer_pair_string(w, "congestion", "port");
-    moirai_writer_pair_string(w, "memory", "static");
-    moirai_writer_close(w, '}');
+    util_writer_close(w, ']');
+    util_writer_pair_string(w, "flow", per_edge ? "edge" : "tensor");
+    util_writer_pair_string(w, "congestion", "port");
+    util_writer_pair_string(w, "memory", "static");
+    util_writer_close(w, '}');
     return MOIRAI_OK;
 }
 
 static int build(moirai_problem **out, alone *x)
 {
-    moirai_json_at at = {.label = x->path};
-    moirai_writer w;
+    util_json_at at = {.label = x->path};
+    util_writer w;
     const char *name = "plan";
     char *json;
     size_t length;
-    int rc = moirai_json_array(&x->ops, &at, x->root, "ops", true);
-    rc = rc ? rc : moirai_json_array(&x->transfers, &at, x->root, "transfers", false);
-    rc = rc ? rc : moirai_json_array(&x->devices, &at, x->root, "devices", false);
-    rc = rc ? rc : moirai_json_string(&name, NULL, &at, x->root, "problem", false);
+    int rc = util_json_array(&x->ops, &at, x->root, "ops", true);
+    rc = rc ? rc : util_json_array(&x->transfers, &at, x->root, "transfers", false);
+    rc = rc ? rc : util_json_array(&x->devices, &at, x->root, "devices", false);
+    rc = rc ? rc : util_json_string(&name, NULL, &at, x->root, "problem", false);
     rc = rc ? rc : find_devices(x);
     if (rc)
         return rc;
-    moirai_writer_init(&w);
+    util_writer_init(&w);
     rc = write_problem(&w, x, name);
     if (rc) {
-        moirai_writer_free(&w);
+        util_writer_free(&w);
         return rc;
     }
-    if (!(json = moirai_writer_take(&w, &length)))
+    if (!(json = util_writer_take(&w, &length)))
         return MOIRAI_EFAIL;
     rc = moirai_problem_parse(out, json, length, x->path);
     free(json);
@@ -205,17 +205,17 @@ int moirai_problem_of_plan(moirai_problem **out, const char *plan_path)
     size_t length;
     yyjson_doc *doc;
     *out = NULL;
-    int rc = moirai_file_read(&json, &length, plan_path);
+    int rc = util_file_read(&json, &length, plan_path);
     if (rc)
         return rc;
-    rc = moirai_json_open(&doc, json, length, plan_path, "moirai-plan");
+    rc = util_json_open(&doc, json, length, plan_path, "moirai-plan");
     free(json);
     if (rc)
         return rc;
     x.root = yyjson_doc_get_root(doc);
-    x.device = moirai_names_new(MOIRAI_MAX_DEVICES);
+    x.device = util_names_new(MOIRAI_MAX_DEVICES);
     rc = x.device ? build(out, &x) : MOIRAI_EFAIL;
-    moirai_names_free(x.device);
+    util_names_free(x.device);
     yyjson_doc_free(doc);
     return rc;
 }

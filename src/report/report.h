@@ -1,6 +1,6 @@
 /* Inside the report room. Private. */
-#ifndef MOIRAI_REPORT_ROOM_H
-#define MOIRAI_REPORT_ROOM_H
+#ifndef MOIRAI_REPORT_REPORT_H
+#define MOIRAI_REPORT_REPORT_H
 
 #include <moirai/report.h>
 

@@ -11,7 +11,7 @@
 
 void report_put_bytes(report_text *t, const char *data, size_t length)
 {
-    if (t->failed || moirai_grow(&t->data, &t->capacity, t->length + length + 1, 1)) {
+    if (t->failed || util_grow(&t->data, &t->capacity, t->length + length + 1, 1)) {
         t->failed = true;
         return;
     }
@@ -29,7 +29,7 @@ void report_put(report_text *t, const char *format, ...)
     va_end(args);
     if (n >= 0 && (size_t)n < sizeof buffer) {
         report_put_bytes(t, buffer, (size_t)n);
-    } else if (n < 0 || t->failed || moirai_grow(&t->data, &t->capacity, t->length + (size_t)n + 1, 1)) {
+    } else if (n < 0 || t->failed || util_grow(&t->data, &t->capacity, t->length + (size_t)n + 1, 1)) {
         t->failed = true;
     } else {
         vsnprintf(t->data + t->length, (size_t)n + 1, format, again);
@@ -41,7 +41,7 @@ void report_put(report_text *t, const char *format, ...)
 /* The character at *text as it is, or U+FFFD for a byte that is none; *text moves past it. */
 static void put_character(report_text *t, const char **text)
 {
-    size_t n = moirai_utf8_length((const unsigned char *)*text);
+    size_t n = util_utf8_length((const unsigned char *)*text);
     report_put_bytes(t, n ? *text : "\xef\xbf\xbd", n ? n : 3);
     *text += n ? n : 1;
 }
@@ -100,11 +100,11 @@ void report_put_csv(report_text *t, const char *text)
 
 void report_put_json(report_text *t, const char *text)
 {
-    moirai_writer w;
+    util_writer w;
     size_t length;
-    moirai_writer_init(&w);
-    moirai_writer_string(&w, text);
-    char *json = moirai_writer_take(&w, &length);
+    util_writer_init(&w);
+    util_writer_string(&w, text);
+    char *json = util_writer_take(&w, &length);
     if (!json) {
         t->failed = true;
         return;

@@ -47,14 +47,14 @@ static int32_t largest(const int64_t *value, int32_t n)
 static void say_proof(moirai_analysis *a)
 {
     const moirai_plan *plan = a->plan;
-    const char *ns = moirai_text_ns(plan->makespan_ns).s;
+    const char *ns = util_human_ns(plan->makespan_ns).s;
     if (plan->lower_bound_ns < 0)
         say(a, "%s; nothing is proven of how much faster another plan could be", ns);
     else if (moirai_plan_is_optimal(plan))
         say(a, "%s, and no plan of this problem is faster: proven", ns);
     else
         say(a, "%s; proven: no plan is faster than %s, so at most %s is left to gain", ns,
-            moirai_text_ns(plan->lower_bound_ns).s, moirai_text_gap(moirai_plan_gap(plan)).s);
+            util_human_ns(plan->lower_bound_ns).s, util_human_gap(moirai_plan_gap(plan)).s);
 }
 
 static void say_port(moirai_analysis *a, const char *what, const int64_t *busy_ns)
@@ -123,15 +123,15 @@ static void say_single(moirai_analysis *a)
     const char *name = a->single_device == MOIRAI_NONE ? "" : a->problem->device_name[a->single_device];
     if (speed_up >= 1.005)
         say(a, "%.2f times as fast as the best single device, %.60s, with %s", speed_up, name,
-            moirai_text_ns(a->single_ns).s);
+            util_human_ns(a->single_ns).s);
     else
-        say(a, "splitting gains nothing: the best single device, %.60s, takes %s", name, moirai_text_ns(a->single_ns).s);
+        say(a, "splitting gains nothing: the best single device, %.60s, takes %s", name, util_human_ns(a->single_ns).s);
 }
 
 static void say_measured(moirai_analysis *a)
 {
     if (a->timeline && a->plan->makespan_ns > 0)
-        say(a, "measured: %s, %.2f times the plan", moirai_text_ns(a->timeline->latency_ns).s,
+        say(a, "measured: %s, %.2f times the plan", util_human_ns(a->timeline->latency_ns).s,
             (double)a->timeline->latency_ns / (double)a->plan->makespan_ns);
 }
 

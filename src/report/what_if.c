@@ -13,14 +13,13 @@
  * the number of threads. */
 #include "report/report.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "schedule/plan_order.h"
+#include "util/pool.h"
 #include "util/util.h"
 
 typedef struct runner {
@@ -30,12 +29,13 @@ typedef struct runner {
     int32_t n;
     int threads;
     double deadline_s; /* 0: none */
-    atomic_int next;
 } runner;
 
 void moirai_what_if_options_init(moirai_what_if_options *o)
 {
-    *o = (moirai_what_if_options){.placer = "moirai", .seed = 1, .time_limit_s = 30, .effort = 1};
+    *o = (moirai_what_if_options){.placer = "moirai"};
+    moirai_budget_init(&o->budget);
+    o->budget.time_limit_s = 30;
 }
 
 /* ---- the list of changes ---- */
@@ -113,7 +113,7 @@ static int list_changes(runner *r)
 {
     const moirai_analysis *a = r->a;
     int32_t K = a->n_devices;
-    r->list = moirai_alloc(1 + (size_t)K * (size_t)K + 4 * (size_t)K, sizeof *r->list);
+    r->list = util_alloc(1 + (size_t)K * (size_t)K + 4 * (size_t)K, sizeof *r->list);
     if (!r->list)
         return MOIRAI_EFAIL;
     put(r, MOIRAI_CHANGE_NONE, MOIRAI_NONE, MOIRAI_NONE);
@@ -159,7 +159,7 @@ static int64_t replay(const runner *r, const moirai_problem *q, const moirai_cha
     int64_t n = 0, makespan = MOIRAI_UNKNOWN;
     if (change->kind == MOIRAI_CHANGE_LESS)
         return MOIRAI_UNKNOWN;
-    if (!moirai_plan_order(&order, &n, q, r->a->plan) && !moirai_sim_new(&sim, q)) {
+    if (!schedule_plan_order(&order, &n, q, r->a->plan) && !moirai_sim_new(&sim, q)) {
         makespan = moirai_sim_replay(sim, r->a->plan->op_device, order, n);
         if (makespan >= 0 && moirai_sim_memory_excess(sim, NULL) > 0)
             makespan = MOIRAI_UNKNOWN;
@@ -173,23 +173,22 @@ static int64_t replay(const runner *r, const moirai_problem *q, const moirai_cha
 static double share_of_time(const runner *r, int32_t index)
 {
     int32_t rounds = (r->n - index + r->threads - 1) / r->threads;
-    double left = r->deadline_s - moirai_seconds();
-    return r->deadline_s == 0 ? 0 : MOIRAI_MAX(left / rounds, 0.02);
+    double left = r->deadline_s - util_seconds();
+    return r->deadline_s == 0 ? 0 : UTIL_MAX(left / rounds, 0.02);
 }
 
 static void run_one(const runner *r, moirai_what_if *w)
 {
     moirai_problem *q = NULL;
     moirai_plan *plan = NULL;
-    double began = moirai_seconds();
+    double began = util_seconds();
     moirai_place_options o;
     moirai_place_options_init(&o);
-    o.seed = r->o->seed;
-    o.effort = r->o->effort;
     o.gap = r->o->gap;
-    o.threads = 1;
-    o.time_limit_s = share_of_time(r, (int32_t)(w - r->list));
-    o.interrupt = r->o->interrupt;
+    o.budget = r->o->budget;
+    o.budget.progress = NULL; /* many runs at once have no one story */
+    o.budget.threads = 1;
+    o.budget.time_limit_s = share_of_time(r, (int32_t)(w - r->list));
     name_change(w, r);
     if (r->deadline_s > 0 && began > r->deadline_s && w != r->list) { /* the likeliest changes have had their turn */
         w->result = MOIRAI_ELIMIT;
@@ -209,28 +208,16 @@ static void run_one(const runner *r, moirai_what_if *w)
     }
     bool kept = w->replay_ns >= 0 && (w->search_ns < 0 || w->replay_ns < w->search_ns);
     w->makespan_ns = kept ? w->replay_ns : w->search_ns;
-    w->spent_ns = (int64_t)(1e9 * (moirai_seconds() - began));
+    w->spent_ns = (int64_t)(1e9 * (util_seconds() - began));
     moirai_plan_free(plan);
     moirai_problem_free(q);
 }
 
-static void *work(void *data)
+static int run_job(void *data, int32_t i)
 {
-    runner *r = data;
-    for (int32_t i; (i = atomic_fetch_add(&r->next, 1)) < r->n;)
-        run_one(r, &r->list[i]);
-    return NULL;
-}
-
-static void run_all(runner *r)
-{
-    pthread_t thread[64];
-    int started = 0;
-    while (started < r->threads - 1 && !pthread_create(&thread[started], NULL, work, r))
-        started++;
-    work(r); /* this thread works, too: all runs get done even if no other could be started */
-    for (int i = 0; i < started; i++)
-        pthread_join(thread[i], NULL);
+    const runner *r = data;
+    run_one(r, &r->list[i]);
+    return MOIRAI_OK; /* each run keeps its own result */
 }
 
 /* ---- all ---- */
@@ -239,20 +226,20 @@ static void run_all(runner *r)
 static void share_claims(moirai_what_if *list, int32_t n, int64_t proven_ns)
 {
     moirai_what_if *base = &list[0];
-    base->lower_bound_ns = MOIRAI_MAX(base->lower_bound_ns, proven_ns); /* whoever found it */
+    base->lower_bound_ns = UTIL_MAX(base->lower_bound_ns, proven_ns); /* whoever found it */
     for (int32_t i = 1; i < n; i++)
         if (list[i].change.kind == MOIRAI_CHANGE_LESS && list[i].makespan_ns >= 0)
-            base->makespan_ns = MOIRAI_MIN(base->makespan_ns, list[i].makespan_ns);
+            base->makespan_ns = UTIL_MIN(base->makespan_ns, list[i].makespan_ns);
         else if (list[i].change.kind != MOIRAI_CHANGE_LESS)
-            base->lower_bound_ns = MOIRAI_MAX(base->lower_bound_ns, list[i].lower_bound_ns);
+            base->lower_bound_ns = UTIL_MAX(base->lower_bound_ns, list[i].lower_bound_ns);
     for (int32_t i = 1; i < n; i++) {
         moirai_what_if *w = &list[i];
         if (w->result)
             continue;
         if (w->change.kind == MOIRAI_CHANGE_LESS)
-            w->lower_bound_ns = MOIRAI_MAX(w->lower_bound_ns, base->lower_bound_ns);
+            w->lower_bound_ns = UTIL_MAX(w->lower_bound_ns, base->lower_bound_ns);
         else
-            w->makespan_ns = MOIRAI_MIN(w->makespan_ns, base->makespan_ns);
+            w->makespan_ns = UTIL_MIN(w->makespan_ns, base->makespan_ns);
     }
 }
 
@@ -278,17 +265,22 @@ int moirai_what_if_run(moirai_what_if **out, int32_t *n, const moirai_analysis *
     *n = 0;
     if (a->problem->partial)
         return moirai_error(MOIRAI_EUSAGE, "what-ifs need the plan's problem");
+    int bad = moirai_budget_check(&o->budget);
+    if (bad)
+        return bad;
     moirai_problem *same; /* a cluster of another problem is told before anything is looked up in it */
     int rc = moirai_problem_change(&same, a->problem, o->cluster, &(moirai_change){MOIRAI_CHANGE_NONE, MOIRAI_NONE, MOIRAI_NONE});
     moirai_problem_free(same);
     rc = rc ? rc : list_changes(&r);
     if (rc)
         return rc;
-    long cores = o->threads > 0 ? o->threads : sysconf(_SC_NPROCESSORS_ONLN);
-    r.threads = (int)MOIRAI_MAX(1, MOIRAI_MIN(MOIRAI_MIN(cores, 64), r.n));
-    r.deadline_s = o->time_limit_s > 0 ? moirai_seconds() + o->time_limit_s : 0;
-    atomic_init(&r.next, 0);
-    run_all(&r);
+    long cores = o->budget.threads > 0 ? o->budget.threads : sysconf(_SC_NPROCESSORS_ONLN);
+    r.threads = (int)UTIL_MAX(1, UTIL_MIN(cores, r.n));
+    r.deadline_s = o->budget.time_limit_s > 0 ? util_seconds() + o->budget.time_limit_s : 0;
+    if ((rc = util_pool_run(run_job, &r, r.n, r.threads))) {
+        free(r.list);
+        return rc;
+    }
     if (r.list[0].result) { /* what is wrong with the problem itself is wrong with all */
         rc = moirai_error(r.list[0].result, "%s", r.list[0].message);
         free(r.list);

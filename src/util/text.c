@@ -4,9 +4,9 @@
 #include <math.h>
 #include <stdio.h>
 
-moirai_text moirai_text_ns(int64_t ns)
+util_human util_human_ns(int64_t ns)
 {
-    moirai_text t;
+    util_human t;
     if (ns < 0)
         snprintf(t.s, sizeof t.s, "-");
     else if (ns < 1000)
@@ -20,10 +20,10 @@ moirai_text moirai_text_ns(int64_t ns)
     return t;
 }
 
-static moirai_text scaled(double x, const char *unit)
+static util_human scaled(double x, const char *unit)
 {
     static const char *const prefix[] = {"", "k", "M", "G", "T", "P", "E"};
-    moirai_text t;
+    util_human t;
     int i = 0;
     while (x >= 999.5 && i < 6) {
         x /= 1000;
@@ -34,25 +34,25 @@ static moirai_text scaled(double x, const char *unit)
     return t;
 }
 
-moirai_text moirai_text_bytes(int64_t bytes)
+util_human util_human_bytes(int64_t bytes)
 {
     return scaled((double)bytes, "B");
 }
 
-moirai_text moirai_text_rate(int64_t bytes_per_second)
+util_human util_human_rate(int64_t bytes_per_second)
 {
     return scaled((double)bytes_per_second, "B/s");
 }
 
-moirai_text moirai_text_flops(double flops)
+util_human util_human_flops(double flops)
 {
     return scaled(flops, "flop");
 }
 
-moirai_text moirai_text_count(int64_t count)
+util_human util_human_count(int64_t count)
 {
     char digits[32];
-    moirai_text t;
+    util_human t;
     int n = snprintf(digits, sizeof digits, "%lld", (long long)count), used = 0;
     for (int i = 0; i < n; i++) {
         t.s[used++] = digits[i];
@@ -63,9 +63,9 @@ moirai_text moirai_text_count(int64_t count)
     return t;
 }
 
-moirai_text moirai_text_gap(double gap)
+util_human util_human_gap(double gap)
 {
-    moirai_text t;
+    util_human t;
     if (gap < 0)
         snprintf(t.s, sizeof t.s, "-");
     else /* never show a gap as smaller than it is */
