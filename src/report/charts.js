@@ -1,7 +1,8 @@
 /* Memory over time, the search, shares: the plain charts. */
 
 function makeMemory(data, plan, canvas, view) {
-  const K = data.problem.devices.length, HEIGHT = K > 10 ? 40 : 58, GAP = 16;
+  const used = data.problem.devices.map((_, k) => k).filter((k) => plan.peak[k] > 0); /* who holds nothing has no curve */
+  const K = used.length, HEIGHT = K > 10 ? 40 : 58, GAP = 16;
   let size = { right: 1000 };
 
   function drawDevice(g, k, y) {
@@ -58,15 +59,15 @@ function makeMemory(data, plan, canvas, view) {
   }
 
   function draw() {
-    const height = K * (HEIGHT + GAP) - GAP + 8, { g, width } = prepare(canvas, height + AXIS);
+    const height = Math.max(K * (HEIGHT + GAP) - GAP, 0) + 8, { g, width } = prepare(canvas, height + AXIS);
     size = { right: width - RIGHT };
-    for (let k = 0; k < K; k++) drawDevice(g, k, 4 + k * (HEIGHT + GAP));
+    used.forEach((k, i) => drawDevice(g, k, 4 + i * (HEIGHT + GAP)));
     timeAxis(g, view, LEFT, size.right, height, height - 4);
   }
 
   function lines(x, y) {
-    const k = Math.floor((y - 4) / (HEIGHT + GAP));
-    if (k < 0 || k >= K || x < LEFT) return null;
+    const k = used[Math.floor((y - 4) / (HEIGHT + GAP))];
+    if (k === undefined || x < LEFT) return null;
     const t = view.from + (x - LEFT) / (size.right - LEFT) * (view.to - view.from), m = plan.memory[k];
     let i = 0;
     while (i + 1 < m.at.length && m.at[i + 1] <= t) i++;

@@ -125,7 +125,9 @@ static void name_track(trace *t, int32_t pid, report_track track, int32_t lanes)
     static const char *const names[REPORT_TRACKS] = {"computes", "sends", "receives"};
     char more[40];
     for (int32_t lane = 0; lane < UTIL_MAX(lanes, 1); lane++) {
-        snprintf(more, sizeof more, lane ? " (%d)" : "", lane + 1);
+        *more = '\0';
+        if (lane)
+            snprintf(more, sizeof more, " (%d)", lane + 1);
         name_thing(t, "thread_name", pid, thread_of(track, lane), names[track], more);
         sort_index(t, "thread_sort_index", pid, thread_of(track, lane), thread_of(track, lane));
     }

@@ -114,8 +114,8 @@ function fillDevices(data, plan) {
   data.problem.devices.forEach((name, k) => {
     const colour = deviceColour(data, k);
     const r = row(table, [[dot(colour), name], textCount(plan.ops[k]), textNs(plan.computes[k]),
-      [meter(plan.computes[k] / whole, colour), textShare(plan.computes[k], whole)], textNs(plan.sends[k]), textNs(plan.receives[k]),
-      ...(partial ? [] : [textBytes(plan.resident[k]), [meter(plan.peak[k] / Math.max(1, data.problem.deviceBytes[k]), colour), textBytes(plan.peak[k])], textBytes(data.problem.deviceBytes[k])])]);
+      [meter(plan.computes[k] / whole, colour), element("span", "number", textShare(plan.computes[k], whole))], textNs(plan.sends[k]), textNs(plan.receives[k]),
+      ...(partial ? [] : [textBytes(plan.resident[k]), [meter(plan.peak[k] / Math.max(1, data.problem.deviceBytes[k]), colour), element("span", "number", textBytes(plan.peak[k]))], textBytes(data.problem.deviceBytes[k])])]);
     r.cells[0].title = name;
     r.dataset.device = k;
   });
