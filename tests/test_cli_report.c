@@ -4,7 +4,8 @@
 
 static void make_plan(void)
 {
-    assert_runs("$M plan gpt3-tiny --cluster inter-server --rules none --placer heft -o plan.json --problem-out problem.json --log-json log.json -q");
+    assert_runs("$M plan gpt3-tiny --cluster inter-server --rules none --placer heft -o plan.json --problem-out "
+                "problem.json --log-json log.json -q");
 }
 
 static void test_plan_and_place_end_with_what_limits(void **state)
@@ -48,7 +49,8 @@ static void test_report_refuses_what_makes_no_sense(void **state)
     (void)state;
     make_plan();
     assert_fails(2, "--problem", "$M report plan.json plan.json -o r.html");
-    assert_fails(2, "--log is given 2 times for 1 plans", "$M report plan.json --problem problem.json --log log.json --log log.json -o r.html");
+    assert_fails(2, "--log is given 2 times for 1 plans",
+                 "$M report plan.json --problem problem.json --log log.json --log log.json -o r.html");
     assert_runs("$M report plan.json --problem problem.json -o r.html -q");
     assert_fails(1, "--force", "$M report plan.json --problem problem.json -o r.html");
     assert_runs("sed 's/\"finish_ns\": [0-9]*/\"finish_ns\": 7/' plan.json >wrong.json");
@@ -68,9 +70,12 @@ static void test_explain_says_why(void **state)
     yyjson_val *list = yyjson_obj_get(shell_json(), "what_if");
     assert_int_equal(yyjson_arr_size(list), 4);
     assert_string_equal(yyjson_get_str(yyjson_obj_get(yyjson_arr_get_first(list), "change")), "as it is");
-    assert_runs("$M explain plan.json --problem problem.json --cluster inter-server --what-if 1 --changes 2 --placer heft -q");
+    assert_runs(
+        "$M explain plan.json --problem problem.json --cluster inter-server --what-if 1 --changes 2 --placer heft -q");
     assert_contains(shell_out, "proven bound");
-    assert_fails(3, "devices", "$M explain plan.json --problem problem.json --cluster '2x v100, 100Gbps 5us' --what-if 1 --placer heft -q");
+    assert_fails(
+        3, "devices",
+        "$M explain plan.json --problem problem.json --cluster '2x v100, 100Gbps 5us' --what-if 1 --placer heft -q");
     assert_fails(2, "no operator 'nobody'", "$M explain plan.json --problem problem.json --op nobody");
     assert_fails(2, "--problem", "$M explain plan.json --op L0/fc1");
     assert_runs("$M explain plan.json -q");
@@ -88,8 +93,10 @@ static void test_export_writes_plans_and_problems(void **state)
     assert_runs("$M export plan.json --to csv | head -1");
     assert_contains(shell_out, "kind,name,type");
     assert_runs("$M export problem.json --to mps -o m.mps -q");
-    assert_fails(2, "--problem is for exports of a plan", "$M export problem.json --to lp --problem problem.json -o m.lp");
-    assert_fails(2, "--formulation is for lp and mps", "$M export plan.json --problem problem.json --to dot --formulation paper");
+    assert_fails(2, "--problem is for exports of a plan",
+                 "$M export problem.json --to lp --problem problem.json -o m.lp");
+    assert_fails(2, "--formulation is for lp and mps",
+                 "$M export plan.json --problem problem.json --to dot --formulation paper");
     assert_fails(2, "needs the plan's problem", "$M export plan.json --to dot");
     assert_fails(3, "is split over devices", "$M export plan.json --problem problem.json --to device-map --depth 1");
 }

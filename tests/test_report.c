@@ -87,7 +87,8 @@ static int64_t taken(const setting *s, int32_t task, int64_t from, int64_t to)
         bool busy = false;
         for (int32_t j = 0; j < n_ops + s->plan->n_transfers; j++) {
             bool op = j < n_ops;
-            const moirai_transfer *y = op ? NULL : &s->plan->transfer[j - n_ops], *mine = task < n_ops ? NULL : &s->plan->transfer[task - n_ops];
+            const moirai_transfer *y = op ? NULL : &s->plan->transfer[j - n_ops],
+                                  *mine = task < n_ops ? NULL : &s->plan->transfer[task - n_ops];
             if (op != (task < n_ops) || j == task)
                 continue;
             if (op && s->plan->op_device[j] != s->plan->op_device[task])
@@ -213,7 +214,8 @@ static void test_explain_op_is_a_simulation(void **state)
             for (int32_t d = 0; d < s.p->n_devices; d++) {
                 assert_true((where[d].makespan_ns >= 0) == (s.p->op_devices[op] >> d & 1));
                 moirai_plan *copy, *again;
-                if (where[d].makespan_ns < 0 || s.p->op_group[op] != MOIRAI_NONE || s.p->memory == MOIRAI_MEMORY_PEAK || d == s.plan->op_device[op])
+                if (where[d].makespan_ns < 0 || s.p->op_group[op] != MOIRAI_NONE || s.p->memory == MOIRAI_MEMORY_PEAK ||
+                    d == s.plan->op_device[op])
                     continue;
                 assert_ok(moirai_plan_copy(&copy, s.plan));
                 copy->op_device[op] = d;
@@ -273,8 +275,9 @@ static size_t read_trace(slice *list, const char *text, size_t length)
         if (*phase != 'X')
             continue;
         int64_t start = raw_ns(yyjson_obj_get(e, "ts"));
-        list[found++] = (slice){atoll(yyjson_get_raw(yyjson_obj_get(e, "pid"))), atoll(yyjson_get_raw(yyjson_obj_get(e, "tid"))), start,
-                                start + raw_ns(yyjson_obj_get(e, "dur"))};
+        list[found++] =
+            (slice){atoll(yyjson_get_raw(yyjson_obj_get(e, "pid"))), atoll(yyjson_get_raw(yyjson_obj_get(e, "tid"))),
+                    start, start + raw_ns(yyjson_obj_get(e, "dur"))};
     }
     yyjson_doc_free(doc);
     return found;
@@ -311,8 +314,18 @@ static void test_trace_slices_follow_or_nest(void **state)
 
 /* All that could end a string, a tag, a label or a field. */
 static const char *const hostile[] = {
-    "</script><script>window.hacked=1</script>", "\"><img src=x onerror=window.hacked=1>", "a\nb\r\nc", "'; window.hacked=1; '",
-    "\\N \\\" \\", "<!--", "]]>", "&lt;b&gt; &amp;", "comma, \"quoted\", field", "\xe2\x80\xa8 line separator", "{{data}}", "=1+1",
+    "</script><script>window.hacked=1</script>",
+    "\"><img src=x onerror=window.hacked=1>",
+    "a\nb\r\nc",
+    "'; window.hacked=1; '",
+    "\\N \\\" \\",
+    "<!--",
+    "]]>",
+    "&lt;b&gt; &amp;",
+    "comma, \"quoted\", field",
+    "\xe2\x80\xa8 line separator",
+    "{{data}}",
+    "=1+1",
 };
 enum { HOSTILE = sizeof hostile / sizeof *hostile };
 
@@ -572,17 +585,24 @@ static void test_dot_keeps_every_name(void **state)
 static char *map_problem(const char *device2)
 {
     static char text[3000];
-    snprintf(text, sizeof text,
-             "{\"format\": \"moirai-problem\", \"version\": 1, \"name\": \"m\", \"flow\": \"tensor\", \"congestion\": \"port\", \"memory\": \"static\","
-             "\"devices\": [{\"name\": \"A\", \"memory_bytes\": 1000}, {\"name\": \"B\", \"memory_bytes\": 1000}],"
-             "\"channels\": [{\"from\": \"A\", \"to\": \"B\", \"bytes_per_second\": 1000, \"latency_ns\": 0},"
-             "{\"from\": \"B\", \"to\": \"A\", \"bytes_per_second\": 1000, \"latency_ns\": 0}], \"ops\": ["
-             "{\"name\": \"/model/embed/Gather\", \"type\": \"Gather\", \"memory_bytes\": 10, \"time_ns\": [1, null], \"inputs\": [\"ids\", \"model.embed.weight\"], \"outputs\": [{\"name\": \"e\", \"bytes\": 1}]},"
-             "{\"name\": \"/model/layers.0/fc/MatMul\", \"type\": \"MatMul+Add\", \"memory_bytes\": 10, \"time_ns\": [1, null], \"inputs\": [\"e\"], \"outputs\": [{\"name\": \"x\", \"bytes\": 1}]},"
-             "{\"name\": \"/model/layers.0/act/Relu\", \"type\": \"Relu\", \"memory_bytes\": 0, \"time_ns\": [null, 1], \"inputs\": [\"x\"], \"outputs\": [{\"name\": \"y\", \"bytes\": 1}]},"
-             "{\"name\": \"/model/layers.1/fc/MatMul\", \"type\": \"MatMul\", \"memory_bytes\": 10, \"time_ns\": [null, 1], \"inputs\": [\"y\", \"model.layers.1.fc.weight\"], \"outputs\": [{\"name\": \"z\", \"bytes\": 1}]},"
-             "{\"name\": \"/model/layers.1/fc/Add_1\", \"type\": \"Add\", \"memory_bytes\": 10, \"time_ns\": %s, \"inputs\": [\"z\", \"model.layers.1.fc.bias\"], \"outputs\": [{\"name\": \"w\", \"bytes\": 1}]}]}",
-             device2);
+    snprintf(
+        text, sizeof text,
+        "{\"format\": \"moirai-problem\", \"version\": 1, \"name\": \"m\", \"flow\": \"tensor\", \"congestion\": "
+        "\"port\", \"memory\": \"static\","
+        "\"devices\": [{\"name\": \"A\", \"memory_bytes\": 1000}, {\"name\": \"B\", \"memory_bytes\": 1000}],"
+        "\"channels\": [{\"from\": \"A\", \"to\": \"B\", \"bytes_per_second\": 1000, \"latency_ns\": 0},"
+        "{\"from\": \"B\", \"to\": \"A\", \"bytes_per_second\": 1000, \"latency_ns\": 0}], \"ops\": ["
+        "{\"name\": \"/model/embed/Gather\", \"type\": \"Gather\", \"memory_bytes\": 10, \"time_ns\": [1, null], "
+        "\"inputs\": [\"ids\", \"model.embed.weight\"], \"outputs\": [{\"name\": \"e\", \"bytes\": 1}]},"
+        "{\"name\": \"/model/layers.0/fc/MatMul\", \"type\": \"MatMul+Add\", \"memory_bytes\": 10, \"time_ns\": [1, "
+        "null], \"inputs\": [\"e\"], \"outputs\": [{\"name\": \"x\", \"bytes\": 1}]},"
+        "{\"name\": \"/model/layers.0/act/Relu\", \"type\": \"Relu\", \"memory_bytes\": 0, \"time_ns\": [null, 1], "
+        "\"inputs\": [\"x\"], \"outputs\": [{\"name\": \"y\", \"bytes\": 1}]},"
+        "{\"name\": \"/model/layers.1/fc/MatMul\", \"type\": \"MatMul\", \"memory_bytes\": 10, \"time_ns\": [null, 1], "
+        "\"inputs\": [\"y\", \"model.layers.1.fc.weight\"], \"outputs\": [{\"name\": \"z\", \"bytes\": 1}]},"
+        "{\"name\": \"/model/layers.1/fc/Add_1\", \"type\": \"Add\", \"memory_bytes\": 10, \"time_ns\": %s, "
+        "\"inputs\": [\"z\", \"model.layers.1.fc.bias\"], \"outputs\": [{\"name\": \"w\", \"bytes\": 1}]}]}",
+        device2);
     return text;
 }
 
@@ -624,7 +644,9 @@ static void test_device_map_names_a_split_module(void **state)
     size_t length;
     set_up_map(&s, "[1, null]");
     assert_int_equal(moirai_export(&text, &length, s.a, "device-map", NULL), MOIRAI_EINPUT);
-    assert_non_null(strstr(moirai_error_message(), "module 'model.layers.1.fc' is split over devices: 'model.layers.1.fc.bias' is on 'A', 'model.layers.1.fc.weight' on 'B'"));
+    assert_non_null(
+        strstr(moirai_error_message(), "module 'model.layers.1.fc' is split over devices: 'model.layers.1.fc.bias' is "
+                                       "on 'A', 'model.layers.1.fc.weight' on 'B'"));
     tear_down(&s);
 }
 
@@ -641,7 +663,8 @@ static const char *looked_up(yyjson_val *map, const char *name)
     yyjson_obj_foreach(map, i, n, key, value)
     {
         size_t length = yyjson_get_len(key);
-        bool under = !strncmp(dotted, yyjson_get_str(key), length) && (!dotted[length] || dotted[length] == '.' || !length);
+        bool under =
+            !strncmp(dotted, yyjson_get_str(key), length) && (!dotted[length] || dotted[length] == '.' || !length);
         if (under && (!found || length > best)) {
             found = yyjson_get_str(value);
             best = length;
@@ -726,7 +749,8 @@ static void test_search_log_is_read_or_refused(void **state)
     const char *path = temporary_path("log.json");
     moirai_search_event *e;
     int32_t n;
-    write_file(path, "{\"seconds\": 0.5, \"makespan_ns\": 90, \"lower_bound_ns\": null}\n\n{\"makespan_ns\": 80, \"lower_bound_ns\": 70}\n");
+    write_file(path, "{\"seconds\": 0.5, \"makespan_ns\": 90, \"lower_bound_ns\": null}\n\n{\"makespan_ns\": 80, "
+                     "\"lower_bound_ns\": 70}\n");
     assert_ok(moirai_search_log_read(&e, &n, path));
     assert_int_equal(n, 2);
     assert_true(e[0].seconds == 0.5 && e[0].makespan_ns == 90 && e[0].lower_bound_ns == MOIRAI_UNKNOWN);
@@ -744,15 +768,18 @@ static void test_timeline_names_are_the_problems(void **state)
     setting s;
     moirai_measured *t;
     set_up_map(&s, "[null, 1]");
-    static const char good[] =
-        "{\"format\": \"moirai-timeline\", \"version\": 1, \"median_ns\": 9, \"devices\": [{\"name\": \"B\", \"segments\": [{\"start_ns\": 2, \"finish_ns\": 9, "
-        "\"median_ns\": 7, \"ops\": [\"/model/layers.0/act/Relu\"]}]}, {\"name\": \"A\", \"segments\": []}], \"transfers\": [{\"tensor\": \"x\", \"from\": \"A\", "
-        "\"to\": \"B\", \"bytes\": 1, \"start_ns\": 1, \"finish_ns\": 2, \"median_ns\": 1}]}";
+    static const char good[] = "{\"format\": \"moirai-timeline\", \"version\": 1, \"median_ns\": 9, \"devices\": "
+                               "[{\"name\": \"B\", \"segments\": [{\"start_ns\": 2, \"finish_ns\": 9, "
+                               "\"median_ns\": 7, \"ops\": [\"/model/layers.0/act/Relu\"]}]}, {\"name\": \"A\", "
+                               "\"segments\": []}], \"transfers\": [{\"tensor\": \"x\", \"from\": \"A\", "
+                               "\"to\": \"B\", \"bytes\": 1, \"start_ns\": 1, \"finish_ns\": 2, \"median_ns\": 1}]}";
     assert_ok(moirai_measured_parse(&t, s.p, good, strlen(good), "t"));
     assert_true(t->latency_ns == 9 && t->n_segments == 1 && t->segment[0].device == 1 && t->op[0] == 2);
-    assert_true(t->n_transfers == 1 && t->transfer[0].from == 0 && t->transfer[0].to == 1 && !strcmp(t->transfer[0].tensor, "x"));
+    assert_true(t->n_transfers == 1 && t->transfer[0].from == 0 && t->transfer[0].to == 1 &&
+                !strcmp(t->transfer[0].tensor, "x"));
     moirai_measured_free(t);
-    static const char bad[] = "{\"format\": \"moirai-timeline\", \"version\": 1, \"devices\": [{\"name\": \"Z\", \"segments\": []}]}";
+    static const char bad[] =
+        "{\"format\": \"moirai-timeline\", \"version\": 1, \"devices\": [{\"name\": \"Z\", \"segments\": []}]}";
     assert_int_equal(moirai_measured_parse(&t, s.p, bad, strlen(bad), "t"), MOIRAI_EINPUT);
     assert_non_null(strstr(moirai_error_message(), "device 'Z'"));
     tear_down(&s);

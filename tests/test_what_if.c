@@ -1,5 +1,5 @@
-/* What-ifs: the changed problem is the one that a hand edit of the file gives, the claims are what runs of their own on it
- * give, and they hold against the true optimum. */
+/* What-ifs: the changed problem is the one that a hand edit of the file gives, the claims are what runs of their own on
+ * it give, and they hold against the true optimum. */
 #include "support/check.h"
 #include "support/random_problem.h"
 #include "support/scale.h"
@@ -83,7 +83,8 @@ static void edit_less(yyjson_mut_val *root, const moirai_problem *p, int32_t a)
     yyjson_mut_arr_remove(get(root, "devices"), (size_t)a);
     for (i = yyjson_mut_arr_size(channels); i-- > 0;) {
         v = yyjson_mut_arr_get(channels, i);
-        if (!strcmp(yyjson_mut_get_str(get(v, "from")), p->device_name[a]) || !strcmp(yyjson_mut_get_str(get(v, "to")), p->device_name[a]))
+        if (!strcmp(yyjson_mut_get_str(get(v, "from")), p->device_name[a]) ||
+            !strcmp(yyjson_mut_get_str(get(v, "to")), p->device_name[a]))
             yyjson_mut_arr_remove(channels, i);
     }
     yyjson_mut_arr_foreach(get(root, "ops"), i, n, v)
@@ -108,12 +109,14 @@ static int32_t partner(const moirai_problem *p, int32_t a, int32_t b)
     if (b != MOIRAI_NONE)
         return b;
     for (int32_t k = 0; k < p->n_devices; k++)
-        if (k != a && (best == MOIRAI_NONE || p->bytes_per_second[a * p->n_devices + k] > p->bytes_per_second[a * p->n_devices + best]))
+        if (k != a && (best == MOIRAI_NONE ||
+                       p->bytes_per_second[a * p->n_devices + k] > p->bytes_per_second[a * p->n_devices + best]))
             best = k;
     return best;
 }
 
-static void add_channel(yyjson_mut_doc *d, yyjson_mut_val *channels, const char *from, const char *to, int64_t rate, int64_t latency)
+static void add_channel(yyjson_mut_doc *d, yyjson_mut_val *channels, const char *from, const char *to, int64_t rate,
+                        int64_t latency)
 {
     yyjson_mut_val *v = yyjson_mut_arr_add_obj(d, channels);
     yyjson_mut_obj_add_strcpy(d, v, "from", from);
@@ -135,8 +138,10 @@ static void edit_more(yyjson_mut_doc *d, yyjson_mut_val *root, const moirai_prob
     for (int32_t k = 0; k < K; k++) {
         int32_t out = k == a ? like : k;
         int32_t from = a * K + out, to = k == a ? from : k * K + a; /* the pair of copies: as a talks to its partner */
-        if (k == a) { /* a -> copy as a -> partner; copy -> a: by a's quickest channel, or as partner -> a where given */
-            add_channel(d, get(root, "channels"), p->device_name[a], name, p->bytes_per_second[from], p->latency_ns[from]);
+        if (k ==
+            a) { /* a -> copy as a -> partner; copy -> a: by a's quickest channel, or as partner -> a where given */
+            add_channel(d, get(root, "channels"), p->device_name[a], name, p->bytes_per_second[from],
+                        p->latency_ns[from]);
             to = b == MOIRAI_NONE ? from : b * K + a;
             add_channel(d, get(root, "channels"), name, p->device_name[a], p->bytes_per_second[to], p->latency_ns[to]);
             continue;
@@ -156,10 +161,12 @@ static void edit_more(yyjson_mut_doc *d, yyjson_mut_val *root, const moirai_prob
             yyjson_mut_val *row = yyjson_mut_val_mut_copy(d, yyjson_mut_arr_get(table, (size_t)a));
             for (int32_t k = 0; k < K; k++) { /* column of the copy */
                 yyjson_mut_val *r = yyjson_mut_arr_get(table, (size_t)k);
-                yyjson_mut_arr_append(r, yyjson_mut_val_mut_copy(d, yyjson_mut_arr_get(r, (size_t)(k == a ? like : a))));
+                yyjson_mut_arr_append(r,
+                                      yyjson_mut_val_mut_copy(d, yyjson_mut_arr_get(r, (size_t)(k == a ? like : a))));
             }
-            yyjson_mut_val *back = b == MOIRAI_NONE ? yyjson_mut_arr_get(row, (size_t)like)
-                                                    : yyjson_mut_arr_get(yyjson_mut_arr_get(table, (size_t)b), (size_t)a);
+            yyjson_mut_val *back = b == MOIRAI_NONE
+                                       ? yyjson_mut_arr_get(row, (size_t)like)
+                                       : yyjson_mut_arr_get(yyjson_mut_arr_get(table, (size_t)b), (size_t)a);
             yyjson_mut_arr_replace(row, (size_t)a, yyjson_mut_val_mut_copy(d, back));
             yyjson_mut_arr_append(row, yyjson_mut_int(d, 0));
             yyjson_mut_arr_append(table, row);
@@ -316,7 +323,8 @@ static void test_what_if_is_a_run_of_its_own(void **state)
             assert_ok(moirai_what_if_run(&again, &m, s.a, &o));
             assert_int_equal(n, m);
             for (int32_t i = 0; i < n; i++)
-                assert_true(list[i].makespan_ns == again[i].makespan_ns && list[i].lower_bound_ns == again[i].lower_bound_ns);
+                assert_true(list[i].makespan_ns == again[i].makespan_ns &&
+                            list[i].lower_bound_ns == again[i].lower_bound_ns);
             done += n;
         }
         free(list);
@@ -327,7 +335,8 @@ static void test_what_if_is_a_run_of_its_own(void **state)
 }
 
 /* bound <= optimum <= makespan, for every change; and the word about what moved is true. */
-static void assert_true_of_optimum(const setting *s, const moirai_what_if *base, const moirai_what_if *w, int64_t base_optimum)
+static void assert_true_of_optimum(const setting *s, const moirai_what_if *base, const moirai_what_if *w,
+                                   int64_t base_optimum)
 {
     moirai_problem *q = edited(s->json, s->length, s->p, &w->change);
     moirai_plan *best = NULL;
@@ -362,8 +371,8 @@ static void test_what_if_claims_hold_for_the_optimum(void **state)
         moirai_what_if_options_init(&o);
         o.budget.time_limit_s = 0;
         o.budget.effort = 0.05;
-        if (set_up(&s, seed, 7, 3) && !moirai_what_if_run(&list, &n, s.a, &o) && !moirai_place(&best, s.p, "exact", &po) &&
-            moirai_plan_is_optimal(best))
+        if (set_up(&s, seed, 7, 3) && !moirai_what_if_run(&list, &n, s.a, &o) &&
+            !moirai_place(&best, s.p, "exact", &po) && moirai_plan_is_optimal(best))
             for (int32_t i = 0; i < n; i++) {
                 assert_true_of_optimum(&s, &list[0], &list[i], best->makespan_ns);
                 moved += !strcmp(moirai_what_if_moved(&list[0], &list[i]), "bound");
@@ -381,11 +390,13 @@ static void test_what_if_claims_hold_for_the_optimum(void **state)
 static void test_change_of_a_link_closes_the_mesh_again(void **state)
 {
     (void)state;
-    static const char json[] = "{\"format\": \"moirai-cluster\", \"version\": 1, \"name\": \"line\", \"devices\": ["
-                               "{\"name\": \"A\", \"memory\": \"1GB\", \"type\": \"t4\"}, {\"name\": \"B\", \"memory\": \"1GB\", \"type\": \"t4\"},"
-                               "{\"name\": \"C\", \"memory\": \"1GB\", \"type\": \"t4\"}], \"links\": ["
-                               "{\"from\": \"A\", \"to\": \"B\", \"bandwidth\": \"1GB/s\", \"latency\": \"10us\", \"both\": true},"
-                               "{\"from\": \"B\", \"to\": \"C\", \"bandwidth\": \"8GB/s\", \"latency\": \"2us\", \"both\": true}]}";
+    static const char json[] =
+        "{\"format\": \"moirai-cluster\", \"version\": 1, \"name\": \"line\", \"devices\": ["
+        "{\"name\": \"A\", \"memory\": \"1GB\", \"type\": \"t4\"}, {\"name\": \"B\", \"memory\": \"1GB\", \"type\": "
+        "\"t4\"},"
+        "{\"name\": \"C\", \"memory\": \"1GB\", \"type\": \"t4\"}], \"links\": ["
+        "{\"from\": \"A\", \"to\": \"B\", \"bandwidth\": \"1GB/s\", \"latency\": \"10us\", \"both\": true},"
+        "{\"from\": \"B\", \"to\": \"C\", \"bandwidth\": \"8GB/s\", \"latency\": \"2us\", \"both\": true}]}";
     moirai_cluster *c;
     moirai_graph *g;
     moirai_problem *p, *q;

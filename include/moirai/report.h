@@ -36,7 +36,8 @@ typedef struct moirai_measured {
     void *store; /* owns the strings */
 } moirai_measured;
 
-/* The timeline in `path`; a device or operator that `p` does not have is MOIRAI_EINPUT. Free with moirai_measured_free. */
+/* The timeline in `path`; a device or operator that `p` does not have is MOIRAI_EINPUT. Free with moirai_measured_free.
+ */
 MOIRAI_API int moirai_measured_read(moirai_measured **out, const moirai_problem *p, const char *path);
 MOIRAI_API int moirai_measured_parse(moirai_measured **out, const moirai_problem *p, const char *json, size_t length,
                                      const char *label);
@@ -70,7 +71,8 @@ MOIRAI_API const char *moirai_share_name(moirai_share s);
 /* Why a task starts when it does. Tasks: operator i is i, transfer x of the plan is n_ops + x. */
 typedef struct moirai_delay {
     int64_t ready_ns; /* when the last thing that it reads is there */
-    int64_t busy_ns;  /* of [ready, start): its device, or one of its two ports (with congestion channel: its channel), is taken */
+    int64_t busy_ns;  /* of [ready, start): its device, or one of its two ports (with congestion channel: its channel),
+                         is taken */
     int64_t held_ns;  /* the rest of [ready, start) */
     int32_t cause;    /* the task that brought the last input; MOIRAI_NONE: it reads nothing that is made */
     int32_t behind;   /* the task that held the device or port last before it; MOIRAI_NONE where it waited for none */
@@ -86,8 +88,8 @@ typedef struct moirai_analysis {
     moirai_delay *delay; /* n_ops + n_transfers */
     bool *on_path;       /* n_ops + n_transfers */
 
-    /* The critical path: from the operator that finishes last, always to the task that brought the last input. Its tasks
-     * and waits fill [0, makespan] without a hole: the shares sum to the makespan. */
+    /* The critical path: from the operator that finishes last, always to the task that brought the last input. Its
+     * tasks and waits fill [0, makespan] without a hole: the shares sum to the makespan. */
     int32_t n_steps;
     int32_t *step; /* tasks, in order of time */
     int64_t share_ns[MOIRAI_SHARES];
@@ -99,16 +101,16 @@ typedef struct moirai_analysis {
     int32_t n_levels;
     int32_t *op_level;
 
-    /* Bytes held by each device from time to time: resident ones and tensors, whatever the memory mode. Device k has points
-     * memory_off[k] .. memory_off[k+1]-1; a value holds until the next point, the last to the end. */
+    /* Bytes held by each device from time to time: resident ones and tensors, whatever the memory mode. Device k has
+     * points memory_off[k] .. memory_off[k+1]-1; a value holds until the next point, the last to the end. */
     int32_t *memory_off;
     int64_t *memory_ns, *memory_bytes;
 
-    int32_t *device_ops;    /* operators per device */
+    int32_t *device_ops;                               /* operators per device */
     int64_t *busy_ns, *send_busy_ns, *receive_busy_ns; /* per device: computing, sending, receiving */
     int64_t *resident_bytes, *peak_bytes;              /* per device: weights and workspace; the most at any time */
-    int64_t sent_bytes;     /* by all transfers */
-    int32_t n_cut_edges;    /* (tensor, reader) pairs whose ends are on two devices */
+    int64_t sent_bytes;                                /* by all transfers */
+    int32_t n_cut_edges;                               /* (tensor, reader) pairs whose ends are on two devices */
 
     const moirai_measured *timeline; /* or NULL; not owned */
     int64_t single_ns;               /* all on the best single device; MOIRAI_UNKNOWN where none can take it */
@@ -133,14 +135,16 @@ MOIRAI_API const char *moirai_task_name(const moirai_analysis *a, int32_t task);
 /* ---- one operator elsewhere ---- */
 
 typedef struct moirai_elsewhere {
-    int64_t time_ns;         /* of the operator there; MOIRAI_NEVER where it can't run */
-    int64_t makespan_ns;     /* of the plan with it (and its group) there, all else in the same order; MOIRAI_UNKNOWN if it can't */
-    int64_t moving_ns;       /* moving what it reads there, and what it writes on to its readers, takes this long altogether */
-    int64_t excess_bytes;    /* by which the fullest device would exceed its memory */
+    int64_t time_ns;     /* of the operator there; MOIRAI_NEVER where it can't run */
+    int64_t makespan_ns; /* of the plan with it (and its group) there, all else in the same order; MOIRAI_UNKNOWN if it
+                            can't */
+    int64_t
+        moving_ns; /* moving what it reads there, and what it writes on to its readers, takes this long altogether */
+    int64_t excess_bytes; /* by which the fullest device would exceed its memory */
 } moirai_elsewhere;
 
-/* What every device would do with operator `op`, its own device included (as the plan is): `out` has room for n_devices.
- * O(K (V+E)). */
+/* What every device would do with operator `op`, its own device included (as the plan is): `out` has room for
+ * n_devices. O(K (V+E)). */
 MOIRAI_API int moirai_explain_op(moirai_elsewhere *out, const moirai_analysis *a, int32_t op);
 /* Why it is where it is, in a sentence or two, into `text`. */
 MOIRAI_API void moirai_explain_op_text(char *text, size_t size, const moirai_analysis *a, int32_t op,
@@ -150,48 +154,51 @@ MOIRAI_API void moirai_explain_op_text(char *text, size_t size, const moirai_ana
 
 typedef struct moirai_what_if {
     moirai_change change;
-    char text[160];         /* "the link between A and B twice as fast" */
-    int result;             /* 0; MOIRAI_EINFEASIBLE where no plan is left; what else failed */
-    char message[200];      /* of a failure */
-    int64_t makespan_ns;    /* reached: the best of search, replay and what the other runs show */
-    int64_t lower_bound_ns; /* proven: the best of search and what the other runs show */
+    char text[160];                     /* "the link between A and B twice as fast" */
+    int result;                         /* 0; MOIRAI_EINFEASIBLE where no plan is left; what else failed */
+    char message[200];                  /* of a failure */
+    int64_t makespan_ns;                /* reached: the best of search, replay and what the other runs show */
+    int64_t lower_bound_ns;             /* proven: the best of search and what the other runs show */
     int64_t search_ns, search_bound_ns; /* what the placer found on the changed problem; MOIRAI_UNKNOWN on failure */
-    int64_t replay_ns;      /* the given plan's devices and order there; MOIRAI_UNKNOWN where it can't be kept */
+    int64_t replay_ns; /* the given plan's devices and order there; MOIRAI_UNKNOWN where it can't be kept */
     int64_t spent_ns;
 } moirai_what_if;
 
 typedef struct moirai_what_if_options {
-    const moirai_cluster *cluster; /* the problem's, so that links are its links; NULL: every pair of devices is a link */
-    const char *placer;            /* default "moirai" */
-    moirai_budget budget;          /* seed and effort of each run; time for all runs together (default 30 s); threads: runs at
-                                      once; no progress is told */
-    double gap;                    /* at which a run stops; default 0 */
-    int32_t most;                  /* try no more changes than this, those first that touch most of the critical path; 0: all */
+    const moirai_cluster
+        *cluster;         /* the problem's, so that links are its links; NULL: every pair of devices is a link */
+    const char *placer;   /* default "moirai" */
+    moirai_budget budget; /* seed and effort of each run; time for all runs together (default 30 s); threads: runs at
+                             once; no progress is told */
+    double gap;           /* at which a run stops; default 0 */
+    int32_t most;         /* try no more changes than this, those first that touch most of the critical path; 0: all */
 } moirai_what_if_options;
 
 MOIRAI_API void moirai_what_if_options_init(moirai_what_if_options *o);
 /* Place the plan's problem as it is (first in *out: change MOIRAI_CHANGE_NONE) and with one change at a time: each link
  * twice as fast, each device twice as fast and with twice the memory, one device less and one more of each kind. The
- * runs share the time; those for which none is left say so (MOIRAI_ELIMIT). The same seed and effort without time limit give what moirai_place gives on the problem of
- * moirai_problem_change. The others are ordered by makespan. The caller frees *out. */
+ * runs share the time; those for which none is left say so (MOIRAI_ELIMIT). The same seed and effort without time limit
+ * give what moirai_place gives on the problem of moirai_problem_change. The others are ordered by makespan. The caller
+ * frees *out. */
 MOIRAI_API int moirai_what_if_run(moirai_what_if **out, int32_t *n, const moirai_analysis *a,
                                   const moirai_what_if_options *o);
-/* "bound": no plan of the unchanged problem is as fast as this one. "plan": only the plan is better, the unchanged problem may
- * have one as good. "worse": even the best plan is slower than what there is now. "none": neither is shown. */
+/* "bound": no plan of the unchanged problem is as fast as this one. "plan": only the plan is better, the unchanged
+ * problem may have one as good. "worse": even the best plan is slower than what there is now. "none": neither is shown.
+ */
 MOIRAI_API const char *moirai_what_if_moved(const moirai_what_if *base, const moirai_what_if *w);
 
 /* ---- pages and pictures ---- */
 
 /* One plan of a report. */
 typedef struct moirai_report_plan {
-    const char *label;           /* NULL: the placer's name */
+    const char *label; /* NULL: the placer's name */
     const moirai_analysis *analysis;
     const moirai_search_event *event; /* of its search, or NULL */
     int32_t n_events;
 } moirai_report_plan;
 
-/* A page of HTML, complete in itself: no requests, no fonts, no scripts but its own. All plans belong to one problem; the first is
- * shown first. The text goes to *out (free() it), ends with a NUL, and has *length bytes before that. */
+/* A page of HTML, complete in itself: no requests, no fonts, no scripts but its own. All plans belong to one problem;
+ * the first is shown first. The text goes to *out (free() it), ends with a NUL, and has *length bytes before that. */
 MOIRAI_API int moirai_report_page(char **out, size_t *length, const moirai_report_plan *plan, int32_t n_plans);
 /* The same for one plan and problem, for notebooks. */
 MOIRAI_API int moirai_report_html(char **out, size_t *length, const moirai_problem *p, const moirai_plan *plan);
@@ -220,9 +227,9 @@ MOIRAI_API int moirai_export(char **out, size_t *length, const moirai_analysis *
 
 /* ---- a plan without its problem ---- */
 
-/* What a plan file says by itself, as a problem that fits it: devices, operators with their time where they run, transfers;
- * neither dependencies nor memory. Good for timelines; the analysis of such a problem knows
- * no critical path and no memory. */
+/* What a plan file says by itself, as a problem that fits it: devices, operators with their time where they run,
+ * transfers; neither dependencies nor memory. Good for timelines; the analysis of such a problem knows no critical path
+ * and no memory. */
 MOIRAI_API int moirai_problem_of_plan(moirai_problem **out, const char *plan_path);
 
 #ifdef __cplusplus

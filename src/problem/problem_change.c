@@ -14,10 +14,10 @@ typedef struct changer {
     const moirai_problem *p;
     const moirai_change *change;
     moirai_problem *q;
-    int32_t K;                            /* new number of devices */
-    int32_t old[MOIRAI_MAX_DEVICES];      /* new device -> old */
+    int32_t K;                              /* new number of devices */
+    int32_t old[MOIRAI_MAX_DEVICES];        /* new device -> old */
     int64_t *bytes_per_second, *latency_ns; /* of all channels, [from * K + to] */
-    bool *faster;                         /* channels whose tables are halved, too */
+    bool *faster;                           /* channels whose tables are halved, too */
 } changer;
 
 static int64_t half_up(int64_t x)
@@ -31,7 +31,8 @@ static int check_change(const moirai_problem *p, const moirai_change *change)
     bool a_ok = change->kind == MOIRAI_CHANGE_NONE || (change->a >= 0 && change->a < K);
     bool b_ok = change->kind != MOIRAI_CHANGE_LINK || (change->b >= 0 && change->b < K && change->b != change->a);
     if (!a_ok || !b_ok || change->b >= K)
-        return moirai_error(MOIRAI_EUSAGE, "a change of devices %d and %d: the problem has %d", change->a, change->b, K);
+        return moirai_error(MOIRAI_EUSAGE, "a change of devices %d and %d: the problem has %d", change->a, change->b,
+                            K);
     if (change->kind == MOIRAI_CHANGE_LESS && K == 1)
         return moirai_error(MOIRAI_EINFEASIBLE, "without device '%.200s' there is none", p->device_name[change->a]);
     if (change->kind == MOIRAI_CHANGE_MORE && K == MOIRAI_MAX_DEVICES)
@@ -83,22 +84,25 @@ static void copy_channels(changer *x)
 static int same_cluster(const moirai_problem *p, const moirai_cluster *c)
 {
     if (c->n_devices != p->n_devices)
-        return moirai_error(MOIRAI_EINPUT, "cluster '%.200s' has %d devices, problem '%.200s' has %d", c->name, c->n_devices,
-                            p->name, p->n_devices);
+        return moirai_error(MOIRAI_EINPUT, "cluster '%.200s' has %d devices, problem '%.200s' has %d", c->name,
+                            c->n_devices, p->name, p->n_devices);
     for (int32_t k = 0; k < p->n_devices; k++)
         if (strcmp(c->device[k].name, p->device_name[k]))
-            return moirai_error(MOIRAI_EINPUT, "cluster '%.200s': device '%.100s' is '%.100s' in problem '%.200s'", c->name,
-                                c->device[k].name, p->device_name[k], p->name);
+            return moirai_error(MOIRAI_EINPUT, "cluster '%.200s': device '%.100s' is '%.100s' in problem '%.200s'",
+                                c->name, c->device[k].name, p->device_name[k], p->name);
     for (int32_t i = 0; i < p->n_devices * p->n_devices; i++)
         if (c->bytes_per_second[i] != p->bytes_per_second[i] || c->latency_ns[i] != p->latency_ns[i])
-            return moirai_error(MOIRAI_EINPUT, "cluster '%.200s': the channel from '%.100s' to '%.100s' differs from that of problem '%.200s'",
-                                c->name, p->device_name[i / p->n_devices], p->device_name[i % p->n_devices], p->name);
+            return moirai_error(
+                MOIRAI_EINPUT,
+                "cluster '%.200s': the channel from '%.100s' to '%.100s' differs from that of problem '%.200s'",
+                c->name, p->device_name[i / p->n_devices], p->device_name[i % p->n_devices], p->name);
     return MOIRAI_OK;
 }
 
 static int faster_rate(int64_t *rate)
 {
-    return util_mul64(rate, *rate, 2) ? MOIRAI_OK : moirai_error(MOIRAI_EINPUT, "a channel's bandwidth is too large to double");
+    return util_mul64(rate, *rate, 2) ? MOIRAI_OK
+                                      : moirai_error(MOIRAI_EINPUT, "a channel's bandwidth is too large to double");
 }
 
 /* The cluster's mesh with the link doubled: other pairs may now go over it. */

@@ -16,9 +16,10 @@ void moirai_analysis_free(moirai_analysis *a)
 {
     if (!a)
         return;
-    void *owned[] = {a->delay, a->on_path, a->step, a->path_compute_ns, a->path_wait_ns, a->path_link_ns, a->op_level,
-                     a->memory_off, a->memory_ns, a->memory_bytes, a->device_ops, a->busy_ns, a->send_busy_ns, a->receive_busy_ns,
-                     a->resident_bytes, a->peak_bytes};
+    void *owned[] = {a->delay,        a->on_path,         a->step,           a->path_compute_ns,
+                     a->path_wait_ns, a->path_link_ns,    a->op_level,       a->memory_off,
+                     a->memory_ns,    a->memory_bytes,    a->device_ops,     a->busy_ns,
+                     a->send_busy_ns, a->receive_busy_ns, a->resident_bytes, a->peak_bytes};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         free(owned[i]);
     free(a);
@@ -62,8 +63,7 @@ static void count(moirai_analysis *a)
         a->receive_busy_ns[t->to] += t->finish_ns - t->start_ns;
     }
     for (int32_t e = 0; e < p->n_edges; e++)
-        a->n_cut_edges +=
-            plan->op_device[p->tensor_producer[p->edge_tensor[e]]] != plan->op_device[p->edge_reader[e]];
+        a->n_cut_edges += plan->op_device[p->tensor_producer[p->edge_tensor[e]]] != plan->op_device[p->edge_reader[e]];
 }
 
 /* The best single device, where one can take everything; what users compare with first. */
@@ -88,9 +88,14 @@ int moirai_analysis_new(moirai_analysis **out, const moirai_problem *p, const mo
     moirai_analysis *a = util_alloc(1, sizeof *a);
     if (!a)
         return MOIRAI_EFAIL;
-    *a = (moirai_analysis){.problem = p, .plan = plan, .timeline = timeline, .n_ops = plan->n_ops,
-                           .n_transfers = plan->n_transfers, .n_devices = p->n_devices,
-                           .single_ns = MOIRAI_UNKNOWN, .single_device = MOIRAI_NONE};
+    *a = (moirai_analysis){.problem = p,
+                           .plan = plan,
+                           .timeline = timeline,
+                           .n_ops = plan->n_ops,
+                           .n_transfers = plan->n_transfers,
+                           .n_devices = p->n_devices,
+                           .single_ns = MOIRAI_UNKNOWN,
+                           .single_device = MOIRAI_NONE};
     rc = reserve(a);
     if (!rc)
         count(a);

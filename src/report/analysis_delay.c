@@ -111,7 +111,8 @@ static void find_cause(moirai_analysis *a, const int32_t *slot, int32_t op)
     for (int32_t j = p->op_in_off[op]; j < p->op_in_off[op + 1]; j++) {
         int32_t t = p->op_in[j], cause = p->tensor_producer[t];
         if (plan->op_device[cause] != here) {
-            int32_t x = slot[p->flow == MOIRAI_FLOW_EDGE ? (int64_t)p->op_in_edge[j] : (int64_t)t * p->n_devices + here];
+            int32_t x =
+                slot[p->flow == MOIRAI_FLOW_EDGE ? (int64_t)p->op_in_edge[j] : (int64_t)t * p->n_devices + here];
             if (x == MOIRAI_NONE)
                 continue; /* only in a plan that breaks the rules */
             cause = a->n_ops + x;

@@ -1,10 +1,10 @@
 /* Bytes that each device holds, from time to time.
  *
  * Weights and workspace are there from the start. A tensor lives on a device from the start of its producer there, or
- * of its first arrival, to the finish of its last reader there and of its last departure; what nobody reads is an output
- * and lives to the end (model.md, "peak"). The lives become pairs of events, sorted by time; what ends at a moment makes
- * room for what begins. The largest value is the plan's peak_bytes; the curve is there in both memory modes.
- * O((V+E) log). */
+ * of its first arrival, to the finish of its last reader there and of its last departure; what nobody reads is an
+ * output and lives to the end (model.md, "peak"). The lives become pairs of events, sorted by time; what ends at a
+ * moment makes room for what begins. The largest value is the plan's peak_bytes; the curve is there in both memory
+ * modes. O((V+E) log). */
 #include "report/report.h"
 
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  *
  * From the operator that finishes last, the path goes back to the task that brought the last of its inputs, from there
  * on in the same way, until a task reads nothing that is made. What lies between the arrival of the last input and
- * the start of a task is waiting, split by why (analysis_delay.c). So the path's tasks and waits fill the time from 0 to
- * the makespan without a hole, and the five shares sum to the makespan, exactly.
+ * the start of a task is waiting, split by why (analysis_delay.c). So the path's tasks and waits fill the time from 0
+ * to the makespan without a hole, and the five shares sum to the makespan, exactly.
  *
  * Another tradition follows the task that held the device instead, and then has no waits at all; but the device was
  * held by operators that the last one does not need, and a reader wants to know just that. Ties go to the first input.

@@ -4,6 +4,7 @@
 
 const char *report_colour(int32_t device)
 {
-    static const char *const palette[] = {"#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800", "#7a7a7a"};
+    static const char *const palette[] = {"#0072b2", "#e69f00", "#009e73", "#cc79a7",
+                                          "#56b4e9", "#d55e00", "#b8a800", "#7a7a7a"};
     return palette[(size_t)device % (sizeof palette / sizeof *palette)];
 }

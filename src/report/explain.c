@@ -1,8 +1,8 @@
 /* One operator elsewhere: what each device would make of it, all else in the plan's order.
  *
- * The operator, with its group, moves to another device; everything keeps its place in the plan's order of tasks, and the
- * simulator replays it: transfers that are no longer needed fall away, new ones go just before their reader. That is
- * what the move alone costs; a search that moves others along may do better. O(K (V+E)). */
+ * The operator, with its group, moves to another device; everything keeps its place in the plan's order of tasks, and
+ * the simulator replays it: transfers that are no longer needed fall away, new ones go just before their reader. That
+ * is what the move alone costs; a search that moves others along may do better. O(K (V+E)). */
 #include "report/report.h"
 
 #include <stdarg.h>
@@ -103,11 +103,11 @@ static void say_start(words *w, const moirai_analysis *a, int32_t op)
         add(w, "; its last input, '%.80s', comes from %.60s at %s", moirai_task_name(a, d->cause),
             p->device_name[report_transfer(a, d->cause)->from], util_human_ns(d->ready_ns).s);
     else
-        add(w, "; its last input is ready at %s, when '%.80s' finishes on the same device", util_human_ns(d->ready_ns).s,
-            moirai_task_name(a, d->cause));
+        add(w, "; its last input is ready at %s, when '%.80s' finishes on the same device",
+            util_human_ns(d->ready_ns).s, moirai_task_name(a, d->cause));
     if (d->busy_ns > 0)
-        add(w, "; then it waits %s for the device, which runs others (the last is '%.80s')", util_human_ns(d->busy_ns).s,
-            d->behind == MOIRAI_NONE ? "" : moirai_task_name(a, d->behind));
+        add(w, "; then it waits %s for the device, which runs others (the last is '%.80s')",
+            util_human_ns(d->busy_ns).s, d->behind == MOIRAI_NONE ? "" : moirai_task_name(a, d->behind));
     if (d->held_ns > 0)
         add(w, "; the plan holds it back by %s", util_human_ns(d->held_ns).s);
     add(w, a->on_path[op] ? "; it is on the critical path. " : ". ");
@@ -122,7 +122,8 @@ static void say_reason(words *w, const moirai_analysis *a, int32_t op, const moi
             continue;
         if (where[d].time_ns < where[fastest].time_ns)
             fastest = d;
-        if (d != here && !where[d].excess_bytes && (best == MOIRAI_NONE || where[d].makespan_ns < where[best].makespan_ns))
+        if (d != here && !where[d].excess_bytes &&
+            (best == MOIRAI_NONE || where[d].makespan_ns < where[best].makespan_ns))
             best = d;
     }
     if (best == MOIRAI_NONE) {
@@ -132,8 +133,8 @@ static void say_reason(words *w, const moirai_analysis *a, int32_t op, const moi
     if (fastest == here)
         add(w, "No device runs it faster. ");
     else
-        add(w, "%.60s runs it in %s instead of %s, but moving tensors takes %s there and %s here. ", p->device_name[fastest],
-            util_human_ns(where[fastest].time_ns).s, util_human_ns(where[here].time_ns).s,
+        add(w, "%.60s runs it in %s instead of %s, but moving tensors takes %s there and %s here. ",
+            p->device_name[fastest], util_human_ns(where[fastest].time_ns).s, util_human_ns(where[here].time_ns).s,
             util_human_ns(where[fastest].moving_ns).s, util_human_ns(where[here].moving_ns).s);
     int64_t cost = where[best].makespan_ns - a->plan->makespan_ns;
     if (cost > 0)

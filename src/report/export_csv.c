@@ -23,7 +23,8 @@ static int write_csv(char **out, size_t *length, const moirai_analysis *a, const
     (void)o;
     const moirai_problem *p = a->problem;
     report_text t = {0};
-    report_put(&t, "kind,name,type,device,to,bytes,start_ns,finish_ns,ready_ns,waited_busy_ns,held_ns,critical,after\n");
+    report_put(&t,
+               "kind,name,type,device,to,bytes,start_ns,finish_ns,ready_ns,waited_busy_ns,held_ns,critical,after\n");
     for (int32_t i = 0; i < a->n_ops; i++) {
         report_put(&t, "operator,");
         report_put_csv(&t, p->op_name[i]);

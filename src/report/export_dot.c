@@ -38,7 +38,9 @@ static int write_dot(char **out, size_t *length, const moirai_analysis *a, const
     report_put(&t, "digraph plan {\n  label=\"");
     report_put_dot(&t, p->name);
     report_put(&t, ": %s\"; labelloc=t; rankdir=TB; fontname=\"Helvetica\";\n", util_human_ns(a->plan->makespan_ns).s);
-    report_put(&t, "  node [shape=box, style=\"rounded,filled\", fontname=\"Helvetica\", fontsize=10, margin=\"0.08,0.04\"];\n");
+    report_put(
+        &t,
+        "  node [shape=box, style=\"rounded,filled\", fontname=\"Helvetica\", fontsize=10, margin=\"0.08,0.04\"];\n");
     report_put(&t, "  edge [color=\"#888888\", arrowsize=0.6, fontname=\"Helvetica\", fontsize=9];\n");
     for (int32_t k = 0; k < p->n_devices; k++)
         if (a->device_ops[k])

@@ -1,6 +1,6 @@
 /* A Gantt chart as SVG, fit for a paper: a row per device with its operators, below it what it sends and receives; the
- * critical path as a black line; a scale in round units. Slices narrower than a hair are joined with their neighbours, so
- * that 50,000 operators are some thousand rectangles. */
+ * critical path as a black line; a scale in round units. Slices narrower than a hair are joined with their neighbours,
+ * so that 50,000 operators are some thousand rectangles. */
 #include "report/report.h"
 
 #include <math.h>
@@ -14,13 +14,13 @@ enum { WIDTH = 760, LEFT = 84, RIGHT = 16, TOP = 44, BAR = 26, PORT = 5, GAP = 1
 #define HAIR 0.35 /* pixels */
 
 /* Every rule names the chart, so that nothing around it changes where it stands in a page. */
-static const char style[] =
-    "<style>.moirai-gantt text{font:11px Helvetica,Arial,sans-serif;fill:#333}"
-    ".moirai-gantt .device{font-weight:bold;font-size:12px;text-anchor:end}"
-    ".moirai-gantt .scale{fill:#667}.moirai-gantt text.scale{text-anchor:middle}"
-    ".moirai-gantt .in{font-size:10px;fill:#fff;text-anchor:middle}"
-    ".moirai-gantt .title{font-size:13px;font-weight:bold}.moirai-gantt .title .scale{font-size:11px;font-weight:normal}"
-    ".moirai-gantt .tick{stroke:#d5d9e0;stroke-width:.7}</style>\n";
+static const char style[] = "<style>.moirai-gantt text{font:11px Helvetica,Arial,sans-serif;fill:#333}"
+                            ".moirai-gantt .device{font-weight:bold;font-size:12px;text-anchor:end}"
+                            ".moirai-gantt .scale{fill:#667}.moirai-gantt text.scale{text-anchor:middle}"
+                            ".moirai-gantt .in{font-size:10px;fill:#fff;text-anchor:middle}"
+                            ".moirai-gantt .title{font-size:13px;font-weight:bold}.moirai-gantt .title "
+                            ".scale{font-size:11px;font-weight:normal}"
+                            ".moirai-gantt .tick{stroke:#d5d9e0;stroke-width:.7}</style>\n";
 
 typedef struct chart {
     report_text t;
@@ -36,12 +36,13 @@ static double x_of(const chart *c, int64_t ns)
 
 static void put_rect(chart *c, double x, double y, double width, double height, const char *fill)
 {
-    report_put(&c->t, "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" fill=\"%s\"/>\n", x, y, UTIL_MAX(width, HAIR),
-               height, fill);
+    report_put(&c->t, "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" fill=\"%s\"/>\n", x, y,
+               UTIL_MAX(width, HAIR), height, fill);
 }
 
 /* Joins what can't be told apart; leaves a fine gap between slices that can. */
-static void put_slices(chart *c, const report_slice *s, int32_t n, double y, double height, const char *fill, bool path_only)
+static void put_slices(chart *c, const report_slice *s, int32_t n, double y, double height, const char *fill,
+                       bool path_only)
 {
     double open = -1, end = -1;
     for (int32_t i = 0; i < n; i++) {
@@ -73,8 +74,8 @@ static void put_names(chart *c, const report_slice *s, int32_t n, double y)
             length++;
         if (width < 6 * (double)length + 6 || length > 40)
             continue;
-        report_put(&c->t, "<text x=\"%.2f\" y=\"%.1f\" class=\"in\">", (x_of(c, s[i].start_ns) + x_of(c, s[i].finish_ns)) / 2,
-                   y + BAR / 2.0 + 3.2);
+        report_put(&c->t, "<text x=\"%.2f\" y=\"%.1f\" class=\"in\">",
+                   (x_of(c, s[i].start_ns) + x_of(c, s[i].finish_ns)) / 2, y + BAR / 2.0 + 3.2);
         report_put_xml(&c->t, name);
         report_put(&c->t, "</text>\n");
     }
@@ -138,21 +139,28 @@ static void put_axis(chart *c, double y)
     const char *name = unit == 1e9 ? "s" : unit == 1e6 ? "ms" : unit == 1e3 ? "\xc2\xb5s" : "ns";
     for (int64_t ns = 0; ns <= span; ns += tick) {
         double x = x_of(c, ns);
-        report_put(&c->t, "<line x1=\"%.2f\" y1=\"%d\" x2=\"%.2f\" y2=\"%.1f\" class=\"tick\"/>\n", x, TOP - 4, x, y + 4);
+        report_put(&c->t, "<line x1=\"%.2f\" y1=\"%d\" x2=\"%.2f\" y2=\"%.1f\" class=\"tick\"/>\n", x, TOP - 4, x,
+                   y + 4);
         report_put(&c->t, "<text x=\"%.2f\" y=\"%.1f\" class=\"scale\">%.10g</text>\n", x, y + 16, (double)ns / unit);
     }
-    report_put(&c->t, "<text x=\"%d\" y=\"%.1f\" class=\"scale\" style=\"text-anchor:end\">%s</text>\n", LEFT - 10, y + 16, name);
+    report_put(&c->t, "<text x=\"%d\" y=\"%.1f\" class=\"scale\" style=\"text-anchor:end\">%s</text>\n", LEFT - 10,
+               y + 16, name);
 }
 
 static void put_legend(chart *c, double y)
 {
-    static const struct { const char *fill, *text; double wide; } item[] = {
-        {"#0072b2", "computes", 70}, {"#6b7280", "sends", 56}, {"#b6bcc6", "receives", 70}, {"#111111", "critical path", 90}};
+    static const struct {
+        const char *fill, *text;
+        double wide;
+    } item[] = {{"#0072b2", "computes", 70},
+                {"#6b7280", "sends", 56},
+                {"#b6bcc6", "receives", 70},
+                {"#111111", "critical path", 90}};
     double x = LEFT;
     for (size_t i = 0; i < sizeof item / sizeof *item; i++) {
         bool compute = i == 0;
-        report_put(&c->t, "<rect x=\"%.1f\" y=\"%.1f\" width=\"12\" height=\"%d\" fill=\"%s\"/>", x, y - (compute ? 9 : 6),
-                   compute ? 10 : 4, item[i].fill);
+        report_put(&c->t, "<rect x=\"%.1f\" y=\"%.1f\" width=\"12\" height=\"%d\" fill=\"%s\"/>", x,
+                   y - (compute ? 9 : 6), compute ? 10 : 4, item[i].fill);
         report_put(&c->t, "<text x=\"%.1f\" y=\"%.1f\" class=\"legend\">%s</text>\n", x + 17, y, item[i].text);
         x += 17 + item[i].wide;
     }
@@ -175,10 +183,14 @@ static void put_title(chart *c)
 static int write_svg(char **out, size_t *length, const moirai_analysis *a, const moirai_export_options *o)
 {
     (void)o;
-    chart c = {.a = a, .ns_per_px = (double)UTIL_MAX(a->plan->makespan_ns, 1) / (WIDTH - LEFT - RIGHT), .end_px = WIDTH - RIGHT};
+    chart c = {.a = a,
+               .ns_per_px = (double)UTIL_MAX(a->plan->makespan_ns, 1) / (WIDTH - LEFT - RIGHT),
+               .end_px = WIDTH - RIGHT};
     int row = BAR + 2 * (PORT + 1) + GAP, height = TOP + row * a->n_devices + BOTTOM - GAP;
     int rc = MOIRAI_OK;
-    report_put(&c.t, "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"moirai-gantt\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\">\n",
+    report_put(&c.t,
+               "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"moirai-gantt\" viewBox=\"0 0 %d %d\" width=\"%d\" "
+               "height=\"%d\" role=\"img\">\n",
                WIDTH, height, WIDTH, height);
     report_put(&c.t, "%s", style);
     report_put(&c.t, "<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n", WIDTH, height);

@@ -1,10 +1,10 @@
 /* A trace in the JSON format that Chrome and Perfetto read.
  *
- * One process per device, with a thread for its operators and one for each port; where a port carries several transfers at
- * once, one thread per lane, so that slices of a thread follow each other. A transfer is a slice on the sender's and one
- * on the receiver's port, with an arrow from the operator that made the tensor over the send slice to the operator that waited
- * for it. Memory is a counter. A measured run comes as further processes. Times are microseconds; three decimals keep
- * the nanoseconds. */
+ * One process per device, with a thread for its operators and one for each port; where a port carries several transfers
+ * at once, one thread per lane, so that slices of a thread follow each other. A transfer is a slice on the sender's and
+ * one on the receiver's port, with an arrow from the operator that made the tensor over the send slice to the operator
+ * that waited for it. Memory is a counter. A measured run comes as further processes. Times are microseconds; three
+ * decimals keep the nanoseconds. */
 #include "report/report.h"
 
 #include <inttypes.h>
@@ -72,12 +72,15 @@ static void put_details(trace *t, int32_t task)
         put_string(t, a->problem->op_type[task]);
     }
     if (!a->problem->partial)
-        report_put(&t->raw, ", \"ready_ns\": %" PRId64 ", \"waited_busy_ns\": %" PRId64 ", \"held_ns\": %" PRId64
-                            ", \"critical\": %s", d->ready_ns, d->busy_ns, d->held_ns, a->on_path[task] ? "true" : "false");
+        report_put(&t->raw,
+                   ", \"ready_ns\": %" PRId64 ", \"waited_busy_ns\": %" PRId64 ", \"held_ns\": %" PRId64
+                   ", \"critical\": %s",
+                   d->ready_ns, d->busy_ns, d->held_ns, a->on_path[task] ? "true" : "false");
     report_put(&t->raw, "}}");
 }
 
-static void slice(trace *t, const char *name, int32_t pid, int32_t tid, const char *category, int64_t start_ns, int64_t finish_ns)
+static void slice(trace *t, const char *name, int32_t pid, int32_t tid, const char *category, int64_t start_ns,
+                  int64_t finish_ns)
 {
     begin(t, "X", pid, tid);
     report_put(&t->raw, ", \"cat\": \"%s\", \"name\": ", category);
@@ -104,9 +107,11 @@ static void arrows(trace *t, int32_t task, int32_t tid)
     int32_t producer = p->tensor_producer[x->tensor], reader = x->reader;
     if (p->partial)
         return;
-    for (int32_t e = p->tensor_edge_off[x->tensor]; x->reader == MOIRAI_NONE && e < p->tensor_edge_off[x->tensor + 1]; e++) {
+    for (int32_t e = p->tensor_edge_off[x->tensor]; x->reader == MOIRAI_NONE && e < p->tensor_edge_off[x->tensor + 1];
+         e++) {
         int32_t i = p->edge_reader[e];
-        if (a->plan->op_device[i] == x->to && (reader == MOIRAI_NONE || a->plan->op_start_ns[i] < a->plan->op_start_ns[reader]))
+        if (a->plan->op_device[i] == x->to &&
+            (reader == MOIRAI_NONE || a->plan->op_start_ns[i] < a->plan->op_start_ns[reader]))
             reader = i;
     }
     flow(t, "s", x->from + 1, 1, task, a->plan->op_start_ns[producer]);
@@ -197,7 +202,8 @@ static int write_trace(char **out, size_t *length, const moirai_analysis *a, con
     (void)o;
     trace t = {.a = a};
     int rc = MOIRAI_OK;
-    report_put(&t.raw, "{\"displayTimeUnit\": \"ns\", \"otherData\": {\"made by\": \"moirai\"},\n \"traceEvents\": [\n");
+    report_put(&t.raw,
+               "{\"displayTimeUnit\": \"ns\", \"otherData\": {\"made by\": \"moirai\"},\n \"traceEvents\": [\n");
     for (int32_t k = 0; k < a->n_devices && !rc; k++) {
         for (int m = 0; m < (a->timeline ? 2 : 1) && !rc; m++) {
             int32_t pid = (m ? MEASURED : 0) + k + 1;

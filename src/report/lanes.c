@@ -1,6 +1,6 @@
-/* Slices of a track side by side: where a model lets a port carry several transfers at once (congestion channel or none,
- * or a measured run), a track falls into lanes, and within a lane nothing overlaps. Interval colouring: by start, the
- * lowest free lane. That needs as many lanes as slices overlap anywhere, and no more. */
+/* Slices of a track side by side: where a model lets a port carry several transfers at once (congestion channel or
+ * none, or a measured run), a track falls into lanes, and within a lane nothing overlaps. Interval colouring: by start,
+ * the lowest free lane. That needs as many lanes as slices overlap anywhere, and no more. */
 #include "report/report.h"
 
 #include <stdlib.h>

@@ -32,8 +32,8 @@ static int take_ops(moirai_measured *t, const refine_timeline *f, const moirai_p
 {
     for (size_t i = 0; i < f->n_ops; i++)
         if ((t->op[i] = moirai_problem_find_op(p, f->op[i])) == MOIRAI_NONE)
-            return moirai_error(MOIRAI_EINPUT, "%s: op '%.200s': not an operator of problem '%.200s'", f->label, f->op[i],
-                                p->name);
+            return moirai_error(MOIRAI_EINPUT, "%s: op '%.200s': not an operator of problem '%.200s'", f->label,
+                                f->op[i], p->name);
     return MOIRAI_OK;
 }
 
@@ -56,8 +56,8 @@ static int take(moirai_measured *t, const refine_timeline *f, const moirai_probl
         const char *tensor = util_strings_add(t->store, x->tensor ? x->tensor : "", x->tensor ? strlen(x->tensor) : 0);
         if (!tensor)
             return MOIRAI_EFAIL;
-        t->transfer[i] = (moirai_measured_transfer){tensor, number[x->from], number[x->to], x->bytes, x->start_ns,
-                                                    UTIL_MAX(x->start_ns, x->finish_ns)};
+        t->transfer[i] = (moirai_measured_transfer){tensor,   number[x->from], number[x->to],
+                                                    x->bytes, x->start_ns,     UTIL_MAX(x->start_ns, x->finish_ns)};
     }
     t->latency_ns = f->latency_ns ? f->latency_ns : end;
     return MOIRAI_OK;

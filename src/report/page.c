@@ -1,8 +1,8 @@
 /* The page: a template, a style sheet, scripts and the data, put together into one file that needs nothing else.
  *
- * The parts lie beside this file and are compiled in. The template has places {{title}}, {{css}}, {{js}}, {{data}}; nothing
- * else of it changes. Names reach the page in two ways only: the title, escaped as text, and the data, escaped so
- * that no '<' is left in it; the scripts put names into the page as text, never as HTML. */
+ * The parts lie beside this file and are compiled in. The template has places {{title}}, {{css}}, {{js}}, {{data}};
+ * nothing else of it changes. Names reach the page in two ways only: the title, escaped as text, and the data, escaped
+ * so that no '<' is left in it; the scripts put names into the page as text, never as HTML. */
 #include "report/report.h"
 
 #include <stdlib.h>

@@ -136,7 +136,7 @@ function fillCompare(data) {
   line("makespan", (p) => p.makespan, textNs, true).id = "compare-makespan";
   line("proven bound", (p) => p.bound, (v) => v < 0 ? "-" : textNs(v));
   line("gap", (p) => p.bound, (v, p) => textGap(p.makespan, v));
-  line("measured", (p) => p.measured ? p.measured.latency : -1, (v) => v < 0 ? "-" : textNs(v), true);
+  if (plans.some((p) => p.measured)) line("measured", (p) => p.measured ? p.measured.latency : -1, (v) => v < 0 ? "-" : textNs(v), true);
   if (plans.every((p) => p.shares)) {
     const r = row(table, ["critical path", ...plans.map((p) => shareBar(p, true))]);
     r.id = "compare-shares";
@@ -168,17 +168,21 @@ function fillLegends(data, plan) {
   chip(g, scheme.cut, "edges and bytes between devices", true);
 }
 
+/* When a plan, or what was measured of it, ends. */
+function endOf(plan) {
+  let end = plan.makespan;
+  if (!plan.measured) return end;
+  const m = plan.measured.segments;
+  for (let i = 0; i < m.length; i += 5) end = Math.max(end, m[i + 3] + m[i + 4]);
+  return Math.max(end, plan.measured.latency);
+}
+
 function start() {
   const data = JSON.parse(byId("data").textContent);
   unpack(data);
   const state = { plan: data.plans[0], parts: {} }, p = data.problem;
   const show = { path: true, ports: true, measured: true };
-  const whole = Math.max(1, ...data.plans.map((x) => Math.max(x.makespan, x.measured ? Math.max(x.measured.latency, ...endOf(x.measured)) : 0)));
-  function endOf(m) {
-    let end = 0;
-    for (let i = 0; i < m.segments.length; i += 5) end = Math.max(end, m.segments[i + 3] + m.segments[i + 4]);
-    return [end];
-  }
+  const whole = Math.max(1, ...data.plans.map(endOf));
 
   const drawTimes = frame(() => {
     state.parts.timeline.draw();
@@ -230,6 +234,7 @@ function start() {
     }
   scheme.read();
   choose(state.plan);
+  view.set(0, 1.01 * endOf(state.plan)); /* all plans have one scale; the first one fills it */
 
   const inside = (canvas, e) => { const box = canvas.getBoundingClientRect(); return [e.clientX - box.left, e.clientY - box.top]; };
   const hover = (canvas, lines) => (e) => {

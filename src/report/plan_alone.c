@@ -1,8 +1,8 @@
 /* A problem that fits a plan of which nothing else is known: a timeline can be shown without the problem's file.
  *
- * The plan's own text becomes a problem's text. Operators run where the plan has them, in the time that they take there;
- * tensors that are sent get a producer only because a problem needs one. Nothing is derived from either: `partial` says
- * so, and the analysis stops at what the plan itself shows. */
+ * The plan's own text becomes a problem's text. Operators run where the plan has them, in the time that they take
+ * there; tensors that are sent get a producer only because a problem needs one. Nothing is derived from either:
+ * `partial` says so, and the analysis stops at what the plan itself shows. */
 #include "report/report.h"
 
 #include <stdlib.h>
@@ -35,8 +35,13 @@ static int find_devices(alone *x)
     size_t i, n;
     yyjson_val *v;
     int rc = MOIRAI_OK;
-    const struct { yyjson_val *list; const char *kind, *key; } all[] = {
-        {x->devices, "device", "name"}, {x->ops, "op", "device"}, {x->transfers, "transfer", "from"}, {x->transfers, "transfer", "to"}};
+    const struct {
+        yyjson_val *list;
+        const char *kind, *key;
+    } all[] = {{x->devices, "device", "name"},
+               {x->ops, "op", "device"},
+               {x->transfers, "transfer", "from"},
+               {x->transfers, "transfer", "to"}};
     for (size_t j = 0; j < sizeof all / sizeof *all && !rc; j++) {
         if (!all[j].list)
             continue;

@@ -55,7 +55,8 @@ void report_put_bytes(report_text *t, const char *data, size_t length);
 void report_put_xml(report_text *t, const char *text); /* element content and quoted attributes */
 void report_put_dot(report_text *t, const char *text); /* inside "..." */
 void report_put_csv(report_text *t, const char *text); /* a whole field, quoted where need be */
-/* A string of JSON, with its quotes. '<', '>' and '&' are escaped, too, so that no name can end a script or open a comment. */
+/* A string of JSON, with its quotes. '<', '>' and '&' are escaped, too, so that no name can end a script or open a
+ * comment. */
 void report_put_json(report_text *t, const char *text);
 /* Hands the text over, NUL at its end; MOIRAI_EFAIL if memory ran out on the way. Empties `t`. */
 int report_take(char **out, size_t *length, report_text *t);

@@ -72,16 +72,21 @@ static void say_share(moirai_analysis *a)
     int64_t compute = a->share_ns[MOIRAI_SHARE_COMPUTE], queue = a->share_ns[MOIRAI_SHARE_DEVICE];
     if (move >= compute && move >= queue) {
         int32_t pair = largest(a->path_link_ns, a->n_devices * a->n_devices);
-        say(a, "limited by moving tensors, which takes %d %% of the critical path, most of it (%d %%) from %.60s to %.60s",
+        say(a,
+            "limited by moving tensors, which takes %d %% of the critical path, most of it (%d %%) from %.60s to %.60s",
             percent(a, move), percent(a, a->path_link_ns[pair]), p->device_name[pair / a->n_devices],
             p->device_name[pair % a->n_devices]);
     } else if (queue >= compute) {
         int32_t k = largest(a->path_wait_ns, a->n_devices);
-        say(a, "limited by a queue: operators of the critical path wait %d %% of the time for a device that runs others, mostly %.60s (%d %%)",
+        say(a,
+            "limited by a queue: operators of the critical path wait %d %% of the time for a device that runs others, "
+            "mostly %.60s (%d %%)",
             percent(a, queue), p->device_name[k], percent(a, a->path_wait_ns[k]));
     } else {
         int32_t k = largest(a->path_compute_ns, a->n_devices);
-        say(a, "limited by a chain of operators, each waiting for the one before: computing is %d %% of the critical path, most of it on %.60s (%d %%)",
+        say(a,
+            "limited by a chain of operators, each waiting for the one before: computing is %d %% of the critical "
+            "path, most of it on %.60s (%d %%)",
             percent(a, compute), p->device_name[k], percent(a, a->path_compute_ns[k]));
     }
 }
@@ -90,7 +95,9 @@ static void say_limit(moirai_analysis *a)
 {
     int32_t k = largest(a->busy_ns, a->n_devices);
     if (share(a, a->busy_ns[k]) >= BUSY_SHARE)
-        say(a, "limited by the work on %.60s, which is busy %d %% of the time: only less work there or a faster device helps",
+        say(a,
+            "limited by the work on %.60s, which is busy %d %% of the time: only less work there or a faster device "
+            "helps",
             a->problem->device_name[k], percent(a, a->busy_ns[k]));
     else if (share(a, a->send_busy_ns[largest(a->send_busy_ns, a->n_devices)]) >= BUSY_SHARE)
         say_port(a, "sends", a->send_busy_ns);
@@ -144,7 +151,11 @@ static void list_devices(char *text, size_t size, const moirai_problem *p, uint6
         if (!(mask >> k & 1))
             continue;
         uint64_t rest = k + 1 < 64 ? mask >> (k + 1) : 0;
-        used += (size_t)snprintf(text + used, size - used, "%s%.40s", !used ? "" : rest ? ", " : " and ", p->device_name[k]);
+        used += (size_t)snprintf(text + used, size - used, "%s%.40s",
+                                 !used  ? ""
+                                 : rest ? ", "
+                                        : " and ",
+                                 p->device_name[k]);
     }
 }
 

@@ -2,14 +2,14 @@
  *
  * A change is worth what the best plan gains by it, and a search does not find the best plan. So each run tells two
  * numbers, a makespan that is reached and a bound that is proven, and the unchanged problem is placed with the same
- * effort, too. What one run found holds for others: the given plan's devices and order, replayed under a change that takes
- * nothing away, end no later; a plan without a device is a plan of all devices; a bound on a problem with a faster link
- * or another device is one on the problem without. So the claims never say that more is worse than less. A change has moved the
- * bound where its plan is faster than anything that the unchanged problem can have; where it is merely faster than
- * the best plan at hand, only the plan moved.
+ * effort, too. What one run found holds for others: the given plan's devices and order, replayed under a change that
+ * takes nothing away, end no later; a plan without a device is a plan of all devices; a bound on a problem with a
+ * faster link or another device is one on the problem without. So the claims never say that more is worse than less. A
+ * change has moved the bound where its plan is faster than anything that the unchanged problem can have; where it is
+ * merely faster than the best plan at hand, only the plan moved.
  *
- * Runs are independent: threads take them from a list, one thread each; every run gets an even share of the time that is
- * left. Without a time limit the runs give what moirai_place gives on the problem of moirai_problem_change, whatever
+ * Runs are independent: threads take them from a list, one thread each; every run gets an even share of the time that
+ * is left. Without a time limit the runs give what moirai_place gives on the problem of moirai_problem_change, whatever
  * the number of threads. */
 #include "report/report.h"
 
@@ -70,13 +70,17 @@ static int64_t at_stake(const moirai_analysis *a, const moirai_change *change)
     if (change->kind == MOIRAI_CHANGE_LINK)
         return a->path_link_ns[x * K + y] + a->path_link_ns[y * K + x];
     sum = a->path_compute_ns[x];
-    return change->kind == MOIRAI_CHANGE_SPEED ? sum : sum / 2; /* with equal stakes, speed before memory before number */
+    return change->kind == MOIRAI_CHANGE_SPEED ? sum
+                                               : sum / 2; /* with equal stakes, speed before memory before number */
 }
 
 static void put(runner *r, moirai_change_kind kind, int32_t x, int32_t y)
 {
-    r->list[r->n++] = (moirai_what_if){.change = {kind, x, y}, .makespan_ns = MOIRAI_UNKNOWN, .search_ns = MOIRAI_UNKNOWN,
-                                       .replay_ns = MOIRAI_UNKNOWN, .lower_bound_ns = MOIRAI_UNKNOWN,
+    r->list[r->n++] = (moirai_what_if){.change = {kind, x, y},
+                                       .makespan_ns = MOIRAI_UNKNOWN,
+                                       .search_ns = MOIRAI_UNKNOWN,
+                                       .replay_ns = MOIRAI_UNKNOWN,
+                                       .lower_bound_ns = MOIRAI_UNKNOWN,
                                        .search_bound_ns = MOIRAI_UNKNOWN};
 }
 
@@ -140,12 +144,24 @@ static void name_change(moirai_what_if *w, const runner *r)
     const char *x = w->change.a == MOIRAI_NONE ? "" : p->device_name[w->change.a];
     const char *y = w->change.b == MOIRAI_NONE ? "" : p->device_name[w->change.b];
     switch (w->change.kind) {
-    case MOIRAI_CHANGE_NONE: snprintf(w->text, sizeof w->text, "as it is"); break;
-    case MOIRAI_CHANGE_LINK: snprintf(w->text, sizeof w->text, "%.40s - %.40s: link twice as fast", x, y); break;
-    case MOIRAI_CHANGE_SPEED: snprintf(w->text, sizeof w->text, "%.60s: twice as fast", x); break;
-    case MOIRAI_CHANGE_MEMORY: snprintf(w->text, sizeof w->text, "%.60s: twice the memory", x); break;
-    case MOIRAI_CHANGE_LESS: snprintf(w->text, sizeof w->text, "%.60s: one less", x); break;
-    case MOIRAI_CHANGE_MORE: snprintf(w->text, sizeof w->text, "%.60s: one more like it", x); break;
+    case MOIRAI_CHANGE_NONE:
+        snprintf(w->text, sizeof w->text, "as it is");
+        break;
+    case MOIRAI_CHANGE_LINK:
+        snprintf(w->text, sizeof w->text, "%.40s - %.40s: link twice as fast", x, y);
+        break;
+    case MOIRAI_CHANGE_SPEED:
+        snprintf(w->text, sizeof w->text, "%.60s: twice as fast", x);
+        break;
+    case MOIRAI_CHANGE_MEMORY:
+        snprintf(w->text, sizeof w->text, "%.60s: twice the memory", x);
+        break;
+    case MOIRAI_CHANGE_LESS:
+        snprintf(w->text, sizeof w->text, "%.60s: one less", x);
+        break;
+    case MOIRAI_CHANGE_MORE:
+        snprintf(w->text, sizeof w->text, "%.60s: one more like it", x);
+        break;
     }
 }
 
@@ -269,7 +285,8 @@ int moirai_what_if_run(moirai_what_if **out, int32_t *n, const moirai_analysis *
     if (bad)
         return bad;
     moirai_problem *same; /* a cluster of another problem is told before anything is looked up in it */
-    int rc = moirai_problem_change(&same, a->problem, o->cluster, &(moirai_change){MOIRAI_CHANGE_NONE, MOIRAI_NONE, MOIRAI_NONE});
+    int rc = moirai_problem_change(&same, a->problem, o->cluster,
+                                   &(moirai_change){MOIRAI_CHANGE_NONE, MOIRAI_NONE, MOIRAI_NONE});
     moirai_problem_free(same);
     rc = rc ? rc : list_changes(&r);
     if (rc)

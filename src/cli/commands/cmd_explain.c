@@ -14,9 +14,12 @@ static void show_where(cli_context *cli, const moirai_analysis *a, int32_t op, c
     cli_print(cli, "\n%-16s %14s %14s %14s\n", "device", "runs in", "moving", "makespan");
     for (int32_t d = 0; d < p->n_devices; d++) {
         yyjson_mut_val *o = yyjson_mut_arr_add_obj(cli->doc, list);
-        const char *note = d == a->plan->op_device[op] ? "  here" : w[d].makespan_ns < 0 ? "  can't run there" : w[d].excess_bytes ? "  does not fit" : "";
+        const char *note = d == a->plan->op_device[op] ? "  here"
+                           : w[d].makespan_ns < 0      ? "  can't run there"
+                           : w[d].excess_bytes         ? "  does not fit"
+                                                       : "";
         cli_print(cli, "%-16.16s %14s %14s %14s%s\n", p->device_name[d], cli_human_ns(w[d].time_ns).s,
-                         cli_human_ns(w[d].makespan_ns < 0 ? -1 : w[d].moving_ns).s, cli_human_ns(w[d].makespan_ns).s, note);
+                  cli_human_ns(w[d].makespan_ns < 0 ? -1 : w[d].moving_ns).s, cli_human_ns(w[d].makespan_ns).s, note);
         yyjson_mut_obj_add_strcpy(cli->doc, o, "device", p->device_name[d]);
         if (w[d].makespan_ns < 0)
             continue;
@@ -59,8 +62,10 @@ static int explain_op(cli_context *cli, const moirai_analysis *a, const char *na
 
 static void show_change(cli_context *cli, yyjson_mut_val *list, const moirai_what_if *base, const moirai_what_if *w)
 {
-    static const char *const words[][2] = {
-        {"bound", "the bound moved: no plan is that fast today"}, {"plan", "only the plan moved"}, {"worse", "slower, whatever the plan"}, {"none", ""}};
+    static const char *const words[][2] = {{"bound", "the bound moved: no plan is that fast today"},
+                                           {"plan", "only the plan moved"},
+                                           {"worse", "slower, whatever the plan"},
+                                           {"none", ""}};
     const char *moved = moirai_what_if_moved(base, w), *text = "";
     bool is_base = w->change.kind == MOIRAI_CHANGE_NONE;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -78,7 +83,7 @@ static void show_change(cli_context *cli, yyjson_mut_val *list, const moirai_wha
         if (gain < 0.05 && !strcmp(moved, "plan")) /* what rounds to nothing is nothing */
             text = "";
         cli_print(cli, "%-40.40s %14s %9s %14s  %s\n", w->text, cli_human_ns(w->makespan_ns).s, is_base ? "" : share,
-                         cli_human_ns(w->lower_bound_ns).s, text);
+                  cli_human_ns(w->lower_bound_ns).s, text);
         yyjson_mut_obj_add_int(cli->doc, o, "search_ns", w->search_ns);
         yyjson_mut_obj_add_int(cli->doc, o, "search_bound_ns", w->search_bound_ns);
         yyjson_mut_obj_add_str(cli->doc, o, "moved", is_base ? "none" : moved);
@@ -101,8 +106,8 @@ static void say_best(cli_context *cli, const moirai_what_if *list, int32_t n)
     }
     bool sure = !strcmp(moirai_what_if_moved(base, best), "bound");
     cli_print(cli, "\nwhat helps most is %s: %s instead of %s%s\n", best->text, cli_human_ns(best->makespan_ns).s,
-                     cli_human_ns(base->makespan_ns).s,
-                     sure ? ", which no plan reaches today" : "; whether today's cluster has a plan as good is not known");
+              cli_human_ns(base->makespan_ns).s,
+              sure ? ", which no plan reaches today" : "; whether today's cluster has a plan as good is not known");
 }
 
 static int what_if(cli_context *cli, const moirai_analysis *a)
@@ -126,7 +131,8 @@ static int what_if(cli_context *cli, const moirai_analysis *a)
         return rc;
     o.placer = placer->name;
     o.cluster = cluster;
-    cli_say(cli, "what if: placing again with one change at a time, in %g s (--what-if 0 leaves this out)\n", o.budget.time_limit_s);
+    cli_say(cli, "what if: placing again with one change at a time, in %g s (--what-if 0 leaves this out)\n",
+            o.budget.time_limit_s);
     rc = moirai_what_if_run(&list, &n, a, &o);
     yyjson_mut_val *out = yyjson_mut_arr(cli->doc);
     if (!rc)
@@ -171,25 +177,55 @@ static const cli_argument arguments[] = {
 };
 static const cli_option options[] = {
     CLI_OPTION_PLAN_PROBLEM,
-    {.name = "op", .argument = "NAME", .kind = CLI_VALUE_TEXT, .repeated = true,
+    {.name = "op",
+     .argument = "NAME",
+     .kind = CLI_VALUE_TEXT,
+     .repeated = true,
      .help = "why this operator is where it is, and what it would cost elsewhere"},
     {.name = "timeline", .argument = "FILE", .kind = CLI_VALUE_FILE, .help = "what 'moirai run' measured"},
-    {.name = "what-if", .argument = "SECONDS", .kind = CLI_VALUE_REAL, .least = 0, .most = 1e9, .standard = "10",
+    {.name = "what-if",
+     .argument = "SECONDS",
+     .kind = CLI_VALUE_REAL,
+     .least = 0,
+     .most = 1e9,
+     .standard = "10",
      .help = "time for what-ifs: which one change of the cluster helps most (0: none; with --op only if given)"},
-    {.name = "cluster", .letter = 'c', .argument = "NAME|FILE", .kind = CLI_VALUE_CLUSTER,
-     .help = "the problem's cluster, so that what-ifs change its links; otherwise each pair of devices counts as a link"},
-    {.name = "changes", .argument = "N", .kind = CLI_VALUE_COUNT, .standard = "0",
+    {.name = "cluster",
+     .letter = 'c',
+     .argument = "NAME|FILE",
+     .kind = CLI_VALUE_CLUSTER,
+     .help =
+         "the problem's cluster, so that what-ifs change its links; otherwise each pair of devices counts as a link"},
+    {.name = "changes",
+     .argument = "N",
+     .kind = CLI_VALUE_COUNT,
+     .standard = "0",
      .help = "try no more than this many changes, the most promising ones; 0 is all"},
-    {.name = "placer", .letter = 'p', .argument = "P", .kind = CLI_VALUE_PLACER, .help = "method of the what-ifs (default moirai)"},
-    {.name = "effort", .argument = "E", .kind = CLI_VALUE_REAL, .least = 1e-6, .most = 1e6, .standard = "1",
+    {.name = "placer",
+     .letter = 'p',
+     .argument = "P",
+     .kind = CLI_VALUE_PLACER,
+     .help = "method of the what-ifs (default moirai)"},
+    {.name = "effort",
+     .argument = "E",
+     .kind = CLI_VALUE_REAL,
+     .least = 1e-6,
+     .most = 1e6,
+     .standard = "1",
      .help = "work to spend on each what-if, the same on every machine"},
-    {.name = "threads", .argument = "N", .kind = CLI_VALUE_COUNT, .least = 0, .most = 1024, .standard = "0",
+    {.name = "threads",
+     .argument = "N",
+     .kind = CLI_VALUE_COUNT,
+     .least = 0,
+     .most = 1024,
+     .standard = "0",
      .help = "what-ifs to run at once; 0 is one per core"},
     {.name = "seed", .argument = "N", .kind = CLI_VALUE_COUNT, .standard = "1", .help = "seed of random choices"},
     {0},
 };
 static const cli_example examples[] = {
-    {"moirai explain plan.json --problem problem.json", "What limits the plan, and which change of the cluster helps most"},
+    {"moirai explain plan.json --problem problem.json",
+     "What limits the plan, and which change of the cluster helps most"},
     {"moirai explain plan.json --problem problem.json --op L0/fc1", "Why is this operator there?"},
     {"moirai explain plan.json --problem problem.json --what-if 0 --json", "The verdict for a script, at once"},
     {0},
@@ -197,9 +233,12 @@ static const cli_example examples[] = {
 const cli_command cli_command_explain = {
     .name = "explain",
     .summary = "say what limits a plan and what would help",
-    .text = "The verdict: what is proven, what the critical path is made of, which device or link limits the plan. Then what-ifs: the "
-            "problem is placed again with each link or device twice as fast, with twice the memory, with one device less and one more of "
-            "each kind. A change moves the bound if its plan is faster than any plan of the cluster as it is; otherwise only the "
+    .text = "The verdict: what is proven, what the critical path is made of, which device or link limits the plan. "
+            "Then what-ifs: the "
+            "problem is placed again with each link or device twice as fast, with twice the memory, with one device "
+            "less and one more of "
+            "each kind. A change moves the bound if its plan is faster than any plan of the cluster as it is; "
+            "otherwise only the "
             "plan moved, and a longer search might find as good a one without the change.",
     .arguments = arguments,
     .options = options,

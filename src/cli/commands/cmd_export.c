@@ -43,13 +43,12 @@ static void say_result(const cli_context *cli, const moirai_problem *p, const ch
     yyjson_mut_obj_add_sint(cli->doc, cli->result, "nonzeros", size->nonzeros);
     yyjson_mut_obj_add_sint(cli->doc, cli->result, "unit_ns", unit_ns);
     cli_print(cli, "%s: %s rows, %s columns (%s binaries), %s coefficients; times in units of %s ns\n", path,
-                     cli_human_count(size->rows).s, cli_human_count(size->columns).s,
-                     cli_human_count(size->binaries).s, cli_human_count(size->nonzeros).s,
-                     cli_human_count(unit_ns).s);
+              cli_human_count(size->rows).s, cli_human_count(size->columns).s, cli_human_count(size->binaries).s,
+              cli_human_count(size->nonzeros).s, cli_human_count(unit_ns).s);
     if (start) {
         yyjson_mut_obj_add_sint(cli->doc, cli->result, "start_makespan_ns", start->makespan_ns);
         cli_print(cli, "plans slower than %s (%s) are not in it\n", cli_human_ns(start->makespan_ns).s,
-                         start->placer[0] ? start->placer : "given plan");
+                  start->placer[0] ? start->placer : "given plan");
     }
     if (p->memory == MOIRAI_MEMORY_PEAK)
         cli_say(cli, "memory peak: the lives of tensors are not in it; import checks them\n");
@@ -73,8 +72,8 @@ static int export_problem(cli_context *cli)
     if (!result)
         result = find_start(&start, p, cli);
     if (!result)
-        result = moirai_milp_export(p, f, cli_text(cli, "to"), start, cli_count(cli, "max-rows"), path,
-                                    &size, &unit_ns);
+        result =
+            moirai_milp_export(p, f, cli_text(cli, "to"), start, cli_count(cli, "max-rows"), path, &size, &unit_ns);
     if (!result)
         say_result(cli, p, path, start, &size, unit_ns);
     moirai_plan_free(start);
@@ -120,7 +119,8 @@ static int refuse(const cli_context *cli, const char *const *names, const char *
 {
     for (; *names; names++)
         if (cli_has(cli, *names))
-            return moirai_error(MOIRAI_EUSAGE, "export: --%s is for %s, not for --to %s", *names, what, cli_text(cli, "to"));
+            return moirai_error(MOIRAI_EUSAGE, "export: --%s is for %s, not for --to %s", *names, what,
+                                cli_text(cli, "to"));
     return 0;
 }
 
@@ -145,8 +145,14 @@ static const cli_option options[] = {
      .kind = CLI_VALUE_CHOICE,
      .choices = "trace|dot|svg|csv|device-map|lp|mps"},
     CLI_OPTION_PLAN_PROBLEM,
-    {.name = "timeline", .argument = "FILE", .kind = CLI_VALUE_FILE, .help = "trace: what 'moirai run' measured, as further tracks"},
-    {.name = "depth", .argument = "N", .kind = CLI_VALUE_COUNT, .standard = "0",
+    {.name = "timeline",
+     .argument = "FILE",
+     .kind = CLI_VALUE_FILE,
+     .help = "trace: what 'moirai run' measured, as further tracks"},
+    {.name = "depth",
+     .argument = "N",
+     .kind = CLI_VALUE_COUNT,
+     .standard = "0",
      .help = "device-map: modules of this many parts of a name must not be split; 0 is whole names"},
     {.name = "formulation",
      .argument = "NAME",
@@ -170,8 +176,10 @@ static const cli_option options[] = {
 };
 static const cli_example examples[] = {
     {"moirai export plan.json --problem problem.json --to svg -o plan.svg", "A Gantt chart for a paper"},
-    {"moirai export plan.json --problem problem.json --to trace -o trace.json", "For ui.perfetto.dev or chrome://tracing"},
-    {"moirai export plan.json --problem problem.json --to dot | dot -Tpdf -o plan.pdf", "The network with a box per device"},
+    {"moirai export plan.json --problem problem.json --to trace -o trace.json",
+     "For ui.perfetto.dev or chrome://tracing"},
+    {"moirai export plan.json --problem problem.json --to dot | dot -Tpdf -o plan.pdf",
+     "The network with a box per device"},
     {"moirai export plan.json --problem problem.json --to device-map", "Modules to devices, for Hugging Face"},
     {"moirai export problem.json --to lp -o model.lp", "Write the model for Gurobi, SCIP, CBC, HiGHS or GLPK"},
     {0},
@@ -180,7 +188,8 @@ const cli_command cli_command_export = {
     .name = "export",
     .summary = "write a plan for other tools, or a problem for other solvers",
     .text =
-        "Of a plan: a trace with a track per device and port, a graph, a chart, a table, or a map from modules to devices. "
+        "Of a plan: a trace with a track per device and port, a graph, a chart, a table, or a map from modules to "
+        "devices. "
         "Of a problem (--to lp, --to mps): the mixed-integer program. "
         "The model has the paper's variables and equations: row names start with the equation's number. All numbers in "
         "it are whole. Solve it with any solver and bring the answer back with moirai import.",

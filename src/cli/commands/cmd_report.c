@@ -75,31 +75,54 @@ static int run(cli_context *cli)
 }
 
 static const cli_argument arguments[] = {
-    {.name = "PLAN", .kind = CLI_VALUE_FILE, .help = "plans of one problem; the first is shown first", .repeated = true},
+    {.name = "PLAN",
+     .kind = CLI_VALUE_FILE,
+     .help = "plans of one problem; the first is shown first",
+     .repeated = true},
     {0},
 };
 static const cli_option options[] = {
     CLI_OPTION_PLAN_PROBLEM,
-    {.name = "timeline", .argument = "FILE", .kind = CLI_VALUE_FILE, .repeated = true,
+    {.name = "timeline",
+     .argument = "FILE",
+     .kind = CLI_VALUE_FILE,
+     .repeated = true,
      .help = "what 'moirai run' measured; the first belongs to the first plan, and so on"},
-    {.name = "log", .argument = "FILE", .kind = CLI_VALUE_FILE, .repeated = true,
+    {.name = "log",
+     .argument = "FILE",
+     .kind = CLI_VALUE_FILE,
+     .repeated = true,
      .help = "log of the search (--log-json); the first belongs to the first plan, and so on"},
-    {.name = "label", .argument = "NAME", .kind = CLI_VALUE_TEXT, .repeated = true, .help = "name of a plan (default: its placer)"},
-    {.name = "output", .letter = 'o', .argument = "FILE", .help = "write the page", .standard = "report.html", .kind = CLI_VALUE_FILE},
+    {.name = "label",
+     .argument = "NAME",
+     .kind = CLI_VALUE_TEXT,
+     .repeated = true,
+     .help = "name of a plan (default: its placer)"},
+    {.name = "output",
+     .letter = 'o',
+     .argument = "FILE",
+     .help = "write the page",
+     .standard = "report.html",
+     .kind = CLI_VALUE_FILE},
     CLI_OPTION_FORCE,
     {0},
 };
 static const cli_example examples[] = {
-    {"moirai report plan.json --problem problem.json -o report.html", "A page with timeline, critical path, memory and network"},
-    {"moirai report plan.json --problem problem.json --timeline plan.measured.json -o run.html", "Planned above measured"},
-    {"moirai report plan.json heft.json single.json --problem problem.json -o compare.html", "Three plans side by side"},
+    {"moirai report plan.json --problem problem.json -o report.html",
+     "A page with timeline, critical path, memory and network"},
+    {"moirai report plan.json --problem problem.json --timeline plan.measured.json -o run.html",
+     "Planned above measured"},
+    {"moirai report plan.json heft.json single.json --problem problem.json -o compare.html",
+     "Three plans side by side"},
     {0},
 };
 const cli_command cli_command_report = {
     .name = "report",
     .summary = "show plans on a page to look at",
-    .text = "One file that opens in any browser and asks for nothing else: the timeline of every device and its ports, what the "
-            "critical path is made of, memory against its limit, the network by layers, the search, several plans side by side. "
+    .text = "One file that opens in any browser and asks for nothing else: the timeline of every device and its ports, "
+            "what the "
+            "critical path is made of, memory against its limit, the network by layers, the search, several plans side "
+            "by side. "
             "Without the problem it shows the timeline only.",
     .arguments = arguments,
     .options = options,
