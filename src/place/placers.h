@@ -8,6 +8,7 @@ extern const moirai_placer moirai_placer_single;
 extern const moirai_placer moirai_placer_heft;
 extern const moirai_placer moirai_placer_m_topo;
 extern const moirai_placer moirai_placer_m_etf;
+extern const moirai_placer moirai_placer_m_sct;
 extern const moirai_placer moirai_placer_random;
 extern const moirai_placer moirai_placer_exact;
 extern const moirai_placer moirai_placer_milp;

@@ -1,4 +1,4 @@
-/* m-etf: Baechi's m-ETF (Jeon et al. 2020), earliest task first under memory limits.
+/* Earliest task first: the engine of m-ETF, m-SCT and GETF.
  *
  * Again and again: among all ready operators (all producers placed) and devices with room take the pair of least start, ties
  * by topological order, then (devices are unequal) by earliest finish. start = max(arrival of the inputs with their transfers
@@ -8,15 +8,23 @@
  * `waiting` by arrival of the inputs, `arrived` (inputs there when the device falls free, so all start together)
  * by topological order. Only tops are recomputed; a top whose key was too low goes back. That replaces the scan of all pairs.
  *
- * Changed to fit model.md: groups follow their first member; room is counted in the operators' own bytes, whole groups at
+ * Two rules can be added (etf.h). Devices in stages: an operator tries those of the next stage only when none of the one before has
+ * room (GETF's groups). Favourite children (m-SCT): a device whose last operator has a ready, unplaced favourite child that starts nowhere
+ * earlier than there is "awake". It takes an urgent operator, one whose inputs are by then on every device that can run it, if that
+ * starts no later than the favourite, else the favourite; nothing else. A third heap per device holds the ready operators by the moment
+ * at which they become urgent, that with the inputs there longest first.
+ *
+ * Common to all, to fit model.md: groups follow their first member; room is counted in the operators' own bytes, whole groups at
  * once; with peak memory the tensors (whose release the original counts as it goes) are seen to at the end, by fit_plan.c, as is
- * a dead end where nobody has room. O(E K log V) plus the keys that were too low. */
-#include "place/list.h"
-#include "place/placers.h"
-#include "util/util.h"
+ * a dead end where nobody has room. O(E K log V) plus the keys that were too low; with favourites also K arrivals per
+ * step for each awake device. */
+#include "place/list/etf.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "place/list.h"
+#include "util/util.h"
 
 typedef struct entry {
     int64_t key;
@@ -35,7 +43,11 @@ typedef struct etf {
     int32_t *open;    /* devices on which a ready operator still has a chance */
     int32_t *stuck;   /* ready operators without any */
     int32_t n_stuck, n_left;
-    queue *waiting, *arrived;
+    const place_etf_rules *rules;
+    int32_t *stage;               /* of a ready operator: which devices it tries */
+    uint64_t *tried;              /* devices of this stage and those before */
+    int32_t last[MOIRAI_MAX_DEVICES]; /* the operator placed last, or MOIRAI_NONE */
+    queue *waiting, *arrived, *urgent;
     int64_t free_ns[MOIRAI_MAX_DEVICES], send_ns[MOIRAI_MAX_DEVICES], receive_ns[MOIRAI_MAX_DEVICES];
     int64_t *channel_ns;
 } etf;
@@ -43,6 +55,7 @@ typedef struct etf {
 typedef struct choice {
     int64_t start_ns, finish_ns;
     int32_t rank, device;
+    bool is_favourite; /* of the operator that this device, awake, ran last */
 } choice;
 
 /* ---- heaps ---- */
@@ -126,16 +139,64 @@ static int64_t arrival(etf *x, int32_t op, int32_t k, bool commit)
 
 /* ---- candidates ---- */
 
-/* May `op` still go to k? If not it leaves k's heaps for good: room only shrinks. */
-static bool has_chance(etf *x, int32_t op, int32_t k)
+static bool has_room(const etf *x, int32_t op, int32_t k)
 {
     const moirai_list *l = x->list;
     int32_t unit = l->u->of_op[op], at = l->unit_device[unit];
-    if (at != MOIRAI_NONE ? at == k : l->room_bytes[k] >= l->u->bytes[unit])
-        return true;
-    if (--x->open[op] == 0)
-        x->stuck[x->n_stuck++] = op;
-    return false;
+    return at != MOIRAI_NONE ? at == k : l->room_bytes[k] >= l->u->bytes[unit];
+}
+
+/* When the inputs of `op` are on every device that can run it. */
+static int64_t urgent_from(etf *x, int32_t op)
+{
+    int64_t all = 0;
+    for (uint64_t open = x->p->op_devices[op]; open != 0; open &= open - 1)
+        all = MOIRAI_MAX(all, arrival(x, op, __builtin_ctzll(open), false));
+    return all;
+}
+
+static int offer(etf *x, int32_t op, uint64_t devices)
+{
+    int64_t all = 0;
+    int32_t rank = x->p->topo_rank[op];
+    for (uint64_t open = devices; open != 0; open &= open - 1) {
+        int32_t k = __builtin_ctzll(open);
+        int64_t at = arrival(x, op, k, false);
+        all = MOIRAI_MAX(all, at);
+        if (push(&x->waiting[k], (entry){at, rank}) != 0)
+            return MOIRAI_EFAIL;
+    }
+    for (uint64_t open = x->rules->favourite != NULL ? devices : 0; open != 0; open &= open - 1)
+        if (push(&x->urgent[__builtin_ctzll(open)], (entry){all, rank}) != 0)
+            return MOIRAI_EFAIL;
+    return 0;
+}
+
+/* Offer `op` to the devices of its next stage that have not seen it yet; without any it is stuck. */
+static int next_stage(etf *x, int32_t op)
+{
+    uint64_t devices = 0;
+    do {
+        devices = x->rules->devices != NULL ? x->rules->devices(x->rules->data, op, x->stage[op])
+                  : x->stage[op] == 0       ? x->p->op_devices[op]
+                                            : 0;
+        x->stage[op]++;
+        if (devices == 0) {
+            x->stuck[x->n_stuck++] = op;
+            return 0;
+        }
+        devices &= ~x->tried[op];
+    } while (devices == 0);
+    x->tried[op] |= devices;
+    x->open[op] = __builtin_popcountll(devices);
+    return offer(x, op, devices);
+}
+
+/* May `op` still go to k? If not it leaves k's heaps for good: room only shrinks. */
+static int has_chance(bool *out, etf *x, int32_t op, int32_t k)
+{
+    *out = has_room(x, op, k);
+    return *out || --x->open[op] > 0 ? 0 : next_stage(x, op);
 }
 
 /* Top of k's heaps with a true key, and whether it starts when k falls free. False: none is left. */
@@ -155,7 +216,10 @@ static int candidate(etf *x, int32_t k, choice *out, bool *found)
             return 0;
         entry top = q->heap[0];
         int32_t op = x->p->topo[top.rank];
-        if (x->list->device[op] != MOIRAI_NONE || !has_chance(x, op, k)) {
+        bool stays = x->list->device[op] == MOIRAI_NONE;
+        if (stays && has_chance(&stays, x, op, k) != 0)
+            return MOIRAI_EFAIL;
+        if (!stays) {
             pop(q);
             continue;
         }
@@ -170,7 +234,7 @@ static int candidate(etf *x, int32_t k, choice *out, bool *found)
             replace_top(q, (entry){ready, top.rank});
             continue;
         }
-        *out = (choice){start, start + moirai_op_ns(x->p, op, k), top.rank, k};
+        *out = (choice){start, start + moirai_op_ns(x->p, op, k), top.rank, k, false};
         *found = true;
         return 0;
     }
@@ -182,7 +246,65 @@ static bool better(const choice *a, const choice *b)
         return a->start_ns < b->start_ns;
     if (a->rank != b->rank)
         return a->rank < b->rank;
+    if (a->is_favourite != b->is_favourite)
+        return a->is_favourite;
     return a->finish_ns < b->finish_ns;
+}
+
+/* ---- favourite children ---- */
+
+/* Is k awake, and when would the favourite start there? */
+static bool is_awake(etf *x, int32_t k, choice *favourite)
+{
+    const moirai_problem *p = x->p;
+    int32_t f = x->rules->favourite != NULL && x->last[k] != MOIRAI_NONE ? x->rules->favourite[x->last[k]] : MOIRAI_NONE;
+    if (f == MOIRAI_NONE || x->list->device[f] != MOIRAI_NONE || x->missing[f] > 0 || !(p->op_devices[f] >> k & 1) ||
+        !has_room(x, f, k))
+        return false;
+    int64_t here = MOIRAI_MAX(arrival(x, f, k, false), x->free_ns[k]);
+    for (uint64_t open = p->op_devices[f] & ~((uint64_t)1 << k); open != 0; open &= open - 1) {
+        int32_t l = __builtin_ctzll(open);
+        if (x->free_ns[l] < here && has_room(x, f, l) && arrival(x, f, l, false) < here)
+            return false;
+    }
+    *favourite = (choice){here, here + moirai_op_ns(p, f, k), p->topo_rank[f], k, true};
+    return true;
+}
+
+/* The operator that is urgent first and may go to k; *found false where there is none that starts by `limit_ns`. Tops that are placed or
+ * have no room leave; the other heaps count that, so nothing is stuck by it. */
+static void urgent_candidate(etf *x, int32_t k, int64_t limit_ns, choice *out, bool *found)
+{
+    queue *q = &x->urgent[k];
+    *found = false;
+    while (q->n > 0 && MOIRAI_MAX(q->heap[0].key, x->free_ns[k]) <= limit_ns) {
+        entry top = q->heap[0];
+        int32_t op = x->p->topo[top.rank];
+        int64_t from = 0;
+        if (x->list->device[op] != MOIRAI_NONE || !has_room(x, op, k)) {
+            pop(q);
+        } else if ((from = urgent_from(x, op)) > top.key) {
+            replace_top(q, (entry){from, top.rank});
+        } else {
+            int64_t start = MOIRAI_MAX(from, x->free_ns[k]);
+            *out = (choice){start, start + moirai_op_ns(x->p, op, k), top.rank, k, false};
+            *found = true;
+            return;
+        }
+    }
+}
+
+/* What device k would do next. */
+static int device_candidate(etf *x, int32_t k, choice *out, bool *found)
+{
+    choice favourite;
+    if (!is_awake(x, k, &favourite))
+        return candidate(x, k, out, found);
+    urgent_candidate(x, k, favourite.start_ns, out, found);
+    if (!*found)
+        *out = favourite;
+    *found = true;
+    return 0;
 }
 
 /* ---- placing ---- */
@@ -190,13 +312,7 @@ static bool better(const choice *a, const choice *b)
 static int become_ready(etf *x, int32_t op)
 {
     moirai_list_inputs(x->list, op);
-    x->open[op] = __builtin_popcountll(x->p->op_devices[op]);
-    for (uint64_t open = x->p->op_devices[op]; open != 0; open &= open - 1) {
-        int32_t k = __builtin_ctzll(open);
-        if (push(&x->waiting[k], (entry){arrival(x, op, k, false), x->p->topo_rank[op]}) != 0)
-            return MOIRAI_EFAIL;
-    }
-    return 0;
+    return next_stage(x, op);
 }
 
 static int place_at(etf *x, int32_t op, int32_t k)
@@ -208,6 +324,7 @@ static int place_at(etf *x, int32_t op, int32_t k)
         x->free_ns[k] = start + ns;
     }
     moirai_list_place_op(x->list, op, k, start);
+    x->last[k] = op;
     x->n_left--;
     for (int32_t j = p->op_out_off[op]; j < p->op_out_off[op + 1]; j++)
         for (int32_t e = p->tensor_edge_off[p->op_out[j]]; e < p->tensor_edge_off[p->op_out[j] + 1]; e++)
@@ -237,7 +354,7 @@ static int place_next(etf *x)
     choice best = {0}, now;
     bool any = false, found;
     for (int32_t k = 0; k < x->p->n_devices; k++) {
-        int rc = candidate(x, k, &now, &found);
+        int rc = device_candidate(x, k, &now, &found);
         if (rc != 0)
             return rc;
         if (found && (!any || better(&now, &best))) {
@@ -254,19 +371,30 @@ static int place_next(etf *x)
 
 /* ---- set-up ---- */
 
-static int run(moirai_plan **out, etf *x)
+static int prepare(etf *x)
 {
-    const moirai_problem *p = x->p;
-    size_t V = (size_t)p->n_ops, K = (size_t)p->n_devices;
+    size_t V = (size_t)x->p->n_ops, K = (size_t)x->p->n_devices;
     x->missing = moirai_alloc(V, sizeof *x->missing);
     x->open = moirai_alloc(V, sizeof *x->open);
     x->stuck = moirai_alloc(V, sizeof *x->stuck);
+    x->stage = moirai_alloc(V, sizeof *x->stage);
+    x->tried = moirai_alloc(V, sizeof *x->tried);
     x->waiting = moirai_alloc(K, sizeof *x->waiting);
     x->arrived = moirai_alloc(K, sizeof *x->arrived);
+    x->urgent = moirai_alloc(K, sizeof *x->urgent);
     x->channel_ns = moirai_alloc(K * K, sizeof *x->channel_ns);
-    if (!x->missing || !x->open || !x->stuck || !x->waiting || !x->arrived || !x->channel_ns)
+    if (!x->missing || !x->open || !x->stuck || !x->stage || !x->tried || !x->waiting || !x->arrived || !x->urgent ||
+        !x->channel_ns)
         return MOIRAI_EFAIL;
-    x->n_left = p->n_ops;
+    for (size_t k = 0; k < K; k++)
+        x->last[k] = MOIRAI_NONE;
+    x->n_left = x->p->n_ops;
+    return 0;
+}
+
+static int run(moirai_plan **out, etf *x)
+{
+    const moirai_problem *p = x->p;
     int rc = 0;
     for (int32_t i = 0; i < p->n_ops; i++)
         x->missing[i] = p->op_in_off[i + 1] - p->op_in_off[i];
@@ -278,31 +406,30 @@ static int run(moirai_plan **out, etf *x)
     return rc == 0 ? moirai_list_plan(out, x->list) : rc;
 }
 
-static int place_m_etf(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
+static void free_queues(queue *q, int32_t n)
 {
-    (void)o;
-    etf x = {.p = p};
+    for (int32_t k = 0; q != NULL && k < n; k++)
+        free(q[k].heap);
+    free(q);
+}
+
+int place_etf(moirai_plan **out, const moirai_problem *p, const place_etf_rules *rules)
+{
+    etf x = {.p = p, .rules = rules};
     int rc = moirai_list_new(&x.list, p);
     if (rc == 0)
+        rc = prepare(&x);
+    if (rc == 0)
         rc = run(out, &x);
-    for (int32_t k = 0; k < p->n_devices; k++) {
-        if (x.waiting != NULL)
-            free(x.waiting[k].heap);
-        if (x.arrived != NULL)
-            free(x.arrived[k].heap);
-    }
-    free(x.waiting);
-    free(x.arrived);
+    free_queues(x.waiting, p->n_devices);
+    free_queues(x.arrived, p->n_devices);
+    free_queues(x.urgent, p->n_devices);
     free(x.missing);
     free(x.open);
     free(x.stuck);
+    free(x.stage);
+    free(x.tried);
     free(x.channel_ns);
     moirai_list_free(x.list);
     return rc;
 }
-
-const moirai_placer moirai_placer_m_etf = {
-    .name = "m-etf",
-    .summary = "Baechi's m-ETF: the ready operator and device of earliest start",
-    .place = place_m_etf,
-};
