@@ -7,6 +7,7 @@ static const moirai_bound *const bounds[] = {
     &moirai_bound_of_critical_path,
     &moirai_bound_of_load,
     &moirai_bound_of_transfers,
+    &moirai_bound_of_getf,
     &moirai_bound_of_blocks,
     &moirai_bound_of_prices_1,
     &moirai_bound_of_spine,

@@ -7,6 +7,7 @@
 extern const moirai_bound moirai_bound_of_critical_path;
 extern const moirai_bound moirai_bound_of_load;
 extern const moirai_bound moirai_bound_of_transfers;
+extern const moirai_bound moirai_bound_of_getf;
 extern const moirai_bound moirai_bound_of_blocks;
 extern const moirai_bound moirai_bound_of_prices_1;
 extern const moirai_bound moirai_bound_of_spine;

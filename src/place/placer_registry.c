@@ -6,9 +6,12 @@
 static const moirai_placer *const registry[] = {
     &moirai_placer_single,
     &moirai_placer_heft,
+    &moirai_placer_sequential,
+    &moirai_placer_chain,
     &moirai_placer_m_topo,
     &moirai_placer_m_etf,
     &moirai_placer_m_sct,
+    &moirai_placer_getf,
     &moirai_placer_random,
     &moirai_placer_exact,
     &moirai_placer_milp,
