@@ -99,10 +99,10 @@ static void number(bound_colours *c, const moirai_problem *p, const uint64_t *co
 int bound_colours_find(bound_colours *out, const moirai_problem *p, bool plain)
 {
     size_t V = (size_t)p->n_ops;
-    *out = (bound_colours){.of = moirai_alloc(V, sizeof *out->of), .op = moirai_alloc(V, sizeof *out->op),
-                           .size = moirai_alloc(V, sizeof *out->size)};
-    uint64_t *colour = moirai_alloc(V, sizeof *colour);
-    int32_t *order = moirai_alloc(V, sizeof *order), *class_of = moirai_alloc(V, sizeof *class_of);
+    *out = (bound_colours){.of = util_alloc(V, sizeof *out->of), .op = util_alloc(V, sizeof *out->op),
+                           .size = util_alloc(V, sizeof *out->size)};
+    uint64_t *colour = util_alloc(V, sizeof *colour);
+    int32_t *order = util_alloc(V, sizeof *order), *class_of = util_alloc(V, sizeof *class_of);
     bool ready = out->of && out->op && out->size && colour && order && class_of;
     for (int32_t i = 0; ready && i < p->n_ops; i++)
         colour[i] = first_colour(p, i, plain);

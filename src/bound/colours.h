@@ -1,6 +1,6 @@
 /* Operators that a linear programme over times and precedence cannot tell apart. Private. */
-#ifndef MOIRAI_COLOURS_H
-#define MOIRAI_COLOURS_H
+#ifndef MOIRAI_BOUND_COLOURS_H
+#define MOIRAI_BOUND_COLOURS_H
 
 #include <moirai/problem.h>
 

@@ -23,10 +23,10 @@
 
 #define HORIZON 1e3 /* all least times together, in the solver's units */
 
-void bound_getf_clear(bound_getf *g)
+void bound_getf_clear(bound_getf_result *g)
 {
     free(g->share);
-    *g = (bound_getf){0};
+    *g = (bound_getf_result){0};
 }
 
 /* ---- the programme ---- */
@@ -34,7 +34,7 @@ void bound_getf_clear(bound_getf *g)
 static int find_leaders(bound_getf_state *s)
 {
     const moirai_problem *p = s->p;
-    int32_t *first = moirai_alloc((size_t)p->n_groups, sizeof *first);
+    int32_t *first = util_alloc((size_t)p->n_groups, sizeof *first);
     if (!first)
         return MOIRAI_EFAIL;
     for (int32_t g = 0; g < p->n_groups; g++)
@@ -128,7 +128,7 @@ static int write_programme(bound_getf_state *s)
 {
     const moirai_problem *p = s->p;
     int32_t n = s->colour.n;
-    double *sum = moirai_alloc((size_t)n, sizeof *sum);
+    double *sum = util_alloc((size_t)n, sizeof *sum);
     if (!sum)
         return MOIRAI_EFAIL;
     pricing_whole_reset(&s->lp);
@@ -159,18 +159,7 @@ static int write_programme(bound_getf_state *s)
 
 /* ---- solving ---- */
 
-static bool is_over(const bound_getf_state *s)
-{
-    return (s->task->interrupt && *s->task->interrupt) ||
-           (s->task->deadline_s > 0 && moirai_seconds() >= s->task->deadline_s);
-}
-
-static double time_left(const bound_getf_state *s)
-{
-    return s->task->deadline_s > 0 ? MOIRAI_MAX(s->task->deadline_s - moirai_seconds(), 1e-3) : 0;
-}
-
-static void take_shares(bound_getf *out, const bound_getf_state *s, const double *column)
+static void take_shares(bound_getf_result *out, const bound_getf_state *s, const double *column)
 {
     const moirai_problem *p = s->p;
     for (int32_t i = 0; i < p->n_ops; i++) {
@@ -180,16 +169,14 @@ static void take_shares(bound_getf *out, const bound_getf_state *s, const double
     }
 }
 
-static int solve_lp(bound_getf *out, bound_getf_state *s)
+static int solve_lp(bound_getf_result *out, bound_getf_state *s)
 {
     pricing_whole_answer answer;
-    pricing_whole_task task = {.method = PRICING_INTERIOR, .presolve = true, .time_limit_s = time_left(s),
-                               .interrupt = s->task->interrupt};
+    pricing_whole_task task = {.method = PRICING_INTERIOR, .presolve = true, .stop = s->task->stop};
     int rc = pricing_whole_solve(&answer, &s->lp, &task);
-    if (rc == 0 && answer.end != PRICING_OPTIMAL && !is_over(s)) {
+    if (rc == 0 && answer.end != PRICING_OPTIMAL && !util_stopped(&s->task->stop)) {
         pricing_whole_answer_clear(&answer);
         task.method = PRICING_SIMPLEX;
-        task.time_limit_s = time_left(s);
         rc = pricing_whole_solve(&answer, &s->lp, &task);
     }
     if (rc == 0 && answer.has_duals)
@@ -197,7 +184,7 @@ static int solve_lp(bound_getf *out, bound_getf_state *s)
     if (rc == 0 && answer.end == PRICING_OPTIMAL) {
         out->solved = true;
         out->value_ns = answer.objective / s->scale;
-        out->share = moirai_alloc((size_t)s->p->n_ops * (size_t)s->p->n_devices, sizeof *out->share);
+        out->share = util_alloc((size_t)s->p->n_ops * (size_t)s->p->n_devices, sizeof *out->share);
         rc = out->share ? 0 : MOIRAI_EFAIL;
         if (rc == 0)
             take_shares(out, s, answer.column);
@@ -209,7 +196,7 @@ static int solve_lp(bound_getf *out, bound_getf_state *s)
 /* ---- whole operators ---- */
 
 /* Every leader whole on the device of its largest share. */
-static void round_shares(const bound_getf *g, const bound_getf_state *s, double *column)
+static void round_shares(const bound_getf_result *g, const bound_getf_state *s, double *column)
 {
     const moirai_problem *p = s->p;
     for (int32_t i = 0; i < p->n_ops; i++) {
@@ -237,30 +224,30 @@ static void settle_start(const bound_getf_state *s, double *column)
                 load[__builtin_ctzll(open)] += ns;
             }
         double finish = column[s->s_column[s->colour.of[i]]] + ns;
-        column[0] = MOIRAI_MAX(column[0], finish);
+        column[0] = UTIL_MAX(column[0], finish);
         for (int32_t j = p->op_out_off[i]; j < p->op_out_off[i + 1]; j++)
             for (int32_t e = p->tensor_edge_off[p->op_out[j]]; e < p->tensor_edge_off[p->op_out[j] + 1]; e++) {
                 double *start = &column[s->s_column[s->colour.of[p->edge_reader[e]]]];
-                *start = MOIRAI_MAX(*start, finish);
+                *start = UTIL_MAX(*start, finish);
             }
     }
     for (int32_t k = 0; k < p->n_devices; k++)
-        column[0] = MOIRAI_MAX(column[0], load[k]);
+        column[0] = UTIL_MAX(column[0], load[k]);
 }
 
-static int solve_milp(bound_getf *out, bound_getf_state *s)
+static int solve_milp(bound_getf_result *out, bound_getf_state *s)
 {
     bound_colours_clear(&s->colour);
     int rc = bound_colours_find(&s->colour, s->p, true);
     rc = rc ? rc : write_programme(s);
-    double *start = rc == 0 ? moirai_alloc((size_t)s->lp.n_columns, sizeof *start) : NULL;
+    double *start = rc == 0 ? util_alloc((size_t)s->lp.n_columns, sizeof *start) : NULL;
     if (rc || !start)
         return rc ? rc : MOIRAI_EFAIL;
     round_shares(out, s, start);
     settle_start(s, start);
     pricing_whole_answer answer;
-    pricing_whole_task task = {.method = PRICING_MIP, .presolve = true, .time_limit_s = time_left(s), .gap = s->task->gap,
-                               .seed = s->task->seed, .start = start, .interrupt = s->task->interrupt};
+    pricing_whole_task task = {.method = PRICING_MIP, .presolve = true, .stop = s->task->stop, .gap = s->task->gap,
+                               .seed = s->task->seed, .start = start};
     rc = pricing_whole_solve(&answer, &s->lp, &task);
     take_shares(out, s, rc == 0 && answer.has_columns ? answer.column : start);
     out->milp_found = rc == 0 && answer.has_columns;
@@ -275,17 +262,17 @@ static int prepare(bound_getf_state *s)
 {
     const moirai_problem *p = s->p;
     size_t V = (size_t)p->n_ops, K = (size_t)p->n_devices, E = (size_t)p->n_edges;
-    s->leader = moirai_alloc(V, sizeof *s->leader);
-    s->devices = moirai_alloc(V, sizeof *s->devices);
-    s->x_column = moirai_alloc(V, sizeof *s->x_column);
-    s->s_column = moirai_alloc(V, sizeof *s->s_column);
-    s->row_off = moirai_alloc(V + 1, sizeof *s->row_off);
-    s->target = moirai_alloc(E, sizeof *s->target);
-    s->edges = moirai_alloc(E, sizeof *s->edges);
-    s->sink_row = moirai_alloc(V, sizeof *s->sink_row);
-    s->load_row = moirai_alloc(K, sizeof *s->load_row);
-    s->flow = moirai_alloc(V, sizeof *s->flow);
-    s->weight = moirai_alloc(K, sizeof *s->weight);
+    s->leader = util_alloc(V, sizeof *s->leader);
+    s->devices = util_alloc(V, sizeof *s->devices);
+    s->x_column = util_alloc(V, sizeof *s->x_column);
+    s->s_column = util_alloc(V, sizeof *s->s_column);
+    s->row_off = util_alloc(V + 1, sizeof *s->row_off);
+    s->target = util_alloc(E, sizeof *s->target);
+    s->edges = util_alloc(E, sizeof *s->edges);
+    s->sink_row = util_alloc(V, sizeof *s->sink_row);
+    s->load_row = util_alloc(K, sizeof *s->load_row);
+    s->flow = util_alloc(V, sizeof *s->flow);
+    s->weight = util_alloc(K, sizeof *s->weight);
     bool ready = s->leader && s->devices && s->x_column && s->s_column && s->row_off && s->target && s->edges &&
                  s->sink_row && s->load_row && s->flow && s->weight;
     double total = 0;
@@ -312,9 +299,9 @@ static void release(bound_getf_state *s)
     pricing_whole_clear(&s->lp);
 }
 
-int bound_getf_solve(bound_getf *out, const moirai_problem *p, const bound_getf_task *task)
+int bound_getf_solve(bound_getf_result *out, const moirai_problem *p, const bound_getf_task *task)
 {
-    *out = (bound_getf){0};
+    *out = (bound_getf_result){0};
     if (p->n_ops == 0)
         return 0;
     bound_getf_state s = {.p = p, .task = task};

@@ -129,7 +129,7 @@ static int64_t evaluate(const bound_getf_state *s, wide *cost)
 int bound_getf_prove(int64_t *lower_ns, bound_getf_state *s, const double *row_dual)
 {
     const moirai_problem *p = s->p;
-    wide *cost = moirai_alloc((size_t)p->n_ops * (size_t)p->n_devices, sizeof *cost);
+    wide *cost = util_alloc((size_t)p->n_ops * (size_t)p->n_devices, sizeof *cost);
     if (!cost)
         return MOIRAI_EFAIL;
     memset(s->flow, 0, (size_t)p->n_ops * sizeof *s->flow);

@@ -1,6 +1,6 @@
 /* Inside GETF's linear programme: what writing, solving and proving share. Private. */
-#ifndef MOIRAI_GETF_STATE_H
-#define MOIRAI_GETF_STATE_H
+#ifndef MOIRAI_BOUND_GETF_STATE_H
+#define MOIRAI_BOUND_GETF_STATE_H
 
 #include "bound/colours.h"
 #include "bound/getf_lp.h"

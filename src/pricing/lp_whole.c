@@ -1,4 +1,4 @@
-/* HiGHS for programmes that are written down at once. See place/moirai/lp.c for why its functions are declared by hand. */
+/* HiGHS for programmes that are written down at once. See lp.c for why its functions are declared by hand. */
 #include "pricing/lp_whole.h"
 
 #include <math.h>
@@ -29,10 +29,10 @@ void pricing_whole_reset(pricing_whole *m)
 int32_t pricing_whole_column(pricing_whole *m, double cost, double lower, double upper)
 {
     size_t n = (size_t)m->n_columns, *capacity = m->column_capacity;
-    if (m->failed || moirai_grow(&m->cost, &capacity[0], n + 1, sizeof *m->cost) ||
-        moirai_grow(&m->lower, &capacity[1], n + 1, sizeof *m->lower) ||
-        moirai_grow(&m->upper, &capacity[2], n + 1, sizeof *m->upper) ||
-        moirai_grow(&m->integral, &capacity[3], n + 1, sizeof *m->integral)) {
+    if (m->failed || util_grow(&m->cost, &capacity[0], n + 1, sizeof *m->cost) ||
+        util_grow(&m->lower, &capacity[1], n + 1, sizeof *m->lower) ||
+        util_grow(&m->upper, &capacity[2], n + 1, sizeof *m->upper) ||
+        util_grow(&m->integral, &capacity[3], n + 1, sizeof *m->integral)) {
         m->failed = true;
         return 0;
     }
@@ -46,9 +46,9 @@ int32_t pricing_whole_column(pricing_whole *m, double cost, double lower, double
 void pricing_whole_row(pricing_whole *m, double lower, double upper)
 {
     size_t n = (size_t)m->n_rows, *capacity = m->row_capacity;
-    if (m->failed || moirai_grow(&m->row_lower, &capacity[0], n + 1, sizeof *m->row_lower) ||
-        moirai_grow(&m->row_upper, &capacity[1], n + 1, sizeof *m->row_upper) ||
-        moirai_grow(&m->row_off, &capacity[2], n + 2, sizeof *m->row_off)) {
+    if (m->failed || util_grow(&m->row_lower, &capacity[0], n + 1, sizeof *m->row_lower) ||
+        util_grow(&m->row_upper, &capacity[1], n + 1, sizeof *m->row_upper) ||
+        util_grow(&m->row_off, &capacity[2], n + 2, sizeof *m->row_off)) {
         m->failed = true;
         return;
     }
@@ -61,8 +61,8 @@ void pricing_whole_row(pricing_whole *m, double lower, double upper)
 void pricing_whole_term(pricing_whole *m, int32_t column, double value)
 {
     size_t n = (size_t)m->n_values, *capacity = m->value_capacity;
-    if (m->failed || moirai_grow(&m->index, &capacity[0], n + 1, sizeof *m->index) ||
-        moirai_grow(&m->value, &capacity[1], n + 1, sizeof *m->value)) {
+    if (m->failed || util_grow(&m->index, &capacity[0], n + 1, sizeof *m->index) ||
+        util_grow(&m->value, &capacity[1], n + 1, sizeof *m->value)) {
         m->failed = true;
         return;
     }
@@ -125,9 +125,9 @@ bool pricing_whole_available(const char **why)
 
 static void listen(int type, const char *text, const void *out, callback_in *in, void *data)
 {
-    const volatile int *interrupt = data;
+    const moirai_interrupt *interrupt = data;
     (void)type, (void)text, (void)out;
-    if (in && *interrupt)
+    if (in && moirai_interrupt_raised(interrupt))
         in->user_interrupt = 1;
 }
 
@@ -144,10 +144,10 @@ static void set_options(void *h, const pricing_whole_task *task)
         Highs_setIntOptionValue(h, "random_seed", (int)(task->seed & 0x7fffffff));
         Highs_setDoubleOptionValue(h, "mip_rel_gap", task->gap);
     }
-    if (task->time_limit_s > 0)
-        Highs_setDoubleOptionValue(h, "time_limit", task->time_limit_s);
-    if (task->interrupt) {
-        Highs_setCallback(h, listen, (void *)(uintptr_t)task->interrupt);
+    if (task->stop.deadline > 0) /* HiGHS takes 0 for no time at all */
+        Highs_setDoubleOptionValue(h, "time_limit", util_stop_left_s(&task->stop));
+    if (task->stop.interrupt) {
+        Highs_setCallback(h, listen, (void *)(uintptr_t)task->stop.interrupt);
         Highs_startCallback(h, kSimplexInterrupt);
         Highs_startCallback(h, kIpmInterrupt);
         Highs_startCallback(h, kMipInterrupt);
@@ -182,9 +182,9 @@ static int read_answer(pricing_whole_answer *a, void *h, const pricing_whole *m)
                             m->n_columns, m->n_rows);
     Highs_getIntInfoValue(h, "primal_solution_status", &primal);
     Highs_getIntInfoValue(h, "dual_solution_status", &dual);
-    a->column = moirai_alloc((size_t)m->n_columns, sizeof *a->column);
-    a->row_dual = moirai_alloc((size_t)m->n_rows, sizeof *a->row_dual);
-    double *spare = moirai_alloc((size_t)m->n_columns + (size_t)m->n_rows, sizeof *spare);
+    a->column = util_alloc((size_t)m->n_columns, sizeof *a->column);
+    a->row_dual = util_alloc((size_t)m->n_rows, sizeof *a->row_dual);
+    double *spare = util_alloc((size_t)m->n_columns + (size_t)m->n_rows, sizeof *spare);
     bool ready = a->column && a->row_dual && spare;
     if (ready)
         Highs_getSolution(h, a->column, spare, spare + m->n_columns, a->row_dual);

@@ -1,12 +1,14 @@
 /* Linear and mixed-integer programmes that are written down at once, row by row, and solved once. Minimises.
  *
  * The master of the price search grows by columns and lives on: that is lp.h. Here are the programmes of m-SCT and GETF. */
-#ifndef MOIRAI_LP_WHOLE_H
-#define MOIRAI_LP_WHOLE_H
+#ifndef MOIRAI_PRICING_LP_WHOLE_H
+#define MOIRAI_PRICING_LP_WHOLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "util/stop.h"
 
 /* HUGE_VAL stands for "no limit" in every lower and upper. */
 typedef struct pricing_whole {
@@ -29,12 +31,11 @@ typedef enum pricing_method {
 
 typedef struct pricing_whole_task {
     pricing_method method;
-    double time_limit_s;           /* 0: none */
-    double gap;                    /* PRICING_MIP: stop within this share of its bound */
-    uint64_t seed;                 /* PRICING_MIP */
-    const double *start;           /* PRICING_MIP: a solution to begin with, or NULL */
-    const volatile int *interrupt; /* or NULL */
-    bool presolve;                 /* let the solver simplify first */
+    util_stop stop;
+    double gap;          /* PRICING_MIP: stop within this share of its bound */
+    uint64_t seed;       /* PRICING_MIP */
+    const double *start; /* PRICING_MIP: a solution to begin with, or NULL */
+    bool presolve;       /* let the solver simplify first */
 } pricing_whole_task;
 
 typedef enum pricing_end {

@@ -22,11 +22,11 @@
 static void tell(const moirai_place_options *o, const place_split *split, bool any_order)
 {
     char note[160];
-    if (o->progress == NULL)
+    if (o->budget.progress == NULL)
         return;
     snprintf(note, sizeof note, "%d pieces, %.3f ms one by one, devices in %s", split->n_pieces, (double)split->cost_ns * 1e-6,
              any_order ? "the best order" : "order of speed");
-    o->progress(o->progress_data, &(moirai_progress){.letter = ' ', .makespan_ns = MOIRAI_UNKNOWN,
+    o->budget.progress(o->budget.progress_data, &(moirai_progress){.letter = ' ', .makespan_ns = MOIRAI_UNKNOWN,
                                                      .lower_bound_ns = MOIRAI_UNKNOWN, .note = note});
 }
 
@@ -39,14 +39,14 @@ static int plan_split(moirai_plan **out, int64_t *short_bytes, moirai_sim *sim, 
             device[p->topo[r]] = split->device[piece];
     int rc = place_contiguous_plan(out, sim, p, device);
     if (rc == 0 && *out == NULL)
-        rc = moirai_fit_schedule(out, short_bytes, sim, p, device);
+        rc = place_fit_schedule(out, short_bytes, sim, p, device);
     return rc;
 }
 
-static int place_chain(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
+static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
 {
-    int32_t order[MOIRAI_MAX_DEVICES], *device = moirai_alloc((size_t)p->n_ops, sizeof *device);
-    bool any_order = place_split_states(p->n_devices) <= MOST_STATES / MOIRAI_MAX(p->n_ops, 1);
+    int32_t order[MOIRAI_MAX_DEVICES], *device = util_alloc((size_t)p->n_ops, sizeof *device);
+    bool any_order = place_split_states(p->n_devices) <= MOST_STATES / UTIL_MAX(p->n_ops, 1);
     moirai_sim *sim = NULL;
     int64_t short_bytes = 0;
     int rc = device != NULL ? moirai_sim_new(&sim, p) : MOIRAI_EFAIL;
@@ -73,8 +73,8 @@ static int place_chain(moirai_plan **out, const moirai_problem *p, const moirai_
     return rc;
 }
 
-const moirai_placer moirai_placer_chain = {
+const moirai_placer place_chain = {
     .name = "chain",
     .summary = "the best contiguous pieces by dynamic programming, as pipeline tools split",
-    .place = place_chain,
+    .place = place,
 };

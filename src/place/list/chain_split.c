@@ -65,8 +65,8 @@ static int window_push(window *w, int32_t rank, int64_t value, bool rising)
         w->n -= w->head;
         w->head = 0;
     }
-    if (moirai_grow(&w->rank, &w->rank_capacity, w->n + 1, sizeof *w->rank) ||
-        moirai_grow(&w->value, &w->value_capacity, w->n + 1, sizeof *w->value))
+    if (util_grow(&w->rank, &w->rank_capacity, w->n + 1, sizeof *w->rank) ||
+        util_grow(&w->value, &w->value_capacity, w->n + 1, sizeof *w->value))
         return MOIRAI_EFAIL;
     w->rank[w->n] = rank;
     w->value[w->n++] = value;
@@ -89,8 +89,8 @@ int64_t place_split_states(int32_t K)
 static int states_of_order(splitter *x, const int32_t *order)
 {
     int32_t K = x->p->n_devices;
-    x->s = moirai_alloc((size_t)K, sizeof *x->s);
-    x->before = moirai_alloc((size_t)K, sizeof *x->before);
+    x->s = util_alloc((size_t)K, sizeof *x->s);
+    x->before = util_alloc((size_t)K, sizeof *x->before);
     if (!x->s || !x->before)
         return MOIRAI_EFAIL;
     for (int32_t at = 0; at < K; at++) {
@@ -105,9 +105,9 @@ static int states_of_order(splitter *x, const int32_t *order)
 static int states_of_sets(splitter *x)
 {
     int32_t K = x->p->n_devices, sets = 1 << K, n = 0, m = 0;
-    int32_t *number = moirai_alloc((size_t)sets * (size_t)K, sizeof *number);
-    x->s = moirai_alloc((size_t)place_split_states(K), sizeof *x->s);
-    x->before = moirai_alloc((size_t)place_split_states(K) * (size_t)K, sizeof *x->before);
+    int32_t *number = util_alloc((size_t)sets * (size_t)K, sizeof *number);
+    x->s = util_alloc((size_t)place_split_states(K), sizeof *x->s);
+    x->before = util_alloc((size_t)place_split_states(K) * (size_t)K, sizeof *x->before);
     bool ready = number && x->s && x->before;
     for (int32_t set = 1; ready && set < sets; set++)
         for (int32_t k = 0; k < K; k++) {
@@ -221,7 +221,7 @@ static int step(splitter *x, int32_t rank)
 static int find_cuttable(splitter *x)
 {
     const moirai_problem *p = x->p;
-    int32_t *left = moirai_alloc((size_t)p->n_groups, sizeof *left), *size = moirai_alloc((size_t)p->n_groups, sizeof *size);
+    int32_t *left = util_alloc((size_t)p->n_groups, sizeof *left), *size = util_alloc((size_t)p->n_groups, sizeof *size);
     bool ready = left && size;
     int32_t open = 0;
     for (int32_t i = 0; ready && i < p->n_ops; i++)
@@ -243,8 +243,8 @@ static int find_cuttable(splitter *x)
 static int trace_back(place_split *out, const splitter *x, int32_t s)
 {
     int32_t V = x->p->n_ops, n = 0;
-    out->end = moirai_alloc((size_t)x->p->n_devices, sizeof *out->end);
-    out->device = moirai_alloc((size_t)x->p->n_devices, sizeof *out->device);
+    out->end = util_alloc((size_t)x->p->n_devices, sizeof *out->end);
+    out->device = util_alloc((size_t)x->p->n_devices, sizeof *out->device);
     if (!out->end || !out->device)
         return MOIRAI_EFAIL;
     for (int32_t b = V; b > 0; n++) {
@@ -272,16 +272,16 @@ static int prepare(splitter *x, const place_split_task *task)
     if (task->order ? states_of_order(x, task->order) : states_of_sets(x))
         return MOIRAI_EFAIL;
     size_t S = (size_t)x->n_states;
-    x->candidates = moirai_alloc(S, sizeof *x->candidates);
-    x->tensors = moirai_alloc(K, sizeof *x->tensors);
-    x->alive = moirai_alloc(V, sizeof *x->alive);
-    x->cuttable = moirai_alloc(V, sizeof *x->cuttable);
-    x->cut_ns = moirai_alloc(K * K, sizeof *x->cut_ns);
-    x->unread = moirai_alloc((size_t)p->n_tensors, sizeof *x->unread);
-    x->now = moirai_alloc(S, sizeof *x->now);
-    x->next = moirai_alloc(S, sizeof *x->next);
-    x->piece_begin = moirai_alloc((V + 1) * S, sizeof *x->piece_begin);
-    x->came_from = moirai_alloc((V + 1) * S, sizeof *x->came_from);
+    x->candidates = util_alloc(S, sizeof *x->candidates);
+    x->tensors = util_alloc(K, sizeof *x->tensors);
+    x->alive = util_alloc(V, sizeof *x->alive);
+    x->cuttable = util_alloc(V, sizeof *x->cuttable);
+    x->cut_ns = util_alloc(K * K, sizeof *x->cut_ns);
+    x->unread = util_alloc((size_t)p->n_tensors, sizeof *x->unread);
+    x->now = util_alloc(S, sizeof *x->now);
+    x->next = util_alloc(S, sizeof *x->next);
+    x->piece_begin = util_alloc((V + 1) * S, sizeof *x->piece_begin);
+    x->came_from = util_alloc((V + 1) * S, sizeof *x->came_from);
     if (!x->candidates || !x->tensors || !x->alive || !x->cuttable || !x->cut_ns || !x->unread || !x->now || !x->next ||
         !x->piece_begin || !x->came_from)
         return MOIRAI_EFAIL;

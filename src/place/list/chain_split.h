@@ -1,6 +1,6 @@
 /* The best split of the topological order into pieces on different devices. Private. */
-#ifndef MOIRAI_CHAIN_SPLIT_H
-#define MOIRAI_CHAIN_SPLIT_H
+#ifndef MOIRAI_PLACE_LIST_CHAIN_SPLIT_H
+#define MOIRAI_PLACE_LIST_CHAIN_SPLIT_H
 
 #include <moirai/problem.h>
 

@@ -13,7 +13,7 @@ void place_alive_bytes(const moirai_problem *p, int64_t *alive)
     for (int32_t t = 0; t < p->n_tensors; t++) { /* alive[r]: for now, what dies after rank r */
         int32_t last = p->tensor_edge_off[t] < p->tensor_edge_off[t + 1] ? 0 : p->n_ops - 1;
         for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++)
-            last = MOIRAI_MAX(last, p->topo_rank[p->edge_reader[e]]);
+            last = UTIL_MAX(last, p->topo_rank[p->edge_reader[e]]);
         alive[last] += p->tensor_bytes[t];
     }
     for (int32_t r = 0; r < p->n_ops; r++) {
@@ -44,7 +44,7 @@ static int keep_if_better(moirai_plan **out, moirai_sim *sim, int64_t makespan_n
 int place_contiguous_plan(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, const int32_t *device)
 {
     *out = NULL;
-    moirai_task *order = moirai_alloc((size_t)p->n_ops, sizeof *order);
+    moirai_task *order = util_alloc((size_t)p->n_ops, sizeof *order);
     if (order == NULL)
         return MOIRAI_EFAIL;
     for (int32_t r = 0; r < p->n_ops; r++)

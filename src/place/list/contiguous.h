@@ -1,6 +1,6 @@
 /* What `sequential` and `chain` share: pieces of the topological order. Private. */
-#ifndef MOIRAI_CONTIGUOUS_H
-#define MOIRAI_CONTIGUOUS_H
+#ifndef MOIRAI_PLACE_LIST_CONTIGUOUS_H
+#define MOIRAI_PLACE_LIST_CONTIGUOUS_H
 
 #include "place/fit.h"
 

@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "place/list.h"
+#include "place/list/list.h"
 #include "util/util.h"
 
 typedef struct entry {
@@ -38,7 +38,7 @@ typedef struct queue {
 
 typedef struct etf {
     const moirai_problem *p;
-    moirai_list *list;
+    place_list *list;
     int32_t *missing; /* producers not yet placed */
     int32_t *open;    /* devices on which a ready operator still has a chance */
     int32_t *stuck;   /* ready operators without any */
@@ -67,7 +67,7 @@ static bool before(entry a, entry b)
 
 static int push(queue *q, entry x)
 {
-    if (moirai_grow(&q->heap, &q->capacity, q->n + 1, sizeof *q->heap) != 0)
+    if (util_grow(&q->heap, &q->capacity, q->n + 1, sizeof *q->heap) != 0)
         return MOIRAI_EFAIL;
     size_t at = q->n++;
     for (; at > 0 && before(x, q->heap[(at - 1) / 2]); at = (at - 1) / 2)
@@ -103,7 +103,7 @@ static void pop(queue *q)
 static int64_t arrival(etf *x, int32_t op, int32_t k, bool commit)
 {
     const moirai_problem *p = x->p;
-    moirai_list *l = x->list;
+    place_list *l = x->list;
     int32_t K = p->n_devices, n = p->op_in_off[op + 1] - p->op_in_off[op];
     const int32_t *input = l->input + p->op_in_off[op];
     int64_t receive = x->receive_ns[k], ready = 0, until[MOIRAI_MAX_DEVICES]; /* of senders already used here */
@@ -111,7 +111,7 @@ static int64_t arrival(etf *x, int32_t op, int32_t k, bool commit)
     for (int32_t j = 0; j < n; j++) {
         int32_t t = p->op_in[input[j]], producer = p->tensor_producer[t], from = l->device[producer];
         int64_t at = l->finish_ns[producer];
-        int32_t slot = moirai_list_slot(l, input[j], k);
+        int32_t slot = place_list_slot(l, input[j], k);
         if (from != k && l->arrival_ns[slot] != MOIRAI_UNKNOWN) {
             at = l->arrival_ns[slot];
         } else if (from != k) {
@@ -119,15 +119,15 @@ static int64_t arrival(etf *x, int32_t op, int32_t k, bool commit)
             bool port = p->congestion == MOIRAI_CONGESTION_PORT;
             if (ns > 0 && p->congestion != MOIRAI_CONGESTION_NONE) {
                 int64_t line = used >> from & 1 ? until[from] : port ? x->send_ns[from] : x->channel_ns[from * K + k];
-                at = MOIRAI_MAX(at, MOIRAI_MAX(line, port ? receive : 0));
+                at = UTIL_MAX(at, UTIL_MAX(line, port ? receive : 0));
                 until[from] = receive = at + ns;
                 used |= (uint64_t)1 << from;
             }
             if (commit)
-                moirai_list_place_transfer(l, slot, at, ns);
+                place_list_place_transfer(l, slot, at, ns);
             at += ns;
         }
-        ready = MOIRAI_MAX(ready, at);
+        ready = UTIL_MAX(ready, at);
     }
     for (; commit && used != 0; used &= used - 1) {
         int32_t from = __builtin_ctzll(used);
@@ -141,7 +141,7 @@ static int64_t arrival(etf *x, int32_t op, int32_t k, bool commit)
 
 static bool has_room(const etf *x, int32_t op, int32_t k)
 {
-    const moirai_list *l = x->list;
+    const place_list *l = x->list;
     int32_t unit = l->u->of_op[op], at = l->unit_device[unit];
     return at != MOIRAI_NONE ? at == k : l->room_bytes[k] >= l->u->bytes[unit];
 }
@@ -151,7 +151,7 @@ static int64_t urgent_from(etf *x, int32_t op)
 {
     int64_t all = 0;
     for (uint64_t open = x->p->op_devices[op]; open != 0; open &= open - 1)
-        all = MOIRAI_MAX(all, arrival(x, op, __builtin_ctzll(open), false));
+        all = UTIL_MAX(all, arrival(x, op, __builtin_ctzll(open), false));
     return all;
 }
 
@@ -162,7 +162,7 @@ static int offer(etf *x, int32_t op, uint64_t devices)
     for (uint64_t open = devices; open != 0; open &= open - 1) {
         int32_t k = __builtin_ctzll(open);
         int64_t at = arrival(x, op, k, false);
-        all = MOIRAI_MAX(all, at);
+        all = UTIL_MAX(all, at);
         if (push(&x->waiting[k], (entry){at, rank}) != 0)
             return MOIRAI_EFAIL;
     }
@@ -223,7 +223,7 @@ static int candidate(etf *x, int32_t k, choice *out, bool *found)
             pop(q);
             continue;
         }
-        int64_t ready = arrival(x, op, k, false), start = MOIRAI_MAX(ready, x->free_ns[k]);
+        int64_t ready = arrival(x, op, k, false), start = UTIL_MAX(ready, x->free_ns[k]);
         if (q == arrived && ready > x->free_ns[k]) {
             pop(q);
             if (push(waiting, (entry){ready, top.rank}) != 0)
@@ -261,7 +261,7 @@ static bool is_awake(etf *x, int32_t k, choice *favourite)
     if (f == MOIRAI_NONE || x->list->device[f] != MOIRAI_NONE || x->missing[f] > 0 || !(p->op_devices[f] >> k & 1) ||
         !has_room(x, f, k))
         return false;
-    int64_t here = MOIRAI_MAX(arrival(x, f, k, false), x->free_ns[k]);
+    int64_t here = UTIL_MAX(arrival(x, f, k, false), x->free_ns[k]);
     for (uint64_t open = p->op_devices[f] & ~((uint64_t)1 << k); open != 0; open &= open - 1) {
         int32_t l = __builtin_ctzll(open);
         if (x->free_ns[l] < here && has_room(x, f, l) && arrival(x, f, l, false) < here)
@@ -277,7 +277,7 @@ static void urgent_candidate(etf *x, int32_t k, int64_t limit_ns, choice *out, b
 {
     queue *q = &x->urgent[k];
     *found = false;
-    while (q->n > 0 && MOIRAI_MAX(q->heap[0].key, x->free_ns[k]) <= limit_ns) {
+    while (q->n > 0 && UTIL_MAX(q->heap[0].key, x->free_ns[k]) <= limit_ns) {
         entry top = q->heap[0];
         int32_t op = x->p->topo[top.rank];
         int64_t from = 0;
@@ -286,7 +286,7 @@ static void urgent_candidate(etf *x, int32_t k, int64_t limit_ns, choice *out, b
         } else if ((from = urgent_from(x, op)) > top.key) {
             replace_top(q, (entry){from, top.rank});
         } else {
-            int64_t start = MOIRAI_MAX(from, x->free_ns[k]);
+            int64_t start = UTIL_MAX(from, x->free_ns[k]);
             *out = (choice){start, start + moirai_op_ns(x->p, op, k), top.rank, k, false};
             *found = true;
             return;
@@ -311,7 +311,7 @@ static int device_candidate(etf *x, int32_t k, choice *out, bool *found)
 
 static int become_ready(etf *x, int32_t op)
 {
-    moirai_list_inputs(x->list, op);
+    place_list_inputs(x->list, op);
     return next_stage(x, op);
 }
 
@@ -320,10 +320,10 @@ static int place_at(etf *x, int32_t op, int32_t k)
     const moirai_problem *p = x->p;
     int64_t ns = moirai_op_ns(p, op, k), start = arrival(x, op, k, true);
     if (ns > 0) {
-        start = MOIRAI_MAX(start, x->free_ns[k]);
+        start = UTIL_MAX(start, x->free_ns[k]);
         x->free_ns[k] = start + ns;
     }
-    moirai_list_place_op(x->list, op, k, start);
+    place_list_place_op(x->list, op, k, start);
     x->last[k] = op;
     x->n_left--;
     for (int32_t j = p->op_out_off[op]; j < p->op_out_off[op + 1]; j++)
@@ -338,9 +338,9 @@ static int place_stuck(etf *x, int32_t op)
 {
     int32_t best = MOIRAI_NONE;
     int64_t best_finish = INT64_MAX;
-    for (uint64_t open = moirai_list_devices(x->list, op); open != 0; open &= open - 1) {
+    for (uint64_t open = place_list_devices(x->list, op); open != 0; open &= open - 1) {
         int32_t k = __builtin_ctzll(open);
-        int64_t finish = MOIRAI_MAX(arrival(x, op, k, false), x->free_ns[k]) + moirai_op_ns(x->p, op, k);
+        int64_t finish = UTIL_MAX(arrival(x, op, k, false), x->free_ns[k]) + moirai_op_ns(x->p, op, k);
         if (best == MOIRAI_NONE || finish < best_finish) {
             best = k;
             best_finish = finish;
@@ -374,15 +374,15 @@ static int place_next(etf *x)
 static int prepare(etf *x)
 {
     size_t V = (size_t)x->p->n_ops, K = (size_t)x->p->n_devices;
-    x->missing = moirai_alloc(V, sizeof *x->missing);
-    x->open = moirai_alloc(V, sizeof *x->open);
-    x->stuck = moirai_alloc(V, sizeof *x->stuck);
-    x->stage = moirai_alloc(V, sizeof *x->stage);
-    x->tried = moirai_alloc(V, sizeof *x->tried);
-    x->waiting = moirai_alloc(K, sizeof *x->waiting);
-    x->arrived = moirai_alloc(K, sizeof *x->arrived);
-    x->urgent = moirai_alloc(K, sizeof *x->urgent);
-    x->channel_ns = moirai_alloc(K * K, sizeof *x->channel_ns);
+    x->missing = util_alloc(V, sizeof *x->missing);
+    x->open = util_alloc(V, sizeof *x->open);
+    x->stuck = util_alloc(V, sizeof *x->stuck);
+    x->stage = util_alloc(V, sizeof *x->stage);
+    x->tried = util_alloc(V, sizeof *x->tried);
+    x->waiting = util_alloc(K, sizeof *x->waiting);
+    x->arrived = util_alloc(K, sizeof *x->arrived);
+    x->urgent = util_alloc(K, sizeof *x->urgent);
+    x->channel_ns = util_alloc(K * K, sizeof *x->channel_ns);
     if (!x->missing || !x->open || !x->stuck || !x->stage || !x->tried || !x->waiting || !x->arrived || !x->urgent ||
         !x->channel_ns)
         return MOIRAI_EFAIL;
@@ -403,7 +403,7 @@ static int run(moirai_plan **out, etf *x)
             rc = become_ready(x, i);
     while (rc == 0 && x->n_left > 0)
         rc = place_next(x);
-    return rc == 0 ? moirai_list_plan(out, x->list) : rc;
+    return rc == 0 ? place_list_plan(out, x->list) : rc;
 }
 
 static void free_queues(queue *q, int32_t n)
@@ -416,7 +416,7 @@ static void free_queues(queue *q, int32_t n)
 int place_etf(moirai_plan **out, const moirai_problem *p, const place_etf_rules *rules)
 {
     etf x = {.p = p, .rules = rules};
-    int rc = moirai_list_new(&x.list, p);
+    int rc = place_list_new(&x.list, p);
     if (rc == 0)
         rc = prepare(&x);
     if (rc == 0)
@@ -430,6 +430,6 @@ int place_etf(moirai_plan **out, const moirai_problem *p, const place_etf_rules 
     free(x.stage);
     free(x.tried);
     free(x.channel_ns);
-    moirai_list_free(x.list);
+    place_list_free(x.list);
     return rc;
 }

@@ -1,6 +1,6 @@
 /* Earliest task first, with the rules that m-SCT and GETF add to it. Private. */
-#ifndef MOIRAI_ETF_H
-#define MOIRAI_ETF_H
+#ifndef MOIRAI_PLACE_LIST_ETF_H
+#define MOIRAI_PLACE_LIST_ETF_H
 
 #include <moirai/placer.h>
 

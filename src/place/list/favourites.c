@@ -117,8 +117,8 @@ static void list_arcs_in(finder *x)
 static int find_arcs(finder *x)
 {
     const moirai_problem *p = x->p;
-    double *class_ns = moirai_alloc((size_t)p->n_classes, sizeof *class_ns);
-    int32_t *seen = moirai_alloc((size_t)p->n_ops, sizeof *seen);
+    double *class_ns = util_alloc((size_t)p->n_classes, sizeof *class_ns);
+    int32_t *seen = util_alloc((size_t)p->n_ops, sizeof *seen);
     if (class_ns && seen) {
         for (int32_t c = 0; c < p->n_classes; c++)
             class_ns[c] = mean_transfer(p, c);
@@ -160,7 +160,7 @@ static void find_cuts(finder *x)
         if (r > 0 && reach <= r && last_source < r && first_sink >= r && r < V - 1)
             x->cut[x->n_cuts++] = r;
         for (int32_t a = x->arc_off[r]; a < x->arc_off[r + 1]; a++)
-            reach = MOIRAI_MAX(reach, p->topo_rank[x->f->to[a]]);
+            reach = UTIL_MAX(reach, p->topo_rank[x->f->to[a]]);
     }
     x->cut[x->n_cuts++] = V;
 }
@@ -191,17 +191,17 @@ static bool equal_pieces(const finder *x, int32_t b, int32_t c)
 static double longest_path(finder *x, int32_t begin, int32_t end, const double *weight)
 {
     const moirai_problem *p = x->p;
-    int32_t last = MOIRAI_MIN(end, p->n_ops - 1);
+    int32_t last = UTIL_MIN(end, p->n_ops - 1);
     double longest = 0;
     for (int32_t r = begin; r <= last; r++)
         x->length[p->topo[r]] = 0;
     for (int32_t r = begin; r < end; r++) {
         int32_t i = p->topo[r];
         double finish = x->length[i] + x->time_ns[i];
-        longest = end == p->n_ops ? MOIRAI_MAX(longest, finish) : longest;
+        longest = end == p->n_ops ? UTIL_MAX(longest, finish) : longest;
         for (int32_t a = x->arc_off[r]; a < x->arc_off[r + 1]; a++) {
             int32_t j = x->f->to[a];
-            x->length[j] = MOIRAI_MAX(x->length[j], finish + x->f->transfer_ns[a] * (weight ? weight[a] : 1));
+            x->length[j] = UTIL_MAX(x->length[j], finish + x->f->transfer_ns[a] * (weight ? weight[a] : 1));
         }
     }
     return end < p->n_ops ? x->length[p->topo[end]] : longest;
@@ -264,8 +264,7 @@ static int solve_piece(finder *x, int32_t begin, int32_t end)
 {
     place_favourites *f = x->f;
     double path = longest_path(x, begin, end, NULL), scale = path > 0 ? HORIZON / path : 1;
-    double left = x->task->deadline_s > 0 ? x->task->deadline_s - moirai_seconds() : 0;
-    if ((x->task->deadline_s > 0 && left <= 0) || (x->task->interrupt && *x->task->interrupt)) {
+    if (util_stopped(&x->task->stop)) {
         f->complete = false;
         return 0;
     }
@@ -273,12 +272,11 @@ static int solve_piece(finder *x, int32_t begin, int32_t end)
     add_columns(x, begin, end, scale);
     add_rows(x, begin, end, scale);
     pricing_whole_answer answer;
-    pricing_whole_task task = {
-        .method = PRICING_SIMPLEX, .presolve = true, .time_limit_s = left, .interrupt = x->task->interrupt};
+    pricing_whole_task task = {.method = PRICING_SIMPLEX, .presolve = true, .stop = x->task->stop};
     int rc = pricing_whole_solve(&answer, &x->lp, &task);
     if (rc == 0 && answer.end == PRICING_OPTIMAL)
         for (int32_t a = x->arc_off[begin]; a < x->arc_off[end]; a++)
-            f->x[a] = x->x_column[a] == MOIRAI_NONE ? 0 : MOIRAI_MIN(1, MOIRAI_MAX(0, answer.column[x->x_column[a]]));
+            f->x[a] = x->x_column[a] == MOIRAI_NONE ? 0 : UTIL_MIN(1, UTIL_MAX(0, answer.column[x->x_column[a]]));
     else
         f->complete = false;
     f->n_solved++;
@@ -344,21 +342,21 @@ static int prepare(finder *x)
 {
     size_t V = (size_t)x->p->n_ops, E = (size_t)x->p->n_edges;
     place_favourites *f = x->f;
-    f->child = moirai_alloc(V, sizeof *f->child);
-    f->parent = moirai_alloc(V, sizeof *f->parent);
-    f->x = moirai_alloc(E, sizeof *f->x);
-    f->from = moirai_alloc(E, sizeof *f->from);
-    f->to = moirai_alloc(E, sizeof *f->to);
-    f->transfer_ns = moirai_alloc(E, sizeof *f->transfer_ns);
-    x->time_ns = moirai_alloc(V, sizeof *x->time_ns);
-    x->arc_off = moirai_alloc(V + 1, sizeof *x->arc_off);
-    x->n_parents = moirai_alloc(V, sizeof *x->n_parents);
-    x->cut = moirai_alloc(V + 2, sizeof *x->cut);
-    x->in_off = moirai_alloc(V + 1, sizeof *x->in_off);
-    x->in_arc = moirai_alloc(E, sizeof *x->in_arc);
-    x->s_column = moirai_alloc(V, sizeof *x->s_column);
-    x->x_column = moirai_alloc(E, sizeof *x->x_column);
-    x->length = moirai_alloc(V, sizeof *x->length);
+    f->child = util_alloc(V, sizeof *f->child);
+    f->parent = util_alloc(V, sizeof *f->parent);
+    f->x = util_alloc(E, sizeof *f->x);
+    f->from = util_alloc(E, sizeof *f->from);
+    f->to = util_alloc(E, sizeof *f->to);
+    f->transfer_ns = util_alloc(E, sizeof *f->transfer_ns);
+    x->time_ns = util_alloc(V, sizeof *x->time_ns);
+    x->arc_off = util_alloc(V + 1, sizeof *x->arc_off);
+    x->n_parents = util_alloc(V, sizeof *x->n_parents);
+    x->cut = util_alloc(V + 2, sizeof *x->cut);
+    x->in_off = util_alloc(V + 1, sizeof *x->in_off);
+    x->in_arc = util_alloc(E, sizeof *x->in_arc);
+    x->s_column = util_alloc(V, sizeof *x->s_column);
+    x->x_column = util_alloc(E, sizeof *x->x_column);
+    x->length = util_alloc(V, sizeof *x->length);
     return f->child && f->parent && f->x && f->from && f->to && f->transfer_ns && x->time_ns && x->arc_off &&
                    x->n_parents && x->cut && x->in_off && x->in_arc && x->s_column && x->x_column && x->length
                ? 0

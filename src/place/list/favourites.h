@@ -1,8 +1,10 @@
 /* Favourite children (m-SCT): which reader of each operator should run where the operator ran. Private. */
-#ifndef MOIRAI_FAVOURITES_H
-#define MOIRAI_FAVOURITES_H
+#ifndef MOIRAI_PLACE_LIST_FAVOURITES_H
+#define MOIRAI_PLACE_LIST_FAVOURITES_H
 
 #include <moirai/placer.h>
+
+#include "util/stop.h"
 
 typedef struct place_favourites {
     int32_t *child;   /* operator -> its favourite child, or MOIRAI_NONE */
@@ -19,10 +21,9 @@ typedef struct place_favourites {
 } place_favourites;
 
 typedef struct place_favourites_task {
-    double threshold;              /* x at most this is a favourite */
-    double deadline_s;             /* on the clock of moirai_seconds; 0: none */
-    const volatile int *interrupt; /* or NULL */
-    bool whole;                    /* one programme, not cut into pieces (for tests: the value must be the same) */
+    double threshold; /* x at most this is a favourite */
+    util_stop stop;
+    bool whole;       /* one programme, not cut into pieces (for tests: the value must be the same) */
 } place_favourites_task;
 
 /* Solve the programme and round it; a later favourite replaces an earlier one. O(V + E) besides the solver. */

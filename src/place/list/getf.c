@@ -38,7 +38,7 @@ static const moirai_param params[] = {
 double place_getf_gamma(int32_t n_devices)
 {
     double log_m = log2(n_devices), log_log = log_m > 1 ? log2(log_m) : 0;
-    return log_log > 0 ? MOIRAI_MAX(log_m / log_log, 2) : 2;
+    return log_log > 0 ? UTIL_MAX(log_m / log_log, 2) : 2;
 }
 
 void place_getf_group(place_getf_groups *g, const double *speed, int32_t n_devices)
@@ -46,11 +46,11 @@ void place_getf_group(place_getf_groups *g, const double *speed, int32_t n_devic
     double fastest = 0, slowest = HUGE_VAL, gamma = place_getf_gamma(n_devices);
     *g = (place_getf_groups){0};
     for (int32_t k = 0; k < n_devices; k++)
-        fastest = MOIRAI_MAX(fastest, speed[k]);
+        fastest = UTIL_MAX(fastest, speed[k]);
     for (int32_t k = 0; k < n_devices; k++)
         if (speed[k] * n_devices >= fastest) {
             g->kept |= (uint64_t)1 << k;
-            slowest = MOIRAI_MIN(slowest, speed[k]);
+            slowest = UTIL_MIN(slowest, speed[k]);
         }
     for (int32_t k = 0; k < n_devices; k++) {
         if (!(g->kept >> k & 1))
@@ -59,7 +59,7 @@ void place_getf_group(place_getf_groups *g, const double *speed, int32_t n_devic
         for (double top = gamma * slowest; speed[k] >= top && at < MOIRAI_MAX_DEVICES - 1; top *= gamma)
             at++;
         g->devices[at] |= (uint64_t)1 << k;
-        g->n = MOIRAI_MAX(g->n, at + 1);
+        g->n = UTIL_MAX(g->n, at + 1);
     }
 }
 
@@ -105,21 +105,21 @@ static uint64_t stage_devices(void *data, int32_t op, int32_t stage)
     return x->p->op_devices[op];
 }
 
-static void tell(const moirai_place_options *o, const bound_getf *g, const getf *x, double begun)
+static void tell(const moirai_place_options *o, const bound_getf_result *g, const getf *x, double begun)
 {
     char note[160];
-    if (o->progress == NULL)
+    if (o->budget.progress == NULL)
         return;
     snprintf(note, sizeof note, "linear programme %s: %.3f ms, %d of %d devices in %d groups%s",
              g->solved ? "solved" : "stopped, all devices for all", g->value_ns * 1e-6,
              __builtin_popcountll(x->groups.kept), x->p->n_devices, x->groups.n,
              g->milp_found ? ", whole operators by branch and bound" : "");
-    o->progress(o->progress_data, &(moirai_progress){.seconds = moirai_seconds() - begun, .letter = ' ',
+    o->budget.progress(o->budget.progress_data, &(moirai_progress){.seconds = util_seconds() - begun, .letter = ' ',
                                                      .makespan_ns = MOIRAI_UNKNOWN, .lower_bound_ns = g->lower_ns,
                                                      .note = note});
 }
 
-static int place_groups(moirai_plan **out, getf *x, const bound_getf *g, const double *speed)
+static int place_groups(moirai_plan **out, getf *x, const bound_getf_result *g, const double *speed)
 {
     const moirai_problem *p = x->p;
     for (int32_t i = 0; g->share != NULL && i < p->n_ops; i++)
@@ -128,23 +128,25 @@ static int place_groups(moirai_plan **out, getf *x, const bound_getf *g, const d
     int rc = place_etf(out, p, &rules);
     bool all = __builtin_popcountll(x->groups.kept) == p->n_devices;
     if (rc == 0 && all)
-        (*out)->lower_bound_ns = MOIRAI_MAX((*out)->lower_bound_ns, g->lower_ns);
+        (*out)->lower_bound_ns = UTIL_MAX((*out)->lower_bound_ns, g->lower_ns);
     return rc;
 }
 
-static int place_getf(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
+static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
 {
-    getf x = {.p = p, .group = moirai_alloc((size_t)p->n_ops, sizeof *x.group)};
+    getf x = {.p = p, .group = util_alloc((size_t)p->n_ops, sizeof *x.group)};
     if (x.group == NULL)
         return MOIRAI_EFAIL;
-    double speed[MOIRAI_MAX_DEVICES], begun = moirai_seconds();
-    bool milp = strcmp(moirai_setting_choice(o, &moirai_placer_getf, "mode"), "milp") == 0;
-    double limit = o->time_limit_s > 0 ? o->time_limit_s : milp ? MILP_LIMIT_S : 0;
+    double speed[MOIRAI_MAX_DEVICES], begun = util_seconds();
+    bool milp = strcmp(moirai_setting_choice(o, &place_getf, "mode"), "milp") == 0;
+    util_stop stop = util_stop_of(&o->budget);
+    if (milp && stop.deadline == 0)
+        stop = util_stop_within(&stop, MILP_LIMIT_S);
     place_speeds(p, speed);
     place_getf_group(&x.groups, speed, p->n_devices);
-    bound_getf g;
-    bound_getf_task task = {.devices = x.groups.kept, .milp = milp, .gap = o->gap, .seed = o->seed, .interrupt = o->interrupt,
-                            .deadline_s = limit > 0 ? begun + limit : 0};
+    bound_getf_result g;
+    bound_getf_task task = {.devices = x.groups.kept, .milp = milp, .stop = stop, .gap = o->gap,
+                            .seed = o->budget.seed};
     int rc = bound_getf_solve(&g, p, &task);
     if (rc == 0) {
         tell(o, &g, &x, begun);
@@ -155,11 +157,11 @@ static int place_getf(moirai_plan **out, const moirai_problem *p, const moirai_p
     return rc;
 }
 
-const moirai_placer moirai_placer_getf = {
+const moirai_placer place_getf = {
     .name = "getf",
     .summary = "GETF: speed groups by a linear programme without communication, then earliest time first",
     .params = params,
     .n_params = sizeof params / sizeof *params,
     .available = pricing_whole_available,
-    .place = place_getf,
+    .place = place,
 };

@@ -1,6 +1,6 @@
 /* GETF's groups of devices. Private; for tests. */
-#ifndef MOIRAI_GETF_H
-#define MOIRAI_GETF_H
+#ifndef MOIRAI_PLACE_LIST_GETF_H
+#define MOIRAI_PLACE_LIST_GETF_H
 
 #include <moirai/placer.h>
 

@@ -3,14 +3,14 @@
 #include "place/list/etf.h"
 #include "place/placers.h"
 
-static int place_m_etf(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
+static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
 {
     (void)o;
     return place_etf(out, p, &(place_etf_rules){0});
 }
 
-const moirai_placer moirai_placer_m_etf = {
+const moirai_placer place_m_etf = {
     .name = "m-etf",
     .summary = "Baechi's m-ETF: the ready operator and device of earliest start",
-    .place = place_m_etf,
+    .place = place,
 };

@@ -21,22 +21,21 @@ static const moirai_param params[] = {
 static void tell(const moirai_place_options *o, const place_favourites *f, double begun)
 {
     char note[160];
-    if (o->progress == NULL)
+    if (o->budget.progress == NULL)
         return;
     snprintf(note, sizeof note, "linear programme %s: %.3f ms, %d of %d arcs are favourites, %d pieces, %d solved",
              f->complete ? "solved" : "stopped", f->lp_ns * 1e-6, f->n, f->n_arcs, f->n_blocks, f->n_solved);
-    o->progress(o->progress_data, &(moirai_progress){.seconds = moirai_seconds() - begun, .letter = ' ',
+    o->budget.progress(o->budget.progress_data, &(moirai_progress){.seconds = util_seconds() - begun, .letter = ' ',
                                                      .makespan_ns = MOIRAI_UNKNOWN, .lower_bound_ns = MOIRAI_UNKNOWN,
                                                      .work = f->n_solved, .note = note});
 }
 
-static int place_m_sct(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
+static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
 {
     place_favourites f;
-    double begun = moirai_seconds();
-    place_favourites_task task = {.threshold = moirai_setting_real(o, &moirai_placer_m_sct, "threshold"),
-                                  .deadline_s = o->time_limit_s > 0 ? begun + o->time_limit_s : 0,
-                                  .interrupt = o->interrupt};
+    double begun = util_seconds();
+    place_favourites_task task = {.threshold = moirai_setting_real(o, &place_m_sct, "threshold"),
+                                  .stop = util_stop_of(&o->budget)};
     int rc = place_favourites_find(&f, p, &task);
     if (rc != 0)
         return rc;
@@ -46,11 +45,11 @@ static int place_m_sct(moirai_plan **out, const moirai_problem *p, const moirai_
     return rc;
 }
 
-const moirai_placer moirai_placer_m_sct = {
+const moirai_placer place_m_sct = {
     .name = "m-sct",
     .summary = "Baechi's m-SCT: m-ETF whose devices wait for favourite children, found by a linear programme",
     .params = params,
     .n_params = sizeof params / sizeof *params,
     .available = pricing_whole_available,
-    .place = place_m_sct,
+    .place = place,
 };

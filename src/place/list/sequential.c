@@ -23,7 +23,7 @@ static const moirai_param params[] = {
 
 typedef struct filling {
     const moirai_problem *p;
-    const moirai_units *u;
+    const place_units *u;
     int32_t order[MOIRAI_MAX_DEVICES];
     int32_t current; /* position in order */
     int64_t bytes[MOIRAI_MAX_DEVICES], tensors[MOIRAI_MAX_DEVICES]; /* of operators; most of tensors at once */
@@ -33,7 +33,7 @@ typedef struct filling {
 
 static bool fits(const filling *x, int32_t unit, int32_t rank, int32_t k)
 {
-    int64_t tensors = MOIRAI_MAX(x->tensors[k], x->alive[rank]), room = x->p->device_memory_bytes[k];
+    int64_t tensors = UTIL_MAX(x->tensors[k], x->alive[rank]), room = x->p->device_memory_bytes[k];
     return tensors <= room && x->bytes[k] <= room - tensors - x->u->bytes[unit];
 }
 
@@ -65,24 +65,24 @@ static void assign(filling *x)
             for (int32_t j = x->u->off[unit]; j < x->u->off[unit + 1]; j++)
                 x->device[x->u->op[j]] = k;
         }
-        x->tensors[x->device[op]] = MOIRAI_MAX(x->tensors[x->device[op]], x->alive[r]);
+        x->tensors[x->device[op]] = UTIL_MAX(x->tensors[x->device[op]], x->alive[r]);
     }
 }
 
-static int place_sequential(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
+static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
 {
-    filling x = {.p = p, .device = moirai_alloc((size_t)p->n_ops, sizeof *x.device),
-                 .alive = moirai_alloc((size_t)p->n_ops, sizeof *x.alive)};
+    filling x = {.p = p, .device = util_alloc((size_t)p->n_ops, sizeof *x.device),
+                 .alive = util_alloc((size_t)p->n_ops, sizeof *x.alive)};
     moirai_sim *sim = NULL;
-    moirai_units *u = NULL;
+    place_units *u = NULL;
     int rc = x.device && x.alive ? moirai_sim_new(&sim, p) : MOIRAI_EFAIL;
     if (rc == 0)
-        rc = moirai_units_new(&u, p);
+        rc = place_units_new(&u, p);
     if (rc == 0) {
         x.u = u;
         for (int32_t k = 0; k < p->n_devices; k++)
             x.order[k] = k;
-        if (strcmp(moirai_setting_choice(o, &moirai_placer_sequential, "order"), "fastest") == 0)
+        if (strcmp(moirai_setting_choice(o, &place_sequential, "order"), "fastest") == 0)
             place_fastest_first(p, x.order);
         if (p->memory == MOIRAI_MEMORY_PEAK)
             place_alive_bytes(p, x.alive);
@@ -90,18 +90,18 @@ static int place_sequential(moirai_plan **out, const moirai_problem *p, const mo
         rc = place_contiguous_plan(out, sim, p, x.device);
     }
     if (rc == 0 && *out == NULL)
-        rc = moirai_fit_plan(out, sim, p, u, x.device, NULL, NULL, 0);
+        rc = place_fit_plan(out, sim, p, u, x.device, NULL, NULL, 0);
     moirai_sim_free(sim);
-    moirai_units_free(u);
+    place_units_free(u);
     free(x.device);
     free(x.alive);
     return rc;
 }
 
-const moirai_placer moirai_placer_sequential = {
+const moirai_placer place_sequential = {
     .name = "sequential",
     .summary = "fill one device after the other in topological order, as layer offloading does",
     .params = params,
     .n_params = sizeof params / sizeof *params,
-    .place = place_sequential,
+    .place = place,
 };

@@ -1,6 +1,6 @@
 /* How fast a device is, in one number. Private. */
-#ifndef MOIRAI_SPEED_H
-#define MOIRAI_SPEED_H
+#ifndef MOIRAI_PLACE_LIST_SPEED_H
+#define MOIRAI_PLACE_LIST_SPEED_H
 
 #include <moirai/problem.h>
 
