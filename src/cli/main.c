@@ -16,6 +16,7 @@ static const cli_command *const commands[] = {
     &cli_command_coarsen,
     &cli_command_problem,
     &cli_command_place,
+    &cli_command_compare,
     &cli_command_bound,
     &cli_command_check,
     &cli_command_prove,

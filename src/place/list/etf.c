@@ -23,18 +23,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "place/list/etf_queue.h"
 #include "place/list/list.h"
 #include "util/util.h"
-
-typedef struct entry {
-    int64_t key;
-    int32_t rank;
-} entry;
-
-typedef struct queue {
-    entry *heap;
-    size_t n, capacity;
-} queue;
 
 typedef struct etf {
     const moirai_problem *p;
@@ -47,7 +38,7 @@ typedef struct etf {
     int32_t *stage;               /* of a ready operator: which devices it tries */
     uint64_t *tried;              /* devices of this stage and those before */
     int32_t last[MOIRAI_MAX_DEVICES]; /* the operator placed last, or MOIRAI_NONE */
-    queue *waiting, *arrived, *urgent;
+    place_queue *waiting, *arrived, *urgent;
     int64_t free_ns[MOIRAI_MAX_DEVICES], send_ns[MOIRAI_MAX_DEVICES], receive_ns[MOIRAI_MAX_DEVICES];
     int64_t *channel_ns;
 } etf;
@@ -57,45 +48,6 @@ typedef struct choice {
     int32_t rank, device;
     bool is_favourite; /* of the operator that this device, awake, ran last */
 } choice;
-
-/* ---- heaps ---- */
-
-static bool before(entry a, entry b)
-{
-    return a.key != b.key ? a.key < b.key : a.rank < b.rank;
-}
-
-static int push(queue *q, entry x)
-{
-    if (util_grow(&q->heap, &q->capacity, q->n + 1, sizeof *q->heap) != 0)
-        return MOIRAI_EFAIL;
-    size_t at = q->n++;
-    for (; at > 0 && before(x, q->heap[(at - 1) / 2]); at = (at - 1) / 2)
-        q->heap[at] = q->heap[(at - 1) / 2];
-    q->heap[at] = x;
-    return 0;
-}
-
-/* Put x where the top was, and let it sink. */
-static void replace_top(queue *q, entry x)
-{
-    size_t at = 0;
-    for (size_t child; (child = 2 * at + 1) < q->n; at = child) {
-        if (child + 1 < q->n && before(q->heap[child + 1], q->heap[child]))
-            child++;
-        if (!before(q->heap[child], x))
-            break;
-        q->heap[at] = q->heap[child];
-    }
-    q->heap[at] = x;
-}
-
-static void pop(queue *q)
-{
-    q->n--;
-    if (q->n > 0)
-        replace_top(q, q->heap[q->n]);
-}
 
 /* ---- arrivals ---- */
 
@@ -163,11 +115,11 @@ static int offer(etf *x, int32_t op, uint64_t devices)
         int32_t k = __builtin_ctzll(open);
         int64_t at = arrival(x, op, k, false);
         all = UTIL_MAX(all, at);
-        if (push(&x->waiting[k], (entry){at, rank}) != 0)
+        if (place_queue_push(&x->waiting[k], (place_entry){at, rank}) != 0)
             return MOIRAI_EFAIL;
     }
     for (uint64_t open = x->rules->favourite != NULL ? devices : 0; open != 0; open &= open - 1)
-        if (push(&x->urgent[__builtin_ctzll(open)], (entry){all, rank}) != 0)
+        if (place_queue_push(&x->urgent[__builtin_ctzll(open)], (place_entry){all, rank}) != 0)
             return MOIRAI_EFAIL;
     return 0;
 }
@@ -202,36 +154,36 @@ static int has_chance(bool *out, etf *x, int32_t op, int32_t k)
 /* Top of k's heaps with a true key, and whether it starts when k falls free. False: none is left. */
 static int candidate(etf *x, int32_t k, choice *out, bool *found)
 {
-    queue *waiting = &x->waiting[k], *arrived = &x->arrived[k];
+    place_queue *waiting = &x->waiting[k], *arrived = &x->arrived[k];
     *found = false;
     for (;;) {
         while (waiting->n > 0 && waiting->heap[0].key <= x->free_ns[k]) {
-            entry top = {0, waiting->heap[0].rank};
-            pop(waiting);
-            if (push(arrived, top) != 0)
+            place_entry top = {0, waiting->heap[0].rank};
+            place_queue_pop(waiting);
+            if (place_queue_push(arrived, top) != 0)
                 return MOIRAI_EFAIL;
         }
-        queue *q = arrived->n > 0 ? arrived : waiting;
+        place_queue *q = arrived->n > 0 ? arrived : waiting;
         if (q->n == 0)
             return 0;
-        entry top = q->heap[0];
+        place_entry top = q->heap[0];
         int32_t op = x->p->topo[top.rank];
         bool stays = x->list->device[op] == MOIRAI_NONE;
         if (stays && has_chance(&stays, x, op, k) != 0)
             return MOIRAI_EFAIL;
         if (!stays) {
-            pop(q);
+            place_queue_pop(q);
             continue;
         }
         int64_t ready = arrival(x, op, k, false), start = UTIL_MAX(ready, x->free_ns[k]);
         if (q == arrived && ready > x->free_ns[k]) {
-            pop(q);
-            if (push(waiting, (entry){ready, top.rank}) != 0)
+            place_queue_pop(q);
+            if (place_queue_push(waiting, (place_entry){ready, top.rank}) != 0)
                 return MOIRAI_EFAIL;
             continue;
         }
         if (q == waiting && ready > top.key) {
-            replace_top(q, (entry){ready, top.rank});
+            place_queue_replace(q, (place_entry){ready, top.rank});
             continue;
         }
         *out = (choice){start, start + moirai_op_ns(x->p, op, k), top.rank, k, false};
@@ -275,16 +227,16 @@ static bool is_awake(etf *x, int32_t k, choice *favourite)
  * have no room leave; the other heaps count that, so nothing is stuck by it. */
 static void urgent_candidate(etf *x, int32_t k, int64_t limit_ns, choice *out, bool *found)
 {
-    queue *q = &x->urgent[k];
+    place_queue *q = &x->urgent[k];
     *found = false;
     while (q->n > 0 && UTIL_MAX(q->heap[0].key, x->free_ns[k]) <= limit_ns) {
-        entry top = q->heap[0];
+        place_entry top = q->heap[0];
         int32_t op = x->p->topo[top.rank];
         int64_t from = 0;
         if (x->list->device[op] != MOIRAI_NONE || !has_room(x, op, k)) {
-            pop(q);
+            place_queue_pop(q);
         } else if ((from = urgent_from(x, op)) > top.key) {
-            replace_top(q, (entry){from, top.rank});
+            place_queue_replace(q, (place_entry){from, top.rank});
         } else {
             int64_t start = UTIL_MAX(from, x->free_ns[k]);
             *out = (choice){start, start + moirai_op_ns(x->p, op, k), top.rank, k, false};
@@ -406,7 +358,7 @@ static int run(moirai_plan **out, etf *x)
     return rc == 0 ? place_list_plan(out, x->list) : rc;
 }
 
-static void free_queues(queue *q, int32_t n)
+static void free_queues(place_queue *q, int32_t n)
 {
     for (int32_t k = 0; q != NULL && k < n; k++)
         free(q[k].heap);
