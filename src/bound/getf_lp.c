@@ -282,7 +282,7 @@ static int prepare(bound_getf_state *s)
     return ready ? find_leaders(s) : MOIRAI_EFAIL;
 }
 
-static void release(bound_getf_state *s)
+void bound_getf_close(bound_getf_state *s)
 {
     free(s->leader);
     free(s->devices);
@@ -299,19 +299,24 @@ static void release(bound_getf_state *s)
     pricing_whole_clear(&s->lp);
 }
 
+int bound_getf_open(bound_getf_state *s, bool plain)
+{
+    int rc = prepare(s);
+    rc = rc ? rc : bound_colours_find(&s->colour, s->p, plain);
+    return rc ? rc : write_programme(s);
+}
+
 int bound_getf_solve(bound_getf_result *out, const moirai_problem *p, const bound_getf_task *task)
 {
     *out = (bound_getf_result){0};
     if (p->n_ops == 0)
         return 0;
     bound_getf_state s = {.p = p, .task = task};
-    int rc = prepare(&s);
-    rc = rc ? rc : bound_colours_find(&s.colour, p, task->plain);
-    rc = rc ? rc : write_programme(&s);
+    int rc = bound_getf_open(&s, task->plain);
     rc = rc ? rc : solve_lp(out, &s);
     if (rc == 0 && task->milp && out->solved)
         rc = solve_milp(out, &s);
-    release(&s);
+    bound_getf_close(&s);
     if (rc != 0)
         bound_getf_clear(out);
     return rc;

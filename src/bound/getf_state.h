@@ -32,7 +32,12 @@ static inline int32_t bound_getf_column(const bound_getf_state *s, int32_t op)
     return s->x_column[s->colour.of[s->leader[op]]];
 }
 
-/* What the duals prove, in whole nanoseconds. MOIRAI_EFAIL: out of memory. */
+/* Writes the programme of s->p and s->task, with the colours asked for; all else of *s must be 0. Closed in every case. */
+int bound_getf_open(bound_getf_state *s, bool plain);
+void bound_getf_close(bound_getf_state *s);
+
+/* What the duals prove, in whole nanoseconds. Whatever the numbers are, the bound holds. MOIRAI_EFAIL: out of
+ * memory. */
 int bound_getf_prove(int64_t *lower_ns, bound_getf_state *s, const double *row_dual);
 
 #endif
