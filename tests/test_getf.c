@@ -304,18 +304,21 @@ static void test_getf_keeps_operators_in_their_group(void **state)
     moirai_problem_free(p);
 }
 
-/* A is full after two: the third goes to the other group. */
+/* The fast device is full after two: the third goes to the other group, whichever comes first in the list of devices. */
 static void test_getf_leaves_a_group_without_room(void **state)
 {
     (void)state;
     need_solver();
-    const small_op op[] = {{"a", "10,25", "", "x:0", 5, NULL}, {"b", "10,25", "x", "y:0", 5, NULL}, {"c", "10,25", "y", "", 5, NULL}, {0}};
-    moirai_problem *p = small_problem(&(small_spec){.n_devices = 2, .memory = 10, .op = op});
-    moirai_plan *plan;
-    assert_ok(moirai_place(&plan, p, "getf", NULL));
-    assert_int_equal(plan->makespan_ns, 45);
-    moirai_plan_free(plan);
-    moirai_problem_free(p);
+    for (int swapped = 0; swapped < 2; swapped++) {
+        const char *times = swapped ? "25,10" : "10,25";
+        const small_op op[] = {{"a", times, "", "x:0", 5, NULL}, {"b", times, "x", "y:0", 5, NULL}, {"c", times, "y", "", 5, NULL}, {0}};
+        moirai_problem *p = small_problem(&(small_spec){.n_devices = 2, .memory = 10, .op = op});
+        moirai_plan *plan;
+        assert_ok(moirai_place(&plan, p, "getf", NULL));
+        assert_int_equal(plan->makespan_ns, 45);
+        moirai_plan_free(plan);
+        moirai_problem_free(p);
+    }
 }
 
 /* B has a third of A's speed, below 1/2: it is dropped, and the programme without it says 40. Three on A and one on B take 30: its

@@ -34,6 +34,7 @@ typedef struct etf {
     int32_t *open;    /* devices on which a ready operator still has a chance */
     int32_t *stuck;   /* ready operators without any */
     int32_t n_stuck, n_left;
+    bool moved_on;    /* an operator went on to its next stage: devices looked at before may have it now */
     const place_etf_rules *rules;
     int32_t *stage;               /* of a ready operator: which devices it tries */
     uint64_t *tried;              /* devices of this stage and those before */
@@ -148,7 +149,10 @@ static int next_stage(etf *x, int32_t op)
 static int has_chance(bool *out, etf *x, int32_t op, int32_t k)
 {
     *out = has_room(x, op, k);
-    return *out || --x->open[op] > 0 ? 0 : next_stage(x, op);
+    if (*out || --x->open[op] > 0)
+        return 0;
+    x->moved_on = true;
+    return next_stage(x, op);
 }
 
 /* Top of k's heaps with a true key, and whether it starts when k falls free. False: none is left. */
@@ -301,19 +305,33 @@ static int place_stuck(etf *x, int32_t op)
     return place_at(x, op, best);
 }
 
+/* The best of what the devices would do next. */
+static int choose(etf *x, choice *best, bool *any)
+{
+    choice now;
+    bool found;
+    do {
+        x->moved_on = *any = false;
+        for (int32_t k = 0; k < x->p->n_devices; k++) {
+            int rc = device_candidate(x, k, &now, &found);
+            if (rc != 0)
+                return rc;
+            if (found && (!*any || better(&now, best))) {
+                *best = now;
+                *any = true;
+            }
+        }
+    } while (x->moved_on);
+    return 0;
+}
+
 static int place_next(etf *x)
 {
-    choice best = {0}, now;
-    bool any = false, found;
-    for (int32_t k = 0; k < x->p->n_devices; k++) {
-        int rc = device_candidate(x, k, &now, &found);
-        if (rc != 0)
-            return rc;
-        if (found && (!any || better(&now, &best))) {
-            best = now;
-            any = true;
-        }
-    }
+    choice best = {0};
+    bool any;
+    int rc = choose(x, &best, &any);
+    if (rc != 0)
+        return rc;
     if (x->n_stuck > 0)
         return place_stuck(x, x->stuck[--x->n_stuck]);
     if (!any)
