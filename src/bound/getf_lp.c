@@ -247,7 +247,7 @@ static int solve_milp(bound_getf_result *out, bound_getf_state *s)
     settle_start(s, start);
     pricing_whole_answer answer;
     pricing_whole_task task = {.method = PRICING_MIP, .presolve = true, .stop = s->task->stop, .gap = s->task->gap,
-                               .seed = s->task->seed, .start = start};
+                               .threads = 1, .seed = s->task->seed, .start = start};
     rc = pricing_whole_solve(&answer, &s->lp, &task);
     take_shares(out, s, rc == 0 && answer.has_columns ? answer.column : start);
     out->milp_found = rc == 0 && answer.has_columns;
