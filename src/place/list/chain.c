@@ -51,10 +51,11 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     int64_t short_bytes = 0;
     int rc = device != NULL ? moirai_sim_new(&sim, p) : MOIRAI_EFAIL;
     place_fastest_first(p, order);
+    util_stop stop = util_stop_of(&o->budget);
     bool peak = p->memory == MOIRAI_MEMORY_PEAK;
     for (int loose = 0; rc == 0 && *out == NULL && loose <= peak; loose++) {
         place_split split;
-        rc = place_split_find(&split, p, &(place_split_task){any_order ? NULL : order, loose});
+        rc = place_split_find(&split, p, &(place_split_task){any_order ? NULL : order, stop, loose});
         if (rc == MOIRAI_EINFEASIBLE && loose < peak) {
             rc = 0;
             continue;

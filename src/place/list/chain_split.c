@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "place/list/contiguous.h"
+#include "place/list/list.h"
 #include "util/util.h"
 
 #define FAR (INT64_MAX / 4)
@@ -321,7 +322,7 @@ int place_split_find(place_split *out, const moirai_problem *p, const place_spli
     int32_t best = 0;
     int rc = prepare(&x, task);
     for (int32_t r = 0; r < p->n_ops && rc == 0; r++)
-        rc = step(&x, r);
+        rc = util_stopped(&task->stop) ? place_list_late(p, r) : step(&x, r);
     for (int32_t s = 1; s < x.n_states && rc == 0; s++)
         if (x.now[s] < x.now[best])
             best = s;

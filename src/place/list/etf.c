@@ -20,6 +20,7 @@
  * step for each awake device. */
 #include "place/list/etf.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -372,7 +373,7 @@ static int run(moirai_plan **out, etf *x)
         if (p->op_in_off[i + 1] == p->op_in_off[i])
             rc = become_ready(x, i);
     while (rc == 0 && x->n_left > 0)
-        rc = place_next(x);
+        rc = util_stopped(&x->rules->stop) ? place_list_late(p, p->n_ops - x->n_left) : place_next(x);
     return rc == 0 ? place_list_plan(out, x->list) : rc;
 }
 
@@ -381,6 +382,19 @@ static void free_queues(place_queue *q, int32_t n)
     for (int32_t k = 0; q != NULL && k < n; k++)
         free(q[k].heap);
     free(q);
+}
+
+util_stop place_etf_rest(util_stop stop)
+{
+    if (moirai_interrupt_raised(stop.interrupt))
+        stop.interrupt = NULL;
+    return stop;
+}
+
+util_stop place_etf_first(const util_stop *stop)
+{
+    double left = util_stop_left_s(stop);
+    return isinf(left) ? *stop : util_stop_within(stop, 0.75 * left);
 }
 
 int place_etf(moirai_plan **out, const moirai_problem *p, const place_etf_rules *rules)

@@ -10,7 +10,8 @@
  * Changed to fit model.md: the programme has one variable for a keep-together group; an operator that no kept device can run uses
  * the others; a group of devices without room (or that can't run the operator) gives way to the next faster one that has some, then to
  * any device, dropped ones included; memory beyond that as in etf.c. With --mode milp the shares are whole numbers, as the paper had
- * it from Gurobi: branch and bound from the rounded linear programme, until the time limit (MILP_LIMIT_S where none is given).
+ * it from Gurobi: branch and bound from the rounded linear programme, until three quarters of the time limit (MILP_LIMIT_S
+ * where none is given) are over.
  * Where no device was dropped, the programme's value, proven in whole numbers, is the plan's bound.
  * O(E K log V) besides the solver. */
 #include "bound/getf_lp.h"
@@ -119,12 +120,12 @@ static void tell(const moirai_place_options *o, const bound_getf_result *g, cons
                                                      .note = note});
 }
 
-static int place_groups(moirai_plan **out, getf *x, const bound_getf_result *g, const double *speed)
+static int place_groups(moirai_plan **out, getf *x, const bound_getf_result *g, const double *speed, util_stop stop)
 {
     const moirai_problem *p = x->p;
     for (int32_t i = 0; g->share != NULL && i < p->n_ops; i++)
         x->group[i] = place_getf_choose(&x->groups, speed, g->share + (int64_t)i * p->n_devices, p->op_devices[i]);
-    place_etf_rules rules = {.devices = g->share != NULL ? stage_devices : NULL, .data = x};
+    place_etf_rules rules = {.devices = g->share != NULL ? stage_devices : NULL, .data = x, .stop = place_etf_rest(stop)};
     int rc = place_etf(out, p, &rules);
     bool all = __builtin_popcountll(x->groups.kept) == p->n_devices;
     if (rc == 0 && all)
@@ -140,17 +141,16 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     double speed[MOIRAI_MAX_DEVICES], begun = util_seconds();
     bool milp = strcmp(moirai_setting_choice(o, &place_getf, "mode"), "milp") == 0;
     util_stop stop = util_stop_of(&o->budget);
-    if (milp && stop.deadline == 0)
-        stop = util_stop_within(&stop, MILP_LIMIT_S);
+    util_stop first = milp && stop.deadline == 0 ? util_stop_within(&stop, MILP_LIMIT_S) : place_etf_first(&stop);
     place_speeds(p, speed);
     place_getf_group(&x.groups, speed, p->n_devices);
     bound_getf_result g;
-    bound_getf_task task = {.devices = x.groups.kept, .milp = milp, .stop = stop, .gap = o->gap,
+    bound_getf_task task = {.devices = x.groups.kept, .milp = milp, .stop = first, .gap = o->gap,
                             .seed = o->budget.seed};
     int rc = bound_getf_solve(&g, p, &task);
     if (rc == 0) {
         tell(o, &g, &x, begun);
-        rc = place_groups(out, &x, &g, speed);
+        rc = place_groups(out, &x, &g, speed, stop);
         bound_getf_clear(&g);
     }
     free(x.group);

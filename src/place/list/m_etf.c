@@ -5,8 +5,7 @@
 
 static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
 {
-    (void)o;
-    return place_etf(out, p, &(place_etf_rules){0});
+    return place_etf(out, p, &(place_etf_rules){.stop = util_stop_of(&o->budget)});
 }
 
 const moirai_placer place_m_etf = {

@@ -3,7 +3,7 @@
  * Earliest task first (etf.c), with favourite children: favourites.c solves the linear programme that says which reader of an operator
  * should follow it on its device, and a device stays awake for the favourite child of what it ran last.
  *
- * Changed to fit model.md: see the two files. With a time limit or an interrupt, operators whose piece of the programme was not solved have
+ * Changed to fit model.md: see the two files. The programme may take three quarters of a time limit. Where that or an interrupt ends it, operators whose piece of the programme was not solved have
  * no favourite, which makes it m-ETF there. O(E K log V + V K^2) besides the solver. */
 #include "place/list/etf.h"
 #include "place/list/favourites.h"
@@ -34,13 +34,14 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
 {
     place_favourites f;
     double begun = util_seconds();
+    util_stop stop = util_stop_of(&o->budget);
     place_favourites_task task = {.threshold = moirai_setting_real(o, &place_m_sct, "threshold"),
-                                  .stop = util_stop_of(&o->budget)};
+                                  .stop = place_etf_first(&stop)};
     int rc = place_favourites_find(&f, p, &task);
     if (rc != 0)
         return rc;
     tell(o, &f, begun);
-    rc = place_etf(out, p, &(place_etf_rules){.favourite = f.child});
+    rc = place_etf(out, p, &(place_etf_rules){.favourite = f.child, .stop = place_etf_rest(stop)});
     place_favourites_clear(&f);
     return rc;
 }
