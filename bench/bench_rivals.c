@@ -1,8 +1,9 @@
-/* m-SCT and GETF on the paper's networks: seconds to make the plan and peak memory of a process of its own, beside the paper's seconds.
+/* m-SCT and GETF on the paper's networks: seconds to make the plan and peak memory of a process of its own, beside the
+ * paper's seconds.
  *
- * usage: bench_rivals [NETWORK ...]      default: all eleven, in fp16, on the paper's testbed inter-server, original graph
- * Targets: m-sct within 2 s on gpt3-330M, 60 s and 2 GB on alphafold2-3.2B. The paper's figures are from another machine and another
- * solver: they stand beside ours for the order of magnitude. */
+ * usage: bench_rivals [NETWORK ...]      default: all eleven, in fp16, on the paper's testbed inter-server, original
+ * graph Targets: m-sct within 2 s on gpt3-330M, 60 s and 2 GB on alphafold2-3.2B. The paper's figures are from another
+ * machine and another solver: they stand beside ours for the order of magnitude. */
 #include <moirai/moirai.h>
 
 #include <stdio.h>
@@ -60,8 +61,8 @@ static void show(const moirai_problem *p, const paper_generation *paper, const c
         printf("%-16s %6d %-6s no plan\n", paper->network, p->n_ops, placer);
         return;
     }
-    printf("%-16s %6d %-6s %9.3f s %9.2f s %8.0f x %7.0f MB  makespan %10.3f ms, %5.2f of m-etf's", paper->network, p->n_ops, placer,
-           m.seconds, theirs, theirs / m.seconds, m.peak_mb, (double)m.makespan_ns * 1e-6,
+    printf("%-16s %6d %-6s %9.3f s %9.2f s %8.0f x %7.0f MB  makespan %10.3f ms, %5.2f of m-etf's", paper->network,
+           p->n_ops, placer, m.seconds, theirs, theirs / m.seconds, m.peak_mb, (double)m.makespan_ns * 1e-6,
            etf.rc ? 0 : (double)m.makespan_ns / (double)etf.makespan_ns);
     if (target > 0)
         printf("  %.3f of the target of %.0f s", m.seconds / target, target);

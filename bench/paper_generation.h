@@ -1,12 +1,13 @@
-/* Seconds that the paper's placers took to make their plans: Moirai: Towards Optimal Placement for Distributed Inference on Heterogeneous
- * Devices, its table of placement generation times. Measured there on an Intel i7-8700, with Gurobi as solver. The paper's table
- * says HRL where its text says Placeto. Figures of others, kept here to print them beside ours; nothing is computed from them. */
+/* Seconds that the paper's placers took to make their plans: Moirai: Towards Optimal Placement for Distributed
+ * Inference on Heterogeneous Devices, its table of placement generation times. Measured there on an Intel i7-8700, with
+ * Gurobi as solver. The paper's table says HRL where its text says Placeto. Figures of others, kept here to print them
+ * beside ours; nothing is computed from them. */
 #ifndef MOIRAI_BENCH_PAPER_GENERATION_H
 #define MOIRAI_BENCH_PAPER_GENERATION_H
 
 typedef struct paper_generation {
     const char *network;
-    double hrl, m_sct, getf, moirai;                                    /* on the original graph */
+    double hrl, m_sct, getf, moirai;                                         /* on the original graph */
     double hrl_coarsened, m_sct_coarsened, getf_coarsened, moirai_coarsened; /* on the coarsened graph */
 } paper_generation;
 

@@ -167,7 +167,8 @@ static void test_chain_is_the_best_contiguous_split(void **state)
         }
         moirai_problem_free(p);
     }
-    print_message("%d splits (%d, %d, %d, %d of 1, 2, 3, 4 pieces), %d times none\n", found, pieces[1], pieces[2], pieces[3], pieces[4], none);
+    print_message("%d splits (%d, %d, %d, %d of 1, 2, 3, 4 pieces), %d times none\n", found, pieces[1], pieces[2],
+                  pieces[3], pieces[4], none);
     assert_true(found > 1000 && none > 50 && pieces[2] > 50 && pieces[3] > 10);
 }
 
@@ -200,12 +201,13 @@ static void test_chain_plans_are_contiguous(void **state)
     assert_true(plans > 150 && several > 20);
 }
 
-/* A chain, memory for two each: cut where the tensor is small, in the order of devices that is quickest. Worked by hand: a, b on B
- * (5 + 5), x:3 across, c on A (10). */
+/* A chain, memory for two each: cut where the tensor is small, in the order of devices that is quickest. Worked by
+ * hand: a, b on B (5 + 5), x:3 across, c on A (10). */
 static void test_chain_cuts_where_it_is_cheap(void **state)
 {
     (void)state;
-    const small_op op[] = {{"a", "9,5", "", "w:90", 5, NULL}, {"b", "9,5", "w", "x:3", 5, NULL}, {"c", "10,9", "x", "", 5, NULL}, {0}};
+    const small_op op[] = {
+        {"a", "9,5", "", "w:90", 5, NULL}, {"b", "9,5", "w", "x:3", 5, NULL}, {"c", "10,9", "x", "", 5, NULL}, {0}};
     moirai_problem *p = small_problem(&(small_spec){.n_devices = 2, .memory = 10, .op = op});
     moirai_plan *plan;
     place_split s;
@@ -222,7 +224,8 @@ static void test_chain_cuts_where_it_is_cheap(void **state)
 static void test_chain_says_that_nothing_contiguous_fits(void **state)
 {
     (void)state;
-    const small_op op[] = {{"a", "1,1", "", "x:1", 4, NULL}, {"b", "1,1", "x", "y:1", 8, NULL}, {"c", "1,1", "y", "", 4, NULL}, {0}};
+    const small_op op[] = {
+        {"a", "1,1", "", "x:1", 4, NULL}, {"b", "1,1", "x", "y:1", 8, NULL}, {"c", "1,1", "y", "", 4, NULL}, {0}};
     moirai_problem *p = small_problem(&(small_spec){.n_devices = 2, .memory = 8, .op = op});
     moirai_plan *plan;
     assert_int_equal(moirai_place(&plan, p, "chain", NULL), MOIRAI_EINFEASIBLE);
@@ -253,15 +256,17 @@ static void expect_devices(const moirai_problem *p, const char *order, const cha
 static void test_sequential_fills_one_after_the_other(void **state)
 {
     (void)state;
-    const small_op op[] = {{"a", "9,5,7", "", "w:1", 5, NULL}, {"b", "9,5,7", "w", "x:1", 5, NULL}, {"c", "9,5,7", "x", "y:1", 4, NULL},
-                           {"d", "9,5,7", "y", "z:1", 5, NULL}, {"e", "9,5,7", "z", "", 1, NULL}, {0}};
+    const small_op op[] = {{"a", "9,5,7", "", "w:1", 5, NULL},  {"b", "9,5,7", "w", "x:1", 5, NULL},
+                           {"c", "9,5,7", "x", "y:1", 4, NULL}, {"d", "9,5,7", "y", "z:1", 5, NULL},
+                           {"e", "9,5,7", "z", "", 1, NULL},    {0}};
     moirai_problem *p = small_problem(&(small_spec){.n_devices = 3, .memory = 10, .op = op});
     expect_devices(p, "given", "AABBB");
     expect_devices(p, "fastest", "BBCCC");
     moirai_problem_free(p);
     /* c can't run on B: the next one that can takes it, and B goes on; d and a are a group. */
-    const small_op odd[] = {{"a", "9,5,7", "", "w:1", 2, "g"}, {"b", "9,5,7", "w", "x:1", 2, NULL}, {"c", "9,null,7", "x", "y:1", 4, NULL},
-                            {"d", "9,5,7", "y", "z:1", 5, "g"}, {"e", "9,5,7", "z", "", 2, NULL}, {0}};
+    const small_op odd[] = {{"a", "9,5,7", "", "w:1", 2, "g"},      {"b", "9,5,7", "w", "x:1", 2, NULL},
+                            {"c", "9,null,7", "x", "y:1", 4, NULL}, {"d", "9,5,7", "y", "z:1", 5, "g"},
+                            {"e", "9,5,7", "z", "", 2, NULL},       {0}};
     p = small_problem(&(small_spec){.n_devices = 3, .memory = 10, .op = odd});
     expect_devices(p, "fastest", "BBCBC");
     moirai_problem_free(p);
@@ -271,7 +276,8 @@ static void test_sequential_fills_one_after_the_other(void **state)
 static void test_sequential_counts_tensors_alive(void **state)
 {
     (void)state;
-    const small_op op[] = {{"a", "5,6", "", "w:6", 2, NULL}, {"b", "5,6", "w", "x:2", 2, NULL}, {"c", "5,6", "x", "", 2, NULL}, {0}};
+    const small_op op[] = {
+        {"a", "5,6", "", "w:6", 2, NULL}, {"b", "5,6", "w", "x:2", 2, NULL}, {"c", "5,6", "x", "", 2, NULL}, {0}};
     moirai_problem *p = small_problem(&(small_spec){.n_devices = 2, .memory = 12, .mode = "peak", .op = op});
     int64_t alive[3];
     place_alive_bytes(p, alive);

@@ -12,12 +12,15 @@
 
 /* a and c fit one device, b the other: no single device, no contiguous pieces. Device names want quoting. */
 static const char apart[] =
-    "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"apart\",\"flow\":\"tensor\",\"congestion\":\"port\",\"memory\":\"static\","
+    "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"apart\",\"flow\":\"tensor\",\"congestion\":\"port\","
+    "\"memory\":\"static\","
     "\"devices\":[{\"name\":\"A\",\"memory_bytes\":8},{\"name\":\"B, \\\"big\\\"\",\"memory_bytes\":%s}],\"channels\":["
     "{\"from\":\"A\",\"to\":\"B, \\\"big\\\"\",\"bytes_per_second\":1000000000},"
     "{\"from\":\"B, \\\"big\\\"\",\"to\":\"A\",\"bytes_per_second\":1000000000}],\"ops\":["
-    "{\"name\":\"a\",\"type\":\"T\",\"memory_bytes\":4,\"time_ns\":[10,10],\"inputs\":[],\"outputs\":[{\"name\":\"x\",\"bytes\":3}]},"
-    "{\"name\":\"b\",\"type\":\"T\",\"memory_bytes\":8,\"time_ns\":[10,10],\"inputs\":[\"x\"],\"outputs\":[{\"name\":\"y\",\"bytes\":3}]},"
+    "{\"name\":\"a\",\"type\":\"T\",\"memory_bytes\":4,\"time_ns\":[10,10],\"inputs\":[],\"outputs\":[{\"name\":\"x\","
+    "\"bytes\":3}]},"
+    "{\"name\":\"b\",\"type\":\"T\",\"memory_bytes\":8,\"time_ns\":[10,10],\"inputs\":[\"x\"],\"outputs\":[{\"name\":"
+    "\"y\",\"bytes\":3}]},"
     "{\"name\":\"c\",\"type\":\"T\",\"memory_bytes\":4,\"time_ns\":[10,10],\"inputs\":[\"y\"],\"outputs\":[]}]}";
 
 static void write_apart(const char *bytes)
@@ -31,9 +34,8 @@ static yyjson_val *row_of(yyjson_val *root, const char *name)
 {
     size_t i, max;
     yyjson_val *row;
-    yyjson_arr_foreach(yyjson_obj_get(root, "placers"), i, max, row)
-        if (!strcmp(yyjson_get_str(yyjson_obj_get(row, "name")), name))
-            return row;
+    yyjson_arr_foreach(yyjson_obj_get(root, "placers"), i, max,
+                       row) if (!strcmp(yyjson_get_str(yyjson_obj_get(row, "name")), name)) return row;
     fail_msg("no row '%s'", name);
     return NULL;
 }
@@ -58,12 +60,12 @@ static void test_compare_shows_every_placer(void **state)
     yyjson_val *root = shell_json(), *row;
     size_t i, max, best = 0;
     int64_t least = INT64_MAX, bound = whole(root, "lower_bound_ns");
-    yyjson_arr_foreach(yyjson_obj_get(root, "placers"), i, max, row)
-        if (!strcmp(text(row, "status"), "found"))
-            least = whole(row, "makespan_ns") < least ? whole(row, "makespan_ns") : least;
+    yyjson_arr_foreach(yyjson_obj_get(root, "placers"), i, max, row) if (!strcmp(text(row, "status"), "found")) least =
+        whole(row, "makespan_ns") < least ? whole(row, "makespan_ns") : least;
     assert_true(max <= there && max >= there - 3); /* what is not built in is left out */
     assert_true(bound > 0 && bound <= least);
-    yyjson_arr_foreach(yyjson_obj_get(root, "placers"), i, max, row) {
+    yyjson_arr_foreach(yyjson_obj_get(root, "placers"), i, max, row)
+    {
         int64_t makespan = whole(row, "makespan_ns");
         best += yyjson_get_bool(yyjson_obj_get(row, "best"));
         if (strcmp(text(row, "status"), "found"))
@@ -84,7 +86,8 @@ static void test_compare_agrees_with_place(void **state)
     (void)state;
     assert_runs("$M problem gpt3-tiny -c inter-server -q -o p.json");
     assert_runs("$M compare p.json --placers heft,random --seed 7 --json -q");
-    int64_t heft = whole(row_of(shell_json(), "heft"), "makespan_ns"), random = whole(row_of(shell_json(), "random"), "makespan_ns");
+    int64_t heft = whole(row_of(shell_json(), "heft"), "makespan_ns"),
+            random = whole(row_of(shell_json(), "random"), "makespan_ns");
     int64_t sent = whole(row_of(shell_json(), "random"), "transfer_bytes");
     assert_runs("$M place p.json --placer heft --seed 7 --json");
     assert_int_equal(whole(shell_json(), "makespan_ns"), heft);

@@ -31,7 +31,7 @@ static void test_getf_gamma_is_at_least_two(void **state)
     (void)state;
     assert_true(near(place_getf_gamma(1), 2) && near(place_getf_gamma(2), 2) && near(place_getf_gamma(4), 2));
     assert_true(near(place_getf_gamma(3), log2(3) / log2(log2(3)))); /* 2.39 */
-    assert_true(near(place_getf_gamma(8), 2));                      /* 3 / log2(3) is less */
+    assert_true(near(place_getf_gamma(8), 2));                       /* 3 / log2(3) is less */
     assert_true(near(place_getf_gamma(64), 6 / log2(6)));
 }
 
@@ -65,7 +65,8 @@ static void test_getf_half_mass_rule(void **state)
     assert_int_equal(place_getf_choose(&g, speed, (double[]){0.6, 0.4, 0, 0}, 15), 1);
     assert_int_equal(place_getf_choose(&g, speed, (double[]){0.5, 0.5, 0, 0}, 15), 1);
     assert_int_equal(place_getf_choose(&g, speed, (double[]){0.4, 0.6, 0, 0}, 15), 0); /* 1.2 beats 1 */
-    assert_int_equal(place_getf_choose(&g, speed, (double[]){0.4, 0.6, 0, 0}, 3), 1);  /* of those that can run it: 0.4 */
+    assert_int_equal(place_getf_choose(&g, speed, (double[]){0.4, 0.6, 0, 0}, 3),
+                     1); /* of those that can run it: 0.4 */
     assert_int_equal(place_getf_choose(&g, speed, (double[]){0, 1, 0, 0}, 2), 0);
 }
 
@@ -101,7 +102,8 @@ static void expect(const small_op *op, double value, int64_t lower)
     for (int plain = 0; plain < 2; plain++) {
         bound_getf_result g = solve(p, plain, false);
         if (!near(g.value_ns, value) || g.lower_ns != lower)
-            fail_msg("value %.9g by hand %.9g, bound %lld by hand %lld", g.value_ns, value, (long long)g.lower_ns, (long long)lower);
+            fail_msg("value %.9g by hand %.9g, bound %lld by hand %lld", g.value_ns, value, (long long)g.lower_ns,
+                     (long long)lower);
         bound_getf_clear(&g);
     }
     moirai_problem_free(p);
@@ -112,7 +114,8 @@ static void test_getf_programme_by_hand(void **state)
     (void)state;
     need_solver();
     /* Three alike on two devices: 15 each. */
-    const small_op loose[] = {{"a", "10,10", "", "", 0, NULL}, {"b", "10,10", "", "", 0, NULL}, {"c", "10,10", "", "", 0, NULL}, {0}};
+    const small_op loose[] = {
+        {"a", "10,10", "", "", 0, NULL}, {"b", "10,10", "", "", 0, NULL}, {"c", "10,10", "", "", 0, NULL}, {0}};
     expect(loose, 15, 15);
     /* A chain on one fast device; transfers are not seen. */
     const small_op chain[] = {{"a", "10,20", "", "x:500", 0, NULL}, {"b", "10,20", "x", "", 0, NULL}, {0}};
@@ -121,16 +124,22 @@ static void test_getf_programme_by_hand(void **state)
     const small_op special[] = {{"a", "10,100", "", "", 0, NULL}, {"b", "100,10", "", "", 0, NULL}, {0}};
     expect(special, 10, 10);
     /* Work for 30 on A or 60 on B: A does 2/3 of it. */
-    const small_op two_to_one[] = {{"a", "10,20", "", "", 0, NULL}, {"b", "10,20", "", "", 0, NULL}, {"c", "10,20", "", "", 0, NULL}, {0}};
+    const small_op two_to_one[] = {
+        {"a", "10,20", "", "", 0, NULL}, {"b", "10,20", "", "", 0, NULL}, {"c", "10,20", "", "", 0, NULL}, {0}};
     expect(two_to_one, 20, 20);
-    /* Path and load at once: b and c are a's and can only use A (30 in all), then d anywhere: path 10 + 10 + 20 is less than
-     * load, but A's load of 40 can give d to B, which takes 25 and then ends at 10 + 10 + 25 if nothing of it is on A. With share s of
-     * d on A: load 30 + 20 s, path 20 + 20 s + 25 (1 - s) = 45 - 5 s; equal at s = 3/5: 42. Neither bound alone says it: 40 and 40 or less. */
-    const small_op both[] = {{"a", "10,null", "", "x:0", 0, NULL}, {"b", "10,null", "x", "y:0", 0, NULL},
-                             {"c", "10,null", "x", "", 0, NULL}, {"d", "20,25", "y", "", 0, NULL}, {0}};
+    /* Path and load at once: b and c are a's and can only use A (30 in all), then d anywhere: path 10 + 10 + 20 is less
+     * than load, but A's load of 40 can give d to B, which takes 25 and then ends at 10 + 10 + 25 if nothing of it is
+     * on A. With share s of d on A: load 30 + 20 s, path 20 + 20 s + 25 (1 - s) = 45 - 5 s; equal at s = 3/5: 42.
+     * Neither bound alone says it: 40 and 40 or less. */
+    const small_op both[] = {{"a", "10,null", "", "x:0", 0, NULL},
+                             {"b", "10,null", "x", "y:0", 0, NULL},
+                             {"c", "10,null", "x", "", 0, NULL},
+                             {"d", "20,25", "y", "", 0, NULL},
+                             {0}};
     expect(both, 42, 42);
     /* A fraction of a nanosecond is rounded up: makespans are whole. */
-    const small_op fraction[] = {{"a", "5,5", "", "", 0, NULL}, {"b", "5,5", "", "", 0, NULL}, {"c", "5,5", "", "", 0, NULL}, {0}};
+    const small_op fraction[] = {
+        {"a", "5,5", "", "", 0, NULL}, {"b", "5,5", "", "", 0, NULL}, {"c", "5,5", "", "", 0, NULL}, {0}};
     expect(fraction, 7.5, 8);
 }
 
@@ -174,7 +183,8 @@ static void test_getf_colours_are_equitable(void **state)
             assert_memory_equal(&p->op_time_ns[i * p->n_devices], &p->op_time_ns[j * p->n_devices],
                                 (size_t)p->n_devices * sizeof *p->op_time_ns);
             assert_memory_equal(&count[i * c.n], &count[j * c.n], (size_t)c.n * sizeof *count);
-            assert_memory_equal(&count[(p->n_ops + i) * c.n], &count[(p->n_ops + j) * c.n], (size_t)c.n * sizeof *count);
+            assert_memory_equal(&count[(p->n_ops + i) * c.n], &count[(p->n_ops + j) * c.n],
+                                (size_t)c.n * sizeof *count);
         }
         free(count);
         bound_colours_clear(&c);
@@ -194,14 +204,17 @@ static void test_getf_bound_never_exceeds_the_optimum(void **state)
         moirai_problem *p = random_problem(&spec);
         if (!p)
             continue;
-        int64_t optimum = brute_force(p, 30000, NULL), path = moirai_bound_critical_path(p), load = moirai_bound_load(p);
+        int64_t optimum = brute_force(p, 30000, NULL), path = moirai_bound_critical_path(p),
+                load = moirai_bound_load(p);
         bound_getf_result g = solve(p, seed % 3 == 0, false);
         if (optimum >= 0 && g.lower_ns > optimum)
-            fail_msg("%s: bound %lld, optimum %lld", random_spec_text(&spec), (long long)g.lower_ns, (long long)optimum);
+            fail_msg("%s: bound %lld, optimum %lld", random_spec_text(&spec), (long long)g.lower_ns,
+                     (long long)optimum);
         double weaker = (double)UTIL_MAX(path, load);
-        if ((double)g.lower_ns < weaker * (1 - 1e-5) - 1 || fabs((double)g.lower_ns - g.value_ns) > 1 + 1e-5 * g.value_ns)
-            fail_msg("%s: bound %lld, value %.9g, path %lld, load %lld", random_spec_text(&spec), (long long)g.lower_ns, g.value_ns,
-                     (long long)path, (long long)load);
+        if ((double)g.lower_ns < weaker * (1 - 1e-5) - 1 ||
+            fabs((double)g.lower_ns - g.value_ns) > 1 + 1e-5 * g.value_ns)
+            fail_msg("%s: bound %lld, value %.9g, path %lld, load %lld", random_spec_text(&spec), (long long)g.lower_ns,
+                     g.value_ns, (long long)path, (long long)load);
         known += optimum >= 0;
         tight += optimum >= 0 && g.lower_ns == optimum;
         modes[((int)spec.flow * 3 + (int)spec.congestion) * 2 + (int)spec.memory] += optimum >= 0;
@@ -232,11 +245,15 @@ static void test_getf_proves_from_any_duals(void **state)
         double *dual = calloc((size_t)s.lp.n_rows + 1, sizeof *dual);
         for (int turn = 0; turn < 10 && optimum >= 0; turn++) {
             for (int32_t r = 0; r < s.lp.n_rows; r++)
-                dual[r] = turn == 0 ? 0 : turn == 1 ? NAN : turn == 2 ? HUGE_VAL : (util_rng_real(&rng) - 0.3) * (turn > 6 ? 1e6 : 1);
+                dual[r] = turn == 0   ? 0
+                          : turn == 1 ? NAN
+                          : turn == 2 ? HUGE_VAL
+                                      : (util_rng_real(&rng) - 0.3) * (turn > 6 ? 1e6 : 1);
             int64_t lower;
             assert_ok(bound_getf_prove(&lower, &s, dual));
             if (lower > optimum || lower < 0)
-                fail_msg("%s, turn %d: bound %lld, optimum %lld", random_spec_text(&spec), turn, (long long)lower, (long long)optimum);
+                fail_msg("%s, turn %d: bound %lld, optimum %lld", random_spec_text(&spec), turn, (long long)lower,
+                         (long long)optimum);
         }
         free(dual);
         bound_getf_close(&s);
@@ -292,7 +309,8 @@ static void test_getf_keeps_operators_in_their_group(void **state)
 {
     (void)state;
     need_solver();
-    const small_op op[] = {{"a", "10,25", "", "x:0", 0, NULL}, {"b", "10,25", "x", "y:0", 0, NULL}, {"c", "10,25", "y", "", 0, NULL}, {0}};
+    const small_op op[] = {
+        {"a", "10,25", "", "x:0", 0, NULL}, {"b", "10,25", "x", "y:0", 0, NULL}, {"c", "10,25", "y", "", 0, NULL}, {0}};
     moirai_problem *p = small_problem(&(small_spec){.n_devices = 2, .op = op});
     moirai_plan *plan;
     assert_ok(moirai_place(&plan, p, "getf", NULL));
@@ -304,14 +322,16 @@ static void test_getf_keeps_operators_in_their_group(void **state)
     moirai_problem_free(p);
 }
 
-/* The fast device is full after two: the third goes to the other group, whichever comes first in the list of devices. */
+/* The fast device is full after two: the third goes to the other group, whichever comes first in the list of devices.
+ */
 static void test_getf_leaves_a_group_without_room(void **state)
 {
     (void)state;
     need_solver();
     for (int swapped = 0; swapped < 2; swapped++) {
         const char *times = swapped ? "25,10" : "10,25";
-        const small_op op[] = {{"a", times, "", "x:0", 5, NULL}, {"b", times, "x", "y:0", 5, NULL}, {"c", times, "y", "", 5, NULL}, {0}};
+        const small_op op[] = {
+            {"a", times, "", "x:0", 5, NULL}, {"b", times, "x", "y:0", 5, NULL}, {"c", times, "y", "", 5, NULL}, {0}};
         moirai_problem *p = small_problem(&(small_spec){.n_devices = 2, .memory = 10, .op = op});
         moirai_plan *plan;
         assert_ok(moirai_place(&plan, p, "getf", NULL));
@@ -321,19 +341,22 @@ static void test_getf_leaves_a_group_without_room(void **state)
     }
 }
 
-/* B has a third of A's speed, below 1/2: it is dropped, and the programme without it says 40. Three on A and one on B take 30: its
- * value is no bound then. */
+/* B has a third of A's speed, below 1/2: it is dropped, and the programme without it says 40. Three on A and one on B
+ * take 30: its value is no bound then. */
 static void test_getf_claims_no_bound_where_it_dropped_a_device(void **state)
 {
     (void)state;
     need_solver();
-    const small_op op[] = {{"a", "10,30", "", "", 0, NULL}, {"b", "10,30", "", "", 0, NULL}, {"c", "10,30", "", "", 0, NULL},
-                           {"d", "10,30", "", "", 0, NULL}, {0}};
+    const small_op op[] = {{"a", "10,30", "", "", 0, NULL},
+                           {"b", "10,30", "", "", 0, NULL},
+                           {"c", "10,30", "", "", 0, NULL},
+                           {"d", "10,30", "", "", 0, NULL},
+                           {0}};
     moirai_problem *p = small_problem(&(small_spec){.n_devices = 2, .op = op});
     moirai_plan *plan;
     assert_ok(moirai_place(&plan, p, "getf", NULL));
-    assert_int_equal(plan->makespan_ns, 40);          /* B is never used, */
-    assert_true(plan->lower_bound_ns <= 30);          /* though three on A and one on B take 30 */
+    assert_int_equal(plan->makespan_ns, 40); /* B is never used, */
+    assert_true(plan->lower_bound_ns <= 30); /* though three on A and one on B take 30 */
     moirai_plan_free(plan);
     moirai_problem_free(p);
 }

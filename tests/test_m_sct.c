@@ -1,4 +1,5 @@
-/* m-SCT: its linear programme on graphs worked by hand and against all favourite assignments, its rounding, its waiting devices. */
+/* m-SCT: its linear programme on graphs worked by hand and against all favourite assignments, its rounding, its waiting
+ * devices. */
 #include <math.h>
 
 #include "place/list/favourites.h"
@@ -37,7 +38,8 @@ static void expect(const small_spec *spec, double value, const char *favourites)
         size_t n = 0;
         for (int32_t i = 0; i < p->n_ops; i++)
             if (f.child[i] != MOIRAI_NONE)
-                n += (size_t)snprintf(got + n, sizeof got - n, "%s%s>%s", n ? " " : "", p->op_name[i], p->op_name[f.child[i]]);
+                n += (size_t)snprintf(got + n, sizeof got - n, "%s%s>%s", n ? " " : "", p->op_name[i],
+                                      p->op_name[f.child[i]]);
         assert_string_equal(got, favourites);
         if (!near(f.lp_ns, value))
             fail_msg("value %.9g, by hand %.9g", f.lp_ns, value);
@@ -51,8 +53,8 @@ static void test_m_sct_chain_has_no_transfers(void **state)
 {
     (void)state;
     need_solver();
-    const small_op op[] = {{"a", "10,10", "", "x:8", 0, NULL}, {"b", "10,30", "x", "y:5", 0, NULL},
-                           {"c", "30,30", "y", "", 0, NULL}, {0}};
+    const small_op op[] = {
+        {"a", "10,10", "", "x:8", 0, NULL}, {"b", "10,30", "x", "y:5", 0, NULL}, {"c", "30,30", "y", "", 0, NULL}, {0}};
     expect(&(small_spec){.n_devices = 2, .op = op}, 60, "a>b b>c");
 }
 
@@ -61,8 +63,8 @@ static void test_m_sct_even_fork_has_no_favourite(void **state)
 {
     (void)state;
     need_solver();
-    const small_op op[] = {{"a", "10,10", "", "x:8", 0, NULL}, {"b", "10,10", "x", "", 0, NULL},
-                           {"c", "10,10", "x", "", 0, NULL}, {0}};
+    const small_op op[] = {
+        {"a", "10,10", "", "x:8", 0, NULL}, {"b", "10,10", "x", "", 0, NULL}, {"c", "10,10", "x", "", 0, NULL}, {0}};
     expect(&(small_spec){.n_devices = 2, .op = op}, 24, "");
 }
 
@@ -71,8 +73,8 @@ static void test_m_sct_long_branch_is_the_favourite(void **state)
 {
     (void)state;
     need_solver();
-    const small_op op[] = {{"a", "10,10", "", "x:8", 0, NULL}, {"b", "20,20", "x", "", 0, NULL},
-                           {"c", "4,4", "x", "", 0, NULL}, {0}};
+    const small_op op[] = {
+        {"a", "10,10", "", "x:8", 0, NULL}, {"b", "20,20", "x", "", 0, NULL}, {"c", "4,4", "x", "", 0, NULL}, {0}};
     expect(&(small_spec){.n_devices = 2, .op = op}, 30, "a>b");
 }
 
@@ -81,24 +83,29 @@ static void test_m_sct_join_weighs_its_parents(void **state)
 {
     (void)state;
     need_solver();
-    const small_op far[] = {{"a", "30,30", "", "x:8", 0, NULL}, {"b", "4,4", "", "y:8", 0, NULL},
-                            {"c", "10,10", "x,y", "", 0, NULL}, {0}};
+    const small_op far[] = {
+        {"a", "30,30", "", "x:8", 0, NULL}, {"b", "4,4", "", "y:8", 0, NULL}, {"c", "10,10", "x,y", "", 0, NULL}, {0}};
     expect(&(small_spec){.n_devices = 2, .op = far}, 40, "a>c");
-    const small_op near[] = {{"a", "26,26", "", "x:8", 0, NULL}, {"b", "22,22", "", "y:8", 0, NULL},
-                             {"c", "10,10", "x,y", "", 0, NULL}, {0}};
+    const small_op near[] = {{"a", "26,26", "", "x:8", 0, NULL},
+                             {"b", "22,22", "", "y:8", 0, NULL},
+                             {"c", "10,10", "x,y", "", 0, NULL},
+                             {0}};
     expect(&(small_spec){.n_devices = 2, .op = near}, 38, "");
 }
 
-/* Means: times over the devices that can run it, transfers over the channels; two tensors to one reader add up; a group needs none. */
+/* Means: times over the devices that can run it, transfers over the channels; two tensors to one reader add up; a group
+ * needs none. */
 static void test_m_sct_takes_means_and_sums(void **state)
 {
     (void)state;
     need_solver();
-    const small_op mean[] = {{"a", "10,30", "", "x:0[[0,4],[12,0]],y:2", 0, NULL}, {"b", "7,null", "x,y", "", 0, NULL},
-                             {"c", "7,7", "x,y", "", 0, NULL}, {0}};
+    const small_op mean[] = {{"a", "10,30", "", "x:0[[0,4],[12,0]],y:2", 0, NULL},
+                             {"b", "7,null", "x,y", "", 0, NULL},
+                             {"c", "7,7", "x,y", "", 0, NULL},
+                             {0}};
     expect(&(small_spec){.n_devices = 2, .op = mean}, 20 + 0.5 * (8 + 2) + 7, "");
-    const small_op group[] = {{"a", "10,10", "", "x:8", 0, "g"}, {"b", "10,10", "x", "", 0, "g"},
-                              {"c", "4,4", "x", "", 0, NULL}, {0}};
+    const small_op group[] = {
+        {"a", "10,10", "", "x:8", 0, "g"}, {"b", "10,10", "x", "", 0, "g"}, {"c", "4,4", "x", "", 0, NULL}, {0}};
     expect(&(small_spec){.n_devices = 2, .op = group}, 20, "a>c"); /* c alone is worth a transfer: 10 + 4 either way */
 }
 
@@ -107,10 +114,10 @@ static void test_m_sct_pieces_add_up(void **state)
 {
     (void)state;
     need_solver();
-    const small_op op[] = {{"a", "10,10", "", "x:8", 0, NULL},   {"b", "10,10", "x", "y:8", 0, NULL},
-                           {"c", "10,10", "x", "z:8", 0, NULL},  {"d", "10,10", "y,z", "u:8", 0, NULL},
-                           {"e", "10,10", "u", "v:8", 0, NULL},  {"f", "10,10", "u", "w:8", 0, NULL},
-                           {"g", "10,10", "v,w", "", 0, NULL},   {0}};
+    const small_op op[] = {{"a", "10,10", "", "x:8", 0, NULL},  {"b", "10,10", "x", "y:8", 0, NULL},
+                           {"c", "10,10", "x", "z:8", 0, NULL}, {"d", "10,10", "y,z", "u:8", 0, NULL},
+                           {"e", "10,10", "u", "v:8", 0, NULL}, {"f", "10,10", "u", "w:8", 0, NULL},
+                           {"g", "10,10", "v,w", "", 0, NULL},  {0}};
     moirai_problem *p = small_problem(&(small_spec){.n_devices = 2, .op = op});
     place_favourites f = find(p, false);
     assert_int_equal(f.n_blocks, 2);
@@ -151,7 +158,8 @@ static double path_of(search *s)
         double finish = s->length[i] + s->time[i];
         longest = fmax(longest, finish);
         for (; a < s->f->n_arcs && s->f->from[a] == i; a++)
-            s->length[s->f->to[a]] = fmax(s->length[s->f->to[a]], finish + (s->favourite[a] ? 0 : s->f->transfer_ns[a]));
+            s->length[s->f->to[a]] =
+                fmax(s->length[s->f->to[a]], finish + (s->favourite[a] ? 0 : s->f->transfer_ns[a]));
     }
     return longest;
 }
@@ -184,7 +192,11 @@ static void test_m_sct_against_all_favourite_assignments(void **state)
         if (!p)
             continue;
         place_favourites f = find(p, seed % 2);
-        search s = {.p = p, .f = &f, .best = HUGE_VAL, .time = calloc(64, sizeof(double)), .length = calloc(64, sizeof(double))};
+        search s = {.p = p,
+                    .f = &f,
+                    .best = HUGE_VAL,
+                    .time = calloc(64, sizeof(double)),
+                    .length = calloc(64, sizeof(double))};
         bool integral = true;
         for (int32_t i = 0; i < p->n_ops; i++)
             s.time[i] = mean_time(p, i);
@@ -194,7 +206,8 @@ static void test_m_sct_against_all_favourite_assignments(void **state)
             try_arc(&s, 0);
             compared++;
             if (f.lp_ns > s.best * (1 + 1e-5) + 1e-6 || (integral && !near(f.lp_ns, s.best)))
-                fail_msg("%s: value %.9g, best assignment %.9g%s", random_spec_text(&spec), f.lp_ns, s.best, integral ? ", whole" : "");
+                fail_msg("%s: value %.9g, best assignment %.9g%s", random_spec_text(&spec), f.lp_ns, s.best,
+                         integral ? ", whole" : "");
             whole += integral;
         }
         free(s.time);
@@ -277,8 +290,8 @@ static int64_t start_of(const moirai_problem *p, const char *placer, const char 
     return start;
 }
 
-/* At 10, A has run a and B has run q. b, a's favourite child, can start on A at 12, z at 11: m-ETF takes z and b waits until 31.
- * z is not urgent, since its input is at C at 50 only: m-SCT keeps A awake for b. y keeps B busy. */
+/* At 10, A has run a and B has run q. b, a's favourite child, can start on A at 12, z at 11: m-ETF takes z and b waits
+ * until 31. z is not urgent, since its input is at C at 50 only: m-SCT keeps A awake for b. y keeps B busy. */
 static void test_m_sct_waits_for_the_favourite(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* The bound of GETF's linear programme: paths and loads weighed against each other, in whole nanoseconds (getf_prove.c). It is never
- * below the critical path and the load bound by more than what the solver leaves, and above both where neither is the whole story. */
+/* The bound of GETF's linear programme: paths and loads weighed against each other, in whole nanoseconds
+ * (getf_prove.c). It is never below the critical path and the load bound by more than what the solver leaves, and above
+ * both where neither is the whole story. */
 #include "bound/getf_lp.h"
 #include "bound/bounds.h"
 #include "pricing/lp_whole.h"

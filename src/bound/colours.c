@@ -1,15 +1,16 @@
 /* Colour refinement: the 96 projections of a layer's heads are one to a linear programme.
  *
- * A partition of operators is equitable if all members of a class have the same times and the same number of edges from and to
- * every class. A linear programme whose rows are built from times and edges alone then has an optimal solution that is constant on classes:
- * replace every variable of any solution by the mean over its class, and all rows still hold (Grohe, Kersting, Mladenov, Selman 2014). So one
- * variable per class is enough, at the same optimum. Transformers shrink by the number of their heads.
+ * A partition of operators is equitable if all members of a class have the same times and the same number of edges from
+ * and to every class. A linear programme whose rows are built from times and edges alone then has an optimal solution
+ * that is constant on classes: replace every variable of any solution by the mean over its class, and all rows still
+ * hold (Grohe, Kersting, Mladenov, Selman 2014). So one variable per class is enough, at the same optimum. Transformers
+ * shrink by the number of their heads.
  *
- * Classes are refined by sweeps along the topological order, forwards and backwards: a colour is a hash of the operator's own
- * colour and of the colours of its producers (readers), added up so that their order does not matter. A sweep carries a difference through
- * the whole depth of the graph, where rounds of plain refinement carry it one edge far. It ends when a pair of sweeps splits nothing. A
- * collision of two 64-bit hashes would merge classes wrongly: whoever proves something from the solution has to prove it for the
- * operators themselves (getf_prove.c does). */
+ * Classes are refined by sweeps along the topological order, forwards and backwards: a colour is a hash of the
+ * operator's own colour and of the colours of its producers (readers), added up so that their order does not matter. A
+ * sweep carries a difference through the whole depth of the graph, where rounds of plain refinement carry it one edge
+ * far. It ends when a pair of sweeps splits nothing. A collision of two 64-bit hashes would merge classes wrongly:
+ * whoever proves something from the solution has to prove it for the operators themselves (getf_prove.c does). */
 #include "bound/colours.h"
 
 #include <stdlib.h>
@@ -76,7 +77,8 @@ static int32_t sort_ops(const moirai_problem *p, uint64_t *colour, int32_t *orde
 }
 
 /* Numbers in order of first appearance, so that they do not depend on hashes. */
-static void number(bound_colours *c, const moirai_problem *p, const uint64_t *colour, const int32_t *order, int32_t *class_of)
+static void number(bound_colours *c, const moirai_problem *p, const uint64_t *colour, const int32_t *order,
+                   int32_t *class_of)
 {
     for (int32_t j = 0, class = -1; j < p->n_ops; j++) {
         class += j == 0 || colour[order[j]] != colour[order[j - 1]];
@@ -99,7 +101,8 @@ static void number(bound_colours *c, const moirai_problem *p, const uint64_t *co
 int bound_colours_find(bound_colours *out, const moirai_problem *p, bool plain)
 {
     size_t V = (size_t)p->n_ops;
-    *out = (bound_colours){.of = util_alloc(V, sizeof *out->of), .op = util_alloc(V, sizeof *out->op),
+    *out = (bound_colours){.of = util_alloc(V, sizeof *out->of),
+                           .op = util_alloc(V, sizeof *out->op),
                            .size = util_alloc(V, sizeof *out->size)};
     uint64_t *colour = util_alloc(V, sizeof *colour);
     int32_t *order = util_alloc(V, sizeof *order), *class_of = util_alloc(V, sizeof *class_of);

@@ -11,8 +11,9 @@ typedef struct bound_colours {
     int32_t *size; /* colour -> operators */
 } bound_colours;
 
-/* The coarsest colours found such that operators of one colour have the same times, and as many producers and readers (one per
- * edge) of each colour. Members of groups have colours of their own. With `plain`, every operator has. O(E) per sweep, a few sweeps. */
+/* The coarsest colours found such that operators of one colour have the same times, and as many producers and readers
+ * (one per edge) of each colour. Members of groups have colours of their own. With `plain`, every operator has. O(E)
+ * per sweep, a few sweeps. */
 int bound_colours_find(bound_colours *out, const moirai_problem *p, bool plain);
 void bound_colours_clear(bound_colours *c);
 

@@ -1,17 +1,21 @@
 /* GETF's linear programme: written with one variable per colour, solved, and handed to getf_prove.c.
  *
- * Minimise T subject to   sum_k x_ik = 1,   S_j >= S_i + sum_k p_ik x_ik for every reader j of i,
- *                         S_i + sum_k p_ik x_ik <= T,   sum_i p_ik x_ik <= T for every device k,   x, S >= 0.
- * x_ik is the share of operator i on device k, S_i its start (the original writes completions, which is the same). A group has one x for
- * all its members, which the original does not know. No communication and no memory are in it: that is what the paper criticises, and
- * why T is a bound on every plan in every mode.
+ * Minimise T subject to
  *
- * Operators that the programme cannot tell apart share their variables (colours.c): same optimum, a programme as large as one head
- * of a transformer. With whole operators (branch and bound) they do differ, and it is written in full.
+ *     sum_k x_ik = 1, and S_j >= S_i + sum_k p_ik x_ik for every reader j of i,
  *
- * The linear programme is solved by an interior point method without crossover: duals are all that the proof needs, and a solution inside the
- * optimal face is what the group rule of the placer wants. Where it stalls, as it can on tiny programmes, the simplex method follows.
- * O(E K) besides the solver. */
+ *     S_i + sum_k p_ik x_ik <= T, and sum_i p_ik x_ik <= T for every device k; x, S >= 0.
+ *
+ * x_ik is the share of operator i on device k, S_i its start (the original writes completions, which is the same). A
+ * group has one x for all its members, which the original does not know. No communication and no memory are in it: that
+ * is what the paper criticises, and why T is a bound on every plan in every mode.
+ *
+ * Operators that the programme cannot tell apart share their variables (colours.c): same optimum, a programme as large
+ * as one head of a transformer. With whole operators (branch and bound) they do differ, and it is written in full.
+ *
+ * The linear programme is solved by an interior point method without crossover: duals are all that the proof needs, and
+ * a solution inside the optimal face is what the group rule of the placer wants. Where it stalls, as it can on tiny
+ * programmes, the simplex method follows. O(E K) besides the solver. */
 #include "bound/getf_lp.h"
 
 #include <math.h>
@@ -246,8 +250,13 @@ static int solve_milp(bound_getf_result *out, bound_getf_state *s)
     round_shares(out, s, start);
     settle_start(s, start);
     pricing_whole_answer answer;
-    pricing_whole_task task = {.method = PRICING_MIP, .presolve = true, .stop = s->task->stop, .gap = s->task->gap,
-                               .threads = 1, .seed = s->task->seed, .start = start};
+    pricing_whole_task task = {.method = PRICING_MIP,
+                               .presolve = true,
+                               .stop = s->task->stop,
+                               .gap = s->task->gap,
+                               .threads = 1,
+                               .seed = s->task->seed,
+                               .start = start};
     rc = pricing_whole_solve(&answer, &s->lp, &task);
     take_shares(out, s, rc == 0 && answer.has_columns ? answer.column : start);
     out->milp_found = rc == 0 && answer.has_columns;

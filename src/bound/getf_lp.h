@@ -1,5 +1,5 @@
-/* GETF's linear programme (Su, Ren, Vardi, Wierman 2020): a bound on every plan, and how much of each operator belongs to which
- * device. Private. */
+/* GETF's linear programme (Su, Ren, Vardi, Wierman 2020): a bound on every plan, and how much of each operator belongs
+ * to which device. Private. */
 #ifndef MOIRAI_BOUND_GETF_LP_H
 #define MOIRAI_BOUND_GETF_LP_H
 
@@ -12,7 +12,7 @@ typedef struct bound_getf_task {
     bool milp;        /* whole operators: branch and bound after the linear programme, from its rounding */
     bool plain;       /* one variable per operator, not per colour (for tests: the value must be the same) */
     util_stop stop;
-    double gap;       /* of the branch and bound */
+    double gap; /* of the branch and bound */
     uint64_t seed;
 } bound_getf_task;
 

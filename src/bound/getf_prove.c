@@ -1,12 +1,17 @@
 /* From the duals of GETF's linear programme to a bound in whole nanoseconds.
  *
- * The duals are weights y_k >= 0 of the devices and a flow f along the edges of the graph, f_i through operator i, phi in all, with
- * sum_k y_k + phi = 1. For every plan of makespan M the load of a device is at most M, and so is the length of every path; hence
- *     M = sum_k y_k M + phi M >= sum_i p_i,k(i) (y_k(i) + f_i) >= sum over groups (or single operators) of min_k sum_i p_ik (y_k + f_i).
- * That holds for any weights and any flow. Here they are rounded to multiples of 1/UNIT such that they add up exactly: the flow starts at
- * the sinks and is handed back to the producers in proportion to the duals, the heaviest edge taking what rounding leaves. The sum is
- * evaluated over the operators themselves in 128-bit integers. How well the solver did (and whether colours were right) decides how good
- * the bound is, not whether it holds. O(E + V K). */
+ * The duals are weights y_k >= 0 of the devices and a flow f along the edges of the graph, f_i through operator i, phi
+ * in all, with sum_k y_k + phi = 1. For every plan of makespan M the load of a device is at most M, and so is the
+ * length of every path; hence
+ *
+ *     M = sum_k y_k M + phi M >= sum_i p_i,k(i) (y_k(i) + f_i)
+ *
+ *       >= sum over groups (or single operators) of min_k sum_i p_ik (y_k + f_i).
+ *
+ * That holds for any weights and any flow. Here they are rounded to multiples of 1/UNIT such that they add up exactly:
+ * the flow starts at the sinks and is handed back to the producers in proportion to the duals, the heaviest edge taking
+ * what rounding leaves. The sum is evaluated over the operators themselves in 128-bit integers. How well the solver did
+ * (and whether colours were right) decides how good the bound is, not whether it holds. O(E + V K). */
 #include "bound/getf_state.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* HiGHS for programmes that are written down at once. The one file that includes its C header, which defines constants with external
- * linkage: lp.c declares by hand the few functions that it uses. */
+/* HiGHS for programmes that are written down at once. The one file that includes its C header, which defines constants
+ * with external linkage: lp.c declares by hand the few functions that it uses. */
 #include "pricing/lp_whole.h"
 
 #include <math.h>
@@ -106,7 +106,8 @@ bool pricing_whole_available(const char **why)
 
 static bool goes_on(const pricing_whole_task *task, double bound, int64_t nodes)
 {
-    return !moirai_interrupt_raised(task->stop.interrupt) && (!task->keep_on || task->keep_on(task->data, bound, nodes));
+    return !moirai_interrupt_raised(task->stop.interrupt) &&
+           (!task->keep_on || task->keep_on(task->data, bound, nodes));
 }
 
 static void listen(int type, const char *text, const HighsCallbackDataOut *out, HighsCallbackDataIn *in, void *data)
@@ -191,12 +192,14 @@ static int pass(void *h, pricing_whole *m, const pricing_whole_task *task)
     m->row_off[m->n_rows] = m->n_values;
     HighsInt status =
         task->method == PRICING_MIP
-            ? Highs_passMip(h, m->n_columns, m->n_rows, m->n_values, kHighsMatrixFormatRowwise, kHighsObjSenseMinimize, 0, m->cost,
-                            m->lower, m->upper, m->row_lower, m->row_upper, m->row_off, m->index, m->value, m->integral)
-            : Highs_passLp(h, m->n_columns, m->n_rows, m->n_values, kHighsMatrixFormatRowwise, kHighsObjSenseMinimize, 0, m->cost,
-                           m->lower, m->upper, m->row_lower, m->row_upper, m->row_off, m->index, m->value);
+            ? Highs_passMip(h, m->n_columns, m->n_rows, m->n_values, kHighsMatrixFormatRowwise, kHighsObjSenseMinimize,
+                            0, m->cost, m->lower, m->upper, m->row_lower, m->row_upper, m->row_off, m->index, m->value,
+                            m->integral)
+            : Highs_passLp(h, m->n_columns, m->n_rows, m->n_values, kHighsMatrixFormatRowwise, kHighsObjSenseMinimize,
+                           0, m->cost, m->lower, m->upper, m->row_lower, m->row_upper, m->row_off, m->index, m->value);
     if (status == kHighsStatusError)
-        return moirai_error(MOIRAI_EFAIL, "HiGHS does not take the model (%d columns, %d rows)", m->n_columns, m->n_rows);
+        return moirai_error(MOIRAI_EFAIL, "HiGHS does not take the model (%d columns, %d rows)", m->n_columns,
+                            m->n_rows);
     if (task->start && task->method == PRICING_MIP)
         set_start(h, m, task->start);
     set_callbacks(h, task);

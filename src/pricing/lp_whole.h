@@ -1,6 +1,7 @@
 /* Linear and mixed-integer programmes that are written down at once, row by row, and solved once. Minimises.
  *
- * The master of the price search grows by columns and lives on: that is lp.h. Here are the programmes of m-SCT, GETF and the placer milp. */
+ * The master of the price search grows by columns and lives on: that is lp.h. Here are the programmes of m-SCT, GETF
+ * and the placer milp. */
 #ifndef MOIRAI_PRICING_LP_WHOLE_H
 #define MOIRAI_PRICING_LP_WHOLE_H
 
@@ -35,13 +36,13 @@ typedef struct pricing_whole_task {
     bool presolve; /* let the solver simplify a linear programme first; branch and bound decides by itself */
 
     /* PRICING_MIP only. */
-    double gap, gap_absolute;   /* stop within this share, or this much, of its bound; 0 absolute: the solver's own */
-    double tolerance;           /* of rows and whole numbers; 0: the solver's own */
-    int threads;                /* 0: as many as the solver likes */
+    double gap, gap_absolute; /* stop within this share, or this much, of its bound; 0 absolute: the solver's own */
+    double tolerance;         /* of rows and whole numbers; 0: the solver's own */
+    int threads;              /* 0: as many as the solver likes */
     uint64_t seed;
-    int64_t max_iterations;     /* of the simplex method, a limit that does not depend on the machine; 0: none */
-    const double *start;        /* a value per column, NAN where left open, or NULL */
-    void *data;                 /* for the two below */
+    int64_t max_iterations; /* of the simplex method, a limit that does not depend on the machine; 0: none */
+    const double *start;    /* a value per column, NAN where left open, or NULL */
+    void *data;             /* for the two below */
     void (*solution)(void *data, const double *column);       /* gets every improving solution; may be NULL */
     bool (*keep_on)(void *data, double bound, int64_t nodes); /* false: stop; may be NULL */
 } pricing_whole_task;
@@ -76,9 +77,10 @@ int32_t pricing_whole_column(pricing_whole *m, double cost, double lower, double
 void pricing_whole_row(pricing_whole *m, double lower, double upper);
 void pricing_whole_term(pricing_whole *m, int32_t column, double value);
 
-/* Deterministic, unless time or an interrupt ends it or several threads search. The solver's answer is a floating-point number: what is
- * proven from it has to be evaluated in whole numbers, or with a margin that is large enough. MOIRAI_EFAIL where there is no solver, no
- * memory, or the solver fails. The answer is cleared by pricing_whole_answer_clear in every case. */
+/* Deterministic, unless time or an interrupt ends it or several threads search. The solver's answer is a floating-point
+ * number: what is proven from it has to be evaluated in whole numbers, or with a margin that is large enough.
+ * MOIRAI_EFAIL where there is no solver, no memory, or the solver fails. The answer is cleared by
+ * pricing_whole_answer_clear in every case. */
 int pricing_whole_solve(pricing_whole_answer *out, pricing_whole *m, const pricing_whole_task *task);
 void pricing_whole_answer_clear(pricing_whole_answer *a);
 

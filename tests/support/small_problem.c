@@ -50,19 +50,24 @@ moirai_problem *small_problem(const small_spec *spec)
     static text t;
     moirai_problem *p;
     t.n = 0;
-    put(&t, "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"small\",\"flow\":\"%s\",\"congestion\":\"%s\",\"memory\":\"%s\",\"devices\":[",
-        spec->flow ? spec->flow : "tensor", spec->congestion ? spec->congestion : "none", spec->mode ? spec->mode : "static");
+    put(&t,
+        "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"small\",\"flow\":\"%s\",\"congestion\":\"%s\","
+        "\"memory\":\"%s\",\"devices\":[",
+        spec->flow ? spec->flow : "tensor", spec->congestion ? spec->congestion : "none",
+        spec->mode ? spec->mode : "static");
     for (int k = 0; k < spec->n_devices; k++)
-        put(&t, "%s{\"name\":\"%c\",\"memory_bytes\":%d}", k ? "," : "", 'A' + k, spec->memory ? spec->memory : 1000000);
+        put(&t, "%s{\"name\":\"%c\",\"memory_bytes\":%d}", k ? "," : "", 'A' + k,
+            spec->memory ? spec->memory : 1000000);
     put(&t, "],\"channels\":[");
     for (int a = 0, n = 0; a < spec->n_devices; a++)
         for (int b = 0; b < spec->n_devices; b++)
             if (a != b)
-                put(&t, "%s{\"from\":\"%c\",\"to\":\"%c\",\"bytes_per_second\":1000000000,\"latency_ns\":0}", n++ ? "," : "", 'A' + a, 'A' + b);
+                put(&t, "%s{\"from\":\"%c\",\"to\":\"%c\",\"bytes_per_second\":1000000000,\"latency_ns\":0}",
+                    n++ ? "," : "", 'A' + a, 'A' + b);
     put(&t, "],\"ops\":[");
     for (const small_op *op = spec->op; op->name; op++) {
-        put(&t, "%s{\"name\":\"%s\",\"type\":\"T\",\"memory_bytes\":%d,\"time_ns\":[%s],\"inputs\":[", op == spec->op ? "" : ",", op->name,
-            op->memory, op->times);
+        put(&t, "%s{\"name\":\"%s\",\"type\":\"T\",\"memory_bytes\":%d,\"time_ns\":[%s],\"inputs\":[",
+            op == spec->op ? "" : ",", op->name, op->memory, op->times);
         put_inputs(&t, op->inputs);
         put(&t, "],\"outputs\":[");
         put_outputs(&t, op->outputs);

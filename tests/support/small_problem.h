@@ -10,14 +10,14 @@ typedef struct small_op {
     const char *inputs;  /* "x,y" or "" */
     const char *outputs; /* "x:8,y:3", or with a table of times "x:0[[0,5],[7,0]]"; "" */
     int memory;
-    const char *group;   /* or NULL */
+    const char *group; /* or NULL */
 } small_op;
 
 typedef struct small_spec {
     int n_devices;
-    int memory;          /* of each device; 0: plenty */
+    int memory;                           /* of each device; 0: plenty */
     const char *flow, *congestion, *mode; /* NULL: tensor, none, static */
-    const small_op *op;  /* up to the one without a name */
+    const small_op *op;                   /* up to the one without a name */
 } small_spec;
 
 /* Channels move 1 byte in 1 ns. Fails the test with the library's message where it is no problem. */

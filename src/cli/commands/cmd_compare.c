@@ -125,14 +125,15 @@ static const cli_option options[] = {
 };
 static const cli_example examples[] = {
     {"moirai compare gpt3-330M --cluster inter-server --time-limit 30", "Everything that there is, 30 s each at most"},
-    {"moirai compare problem.json --placers heft,m-sct,getf,getf:mode=milp,moirai --csv > table.csv", "Some of them, for a spreadsheet"},
+    {"moirai compare problem.json --placers heft,m-sct,getf,getf:mode=milp,moirai --csv > table.csv",
+     "Some of them, for a spreadsheet"},
     {0},
 };
 const cli_command cli_command_compare = {
     .name = "compare",
     .summary = "run placers one after the other on one problem, and compare their plans",
-    .text = "Each placer runs in a process of its own, so that the peak memory shown is its own (with the problem's) and a crash is a "
-            "row. The gap of every row is to the best bound that any of them, or a plain bound, has proven. A placer that "
+    .text = "Each placer runs in a process of its own, so that the peak memory shown is its own (with the problem's) and a "
+            "crash is a row. The gap of every row is to the best bound that any of them, or a plain bound, has proven. A placer that "
             "finds no plan has a row that says so; the command fails only if none finds one.\n\n"
             "Ctrl-C ends the placer at work, keeps its best plan and shows what is done; a second Ctrl-C ends the command.",
     .arguments = arguments,

@@ -61,7 +61,8 @@ int cli_compare_parse(cli_comparison *c, const char *list)
     int rc = all ? add_all(c) : 0;
     for (const char *at = all ? "" : list; *at && !rc;) {
         size_t length = strcspn(at, ",");
-        rc = length > 0 ? add_row(c, at, length) : moirai_error(MOIRAI_EUSAGE, "compare: --placers '%s': a name is empty", list);
+        rc = length > 0 ? add_row(c, at, length)
+                        : moirai_error(MOIRAI_EUSAGE, "compare: --placers '%s': a name is empty", list);
         at += length + (at[length] == ',');
     }
     return rc || c->n > 0 ? rc : moirai_error(MOIRAI_EUSAGE, "compare: --placers names none");
@@ -109,9 +110,12 @@ const char *cli_compare_status(const cli_row *row)
     if (!row->ran)
         return "not run";
     switch (row->report.result) {
-    case 0: return row->report.stopped ? "stopped" : "found";
+    case 0:
+        return row->report.stopped ? "stopped" : "found";
     case MOIRAI_EINFEASIBLE:
-    case MOIRAI_ELIMIT: return "no plan";
-    default: return "failed";
+    case MOIRAI_ELIMIT:
+        return "no plan";
+    default:
+        return "failed";
     }
 }

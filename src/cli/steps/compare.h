@@ -20,8 +20,8 @@ typedef struct cli_row {
 typedef struct cli_comparison {
     cli_row *row;
     int n;
-    int best;                 /* the row of least makespan, -1 where there is no plan */
-    int64_t lower_bound_ns;   /* the best proven by anybody */
+    int best;               /* the row of least makespan, -1 where there is no plan */
+    int64_t lower_bound_ns; /* the best proven by anybody */
     const char *bound_by;
 } cli_comparison;
 

@@ -63,8 +63,10 @@ static void print_table(const cli_context *cli, const cli_comparison *c, const m
     cli_print(cli, " %10s %8s %12s %9s %9s %9s", "", "", "", "", "", "");
     for (int32_t k = 0; k < p->n_devices; k++)
         cli_print(cli, " %9s", cli_human_bytes(p->device_memory_bytes[k]).s);
-    cli_print(cli, "\n\nbound: %s by %s; longer: than the best plan (*); process: peak memory of the placer's own process, "
-                   "problem included\n", cli_human_ns(c->lower_bound_ns).s, c->bound_by);
+    cli_print(cli,
+              "\n\nbound: %s by %s; longer: than the best plan (*); process: peak memory of the placer's own process, "
+              "problem included\n",
+              cli_human_ns(c->lower_bound_ns).s, c->bound_by);
 }
 
 /* ---- for spreadsheets ---- */
@@ -84,7 +86,9 @@ static void print_field(const cli_context *cli, const char *text)
 
 static void print_csv(const cli_context *cli, const cli_comparison *c, const moirai_problem *p)
 {
-    cli_print(cli, "placer,status,makespan_ns,longer,gap,lower_bound_ns,generation_ns,process_bytes,transfers,transfer_bytes");
+    cli_print(
+        cli,
+        "placer,status,makespan_ns,longer,gap,lower_bound_ns,generation_ns,process_bytes,transfers,transfer_bytes");
     for (int32_t k = 0; k < p->n_devices; k++) {
         char name[160];
         snprintf(name, sizeof name, "memory_bytes %s", p->device_name[k]);

@@ -1,12 +1,14 @@
 /* chain: contiguous pieces, their lengths and devices chosen by dynamic programming, as pipeline tools do.
  *
- * chain_split.c finds the split of least cost (times, what crosses the cuts, memory). All orders of the devices are searched while
- * the states stay below MOST_STATES; beyond that, devices come fastest first, any left out. The plan is the faster of two simulations of
- * that split: in topological order, and dispatched by upward rank. Every device gets one contiguous piece or none; where no such plan fits
- * the memory, there is none: that is an answer, and nothing is repaired.
+ * chain_split.c finds the split of least cost (times, what crosses the cuts, memory). All orders of the devices are
+ * searched while the states stay below MOST_STATES; beyond that, devices come fastest first, any left out. The plan is
+ * the faster of two simulations of that split: in topological order, and dispatched by upward rank. Every device gets
+ * one contiguous piece or none; where no such plan fits the memory, there is none: that is an answer, and nothing is
+ * repaired.
  *
- * With peak memory the split counts every tensor that is handed on at each piece in between. Where nothing fits so, the operators'
- * bytes alone are counted, and the simulated schedules, also those that wait to save memory, decide. Complexity: see chain_split.c. */
+ * With peak memory the split counts every tensor that is handed on at each piece in between. Where nothing fits so, the
+ * operators' bytes alone are counted, and the simulated schedules, also those that wait to save memory, decide.
+ * Complexity: see chain_split.c. */
 #include "place/list/chain_split.h"
 #include "place/list/contiguous.h"
 #include "place/list/speed.h"
@@ -24,10 +26,12 @@ static void tell(const moirai_place_options *o, const place_split *split, bool a
     char note[160];
     if (o->budget.progress == NULL)
         return;
-    snprintf(note, sizeof note, "%d pieces, %.3f ms one by one, devices in %s", split->n_pieces, (double)split->cost_ns * 1e-6,
-             any_order ? "the best order" : "order of speed");
-    o->budget.progress(o->budget.progress_data, &(moirai_progress){.letter = ' ', .makespan_ns = MOIRAI_UNKNOWN,
-                                                     .lower_bound_ns = MOIRAI_UNKNOWN, .note = note});
+    snprintf(note, sizeof note, "%d pieces, %.3f ms one by one, devices in %s", split->n_pieces,
+             (double)split->cost_ns * 1e-6, any_order ? "the best order" : "order of speed");
+    o->budget.progress(o->budget.progress_data, &(moirai_progress){.letter = ' ',
+                                                                   .makespan_ns = MOIRAI_UNKNOWN,
+                                                                   .lower_bound_ns = MOIRAI_UNKNOWN,
+                                                                   .note = note});
 }
 
 /* The plan of one split, or NULL where its schedules do not fit. */
@@ -67,8 +71,8 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
         place_split_clear(&split);
     }
     if (rc == 0 && *out == NULL)
-        rc = moirai_error(MOIRAI_EINFEASIBLE, "no contiguous split fits: the best is %" PRId64 " bytes short of the peak",
-                          short_bytes);
+        rc = moirai_error(MOIRAI_EINFEASIBLE,
+                          "no contiguous split fits: the best is %" PRId64 " bytes short of the peak", short_bytes);
     moirai_sim_free(sim);
     free(device);
     return rc;

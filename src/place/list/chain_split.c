@@ -1,18 +1,24 @@
 /* The best contiguous split by dynamic programming.
  *
- * Contiguous in the problem's topological order (moirai_problem.topo: as read, the least number first among the ready ones). A split
- * cuts it into pieces, each on a device of its own. Its cost is what it takes when all runs one by one and every piece hands on to the
- * next all that is still to be read, as stages of a pipeline do:
- *     sum over operators of their time on their piece's device
- *   + sum over cuts b between a piece on k and the next on l, over the tensors written before b and read behind it, of their time from k to l
- * (with flow edge: once per reader behind b). Memory of a piece: its operators' bytes, and with peak the most bytes alive while one of its
- * operators runs (contiguous.h), which is exact for this way of running. No cut goes through a group. The cost is what is minimised, no
- * promise: the simulator sends directly, overlaps, and judges.
+ * Contiguous in the problem's topological order (moirai_problem.topo: as read, the least number first among the ready
+ * ones). A split cuts it into pieces, each on a device of its own. Its cost is what it takes when all runs one by one
+ * and every piece hands on to the next all that is still to be read, as stages of a pipeline do: the sum over operators
+ * of their time on their piece's device, and the sum over cuts b between a piece on k and the next on l, over the
+ * tensors written before b and read behind it, of their time from k to l (with flow edge: once per reader behind b).
+ * Memory of a piece: its operators' bytes, and with peak the most bytes alive while one of its operators runs
+ * (contiguous.h), which is exact for this way of running. No cut goes through a group. The cost is what is minimised,
+ * no promise: the simulator sends directly, overlaps, and judges.
  *
- * States: which devices are used up, and which is the last. With best[b][s] the least cost of the first b operators ending in state s,
- *     best[b][s] = min over a of arrive[a][s] + time of a .. b-1 on s,    arrive[a][s] = min over earlier states s' of best[a][s'] + cut a.
- * A piece [a, b) that fits still fits when it begins later, so the a allowed move to the right with b: a queue of rising values per
- * state gives the minimum in constant time. O(V (states * K + K^2) + E K^2) time, O(V * states) memory for the way back. */
+ * States: which devices are used up, and which is the last. With best[b][s] the least cost of the first b operators
+ * ending in state s,
+ *
+ *     best[b][s] = min over a of arrive[a][s] + time of a .. b-1 on s,
+ *
+ *     arrive[a][s] = min over earlier states s' of best[a][s'] + cut a.
+ *
+ * A piece [a, b) that fits still fits when it begins later, so the a allowed move to the right with b: a queue of
+ * rising values per state gives the minimum in constant time. O(V (states * K + K^2) + E K^2) time, O(V * states)
+ * memory for the way back. */
 #include "place/list/chain_split.h"
 
 #include <stdlib.h>
@@ -44,13 +50,13 @@ typedef struct splitter {
     window *candidates; /* per state: where its piece may begin */
     window *tensors;    /* per device: falling bytes alive, for the most of a piece */
     int64_t *alive;
-    bool *cuttable;     /* per rank: no group goes on there */
-    int32_t begin[MOIRAI_MAX_DEVICES];                                   /* earliest begin of a piece that ends here */
-    int64_t bytes[MOIRAI_MAX_DEVICES], passed_ns[MOIRAI_MAX_DEVICES];   /* of the piece from there; time of all so far */
-    int64_t *cut_ns;    /* [from * K + to] at the current rank */
-    int32_t *unread;    /* per tensor: readers still to come */
-    int64_t *now, *next; /* best of this rank and the next, per state */
-    int32_t *piece_begin; /* [rank * states + state], for the way back */
+    bool *cuttable;                                                   /* per rank: no group goes on there */
+    int32_t begin[MOIRAI_MAX_DEVICES];                                /* earliest begin of a piece that ends here */
+    int64_t bytes[MOIRAI_MAX_DEVICES], passed_ns[MOIRAI_MAX_DEVICES]; /* of the piece from there; time of all so far */
+    int64_t *cut_ns;                                                  /* [from * K + to] at the current rank */
+    int32_t *unread;                                                  /* per tensor: readers still to come */
+    int64_t *now, *next;                                              /* best of this rank and the next, per state */
+    int32_t *piece_begin;                                             /* [rank * states + state], for the way back */
     int16_t *came_from;
 } splitter;
 
@@ -222,7 +228,8 @@ static int step(splitter *x, int32_t rank)
 static int find_cuttable(splitter *x)
 {
     const moirai_problem *p = x->p;
-    int32_t *left = util_alloc((size_t)p->n_groups, sizeof *left), *size = util_alloc((size_t)p->n_groups, sizeof *size);
+    int32_t *left = util_alloc((size_t)p->n_groups, sizeof *left),
+            *size = util_alloc((size_t)p->n_groups, sizeof *size);
     bool ready = left && size;
     int32_t open = 0;
     for (int32_t i = 0; ready && i < p->n_ops; i++)
@@ -327,7 +334,8 @@ int place_split_find(place_split *out, const moirai_problem *p, const place_spli
         if (x.now[s] < x.now[best])
             best = s;
     if (rc == 0 && x.now[best] >= FAR)
-        rc = moirai_error(MOIRAI_EINFEASIBLE, "no split of the topological order into pieces on different devices fits");
+        rc =
+            moirai_error(MOIRAI_EINFEASIBLE, "no split of the topological order into pieces on different devices fits");
     if (rc == 0) {
         out->cost_ns = x.now[best];
         rc = trace_back(out, &x, best);

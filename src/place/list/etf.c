@@ -1,23 +1,26 @@
 /* Earliest task first: the engine of m-ETF, m-SCT and GETF.
  *
- * Again and again: among all ready operators (all producers placed) and devices with room take the pair of least start, ties
- * by topological order, then (devices are unequal) by earliest finish. start = max(arrival of the inputs with their transfers
- * queued on the ports, end of the device's last operator). No gaps are filled: that is HEFT's strength, not ETF's.
+ * Again and again: among all ready operators (all producers placed) and devices with room take the pair of least start,
+ * ties by topological order, then (devices are unequal) by earliest finish. start = max(arrival of the inputs with
+ * their transfers queued on the ports, end of the device's last operator). No gaps are filled: that is HEFT's strength,
+ * not ETF's.
  *
- * Starts only grow while operators are placed, so each device keeps two heaps with keys that may be too low, never too high:
- * `waiting` by arrival of the inputs, `arrived` (inputs there when the device falls free, so all start together)
- * by topological order. Only tops are recomputed; a top whose key was too low goes back. That replaces the scan of all pairs.
+ * Starts only grow while operators are placed, so each device keeps two heaps with keys that may be too low, never too
+ * high: `waiting` by arrival of the inputs, `arrived` (inputs there when the device falls free, so all start together)
+ * by topological order. Only tops are recomputed; a top whose key was too low goes back. That replaces the scan of all
+ * pairs.
  *
- * Two rules can be added (etf.h). Devices in stages: an operator tries those of the next stage only when none of the one before has
- * room (GETF's groups). Favourite children (m-SCT): a device whose last operator has a ready, unplaced favourite child that starts nowhere
- * earlier than there is "awake". It takes an urgent operator, one whose inputs are by then on every device that can run it, if that
- * starts no later than the favourite, else the favourite; nothing else. A third heap per device holds the ready operators by the moment
- * at which they become urgent, that with the inputs there longest first.
+ * Two rules can be added (etf.h). Devices in stages: an operator tries those of the next stage only when none of the
+ * one before has room (GETF's groups). Favourite children (m-SCT): a device whose last operator has a ready, unplaced
+ * favourite child that starts nowhere earlier than there is "awake". It takes an urgent operator, one whose inputs are
+ * by then on every device that can run it, if that starts no later than the favourite, else the favourite; nothing
+ * else. A third heap per device holds the ready operators by the moment at which they become urgent, that with the
+ * inputs there longest first.
  *
- * Common to all, to fit model.md: groups follow their first member; room is counted in the operators' own bytes, whole groups at
- * once; with peak memory the tensors (whose release the original counts as it goes) are seen to at the end, by fit_plan.c, as is
- * a dead end where nobody has room. O(E K log V) plus the keys that were too low; with favourites also K arrivals per
- * step for each awake device. */
+ * Common to all, to fit model.md: groups follow their first member; room is counted in the operators' own bytes, whole
+ * groups at once; with peak memory the tensors (whose release the original counts as it goes) are seen to at the end,
+ * by fit_plan.c, as is a dead end where nobody has room. O(E K log V) plus the keys that were too low; with favourites
+ * also K arrivals per step for each awake device. */
 #include "place/list/etf.h"
 
 #include <math.h>
@@ -35,10 +38,10 @@ typedef struct etf {
     int32_t *open;    /* devices on which a ready operator still has a chance */
     int32_t *stuck;   /* ready operators without any */
     int32_t n_stuck, n_left;
-    bool moved_on;    /* an operator went on to its next stage: devices looked at before may have it now */
+    bool moved_on; /* an operator went on to its next stage: devices looked at before may have it now */
     const place_etf_rules *rules;
-    int32_t *stage;               /* of a ready operator: which devices it tries */
-    uint64_t *tried;              /* devices of this stage and those before */
+    int32_t *stage;                   /* of a ready operator: which devices it tries */
+    uint64_t *tried;                  /* devices of this stage and those before */
     int32_t last[MOIRAI_MAX_DEVICES]; /* the operator placed last, or MOIRAI_NONE */
     place_queue *waiting, *arrived, *urgent;
     int64_t free_ns[MOIRAI_MAX_DEVICES], send_ns[MOIRAI_MAX_DEVICES], receive_ns[MOIRAI_MAX_DEVICES];
@@ -214,7 +217,8 @@ static bool better(const choice *a, const choice *b)
 static bool is_awake(etf *x, int32_t k, choice *favourite)
 {
     const moirai_problem *p = x->p;
-    int32_t f = x->rules->favourite != NULL && x->last[k] != MOIRAI_NONE ? x->rules->favourite[x->last[k]] : MOIRAI_NONE;
+    int32_t f =
+        x->rules->favourite != NULL && x->last[k] != MOIRAI_NONE ? x->rules->favourite[x->last[k]] : MOIRAI_NONE;
     if (f == MOIRAI_NONE || x->list->device[f] != MOIRAI_NONE || x->missing[f] > 0 || !(p->op_devices[f] >> k & 1) ||
         !has_room(x, f, k))
         return false;
@@ -228,8 +232,8 @@ static bool is_awake(etf *x, int32_t k, choice *favourite)
     return true;
 }
 
-/* The operator that is urgent first and may go to k; *found false where there is none that starts by `limit_ns`. Tops that are placed or
- * have no room leave; the other heaps count that, so nothing is stuck by it. */
+/* The operator that is urgent first and may go to k; *found false where there is none that starts by `limit_ns`. Tops
+ * that are placed or have no room leave; the other heaps count that, so nothing is stuck by it. */
 static void urgent_candidate(etf *x, int32_t k, int64_t limit_ns, choice *out, bool *found)
 {
     place_queue *q = &x->urgent[k];

@@ -16,7 +16,7 @@ typedef struct place_queue {
     size_t n, capacity;
 } place_queue;
 
-int place_queue_push(place_queue *q, place_entry x); /* 0 or MOIRAI_EFAIL. O(log n) */
+int place_queue_push(place_queue *q, place_entry x);     /* 0 or MOIRAI_EFAIL. O(log n) */
 void place_queue_replace(place_queue *q, place_entry x); /* put x where the least was, and let it sink. O(log n) */
 void place_queue_pop(place_queue *q);
 

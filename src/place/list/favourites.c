@@ -1,21 +1,25 @@
 /* Favourite children by linear programming: the first half of m-SCT (Jeon et al. 2020, after Hanen and Munier 1995).
  *
- * Variables: s_i >= 0, the start of operator i; x_ij in [0, 1] for every reader j of i, 0 where j is i's favourite child
- * (same device, no transfer). Minimise w subject to
- *     s_i + p_i + c_ij x_ij <= s_j     for every pair (i, j),       s_i + p_i <= w,
- *     sum of x over the d readers of i >= d - 1,                    sum of x over the d producers that j reads >= d - 1.
- * p_i is the mean time over the devices that can run i; c_ij the sum over the tensors from i to j of the mean time over the channels
- * (0 inside a group: those stay together). Devices are unequal here and the original's are not: a mean is what both halves agree on.
- * After solving, j is i's favourite iff x_ij <= threshold (0.1). Rounding can leave two favourites to an operator, or two parents to a
- * child: the later in topological order replaces the earlier.
+ * Variables: s_i >= 0, the start of operator i; x_ij in [0, 1] for every reader j of i, 0 where j is i's favourite
+ * child (same device, no transfer). Minimise w subject to
  *
- * What differs, and why. (1) The programme is cut where everything passes through one operator v, without an edge past it: what
- * comes before and what comes after share the start of v and no x, so the two optima add up and the solutions side by side are a solution of
- * the whole. Transformers fall into layers. Pieces that are equal number by number are solved once. (2) Far from the longest path x is
- * free, and an interior point leaves it between 0 and 1, where it rounds to nothing. So the objective has a second term, EPSILON times the
- * sum of c_ij x_ij: among the solutions of (almost) least w one with the least transfers. The rows over readers and producers are those of a
- * bipartite matching, hence the simplex method hands over whole numbers there. (3) An arc that is in no row (only reader, only
- * producer) is a favourite at once: x = 0 is never worse.
+ *     s_i + p_i + c_ij x_ij <= s_j for every pair (i, j), and s_i + p_i <= w,
+ *
+ *     sum of x over the d readers of i >= d - 1, and sum of x over the d producers that j reads >= d - 1.
+ *
+ * p_i is the mean time over the devices that can run i; c_ij the sum over the tensors from i to j of the mean time over
+ * the channels (0 inside a group: those stay together). Devices are unequal here and the original's are not: a mean is
+ * what both halves agree on. After solving, j is i's favourite iff x_ij <= threshold (0.1). Rounding can leave two
+ * favourites to an operator, or two parents to a child: the later in topological order replaces the earlier.
+ *
+ * What differs, and why. (1) The programme is cut where everything passes through one operator v, without an edge past
+ * it: what comes before and what comes after share the start of v and no x, so the two optima add up and the solutions
+ * side by side are a solution of the whole. Transformers fall into layers. Pieces that are equal number by number are
+ * solved once. (2) Far from the longest path x is free, and an interior point leaves it between 0 and 1, where it
+ * rounds to nothing. So the objective has a second term, EPSILON times the sum of c_ij x_ij: among the solutions of
+ * (almost) least w one with the least transfers. The rows over readers and producers are those of a bipartite matching,
+ * hence the simplex method hands over whole numbers there. (3) An arc that is in no row (only reader, only producer) is
+ * a favourite at once: x = 0 is never worse.
  *
  * O(V + E) besides the solver, which sees pieces with one column per operator and arc and one row per arc. */
 #include "place/list/favourites.h"
@@ -34,14 +38,14 @@
 typedef struct finder {
     const moirai_problem *p;
     place_favourites *f;
-    double *time_ns;             /* mean, per operator */
-    int32_t *arc_off;            /* by topological rank of the producer */
+    double *time_ns;  /* mean, per operator */
+    int32_t *arc_off; /* by topological rank of the producer */
     int32_t *n_parents;
-    int32_t *cut;                /* ranks at which the programme falls apart; the first is 0, the last V */
+    int32_t *cut; /* ranks at which the programme falls apart; the first is 0, the last V */
     int32_t n_cuts;
-    int32_t *in_off, *in_arc;    /* operator -> arcs into it */
+    int32_t *in_off, *in_arc;     /* operator -> arcs into it */
     int32_t *s_column, *x_column; /* of the piece at hand */
-    double *length;              /* scratch: longest path to an operator */
+    double *length;               /* scratch: longest path to an operator */
     pricing_whole lp;
     const place_favourites_task *task;
 } finder;
@@ -76,7 +80,8 @@ static double mean_transfer(const moirai_problem *p, int32_t class)
     return K > 1 ? sum / (double)(K * (K - 1)) : 0;
 }
 
-/* Arcs of `op`, tensors between the same two operators added up; `seen` is the arc of a reader, where it is one of op's. */
+/* Arcs of `op`, tensors between the same two operators added up; `seen` is the arc of a reader, where it is one of
+ * op's. */
 static void add_arcs(finder *x, int32_t op, const double *class_ns, int32_t *seen)
 {
     const moirai_problem *p = x->p;
@@ -143,8 +148,8 @@ static int32_t n_children(const finder *x, int32_t rank)
     return x->arc_off[rank + 1] - x->arc_off[rank];
 }
 
-/* Ranks r such that all before it leads to it and all after it comes from it, with no arc past it. A source behind it could begin
- * sooner, a sink before it could end later than it: neither may be. */
+/* Ranks r such that all before it leads to it and all after it comes from it, with no arc past it. A source behind it
+ * could begin sooner, a sink before it could end later than it: neither may be. */
 static void find_cuts(finder *x)
 {
     const moirai_problem *p = x->p;
@@ -284,8 +289,8 @@ static int solve_piece(finder *x, int32_t begin, int32_t end)
     return rc;
 }
 
-/* An earlier piece that equals piece b and is solved, among the last few (layers take turns); 0: none. The first piece may have several
- * sources and the last has sinks: they are like no other. */
+/* An earlier piece that equals piece b and is solved, among the last few (layers take turns); 0: none. The first piece
+ * may have several sources and the last has sinks: they are like no other. */
 static int32_t find_equal(const finder *x, int32_t b)
 {
     if (x->cut[b + 1] == x->p->n_ops || !x->f->complete)

@@ -1,19 +1,20 @@
 /* getf: generalized earliest time first (Su, Ren, Vardi, Wierman 2020), for precedence on machines of different speeds.
  *
- * A linear programme without communication (bound/getf_lp.c) says how much of every operator belongs to which device. Devices are grouped
- * by speed. An operator goes to a group: take the fastest groups until half of its mass is covered, and among those the one of largest
- * total speed. Then earliest time first (etf.c), each operator only on the devices of its group.
+ * A linear programme without communication (bound/getf_lp.c) says how much of every operator belongs to which device.
+ * Devices are grouped by speed. An operator goes to a group: take the fastest groups until half of its mass is covered,
+ * and among those the one of largest total speed. Then earliest time first (etf.c), each operator only on the devices
+ * of its group.
  *
- * The original's machines are related: p_ik = w_i / s_k. Ours are not, so speeds are means over the operators (speed.h). With m devices, those slower than the fastest / m are dropped;
- * gamma = log m / log log m to base 2, at least 2; group g has the speeds in [gamma^(g-1), gamma^g), the slowest being 1.
+ * The original's machines are related: p_ik = w_i / s_k. Ours are not, so speeds are means over the operators
+ * (speed.h). With m devices, those slower than the fastest / m are dropped; gamma = log m / log log m to base 2, at
+ * least 2; group g has the speeds in [gamma^(g-1), gamma^g), the slowest being 1.
  *
- * Changed to fit model.md: the programme has one variable for a keep-together group; an operator that no kept device can run uses
- * the others; a group of devices without room (or that can't run the operator) gives way to the next faster one that has some, then to
- * any device, dropped ones included; memory beyond that as in etf.c. With --mode milp the shares are whole numbers, as the paper had
- * it from Gurobi: branch and bound from the rounded linear programme, until three quarters of the time limit (MILP_LIMIT_S
- * where none is given) are over.
- * Where no device was dropped, the programme's value, proven in whole numbers, is the plan's bound.
- * O(E K log V) besides the solver. */
+ * Changed to fit model.md: the programme has one variable for a keep-together group; an operator that no kept device
+ * can run uses the others; a group of devices without room (or that can't run the operator) gives way to the next
+ * faster one that has some, then to any device, dropped ones included; memory beyond that as in etf.c. With --mode milp
+ * the shares are whole numbers, as the paper had it from Gurobi: branch and bound from the rounded linear programme,
+ * until three quarters of the time limit (MILP_LIMIT_S where none is given) are over. Where no device was dropped, the
+ * programme's value, proven in whole numbers, is the plan's bound. O(E K log V) besides the solver. */
 #include "bound/getf_lp.h"
 #include "place/list/etf.h"
 #include "place/list/getf.h"
@@ -30,8 +31,11 @@
 #define MILP_LIMIT_S 60.0
 
 static const moirai_param params[] = {
-    {.name = "mode", .kind = MOIRAI_PARAM_CHOICE, .choices = "lp|milp",
-     .help = "how operators are shared out: fractions, or whole operators as in the paper, until the time limit (or 60 s)"},
+    {.name = "mode",
+     .kind = MOIRAI_PARAM_CHOICE,
+     .choices = "lp|milp",
+     .help =
+         "how operators are shared out: fractions, or whole operators as in the paper, until the time limit (or 60 s)"},
 };
 
 /* ---- speeds and groups ---- */
@@ -115,9 +119,11 @@ static void tell(const moirai_place_options *o, const bound_getf_result *g, cons
              g->solved ? "solved" : "stopped, all devices for all", g->value_ns * 1e-6,
              __builtin_popcountll(x->groups.kept), x->p->n_devices, x->groups.n,
              g->milp_found ? ", whole operators by branch and bound" : "");
-    o->budget.progress(o->budget.progress_data, &(moirai_progress){.seconds = util_seconds() - begun, .letter = ' ',
-                                                     .makespan_ns = MOIRAI_UNKNOWN, .lower_bound_ns = g->lower_ns,
-                                                     .note = note});
+    o->budget.progress(o->budget.progress_data, &(moirai_progress){.seconds = util_seconds() - begun,
+                                                                   .letter = ' ',
+                                                                   .makespan_ns = MOIRAI_UNKNOWN,
+                                                                   .lower_bound_ns = g->lower_ns,
+                                                                   .note = note});
 }
 
 static int place_groups(moirai_plan **out, getf *x, const bound_getf_result *g, const double *speed, util_stop stop)
@@ -125,7 +131,8 @@ static int place_groups(moirai_plan **out, getf *x, const bound_getf_result *g, 
     const moirai_problem *p = x->p;
     for (int32_t i = 0; g->share != NULL && i < p->n_ops; i++)
         x->group[i] = place_getf_choose(&x->groups, speed, g->share + (int64_t)i * p->n_devices, p->op_devices[i]);
-    place_etf_rules rules = {.devices = g->share != NULL ? stage_devices : NULL, .data = x, .stop = place_etf_rest(stop)};
+    place_etf_rules rules = {
+        .devices = g->share != NULL ? stage_devices : NULL, .data = x, .stop = place_etf_rest(stop)};
     int rc = place_etf(out, p, &rules);
     bool all = __builtin_popcountll(x->groups.kept) == p->n_devices;
     if (rc == 0 && all)
@@ -145,8 +152,8 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     place_speeds(p, speed);
     place_getf_group(&x.groups, speed, p->n_devices);
     bound_getf_result g;
-    bound_getf_task task = {.devices = x.groups.kept, .milp = milp, .stop = first, .gap = o->gap,
-                            .seed = o->budget.seed};
+    bound_getf_task task = {
+        .devices = x.groups.kept, .milp = milp, .stop = first, .gap = o->gap, .seed = o->budget.seed};
     int rc = bound_getf_solve(&g, p, &task);
     if (rc == 0) {
         tell(o, &g, &x, begun);

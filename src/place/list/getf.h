@@ -13,8 +13,8 @@ typedef struct place_getf_groups {
 /* log m / log log m to base 2, at least 2. */
 double place_getf_gamma(int32_t n_devices);
 void place_getf_group(place_getf_groups *g, const double *speed, int32_t n_devices);
-/* The group of an operator with these shares per device: the fastest groups until half is covered, among them that of largest total
- * speed of devices that can run it; the faster one of equals. */
+/* The group of an operator with these shares per device: the fastest groups until half is covered, among them that of
+ * largest total speed of devices that can run it; the faster one of equals. */
 int32_t place_getf_choose(const place_getf_groups *g, const double *speed, const double *share, uint64_t can_run);
 
 #endif

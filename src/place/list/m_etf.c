@@ -1,5 +1,5 @@
-/* m-etf: Baechi's m-ETF (Jeon et al. 2020), earliest task first under memory limits. The engine is etf.c, and says what was
- * changed to fit model.md. O(E K log V) plus the keys that were too low. */
+/* m-etf: Baechi's m-ETF (Jeon et al. 2020), earliest task first under memory limits. The engine is etf.c, and says what
+ * was changed to fit model.md. O(E K log V) plus the keys that were too low. */
 #include "place/list/etf.h"
 #include "place/placers.h"
 

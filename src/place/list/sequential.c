@@ -1,13 +1,14 @@
 /* sequential: fill one device after the other, as layer offloading and device maps do. What most people have today.
  *
- * Operators in topological order; a device takes them until the next does not fit its memory, then the next device is begun, never going
- * back. No time and no link is looked at, only bytes. Devices come fastest first (--order fastest), as somebody who has to list them by hand
- * would, or as the problem lists them.
+ * Operators in topological order; a device takes them until the next does not fit its memory, then the next device is
+ * begun, never going back. No time and no link is looked at, only bytes. Devices come fastest first (--order fastest),
+ * as somebody who has to list them by hand would, or as the problem lists them.
  *
- * Made to fit model.md: a group goes where its first member goes, with all its bytes; an operator that the current device can't run goes
- * to the next one that can and has room, and the current device stays. With peak memory, a piece needs its operators' bytes and the most
- * bytes of tensors alive while one of its operators runs, all running one by one. Where devices run out, or the simulated peak does not
- * fit, the assignment is repaired (fit_plan.c). O((V + E) log V + V K). */
+ * Made to fit model.md: a group goes where its first member goes, with all its bytes; an operator that the current
+ * device can't run goes to the next one that can and has room, and the current device stays. With peak memory, a piece
+ * needs its operators' bytes and the most bytes of tensors alive while one of its operators runs, all running one by
+ * one. Where devices run out, or the simulated peak does not fit, the assignment is repaired (fit_plan.c). O((V + E)
+ * log V + V K). */
 #include "place/list/contiguous.h"
 #include "place/list/speed.h"
 #include "place/placers.h"
@@ -17,7 +18,9 @@
 #include <string.h>
 
 static const moirai_param params[] = {
-    {.name = "order", .kind = MOIRAI_PARAM_CHOICE, .choices = "fastest|given",
+    {.name = "order",
+     .kind = MOIRAI_PARAM_CHOICE,
+     .choices = "fastest|given",
      .help = "devices to fill: fastest first, or as the problem lists them"},
 };
 
@@ -25,9 +28,9 @@ typedef struct filling {
     const moirai_problem *p;
     const place_units *u;
     int32_t order[MOIRAI_MAX_DEVICES];
-    int32_t current; /* position in order */
+    int32_t current;                                                /* position in order */
     int64_t bytes[MOIRAI_MAX_DEVICES], tensors[MOIRAI_MAX_DEVICES]; /* of operators; most of tensors at once */
-    int64_t *alive;  /* per rank; all 0 with static memory */
+    int64_t *alive;                                                 /* per rank; all 0 with static memory */
     int32_t *device;
 } filling;
 
@@ -71,7 +74,8 @@ static void assign(filling *x)
 
 static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
 {
-    filling x = {.p = p, .device = util_alloc((size_t)p->n_ops, sizeof *x.device),
+    filling x = {.p = p,
+                 .device = util_alloc((size_t)p->n_ops, sizeof *x.device),
                  .alive = util_alloc((size_t)p->n_ops, sizeof *x.alive)};
     moirai_sim *sim = NULL;
     place_units *u = NULL;

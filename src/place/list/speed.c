@@ -1,4 +1,5 @@
-/* Speeds of devices. Times are any numbers here, no device need be faster for all operators: this is a mean, weighted by time. */
+/* Speeds of devices. Times are any numbers here, no device need be faster for all operators: this is a mean, weighted
+ * by time. */
 #include "place/list/speed.h"
 
 void place_speeds(const moirai_problem *p, double *speed)

@@ -134,7 +134,9 @@ static bool on_bound(void *data, double bound, int64_t nodes)
 
 static void take(const loaded *l, milp_solve *s, const pricing_whole_answer *a)
 {
-    s->status = a->end == PRICING_OPTIMAL ? MILP_OPTIMAL : a->end == PRICING_INFEASIBLE ? MILP_INFEASIBLE : MILP_STOPPED;
+    s->status = a->end == PRICING_OPTIMAL      ? MILP_OPTIMAL
+                : a->end == PRICING_INFEASIBLE ? MILP_INFEASIBLE
+                                               : MILP_STOPPED;
     s->bound = bound_of(l, a->bound);
     s->nodes = a->nodes;
     s->has_value = a->has_columns;
@@ -153,10 +155,17 @@ int milp_solve_run(milp_solve *s)
     if (result == 0) {
         pricing_whole_answer answer;
         bool fine = s->g->m.col_kind[0] == MILP_TIME && MARGIN * (double)s->g->d->upper < 0.4;
-        pricing_whole_task task = {.method = PRICING_MIP, .gap = s->gap, .gap_absolute = fine ? 0.5 / l.time_scale : 0,
-                                   .tolerance = 1e-9, .threads = s->threads, .seed = s->seed,
-                                   .max_iterations = s->keep_on ? s->max_iterations : 0, .start = l.start, .data = &l,
-                                   .solution = s->solution ? on_solution : NULL, .keep_on = s->keep_on ? on_bound : NULL};
+        pricing_whole_task task = {.method = PRICING_MIP,
+                                   .gap = s->gap,
+                                   .gap_absolute = fine ? 0.5 / l.time_scale : 0,
+                                   .tolerance = 1e-9,
+                                   .threads = s->threads,
+                                   .seed = s->seed,
+                                   .max_iterations = s->keep_on ? s->max_iterations : 0,
+                                   .start = l.start,
+                                   .data = &l,
+                                   .solution = s->solution ? on_solution : NULL,
+                                   .keep_on = s->keep_on ? on_bound : NULL};
         if (s->time_limit_s > 0)
             task.stop.deadline = util_seconds() + s->time_limit_s;
         result = pricing_whole_solve(&answer, &l.lp, &task);
