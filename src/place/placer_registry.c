@@ -13,6 +13,8 @@ static const moirai_placer *const registry[] = {
     &place_m_sct,
     &place_getf,
     &place_random,
+    &place_placeto,
+    &place_hrl,
     &place_exact,
     &place_milp,
     &place_moirai,
