@@ -11,6 +11,7 @@
 #include "exact/exact.h"
 #include "pair/cases.h"
 #include "pair/improve.h"
+#include "schedule/paths.h"
 #include "util/pool.h"
 #include "util/util.h"
 
@@ -30,38 +31,6 @@ static const level_plan levels[PAIR_LEVELS + 1] = {
 };
 
 /* ---- opening ---- */
-
-/* head(i, k): least start of i on k; every input may come from wherever it is quickest. */
-static int64_t longest_path(const decompose_block *b)
-{
-    const moirai_problem *q = &b->problem;
-    int32_t K = q->n_devices;
-    int64_t *head = util_alloc((size_t)q->n_ops * (size_t)K, sizeof *head), longest = 0;
-    if (!head)
-        return 0; /* no bound is a bound */
-    for (int32_t i = 0; i < q->n_ops; i++) {
-        int64_t least = INT64_MAX;
-        for (int32_t k = 0; k < K; k++) {
-            if (!(q->op_devices[i] >> k & 1))
-                continue;
-            int64_t ready = 0;
-            for (int32_t j = q->op_in_off[i]; j < q->op_in_off[i + 1]; j++) {
-                int32_t t = q->op_in[j], from = q->tensor_producer[t];
-                int64_t soonest = INT64_MAX;
-                for (int32_t l = 0; l < K; l++)
-                    if (q->op_devices[from] >> l & 1)
-                        soonest = UTIL_MIN(soonest, head[from * K + l] + moirai_op_ns(q, from, l) +
-                                                          moirai_transfer_ns(q, t, l, k));
-                ready = UTIL_MAX(ready, soonest);
-            }
-            head[i * K + k] = ready;
-            least = UTIL_MIN(least, ready + moirai_op_ns(q, i, k));
-        }
-        longest = UTIL_MAX(longest, least);
-    }
-    free(head);
-    return longest;
-}
 
 static int add_sending(pair_state *x, const pricing_sending *how)
 {
@@ -135,7 +104,8 @@ int pair_open(pair_chain *c, int32_t class_, int32_t a, int32_t b)
     int result = pin_block(x, c->block[class_], a, b);
     if (result)
         return result;
-    x->path_ns = x->lower_ns = longest_path(&x->block);
+    int64_t path_ns = schedule_longest_path(&(schedule_paths){.p = &x->block.problem});
+    x->path_ns = x->lower_ns = UTIL_MAX(path_ns, 0); /* no bound is a bound */
     pair_improve_task start = {.pair = x, .entry_device = a, .exit_device = b, .seed = 1};
     result = pair_improve_plan(&start, 0);
     x->first_ns = x->plan.length_ns;

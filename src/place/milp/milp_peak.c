@@ -114,23 +114,6 @@ int64_t milp_overflow(const moirai_problem *p, const moirai_plan *plan, int32_t 
     return UTIL_MAX(alive - room, 0);
 }
 
-int milp_plan_figures(const moirai_problem *p, moirai_plan *plan)
-{
-    for (int32_t k = 0; k < p->n_devices; k++) {
-        int64_t when;
-        life *l = lives_on(p, plan, k);
-        if (!l)
-            return MOIRAI_EFAIL;
-        plan->device_busy_ns[k] = 0;
-        plan->device_memory_bytes[k] = resident(p, plan, k);
-        plan->device_peak_bytes[k] = plan->device_memory_bytes[k] + most_alive(p, l, &when);
-        free(l);
-    }
-    for (int32_t i = 0; i < p->n_ops; i++)
-        plan->device_busy_ns[plan->op_device[i]] += plan->op_finish_ns[i] - plan->op_start_ns[i];
-    return 0;
-}
-
 /* ---- cliques ---- */
 
 void milp_peak_free(milp_peak *k)
