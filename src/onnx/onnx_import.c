@@ -8,50 +8,12 @@
 #include "onnx/onnx_import.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK_BYTES (1u << 18)
-
-/* ---- arena ---- */
-
-typedef struct chunk {
-    struct chunk *next;
-    max_align_t data[];
-} chunk;
-
-void *onnx_arena(onnx_import *im, size_t n, size_t size)
-{
-    if (size && n > (SIZE_MAX / 2 - CHUNK_BYTES) / size) {
-        moirai_error(MOIRAI_EFAIL, "out of memory");
-        return NULL;
-    }
-    size_t bytes = (n * size + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
-    bytes = UTIL_MAX(bytes, sizeof(max_align_t)); /* nothing is something, too: NULL means out of memory */
-    if (bytes > im->chunk_left) {
-        size_t room = UTIL_MAX(bytes, (size_t)CHUNK_BYTES);
-        chunk *c = util_alloc(sizeof *c + room, 1);
-        if (!c)
-            return NULL;
-        c->next = im->chunks;
-        im->chunks = c;
-        im->chunk_next = (char *)c->data;
-        im->chunk_left = room;
-    }
-    void *at = im->chunk_next;
-    im->chunk_next += bytes;
-    im->chunk_left -= bytes;
-    return at;
-}
-
 void onnx_import_free(onnx_import *im)
 {
-    for (chunk *c = im->chunks; c;) {
-        chunk *next = c->next;
-        free(c);
-        c = next;
-    }
+    onnx_arena_free(&im->arena);
     for (size_t i = 0; i < im->n_maps; i++)
         util_names_free(im->maps[i]);
     free(im->maps);
@@ -247,7 +209,7 @@ int onnx_import_run(onnx_import *im)
     if (rc)
         return rc;
     im->numbers_left = ONNX_NUMBERS_BUDGET;
-    im->dim_used = onnx_arena(im, o ? (size_t)UTIL_MAX(o->n_dims, 0) : 0, sizeof *im->dim_used);
+    im->dim_used = onnx_take(&im->arena, o ? (size_t)UTIL_MAX(o->n_dims, 0) : 0, sizeof *im->dim_used);
     if (!im->dim_used)
         return MOIRAI_EFAIL;
     rc = onnx_scope_new(&im->root, im, NULL, im->model->proto->graph);
