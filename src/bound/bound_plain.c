@@ -5,23 +5,23 @@
 #include "bound/bounds.h"
 #include "schedule/paths.h"
 
-static int find_critical_path(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o)
+static int find_critical_path(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
-    (void)o;
+    (void)budget;
     *lower_ns = moirai_bound_critical_path(p);
     return MOIRAI_OK;
 }
 
-static int find_load(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o)
+static int find_load(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
-    (void)o;
+    (void)budget;
     *lower_ns = moirai_bound_load(p);
     return MOIRAI_OK;
 }
 
-static int find_transfers(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o)
+static int find_transfers(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
-    (void)o;
+    (void)budget;
     *lower_ns = schedule_longest_path(&(schedule_paths){.p = p});
     return *lower_ns < 0 ? MOIRAI_EFAIL : MOIRAI_OK;
 }

@@ -1,6 +1,6 @@
 /* The part of a certificate about bytes (docs/certificate.md, "Memory").
  *
- * At the prices on bytes that gave the best bound, every pair that was refined lists its cases: sending, counts,
+ * At the prices on bytes that gave the best bound, every pair that was refined lists its cases: sending, branches,
  * arrivals and range of lengths, and prices in time. What the verifier will find is computed here in the same way, with
  * the certified lengths in place of the proven ones. */
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 static void write_pair(util_writer *w, const pair_chain *c, bytes_prices *m, int32_t index, int64_t *value)
 {
     pair_priced *v = bytes_priced_at(m, index);
-    const pair_state *x = &c->pair[index];
+    const pair_state *x = pair_chain_get(c, index);
     const int64_t *price = bytes_prices_per_byte(m);
     int64_t lower = pair_certified_ns(x), least = INT64_MAX;
     int32_t K = c->K;
@@ -30,7 +30,7 @@ static void write_pair(util_writer *w, const pair_chain *c, bytes_prices *m, int
     util_writer_pair_int(w, "exit", index % K);
     util_writer_pair_open(w, "leaves", '[');
     for (const pair_priced_case *y = v->cases; y < v->cases + v->n_cases; y++)
-        bound_certificate_leaf(w, x, y->sending, y->n_counts, y->count, &y->prices);
+        bound_certificate_leaf(w, x, y->sending, y->n_branches, y->branch, &y->prices);
     util_writer_close(w, ']');
     util_writer_close(w, '}');
 }
@@ -50,7 +50,7 @@ int bound_certificate_bytes(util_writer *w, const pair_chain *c, bytes_prices *m
     util_writer_close(w, ']');
     util_writer_pair_open(w, "pairs", '[');
     for (int32_t i = 0; i < n && !result; i++)
-        if (c->pair[i].open)
+        if (c->pair[i])
             write_pair(w, c, m, i, &value[i]);
     util_writer_close(w, ']');
     util_writer_close(w, '}');

@@ -9,6 +9,7 @@
 /* What is known of the pairs of a chain under prices on bytes. */
 typedef struct bytes_prices bytes_prices;
 
+/* Of the pairs that are open by now; MOIRAI_ELIMIT where they are too many. */
 int bytes_prices_new(bytes_prices **out, pair_chain *c);
 void bytes_prices_free(bytes_prices *m);
 
@@ -16,7 +17,7 @@ typedef struct bytes_bound_task {
     int64_t upper_ns; /* of a plan that fits, or of any guess: steers the steps */
     int32_t rounds;
     int32_t buckets; /* of the prices in time */
-    int32_t looks;   /* per pair and round */
+    int32_t solves;   /* per pair and round */
     int32_t threads;
     util_stop stop;
 } bytes_bound_task;
@@ -25,10 +26,10 @@ typedef struct bytes_bound_task {
 int bytes_bound(int64_t *lower_ns, bytes_prices *m, const bytes_bound_task *job);
 
 typedef struct bytes_plan_task {
-    int64_t evaluations; /* per option of a pair */
+    int64_t evaluations; /* per block plan of a pair */
     int64_t upper_ns;    /* as above */
     int32_t rounds;      /* of price changes */
-    int32_t searches;    /* for new options, in every third of the first rounds */
+    int32_t searches;    /* for new block plans, in every third of the first rounds */
     uint64_t seed;
     int32_t threads;
     util_stop stop;
