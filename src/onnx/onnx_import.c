@@ -7,7 +7,6 @@
  * node in topological order, O(nodes + edges). */
 #include "onnx/onnx_import.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,8 +17,6 @@ void onnx_import_free(onnx_import *im)
         util_names_free(im->maps[i]);
     free(im->maps);
 }
-
-/* ---- inference ---- */
 
 static void guess(const onnx_node *n, onnx_value *out)
 {
@@ -148,64 +145,10 @@ int onnx_scope_infer(onnx_import *im, onnx_scope *s)
     return rc;
 }
 
-/* ---- options ---- */
-
-static int check_dims(const moirai_onnx_options *o)
-{
-    for (int i = 0; o && i < o->n_dims; i++) {
-        const char *equals = strrchr(o->dims[i], '=');
-        char *end = NULL;
-        errno = 0;
-        long long value = equals ? strtoll(equals + 1, &end, 10) : 0;
-        if (!equals || equals == o->dims[i] || end == equals + 1 || *end || errno || value < 0 || value > INT32_MAX)
-            return moirai_error(MOIRAI_EUSAGE, "dimension \"%s\": expected NAME=NUMBER, as batch=8", o->dims[i]);
-    }
-    return 0;
-}
-
-static int parse_shape(const char *text, int64_t *dim, int32_t *rank)
-{
-    *rank = 0;
-    for (const char *at = text; *at;) {
-        char *end;
-        errno = 0;
-        long long value = strtoll(at, &end, 10);
-        if (end == at || errno || value < 0 || *rank == ONNX_MAX_RANK || (*end && *end != 'x' && *end != ','))
-            return -1;
-        dim[(*rank)++] = value;
-        at = *end ? end + 1 : end;
-        if (*end && !*at)
-            return -1;
-    }
-    return 0;
-}
-
-static int apply_shape(onnx_import *im, const char *option)
-{
-    int64_t dim[ONNX_MAX_RANK];
-    int32_t rank;
-    const char *colon = strrchr(option, ':'); /* names of inputs may hold colons themselves */
-    if (!colon || parse_shape(colon + 1, dim, &rank))
-        return moirai_error(MOIRAI_EUSAGE, "shape \"%s\": expected INPUT:NUMBERxNUMBER..., as input:1x3x224x224",
-                            option);
-    size_t length = (size_t)(colon - option);
-    for (int32_t i = 0; i < im->root->n_values; i++) {
-        onnx_value *v = im->root->value[i];
-        if (v->producer >= 0 || v->constant || strlen(v->name) != length || strncmp(v->name, option, length))
-            continue;
-        bool set;
-        int rc = onnx_value_from_type(im, v, v->declared, false, &set);
-        if (!rc && !onnx_value_shape(v, v->type, rank, dim))
-            rc = moirai_error(MOIRAI_EUSAGE, "shape \"%s\": too large", option);
-        return rc;
-    }
-    return moirai_error(MOIRAI_EUSAGE, "shape \"%s\": the model has no such input", option);
-}
-
 int onnx_import_run(onnx_import *im)
 {
     const moirai_onnx_options *o = im->options;
-    int rc = check_dims(o);
+    int rc = onnx_options_check(o);
     if (rc)
         return rc;
     im->numbers_left = ONNX_NUMBERS_BUDGET;
@@ -214,7 +157,7 @@ int onnx_import_run(onnx_import *im)
         return MOIRAI_EFAIL;
     rc = onnx_scope_new(&im->root, im, NULL, im->model->proto->graph);
     for (int i = 0; o && i < o->n_shapes && !rc; i++)
-        rc = apply_shape(im, o->shapes[i]);
+        rc = onnx_options_shape(im, o->shapes[i]);
     if (!rc)
         rc = onnx_scope_infer(im, im->root);
     for (int i = 0; o && i < o->n_dims && !rc; i++)

@@ -113,6 +113,10 @@ int onnx_scope_infer(onnx_import *im, onnx_scope *s);
 int onnx_import_run(onnx_import *im);
 void onnx_import_free(onnx_import *im);
 
+/* ---- onnx_options.c ---- */
+int onnx_options_check(const moirai_onnx_options *o); /* are all dimensions NAME=NUMBER? `o` may be NULL */
+int onnx_options_shape(onnx_import *im, const char *option); /* give an input its shape */
+
 /* ---- onnx_scope.c ---- */
 onnx_value *onnx_scope_find(const onnx_scope *s, const char *name);
 int onnx_scope_new(onnx_scope **out, onnx_import *im, onnx_scope *parent, const Onnx__GraphProto *graph);

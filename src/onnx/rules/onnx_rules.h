@@ -20,6 +20,11 @@ bool onnx_axis(int64_t *axis, int32_t rank); /* negative counts from the end; fa
 bool onnx_broadcast(int32_t *rank, int64_t *dim, const onnx_value *v);
 int64_t onnx_product(const int64_t *dim, int32_t begin, int32_t end); /* saturating */
 
+static inline int64_t onnx_clamp(int64_t value, int64_t least, int64_t most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
 #define ONNX_SHAPE_RULES(X)                                                                                            \
     X(same)                                                                                                            \
     X(broadcast) X(compare) X(where) X(cast) X(cast_like) X(bool_same) X(dropout) X(quantize) X(dequantize)            \
