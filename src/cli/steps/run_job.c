@@ -1,5 +1,6 @@
 /* The job of a run: its folders, which rank is which device on which host, and the file that every rank reads. */
 #include "cli/steps/run_steps.h"
+#include "cli/steps/steps.h"
 
 #include <dirent.h>
 #include <errno.h>
