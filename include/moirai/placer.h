@@ -12,7 +12,13 @@
 extern "C" {
 #endif
 
-typedef enum moirai_param_kind { MOIRAI_PARAM_INT, MOIRAI_PARAM_REAL, MOIRAI_PARAM_BOOL, MOIRAI_PARAM_CHOICE } moirai_param_kind;
+typedef enum moirai_param_kind {
+    MOIRAI_PARAM_INT,
+    MOIRAI_PARAM_REAL,
+    MOIRAI_PARAM_BOOL,
+    MOIRAI_PARAM_CHOICE,
+    MOIRAI_PARAM_TEXT /* any text, such as a file's name; none by default */
+} moirai_param_kind;
 typedef struct moirai_param {
     const char *name;
     moirai_param_kind kind;
@@ -65,6 +71,8 @@ MOIRAI_API int moirai_place(moirai_plan **out, const moirai_problem *p, const ch
 MOIRAI_API double moirai_setting_real(const moirai_place_options *o, const moirai_placer *placer, const char *name);
 /* The same for a choice: the value given, or the first of its choices. */
 MOIRAI_API const char *moirai_setting_choice(const moirai_place_options *o, const moirai_placer *placer, const char *name);
+/* Of a text: NULL where it was not set. The caller of moirai_place owns it. */
+MOIRAI_API const char *moirai_setting_text(const moirai_place_options *o, const moirai_placer *placer, const char *name);
 
 #ifdef __cplusplus
 }
