@@ -51,8 +51,8 @@ cmake --build b >build.log 2>&1 || { cat build.log; exit 1; }
 verify b/shared "find_package, shared"
 verify b/static "find_package, static"
 
-for page in "$prefix"/share/doc/moirai/*.md "$prefix"/share/doc/moirai/docs/*.md; do # the book, its links whole
-    for link in $(grep -oE '\]\([^)# ]+' "$page" | sed 's/^](//' | grep -vE '^[a-z]+:' || true); do
+for page in "$prefix"/share/doc/moirai/*.md "$prefix"/share/doc/moirai/docs/*.md; do # the book, with all pages that its pages link to
+    for link in $(grep -oE '\]\([^)# ]+' "$page" | sed 's/^](//' | grep -E '\.(md|svg)$' | grep -vE '^[a-z]+:' || true); do
         [ -e "$(dirname "$page")/$link" ] || { echo "FAILED: $page links to $link, which is not installed"; exit 1; }
     done
 done
