@@ -36,11 +36,13 @@ static void compare_segment(cli_context *cli, yyjson_mut_val *list, const char *
 {
     int64_t planned = number(s, "planned_work_ns"), measured = number(s, "median_ns");
     size_t n_ops = yyjson_arr_size(yyjson_obj_get(s, "ops"));
-    cli_print(cli, "%-10.10s %-22.22s %5zu %13s %13s %7.2f\n", device, yyjson_get_str(yyjson_obj_get(s, "file")),
+    const char *file = yyjson_get_str(yyjson_obj_get(s, "file"));
+    file = file ? file : "";
+    cli_print(cli, "%-10.10s %-22.22s %5zu %13s %13s %7.2f\n", device, file,
                      n_ops, cli_human_ns(planned).s, cli_human_ns(measured).s, ratio(measured, planned));
     yyjson_mut_val *o = yyjson_mut_obj(cli->doc);
     yyjson_mut_obj_add_strcpy(cli->doc, o, "device", device);
-    yyjson_mut_obj_add_strcpy(cli->doc, o, "file", yyjson_get_str(yyjson_obj_get(s, "file")));
+    yyjson_mut_obj_add_strcpy(cli->doc, o, "file", file);
     yyjson_mut_obj_add_int(cli->doc, o, "ops", (int64_t)n_ops);
     yyjson_mut_obj_add_int(cli->doc, o, "planned_ns", planned);
     yyjson_mut_obj_add_int(cli->doc, o, "measured_ns", measured);
