@@ -106,7 +106,7 @@ static void test_placers_hold_on_small_problems(void **state)
     for (int i = 0; i < moirai_placer_count(); i++)
         print_message("%-8s %d plans, %d missed, %d rightly infeasible\n", moirai_placer_at(i)->name, count[i].plans,
                       count[i].missed, count[i].proven_infeasible);
-    assert_true(verify_run(&batch) <= 0);
+    assert_int_equal(verify_run(&batch), 0);
 }
 
 static void test_placers_hold_on_larger_problems(void **state)
@@ -127,7 +127,7 @@ static void test_placers_hold_on_larger_problems(void **state)
         moirai_problem_free(p);
     }
     assert_true(count.plans > 100);
-    assert_true(verify_run(&batch) <= 0);
+    assert_int_equal(verify_run(&batch), 0);
 }
 
 static void test_placers_are_found_by_name(void **state)

@@ -235,7 +235,7 @@ static void test_plan_check_rejects_spoilt_plans(void **state)
     }
     for (int how = 0; how < N_SPOILS; how++)
         assert_true(tried[how] >= 15);
-    assert_true(verify_run(&batch) <= 0);
+    assert_int_equal(verify_run(&batch), 0);
 }
 
 /* Two transfers on one port, or on one channel, at one time; and the same that is fine where nothing limits. */
