@@ -117,43 +117,78 @@ static void test_fit_writes_what_the_cost_model_reads(void **state)
     moirai_fit_free(fit);
 }
 
-/* Three classes of three kinds; `moirai fit` does all, in a few seconds. */
-static void test_fit_of_the_published_times_is_what_is_shipped(void **state)
+/* A table of times as someone would measure them: the shipped formulas with an error of up to `noise`, for an elementwise, a row
+ * and a matrix class, on eight GPUs; free() it. */
+static char *measured(double noise, uint64_t seed)
+{
+    static const char *const types[] = {"p4", "p100", "v100", "t4", "a100", "l4", "h100", "rtx2080ti"};
+    char *table = malloc(1 << 20);
+    size_t length = (size_t)sprintf(table, "device,op,latency_ns,b,m,n,k,h\n");
+    util_rng r;
+    util_rng_seed(&r, seed);
+    for (int i = 0; i < 4800; i++) {
+        const moirai_device_type *f = moirai_device_type_find(types[i % 8]);
+        double wrong = 1 + noise * (2 * util_rng_real(&r) - 1);
+        int b = 1 + (int)util_rng_below(&r, 1 << util_rng_below(&r, 13)), h = 1 + (int)util_rng_below(&r, 3000);
+        int m = 1 + (int)util_rng_below(&r, 512), n = 1 + (int)util_rng_below(&r, 512), k = 1 + (int)util_rng_below(&r, 512);
+        char line[128];
+        moirai_fit *one;
+        if (!f)
+            continue;
+        const char *op = i / 8 % 3 == 0 ? "add" : i / 8 % 3 == 1 ? "softmax" : "bmm";
+        b = i / 8 % 3 == 2 ? 1 + b % 64 : b;
+        /* The reader knows what shape a line means: the formula is asked about just that. */
+        int at = snprintf(line, sizeof line, "device,op,latency_ns,b,m,n,k,h\n%s,%s,1,%d,%d,%d,%d,%d\n", types[i % 8], op, b, m, n, k, h);
+        assert_ok(moirai_fit_parse(&one, line, (size_t)at, "line"));
+        const cost_shape *s = &one->sample[0].shape;
+        double ns = cost_fitted_ns(cost_fitted_shipped.c[s->k], s, f) * wrong;
+        length += (size_t)sprintf(table + length, "%s,%s,%.0f,%d,%d,%d,%d,%d\n", types[i % 8], op, ns, b, m, n, k, h);
+        moirai_fit_free(one);
+    }
+    return table;
+}
+
+/* Times that the shipped coefficients predict lead back to them: to what they predict within a part in a thousand. */
+static void test_fit_of_predicted_times_is_what_is_shipped(void **state)
 {
     (void)state;
     static const cost_class classes[] = {COST_CLASS_ADD, COST_CLASS_SOFTMAX, COST_CLASS_BMM};
-    moirai_fit *fit;
-    assert_ok(moirai_fit_read(&fit, shared_path("data/optimes.csv")));
-    assert_int_equal(moirai_fit_used(fit), 24000);
+    char *table = measured(0, 3);
+    moirai_fit *fit = fit_of(table);
     assert_int_equal(moirai_fit_skipped(fit), 0);
+    assert_true(moirai_fit_device_count(fit) >= 6);
     for (int i = 0; i < 3; i++) {
-        double c[COST_FITTED_COEFFICIENTS];
+        double c[COST_FITTED_COEFFICIENTS] = {0}, wrong = 0;
+        int n = 0;
         assert_true(cost_fit_class(c, classes[i], fit->sample, fit->n, NULL));
-        for (int j = 0; j < cost_fitted_coefficient_count(classes[i]); j++)
-            assert_true(fabs(c[j] / cost_fitted_shipped.c[classes[i]][j] - 1) < 0.02);
+        for (size_t j = 0; j < fit->n; j++)
+            if (fit->sample[j].shape.k == classes[i]) {
+                wrong += fabs(cost_fitted_ns(c, &fit->sample[j].shape, fit->sample[j].type) / fit->sample[j].ns - 1);
+                n++;
+            }
+        assert_true(n > 1000);
+        assert_true(wrong / n < 0.01);
     }
     moirai_fit_free(fit);
+    free(table);
 }
 
-/* What the documentation promises of an unseen GPU, for two classes that take no time to fit. */
+/* A GPU that was left out is predicted almost as well as the noise allows, since the formulas know it by its figures. */
 static void test_fit_predicts_a_gpu_that_it_has_not_seen(void **state)
 {
     (void)state;
-    moirai_fit *fit;
-    assert_ok(moirai_fit_read(&fit, shared_path("data/optimes.csv")));
-    for (int k = COST_CLASS_ADD; k <= COST_CLASS_ADDU; k++) {
-        double mean = 0;
-        int n = 0;
-        for (int d = 0; d < moirai_fit_device_count(fit); d++) {
-            moirai_fit_error e;
-            cost_fit_class(fit->set.c[k], (cost_class)k, fit->sample, fit->n, fit->device[d]);
-            moirai_fit_measure(&e, fit, k, d);
-            mean += e.fitted;
-            n += e.n > 0;
-        }
-        assert_true(mean / n < 0.15);
+    char *table = measured(0.1, 4);
+    moirai_fit *fit = fit_of(table);
+    for (int d = 0; d < moirai_fit_device_count(fit); d++) {
+        moirai_fit_error e;
+        assert_true(cost_fit_class(fit->set.c[COST_CLASS_ADD], COST_CLASS_ADD, fit->sample, fit->n, fit->device[d]));
+        moirai_fit_measure(&e, fit, COST_CLASS_ADD, d);
+        assert_true(e.n > 100);
+        assert_true(e.fitted > 0.03 && e.fitted < 0.08); /* the mean of the noise is 0.05 */
+        assert_true(e.fitted < e.roofline);
     }
     moirai_fit_free(fit);
+    free(table);
 }
 
 int main(void)
@@ -164,7 +199,7 @@ int main(void)
         cmocka_unit_test(test_fit_refuses_what_is_no_table),
         cmocka_unit_test(test_fit_recovers_known_coefficients),
         cmocka_unit_test(test_fit_writes_what_the_cost_model_reads),
-        cmocka_unit_test(test_fit_of_the_published_times_is_what_is_shipped),
+        cmocka_unit_test(test_fit_of_predicted_times_is_what_is_shipped),
         cmocka_unit_test(test_fit_predicts_a_gpu_that_it_has_not_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,15 +58,15 @@ static void test_exact_placer_proves_infeasible_memory(void **state)
     moirai_problem_free(p);
 }
 
-static void test_exact_placer_proves_example_1(void **state)
+static void test_exact_placer_proves_two_branches(void **state)
 {
     (void)state;
     moirai_problem *p;
     moirai_plan *plan;
-    assert_ok(moirai_problem_read(&p, shared_path("data/problems/example-1.problem.json")));
+    assert_ok(moirai_problem_read(&p, data_path("two-branches.problem.json")));
     assert_ok(moirai_place(&plan, p, "exact", NULL));
-    assert_int_equal(plan->makespan_ns, 30000000);
-    assert_int_equal(plan->lower_bound_ns, 30000000);
+    assert_int_equal(plan->makespan_ns, 36500000);
+    assert_int_equal(plan->lower_bound_ns, 36500000);
     moirai_plan_free(plan);
     moirai_problem_free(p);
 }
@@ -180,7 +180,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exact_placer_waits_where_memory_asks_for_it),
         cmocka_unit_test(test_exact_placer_proves_infeasible_memory),
-        cmocka_unit_test(test_exact_placer_proves_example_1),
+        cmocka_unit_test(test_exact_placer_proves_two_branches),
         cmocka_unit_test(test_exact_placer_tells_its_story),
         cmocka_unit_test(test_exact_placer_keeps_the_incumbent),
         cmocka_unit_test(test_exact_placer_gives_large_problems_a_quick_plan),

@@ -143,7 +143,7 @@ static void test_milp_tight_is_smaller(void **state)
     (void)state;
     moirai_problem *p;
     moirai_plan *start;
-    assert_ok(moirai_problem_read(&p, shared_path("data/problems/example-1.problem.json")));
+    assert_ok(moirai_problem_read(&p, data_path("two-branches.problem.json")));
     assert_ok(moirai_place(&start, p, "heft", NULL));
     moirai_milp_size tight, paper;
     assert_ok(moirai_milp_measure(&tight, p, MOIRAI_FORMULATION_TIGHT, start));
@@ -153,15 +153,15 @@ static void test_milp_tight_is_smaller(void **state)
     moirai_problem_free(p);
 }
 
-static void test_milp_example_1(void **state)
+static void test_milp_two_branches(void **state)
 {
     (void)state;
     NEEDS_SOLVER;
     moirai_problem *p;
-    assert_ok(moirai_problem_read(&p, shared_path("data/problems/example-1.problem.json")));
+    assert_ok(moirai_problem_read(&p, data_path("two-branches.problem.json")));
     moirai_plan *plan = solve(p, "tight");
-    assert_int_equal(plan->makespan_ns, 30000000);
-    assert_int_equal(plan->lower_bound_ns, 30000000);
+    assert_int_equal(plan->makespan_ns, 36500000);
+    assert_int_equal(plan->lower_bound_ns, 36500000);
     moirai_plan_free(plan);
     moirai_problem_free(p);
 }
@@ -203,8 +203,7 @@ static void test_milp_refuses_the_largest_without_building(void **state)
 {
     (void)state;
     moirai_milp_size size;
-    moirai_problem *p;
-    assert_ok(moirai_problem_read(&p, shared_path("data/problems/gpt13b-inter-tensor.problem.json")));
+    moirai_problem *p = zoo_problem("gpt3-13B", "inter-server", MOIRAI_FLOW_TENSOR);
     int64_t rows;
     assert_ok(milp_rows_estimate(&rows, p, MOIRAI_FORMULATION_TIGHT));
     assert_true(rows > 100000000);
@@ -306,7 +305,7 @@ int main(void)
         cmocka_unit_test(test_milp_count_is_what_is_built),
         cmocka_unit_test(test_milp_formulations_agree),
         cmocka_unit_test(test_milp_tight_is_smaller),
-        cmocka_unit_test(test_milp_example_1),
+        cmocka_unit_test(test_milp_two_branches),
         cmocka_unit_test(test_milp_infeasible_memory_is_explained),
         cmocka_unit_test(test_milp_refuses_large_models),
         cmocka_unit_test(test_milp_refuses_the_largest_without_building),

@@ -106,21 +106,25 @@ static void test_problem_round_trip_keeps_everything(void **state)
     moirai_problem_free(p);
 }
 
-static void test_problem_round_trip_of_shared_problems(void **state)
+static void test_problem_round_trip_of_files_and_networks(void **state)
 {
     (void)state;
-    const char *names[] = {
-        "example-1", "googlenet", "inceptionv4", "gpt330m-inter-edge", "gpt330m-intra-tensor", "gpt13b-inter-tensor"};
-    const int32_t n_ops[] = {14, 141, 491, 4872, 4872, 19640};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        char name[128];
-        moirai_problem *p;
-        snprintf(name, sizeof name, "data/problems/%s.problem.json", names[i]);
-        double start = util_seconds();
-        assert_ok(moirai_problem_read(&p, shared_path(name)));
-        print_message("%s: %d operators, %d classes, read in %.1f ms\n", names[i], p->n_ops, p->n_classes,
-                      1e3 * (util_seconds() - start));
-        assert_int_equal(p->n_ops, n_ops[i]);
+    static const struct { const char *network, *cluster; moirai_flow flow; int32_t n_ops; } list[] = {
+        {"gpt3-tiny", "inter-server", MOIRAI_FLOW_TENSOR, 118},     {"inception-tiny", "inter-server", MOIRAI_FLOW_EDGE, 63},
+        {"t5-small", "2x v100, 2x p100 16GB, 100Gbps 5us", MOIRAI_FLOW_TENSOR, 1236},
+        {"gpt3-330M", "inter-server", MOIRAI_FLOW_EDGE, 4872},      {"gpt3-13B", "intra-server", MOIRAI_FLOW_TENSOR, 19640},
+    };
+    moirai_problem *p;
+    assert_ok(moirai_problem_read(&p, data_path("two-branches.problem.json")));
+    assert_int_equal(p->n_ops, 12);
+    assert_int_equal(p->n_edges, 15);
+    assert_int_equal(moirai_transfer_ns(p, moirai_problem_find_tensor(p, "s"), 1, 0), 2500000);
+    assert_int_equal(moirai_op_ns(p, moirai_problem_find_op(p, "skip"), 2), MOIRAI_NEVER);
+    round_trip(p);
+    moirai_problem_free(p);
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        p = zoo_problem(list[i].network, list[i].cluster, list[i].flow);
+        assert_int_equal(p->n_ops, list[i].n_ops);
         round_trip(p);
         moirai_problem_free(p);
     }
@@ -388,7 +392,7 @@ int main(void)
         cmocka_unit_test(test_problem_transfer_time_rounds_up),
         cmocka_unit_test(test_problem_own_tables_share_classes),
         cmocka_unit_test(test_problem_round_trip_keeps_everything),
-        cmocka_unit_test(test_problem_round_trip_of_shared_problems),
+        cmocka_unit_test(test_problem_round_trip_of_files_and_networks),
         cmocka_unit_test(test_problem_round_trip_of_random_problems),
         cmocka_unit_test(test_problem_new_settles_all_numbers),
         cmocka_unit_test(test_problem_wishes_pin_forbid_together),
