@@ -3,6 +3,7 @@
 #include "decompose/spine.h"
 #include "support/check.h"
 #include "support/tiny.h"
+#include "support/tiny_block.h"
 
 /* Three heads between two cuts, the third slower; an edge over the first cut, and something behind. */
 static const char heads[] = "device A 100\n"
@@ -18,32 +19,10 @@ static const char heads[] = "device A 100\n"
                             "op out 8,8 b0 b1 b2 r > y:3 mem=60\n"
                             "op last 1,- y\n";
 
-typedef struct fixture {
-    moirai_problem *p;
-    decompose_cuts *s;
-    decompose_block *b;
-} fixture;
-
-static fixture open_block(const char *text, int32_t block)
-{
-    fixture f;
-    f.p = tiny_problem(text);
-    assert_ok(decompose_cuts_new(&f.s, f.p));
-    assert_ok(decompose_block_new(&f.b, f.p, f.s, block));
-    return f;
-}
-
-static void close_block(fixture *f)
-{
-    decompose_block_free(f->b);
-    decompose_cuts_free(f->s);
-    moirai_problem_free(f->p);
-}
-
 static void test_decompose_block_is_a_problem_of_its_own(void **state)
 {
     (void)state;
-    fixture f = open_block(heads, 2); /* after first and in */
+    tiny_block f = tiny_block_open(heads, 2); /* after first and in */
     const moirai_problem *q = &f.b->problem;
     assert_int_equal(f.s->n_cuts, 4);
     assert_int_equal(f.b->n_interior, 6);
@@ -68,13 +47,13 @@ static void test_decompose_block_is_a_problem_of_its_own(void **state)
     for (int32_t t = 0; t < q->n_tensors; t++)
         assert_true(strcmp(q->tensor_name[t], "z") && strcmp(q->tensor_name[t], "y"));
     assert_int_equal(moirai_transfer_ns(q, 0, 0, 1), 4);
-    close_block(&f);
+    tiny_block_close(&f);
 }
 
 static void test_decompose_block_numbers_lead_back(void **state)
 {
     (void)state;
-    fixture f = open_block(heads, 2);
+    tiny_block f = tiny_block_open(heads, 2);
     for (int32_t i = 0; i < f.b->problem.n_ops; i++) {
         int32_t op = decompose_block_global_op(f.b, f.p, f.s, 2, i);
         assert_string_equal(f.p->op_name[op], f.b->problem.op_name[i]);
@@ -83,30 +62,30 @@ static void test_decompose_block_numbers_lead_back(void **state)
         int32_t tensor = decompose_block_global_tensor(f.b, f.p, f.s, 2, t);
         assert_string_equal(f.p->tensor_name[tensor], f.b->problem.tensor_name[t]);
     }
-    close_block(&f);
+    tiny_block_close(&f);
 }
 
 static void test_decompose_block_without_entry_or_exit(void **state)
 {
     (void)state;
-    fixture f = open_block("device A 9\nop a 1 > s:1\nop b 1 > t:1\nop c 1 s t > u:1\nop d 1 u\nop e 1 u\n", 0);
+    tiny_block f = tiny_block_open("device A 9\nop a 1 > s:1\nop b 1 > t:1\nop c 1 s t > u:1\nop d 1 u\nop e 1 u\n", 0);
     assert_int_equal(f.b->entry, MOIRAI_NONE);
     assert_int_equal(f.b->first, 0);
     assert_int_equal(f.b->exit, 2);
     assert_int_equal(f.b->n_components, 2);
-    close_block(&f);
-    f = open_block("device A 9\nop a 1 > s:1\nop b 1 > t:1\nop c 1 s t > u:1\nop d 1 u\nop e 1 u\n", 1);
+    tiny_block_close(&f);
+    f = tiny_block_open("device A 9\nop a 1 > s:1\nop b 1 > t:1\nop c 1 s t > u:1\nop d 1 u\nop e 1 u\n", 1);
     assert_int_equal(f.b->entry, 0);
     assert_int_equal(f.b->exit, MOIRAI_NONE);
     assert_int_equal(f.b->n_interior, 2);
     assert_int_equal(f.b->n_kinds, 1);
-    close_block(&f);
+    tiny_block_close(&f);
 }
 
 static void test_decompose_block_pins_its_cuts(void **state)
 {
     (void)state;
-    fixture f = open_block(heads, 2);
+    tiny_block f = tiny_block_open(heads, 2);
     decompose_block_pin(f.b, 1, 0);
     assert_int_equal(f.b->problem.op_devices[f.b->entry], 2);
     assert_int_equal(f.b->problem.op_devices[f.b->exit], 1);
@@ -115,13 +94,13 @@ static void test_decompose_block_pins_its_cuts(void **state)
     assert_int_equal(f.b->problem.op_devices[f.b->entry], 1);
     assert_int_equal(f.b->problem.op_devices[f.b->exit], 2);
     assert_int_equal(f.p->op_devices[1], 3); /* the whole is as it was */
-    close_block(&f);
+    tiny_block_close(&f);
 }
 
 static void test_decompose_components_and_kinds(void **state)
 {
     (void)state;
-    fixture f = open_block(heads, 2);
+    tiny_block f = tiny_block_open(heads, 2);
     const decompose_block *b = f.b;
     assert_int_equal(b->n_components, 3);
     for (int32_t c = 0; c < 3; c++) {
@@ -137,7 +116,7 @@ static void test_decompose_components_and_kinds(void **state)
     assert_int_equal(b->component_kind[0], b->component_kind[1]);
     assert_int_equal(b->component_kind[2], 1);
     assert_int_equal(b->kind_component[1], 2);
-    close_block(&f);
+    tiny_block_close(&f);
 }
 
 /* What makes two components different kinds, one thing at a time. */
@@ -156,10 +135,10 @@ static void test_decompose_kinds_differ_by_everything_that_matters(void **state)
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         char text[512];
         snprintf(text, sizeof text, "device A 9\ndevice B 9\nop in 1,1 > s:4 r:4\n%sop out 1,1 a b\n", list[i].operators);
-        fixture f = open_block(text, 1);
+        tiny_block f = tiny_block_open(text, 1);
         assert_int_equal(f.b->n_kinds, list[i].n_kinds);
         assert_int_equal(f.b->n_components, 2);
-        close_block(&f);
+        tiny_block_close(&f);
     }
 }
 
