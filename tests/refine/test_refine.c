@@ -1,9 +1,7 @@
-/* Measured segments back into a graph's times; times of a device set as a whole; the line through message times. */
+/* Measured segments back into a graph's times; times of a device set as a whole. */
 #include "support/check.h"
 
 #include <moirai/refine.h>
-
-#include "rank/probe/rank_probe_fit.c" /* part of moirai-rank, which tests do not link */
 
 /* a -> b -> c -> d on two devices. */
 static moirai_graph *make_graph(void)
@@ -368,52 +366,6 @@ static void test_times_set_refuses_nonsense(void **state)
     moirai_graph_free(g);
 }
 
-/* ---- the line through message times ---- */
-
-static probe_link make_link(double latency_ns, double ns_per_byte, int64_t free_bytes)
-{
-    probe_link k = {.n_sizes = 9};
-    for (int i = 0; i < k.n_sizes; i++) {
-        int64_t bytes = i ? (int64_t)1024 << (2 * (i - 1)) : 0, paid = bytes > free_bytes ? bytes - free_bytes : 0;
-        k.size[i] =
-            (probe_size){.bytes = bytes, .n = 1, .quartile_ns = (int64_t)(latency_ns + ns_per_byte * (double)paid)};
-    }
-    return k;
-}
-
-static void test_probe_fit_of_a_line_is_the_line(void **state)
-{
-    (void)state;
-    probe_link k = make_link(25000, 8, 0);
-    rank_probe_fit(&k);
-    assert_int_equal(k.latency_ns, 25000);
-    assert_true(llabs(k.bytes_per_second - 125000000) < 10000);
-    assert_true(k.error < 1e-6);
-}
-
-/* A shaped link: the first bytes are free. */
-static void test_probe_fit_looks_through_a_bucket(void **state)
-{
-    (void)state;
-    probe_link k = make_link(25000, 8, 65536);
-    rank_probe_fit(&k);
-    assert_true(llabs(k.bytes_per_second - 125000000) < 125000000 / 25);
-    assert_true(k.error > 0.5); /* and says that small messages are off */
-}
-
-static void test_probe_fit_survives_anything(void **state)
-{
-    (void)state;
-    probe_link none = {0}, flat = make_link(1000, 0, 0), back = make_link(1000, 1, 0);
-    back.size[8].quartile_ns = 1;
-    rank_probe_fit(&none);
-    assert_true(none.bytes_per_second >= 1 && none.latency_ns == 0);
-    rank_probe_fit(&flat);
-    assert_true(flat.bytes_per_second >= 1 && flat.latency_ns == 1000);
-    rank_probe_fit(&back);
-    assert_true(back.bytes_per_second >= 1 && back.latency_ns >= 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -431,9 +383,6 @@ int main(void)
         cmocka_unit_test(test_refine_of_another_cluster_changes_nothing),
         cmocka_unit_test(test_times_set_adds_and_replaces),
         cmocka_unit_test(test_times_set_refuses_nonsense),
-        cmocka_unit_test(test_probe_fit_of_a_line_is_the_line),
-        cmocka_unit_test(test_probe_fit_looks_through_a_bucket),
-        cmocka_unit_test(test_probe_fit_survives_anything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
