@@ -158,7 +158,7 @@ static yyjson_val *certify(certified *x, const char *text, int32_t levels)
     size_t length;
     x->p = tiny_problem(text);
     assert_ok(pair_chain_new(&x->c, x->p));
-    assert_ok(pair_chain_open(x->c, 1));
+    assert_ok(pair_chain_open_all(x->c, 1, &(util_stop){0}));
     bound_certify_task job = {.goal_ns = INT64_MAX, .levels = levels, .effort = 1, .threads = 1, .seed = 1};
     assert_ok(bound_certify(x->c, &job));
     int64_t bound = pair_chain_path(x->c, PAIR_CHAIN_CERTIFIED, NULL);
@@ -313,7 +313,7 @@ static void test_bound_certificate_of_memory(void **state)
     int64_t lower;
     size_t length;
     assert_ok(pair_chain_new(&c, p));
-    assert_ok(pair_chain_open(c, 1));
+    assert_ok(pair_chain_open_all(c, 1, &(util_stop){0}));
     assert_ok(bytes_prices_new(&m, c));
     bytes_bound_task job = {.upper_ns = 60, .rounds = 12, .buckets = 8, .solves = 20, .threads = 1};
     assert_ok(bytes_bound(&lower, m, &job));

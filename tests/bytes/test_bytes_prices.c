@@ -18,7 +18,7 @@ static void open_prices(fixture *f, const char *text)
 {
     f->p = tiny_problem(text);
     assert_ok(pair_chain_new(&f->c, f->p));
-    assert_ok(pair_chain_open(f->c, 1));
+    assert_ok(pair_chain_open_all(f->c, 1, &(util_stop){0}));
     assert_ok(bytes_prices_new(&f->m, f->c));
 }
 
@@ -112,7 +112,7 @@ static void test_bytes_bound_of_a_block(void **state)
     assert_ok(bytes_settle(f.m, &job)); /* the proof can be shown again */
     int64_t value[64];
     for (int32_t i = 0; i < f.c->s->n_classes * 4; i++)
-        value[i] = f.c->pair[i].open ? bytes_priced_at(f.m, i)->value : 0;
+        value[i] = pair_chain_get(f.c, i)->open ? bytes_priced_at(f.m, i)->value : 0;
     assert_true(bytes_proven_ns(f.m, value) >= bound);
     assert_ptr_equal(bytes_prices_per_byte(f.m), f.m->price);
     close_prices(&f);

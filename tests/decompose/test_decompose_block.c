@@ -172,7 +172,7 @@ static void test_decompose_spine_by_hand(void **state)
     decompose_spine *s;
     assert_ok(decompose_cuts_new(&whole, p));
     assert_int_equal(whole->n_cuts, 1); /* the end alone */
-    assert_ok(decompose_spine_new(&s, p));
+    assert_ok(decompose_spine_new(&s, p, &(util_stop){0}));
     assert_non_null(s);
     assert_int_equal(s->n_floating, 2 + LAYERS - 2);
     for (int32_t i = 0; i < p->n_ops; i++) {
@@ -204,13 +204,13 @@ static void test_decompose_spine_where_it_does_not_help(void **state)
     for (int i = 1; i < 60; i++)
         n += sprintf(text + n, "op a%d 10 a%d > a%d:1\n", i, i - 1, i);
     moirai_problem *p = tiny_problem(text);
-    assert_ok(decompose_spine_new(&s, p));
+    assert_ok(decompose_spine_new(&s, p, &(util_stop){0}));
     assert_null(s);
     moirai_problem_free(p);
     for (int i = 0; i < 60; i++) /* a second chain beside the first */
         n += i ? sprintf(text + n, "op b%d 10 b%d > b%d:1\n", i, i - 1, i) : sprintf(text + n, "op b0 10 > b0:1\n");
     p = tiny_problem(text);
-    assert_ok(decompose_spine_new(&s, p));
+    assert_ok(decompose_spine_new(&s, p, &(util_stop){0}));
     assert_null(s);
     moirai_problem_free(p);
 }

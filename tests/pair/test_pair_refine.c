@@ -21,7 +21,7 @@ static void open_pair(fixture *f, const char *text)
     assert_ok(pair_chain_new(&f->c, f->p));
     f->class_ = f->c->s->block_class[1];
     assert_ok(pair_open(f->c, f->class_, 0, 0));
-    f->x = pair_chain_at(f->c, f->class_, 0, 0);
+    f->x = f->c->pair[pair_chain_index(f->c, f->class_, 0, 0)];
 }
 
 static void close_pair(fixture *f)

@@ -17,7 +17,7 @@ static void test_place_compose_puts_block_plans_in_a_row(void **state)
     pair_chain *c;
     moirai_sim *sim;
     assert_ok(pair_chain_new(&c, p));
-    assert_ok(pair_chain_open(c, 1));
+    assert_ok(pair_chain_open_all(c, 1, &(util_stop){0}));
     assert_ok(moirai_sim_new(&sim, p));
     int32_t cut_device[3], op_device[16];
     int64_t length = pair_chain_path(c, PAIR_CHAIN_UPPER, cut_device);
@@ -182,7 +182,7 @@ static void test_place_floats_go_where_there_is_time(void **state)
     assert_ok(decompose_spine_from(&s, p, floating));
     spine_plan = tiny_place(s->problem, "single");
     assert_int_equal(spine_plan->makespan_ns, 30);
-    assert_ok(place_floats_insert(&whole, s, spine_plan));
+    assert_ok(place_floats_insert(&whole, s, spine_plan, &(util_stop){0}));
     assert_non_null(whole);
     assert_ok(moirai_plan_check(p, whole, NULL, NULL));
     assert_int_equal(whole->makespan_ns, 30);
@@ -209,7 +209,7 @@ static void test_place_floats_need_room(void **state)
     floating[tiny_op(p, "x")] = true;
     assert_ok(decompose_spine_from(&s, p, floating));
     spine_plan = tiny_place(s->problem, "single");
-    assert_ok(place_floats_insert(&whole, s, spine_plan));
+    assert_ok(place_floats_insert(&whole, s, spine_plan, &(util_stop){0}));
     assert_null(whole);
     moirai_plan_free(spine_plan);
     decompose_spine_free(s);

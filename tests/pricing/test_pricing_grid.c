@@ -160,19 +160,19 @@ static void test_pricing_lp_has_the_known_duals(void **state)
     assert_ok(pricing_lp_new(&lp, 2, (double[]){4, -HUGE_VAL}, (double[]){HUGE_VAL, 3}));
     assert_ok(pricing_lp_add_column(lp, 2, 2, (int32_t[]){0, 1}, (double[]){1, 1}));
     assert_ok(pricing_lp_add_column(lp, 3, 1, (int32_t[]){0}, (double[]){1}));
-    assert_ok(pricing_lp_solve(lp, &value, dual, x));
+    assert_ok(pricing_lp_solve(lp, &(util_stop){0}, &value, dual, x));
     NEAR(value, 9);
     NEAR(x[0], 3);
     NEAR(x[1], 1);
     NEAR(dual[0], 3);
     NEAR(dual[1], -1);
     assert_ok(pricing_lp_add_column(lp, 1, 1, (int32_t[]){0}, (double[]){1}));
-    assert_ok(pricing_lp_solve(lp, &value, dual, x));
+    assert_ok(pricing_lp_solve(lp, &(util_stop){0}, &value, dual, x));
     NEAR(value, 4);
     NEAR(x[2], 4);
     NEAR(dual[0], 1);
     NEAR(dual[1], 0);
-    assert_ok(pricing_lp_solve(lp, &value, NULL, NULL));
+    assert_ok(pricing_lp_solve(lp, &(util_stop){0}, &value, NULL, NULL));
     NEAR(value, 4);
     pricing_lp_free(lp);
 }
@@ -187,9 +187,9 @@ static void test_pricing_lp_without_a_solution(void **state)
         skip();
     assert_ok(pricing_lp_new(&lp, 1, (double[]){5}, (double[]){HUGE_VAL}));
     assert_ok(pricing_lp_add_column(lp, 1, 1, (int32_t[]){0}, (double[]){-1}));
-    assert_int_equal(pricing_lp_solve(lp, &value, NULL, NULL), MOIRAI_ELIMIT);
+    assert_int_equal(pricing_lp_solve(lp, &(util_stop){0}, &value, NULL, NULL), MOIRAI_ELIMIT);
     assert_ok(pricing_lp_add_column(lp, 7, 1, (int32_t[]){0}, (double[]){1}));
-    assert_ok(pricing_lp_solve(lp, &value, NULL, NULL)); /* and it recovers */
+    assert_ok(pricing_lp_solve(lp, &(util_stop){0}, &value, NULL, NULL)); /* and it recovers */
     NEAR(value, 35);
     pricing_lp_free(lp);
     pricing_lp_free(NULL);
