@@ -32,6 +32,8 @@ static void test_problem_without_an_operator(void **state)
     assert_string_equal(q->op_extern[q->op_extern_off[d]], "t");
     assert_int_equal(moirai_op_ns(q, d, 1), 8);
     assert_int_equal(moirai_transfer_ns(q, s, 0, 1), 4);
+    assert_int_equal(q->tensor_bytes[tiny_tensor(q, "u")], 6);
+    assert_int_equal(q->tensor_producer[tiny_tensor(q, "u")], tiny_op(q, "c"));
     assert_int_equal(q->op_memory_bytes[d], 4);
     moirai_problem_free(q);
     moirai_problem_free(p);

@@ -178,6 +178,35 @@ static void test_zoo_layers_are_wired(void **state)
     moirai_graph_free(g);
 }
 
+/* Traffic is what is read and written, each once: inputs, outputs and weights. Of operators that read nothing from outside, all of
+ * which is known. */
+static void test_zoo_traffic_is_what_is_read_and_written(void **state)
+{
+    static const char *const networks[] = {"gpt3-tiny", "t5-tiny", "inception-tiny"};
+    (void)state;
+    for (size_t k = 0; k < sizeof networks / sizeof *networks; k++) {
+        moirai_graph *g = graph(networks[k], 4);
+        int checked = 0;
+        for (int32_t i = 0; i < g->n_ops; i++) {
+            int64_t bytes = g->op_weight_bytes[i];
+            bool known = true;
+            for (int32_t j = g->op_in_off[i]; j < g->op_in_off[i + 1]; j++) {
+                known = known && g->tensor_producer[g->op_in[j]] != MOIRAI_NONE;
+                bytes += g->tensor_bytes[g->op_in[j]];
+            }
+            for (int32_t j = g->op_out_off[i]; j < g->op_out_off[i + 1]; j++)
+                bytes += g->tensor_bytes[g->op_out[j]];
+            if (!known || strcmp(g->op_type[i], "Add") == 0) /* the causal mask is no tensor of the graph */
+                continue;
+            if (g->op_traffic_bytes[i] != bytes)
+                fail_msg("%s: %s: %lld, not %lld", networks[k], g->op_name[i], (long long)g->op_traffic_bytes[i], (long long)bytes);
+            checked++;
+        }
+        assert_true(checked > g->n_ops / 3);
+        moirai_graph_free(g);
+    }
+}
+
 /* 275x275 tokens in 40x40 windows of 7x7; merged to 138x138, then 69x69, then 35x35. */
 static void test_zoo_swin_stages(void **state)
 {
@@ -272,6 +301,7 @@ int main(void)
         cmocka_unit_test(test_zoo_small_networks_are_whole),
         cmocka_unit_test(test_zoo_gpt3_known_operators),
         cmocka_unit_test(test_zoo_layers_are_wired),
+        cmocka_unit_test(test_zoo_traffic_is_what_is_read_and_written),
         cmocka_unit_test(test_zoo_swin_stages),
         cmocka_unit_test(test_zoo_dtype_scales_bytes_not_flops),
         cmocka_unit_test(test_zoo_t5_has_no_early_cut),
