@@ -1,7 +1,6 @@
 /* The steps that commands share: a network by its name, a problem with its wishes, a search, and how plans are shown. */
-#include <unistd.h>
-
 #include "cli/steps/steps.h"
+#include "support/capture.h"
 #include "support/check.h"
 #include "support/command.h"
 #include "support/tiny.h"
@@ -38,33 +37,6 @@ static cli_context typed(char **words)
         n++;
     assert_ok(cli_parse(&cli, &step, n, words));
     return cli;
-}
-
-/* Standard output and error between begin and end, as texts. */
-typedef struct capture {
-    int out, err;
-} capture;
-
-static capture begin(void)
-{
-    capture c = {dup(STDOUT_FILENO), dup(STDERR_FILENO)};
-    fflush(stdout);
-    fflush(stderr);
-    assert_non_null(freopen("out", "w", stdout));
-    assert_non_null(freopen("err", "w", stderr));
-    return c;
-}
-
-static char *end(capture c, char **err)
-{
-    fflush(stdout);
-    fflush(stderr);
-    dup2(c.out, STDOUT_FILENO);
-    dup2(c.err, STDERR_FILENO);
-    close(c.out);
-    close(c.err);
-    *err = read_text("err");
-    return read_text("out");
 }
 
 static void test_cli_steps_networks_by_name_and_file(void **state)
@@ -181,9 +153,9 @@ static void test_cli_steps_show_a_plan_in_text_and_json(void **state)
     char *err;
     cli_context cli = CLI("--picture");
     plan->generation_ns = 1234;
-    capture c = begin();
+    capture c = capture_begin();
     cli_show_plan(&cli, p, plan);
-    char *out = end(c, &err);
+    char *out = capture_end(c, &err);
     assert_contains(out, "plan         tiny by exact, optimal\nmakespan     2.500 us\nbound        2.500 us, gap 0.00 %\n"
                          "transfers    1, 500 B\nmade in      1.234 us\n");
     assert_contains(out, "A               1     1.000 us   40 %         10 B        100 B\n");
@@ -212,9 +184,9 @@ static void test_cli_steps_draw_a_plan(void **state)
     cli_context cli = CLI("--picture");
     setenv("COLUMNS", "66", 1);
     setenv("LC_ALL", "C", 1);
-    capture c = begin();
+    capture c = capture_begin();
     cli_show_picture(&cli, p, plan);
-    char *out = end(c, &err);
+    char *out = capture_end(c, &err);
     assert_contains(out, "\nA      |####################                              |  40 %\n");
     assert_contains(out, "\n       |                                                  |\n"); /* A receives nothing */
     assert_contains(out, "\nB      |                              ####################|  40 %\n");
@@ -234,9 +206,9 @@ static void test_cli_steps_show_a_problem(void **state)
     moirai_problem *p = tiny_problem(chain);
     char *err;
     cli_context cli = CLI("--json");
-    capture c = begin();
+    capture c = capture_begin();
     cli_show_problem(&cli, p);
-    char *out = end(c, &err);
+    char *out = capture_end(c, &err);
     assert_string_equal(out, ""); /* --json prints the result alone, at the end */
     assert_int_equal(yyjson_mut_get_sint(yyjson_mut_obj_get(cli.result, "critical_path_bound_ns")), 2000);
     assert_int_equal(yyjson_mut_get_sint(yyjson_mut_obj_get(cli.result, "op_memory_bytes")), 30);
@@ -259,10 +231,10 @@ static void test_cli_steps_where_words_go(void **state)
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         cli_context cli = CLI(list[i].word[0], list[i].word[1]);
         char *err;
-        capture c = begin();
+        capture c = capture_begin();
         cli_print(&cli, "%s", "result");
         cli_say(&cli, "%s", "story");
-        char *out = end(c, &err);
+        char *out = capture_end(c, &err);
         assert_string_equal(out, list[i].out);
         assert_string_equal(err, list[i].err);
         free(out);
