@@ -94,6 +94,10 @@ static void write_device(moirai_writer *w, const moirai_device *d)
         moirai_writer_pair_string(w, "host", d->host);
     if (d->threads)
         moirai_writer_pair_int(w, "threads", d->threads);
+    if (d->share > 0) {
+        moirai_writer_key(w, "share");
+        moirai_writer_real(w, d->share);
+    }
     moirai_writer_close(w, '}');
 }
 
