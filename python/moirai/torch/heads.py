@@ -1,0 +1,168 @@
+"""Attention spelled out head by head, as the paper's graphs are.
+
+An attention over H heads becomes H attentions over one, whose results are stacked again. The projections before it are
+taken apart, too: which features of a product x W + b a head reads is found by sending numbered features through the views between them,
+so that it does not matter how a model arranges its heads (three projections, one for all, interleaved or not). Where the
+views mix features in a way that is no choice of columns, the projection stays whole and heads read their slices of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from .ir import Meta, Node, Ref, call
+
+_ATTENTION = "aten.scaled_dot_product_attention.default"
+_PROJECTIONS = ("aten.linear.default", "aten.addmm.default", "aten.mm.default")
+_VIEWS = ("view", "_unsafe_view", "reshape", "transpose", "permute", "select", "slice", "split", "split_with_sizes", "chunk",
+          "unsqueeze", "squeeze", "getitem", "clone", "contiguous", "flatten", "unflatten", "alias")  # fmt: skip
+
+
+def split_heads(nodes: dict[str, Node], out_leaves: list[Any]) -> dict[str, Node]:
+    """New nodes with every attention of several heads taken apart."""
+    out: dict[str, Node] = {}
+    writer = _Writer(nodes, out)
+    for node in nodes.values():
+        if node.target == _ATTENTION and _splittable(node, nodes):
+            writer.attention(node)
+        else:
+            out[node.name] = node
+    return out
+
+
+def _splittable(node: Node, nodes: dict[str, Node]) -> bool:
+    metas = [nodes[a.name].meta for a in node.args[:3] if isinstance(a, Ref)]
+    if len(metas) != 3 or node.kwargs.get("enable_gqa"):
+        return False
+    q, k, v = metas
+    return len(q.shape) == 4 and q.shape[1] > 1 and q.shape[1] == k.shape[1] == v.shape[1]
+
+
+class _Writer:
+    def __init__(self, nodes: dict[str, Node], out: dict[str, Node]) -> None:
+        self.nodes = nodes
+        self.out = out
+        self.memo: dict[tuple[Any, ...], str] = {}  # what is made once: (kind, source, ...) -> name
+
+    def add(self, key: tuple[Any, ...], name: str, target: str, path: str, *args: Any, **kwargs: Any) -> str:
+        """A node, unless it was made before; its shape is found by running it on tensors without content."""
+        known = self.memo.get(key)
+        if known is not None:
+            return known
+        node = Node(name, "op", target, args, kwargs, path=path)
+        env = {r: self.out[r].meta.empty("meta") for r in node.refs()}
+        node.meta = Meta.of(call(node, env, torch.device("meta")))
+        self.out[name] = node
+        self.memo[key] = name
+        return name
+
+    def attention(self, node: Node) -> None:
+        heads = self.nodes[node.args[0].name].meta.shape[1]
+        results = []
+        for h in range(heads):
+            parts = [self.head(ref.name, h, node, letter) for ref, letter in zip(node.args[:3], "qkv")]
+            mask = self.mask(node, h)
+            name = f"{node.name}_h{h}"
+            kwargs = {k: v for k, v in node.kwargs.items() if k not in ("attn_mask",)}
+            results.append(
+                self.add((name,), name, _ATTENTION, node.path, *(Ref(p) for p in parts), mask, *node.args[4:], **kwargs)
+            )
+        # One copy that gathers the heads: (batch, heads, positions, size) laid out as what follows wants it.
+        gathered = self.add((node.name, "cat"), f"{node.name}_cat", "aten.cat.default", node.path,
+                            [Ref(r) for r in results], 3)  # fmt: skip
+        b, _, s, _ = self.nodes[node.args[0].name].meta.shape
+        size = self.nodes[node.args[2].name].meta.shape[3]
+        apart = self.add((node.name, "view"), f"{node.name}_view", "aten.view.default", node.path,
+                         Ref(gathered), [b, s, heads, size])  # fmt: skip
+        final = Node(node.name, "op", "aten.transpose.int", (Ref(apart), 1, 2), {}, path=node.path)
+        final.meta = Meta.of(self.out[apart].meta.empty("meta").transpose(1, 2))
+        self.out[node.name] = final
+
+    def mask(self, node: Node, h: int) -> Any:
+        mask = node.args[3] if len(node.args) > 3 else node.kwargs.get("attn_mask")
+        if not isinstance(mask, Ref):
+            return mask
+        meta = self.nodes[mask.name].meta
+        if len(meta.shape) < 4 or meta.shape[1] == 1:
+            return mask
+        name = f"{mask.name}_h{h}"
+        return Ref(self.add((mask.name, h), name, "aten.slice.Tensor", node.path, mask, 1, h, h + 1))
+
+    def head(self, value: str, h: int, node: Node, letter: str) -> str:
+        """Head h of (batch, heads, positions, size) as (batch, 1, positions, size)."""
+        key = (value, "head", h)
+        known = self.memo.get(key)
+        if known is not None:
+            return known
+        found = self.projection(value, h, node, letter)
+        if found is None:
+            return self.add(key, f"{value}_h{h}", "aten.slice.Tensor", node.path, Ref(value), 1, h, h + 1)
+        self.memo[key] = found
+        return found
+
+    def projection(self, value: str, h: int, node: Node, letter: str) -> str | None:
+        """The same from a projection's own columns, or None where that can't be."""
+        chain = [value]
+        while self.nodes[chain[-1]].target.split(".")[-2 if "." in self.nodes[chain[-1]].target else -1] in _VIEWS:
+            refs = self.nodes[chain[-1]].refs()
+            if len(refs) != 1:
+                return None
+            chain.append(refs[0])
+        base = self.nodes[chain[-1]]
+        if base.target not in _PROJECTIONS:
+            return None
+        columns = self.columns(base, chain[-2::-1], h)
+        if columns is None:
+            return None
+        product = self.part(base, columns, h, letter)
+        if product is None:
+            return None
+        b, _, s, d = self.nodes[value].meta.shape
+        name = f"{value}_h{h}"
+        return self.add((name, "view"), f"{name}_view", "aten.view.default", node.path, Ref(product), [b, 1, s, d])
+
+    def columns(self, base: Node, chain: list[str], h: int) -> torch.Tensor | None:
+        """Which features head h reads, in order; None unless it is those, at all positions in order."""
+        shape = base.meta.shape
+        features, rows = shape[-1], base.meta.numel // shape[-1]
+        marks = torch.arange(rows * features).view(shape)
+        env: dict[str, Any] = {base.name: marks}
+        for name in chain:
+            env[name] = call(self.nodes[name], env, torch.device("cpu"))
+        got = env[chain[-1]][:, h].reshape(-1, self.nodes[chain[-1]].meta.shape[3]) if chain else None
+        if got is None or got.shape[0] != rows:
+            return None
+        columns = got[0] % features
+        expected = torch.arange(rows)[:, None] * features + columns[None, :]
+        return columns if torch.equal(got, expected) else None
+
+    def part(self, base: Node, columns: torch.Tensor, h: int, letter: str) -> str | None:
+        """x W + b for some columns. Slices of weights are constants: made once, when a rank is loaded."""
+        first, n = int(columns[0]), len(columns)
+        if not torch.equal(columns, torch.arange(first, first + n)):
+            return None
+        linear = base.target == "aten.linear.default"
+        x, weight, bias = {
+            "aten.linear.default": lambda a: (a[0], a[1], a[2] if len(a) > 2 else None),
+            "aten.addmm.default": lambda a: (a[1], a[2], a[0]),
+            "aten.mm.default": lambda a: (a[0], a[1], None),
+        }[base.target](base.args)
+        if base.kwargs or not all(isinstance(v, Ref) or v is None for v in (x, weight, bias)):
+            return None
+        path, name = base.path, f"{base.name}_{letter}{h}"
+        made = self.piece(weight, 0 if linear else 1, first, n, path)
+        piece = self.piece(bias, 0, first, n, path) if bias is not None else None
+        if linear:
+            args = (x, made) if piece is None else (x, made, piece)
+        else:
+            args = (x, made) if piece is None else (piece, x, made)
+        return self.add((base.name, "part", first, n), name, base.target, path, *args)
+
+    def piece(self, weight: Ref, dim: int, first: int, n: int, path: str) -> Ref:
+        """A slice of a weight, in memory of its own: what the rest of the weight took is not held."""
+        key = (weight.name, "piece", dim, first, n)
+        name = f"{weight.name}_{first}_{n}"
+        cut = self.add((*key, "cut"), f"{name}_cut", "aten.slice.Tensor", path, weight, dim, first, first + n)
+        return Ref(self.add(key, name, "aten.clone.default", path, Ref(cut), memory_format=torch.contiguous_format))
