@@ -7,7 +7,23 @@ except ImportError as error:
 
 from .capture import Captured, CaptureError, capture
 from .distribute import Distributed, distribute, whole
+from .measure import Options
+from .profile import Profile, probe, profile
 from .timeline import Measured
 from .workers import RankError, Workers
 
-__all__ = ["CaptureError", "Captured", "Distributed", "Measured", "RankError", "Workers", "capture", "distribute", "whole"]
+__all__ = [
+    "CaptureError",
+    "Captured",
+    "Distributed",
+    "Measured",
+    "Options",
+    "Profile",
+    "RankError",
+    "Workers",
+    "capture",
+    "distribute",
+    "probe",
+    "profile",
+    "whole",
+]

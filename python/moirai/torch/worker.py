@@ -1,4 +1,4 @@
-"""The process of one device: `python -m moirai.torch.worker ADDRESS`, started by Workers. It does what its caller says and ends with it."""
+"""The process of one device: `python -m moirai.torch.worker ADDRESS RANK`, started by Workers. It does what its caller says and ends with it."""
 
 from __future__ import annotations
 
@@ -106,6 +106,12 @@ class Worker:
 
         return measure_ops(job["ops"], self.device, job["options"])
 
+    def call(self, job: dict[str, Any]) -> Any:
+        """A function of the caller's, by module and name: for measurements that only this process can make."""
+        import importlib
+
+        return getattr(importlib.import_module(job["module"]), job["function"])(*job["args"])
+
     def serve(self) -> None:
         while True:
             try:
@@ -135,6 +141,7 @@ def main() -> None:
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     key = bytes.fromhex(os.environ.pop("MOIRAI_WORKER_KEY"))
     with Client(sys.argv[1], authkey=key) as connection:
+        connection.send(int(sys.argv[2]))
         hello = connection.recv()
         try:
             worker = Worker(connection, hello)

@@ -48,10 +48,12 @@ class Workers:
 
     A device with `share` gets that part of its GPU by CUDA MPS, whose daemon is started where none runs; `ep` "cuda:1" names
     another GPU than the first. All others are processes on this host's processor, with `threads` threads (1) on `cores`.
-    Use it as a context manager, or call `close`.
+    What ranks print goes to files in `logs`, if that is given. Use it as a context manager, or call `close`.
     """
 
-    def __init__(self, cluster: Cluster | str | Mapping[str, Any], *, start_limit_s: float = 120) -> None:
+    def __init__(
+        self, cluster: Cluster | str | Mapping[str, Any], *, start_limit_s: float = 120, logs: str | os.PathLike[str] | None = None
+    ) -> None:
         self.cluster = Cluster.open(cluster)
         self.devices = self.cluster.devices
         kinds = {kind_of(d) for d in self.devices}
@@ -63,6 +65,8 @@ class Workers:
         self._processes: list[subprocess.Popen[bytes]] = []
         self._connections: list[Connection] = []
         self._folder = tempfile.TemporaryDirectory(prefix="moirai-ranks-")
+        self._logs = os.fspath(logs) if logs else self._folder.name
+        os.makedirs(self._logs, exist_ok=True)
         self._mps = Mps() if any(d.share for d in self.devices) else None
         self.store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
         try:
@@ -94,15 +98,18 @@ class Workers:
                 with open(self._log(k), "wb") as log:
                     self._processes.append(
                         subprocess.Popen(
-                            [sys.executable, "-m", "moirai.torch.worker", address],
+                            [sys.executable, "-m", "moirai.torch.worker", address, str(k)],
                             env=self._environment(device, key),
                             stdin=subprocess.DEVNULL,
                             stdout=log,
                             stderr=subprocess.STDOUT,
                         )
                     )
-                # One at a time: who calls is who was started last.
-                self._connections.append(self._accept(listener, k, limit_s))
+            called: dict[int, Connection] = {}
+            while len(called) < len(self.devices):
+                connection = self._accept(listener, called, limit_s)
+                called[connection.recv()] = connection
+        self._connections = [called[k] for k in range(len(self.devices))]
         for k, device in enumerate(self.devices):
             self._connections[k].send(
                 {
@@ -117,20 +124,22 @@ class Workers:
             )
         self.about = self._answers(list(range(len(self.devices))), limit_s)
 
-    def _accept(self, listener: Listener, k: int, limit_s: float) -> Connection:
+    def _accept(self, listener: Listener, called: Mapping[int, Any], limit_s: float) -> Connection:
+        """The next rank that calls; looks after those that have not yet."""
         socket: Any = listener._listener._socket  # type: ignore[attr-defined]
         socket.settimeout(0.25)
         limit = time.monotonic() + limit_s
         while True:
             try:
-                connection = listener.accept()
-                return connection
+                return listener.accept()
             except TimeoutError:
-                if self._processes[k].poll() is not None or time.monotonic() > limit:
-                    raise RankError(self._epitaph(k)) from None
+                missing = [k for k in range(len(self.devices)) if k not in called]
+                gone = [k for k in missing if self._processes[k].poll() is not None]
+                if gone or time.monotonic() > limit:
+                    raise RankError(self._epitaph((gone or missing)[0])) from None
 
     def _log(self, k: int) -> str:
-        return os.path.join(self._folder.name, f"rank{k}.log")
+        return os.path.join(self._logs, f"rank{k}.log")
 
     # ---- talking
 
