@@ -3,7 +3,7 @@
 
     python3 bench/gpu.py --out FOLDER
 
-Per network: capture, profile of every distinct operator on every part, the whole network on each part. Then, for fast links (readers look at
+Per network: capture, profile of every distinct operator on every part (all parts at once, as they will run). Then, for fast links (readers look at
 tensors where they are, by CUDA IPC) and slow ones (through pinned host memory): plans, runs, one refinement from these runs, plans, runs. The numbers
 of the table are those of the last round. Writes results.json, timelines and table.md to FOLDER; --small tries all of
 it on a processor.
@@ -87,16 +87,28 @@ def plain(name: str, small: bool, runs: int) -> dict[str, float]:
 # ---- a network
 
 
+class Ranks:
+    """Workers that are started again where a failure has ended them."""
+
+    def __init__(self, o: argparse.Namespace) -> None:
+        self.o, self.workers = o, None
+
+    def get(self) -> mt.Workers:
+        if self.workers is None or not self.workers.alive:
+            self.workers = mt.Workers(cluster_of(self.o), logs=self.o.out / f"ranks-{time.monotonic():.0f}", keep_weights=True)
+        return self.workers
+
+
 class Network:
-    def __init__(self, name: str, o: argparse.Namespace, workers: mt.Workers) -> None:
-        self.name, self.o, self.workers = name, o, workers
+    def __init__(self, name: str, o: argparse.Namespace, ranks: Ranks) -> None:
+        self.name, self.o, self.ranks = name, o, ranks
         start = time.monotonic()
         self.module, self.args = networks.make(name, o.small)
-        self.captured = mt.capture(self.module, self.args, heads=name in networks.HEADS, name=name)
+        self.captured = mt.capture(self.module, self.args, heads=networks.HEADS.get(name, False), name=name)
         self.capture_s = time.monotonic() - start
         start = time.monotonic()
         with gpu:
-            self.report = mt.profile(self.captured, workers=workers, cache=None)
+            self.report = mt.profile(self.captured, workers=ranks.get(), cache=None, options=mt.Options(runs=10, seconds=0.1))
         self.profile_s = time.monotonic() - start
         self.captured.graph.save(o.out / f"{name}.graph.json")
         say(f"{name}: {len(self.captured.graph)} operators, {self.report.distinct} distinct; capture {self.capture_s:.1f} s, "
@@ -111,8 +123,9 @@ class Network:
         """Loads, verifies and measures a plan; its timeline goes to a file."""
         with gpu:
             start = time.monotonic()
-            transport = "auto" if self.workers.kind == "cpu" else link
-            with mt.distribute(self.captured, plan, workers=self.workers, transport=transport) as module:
+            workers = self.ranks.get()
+            transport = "auto" if workers.kind == "cpu" else link
+            with mt.distribute(self.captured, plan, workers=workers, transport=transport, stall_s=20) as module:
                 loaded = time.monotonic() - start
                 result = module(*self.args)
                 if verify:
@@ -176,14 +189,8 @@ def case(net: Network, link: str, cluster: moirai.Cluster, o: argparse.Namespace
     options = {"congestion": "none" if link == "ipc" else "port"}
     graph, links = net.graph(), cluster.copy()
     found: dict[str, Any] = {"network": net.name, "link": link, "rounds": []}
-    alone = {}
-    timelines: list[str] = []
-    problem = moirai.Problem(graph, links, **options)
-    for device in problem.devices:
-        alone[device] = net.run(moirai.Plan.by_devices(problem, device), link, f"whole-{device}", verify=True)
-        timelines.append(alone[device]["timeline"])
-    found["whole"] = alone
-    moirai.refine(graph, links, timelines)
+    split: list[str] = []  # timelines of plans with several devices, where parts disturb each other as they do
+    alone: list[str] = []
     for number in range(o.rounds + 1):
         problem = moirai.Problem(graph, links, **options)
         rows: dict[str, Any] = {}
@@ -193,12 +200,12 @@ def case(net: Network, link: str, cluster: moirai.Cluster, o: argparse.Namespace
             made["by hand"] = hand
         for placer, plan in made.items():
             rows[placer] = net.run(plan, link, f"{placer.replace(' ', '-')}-{number}", verify=True)
-            timelines.append(rows[placer]["timeline"])
+            (split if plan.transfers else alone).append(rows[placer]["timeline"])
             plan.save(o.out / f"{net.name}.{link}.{placer.replace(' ', '-')}-{number}.plan.json")
         found["rounds"].append(rows)
         if number < o.rounds:
             graph, links = net.graph(), cluster.copy()
-            moirai.refine(graph, links, timelines)
+            moirai.refine(graph, links, split or alone)
     return found
 
 
@@ -216,7 +223,8 @@ def requests(o: argparse.Namespace, workers: mt.Workers, problem_of: Any, link: 
     spread = {n: problem.devices[i % len(problem.devices)] for i, n in enumerate(names)}
     plan = moirai.Plan.by_devices(problem, spread)
     start, wrong, worst = time.monotonic(), 0, 0.0
-    with gpu, mt.distribute(captured, plan, workers=workers, transport=link if workers.kind == "cuda" else "auto") as run:
+    transport = link if workers.kind == "cuda" else "auto"
+    with gpu, mt.distribute(captured, plan, workers=workers, transport=transport, stall_s=20) as run:
         for i in range(o.requests):
             x = torch.randn(args[0].shape, generator=torch.Generator().manual_seed(i))
             got = run(x)
@@ -253,7 +261,7 @@ def table(results: dict[str, Any]) -> str:
         own = best["predicted_ms"] / best["measured_ms"] - 1 if best else float("nan")
         graph = results["plain"].get(c["network"], {}).get("graph")
         lines.append(
-            f"| {c['network']} | {c['link']} | {graph:.2f} | " + " | ".join(cell(rows.get(n)) for n in names)
+            f"| {c['network']} | {c['link']} | {graph or 0:.2f} | " + " | ".join(cell(rows.get(n)) for n in names)
             + f" | {best.get('devices', '')} | {ratio:.2f} | {100 * own:+.1f} % |"
         )  # fmt: skip
     if offs:
@@ -291,6 +299,50 @@ def cluster_of(o: argparse.Namespace) -> moirai.Cluster:
     return moirai.Cluster.open({"name": "parts", "devices": devices, "links": links})
 
 
+def everything(o: argparse.Namespace, ranks: Ranks, results: dict[str, Any], links: list[str], save: Any) -> None:
+    about = ranks.get().about
+    say("ranks:", about)
+    results["about"] = {str(k): v for k, v in about.items()}
+    clusters = {}
+    for link in links:
+        clusters[link] = mt.probe(ranks.get(), transport="auto" if o.small else link)
+        results["links"][link] = [vars(x) for x in clusters[link].links]
+        say(link, [(x.source, x.target, x.latency_ns, x.bytes_per_second) for x in clusters[link].links])
+
+    def attempt(what: str, work: Any) -> Any:
+        try:
+            return work()
+        except Exception as error:
+            traceback.print_exc()
+            results["errors"].append(f"{what}: {error}")
+            return None
+
+    for link in links if o.requests else []:
+        found = attempt(f"requests {link}", lambda: requests(o, ranks.get(), clusters[link], link))  # noqa: B023
+        results["requests"] += [found] if found else []
+    with ThreadPoolExecutor(o.parallel) as pool:
+        waiting = []
+        for name in o.networks.split(","):
+            net = attempt(name, lambda: Network(name, o, ranks))  # noqa: B023
+            if net is None:
+                continue
+            results["plain"][name] = attempt(f"{name} plain", lambda: run_plain(o, ranks, name)) or {}  # noqa: B023
+            waiting += [(name, link, pool.submit(case, net, link, clusters[link], o)) for link in links]
+        for name, link, future in waiting:
+            found = attempt(f"{name} {link}", future.result)
+            results["cases"] += [found] if found else []
+            save()
+
+
+def run_plain(o: argparse.Namespace, ranks: Ranks, name: str) -> dict[str, float]:
+    with gpu:
+        workers = ranks.get()
+        last = len(workers.devices) - 1
+        found = workers.tell("call", {last: {"module": "gpu", "function": "plain", "args": (name, o.small, o.runs)}})[last]
+    say(f"{name}: plain on {workers.devices[last].name}: {found}")
+    return found
+
+
 def main() -> int:
     o = options()
     results: dict[str, Any] = {
@@ -313,40 +365,12 @@ def main() -> int:
         (o.out / "table.md").write_text(table(results))
 
     links = ["ipc"] if o.small else o.links.split(",")
-    with mt.Workers(cluster_of(o), logs=o.out) as workers:
-        say("ranks:", workers.about)
-        results["about"] = {str(k): v for k, v in workers.about.items()}
-        clusters = {}
-        for link in links:
-            clusters[link] = mt.probe(workers, transport="auto" if o.small else link)
-            results["links"][link] = [vars(x) for x in clusters[link].links]
-            say(link, [(x.source, x.target, x.latency_ns, x.bytes_per_second) for x in clusters[link].links])
-        for link in links if o.requests else []:
-            results["requests"].append(requests(o, workers, clusters[link], link))
-        with ThreadPoolExecutor(o.parallel) as pool:
-            waiting = []
-            for name in o.networks.split(","):
-                try:
-                    net = Network(name, o, workers)
-                    with gpu:
-                        job = {"module": "gpu", "function": "plain", "args": (name, o.small, o.runs)}
-                        last = len(workers.devices) - 1
-                        results["plain"][name] = workers.tell("call", {last: job})[last]
-                    say(f"{name}: plain on {workers.devices[last].name}: {results['plain'][name]}")
-                except Exception as error:
-                    traceback.print_exc()
-                    results["errors"].append(f"{name}: {error}")
-                    if not workers.alive:
-                        break
-                    continue
-                waiting += [(name, link, pool.submit(case, net, link, clusters[link], o)) for link in links]
-            for name, link, future in waiting:
-                try:
-                    results["cases"].append(future.result())
-                except Exception as error:
-                    traceback.print_exc()
-                    results["errors"].append(f"{name} {link}: {error}")
-                save()
+    ranks = Ranks(o)
+    try:
+        everything(o, ranks, results, links, save)
+    finally:
+        if ranks.workers is not None:
+            ranks.workers.close()
     save()
     say("errors:", results["errors"])
     print(table(results))

@@ -463,7 +463,7 @@ NETWORKS: dict[str, Callable[[bool], Any]] = {
     "swin": _swin,
     "recommender": _recommender,
 }
-HEADS = {"gpt2"}  # captured head by head
+HEADS = {"gpt2": 4}  # captured with attention taken apart, into so many groups of heads
 
 
 def make(name: str, small: bool = False, seed: int = 1) -> tuple[nn.Module, tuple[Any, ...]]:

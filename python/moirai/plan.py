@@ -68,6 +68,17 @@ class Plan:
             raise ValueError("an operator is on a device that can't run it, or a group is split")
         return cls(take("plan", lib.moirai_sim_plan, sim), problem)
 
+    def replay(self, problem: Problem) -> Plan:
+        """The same devices and orders with another problem's times: what this plan would take there."""
+        text_of = tempfile.NamedTemporaryFile("w", suffix=".json", delete=False)
+        text_of.close()
+        try:
+            self.save(text_of.name)
+            moved = Plan.read(problem, text_of.name)
+        finally:
+            os.unlink(text_of.name)
+        return Plan(take("plan", lib.moirai_plan_tighten, problem._c, moved._c), problem)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         check(lib.moirai_plan_write(self._c, self.problem._c, bytes_of(path)))
 

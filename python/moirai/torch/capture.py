@@ -78,12 +78,13 @@ def capture(
     kwargs: Mapping[str, Any] | None = None,
     *,
     name: str | None = None,
-    heads: bool = False,
+    heads: bool | int = False,
     core: bool = False,
 ) -> Captured:
     """Exports the module for these arguments (their shapes count, not their numbers) and makes a graph of it.
 
-    `heads` spells attention out head by head: projections, scores and all, so that heads can go to several devices. Raises
+    `heads` spells attention out head by head, projections and all, so that heads can go to several devices; a number makes as many
+    groups of heads (small matrix products use a GPU badly). Raises
     CaptureError where torch can't export the module, or where its forward changes a buffer or an argument.
     """
     if module.training:
@@ -92,7 +93,7 @@ def capture(
     reader = _Reader(program, module)
     captured = reader.read()
     if heads:
-        captured.nodes = split_heads(captured.nodes, captured.out_leaves)
+        captured.nodes = split_heads(captured.nodes, None if heads is True else int(heads))
     _classify(captured)
     _prune(captured)
     captured.graph = _graph(captured, name or type(module).__name__)

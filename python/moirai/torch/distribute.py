@@ -19,7 +19,7 @@ from .shared import Tensors, create, lay_out
 from .timeline import Measured, timeline
 from .workers import Workers
 
-_HEAD = 256  # of a pinned file: the word that ends all waiting
+_HEAD = 1024  # of a pinned file (rank_cuda.py), before the tensors
 
 
 class Distributed(torch.nn.Module):
@@ -93,13 +93,20 @@ class Distributed(torch.nn.Module):
         program = self.program.ranks[k]
         weights = os.path.join(folder, f"{k}.pt")
         active = k in self._ranks
-        if active and program.weights:
-            torch.save({n: self._captured.weights[n].cpu().contiguous().clone() for n in program.weights}, weights)
+        owner, held = self._workers.held.get(k, (None, set()))
+        fresh = owner is not self._captured or not self._workers.keep_weights
+        missing = [n for n in program.weights if fresh or n not in held] if active else []
+        if missing:
+            torch.save({n: self._captured.weights[n].cpu().contiguous().clone() for n in missing}, weights)
+        if active and self._workers.keep_weights:
+            self._workers.held[k] = (self._captured, set(missing) if fresh else held | set(missing))
         return {
+            "fresh": fresh,
+            "keep": self._workers.keep_weights,
             "key": self._key,
             "program": program if active else None,
             "peers": self._ranks,
-            "weights": weights,
+            "weights": weights if missing else "",
             "shared": shared,
             "metas": metas,
             "pinned": pinned,
@@ -159,14 +166,15 @@ class Distributed(torch.nn.Module):
             self._put(args, kwargs)
         job = {"key": self._key, "warmup": warmup, "runs": runs}
         stamps = self._workers.tell("measure", {k: job for k in self._ranks})
-        return timeline(self.program, stamps, warmup)
+        return timeline(self.program, stamps, warmup, queued=self.transport == "host")
 
     # ---- ending
 
     def close(self) -> None:
         """Frees what the ranks hold for it; ends the ranks where they were started for it alone."""
         if self._workers.alive and self._key:
-            self._workers.tell("unload", {k: {"key": self._key} for k in self._ranks})
+            for step in ("unload", "free"):
+                self._workers.tell(step, {k: {"key": self._key} for k in self._ranks})
         self._key = 0
         for path in self._files:
             if path in self._workers.aborts:
@@ -240,13 +248,14 @@ def distribute(
     verify: bool | torch.nn.Module = False,
     transport: str = "auto",
     graphs: bool = True,
+    stall_s: float = 120,
 ) -> Distributed:
     """A module with the same forward that runs as the plan says, one process per device.
 
     `module` is what `capture` was given, or what it returned. `cluster` starts the processes; `workers` that are there
     already serve any number of modules. `transport` is "ipc" (readers look at tensors where they are), "host" (through pinned memory)
     or "gloo"; "auto" takes the first for GPUs and the last for processors. `verify` compares every result with the whole
-    network's, or with that of the module given.
+    network's, or with that of the module given. A request that takes longer than `stall_s` ends all ranks.
     """
     captured = module if isinstance(module, Captured) else remembered.get(module)
     if captured is None:
@@ -257,7 +266,7 @@ def distribute(
     ranks = workers if workers is not None else Workers(cluster)  # type: ignore[arg-type]
     try:
         return Distributed(
-            captured, plan, ranks, transport=transport, graphs=graphs, verify=verify, own_workers=own
+            captured, plan, ranks, transport=transport, graphs=graphs, verify=verify, own_workers=own, stall_s=stall_s
         )
     except BaseException:
         if own:

@@ -24,12 +24,12 @@ class Driver:
     def __init__(self) -> None:
         self.cuda = ctypes.CDLL("libcuda.so.1")
         torch.cuda.current_stream().synchronize()  # makes the context
-        self._opened: dict[bytes, int] = {}
+        self._opened: dict[bytes, list[int]] = {}  # handle -> address, uses
         module = c_void_p()
         text = Path(__file__).with_name("kernels.ptx").read_bytes()
         self._check("cuModuleLoadData", byref(module), ctypes.c_char_p(text))
         self._kernels: dict[str, c_void_p] = {}
-        for name in ("moirai_start", "moirai_wait", "moirai_signal"):
+        for name in ("moirai_start", "moirai_meet"):
             function = c_void_p()
             self._check("cuModuleGetFunction", byref(function), module, name.encode())
             self._kernels[name] = function
@@ -59,13 +59,22 @@ class Driver:
         return bytes(handle), address - base.value
 
     def open(self, handle: bytes) -> int:
-        """Where another process' allocation lies here; it stays open until this process ends."""
+        """Where another process' allocation lies here. Every `open` has its `close`, before its owner frees the allocation."""
         known = self._opened.get(handle)
         if known is None:
             where, raw = c_uint64(), _Handle.from_buffer_copy(handle)
             self._check("cuIpcOpenMemHandle_v2", byref(where), raw, c_uint(1))  # 1: peer access where it takes that
-            known = self._opened[handle] = where.value
-        return known
+            known = [where.value, 0]
+            self._opened[handle] = known
+        known[1] += 1
+        return known[0]
+
+    def close(self, handle: bytes) -> None:
+        known = self._opened[handle]
+        known[1] -= 1
+        if not known[1]:
+            del self._opened[handle]
+            self._check("cuIpcCloseMemHandle", c_uint64(known[0]))
 
     # ---- host memory
 

@@ -1,6 +1,6 @@
-"""Attention spelled out head by head, as the paper's graphs are.
+"""Attention spelled out head by head, as the paper's graphs are, or in groups of heads.
 
-An attention over H heads becomes H attentions over one, whose results are stacked again. The projections before it are
+An attention over H heads becomes several over some of them each, whose results are put together again. The projections before it are
 taken apart, too: which features of a product x W + b a head reads is found by sending numbered features through the views between them,
 so that it does not matter how a model arranges its heads (three projections, one for all, interleaved or not). Where the
 views mix features in a way that is no choice of columns, the projection stays whole and heads read their slices of it.
@@ -20,10 +20,10 @@ _VIEWS = ("view", "_unsafe_view", "reshape", "transpose", "permute", "select", "
           "unsqueeze", "squeeze", "getitem", "clone", "contiguous", "flatten", "unflatten", "alias")  # fmt: skip
 
 
-def split_heads(nodes: dict[str, Node], out_leaves: list[Any]) -> dict[str, Node]:
-    """New nodes with every attention of several heads taken apart."""
+def split_heads(nodes: dict[str, Node], groups: int | None = None) -> dict[str, Node]:
+    """New nodes with every attention of several heads taken apart into so many groups of heads; None: each head alone."""
     out: dict[str, Node] = {}
-    writer = _Writer(nodes, out)
+    writer = _Writer(nodes, out, groups)
     for node in nodes.values():
         if node.target == _ATTENTION and _splittable(node, nodes):
             writer.attention(node)
@@ -41,8 +41,9 @@ def _splittable(node: Node, nodes: dict[str, Node]) -> bool:
 
 
 class _Writer:
-    def __init__(self, nodes: dict[str, Node], out: dict[str, Node]) -> None:
+    def __init__(self, nodes: dict[str, Node], out: dict[str, Node], groups: int | None) -> None:
         self.nodes = nodes
+        self.groups = groups
         self.out = out
         self.memo: dict[tuple[Any, ...], str] = {}  # what is made once: (kind, source, ...) -> name
 
@@ -60,49 +61,49 @@ class _Writer:
 
     def attention(self, node: Node) -> None:
         heads = self.nodes[node.args[0].name].meta.shape[1]
+        groups = min(self.groups or heads, heads)
         results = []
-        for h in range(heads):
-            parts = [self.head(ref.name, h, node, letter) for ref, letter in zip(node.args[:3], "qkv")]
-            mask = self.mask(node, h)
-            name = f"{node.name}_h{h}"
+        for g in range(groups):
+            span = (g * heads // groups, (g + 1) * heads // groups)
+            parts = [self.head(ref.name, span, node, letter) for ref, letter in zip(node.args[:3], "qkv")]
+            mask = self.mask(node, span)
+            name = f"{node.name}_h{g}"
             kwargs = {k: v for k, v in node.kwargs.items() if k not in ("attn_mask",)}
-            results.append(
-                self.add((name,), name, _ATTENTION, node.path, *(Ref(p) for p in parts), mask, *node.args[4:], **kwargs)
+            done = self.add(
+                (name,), name, _ATTENTION, node.path, *(Ref(p) for p in parts), mask, *node.args[4:], **kwargs
             )
-        # One copy that gathers the heads: (batch, heads, positions, size) laid out as what follows wants it.
+            results.append(self.add((done, "turn"), f"{done}_turn", "aten.transpose.int", node.path, Ref(done), 1, 2))
+        # One copy that gathers the groups, laid out as what follows wants it: (batch, positions, heads, size).
         gathered = self.add((node.name, "cat"), f"{node.name}_cat", "aten.cat.default", node.path,
-                            [Ref(r) for r in results], 3)  # fmt: skip
-        b, _, s, _ = self.nodes[node.args[0].name].meta.shape
-        size = self.nodes[node.args[2].name].meta.shape[3]
-        apart = self.add((node.name, "view"), f"{node.name}_view", "aten.view.default", node.path,
-                         Ref(gathered), [b, s, heads, size])  # fmt: skip
-        final = Node(node.name, "op", "aten.transpose.int", (Ref(apart), 1, 2), {}, path=node.path)
-        final.meta = Meta.of(self.out[apart].meta.empty("meta").transpose(1, 2))
+                            [Ref(r) for r in results], 2)  # fmt: skip
+        final = Node(node.name, "op", "aten.transpose.int", (Ref(gathered), 1, 2), {}, path=node.path)
+        final.meta = Meta.of(self.out[gathered].meta.empty("meta").transpose(1, 2))
         self.out[node.name] = final
 
-    def mask(self, node: Node, h: int) -> Any:
+    def mask(self, node: Node, span: tuple[int, int]) -> Any:
         mask = node.args[3] if len(node.args) > 3 else node.kwargs.get("attn_mask")
         if not isinstance(mask, Ref):
             return mask
         meta = self.nodes[mask.name].meta
         if len(meta.shape) < 4 or meta.shape[1] == 1:
             return mask
-        name = f"{mask.name}_h{h}"
-        return Ref(self.add((mask.name, h), name, "aten.slice.Tensor", node.path, mask, 1, h, h + 1))
+        name = f"{mask.name}_h{span[0]}_{span[1]}"
+        return Ref(self.add((mask.name, span), name, "aten.slice.Tensor", node.path, mask, 1, *span))
 
-    def head(self, value: str, h: int, node: Node, letter: str) -> str:
-        """Head h of (batch, heads, positions, size) as (batch, 1, positions, size)."""
-        key = (value, "head", h)
+    def head(self, value: str, span: tuple[int, int], node: Node, letter: str) -> str:
+        """Some heads of (batch, heads, positions, size)."""
+        key = (value, "head", span)
         known = self.memo.get(key)
         if known is not None:
             return known
-        found = self.projection(value, h, node, letter)
+        found = self.projection(value, span, node, letter)
         if found is None:
-            return self.add(key, f"{value}_h{h}", "aten.slice.Tensor", node.path, Ref(value), 1, h, h + 1)
+            name = f"{value}_h{span[0]}_{span[1]}"
+            return self.add(key, name, "aten.slice.Tensor", node.path, Ref(value), 1, *span)
         self.memo[key] = found
         return found
 
-    def projection(self, value: str, h: int, node: Node, letter: str) -> str | None:
+    def projection(self, value: str, span: tuple[int, int], node: Node, letter: str) -> str | None:
         """The same from a projection's own columns, or None where that can't be."""
         chain = [value]
         while self.nodes[chain[-1]].target.split(".")[-2 if "." in self.nodes[chain[-1]].target else -1] in _VIEWS:
@@ -113,26 +114,28 @@ class _Writer:
         base = self.nodes[chain[-1]]
         if base.target not in _PROJECTIONS:
             return None
-        columns = self.columns(base, chain[-2::-1], h)
-        if columns is None:
-            return None
-        product = self.part(base, columns, h, letter)
+        columns = self.columns(base, chain[-2::-1], span)
+        product = self.part(base, columns, span[0], letter) if columns is not None else None
         if product is None:
             return None
         b, _, s, d = self.nodes[value].meta.shape
-        name = f"{value}_h{h}"
-        return self.add((name, "view"), f"{name}_view", "aten.view.default", node.path, Ref(product), [b, 1, s, d])
+        name = f"{value}_h{span[0]}_{span[1]}"
+        apart = self.add((name, "view"), f"{name}_view", "aten.view.default", node.path, Ref(product), [b, s, span[1] - span[0], d])
+        return self.add((name, "turn"), f"{name}_turn", "aten.transpose.int", node.path, Ref(apart), 1, 2)
 
-    def columns(self, base: Node, chain: list[str], h: int) -> torch.Tensor | None:
-        """Which features head h reads, in order; None unless it is those, at all positions in order."""
+    def columns(self, base: Node, chain: list[str], span: tuple[int, int]) -> torch.Tensor | None:
+        """Which features these heads read, in order; None unless it is those, at all positions in order."""
         shape = base.meta.shape
         features, rows = shape[-1], base.meta.numel // shape[-1]
         marks = torch.arange(rows * features).view(shape)
         env: dict[str, Any] = {base.name: marks}
         for name in chain:
             env[name] = call(self.nodes[name], env, torch.device("cpu"))
-        got = env[chain[-1]][:, h].reshape(-1, self.nodes[chain[-1]].meta.shape[3]) if chain else None
-        if got is None or got.shape[0] != rows:
+        if not chain:
+            return None
+        seen = env[chain[-1]][:, span[0] : span[1]]  # (batch, heads, positions, size)
+        got = seen.transpose(1, 2).reshape(-1, seen.shape[1] * seen.shape[3])
+        if got.shape[0] != rows:
             return None
         columns = got[0] % features
         expected = torch.arange(rows)[:, None] * features + columns[None, :]

@@ -7,6 +7,7 @@ plain data, pickled in microseconds, with operators by name.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Callable, Iterator
 
 import torch
@@ -97,6 +98,7 @@ def substitute(value: Any, change: Callable[[Any], Any]) -> Any:
     return change(value)
 
 
+@lru_cache(maxsize=None)
 def function_of(target: str) -> Callable[..., Any]:
     """The operator of a name such as aten.linear.default.
 
@@ -121,4 +123,10 @@ def call(node: Node, env: dict[str, Any], device: torch.device) -> Any:
             return env[leaf.name]
         return device if isinstance(leaf, torch.device) else leaf
 
-    return function_of(node.target)(*substitute(node.args, change), **substitute(node.kwargs, change))
+    args = [
+        env[a.name] if type(a) is Ref else substitute(a, change) if type(a) in (list, tuple, torch.device) else a
+        for a in node.args
+    ]
+    if node.kwargs:
+        return function_of(node.target)(*args, **substitute(node.kwargs, change))
+    return function_of(node.target)(*args)

@@ -53,12 +53,16 @@ DEVICE void fence(void)
     asm volatile("fence.acq_rel.sys;" ::: "memory");
 }
 
-DEVICE void poll(u64 *const *flag, u32 n, u64 request, const u32 *abort)
+/* Each thread waits for flags of its own; seen[i] is when flag i was found set. */
+DEVICE void poll(u64 *const *flag, u32 n, u64 request, const u32 *abort, u64 *seen)
 {
-    for (u32 i = thread(); i < n; i += threads())
+    for (u32 i = thread(); i < n; i += threads()) {
         for (u32 turn = 1; load(flag[i]) < request; turn++)
             if (turn % 4096 == 0 && *(const volatile u32 *)abort)
                 break;
+        if (seen)
+            seen[i] = now();
+    }
     barrier();
     fence();
 }
@@ -71,31 +75,24 @@ GLOBAL void moirai_start(u64 *request, u64 *const *out, u64 *const *in, u32 n, c
     fence();
     for (u32 i = thread(); i < n; i += threads())
         store(out[i], mine);
-    poll(in, n, mine, abort);
+    poll(in, n, mine, abort, 0);
     if (thread() == 0) {
         *request = mine;
         stamp[0] = now();
     }
 }
 
-/* Waits for tensors. stamp[0] when it begins to, stamp[1] when all are there. */
-GLOBAL void moirai_wait(const u64 *request, u64 *const *flag, u32 n, const u32 *abort, u64 *stamp)
-{
-    u64 mine = *request;
-    if (thread() == 0)
-        stamp[0] = now();
-    poll(flag, n, mine, abort);
-    if (thread() == 0)
-        stamp[1] = now();
-}
-
-/* Tells others that tensors are there. stamp[0] when it does. */
-GLOBAL void moirai_signal(const u64 *request, u64 *const *flag, u32 n, u64 *stamp)
+/* Between two segments: tells others that tensors are there, then waits for theirs. stamp[0] when the segment before has
+ * ended, stamp[1] when the next can start, stamp[2..] when each tensor was found to be there. */
+GLOBAL void moirai_meet(const u64 *request, u64 *const *out, u32 n_out, u64 *const *in, u32 n_in, const u32 *abort, u64 *stamp)
 {
     u64 mine = *request;
     if (thread() == 0)
         stamp[0] = now();
     fence();
-    for (u32 i = thread(); i < n; i += threads())
-        store(flag[i], mine);
+    for (u32 i = thread(); i < n_out; i += threads())
+        store(out[i], mine);
+    poll(in, n_in, mine, abort, stamp + 2);
+    if (thread() == 0)
+        stamp[1] = now();
 }

@@ -48,10 +48,13 @@ class OpTime:
 
 def _fill(meta: Meta, device: torch.device) -> torch.Tensor:
     """Reals in [0.05, 1); whole numbers 0, which index everything; booleans true."""
-    tensor = meta.empty(device)
+    once = tuple(1 if s == 0 else d for d, s in zip(meta.shape, meta.stride))  # an expanded tensor repeats its elements
+    tensor = torch.empty_strided(once, meta.stride, dtype=meta.dtype, device=device)
     if meta.dtype.is_floating_point:
-        return tensor.uniform_(0.05, 1.0)
-    return tensor.fill_(1 if meta.dtype == torch.bool else 0)
+        tensor.uniform_(0.05, 1.0)
+    else:
+        tensor.fill_(1 if meta.dtype == torch.bool else 0)
+    return tensor.expand(meta.shape)
 
 
 def _environments(op: OpToMeasure, device: torch.device) -> list[dict[str, Any]]:

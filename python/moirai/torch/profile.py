@@ -92,7 +92,7 @@ def profile(
 
     Times are kept on disk (`cache`: a folder, True for the usual one, None for nowhere) under the operator and all that they depend
     on; `fresh` measures anew. Ranks of processors take `turns`; shares of a GPU are measured side by side, since they run
-    side by side, too. Operators that can't run alone get no time: the cost models know them.
+    side by side, too. Operators that can't run alone (`failed`) are estimated from their traffic.
     """
     if workers is None:
         if cluster is None:
@@ -138,7 +138,17 @@ def _put(captured: Captured, device: str, by_signature: dict[str, list[str]], ti
             else:
                 known[name] = t.time_ns
                 report.eager_ns.setdefault(device, {})[name] = t.eager_ns or t.time_ns
+    _estimate(captured, known, report)
     captured.graph.set_times(device, known)
+
+
+def _estimate(captured: Captured, known: dict[str, int], report: Profile) -> None:
+    """What could not be measured takes the device's median time per byte of traffic."""
+    ops = {op.name: op for op in captured.graph.ops}
+    rates = [ns / t for name, ns in known.items() if (t := ops[name].traffic_bytes)]
+    rate = statistics.median(rates) if rates else 0.0
+    for name in report.failed:
+        known.setdefault(name, max(int(rate * (ops[name].traffic_bytes or 0)), 1))
 
 
 # ---- links
@@ -186,7 +196,7 @@ def probe(
 
         def latency(places: list[str]) -> float:
             plan = Plan.by_devices(problem, dict(zip(names, places)))
-            with distribute(captured, plan, workers=workers, transport=transport) as module:
+            with distribute(captured, plan, workers=workers, transport=transport, stall_s=20) as module:
                 return float(statistics.median(module.measure(warmup=5, runs=runs).latency_ns))
 
         alone = {d.name: latency([d.name] * length) for d in devices}

@@ -8,13 +8,26 @@ that can't make ranks wait in a circle, whatever the times turn out to be: the o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .._lib import UsageError
 from ..plan import Plan
 from .capture import Captured
 from .ir import ALIAS, CONST, INPUT, OP, WEIGHT, Meta, Node, Ref
+
+
+# Elementwise operators and what writes their result over their first input.
+IN_PLACE = {
+    f"aten.{name}": f"aten.{name.replace('.', '_.', 1)}"
+    for name in ("relu.default", "silu.default", "sigmoid.default", "tanh.default", "hardswish.default", "neg.default",
+                 "add.Tensor", "sub.Tensor", "mul.Tensor", "div.Tensor")
+}  # fmt: skip
+
+
+def _dense(meta: Meta) -> bool:
+    """Every element once: not an expanded tensor."""
+    return all(s > 0 or d <= 1 for d, s in zip(meta.shape, meta.stride))
 
 
 @dataclass(frozen=True)
@@ -164,6 +177,7 @@ class _Builder:
         held.update(n for _, value, nodes in outputs for n in [value, *_reads(value, nodes)])
         held.update(n for n, node in self.c.nodes.items() if node.kind not in (OP, ALIAS))
         _free(segments, held)
+        self._in_place(segments, set(arriving), held)
         return self._finish(k, segments, outputs)
 
     def _order(self, op: str) -> int:
@@ -204,6 +218,29 @@ class _Builder:
             if name not in made and node.kind == ALIAS:
                 made.add(name)
                 nodes.append(node)
+
+    def _in_place(self, segments: list[Segment], arriving: set[str], held: set[str]) -> None:
+        """Elementwise operators write over their first input where nobody reads that afterwards: half the memory, warm cache."""
+        steps = [s for g in segments for s in g.steps]
+        last: dict[str, int] = {}  # what was computed -> the last step that looks at it, through whatever view
+        made_by: dict[str, int] = {}
+        for i, step in enumerate(steps):
+            for node in step.nodes:
+                made_by.setdefault(node.name, i)
+                for ref in node.refs():
+                    last[self.c.path_to(ref)[0]] = i
+        kept = {self.c.path_to(h)[0] for h in held | arriving}
+        for i, step in enumerate(steps):
+            for at, node in enumerate(step.nodes):
+                first = node.args[0] if node.args else None
+                if node.kind != OP or node.target not in IN_PLACE or not isinstance(first, Ref):
+                    continue
+                base = self.c.path_to(first.name)[0]
+                meta = self.c.nodes[first.name].meta
+                if (base in made_by and base not in kept and last[base] == i and made_by[base] < i
+                        and node.refs().count(first.name) == len([r for r in node.refs() if self.c.path_to(r)[0] == base]) == 1
+                        and isinstance(meta, Meta) and _dense(meta) and meta == node.meta):  # fmt: skip
+                    step.nodes[at] = replace(node, target=IN_PLACE[node.target])
 
     def _outputs(self, k: int, made: set[str]) -> list[tuple[int, str, list[Node]]]:
         """Results whose operator is here; those that no operator makes are rank 0's."""

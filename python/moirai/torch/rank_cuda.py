@@ -1,8 +1,11 @@
 """The rank of a GPU, or of a share of one: a whole request is one CUDA graph, and ranks meet on the GPU, not on their hosts.
 
 Tensors that another rank on the same host reads stay where they were computed, and the reader looks at them through CUDA IPC ("ipc"); or they
-go through pinned host memory that both have mapped ("host"), copied out and in by streams of their own while the
-device goes on computing. A kernel sets a flag when a tensor is there, a kernel of the reader polls it (kernels.cu).
+go through pinned host memory ("host"): a stream of the sender's copies out and then into the reader's memory, while both devices go on
+computing. Where the sender can't reach that memory (GPUs without peer access), the reader copies in itself, when it
+needs the tensor. A flag is set when a tensor is there, a kernel of the reader polls it (kernels.cu). Kernels are on the main
+stream alone: branches of a graph may share a queue of the GPU, where a kernel that polls would hold up those behind it that others
+poll for. What goes through the host is copies, flag and all, for which the GPU has engines of their own.
 
 Addresses are part of a CUDA graph. So ranks capture at the same time, in the plan's order: a rank that comes to a tensor from elsewhere waits
 until the other has captured the operator that makes it and has published the address. Tensors that leave are never freed, so
@@ -23,16 +26,17 @@ from typing import Any, Callable
 
 import torch
 
-from .driver import Driver, foreign_tensor, span_of
+from .driver import Driver, DriverError, foreign_tensor, span_of
 from .ir import Meta
 from .program import RankProgram, Send
 from .rank import Rank, Stamps
 
 _THREADS = 64
+COUNTS, HEAD = 64, 1024  # of a pinned file: the word that ends all waiting, numbers of requests; then room for tensors
 
 
 class PinnedFile:
-    """A file of /dev/shm in this process and on its GPU: the word that ends all waiting, then room for tensors."""
+    """A file in memory, mapped by all ranks and by their GPUs."""
 
     def __init__(self, path: str, driver: Driver) -> None:
         self._driver = driver
@@ -45,6 +49,9 @@ class PinnedFile:
         self._first = c_char.from_buffer(self._map)
         self.address = addressof(self._first)
         self.gpu_address = driver.pin(self.address, self.size)
+
+    def write(self, at: int, value: int) -> None:
+        self._map[at : at + 8] = value.to_bytes(8, "little")
 
     @property
     def aborted(self) -> bool:
@@ -76,7 +83,10 @@ class CudaRank(Rank):
         super().__init__(program, weights, device)
         self.store, self.prefix, self.peers = store, prefix, [p for p in peers if p != program.rank]
         self.pinned, self.host_at, self.stall_s = pinned, host_at, stall_s
+        self.count_at = COUNTS + 8 * program.rank  # where the host has the request's number, for copies to take it from
+        self.count = 0
         self.driver = pinned._driver
+        self.opened: list[bytes] = []
         self.graph: torch.cuda.CUDAGraph | None = None
         self.inputs = {n: torch.zeros(m.shape, dtype=m.dtype, device=device) for n, m in program.inputs.items()}
         self.kept: dict[str, torch.Tensor] = {}  # what leaves: never freed
@@ -103,6 +113,7 @@ class CudaRank(Rank):
         arriving = [w for g in self.program.segments for w in g.waits]
         leaving = [s for g in self.program.segments for s in g.sends]
         self.published = False
+        self._lay_out_host(arriving, leaving)
         self.request = torch.zeros(1, dtype=torch.int64, device=self.device)
         self.flag_at = {w.index: i for i, w in enumerate(arriving)}
         here = len(arriving)
@@ -113,8 +124,8 @@ class CudaRank(Rank):
         torch.cuda.synchronize()
         self._publish("flags", (self.driver.export(base), self.flag_at, {p: here + i for i, p in enumerate(self.peers)}))
         others = {p: self._find(f"flags/{p}") for p in self.peers}
-        opened = {p: self.driver.open(handle) + offset for p, ((handle, offset), _, _) in others.items()}
-        theirs = {s.index: opened[s.target] + 8 * others[s.target][1][s.index] for s in leaving}
+        opened = {p: self._open(handle) + offset for p, ((handle, offset), _, _) in others.items()}
+        theirs = self.theirs = {s.index: opened[s.target] + 8 * others[s.target][1][s.index] for s in leaving}
         self.n_stamps = 0
         self.lists: dict[Any, tuple[int, int]] = {}
         addresses: list[int] = []
@@ -126,16 +137,36 @@ class CudaRank(Rank):
         add("meet-out", [opened[p] + 8 * others[p][2][self.program.rank] for p in self.peers])
         add("meet-in", [meet[p] for p in self.peers])
         for i, g in enumerate(self.program.segments):
-            add(("wait", i), [own[w.index] for w in g.waits if w.index not in self.host_at])
-            add(("signal", i), [theirs[s.index] for s in g.sends if s.index not in self.host_at])
-        for w in arriving:
-            add(("wait-host", w.index), [own[w.index]])
-        for s in leaving:
-            add(("signal-host", s.index), [theirs[s.index]])
+            add(("in", i), [own[w.index] for w in g.waits])
+            add(("out", i), [theirs[s.index] for s in g.sends if s.index not in self.host_at])
         self.addresses = torch.tensor(addresses or [0], dtype=torch.int64, device=self.device)
-        n = 2 + 4 * len(self.program.segments) + 4 * len(arriving) + 4 * len(leaving)
+        n = 3 + 2 * len(self.program.segments) + len(arriving)
         self.stamp = torch.zeros(n, dtype=torch.int64, device=self.device)
         self.slot: dict[Any, int] = {}
+
+    def _lay_out_host(self, arriving: list[Send], leaving: list[Send]) -> None:
+        """Buffers for what arrives through the host, and whether senders reach them."""
+        self.push: dict[int, int] = {}  # transfer -> address of the reader's buffer, as seen from here
+        for w in arriving:
+            if w.index in self.host_at:
+                buffer = torch.empty(max(w.meta.bytes, 1), dtype=torch.uint8, device=self.device)
+                self.foreign[w.index] = buffer[: w.meta.bytes].view(w.meta.dtype).view(w.meta.shape)
+                place = self.driver.export(buffer.data_ptr())
+                self.store.set(f"{self.prefix}/buffer/{w.index}", pickle.dumps((buffer.numel(), place)))
+        for s in leaving:
+            if s.index in self.host_at:
+                _, (handle, offset) = self._find(f"buffer/{s.index}")
+                try:
+                    self.push[s.index] = self._open(handle) + offset
+                except DriverError:
+                    pass
+                self.store.set(f"{self.prefix}/pushed/{s.index}", pickle.dumps(s.index in self.push))
+        self.pull = {w.index for w in arriving if w.index in self.host_at and not self._find(f"pushed/{w.index}")}
+
+    def _open(self, handle: bytes) -> int:
+        address = self.driver.open(handle)
+        self.opened.append(handle)
+        return address
 
     def _publish(self, key: str, value: Any) -> None:
         self.store.set(f"{self.prefix}/{key}/{self.program.rank}", pickle.dumps(value))
@@ -159,15 +190,12 @@ class CudaRank(Rank):
         self.driver.launch("moirai_start", stream, _THREADS, self.request.data_ptr(), out, arrive, n,
                            self.pinned.gpu_address, self._stamp_at("start"))  # fmt: skip
 
-    def _wait(self, key: Any, stream: torch.cuda.Stream) -> None:
-        flags, n = self._list(key)
-        self.driver.launch("moirai_wait", stream, _THREADS, self.request.data_ptr(), flags, n,
-                           self.pinned.gpu_address, self._stamp_at(key, 2))  # fmt: skip
-
-    def _signal(self, key: Any, stream: torch.cuda.Stream) -> None:
-        """A key without flags of its own is a stamp alone."""
-        flags, n = self._list(key) if key in self.lists else (self.addresses.data_ptr(), c_uint(0))
-        self.driver.launch("moirai_signal", stream, _THREADS, self.request.data_ptr(), flags, n, self._stamp_at(key))
+    def _meet(self, after: int, stream: torch.cuda.Stream) -> None:
+        """Between segment `after` and the next: -1 before the first."""
+        out, n_out = self._list(("out", after)) if ("out", after) in self.lists else (0, c_uint(0))
+        arrive, n_in = self._list(("in", after + 1)) if ("in", after + 1) in self.lists else (0, c_uint(0))
+        self.driver.launch("moirai_meet", stream, _THREADS, self.request.data_ptr(), out, n_out, arrive, n_in,
+                           self.pinned.gpu_address, self._stamp_at(after, 2 + n_in.value))  # fmt: skip
 
     # ---- a request, captured or eager
 
@@ -206,15 +234,12 @@ class CudaRank(Rank):
         known = self.foreign.get(w.index)
         if known is not None:
             return known
-        if w.index in self.host_at:
-            known = torch.empty(w.meta.shape, dtype=w.meta.dtype, device=self.device)
+        place, span, meta = self._find(f"tensor/{w.index}")
+        if place is None:
+            known = meta.empty(self.device)
         else:
-            place, span, meta = self._find(f"tensor/{w.index}")
-            if place is None:
-                known = meta.empty(self.device)
-            else:
-                handle, offset = place
-                known = foreign_tensor(self.driver.open(handle) + offset, span, meta.shape, meta.stride, meta.dtype)
+            handle, offset = place
+            known = foreign_tensor(self._open(handle) + offset, span, meta.shape, meta.stride, meta.dtype)
         self.foreign[w.index] = known
         return known
 
@@ -240,66 +265,47 @@ class CudaRank(Rank):
     def _steps(self, outgoing: Callable[[Send, dict[str, Any]], torch.Tensor]) -> None:
         main = torch.cuda.current_stream()
         self._start(main)
-        receiving, moments = self._receive(main)
-        sending = torch.cuda.Stream() if any(s.index in self.host_at for g in self.program.segments for s in g.sends) else None
-        queue = sorted((s for g in self.program.segments for s in g.sends if s.index in self.host_at), key=lambda s: s.index)
+        through = [s for g in self.program.segments for s in g.sends if s.index in self.host_at]
+        sending = torch.cuda.Stream() if through else None
+        queue = sorted(through, key=lambda s: s.index)
         ready: dict[int, tuple[torch.Tensor, torch.cuda.Event]] = {}
         env: dict[str, Any] = {**self.fixed, **self.inputs}
+        if self.program.segments and self.program.segments[0].waits:
+            self._meet(-1, main)
         for i, g in enumerate(self.program.segments):
             for w in g.waits:
                 env[w.value] = self._arrival(w)
-                if w.index in moments:
-                    main.wait_event(moments[w.index])
-            if any(w.index not in self.host_at for w in g.waits):
-                self._wait(("wait", i), main)
-            elif g.waits:
-                self._signal(("begin", i), main)
+                if w.index in self.pull:
+                    host = self.pinned.address + self.host_at[w.index]
+                    self.driver.to_device(env[w.value].data_ptr(), host, w.meta.bytes, main)
             self.run_steps(env, g.steps)
-            tensors = [(s, outgoing(s, env)) for s in g.sends]
-            if any(s.index not in self.host_at for s in g.sends):
-                self._signal(("signal", i), main)
-            else:
-                self._signal(("end", i), main)
-            for s, tensor in tensors:
+            for s in g.sends:
+                tensor = outgoing(s, env)
                 if s.index in self.host_at:
                     event = torch.cuda.Event()
-                    event.record(main)
+                    event.record(main)  # before we meet: others may wait for this before we get what we wait for
                     ready[s.index] = (tensor, event)
             while sending is not None and queue and queue[0].index in ready:
                 self._send_host(queue.pop(0), ready, sending)
+            self._meet(i, main)
         self.outputs = [(p, t.contiguous()) for p, t in self.results(env)]
-        for stream in (receiving, sending):
-            if stream is not None:
-                main.wait_stream(stream)
-        self._signal(("stop",), main)
-
-    def _receive(self, main: torch.cuda.Stream) -> tuple[torch.cuda.Stream | None, dict[int, torch.cuda.Event]]:
-        """Copies in, one after the other in the plan's order, on a stream of their own."""
-        waits = sorted((w for g in self.program.segments for w in g.waits if w.index in self.host_at), key=lambda w: w.index)
-        moments: dict[int, torch.cuda.Event] = {}
-        if not waits:
-            return None, moments
-        stream = torch.cuda.Stream()
-        stream.wait_stream(main)
-        for w in waits:
-            tensor = self._arrival(w)
-            self._wait(("wait-host", w.index), stream)
-            self.driver.to_device(tensor.data_ptr(), self.pinned.address + self.host_at[w.index], w.meta.bytes, stream)
-            self._signal(("in", w.index), stream)
-            moments[w.index] = torch.cuda.Event()
-            moments[w.index].record(stream)
-        return stream, moments
+        if sending is not None:
+            main.wait_stream(sending)
 
     def _send_host(self, s: Send, ready: dict[int, Any], stream: torch.cuda.Stream) -> None:
         tensor, event = ready[s.index]
+        host = self.pinned.address + self.host_at[s.index]
         stream.wait_event(event)
-        self._signal(("out", s.index), stream)
-        self.driver.to_host(self.pinned.address + self.host_at[s.index], tensor.data_ptr(), s.meta.bytes, stream)
-        self._signal(("signal-host", s.index), stream)
+        self.driver.to_host(host, tensor.data_ptr(), s.meta.bytes, stream)
+        if s.index in self.push:
+            self.driver.to_device(self.push[s.index], host, s.meta.bytes, stream)
+        self.driver.to_device(self.theirs[s.index], self.pinned.address + self.count_at, 8, stream)
 
     # ---- for the worker
 
     def _go(self) -> None:
+        self.count += 1
+        self.pinned.write(self.count_at, self.count)
         if self.graph is not None:
             self.graph.replay()
         else:
@@ -338,27 +344,26 @@ class CudaRank(Rank):
 
     def _read_stamps(self) -> Stamps:
         raw = self.stamp.tolist()
-
-        def at(key: Any, more: int = 0) -> int | None:
-            return raw[self.slot[key] + more] if key in self.slot else None
-
-        s = Stamps(start=at("start") or 0, end=at(("stop",)) or 0)
-        before = s.start
+        s = Stamps(start=raw[self.slot["start"]])
+        before = s.end = s.start
         for i, g in enumerate(self.program.segments):
-            begin = at(("wait", i), 1) or at(("begin", i)) or before
-            before = at(("signal", i)) or at(("end", i)) or begin
-            s.segments.append((begin, before))
-            for w in g.waits:
-                s.arrived[w.index] = (at(("in", w.index)) if w.index in self.host_at else at(("wait", i), 1)) or begin
-            for x in g.sends:
-                s.sent[x.index] = (at(("out", x.index)) if x.index in self.host_at else before) or before
-        s.end = max([s.end if not s.segments else 0, *(f for _, f in s.segments)])
+            if i - 1 in self.slot:
+                at = self.slot[i - 1]
+                before = raw[at + 1]
+                s.arrived.update((w.index, raw[at + 2 + k]) for k, w in enumerate(g.waits))
+            s.end = raw[self.slot[i]]
+            s.segments.append((before, s.end))
+            s.sent.update((x.index, s.end) for x in g.sends)
         return s
 
     def close(self) -> None:
-        self.graph = None
-        self.kept.clear()
+        """Lets go of what other ranks own. They free it once all ranks have done this."""
+        if self.graph is not None:
+            self.graph.reset()
+            self.graph = None
         self.foreign.clear()
-        self.outputs.clear()
         torch.cuda.synchronize()
-        torch.cuda.empty_cache()
+        for handle in self.opened:
+            self.driver.close(handle)
+        self.opened.clear()
+        self.pinned.close()

@@ -38,8 +38,23 @@ class Measured:
         return f"<measured {self.median_ns / 1e6:.3f} ms over {len(self.latency_ns)} runs{off}>"
 
 
-def timeline(program: Program, stamps: dict[int, list[Stamps]], warmup: int) -> Measured:
-    """A run's latency is from the moment when all ranks have begun to the end of the last segment."""
+def _queue(program: Program, stamps: dict[int, list[Stamps]]) -> None:
+    """Copies through the host leave one after the other, in the plan's order; what a rank notes is when a tensor was ready. So a
+    copy starts when the one before it, taken to last as planned, has left."""
+    for k, runs in stamps.items():
+        mine = [t for t in program.transfers if t.source == k]
+        for s in runs:
+            free = 0
+            for t in mine:
+                s.sent[t.index] = max(s.sent[t.index], free)
+                free = s.sent[t.index] + t.finish_ns - t.start_ns
+
+
+def timeline(program: Program, stamps: dict[int, list[Stamps]], warmup: int, queued: bool = False) -> Measured:
+    """A run's latency is from the moment when all ranks have begun to the end of the last segment. `queued`: tensors
+    leave a device one at a time."""
+    if queued:
+        _queue(program, stamps)
     runs = len(next(iter(stamps.values())))
     start = [max(s[i].start for s in stamps.values()) for i in range(runs)]
     latency = [max(s[i].end for s in stamps.values()) - start[i] for i in range(runs)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -38,7 +39,7 @@ class Worker:
         limit = timedelta(seconds=hello["start_limit_s"])
         self.store = dist.TCPStore("127.0.0.1", hello["port"], is_master=False, timeout=limit)
         self.loaded: dict[int, tuple[Rank, dict[str, Any], dict[int, Any]]] = {}
-        self.pinned: Any = None
+        self.weights: dict[str, torch.Tensor] = {}  # of the last network, where they are kept
         if self.kind == "cuda":
             from .driver import Driver
 
@@ -67,7 +68,14 @@ class Worker:
         group = dist.new_group(job["peers"]) if self.kind == "cpu" else None  # by all, also those without work
         if program is None:
             return ""
-        weights = torch.load(job["weights"], map_location="cpu", mmap=True) if program.weights else {}
+        if job["fresh"]:
+            self.weights.clear()
+        if job["weights"]:
+            given = torch.load(job["weights"], map_location="cpu", mmap=True)
+            self.weights.update({n: w.to(self.device) for n, w in given.items()})
+        weights = dict(self.weights)
+        if not job["keep"]:
+            self.weights.clear()
         shared = Tensors(job["shared"], job["metas"])
         inputs = {name: shared.tensor["in", name] for name in program.all_inputs}
         outputs = {p: shared.tensor["out", p] for p, _, _ in program.outputs}
@@ -95,11 +103,17 @@ class Worker:
         return rank.measure(inputs, job["warmup"], job["runs"])
 
     def unload(self, job: dict[str, Any]) -> None:
-        found = self.loaded.pop(job["key"], None)
-        if found and self.kind == "cuda":
-            rank: Any = found[0]
+        """First step of two: what other ranks own is let go of."""
+        if job["key"] in self.loaded and self.kind == "cuda":
+            rank: Any = self.loaded[job["key"]][0]
             rank.close()
-            rank.pinned.close()
+
+    def free(self, job: dict[str, Any]) -> None:
+        """Second step: memory that nobody else looks at any more."""
+        self.loaded.pop(job["key"], None)
+        gc.collect()
+        if self.kind == "cuda":
+            torch.cuda.empty_cache()
 
     def profile(self, job: dict[str, Any]) -> Any:
         from .measure import measure_ops

@@ -48,11 +48,13 @@ class Workers:
 
     A device with `share` gets that part of its GPU by CUDA MPS, whose daemon is started where none runs; `ep` "cuda:1" names
     another GPU than the first. All others are processes on this host's processor, with `threads` threads (1) on `cores`.
+    With `keep_weights` ranks keep the weights of the network that they had last: other plans of it load faster.
     What ranks print goes to files in `logs`, if that is given. Use it as a context manager, or call `close`.
     """
 
     def __init__(
-        self, cluster: Cluster | str | Mapping[str, Any], *, start_limit_s: float = 120, logs: str | os.PathLike[str] | None = None
+        self, cluster: Cluster | str | Mapping[str, Any], *, start_limit_s: float = 120, logs: str | os.PathLike[str] | None = None,
+        keep_weights: bool = False,
     ) -> None:
         self.cluster = Cluster.open(cluster)
         self.devices = self.cluster.devices
@@ -61,6 +63,8 @@ class Workers:
             raise RankError("processors and GPUs in one cluster: ranks of both kinds can't exchange tensors yet")
         self.kind = kinds.pop()
         self.key = 0
+        self.keep_weights = keep_weights
+        self.held: dict[int, tuple[Any, set[str]]] = {}  # rank -> whose weights it has, and which
         self.aborts: list[str] = []  # files whose first byte ends all waiting on GPUs
         self._processes: list[subprocess.Popen[bytes]] = []
         self._connections: list[Connection] = []
