@@ -19,13 +19,13 @@ static double coarsen_seconds(const moirai_graph *g, const char *set, int32_t *n
         return -1;
     for (int i = 0; i < ROUNDS; i++) {
         moirai_graph *c;
-        double start = moirai_seconds(), seconds;
+        double start = util_seconds(), seconds;
 
         if (moirai_coarsen(&c, g, rules, NULL)) {
             best = -1;
             break;
         }
-        seconds = moirai_seconds() - start;
+        seconds = util_seconds() - start;
         best = best < 0 || seconds < best ? seconds : best;
         *n_ops = c->n_ops;
         moirai_graph_free(c);

@@ -14,9 +14,9 @@
 #include "cost/fit.h"
 #include "util/json.h"
 
-#define MAX_DEVICES MOIRAI_FIT_DEVICES
+#define MAX_DEVICES COST_FIT_DEVICES
 
-static moirai_fitted_set without[MAX_DEVICES]; /* coefficients without each device */
+static cost_fitted_set without[MAX_DEVICES]; /* coefficients without each device */
 
 static void print_class(const moirai_fit_error *error, int n_devices, const char *name)
 {
@@ -65,9 +65,9 @@ static double end_to_end_ns(const char *path, const char *device)
     size_t length;
     yyjson_doc *doc = NULL;
     double ns = NAN;
-    if (moirai_file_read(&data, &length, path))
+    if (util_file_read(&data, &length, path))
         return ns;
-    if (!moirai_json_parse(&doc, data, length, path))
+    if (!util_json_parse(&doc, data, length, path))
         ns = yyjson_get_num(yyjson_obj_get(yyjson_obj_get(yyjson_doc_get_root(doc), "measured_end_to_end_ns"), device));
     yyjson_doc_free(doc);
     free(data);
@@ -91,9 +91,9 @@ static void print_device(const moirai_graph *g, const moirai_fit *fit, int d, co
     snprintf(text, sizeof text, "1x %s", name);
     if (moirai_cluster_synthetic(&c, text))
         return;
-    if (!moirai_cost_context_new(&x, g, c) && x->type_key[0] != MOIRAI_NONE) {
-        double measured = total_ns(x, &moirai_cost_table), whole = end_to_end_ns(path, name);
-        const moirai_cost_model *models[] = {&moirai_cost_roofline, &moirai_cost_wave, &moirai_cost_fitted, &moirai_cost_scaled};
+    if (!cost_context_new(&x, g, c) && x->type_key[0] != MOIRAI_NONE) {
+        double measured = total_ns(x, &cost_table), whole = end_to_end_ns(path, name);
+        const moirai_cost_model *models[] = {&cost_roofline, &cost_wave, &cost_fitted, &cost_scaled};
         x->key_type[x->type_key[0]] = NULL; /* from here on this GPU was never measured */
         x->type_key[0] = MOIRAI_NONE;
         x->set = &without[d];
@@ -104,7 +104,7 @@ static void print_device(const moirai_graph *g, const moirai_fit *fit, int d, co
         }
         printf("\n");
     }
-    moirai_cost_context_free(x);
+    cost_context_free(x);
     moirai_cluster_free(c);
 }
 
@@ -115,13 +115,13 @@ int main(int argc, char **argv)
     moirai_fit *fit;
     moirai_graph *g;
     snprintf(path, sizeof path, "%s/optimes.csv", folder);
-    double begin = moirai_seconds();
+    double begin = util_seconds();
     if (moirai_fit_read(&fit, path)) {
         printf("skipped: %s\n", moirai_error_message());
         return 0;
     }
     leave_one_out(fit);
-    printf("%d fits in %.1f s\n\n", moirai_fit_device_count(fit), moirai_seconds() - begin);
+    printf("%d fits in %.1f s\n\n", moirai_fit_device_count(fit), util_seconds() - begin);
     snprintf(path, sizeof path, "%s/graphs/gpt2-large.graph.json", folder);
     if (!moirai_graph_read(&g, path)) {
         printf("GPT-2 large, ms: measured operators, measured end to end | each model without that GPU's data: sum of "

@@ -3,7 +3,7 @@
  * Random: layered graphs (width 1-4), times 5-60 on each device, transfers 1-40, flow tensor and edge in turn,
  * congestion port. Blocks: what lies between two operators that all others come before or after, for every pair of
  * devices of the two. Both with a node limit; "proven" counts optima with their proof. */
-#include "place/exact/exact.h"
+#include "exact/exact.h"
 #include "util/json.h"
 #include "util/util.h"
 
@@ -22,130 +22,130 @@ typedef struct totals {
 
 static void run(totals *t, const moirai_problem *p)
 {
-    moirai_exact_options o;
-    moirai_exact_result r;
-    moirai_exact_options_init(&o);
+    exact_options o;
+    exact_result r;
+    exact_options_init(&o);
     o.node_limit = NODE_LIMIT;
-    double begun = moirai_seconds();
-    if (moirai_exact_solve(p, &o, &r) != 0) {
+    double begun = util_seconds();
+    if (exact_solve(p, &o, &r) != 0) {
         fprintf(stderr, "bench_exact: %s\n", moirai_error_message());
         exit(1);
     }
-    double seconds = moirai_seconds() - begun;
+    double seconds = util_seconds() - begun;
     t->runs++;
     t->proven += r.complete;
     t->nodes += r.nodes;
-    t->worst_nodes = MOIRAI_MAX(t->worst_nodes, r.nodes);
+    t->worst_nodes = UTIL_MAX(t->worst_nodes, r.nodes);
     t->seconds += seconds;
-    t->worst_seconds = MOIRAI_MAX(t->worst_seconds, seconds);
+    t->worst_seconds = UTIL_MAX(t->worst_seconds, seconds);
     if (r.found && !r.complete)
-        t->gap = MOIRAI_MAX(t->gap, (double)(r.makespan_ns - r.lower_bound_ns) / (double)r.makespan_ns);
-    moirai_exact_result_clear(&r);
+        t->gap = UTIL_MAX(t->gap, (double)(r.makespan_ns - r.lower_bound_ns) / (double)r.makespan_ns);
+    exact_result_clear(&r);
 }
 
 static void print_totals(const char *label, const totals *t)
 {
     printf("%-22s %4d/%-4d %10lld %10lld %9.3f %9.3f %8.2f %%\n", label, t->proven, t->runs,
-           (long long)(t->nodes / MOIRAI_MAX(1, t->runs)), (long long)t->worst_nodes,
-           t->seconds / MOIRAI_MAX(1, t->runs), t->worst_seconds, 100 * t->gap);
+           (long long)(t->nodes / UTIL_MAX(1, t->runs)), (long long)t->worst_nodes,
+           t->seconds / UTIL_MAX(1, t->runs), t->worst_seconds, 100 * t->gap);
     fflush(stdout);
 }
 
 /* ---- text of a problem ---- */
 
-static void head_of(moirai_writer *w, const char *name, const char *flow, int K)
+static void head_of(util_writer *w, const char *name, const char *flow, int K)
 {
     char device[16];
-    moirai_writer_open(w, '{');
-    moirai_writer_pair_string(w, "format", "moirai-problem");
-    moirai_writer_pair_int(w, "version", 1);
-    moirai_writer_pair_string(w, "name", name);
-    moirai_writer_pair_string(w, "flow", flow);
-    moirai_writer_pair_string(w, "congestion", "port");
-    moirai_writer_pair_string(w, "memory", "static");
-    moirai_writer_key(w, "devices");
-    moirai_writer_open(w, '[');
+    util_writer_open(w, '{');
+    util_writer_pair_string(w, "format", "moirai-problem");
+    util_writer_pair_int(w, "version", 1);
+    util_writer_pair_string(w, "name", name);
+    util_writer_pair_string(w, "flow", flow);
+    util_writer_pair_string(w, "congestion", "port");
+    util_writer_pair_string(w, "memory", "static");
+    util_writer_key(w, "devices");
+    util_writer_open(w, '[');
     for (int k = 0; k < K; k++) {
         snprintf(device, sizeof device, "d%d", k);
-        moirai_writer_open(w, '{');
-        moirai_writer_pair_string(w, "name", device);
-        moirai_writer_pair_int(w, "memory_bytes", (int64_t)1 << 50);
-        moirai_writer_close(w, '}');
+        util_writer_open(w, '{');
+        util_writer_pair_string(w, "name", device);
+        util_writer_pair_int(w, "memory_bytes", (int64_t)1 << 50);
+        util_writer_close(w, '}');
     }
-    moirai_writer_close(w, ']');
-    moirai_writer_key(w, "channels");
-    moirai_writer_open(w, '[');
+    util_writer_close(w, ']');
+    util_writer_key(w, "channels");
+    util_writer_open(w, '[');
     for (int a = 0; a < K * K; a++) {
         if (a / K == a % K)
             continue;
-        moirai_writer_open(w, '{');
+        util_writer_open(w, '{');
         snprintf(device, sizeof device, "d%d", a / K);
-        moirai_writer_pair_string(w, "from", device);
+        util_writer_pair_string(w, "from", device);
         snprintf(device, sizeof device, "d%d", a % K);
-        moirai_writer_pair_string(w, "to", device);
-        moirai_writer_pair_int(w, "bytes_per_second", 1000000000);
-        moirai_writer_pair_int(w, "latency_ns", 0);
-        moirai_writer_close(w, '}');
+        util_writer_pair_string(w, "to", device);
+        util_writer_pair_int(w, "bytes_per_second", 1000000000);
+        util_writer_pair_int(w, "latency_ns", 0);
+        util_writer_close(w, '}');
     }
-    moirai_writer_close(w, ']');
-    moirai_writer_key(w, "ops");
-    moirai_writer_open(w, '[');
+    util_writer_close(w, ']');
+    util_writer_key(w, "ops");
+    util_writer_open(w, '[');
 }
 
-static moirai_problem *parse(moirai_writer *w)
+static moirai_problem *parse(util_writer *w)
 {
     size_t length;
     moirai_problem *p = NULL;
-    moirai_writer_close(w, ']');
-    moirai_writer_close(w, '}');
-    char *text = moirai_writer_take(w, &length);
+    util_writer_close(w, ']');
+    util_writer_close(w, '}');
+    char *text = util_writer_take(w, &length);
     if (text == NULL || moirai_problem_parse(&p, text, length, "bench") != 0) {
         fprintf(stderr, "bench_exact: %s\n", moirai_error_message());
         exit(1);
     }
     free(text);
-    moirai_writer_free(w);
+    util_writer_free(w);
     return p;
 }
 
 static moirai_problem *random_layered(int n, int K, uint64_t seed)
 {
-    moirai_rng rng;
-    moirai_writer w;
+    util_rng rng;
+    util_writer w;
     char name[32];
-    moirai_rng_seed(&rng, seed);
-    moirai_writer_init(&w);
+    util_rng_seed(&rng, seed);
+    util_writer_init(&w);
     head_of(&w, "random", seed % 2 ? "tensor" : "edge", K);
-    int width = 1 + (int)moirai_rng_below(&rng, 4);
+    int width = 1 + (int)util_rng_below(&rng, 4);
     for (int i = 0; i < n; i++) {
         snprintf(name, sizeof name, "o%d", i);
-        moirai_writer_open(&w, '{');
-        moirai_writer_pair_string(&w, "name", name);
-        moirai_writer_pair_string(&w, "type", "X");
-        moirai_writer_pair_int(&w, "memory_bytes", 0);
-        moirai_writer_key(&w, "time_ns");
-        moirai_writer_open(&w, '[');
-        int base = 5 + (int)moirai_rng_below(&rng, 35);
+        util_writer_open(&w, '{');
+        util_writer_pair_string(&w, "name", name);
+        util_writer_pair_string(&w, "type", "X");
+        util_writer_pair_int(&w, "memory_bytes", 0);
+        util_writer_key(&w, "time_ns");
+        util_writer_open(&w, '[');
+        int base = 5 + (int)util_rng_below(&rng, 35);
         for (int k = 0; k < K; k++)
-            moirai_writer_int(&w, base + (int)moirai_rng_below(&rng, 20));
-        moirai_writer_close(&w, ']');
-        moirai_writer_key(&w, "inputs");
-        moirai_writer_open(&w, '[');
-        for (int j = MOIRAI_MAX(0, i - width - 1); j < i; j++) {
+            util_writer_int(&w, base + (int)util_rng_below(&rng, 20));
+        util_writer_close(&w, ']');
+        util_writer_key(&w, "inputs");
+        util_writer_open(&w, '[');
+        for (int j = UTIL_MAX(0, i - width - 1); j < i; j++) {
             snprintf(name, sizeof name, "t%d", j);
-            if (moirai_rng_below(&rng, 2) == 0 || (j == i - width && i >= width))
-                moirai_writer_string(&w, name);
+            if (util_rng_below(&rng, 2) == 0 || (j == i - width && i >= width))
+                util_writer_string(&w, name);
         }
-        moirai_writer_close(&w, ']');
-        moirai_writer_key(&w, "outputs");
-        moirai_writer_open(&w, '[');
+        util_writer_close(&w, ']');
+        util_writer_key(&w, "outputs");
+        util_writer_open(&w, '[');
         snprintf(name, sizeof name, "t%d", i);
-        moirai_writer_open(&w, '{');
-        moirai_writer_pair_string(&w, "name", name);
-        moirai_writer_pair_int(&w, "bytes", 1 + moirai_rng_below(&rng, 40));
-        moirai_writer_close(&w, '}');
-        moirai_writer_close(&w, ']');
-        moirai_writer_close(&w, '}');
+        util_writer_open(&w, '{');
+        util_writer_pair_string(&w, "name", name);
+        util_writer_pair_int(&w, "bytes", 1 + util_rng_below(&rng, 40));
+        util_writer_close(&w, '}');
+        util_writer_close(&w, ']');
+        util_writer_close(&w, '}');
     }
     return parse(&w);
 }
@@ -156,7 +156,7 @@ static moirai_problem *random_layered(int n, int K, uint64_t seed)
 static bool *reachable(const moirai_problem *p)
 {
     size_t n = (size_t)p->n_ops;
-    bool *reach = moirai_alloc(n * n, sizeof *reach);
+    bool *reach = util_alloc(n * n, sizeof *reach);
     for (int32_t r = p->n_ops - 1; reach != NULL && r >= 0; r--) {
         int32_t i = p->topo[r];
         for (int32_t a = p->op_out_off[i]; a < p->op_out_off[i + 1]; a++)
@@ -170,48 +170,48 @@ static bool *reachable(const moirai_problem *p)
     return reach;
 }
 
-static void write_block_op(moirai_writer *w, const moirai_problem *p, int32_t i, const bool *inside, int32_t only)
+static void write_block_op(util_writer *w, const moirai_problem *p, int32_t i, const bool *inside, int32_t only)
 {
     int32_t K = p->n_devices;
-    moirai_writer_open(w, '{');
-    moirai_writer_pair_string(w, "name", p->op_name[i]);
-    moirai_writer_pair_string(w, "type", p->op_type[i]);
-    moirai_writer_pair_int(w, "memory_bytes", p->op_memory_bytes[i]);
-    moirai_writer_key(w, "time_ns");
-    moirai_writer_open(w, '[');
+    util_writer_open(w, '{');
+    util_writer_pair_string(w, "name", p->op_name[i]);
+    util_writer_pair_string(w, "type", p->op_type[i]);
+    util_writer_pair_int(w, "memory_bytes", p->op_memory_bytes[i]);
+    util_writer_key(w, "time_ns");
+    util_writer_open(w, '[');
     for (int32_t k = 0; k < K; k++) {
         if (only >= 0 && k != only)
-            moirai_writer_null(w);
+            util_writer_null(w);
         else
-            moirai_writer_int(w, moirai_op_ns(p, i, k));
+            util_writer_int(w, moirai_op_ns(p, i, k));
     }
-    moirai_writer_close(w, ']');
-    moirai_writer_key(w, "inputs");
-    moirai_writer_open(w, '[');
+    util_writer_close(w, ']');
+    util_writer_key(w, "inputs");
+    util_writer_open(w, '[');
     for (int32_t a = p->op_in_off[i]; a < p->op_in_off[i + 1]; a++)
         if (inside[p->tensor_producer[p->op_in[a]]])
-            moirai_writer_string(w, p->tensor_name[p->op_in[a]]);
-    moirai_writer_close(w, ']');
-    moirai_writer_key(w, "outputs");
-    moirai_writer_open(w, '[');
+            util_writer_string(w, p->tensor_name[p->op_in[a]]);
+    util_writer_close(w, ']');
+    util_writer_key(w, "outputs");
+    util_writer_open(w, '[');
     for (int32_t a = p->op_out_off[i]; a < p->op_out_off[i + 1]; a++) {
         int32_t t = p->op_out[a];
-        moirai_writer_open(w, '{');
-        moirai_writer_pair_string(w, "name", p->tensor_name[t]);
-        moirai_writer_pair_int(w, "bytes", p->tensor_bytes[t]);
-        moirai_writer_key(w, "transfer_ns");
-        moirai_writer_open(w, '[');
+        util_writer_open(w, '{');
+        util_writer_pair_string(w, "name", p->tensor_name[t]);
+        util_writer_pair_int(w, "bytes", p->tensor_bytes[t]);
+        util_writer_key(w, "transfer_ns");
+        util_writer_open(w, '[');
         for (int32_t k = 0; k < K; k++) {
-            moirai_writer_open(w, '[');
+            util_writer_open(w, '[');
             for (int32_t l = 0; l < K; l++)
-                moirai_writer_int(w, moirai_transfer_ns(p, t, k, l));
-            moirai_writer_close(w, ']');
+                util_writer_int(w, moirai_transfer_ns(p, t, k, l));
+            util_writer_close(w, ']');
         }
-        moirai_writer_close(w, ']');
-        moirai_writer_close(w, '}');
+        util_writer_close(w, ']');
+        util_writer_close(w, '}');
     }
-    moirai_writer_close(w, ']');
-    moirai_writer_close(w, '}');
+    util_writer_close(w, ']');
+    util_writer_close(w, '}');
 }
 
 static void run_block(const moirai_problem *p, const bool *inside, int32_t entry, int32_t exit_op, int32_t size)
@@ -219,8 +219,8 @@ static void run_block(const moirai_problem *p, const bool *inside, int32_t entry
     totals t = {0};
     char label[64];
     for (int32_t a = 0; a < p->n_devices * p->n_devices; a++) {
-        moirai_writer w;
-        moirai_writer_init(&w);
+        util_writer w;
+        util_writer_init(&w);
         head_of(&w, "block", moirai_flow_name(p->flow), p->n_devices);
         for (int32_t b = 0; b < p->n_ops; b++) {
             int32_t i = p->topo[b];
@@ -244,7 +244,7 @@ static void run_blocks(const char *path)
         return;
     }
     size_t n = (size_t)p->n_ops;
-    bool *reach = reachable(p), *inside = moirai_alloc(n, sizeof *inside);
+    bool *reach = reachable(p), *inside = util_alloc(n, sizeof *inside);
     int32_t last = -1;
     for (int32_t b = 0; reach != NULL && inside != NULL && b < p->n_ops; b++) {
         size_t i = (size_t)p->topo[b], met = 0;

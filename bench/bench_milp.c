@@ -46,33 +46,33 @@ static void devices_text(FILE *out, int n)
     fprintf(out, "],");
 }
 
-static void op_text(FILE *out, const shape *s, moirai_rng *r, int layer, int at)
+static void op_text(FILE *out, const shape *s, util_rng *r, int layer, int at)
 {
-    int base = 2000 + 1000 * (int)moirai_rng_below(r, 9);
+    int base = 2000 + 1000 * (int)util_rng_below(r, 9);
     fprintf(out, "%s{\"name\":\"o%d_%d\",\"type\":\"X\",\"memory_bytes\":10,\"time_ns\":[", layer || at ? "," : "",
             layer, at);
     for (int k = 0; k < s->devices; k++)
-        fprintf(out, "%s%d", k ? "," : "", base + 1000 * (int)moirai_rng_below(r, 5));
+        fprintf(out, "%s%d", k ? "," : "", base + 1000 * (int)util_rng_below(r, 5));
     fprintf(out, "],\"inputs\":[");
     if (layer > 0) {
         fprintf(out, "\"t%d_%d\"", layer - 1, at);
-        if (moirai_rng_below(r, 3) > 0)
+        if (util_rng_below(r, 3) > 0)
             fprintf(out, ",\"t%d_%d\"", layer - 1, (at + 1) % s->width);
     }
     fprintf(out, "],\"outputs\":[{\"name\":\"t%d_%d\",\"bytes\":%d}]}", layer, at,
-            1000 * (1 + (int)moirai_rng_below(r, 4)));
+            1000 * (1 + (int)util_rng_below(r, 4)));
 }
 
 static moirai_problem *make(const shape *s)
 {
     char *text = NULL;
     size_t length = 0;
-    moirai_rng r;
+    util_rng r;
     moirai_problem *p = NULL;
     FILE *out = open_memstream(&text, &length);
     if (!out)
         return NULL;
-    moirai_rng_seed(&r, 7);
+    util_rng_seed(&r, 7);
     fprintf(out,
             "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"bench\",\"flow\":\"%s\",\"congestion\":\"%s\","
             "\"memory\":\"static\",",
@@ -100,7 +100,7 @@ static void row(const char *name, const moirai_problem *p, const char *formulati
     moirai_formulation_parse(&f, formulation);
     moirai_place_options_init(&o);
     o.gap = 0;
-    o.time_limit_s = limit_s;
+    o.budget.time_limit_s = limit_s;
     o.setting = &setting;
     o.n_settings = 1;
     if (moirai_place(&start, p, "heft", NULL) == 0)

@@ -32,7 +32,8 @@
 #include <moirai/placer.h>
 #include <moirai/zoo.h>
 
-#include "place/moirai/refine.h"
+#include "pair/anneal.h"
+#include "pair/pair_refine.h"
 #include "util/util.h"
 
 typedef struct setup {
@@ -76,12 +77,12 @@ static double peak_mb(void)
 
 /* ---- rows ---- */
 
-static volatile int enough;
+static moirai_interrupt enough;
 
 static void had_enough(int signal_number)
 {
     (void)signal_number;
-    enough = 1;
+    moirai_interrupt_raise(&enough);
 }
 
 /* `enough` is set after that much processor time; 0: never. */
@@ -90,7 +91,7 @@ static void allow_processor_s(double seconds)
     struct sigaction act = {.sa_handler = had_enough, .sa_flags = SA_RESTART};
     struct itimerval timer = {.it_value.tv_sec = (time_t)seconds,
                               .it_value.tv_usec = (suseconds_t)(1e6 * (seconds - floor(seconds)))};
-    enough = 0;
+    enough = (moirai_interrupt){0};
     sigaction(SIGPROF, &act, NULL);
     setitimer(ITIMER_PROF, &timer, NULL);
 }
@@ -115,15 +116,15 @@ static int print_row(const moirai_problem *p, const setup *s, bool others)
     moirai_place_options o;
     moirai_plan *plan;
     moirai_place_options_init(&o);
-    o.time_limit_s = s->limit_s;
-    o.threads = s->threads;
-    o.effort = s->effort;
+    o.budget.time_limit_s = s->limit_s;
+    o.budget.threads = s->threads;
+    o.budget.effort = s->effort;
     o.gap = s->gap;
-    o.interrupt = &enough;
+    o.budget.interrupt = &enough;
     allow_processor_s(s->cpu_s);
-    double begun = moirai_seconds(), used = processor_s();
+    double begun = util_seconds(), used = processor_s();
     int rc = moirai_place(&plan, p, "moirai", &o);
-    double seconds = moirai_seconds() - begun;
+    double seconds = util_seconds() - begun;
     used = processor_s() - used;
     allow_processor_s(0);
     if (rc) {
@@ -349,7 +350,7 @@ static void bench_effort(const setup *s)
 /* ---- levels ---- */
 
 /* The class that has most of the operators. */
-static int32_t largest_class(const moirai_structure *s)
+static int32_t largest_class(const decompose_cuts *s)
 {
     int32_t best = 0;
     int64_t most = -1;
@@ -363,49 +364,51 @@ static int32_t largest_class(const moirai_structure *s)
     return best;
 }
 
-static void print_level(const moirai_pair *pair, const char *what, double used)
+static void print_level(const pair_state *pair, const char *what, double used)
 {
-    double lower = (double)pair->lower_ns, length = (double)MOIRAI_MAX(pair->plan.length_ns, 1);
+    double lower = (double)pair->lower_ns, length = (double)UTIL_MAX(pair->plan.length_ns, 1);
     printf("| | %s%s | %.3f | %.3f | %.2f | %d | %lld | %.1f |\n", what, pair->exhausted ? ", exhausted" : "",
-           lower * 1e-6, length * 1e-6, 100 * (1 - lower / length), pair->n_cases, (long long)pair->looks,
+           lower * 1e-6, length * 1e-6, 100 * (1 - lower / length), pair->n_cases, (long long)pair->solves,
            processor_s() - used);
     fflush(stdout);
 }
 
 /* As many evaluations as the levels had, from plain starts, without anything that the prices know. */
-static int anneal_alone(moirai_pair *pair, int32_t a, int32_t b, int64_t evaluations)
+static int anneal_alone(pair_state *pair, int32_t a, int32_t b, int64_t evaluations)
 {
-    moirai_block_plan plan = {0};
+    pair_plan plan = {0};
     moirai_sim *sim;
-    moirai_search_task task = {.entry_device = a, .exit_device = b, .evaluations = evaluations, .seed = 1, .heat = 1};
+    pair_anneal_task task = {.entry_device = a, .exit_device = b, .evaluations = evaluations, .seed = 1, .heat = 1};
     double used = processor_s();
     int rc = moirai_sim_new(&sim, &pair->block.problem);
     if (!rc)
-        rc = moirai_block_search(&plan, &pair->block, sim, &task);
+        rc = pair_anneal(&plan, &pair->block, sim, &task);
     if (!rc)
         printf("| | annealing without hints | | %.3f | | | | %.1f |\n", (double)plan.length_ns * 1e-6,
                processor_s() - used);
-    moirai_block_plan_free(&plan);
+    pair_plan_free(&plan);
     moirai_sim_free(sim);
     return rc;
 }
 
 /* The largest class, with both cuts on the device that runs its entry fastest. */
-static int print_levels(moirai_chain *c, const char *name)
+static int print_levels(pair_chain *c, const char *name)
 {
     static const char *const what[] = {"longest path", "1 bucket", "8 buckets", "12 buckets"};
-    int32_t class_ = largest_class(c->s), block = c->s->class_block[class_], cut = moirai_block_exit(c->s, block);
+    int32_t class_ = largest_class(c->s), block = c->s->class_block[class_], cut = decompose_exit(c->s, block);
     int32_t k = 0;
     for (int32_t l = 1; l < c->K && cut >= 0; l++)
         if (moirai_op_ns(c->p, cut, l) >= 0 && moirai_op_ns(c->p, cut, l) < moirai_op_ns(c->p, cut, k))
             k = l;
+    double used = processor_s();
+    int rc = pair_open(c, class_, k, k);
+    if (rc)
+        return rc;
+    pair_state *pair = c->pair[pair_chain_index(c, class_, k, k)];
     printf("| %s | %d x %d operators in %d components of %d kinds |\n", name, c->s->class_count[class_],
            c->s->block_size[block], c->block[class_]->n_components, c->block[class_]->n_kinds);
-    moirai_pair *pair = moirai_chain_pair(c, class_, k, k);
-    double used = processor_s();
-    int rc = moirai_pair_open(c, class_, k, k);
     for (int32_t level = 0; !rc && level <= 3; level++) {
-        moirai_refine_task job = {.class_ = class_,
+        pair_refine_task job = {.class_ = class_,
                                   .entry_device = k,
                                   .exit_device = k,
                                   .level = level,
@@ -414,7 +417,7 @@ static int print_levels(moirai_chain *c, const char *name)
                                   .effort = 1,
                                   .seed = 1};
         if (level > 0 && pair->level < level)
-            rc = moirai_pair_refine(c, &job);
+            rc = pair_refine(c, &job);
         if (!rc)
             print_level(pair, what[level], used);
     }
@@ -430,15 +433,15 @@ static void bench_levels(const setup *s)
     for (size_t i = 0; i < sizeof file / sizeof *file; i++) {
         char path[4096];
         moirai_problem *p = NULL;
-        moirai_chain *c = NULL;
+        pair_chain *c = NULL;
         if (!wanted(s, file[i]) || !shared_file(path, sizeof path, "problems", file[i], ".problem.json"))
             continue;
         int rc = moirai_problem_read(&p, path);
         if (!rc)
-            rc = moirai_chain_new(&c, p);
+            rc = pair_chain_new(&c, p);
         if (rc || print_levels(c, file[i]))
             printf("| %s | %s |\n", file[i], moirai_error_message());
-        moirai_chain_free(c);
+        pair_chain_free(c);
         moirai_problem_free(p);
     }
 }

@@ -18,7 +18,7 @@ int main(int argc, char **argv)
     int64_t n = argc > 1 ? atoll(argv[1]) : 20000, first = argc > 2 ? atoll(argv[2]) : 1, wrong = 0, broken = 0;
     int max_ops = argc > 3 ? atoi(argv[3]) : 10;
     false_bound_counts counts = {.pair_every = 4}; /* many problems tell more than many pairs of one */
-    double begun = moirai_seconds();
+    double begun = util_seconds();
     for (int64_t i = 0; i < n; i++) {
         uint64_t seed = (uint64_t)(first + i);
         random_spec spec = random_spec_draw(seed, max_ops);
@@ -37,6 +37,6 @@ int main(int argc, char **argv)
            "%" PRId64 " pairs, %" PRId64 " optimal schedules put to the prices, %" PRId64 " certificates, %" PRId64
            " tampered ones, %" PRId64 " changed at random, %" PRId64 " without some operators\n%" PRId64 " certified bounds are the optimum, mean gap %.2f %%; prices on bytes raised %" PRId64 "\n%" PRId64 " wrong, %.1f s\n",
            counts.problems, broken, counts.optimal, counts.pairs, counts.schedules, counts.certificates, counts.tampered,
-           counts.mutations, counts.spines, counts.tight, counts.optimal ? 100 * counts.gap / (double)counts.optimal : 0, counts.memory, wrong, moirai_seconds() - begun);
+           counts.mutations, counts.spines, counts.tight, counts.optimal ? 100 * counts.gap / (double)counts.optimal : 0, counts.memory, wrong, util_seconds() - begun);
     return wrong > 0;
 }

@@ -158,14 +158,14 @@ static void every_type(void)
     char name[32], out[32];
     int64_t two[] = {1, 0}, one = 1;
     int n_files = 0;
-    for (int i = 0; i < moirai_onnx_rule_count(); i++) {
+    for (int i = 0; i < onnx_rule_count(); i++) {
         for (size_t k = 0; k < sizeof inputs / sizeof *inputs; k++) {
             snprintf(out, sizeof out, "t%d_%zu,u%d_%zu", i, k, i, k);
-            make_node(&g, moirai_onnx_rule_at(i)->type, inputs[k], out, NULL);
+            make_node(&g, onnx_rule_at(i)->type, inputs[k], out, NULL);
             *strchr(out, ',') = '\0';
             make_output(&g, out, MAKE_FLOAT, NULL);
         }
-        if (i % 12 == 11 || i + 1 == moirai_onnx_rule_count()) {
+        if (i % 12 == 11 || i + 1 == onnx_rule_count()) {
             make_input(&g, "x", MAKE_FLOAT, "2x3x8x8");
             make_input(&g, "m", MAKE_FLOAT, "4x2");
             make_ints(&g, "i", 2, two, 0);

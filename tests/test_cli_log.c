@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-const moirai_command *moirai_command_find(const char *name)
+const cli_command *cli_command_find(const char *name)
 {
     (void)name;
     return NULL;
@@ -17,22 +17,22 @@ static const moirai_problem problem = {.n_ops = 4872, .n_devices = 4};
 /* Runs `n` events through a log opened with `words`; stderr of that time goes to the file "err". */
 static void run_log(char **words, const moirai_progress *events, int n)
 {
-    moirai_cli cli;
-    moirai_log *log;
+    cli_context cli;
+    cli_log *log;
     assert_int_equal(fake_parse(&cli, words), 0);
     fflush(stderr);
     int keep = dup(STDERR_FILENO);
     assert_non_null(freopen("err", "w", stderr));
-    int rc = moirai_log_open(&log, &cli, &placer, &problem);
+    int rc = cli_log_open(&log, &cli, &placer, &problem);
     if (!rc) {
         for (int i = 0; i < n; i++)
-            moirai_log_event(log, &events[i]);
-        rc = moirai_log_close(log);
+            cli_log_event(log, &events[i]);
+        rc = cli_log_close(log);
     }
     fflush(stderr);
     dup2(keep, STDERR_FILENO);
     close(keep);
-    moirai_cli_free(&cli);
+    cli_free(&cli);
     assert_int_equal(rc, 0);
 }
 

@@ -171,7 +171,7 @@ static void walk(best *b, const moirai_cluster *c, int32_t at, int32_t goal, uin
         const moirai_link *l = &c->link[e];
         if (l->from != at || (seen >> l->to & 1))
             continue;
-        best next = {MOIRAI_MIN(path.width, l->bytes_per_second), path.latency + l->latency_ns, path.hops + 1};
+        best next = {UTIL_MIN(path.width, l->bytes_per_second), path.latency + l->latency_ns, path.hops + 1};
         walk(b, c, l->to, goal, seen | 1u << l->to, next);
     }
 }
@@ -179,21 +179,21 @@ static void walk(best *b, const moirai_cluster *c, int32_t at, int32_t goal, uin
 static void test_cluster_closure_equals_brute_force(void **state)
 {
     (void)state;
-    moirai_rng r;
-    moirai_rng_seed(&r, 3);
+    util_rng r;
+    util_rng_seed(&r, 3);
     for (int round = 0; round < 200; round++) {
         char json[8192];
-        int n = 2 + (int)moirai_rng_below(&r, 5), used = 0;
+        int n = 2 + (int)util_rng_below(&r, 5), used = 0;
         used += sprintf(json, "{\"format\":\"moirai-cluster\",\"version\":1,\"devices\":[");
         for (int i = 0; i < n; i++)
             used += sprintf(json + used, "%s{\"name\":\"%d\",\"memory\":\"1GB\"}", i ? "," : "", i);
         used += sprintf(json + used, "],\"links\":[");
         for (int a = 0, count = 0; a < n; a++) {
             for (int b = 0; b < n; b++) {
-                if (a != b && (b == (a + 1) % n || moirai_rng_below(&r, 3) == 0))
+                if (a != b && (b == (a + 1) % n || util_rng_below(&r, 3) == 0))
                     used += sprintf(json + used,
                                     "%s{\"from\":\"%d\",\"to\":\"%d\",\"bytes_per_second\":%u,\"latency_ns\":%u}",
-                                    count++ ? "," : "", a, b, 1 + moirai_rng_below(&r, 4), moirai_rng_below(&r, 4));
+                                    count++ ? "," : "", a, b, 1 + util_rng_below(&r, 4), util_rng_below(&r, 4));
             }
         }
         sprintf(json + used, "]}");

@@ -241,7 +241,7 @@ static void test_coarsen_costs_of_a_fused_operator(void **state)
     assert_string_equal(c->tensor_name[c->op_out[0]], "b_stats");
     assert_string_equal(c->tensor_name[c->op_out[1]], "r");
     /* 63 us less two launches of 5 us, less 12 MB at three quarters of the bandwidth */
-    assert_int_equal(time_of(c, 0, "v100"), MOIRAI_MAX(22000, 63000 - (int64_t)(10000 + 12e6 / (0.75 * gb_s))));
+    assert_int_equal(time_of(c, 0, "v100"), UTIL_MAX(22000, 63000 - (int64_t)(10000 + 12e6 / (0.75 * gb_s))));
     assert_int_equal(time_of(c, 0, "nobody's"), 63000);
     assert_int_equal(time_of(c, 0, "t4"), MOIRAI_UNKNOWN); /* not all members were measured */
     moirai_graph_free(c);

@@ -16,19 +16,19 @@ typedef struct random_rules {
     int n, length[MOST_RULES], type[MOST_RULES][4];
 } random_rules;
 
-static void graph_draw(random_graph *x, moirai_rng *rng)
+static void graph_draw(random_graph *x, util_rng *rng)
 {
-    x->n = 1 + (int)moirai_rng_below(rng, MOST_OPS);
+    x->n = 1 + (int)util_rng_below(rng, MOST_OPS);
     for (int i = 0; i < x->n; i++) {
-        x->type[i] = (int)moirai_rng_below(rng, TYPES);
-        x->n_out[i] = 1 + (moirai_rng_below(rng, 5) == 0);
-        x->n_in[i] = i ? (int)moirai_rng_below(rng, 4) : 0;
+        x->type[i] = (int)util_rng_below(rng, TYPES);
+        x->n_out[i] = 1 + (util_rng_below(rng, 5) == 0);
+        x->n_in[i] = i ? (int)util_rng_below(rng, 4) : 0;
         for (int k = 0; k < x->n_in[i]; k++) {
             /* Mostly near neighbours, so that chains arise. */
-            int back = 1 + (int)moirai_rng_below(rng, moirai_rng_below(rng, 3) ? 3 : (uint32_t)i);
-            int p = MOIRAI_MAX(i - back, 0);
+            int back = 1 + (int)util_rng_below(rng, util_rng_below(rng, 3) ? 3 : (uint32_t)i);
+            int p = UTIL_MAX(i - back, 0);
 
-            x->in[i][k] = 2 * p + (int)moirai_rng_below(rng, (uint32_t)x->n_out[p]);
+            x->in[i][k] = 2 * p + (int)util_rng_below(rng, (uint32_t)x->n_out[p]);
         }
     }
 }
@@ -61,16 +61,16 @@ static moirai_graph *graph_build(const random_graph *x, const int *order)
     return g;
 }
 
-static moirai_rules *rules_draw(random_rules *x, moirai_rng *rng)
+static moirai_rules *rules_draw(random_rules *x, util_rng *rng)
 {
     char text[256] = "";
     moirai_rules *r = NULL;
 
-    x->n = 1 + (int)moirai_rng_below(rng, MOST_RULES);
+    x->n = 1 + (int)util_rng_below(rng, MOST_RULES);
     for (int i = 0; i < x->n; i++) {
-        x->length[i] = 2 + (int)moirai_rng_below(rng, 3);
+        x->length[i] = 2 + (int)util_rng_below(rng, 3);
         for (int k = 0; k < x->length[i]; k++) {
-            x->type[i][k] = (int)moirai_rng_below(rng, TYPES);
+            x->type[i][k] = (int)util_rng_below(rng, TYPES);
             strcat(text, (const char *[]){"a ", "B ", "c "}[x->type[i][k]]);
         }
         strcat(text, "\n");
@@ -115,17 +115,17 @@ static void owners(const random_graph *x, const random_rules *rules, const moira
         const char **member = n ? c->op_member + c->op_member_off[i] : &c->op_name[i];
 
         first = atoi(member[0] + 1);
-        for (int k = 0; k < MOIRAI_MAX(n, 1); k++) {
+        for (int k = 0; k < UTIL_MAX(n, 1); k++) {
             int op = atoi(member[k] + 1);
 
             assert_int_equal(owner[op], -1);
             owner[op] = i;
-            size[op] = MOIRAI_MAX(n, 1);
+            size[op] = UTIL_MAX(n, 1);
             if (k)
                 assert_int_equal(next_of(x, previous), op);
             previous = op;
         }
-        assert_string_equal(member[MOIRAI_MAX(n, 1) - 1], c->op_name[i]);
+        assert_string_equal(member[UTIL_MAX(n, 1) - 1], c->op_name[i]);
         for (int r = 0; n && r < rules->n; r++)
             found |= spelt(x, rules, r, first) == n;
         assert_true(!n || found);
@@ -142,7 +142,7 @@ static void check_maximal(const random_graph *x, const random_rules *rules, cons
             int n = spelt(x, rules, r, i), best = 0;
 
             for (int k = 0, op = i; k < n; k++, op = next_of(x, op))
-                best = size[op] > 1 ? MOIRAI_MAX(best, size[op]) : best;
+                best = size[op] > 1 ? UTIL_MAX(best, size[op]) : best;
             assert_true(best >= n);
         }
 }
@@ -166,10 +166,10 @@ static void check_sums(const moirai_graph *g, const moirai_graph *c)
 /* Building the coarse graph fails on a cycle: that it succeeds is the DAG property. */
 static void test_coarsen_random_graphs_and_rules(void **state)
 {
-    moirai_rng rng;
+    util_rng rng;
 
     (void)state;
-    moirai_rng_seed(&rng, 20);
+    util_rng_seed(&rng, 20);
     for (int round = 0; round < 1000; round++) {
         random_graph x;
         random_rules rules;
@@ -191,7 +191,7 @@ static void test_coarsen_random_graphs_and_rules(void **state)
         assert_int_equal(fused, 0);
 
         for (int i = 0; i < x.n; i++) {
-            int j = (int)moirai_rng_below(&rng, (uint32_t)i + 1);
+            int j = (int)util_rng_below(&rng, (uint32_t)i + 1);
 
             order[i] = order[j];
             order[j] = i;

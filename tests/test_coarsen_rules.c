@@ -13,11 +13,11 @@ static moirai_rules *parse(const char *text)
 /* The rule that these canonical types spell, MOIRAI_NONE if none. */
 static int spelt(const moirai_rules *r, const char *types)
 {
-    char word[MOIRAI_TYPE_LENGTH];
+    char word[COARSEN_TYPE_LENGTH];
     int32_t node = 0;
 
     for (int n; sscanf(types, " %63s%n", word, &n) == 1; types += n) {
-        node = moirai_rules_step(r, node, moirai_names_get(r->symbols, word));
+        node = coarsen_rules_step(r, node, util_names_get(r->symbols, word));
         if (node == MOIRAI_NONE)
             return MOIRAI_NONE;
     }
@@ -79,18 +79,18 @@ static void test_coarsen_rules_words_have_their_meaning(void **state)
         {"scale", "div1 mul1"}, {"relu", "relu"},
         {"act", "clip elu gelu hardsigmoid hardswish leakyrelu mish relu selu sigmoid silu softplus tanh"},
     };
-    char out[MOIRAI_TYPE_LENGTH];
+    char out[COARSEN_TYPE_LENGTH];
 
     (void)state;
     for (size_t i = 0; i < sizeof alias / sizeof *alias; i++) {
-        moirai_type_canonical(out, alias[i][0], strlen(alias[i][0]), false);
+        coarsen_type_canonical(out, alias[i][0], strlen(alias[i][0]), false);
         assert_string_equal(out, alias[i][1]);
     }
     for (size_t i = 0; i < sizeof group / sizeof *group; i++)
-        assert_string_equal(moirai_type_alternatives(group[i][0]), group[i][1]);
-    moirai_type_canonical(out, "Add", 3, true);
+        assert_string_equal(coarsen_type_alternatives(group[i][0]), group[i][1]);
+    coarsen_type_canonical(out, "Add", 3, true);
     assert_string_equal(out, "add1");
-    moirai_type_canonical(out, "Relu", 4, true);
+    coarsen_type_canonical(out, "Relu", 4, true);
     assert_string_equal(out, "relu");
 }
 

@@ -67,10 +67,10 @@ static void test_cost_roofline_gives_the_published_times(void **state)
     moirai_device_type rtx2080ti = {.bandwidth_gb_s = 616, .gflops_fp32 = 13450}, t4 = {.bandwidth_gb_s = 320, .gflops_fp32 = 8100};
     moirai_device_type p4 = {.bandwidth_gb_s = 192, .gflops_fp32 = 5500}, rtx3060ti = {.bandwidth_gb_s = 448, .gflops_fp32 = 16200};
     double flops = 2.0 * 2048 * 1024 * 64, bytes = 8388608 + 262144 + 524288;
-    assert_int_equal(moirai_cost_round_ns(moirai_roofline_ns(flops, bytes, &rtx2080ti)), 33511);
-    assert_int_equal(moirai_cost_round_ns(moirai_roofline_ns(flops, bytes, &t4)), 52343);
-    assert_int_equal(moirai_cost_round_ns(moirai_roofline_ns(flops, bytes, &p4)), 74723);
-    assert_int_equal(moirai_cost_round_ns(moirai_roofline_ns(flops, bytes, &rtx3060ti)), 32307);
+    assert_int_equal(cost_round_ns(cost_roofline_ns(flops, bytes, &rtx2080ti)), 33511);
+    assert_int_equal(cost_round_ns(cost_roofline_ns(flops, bytes, &t4)), 52343);
+    assert_int_equal(cost_round_ns(cost_roofline_ns(flops, bytes, &p4)), 74723);
+    assert_int_equal(cost_round_ns(cost_roofline_ns(flops, bytes, &rtx3060ti)), 32307);
     one ln = {"LayerNormalization", 8388608, 8388608, 8192, 0, 16777216};
     one bias = {"Add", 524288, 524288, 256, 0, 1048576};
     assert_int_equal(time_of_one(ln, "1x rtx2080ti", "roofline"), 41314);
@@ -120,11 +120,11 @@ static void test_cost_wave_is_exact_at_the_ends(void **state)
 {
     (void)state;
     const moirai_device_type *t4 = moirai_device_type_find("t4"), *v100 = moirai_device_type_find("v100");
-    assert_true(fabs(moirai_wave_ns(1000, 0, 1e6, t4, v100) - 1000 * 320.0 / 900) < 1e-6);
-    assert_true(fabs(moirai_wave_ns(1000, 1e12, 0, t4, v100) - 1000 * (1590.0 * 40) / (1370 * 80)) < 1e-6);
+    assert_true(fabs(cost_wave_ns(1000, 0, 1e6, t4, v100) - 1000 * 320.0 / 900) < 1e-6);
+    assert_true(fabs(cost_wave_ns(1000, 1e12, 0, t4, v100) - 1000 * (1590.0 * 40) / (1370 * 80)) < 1e-6);
     double ridge = v100->gflops_fp32 / v100->bandwidth_gb_s;
-    assert_true(fabs(moirai_wave_ns(1000, ridge, 1, t4, v100) - 1000 * sqrt(320.0 / 900 * 1590 * 40 / (1370 * 80))) < 1e-6);
-    assert_true(fabs(moirai_wave_ns(1000, 1e9, 1e6, v100, v100) - 1000) < 1e-9);
+    assert_true(fabs(cost_wave_ns(1000, ridge, 1, t4, v100) - 1000 * sqrt(320.0 / 900 * 1590 * 40 / (1370 * 80))) < 1e-6);
+    assert_true(fabs(cost_wave_ns(1000, 1e9, 1e6, v100, v100) - 1000) < 1e-9);
 }
 
 static void test_cost_auto_prefers_scaled_over_fitted(void **state)
@@ -170,18 +170,18 @@ static void test_cost_types_are_sorted_and_found(void **state)
     (void)state;
     static const struct {
         const char *type;
-        moirai_cost_class k;
+        cost_class k;
     } CASES[] = {
-        {"MatMul", MOIRAI_CLASS_BMM}, {"Gemm", MOIRAI_CLASS_LINEAR}, {"addmm", MOIRAI_CLASS_LINEAR}, {"Conv", MOIRAI_CLASS_CONV},
-        {"xor", MOIRAI_CLASS_ADD}, {"abs", MOIRAI_CLASS_ADDU}, {"layer_norm", MOIRAI_CLASS_LN}, {"ln", MOIRAI_CLASS_LN},
-        {"LayerNormalization", MOIRAI_CLASS_LN}, {"Reshape", MOIRAI_CLASS_VIEW}, {"where", MOIRAI_CLASS_ADD},
-        {"Softmax", MOIRAI_CLASS_SOFTMAX}, {"", MOIRAI_CLASS_UNKNOWN}, {"+", MOIRAI_CLASS_UNKNOWN},
-        {"Conv+BatchNormalization+Relu", MOIRAI_CLASS_CONV}, {"Add+Relu", MOIRAI_CLASS_ADD}, {"Mul+Softmax", MOIRAI_CLASS_SOFTMAX},
-        {"Transpose+MatMul", MOIRAI_CLASS_BMM}, {"Mystery+Relu", MOIRAI_CLASS_RELU}, {"GatherND", MOIRAI_CLASS_MEMORY},
+        {"MatMul", COST_CLASS_BMM}, {"Gemm", COST_CLASS_LINEAR}, {"addmm", COST_CLASS_LINEAR}, {"Conv", COST_CLASS_CONV},
+        {"xor", COST_CLASS_ADD}, {"abs", COST_CLASS_ADDU}, {"layer_norm", COST_CLASS_LN}, {"ln", COST_CLASS_LN},
+        {"LayerNormalization", COST_CLASS_LN}, {"Reshape", COST_CLASS_VIEW}, {"where", COST_CLASS_ADD},
+        {"Softmax", COST_CLASS_SOFTMAX}, {"", COST_CLASS_UNKNOWN}, {"+", COST_CLASS_UNKNOWN},
+        {"Conv+BatchNormalization+Relu", COST_CLASS_CONV}, {"Add+Relu", COST_CLASS_ADD}, {"Mul+Softmax", COST_CLASS_SOFTMAX},
+        {"Transpose+MatMul", COST_CLASS_BMM}, {"Mystery+Relu", COST_CLASS_RELU}, {"GatherND", COST_CLASS_MEMORY},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
-        assert_int_equal(moirai_cost_class_of(CASES[i].type), CASES[i].k);
-    assert_null(moirai_cost_class_unsorted());
+        assert_int_equal(cost_class_of(CASES[i].type), CASES[i].k);
+    assert_null(cost_class_unsorted());
 }
 
 /* Every operator of the zoo has a known class. */
@@ -222,12 +222,12 @@ static void test_cost_shape_recovers_dimensions(void **state)
     for (int i = 0; i < 5; i++) {
         moirai_graph *g = graph_of(&cases[i], NULL, 0);
         moirai_cost_context *x;
-        moirai_cost_shape s;
-        assert_ok(moirai_cost_context_new(&x, g, c));
-        moirai_cost_shape_of(&s, x, moirai_graph_find(g, "op"));
+        cost_shape s;
+        assert_ok(cost_context_new(&x, g, c));
+        cost_shape_of(&s, x, moirai_graph_find(g, "op"));
         assert_true(fabs(s.m - want[i][0]) < 1e-6 && fabs(s.n - want[i][1]) < 1e-6 && fabs(s.depth - want[i][2]) < 1e-6);
-        assert_int_equal(s.k, i == 3 ? MOIRAI_CLASS_CONV : MOIRAI_CLASS_LINEAR);
-        moirai_cost_context_free(x);
+        assert_int_equal(s.k, i == 3 ? COST_CLASS_CONV : COST_CLASS_LINEAR);
+        cost_context_free(x);
         moirai_graph_free(g);
     }
     moirai_cluster_free(c);
@@ -299,15 +299,15 @@ static void test_cost_survives_odd_numbers(void **state)
     static const char *const types[] = {"MatMul", "Gemm", "Conv", "Softmax", "LayerNormalization", "Add", "Reshape", "?", "Gather",
                                         "Conv+Relu", ""};
     static const int64_t numbers[] = {0, 1, 3, 4096, INT64_MAX / 8, INT64_MAX / 2, INT64_MAX, -1};
-    moirai_rng r;
-    moirai_rng_seed(&r, 7);
+    util_rng r;
+    util_rng_seed(&r, 7);
     moirai_cluster *c = cluster_of("1x t4, 1x cpu, 100Gbps");
     for (int i = 0; i < 4000; i++) {
         int64_t n[5];
         for (int j = 0; j < 5; j++)
-            n[j] = numbers[moirai_rng_below(&r, j < 3 ? 7 : 8)];
-        one o = {types[moirai_rng_below(&r, 10)], n[0], n[1], n[2], n[3], n[4]};
-        moirai_graph *g = graph_of(&o, moirai_rng_below(&r, 2) ? "v100" : NULL, numbers[moirai_rng_below(&r, 7)]);
+            n[j] = numbers[util_rng_below(&r, j < 3 ? 7 : 8)];
+        one o = {types[util_rng_below(&r, 10)], n[0], n[1], n[2], n[3], n[4]};
+        moirai_graph *g = graph_of(&o, util_rng_below(&r, 2) ? "v100" : NULL, numbers[util_rng_below(&r, 7)]);
         for (int m = 0; m < moirai_cost_model_count(); m++) {
             int64_t t[4];
             if (!moirai_cost_times(t, g, c, moirai_cost_model_at(m)->name, NULL))

@@ -36,7 +36,7 @@ static void test_fit_skips_and_counts_what_makes_no_sense(void **state)
     assert_int_equal(moirai_fit_used(fit), 1);
     assert_int_equal(moirai_fit_skipped(fit), 15);
     assert_ok(moirai_fit_solve(fit, -1)); /* one sample, three coefficients: any answer, but an answer */
-    assert_true(isfinite(moirai_fit_coefficient(fit, MOIRAI_CLASS_ADD, 0)));
+    assert_true(isfinite(moirai_fit_coefficient(fit, COST_CLASS_ADD, 0)));
     moirai_fit_free(fit);
 }
 
@@ -65,22 +65,22 @@ static void test_fit_recovers_known_coefficients(void **state)
     const double truth[] = {30000, 12000, 0.8};
     char *text = malloc(1 << 20);
     size_t length = (size_t)sprintf(text, "device,op,latency_ns,b,h\n");
-    moirai_rng r;
-    moirai_rng_seed(&r, 11);
+    util_rng r;
+    util_rng_seed(&r, 11);
     for (int i = 0; i < 800; i++) {
         const moirai_device_type *f = moirai_device_type_find(types[i % 4]);
-        moirai_cost_shape s = {.k = MOIRAI_CLASS_RELU};
-        int b = 1 << moirai_rng_below(&r, 14), h = 1 + (int)moirai_rng_below(&r, 4000);
-        double c[MOIRAI_FITTED_COEFFICIENTS] = {truth[0] * host[i % 4], truth[1] * host[i % 4], truth[2]};
+        cost_shape s = {.k = COST_CLASS_RELU};
+        int b = 1 << util_rng_below(&r, 14), h = 1 + (int)util_rng_below(&r, 4000);
+        double c[COST_FITTED_COEFFICIENTS] = {truth[0] * host[i % 4], truth[1] * host[i % 4], truth[2]};
         s.bytes = 8.0 * b * h;
         length += (size_t)sprintf(text + length, "%s,relu,%.0f,%d,%d\n", types[i % 4],
-                                  moirai_fitted_ns(c, &s, f) * (i % 20 == 3 ? 3 : 1), b, h); /* and some outliers */
+                                  cost_fitted_ns(c, &s, f) * (i % 20 == 3 ? 3 : 1), b, h); /* and some outliers */
     }
     moirai_fit *fit = fit_of(text);
     assert_ok(moirai_fit_solve(fit, -1));
     for (int j = 0; j < 3; j++)
-        assert_true(fabs(moirai_fit_coefficient(fit, MOIRAI_CLASS_RELU, j) / truth[j] - 1) < 0.01);
-    assert_true(moirai_fit_coefficient(fit, MOIRAI_CLASS_LN, 0) == moirai_fitted_shipped.c[MOIRAI_CLASS_LN][0]);
+        assert_true(fabs(moirai_fit_coefficient(fit, COST_CLASS_RELU, j) / truth[j] - 1) < 0.01);
+    assert_true(moirai_fit_coefficient(fit, COST_CLASS_LN, 0) == cost_fitted_shipped.c[COST_CLASS_LN][0]);
     moirai_fit_free(fit);
     free(text);
 }
@@ -102,13 +102,13 @@ static void test_fit_writes_what_the_cost_model_reads(void **state)
     assert_ok(moirai_cost_times(own, g, c, model, NULL));
     int n_gelu = 0;
     for (int32_t i = 0; i < g->n_ops; i++) {
-        bool gelu = moirai_cost_class_of(g->op_type[i]) == MOIRAI_CLASS_GELU;
+        bool gelu = cost_class_of(g->op_type[i]) == COST_CLASS_GELU;
         assert_true(gelu ? own[i] > 2 * shipped[i] : own[i] == shipped[i]);
         n_gelu += gelu;
     }
     assert_true(n_gelu > 0);
     const char *empty = "{\"format\": \"moirai-coefficients\", \"version\": 1, \"classes\": {}}";
-    assert_ok(moirai_file_write(path, empty, strlen(empty)));
+    assert_ok(util_file_write(path, empty, strlen(empty)));
     assert_int_equal(moirai_cost_times(own, g, c, model, NULL), MOIRAI_EINPUT);
     free(shipped);
     free(own);
@@ -121,16 +121,16 @@ static void test_fit_writes_what_the_cost_model_reads(void **state)
 static void test_fit_of_the_published_times_is_what_is_shipped(void **state)
 {
     (void)state;
-    static const moirai_cost_class classes[] = {MOIRAI_CLASS_ADD, MOIRAI_CLASS_SOFTMAX, MOIRAI_CLASS_BMM};
+    static const cost_class classes[] = {COST_CLASS_ADD, COST_CLASS_SOFTMAX, COST_CLASS_BMM};
     moirai_fit *fit;
     assert_ok(moirai_fit_read(&fit, shared_path("data/optimes.csv")));
     assert_int_equal(moirai_fit_used(fit), 24000);
     assert_int_equal(moirai_fit_skipped(fit), 0);
     for (int i = 0; i < 3; i++) {
-        double c[MOIRAI_FITTED_COEFFICIENTS];
-        assert_true(moirai_fit_class(c, classes[i], fit->sample, fit->n, NULL));
-        for (int j = 0; j < moirai_fitted_coefficient_count(classes[i]); j++)
-            assert_true(fabs(c[j] / moirai_fitted_shipped.c[classes[i]][j] - 1) < 0.02);
+        double c[COST_FITTED_COEFFICIENTS];
+        assert_true(cost_fit_class(c, classes[i], fit->sample, fit->n, NULL));
+        for (int j = 0; j < cost_fitted_coefficient_count(classes[i]); j++)
+            assert_true(fabs(c[j] / cost_fitted_shipped.c[classes[i]][j] - 1) < 0.02);
     }
     moirai_fit_free(fit);
 }
@@ -141,12 +141,12 @@ static void test_fit_predicts_a_gpu_that_it_has_not_seen(void **state)
     (void)state;
     moirai_fit *fit;
     assert_ok(moirai_fit_read(&fit, shared_path("data/optimes.csv")));
-    for (int k = MOIRAI_CLASS_ADD; k <= MOIRAI_CLASS_ADDU; k++) {
+    for (int k = COST_CLASS_ADD; k <= COST_CLASS_ADDU; k++) {
         double mean = 0;
         int n = 0;
         for (int d = 0; d < moirai_fit_device_count(fit); d++) {
             moirai_fit_error e;
-            moirai_fit_class(fit->set.c[k], (moirai_cost_class)k, fit->sample, fit->n, fit->device[d]);
+            cost_fit_class(fit->set.c[k], (cost_class)k, fit->sample, fit->n, fit->device[d]);
             moirai_fit_measure(&e, fit, k, d);
             mean += e.fitted;
             n += e.n > 0;

@@ -15,19 +15,19 @@ typedef struct sample {
 } sample;
 
 /* Edges go along a random order, so numbers say nothing about the order. */
-static void draw(sample *s, moirai_rng *r)
+static void draw(sample *s, util_rng *r)
 {
     int32_t order[MOST];
     memset(s, 0, sizeof *s);
-    s->n = 1 + (int32_t)moirai_rng_below(r, MOST);
+    s->n = 1 + (int32_t)util_rng_below(r, MOST);
     for (int32_t i = 0; i < s->n; i++) {
-        int32_t j = (int32_t)moirai_rng_below(r, (uint32_t)i + 1);
+        int32_t j = (int32_t)util_rng_below(r, (uint32_t)i + 1);
         order[i] = order[j];
         order[j] = i;
     }
-    size_t wanted = moirai_rng_below(r, (uint32_t)(3 * s->n));
+    size_t wanted = util_rng_below(r, (uint32_t)(3 * s->n));
     for (size_t e = 0; s->n > 1 && e < wanted; e++) {
-        int32_t b = 1 + (int32_t)moirai_rng_below(r, (uint32_t)s->n - 1), a = (int32_t)moirai_rng_below(r, (uint32_t)b);
+        int32_t b = 1 + (int32_t)util_rng_below(r, (uint32_t)s->n - 1), a = (int32_t)util_rng_below(r, (uint32_t)b);
         s->from[s->n_edges] = order[a];
         s->to[s->n_edges++] = order[b];
         s->edge[order[a]][order[b]] = s->path[order[a]][order[b]] = true;
@@ -42,19 +42,19 @@ static void test_dag_order_and_reachability_equal_brute_force(void **state)
 {
     (void)state;
     static sample s;
-    moirai_rng r;
-    moirai_rng_seed(&r, 5);
+    util_rng r;
+    util_rng_seed(&r, 5);
     for (int round = 0; round < 60; round++) {
-        moirai_dag d;
-        moirai_reach *reach;
+        graph_dag d;
+        graph_reach *reach;
         bool needed[MOST * MOST];
         draw(&s, &r);
-        assert_ok(moirai_dag_init(&d, s.n, s.from, s.to, s.n_edges));
-        assert_ok(moirai_reach_new(&reach, &d, 0, needed));
+        assert_ok(graph_dag_init(&d, s.n, s.from, s.to, s.n_edges));
+        assert_ok(graph_reach_new(&reach, &d, 0, needed));
         for (int32_t a = 0; a < s.n; a++) {
             for (int32_t b = 0; b < s.n; b++) {
-                assert_int_equal(moirai_reach_query(reach, a, b), s.path[a][b]);
-                assert_int_equal(moirai_reach_independent(reach, a, b), a != b && !s.path[a][b] && !s.path[b][a]);
+                assert_int_equal(graph_reach_query(reach, a, b), s.path[a][b]);
+                assert_int_equal(graph_reach_independent(reach, a, b), a != b && !s.path[a][b] && !s.path[b][a]);
                 assert_true(!s.edge[a][b] || d.topo_rank[a] < d.topo_rank[b]);
             }
         }
@@ -66,9 +66,9 @@ static void test_dag_order_and_reachability_equal_brute_force(void **state)
                 assert_int_equal(needed[e], !detour);
             }
         }
-        assert_true(moirai_reach_bytes(s.n) >= reach->row_off[s.n] * sizeof(uint64_t));
-        moirai_reach_free(reach);
-        moirai_dag_free(&d);
+        assert_true(graph_reach_bytes(s.n) >= reach->row_off[s.n] * sizeof(uint64_t));
+        graph_reach_free(reach);
+        graph_dag_free(&d);
     }
 }
 
@@ -76,13 +76,13 @@ static void test_dag_order_takes_the_least_ready_first(void **state)
 {
     (void)state;
     static sample s;
-    moirai_rng r;
-    moirai_rng_seed(&r, 6);
+    util_rng r;
+    util_rng_seed(&r, 6);
     for (int round = 0; round < 60; round++) {
-        moirai_dag d;
+        graph_dag d;
         bool done[MOST] = {false};
         draw(&s, &r);
-        assert_ok(moirai_dag_init(&d, s.n, s.from, s.to, s.n_edges));
+        assert_ok(graph_dag_init(&d, s.n, s.from, s.to, s.n_edges));
         for (int32_t i = 0; i < s.n; i++) {
             int32_t least = -1;
             for (int32_t v = 0; v < s.n && least < 0; v++) {
@@ -94,7 +94,7 @@ static void test_dag_order_takes_the_least_ready_first(void **state)
             assert_int_equal(d.topo[i], least);
             done[least] = true;
         }
-        moirai_dag_free(&d);
+        graph_dag_free(&d);
     }
 }
 
@@ -102,11 +102,11 @@ static void test_dag_cycle_is_a_cycle(void **state)
 {
     (void)state;
     static sample s;
-    moirai_rng r;
-    moirai_rng_seed(&r, 8);
+    util_rng r;
+    util_rng_seed(&r, 8);
     int found = 0;
     for (int round = 0; round < 100; round++) {
-        moirai_dag d;
+        graph_dag d;
         int32_t cycle[MOST];
         draw(&s, &r);
         if (s.n_edges == 0)
@@ -118,14 +118,14 @@ static void test_dag_cycle_is_a_cycle(void **state)
         s.from[s.n_edges] = b;
         s.to[s.n_edges++] = a;
         s.edge[b][a] = true;
-        assert_int_equal(moirai_dag_init(&d, s.n, s.from, s.to, s.n_edges), MOIRAI_EINPUT);
-        int32_t n = moirai_dag_cycle(&d, cycle);
+        assert_int_equal(graph_dag_init(&d, s.n, s.from, s.to, s.n_edges), MOIRAI_EINPUT);
+        int32_t n = graph_dag_cycle(&d, cycle);
         assert_true(n >= 1);
         for (int32_t i = 0; i < n; i++) {
             assert_true(s.edge[cycle[i]][cycle[(i + 1) % n]]);
             assert_true(cycle[0] <= cycle[i]);
         }
-        moirai_dag_free(&d);
+        graph_dag_free(&d);
         found++;
     }
     assert_true(found > 20);
@@ -138,27 +138,27 @@ static void test_dag_longest_path(void **state)
     const int32_t from[] = {2, 0, 0, 1, 0}, to[] = {3, 1, 2, 3, 1};
     const int64_t weight[] = {1, 10, 100, 1000, 50}, before[] = {0, 1, 1, 101, 0}, after[] = {1100, 1000, 1000, 0, 0};
     int64_t x[5], y[5];
-    moirai_dag d;
-    assert_ok(moirai_dag_init(&d, 5, from, to, 5));
+    graph_dag d;
+    assert_ok(graph_dag_init(&d, 5, from, to, 5));
     assert_int_equal(d.succ_off[5], 4);
-    assert_int_equal(moirai_dag_longest(&d, weight, x, y), 1101);
+    assert_int_equal(graph_dag_longest(&d, weight, x, y), 1101);
     assert_memory_equal(x, before, sizeof before);
     assert_memory_equal(y, after, sizeof after);
-    assert_int_equal(moirai_dag_longest(&d, weight, NULL, y), 1101);
-    moirai_dag_free(&d);
+    assert_int_equal(graph_dag_longest(&d, weight, NULL, y), 1101);
+    graph_dag_free(&d);
 }
 
 static void test_reach_of_fifty_thousand_operators_fits_400_mb(void **state)
 {
     (void)state;
-    assert_true(moirai_reach_bytes(50560) < 400000000);
-    assert_true(moirai_reach_bytes(50560) > 150000000);
-    moirai_dag d;
-    moirai_reach *reach;
-    assert_ok(moirai_dag_init(&d, 1000, NULL, NULL, 0));
-    assert_int_equal(moirai_reach_new(&reach, &d, 1000, NULL), MOIRAI_ELIMIT);
+    assert_true(graph_reach_bytes(50560) < 400000000);
+    assert_true(graph_reach_bytes(50560) > 150000000);
+    graph_dag d;
+    graph_reach *reach;
+    assert_ok(graph_dag_init(&d, 1000, NULL, NULL, 0));
+    assert_int_equal(graph_reach_new(&reach, &d, 1000, NULL), MOIRAI_ELIMIT);
     assert_null(reach);
-    moirai_dag_free(&d);
+    graph_dag_free(&d);
 }
 
 int main(void)

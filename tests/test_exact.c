@@ -1,5 +1,5 @@
 /* The exact search against the exhaustive one, in all modes; its bounds when it is stopped; its use on blocks. */
-#include "place/exact/exact_search.h"
+#include "exact/exact_search.h"
 #include "support/brute_force.h"
 #include "support/check.h"
 #include "support/random_problem.h"
@@ -17,39 +17,39 @@ static moirai_problem *make(const random_spec *spec)
     return p;
 }
 
-static moirai_exact_result solve(const moirai_problem *p, const moirai_exact_options *o)
+static exact_result solve(const moirai_problem *p, const exact_options *o)
 {
-    moirai_exact_result r;
-    assert_ok(moirai_exact_solve(p, o, &r));
+    exact_result r;
+    assert_ok(exact_solve(p, o, &r));
     return r;
 }
 
-static moirai_exact_options any(void)
+static exact_options any(void)
 {
-    moirai_exact_options o;
-    moirai_exact_options_init(&o);
+    exact_options o;
+    exact_options_init(&o);
     return o;
 }
 
 /* The optimum, BRUTE_INFEASIBLE, or a failed test; complete and without limits. */
 static int64_t optimum_of(const moirai_problem *p, const random_spec *spec)
 {
-    moirai_exact_options o = any();
-    moirai_exact_result r = solve(p, &o);
+    exact_options o = any();
+    exact_result r = solve(p, &o);
     if (!r.complete || (r.found && r.lower_bound_ns != r.makespan_ns) || (!r.found && r.lower_bound_ns != INT64_MAX))
         fail_msg("%s: complete %d, found %d, makespan %lld, bound %lld", random_spec_text(spec), r.complete, r.found,
                  (long long)r.makespan_ns, (long long)r.lower_bound_ns);
     int64_t optimum = r.found ? r.makespan_ns : BRUTE_INFEASIBLE;
-    moirai_exact_result_clear(&r);
+    exact_result_clear(&r);
     return optimum;
 }
 
 static void assert_plan_holds(const moirai_problem *p, const random_spec *spec, int64_t optimum)
 {
-    moirai_exact_options o = any();
-    moirai_exact_result r = solve(p, &o);
+    exact_options o = any();
+    exact_result r = solve(p, &o);
     moirai_plan *plan;
-    assert_ok(moirai_exact_plan(&plan, p, &r));
+    assert_ok(exact_plan(&plan, p, &r));
     if (moirai_plan_check(p, plan, NULL, NULL) != 0 || plan->makespan_ns != optimum)
         fail_msg("%s: %s", random_spec_text(spec), moirai_error_message());
     moirai_sim *sim;
@@ -58,7 +58,7 @@ static void assert_plan_holds(const moirai_problem *p, const random_spec *spec, 
     assert_true(replayed >= 0 && replayed <= optimum);
     moirai_sim_free(sim);
     moirai_plan_free(plan);
-    moirai_exact_result_clear(&r);
+    exact_result_clear(&r);
 }
 
 static void compare(uint64_t first, uint64_t last, int most_ops, int least_known)
@@ -160,16 +160,16 @@ static void test_exact_bound_holds_wherever_it_stops(void **state)
         moirai_problem *p = make(&spec);
         int64_t optimum = optimum_of(p, &spec);
         for (int64_t limit = 1; limit < 200; limit = 3 * limit / 2 + 1) {
-            moirai_exact_options o = any();
+            exact_options o = any();
             o.node_limit = limit;
-            moirai_exact_result r = solve(p, &o);
+            exact_result r = solve(p, &o);
             assert_true(r.nodes <= limit);
             bool wrong = optimum >= 0 ? r.lower_bound_ns > optimum || (r.found && r.makespan_ns < optimum) : r.found;
             if (wrong || (r.complete && optimum >= 0 && r.makespan_ns != optimum))
                 fail_msg("%s: %lld nodes: makespan %lld, bound %lld, optimum %lld", random_spec_text(&spec),
                          (long long)limit, (long long)r.makespan_ns, (long long)r.lower_bound_ns, (long long)optimum);
             stopped += !r.complete;
-            moirai_exact_result_clear(&r);
+            exact_result_clear(&r);
         }
         moirai_problem_free(p);
     }
@@ -184,16 +184,16 @@ static void test_exact_below_is_exclusive(void **state)
         random_spec spec = random_spec_draw(seed, 7);
         moirai_problem *p = make(&spec);
         int64_t optimum = optimum_of(p, &spec);
-        moirai_exact_options o = any();
+        exact_options o = any();
         if (optimum >= 0) {
             o.below_ns = optimum;
-            moirai_exact_result r = solve(p, &o);
+            exact_result r = solve(p, &o);
             assert_true(!r.found && r.complete && r.lower_bound_ns == optimum);
-            moirai_exact_result_clear(&r);
+            exact_result_clear(&r);
             o.below_ns = optimum + 1;
             r = solve(p, &o);
             assert_true(r.found && r.complete && r.makespan_ns == optimum && r.lower_bound_ns == optimum);
-            moirai_exact_result_clear(&r);
+            exact_result_clear(&r);
         }
         moirai_problem_free(p);
     }
@@ -236,13 +236,13 @@ static void test_exact_releases_and_tails_add_up(void **state)
                 if (one >= 0 && (best < 0 || one + release[source * K + k] + tail[sink * K + l] < best))
                     best = one + release[source * K + k] + tail[sink * K + l];
             }
-        moirai_exact_options o = any();
+        exact_options o = any();
         o.release_ns = release;
         o.tail_ns = tail;
-        moirai_exact_result r = solve(p, &o);
+        exact_result r = solve(p, &o);
         if (!r.complete || r.makespan_ns != best)
             fail_msg("%s: %lld, should be %lld", random_spec_text(&spec), (long long)r.makespan_ns, (long long)best);
-        moirai_exact_result_clear(&r);
+        exact_result_clear(&r);
         free(release);
         free(tail);
         moirai_problem_free(p);
@@ -255,12 +255,12 @@ static void test_exact_counts_the_same_nodes_twice(void **state)
     for (uint64_t seed = 900000; seed < 900040; seed++) {
         random_spec spec = random_spec_draw(seed, 10);
         moirai_problem *p = make(&spec);
-        moirai_exact_options o = any();
+        exact_options o = any();
         o.node_limit = 2000;
-        moirai_exact_result a = solve(p, &o), b = solve(p, &o);
+        exact_result a = solve(p, &o), b = solve(p, &o);
         assert_true(a.nodes == b.nodes && a.makespan_ns == b.makespan_ns && a.lower_bound_ns == b.lower_bound_ns);
-        moirai_exact_result_clear(&a);
-        moirai_exact_result_clear(&b);
+        exact_result_clear(&a);
+        exact_result_clear(&b);
         moirai_problem_free(p);
     }
 }
@@ -269,27 +269,27 @@ static void test_exact_counts_the_same_nodes_twice(void **state)
 static void test_exact_preemptive_equals_the_best_subset(void **state)
 {
     (void)state;
-    moirai_rng rng;
-    moirai_rng_seed(&rng, 7);
+    util_rng rng;
+    util_rng_seed(&rng, 7);
     for (int round = 0; round < 3000; round++) {
-        moirai_exact_job job[8];
-        int32_t n = 1 + (int32_t)moirai_rng_below(&rng, 8);
+        exact_job job[8];
+        int32_t n = 1 + (int32_t)util_rng_below(&rng, 8);
         int64_t best = 0;
         for (int32_t a = 0; a < n; a++)
-            job[a] = (moirai_exact_job){moirai_rng_below(&rng, 30), 1 + moirai_rng_below(&rng, 9),
-                                        moirai_rng_below(&rng, 30), a};
+            job[a] = (exact_job){util_rng_below(&rng, 30), 1 + util_rng_below(&rng, 9),
+                                        util_rng_below(&rng, 30), a};
         for (unsigned set = 1; set < 1u << n; set++) {
             int64_t r = INT64_MAX, p = 0, q = INT64_MAX;
             for (int32_t a = 0; a < n; a++) {
                 if (!(set >> a & 1))
                     continue;
-                r = MOIRAI_MIN(r, job[a].r);
-                q = MOIRAI_MIN(q, job[a].q);
+                r = UTIL_MIN(r, job[a].r);
+                q = UTIL_MIN(q, job[a].q);
                 p += job[a].p;
             }
-            best = MOIRAI_MAX(best, r + p + q);
+            best = UTIL_MAX(best, r + p + q);
         }
-        assert_int_equal(moirai_exact_preemptive(job, n), best);
+        assert_int_equal(exact_preemptive(job, n), best);
     }
 }
 

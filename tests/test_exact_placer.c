@@ -1,5 +1,5 @@
 /* The placer `exact`: optima with their proof, limits, waiting for memory, and what it says where nothing fits. */
-#include "place/exact/exact.h"
+#include "exact/exact.h"
 #include "support/check.h"
 #include "support/random_problem.h"
 #include "util/util.h"
@@ -102,8 +102,8 @@ static void test_exact_placer_tells_its_story(void **state)
         story s = {0, -1, -1, true, true};
         assert_non_null(p);
         moirai_place_options_init(&o);
-        o.progress = listen;
-        o.progress_data = &s;
+        o.budget.progress = listen;
+        o.budget.progress_data = &s;
         assert_ok(moirai_place(&plan, p, "exact", &o));
         assert_true(s.lines > 0 && s.fell && s.rose);
         assert_int_equal(s.makespan_ns, plan->makespan_ns);
@@ -117,7 +117,7 @@ static void test_exact_placer_tells_its_story(void **state)
 static void test_exact_placer_keeps_the_incumbent(void **state)
 {
     (void)state;
-    int interrupt = 1;
+    moirai_interrupt interrupt = {1};
     for (uint64_t seed = 60; seed < 80; seed++) {
         random_spec spec = {.seed = seed, .shape = SHAPE_SERIES_PARALLEL, .n_ops = 11, .n_devices = 3, .scale = 1000};
         moirai_problem *p = random_problem(&spec);
@@ -131,7 +131,7 @@ static void test_exact_placer_keeps_the_incumbent(void **state)
         o.n_settings = 1;
         assert_ok(moirai_place(&limited, p, "exact", &o));
         o.n_settings = 0;
-        o.interrupt = &interrupt;
+        o.budget.interrupt = &interrupt;
         assert_ok(moirai_place(&stopped, p, "exact", &o));
         assert_true(moirai_plan_is_optimal(full));
         assert_true(limited->makespan_ns >= full->makespan_ns && limited->lower_bound_ns <= full->makespan_ns);
@@ -151,7 +151,7 @@ static void test_exact_placer_gives_large_problems_a_quick_plan(void **state)
     moirai_plan *plan, *heft;
     const char *why;
     assert_non_null(p);
-    assert_false(moirai_exact_fits(p, &why));
+    assert_false(exact_fits(p, &why));
     assert_non_null(why);
     assert_ok(moirai_place(&plan, p, "exact", NULL));
     assert_ok(moirai_place(&heft, p, "heft", NULL));
@@ -166,11 +166,11 @@ static void test_exact_refuses_huge_times(void **state)
 {
     (void)state;
     moirai_problem *p = parse(TWO_DEVICES("12"));
-    moirai_exact_options o;
-    moirai_exact_result r;
+    exact_options o;
+    exact_result r;
     p->op_time_ns[0] = (int64_t)1 << 60;
-    moirai_exact_options_init(&o);
-    assert_int_equal(moirai_exact_solve(p, &o, &r), MOIRAI_ELIMIT);
+    exact_options_init(&o);
+    assert_int_equal(exact_solve(p, &o, &r), MOIRAI_ELIMIT);
     assert_non_null(strstr(moirai_error_message(), "2^58"));
     moirai_problem_free(p);
 }

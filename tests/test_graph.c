@@ -81,7 +81,7 @@ static void test_graph_round_trip_keeps_everything(void **state)
     moirai_graph_free(again);
 }
 
-static moirai_graph *random_graph(moirai_rng *r, int32_t n)
+static moirai_graph *random_graph(util_rng *r, int32_t n)
 {
     moirai_graph_builder *b;
     moirai_graph *g;
@@ -92,9 +92,9 @@ static moirai_graph *random_graph(moirai_rng *r, int32_t n)
         moirai_graph_builder_op(b, name, i % 3 ? "Relu" : "");
     }
     for (int32_t calls = 0; calls < 6 * n; calls++) {
-        int32_t op = (int32_t)moirai_rng_below(r, (uint32_t)n);
-        snprintf(name, sizeof name, "w%u", moirai_rng_below(r, 9));
-        int32_t from = op ? (int32_t)moirai_rng_below(r, (uint32_t)op) : 0;
+        int32_t op = (int32_t)util_rng_below(r, (uint32_t)n);
+        snprintf(name, sizeof name, "w%u", util_rng_below(r, 9));
+        int32_t from = op ? (int32_t)util_rng_below(r, (uint32_t)op) : 0;
         if (op && calls % 2)
             snprintf(name, sizeof name, "t%d", from);
         moirai_graph_builder_input(b, op, name);
@@ -103,9 +103,9 @@ static moirai_graph *random_graph(moirai_rng *r, int32_t n)
     }
     for (int32_t op = n - 1; op >= 0; op--) {
         snprintf(name, sizeof name, "t%d", op);
-        moirai_graph_builder_output(b, op, name, (int64_t)(moirai_rng_next(r) >> 1));
-        snprintf(name, sizeof name, "dev%u", moirai_rng_below(r, 5));
-        moirai_graph_builder_time(b, op, name, (int64_t)(moirai_rng_next(r) >> 1));
+        moirai_graph_builder_output(b, op, name, (int64_t)(util_rng_next(r) >> 1));
+        snprintf(name, sizeof name, "dev%u", util_rng_below(r, 5));
+        moirai_graph_builder_time(b, op, name, (int64_t)(util_rng_next(r) >> 1));
         if (op % 2)
             moirai_graph_builder_cost(b, op, INT64_MAX, op, INT64_MAX - op, 0);
     }
@@ -116,11 +116,11 @@ static moirai_graph *random_graph(moirai_rng *r, int32_t n)
 static void test_graph_round_trip_of_random_graphs(void **state)
 {
     (void)state;
-    moirai_rng r;
-    moirai_rng_seed(&r, 7);
+    util_rng r;
+    util_rng_seed(&r, 7);
     char *path = temporary_path("random.json");
     for (int round = 0; round < 30; round++) {
-        moirai_graph *g = random_graph(&r, 1 + (int32_t)moirai_rng_below(&r, 60)), *again;
+        moirai_graph *g = random_graph(&r, 1 + (int32_t)util_rng_below(&r, 60)), *again;
         assert_ok(moirai_graph_write(g, path));
         assert_ok(moirai_graph_read(&again, path));
         assert_graphs_equal(g, again);

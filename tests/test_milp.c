@@ -49,7 +49,7 @@ static moirai_plan *solve(const moirai_problem *p, const char *formulation)
 static bool has_row(const milp_program *g, const char *name)
 {
     for (int64_t r = 0; r < g->m.n_rows; r++)
-        if (strcmp(moirai_milp_row_name(&g->m, r), name) == 0)
+        if (strcmp(milp_row_name(&g->m, r), name) == 0)
             return true;
     return false;
 }
@@ -59,7 +59,7 @@ static void test_milp_rows_carry_equation_numbers(void **state)
     (void)state;
     moirai_problem *p = fork_problem(10, "edge");
     milp_program *g;
-    assert_ok(moirai_milp_program_new(&g, p, MOIRAI_FORMULATION_PAPER, -1, 1000, NULL));
+    assert_ok(milp_program_new(&g, p, MOIRAI_FORMULATION_PAPER, -1, 1000, NULL));
     const char *rows[] = {"c4a_0.in.put_1.left",
                           "c4a_0.in.put_q0.t.left",
                           "c4a_q0.t.left_1.left",
@@ -75,7 +75,7 @@ static void test_milp_rows_carry_equation_numbers(void **state)
     for (size_t n = 0; n < sizeof rows / sizeof *rows; n++)
         if (!has_row(g, rows[n]))
             fail_msg("no row %s", rows[n]);
-    moirai_milp_program_free(g);
+    milp_program_free(g);
     moirai_problem_free(p);
 }
 
@@ -88,18 +88,18 @@ static void test_milp_names_are_unique_and_safe(void **state)
     assert_non_null(p);
     for (int f = 0; f < 2; f++) {
         milp_program *g;
-        assert_ok(moirai_milp_program_new(&g, p, (moirai_formulation)f, -1, 100000, NULL));
-        moirai_names *seen = moirai_names_new(1000);
+        assert_ok(milp_program_new(&g, p, (moirai_formulation)f, -1, 100000, NULL));
+        util_names *seen = util_names_new(1000);
         for (int64_t n = 0; n < g->m.n_rows + g->m.n_cols; n++) {
-            const char *name = n < g->m.n_rows ? moirai_milp_row_name(&g->m, n)
-                                               : moirai_milp_col_name(&g->m, (int32_t)(n - g->m.n_rows));
-            assert_int_equal(moirai_names_put(seen, name, (int32_t)n), n);
+            const char *name = n < g->m.n_rows ? milp_row_name(&g->m, n)
+                                               : milp_col_name(&g->m, (int32_t)(n - g->m.n_rows));
+            assert_int_equal(util_names_put(seen, name, (int32_t)n), n);
             assert_true(strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._") ==
                         strlen(name));
             assert_null(strchr("0123456789.eE", name[0]));
         }
-        moirai_names_free(seen);
-        moirai_milp_program_free(g);
+        util_names_free(seen);
+        milp_program_free(g);
     }
     moirai_problem_free(p);
 }
@@ -115,10 +115,10 @@ static void test_milp_count_is_what_is_built(void **state)
             moirai_milp_size size;
             milp_program *g;
             assert_ok(moirai_milp_measure(&size, p, (moirai_formulation)f, NULL));
-            assert_ok(moirai_milp_program_new(&g, p, (moirai_formulation)f, -1, size.rows, NULL));
+            assert_ok(milp_program_new(&g, p, (moirai_formulation)f, -1, size.rows, NULL));
             assert_int_equal(size.rows, g->m.n_rows);
             assert_int_equal(size.columns, g->m.n_cols);
-            moirai_milp_program_free(g);
+            milp_program_free(g);
         }
         moirai_problem_free(p);
     }
@@ -206,7 +206,7 @@ static void test_milp_refuses_the_largest_without_building(void **state)
     moirai_problem *p;
     assert_ok(moirai_problem_read(&p, shared_path("data/problems/gpt13b-inter-tensor.problem.json")));
     int64_t rows;
-    assert_ok(moirai_milp_rows_estimate(&rows, p, MOIRAI_FORMULATION_TIGHT));
+    assert_ok(milp_rows_estimate(&rows, p, MOIRAI_FORMULATION_TIGHT));
     assert_true(rows > 100000000);
     assert_int_equal(moirai_milp_export(p, MOIRAI_FORMULATION_TIGHT, "lp", NULL, MOIRAI_MILP_MAX_ROWS,
                                         temporary_path("huge.lp"), &size, NULL),
@@ -240,18 +240,18 @@ static void test_milp_progress_is_monotone_and_interrupt_keeps_the_plan(void **s
     moirai_problem *p = random_problem(&spec);
     assert_non_null(p);
     witness w = {0};
-    volatile int stop = 0;
+    moirai_interrupt stop = {0};
     moirai_plan *plan;
     moirai_place_options o;
     moirai_place_options_init(&o);
     o.gap = 0;
-    o.time_limit_s = 2;
-    o.progress = watch;
-    o.progress_data = &w;
-    o.interrupt = &stop;
+    o.budget.time_limit_s = 2;
+    o.budget.progress = watch;
+    o.budget.progress_data = &w;
+    o.budget.interrupt = &stop;
     assert_ok(moirai_place(&plan, p, "milp", &o));
     assert_true(w.calls > 0 && !w.fell);
-    stop = 1;
+    moirai_interrupt_raise(&stop);
     o.start = plan;
     moirai_plan *kept;
     assert_ok(moirai_place(&kept, p, "milp", &o));
@@ -276,9 +276,9 @@ static void test_milp_start_is_a_solution(void **state)
         assert_ok(moirai_place(&plan, p, "heft", NULL));
         for (int f = 0; f < 2; f++) {
             milp_program *g;
-            assert_ok(moirai_milp_program_new(&g, p, (moirai_formulation)f, plan->makespan_ns, 100000, NULL));
+            assert_ok(milp_program_new(&g, p, (moirai_formulation)f, plan->makespan_ns, 100000, NULL));
             double *value = malloc((size_t)g->m.n_cols * sizeof *value);
-            assert_ok(moirai_milp_encode(value, g, plan));
+            assert_ok(milp_encode(value, g, plan));
             for (int64_t r = 0; r < g->m.n_rows; r++) { /* rows over decided columns only */
                 double sum = 0;
                 for (int64_t z = g->m.row_off[r]; z < g->m.row_off[r + 1]; z++)
@@ -287,11 +287,11 @@ static void test_milp_start_is_a_solution(void **state)
                     continue;
                 char sense = g->m.row_sense[r];
                 if ((sense != '>' && sum > g->m.row_rhs[r]) || (sense != '<' && sum < g->m.row_rhs[r]))
-                    fail_msg("seed %d, formulation %d: row %s: %g %c %g", (int)seed, f, moirai_milp_row_name(&g->m, r),
+                    fail_msg("seed %d, formulation %d: row %s: %g %c %g", (int)seed, f, milp_row_name(&g->m, r),
                              sum, sense, g->m.row_rhs[r]);
             }
             free(value);
-            moirai_milp_program_free(g);
+            milp_program_free(g);
         }
         moirai_plan_free(plan);
         moirai_problem_free(p);

@@ -11,7 +11,7 @@
 
 #include <moirai/moirai.h>
 
-#include "place/moirai/refine.h"
+#include "pair/pair_refine.h"
 #include "support/check.h"
 #include "support/random_problem.h"
 #include "support/scale.h"
@@ -21,8 +21,8 @@ static moirai_plan *place(const moirai_problem *p, const char *placer, double ef
     moirai_place_options o;
     moirai_plan *plan = NULL;
     moirai_place_options_init(&o);
-    o.effort = effort;
-    o.threads = threads;
+    o.budget.effort = effort;
+    o.budget.threads = threads;
     if (moirai_place(&plan, p, placer, &o))
         return NULL;
     return plan;
@@ -33,12 +33,12 @@ static void test_moirai_structure_of_a_transformer(void **state)
 {
     (void)state;
     moirai_problem *p = zoo_problem("gpt3-330M", "inter-server", MOIRAI_FLOW_EDGE);
-    moirai_chain *c;
-    assert_int_equal(moirai_chain_new(&c, p), 0);
+    pair_chain *c;
+    assert_int_equal(pair_chain_new(&c, p), 0);
     assert_int_equal(c->s->n_cuts, 24 * 11);
     int heads = 0;
     for (int32_t i = 0; i < c->s->n_classes; i++)
-        if (c->block[i]->n_interior > 0) {
+        if (pair_chain_block(c, i)->n_interior > 0) {
             heads++;
             assert_int_equal(c->s->class_count[i], 24);
             assert_int_equal(c->block[i]->n_interior, 16 * 12);
@@ -46,7 +46,7 @@ static void test_moirai_structure_of_a_transformer(void **state)
             assert_int_equal(c->block[i]->n_kinds, 1);
         }
     assert_int_equal(heads, 1);
-    moirai_chain_free(c);
+    pair_chain_free(c);
     moirai_problem_free(p);
 }
 
@@ -57,10 +57,10 @@ static void test_moirai_cuts_are_comparable_with_everything(void **state)
     for (uint64_t seed = 1; seed <= 200; seed++) {
         random_spec spec = random_spec_draw(seed, 14);
         moirai_problem *p = random_problem(&spec);
-        moirai_chain *c;
+        pair_chain *c;
         if (!p)
             continue;
-        assert_int_equal(moirai_chain_new(&c, p), 0);
+        assert_int_equal(pair_chain_new(&c, p), 0);
         for (int32_t i = 0; i < c->s->n_cuts; i++) {
             uint8_t after[64] = {0}, before[64] = {0};
             after[c->s->cut[i]] = before[c->s->cut[i]] = 1;
@@ -73,7 +73,7 @@ static void test_moirai_cuts_are_comparable_with_everything(void **state)
             for (int32_t op = 0; op < p->n_ops; op++)
                 assert_true(after[op] || before[op]);
         }
-        moirai_chain_free(c);
+        pair_chain_free(c);
         moirai_problem_free(p);
     }
 }

@@ -133,18 +133,18 @@ static void test_onnx_written_models_hold_the_weights_again(void **state)
 {
     (void)state;
     wire model = {0};
-    moirai_onnx_model *first, *second;
+    onnx_model *first, *second;
     moirai_graph *a, *b;
     const char *path = temporary_path("written.onnx");
     make_mixture(&model);
-    assert_ok(moirai_onnx_model_parse(&first, model.data, model.length));
+    assert_ok(onnx_model_parse(&first, model.data, model.length));
     assert_int_equal(first->slim.n_cuts, 3);
-    assert_ok(moirai_onnx_model_write(first, first->proto, path));
-    assert_ok(moirai_onnx_model_open(&second, path));
+    assert_ok(onnx_model_write(first, first->proto, path));
+    assert_ok(onnx_model_open(&second, path));
     for (size_t i = 0; i < first->proto->graph->n_initializer; i++) {
         onnx_data x, y;
-        assert_ok(moirai_onnx_tensor_data(&x, first, first->proto->graph->initializer[i]));
-        assert_ok(moirai_onnx_tensor_data(&y, second, second->proto->graph->initializer[i]));
+        assert_ok(onnx_tensor_data(&x, first, first->proto->graph->initializer[i]));
+        assert_ok(onnx_tensor_data(&y, second, second->proto->graph->initializer[i]));
         assert_int_equal(x.kind, y.kind);
         assert_int_equal(x.length, y.length);
         assert_memory_equal(x.bytes, y.bytes, x.length);
@@ -154,8 +154,8 @@ static void test_onnx_written_models_hold_the_weights_again(void **state)
     assert_graphs_equal(a, b);
     moirai_graph_free(a);
     moirai_graph_free(b);
-    moirai_onnx_model_free(first);
-    moirai_onnx_model_free(second);
+    onnx_model_free(first);
+    onnx_model_free(second);
     unlink(path);
     wire_free(&model);
 }
@@ -193,21 +193,21 @@ static void test_onnx_damaged_files_never_crash(void **state)
 {
     (void)state;
     wire model = {0};
-    moirai_rng rng;
-    moirai_rng_seed(&rng, 7);
+    util_rng rng;
+    util_rng_seed(&rng, 7);
     make_mixture(&model);
     uint8_t *copy = malloc(model.length);
     assert_non_null(copy);
     for (int round = 0; round < 20000; round++) {
         memcpy(copy, model.data, model.length);
-        for (uint32_t k = 1 + moirai_rng_below(&rng, 4); k; k--)
-            copy[moirai_rng_below(&rng, (uint32_t)model.length)] = (uint8_t)moirai_rng_next(&rng);
+        for (uint32_t k = 1 + util_rng_below(&rng, 4); k; k--)
+            copy[util_rng_below(&rng, (uint32_t)model.length)] = (uint8_t)util_rng_next(&rng);
         parse_copy(copy, model.length);
     }
     for (int round = 0; round < 2000; round++) {
-        size_t n = moirai_rng_below(&rng, 200);
+        size_t n = util_rng_below(&rng, 200);
         for (size_t i = 0; i < n; i++)
-            copy[i] = (uint8_t)moirai_rng_next(&rng);
+            copy[i] = (uint8_t)util_rng_next(&rng);
         parse_copy(copy, n);
     }
     free(copy);
@@ -237,10 +237,10 @@ static void test_onnx_missing_empty_and_foreign_files(void **state)
     moirai_graph *g;
     assert_int_equal(moirai_onnx_read(&g, "/nonexistent/model.onnx", NULL, NULL), MOIRAI_EINPUT);
     assert_int_equal(moirai_onnx_read(&g, "/", NULL, NULL), MOIRAI_EINPUT);
-    assert_ok(moirai_file_write(path, "", 0));
+    assert_ok(util_file_write(path, "", 0));
     assert_int_equal(moirai_onnx_read(&g, path, NULL, NULL), MOIRAI_EINPUT);
     const char *json = "{\"format\": \"moirai-graph\", \"version\": 1, \"ops\": []}";
-    assert_ok(moirai_file_write(path, json, strlen(json)));
+    assert_ok(util_file_write(path, json, strlen(json)));
     assert_int_equal(moirai_onnx_read(&g, path, NULL, NULL), MOIRAI_EINPUT);
     assert_non_null(strstr(moirai_error_message(), "not a valid ONNX file"));
     unlink(path);

@@ -8,7 +8,7 @@
 #include "onnx/onnx_piece.h"
 
 typedef struct open_network {
-    moirai_onnx_pieces *pieces;
+    onnx_pieces *pieces;
     moirai_graph *graph;
     char *path;
 } open_network;
@@ -17,7 +17,7 @@ static open_network open_zoo(const char *name)
 {
     open_network n = {.path = temporary_path("piece.onnx")};
     assert_ok(moirai_onnx_write_zoo(name, 4, 1, n.path));
-    assert_ok(moirai_onnx_pieces_open(&n.pieces, &n.graph, n.path, NULL, NULL));
+    assert_ok(onnx_pieces_open(&n.pieces, &n.graph, n.path, NULL, NULL));
     return n;
 }
 
@@ -29,13 +29,13 @@ static open_network open_made(wire *model)
     assert_int_equal(fwrite(model->data, 1, model->length, f), model->length);
     fclose(f);
     wire_free(model);
-    assert_ok(moirai_onnx_pieces_open(&n.pieces, &n.graph, n.path, NULL, NULL));
+    assert_ok(onnx_pieces_open(&n.pieces, &n.graph, n.path, NULL, NULL));
     return n;
 }
 
 static void close_network(open_network *n)
 {
-    moirai_onnx_pieces_free(n->pieces);
+    onnx_pieces_free(n->pieces);
     moirai_graph_free(n->graph);
     remove(n->path);
 }
@@ -50,7 +50,7 @@ static bytes cut(const open_network *n, const char *op)
     bytes b;
     int32_t number = moirai_graph_find(n->graph, op);
     assert_true(number >= 0);
-    assert_ok(moirai_onnx_piece_make(&b.data, &b.length, n->pieces, &number, 1));
+    assert_ok(onnx_piece_make(&b.data, &b.length, n->pieces, &number, 1));
     return b;
 }
 
@@ -117,7 +117,7 @@ static void test_piece_of_fused_operators_is_one_model(void **state)
             op[k] = moirai_graph_find(n.graph, coarse->op_member[coarse->op_member_off[i] + k]);
         bytes b;
         moirai_graph *p;
-        assert_ok(moirai_onnx_piece_make(&b.data, &b.length, n.pieces, op, members));
+        assert_ok(onnx_piece_make(&b.data, &b.length, n.pieces, op, members));
         assert_ok(moirai_onnx_parse(&p, b.data, b.length, "piece", NULL, NULL));
         assert_int_equal(p->n_ops, members);
         assert_int_equal(p->tensor_bytes[p->op_out[p->op_out_off[members - 1]]],
@@ -192,17 +192,17 @@ static void test_piece_gets_folded_numbers(void **state)
 static void test_piece_of_a_broken_file_is_an_error(void **state)
 {
     (void)state;
-    moirai_onnx_pieces *p;
+    onnx_pieces *p;
     moirai_graph *g;
     char *path = temporary_path("broken.onnx");
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
     fputs("not a model", f);
     fclose(f);
-    assert_int_equal(moirai_onnx_pieces_open(&p, &g, path, NULL, NULL), MOIRAI_EINPUT);
+    assert_int_equal(onnx_pieces_open(&p, &g, path, NULL, NULL), MOIRAI_EINPUT);
     assert_null(p);
     assert_null(g);
-    assert_int_equal(moirai_onnx_pieces_open(&p, &g, "/nowhere/at/all.onnx", NULL, NULL), MOIRAI_EINPUT);
+    assert_int_equal(onnx_pieces_open(&p, &g, "/nowhere/at/all.onnx", NULL, NULL), MOIRAI_EINPUT);
     remove(path);
 }
 

@@ -280,14 +280,14 @@ static void test_onnx_shapes_that_make_no_sense_fall_back(void **state)
 static void test_onnx_rules_are_found_by_their_names(void **state)
 {
     (void)state;
-    for (int i = 0; i < moirai_onnx_rule_count(); i++) { /* by bisection: one row out of order hides others */
-        const onnx_rule *rule = moirai_onnx_rule_at(i);
-        assert_ptr_equal(moirai_onnx_rule_find("", rule->type), rule);
-        assert_ptr_equal(moirai_onnx_rule_find("com.microsoft", rule->type), rule);
-        assert_null(moirai_onnx_rule_find("somebody.else", rule->type));
+    for (int i = 0; i < onnx_rule_count(); i++) { /* by bisection: one row out of order hides others */
+        const onnx_rule *rule = onnx_rule_at(i);
+        assert_ptr_equal(onnx_rule_find("", rule->type), rule);
+        assert_ptr_equal(onnx_rule_find("com.microsoft", rule->type), rule);
+        assert_null(onnx_rule_find("somebody.else", rule->type));
     }
-    assert_null(moirai_onnx_rule_find("", ""));
-    assert_null(moirai_onnx_rule_find("", "Convolution"));
+    assert_null(onnx_rule_find("", ""));
+    assert_null(onnx_rule_find("", "Convolution"));
 }
 
 int main(void)

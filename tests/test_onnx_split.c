@@ -84,7 +84,7 @@ static int split_with(const char *plan, const moirai_split_options *options, moi
     return moirai_split(in_folder("plan.json"), in_folder("m.onnx"), in_folder("parts"), options, report);
 }
 
-static int split_text(const char *plan, moirai_split_report *report)
+static int split_string(const char *plan, moirai_split_report *report)
 {
     return split_with(plan, NULL, report);
 }
@@ -104,7 +104,7 @@ static void test_split_segments_end_where_they_must(void **state)
     moirai_split_report r;
     (void)state;
     chain_model(in_folder("m.onnx"));
-    assert_ok(split_text(PLAN(OP("Relu_0", "A", 0, 10) "," OP("Abs_1", "B", 15, 20) "," OP("Neg_2", "A", 25, 30) "," OP(
+    assert_ok(split_string(PLAN(OP("Relu_0", "A", 0, 10) "," OP("Abs_1", "B", 15, 20) "," OP("Neg_2", "A", 25, 30) "," OP(
                                   "Exp_3", "A", 30, 40) "," OP("Add_4", "A", 40, 50),
                               MOVE("a", "A", "B", 10, 15, 40) "," MOVE("b", "B", "A", 20, 25, 40)),
                          &r));
@@ -131,12 +131,12 @@ static void test_split_merges_what_the_schedule_lets_wait(void **state)
     make_output(&graph, "d", MAKE_FLOAT, "10");
     make_output(&graph, "b", MAKE_FLOAT, "10");
     put_model(in_folder("m.onnx"), &graph);
-    assert_ok(split_text(PLAN(OP("Relu_0", "A", 0, 10) "," OP("Abs_1", "A", 10, 20) "," OP("Neg_2", "B", 30, 40) "," OP(
+    assert_ok(split_string(PLAN(OP("Relu_0", "A", 0, 10) "," OP("Abs_1", "A", 10, 20) "," OP("Neg_2", "B", 30, 40) "," OP(
                                   "Add_3", "B", 40, 50),
                               MOVE("a", "A", "B", 20, 30, 40)),
                          &r));
     assert_int_equal(r.n_segments, 2);
-    assert_ok(split_text(PLAN(OP("Relu_0", "A", 0, 10) "," OP("Abs_1", "A", 10, 20) "," OP("Neg_2", "B", 29, 39) "," OP(
+    assert_ok(split_string(PLAN(OP("Relu_0", "A", 0, 10) "," OP("Abs_1", "A", 10, 20) "," OP("Neg_2", "B", 29, 39) "," OP(
                                   "Add_3", "B", 40, 50),
                               MOVE("a", "A", "B", 19, 30, 40)),
                          &r));
@@ -182,7 +182,7 @@ static void test_split_without_time_never_waits_in_a_circle(void **state)
     moirai_split_report r;
     (void)state;
     chain_model(in_folder("m.onnx"));
-    assert_ok(split_text(PLAN(OP("Relu_0", "A", 0, 0) "," OP("Abs_1", "B", 0, 0) "," OP("Neg_2", "A", 0, 0) "," OP(
+    assert_ok(split_string(PLAN(OP("Relu_0", "A", 0, 0) "," OP("Abs_1", "B", 0, 0) "," OP("Neg_2", "A", 0, 0) "," OP(
                                   "Exp_3", "B", 0, 0) "," OP("Add_4", "A", 0, 0),
                               MOVE("a", "A", "B", 0, 0, 40) "," MOVE("b", "B", "A", 0, 0, 40) "," MOVE(
                                   "c", "A", "B", 0, 0, 40) "," MOVE("d", "B", "A", 0, 0, 40)),
@@ -193,7 +193,7 @@ static void test_split_without_time_never_waits_in_a_circle(void **state)
 static void refuse(const char *plan, const char *part)
 {
     moirai_split_report r;
-    assert_int_equal(split_text(plan, &r), MOIRAI_EINPUT);
+    assert_int_equal(split_string(plan, &r), MOIRAI_EINPUT);
     if (!strstr(moirai_error_message(), part) || !strstr(moirai_error_message(), "plan.json"))
         fail_msg("\"%s\" does not name the plan or does not say \"%s\"", moirai_error_message(), part);
 }
@@ -221,12 +221,12 @@ static void test_split_refuses_plans_of_other_models(void **state)
 
 /* ---- what is in them ---- */
 
-static moirai_onnx_model *open_part(const char *name)
+static onnx_model *open_part(const char *name)
 {
-    moirai_onnx_model *m;
+    onnx_model *m;
     char path[200];
     snprintf(path, sizeof path, "%s/parts/%s", folder, name);
-    assert_ok(moirai_onnx_model_open(&m, path));
+    assert_ok(onnx_model_open(&m, path));
     return m;
 }
 
@@ -234,10 +234,10 @@ static void test_split_nodes_say_where_the_plan_runs_them(void **state)
 {
     (void)state;
     chain_model(in_folder("m.onnx"));
-    assert_ok(split_text(PLAN(OP("Relu_0", "A", 0, 10) "," OP("Abs_1", "B", 15, 20) "," REST,
+    assert_ok(split_string(PLAN(OP("Relu_0", "A", 0, 10) "," OP("Abs_1", "B", 15, 20) "," REST,
                               MOVE("a", "A", "B", 10, 15, 40) "," MOVE("b", "B", "A", 20, 25, 40)),
                          NULL));
-    moirai_onnx_model *m = open_part("1-B-0.onnx");
+    onnx_model *m = open_part("1-B-0.onnx");
     assert_int_equal(m->proto->graph->n_node, 1);
     const Onnx__NodeProto *n = m->proto->graph->node[0];
     assert_int_equal(n->n_metadata_props, 5);
@@ -248,7 +248,7 @@ static void test_split_nodes_say_where_the_plan_runs_them(void **state)
     assert_string_equal(m->proto->graph->input[0]->name, "a");
     assert_int_equal(m->proto->graph->input[0]->type->tensor_type->elem_type, MAKE_FLOAT);
     assert_int_equal(m->proto->graph->input[0]->type->tensor_type->shape->dim[0]->dim_value, 10);
-    moirai_onnx_model_free(m);
+    onnx_model_free(m);
 }
 
 /* Weights in an external file: u on A, v on B, s (shared) on both; A reads s in two segments but holds it once. */
@@ -273,23 +273,23 @@ static void test_split_external_weights_go_where_they_are_used(void **state)
     make_node(&graph, "Add", "b2,s", "y", NULL);
     make_output(&graph, "y", MAKE_FLOAT, "10");
     put_model(in_folder("m.onnx"), &graph);
-    assert_ok(split_text(PLAN(OP("Mul_0", "A", 0, 10) "," OP("Add_1", "A", 10, 20) "," OP("Mul_2", "B", 30, 40) "," OP(
+    assert_ok(split_string(PLAN(OP("Mul_0", "A", 0, 10) "," OP("Add_1", "A", 10, 20) "," OP("Mul_2", "B", 30, 40) "," OP(
                                   "Add_3", "B", 40, 50) "," OP("Add_4", "A", 60, 70),
                               MOVE("a2", "A", "B", 20, 30, 40) "," MOVE("b2", "B", "A", 50, 60, 40)),
                          &r));
     assert_int_equal(r.n_segments, 3);
     assert_int_equal(stat(in_folder("parts/0-A.data"), &info), 0);
     assert_int_equal(info.st_size, 4096 + 40); /* u, and s on the next page, once */
-    moirai_onnx_model *m = open_part("1-B-0.onnx");
+    onnx_model *m = open_part("1-B-0.onnx");
     assert_int_equal(m->proto->graph->n_initializer, 2);
-    moirai_onnx_model_free(m);
+    onnx_model_free(m);
     m = open_part("0-A-1.onnx");
     assert_int_equal(m->proto->graph->n_initializer, 1);
     onnx_data d;
-    assert_ok(moirai_onnx_tensor_data(&d, m, m->proto->graph->initializer[0]));
+    assert_ok(onnx_tensor_data(&d, m, m->proto->graph->initializer[0]));
     assert_string_equal(d.location, "0-A.data");
     assert_int_equal(d.external_offset, 4096);
-    moirai_onnx_model_free(m);
+    onnx_model_free(m);
     char copy[4136];
     FILE *f = fopen(in_folder("parts/0-A.data"), "rb");
     assert_int_equal(fread(copy, 1, sizeof copy, f), sizeof copy);
@@ -317,19 +317,19 @@ static void test_split_folded_shapes_become_numbers(void **state)
             guessed
                 ? PLAN(OP("NoSuchOperator_0", "A", 0, 10) "," OP("Abs_2", "B", 0, 5) "," OP("Reshape_3", "B", 5, 9), "")
                 : PLAN(OP("Relu_0", "A", 0, 10) "," OP("Abs_2", "B", 0, 5) "," OP("Reshape_3", "B", 5, 9), "");
-        int rc = split_text(plan, &r);
+        int rc = split_string(plan, &r);
         if (guessed) {
             assert_int_equal(rc, MOIRAI_EINPUT);
             assert_non_null(strstr(moirai_error_message(), "known only when the network runs"));
             break;
         }
         assert_ok(rc);
-        moirai_onnx_model *m = open_part("1-B-0.onnx");
+        onnx_model *m = open_part("1-B-0.onnx");
         assert_int_equal(m->proto->graph->n_node, 2);
         assert_int_equal(m->proto->graph->n_initializer, 1);
         assert_int_equal(m->proto->graph->initializer[0]->n_int64_data, 2);
         assert_int_equal(m->proto->graph->initializer[0]->int64_data[1], 5);
-        moirai_onnx_model_free(m);
+        onnx_model_free(m);
     }
 }
 

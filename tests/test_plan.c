@@ -21,7 +21,7 @@ static moirai_plan *make_plan(const moirai_problem *p, uint64_t seed)
     moirai_place_options o;
     moirai_plan *plan;
     moirai_place_options_init(&o);
-    o.seed = seed;
+    o.budget.seed = seed;
     return moirai_place(&plan, p, "random", &o) == 0 ? plan : NULL;
 }
 
@@ -180,13 +180,13 @@ static bool spoil_transfer(const moirai_problem *p, moirai_plan *x, spoil how, i
 }
 
 /* False: this plan offers no way to spoil it so. */
-static bool spoil_plan(moirai_problem *p, moirai_plan *x, spoil how, moirai_rng *rng)
+static bool spoil_plan(moirai_problem *p, moirai_plan *x, spoil how, util_rng *rng)
 {
-    int32_t i = (int32_t)moirai_rng_below(rng, (uint32_t)p->n_ops), d = x->op_device[i];
+    int32_t i = (int32_t)util_rng_below(rng, (uint32_t)p->n_ops), d = x->op_device[i];
     if (how <= OVERLAP)
         return spoil_op(p, x, how, i);
     if (how <= TRANSFER_HOME)
-        return x->n_transfers > 0 && spoil_transfer(p, x, how, (int32_t)moirai_rng_below(rng, (uint32_t)x->n_transfers));
+        return x->n_transfers > 0 && spoil_transfer(p, x, how, (int32_t)util_rng_below(rng, (uint32_t)x->n_transfers));
     if (how == MAKESPAN)
         x->makespan_ns++;
     if (how == BOUND)
@@ -217,8 +217,8 @@ static void test_plan_check_rejects_spoilt_plans(void **state)
         for (int how = 0; how < N_SPOILS; how++) {
             moirai_problem *p = make(&spec);
             moirai_plan *plan = make_plan(p, seed);
-            moirai_rng rng;
-            moirai_rng_seed(&rng, seed * 100 + (uint64_t)how);
+            util_rng rng;
+            util_rng_seed(&rng, seed * 100 + (uint64_t)how);
             assert_non_null(plan);
             int lines = 0;
             if (spoil_plan(p, plan, (spoil)how, &rng)) {

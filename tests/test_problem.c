@@ -116,10 +116,10 @@ static void test_problem_round_trip_of_shared_problems(void **state)
         char name[128];
         moirai_problem *p;
         snprintf(name, sizeof name, "data/problems/%s.problem.json", names[i]);
-        double start = moirai_seconds();
+        double start = util_seconds();
         assert_ok(moirai_problem_read(&p, shared_path(name)));
         print_message("%s: %d operators, %d classes, read in %.1f ms\n", names[i], p->n_ops, p->n_classes,
-                      1e3 * (moirai_seconds() - start));
+                      1e3 * (util_seconds() - start));
         assert_int_equal(p->n_ops, n_ops[i]);
         round_trip(p);
         moirai_problem_free(p);
@@ -129,8 +129,8 @@ static void test_problem_round_trip_of_shared_problems(void **state)
 static void test_problem_round_trip_of_random_problems(void **state)
 {
     (void)state;
-    moirai_rng r;
-    moirai_rng_seed(&r, 11);
+    util_rng r;
+    util_rng_seed(&r, 11);
     for (int round = 0; round < 40; round++) {
         char json[8192];
         int used = sprintf(json,
@@ -138,18 +138,18 @@ static void test_problem_round_trip_of_random_problems(void **state)
                            "\"congestion\": \"none\", \"memory\": \"peak\", \"devices\": [" DEVICES
                            "], \"channels\": [" CHANNEL("B", "A") "," CHANNEL("A", "B") "], \"ops\": [",
                            round % 2 ? "edge" : "tensor");
-        int n = 1 + (int)moirai_rng_below(&r, 20);
+        int n = 1 + (int)util_rng_below(&r, 20);
         for (int i = 0; i < n; i++) {
             used += sprintf(json + used,
                             "%s{\"name\": \"o%d\", \"memory_bytes\": %u, \"time_ns\": [%u, %s], \"inputs\": [\"w%u\"",
-                            i ? "," : "", i, moirai_rng_below(&r, 9), moirai_rng_below(&r, 9), i % 4 ? "7" : "null",
-                            moirai_rng_below(&r, 3));
+                            i ? "," : "", i, util_rng_below(&r, 9), util_rng_below(&r, 9), i % 4 ? "7" : "null",
+                            util_rng_below(&r, 3));
             for (int e = 0; i && e < 3; e++)
-                used += sprintf(json + used, ", \"t%u\"", moirai_rng_below(&r, (uint32_t)i));
+                used += sprintf(json + used, ", \"t%u\"", util_rng_below(&r, (uint32_t)i));
             used +=
                 sprintf(json + used, "], \"outputs\": [{\"name\": \"t%d\", \"bytes\": %u%s}]%s}", i,
-                        moirai_rng_below(&r, 4), moirai_rng_below(&r, 3) ? "" : ", \"transfer_ns\": [[0, 1], [2, 0]]",
-                        moirai_rng_below(&r, 4) ? "" : (i % 3 ? ", \"group\": \"x\"" : ", \"group\": \"y\""));
+                        util_rng_below(&r, 4), util_rng_below(&r, 3) ? "" : ", \"transfer_ns\": [[0, 1], [2, 0]]",
+                        util_rng_below(&r, 4) ? "" : (i % 3 ? ", \"group\": \"x\"" : ", \"group\": \"y\""));
         }
         sprintf(json + used, "]}");
         moirai_problem *p = parse(json);

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "place/moirai/certificate.h"
-#include "place/moirai/refine.h"
+#include "bound/certificate.h"
+#include "pair/pair_refine.h"
 #include "support/false_bound.h"
 #include "support/random_problem.h"
 #include "support/scale.h"
@@ -66,16 +66,16 @@ typedef struct fixture {
 static int set_up(void **state)
 {
     static fixture f;
-    moirai_chain *c;
+    pair_chain *c;
     size_t length;
-    if (moirai_problem_parse(&f.p, heads, strlen(heads), "heads") || moirai_chain_new(&c, f.p))
+    if (moirai_problem_parse(&f.p, heads, strlen(heads), "heads") || pair_chain_new(&c, f.p))
         return -1;
-    moirai_certify_task job = {.goal_ns = INT64_MAX, .effort = 1, .threads = 1, .seed = 1};
-    if (moirai_certify(c, &job))
+    bound_certify_task job = {.goal_ns = INT64_MAX, .effort = 1, .threads = 1, .seed = 1};
+    if (bound_certify(c, &job))
         return -1;
-    f.bound_ns = moirai_chain_path(c, MOIRAI_CHAIN_CERTIFIED, NULL);
-    f.json = moirai_certificate_text(&(moirai_certificate){.c = c, .lower_bound_ns = f.bound_ns}, &length);
-    moirai_chain_free(c);
+    f.bound_ns = pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL);
+    f.json = bound_certificate_text(&(bound_certificate){.c = c, .lower_bound_ns = f.bound_ns}, &length);
+    pair_chain_free(c);
     *state = &f;
     return f.json ? 0 : -1;
 }

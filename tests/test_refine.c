@@ -3,7 +3,7 @@
 
 #include <moirai/refine.h>
 
-#include "run/rank_probe_fit.c" /* part of moirai-rank, which tests do not link */
+#include "rank/probe/rank_probe_fit.c" /* part of moirai-rank, which tests do not link */
 
 /* a -> b -> c -> d on two devices. */
 static moirai_graph *make_graph(void)
@@ -385,7 +385,7 @@ static void test_probe_fit_of_a_line_is_the_line(void **state)
 {
     (void)state;
     probe_link k = make_link(25000, 8, 0);
-    moirai_probe_fit(&k);
+    rank_probe_fit(&k);
     assert_int_equal(k.latency_ns, 25000);
     assert_true(llabs(k.bytes_per_second - 125000000) < 10000);
     assert_true(k.error < 1e-6);
@@ -396,7 +396,7 @@ static void test_probe_fit_looks_through_a_bucket(void **state)
 {
     (void)state;
     probe_link k = make_link(25000, 8, 65536);
-    moirai_probe_fit(&k);
+    rank_probe_fit(&k);
     assert_true(llabs(k.bytes_per_second - 125000000) < 125000000 / 25);
     assert_true(k.error > 0.5); /* and says that small messages are off */
 }
@@ -406,11 +406,11 @@ static void test_probe_fit_survives_anything(void **state)
     (void)state;
     probe_link none = {0}, flat = make_link(1000, 0, 0), back = make_link(1000, 1, 0);
     back.size[8].quartile_ns = 1;
-    moirai_probe_fit(&none);
+    rank_probe_fit(&none);
     assert_true(none.bytes_per_second >= 1 && none.latency_ns == 0);
-    moirai_probe_fit(&flat);
+    rank_probe_fit(&flat);
     assert_true(flat.bytes_per_second >= 1 && flat.latency_ns == 1000);
-    moirai_probe_fit(&back);
+    rank_probe_fit(&back);
     assert_true(back.bytes_per_second >= 1 && back.latency_ns >= 0);
 }
 

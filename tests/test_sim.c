@@ -22,7 +22,7 @@ static void unlimited(moirai_problem *p)
         p->device_memory_bytes[k] = (int64_t)1 << 60;
 }
 
-static void random_devices(int32_t *device, const moirai_problem *p, moirai_rng *rng)
+static void random_devices(int32_t *device, const moirai_problem *p, util_rng *rng)
 {
     int32_t *of_group = calloc((size_t)p->n_groups + 1, sizeof *of_group);
     for (int32_t g = 0; g < p->n_groups; g++)
@@ -30,7 +30,7 @@ static void random_devices(int32_t *device, const moirai_problem *p, moirai_rng 
     for (int32_t i = 0; i < p->n_ops; i++) {
         int32_t g = p->op_group[i], k;
         do
-            k = (int32_t)moirai_rng_below(rng, (uint32_t)p->n_devices);
+            k = (int32_t)util_rng_below(rng, (uint32_t)p->n_devices);
         while (!(p->op_devices[i] >> k & 1));
         if (g != MOIRAI_NONE && of_group[g] != MOIRAI_NONE)
             k = of_group[g];
@@ -52,16 +52,16 @@ static void dispatch_and_replay(const random_spec *spec, verify_batch *batch)
 {
     moirai_problem *p = make(spec);
     moirai_sim *sim;
-    moirai_rng rng;
+    util_rng rng;
     unlimited(p);
     assert_ok(moirai_sim_new(&sim, p));
-    moirai_rng_seed(&rng, spec->seed);
+    util_rng_seed(&rng, spec->seed);
     int32_t *device = calloc((size_t)p->n_ops, sizeof *device);
     int64_t *priority = calloc((size_t)p->n_ops, sizeof *priority);
     for (int round = 0; round < 4; round++) {
         random_devices(device, p, &rng);
         for (int32_t i = 0; i < p->n_ops; i++)
-            priority[i] = moirai_rng_below(&rng, 5);
+            priority[i] = util_rng_below(&rng, 5);
         int64_t first = moirai_sim_dispatch(sim, device, round % 2 ? priority : NULL);
         assert_true(first >= 0);
         moirai_plan *plan, *again;
@@ -103,7 +103,7 @@ static void test_sim_schedules_pass_the_check(void **state)
 }
 
 /* Operators in random topological order, each transfer anywhere between its producer and its reader or left out. */
-static int64_t random_order(moirai_task *order, const moirai_problem *p, moirai_rng *rng)
+static int64_t random_order(moirai_task *order, const moirai_problem *p, util_rng *rng)
 {
     int32_t *missing = calloc((size_t)p->n_ops, sizeof *missing), *ready = calloc((size_t)p->n_ops, sizeof *ready);
     moirai_task *pool = calloc((size_t)p->n_edges + 1, sizeof *pool);
@@ -113,18 +113,18 @@ static int64_t random_order(moirai_task *order, const moirai_problem *p, moirai_
         if ((missing[i] = p->op_in_off[i + 1] - p->op_in_off[i]) == 0)
             ready[n_ready++] = i;
     while (n_ready > 0) {
-        if (n_pool > 0 && moirai_rng_below(rng, 2)) {
-            int32_t at = (int32_t)moirai_rng_below(rng, (uint32_t)n_pool);
+        if (n_pool > 0 && util_rng_below(rng, 2)) {
+            int32_t at = (int32_t)util_rng_below(rng, (uint32_t)n_pool);
             order[n++] = pool[at];
             pool[at] = pool[--n_pool];
             continue;
         }
-        int32_t at = (int32_t)moirai_rng_below(rng, (uint32_t)n_ready), op = ready[at];
+        int32_t at = (int32_t)util_rng_below(rng, (uint32_t)n_ready), op = ready[at];
         ready[at] = ready[--n_ready];
         order[n++] = op;
         for (int32_t j = p->op_out_off[op]; j < p->op_out_off[op + 1]; j++)
             for (int32_t t = p->op_out[j], e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
-                int32_t to = (int32_t)moirai_rng_below(rng, (uint32_t)p->n_devices);
+                int32_t to = (int32_t)util_rng_below(rng, (uint32_t)p->n_devices);
                 pool[n_pool++] = p->flow == MOIRAI_FLOW_EDGE ? p->n_ops + e : p->n_ops + (moirai_task)t * p->n_devices + to;
                 if (--missing[p->edge_reader[e]] == 0)
                     ready[n_ready++] = p->edge_reader[e];
@@ -143,10 +143,10 @@ static void test_sim_replay_takes_any_order(void **state)
         random_spec spec = random_spec_draw(seed, 40);
         moirai_problem *p = make(&spec);
         moirai_sim *sim;
-        moirai_rng rng;
+        util_rng rng;
         moirai_plan *plan, *tight;
         unlimited(p);
-        moirai_rng_seed(&rng, seed);
+        util_rng_seed(&rng, seed);
         assert_ok(moirai_sim_new(&sim, p));
         int32_t *device = calloc((size_t)p->n_ops, sizeof *device);
         moirai_task *order = calloc((size_t)(p->n_ops + p->n_edges), sizeof *order);
@@ -257,8 +257,8 @@ static void test_sim_reaches_the_optimum(void **state)
         unlimited(p);
         int64_t optimum = brute_force(p, 1000000, NULL), best = INT64_MAX;
         moirai_sim *sim;
-        moirai_rng rng;
-        moirai_rng_seed(&rng, seed);
+        util_rng rng;
+        util_rng_seed(&rng, seed);
         assert_ok(moirai_sim_new(&sim, p));
         int32_t device[8];
         moirai_task order[256];
@@ -266,7 +266,7 @@ static void test_sim_reaches_the_optimum(void **state)
             random_devices(device, p, &rng);
             int64_t makespan = moirai_sim_replay(sim, device, order, random_order(order, p, &rng));
             assert_true(makespan >= optimum);
-            best = MOIRAI_MIN(best, makespan);
+            best = UTIL_MIN(best, makespan);
         }
         if (best != optimum)
             fail_msg("%s: %lld, optimum %lld", random_spec_text(&spec), (long long)best, (long long)optimum);

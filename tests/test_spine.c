@@ -11,14 +11,16 @@
 #include <moirai/moirai.h>
 
 #include "place/moirai/floats.h"
-#include "place/moirai/structure.h"
+#include "decompose/cuts.h"
 #include "support/check.h"
 #include "support/false_bound.h"
 #include "support/random_problem.h"
 #include "support/scale.h"
 #include "util/util.h"
 
-static bool floats(const moirai_spine *s, const char *name)
+static const util_stop never;
+
+static bool floats(const decompose_spine *s, const char *name)
 {
     int32_t op = moirai_problem_find_op(s->whole, name);
     assert_true(op >= 0);
@@ -30,20 +32,20 @@ static void test_spine_of_an_encoder_decoder(void **state)
 {
     (void)state;
     moirai_problem *p = zoo_problem("t5-small", "inter-server", MOIRAI_FLOW_TENSOR);
-    moirai_spine *s;
-    moirai_structure *whole, *spine;
-    assert_int_equal(moirai_spine_new(&s, p), 0);
+    decompose_spine *s;
+    decompose_cuts *whole, *spine;
+    assert_int_equal(decompose_spine_new(&s, p, &never), 0);
     assert_non_null(s);
     assert_true(floats(s, "dec0/ln1") && floats(s, "dec0/h3/qk"));
     assert_true(floats(s, "dec1/cross/h0/k") && floats(s, "dec5/cross/h7/v"));
     assert_false(floats(s, "dec0/cross/h0/k") || floats(s, "enc3/h0/k") || floats(s, "dec4/h0/k") ||
                  floats(s, "dec5/cross/h0/q"));
-    assert_int_equal(moirai_structure_new(&whole, p), 0);
-    assert_int_equal(moirai_structure_new(&spine, s->problem), 0);
+    assert_int_equal(decompose_cuts_new(&whole, p), 0);
+    assert_int_equal(decompose_cuts_new(&spine, s->problem), 0);
     assert_true(spine->n_cuts > 10 * whole->n_cuts && spine->n_cuts > 100);
-    moirai_structure_free(whole);
-    moirai_structure_free(spine);
-    moirai_spine_free(s);
+    decompose_cuts_free(whole);
+    decompose_cuts_free(spine);
+    decompose_spine_free(s);
     moirai_problem_free(p);
 }
 
@@ -53,8 +55,8 @@ static void test_spine_is_not_for_networks_with_cuts(void **state)
     static const char *const network[] = {"gpt3-330M", "alphafold2-87M", "inception-tiny"};
     for (size_t i = 0; i < sizeof network / sizeof *network; i++) {
         moirai_problem *p = zoo_problem(network[i], "intra-server", MOIRAI_FLOW_EDGE);
-        moirai_spine *s;
-        assert_int_equal(moirai_spine_new(&s, p), 0);
+        decompose_spine *s;
+        assert_int_equal(decompose_spine_new(&s, p, &never), 0);
         assert_null(s);
         moirai_problem_free(p);
     }
@@ -65,8 +67,8 @@ static moirai_plan *place(const moirai_problem *p, int threads, double effort)
     moirai_place_options o;
     moirai_plan *plan;
     moirai_place_options_init(&o);
-    o.effort = effort;
-    o.threads = threads;
+    o.budget.effort = effort;
+    o.budget.threads = threads;
     assert_int_equal(moirai_place(&plan, p, "moirai", &o), 0);
     assert_int_equal(moirai_plan_check(p, plan, NULL, NULL), 0);
     return plan;
@@ -94,11 +96,11 @@ static void test_spine_bounds_and_plans_an_encoder_decoder(void **state)
 /* Draws what floats; false where nothing or everything would. */
 static bool draw_floating(bool *floating, const moirai_problem *p, uint64_t seed)
 {
-    moirai_rng rng;
-    moirai_rng_seed(&rng, seed);
+    util_rng rng;
+    util_rng_seed(&rng, seed);
     int32_t n = 0;
     for (int32_t i = 0; i < p->n_ops; i++)
-        n += floating[i] = moirai_rng_below(&rng, 3) == 0;
+        n += floating[i] = util_rng_below(&rng, 3) == 0;
     return n > 0 && n < p->n_ops;
 }
 
@@ -148,17 +150,17 @@ static void test_spine_optimum_is_a_bound(void **state)
         random_spec spec = random_spec_draw(seed + 5000, 8);
         moirai_problem *p = random_problem(&spec);
         bool floating[16];
-        moirai_spine *s = NULL;
+        decompose_spine *s = NULL;
         if (p && draw_floating(floating, p, seed)) {
             int64_t whole = false_bound_optimum(p);
-            assert_int_equal(moirai_spine_from(&s, p, floating), 0);
+            assert_int_equal(decompose_spine_from(&s, p, floating), 0);
             int64_t rest = false_bound_optimum(s->problem);
             if (whole >= 0) {
                 assert_true(rest <= whole);
                 compared++;
             }
         }
-        moirai_spine_free(s);
+        decompose_spine_free(s);
         moirai_problem_free(p);
     }
     assert_true(compared > TEST_SHARE(100));
@@ -173,27 +175,27 @@ static void test_spine_floating_work_makes_valid_plans(void **state)
         random_spec spec = random_spec_draw(seed + 9000, 14);
         moirai_problem *p = random_problem(&spec);
         bool floating[16];
-        moirai_spine *s = NULL;
+        decompose_spine *s = NULL;
         moirai_plan *plan = NULL, *whole = NULL;
         moirai_place_options o;
         moirai_place_options_init(&o);
         if (p && draw_floating(floating, p, seed)) {
-            assert_int_equal(moirai_spine_from(&s, p, floating), 0);
+            assert_int_equal(decompose_spine_from(&s, p, floating), 0);
             if (!moirai_place(&plan, s->problem, seed % 2 ? "heft" : "random", &o))
-                assert_int_equal(moirai_floats_insert(&whole, s, plan), 0);
+                assert_int_equal(place_floats_insert(&whole, s, plan, &never), 0);
         }
         if (whole) {
-            moirai_floats_task job = {.evaluations = 20, .seed = seed};
+            place_floats_task job = {.evaluations = 20, .seed = seed};
             int64_t before = whole->makespan_ns;
             assert_int_equal(moirai_plan_check(p, whole, NULL, NULL), 0);
-            assert_int_equal(moirai_floats_improve(&whole, s, &job), 0);
+            assert_int_equal(place_floats_improve(&whole, s, &job), 0);
             assert_int_equal(moirai_plan_check(p, whole, NULL, NULL), 0);
             assert_true(whole->makespan_ns <= before);
             made++;
         }
         moirai_plan_free(plan);
         moirai_plan_free(whole);
-        moirai_spine_free(s);
+        decompose_spine_free(s);
         moirai_problem_free(p);
     }
     assert_true(made > TEST_SHARE(300));

@@ -6,7 +6,7 @@
 #include "util/util.h"
 
 /* Operators o0 .. o(n-1), an edge from i to j > i with probability `density`. */
-static moirai_graph *random_graph(moirai_rng *rng, int32_t n, double density)
+static moirai_graph *random_graph(util_rng *rng, int32_t n, double density)
 {
     moirai_graph_builder *b;
     moirai_graph *g;
@@ -18,11 +18,11 @@ static moirai_graph *random_graph(moirai_rng *rng, int32_t n, double density)
         assert_int_equal(op, j);
         for (int32_t i = 0; i < j; i++) {
             snprintf(name, sizeof name, "t%d", i);
-            if (moirai_rng_real(rng) < density)
+            if (util_rng_real(rng) < density)
                 assert_ok(moirai_graph_builder_input(b, op, name));
         }
         snprintf(name, sizeof name, "t%d", j);
-        assert_ok(moirai_graph_builder_output(b, op, name, 1 + moirai_rng_below(rng, 100)));
+        assert_ok(moirai_graph_builder_output(b, op, name, 1 + util_rng_below(rng, 100)));
         assert_ok(moirai_graph_builder_cost(b, op, 10, 0, j % 5 ? 100 : MOIRAI_UNKNOWN, 7));
     }
     assert_ok(moirai_graph_builder_finish(&g, b));
@@ -43,7 +43,7 @@ static void find_truth(truth *t, const moirai_graph *g)
         for (int32_t e = g->op_in_off[j]; e < g->op_in_off[j + 1]; e++) {
             int32_t i = g->tensor_producer[g->op_in[e]];
             t->reach[i][j] = true;
-            t->level[j] = MOIRAI_MAX(t->level[j], t->level[i] + 1);
+            t->level[j] = UTIL_MAX(t->level[j], t->level[i] + 1);
             for (int32_t k = 0; k < g->n_ops; k++)
                 t->reach[k][j] |= t->reach[k][i];
         }
@@ -67,9 +67,9 @@ static void check_random(const moirai_graph *g)
             assert_true(n_cuts < n);
             assert_int_equal(ops[n_cuts++], i);
         }
-        depth = MOIRAI_MAX(depth, t.level[i] + 1);
+        depth = UTIL_MAX(depth, t.level[i] + 1);
         count[t.level[i]]++;
-        width = MOIRAI_MAX(width, count[t.level[i]]);
+        width = UTIL_MAX(width, count[t.level[i]]);
     }
     assert_int_equal(n_cuts, n);
     assert_int_equal(s.n_cut_points, n);
@@ -80,11 +80,11 @@ static void check_random(const moirai_graph *g)
 static void test_stats_match_their_definitions_on_random_graphs(void **state)
 {
     (void)state;
-    moirai_rng rng;
-    moirai_rng_seed(&rng, 3);
+    util_rng rng;
+    util_rng_seed(&rng, 3);
     for (int round = 0; round < 400; round++) {
-        int32_t n = 1 + (int32_t)moirai_rng_below(&rng, MOST);
-        moirai_graph *g = random_graph(&rng, n, moirai_rng_real(&rng) * moirai_rng_real(&rng));
+        int32_t n = 1 + (int32_t)util_rng_below(&rng, MOST);
+        moirai_graph *g = random_graph(&rng, n, util_rng_real(&rng) * util_rng_real(&rng));
         check_random(g);
         moirai_graph_free(g);
     }

@@ -11,38 +11,38 @@
 static void test_strings_store_equal_ones_once(void **state)
 {
     (void)state;
-    moirai_strings *s = moirai_strings_new();
+    util_strings *s = util_strings_new();
     const char *first[3000];
     char name[32];
     for (int i = 0; i < 3000; i++)
-        first[i] = moirai_strings_add(s, name, (size_t)sprintf(name, "name-%d", i));
+        first[i] = util_strings_add(s, name, (size_t)sprintf(name, "name-%d", i));
     for (int i = 0; i < 3000; i++) {
         size_t n = (size_t)sprintf(name, "name-%d", i);
-        assert_ptr_equal(moirai_strings_add(s, name, n), first[i]);
+        assert_ptr_equal(util_strings_add(s, name, n), first[i]);
         assert_string_equal(first[i], name);
     }
     char *large = calloc(200001, 1);
     memset(large, 'x', 200000);
-    assert_string_equal(moirai_strings_add(s, large, 200000), large);
-    assert_string_equal(moirai_strings_add(s, "", 0), "");
+    assert_string_equal(util_strings_add(s, large, 200000), large);
+    assert_string_equal(util_strings_add(s, "", 0), "");
     free(large);
-    moirai_strings_free(s);
-    moirai_strings_free(NULL);
+    util_strings_free(s);
+    util_strings_free(NULL);
 }
 
 static void test_names_keep_the_first_number(void **state)
 {
     (void)state;
-    moirai_names *m = moirai_names_new(0);
+    util_names *m = util_names_new(0);
     static char name[2000][16];
     for (int i = 0; i < 2000; i++) {
         sprintf(name[i], "k%d", i);
-        assert_int_equal(moirai_names_put(m, name[i], i), i);
+        assert_int_equal(util_names_put(m, name[i], i), i);
     }
-    assert_int_equal(moirai_names_put(m, "k7", 99), 7);
-    assert_int_equal(moirai_names_get(m, "k1999"), 1999);
-    assert_int_equal(moirai_names_get(m, "k2000"), -1);
-    moirai_names_free(m);
+    assert_int_equal(util_names_put(m, "k7", 99), 7);
+    assert_int_equal(util_names_get(m, "k1999"), 1999);
+    assert_int_equal(util_names_get(m, "k2000"), -1);
+    util_names_free(m);
 }
 
 static void test_memory_overflow_is_an_error(void **state)
@@ -50,10 +50,10 @@ static void test_memory_overflow_is_an_error(void **state)
     (void)state;
     char *p = NULL;
     size_t capacity = 0;
-    assert_null(moirai_alloc(SIZE_MAX / 2, 4));
-    assert_null(moirai_resize(NULL, SIZE_MAX / 2, 4));
-    assert_int_equal(moirai_grow(&p, &capacity, SIZE_MAX / 2, 4), MOIRAI_EFAIL);
-    assert_ok(moirai_grow(&p, &capacity, 5, 1));
+    assert_null(util_alloc(SIZE_MAX / 2, 4));
+    assert_null(util_resize(NULL, SIZE_MAX / 2, 4));
+    assert_int_equal(util_grow(&p, &capacity, SIZE_MAX / 2, 4), MOIRAI_EFAIL);
+    assert_ok(util_grow(&p, &capacity, 5, 1));
     assert_true(capacity >= 5);
     free(p);
 }
@@ -61,24 +61,24 @@ static void test_memory_overflow_is_an_error(void **state)
 static void test_random_numbers_are_the_same_everywhere(void **state)
 {
     (void)state;
-    moirai_rng a, b;
-    moirai_rng_seed(&a, 1);
-    moirai_rng_seed(&b, 1);
+    util_rng a, b;
+    util_rng_seed(&a, 1);
+    util_rng_seed(&b, 1);
     uint32_t seen[6] = {0};
     for (int i = 0; i < 6000; i++) {
-        assert_true(moirai_rng_next(&a) == moirai_rng_next(&b));
-        seen[moirai_rng_below(&a, 6)]++;
-        (void)moirai_rng_next(&b);
-        double x = moirai_rng_real(&a);
-        (void)moirai_rng_next(&b);
+        assert_true(util_rng_next(&a) == util_rng_next(&b));
+        seen[util_rng_below(&a, 6)]++;
+        (void)util_rng_next(&b);
+        double x = util_rng_real(&a);
+        (void)util_rng_next(&b);
         assert_true(x >= 0 && x < 1);
     }
     for (int i = 0; i < 6; i++)
         assert_true(seen[i] > 800 && seen[i] < 1200);
-    moirai_rng known = {{1, 2, 3, 4}}; /* the first outputs of xoshiro256** from this state */
-    assert_true(moirai_rng_next(&known) == 11520);
-    assert_true(moirai_rng_next(&known) == 0);
-    assert_true(moirai_rng_next(&known) == 1509978240);
+    util_rng known = {{1, 2, 3, 4}}; /* the first outputs of xoshiro256** from this state */
+    assert_true(util_rng_next(&known) == 11520);
+    assert_true(util_rng_next(&known) == 0);
+    assert_true(util_rng_next(&known) == 1509978240);
 }
 
 static void test_file_write_replaces_whole_files_and_keeps_links(void **state)
@@ -87,15 +87,15 @@ static void test_file_write_replaces_whole_files_and_keeps_links(void **state)
     char *path = temporary_path("file"), *link = temporary_path("link"), *data;
     size_t n;
     struct stat info;
-    assert_ok(moirai_file_write(path, "old content", 11));
+    assert_ok(util_file_write(path, "old content", 11));
     assert_int_equal(chmod(path, 0640), 0);
     assert_int_equal(symlink(path, link), 0);
-    assert_ok(moirai_file_write(link, "new", 3));
+    assert_ok(util_file_write(link, "new", 3));
     assert_int_equal(lstat(link, &info), 0);
     assert_true(S_ISLNK(info.st_mode));
     assert_int_equal(stat(path, &info), 0);
     assert_int_equal(info.st_mode & 0777, 0640);
-    assert_ok(moirai_file_read(&data, &n, path));
+    assert_ok(util_file_read(&data, &n, path));
     assert_int_equal(n, 3);
     assert_string_equal(data, "new");
     free(data);
@@ -107,14 +107,14 @@ static void test_file_write_fails_with_one_line(void **state)
 {
     (void)state;
     char text[256];
-    assert_int_equal(moirai_file_write("/nonexistent/x.json", "x", 1), MOIRAI_EFAIL);
+    assert_int_equal(util_file_write("/nonexistent/x.json", "x", 1), MOIRAI_EFAIL);
     assert_string_equal(moirai_error_message(), "/nonexistent/x.json: can't create: No such file or directory");
-    assert_int_equal(moirai_file_write("/", "x", 1), MOIRAI_EFAIL);
+    assert_int_equal(util_file_write("/", "x", 1), MOIRAI_EFAIL);
     assert_string_equal(moirai_error_message(), "/: is a folder");
-    assert_ok(moirai_file_write("/dev/null", "x", 1));
+    assert_ok(util_file_write("/dev/null", "x", 1));
     char *data;
     size_t n;
-    assert_int_equal(moirai_file_read(&data, &n, "/nonexistent/x.json"), MOIRAI_EINPUT);
+    assert_int_equal(util_file_read(&data, &n, "/nonexistent/x.json"), MOIRAI_EINPUT);
     snprintf(text, sizeof text, "%s", moirai_error_message());
     assert_string_equal(text, "/nonexistent/x.json: can't open: No such file or directory");
 }
@@ -122,31 +122,31 @@ static void test_file_write_fails_with_one_line(void **state)
 static void test_writer_is_valid_json_whatever_the_text(void **state)
 {
     (void)state;
-    moirai_writer w;
+    util_writer w;
     size_t n;
-    moirai_writer_init(&w);
-    moirai_writer_open(&w, '{');
-    moirai_writer_pair_string(&w, "text", "a\"b\\c\n\t\x01 \xc3\xa9 \xff \xed\xa0\x80 \xf0\x9f\x98\x80");
-    moirai_writer_pair_int(&w, "least", INT64_MIN);
-    moirai_writer_break(&w);
-    moirai_writer_key(&w, "list");
-    moirai_writer_open(&w, '[');
-    moirai_writer_real(&w, 0.1);
-    moirai_writer_real(&w, 3);
-    moirai_writer_real(&w, 1.0 / 0.0);
-    moirai_writer_bool(&w, true);
-    moirai_writer_uint(&w, UINT64_MAX);
-    moirai_writer_string(&w, NULL);
-    moirai_writer_close(&w, ']');
-    moirai_writer_close(&w, '}');
-    char *text = moirai_writer_take(&w, &n);
+    util_writer_init(&w);
+    util_writer_open(&w, '{');
+    util_writer_pair_string(&w, "text", "a\"b\\c\n\t\x01 \xc3\xa9 \xff \xed\xa0\x80 \xf0\x9f\x98\x80");
+    util_writer_pair_int(&w, "least", INT64_MIN);
+    util_writer_break(&w);
+    util_writer_key(&w, "list");
+    util_writer_open(&w, '[');
+    util_writer_real(&w, 0.1);
+    util_writer_real(&w, 3);
+    util_writer_real(&w, 1.0 / 0.0);
+    util_writer_bool(&w, true);
+    util_writer_uint(&w, UINT64_MAX);
+    util_writer_string(&w, NULL);
+    util_writer_close(&w, ']');
+    util_writer_close(&w, '}');
+    char *text = util_writer_take(&w, &n);
     assert_string_equal(
         text, "{\"text\": \"a\\\"b\\\\c\\n\\t\\u0001 \xc3\xa9 \xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd "
               "\xf0\x9f\x98\x80\", \"least\": -9223372036854775808,\n"
               " \"list\": [0.1, 3.0, null, true, 18446744073709551615, null]}\n");
     assert_int_equal(n, strlen(text));
     yyjson_doc *doc;
-    assert_ok(moirai_json_parse(&doc, text, n, "text"));
+    assert_ok(util_json_parse(&doc, text, n, "text"));
     yyjson_doc_free(doc);
     free(text);
 }
@@ -160,7 +160,7 @@ static void test_json_repeated_keys_are_found_in_large_objects_too(void **state)
         used += sprintf(json + used, ", \"k%d\": 1", i == 39 ? 5 : i);
     sprintf(json + used, "}");
     yyjson_doc *doc;
-    assert_int_equal(moirai_json_open(&doc, json, strlen(json), "x.json", "f"), MOIRAI_EINPUT);
+    assert_int_equal(util_json_open(&doc, json, strlen(json), "x.json", "f"), MOIRAI_EINPUT);
     assert_string_equal(moirai_error_message(), "x.json: key 'k5' is there twice");
     assert_null(doc);
 }
@@ -170,10 +170,10 @@ static void test_json_syntax_errors_count_characters(void **state)
     (void)state;
     const char *json = "{\"a\": \"\xc3\xa9\",\n  \"b\": }";
     yyjson_doc *doc;
-    assert_int_equal(moirai_json_parse(&doc, json, strlen(json), "x.json"), MOIRAI_EINPUT);
+    assert_int_equal(util_json_parse(&doc, json, strlen(json), "x.json"), MOIRAI_EINPUT);
     assert_memory_equal(moirai_error_message(), "x.json: line 2, column 8: bad JSON: ", 36);
     json = "{\"\xc3\xa9\" 1}";
-    assert_int_equal(moirai_json_parse(&doc, json, strlen(json), "x.json"), MOIRAI_EINPUT);
+    assert_int_equal(util_json_parse(&doc, json, strlen(json), "x.json"), MOIRAI_EINPUT);
     assert_memory_equal(moirai_error_message(), "x.json: line 1, column 6: bad JSON: ", 36);
 }
 

@@ -25,7 +25,7 @@ typedef struct moirai_split_report {
 /* Reads the plan and the model, and writes "manifest.json" (docs/run.md) and one ".onnx" per segment into `folder`,
  * which is made if missing; weights of external files go to one ".data" per device. A segment is a run of operators
  * that follow each other on a device; it ends where it must wait for a transfer or where a result must leave early.
- * With `segment_ns` neighbours are merged where that is no later in all (src/run/split_merge.c).
+ * With `segment_ns` neighbours are merged where that is no later in all (src/split/split_merge.c).
  * MOIRAI_EINPUT where the plan does not belong to the model. `options` and `report` may be NULL.
  * O(nodes + edges + weights), and O(segments x constants) for constants that many segments share. */
 MOIRAI_API int moirai_split(const char *plan_path, const char *model_path, const char *folder,

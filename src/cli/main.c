@@ -1,6 +1,6 @@
 /* moirai: a table of commands. */
-#include "cli/cli.h"
-#include "cli/commands.h"
+#include "cli/framework/cli.h"
+#include "cli/commands/commands.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -8,51 +8,51 @@
 #include <string.h>
 
 /* In the order in which a newcomer meets them. */
-static const moirai_command *const commands[] = {
-    &moirai_command_plan,
-    &moirai_command_inspect,
-    &moirai_command_zoo,
-    &moirai_command_cluster,
-    &moirai_command_coarsen,
-    &moirai_command_problem,
-    &moirai_command_place,
-    &moirai_command_bound,
-    &moirai_command_check,
-    &moirai_command_prove,
-    &moirai_command_simulate,
-    &moirai_command_split,
-    &moirai_command_run,
-    &moirai_command_placers,
-    &moirai_command_export,
-    &moirai_command_import,
-    &moirai_command_fit,
-    &moirai_command_probe,
-    &moirai_command_profile,
-    &moirai_command_version,
-    &moirai_command_help,
+static const cli_command *const commands[] = {
+    &cli_command_plan,
+    &cli_command_inspect,
+    &cli_command_zoo,
+    &cli_command_cluster,
+    &cli_command_coarsen,
+    &cli_command_problem,
+    &cli_command_place,
+    &cli_command_bound,
+    &cli_command_check,
+    &cli_command_prove,
+    &cli_command_simulate,
+    &cli_command_split,
+    &cli_command_run,
+    &cli_command_placers,
+    &cli_command_export,
+    &cli_command_import,
+    &cli_command_fit,
+    &cli_command_probe,
+    &cli_command_profile,
+    &cli_command_version,
+    &cli_command_help,
 };
 
-static volatile int interrupted;
+static moirai_interrupt interrupted;
 
-int moirai_command_count(void)
+int cli_command_count(void)
 {
     return (int)(sizeof commands / sizeof *commands);
 }
 
-const moirai_command *moirai_command_at(int index)
+const cli_command *cli_command_at(int index)
 {
     return commands[index];
 }
 
-const moirai_command *moirai_command_find(const char *name)
+const cli_command *cli_command_find(const char *name)
 {
-    for (int i = 0; i < moirai_command_count(); i++)
+    for (int i = 0; i < cli_command_count(); i++)
         if (!strcmp(commands[i]->name, name))
             return commands[i];
     return NULL;
 }
 
-const volatile int *moirai_cli_interrupt(void)
+const moirai_interrupt *cli_interrupt(void)
 {
     return &interrupted;
 }
@@ -60,7 +60,7 @@ const volatile int *moirai_cli_interrupt(void)
 /* The first Ctrl-C asks the search to stop and keep its best plan; the second one kills. */
 static void on_interrupt(int signal_number)
 {
-    interrupted = 1;
+    moirai_interrupt_raise(&interrupted);
     signal(signal_number, SIG_DFL);
 }
 
@@ -73,11 +73,11 @@ static int complain(int result)
 static int unknown_command(const char *typed)
 {
     return moirai_error(MOIRAI_EUSAGE, "no command '%s': %s", typed,
-                        moirai_cli_hint(typed, MOIRAI_VALUE_COMMAND, "see 'moirai help'").s);
+                        cli_hint(typed, CLI_VALUE_COMMAND, "see 'moirai help'").s);
 }
 
 /* With --json a failure is a result too: scripts read one place. */
-static void print_json(moirai_cli *cli, int result)
+static void print_json(cli_context *cli, int result)
 {
     if (!cli->json || cli->stdout_taken)
         return;
@@ -90,12 +90,12 @@ static void print_json(moirai_cli *cli, int result)
     free(text);
 }
 
-static int run_command(const moirai_command *command, int argc, char **argv)
+static int run_command(const cli_command *command, int argc, char **argv)
 {
-    moirai_cli cli;
-    int result = moirai_cli_parse(&cli, command, argc, argv);
-    if (!result && moirai_cli_has(&cli, "help")) {
-        moirai_help_command(stdout, command);
+    cli_context cli;
+    int result = cli_parse(&cli, command, argc, argv);
+    if (!result && cli_has(&cli, "help")) {
+        cli_help_command(stdout, command);
     } else {
         if (!result)
             result = command->run(&cli);
@@ -104,7 +104,7 @@ static int run_command(const moirai_command *command, int argc, char **argv)
     /* A full disk behind stdout is a failure that only the last flush shows. */
     if ((fflush(stdout) || ferror(stdout)) && !result)
         result = moirai_error(MOIRAI_EFAIL, "stdout: %s", strerror(errno));
-    moirai_cli_free(&cli);
+    cli_free(&cli);
     return result ? complain(result) : 0;
 }
 
@@ -113,7 +113,7 @@ int main(int argc, char **argv)
     signal(SIGINT, on_interrupt);
     signal(SIGXFSZ, SIG_IGN); /* a file over the limit is an error to report, not a death */
     if (argc < 2) {
-        moirai_help_overview(stderr);
+        cli_help_overview(stderr);
         return -MOIRAI_EUSAGE;
     }
     const char *name = argv[1];
@@ -121,7 +121,7 @@ int main(int argc, char **argv)
         name = "help";
     else if (!strcmp(name, "--version") || !strcmp(name, "-V"))
         name = "version";
-    const moirai_command *command = moirai_command_find(name);
+    const cli_command *command = cli_command_find(name);
     if (!command)
         return complain(unknown_command(name));
     return run_command(command, argc - 2, argv + 2);

@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-int moirai_cluster_new(moirai_cluster **out, const char *name)
+int cluster_new(moirai_cluster **out, const char *name)
 {
-    moirai_cluster *c = moirai_alloc(1, sizeof *c);
+    moirai_cluster *c = util_alloc(1, sizeof *c);
     *out = NULL;
     if (!c)
         return MOIRAI_EFAIL;
-    c->name = moirai_strdup(name);
-    c->device = moirai_alloc(MOIRAI_MAX_DEVICES, sizeof *c->device);
-    c->link = moirai_alloc(MOIRAI_MAX_DEVICES * (MOIRAI_MAX_DEVICES - 1), sizeof *c->link);
+    c->name = util_strdup(name);
+    c->device = util_alloc(MOIRAI_MAX_DEVICES, sizeof *c->device);
+    c->link = util_alloc(MOIRAI_MAX_DEVICES * (MOIRAI_MAX_DEVICES - 1), sizeof *c->link);
     if (!c->name || !c->device || !c->link) {
         moirai_cluster_free(c);
         return MOIRAI_EFAIL;
@@ -52,7 +52,7 @@ int32_t moirai_cluster_find(const moirai_cluster *c, const char *device_name)
     return -1;
 }
 
-moirai_device *moirai_cluster_add_device(moirai_cluster *c, const char *name, const char *type)
+moirai_device *cluster_add_device(moirai_cluster *c, const char *name, const char *type)
 {
     if (moirai_cluster_find(c, name) >= 0) {
         moirai_error(MOIRAI_EINPUT, "two devices are named '%.200s'", name);
@@ -63,8 +63,8 @@ moirai_device *moirai_cluster_add_device(moirai_cluster *c, const char *name, co
         return NULL;
     }
     moirai_device *d = &c->device[c->n_devices];
-    d->name = moirai_strdup(name);
-    d->type = moirai_strdup(type);
+    d->name = util_strdup(name);
+    d->type = util_strdup(type);
     if (!d->name || !d->type) {
         free(d->name);
         free(d->type);
@@ -79,7 +79,7 @@ moirai_device *moirai_cluster_add_device(moirai_cluster *c, const char *name, co
     return d;
 }
 
-int moirai_cluster_add_link(moirai_cluster *c, int32_t from, int32_t to, int64_t bytes_per_second, int64_t latency_ns)
+int cluster_add_link(moirai_cluster *c, int32_t from, int32_t to, int64_t bytes_per_second, int64_t latency_ns)
 {
     const char *a = c->device[from].name, *b = c->device[to].name;
     if (from == to)
@@ -88,10 +88,10 @@ int moirai_cluster_add_link(moirai_cluster *c, int32_t from, int32_t to, int64_t
         return moirai_error(MOIRAI_EINPUT,
                             "link '%.200s' -> '%.200s': bandwidth of %" PRId64 " bytes per second, must be at least 1",
                             a, b, bytes_per_second);
-    if (latency_ns < 0 || latency_ns > MOIRAI_MAX_LATENCY_NS)
+    if (latency_ns < 0 || latency_ns > CLUSTER_MAX_LATENCY_NS)
         return moirai_error(MOIRAI_EINPUT,
                             "link '%.200s' -> '%.200s': latency of %" PRId64 " ns, must be 0 to %" PRId64, a, b,
-                            latency_ns, MOIRAI_MAX_LATENCY_NS);
+                            latency_ns, CLUSTER_MAX_LATENCY_NS);
     for (int32_t i = 0; i < c->n_links; i++)
         if (c->link[i].from == from && c->link[i].to == to)
             return moirai_error(MOIRAI_EINPUT, "link '%.200s' -> '%.200s' is there twice", a, b);

@@ -1,19 +1,19 @@
 /* Putting a cluster together; shared by the reader, the built-in testbeds and the one-line descriptions. */
-#ifndef MOIRAI_CLUSTER_BUILD_H
-#define MOIRAI_CLUSTER_BUILD_H
+#ifndef MOIRAI_CLUSTER_CLUSTER_BUILD_H
+#define MOIRAI_CLUSTER_CLUSTER_BUILD_H
 
 #include <moirai/cluster.h>
 
 /* More than a day for one hop is a mistake, and sums over any path stay far from int64's end. */
-#define MOIRAI_MAX_LATENCY_NS ((int64_t)100000000000000)
+#define CLUSTER_MAX_LATENCY_NS ((int64_t)100000000000000)
 
-int moirai_cluster_new(moirai_cluster **out, const char *name);
+int cluster_new(moirai_cluster **out, const char *name);
 /* A device of a type (known or not); memory is the type's until set. NULL with a message if the name is taken or
  * there are too many. The pointer stays valid. */
-moirai_device *moirai_cluster_add_device(moirai_cluster *c, const char *name, const char *type);
+moirai_device *cluster_add_device(moirai_cluster *c, const char *name, const char *type);
 /* One direction. Checks numbers, that the two differ and that there is no such link yet. */
-int moirai_cluster_add_link(moirai_cluster *c, int32_t from, int32_t to, int64_t bytes_per_second, int64_t latency_ns);
+int cluster_add_link(moirai_cluster *c, int32_t from, int32_t to, int64_t bytes_per_second, int64_t latency_ns);
 /* Compute the full mesh; MOIRAI_EINPUT where two devices are not connected. */
-int moirai_cluster_close(moirai_cluster *c);
+int cluster_close(moirai_cluster *c);
 
 #endif

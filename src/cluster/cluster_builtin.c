@@ -44,25 +44,25 @@ static int build_testbed(moirai_cluster *c, const testbed *t)
 {
     for (int i = 0; i < 4; i++) {
         const char name[2] = {(char)('A' + i), '\0'};
-        moirai_device *d = moirai_cluster_add_device(c, name, t->type[i]);
+        moirai_device *d = cluster_add_device(c, name, t->type[i]);
         if (!d)
             return MOIRAI_EFAIL;
         d->memory_bytes = d->figures.memory_bytes = (int64_t)t->memory_gb[i] * 1000000000;
     }
     for (int a = 0; a < 4; a++) {
         for (int b = 0; b < 4; b++) {
-            int result = a == b ? 0 : moirai_cluster_add_link(c, a, b, (int64_t)t->centi_gbps[a][b] * 10000000 / 8, 0);
+            int result = a == b ? 0 : cluster_add_link(c, a, b, (int64_t)t->centi_gbps[a][b] * 10000000 / 8, 0);
             if (result)
                 return result;
         }
     }
-    return moirai_cluster_close(c);
+    return cluster_close(c);
 }
 
 static int open_testbed(moirai_cluster **out, const testbed *t)
 {
     moirai_cluster *c;
-    int result = moirai_cluster_new(&c, t->name);
+    int result = cluster_new(&c, t->name);
     if (result)
         return result;
     result = build_testbed(c, t);
@@ -95,7 +95,7 @@ int moirai_cluster_open(moirai_cluster **out, const char *name_or_path)
     }
     char *text;
     size_t length;
-    int result = moirai_file_read(&text, &length, name_or_path);
+    int result = util_file_read(&text, &length, name_or_path);
     if (result)
         return result;
     result = moirai_cluster_parse(out, text, length, is_stdin ? "standard input" : name_or_path);

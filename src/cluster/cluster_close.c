@@ -20,8 +20,8 @@ static void find_bottlenecks(int64_t *width, const moirai_cluster *c)
     for (int32_t m = 0; m < n; m++)
         for (int32_t a = 0; a < n; a++)
             for (int32_t b = 0; b < n; b++) {
-                int64_t via = MOIRAI_MIN(width[a * n + m], width[m * n + b]);
-                width[a * n + b] = MOIRAI_MAX(width[a * n + b], via);
+                int64_t via = UTIL_MIN(width[a * n + m], width[m * n + b]);
+                width[a * n + b] = UTIL_MAX(width[a * n + b], via);
             }
 }
 
@@ -65,15 +65,15 @@ static int close_pairs(moirai_cluster *c, const bool *direct)
     return MOIRAI_OK;
 }
 
-int moirai_cluster_close(moirai_cluster *c)
+int cluster_close(moirai_cluster *c)
 {
     int32_t n = c->n_devices;
     size_t pairs = (size_t)n * (size_t)n;
     if (n == 0)
         return moirai_error(MOIRAI_EINPUT, "the cluster has no devices");
-    c->bytes_per_second = moirai_alloc(pairs, sizeof *c->bytes_per_second);
-    c->latency_ns = moirai_alloc(pairs, sizeof *c->latency_ns);
-    bool *direct = moirai_alloc(pairs, sizeof *direct);
+    c->bytes_per_second = util_alloc(pairs, sizeof *c->bytes_per_second);
+    c->latency_ns = util_alloc(pairs, sizeof *c->latency_ns);
+    bool *direct = util_alloc(pairs, sizeof *direct);
     if (!c->bytes_per_second || !c->latency_ns || !direct) {
         free(direct);
         return MOIRAI_EFAIL;

@@ -12,60 +12,60 @@
 #include <strings.h>
 
 /* One quantity in either form. *out keeps its value where the file gives neither. */
-static int read_quantity(int64_t *out, const moirai_json_at *at, yyjson_val *object, const char *key,
+static int read_quantity(int64_t *out, const util_json_at *at, yyjson_val *object, const char *key,
                          const char *number_key, int (*parse)(int64_t *, const char *))
 {
     yyjson_val *value = yyjson_obj_get(object, key);
     const char *text = NULL;
     char shown[80];
     if (!value || yyjson_is_null(value))
-        return moirai_json_int64(out, at, object, number_key, false, 0);
+        return util_json_int64(out, at, object, number_key, false, 0);
     if (yyjson_obj_get(object, number_key))
-        return moirai_json_fail(at, "both %s and %s are given", key, number_key);
+        return util_json_fail(at, "both %s and %s are given", key, number_key);
     if (!yyjson_is_str(value))
-        return moirai_json_fail(at, "%s is %s, expected a string with a unit (or use %s)", key,
-                                moirai_json_show(shown, value), number_key);
-    int result = moirai_json_value_string(&text, NULL, at, value, key);
+        return util_json_fail(at, "%s is %s, expected a string with a unit (or use %s)", key,
+                                util_json_show(shown, value), number_key);
+    int result = util_json_value_string(&text, NULL, at, value, key);
     if (!result && parse(out, text))
-        result = moirai_json_fail(at, "%s %s", key, moirai_error_message());
+        result = util_json_fail(at, "%s %s", key, moirai_error_message());
     return result;
 }
 
-static int read_figure(double *out, const moirai_json_at *at, yyjson_val *object, const char *key)
+static int read_figure(double *out, const util_json_at *at, yyjson_val *object, const char *key)
 {
     double value = -1;
-    int result = moirai_json_real(&value, at, object, key, false);
+    int result = util_json_real(&value, at, object, key, false);
     if (result || !yyjson_obj_get(object, key) || yyjson_is_null(yyjson_obj_get(object, key)))
         return result;
     if (!(value >= 0) || !isfinite(value))
-        return moirai_json_fail(at, "%s is %g, must be at least 0", key, value);
+        return util_json_fail(at, "%s is %g, must be at least 0", key, value);
     *out = value;
     return MOIRAI_OK;
 }
 
-static int read_count(int *out, const moirai_json_at *at, yyjson_val *object, const char *key)
+static int read_count(int *out, const util_json_at *at, yyjson_val *object, const char *key)
 {
     int64_t value = *out;
-    int result = moirai_json_int64(&value, at, object, key, false, 0);
+    int result = util_json_int64(&value, at, object, key, false, 0);
     if (!result && value > INT_MAX)
-        return moirai_json_fail(at, "%s is %lld, must be at most %d", key, (long long)value, INT_MAX);
+        return util_json_fail(at, "%s is %lld, must be at most %d", key, (long long)value, INT_MAX);
     *out = (int)value;
     return result;
 }
 
 /* A part of a GPU. */
-static int read_share(double *out, const moirai_json_at *at, yyjson_val *object)
+static int read_share(double *out, const util_json_at *at, yyjson_val *object)
 {
     yyjson_val *value = yyjson_obj_get(object, "share");
     if (!value || yyjson_is_null(value))
         return MOIRAI_OK;
-    int result = moirai_json_real(out, at, object, "share", false);
+    int result = util_json_real(out, at, object, "share", false);
     if (!result && !(*out > 0 && *out <= 1))
-        return moirai_json_fail(at, "share is %g, must be above 0 and at most 1", *out);
+        return util_json_fail(at, "share is %g, must be above 0 and at most 1", *out);
     return result;
 }
 
-static int read_figures(moirai_device_type *f, const moirai_json_at *at, yyjson_val *object)
+static int read_figures(moirai_device_type *f, const util_json_at *at, yyjson_val *object)
 {
     int64_t rate = -1;
     int result = read_quantity(&rate, at, object, "memory_bandwidth", "memory_bytes_per_second", moirai_parse_rate);
@@ -80,11 +80,11 @@ static int read_figures(moirai_device_type *f, const moirai_json_at *at, yyjson_
     return read_count(&f->cores_per_sm, at, object, "cores_per_sm");
 }
 
-static int read_text(char **out, const moirai_json_at *at, yyjson_val *object, const char *key)
+static int read_text(char **out, const util_json_at *at, yyjson_val *object, const char *key)
 {
     const char *text = NULL;
-    int result = moirai_json_string(&text, NULL, at, object, key, false);
-    if (!result && text && !(*out = moirai_strdup(text)))
+    int result = util_json_string(&text, NULL, at, object, key, false);
+    if (!result && text && !(*out = util_strdup(text)))
         return MOIRAI_EFAIL;
     return result;
 }
@@ -102,7 +102,7 @@ static int add_note(moirai_cluster *c, const char *text)
     return 0;
 }
 
-static int check_keys(moirai_cluster *c, const moirai_json_at *at, yyjson_val *object, const char *const *known)
+static int check_keys(moirai_cluster *c, const util_json_at *at, yyjson_val *object, const char *const *known)
 {
     size_t i, n;
     yyjson_val *key, *value;
@@ -173,14 +173,14 @@ static void take_generic(moirai_device *d)
 
 static int read_device(moirai_cluster *c, const char *label, yyjson_val *object, size_t index)
 {
-    moirai_json_at at = {.label = label, .kind = "device", .index = index};
+    util_json_at at = {.label = label, .kind = "device", .index = index};
     const char *type = "";
     int result;
-    if ((result = moirai_json_object(&at, object)) ||
-        (result = moirai_json_string(&at.name, NULL, &at, object, "name", true)) ||
-        (result = moirai_json_string(&type, NULL, &at, object, "type", false)))
+    if ((result = util_json_object(&at, object)) ||
+        (result = util_json_string(&at.name, NULL, &at, object, "name", true)) ||
+        (result = util_json_string(&type, NULL, &at, object, "type", false)))
         return result;
-    moirai_device *d = moirai_cluster_add_device(c, at.name, type);
+    moirai_device *d = cluster_add_device(c, at.name, type);
     if (!d)
         return MOIRAI_EINPUT;
     int64_t memory_bytes = d->memory_bytes ? d->memory_bytes : -1;
@@ -190,53 +190,53 @@ static int read_device(moirai_cluster *c, const char *label, yyjson_val *object,
         (result = read_count(&d->threads, &at, object, "threads")) || (result = read_share(&d->share, &at, object)))
         return result;
     if (memory_bytes < 0)
-        return moirai_json_fail(&at, "memory is missing%s", *type ? ", and its type's is not known" : "");
+        return util_json_fail(&at, "memory is missing%s", *type ? ", and its type's is not known" : "");
     d->memory_bytes = d->figures.memory_bytes = memory_bytes;
     take_generic(d);
     return check_keys(c, &at, object, device_keys);
 }
 
-static int read_end(int32_t *out, moirai_cluster *c, const moirai_json_at *at, yyjson_val *object, const char *key)
+static int read_end(int32_t *out, moirai_cluster *c, const util_json_at *at, yyjson_val *object, const char *key)
 {
     const char *name = NULL;
-    int result = moirai_json_string(&name, NULL, at, object, key, true);
+    int result = util_json_string(&name, NULL, at, object, key, true);
     if (result)
         return result;
     *out = moirai_cluster_find(c, name);
-    return *out < 0 ? moirai_json_fail(at, "%s is '%.200s': no such device", key, name) : MOIRAI_OK;
+    return *out < 0 ? util_json_fail(at, "%s is '%.200s': no such device", key, name) : MOIRAI_OK;
 }
 
 static int read_link(moirai_cluster *c, const char *label, yyjson_val *object, size_t index)
 {
-    moirai_json_at at = {.label = label, .kind = "link", .index = index};
+    util_json_at at = {.label = label, .kind = "link", .index = index};
     int32_t from, to;
     int64_t rate = -1, latency = 0;
     bool both = false;
     int result;
-    if ((result = moirai_json_object(&at, object)) || (result = read_end(&from, c, &at, object, "from")) ||
+    if ((result = util_json_object(&at, object)) || (result = read_end(&from, c, &at, object, "from")) ||
         (result = read_end(&to, c, &at, object, "to")) ||
         (result = read_quantity(&rate, &at, object, "bandwidth", "bytes_per_second", moirai_parse_rate)) ||
         (result = read_quantity(&latency, &at, object, "latency", "latency_ns", moirai_parse_duration)) ||
-        (result = moirai_json_bool(&both, &at, object, "both", false)))
+        (result = util_json_bool(&both, &at, object, "both", false)))
         return result;
     if (rate < 0)
-        return moirai_json_fail(&at, "'%.200s' -> '%.200s': bandwidth is missing", c->device[from].name,
+        return util_json_fail(&at, "'%.200s' -> '%.200s': bandwidth is missing", c->device[from].name,
                                 c->device[to].name);
     if ((result = check_keys(c, &at, object, link_keys)))
         return result;
-    result = moirai_cluster_add_link(c, from, to, rate, latency);
-    return !result && both ? moirai_cluster_add_link(c, to, from, rate, latency) : result;
+    result = cluster_add_link(c, from, to, rate, latency);
+    return !result && both ? cluster_add_link(c, to, from, rate, latency) : result;
 }
 
 static int read_document(moirai_cluster *c, yyjson_val *root, const char *label)
 {
-    moirai_json_at at = {.label = label};
+    util_json_at at = {.label = label};
     yyjson_val *devices = NULL, *links = NULL, *item;
     size_t i, n;
     int result;
     if ((result = check_keys(c, &at, root, root_keys)) ||
-        (result = moirai_json_array(&devices, &at, root, "devices", true)) ||
-        (result = moirai_json_array(&links, &at, root, "links", false)))
+        (result = util_json_array(&devices, &at, root, "devices", true)) ||
+        (result = util_json_array(&links, &at, root, "links", false)))
         return result;
     yyjson_arr_foreach(devices, i, n, item)
     {
@@ -250,7 +250,7 @@ static int read_document(moirai_cluster *c, yyjson_val *root, const char *label)
                 return result;
         }
     }
-    return moirai_cluster_close(c);
+    return cluster_close(c);
 }
 
 int moirai_cluster_parse(moirai_cluster **out, const char *json, size_t length, const char *label)
@@ -259,18 +259,18 @@ int moirai_cluster_parse(moirai_cluster **out, const char *json, size_t length, 
     moirai_cluster *c = NULL;
     const char *name = "";
     *out = NULL;
-    int result = moirai_json_open(&doc, json, length, label, "moirai-cluster");
+    int result = util_json_open(&doc, json, length, label, "moirai-cluster");
     if (result)
-        return moirai_json_label(result, label);
+        return util_json_label(result, label);
     yyjson_val *root = yyjson_doc_get_root(doc);
-    moirai_json_at at = {.label = label};
-    if (!(result = moirai_json_string(&name, NULL, &at, root, "name", false)) &&
-        !(result = moirai_cluster_new(&c, name)))
+    util_json_at at = {.label = label};
+    if (!(result = util_json_string(&name, NULL, &at, root, "name", false)) &&
+        !(result = cluster_new(&c, name)))
         result = read_document(c, root, label);
     yyjson_doc_free(doc);
     if (result) {
         moirai_cluster_free(c);
-        return moirai_json_label(result, label);
+        return util_json_label(result, label);
     }
     *out = c;
     return MOIRAI_OK;

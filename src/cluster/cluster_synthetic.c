@@ -103,7 +103,7 @@ static int add_devices(moirai_cluster *c, const part *p)
     for (int64_t i = 0; i < (p->count < 0 ? 1 : p->count); i++) {
         char name[4];
         device_name(name, c->n_devices);
-        moirai_device *d = moirai_cluster_add_device(c, name, type->name);
+        moirai_device *d = cluster_add_device(c, name, type->name);
         if (!d)
             return MOIRAI_EINPUT;
         if (p->memory_bytes > 0)
@@ -145,22 +145,22 @@ static int build(moirai_cluster *c, char *text)
         for (int32_t b = 0; b < c->n_devices; b++) {
             if (a == b)
                 continue;
-            int result = moirai_cluster_add_link(c, a, b, all.bytes_per_second, MOIRAI_MAX(all.latency_ns, 0));
+            int result = cluster_add_link(c, a, b, all.bytes_per_second, UTIL_MAX(all.latency_ns, 0));
             if (result)
                 return result;
         }
     }
-    return moirai_cluster_close(c);
+    return cluster_close(c);
 }
 
 int moirai_cluster_synthetic(moirai_cluster **out, const char *description)
 {
     moirai_cluster *c;
     *out = NULL;
-    int result = moirai_cluster_new(&c, description);
+    int result = cluster_new(&c, description);
     if (result)
         return result;
-    char *text = moirai_strdup(description);
+    char *text = util_strdup(description);
     result = text ? build(c, text) : MOIRAI_EFAIL;
     free(text);
     if (result) {

@@ -22,7 +22,7 @@
 
 typedef struct fuser {
     const moirai_graph *g;
-    const moirai_fusions *f;
+    const coarsen_fusions *f;
     moirai_graph_builder *b;
     int32_t *seen;   /* [tensor] 1 + number of the last fusion that listed it as an input */
     double *gb_s;    /* [time key] memory bandwidth of that device, 0: unknown */
@@ -43,7 +43,7 @@ static int add_to(int64_t *sum, int64_t value, const char *what, const char *op)
         *sum = MOIRAI_UNKNOWN;
         return MOIRAI_OK;
     }
-    if (!moirai_add64(sum, *sum, value))
+    if (!util_add64(sum, *sum, value))
         return moirai_error(MOIRAI_EINPUT, "operator '%s': the %s of what is fused do not fit 64 bits", op, what);
     return MOIRAI_OK;
 }
@@ -132,11 +132,11 @@ static int member_add(fuser *x, int32_t op, int32_t group, int32_t fused, total 
         result = add_to(&sum->flops, g->op_flops[op], "flops", name);
     if (!result)
         result = add_to(&sum->traffic_bytes, g->op_traffic_bytes[op], "bytes of traffic", name);
-    sum->workspace_bytes = MOIRAI_MAX(sum->workspace_bytes, g->op_workspace_bytes[op]);
+    sum->workspace_bytes = UTIL_MAX(sum->workspace_bytes, g->op_workspace_bytes[op]);
     return result;
 }
 
-static int fused_times(fuser *x, const moirai_fusion *m, int32_t fused, double saved_bytes)
+static int fused_times(fuser *x, const coarsen_fusion *m, int32_t fused, double saved_bytes)
 {
     const moirai_graph *g = x->g;
 
@@ -150,7 +150,7 @@ static int fused_times(fuser *x, const moirai_fusion *m, int32_t fused, double s
 
             if (add_to(&sum, ns, "times", g->op_name[op]))
                 return MOIRAI_EINPUT;
-            slowest = MOIRAI_MAX(slowest, ns);
+            slowest = UTIL_MAX(slowest, ns);
         }
         if (sum == MOIRAI_UNKNOWN)
             continue;
@@ -167,7 +167,7 @@ static int fused_times(fuser *x, const moirai_fusion *m, int32_t fused, double s
     return MOIRAI_OK;
 }
 
-static int type_join(fuser *x, const moirai_fusion *m)
+static int type_join(fuser *x, const coarsen_fusion *m)
 {
     size_t n = 0;
 
@@ -175,7 +175,7 @@ static int type_join(fuser *x, const moirai_fusion *m)
         const char *type = x->g->op_type[op];
         size_t length = strlen(type);
 
-        if (moirai_grow(&x->type, &x->type_capacity, n + length + 2, 1))
+        if (util_grow(&x->type, &x->type_capacity, n + length + 2, 1))
             return MOIRAI_EFAIL;
         if (i)
             x->type[n++] = '+';
@@ -188,7 +188,7 @@ static int type_join(fuser *x, const moirai_fusion *m)
 /* `last` is the last member: the fused operator stands where it stood, under its name. */
 static int fusion_emit(fuser *x, int32_t group, int32_t last)
 {
-    const moirai_fusion *m = &x->f->fusion[group];
+    const coarsen_fusion *m = &x->f->fusion[group];
     total sum = {0};
     int32_t fused, op = m->first;
     double saved_bytes;
@@ -209,7 +209,7 @@ static int fusion_emit(fuser *x, int32_t group, int32_t last)
     if (sum.traffic_bytes != MOIRAI_UNKNOWN) {
         bool all = sum.inner_bytes > sum.traffic_bytes / 2;
 
-        sum.traffic_bytes = MOIRAI_MAX(all ? 0 : sum.traffic_bytes - 2 * sum.inner_bytes, sum.boundary_bytes);
+        sum.traffic_bytes = UTIL_MAX(all ? 0 : sum.traffic_bytes - 2 * sum.inner_bytes, sum.boundary_bytes);
     }
     result = moirai_graph_builder_cost(x->b, fused, sum.weight_bytes, sum.workspace_bytes, sum.flops,
                                        sum.traffic_bytes);
@@ -240,7 +240,7 @@ static int op_copy(fuser *x, int32_t op)
 static int ops_emit(fuser *x)
 {
     const moirai_graph *g = x->g;
-    const moirai_fusions *f = x->f;
+    const coarsen_fusions *f = x->f;
     int result = MOIRAI_OK;
 
     for (int32_t k = 0; k < g->n_time_keys; k++) {
@@ -259,13 +259,13 @@ static int ops_emit(fuser *x)
     return result;
 }
 
-static int graph_fuse(moirai_graph **out, const moirai_graph *g, const moirai_fusions *f)
+static int graph_fuse(moirai_graph **out, const moirai_graph *g, const coarsen_fusions *f)
 {
     fuser x = {.g = g, .f = f};
     int result;
 
-    x.seen = moirai_alloc((size_t)g->n_tensors, sizeof *x.seen);
-    x.gb_s = moirai_alloc((size_t)g->n_time_keys, sizeof *x.gb_s);
+    x.seen = util_alloc((size_t)g->n_tensors, sizeof *x.seen);
+    x.gb_s = util_alloc((size_t)g->n_time_keys, sizeof *x.gb_s);
     result = x.seen && x.gb_s ? moirai_graph_builder_new(&x.b, g->name) : MOIRAI_EFAIL;
     if (!result) {
         moirai_graph_builder_element_bytes(x.b, g->element_bytes);
@@ -283,11 +283,11 @@ static int graph_fuse(moirai_graph **out, const moirai_graph *g, const moirai_fu
 
 int moirai_coarsen(moirai_graph **out, const moirai_graph *g, const moirai_rules *rules, int64_t *count)
 {
-    moirai_fusions f;
+    coarsen_fusions f;
     int result;
 
     *out = NULL;
-    result = moirai_fusions_find(&f, g, rules);
+    result = coarsen_fusions_find(&f, g, rules);
     if (result)
         return result;
     for (int r = 0; count && r < rules->n_rules; r++)
@@ -295,6 +295,6 @@ int moirai_coarsen(moirai_graph **out, const moirai_graph *g, const moirai_rules
     for (int32_t i = 0; count && i < f.n; i++)
         count[f.fusion[i].rule]++;
     result = graph_fuse(out, g, &f);
-    moirai_fusions_free(&f);
+    coarsen_fusions_free(&f);
     return result;
 }

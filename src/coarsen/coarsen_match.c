@@ -36,7 +36,7 @@ typedef struct match {
 typedef struct search {
     const moirai_graph *g;
     const moirai_rules *rules;
-    moirai_fusions *f;
+    coarsen_fusions *f;
     int32_t *symbol;         /* [op] type for the trie */
     int32_t *child_off, *child; /* the forest upside down: op -> operators that only it reads, by input */
     int32_t *post, *place;   /* postorder of the forest and its inverse */
@@ -116,13 +116,13 @@ static int matches_collect(search *s)
         int32_t node = 0, length = 0;
 
         for (int32_t v = s->post[i]; v != MOIRAI_NONE; v = s->f->next[v]) {
-            node = moirai_rules_step(s->rules, node, s->symbol[v]);
+            node = coarsen_rules_step(s->rules, node, s->symbol[v]);
             if (node == MOIRAI_NONE)
                 break;
             length++;
             if (s->rules->node[node].rule == MOIRAI_NONE)
                 continue;
-            if (moirai_grow(&s->match, &s->capacity, s->n_matches + 1, sizeof *s->match))
+            if (util_grow(&s->match, &s->capacity, s->n_matches + 1, sizeof *s->match))
                 return MOIRAI_EFAIL;
             s->match[s->n_matches++] = (match){s->post[i], s->place[v], length, s->rules->node[node].rule};
         }
@@ -133,7 +133,7 @@ static int matches_collect(search *s)
 /* Stable counting sort from `match` to `sorted` and back; keys in [0, n_keys), largest first if `falling`. */
 static int matches_sort(search *s, size_t key_offset, int32_t n_keys, bool falling)
 {
-    int64_t *start = moirai_alloc((size_t)n_keys + 1, sizeof *start);
+    int64_t *start = util_alloc((size_t)n_keys + 1, sizeof *start);
     match *swap;
 
     if (!start)
@@ -159,18 +159,18 @@ static int matches_sort(search *s, size_t key_offset, int32_t n_keys, bool falli
 
 static int match_take(search *s, const match *m)
 {
-    moirai_fusions *f = s->f;
+    coarsen_fusions *f = s->f;
     int32_t v = m->first;
 
     for (int32_t i = 0; i < m->length; i++, v = f->next[v])
         if (f->group[v] != MOIRAI_NONE)
             return MOIRAI_OK;
-    if (moirai_grow(&f->fusion, &f->capacity, (size_t)f->n + 1, sizeof *f->fusion))
+    if (util_grow(&f->fusion, &f->capacity, (size_t)f->n + 1, sizeof *f->fusion))
         return MOIRAI_EFAIL;
     v = m->first;
     for (int32_t i = 0; i < m->length; i++, v = f->next[v])
         f->group[v] = f->n;
-    f->fusion[f->n++] = (moirai_fusion){m->first, m->length, m->rule};
+    f->fusion[f->n++] = (coarsen_fusion){m->first, m->length, m->rule};
     return MOIRAI_OK;
 }
 
@@ -178,7 +178,7 @@ static int search_run(search *s)
 {
     int result;
 
-    moirai_rules_symbols(s->rules, s->g, s->symbol);
+    coarsen_rules_symbols(s->rules, s->g, s->symbol);
     for (int32_t i = 0; i < s->g->n_ops; i++) {
         s->f->next[i] = only_consumer(s->g, i);
         s->f->group[i] = MOIRAI_NONE;
@@ -188,7 +188,7 @@ static int search_run(search *s)
     result = matches_collect(s);
     if (result)
         return result;
-    s->sorted = moirai_alloc(s->n_matches, sizeof *s->sorted);
+    s->sorted = util_alloc(s->n_matches, sizeof *s->sorted);
     if (!s->sorted || matches_sort(s, offsetof(match, last), s->g->n_ops, false) ||
         matches_sort(s, offsetof(match, length), s->rules->longest + 1, true))
         return MOIRAI_EFAIL;
@@ -197,19 +197,19 @@ static int search_run(search *s)
     return result;
 }
 
-int moirai_fusions_find(moirai_fusions *f, const moirai_graph *g, const moirai_rules *rules)
+int coarsen_fusions_find(coarsen_fusions *f, const moirai_graph *g, const moirai_rules *rules)
 {
     size_t n = (size_t)g->n_ops;
     search s = {.g = g, .rules = rules, .f = f};
     int result = MOIRAI_EFAIL;
 
-    *f = (moirai_fusions){.next = moirai_alloc(n, sizeof *f->next), .group = moirai_alloc(n, sizeof *f->group)};
-    s.symbol = moirai_alloc(n, sizeof *s.symbol);
-    s.child_off = moirai_alloc(n + 1, sizeof *s.child_off);
-    s.child = moirai_alloc(n, sizeof *s.child);
-    s.post = moirai_alloc(n, sizeof *s.post);
-    s.place = moirai_alloc(n, sizeof *s.place);
-    s.stack = moirai_alloc(n, sizeof *s.stack);
+    *f = (coarsen_fusions){.next = util_alloc(n, sizeof *f->next), .group = util_alloc(n, sizeof *f->group)};
+    s.symbol = util_alloc(n, sizeof *s.symbol);
+    s.child_off = util_alloc(n + 1, sizeof *s.child_off);
+    s.child = util_alloc(n, sizeof *s.child);
+    s.post = util_alloc(n, sizeof *s.post);
+    s.place = util_alloc(n, sizeof *s.place);
+    s.stack = util_alloc(n, sizeof *s.stack);
     if (f->next && f->group && s.symbol && s.child_off && s.child && s.post && s.place && s.stack)
         result = search_run(&s);
     free(s.symbol);
@@ -221,14 +221,14 @@ int moirai_fusions_find(moirai_fusions *f, const moirai_graph *g, const moirai_r
     free(s.match);
     free(s.sorted);
     if (result)
-        moirai_fusions_free(f);
+        coarsen_fusions_free(f);
     return result;
 }
 
-void moirai_fusions_free(moirai_fusions *f)
+void coarsen_fusions_free(coarsen_fusions *f)
 {
     free(f->fusion);
     free(f->next);
     free(f->group);
-    *f = (moirai_fusions){0};
+    *f = (coarsen_fusions){0};
 }

@@ -8,7 +8,7 @@
  * All that a line stands for is put into one trie, item by item: `frontier` holds the nodes that some
  * choice of the items so far leads to; an item adds the children of each by each alternative, and keeps the node
  * itself if the item is optional. No list of spelt-out rules is ever made, and a line that would unfold beyond
- * MOIRAI_RULES_MOST_NODES is refused. Where two lines spell the same list, the first one owns it. */
+ * COARSEN_RULES_MOST_NODES is refused. Where two lines spell the same list, the first one owns it. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static size_t slot_of(const moirai_rules *r, int32_t node, int32_t symbol)
     return i;
 }
 
-int32_t moirai_rules_step(const moirai_rules *r, int32_t node, int32_t symbol)
+int32_t coarsen_rules_step(const moirai_rules *r, int32_t node, int32_t symbol)
 {
     int32_t child = symbol == MOIRAI_NONE ? 0 : r->slot[slot_of(r, node, symbol)].child;
 
@@ -43,9 +43,9 @@ int32_t moirai_rules_step(const moirai_rules *r, int32_t node, int32_t symbol)
 
 static int slots_double(moirai_rules *r)
 {
-    moirai_rule_edge *old = r->slot;
+    coarsen_rule_edge *old = r->slot;
     size_t n_old = r->n_slots;
-    moirai_rule_edge *slot = moirai_alloc(2 * n_old, sizeof *slot);
+    coarsen_rule_edge *slot = util_alloc(2 * n_old, sizeof *slot);
 
     if (!slot)
         return MOIRAI_EFAIL;
@@ -60,9 +60,9 @@ static int slots_double(moirai_rules *r)
 
 static int32_t node_add(moirai_rules *r, int32_t depth)
 {
-    if (moirai_grow(&r->node, &r->nodes_capacity, (size_t)r->n_nodes + 1, sizeof *r->node))
+    if (util_grow(&r->node, &r->nodes_capacity, (size_t)r->n_nodes + 1, sizeof *r->node))
         return MOIRAI_EFAIL;
-    r->node[r->n_nodes] = (moirai_rule_node){.rule = MOIRAI_NONE, .depth = depth};
+    r->node[r->n_nodes] = (coarsen_rule_node){.rule = MOIRAI_NONE, .depth = depth};
     return r->n_nodes++;
 }
 
@@ -70,19 +70,19 @@ static int32_t node_add(moirai_rules *r, int32_t depth)
 static int32_t child_add(parser *p, int32_t node, int32_t symbol)
 {
     moirai_rules *r = p->r;
-    int32_t child = moirai_rules_step(r, node, symbol);
+    int32_t child = coarsen_rules_step(r, node, symbol);
 
     if (child != MOIRAI_NONE)
         return child;
-    if (r->n_nodes >= MOIRAI_RULES_MOST_NODES)
+    if (r->n_nodes >= COARSEN_RULES_MOST_NODES)
         return moirai_error(MOIRAI_EINPUT, "%s:%d: the rules unfold to more than %d lists of types", p->label, p->line,
-                            MOIRAI_RULES_MOST_NODES);
+                            COARSEN_RULES_MOST_NODES);
     if (2 * ((size_t)r->n_edges + 1) > r->n_slots && slots_double(r))
         return MOIRAI_EFAIL;
     child = node_add(r, r->node[node].depth + 1);
     if (child < 0)
         return child;
-    r->slot[slot_of(r, node, symbol)] = (moirai_rule_edge){node, symbol, child};
+    r->slot[slot_of(r, node, symbol)] = (coarsen_rule_edge){node, symbol, child};
     r->n_edges++;
     return child;
 }
@@ -91,7 +91,7 @@ static int reach(parser *p, int32_t node)
 {
     if (p->r->node[node].stamp == p->walk)
         return MOIRAI_OK;
-    if (moirai_grow(&p->next, &p->next_capacity, p->n_next + 1, sizeof *p->next))
+    if (util_grow(&p->next, &p->next_capacity, p->n_next + 1, sizeof *p->next))
         return MOIRAI_EFAIL;
     p->r->node[node].stamp = p->walk;
     p->next[p->n_next++] = node;
@@ -102,8 +102,8 @@ static int reach(parser *p, int32_t node)
 static int step_type(parser *p, const char *type, size_t length)
 {
     moirai_rules *r = p->r;
-    const char *name = moirai_strings_add(r->strings, type, length);
-    int32_t symbol = name ? moirai_names_put(r->symbols, name, r->n_symbols) : MOIRAI_EFAIL;
+    const char *name = util_strings_add(r->strings, type, length);
+    int32_t symbol = name ? util_names_put(r->symbols, name, r->n_symbols) : MOIRAI_EFAIL;
 
     if (symbol < 0)
         return MOIRAI_EFAIL;
@@ -123,21 +123,21 @@ static int step_type(parser *p, const char *type, size_t length)
 /* One alternative: a type or the name of a group of types. */
 static int step_word(parser *p, const char *word, size_t length)
 {
-    char canonical[MOIRAI_TYPE_LENGTH];
+    char canonical[COARSEN_TYPE_LENGTH];
     const char *list;
 
     for (size_t i = 0; i < length; i++)
         if (!isalnum((unsigned char)word[i]) && !strchr("_-.", word[i]))
             return moirai_error(MOIRAI_EINPUT, "%s:%d: '%.*s': a type has letters, digits, '_', '-' and '.' only",
-                                p->label, p->line, (int)MOIRAI_MIN(length, 64), word);
-    if (length == 0 || length >= MOIRAI_TYPE_LENGTH - 2)
+                                p->label, p->line, (int)UTIL_MIN(length, 64), word);
+    if (length == 0 || length >= COARSEN_TYPE_LENGTH - 2)
         return moirai_error(MOIRAI_EINPUT, "%s:%d: '%.*s': a type has 1 to %d letters", p->label, p->line,
-                            (int)MOIRAI_MIN(length, 64), word, MOIRAI_TYPE_LENGTH - 3);
-    moirai_type_canonical(canonical, word, length, false);
+                            (int)UTIL_MIN(length, 64), word, COARSEN_TYPE_LENGTH - 3);
+    coarsen_type_canonical(canonical, word, length, false);
     if (!*canonical)
         return moirai_error(MOIRAI_EINPUT, "%s:%d: '%.*s': a type needs a letter or digit", p->label, p->line,
                             (int)length, word);
-    for (list = moirai_type_alternatives(canonical); *list;) {
+    for (list = coarsen_type_alternatives(canonical); *list;) {
         size_t n = strcspn(list, " ");
         int result = step_type(p, list, n);
 
@@ -182,21 +182,21 @@ static int rule_close(parser *p, const char *text, size_t length)
     bool useful = false;
 
     for (size_t i = 0; i < p->n_frontier; i++) {
-        moirai_rule_node *node = &r->node[p->frontier[i]];
+        coarsen_rule_node *node = &r->node[p->frontier[i]];
 
         if (node->depth < 2)
             continue;
         useful = true;
-        r->longest = MOIRAI_MAX(r->longest, node->depth);
+        r->longest = UTIL_MAX(r->longest, node->depth);
         if (node->rule == MOIRAI_NONE)
             node->rule = p->rule;
     }
     if (!useful)
         return moirai_error(MOIRAI_EINPUT, "%s:%d: '%.*s': a rule fuses two operators or more", p->label, p->line,
-                            (int)MOIRAI_MIN(length, 200), text);
-    if (moirai_grow(&r->text, &r->rules_capacity, (size_t)r->n_rules + 1, sizeof *r->text))
+                            (int)UTIL_MIN(length, 200), text);
+    if (util_grow(&r->text, &r->rules_capacity, (size_t)r->n_rules + 1, sizeof *r->text))
         return MOIRAI_EFAIL;
-    r->text[r->n_rules] = moirai_strings_add(r->strings, text, length);
+    r->text[r->n_rules] = util_strings_add(r->strings, text, length);
     return r->text[r->n_rules++] ? MOIRAI_OK : MOIRAI_EFAIL;
 }
 
@@ -229,11 +229,11 @@ static int line_parse(parser *p, char *line)
 
     if (!words)
         return MOIRAI_OK;
-    if (words > MOIRAI_RULE_MOST_ITEMS)
+    if (words > COARSEN_RULE_MOST_ITEMS)
         return moirai_error(MOIRAI_EINPUT, "%s:%d: %d types in one rule, at most %d", p->label, p->line, words,
-                            MOIRAI_RULE_MOST_ITEMS);
+                            COARSEN_RULE_MOST_ITEMS);
     p->rule = p->r->n_rules;
-    if (moirai_grow(&p->frontier, &p->frontier_capacity, 1, sizeof *p->frontier))
+    if (util_grow(&p->frontier, &p->frontier_capacity, 1, sizeof *p->frontier))
         return MOIRAI_EFAIL;
     p->frontier[0] = 0;
     p->n_frontier = 1;
@@ -265,14 +265,14 @@ static int text_parse(parser *p, char *text)
 
 static moirai_rules *rules_new(void)
 {
-    moirai_rules *r = moirai_alloc(1, sizeof *r);
+    moirai_rules *r = util_alloc(1, sizeof *r);
 
     if (!r)
         return NULL;
-    r->strings = moirai_strings_new();
-    r->symbols = moirai_names_new(64);
+    r->strings = util_strings_new();
+    r->symbols = util_names_new(64);
     r->n_slots = 256;
-    r->slot = moirai_alloc(r->n_slots, sizeof *r->slot);
+    r->slot = util_alloc(r->n_slots, sizeof *r->slot);
     if (!r->strings || !r->symbols || !r->slot || node_add(r, 0) < 0) {
         moirai_rules_free(r);
         return NULL;
@@ -283,7 +283,7 @@ static moirai_rules *rules_new(void)
 int moirai_rules_parse(moirai_rules **out, const char *text, const char *label)
 {
     parser p = {.r = rules_new(), .label = label};
-    char *copy = moirai_strdup(text);
+    char *copy = util_strdup(text);
     int result = p.r && copy ? text_parse(&p, copy) : MOIRAI_EFAIL;
 
     free(copy);
@@ -299,7 +299,7 @@ int moirai_rules_parse(moirai_rules **out, const char *text, const char *label)
 
 int moirai_rules_open(moirai_rules **out, const char *name_or_path)
 {
-    const char *shipped = moirai_rules_shipped(name_or_path);
+    const char *shipped = coarsen_rules_shipped(name_or_path);
     char *text;
     size_t length;
     int result;
@@ -307,7 +307,7 @@ int moirai_rules_open(moirai_rules **out, const char *name_or_path)
     *out = NULL;
     if (shipped)
         return moirai_rules_parse(out, shipped, name_or_path);
-    result = moirai_file_read(&text, &length, name_or_path);
+    result = util_file_read(&text, &length, name_or_path);
     if (result)
         return moirai_error_prefix(result, "rules (eigen, onnxruntime, none or a file)");
     if (memchr(text, 0, length))
@@ -322,8 +322,8 @@ void moirai_rules_free(moirai_rules *rules)
 {
     if (!rules)
         return;
-    moirai_strings_free(rules->strings);
-    moirai_names_free(rules->symbols);
+    util_strings_free(rules->strings);
+    util_names_free(rules->symbols);
     free(rules->text);
     free(rules->node);
     free(rules->slot);

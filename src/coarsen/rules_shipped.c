@@ -35,7 +35,7 @@ static const char onnxruntime[] =
     "pow scale add scale tanh bias mul\n"
     "sigmoid|hardsigmoid mul\n";
 
-const char *moirai_rules_shipped(const char *name)
+const char *coarsen_rules_shipped(const char *name)
 {
     if (!strcmp(name, "eigen"))
         return eigen;

@@ -65,12 +65,12 @@ static int compare(const void *key, const void *item)
     return strcmp(key, ((const pair *)item)->word);
 }
 
-void moirai_type_canonical(char out[MOIRAI_TYPE_LENGTH], const char *type, size_t length, bool single)
+void coarsen_type_canonical(char out[COARSEN_TYPE_LENGTH], const char *type, size_t length, bool single)
 {
     size_t n = 0;
     const pair *alias;
 
-    for (size_t i = 0; i < length && n < MOIRAI_TYPE_LENGTH - 2; i++)
+    for (size_t i = 0; i < length && n < COARSEN_TYPE_LENGTH - 2; i++)
         if (isalnum((unsigned char)type[i]) || type[i] == '+') /* '+' joins the types of a fused operator */
             out[n++] = (char)tolower((unsigned char)type[i]);
     out[n] = 0;
@@ -81,7 +81,7 @@ void moirai_type_canonical(char out[MOIRAI_TYPE_LENGTH], const char *type, size_
         strcat(out, "1");
 }
 
-const char *moirai_type_alternatives(const char *canonical)
+const char *coarsen_type_alternatives(const char *canonical)
 {
     const pair *group = bsearch(canonical, groups, sizeof groups / sizeof *groups, sizeof *groups, compare);
 
@@ -98,12 +98,12 @@ static bool reads_one(const moirai_graph *g, int32_t op)
     return n == 1;
 }
 
-void moirai_rules_symbols(const moirai_rules *r, const moirai_graph *g, int32_t *symbol)
+void coarsen_rules_symbols(const moirai_rules *r, const moirai_graph *g, int32_t *symbol)
 {
-    char type[MOIRAI_TYPE_LENGTH];
+    char type[COARSEN_TYPE_LENGTH];
 
     for (int32_t i = 0; i < g->n_ops; i++) {
-        moirai_type_canonical(type, g->op_type[i], strlen(g->op_type[i]), reads_one(g, i));
-        symbol[i] = moirai_names_get(r->symbols, type);
+        coarsen_type_canonical(type, g->op_type[i], strlen(g->op_type[i]), reads_one(g, i));
+        symbol[i] = util_names_get(r->symbols, type);
     }
 }

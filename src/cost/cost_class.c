@@ -13,10 +13,10 @@
 
 typedef struct type_class {
     const char *type;
-    moirai_cost_class k;
+    cost_class k;
 } type_class;
 
-#define K(type, name) {type, MOIRAI_CLASS_##name}
+#define K(type, name) {type, COST_CLASS_##name}
 static const type_class TYPES[] = { /* sorted: test_cost_types_are_sorted_and_found */
     K("abs", ADDU), K("add", ADD), K("addmm", LINEAR), K("and", ADD), K("arange", MEMORY), K("argmax", MEMORY),
     K("argmin", MEMORY), K("averagepool", MEMORY), K("avgpool", MEMORY), K("avgpool2d", MEMORY), K("baddbmm", BMM),
@@ -52,20 +52,20 @@ static const type_class TYPES[] = { /* sorted: test_cost_types_are_sorted_and_fo
 };
 #undef K
 
-static const char *const NAMES[MOIRAI_CLASS_COUNT] = {
+static const char *const NAMES[COST_CLASS_COUNT] = {
     "add", "addu", "mul", "mulu", "div", "divu", "pow", "powu", "relu", "tanh", "gelu", "softmax", "ln", "linear",
     "bmm", "conv", "memory", "view", "unknown",
 };
 
 /* Which member of a fused operator decides: matrix products, then kernels that go over their input twice, ... */
-static int weight_of_class(moirai_cost_class k)
+static int weight_of_class(cost_class k)
 {
     switch (k) {
-    case MOIRAI_CLASS_LINEAR: case MOIRAI_CLASS_BMM: case MOIRAI_CLASS_CONV: return 5;
-    case MOIRAI_CLASS_SOFTMAX: case MOIRAI_CLASS_LN: return 4;
-    case MOIRAI_CLASS_UNKNOWN: return 1;
-    case MOIRAI_CLASS_VIEW: return 0;
-    case MOIRAI_CLASS_MEMORY: return 2;
+    case COST_CLASS_LINEAR: case COST_CLASS_BMM: case COST_CLASS_CONV: return 5;
+    case COST_CLASS_SOFTMAX: case COST_CLASS_LN: return 4;
+    case COST_CLASS_UNKNOWN: return 1;
+    case COST_CLASS_VIEW: return 0;
+    case COST_CLASS_MEMORY: return 2;
     default: return 3;
     }
 }
@@ -75,7 +75,7 @@ static int compare_type(const void *key, const void *item)
     return strcmp(key, ((const type_class *)item)->type);
 }
 
-static moirai_cost_class class_of_member(const char *type, size_t length)
+static cost_class class_of_member(const char *type, size_t length)
 {
     char plain[64];
     size_t n = 0;
@@ -84,16 +84,16 @@ static moirai_cost_class class_of_member(const char *type, size_t length)
             plain[n++] = (char)tolower((unsigned char)type[i]);
     plain[n] = 0;
     const type_class *found = bsearch(plain, TYPES, sizeof TYPES / sizeof *TYPES, sizeof *TYPES, compare_type);
-    return found ? found->k : MOIRAI_CLASS_UNKNOWN;
+    return found ? found->k : COST_CLASS_UNKNOWN;
 }
 
-moirai_cost_class moirai_cost_class_of(const char *type)
+cost_class cost_class_of(const char *type)
 {
-    moirai_cost_class best = MOIRAI_CLASS_UNKNOWN;
+    cost_class best = COST_CLASS_UNKNOWN;
     int best_weight = -1;
     for (const char *p = type;;) {
         size_t n = strcspn(p, "+");
-        moirai_cost_class k = class_of_member(p, n);
+        cost_class k = class_of_member(p, n);
         if (weight_of_class(k) > best_weight) {
             best = k;
             best_weight = weight_of_class(k);
@@ -104,20 +104,20 @@ moirai_cost_class moirai_cost_class_of(const char *type)
     }
 }
 
-const char *moirai_cost_class_name(moirai_cost_class k)
+const char *cost_class_name(cost_class k)
 {
-    return k < MOIRAI_CLASS_COUNT ? NAMES[k] : "unknown";
+    return k < COST_CLASS_COUNT ? NAMES[k] : "unknown";
 }
 
-moirai_cost_class moirai_cost_class_find(const char *name)
+cost_class cost_class_find(const char *name)
 {
-    for (int k = 0; k < MOIRAI_CLASS_MEASURED; k++)
+    for (int k = 0; k < COST_CLASS_MEASURED; k++)
         if (!strcasecmp(name, NAMES[k]))
-            return (moirai_cost_class)k;
-    return MOIRAI_CLASS_UNKNOWN;
+            return (cost_class)k;
+    return COST_CLASS_UNKNOWN;
 }
 
-const char *moirai_cost_class_unsorted(void)
+const char *cost_class_unsorted(void)
 {
     for (size_t i = 1; i < sizeof TYPES / sizeof *TYPES; i++)
         if (strcmp(TYPES[i - 1].type, TYPES[i].type) >= 0)

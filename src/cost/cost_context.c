@@ -37,31 +37,31 @@ static void find_keys(moirai_cost_context *x)
             x->key_type[x->name_key[d]] = &x->c->device[d].figures;
 }
 
-int moirai_cost_context_new(moirai_cost_context **out, const moirai_graph *g, const moirai_cluster *c)
+int cost_context_new(moirai_cost_context **out, const moirai_graph *g, const moirai_cluster *c)
 {
     *out = NULL;
-    moirai_cost_context *x = moirai_alloc(1, sizeof *x);
+    moirai_cost_context *x = util_alloc(1, sizeof *x);
     if (!x)
         return MOIRAI_EFAIL;
     x->g = g;
     x->c = c;
-    x->set = &moirai_fitted_shipped;
-    x->op_class = moirai_alloc((size_t)g->n_ops, sizeof *x->op_class);
-    x->name_key = moirai_alloc((size_t)c->n_devices, sizeof *x->name_key);
-    x->type_key = moirai_alloc((size_t)c->n_devices, sizeof *x->type_key);
-    x->key_type = moirai_alloc((size_t)g->n_time_keys, sizeof *x->key_type);
+    x->set = &cost_fitted_shipped;
+    x->op_class = util_alloc((size_t)g->n_ops, sizeof *x->op_class);
+    x->name_key = util_alloc((size_t)c->n_devices, sizeof *x->name_key);
+    x->type_key = util_alloc((size_t)c->n_devices, sizeof *x->type_key);
+    x->key_type = util_alloc((size_t)g->n_time_keys, sizeof *x->key_type);
     if (!x->op_class || !x->name_key || !x->type_key || !x->key_type) {
-        moirai_cost_context_free(x);
+        cost_context_free(x);
         return MOIRAI_EFAIL;
     }
     for (int32_t i = 0; i < g->n_ops; i++)
-        x->op_class[i] = (uint8_t)moirai_cost_class_of(g->op_type[i]);
+        x->op_class[i] = (uint8_t)cost_class_of(g->op_type[i]);
     find_keys(x);
     *out = x;
     return 0;
 }
 
-void moirai_cost_context_free(moirai_cost_context *x)
+void cost_context_free(moirai_cost_context *x)
 {
     if (!x)
         return;

@@ -9,66 +9,66 @@
 #include "cost/cost.h"
 #include "util/json.h"
 
-const moirai_fitted_set moirai_fitted_shipped = {{
+const cost_fitted_set cost_fitted_shipped = {{
 #include "cost/fitted_coefficients.h"
 }};
 
-bool moirai_fitted_applies(const moirai_device_type *f)
+bool cost_fitted_applies(const moirai_device_type *f)
 {
     return f->bandwidth_gb_s > 0 && f->gflops_fp32 > 0 && f->sm > 0 && f->clock_mhz > 0 && f->cores_per_sm >= 32;
 }
 
-double moirai_cost_fitted_op(const moirai_cost_context *x, int32_t op, const moirai_device_type *f)
+double cost_fitted_op(const moirai_cost_context *x, int32_t op, const moirai_device_type *f)
 {
-    moirai_cost_shape s;
-    moirai_cost_shape_of(&s, x, op);
-    const double(*c)[MOIRAI_FITTED_COEFFICIENTS] = x->set->c;
-    if (s.k < MOIRAI_CLASS_MEASURED)
-        return moirai_fitted_ns(c[s.k], &s, f);
-    if (s.k == MOIRAI_CLASS_VIEW && !(s.bytes > 0))
-        return c[MOIRAI_CLASS_ADD][0] / 2;
-    bool unknown = s.k == MOIRAI_CLASS_UNKNOWN;
-    s.k = MOIRAI_CLASS_MULU;
-    double ns = moirai_fitted_ns(c[MOIRAI_CLASS_MULU], &s, f);
-    return unknown ? MOIRAI_MAX(ns, moirai_roofline_ns((double)moirai_cost_flops(x, op), s.bytes, f)) : ns;
+    cost_shape s;
+    cost_shape_of(&s, x, op);
+    const double(*c)[COST_FITTED_COEFFICIENTS] = x->set->c;
+    if (s.k < COST_CLASS_MEASURED)
+        return cost_fitted_ns(c[s.k], &s, f);
+    if (s.k == COST_CLASS_VIEW && !(s.bytes > 0))
+        return c[COST_CLASS_ADD][0] / 2;
+    bool unknown = s.k == COST_CLASS_UNKNOWN;
+    s.k = COST_CLASS_MULU;
+    double ns = cost_fitted_ns(c[COST_CLASS_MULU], &s, f);
+    return unknown ? UTIL_MAX(ns, cost_roofline_ns((double)cost_flops(x, op), s.bytes, f)) : ns;
 }
 
 static int64_t fitted_ns(const moirai_cost_context *x, int32_t op, int32_t device)
 {
     const moirai_device_type *f = &x->c->device[device].figures;
-    return moirai_fitted_applies(f) ? moirai_cost_round_ns(moirai_cost_fitted_op(x, op, f)) : MOIRAI_UNKNOWN;
+    return cost_fitted_applies(f) ? cost_round_ns(cost_fitted_op(x, op, f)) : MOIRAI_UNKNOWN;
 }
 
-const moirai_cost_model moirai_cost_fitted = {
+const moirai_cost_model cost_fitted = {
     "fitted", "formulas per operator class, fitted to measured times; fitted:FILE for your own fit", fitted_ns};
 
-static int read_class(double *c, moirai_cost_class k, yyjson_val *classes, const char *label)
+static int read_class(double *c, cost_class k, yyjson_val *classes, const char *label)
 {
-    moirai_json_at at = {.label = label, .kind = "class", .name = moirai_cost_class_name(k)};
-    yyjson_val *object = yyjson_obj_get(classes, moirai_cost_class_name(k));
-    int result = moirai_json_object(&at, object);
-    for (int j = 0; !result && j < moirai_fitted_coefficient_count(k); j++) {
-        const moirai_fitted_coefficient *range = moirai_fitted_coefficient_at(k, j);
-        result = moirai_json_real(&c[j], &at, object, range->name, true);
+    util_json_at at = {.label = label, .kind = "class", .name = cost_class_name(k)};
+    yyjson_val *object = yyjson_obj_get(classes, cost_class_name(k));
+    int result = util_json_object(&at, object);
+    for (int j = 0; !result && j < cost_fitted_coefficient_count(k); j++) {
+        const cost_fitted_coefficient *range = cost_fitted_coefficient_at(k, j);
+        result = util_json_real(&c[j], &at, object, range->name, true);
         if (!result && !(c[j] > 0 && c[j] < 1e12))
-            result = moirai_json_fail(&at, "%s %g is not a positive number", range->name, c[j]);
+            result = util_json_fail(&at, "%s %g is not a positive number", range->name, c[j]);
     }
     return result;
 }
 
-int moirai_fitted_read(moirai_fitted_set *out, const char *path)
+int cost_fitted_read(cost_fitted_set *out, const char *path)
 {
     char *data;
     size_t length;
     yyjson_doc *doc = NULL;
-    int result = moirai_file_read(&data, &length, path);
+    int result = util_file_read(&data, &length, path);
     if (result)
         return result;
     memset(out, 0, sizeof *out);
-    result = moirai_json_open(&doc, data, length, path, "moirai-coefficients");
+    result = util_json_open(&doc, data, length, path, "moirai-coefficients");
     yyjson_val *classes = doc ? yyjson_obj_get(yyjson_doc_get_root(doc), "classes") : NULL;
-    for (int k = 0; !result && k < MOIRAI_CLASS_MEASURED; k++)
-        result = read_class(out->c[k], (moirai_cost_class)k, classes, path);
+    for (int k = 0; !result && k < COST_CLASS_MEASURED; k++)
+        result = read_class(out->c[k], (cost_class)k, classes, path);
     yyjson_doc_free(doc);
     free(data);
     return result;

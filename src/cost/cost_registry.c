@@ -4,13 +4,13 @@
 #include <string.h>
 #include "cost/cost.h"
 
-static const moirai_cost_model *const MODELS[] = {&moirai_cost_table, &moirai_cost_roofline, &moirai_cost_wave,
-                                                &moirai_cost_fitted, &moirai_cost_scaled, &moirai_cost_auto};
+static const moirai_cost_model *const MODELS[] = {&cost_table, &cost_roofline, &cost_wave,
+                                                &cost_fitted, &cost_scaled, &cost_auto};
 #define N_MODELS ((int)(sizeof MODELS / sizeof *MODELS))
 
 /* What `auto` asks, best first: by the errors in docs/cost-models.md. */
-static const moirai_cost_model *const BEST_FIRST[] = {&moirai_cost_table, &moirai_cost_scaled, &moirai_cost_wave,
-                                                      &moirai_cost_fitted, &moirai_cost_roofline};
+static const moirai_cost_model *const BEST_FIRST[] = {&cost_table, &cost_scaled, &cost_wave,
+                                                      &cost_fitted, &cost_roofline};
 
 _Static_assert(sizeof MODELS / sizeof *MODELS <= sizeof((moirai_cost_report *)0)->n_by_model / sizeof(int64_t),
                "moirai_cost_report.n_by_model has a place for every model");
@@ -41,7 +41,7 @@ static int index_of(const moirai_cost_model *model)
     return 0;
 }
 
-int64_t moirai_cost_round_ns(double ns)
+int64_t cost_round_ns(double ns)
 {
     const double most = 1e13; /* close to three hours; 900,000 such operators still sum up in an int64 */
     if (isnan(ns))
@@ -51,7 +51,7 @@ int64_t moirai_cost_round_ns(double ns)
     return ns >= most ? (int64_t)most : (int64_t)floor(ns + 0.5);
 }
 
-int64_t moirai_cost_best(const moirai_cost_context *x, int32_t op, int32_t device, int *model)
+int64_t cost_best(const moirai_cost_context *x, int32_t op, int32_t device, int *model)
 {
     for (size_t i = 0; i < sizeof BEST_FIRST / sizeof *BEST_FIRST; i++) {
         int64_t ns = BEST_FIRST[i]->op_ns(x, op, device);
@@ -66,10 +66,10 @@ int64_t moirai_cost_best(const moirai_cost_context *x, int32_t op, int32_t devic
 static int64_t auto_ns(const moirai_cost_context *x, int32_t op, int32_t device)
 {
     int model;
-    return moirai_cost_best(x, op, device, &model);
+    return cost_best(x, op, device, &model);
 }
 
-const moirai_cost_model moirai_cost_auto = {"auto", "the best available for each operator and device", auto_ns};
+const moirai_cost_model cost_auto = {"auto", "the best available for each operator and device", auto_ns};
 
 static int no_answer(const moirai_cost_context *x, int32_t op, int32_t device, const char *model)
 {
@@ -92,14 +92,14 @@ static int fill(int64_t *time_ns, const moirai_cost_context *x, const moirai_cos
         bool measured = true;
         for (int32_t d = 0; d < n_devices; d++) {
             int used = index_of(model);
-            int64_t ns = model == &moirai_cost_auto ? moirai_cost_best(x, op, d, &used) : model->op_ns(x, op, d);
+            int64_t ns = model == &cost_auto ? cost_best(x, op, d, &used) : model->op_ns(x, op, d);
             if (ns == MOIRAI_UNKNOWN)
                 return no_answer(x, op, d, model->name);
             time_ns[(int64_t)op * n_devices + d] = ns;
             r->n_by_model[used]++;
-            measured = measured && MODELS[used] == &moirai_cost_table;
+            measured = measured && MODELS[used] == &cost_table;
         }
-        if (!measured && x->op_class[op] == MOIRAI_CLASS_UNKNOWN && !r->n_fallback++)
+        if (!measured && x->op_class[op] == COST_CLASS_UNKNOWN && !r->n_fallback++)
             snprintf(r->first_fallback, sizeof r->first_fallback, "%s", x->g->op_type[op]);
     }
     return 0;
@@ -111,20 +111,20 @@ int moirai_cost_times(int64_t *time_ns, const moirai_graph *g, const moirai_clus
     moirai_cost_report own;
     moirai_cost_report *r = report ? report : &own;
     memset(r, 0, sizeof *r);
-    moirai_fitted_set own_set;
+    cost_fitted_set own_set;
     bool from_file = model && !strncmp(model, "fitted:", 7);
-    const moirai_cost_model *m = from_file ? &moirai_cost_fitted : moirai_cost_model_find(model ? model : "auto");
+    const moirai_cost_model *m = from_file ? &cost_fitted : moirai_cost_model_find(model ? model : "auto");
     if (!m)
         return moirai_error(MOIRAI_EUSAGE, "no cost model '%s' (there are auto, table, scaled, wave, fitted, fitted:FILE, roofline)",
                             model);
-    int result = from_file ? moirai_fitted_read(&own_set, model + 7) : 0;
+    int result = from_file ? cost_fitted_read(&own_set, model + 7) : 0;
     moirai_cost_context *x = NULL;
     if (!result)
-        result = moirai_cost_context_new(&x, g, c);
+        result = cost_context_new(&x, g, c);
     if (!result && from_file)
         x->set = &own_set;
     if (!result)
         result = fill(time_ns, x, m, r);
-    moirai_cost_context_free(x);
+    cost_context_free(x);
     return result;
 }

@@ -10,20 +10,20 @@
 #define SHARE_OF_RATE 0.70
 #define SHARE_OF_BANDWIDTH 0.75
 
-double moirai_roofline_ns(double flops, double bytes, const moirai_device_type *f)
+double cost_roofline_ns(double flops, double bytes, const moirai_device_type *f)
 {
     double arithmetic_ns = flops > 0 ? flops / (SHARE_OF_RATE * f->gflops_fp32) : 0;
-    return LAUNCH_NS + MOIRAI_MAX(arithmetic_ns, bytes / (SHARE_OF_BANDWIDTH * f->bandwidth_gb_s));
+    return LAUNCH_NS + UTIL_MAX(arithmetic_ns, bytes / (SHARE_OF_BANDWIDTH * f->bandwidth_gb_s));
 }
 
 static int64_t roofline_ns(const moirai_cost_context *x, int32_t op, int32_t device)
 {
     const moirai_device_type *f = &x->c->device[device].figures;
-    double flops = (double)moirai_cost_flops(x, op), bytes = (double)moirai_cost_traffic_bytes(x, op);
+    double flops = (double)cost_flops(x, op), bytes = (double)cost_traffic_bytes(x, op);
     if ((flops > 0 && !(f->gflops_fp32 > 0)) || !(f->bandwidth_gb_s > 0))
         return MOIRAI_UNKNOWN;
-    return moirai_cost_round_ns(moirai_roofline_ns(flops, bytes, f));
+    return cost_round_ns(cost_roofline_ns(flops, bytes, f));
 }
 
-const moirai_cost_model moirai_cost_roofline = {
+const moirai_cost_model cost_roofline = {
     "roofline", "launch + the slower of arithmetic and memory traffic, from the device's figures", roofline_ns};

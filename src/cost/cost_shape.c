@@ -29,26 +29,26 @@ static int64_t sum_bytes(const moirai_graph *g, const int32_t *off, const int32_
 {
     int64_t sum = 0;
     for (int32_t e = off[op]; e < off[op + 1]; e++)
-        if (g->tensor_bytes[list[e]] > 0 && (!moirai_add64(&sum, sum, g->tensor_bytes[list[e]]) || sum > MOST_BYTES))
+        if (g->tensor_bytes[list[e]] > 0 && (!util_add64(&sum, sum, g->tensor_bytes[list[e]]) || sum > MOST_BYTES))
             return MOST_BYTES;
     return sum;
 }
 
 static int64_t weight_bytes(const moirai_graph *g, int32_t op)
 {
-    return MOIRAI_MIN(MOIRAI_MAX(g->op_weight_bytes[op], 0), MOST_BYTES);
+    return UTIL_MIN(UTIL_MAX(g->op_weight_bytes[op], 0), MOST_BYTES);
 }
 
-int64_t moirai_cost_traffic_bytes(const moirai_cost_context *x, int32_t op)
+int64_t cost_traffic_bytes(const moirai_cost_context *x, int32_t op)
 {
     const moirai_graph *g = x->g;
     if (g->op_traffic_bytes[op] >= 0)
-        return MOIRAI_MIN(g->op_traffic_bytes[op], MOST_BYTES);
-    if (x->op_class[op] == MOIRAI_CLASS_VIEW)
+        return UTIL_MIN(g->op_traffic_bytes[op], MOST_BYTES);
+    if (x->op_class[op] == COST_CLASS_VIEW)
         return 0;
     int64_t out = sum_bytes(g, g->op_out_off, g->op_out, op), weights = weight_bytes(g, op);
-    if (x->op_class[op] == MOIRAI_CLASS_MEMORY)
-        weights = MOIRAI_MIN(weights, out); /* a lookup reads what it returns, not its whole table */
+    if (x->op_class[op] == COST_CLASS_MEMORY)
+        weights = UTIL_MIN(weights, out); /* a lookup reads what it returns, not its whole table */
     return weights + sum_bytes(g, g->op_in_off, g->op_in, op) + out;
 }
 
@@ -85,7 +85,7 @@ static void sizes_of(sizes *z, const moirai_cost_context *x, int32_t op, double 
     if (rest > 0 && (n == 0 || (n == 1 && wants_two)))
         z->in[n] = rest;
     if (n == 0 && wants_two)
-        z->in[0] = z->in[1] = MOIRAI_MAX(rest, 0) / 2;
+        z->in[0] = z->in[1] = UTIL_MAX(rest, 0) / 2;
 }
 
 /* n of a product with weights: with a bias where that comes out whole and the other does not. */
@@ -95,12 +95,12 @@ static double columns(double weights, double depth)
     return !is_whole(plain) && is_whole(bias) ? bias : plain;
 }
 
-static void product_with_weights(moirai_cost_shape *s, const sizes *z)
+static void product_with_weights(cost_shape *s, const sizes *z)
 {
     double m;
     if (z->flops_half > 0) {
         s->depth = z->flops_half / z->out;
-        m = s->k == MOIRAI_CLASS_LINEAR && z->in[0] > 0 ? z->in[0] / s->depth : z->out / columns(z->weights, s->depth);
+        m = s->k == COST_CLASS_LINEAR && z->in[0] > 0 ? z->in[0] / s->depth : z->out / columns(z->weights, s->depth);
     } else {
         double plain = sqrt(z->in[0] * z->out / z->weights);
         double bias = (z->out + sqrt(z->out * z->out + 4 * z->weights * z->out * z->in[0])) / (2 * z->weights);
@@ -112,9 +112,9 @@ static void product_with_weights(moirai_cost_shape *s, const sizes *z)
     s->n = z->out / m;
 }
 
-static void product_of_two(moirai_cost_shape *s, const sizes *z)
+static void product_of_two(cost_shape *s, const sizes *z)
 {
-    double half = z->flops_half, large = MOIRAI_MAX(z->in[0], z->in[1]);
+    double half = z->flops_half, large = UTIL_MAX(z->in[0], z->in[1]);
     if (!(half > 0)) /* scores: out larger than the inputs, inner dimension 64; else context: 64 columns */
         half = (z->out > large ? z->out : large) * HEAD_DIMENSION;
     s->b = at_least_one(z->in[0] * z->in[1] * z->out / (half * half));
@@ -123,7 +123,7 @@ static void product_of_two(moirai_cost_shape *s, const sizes *z)
     s->n = z->in[1] / (s->b * s->depth);
 }
 
-static void convolution(moirai_cost_shape *s, sizes *z)
+static void convolution(cost_shape *s, sizes *z)
 {
     if (!(z->flops_half > 0))
         z->flops_half = 3 * sqrt(z->in[0] * z->out * z->weights);
@@ -131,23 +131,23 @@ static void convolution(moirai_cost_shape *s, sizes *z)
     double kernel = s->depth * s->m / z->in[0];
     s->is_3x3 = kernel > 8 && kernel < 10;
     if (!s->is_3x3)
-        s->k = MOIRAI_CLASS_LINEAR;
+        s->k = COST_CLASS_LINEAR;
 }
 
 /* Sizes that say nothing (no output, no operands) leave a stream of the operator's traffic. */
-static void shape_of_product(moirai_cost_shape *s, const moirai_cost_context *x, int32_t op)
+static void shape_of_product(cost_shape *s, const moirai_cost_context *x, int32_t op)
 {
     sizes z;
     sizes_of(&z, x, op, s->bytes);
-    s->k = s->k == MOIRAI_CLASS_CONV ? MOIRAI_CLASS_CONV : z.weights > 0 ? MOIRAI_CLASS_LINEAR : MOIRAI_CLASS_BMM;
+    s->k = s->k == COST_CLASS_CONV ? COST_CLASS_CONV : z.weights > 0 ? COST_CLASS_LINEAR : COST_CLASS_BMM;
     bool one = z.in[0] > 0 || z.flops_half > 0, two = z.in[0] > 0 && z.in[1] > 0;
-    if (!(z.out > 0) || (s->k == MOIRAI_CLASS_BMM ? !two : !one || !(z.weights > 0))) {
-        s->k = MOIRAI_CLASS_UNKNOWN;
+    if (!(z.out > 0) || (s->k == COST_CLASS_BMM ? !two : !one || !(z.weights > 0))) {
+        s->k = COST_CLASS_UNKNOWN;
         return;
     }
-    if (s->k == MOIRAI_CLASS_CONV)
+    if (s->k == COST_CLASS_CONV)
         convolution(s, &z);
-    else if (s->k == MOIRAI_CLASS_LINEAR)
+    else if (s->k == COST_CLASS_LINEAR)
         product_with_weights(s, &z);
     else
         product_of_two(s, &z);
@@ -160,7 +160,7 @@ static void shape_of_product(moirai_cost_shape *s, const moirai_cost_context *x,
 
 static bool is_product(int k)
 {
-    return k == MOIRAI_CLASS_LINEAR || k == MOIRAI_CLASS_BMM;
+    return k == COST_CLASS_LINEAR || k == COST_CLASS_BMM;
 }
 
 static double row_from_product(const moirai_cost_context *x, int32_t op)
@@ -177,21 +177,21 @@ static double row_from_product(const moirai_cost_context *x, int32_t op)
         if (before == MOIRAI_NONE)
             return 0;
         if (is_product(x->op_class[before])) {
-            moirai_cost_shape s;
-            moirai_cost_shape_of(&s, x, before);
+            cost_shape s;
+            cost_shape_of(&s, x, before);
             return is_product((int)s.k) ? s.n : 0;
         }
-        if (sum_bytes(g, g->op_out_off, g->op_out, before) != most || x->op_class[before] == MOIRAI_CLASS_UNKNOWN)
+        if (sum_bytes(g, g->op_out_off, g->op_out, before) != most || x->op_class[before] == COST_CLASS_UNKNOWN)
             return 0;
         op = before;
     }
     return 0;
 }
 
-static void shape_of_rows(moirai_cost_shape *s, const moirai_cost_context *x, int32_t op)
+static void shape_of_rows(cost_shape *s, const moirai_cost_context *x, int32_t op)
 {
     double elements = s->out_bytes / s->element_bytes, row = 0;
-    if (s->k == MOIRAI_CLASS_LN)
+    if (s->k == COST_CLASS_LN)
         row = (double)weight_bytes(x->g, op) / s->element_bytes / 2;
     if (!(row >= 1))
         row = row_from_product(x, op);
@@ -200,39 +200,39 @@ static void shape_of_rows(moirai_cost_shape *s, const moirai_cost_context *x, in
 }
 
 /* "add" with one tensor read is "addu". */
-static moirai_cost_class with_scalar(moirai_cost_class k, double bytes, double out_bytes)
+static cost_class with_scalar(cost_class k, double bytes, double out_bytes)
 {
     bool one = bytes < 2.1 * out_bytes;
     switch (k) {
-    case MOIRAI_CLASS_ADD: return one ? MOIRAI_CLASS_ADDU : k;
-    case MOIRAI_CLASS_MUL: return one ? MOIRAI_CLASS_MULU : k;
-    case MOIRAI_CLASS_DIV: return one ? MOIRAI_CLASS_DIVU : k;
-    case MOIRAI_CLASS_POW: return one ? MOIRAI_CLASS_POWU : k;
+    case COST_CLASS_ADD: return one ? COST_CLASS_ADDU : k;
+    case COST_CLASS_MUL: return one ? COST_CLASS_MULU : k;
+    case COST_CLASS_DIV: return one ? COST_CLASS_DIVU : k;
+    case COST_CLASS_POW: return one ? COST_CLASS_POWU : k;
     default: return k;
     }
 }
 
-void moirai_cost_shape_of(moirai_cost_shape *out, const moirai_cost_context *x, int32_t op)
+void cost_shape_of(cost_shape *out, const moirai_cost_context *x, int32_t op)
 {
     const moirai_graph *g = x->g;
-    *out = (moirai_cost_shape){.k = (moirai_cost_class)x->op_class[op]};
+    *out = (cost_shape){.k = (cost_class)x->op_class[op]};
     out->element_bytes = g->element_bytes > 0 ? g->element_bytes : 4;
-    out->bytes = (double)moirai_cost_traffic_bytes(x, op);
+    out->bytes = (double)cost_traffic_bytes(x, op);
     out->out_bytes = (double)sum_bytes(g, g->op_out_off, g->op_out, op);
     out->b = out->m = out->n = out->depth = out->rows = out->row = 1;
-    if (is_product((int)out->k) || out->k == MOIRAI_CLASS_CONV)
+    if (is_product((int)out->k) || out->k == COST_CLASS_CONV)
         shape_of_product(out, x, op);
-    else if (out->k == MOIRAI_CLASS_SOFTMAX || out->k == MOIRAI_CLASS_LN)
+    else if (out->k == COST_CLASS_SOFTMAX || out->k == COST_CLASS_LN)
         shape_of_rows(out, x, op);
     else
         out->k = with_scalar(out->k, out->bytes, out->out_bytes);
 }
 
-int64_t moirai_cost_flops(const moirai_cost_context *x, int32_t op)
+int64_t cost_flops(const moirai_cost_context *x, int32_t op)
 {
     if (x->g->op_flops[op] >= 0)
         return x->g->op_flops[op];
-    moirai_cost_shape s;
-    moirai_cost_shape_of(&s, x, op);
+    cost_shape s;
+    cost_shape_of(&s, x, op);
     return s.flops < 9e18 ? (int64_t)s.flops : INT64_MAX;
 }

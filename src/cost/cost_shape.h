@@ -1,13 +1,13 @@
 /* The shape of an operator's work: what the fitted model's formulas read. */
-#ifndef MOIRAI_COST_SHAPE_H
-#define MOIRAI_COST_SHAPE_H
+#ifndef MOIRAI_COST_COST_SHAPE_H
+#define MOIRAI_COST_COST_SHAPE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include "cost/cost_class.h"
 
-typedef struct moirai_cost_shape {
-    moirai_cost_class k;
+typedef struct cost_shape {
+    cost_class k;
     double element_bytes;
     double bytes;          /* of device memory read and written at least, once each */
     double out_bytes;
@@ -15,6 +15,6 @@ typedef struct moirai_cost_shape {
     double b, m, n, depth; /* b products of m x depth by depth x n; a convolution is its implicit product */
     bool is_3x3;           /* a convolution with a 3 x 3 kernel and stride 1 */
     double rows, row;      /* softmax and norms: rows of `row` elements */
-} moirai_cost_shape;
+} cost_shape;
 
 #endif

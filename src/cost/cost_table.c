@@ -11,4 +11,4 @@ static int64_t table_ns(const moirai_cost_context *x, int32_t op, int32_t device
     return MOIRAI_UNKNOWN;
 }
 
-const moirai_cost_model moirai_cost_table = {"table", "times measured on this device or device type", table_ns};
+const moirai_cost_model cost_table = {"table", "times measured on this device or device type", table_ns};

@@ -12,7 +12,7 @@
 #include <math.h>
 #include "cost/cost.h"
 
-double moirai_wave_ns(double ns, double flops, double bytes, const moirai_device_type *from, const moirai_device_type *to)
+double cost_wave_ns(double ns, double flops, double bytes, const moirai_device_type *from, const moirai_device_type *to)
 {
     double ridge = to->gflops_fp32 / to->bandwidth_gb_s, intensity = bytes > 0 ? flops / bytes : flops > 0 ? INFINITY : 0;
     double gamma = intensity <= ridge ? 1 - intensity / (2 * ridge) : ridge / (2 * intensity);
@@ -26,7 +26,7 @@ static bool known(const moirai_device_type *f)
     return f && f->bandwidth_gb_s > 0 && f->gflops_fp32 > 0 && f->sm > 0 && f->clock_mhz > 0;
 }
 
-int32_t moirai_cost_origin(const moirai_cost_context *x, int32_t op, const moirai_device_type *to)
+int32_t cost_origin(const moirai_cost_context *x, int32_t op, const moirai_device_type *to)
 {
     int32_t best = MOIRAI_NONE;
     double best_distance = INFINITY;
@@ -46,13 +46,13 @@ int32_t moirai_cost_origin(const moirai_cost_context *x, int32_t op, const moira
 static int64_t wave_ns(const moirai_cost_context *x, int32_t op, int32_t device)
 {
     const moirai_device_type *to = &x->c->device[device].figures;
-    int32_t from = known(to) ? moirai_cost_origin(x, op, to) : MOIRAI_NONE;
+    int32_t from = known(to) ? cost_origin(x, op, to) : MOIRAI_NONE;
     if (from == MOIRAI_NONE)
         return MOIRAI_UNKNOWN;
     int64_t ns = x->g->time_ns[(int64_t)op * x->g->n_time_keys + from];
-    return moirai_cost_round_ns(moirai_wave_ns((double)ns, (double)moirai_cost_flops(x, op),
-                                               (double)moirai_cost_traffic_bytes(x, op), x->key_type[from], to));
+    return cost_round_ns(cost_wave_ns((double)ns, (double)cost_flops(x, op),
+                                               (double)cost_traffic_bytes(x, op), x->key_type[from], to));
 }
 
-const moirai_cost_model moirai_cost_wave = {
+const moirai_cost_model cost_wave = {
     "wave", "a time measured on another device type, scaled by bandwidth, SMs and clock (Habitat)", wave_ns};

@@ -18,12 +18,12 @@ int64_t moirai_fit_skipped(const moirai_fit *fit)
 
 int moirai_fit_class_count(void)
 {
-    return MOIRAI_CLASS_MEASURED;
+    return COST_CLASS_MEASURED;
 }
 
 const char *moirai_fit_class_name(int op_class)
 {
-    return moirai_cost_class_name((moirai_cost_class)op_class);
+    return cost_class_name((cost_class)op_class);
 }
 
 int moirai_fit_device_count(const moirai_fit *fit)
@@ -41,20 +41,20 @@ int moirai_fit_solve(moirai_fit *fit, int without)
     if (without < -1 || without >= fit->n_devices)
         return moirai_error(MOIRAI_EUSAGE, "no device number %d: %d were measured", without, fit->n_devices);
     const moirai_device_type *type = without >= 0 ? fit->device[without] : NULL;
-    fit->set = moirai_fitted_shipped;
-    for (int k = 0; k < MOIRAI_CLASS_MEASURED; k++)
-        moirai_fit_class(fit->set.c[k], (moirai_cost_class)k, fit->sample, fit->n, type);
+    fit->set = cost_fitted_shipped;
+    for (int k = 0; k < COST_CLASS_MEASURED; k++)
+        cost_fit_class(fit->set.c[k], (cost_class)k, fit->sample, fit->n, type);
     return 0;
 }
 
 int moirai_fit_coefficient_count(int op_class)
 {
-    return op_class >= 0 && op_class < MOIRAI_CLASS_MEASURED ? moirai_fitted_coefficient_count((moirai_cost_class)op_class) : 0;
+    return op_class >= 0 && op_class < COST_CLASS_MEASURED ? cost_fitted_coefficient_count((cost_class)op_class) : 0;
 }
 
 const char *moirai_fit_coefficient_name(int op_class, int index)
 {
-    const moirai_fitted_coefficient *c = moirai_fitted_coefficient_at((moirai_cost_class)op_class, index);
+    const cost_fitted_coefficient *c = cost_fitted_coefficient_at((cost_class)op_class, index);
     return c ? c->name : "";
 }
 
@@ -63,20 +63,20 @@ double moirai_fit_coefficient(const moirai_fit *fit, int op_class, int index)
     return index >= 0 && index < moirai_fit_coefficient_count(op_class) ? fit->set.c[op_class][index] : 0;
 }
 
-static bool same_shape(const moirai_cost_shape *a, const moirai_cost_shape *b)
+static bool same_shape(const cost_shape *a, const cost_shape *b)
 {
     return a->k == b->k && a->b == b->b && a->m == b->m && a->n == b->n && a->depth == b->depth && a->rows == b->rows &&
            a->row == b->row && a->bytes == b->bytes;
 }
 
 /* Quadratic in the measurements of a class: a thousand or two. */
-static void measure_wave(moirai_fit_error *out, const moirai_fit *fit, const moirai_fit_sample *target)
+static void measure_wave(moirai_fit_error *out, const moirai_fit *fit, const cost_fit_sample *target)
 {
     for (size_t i = 0; i < fit->n; i++) {
-        const moirai_fit_sample *origin = &fit->sample[i];
+        const cost_fit_sample *origin = &fit->sample[i];
         if (origin->type == target->type || !same_shape(&origin->shape, &target->shape))
             continue;
-        double ns = moirai_wave_ns(origin->ns, target->shape.flops, target->shape.bytes, origin->type, target->type);
+        double ns = cost_wave_ns(origin->ns, target->shape.flops, target->shape.bytes, origin->type, target->type);
         out->wave += fabs(ns / target->ns - 1);
         out->n_wave++;
     }
@@ -86,12 +86,12 @@ void moirai_fit_measure(moirai_fit_error *out, const moirai_fit *fit, int op_cla
 {
     memset(out, 0, sizeof *out);
     for (size_t i = 0; i < fit->n && device >= 0 && device < fit->n_devices; i++) {
-        const moirai_fit_sample *s = &fit->sample[i];
+        const cost_fit_sample *s = &fit->sample[i];
         if ((int)s->shape.k != op_class || s->type != fit->device[device])
             continue;
         out->n++;
-        out->fitted += fabs(moirai_fitted_ns(fit->set.c[op_class], &s->shape, s->type) / s->ns - 1);
-        out->roofline += fabs(moirai_roofline_ns(s->shape.flops, s->shape.bytes, s->type) / s->ns - 1);
+        out->fitted += fabs(cost_fitted_ns(fit->set.c[op_class], &s->shape, s->type) / s->ns - 1);
+        out->roofline += fabs(cost_roofline_ns(s->shape.flops, s->shape.bytes, s->type) / s->ns - 1);
         measure_wave(out, fit, s);
     }
     if (out->n) {
@@ -105,18 +105,18 @@ void moirai_fit_measure(moirai_fit_error *out, const moirai_fit *fit, int op_cla
 static int write_header(const moirai_fit *fit, const char *path)
 {
     size_t size = 1 << 14, length = 0;
-    char *text = moirai_alloc(size, 1);
+    char *text = util_alloc(size, 1);
     if (!text)
         return MOIRAI_EFAIL;
     length += (size_t)snprintf(text, size, "/* Written by `moirai fit`: do not edit. Order of classes and coefficients: %s */\n",
                                "cost_class.h, fitted_formula.c.");
-    for (int k = 0; k < MOIRAI_CLASS_MEASURED; k++) {
+    for (int k = 0; k < COST_CLASS_MEASURED; k++) {
         length += (size_t)snprintf(text + length, size - length, "/* %-7s */ {", moirai_fit_class_name(k));
         for (int j = 0; j < moirai_fit_coefficient_count(k); j++)
             length += (size_t)snprintf(text + length, size - length, "%s%.4g", j ? ", " : "", fit->set.c[k][j]);
         length += (size_t)snprintf(text + length, size - length, "},\n");
     }
-    int result = moirai_file_write(path, text, length);
+    int result = util_file_write(path, text, length);
     free(text);
     return result;
 }
@@ -126,19 +126,19 @@ int moirai_fit_write(const moirai_fit *fit, const char *path)
     size_t n = strlen(path);
     if (n > 2 && !strcmp(path + n - 2, ".h"))
         return write_header(fit, path);
-    moirai_writer w;
-    moirai_writer_begin(&w, "moirai-coefficients");
-    moirai_writer_pair_open(&w, "classes", '{');
-    for (int k = 0; k < MOIRAI_CLASS_MEASURED; k++) {
-        moirai_writer_break(&w);
-        moirai_writer_pair_open(&w, moirai_fit_class_name(k), '{');
+    util_writer w;
+    util_writer_begin(&w, "moirai-coefficients");
+    util_writer_pair_open(&w, "classes", '{');
+    for (int k = 0; k < COST_CLASS_MEASURED; k++) {
+        util_writer_break(&w);
+        util_writer_pair_open(&w, moirai_fit_class_name(k), '{');
         for (int j = 0; j < moirai_fit_coefficient_count(k); j++) {
-            moirai_writer_key(&w, moirai_fit_coefficient_name(k, j));
-            moirai_writer_real(&w, fit->set.c[k][j]);
+            util_writer_key(&w, moirai_fit_coefficient_name(k, j));
+            util_writer_real(&w, fit->set.c[k][j]);
         }
-        moirai_writer_close(&w, '}');
+        util_writer_close(&w, '}');
     }
-    moirai_writer_close(&w, '}');
-    moirai_writer_close(&w, '}');
-    return moirai_writer_save(&w, path);
+    util_writer_close(&w, '}');
+    util_writer_close(&w, '}');
+    return util_writer_save(&w, path);
 }

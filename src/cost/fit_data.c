@@ -47,7 +47,7 @@ static double number(const line *l, const int *column, int which)
     return end != l->field[column[which]] && !*end && isfinite(x) && x > 0 && x < 1e15 ? x : 0;
 }
 
-static bool shape_of_product(moirai_cost_shape *s, const line *l, const int *column)
+static bool shape_of_product(cost_shape *s, const line *l, const int *column)
 {
     s->b = number(l, column, B);
     s->m = number(l, column, M);
@@ -58,7 +58,7 @@ static bool shape_of_product(moirai_cost_shape *s, const line *l, const int *col
     return s->b * s->m * s->n * s->depth > 0;
 }
 
-static bool shape_of_conv(moirai_cost_shape *s, const line *l, const int *column)
+static bool shape_of_conv(cost_shape *s, const line *l, const int *column)
 {
     double batch = number(l, column, B), in = number(l, column, IN_CHANNEL), size = number(l, column, IN_SIZE);
     double kernel = number(l, column, KERNEL), stride = number(l, column, STRIDE);
@@ -75,9 +75,9 @@ static bool shape_of_conv(moirai_cost_shape *s, const line *l, const int *column
     return out_size >= 1 && s->n > 0;
 }
 
-static bool shape_of_rows(moirai_cost_shape *s, const line *l, const int *column)
+static bool shape_of_rows(cost_shape *s, const line *l, const int *column)
 {
-    bool two = s->k == MOIRAI_CLASS_ADD || s->k == MOIRAI_CLASS_MUL || s->k == MOIRAI_CLASS_DIV || s->k == MOIRAI_CLASS_POW;
+    bool two = s->k == COST_CLASS_ADD || s->k == COST_CLASS_MUL || s->k == COST_CLASS_DIV || s->k == COST_CLASS_POW;
     s->rows = number(l, column, B);
     s->row = number(l, column, H);
     s->out_bytes = FP32_BYTES * s->rows * s->row;
@@ -85,21 +85,21 @@ static bool shape_of_rows(moirai_cost_shape *s, const line *l, const int *column
     return s->out_bytes > 0;
 }
 
-static bool sample_of(moirai_fit_sample *out, const line *l, const int *column)
+static bool sample_of(cost_fit_sample *out, const line *l, const int *column)
 {
     if (column[DEVICE] >= l->n || column[OP] >= l->n)
         return false;
-    moirai_cost_shape *s = &out->shape;
+    cost_shape *s = &out->shape;
     memset(out, 0, sizeof *out);
     out->type = moirai_device_type_find(l->field[column[DEVICE]]);
     out->ns = number(l, column, LATENCY);
-    s->k = moirai_cost_class_find(l->field[column[OP]]);
+    s->k = cost_class_find(l->field[column[OP]]);
     s->element_bytes = FP32_BYTES;
-    if (!out->type || !moirai_fitted_applies(out->type) || !(out->ns > 0) || s->k == MOIRAI_CLASS_UNKNOWN)
+    if (!out->type || !cost_fitted_applies(out->type) || !(out->ns > 0) || s->k == COST_CLASS_UNKNOWN)
         return false;
-    if (s->k != MOIRAI_CLASS_LINEAR && s->k != MOIRAI_CLASS_BMM && s->k != MOIRAI_CLASS_CONV)
+    if (s->k != COST_CLASS_LINEAR && s->k != COST_CLASS_BMM && s->k != COST_CLASS_CONV)
         return shape_of_rows(s, l, column);
-    bool ok = s->k == MOIRAI_CLASS_CONV ? shape_of_conv(s, l, column) : shape_of_product(s, l, column);
+    bool ok = s->k == COST_CLASS_CONV ? shape_of_conv(s, l, column) : shape_of_product(s, l, column);
     s->flops = 2 * s->b * s->m * s->n * s->depth;
     return ok && isfinite(s->flops) && isfinite(s->bytes);
 }
@@ -109,7 +109,7 @@ static void add_device(moirai_fit *fit, const moirai_device_type *type)
     for (int d = 0; d < fit->n_devices; d++)
         if (fit->device[d] == type)
             return;
-    if (fit->n_devices < MOIRAI_FIT_DEVICES)
+    if (fit->n_devices < COST_FIT_DEVICES)
         fit->device[fit->n_devices++] = type;
 }
 
@@ -135,7 +135,7 @@ static int read_lines(moirai_fit *fit, char *text, const char *label)
     int result = read_header(column, &l, label);
     while (!result && *p) {
         p = cut(&l, p);
-        if ((result = moirai_grow(&fit->sample, &capacity, fit->n + 1, sizeof *fit->sample)))
+        if ((result = util_grow(&fit->sample, &capacity, fit->n + 1, sizeof *fit->sample)))
             return result;
         if (sample_of(&fit->sample[fit->n], &l, column))
             add_device(fit, fit->sample[fit->n++].type);
@@ -151,14 +151,14 @@ static int read_lines(moirai_fit *fit, char *text, const char *label)
 int moirai_fit_parse(moirai_fit **out, const char *text, size_t length, const char *label)
 {
     *out = NULL;
-    moirai_fit *fit = moirai_alloc(1, sizeof *fit);
-    char *copy = moirai_alloc(length + 1, 1);
+    moirai_fit *fit = util_alloc(1, sizeof *fit);
+    char *copy = util_alloc(length + 1, 1);
     int result = fit && copy ? 0 : MOIRAI_EFAIL;
     if (!result) {
         memcpy(copy, text, length);
         if (memchr(copy, 0, length))
             result = moirai_error(MOIRAI_EINPUT, "%s: not a table of times: it has a zero byte", label);
-        fit->set = moirai_fitted_shipped;
+        fit->set = cost_fitted_shipped;
     }
     if (!result)
         result = read_lines(fit, copy, label);
@@ -175,7 +175,7 @@ int moirai_fit_read(moirai_fit **out, const char *path)
     char *data;
     size_t length;
     *out = NULL;
-    int result = moirai_file_read(&data, &length, path);
+    int result = util_file_read(&data, &length, path);
     if (result)
         return result;
     result = moirai_fit_parse(out, data, length, path);

@@ -20,23 +20,23 @@
 #include "util/util.h"
 
 #define MAX_HOSTS 16
-#define MAX_C (MOIRAI_FITTED_COEFFICIENTS + MAX_HOSTS)
+#define MAX_C (COST_FITTED_COEFFICIENTS + MAX_HOSTS)
 #define ROUNDS 100
 #define KNEE 0.02 /* errors beyond about 2 % count by distance */
 #define STEP 1e-5 /* of a logarithm, for finite differences */
 
 typedef struct problem {
-    moirai_cost_class k;
+    cost_class k;
     int n_c, n_hosts; /* unknowns: coefficients, then host factors */
     const moirai_device_type *host[MAX_HOSTS];
     size_t n;
-    const moirai_fit_sample **sample; /* those that count */
+    const cost_fit_sample **sample; /* those that count */
     int *sample_host;                 /* number of the host factor, -1: none */
 } problem;
 
 static double residual(const double *theta, const problem *p, size_t i)
 {
-    double c[MOIRAI_FITTED_COEFFICIENTS] = {0};
+    double c[COST_FITTED_COEFFICIENTS] = {0};
     for (int j = 0; j < p->n_c; j++)
         c[j] = exp(theta[j]);
     if (p->sample_host[i] >= 0) {
@@ -44,7 +44,7 @@ static double residual(const double *theta, const problem *p, size_t i)
         c[0] *= factor;
         c[1] *= factor;
     }
-    return moirai_fitted_ns(c, &p->sample[i]->shape, p->sample[i]->type) / p->sample[i]->ns - 1;
+    return cost_fitted_ns(c, &p->sample[i]->shape, p->sample[i]->type) / p->sample[i]->ns - 1;
 }
 
 static double loss(const double *theta, const problem *p)
@@ -110,12 +110,12 @@ static bool solve(double step[MAX_C], double a[MAX_C][MAX_C], const double g[MAX
 
 static void move(double *to, const double *theta, const double *step, const problem *p)
 {
-    static const moirai_fitted_coefficient factor = {"host factor", 1, 0.2, 5};
+    static const cost_fitted_coefficient factor = {"host factor", 1, 0.2, 5};
     memset(to, 0, sizeof(double) * MAX_C);
     for (int j = 0; j < p->n_c + p->n_hosts; j++) {
-        const moirai_fitted_coefficient *range = j < p->n_c ? moirai_fitted_coefficient_at(p->k, j) : &factor;
-        double t = theta[j] + MOIRAI_MAX(-0.5, MOIRAI_MIN(0.5, step[j]));
-        to[j] = MOIRAI_MAX(log(range->least), MOIRAI_MIN(log(range->most), t));
+        const cost_fitted_coefficient *range = j < p->n_c ? cost_fitted_coefficient_at(p->k, j) : &factor;
+        double t = theta[j] + UTIL_MAX(-0.5, UTIL_MIN(0.5, step[j]));
+        to[j] = UTIL_MAX(log(range->least), UTIL_MIN(log(range->most), t));
     }
 }
 
@@ -133,7 +133,7 @@ static void descend(double theta[MAX_C], const problem *p)
             if (then < now) {
                 memcpy(theta, to, sizeof to);
                 now = then;
-                damping = MOIRAI_MAX(damping / 10, 1e-8);
+                damping = UTIL_MAX(damping / 10, 1e-8);
                 break;
             }
         }
@@ -162,14 +162,14 @@ static void settle(double *c, const double *theta, const problem *p)
     }
     if (p->n_hosts)
         reference = factor[(p->n_hosts - 1) / 2];
-    memset(c, 0, sizeof(double) * MOIRAI_FITTED_COEFFICIENTS);
+    memset(c, 0, sizeof(double) * COST_FITTED_COEFFICIENTS);
     for (int j = 0; j < p->n_c; j++)
         c[j] = four_digits(exp(theta[j]) * (j < 2 ? reference : 1));
 }
 
 static int host_of(problem *p, const moirai_device_type *type)
 {
-    if (p->k == MOIRAI_CLASS_CONV)
+    if (p->k == COST_CLASS_CONV)
         return -1;
     for (int h = 0; h < p->n_hosts; h++)
         if (p->host[h] == type)
@@ -180,13 +180,13 @@ static int host_of(problem *p, const moirai_device_type *type)
     return p->n_hosts++;
 }
 
-bool moirai_fit_class(double *c, moirai_cost_class k, const moirai_fit_sample *sample, size_t n,
+bool cost_fit_class(double *c, cost_class k, const cost_fit_sample *sample, size_t n,
                       const moirai_device_type *without)
 {
-    problem p = {.k = k, .n_c = moirai_fitted_coefficient_count(k)};
+    problem p = {.k = k, .n_c = cost_fitted_coefficient_count(k)};
     double theta[MAX_C] = {0};
-    p.sample = moirai_alloc(n, sizeof *p.sample);
-    p.sample_host = moirai_alloc(n, sizeof *p.sample_host);
+    p.sample = util_alloc(n, sizeof *p.sample);
+    p.sample_host = util_alloc(n, sizeof *p.sample_host);
     for (size_t i = 0; p.sample && p.sample_host && i < n; i++)
         if (sample[i].shape.k == k && sample[i].type != without) {
             p.sample_host[p.n] = host_of(&p, sample[i].type);
@@ -195,7 +195,7 @@ bool moirai_fit_class(double *c, moirai_cost_class k, const moirai_fit_sample *s
     bool any = p.n > 0;
     if (any) {
         for (int j = 0; j < p.n_c; j++)
-            theta[j] = log(moirai_fitted_coefficient_at(k, j)->start);
+            theta[j] = log(cost_fitted_coefficient_at(k, j)->start);
         descend(theta, &p);
         settle(c, theta, &p);
     }

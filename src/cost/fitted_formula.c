@@ -26,19 +26,19 @@
 #include "util/util.h"
 
 enum { HOST, START, BANDWIDTH_SHARE, ROW_CYCLES, LONG_ROW };
-static const moirai_fitted_coefficient STREAM[] = {
+static const cost_fitted_coefficient STREAM[] = {
     {"host_ns", 28e3, 1e3, 2e5}, {"start_ns", 14e3, 100, 1e5}, {"bandwidth_share", 0.8, 0.05, 1.5}};
-static const moirai_fitted_coefficient ROWS[] = {
+static const cost_fitted_coefficient ROWS[] = {
     {"host_ns", 35e3, 1e3, 2e5},    {"start_ns", 20e3, 100, 1e5},     {"bandwidth_share", 0.6, 0.05, 3},
     {"row_cycles", 300, 1, 1e5},    {"long_row_factor", 1.5, 0.5, 10}};
 
 enum { RATE_SHARE = 2, HALF_TILE, TILE_DEPTH, OUT_SHARE, IN_SHARE, WARM, WINOGRAD };
-static const moirai_fitted_coefficient PRODUCT[] = {
+static const cost_fitted_coefficient PRODUCT[] = {
     {"host_ns", 50e3, 1e3, 2e5},        {"start_ns", 20e3, 100, 1e5},    {"rate_share", 0.75, 0.05, 3},
     {"half_tile_share", 0.9, 0.2, 1},   {"tile_depth", 30, 0.1, 2000},   {"out_share", 0.5, 0.02, 10},
     {"in_share", 0.8, 0.02, 10},        {"warm_ns", 2e6, 1e3, 1e9}};
 /* Here out_share is for inputs and results of Winograd's transforms, in_share for its weights. */
-static const moirai_fitted_coefficient CONV[] = {
+static const cost_fitted_coefficient CONV[] = {
     {"host_ns", 30e3, 1e3, 2e5},        {"start_ns", 5e4, 100, 8e4},    {"rate_share", 0.75, 0.05, 3},
     {"half_tile_share", 0.9, 0.2, 1},   {"tile_depth", 30, 0.1, 2000},   {"transform_share", 0.5, 0.02, 10},
     {"weight_share", 0.5, 0.02, 10},    {"warm_ns", 2e6, 1e3, 1e9},
@@ -51,16 +51,16 @@ static const moirai_fitted_coefficient CONV[] = {
 #define PJ_PER_FLOP 20
 #define DIRECT_SHARE 0.8 /* of bandwidth, for a convolution without transforms: it is never what limits */
 
-static const moirai_fitted_coefficient *table(moirai_cost_class k, int *n)
+static const cost_fitted_coefficient *table(cost_class k, int *n)
 {
     switch (k) {
-    case MOIRAI_CLASS_SOFTMAX: case MOIRAI_CLASS_LN:
+    case COST_CLASS_SOFTMAX: case COST_CLASS_LN:
         *n = COUNT(ROWS);
         return ROWS;
-    case MOIRAI_CLASS_LINEAR: case MOIRAI_CLASS_BMM:
+    case COST_CLASS_LINEAR: case COST_CLASS_BMM:
         *n = COUNT(PRODUCT);
         return PRODUCT;
-    case MOIRAI_CLASS_CONV:
+    case COST_CLASS_CONV:
         *n = COUNT(CONV);
         return CONV;
     default:
@@ -69,17 +69,17 @@ static const moirai_fitted_coefficient *table(moirai_cost_class k, int *n)
     }
 }
 
-int moirai_fitted_coefficient_count(moirai_cost_class k)
+int cost_fitted_coefficient_count(cost_class k)
 {
     int n;
     table(k, &n);
     return n;
 }
 
-const moirai_fitted_coefficient *moirai_fitted_coefficient_at(moirai_cost_class k, int index)
+const cost_fitted_coefficient *cost_fitted_coefficient_at(cost_class k, int index)
 {
     int n;
-    const moirai_fitted_coefficient *t = table(k, &n);
+    const cost_fitted_coefficient *t = table(k, &n);
     return index >= 0 && index < n ? t + index : NULL;
 }
 
@@ -101,22 +101,22 @@ static double power_of(const moirai_device_type *f)
 /* max(a, b) with a soft corner, 6 % above it where both are equal; smooth, so that the fit sees a slope. */
 static double soft_max(double a, double b)
 {
-    double hi = MOIRAI_MAX(a, b), r = MOIRAI_MIN(a, b) / hi, r3 = r * r * r, r6 = r3 * r3;
+    double hi = UTIL_MAX(a, b), r = UTIL_MIN(a, b) / hi, r3 = r * r * r, r6 = r3 * r3;
     return hi * pow(1 + r6 * r6, 1.0 / 12);
 }
 
 static double soft_min(double a, double b)
 {
-    double lo = MOIRAI_MIN(a, b), r = lo / MOIRAI_MAX(a, b);
+    double lo = UTIL_MIN(a, b), r = lo / UTIL_MAX(a, b);
     return lo / sqrt(sqrt(1 + r * r * r * r));
 }
 
-static double stream_ns(const double *c, const moirai_cost_shape *s, const moirai_device_type *f)
+static double stream_ns(const double *c, const cost_shape *s, const moirai_device_type *f)
 {
     return soft_max(c[HOST], c[START] + s->bytes / (c[BANDWIDTH_SHARE] * f->bandwidth_gb_s));
 }
 
-static double rows_ns(const double *c, const moirai_cost_shape *s, const moirai_device_type *f)
+static double rows_ns(const double *c, const cost_shape *s, const moirai_device_type *f)
 {
     double stream = s->bytes / (c[BANDWIDTH_SHARE] * f->bandwidth_gb_s);
     if (s->row > 1024)
@@ -134,9 +134,9 @@ static double tiles_ns(double b, double m, double n, double depth, double share,
         double smaller = smaller_m;
         for (int tn = 128; tn >= 32; tn /= 2, smaller /= c[HALF_TILE]) {
             double tiles = b * ceil(m / tm) * ceil(n / tn);
-            double split = MOIRAI_MAX(1, MOIRAI_MIN(floor(f->sm / tiles), ceil(depth / 256)));
+            double split = UTIL_MAX(1, UTIL_MIN(floor(f->sm / tiles), ceil(depth / 256)));
             double waves = ceil(tiles * split / f->sm);
-            best = MOIRAI_MIN(best, waves * tm * tn * (depth / split + c[TILE_DEPTH]) * smaller);
+            best = UTIL_MIN(best, waves * tm * tn * (depth / split + c[TILE_DEPTH]) * smaller);
         }
     }
     return best * 2 * f->sm / (share * f->gflops_fp32);
@@ -148,18 +148,18 @@ static double power_limited(double ns, double flops, const double *c, const moir
     return limit > ns ? ns + (limit - ns) * limit / (limit + c[WARM]) : ns;
 }
 
-static double product_ns(const double *c, const moirai_cost_shape *s, const moirai_device_type *f)
+static double product_ns(const double *c, const cost_shape *s, const moirai_device_type *f)
 {
     double rate = tiles_ns(s->b, s->m, s->n, s->depth, c[RATE_SHARE], c, f);
     rate = power_limited(rate, s->flops, c, f);
     double bus = s->out_bytes / (c[OUT_SHARE] * f->bandwidth_gb_s) +
-                 MOIRAI_MAX(s->bytes - s->out_bytes, 0) / (c[IN_SHARE] * f->bandwidth_gb_s);
+                 UTIL_MAX(s->bytes - s->out_bytes, 0) / (c[IN_SHARE] * f->bandwidth_gb_s);
     return soft_max(c[HOST], c[START] + sqrt(rate * rate + bus * bus));
 }
 
-static double conv_ns(const double *c, const moirai_cost_shape *s, const moirai_device_type *f)
+static double conv_ns(const double *c, const cost_shape *s, const moirai_device_type *f)
 {
-    double weights = MOIRAI_MIN(s->n * s->depth * s->element_bytes, s->bytes), rest = s->bytes - weights;
+    double weights = UTIL_MIN(s->n * s->depth * s->element_bytes, s->bytes), rest = s->bytes - weights;
     double direct = tiles_ns(1, s->m, s->n, s->depth, c[RATE_SHARE], c, f);
     direct = power_limited(direct, s->flops, c, f) + s->bytes / (DIRECT_SHARE * f->bandwidth_gb_s);
     if (!s->is_3x3)
@@ -170,12 +170,12 @@ static double conv_ns(const double *c, const moirai_cost_shape *s, const moirai_
     return soft_max(c[HOST], c[START] + soft_min(direct, winograd));
 }
 
-double moirai_fitted_ns(const double *c, const moirai_cost_shape *s, const moirai_device_type *f)
+double cost_fitted_ns(const double *c, const cost_shape *s, const moirai_device_type *f)
 {
     switch (s->k) {
-    case MOIRAI_CLASS_SOFTMAX: case MOIRAI_CLASS_LN: return rows_ns(c, s, f);
-    case MOIRAI_CLASS_LINEAR: case MOIRAI_CLASS_BMM: return product_ns(c, s, f);
-    case MOIRAI_CLASS_CONV: return conv_ns(c, s, f);
+    case COST_CLASS_SOFTMAX: case COST_CLASS_LN: return rows_ns(c, s, f);
+    case COST_CLASS_LINEAR: case COST_CLASS_BMM: return product_ns(c, s, f);
+    case COST_CLASS_CONV: return conv_ns(c, s, f);
     default: return stream_ns(c, s, f);
     }
 }

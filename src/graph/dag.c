@@ -9,7 +9,7 @@
 /* Stable counting sort of edge numbers by `key[edge]`. `order` NULL: 0, 1, 2, ... */
 static int sort_edges(int32_t *out, const int32_t *order, const int32_t *key, size_t n_edges, int32_t n)
 {
-    size_t *at = moirai_alloc((size_t)n + 1, sizeof *at);
+    size_t *at = util_alloc((size_t)n + 1, sizeof *at);
     if (!at)
         return MOIRAI_EFAIL;
     for (size_t e = 0; e < n_edges; e++)
@@ -24,7 +24,7 @@ static int sort_edges(int32_t *out, const int32_t *order, const int32_t *key, si
     return MOIRAI_OK;
 }
 
-static void fill_successors(moirai_dag *d, const int32_t *sorted, const int32_t *from, const int32_t *to,
+static void fill_successors(graph_dag *d, const int32_t *sorted, const int32_t *from, const int32_t *to,
                             size_t n_edges)
 {
     int32_t used = 0;
@@ -40,7 +40,7 @@ static void fill_successors(moirai_dag *d, const int32_t *sorted, const int32_t 
     d->succ_off[d->n] = used;
 }
 
-static void fill_predecessors(moirai_dag *d)
+static void fill_predecessors(graph_dag *d)
 {
     int32_t *off = d->pred_off;
     for (int32_t e = 0; e < d->succ_off[d->n]; e++)
@@ -81,10 +81,10 @@ static int32_t heap_pop(int32_t *heap, int32_t size)
     return top;
 }
 
-static int sort_nodes(moirai_dag *d)
+static int sort_nodes(graph_dag *d)
 {
-    int32_t *missing = moirai_alloc((size_t)d->n, sizeof *missing);
-    int32_t *heap = moirai_alloc((size_t)d->n, sizeof *heap);
+    int32_t *missing = util_alloc((size_t)d->n, sizeof *missing);
+    int32_t *heap = util_alloc((size_t)d->n, sizeof *heap);
     int32_t ready = 0, done = 0;
     if (!missing || !heap) {
         free(missing);
@@ -110,27 +110,27 @@ static int sort_nodes(moirai_dag *d)
     return done == d->n ? MOIRAI_OK : moirai_error(MOIRAI_EINPUT, "the graph has a cycle");
 }
 
-static int reserve(moirai_dag *d, int32_t n, size_t n_edges)
+static int reserve(graph_dag *d, int32_t n, size_t n_edges)
 {
     d->n = n;
-    d->succ_off = moirai_alloc((size_t)n + 1, sizeof *d->succ_off);
-    d->pred_off = moirai_alloc((size_t)n + 1, sizeof *d->pred_off);
-    d->succ = moirai_alloc(n_edges, sizeof *d->succ);
-    d->pred = moirai_alloc(n_edges, sizeof *d->pred);
-    d->topo = moirai_alloc((size_t)n, sizeof *d->topo);
-    d->topo_rank = moirai_alloc((size_t)n, sizeof *d->topo_rank);
+    d->succ_off = util_alloc((size_t)n + 1, sizeof *d->succ_off);
+    d->pred_off = util_alloc((size_t)n + 1, sizeof *d->pred_off);
+    d->succ = util_alloc(n_edges, sizeof *d->succ);
+    d->pred = util_alloc(n_edges, sizeof *d->pred);
+    d->topo = util_alloc((size_t)n, sizeof *d->topo);
+    d->topo_rank = util_alloc((size_t)n, sizeof *d->topo_rank);
     return d->succ_off && d->pred_off && d->succ && d->pred && d->topo && d->topo_rank ? MOIRAI_OK : MOIRAI_EFAIL;
 }
 
-int moirai_dag_init(moirai_dag *d, int32_t n, const int32_t *from, const int32_t *to, size_t n_edges)
+int graph_dag_init(graph_dag *d, int32_t n, const int32_t *from, const int32_t *to, size_t n_edges)
 {
     memset(d, 0, sizeof *d);
     if (n_edges > INT32_MAX)
         return moirai_error(MOIRAI_EFAIL, "%zu edges: more than %d", n_edges, INT32_MAX);
     if (reserve(d, n, n_edges))
         return MOIRAI_EFAIL;
-    int32_t *by_head = moirai_alloc(n_edges, sizeof *by_head);
-    int32_t *by_both = moirai_alloc(n_edges, sizeof *by_both);
+    int32_t *by_head = util_alloc(n_edges, sizeof *by_head);
+    int32_t *by_both = util_alloc(n_edges, sizeof *by_both);
     int result = by_head && by_both ? MOIRAI_OK : MOIRAI_EFAIL;
     if (!result)
         result = sort_edges(by_head, NULL, to, n_edges, n);
@@ -146,7 +146,7 @@ int moirai_dag_init(moirai_dag *d, int32_t n, const int32_t *from, const int32_t
     return result;
 }
 
-void moirai_dag_free(moirai_dag *d)
+void graph_dag_free(graph_dag *d)
 {
     if (!d)
         return;
@@ -168,14 +168,14 @@ static void reverse(int32_t *a, int32_t n)
     }
 }
 
-int32_t moirai_dag_cycle(const moirai_dag *d, int32_t *cycle)
+int32_t graph_dag_cycle(const graph_dag *d, int32_t *cycle)
 {
     int32_t v = 0;
     while (v < d->n && d->topo_rank[v] >= 0)
         v++;
     if (v == d->n)
         return 0;
-    int32_t *step = moirai_alloc((size_t)d->n, sizeof *step); /* 1 + when the walk met a node */
+    int32_t *step = util_alloc((size_t)d->n, sizeof *step); /* 1 + when the walk met a node */
     if (!step)
         return MOIRAI_EFAIL;
     /* A node left over has a predecessor left over: walking back must meet itself. */
@@ -200,7 +200,7 @@ int32_t moirai_dag_cycle(const moirai_dag *d, int32_t *cycle)
     return n;
 }
 
-int64_t moirai_dag_longest(const moirai_dag *d, const int64_t *weight, int64_t *before, int64_t *after)
+int64_t graph_dag_longest(const graph_dag *d, const int64_t *weight, int64_t *before, int64_t *after)
 {
     const int64_t *rest = before ? before : after;
     int64_t longest = 0;
@@ -209,7 +209,7 @@ int64_t moirai_dag_longest(const moirai_dag *d, const int64_t *weight, int64_t *
             int32_t v = d->topo[i];
             before[v] = 0;
             for (int32_t e = d->pred_off[v]; e < d->pred_off[v + 1]; e++)
-                before[v] = MOIRAI_MAX(before[v], before[d->pred[e]] + weight[d->pred[e]]);
+                before[v] = UTIL_MAX(before[v], before[d->pred[e]] + weight[d->pred[e]]);
         }
     }
     if (after) {
@@ -217,10 +217,10 @@ int64_t moirai_dag_longest(const moirai_dag *d, const int64_t *weight, int64_t *
             int32_t v = d->topo[i];
             after[v] = 0;
             for (int32_t e = d->succ_off[v]; e < d->succ_off[v + 1]; e++)
-                after[v] = MOIRAI_MAX(after[v], after[d->succ[e]] + weight[d->succ[e]]);
+                after[v] = UTIL_MAX(after[v], after[d->succ[e]] + weight[d->succ[e]]);
         }
     }
     for (int32_t v = 0; v < d->n; v++)
-        longest = MOIRAI_MAX(longest, rest[v] + weight[v]);
+        longest = UTIL_MAX(longest, rest[v] + weight[v]);
     return longest;
 }

@@ -7,26 +7,26 @@
 #include <stdint.h>
 #include <moirai/error.h>
 
-typedef struct moirai_dag {
+typedef struct graph_dag {
     int32_t n;
     int32_t *succ_off, *succ; /* ascending within a node, no repeats */
     int32_t *pred_off, *pred; /* the same edges seen from their heads */
     int32_t *topo;            /* among the ready, the least number first */
     int32_t *topo_rank;       /* inverse of topo */
-} moirai_dag;
+} graph_dag;
 
 /* From n_edges pairs (repeats are merged). MOIRAI_EINPUT if the edges close a cycle: then topo is not to be used,
- * but moirai_dag_cycle says which. `d` needs moirai_dag_free in every case. O((V+E) + V log V). */
-int moirai_dag_init(moirai_dag *d, int32_t n, const int32_t *from, const int32_t *to, size_t n_edges);
-void moirai_dag_free(moirai_dag *d);
+ * but graph_dag_cycle says which. `d` needs graph_dag_free in every case. O((V+E) + V log V). */
+int graph_dag_init(graph_dag *d, int32_t n, const int32_t *from, const int32_t *to, size_t n_edges);
+void graph_dag_free(graph_dag *d);
 
-/* After moirai_dag_init returned MOIRAI_EINPUT: the nodes of one cycle in order, the least number first, into
+/* After graph_dag_init returned MOIRAI_EINPUT: the nodes of one cycle in order, the least number first, into
  * `cycle` (room for n). Returns how many, or a negative result. */
-int32_t moirai_dag_cycle(const moirai_dag *d, int32_t *cycle);
+int32_t graph_dag_cycle(const graph_dag *d, int32_t *cycle);
 
 /* Longest path by node weights, O(V+E). `before`: the sum over the heaviest chain of proper ancestors.
  * `after`: the same over proper descendants. One of the two may be NULL. Returns the heaviest whole path. The caller
  * guarantees that sums fit int64. */
-int64_t moirai_dag_longest(const moirai_dag *d, const int64_t *weight, int64_t *before, int64_t *after);
+int64_t graph_dag_longest(const graph_dag *d, const int64_t *weight, int64_t *before, int64_t *after);
 
 #endif

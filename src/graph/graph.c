@@ -9,10 +9,10 @@ void moirai_graph_free(moirai_graph *g)
 {
     if (!g)
         return;
-    moirai_graph_store *store = g->store;
+    graph_store *store = g->store;
     if (store) {
-        moirai_strings_free(store->strings);
-        moirai_names_free(store->ops);
+        util_strings_free(store->strings);
+        util_names_free(store->ops);
         free(store);
     }
     free(g->name);
@@ -42,6 +42,6 @@ void moirai_graph_free(moirai_graph *g)
 
 int32_t moirai_graph_find(const moirai_graph *g, const char *op_name)
 {
-    const moirai_graph_store *store = g->store;
-    return moirai_names_get(store->ops, op_name);
+    const graph_store *store = g->store;
+    return util_names_get(store->ops, op_name);
 }

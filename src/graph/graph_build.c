@@ -9,15 +9,15 @@
 int moirai_graph_builder_new(moirai_graph_builder **out, const char *name)
 {
     *out = NULL;
-    moirai_graph_builder *b = moirai_alloc(1, sizeof *b);
+    moirai_graph_builder *b = util_alloc(1, sizeof *b);
     if (!b)
         return MOIRAI_EFAIL;
     b->element_bytes = 4;
-    b->name = moirai_strdup(name);
-    b->strings = moirai_strings_new();
-    b->op_names = moirai_names_new(256);
-    b->tensor_names = moirai_names_new(256);
-    b->key_names = moirai_names_new(8);
+    b->name = util_strdup(name);
+    b->strings = util_strings_new();
+    b->op_names = util_names_new(256);
+    b->tensor_names = util_names_new(256);
+    b->key_names = util_names_new(8);
     if (!b->name || !b->strings || !b->op_names || !b->tensor_names || !b->key_names) {
         moirai_graph_builder_free(b);
         return MOIRAI_EFAIL;
@@ -31,10 +31,10 @@ void moirai_graph_builder_free(moirai_graph_builder *b)
     if (!b)
         return;
     free(b->name);
-    moirai_strings_free(b->strings);
-    moirai_names_free(b->op_names);
-    moirai_names_free(b->tensor_names);
-    moirai_names_free(b->key_names);
+    util_strings_free(b->strings);
+    util_names_free(b->op_names);
+    util_names_free(b->tensor_names);
+    util_names_free(b->key_names);
     free(b->op);
     free(b->tensor);
     free(b->member);
@@ -53,7 +53,7 @@ static int fail(moirai_graph_builder *b, int result)
 {
     if (!b->failed) {
         b->failed = result;
-        b->message = moirai_strdup(moirai_error_message());
+        b->message = util_strdup(moirai_error_message());
     }
     return result;
 }
@@ -74,14 +74,14 @@ static int ready_for(moirai_graph_builder *b, int32_t op)
 
 static const char *keep(moirai_graph_builder *b, const char *text)
 {
-    return moirai_strings_add(b->strings, text, strlen(text));
+    return util_strings_add(b->strings, text, strlen(text));
 }
 
 static int add_pair(pairs *list, int32_t op, int32_t item)
 {
     if (list->n >= INT32_MAX - 1)
         return moirai_error(MOIRAI_EINPUT, "more than %d items of one kind", INT32_MAX - 1);
-    if (moirai_grow(&list->row, &list->capacity, list->n + 1, sizeof *list->row))
+    if (util_grow(&list->row, &list->capacity, list->n + 1, sizeof *list->row))
         return MOIRAI_EFAIL;
     list->row[list->n++] = (pair){op, item};
     return MOIRAI_OK;
@@ -100,12 +100,12 @@ static int32_t add_op(moirai_graph_builder *b, const char *name, const char *typ
         return moirai_error(MOIRAI_EINPUT, "operator %zu has an empty name", b->n_ops);
     if (b->n_ops >= INT32_MAX - 1)
         return moirai_error(MOIRAI_EINPUT, "more than %d operators", INT32_MAX - 1);
-    if (moirai_grow(&b->op, &b->ops_capacity, b->n_ops + 1, sizeof *b->op))
+    if (util_grow(&b->op, &b->ops_capacity, b->n_ops + 1, sizeof *b->op))
         return MOIRAI_EFAIL;
     op_row row = {keep(b, name), keep(b, type), 0, 0, MOIRAI_UNKNOWN, MOIRAI_UNKNOWN};
     if (!row.name || !row.type)
         return MOIRAI_EFAIL;
-    int32_t number = (int32_t)b->n_ops, found = moirai_names_put(b->op_names, row.name, number);
+    int32_t number = (int32_t)b->n_ops, found = util_names_put(b->op_names, row.name, number);
     if (found < 0)
         return MOIRAI_EFAIL;
     if (found != number)
@@ -127,15 +127,15 @@ static int32_t tensor_number(moirai_graph_builder *b, int32_t op, const char *na
 {
     if (!*name)
         return moirai_error(MOIRAI_EINPUT, "operator '%.200s' has a tensor with an empty name", b->op[op].name);
-    int32_t number = moirai_names_get(b->tensor_names, name);
+    int32_t number = util_names_get(b->tensor_names, name);
     if (number >= 0)
         return number;
     if (b->n_tensors >= INT32_MAX - 1)
         return moirai_error(MOIRAI_EINPUT, "more than %d tensors", INT32_MAX - 1);
     const char *kept = keep(b, name);
     number = (int32_t)b->n_tensors;
-    if (!kept || moirai_grow(&b->tensor, &b->tensors_capacity, b->n_tensors + 1, sizeof *b->tensor) ||
-        moirai_names_put(b->tensor_names, kept, number) < 0)
+    if (!kept || util_grow(&b->tensor, &b->tensors_capacity, b->n_tensors + 1, sizeof *b->tensor) ||
+        util_names_put(b->tensor_names, kept, number) < 0)
         return MOIRAI_EFAIL;
     b->tensor[b->n_tensors++] = (tensor_row){kept, 0, MOIRAI_NONE, MOIRAI_NONE};
     return number;
@@ -198,16 +198,16 @@ int moirai_graph_builder_cost(moirai_graph_builder *b, int32_t op, int64_t weigh
 
 static int32_t key_number(moirai_graph_builder *b, const char *device)
 {
-    int32_t number = moirai_names_get(b->key_names, device);
+    int32_t number = util_names_get(b->key_names, device);
     if (number >= 0)
         return number;
-    if (b->n_keys >= MOIRAI_GRAPH_MAX_TIME_KEYS)
+    if (b->n_keys >= GRAPH_MAX_TIME_KEYS)
         return moirai_error(MOIRAI_EINPUT, "times for more than %d device names or types, the last: '%.200s'",
-                            MOIRAI_GRAPH_MAX_TIME_KEYS, device);
+                            GRAPH_MAX_TIME_KEYS, device);
     const char *kept = keep(b, device);
     number = (int32_t)b->n_keys;
-    if (!kept || moirai_grow(&b->key, &b->keys_capacity, b->n_keys + 1, sizeof *b->key) ||
-        moirai_names_put(b->key_names, kept, number) < 0)
+    if (!kept || util_grow(&b->key, &b->keys_capacity, b->n_keys + 1, sizeof *b->key) ||
+        util_names_put(b->key_names, kept, number) < 0)
         return MOIRAI_EFAIL;
     b->key[b->n_keys++] = kept;
     return number;
@@ -218,7 +218,7 @@ static int add_time(moirai_graph_builder *b, int32_t op, const char *device, int
     if (ns < 0)
         return moirai_error(MOIRAI_EINPUT, "operator '%.200s': time_ns for '%.200s' is %" PRId64 ", must be at least 0",
                             b->op[op].name, device, ns);
-    if (moirai_grow(&b->time, &b->time_capacity, b->times.n + 1, sizeof *b->time))
+    if (util_grow(&b->time, &b->time_capacity, b->times.n + 1, sizeof *b->time))
         return MOIRAI_EFAIL;
     int32_t key = key_number(b, device);
     if (key < 0)
@@ -240,7 +240,7 @@ int moirai_graph_builder_member(moirai_graph_builder *b, int32_t op, const char 
     if (ready_for(b, op))
         return b->failed;
     size_t n = b->members.n;
-    if (moirai_grow(&b->member, &b->member_capacity, n + 1, sizeof *b->member) || !(b->member[n] = keep(b, member)))
+    if (util_grow(&b->member, &b->member_capacity, n + 1, sizeof *b->member) || !(b->member[n] = keep(b, member)))
         return fail(b, MOIRAI_EFAIL);
     int result = add_pair(&b->members, op, (int32_t)n);
     return result ? fail(b, result) : MOIRAI_OK;

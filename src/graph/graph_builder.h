@@ -1,6 +1,6 @@
 /* The inside of a builder, shared by the calls that fill it and the one that finishes it. */
-#ifndef MOIRAI_GRAPH_BUILDER_H
-#define MOIRAI_GRAPH_BUILDER_H
+#ifndef MOIRAI_GRAPH_GRAPH_BUILDER_H
+#define MOIRAI_GRAPH_GRAPH_BUILDER_H
 
 #include <moirai/graph.h>
 
@@ -32,8 +32,8 @@ typedef struct pairs {
 struct moirai_graph_builder {
     char *name;
     int32_t element_bytes;
-    moirai_strings *strings;
-    moirai_names *op_names, *tensor_names, *key_names;
+    util_strings *strings;
+    util_names *op_names, *tensor_names, *key_names;
     op_row *op;
     size_t n_ops, ops_capacity;
     tensor_row *tensor;

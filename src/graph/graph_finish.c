@@ -11,8 +11,8 @@
 /* Stable: items of one operator keep the order of the calls. */
 static int to_csr(int32_t **off_out, int32_t **item_out, const pairs *list, size_t n_ops)
 {
-    int32_t *off = moirai_alloc(n_ops + 1, sizeof *off);
-    int32_t *item = moirai_alloc(list->n, sizeof *item);
+    int32_t *off = util_alloc(n_ops + 1, sizeof *off);
+    int32_t *item = util_alloc(list->n, sizeof *item);
     *off_out = off;
     *item_out = item;
     if (!off || !item)
@@ -32,12 +32,12 @@ static int copy_ops(moirai_graph *g, const moirai_graph_builder *b)
 {
     size_t n = b->n_ops;
     g->n_ops = (int32_t)n;
-    g->op_name = moirai_alloc(n, sizeof *g->op_name);
-    g->op_type = moirai_alloc(n, sizeof *g->op_type);
-    g->op_weight_bytes = moirai_alloc(n, sizeof(int64_t));
-    g->op_workspace_bytes = moirai_alloc(n, sizeof(int64_t));
-    g->op_flops = moirai_alloc(n, sizeof(int64_t));
-    g->op_traffic_bytes = moirai_alloc(n, sizeof(int64_t));
+    g->op_name = util_alloc(n, sizeof *g->op_name);
+    g->op_type = util_alloc(n, sizeof *g->op_type);
+    g->op_weight_bytes = util_alloc(n, sizeof(int64_t));
+    g->op_workspace_bytes = util_alloc(n, sizeof(int64_t));
+    g->op_flops = util_alloc(n, sizeof(int64_t));
+    g->op_traffic_bytes = util_alloc(n, sizeof(int64_t));
     if (!g->op_name || !g->op_type || !g->op_weight_bytes || !g->op_workspace_bytes || !g->op_flops ||
         !g->op_traffic_bytes)
         return MOIRAI_EFAIL;
@@ -73,9 +73,9 @@ static int copy_tensors(moirai_graph *g, moirai_graph_builder *b)
     renumber(g->op_out, g->op_out_off[g->n_ops], b, &next);
     renumber(g->op_in, g->op_in_off[g->n_ops], b, &next);
     g->n_tensors = (int32_t)n;
-    g->tensor_name = moirai_alloc(n, sizeof *g->tensor_name);
-    g->tensor_bytes = moirai_alloc(n, sizeof *g->tensor_bytes);
-    g->tensor_producer = moirai_alloc(n, sizeof *g->tensor_producer);
+    g->tensor_name = util_alloc(n, sizeof *g->tensor_name);
+    g->tensor_bytes = util_alloc(n, sizeof *g->tensor_bytes);
+    g->tensor_producer = util_alloc(n, sizeof *g->tensor_producer);
     if (!g->tensor_name || !g->tensor_bytes || !g->tensor_producer)
         return MOIRAI_EFAIL;
     for (size_t i = 0; i < n; i++) {
@@ -91,9 +91,9 @@ static int copy_tensors(moirai_graph *g, moirai_graph_builder *b)
 static int index_readers(moirai_graph *g)
 {
     size_t n = (size_t)g->n_tensors;
-    int32_t *off = moirai_alloc(n + 1, sizeof *off), *last = moirai_alloc(n, sizeof *last);
+    int32_t *off = util_alloc(n + 1, sizeof *off), *last = util_alloc(n, sizeof *last);
     g->tensor_reader_off = off;
-    g->tensor_reader = moirai_alloc((size_t)g->op_in_off[g->n_ops], sizeof *g->tensor_reader);
+    g->tensor_reader = util_alloc((size_t)g->op_in_off[g->n_ops], sizeof *g->tensor_reader);
     if (!off || !last || !g->tensor_reader) {
         free(last);
         return MOIRAI_EFAIL;
@@ -125,7 +125,7 @@ static int copy_members(moirai_graph *g, const moirai_graph_builder *b)
 {
     int32_t *item = NULL;
     int result = to_csr(&g->op_member_off, &item, &b->members, b->n_ops);
-    if (!result && !(g->op_member = moirai_alloc(b->members.n, sizeof *g->op_member)))
+    if (!result && !(g->op_member = util_alloc(b->members.n, sizeof *g->op_member)))
         result = MOIRAI_EFAIL;
     for (size_t i = 0; !result && i < b->members.n; i++)
         g->op_member[i] = b->member[item[i]];
@@ -136,7 +136,7 @@ static int copy_members(moirai_graph *g, const moirai_graph_builder *b)
 /* Number the keys by operator, then fill the table. `order` lists the time rows by operator. */
 static int fill_times(moirai_graph *g, const moirai_graph_builder *b, const int32_t *order)
 {
-    int32_t number[MOIRAI_GRAPH_MAX_TIME_KEYS];
+    int32_t number[GRAPH_MAX_TIME_KEYS];
     memset(number, 0xff, sizeof number);
     int32_t n_keys = 0;
     for (size_t i = 0; i < b->times.n; i++) {
@@ -158,9 +158,9 @@ static int copy_times(moirai_graph *g, const moirai_graph_builder *b)
 {
     size_t cells = b->n_ops * b->n_keys;
     g->n_time_keys = (int32_t)b->n_keys;
-    g->time_key = moirai_alloc(b->n_keys, sizeof *g->time_key);
-    g->time_ns = moirai_alloc(cells, sizeof *g->time_ns);
-    pairs rows = {moirai_alloc(b->times.n, sizeof(pair)), b->times.n, b->times.n};
+    g->time_key = util_alloc(b->n_keys, sizeof *g->time_key);
+    g->time_ns = util_alloc(cells, sizeof *g->time_ns);
+    pairs rows = {util_alloc(b->times.n, sizeof(pair)), b->times.n, b->times.n};
     int32_t *off = NULL, *order = NULL;
     int result = g->time_key && g->time_ns && rows.row ? MOIRAI_OK : MOIRAI_EFAIL;
     for (size_t i = 0; !result && i < b->times.n; i++)
@@ -178,10 +178,10 @@ static int copy_times(moirai_graph *g, const moirai_graph_builder *b)
 }
 
 /* "a -> b -> c -> a"; of a long cycle the first four and the last two. */
-static int report_cycle(const moirai_graph *g, const moirai_dag *d)
+static int report_cycle(const moirai_graph *g, const graph_dag *d)
 {
-    int32_t *cycle = moirai_alloc((size_t)g->n_ops, sizeof *cycle);
-    int32_t n = cycle ? moirai_dag_cycle(d, cycle) : MOIRAI_EFAIL;
+    int32_t *cycle = util_alloc((size_t)g->n_ops, sizeof *cycle);
+    int32_t n = cycle ? graph_dag_cycle(d, cycle) : MOIRAI_EFAIL;
     if (n < 0) {
         free(cycle);
         return MOIRAI_EFAIL;
@@ -207,8 +207,8 @@ static int sort_ops(moirai_graph *g)
     for (int32_t t = 0; t < g->n_tensors; t++)
         if (g->tensor_producer[t] != MOIRAI_NONE)
             n_edges += (size_t)(g->tensor_reader_off[t + 1] - g->tensor_reader_off[t]);
-    int32_t *from = moirai_alloc(n_edges, sizeof *from), *to = moirai_alloc(n_edges, sizeof *to);
-    moirai_dag dag = {0};
+    int32_t *from = util_alloc(n_edges, sizeof *from), *to = util_alloc(n_edges, sizeof *to);
+    graph_dag dag = {0};
     int result = from && to ? MOIRAI_OK : MOIRAI_EFAIL;
     size_t e = 0;
     for (int32_t t = 0; !result && t < g->n_tensors; t++) {
@@ -218,7 +218,7 @@ static int sort_ops(moirai_graph *g)
         }
     }
     if (!result)
-        result = moirai_dag_init(&dag, g->n_ops, from, to, n_edges);
+        result = graph_dag_init(&dag, g->n_ops, from, to, n_edges);
     if (result == MOIRAI_EINPUT)
         result = report_cycle(g, &dag);
     if (!result) {
@@ -226,7 +226,7 @@ static int sort_ops(moirai_graph *g)
         g->topo_rank = dag.topo_rank;
         dag.topo = dag.topo_rank = NULL;
     }
-    moirai_dag_free(&dag);
+    graph_dag_free(&dag);
     free(from);
     free(to);
     return result;
@@ -234,7 +234,7 @@ static int sort_ops(moirai_graph *g)
 
 static int assemble(moirai_graph *g, moirai_graph_builder *b)
 {
-    moirai_graph_store *store = moirai_alloc(1, sizeof *store);
+    graph_store *store = util_alloc(1, sizeof *store);
     if (!store)
         return MOIRAI_EFAIL;
     g->store = store;
@@ -265,7 +265,7 @@ int moirai_graph_builder_finish(moirai_graph **out, moirai_graph_builder *b)
     if (result)
         moirai_error(result, "%s", b->message ? b->message : "out of memory");
     else
-        result = (g = moirai_alloc(1, sizeof *g)) ? assemble(g, b) : MOIRAI_EFAIL;
+        result = (g = util_alloc(1, sizeof *g)) ? assemble(g, b) : MOIRAI_EFAIL;
     moirai_graph_builder_free(b);
     if (result) {
         moirai_graph_free(g);

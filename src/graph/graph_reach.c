@@ -13,7 +13,7 @@ static size_t row_words(size_t rank)
     return (rank + 63) / 64;
 }
 
-size_t moirai_reach_bytes(int32_t n)
+size_t graph_reach_bytes(int32_t n)
 {
     /* Ranks 64(q-1)+1 .. 64q have q words each, rank 0 none; the last rank is n-1. */
     size_t last = n > 0 ? (size_t)n - 1 : 0, full = last / 64, rest = last % 64;
@@ -27,30 +27,30 @@ static int compare_descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-static moirai_reach *reserve(const moirai_dag *d)
+static graph_reach *reserve(const graph_dag *d)
 {
-    moirai_reach *r = moirai_alloc(1, sizeof *r);
+    graph_reach *r = util_alloc(1, sizeof *r);
     if (!r)
         return NULL;
     r->n = d->n;
-    r->rank = moirai_alloc((size_t)d->n, sizeof *r->rank);
-    r->row_off = moirai_alloc((size_t)d->n + 1, sizeof *r->row_off);
+    r->rank = util_alloc((size_t)d->n, sizeof *r->rank);
+    r->row_off = util_alloc((size_t)d->n + 1, sizeof *r->row_off);
     if (r->rank && r->row_off) {
         for (int32_t v = 0; v < d->n; v++) {
             r->rank[v] = d->topo_rank[v];
             r->row_off[v + 1] = r->row_off[v] + row_words((size_t)v);
         }
-        r->bits = moirai_alloc(r->row_off[d->n], sizeof *r->bits);
+        r->bits = util_alloc(r->row_off[d->n], sizeof *r->bits);
     }
     if (!r->bits) {
-        moirai_reach_free(r);
+        graph_reach_free(r);
         return NULL;
     }
     return r;
 }
 
 /* `ranks` is scratch for the predecessors of v; a needed one is left there, a superfluous one becomes -1. */
-static void fill_row(moirai_reach *r, const moirai_dag *d, int32_t v, int32_t *ranks)
+static void fill_row(graph_reach *r, const graph_dag *d, int32_t v, int32_t *ranks)
 {
     int32_t n = d->pred_off[v + 1] - d->pred_off[v];
     uint64_t *row = r->bits + r->row_off[r->rank[v]];
@@ -72,7 +72,7 @@ static void fill_row(moirai_reach *r, const moirai_dag *d, int32_t v, int32_t *r
     }
 }
 
-static void mark_needed(bool *needed, const moirai_dag *d, int32_t v, const int32_t *ranks)
+static void mark_needed(bool *needed, const graph_dag *d, int32_t v, const int32_t *ranks)
 {
     int32_t begin = d->pred_off[v], n = d->pred_off[v + 1] - begin;
     for (int32_t i = 0; i < n; i++)
@@ -93,17 +93,17 @@ static void mark_needed(bool *needed, const moirai_dag *d, int32_t v, const int3
     }
 }
 
-int moirai_reach_new(moirai_reach **out, const moirai_dag *d, size_t limit_bytes, bool *needed)
+int graph_reach_new(graph_reach **out, const graph_dag *d, size_t limit_bytes, bool *needed)
 {
     *out = NULL;
-    size_t limit = limit_bytes ? limit_bytes : MOIRAI_REACH_LIMIT_BYTES, bytes = moirai_reach_bytes(d->n);
+    size_t limit = limit_bytes ? limit_bytes : GRAPH_REACH_LIMIT_BYTES, bytes = graph_reach_bytes(d->n);
     if (bytes > limit)
         return moirai_error(MOIRAI_ELIMIT, "reachability of %d operators needs %zu bytes, the limit is %zu", d->n,
                             bytes, limit);
-    moirai_reach *r = reserve(d);
-    int32_t *ranks = moirai_alloc((size_t)d->n, sizeof *ranks);
+    graph_reach *r = reserve(d);
+    int32_t *ranks = util_alloc((size_t)d->n, sizeof *ranks);
     if (!r || !ranks) {
-        moirai_reach_free(r);
+        graph_reach_free(r);
         free(ranks);
         return MOIRAI_EFAIL;
     }
@@ -117,7 +117,7 @@ int moirai_reach_new(moirai_reach **out, const moirai_dag *d, size_t limit_bytes
     return MOIRAI_OK;
 }
 
-void moirai_reach_free(moirai_reach *r)
+void graph_reach_free(graph_reach *r)
 {
     if (!r)
         return;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* The strings of a list, each given to `add`. */
-static int read_strings(moirai_graph_builder *b, int32_t op, const moirai_json_at *at, yyjson_val *list,
+static int read_strings(moirai_graph_builder *b, int32_t op, const util_json_at *at, yyjson_val *list,
                         const char *what, int (*add)(moirai_graph_builder *b, int32_t op, const char *name))
 {
     yyjson_val *item;
@@ -15,72 +15,72 @@ static int read_strings(moirai_graph_builder *b, int32_t op, const moirai_json_a
     {
         const char *name;
         int result;
-        if ((result = moirai_json_value_string(&name, NULL, at, item, what)) || (result = add(b, op, name)))
+        if ((result = util_json_value_string(&name, NULL, at, item, what)) || (result = add(b, op, name)))
             return result;
     }
     return MOIRAI_OK;
 }
 
-static int read_outputs(moirai_graph_builder *b, int32_t op, const moirai_json_at *at, yyjson_val *list)
+static int read_outputs(moirai_graph_builder *b, int32_t op, const util_json_at *at, yyjson_val *list)
 {
     yyjson_val *item;
     size_t i, n;
     yyjson_arr_foreach(list, i, n, item)
     {
-        moirai_json_at tensor = {.label = at->label, .kind = "output", .index = i};
+        util_json_at tensor = {.label = at->label, .kind = "output", .index = i};
         int64_t bytes = 0;
         int result;
         if (!yyjson_is_obj(item))
-            return moirai_json_fail(at, "output %zu is not an object with name and bytes", i);
-        if ((result = moirai_json_object(&tensor, item)) ||
-            (result = moirai_json_string(&tensor.name, NULL, &tensor, item, "name", true)) ||
-            (result = moirai_json_int64(&bytes, &tensor, item, "bytes", true, 0)) ||
+            return util_json_fail(at, "output %zu is not an object with name and bytes", i);
+        if ((result = util_json_object(&tensor, item)) ||
+            (result = util_json_string(&tensor.name, NULL, &tensor, item, "name", true)) ||
+            (result = util_json_int64(&bytes, &tensor, item, "bytes", true, 0)) ||
             (result = moirai_graph_builder_output(b, op, tensor.name, bytes)))
             return result;
     }
     return MOIRAI_OK;
 }
 
-int32_t moirai_graph_read_op(moirai_graph_builder *b, moirai_json_at *at, yyjson_val *object)
+int32_t graph_read_op(moirai_graph_builder *b, util_json_at *at, yyjson_val *object)
 {
     yyjson_val *inputs = NULL, *outputs = NULL;
     const char *type = "";
     int result;
-    if ((result = moirai_json_object(at, object)) ||
-        (result = moirai_json_string(&at->name, NULL, at, object, "name", true)) ||
-        (result = moirai_json_string(&type, NULL, at, object, "type", false)))
+    if ((result = util_json_object(at, object)) ||
+        (result = util_json_string(&at->name, NULL, at, object, "name", true)) ||
+        (result = util_json_string(&type, NULL, at, object, "type", false)))
         return result;
     int32_t op = moirai_graph_builder_op(b, at->name, type);
     if (op < 0)
         return op;
-    if ((result = moirai_json_array(&inputs, at, object, "inputs", true)) ||
-        (result = moirai_json_array(&outputs, at, object, "outputs", true)) ||
+    if ((result = util_json_array(&inputs, at, object, "inputs", true)) ||
+        (result = util_json_array(&outputs, at, object, "outputs", true)) ||
         (result = read_strings(b, op, at, inputs, "an item of inputs", moirai_graph_builder_input)) ||
         (result = read_outputs(b, op, at, outputs)))
         return result;
     return op;
 }
 
-static int read_costs(moirai_graph_builder *b, int32_t op, const moirai_json_at *at, yyjson_val *object)
+static int read_costs(moirai_graph_builder *b, int32_t op, const util_json_at *at, yyjson_val *object)
 {
     int64_t weight = 0, workspace = 0, flops = MOIRAI_UNKNOWN, traffic = MOIRAI_UNKNOWN;
     int result;
-    if ((result = moirai_json_int64(&weight, at, object, "weight_bytes", false, 0)) ||
-        (result = moirai_json_int64(&workspace, at, object, "workspace_bytes", false, 0)) ||
-        (result = moirai_json_int64(&flops, at, object, "flops", false, 0)) ||
-        (result = moirai_json_int64(&traffic, at, object, "traffic_bytes", false, 0)))
+    if ((result = util_json_int64(&weight, at, object, "weight_bytes", false, 0)) ||
+        (result = util_json_int64(&workspace, at, object, "workspace_bytes", false, 0)) ||
+        (result = util_json_int64(&flops, at, object, "flops", false, 0)) ||
+        (result = util_json_int64(&traffic, at, object, "traffic_bytes", false, 0)))
         return result;
     return moirai_graph_builder_cost(b, op, weight, workspace, flops, traffic);
 }
 
-static int read_times(moirai_graph_builder *b, int32_t op, const moirai_json_at *at, yyjson_val *object)
+static int read_times(moirai_graph_builder *b, int32_t op, const util_json_at *at, yyjson_val *object)
 {
     yyjson_val *table = yyjson_obj_get(object, "time_ns"), *key, *value;
     size_t i, n;
     if (!table || yyjson_is_null(table))
         return MOIRAI_OK;
     if (!yyjson_is_obj(table))
-        return moirai_json_fail(at, "time_ns is not an object of device names or types");
+        return util_json_fail(at, "time_ns is not an object of device names or types");
     yyjson_obj_foreach(table, i, n, key, value)
     {
         const char *device;
@@ -88,18 +88,18 @@ static int read_times(moirai_graph_builder *b, int32_t op, const moirai_json_at 
         int result;
         if (yyjson_is_null(value))
             continue;
-        if ((result = moirai_json_value_string(&device, NULL, at, key, "a key of time_ns")) ||
-            (result = moirai_json_value_int64(&ns, at, value, "time_ns", 0)) ||
+        if ((result = util_json_value_string(&device, NULL, at, key, "a key of time_ns")) ||
+            (result = util_json_value_int64(&ns, at, value, "time_ns", 0)) ||
             (result = moirai_graph_builder_time(b, op, device, ns)))
             return result;
     }
     return MOIRAI_OK;
 }
 
-static int read_members(moirai_graph_builder *b, int32_t op, const moirai_json_at *at, yyjson_val *object)
+static int read_members(moirai_graph_builder *b, int32_t op, const util_json_at *at, yyjson_val *object)
 {
     yyjson_val *list = NULL;
-    int result = moirai_json_array(&list, at, object, "members", false);
+    int result = util_json_array(&list, at, object, "members", false);
     if (result || !list)
         return result;
     return read_strings(b, op, at, list, "an item of members", moirai_graph_builder_member);
@@ -107,8 +107,8 @@ static int read_members(moirai_graph_builder *b, int32_t op, const moirai_json_a
 
 static int read_op(moirai_graph_builder *b, const char *label, yyjson_val *object, size_t index)
 {
-    moirai_json_at at = {.label = label, .kind = "op", .index = index};
-    int32_t op = moirai_graph_read_op(b, &at, object);
+    util_json_at at = {.label = label, .kind = "op", .index = index};
+    int32_t op = graph_read_op(b, &at, object);
     int result;
     if (op < 0)
         return op;
@@ -117,28 +117,28 @@ static int read_op(moirai_graph_builder *b, const char *label, yyjson_val *objec
     return read_members(b, op, &at, object);
 }
 
-static int read_dtype(moirai_graph_builder *b, const moirai_json_at *at, yyjson_val *root)
+static int read_dtype(moirai_graph_builder *b, const util_json_at *at, yyjson_val *root)
 {
     const char *dtype = "fp32";
-    int result = moirai_json_string(&dtype, NULL, at, root, "dtype", false);
+    int result = util_json_string(&dtype, NULL, at, root, "dtype", false);
     if (result)
         return result;
     if (strcmp(dtype, "fp32") != 0 && strcmp(dtype, "fp16") != 0)
-        return moirai_json_fail(at, "dtype is \"%.60s\", expected \"fp32\" or \"fp16\"", dtype);
+        return util_json_fail(at, "dtype is \"%.60s\", expected \"fp32\" or \"fp16\"", dtype);
     moirai_graph_builder_element_bytes(b, strcmp(dtype, "fp16") == 0 ? 2 : 4);
     return MOIRAI_OK;
 }
 
 static int read_document(moirai_graph **out, yyjson_val *root, const char *label)
 {
-    moirai_json_at at = {.label = label};
+    util_json_at at = {.label = label};
     moirai_graph_builder *b;
     const char *name = "";
     yyjson_val *ops = NULL, *op;
     size_t i, n;
     int result;
-    if ((result = moirai_json_string(&name, NULL, &at, root, "name", false)) ||
-        (result = moirai_json_array(&ops, &at, root, "ops", true)) || (result = moirai_graph_builder_new(&b, name)))
+    if ((result = util_json_string(&name, NULL, &at, root, "name", false)) ||
+        (result = util_json_array(&ops, &at, root, "ops", true)) || (result = moirai_graph_builder_new(&b, name)))
         return result;
     result = read_dtype(b, &at, root);
     yyjson_arr_foreach(ops, i, n, op)
@@ -156,12 +156,12 @@ int moirai_graph_parse(moirai_graph **out, const char *json, size_t length, cons
 {
     yyjson_doc *doc;
     *out = NULL;
-    int result = moirai_json_open(&doc, json, length, label, "moirai-graph");
+    int result = util_json_open(&doc, json, length, label, "moirai-graph");
     if (!result) {
         result = read_document(out, yyjson_doc_get_root(doc), label);
         yyjson_doc_free(doc);
     }
-    return result ? moirai_json_label(result, label) : MOIRAI_OK;
+    return result ? util_json_label(result, label) : MOIRAI_OK;
 }
 
 int moirai_graph_read(moirai_graph **out, const char *path)
@@ -169,7 +169,7 @@ int moirai_graph_read(moirai_graph **out, const char *path)
     char *text;
     size_t length;
     *out = NULL;
-    int result = moirai_file_read(&text, &length, path);
+    int result = util_file_read(&text, &length, path);
     if (result)
         return result;
     result = moirai_graph_parse(out, text, length, strcmp(path, "-") == 0 ? "standard input" : path);

@@ -16,7 +16,7 @@
 static int64_t add(int64_t a, int64_t b)
 {
     int64_t r;
-    return b <= 0 ? a : moirai_add64(&r, a, b) ? r : INT64_MAX;
+    return b <= 0 ? a : util_add64(&r, a, b) ? r : INT64_MAX;
 }
 
 /* ---- cut points ---- */
@@ -34,16 +34,16 @@ static void neighbours(const moirai_graph *g, int32_t *nearest, int32_t *farthes
         int32_t from = g->topo_rank[g->tensor_producer[t]];
         for (int32_t e = g->tensor_reader_off[t]; e < g->tensor_reader_off[t + 1]; e++) {
             int32_t to = g->topo_rank[g->tensor_reader[e]];
-            nearest[from] = MOIRAI_MIN(nearest[from], to);
-            farthest[to] = MOIRAI_MAX(farthest[to], from);
+            nearest[from] = UTIL_MIN(nearest[from], to);
+            farthest[to] = UTIL_MAX(farthest[to], from);
         }
     }
 }
 
 int32_t moirai_graph_cut_points(const moirai_graph *g, int32_t *ops)
 {
-    int32_t *nearest = moirai_alloc((size_t)g->n_ops, sizeof *nearest);
-    int32_t *farthest = moirai_alloc((size_t)g->n_ops + 1, sizeof *farthest);
+    int32_t *nearest = util_alloc((size_t)g->n_ops, sizeof *nearest);
+    int32_t *farthest = util_alloc((size_t)g->n_ops + 1, sizeof *farthest);
     if (!nearest || !farthest) {
         free(nearest);
         free(farthest);
@@ -52,12 +52,12 @@ int32_t moirai_graph_cut_points(const moirai_graph *g, int32_t *ops)
     neighbours(g, nearest, farthest);
     farthest[g->n_ops] = g->n_ops;
     for (int32_t r = g->n_ops - 1; r >= 0; r--) /* from here on: the minimum from r to the end */
-        farthest[r] = MOIRAI_MIN(farthest[r], farthest[r + 1]);
+        farthest[r] = UTIL_MIN(farthest[r], farthest[r + 1]);
     int32_t n = 0, last = -1;
     for (int32_t r = 0; r < g->n_ops; r++) {
         if (last <= r && farthest[r + 1] >= r)
             ops[n++] = g->topo[r];
-        last = MOIRAI_MAX(last, nearest[r]);
+        last = UTIL_MAX(last, nearest[r]);
     }
     free(nearest);
     free(farthest);
@@ -82,10 +82,10 @@ static void sum_up(moirai_graph_stats *s, const moirai_graph *g)
 /* Longest path to each operator, the most operators of one length, distinct edges. */
 static int measure(moirai_graph_stats *s, const moirai_graph *g)
 {
-    int32_t *level = moirai_alloc((size_t)g->n_ops, sizeof *level);
-    int32_t *count = moirai_alloc((size_t)g->n_ops, sizeof *count);
-    int32_t *seen = moirai_alloc((size_t)g->n_ops, sizeof *seen); /* 1 + the last operator that led here */
-    bool *has_pred = moirai_alloc((size_t)g->n_ops, sizeof *has_pred);
+    int32_t *level = util_alloc((size_t)g->n_ops, sizeof *level);
+    int32_t *count = util_alloc((size_t)g->n_ops, sizeof *count);
+    int32_t *seen = util_alloc((size_t)g->n_ops, sizeof *seen); /* 1 + the last operator that led here */
+    bool *has_pred = util_alloc((size_t)g->n_ops, sizeof *has_pred);
     int rc = level && count && seen && has_pred ? 0 : MOIRAI_EFAIL;
     for (int32_t r = 0; r < g->n_ops && !rc; r++) {
         int32_t i = g->topo[r];
@@ -97,14 +97,14 @@ static int measure(moirai_graph_stats *s, const moirai_graph *g)
                 has_succ = has_pred[j] = true;
                 s->n_edges += seen[j] != i + 1;
                 seen[j] = i + 1;
-                level[j] = MOIRAI_MAX(level[j], level[i] + 1);
+                level[j] = UTIL_MAX(level[j], level[i] + 1);
             }
         }
         s->n_sources += !has_pred[i];
         s->n_sinks += !has_succ;
-        s->depth = MOIRAI_MAX(s->depth, level[i] + 1);
+        s->depth = UTIL_MAX(s->depth, level[i] + 1);
         count[level[i]]++;
-        s->width = MOIRAI_MAX(s->width, count[level[i]]);
+        s->width = UTIL_MAX(s->width, count[level[i]]);
     }
     free(level);
     free(count);
@@ -115,8 +115,8 @@ static int measure(moirai_graph_stats *s, const moirai_graph *g)
 
 static int peak(moirai_graph_stats *s, const moirai_graph *g)
 {
-    int32_t *left = moirai_alloc((size_t)g->n_tensors, sizeof *left); /* readers that have not run */
-    int32_t *seen = moirai_alloc((size_t)g->n_tensors, sizeof *seen); /* 1 + the last operator that read it */
+    int32_t *left = util_alloc((size_t)g->n_tensors, sizeof *left); /* readers that have not run */
+    int32_t *seen = util_alloc((size_t)g->n_tensors, sizeof *seen); /* 1 + the last operator that read it */
     if (!left || !seen) {
         free(left);
         free(seen);
@@ -129,7 +129,7 @@ static int peak(moirai_graph_stats *s, const moirai_graph *g)
         int32_t i = g->topo[r];
         for (int32_t o = g->op_out_off[i]; o < g->op_out_off[i + 1]; o++)
             alive = add(alive, g->tensor_bytes[g->op_out[o]]);
-        s->peak_activation_bytes = MOIRAI_MAX(s->peak_activation_bytes, alive);
+        s->peak_activation_bytes = UTIL_MAX(s->peak_activation_bytes, alive);
         for (int32_t e = g->op_in_off[i]; e < g->op_in_off[i + 1]; e++) {
             int32_t t = g->op_in[e];
             if (seen[t] == i + 1)
@@ -151,7 +151,7 @@ int moirai_graph_stats_get(moirai_graph_stats *out, const moirai_graph *g)
     int rc = measure(out, g);
     if (!rc)
         rc = peak(out, g);
-    int32_t *ops = rc ? NULL : moirai_alloc((size_t)g->n_ops, sizeof *ops);
+    int32_t *ops = rc ? NULL : util_alloc((size_t)g->n_ops, sizeof *ops);
     moirai_type_stats *types = NULL;
     if (ops)
         out->n_cut_points = moirai_graph_cut_points(g, ops);
@@ -189,14 +189,14 @@ static void add_op(moirai_type_stats *s, const moirai_graph *g, int32_t i)
 
 int moirai_graph_types(moirai_type_stats **out, int32_t *n, const moirai_graph *g)
 {
-    moirai_names *names = moirai_names_new(64);
+    util_names *names = util_names_new(64);
     size_t capacity = 0;
     int rc = names ? 0 : MOIRAI_EFAIL;
     *out = NULL;
     *n = 0;
     for (int32_t i = 0; i < g->n_ops && !rc; i++) {
-        int32_t at = moirai_names_put(names, g->op_type[i], *n);
-        if (at < 0 || moirai_grow(out, &capacity, (size_t)*n + 1, sizeof **out)) {
+        int32_t at = util_names_put(names, g->op_type[i], *n);
+        if (at < 0 || util_grow(out, &capacity, (size_t)*n + 1, sizeof **out)) {
             rc = MOIRAI_EFAIL;
             break;
         }
@@ -204,7 +204,7 @@ int moirai_graph_types(moirai_type_stats **out, int32_t *n, const moirai_graph *
             (*out)[(*n)++] = (moirai_type_stats){.type = g->op_type[i]};
         add_op(&(*out)[at], g, i);
     }
-    moirai_names_free(names);
+    util_names_free(names);
     if (rc) {
         free(*out);
         *out = NULL;

@@ -16,13 +16,13 @@ static int32_t find_key(const moirai_graph *g, const char *device)
 /* A wider table; the graph is untouched if memory runs out. */
 static int add_key(moirai_graph *g, const char *device)
 {
-    moirai_graph_store *store = g->store;
+    graph_store *store = g->store;
     int32_t n = g->n_time_keys;
-    if (n == MOIRAI_GRAPH_MAX_TIME_KEYS)
-        return moirai_error(MOIRAI_EINPUT, "times for more than %d devices", MOIRAI_GRAPH_MAX_TIME_KEYS);
-    const char *name = moirai_strings_add(store->strings, device, strlen(device));
-    const char **key = moirai_alloc((size_t)n + 1, sizeof *key);
-    int64_t *time_ns = moirai_alloc((size_t)g->n_ops * ((size_t)n + 1), sizeof *time_ns);
+    if (n == GRAPH_MAX_TIME_KEYS)
+        return moirai_error(MOIRAI_EINPUT, "times for more than %d devices", GRAPH_MAX_TIME_KEYS);
+    const char *name = util_strings_add(store->strings, device, strlen(device));
+    const char **key = util_alloc((size_t)n + 1, sizeof *key);
+    int64_t *time_ns = util_alloc((size_t)g->n_ops * ((size_t)n + 1), sizeof *time_ns);
     if (!name || !key || !time_ns) {
         free(key);
         free(time_ns);

@@ -22,7 +22,7 @@ static void need(onnx_value *v)
 static void mark_needed(onnx_scope *s)
 {
     for (size_t i = 0; i < s->graph->n_output; i++)
-        need(moirai_onnx_scope_find(s, s->graph->output[i]->name ? s->graph->output[i]->name : ""));
+        need(onnx_scope_find(s, s->graph->output[i]->name ? s->graph->output[i]->name : ""));
     for (int32_t o = s->n_nodes - 1; o >= 0; o--) {
         onnx_node *n = &s->node[s->order[o]];
         bool wanted = s->graph->n_output == 0; /* a graph without outputs is kept whole */
@@ -42,7 +42,7 @@ static void mark_needed(onnx_scope *s)
     }
 }
 
-bool moirai_onnx_is_kept(const onnx_node *n)
+bool onnx_is_kept(const onnx_node *n)
 {
     if (n->folded)
         return false;
@@ -56,8 +56,8 @@ bool moirai_onnx_is_kept(const onnx_node *n)
 
 static bool is_parameter(const onnx_value *v)
 {
-    int bits = moirai_onnx_type_bits(v->type);
-    return moirai_onnx_type_is_float(v->type) || (bits && bits <= 8 && v->type != ONNX_BOOL);
+    int bits = onnx_type_bits(v->type);
+    return onnx_type_is_float(v->type) || (bits && bits <= 8 && v->type != ONNX_BOOL);
 }
 
 static void count_weights(onnx_import *im, const onnx_scope *s, int64_t bytes_by_width[3])
@@ -69,9 +69,9 @@ static void count_weights(onnx_import *im, const onnx_scope *s, int64_t bytes_by
         im->report->weight_bytes = onnx_add(im->report->weight_bytes, v->stored_bytes);
         if (is_parameter(v))
             im->report->parameter_count = onnx_add(im->report->parameter_count, v->elements);
-        int bits = moirai_onnx_type_bits(v->type);
+        int bits = onnx_type_bits(v->type);
         int width = bits == 64 ? 2 : bits == 32 ? 1 : 0;
-        if (moirai_onnx_type_is_float(v->type) && bits >= 16)
+        if (onnx_type_is_float(v->type) && bits >= 16)
             bytes_by_width[width] = onnx_add(bytes_by_width[width], v->bytes);
     }
     for (int32_t i = 0; i < s->n_nodes; i++)
@@ -91,21 +91,21 @@ static void report_node(onnx_import *im, const onnx_node *n)
 /* ---- names ---- */
 
 typedef struct namer {
-    moirai_names *taken;
+    util_names *taken;
     const char **name; /* of each node */
 } namer;
 
 static int name_node(onnx_import *im, namer *nm, int32_t i, const char *type)
 {
     size_t room = strlen(type) + 32;
-    char *text = moirai_onnx_arena(im, room, 1);
+    char *text = onnx_arena(im, room, 1);
     if (!text)
         return MOIRAI_EFAIL;
     snprintf(text, room, "%s_%d", type, i);
-    for (int32_t k = 2; moirai_names_get(nm->taken, text) >= 0; k++)
+    for (int32_t k = 2; util_names_get(nm->taken, text) >= 0; k++)
         snprintf(text, room, "%s_%d_%d", type, i, k);
     nm->name[i] = text;
-    return moirai_names_put(nm->taken, text, i) < 0 ? MOIRAI_EFAIL : 0;
+    return util_names_put(nm->taken, text, i) < 0 ? MOIRAI_EFAIL : 0;
 }
 
 /* The nodes' own names first, so that made-up ones give way. */
@@ -114,9 +114,9 @@ static int name_all(onnx_import *im, namer *nm)
     onnx_scope *s = im->root;
     for (int32_t i = 0; i < s->n_nodes; i++) {
         const char *own = s->node[i].proto->name;
-        if (!own || !*own || !moirai_onnx_is_kept(&s->node[i]))
+        if (!own || !*own || !onnx_is_kept(&s->node[i]))
             continue;
-        int32_t first = moirai_names_put(nm->taken, own, i);
+        int32_t first = util_names_put(nm->taken, own, i);
         if (first < 0)
             return MOIRAI_EFAIL;
         if (first == i)
@@ -124,7 +124,7 @@ static int name_all(onnx_import *im, namer *nm)
     }
     for (int32_t i = 0; i < s->n_nodes; i++) {
         const char *type = s->node[i].proto->op_type;
-        int rc = nm->name[i] || !moirai_onnx_is_kept(&s->node[i]) ? 0 : name_node(im, nm, i, type && *type ? type : "op");
+        int rc = nm->name[i] || !onnx_is_kept(&s->node[i]) ? 0 : name_node(im, nm, i, type && *type ? type : "op");
         if (rc)
             return rc;
     }
@@ -204,18 +204,18 @@ static int emit_node(onnx_import *im, moirai_graph_builder *b, onnx_node *n, con
 static int emit_all(onnx_import *im, moirai_graph_builder *b)
 {
     onnx_scope *s = im->root;
-    namer nm = {moirai_names_new((size_t)s->n_nodes), moirai_onnx_arena(im, (size_t)s->n_nodes, sizeof *nm.name)};
+    namer nm = {util_names_new((size_t)s->n_nodes), onnx_arena(im, (size_t)s->n_nodes, sizeof *nm.name)};
     int rc = nm.taken && nm.name ? name_all(im, &nm) : MOIRAI_EFAIL;
     im->report->n_nodes = s->n_nodes;
     for (int32_t i = 0; i < s->n_nodes && !rc; i++) {
-        if (moirai_onnx_is_kept(&s->node[i]))
+        if (onnx_is_kept(&s->node[i]))
             rc = emit_node(im, b, &s->node[i], nm.name[i], i);
         else if (s->node[i].folded)
             im->report->n_folded++;
         else
             im->report->n_unused++;
     }
-    moirai_names_free(nm.taken);
+    util_names_free(nm.taken);
     return rc;
 }
 
@@ -227,15 +227,15 @@ static int32_t main_width(const onnx_import *im, const int64_t bytes_by_width[3]
         best = bytes_by_width[i] > bytes_by_width[best] ? i : best;
     for (int32_t i = 0; !bytes_by_width[best] && i < im->root->n_values; i++) {
         const onnx_value *v = im->root->value[i];
-        if (v->producer < 0 && !v->constant && moirai_onnx_type_is_float(v->type)) {
-            int bits = moirai_onnx_type_bits(v->type);
+        if (v->producer < 0 && !v->constant && onnx_type_is_float(v->type)) {
+            int bits = onnx_type_bits(v->type);
             return bits <= 16 ? 2 : bits == 64 ? 8 : 4;
         }
     }
     return 2 << best;
 }
 
-int moirai_onnx_build(moirai_graph **out, onnx_import *im, const char *label)
+int onnx_build(moirai_graph **out, onnx_import *im, const char *label)
 {
     int64_t bytes_by_width[3] = {0};
     moirai_graph_builder *b;

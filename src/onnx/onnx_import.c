@@ -21,17 +21,17 @@ typedef struct chunk {
     max_align_t data[];
 } chunk;
 
-void *moirai_onnx_arena(onnx_import *im, size_t n, size_t size)
+void *onnx_arena(onnx_import *im, size_t n, size_t size)
 {
     if (size && n > (SIZE_MAX / 2 - CHUNK_BYTES) / size) {
         moirai_error(MOIRAI_EFAIL, "out of memory");
         return NULL;
     }
     size_t bytes = (n * size + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
-    bytes = MOIRAI_MAX(bytes, sizeof(max_align_t)); /* nothing is something, too: NULL means out of memory */
+    bytes = UTIL_MAX(bytes, sizeof(max_align_t)); /* nothing is something, too: NULL means out of memory */
     if (bytes > im->chunk_left) {
-        size_t room = MOIRAI_MAX(bytes, (size_t)CHUNK_BYTES);
-        chunk *c = moirai_alloc(sizeof *c + room, 1);
+        size_t room = UTIL_MAX(bytes, (size_t)CHUNK_BYTES);
+        chunk *c = util_alloc(sizeof *c + room, 1);
         if (!c)
             return NULL;
         c->next = im->chunks;
@@ -45,7 +45,7 @@ void *moirai_onnx_arena(onnx_import *im, size_t n, size_t size)
     return at;
 }
 
-void moirai_onnx_import_free(onnx_import *im)
+void onnx_import_free(onnx_import *im)
 {
     for (chunk *c = im->chunks; c;) {
         chunk *next = c->next;
@@ -53,7 +53,7 @@ void moirai_onnx_import_free(onnx_import *im)
         c = next;
     }
     for (size_t i = 0; i < im->n_maps; i++)
-        moirai_names_free(im->maps[i]);
+        util_names_free(im->maps[i]);
     free(im->maps);
 }
 
@@ -68,8 +68,8 @@ static void guess(const onnx_node *n, onnx_value *out)
                 (!largest || n->in[i]->bytes > largest->bytes))
                 largest = n->in[i];
     int32_t type = out->type ? out->type : largest ? largest->type : ONNX_FLOAT;
-    if (!moirai_onnx_value_like(out, type, largest))
-        moirai_onnx_value_shape(out, type, 0, NULL);
+    if (!onnx_value_like(out, type, largest))
+        onnx_value_shape(out, type, 0, NULL);
     out->guessed = true;
 }
 
@@ -80,7 +80,7 @@ static int settle_outputs(onnx_import *im, onnx_node *n)
         bool set = false;
         if (!v || v->shaped)
             continue;
-        int rc = v->declared ? moirai_onnx_value_from_type(im, v, v->declared, false, &set) : 0;
+        int rc = v->declared ? onnx_value_from_type(im, v, v->declared, false, &set) : 0;
         if (rc)
             return rc;
         if (!set)
@@ -135,7 +135,7 @@ static void count_flops(onnx_node *n)
     else
         n->flops = onnx_mul(n->rule->per_output, out ? out->elements : 0);
     if (n->rule->flags & ONNX_SELECT && in && out) {
-        n->read_bytes = MOIRAI_MIN(in->bytes, out->bytes);
+        n->read_bytes = UTIL_MIN(in->bytes, out->bytes);
         for (int32_t i = 1; i < n->n_in; i++)
             n->read_bytes = onnx_add(n->read_bytes, n->in[i] ? n->in[i]->bytes : 0);
     }
@@ -143,7 +143,7 @@ static void count_flops(onnx_node *n)
 
 static int infer_node(onnx_import *im, onnx_node *n)
 {
-    int rc = moirai_onnx_subgraphs_infer(im, n);
+    int rc = onnx_subgraphs_infer(im, n);
     if (rc)
         return rc;
     bool shaped = !n->n_children && n->rule && n->rule->shape(n);
@@ -163,18 +163,18 @@ static int settle_inputs(onnx_import *im, onnx_scope *s)
         bool set = false;
         if (v->producer >= 0 || v->shaped)
             continue;
-        int rc = moirai_onnx_value_from_type(im, v, v->declared, s == im->root, &set);
+        int rc = onnx_value_from_type(im, v, v->declared, s == im->root, &set);
         if (rc)
             return moirai_error_prefix(rc, "input '%s'", v->name);
         if (!set) {
-            moirai_onnx_value_shape(v, v->type, 0, NULL);
+            onnx_value_shape(v, v->type, 0, NULL);
             v->guessed = true;
         }
     }
     return 0;
 }
 
-int moirai_onnx_scope_infer(onnx_import *im, onnx_scope *s)
+int onnx_scope_infer(onnx_import *im, onnx_scope *s)
 {
     int rc = settle_inputs(im, s);
     for (int32_t i = 0; i < s->n_nodes && !rc; i++) {
@@ -232,29 +232,29 @@ static int apply_shape(onnx_import *im, const char *option)
         if (v->producer >= 0 || v->constant || strlen(v->name) != length || strncmp(v->name, option, length))
             continue;
         bool set;
-        int rc = moirai_onnx_value_from_type(im, v, v->declared, false, &set);
-        if (!rc && !moirai_onnx_value_shape(v, v->type, rank, dim))
+        int rc = onnx_value_from_type(im, v, v->declared, false, &set);
+        if (!rc && !onnx_value_shape(v, v->type, rank, dim))
             rc = moirai_error(MOIRAI_EUSAGE, "shape \"%s\": too large", option);
         return rc;
     }
     return moirai_error(MOIRAI_EUSAGE, "shape \"%s\": the model has no such input", option);
 }
 
-int moirai_onnx_import_run(onnx_import *im)
+int onnx_import_run(onnx_import *im)
 {
     const moirai_onnx_options *o = im->options;
     int rc = check_dims(o);
     if (rc)
         return rc;
     im->numbers_left = ONNX_NUMBERS_BUDGET;
-    im->dim_used = moirai_onnx_arena(im, o ? (size_t)MOIRAI_MAX(o->n_dims, 0) : 0, sizeof *im->dim_used);
+    im->dim_used = onnx_arena(im, o ? (size_t)UTIL_MAX(o->n_dims, 0) : 0, sizeof *im->dim_used);
     if (!im->dim_used)
         return MOIRAI_EFAIL;
-    rc = moirai_onnx_scope_new(&im->root, im, NULL, im->model->proto->graph);
+    rc = onnx_scope_new(&im->root, im, NULL, im->model->proto->graph);
     for (int i = 0; o && i < o->n_shapes && !rc; i++)
         rc = apply_shape(im, o->shapes[i]);
     if (!rc)
-        rc = moirai_onnx_scope_infer(im, im->root);
+        rc = onnx_scope_infer(im, im->root);
     for (int i = 0; o && i < o->n_dims && !rc; i++)
         if (!im->dim_used[i])
             rc = moirai_error(MOIRAI_EUSAGE, "dimension \"%s\": no tensor of the model has a dimension of that name",

@@ -1,7 +1,7 @@
 /* What the importer knows of a model while it walks it: values (tensors by name), nodes, scopes (graphs). Everything
  * here lives in the import's arena and dies with it. */
-#ifndef MOIRAI_ONNX_IMPORT_H
-#define MOIRAI_ONNX_IMPORT_H
+#ifndef MOIRAI_ONNX_ONNX_IMPORT_H
+#define MOIRAI_ONNX_ONNX_IMPORT_H
 
 #include <moirai/onnx.h>
 
@@ -70,7 +70,7 @@ typedef struct onnx_node {
 struct onnx_scope {
     onnx_scope *parent;
     const Onnx__GraphProto *graph;
-    moirai_names *names;
+    util_names *names;
     int32_t n_values, n_nodes;
     onnx_value **value;
     onnx_node *node;
@@ -78,7 +78,7 @@ struct onnx_scope {
 };
 
 struct onnx_import {
-    const moirai_onnx_model *model;
+    const onnx_model *model;
     const moirai_onnx_options *options;
     moirai_onnx_report *report;
     onnx_scope *root;
@@ -88,7 +88,7 @@ struct onnx_import {
     void *chunks;        /* the arena */
     size_t chunk_left;
     char *chunk_next;
-    moirai_names **maps; /* to free */
+    util_names **maps; /* to free */
     size_t n_maps, maps_capacity;
 };
 
@@ -110,24 +110,24 @@ enum {
 };
 
 /* ---- onnx_import.c ---- */
-void *moirai_onnx_arena(onnx_import *im, size_t n, size_t size); /* zeroed; NULL and a message when out of memory */
-onnx_value *moirai_onnx_scope_find(const onnx_scope *s, const char *name);
-int moirai_onnx_scope_infer(onnx_import *im, onnx_scope *s);
-int moirai_onnx_import_run(onnx_import *im);
-void moirai_onnx_import_free(onnx_import *im);
+void *onnx_arena(onnx_import *im, size_t n, size_t size); /* zeroed; NULL and a message when out of memory */
+onnx_value *onnx_scope_find(const onnx_scope *s, const char *name);
+int onnx_scope_infer(onnx_import *im, onnx_scope *s);
+int onnx_import_run(onnx_import *im);
+void onnx_import_free(onnx_import *im);
 
 /* ---- onnx_scope.c ---- */
-int moirai_onnx_scope_new(onnx_scope **out, onnx_import *im, onnx_scope *parent, const Onnx__GraphProto *graph);
+int onnx_scope_new(onnx_scope **out, onnx_import *im, onnx_scope *parent, const Onnx__GraphProto *graph);
 
 /* ---- onnx_value.c ---- */
 /* False (and the value untouched) for negative dims, too high a rank or too many bytes. `v` NULL is fine. */
-bool moirai_onnx_value_shape(onnx_value *v, int32_t type, int32_t rank, const int64_t *dim);
-bool moirai_onnx_value_like(onnx_value *v, int32_t type, const onnx_value *other);
-int moirai_onnx_value_from_tensor(onnx_import *im, onnx_value *v, const Onnx__TensorProto *t);
+bool onnx_value_shape(onnx_value *v, int32_t type, int32_t rank, const int64_t *dim);
+bool onnx_value_like(onnx_value *v, int32_t type, const onnx_value *other);
+int onnx_value_from_tensor(onnx_import *im, onnx_value *v, const Onnx__TensorProto *t);
 /* From a declared type; symbolic dimensions by option, else 1 where `defaults`, else false. */
-int moirai_onnx_value_from_type(onnx_import *im, onnx_value *v, const Onnx__TypeProto *t, bool defaults, bool *set);
-int64_t *moirai_onnx_value_ints(onnx_import *im, onnx_value *v); /* room for v->elements numbers, or NULL */
-double *moirai_onnx_value_reals(onnx_import *im, onnx_value *v);
+int onnx_value_from_type(onnx_import *im, onnx_value *v, const Onnx__TypeProto *t, bool defaults, bool *set);
+int64_t *onnx_value_ints(onnx_import *im, onnx_value *v); /* room for v->elements numbers, or NULL */
+double *onnx_value_reals(onnx_import *im, onnx_value *v);
 static inline bool onnx_has_numbers(const onnx_value *v)
 {
     return v && (v->ints || v->reals);
@@ -136,32 +136,32 @@ static inline double onnx_real(const onnx_value *v, int64_t i)
 {
     return v->reals ? v->reals[i] : (double)v->ints[i];
 }
-int64_t moirai_onnx_value_int(const onnx_value *v, int64_t i); /* reals are cut, and clamped to int64 */
+int64_t onnx_value_int(const onnx_value *v, int64_t i); /* reals are cut, and clamped to int64 */
 
 /* ---- onnx_rules.c ---- */
-const onnx_rule *moirai_onnx_rule_find(const char *domain, const char *type);
-int moirai_onnx_rule_count(void);
-const onnx_rule *moirai_onnx_rule_at(int index);
+const onnx_rule *onnx_rule_find(const char *domain, const char *type);
+int onnx_rule_count(void);
+const onnx_rule *onnx_rule_at(int index);
 
 /* ---- onnx_subgraph.c ---- */
-int moirai_onnx_captured(onnx_import *im, onnx_node *n);
-int moirai_onnx_subgraphs_infer(onnx_import *im, onnx_node *n);
+int onnx_captured(onnx_import *im, onnx_node *n);
+int onnx_subgraphs_infer(onnx_import *im, onnx_node *n);
 
 /* ---- onnx_build.c ---- */
 /* Operator k of the graph is the k-th node of the root scope that is kept. */
-int moirai_onnx_build(moirai_graph **out, onnx_import *im, const char *label);
-bool moirai_onnx_is_kept(const onnx_node *n); /* after the build */
+int onnx_build(moirai_graph **out, onnx_import *im, const char *label);
+bool onnx_is_kept(const onnx_node *n); /* after the build */
 
 /* Saturating sums and products of non-negative numbers. */
 static inline int64_t onnx_add(int64_t a, int64_t b)
 {
     int64_t r;
-    return moirai_add64(&r, a, b) && r < ONNX_MAX_SUM ? r : ONNX_MAX_SUM;
+    return util_add64(&r, a, b) && r < ONNX_MAX_SUM ? r : ONNX_MAX_SUM;
 }
 static inline int64_t onnx_mul(int64_t a, int64_t b)
 {
     int64_t r;
-    return moirai_mul64(&r, a, b) && r < ONNX_MAX_SUM ? r : ONNX_MAX_SUM;
+    return util_mul64(&r, a, b) && r < ONNX_MAX_SUM ? r : ONNX_MAX_SUM;
 }
 
 /* Inputs and outputs that may not be there. */

@@ -14,9 +14,9 @@
 
 #define MAX_TENSOR_BYTES (1ll << 50)
 
-static int unpack(moirai_onnx_model *m)
+static int unpack(onnx_model *m)
 {
-    int rc = moirai_onnx_wire_scan(&m->slim, &onnx__model_proto__descriptor, m->file, m->length);
+    int rc = onnx_wire_scan(&m->slim, &onnx__model_proto__descriptor, m->file, m->length);
     if (rc)
         return rc;
     m->proto = onnx__model_proto__unpack(NULL, m->slim.length, m->slim.data);
@@ -29,21 +29,21 @@ static int unpack(moirai_onnx_model *m)
     return 0;
 }
 
-static int finish_open(moirai_onnx_model **out, moirai_onnx_model *m)
+static int finish_open(onnx_model **out, onnx_model *m)
 {
     int rc = unpack(m);
     if (rc) {
-        moirai_onnx_model_free(m);
+        onnx_model_free(m);
         return rc;
     }
     *out = m;
     return 0;
 }
 
-int moirai_onnx_model_parse(moirai_onnx_model **out, const void *data, size_t length)
+int onnx_model_parse(onnx_model **out, const void *data, size_t length)
 {
     *out = NULL;
-    moirai_onnx_model *m = moirai_alloc(1, sizeof *m);
+    onnx_model *m = util_alloc(1, sizeof *m);
     if (!m)
         return MOIRAI_EFAIL;
     m->file = data;
@@ -51,7 +51,7 @@ int moirai_onnx_model_parse(moirai_onnx_model **out, const void *data, size_t le
     return finish_open(out, m);
 }
 
-static int map_file(moirai_onnx_model *m, int fd)
+static int map_file(onnx_model *m, int fd)
 {
     struct stat info;
     if (fstat(fd, &info))
@@ -71,29 +71,29 @@ static int map_file(moirai_onnx_model *m, int fd)
     return 0;
 }
 
-int moirai_onnx_model_open(moirai_onnx_model **out, const char *path)
+int onnx_model_open(onnx_model **out, const char *path)
 {
     *out = NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return moirai_error(MOIRAI_EINPUT, "can't open: %s", strerror(errno));
-    moirai_onnx_model *m = moirai_alloc(1, sizeof *m);
+    onnx_model *m = util_alloc(1, sizeof *m);
     int rc = m ? map_file(m, fd) : MOIRAI_EFAIL;
     close(fd);
     if (rc) {
-        moirai_onnx_model_free(m);
+        onnx_model_free(m);
         return rc;
     }
     return finish_open(out, m);
 }
 
-void moirai_onnx_model_free(moirai_onnx_model *model)
+void onnx_model_free(onnx_model *model)
 {
     if (!model)
         return;
     if (model->proto)
         onnx__model_proto__free_unpacked(model->proto, NULL);
-    moirai_onnx_slim_free(&model->slim);
+    onnx_slim_free(&model->slim);
     if (model->mapped)
         munmap((void *)model->file, model->length);
     free(model);
@@ -101,7 +101,7 @@ void moirai_onnx_model_free(moirai_onnx_model *model)
 
 /* ---- tensors ---- */
 
-int moirai_onnx_type_bits(int32_t elem_type)
+int onnx_type_bits(int32_t elem_type)
 {
     /* UNDEFINED FLOAT UINT8 INT8 UINT16 INT16 INT32 INT64 STRING BOOL FLOAT16 DOUBLE UINT32 UINT64 COMPLEX64
      * COMPLEX128 BFLOAT16 FLOAT8 x4 UINT4 INT4 FLOAT4 */
@@ -109,7 +109,7 @@ int moirai_onnx_type_bits(int32_t elem_type)
     return elem_type >= 0 && elem_type < (int32_t)(sizeof bits / sizeof *bits) ? bits[elem_type] : 0;
 }
 
-bool moirai_onnx_type_is_float(int32_t t)
+bool onnx_type_is_float(int32_t t)
 {
     return t == 1 || t == 10 || t == 11 || (t >= 14 && t <= 20) || t == 23;
 }
@@ -144,13 +144,13 @@ static int external(onnx_data *out, const Onnx__TensorProto *t)
             return rc;
     }
     int64_t end;
-    if (!moirai_add64(&end, out->external_offset, out->external_length))
+    if (!util_add64(&end, out->external_offset, out->external_length))
         return moirai_error(MOIRAI_EINPUT, "external data: offset %lld and length %lld overflow",
                             (long long)out->external_offset, (long long)out->external_length);
     return out->location ? 0 : moirai_error(MOIRAI_EINPUT, "external data: no location");
 }
 
-static const onnx_cut *find_cut(const moirai_onnx_model *m, const Onnx__TensorProto *t)
+static const onnx_cut *find_cut(const onnx_model *m, const Onnx__TensorProto *t)
 {
     for (size_t i = 0; i < t->base.n_unknown_fields; i++) {
         const ProtobufCMessageUnknownField *f = &t->base.unknown_fields[i];
@@ -164,7 +164,7 @@ static const onnx_cut *find_cut(const moirai_onnx_model *m, const Onnx__TensorPr
     return NULL;
 }
 
-int moirai_onnx_tensor_data(onnx_data *out, const moirai_onnx_model *model, const Onnx__TensorProto *t)
+int onnx_tensor_data(onnx_data *out, const onnx_model *model, const Onnx__TensorProto *t)
 {
     *out = (onnx_data){0};
     if (t->has_data_location && t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
@@ -190,10 +190,10 @@ static int shape_size(const Onnx__TensorProto *t, int64_t *elements, int64_t *by
     for (size_t i = 0; i < t->n_dims; i++) {
         if (t->dims[i] < 0)
             return moirai_error(MOIRAI_EINPUT, "dimension %zu is %lld", i, (long long)t->dims[i]);
-        if (!moirai_mul64(&n, n, t->dims[i]) || n > MAX_TENSOR_BYTES)
+        if (!util_mul64(&n, n, t->dims[i]) || n > MAX_TENSOR_BYTES)
             return moirai_error(MOIRAI_EINPUT, "its dimensions make more than 2^50 elements");
     }
-    int element_bits = moirai_onnx_type_bits(t->data_type);
+    int element_bits = onnx_type_bits(t->data_type);
     int64_t bits = n * (element_bits ? element_bits : 64);
     *elements = n;
     *bytes = bits / 8 + (bits % 8 != 0);
@@ -213,17 +213,17 @@ static bool packed_fits(const onnx_data *d, int64_t elements, int element_bits)
     return (int64_t)d->length >= (element_bits && element_bits < 8 ? elements / 8 : elements);
 }
 
-int moirai_onnx_tensor_size(const moirai_onnx_model *model, const Onnx__TensorProto *t, int64_t *elements,
+int onnx_tensor_size(const onnx_model *model, const Onnx__TensorProto *t, int64_t *elements,
                             int64_t *bytes)
 {
     onnx_data d;
     int rc = shape_size(t, elements, bytes);
     if (!rc)
-        rc = moirai_onnx_tensor_data(&d, model, t);
+        rc = onnx_tensor_data(&d, model, t);
     if (rc)
         return rc;
     int64_t held = 0;
-    int bits = moirai_onnx_type_bits(t->data_type);
+    int bits = onnx_type_bits(t->data_type);
     switch (d.kind) {
     case ONNX_DATA_EXTERNAL:
         held = d.external_length < 0 ? *bytes : d.external_length;
@@ -257,14 +257,14 @@ static int to_stream(void *data, const void *bytes, size_t length)
     return 0;
 }
 
-static int write_stream(const moirai_onnx_model *m, const Onnx__ModelProto *proto, FILE *stream)
+static int write_stream(const onnx_model *m, const Onnx__ModelProto *proto, FILE *stream)
 {
     size_t length = onnx__model_proto__get_packed_size(proto);
-    uint8_t *packed = moirai_alloc(length, 1);
+    uint8_t *packed = util_alloc(length, 1);
     if (!packed)
         return MOIRAI_EFAIL;
     onnx__model_proto__pack(proto, packed);
-    int rc = moirai_onnx_wire_expand(&onnx__model_proto__descriptor, packed, length, m ? m->slim.cut : NULL,
+    int rc = onnx_wire_expand(&onnx__model_proto__descriptor, packed, length, m ? m->slim.cut : NULL,
                                      m ? m->slim.n_cuts : 0, m ? m->file : NULL, to_stream, stream);
     free(packed);
     if (!rc && (fflush(stream) || fsync(fileno(stream))))
@@ -272,7 +272,7 @@ static int write_stream(const moirai_onnx_model *m, const Onnx__ModelProto *prot
     return rc;
 }
 
-int moirai_onnx_model_write(const moirai_onnx_model *model, const Onnx__ModelProto *proto, const char *path)
+int onnx_model_write(const onnx_model *model, const Onnx__ModelProto *proto, const char *path)
 {
     char temporary[4096];
     int n = snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
@@ -303,7 +303,7 @@ int moirai_onnx_model_write(const moirai_onnx_model *model, const Onnx__ModelPro
 
 /* ---- attributes ---- */
 
-const Onnx__AttributeProto *moirai_onnx_attr(const Onnx__NodeProto *node, const char *name)
+const Onnx__AttributeProto *onnx_attr(const Onnx__NodeProto *node, const char *name)
 {
     for (size_t i = 0; i < node->n_attribute; i++)
         if (node->attribute[i]->name && !strcmp(node->attribute[i]->name, name))
@@ -311,21 +311,21 @@ const Onnx__AttributeProto *moirai_onnx_attr(const Onnx__NodeProto *node, const 
     return NULL;
 }
 
-int64_t moirai_onnx_attr_int(const Onnx__NodeProto *node, const char *name, int64_t missing)
+int64_t onnx_attr_int(const Onnx__NodeProto *node, const char *name, int64_t missing)
 {
-    const Onnx__AttributeProto *a = moirai_onnx_attr(node, name);
+    const Onnx__AttributeProto *a = onnx_attr(node, name);
     return a && a->has_i ? a->i : missing;
 }
 
-double moirai_onnx_attr_real(const Onnx__NodeProto *node, const char *name, double missing)
+double onnx_attr_real(const Onnx__NodeProto *node, const char *name, double missing)
 {
-    const Onnx__AttributeProto *a = moirai_onnx_attr(node, name);
+    const Onnx__AttributeProto *a = onnx_attr(node, name);
     return a && a->has_f ? a->f : missing;
 }
 
-bool moirai_onnx_attr_is(const Onnx__NodeProto *node, const char *name, const char *text, bool missing)
+bool onnx_attr_is(const Onnx__NodeProto *node, const char *name, const char *text, bool missing)
 {
-    const Onnx__AttributeProto *a = moirai_onnx_attr(node, name);
+    const Onnx__AttributeProto *a = onnx_attr(node, name);
     if (!a || !a->has_s)
         return missing;
     return a->s.len == strlen(text) && !memcmp(a->s.data, text, a->s.len);

@@ -1,9 +1,9 @@
 /* An ONNX file in memory: protobuf-c's structs for everything but the large weights, which stay in the mapped file.
  *
  * The generated structs may be read freely, and taken into new messages: a sub-model is a fresh Onnx__ModelProto
- * whose arrays point at nodes and initializers of this one. moirai_onnx_model_write puts the weights back in. */
-#ifndef MOIRAI_ONNX_MODEL_H
-#define MOIRAI_ONNX_MODEL_H
+ * whose arrays point at nodes and initializers of this one. onnx_model_write puts the weights back in. */
+#ifndef MOIRAI_ONNX_ONNX_MODEL_H
+#define MOIRAI_ONNX_ONNX_MODEL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,19 +12,19 @@
 #include "onnx.pb-c.h"
 #include "onnx/onnx_wire.h"
 
-typedef struct moirai_onnx_model {
+typedef struct onnx_model {
     Onnx__ModelProto *proto;
     const uint8_t *file; /* mapped, or the caller's */
     size_t length;
     bool mapped;
     onnx_slim slim; /* only its cuts are kept */
-} moirai_onnx_model;
+} onnx_model;
 
 /* The file must not change while it is open. Messages do not name the file: callers prefix. */
-int moirai_onnx_model_open(moirai_onnx_model **out, const char *path);
+int onnx_model_open(onnx_model **out, const char *path);
 /* `data` is borrowed and must outlive the model. */
-int moirai_onnx_model_parse(moirai_onnx_model **out, const void *data, size_t length);
-void moirai_onnx_model_free(moirai_onnx_model *model);
+int onnx_model_parse(onnx_model **out, const void *data, size_t length);
+void onnx_model_free(onnx_model *model);
 
 /* Where the numbers of a tensor are. */
 typedef enum onnx_data_kind {
@@ -45,25 +45,25 @@ typedef struct onnx_data {
 } onnx_data;
 
 /* Fails with MOIRAI_EINPUT on external offsets and lengths that are no sizes. */
-int moirai_onnx_tensor_data(onnx_data *out, const moirai_onnx_model *model, const Onnx__TensorProto *tensor);
+int onnx_tensor_data(onnx_data *out, const onnx_model *model, const Onnx__TensorProto *tensor);
 
 /* Bits of one element, 0 for strings and unknown types. */
-int moirai_onnx_type_bits(int32_t elem_type);
-bool moirai_onnx_type_is_float(int32_t elem_type);
+int onnx_type_bits(int32_t elem_type);
+bool onnx_type_is_float(int32_t elem_type);
 
 /* A tensor's elements and bytes from its dims; MOIRAI_EINPUT on negative dims, on more than 2^50 bytes, and where
  * the data in the file are not as many. */
-int moirai_onnx_tensor_size(const moirai_onnx_model *model, const Onnx__TensorProto *tensor, int64_t *elements,
+int onnx_tensor_size(const onnx_model *model, const Onnx__TensorProto *tensor, int64_t *elements,
                             int64_t *bytes);
 
 /* `proto` may be any message tree that uses parts of `model`; a file is replaced at once or not at all. */
-int moirai_onnx_model_write(const moirai_onnx_model *model, const Onnx__ModelProto *proto, const char *path);
+int onnx_model_write(const onnx_model *model, const Onnx__ModelProto *proto, const char *path);
 
 /* Attributes by name; the value given where the node has none of that name. */
-const Onnx__AttributeProto *moirai_onnx_attr(const Onnx__NodeProto *node, const char *name);
-int64_t moirai_onnx_attr_int(const Onnx__NodeProto *node, const char *name, int64_t missing);
-double moirai_onnx_attr_real(const Onnx__NodeProto *node, const char *name, double missing);
+const Onnx__AttributeProto *onnx_attr(const Onnx__NodeProto *node, const char *name);
+int64_t onnx_attr_int(const Onnx__NodeProto *node, const char *name, int64_t missing);
+double onnx_attr_real(const Onnx__NodeProto *node, const char *name, double missing);
 /* True if the node's attribute equals `text`; `missing` where it has none. */
-bool moirai_onnx_attr_is(const Onnx__NodeProto *node, const char *name, const char *text, bool missing);
+bool onnx_attr_is(const Onnx__NodeProto *node, const char *name, const char *text, bool missing);
 
 #endif

@@ -18,8 +18,8 @@
 
 #define MOST_REALS 8
 
-struct moirai_onnx_pieces {
-    moirai_onnx_model *model;
+struct onnx_pieces {
+    onnx_model *model;
     onnx_import im;
     moirai_onnx_report report;
     onnx_node **node; /* [operator of the graph] */
@@ -35,7 +35,7 @@ typedef struct piece_value {
 } piece_value;
 
 typedef struct piece {
-    const moirai_onnx_pieces *from;
+    const onnx_pieces *from;
     onnx_import arena; /* only its arena is used */
     Onnx__GraphProto graph;
     piece_value *value;
@@ -45,14 +45,14 @@ typedef struct piece {
 
 /* ---- the network ---- */
 
-static int list_nodes(moirai_onnx_pieces *p, const moirai_graph *g)
+static int list_nodes(onnx_pieces *p, const moirai_graph *g)
 {
     onnx_scope *s = p->im.root;
-    p->node = moirai_alloc((size_t)g->n_ops, sizeof *p->node);
+    p->node = util_alloc((size_t)g->n_ops, sizeof *p->node);
     if (!p->node)
         return MOIRAI_EFAIL;
     for (int32_t i = 0; i < s->n_nodes; i++) {
-        if (!moirai_onnx_is_kept(&s->node[i]))
+        if (!onnx_is_kept(&s->node[i]))
             continue;
         if (p->n_nodes == g->n_ops)
             return moirai_error(MOIRAI_EFAIL, "more nodes than operators");
@@ -61,23 +61,23 @@ static int list_nodes(moirai_onnx_pieces *p, const moirai_graph *g)
     return p->n_nodes == g->n_ops ? MOIRAI_OK : moirai_error(MOIRAI_EFAIL, "fewer nodes than operators");
 }
 
-int moirai_onnx_pieces_open(moirai_onnx_pieces **out, moirai_graph **graph, const char *path,
+int onnx_pieces_open(onnx_pieces **out, moirai_graph **graph, const char *path,
                             const moirai_onnx_options *options, moirai_onnx_report *report)
 {
     *out = NULL;
     *graph = NULL;
-    moirai_onnx_pieces *p = moirai_alloc(1, sizeof *p);
+    onnx_pieces *p = util_alloc(1, sizeof *p);
     if (!p)
         return MOIRAI_EFAIL;
-    int rc = moirai_onnx_model_open(&p->model, path);
+    int rc = onnx_model_open(&p->model, path);
     p->im = (onnx_import){.model = p->model, .options = options, .report = &p->report};
-    rc = rc ? rc : moirai_onnx_import_run(&p->im);
-    rc = rc ? rc : moirai_onnx_build(graph, &p->im, path);
+    rc = rc ? rc : onnx_import_run(&p->im);
+    rc = rc ? rc : onnx_build(graph, &p->im, path);
     rc = rc ? rc : list_nodes(p, *graph);
     if (rc) {
         moirai_graph_free(*graph);
         *graph = NULL;
-        moirai_onnx_pieces_free(p);
+        onnx_pieces_free(p);
         return moirai_error_prefix(rc, "%s", path);
     }
     if (report)
@@ -86,12 +86,12 @@ int moirai_onnx_pieces_open(moirai_onnx_pieces **out, moirai_graph **graph, cons
     return MOIRAI_OK;
 }
 
-void moirai_onnx_pieces_free(moirai_onnx_pieces *p)
+void onnx_pieces_free(onnx_pieces *p)
 {
     if (!p)
         return;
-    moirai_onnx_import_free(&p->im);
-    moirai_onnx_model_free(p->model);
+    onnx_import_free(&p->im);
+    onnx_model_free(p->model);
     free(p->node);
     free(p);
 }
@@ -102,7 +102,7 @@ static char *text_of(piece *c, const char *format, long long number)
 {
     char text[64];
     int n = snprintf(text, sizeof text, format, number);
-    char *copy = moirai_onnx_arena(&c->arena, (size_t)n + 1, 1);
+    char *copy = onnx_arena(&c->arena, (size_t)n + 1, 1);
     if (copy)
         memcpy(copy, text, (size_t)n + 1);
     return copy;
@@ -110,7 +110,7 @@ static char *text_of(piece *c, const char *format, long long number)
 
 static Onnx__StringStringEntryProto *entry_new(piece *c, char *key, char *value)
 {
-    Onnx__StringStringEntryProto *e = value ? moirai_onnx_arena(&c->arena, 1, sizeof *e) : NULL;
+    Onnx__StringStringEntryProto *e = value ? onnx_arena(&c->arena, 1, sizeof *e) : NULL;
     if (!e)
         return NULL;
     onnx__string_string_entry_proto__init(e);
@@ -121,10 +121,10 @@ static Onnx__StringStringEntryProto *entry_new(piece *c, char *key, char *value)
 
 static int make_up_weights(piece *c, Onnx__TensorProto *t, const onnx_value *v)
 {
-    t->external_data = moirai_onnx_arena(&c->arena, 2, sizeof *t->external_data);
+    t->external_data = onnx_arena(&c->arena, 2, sizeof *t->external_data);
     if (!t->external_data)
         return MOIRAI_EFAIL;
-    t->external_data[0] = entry_new(c, "location", text_of(c, MOIRAI_ONNX_PIECE_WEIGHTS "%lld", v->type));
+    t->external_data[0] = entry_new(c, "location", text_of(c, ONNX_PIECE_WEIGHTS "%lld", v->type));
     t->external_data[1] = entry_new(c, "length", text_of(c, "%lld", (long long)v->bytes));
     if (!t->external_data[0] || !t->external_data[1])
         return MOIRAI_EFAIL;
@@ -145,18 +145,18 @@ static void put_number(uint8_t *at, const onnx_value *v, int32_t i, int bytes)
     memcpy(&word, &full, sizeof word);
     if (v->type == ONNX_FLOAT)
         word = low;
-    else if (!moirai_onnx_type_is_float(v->type))
-        word = (uint64_t)moirai_onnx_value_int(v, i);
+    else if (!onnx_type_is_float(v->type))
+        word = (uint64_t)onnx_value_int(v, i);
     for (int b = 0; b < bytes; b++)
         at[b] = (uint8_t)(word >> (8 * b));
 }
 
 static bool keeps_numbers(const onnx_value *v)
 {
-    int bits = moirai_onnx_type_bits(v->type);
+    int bits = onnx_type_bits(v->type);
     if (bits < 8 || bits > 64 || !onnx_has_numbers(v) || v->n_numbers != v->elements)
         return false;
-    if (!moirai_onnx_type_is_float(v->type))
+    if (!onnx_type_is_float(v->type))
         return bits >= 32 || v->type == ONNX_BOOL || v->elements <= MOST_REALS; /* int8 in number are weights */
     return (v->type == ONNX_FLOAT || bits == 64) && v->elements <= MOST_REALS;
 }
@@ -164,8 +164,8 @@ static bool keeps_numbers(const onnx_value *v)
 static int add_constant(piece *c, const onnx_value *v, char *name)
 {
     Onnx__GraphProto *g = &c->graph;
-    Onnx__TensorProto *t = moirai_onnx_arena(&c->arena, 1, sizeof *t);
-    int bits = moirai_onnx_type_bits(v->type);
+    Onnx__TensorProto *t = onnx_arena(&c->arena, 1, sizeof *t);
+    int bits = onnx_type_bits(v->type);
     if (!t)
         return MOIRAI_EFAIL;
     if (!bits)
@@ -181,7 +181,7 @@ static int add_constant(piece *c, const onnx_value *v, char *name)
         return make_up_weights(c, t, v);
     t->has_raw_data = 1;
     t->raw_data.len = (size_t)v->elements * (size_t)bits / 8;
-    t->raw_data.data = moirai_onnx_arena(&c->arena, t->raw_data.len, 1);
+    t->raw_data.data = onnx_arena(&c->arena, t->raw_data.len, 1);
     if (!t->raw_data.data)
         return MOIRAI_EFAIL;
     for (int32_t i = 0; i < (int32_t)v->elements; i++)
@@ -193,12 +193,12 @@ static int add_constant(piece *c, const onnx_value *v, char *name)
 
 static int describe(piece *c, Onnx__ValueInfoProto **out, char *name, const onnx_value *v, bool shape)
 {
-    Onnx__ValueInfoProto *info = moirai_onnx_arena(&c->arena, 1, sizeof *info);
-    Onnx__TypeProto *type = moirai_onnx_arena(&c->arena, 1, sizeof *type);
-    Onnx__TypeProto__Tensor *t = moirai_onnx_arena(&c->arena, 1, sizeof *t);
-    Onnx__TensorShapeProto *s = moirai_onnx_arena(&c->arena, 1, sizeof *s);
-    Onnx__TensorShapeProto__Dimension *d = moirai_onnx_arena(&c->arena, (size_t)v->rank, sizeof *d);
-    Onnx__TensorShapeProto__Dimension **list = moirai_onnx_arena(&c->arena, (size_t)v->rank, sizeof *list);
+    Onnx__ValueInfoProto *info = onnx_arena(&c->arena, 1, sizeof *info);
+    Onnx__TypeProto *type = onnx_arena(&c->arena, 1, sizeof *type);
+    Onnx__TypeProto__Tensor *t = onnx_arena(&c->arena, 1, sizeof *t);
+    Onnx__TensorShapeProto *s = onnx_arena(&c->arena, 1, sizeof *s);
+    Onnx__TensorShapeProto__Dimension *d = onnx_arena(&c->arena, (size_t)v->rank, sizeof *d);
+    Onnx__TensorShapeProto__Dimension **list = onnx_arena(&c->arena, (size_t)v->rank, sizeof *list);
     if (!info || !type || !t || !s || !d || !list)
         return MOIRAI_EFAIL;
     onnx__value_info_proto__init(info);
@@ -234,7 +234,7 @@ static piece_value *find_value(piece *c, const onnx_value *v)
 
 static piece_value *new_value(piece *c, const onnx_value *v)
 {
-    if (moirai_grow(&c->value, &c->capacity, c->n_values + 1, sizeof *c->value))
+    if (util_grow(&c->value, &c->capacity, c->n_values + 1, sizeof *c->value))
         return NULL;
     char *name = c->keep_names ? (char *)v->name : text_of(c, "t%lld", (long long)c->n_values);
     if (!name)
@@ -258,7 +258,7 @@ static int read_value(piece *c, char **name, const onnx_value *v)
     *name = known->name;
     if (v->constant)
         return add_constant(c, v, known->name);
-    if (!v->shaped || !moirai_onnx_type_bits(v->type))
+    if (!v->shaped || !onnx_type_bits(v->type))
         return moirai_error(MOIRAI_EINPUT, "tensor '%.200s' is of a type or shape that is not known", v->name);
     int rc = describe(c, &c->graph.input[c->graph.n_input], known->name, v, true);
     c->graph.n_input += !rc;
@@ -280,14 +280,14 @@ static int write_value(piece *c, char **name, const onnx_value *v)
 static int add_node(piece *c, const onnx_node *n)
 {
     static char nothing[] = "";
-    Onnx__NodeProto *copy = moirai_onnx_arena(&c->arena, 1, sizeof *copy);
+    Onnx__NodeProto *copy = onnx_arena(&c->arena, 1, sizeof *copy);
     if (!copy)
         return MOIRAI_EFAIL;
     *copy = *n->proto;
     copy->name = copy->doc_string = NULL;
     copy->n_metadata_props = 0;
-    copy->input = moirai_onnx_arena(&c->arena, (size_t)n->n_in, sizeof *copy->input);
-    copy->output = moirai_onnx_arena(&c->arena, (size_t)n->n_out, sizeof *copy->output);
+    copy->input = onnx_arena(&c->arena, (size_t)n->n_in, sizeof *copy->input);
+    copy->output = onnx_arena(&c->arena, (size_t)n->n_out, sizeof *copy->output);
     if (!copy->input || !copy->output)
         return MOIRAI_EFAIL;
     int rc = MOIRAI_OK;
@@ -334,10 +334,10 @@ static int allocate(piece *c, const int32_t *op, int32_t n)
     Onnx__GraphProto *g = &c->graph;
     onnx__graph_proto__init(g);
     g->name = "piece";
-    g->node = moirai_onnx_arena(&c->arena, (size_t)n, sizeof *g->node);
-    g->input = moirai_onnx_arena(&c->arena, n_in, sizeof *g->input);
-    g->initializer = moirai_onnx_arena(&c->arena, n_in, sizeof *g->initializer);
-    g->output = moirai_onnx_arena(&c->arena, n_out, sizeof *g->output);
+    g->node = onnx_arena(&c->arena, (size_t)n, sizeof *g->node);
+    g->input = onnx_arena(&c->arena, n_in, sizeof *g->input);
+    g->initializer = onnx_arena(&c->arena, n_in, sizeof *g->initializer);
+    g->output = onnx_arena(&c->arena, n_out, sizeof *g->output);
     return g->node && g->input && g->initializer && g->output ? MOIRAI_OK : MOIRAI_EFAIL;
 }
 
@@ -351,7 +351,7 @@ typedef struct bytes {
 static int to_bytes(void *to, const void *data, size_t length)
 {
     bytes *b = to;
-    if (moirai_grow(&b->data, &b->capacity, b->length + length, 1))
+    if (util_grow(&b->data, &b->capacity, b->length + length, 1))
         return MOIRAI_EFAIL;
     memcpy(b->data + b->length, data, length);
     b->length += length;
@@ -360,7 +360,7 @@ static int to_bytes(void *to, const void *data, size_t length)
 
 static int pack(bytes *out, const piece *c)
 {
-    const moirai_onnx_model *model = c->from->model;
+    const onnx_model *model = c->from->model;
     Onnx__ModelProto m;
     onnx__model_proto__init(&m);
     m.has_ir_version = model->proto->has_ir_version;
@@ -371,17 +371,17 @@ static int pack(bytes *out, const piece *c)
     m.n_functions = model->proto->n_functions;
     m.graph = (Onnx__GraphProto *)&c->graph;
     size_t length = onnx__model_proto__get_packed_size(&m);
-    uint8_t *slim = moirai_alloc(length, 1);
+    uint8_t *slim = util_alloc(length, 1);
     if (!slim)
         return MOIRAI_EFAIL;
     onnx__model_proto__pack(&m, slim);
-    int rc = moirai_onnx_wire_expand(&onnx__model_proto__descriptor, slim, length, model->slim.cut, model->slim.n_cuts,
+    int rc = onnx_wire_expand(&onnx__model_proto__descriptor, slim, length, model->slim.cut, model->slim.n_cuts,
                                      model->file, to_bytes, out);
     free(slim);
     return rc;
 }
 
-int moirai_onnx_piece_make(uint8_t **data, size_t *length, const moirai_onnx_pieces *p, const int32_t *op, int32_t n)
+int onnx_piece_make(uint8_t **data, size_t *length, const onnx_pieces *p, const int32_t *op, int32_t n)
 {
     piece c = {.from = p};
     bytes packed = {0};
@@ -392,7 +392,7 @@ int moirai_onnx_piece_make(uint8_t **data, size_t *length, const moirai_onnx_pie
         rc = add_outputs(&c, p->node[op[i]]);
     rc = rc ? rc : pack(&packed, &c);
     free(c.value);
-    moirai_onnx_import_free(&c.arena);
+    onnx_import_free(&c.arena);
     if (rc) {
         free(packed.data);
         packed = (bytes){0};

@@ -10,28 +10,28 @@ bool moirai_onnx_available(void)
     return true;
 }
 
-static int import(moirai_graph **out, const moirai_onnx_model *model, const char *label,
+static int import(moirai_graph **out, const onnx_model *model, const char *label,
                   const moirai_onnx_options *options, moirai_onnx_report *report)
 {
     moirai_onnx_report scratch;
     onnx_import im = {.model = model, .options = options, .report = report ? report : &scratch};
     memset(im.report, 0, sizeof *im.report);
-    int rc = moirai_onnx_import_run(&im);
+    int rc = onnx_import_run(&im);
     if (!rc)
-        rc = moirai_onnx_build(out, &im, label);
-    moirai_onnx_import_free(&im);
+        rc = onnx_build(out, &im, label);
+    onnx_import_free(&im);
     return rc;
 }
 
 int moirai_onnx_read(moirai_graph **out, const char *path, const moirai_onnx_options *options,
                      moirai_onnx_report *report)
 {
-    moirai_onnx_model *model;
+    onnx_model *model;
     *out = NULL;
-    int rc = moirai_onnx_model_open(&model, path);
+    int rc = onnx_model_open(&model, path);
     if (!rc) {
         rc = import(out, model, path, options, report);
-        moirai_onnx_model_free(model);
+        onnx_model_free(model);
     }
     return rc ? moirai_error_prefix(rc, "%s", path) : 0;
 }
@@ -39,12 +39,12 @@ int moirai_onnx_read(moirai_graph **out, const char *path, const moirai_onnx_opt
 int moirai_onnx_parse(moirai_graph **out, const void *data, size_t length, const char *label,
                       const moirai_onnx_options *options, moirai_onnx_report *report)
 {
-    moirai_onnx_model *model;
+    onnx_model *model;
     *out = NULL;
-    int rc = moirai_onnx_model_parse(&model, data, length);
+    int rc = onnx_model_parse(&model, data, length);
     if (!rc) {
         rc = import(out, model, label, options, report);
-        moirai_onnx_model_free(model);
+        onnx_model_free(model);
     }
     return rc ? moirai_error_prefix(rc, "%s", label) : 0;
 }

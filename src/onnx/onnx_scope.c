@@ -13,10 +13,10 @@ static const char *text(const char *s)
 
 static int declare(onnx_value **out, onnx_import *im, onnx_scope *s, const char *name, const char *what)
 {
-    if (moirai_names_get(s->names, name) >= 0)
+    if (util_names_get(s->names, name) >= 0)
         return moirai_error(MOIRAI_EINPUT, "%s '%s': the name is taken by another tensor", what, name);
-    onnx_value *v = moirai_onnx_arena(im, 1, sizeof *v);
-    if (!v || moirai_names_put(s->names, name, s->n_values) < 0)
+    onnx_value *v = onnx_arena(im, 1, sizeof *v);
+    if (!v || util_names_put(s->names, name, s->n_values) < 0)
         return MOIRAI_EFAIL;
     v->name = name;
     v->scope = s;
@@ -33,7 +33,7 @@ static int add_initializers(onnx_import *im, onnx_scope *s)
     onnx_value *v;
     for (size_t i = 0; i < g->n_initializer; i++) {
         int rc = declare(&v, im, s, text(g->initializer[i]->name), "initializer");
-        if (!rc && (rc = moirai_onnx_value_from_tensor(im, v, g->initializer[i])))
+        if (!rc && (rc = onnx_value_from_tensor(im, v, g->initializer[i])))
             moirai_error_prefix(rc, "initializer '%s'", v->name);
         if (rc)
             return rc;
@@ -43,13 +43,13 @@ static int add_initializers(onnx_import *im, onnx_scope *s)
         int64_t n, bytes = 0, index_bytes = 0;
         int rc = declare(&v, im, s, text(sp->values ? sp->values->name : NULL), "sparse initializer");
         if (!rc && sp->values)
-            rc = moirai_onnx_tensor_size(im->model, sp->values, &n, &bytes);
+            rc = onnx_tensor_size(im->model, sp->values, &n, &bytes);
         if (!rc && sp->indices)
-            rc = moirai_onnx_tensor_size(im->model, sp->indices, &n, &index_bytes);
+            rc = onnx_tensor_size(im->model, sp->indices, &n, &index_bytes);
         if (rc)
             return rc;
         if (sp->n_dims > ONNX_MAX_RANK ||
-            !moirai_onnx_value_shape(v, sp->values ? sp->values->data_type : 0, (int32_t)sp->n_dims, sp->dims))
+            !onnx_value_shape(v, sp->values ? sp->values->data_type : 0, (int32_t)sp->n_dims, sp->dims))
             return moirai_error(MOIRAI_EINPUT, "sparse initializer '%s': its dimensions make no sense", v->name);
         v->constant = true;
         v->stored_bytes = bytes + index_bytes;
@@ -62,7 +62,7 @@ static int add_inputs(onnx_import *im, onnx_scope *s)
     for (size_t i = 0; i < s->graph->n_input; i++) {
         const Onnx__ValueInfoProto *input = s->graph->input[i];
         /* Before IR version 4 every initializer is an input, too. */
-        int32_t old = moirai_names_get(s->names, text(input->name));
+        int32_t old = util_names_get(s->names, text(input->name));
         if (old >= 0 && s->value[old]->constant)
             continue;
         onnx_value *v;
@@ -78,7 +78,7 @@ static int add_node_outputs(onnx_import *im, onnx_scope *s, onnx_node *n, int32_
 {
     const Onnx__NodeProto *p = n->proto;
     n->n_out = (int32_t)p->n_output;
-    n->out = moirai_onnx_arena(im, p->n_output, sizeof *n->out);
+    n->out = onnx_arena(im, p->n_output, sizeof *n->out);
     if (!n->out)
         return MOIRAI_EFAIL;
     for (int32_t i = 0; i < n->n_out; i++) {
@@ -96,18 +96,18 @@ static int add_node_inputs(onnx_import *im, onnx_node *n)
 {
     const Onnx__NodeProto *p = n->proto;
     n->n_in = (int32_t)p->n_input;
-    n->in = moirai_onnx_arena(im, p->n_input, sizeof *n->in);
+    n->in = onnx_arena(im, p->n_input, sizeof *n->in);
     if (!n->in)
         return MOIRAI_EFAIL;
     for (int32_t i = 0; i < n->n_in; i++) {
         if (!*p->input[i])
             continue;
-        n->in[i] = moirai_onnx_scope_find(n->scope, p->input[i]);
+        n->in[i] = onnx_scope_find(n->scope, p->input[i]);
         if (!n->in[i])
             return moirai_error(MOIRAI_EINPUT, "node '%s' (%s): input '%s' is made by nobody", text(p->name),
                                 text(p->op_type), p->input[i]);
     }
-    int rc = moirai_onnx_captured(im, n);
+    int rc = onnx_captured(im, n);
     return rc ? moirai_error_prefix(rc, "node '%s' (%s)", text(p->name), text(p->op_type)) : 0;
 }
 
@@ -116,7 +116,7 @@ static int add_nodes(onnx_import *im, onnx_scope *s)
     for (int32_t i = 0; i < s->n_nodes; i++) {
         onnx_node *n = &s->node[i];
         *n = (onnx_node){.proto = s->graph->node[i], .import = im, .scope = s, .read_bytes = -1};
-        n->rule = moirai_onnx_rule_find(text(n->proto->domain), text(n->proto->op_type));
+        n->rule = onnx_rule_find(text(n->proto->domain), text(n->proto->op_type));
         int rc = add_node_outputs(im, s, n, i);
         if (rc)
             return rc;
@@ -132,7 +132,7 @@ static int add_nodes(onnx_import *im, onnx_scope *s)
 static void attach_declared(onnx_scope *s, Onnx__ValueInfoProto **info, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        int32_t at = moirai_names_get(s->names, text(info[i]->name));
+        int32_t at = util_names_get(s->names, text(info[i]->name));
         if (at >= 0 && !s->value[at]->declared)
             s->value[at]->declared = info[i]->type;
     }
@@ -141,7 +141,7 @@ static void attach_declared(onnx_scope *s, Onnx__ValueInfoProto **info, size_t n
 static int check_outputs(const onnx_scope *s)
 {
     for (size_t i = 0; i < s->graph->n_output; i++)
-        if (!moirai_onnx_scope_find(s, text(s->graph->output[i]->name)))
+        if (!onnx_scope_find(s, text(s->graph->output[i]->name)))
             return moirai_error(MOIRAI_EINPUT, "output '%s' of graph '%s' is made by nobody",
                                 text(s->graph->output[i]->name), text(s->graph->name));
     return 0;
@@ -155,24 +155,24 @@ static int allocate(onnx_import *im, onnx_scope *s)
         n += g->node[i]->n_output;
     if (n > INT32_MAX || g->n_node > INT32_MAX)
         return moirai_error(MOIRAI_EINPUT, "graph '%s' has more than 2^31 tensors", text(g->name));
-    s->names = moirai_names_new(n);
-    if (!s->names || moirai_grow(&im->maps, &im->maps_capacity, im->n_maps + 1, sizeof *im->maps)) {
-        moirai_names_free(s->names);
+    s->names = util_names_new(n);
+    if (!s->names || util_grow(&im->maps, &im->maps_capacity, im->n_maps + 1, sizeof *im->maps)) {
+        util_names_free(s->names);
         return MOIRAI_EFAIL;
     }
     im->maps[im->n_maps++] = s->names;
     s->n_nodes = (int32_t)g->n_node;
-    s->value = moirai_onnx_arena(im, n, sizeof *s->value);
-    s->node = moirai_onnx_arena(im, g->n_node, sizeof *s->node);
-    s->order = moirai_onnx_arena(im, g->n_node, sizeof *s->order);
+    s->value = onnx_arena(im, n, sizeof *s->value);
+    s->node = onnx_arena(im, g->n_node, sizeof *s->node);
+    s->order = onnx_arena(im, g->n_node, sizeof *s->order);
     return s->value && s->node && s->order ? 0 : MOIRAI_EFAIL;
 }
 
 static int sort_nodes(onnx_scope *s);
 
-int moirai_onnx_scope_new(onnx_scope **out, onnx_import *im, onnx_scope *parent, const Onnx__GraphProto *graph)
+int onnx_scope_new(onnx_scope **out, onnx_import *im, onnx_scope *parent, const Onnx__GraphProto *graph)
 {
-    onnx_scope *s = moirai_onnx_arena(im, 1, sizeof *s);
+    onnx_scope *s = onnx_arena(im, 1, sizeof *s);
     if (!s)
         return MOIRAI_EFAIL;
     s->parent = parent;
@@ -194,10 +194,10 @@ int moirai_onnx_scope_new(onnx_scope **out, onnx_import *im, onnx_scope *parent,
     return sort_nodes(s);
 }
 
-onnx_value *moirai_onnx_scope_find(const onnx_scope *s, const char *name)
+onnx_value *onnx_scope_find(const onnx_scope *s, const char *name)
 {
     for (; s; s = s->parent) {
-        int32_t at = moirai_names_get(s->names, name);
+        int32_t at = util_names_get(s->names, name);
         if (at >= 0)
             return s->value[at];
     }
@@ -246,8 +246,8 @@ static int sort(onnx_scope *s, int32_t *waiting, size_t *offset, int32_t *reader
 static int sort_nodes(onnx_scope *s)
 {
     size_t n = (size_t)s->n_nodes, n_edges = 0;
-    int32_t *waiting = moirai_alloc(n, sizeof *waiting);
-    size_t *offset = moirai_alloc(n + 1, sizeof *offset);
+    int32_t *waiting = util_alloc(n, sizeof *waiting);
+    size_t *offset = util_alloc(n + 1, sizeof *offset);
     int rc = waiting && offset ? 0 : MOIRAI_EFAIL;
     for (int32_t i = 0; !rc && i < s->n_nodes; i++)
         for (int32_t k = 0; k < s->node[i].n_in + s->node[i].n_captured; k++) {
@@ -260,7 +260,7 @@ static int sort_nodes(onnx_scope *s)
         }
     for (size_t i = 0; !rc && i < n; i++)
         offset[i + 1] += offset[i];
-    int32_t *reader = rc ? NULL : moirai_alloc(n_edges, sizeof *reader);
+    int32_t *reader = rc ? NULL : util_alloc(n_edges, sizeof *reader);
     if (!rc)
         rc = reader ? sort(s, waiting, offset, reader) : MOIRAI_EFAIL;
     free(reader);

@@ -17,7 +17,7 @@ typedef struct name_list {
 
 static int list_add(name_list *l, const char *name)
 {
-    int rc = moirai_grow(&l->name, &l->capacity, l->n + 1, sizeof *l->name);
+    int rc = util_grow(&l->name, &l->capacity, l->n + 1, sizeof *l->name);
     if (!rc)
         l->name[l->n++] = name;
     return rc;
@@ -31,12 +31,12 @@ static size_t graph_count(const Onnx__NodeProto *p)
     return n;
 }
 
-static int define(moirai_names *defined, const char *name)
+static int define(util_names *defined, const char *name)
 {
-    return name && moirai_names_put(defined, name, 0) < 0 ? MOIRAI_EFAIL : 0;
+    return name && util_names_put(defined, name, 0) < 0 ? MOIRAI_EFAIL : 0;
 }
 
-static int define_all(moirai_names *defined, const Onnx__GraphProto *g)
+static int define_all(util_names *defined, const Onnx__GraphProto *g)
 {
     int rc = 0;
     for (size_t i = 0; i < g->n_input && !rc; i++)
@@ -55,7 +55,7 @@ static int collect_of_node(name_list *l, const Onnx__NodeProto *p);
 
 static int collect(name_list *l, const Onnx__GraphProto *g)
 {
-    moirai_names *defined = moirai_names_new(g->n_node + g->n_initializer + g->n_input);
+    util_names *defined = util_names_new(g->n_node + g->n_initializer + g->n_input);
     if (!defined)
         return MOIRAI_EFAIL;
     int rc = define_all(defined, g);
@@ -70,11 +70,11 @@ static int collect(name_list *l, const Onnx__GraphProto *g)
         rc = g->output[i]->name ? list_add(l, g->output[i]->name) : 0;
     size_t kept = begin;
     for (size_t i = begin; i < l->n && !rc; i++)
-        if (moirai_names_get(defined, l->name[i]) < 0)
+        if (util_names_get(defined, l->name[i]) < 0)
             l->name[kept++] = l->name[i];
     if (!rc)
         l->n = kept;
-    moirai_names_free(defined);
+    util_names_free(defined);
     return rc;
 }
 
@@ -93,12 +93,12 @@ static int collect_of_node(name_list *l, const Onnx__NodeProto *p)
 
 static int resolve(onnx_import *im, onnx_node *n, const name_list *l)
 {
-    moirai_names *seen = moirai_names_new(l->n);
-    n->captured = moirai_onnx_arena(im, l->n, sizeof *n->captured);
+    util_names *seen = util_names_new(l->n);
+    n->captured = onnx_arena(im, l->n, sizeof *n->captured);
     int rc = seen && n->captured ? 0 : MOIRAI_EFAIL;
     for (size_t i = 0; i < l->n && !rc; i++) {
-        int32_t first = moirai_names_put(seen, l->name[i], (int32_t)i);
-        onnx_value *v = moirai_onnx_scope_find(n->scope, l->name[i]);
+        int32_t first = util_names_put(seen, l->name[i], (int32_t)i);
+        onnx_value *v = onnx_scope_find(n->scope, l->name[i]);
         if (first < 0)
             rc = MOIRAI_EFAIL;
         else if (!v)
@@ -106,11 +106,11 @@ static int resolve(onnx_import *im, onnx_node *n, const name_list *l)
         else if (first == (int32_t)i)
             n->captured[n->n_captured++] = v;
     }
-    moirai_names_free(seen);
+    util_names_free(seen);
     return rc;
 }
 
-int moirai_onnx_captured(onnx_import *im, onnx_node *n)
+int onnx_captured(onnx_import *im, onnx_node *n)
 {
     if (!graph_count(n->proto))
         return 0;
@@ -129,9 +129,9 @@ static void bind(const onnx_scope *body, size_t input, const onnx_value *outer)
     if (input >= body->graph->n_input || !outer)
         return;
     const char *name = body->graph->input[input]->name;
-    int32_t at = name ? moirai_names_get(body->names, name) : -1;
+    int32_t at = name ? util_names_get(body->names, name) : -1;
     if (at >= 0 && !body->value[at]->constant)
-        moirai_onnx_value_like(body->value[at], outer->type, outer);
+        onnx_value_like(body->value[at], outer->type, outer);
 }
 
 static void bind_slice(const onnx_scope *body, size_t input, const onnx_value *outer, int64_t axis)
@@ -151,7 +151,7 @@ static const onnx_value *result(const onnx_scope *body, size_t output)
 {
     if (output >= body->graph->n_output || !body->graph->output[output]->name)
         return NULL;
-    const onnx_value *v = moirai_onnx_scope_find(body, body->graph->output[output]->name);
+    const onnx_value *v = onnx_scope_find(body, body->graph->output[output]->name);
     return v && v->shaped ? v : NULL;
 }
 
@@ -161,7 +161,7 @@ static void stack(onnx_value *out, const onnx_value *item, int64_t length)
     if (!item)
         return;
     memcpy(dim + 1, item->dim, (size_t)item->rank * sizeof *dim);
-    moirai_onnx_value_shape(out, item->type, item->rank + 1, dim);
+    onnx_value_shape(out, item->type, item->rank + 1, dim);
 }
 
 static void body_cost(const onnx_scope *s, int64_t *flops, int64_t *bytes)
@@ -187,8 +187,8 @@ static const onnx_scope *chosen(const onnx_node *n)
     const onnx_value *condition = onnx_in(n, 0);
     if (!onnx_has_numbers(condition) || condition->elements != 1 || n->n_children != 2)
         return NULL;
-    const char *wanted = moirai_onnx_value_int(condition, 0) ? "then_branch" : "else_branch";
-    const Onnx__AttributeProto *a = moirai_onnx_attr(n->proto, wanted);
+    const char *wanted = onnx_value_int(condition, 0) ? "then_branch" : "else_branch";
+    const Onnx__AttributeProto *a = onnx_attr(n->proto, wanted);
     for (int32_t c = 0; a && a->g && c < n->n_children; c++)
         if (n->child[c]->graph == a->g)
             return n->child[c];
@@ -203,12 +203,12 @@ static void shape_if(onnx_node *n)
             continue;
         int64_t flops = 0, bytes = 0;
         body_cost(n->child[c], &flops, &bytes);
-        n->flops = MOIRAI_MAX(n->flops, flops);
-        n->inner_bytes = MOIRAI_MAX(n->inner_bytes, bytes);
+        n->flops = UTIL_MAX(n->flops, flops);
+        n->inner_bytes = UTIL_MAX(n->inner_bytes, bytes);
         for (int32_t i = 0; i < n->n_out; i++) {
             const onnx_value *r = result(n->child[c], (size_t)i);
             if (n->out[i] && r && (!n->out[i]->shaped || r->bytes > n->out[i]->bytes))
-                moirai_onnx_value_like(n->out[i], r->type, r);
+                onnx_value_like(n->out[i], r->type, r);
         }
     }
 }
@@ -223,14 +223,14 @@ static void repeat(onnx_node *n, int64_t times)
 static void shape_loop(onnx_node *n)
 {
     const onnx_value *trips = onnx_in(n, 0);
-    int64_t times = onnx_has_numbers(trips) && trips->elements == 1 ? moirai_onnx_value_int(trips, 0) : 1;
-    times = MOIRAI_MAX(times, 0);
+    int64_t times = onnx_has_numbers(trips) && trips->elements == 1 ? onnx_value_int(trips, 0) : 1;
+    times = UTIL_MAX(times, 0);
     repeat(n, times);
     int32_t carried = n->n_in - 2;
     for (int32_t i = 0; i < n->n_out; i++) {
         const onnx_value *r = result(n->child[0], (size_t)i + 1);
         if (n->out[i] && i < carried && r)
-            moirai_onnx_value_like(n->out[i], r->type, r);
+            onnx_value_like(n->out[i], r->type, r);
         else if (n->out[i])
             stack(n->out[i], r, times);
     }
@@ -238,13 +238,13 @@ static void shape_loop(onnx_node *n)
 
 static int64_t scan_axis(const onnx_node *n, const char *attribute, int32_t which)
 {
-    const Onnx__AttributeProto *a = moirai_onnx_attr(n->proto, attribute);
+    const Onnx__AttributeProto *a = onnx_attr(n->proto, attribute);
     return a && (size_t)which < a->n_ints ? a->ints[which] : 0;
 }
 
 static int64_t scan_state_count(const onnx_node *n)
 {
-    int64_t scanned = moirai_onnx_attr_int(n->proto, "num_scan_inputs", 0);
+    int64_t scanned = onnx_attr_int(n->proto, "num_scan_inputs", 0);
     return scanned < 0 || scanned > n->n_in ? 0 : n->n_in - scanned;
 }
 
@@ -259,7 +259,7 @@ static void shape_scan(onnx_node *n)
     for (int32_t i = 0; i < n->n_out; i++) {
         const onnx_value *r = result(n->child[0], (size_t)i);
         if (n->out[i] && i < states && r)
-            moirai_onnx_value_like(n->out[i], r->type, r);
+            onnx_value_like(n->out[i], r->type, r);
         else if (n->out[i])
             stack(n->out[i], r, length);
     }
@@ -278,26 +278,26 @@ static void bind_inputs(onnx_node *n, const onnx_scope *body, bool loop, bool sc
 
 static int open_children(onnx_import *im, onnx_node *n, bool loop, bool scan)
 {
-    n->child = moirai_onnx_arena(im, graph_count(n->proto), sizeof *n->child);
+    n->child = onnx_arena(im, graph_count(n->proto), sizeof *n->child);
     if (!n->child)
         return MOIRAI_EFAIL;
     for (size_t i = 0; i < n->proto->n_attribute; i++) {
         const Onnx__AttributeProto *a = n->proto->attribute[i];
         for (size_t k = 0; k < a->n_graphs + (a->g != NULL); k++) {
             onnx_scope *body;
-            int rc = moirai_onnx_scope_new(&body, im, n->scope, k < a->n_graphs ? a->graphs[k] : a->g);
+            int rc = onnx_scope_new(&body, im, n->scope, k < a->n_graphs ? a->graphs[k] : a->g);
             if (rc)
                 return rc;
             n->child[n->n_children++] = body;
             bind_inputs(n, body, loop, scan);
-            if ((rc = moirai_onnx_scope_infer(im, body)))
+            if ((rc = onnx_scope_infer(im, body)))
                 return rc;
         }
     }
     return 0;
 }
 
-int moirai_onnx_subgraphs_infer(onnx_import *im, onnx_node *n)
+int onnx_subgraphs_infer(onnx_import *im, onnx_node *n)
 {
     if (!graph_count(n->proto))
         return 0;

@@ -5,16 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool moirai_onnx_value_shape(onnx_value *v, int32_t type, int32_t rank, const int64_t *dim)
+bool onnx_value_shape(onnx_value *v, int32_t type, int32_t rank, const int64_t *dim)
 {
     if (rank < 0 || rank > ONNX_MAX_RANK)
         return false;
     type = type ? type : ONNX_FLOAT;
     int64_t n = 1;
     for (int32_t i = 0; i < rank; i++)
-        if (dim[i] < 0 || !moirai_mul64(&n, n, dim[i]) || n > ONNX_MAX_BYTES)
+        if (dim[i] < 0 || !util_mul64(&n, n, dim[i]) || n > ONNX_MAX_BYTES)
             return false;
-    int bits = moirai_onnx_type_bits(type);
+    int bits = onnx_type_bits(type);
     int64_t bytes = (n * (bits ? bits : 64) + 7) / 8; /* strings: the size of a pointer */
     if (bytes > ONNX_MAX_BYTES)
         return false;
@@ -30,13 +30,13 @@ bool moirai_onnx_value_shape(onnx_value *v, int32_t type, int32_t rank, const in
     return true;
 }
 
-bool moirai_onnx_value_like(onnx_value *v, int32_t type, const onnx_value *other)
+bool onnx_value_like(onnx_value *v, int32_t type, const onnx_value *other)
 {
     int64_t dim[ONNX_MAX_RANK];
     if (!other)
         return false;
     memcpy(dim, other->dim, sizeof dim);
-    return moirai_onnx_value_shape(v, type, other->rank, dim);
+    return onnx_value_shape(v, type, other->rank, dim);
 }
 
 static void *numbers(onnx_import *im, onnx_value *v, size_t size)
@@ -46,22 +46,22 @@ static void *numbers(onnx_import *im, onnx_value *v, size_t size)
         return NULL;
     im->numbers_left -= n * size;
     v->n_numbers = (int32_t)n;
-    return moirai_onnx_arena(im, n, size);
+    return onnx_arena(im, n, size);
 }
 
-int64_t *moirai_onnx_value_ints(onnx_import *im, onnx_value *v)
+int64_t *onnx_value_ints(onnx_import *im, onnx_value *v)
 {
     v->reals = NULL;
     return v->ints = numbers(im, v, sizeof *v->ints);
 }
 
-double *moirai_onnx_value_reals(onnx_import *im, onnx_value *v)
+double *onnx_value_reals(onnx_import *im, onnx_value *v)
 {
     v->ints = NULL;
     return v->reals = numbers(im, v, sizeof *v->reals);
 }
 
-int64_t moirai_onnx_value_int(const onnx_value *v, int64_t i)
+int64_t onnx_value_int(const onnx_value *v, int64_t i)
 {
     if (v->ints)
         return v->ints[i];
@@ -86,7 +86,7 @@ static double half_to_real(uint16_t h)
 
 static void raw_numbers(onnx_value *v, const uint8_t *at)
 {
-    int bytes = moirai_onnx_type_bits(v->type) / 8;
+    int bytes = onnx_type_bits(v->type) / 8;
     for (int32_t i = 0; i < v->n_numbers; i++, at += bytes) {
         uint64_t word = 0;
         for (int b = 0; b < bytes; b++)
@@ -133,13 +133,13 @@ static void typed_numbers(onnx_value *v, const Onnx__TensorProto *t)
 static int keep_numbers(onnx_import *im, onnx_value *v, const Onnx__TensorProto *t)
 {
     onnx_data d;
-    int rc = moirai_onnx_tensor_data(&d, im->model, t);
+    int rc = onnx_tensor_data(&d, im->model, t);
     bool real = v->type == ONNX_FLOAT || v->type == ONNX_FLOAT16 || v->type == 11;
     bool integer = (v->type >= 2 && v->type <= 7) || v->type == ONNX_BOOL || v->type == 12 || v->type == 13;
     if (rc || v->elements > ONNX_MAX_NUMBERS || (!real && !integer) ||
         (d.kind != ONNX_DATA_RAW && d.kind != ONNX_DATA_TYPED))
         return rc;
-    if (real ? !moirai_onnx_value_reals(im, v) : !moirai_onnx_value_ints(im, v))
+    if (real ? !onnx_value_reals(im, v) : !onnx_value_ints(im, v))
         return 0;
     if (d.kind == ONNX_DATA_RAW)
         raw_numbers(v, d.bytes);
@@ -148,17 +148,17 @@ static int keep_numbers(onnx_import *im, onnx_value *v, const Onnx__TensorProto 
     return 0;
 }
 
-int moirai_onnx_value_from_tensor(onnx_import *im, onnx_value *v, const Onnx__TensorProto *t)
+int onnx_value_from_tensor(onnx_import *im, onnx_value *v, const Onnx__TensorProto *t)
 {
     int64_t elements, bytes, dim[ONNX_MAX_RANK];
-    int rc = moirai_onnx_tensor_size(im->model, t, &elements, &bytes);
+    int rc = onnx_tensor_size(im->model, t, &elements, &bytes);
     if (rc)
         return rc;
     bool fits = t->n_dims <= ONNX_MAX_RANK;
     if (fits && t->n_dims)
         memcpy(dim, t->dims, t->n_dims * sizeof *dim);
     /* A rank that no rule handles keeps its size: sizes are what we are after. */
-    if (!moirai_onnx_value_shape(v, t->data_type, fits ? (int32_t)t->n_dims : 1, fits ? dim : &elements))
+    if (!onnx_value_shape(v, t->data_type, fits ? (int32_t)t->n_dims : 1, fits ? dim : &elements))
         return moirai_error(MOIRAI_EINPUT, "its size makes no sense");
     v->constant = true;
     v->tensor = t;
@@ -213,7 +213,7 @@ static const Onnx__TypeProto *inner_type(const Onnx__TypeProto *t)
     return t;
 }
 
-int moirai_onnx_value_from_type(onnx_import *im, onnx_value *v, const Onnx__TypeProto *t, bool defaults, bool *set)
+int onnx_value_from_type(onnx_import *im, onnx_value *v, const Onnx__TypeProto *t, bool defaults, bool *set)
 {
     *set = false;
     t = inner_type(t);
@@ -231,7 +231,7 @@ int moirai_onnx_value_from_type(onnx_import *im, onnx_value *v, const Onnx__Type
     for (size_t i = 0; i < s->n_dim; i++)
         if (!resolve_dim(im, s->dim[i], defaults, &dim[i]))
             return 0;
-    *set = moirai_onnx_value_shape(v, v->type, (int32_t)s->n_dim, dim);
+    *set = onnx_value_shape(v, v->type, (int32_t)s->n_dim, dim);
     if (!*set && defaults)
         return moirai_error(MOIRAI_EINPUT, "its dimensions make more than 2^50 bytes");
     return 0;

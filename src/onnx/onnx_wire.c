@@ -120,7 +120,7 @@ static int append(onnx_slim *s, const void *bytes, size_t n)
 {
     if (n > MAX_SLIM - s->length)
         return moirai_error(MOIRAI_EINPUT, "more than %u MiB besides the weights", MAX_SLIM >> 20);
-    int rc = moirai_grow(&s->data, &s->capacity, s->length + n, 1);
+    int rc = util_grow(&s->data, &s->capacity, s->length + n, 1);
     if (rc)
         return rc;
     memcpy(s->data + s->length, bytes, n);
@@ -141,7 +141,7 @@ static size_t put_varint(uint8_t *out, uint64_t value)
 
 static int append_cut(onnx_slim *s, const field *f)
 {
-    int rc = moirai_grow(&s->cut, &s->cut_capacity, s->n_cuts + 1, sizeof *s->cut);
+    int rc = util_grow(&s->cut, &s->cut_capacity, s->n_cuts + 1, sizeof *s->cut);
     if (rc)
         return rc;
     uint8_t token[16];
@@ -152,7 +152,7 @@ static int append_cut(onnx_slim *s, const field *f)
     return append(s, token, n);
 }
 
-/* Singular messages may come once, of a oneof's one in all: see moirai_onnx_wire_scan. */
+/* Singular messages may come once, of a oneof's one in all: see onnx_wire_scan. */
 static int check_once(const ProtobufCMessageDescriptor *m, const ProtobufCFieldDescriptor *d, uint64_t *seen)
 {
     if (d->label == PROTOBUF_C_LABEL_REPEATED)
@@ -217,16 +217,16 @@ static int cut_message(onnx_slim *s, const ProtobufCMessageDescriptor *m, cursor
     return 0;
 }
 
-int moirai_onnx_wire_scan(onnx_slim *out, const ProtobufCMessageDescriptor *root, const uint8_t *file, size_t length)
+int onnx_wire_scan(onnx_slim *out, const ProtobufCMessageDescriptor *root, const uint8_t *file, size_t length)
 {
     *out = (onnx_slim){0};
     int rc = cut_message(out, root, (cursor){file, 0, length}, 0);
     if (rc)
-        moirai_onnx_slim_free(out);
+        onnx_slim_free(out);
     return rc;
 }
 
-void moirai_onnx_slim_free(onnx_slim *slim)
+void onnx_slim_free(onnx_slim *slim)
 {
     free(slim->data);
     free(slim->cut);
@@ -264,7 +264,7 @@ static size_t header(uint8_t out[20], uint32_t number, uint64_t length)
 
 static int size_message(expander *e, const ProtobufCMessageDescriptor *m, cursor c, uint64_t *out)
 {
-    int rc = moirai_grow(&e->size, &e->capacity, e->n_sizes + 1, sizeof *e->size);
+    int rc = util_grow(&e->size, &e->capacity, e->n_sizes + 1, sizeof *e->size);
     if (rc)
         return rc;
     size_t mine = e->n_sizes++;
@@ -322,7 +322,7 @@ static int emit_message(expander *e, const ProtobufCMessageDescriptor *m, cursor
     return 0;
 }
 
-int moirai_onnx_wire_expand(const ProtobufCMessageDescriptor *root, const uint8_t *slim, size_t length,
+int onnx_wire_expand(const ProtobufCMessageDescriptor *root, const uint8_t *slim, size_t length,
                             const onnx_cut *cut, size_t n_cuts, const uint8_t *file, onnx_sink sink, void *sink_data)
 {
     expander e = {.cut = cut, .n_cuts = n_cuts, .file = file, .sink = sink, .sink_data = sink_data};

@@ -1,6 +1,6 @@
 /* The protobuf wire format, walked with the generated descriptors: large weights stay where they are. */
-#ifndef MOIRAI_ONNX_WIRE_H
-#define MOIRAI_ONNX_WIRE_H
+#ifndef MOIRAI_ONNX_ONNX_WIRE_H
+#define MOIRAI_ONNX_ONNX_WIRE_H
 
 #include <protobuf-c/protobuf-c.h>
 #include <stddef.h>
@@ -26,15 +26,15 @@ typedef struct onnx_slim {
 
 /* A message of type `root` with its large tensor payloads cut out. The scan also bounds what protobuf-c, which has
  * no limits of its own, will see: nesting, message count, singular messages given twice (which it would merge in
- * quadratic time). O(length of everything but the payloads). The caller frees with moirai_onnx_slim_free. */
-int moirai_onnx_wire_scan(onnx_slim *out, const ProtobufCMessageDescriptor *root, const uint8_t *file, size_t length);
-void moirai_onnx_slim_free(onnx_slim *slim);
+ * quadratic time). O(length of everything but the payloads). The caller frees with onnx_slim_free. */
+int onnx_wire_scan(onnx_slim *out, const ProtobufCMessageDescriptor *root, const uint8_t *file, size_t length);
+void onnx_slim_free(onnx_slim *slim);
 
 /* Takes `length` bytes; 0 or a negative result. */
 typedef int (*onnx_sink)(void *data, const void *bytes, size_t length);
 
 /* The way back: a packed slim message is written to `sink` with every cut put in again from `file`. */
-int moirai_onnx_wire_expand(const ProtobufCMessageDescriptor *root, const uint8_t *slim, size_t length,
+int onnx_wire_expand(const ProtobufCMessageDescriptor *root, const uint8_t *slim, size_t length,
                             const onnx_cut *cut, size_t n_cuts, const uint8_t *file, onnx_sink sink, void *sink_data);
 
 #endif

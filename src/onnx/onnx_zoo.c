@@ -24,11 +24,11 @@
 enum { OPSET = 20, IR_VERSION = 9, FLOAT32 = 1, FLOAT16 = 10, ALIGNMENT = 4096 };
 
 typedef struct writer {
-    moirai_zoo_sink sink; /* first: the walk's callbacks get this */
+    zoo_sink sink; /* first: the walk's callbacks get this */
     Onnx__ModelProto *model;
     Onnx__NodeProto *node; /* the operator being described */
     int element_bytes;
-    moirai_rng rng;
+    util_rng rng;
     FILE *data; /* external weights, NULL: inline */
     const char *location;
     int64_t offset;
@@ -39,18 +39,18 @@ static int list_grow(void *list, size_t n, size_t size)
 {
     size_t capacity = n;
 
-    return n & (n - 1) ? MOIRAI_OK : moirai_grow(list, &capacity, n ? 2 * n : 1, size);
+    return n & (n - 1) ? MOIRAI_OK : util_grow(list, &capacity, n ? 2 * n : 1, size);
 }
 
 /* A fresh message at the end of a list of them, or NULL. protobuf-c's free_unpacked frees it with its parent. */
 #define APPEND(list, n, type, init)                                                                                   \
     (list_grow(&(list), (n), sizeof *(list))           ? NULL                                                          \
-     : ((list)[n] = moirai_alloc(1, sizeof(type))) ? (init((list)[n]), (list)[(n)++])                                 \
+     : ((list)[n] = util_alloc(1, sizeof(type))) ? (init((list)[n]), (list)[(n)++])                                 \
                                                        : NULL)
 
 static int string_set(char **field, const char *text)
 {
-    *field = moirai_strdup(text);
+    *field = util_strdup(text);
     return *field ? MOIRAI_OK : MOIRAI_EFAIL;
 }
 
@@ -83,10 +83,10 @@ static uint16_t half(float x)
     return (uint16_t)(sign + ((uint32_t)exponent << 10) + (mantissa >> 13));
 }
 
-static void numbers_draw(writer *w, const moirai_zoo_weight *weight, uint8_t *out, int64_t n)
+static void numbers_draw(writer *w, const zoo_weight *weight, uint8_t *out, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
-        double u = weight->spread > 0 ? 2 * moirai_rng_real(&w->rng) - 1 : 0;
+        double u = weight->spread > 0 ? 2 * util_rng_real(&w->rng) - 1 : 0;
         float x = (float)(weight->middle + weight->spread * u);
         uint16_t h = half(x);
 
@@ -131,9 +131,9 @@ static int data_put(writer *w, Onnx__TensorProto *t, const uint8_t *bytes, int64
 
 static int value_describe(const writer *w, Onnx__ValueInfoProto *v, const char *name, int rank, const int64_t *dim)
 {
-    Onnx__TypeProto__Tensor *t = moirai_alloc(1, sizeof *t);
+    Onnx__TypeProto__Tensor *t = util_alloc(1, sizeof *t);
 
-    v->type = moirai_alloc(1, sizeof *v->type);
+    v->type = util_alloc(1, sizeof *v->type);
     if (!t || !v->type || string_set(&v->name, name)) {
         free(t);
         free(v->type);
@@ -148,7 +148,7 @@ static int value_describe(const writer *w, Onnx__ValueInfoProto *v, const char *
     t->elem_type = type_of(w);
     if (!dim)
         return MOIRAI_OK;
-    t->shape = moirai_alloc(1, sizeof *t->shape);
+    t->shape = util_alloc(1, sizeof *t->shape);
     if (!t->shape)
         return MOIRAI_EFAIL;
     onnx__tensor_shape_proto__init(t->shape);
@@ -163,7 +163,7 @@ static int value_describe(const writer *w, Onnx__ValueInfoProto *v, const char *
     return MOIRAI_OK;
 }
 
-static int on_input(moirai_zoo_sink *s, const char *tensor, int rank, const int64_t *dim)
+static int on_input(zoo_sink *s, const char *tensor, int rank, const int64_t *dim)
 {
     writer *w = (writer *)s;
     Onnx__GraphProto *g = w->model->graph;
@@ -172,7 +172,7 @@ static int on_input(moirai_zoo_sink *s, const char *tensor, int rank, const int6
     return v ? value_describe(w, v, tensor, rank, dim) : MOIRAI_EFAIL;
 }
 
-static int on_op(moirai_zoo_sink *s, const char *type, const char *name)
+static int on_op(zoo_sink *s, const char *type, const char *name)
 {
     writer *w = (writer *)s;
     Onnx__GraphProto *g = w->model->graph;
@@ -182,26 +182,26 @@ static int on_op(moirai_zoo_sink *s, const char *type, const char *name)
                                                                                                : MOIRAI_OK;
 }
 
-static int on_read(moirai_zoo_sink *s, const char *tensor)
+static int on_read(zoo_sink *s, const char *tensor)
 {
     writer *w = (writer *)s;
 
     return string_append(&w->node->input, &w->node->n_input, tensor);
 }
 
-static int on_write(moirai_zoo_sink *s, const char *tensor)
+static int on_write(zoo_sink *s, const char *tensor)
 {
     writer *w = (writer *)s;
 
     return string_append(&w->node->output, &w->node->n_output, tensor);
 }
 
-static int on_weight(moirai_zoo_sink *s, const moirai_zoo_weight *weight)
+static int on_weight(zoo_sink *s, const zoo_weight *weight)
 {
     writer *w = (writer *)s;
     Onnx__GraphProto *g = w->model->graph;
     Onnx__TensorProto *t = APPEND(g->initializer, g->n_initializer, Onnx__TensorProto, onnx__tensor_proto__init);
-    char name[MOIRAI_ZOO_NAME + 32];
+    char name[ZOO_NAME + 32];
     int64_t n = 1;
     uint8_t *bytes;
     int result;
@@ -209,7 +209,7 @@ static int on_weight(moirai_zoo_sink *s, const moirai_zoo_weight *weight)
     snprintf(name, sizeof name, "%s.w%zu", w->node->name, w->node->n_input);
     if (!t || string_set(&t->name, name) || string_append(&w->node->input, &w->node->n_input, name))
         return MOIRAI_EFAIL;
-    t->dims = moirai_alloc((size_t)weight->rank, sizeof *t->dims);
+    t->dims = util_alloc((size_t)weight->rank, sizeof *t->dims);
     if (!t->dims)
         return MOIRAI_EFAIL;
     t->n_dims = (size_t)weight->rank;
@@ -217,7 +217,7 @@ static int on_weight(moirai_zoo_sink *s, const moirai_zoo_weight *weight)
         n *= t->dims[i] = weight->dim[i];
     t->has_data_type = 1;
     t->data_type = type_of(w);
-    bytes = moirai_alloc((size_t)n, (size_t)w->element_bytes);
+    bytes = util_alloc((size_t)n, (size_t)w->element_bytes);
     if (!bytes)
         return MOIRAI_EFAIL;
     numbers_draw(w, weight, bytes, n);
@@ -231,7 +231,7 @@ static int on_weight(moirai_zoo_sink *s, const moirai_zoo_weight *weight)
     return MOIRAI_OK;
 }
 
-static int on_attribute(moirai_zoo_sink *s, const char *name, int n, const int64_t *value)
+static int on_attribute(zoo_sink *s, const char *name, int n, const int64_t *value)
 {
     writer *w = (writer *)s;
     Onnx__AttributeProto *a =
@@ -245,7 +245,7 @@ static int on_attribute(moirai_zoo_sink *s, const char *name, int n, const int64
     a->i = n ? 0 : *value;
     if (!n)
         return MOIRAI_OK;
-    a->ints = moirai_alloc((size_t)n, sizeof *a->ints);
+    a->ints = util_alloc((size_t)n, sizeof *a->ints);
     if (!a->ints)
         return MOIRAI_EFAIL;
     memcpy(a->ints, value, (size_t)n * sizeof *value);
@@ -257,7 +257,7 @@ static int on_attribute(moirai_zoo_sink *s, const char *name, int n, const int64
 
 static int model_begin(writer *w, const char *name)
 {
-    Onnx__ModelProto *m = moirai_alloc(1, sizeof *m);
+    Onnx__ModelProto *m = util_alloc(1, sizeof *m);
     Onnx__OperatorSetIdProto *set;
 
     if (!m)
@@ -266,7 +266,7 @@ static int model_begin(writer *w, const char *name)
     onnx__model_proto__init(m);
     m->has_ir_version = 1;
     m->ir_version = IR_VERSION;
-    m->graph = moirai_alloc(1, sizeof *m->graph);
+    m->graph = util_alloc(1, sizeof *m->graph);
     if (!m->graph)
         return MOIRAI_EFAIL;
     onnx__graph_proto__init(m->graph);
@@ -292,7 +292,7 @@ static int model_make(writer *w, const char *name)
     int result = model_begin(w, name);
 
     if (!result)
-        result = moirai_zoo_walk(name, &w->sink);
+        result = zoo_walk(name, &w->sink);
     return result ? result : model_end(w);
 }
 
@@ -300,7 +300,7 @@ static int model_write(writer *w, const char *name, const char *path)
 {
     int result = model_make(w, name);
 
-    return result ? result : moirai_onnx_model_write(NULL, w->model, path);
+    return result ? result : onnx_model_write(NULL, w->model, path);
 }
 
 /* Weights first, under a temporary name; both files take their places only when all is written. */
@@ -325,7 +325,7 @@ static int model_write_external(writer *w, const char *name, const char *path)
         result = moirai_error(MOIRAI_EFAIL, "%s: can't rename: %s", data, strerror(errno));
     if (result)
         unlink(temporary);
-    return result ? result : moirai_onnx_model_write(NULL, w->model, path);
+    return result ? result : onnx_model_write(NULL, w->model, path);
 }
 
 static int weight_bytes(int64_t *out, const char *name, int element_bytes)
@@ -354,7 +354,7 @@ int moirai_onnx_write_zoo(const char *name, int element_bytes, uint64_t seed, co
     result = weight_bytes(&bytes, name, element_bytes);
     if (result)
         return result;
-    moirai_rng_seed(&w.rng, seed);
+    util_rng_seed(&w.rng, seed);
     result = bytes > MOST_INLINE_BYTES ? model_write_external(&w, name, path) : model_write(&w, name, path);
     if (w.model)
         onnx__model_proto__free_unpacked(w.model, NULL);

@@ -14,7 +14,7 @@
 
 /* ---- units ---- */
 
-static void fill_units(moirai_units *u, const moirai_problem *p, int32_t *of_group)
+static void fill_units(place_units *u, const moirai_problem *p, int32_t *of_group)
 {
     for (int32_t g = 0; g < p->n_groups; g++)
         of_group[g] = MOIRAI_NONE;
@@ -37,22 +37,22 @@ static void fill_units(moirai_units *u, const moirai_problem *p, int32_t *of_gro
     u->off[0] = 0;
 }
 
-int moirai_units_new(moirai_units **out, const moirai_problem *p)
+int place_units_new(place_units **out, const moirai_problem *p)
 {
     *out = NULL;
     size_t V = (size_t)p->n_ops;
-    moirai_units *u = moirai_alloc(1, sizeof *u);
-    int32_t *of_group = moirai_alloc((size_t)p->n_groups, sizeof *of_group);
+    place_units *u = util_alloc(1, sizeof *u);
+    int32_t *of_group = util_alloc((size_t)p->n_groups, sizeof *of_group);
     if (u != NULL && of_group != NULL) {
-        u->of_op = moirai_alloc(V, sizeof *u->of_op);
-        u->off = moirai_alloc(V + 1, sizeof *u->off);
-        u->op = moirai_alloc(V, sizeof *u->op);
-        u->bytes = moirai_alloc(V, sizeof *u->bytes);
-        u->devices = moirai_alloc(V, sizeof *u->devices);
+        u->of_op = util_alloc(V, sizeof *u->of_op);
+        u->off = util_alloc(V + 1, sizeof *u->off);
+        u->op = util_alloc(V, sizeof *u->op);
+        u->bytes = util_alloc(V, sizeof *u->bytes);
+        u->devices = util_alloc(V, sizeof *u->devices);
     }
     if (!u || !of_group || !u->of_op || !u->off || !u->op || !u->bytes || !u->devices) {
         free(of_group);
-        moirai_units_free(u);
+        place_units_free(u);
         return MOIRAI_EFAIL;
     }
     fill_units(u, p, of_group);
@@ -61,7 +61,7 @@ int moirai_units_new(moirai_units **out, const moirai_problem *p)
     return 0;
 }
 
-void moirai_units_free(moirai_units *u)
+void place_units_free(place_units *u)
 {
     if (u == NULL)
         return;
@@ -77,7 +77,7 @@ void moirai_units_free(moirai_units *u)
 
 typedef struct moving {
     const moirai_problem *p;
-    const moirai_units *u;
+    const place_units *u;
     const int64_t *capacity;
     int32_t *device;  /* of each operator, the caller's */
     int32_t *where;   /* of each unit */
@@ -89,7 +89,7 @@ typedef struct moving {
 
 static void move_unit(moving *m, int32_t unit, int32_t to)
 {
-    const moirai_units *u = m->u;
+    const place_units *u = m->u;
     if (m->where[unit] != MOIRAI_NONE)
         m->load[m->where[unit]] -= u->bytes[unit];
     if (to != MOIRAI_NONE)
@@ -110,13 +110,13 @@ static int check_totals(const moving *m)
 {
     __int128 need = 0, room = 0;
     for (int32_t k = 0; k < m->p->n_devices; k++)
-        room += MOIRAI_MAX(m->capacity[k], 0);
+        room += UTIL_MAX(m->capacity[k], 0);
     for (int32_t unit = 0; unit < m->u->n; unit++) {
         int64_t most = -1;
         need += m->u->bytes[unit];
         for (int32_t k = 0; k < m->p->n_devices; k++)
             if (m->u->devices[unit] >> k & 1)
-                most = MOIRAI_MAX(most, MOIRAI_MAX(m->capacity[k], 0));
+                most = UTIL_MAX(most, UTIL_MAX(m->capacity[k], 0));
         if (most < m->u->bytes[unit])
             return moirai_error(MOIRAI_EINFEASIBLE,
                                 "'%s' needs %" PRId64 " bytes, the largest device that can run it has %" PRId64 " (%" PRId64
@@ -127,8 +127,8 @@ static int check_totals(const moving *m)
         return moirai_error(MOIRAI_EINFEASIBLE,
                             "the operators need %" PRId64 " bytes, all devices together have %" PRId64 " (%" PRId64
                             " short)",
-                            (int64_t)MOIRAI_MIN(need, INT64_MAX), (int64_t)MOIRAI_MIN(room, INT64_MAX),
-                            (int64_t)MOIRAI_MIN(need - room, INT64_MAX));
+                            (int64_t)UTIL_MIN(need, INT64_MAX), (int64_t)UTIL_MIN(room, INT64_MAX),
+                            (int64_t)UTIL_MIN(need - room, INT64_MAX));
     return 0;
 }
 
@@ -162,7 +162,7 @@ static double cost_at(const moving *m, int32_t op, int32_t d)
 /* The device to which the unit moves with least harm, MOIRAI_NONE if it fits nowhere else. */
 static int32_t best_move(const moving *m, int32_t unit, double *harm)
 {
-    const moirai_units *u = m->u;
+    const place_units *u = m->u;
     int32_t from = m->where[unit], best = MOIRAI_NONE;
     double here = 0;
     for (int32_t j = u->off[unit]; from != MOIRAI_NONE && j < u->off[unit + 1]; j++)
@@ -228,7 +228,7 @@ static void shed(moving *m, int32_t from)
 
 static int by_falling_bytes(const void *left, const void *right, void *data)
 {
-    const moirai_units *u = data;
+    const place_units *u = data;
     int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
     if (u->bytes[a] != u->bytes[b])
         return u->bytes[a] > u->bytes[b] ? -1 : 1;
@@ -254,7 +254,7 @@ static int32_t next_device(const moving *m, int32_t unit, int32_t wanted, uint64
 /* 1: packed, 0: proven impossible, -1: gave up. Units without bytes stay where they are. */
 static int pack(moving *m, const int32_t *wanted, uint64_t *tried)
 {
-    const moirai_units *u = m->u;
+    const place_units *u = m->u;
     int32_t n = 0, depth = 0;
     for (int32_t unit = 0; unit < u->n; unit++)
         if (u->bytes[unit] > 0) {
@@ -295,7 +295,7 @@ static bool all_fit(const moving *m)
 
 static int fit(moving *m, int32_t *wanted, uint64_t *tried)
 {
-    const moirai_units *u = m->u;
+    const place_units *u = m->u;
     int rc = check_totals(m);
     if (rc != 0)
         return rc;
@@ -320,16 +320,16 @@ static int fit(moving *m, int32_t *wanted, uint64_t *tried)
                                                           "memory");
 }
 
-int moirai_fit_assignment(const moirai_problem *p, const moirai_units *u, const int64_t *capacity, int32_t *op_device)
+int place_fit_assignment(const moirai_problem *p, const place_units *u, const int64_t *capacity, int32_t *op_device)
 {
     size_t n = (size_t)u->n;
     moving m = {.p = p, .u = u, .capacity = capacity, .device = op_device};
-    m.where = moirai_alloc(n, sizeof *m.where);
-    m.list = moirai_alloc(n, sizeof *m.list);
-    m.harm = moirai_alloc(n, sizeof *m.harm);
-    m.heap = moirai_alloc(n, sizeof *m.heap);
-    int32_t *wanted = moirai_alloc(n, sizeof *wanted);
-    uint64_t *tried = moirai_alloc(n, sizeof *tried);
+    m.where = util_alloc(n, sizeof *m.where);
+    m.list = util_alloc(n, sizeof *m.list);
+    m.harm = util_alloc(n, sizeof *m.harm);
+    m.heap = util_alloc(n, sizeof *m.heap);
+    int32_t *wanted = util_alloc(n, sizeof *wanted);
+    uint64_t *tried = util_alloc(n, sizeof *tried);
     int rc = MOIRAI_EFAIL;
     if (m.where && m.list && m.harm && m.heap && wanted && tried)
         rc = fit(&m, wanted, tried);

@@ -21,7 +21,7 @@
 
 typedef struct fitting {
     const moirai_problem *p;
-    const moirai_units *u;
+    const place_units *u;
     moirai_sim *sim;
     int32_t *order[N_ORDERS];
     int32_t *stack;
@@ -123,7 +123,7 @@ static int try_order(fitting *f, const int32_t *order)
     int rc = keep(f, moirai_sim_dispatch(f->sim, f->device, f->priority));
     for (int32_t window = 256; window >= 1 && rc == 0; window /= 4)
         if (window < n || window == 1)
-            rc = keep(f, moirai_sim_replay_window(f->sim, f->device, order, window));
+            rc = keep(f, schedule_sim_replay_window(f->sim, f->device, order, window));
     return rc;
 }
 
@@ -154,8 +154,8 @@ static int try_shedding(fitting *f)
     for (int round = 0; round < ROUNDS && rc == 0; round++) {
         for (int32_t k = 0; k < K; k++)
             if (f->over[k] > 0)
-                capacity[k] = MOIRAI_MAX(capacity[k] - f->over[k], 0);
-        rc = moirai_fit_assignment(f->p, f->u, capacity, f->device);
+                capacity[k] = UTIL_MAX(capacity[k] - f->over[k], 0);
+        rc = place_fit_assignment(f->p, f->u, capacity, f->device);
         if (rc == MOIRAI_EINFEASIBLE)
             return 0;
         if (rc == 0)
@@ -178,19 +178,19 @@ static int try_single_devices(fitting *f)
 
 static int try_random(fitting *f)
 {
-    moirai_rng rng;
-    moirai_rng_seed(&rng, 1);
-    int64_t tries = MOIRAI_MIN(200, 2000000 / (f->p->n_ops + 1));
+    util_rng rng;
+    util_rng_seed(&rng, 1);
+    int64_t tries = UTIL_MIN(200, 2000000 / (f->p->n_ops + 1));
     int rc = 0;
     for (int64_t round = 0; round < tries && rc == 0; round++) {
         for (int32_t unit = 0; unit < f->u->n; unit++) {
             uint64_t open = f->u->devices[unit];
-            for (uint32_t skip = moirai_rng_below(&rng, (uint32_t)__builtin_popcountll(open)); skip > 0; skip--)
+            for (uint32_t skip = util_rng_below(&rng, (uint32_t)__builtin_popcountll(open)); skip > 0; skip--)
                 open &= open - 1;
             for (int32_t j = f->u->off[unit]; j < f->u->off[unit + 1]; j++)
                 f->device[f->u->op[j]] = __builtin_ctzll(open);
         }
-        rc = moirai_fit_assignment(f->p, f->u, f->p->device_memory_bytes, f->device);
+        rc = place_fit_assignment(f->p, f->u, f->p->device_memory_bytes, f->device);
         if (rc == MOIRAI_EINFEASIBLE)
             return 0;
         if (rc == 0)
@@ -206,10 +206,10 @@ static bool prepare(fitting *f, int32_t *op_device)
     size_t V = (size_t)f->p->n_ops;
     bool ready = true;
     for (int i = 0; i < N_ORDERS; i++)
-        ready = (f->order[i] = moirai_alloc(V, sizeof *f->order[i])) != NULL && ready;
-    f->stack = moirai_alloc(V, sizeof *f->stack);
-    f->seen = moirai_alloc(V, sizeof *f->seen);
-    f->priority = moirai_alloc(V, sizeof *f->priority);
+        ready = (f->order[i] = util_alloc(V, sizeof *f->order[i])) != NULL && ready;
+    f->stack = util_alloc(V, sizeof *f->stack);
+    f->seen = util_alloc(V, sizeof *f->seen);
+    f->priority = util_alloc(V, sizeof *f->priority);
     f->device = op_device;
     f->least_excess = -1;
     if (!ready || !f->stack || !f->seen || !f->priority)
@@ -231,7 +231,7 @@ static void release(fitting *f)
 /* From kind tries to desperate ones. 1: found. */
 static int search(fitting *f)
 {
-    int rc = moirai_fit_assignment(f->p, f->u, f->p->device_memory_bytes, f->device);
+    int rc = place_fit_assignment(f->p, f->u, f->p->device_memory_bytes, f->device);
     if (rc == 0)
         rc = try_shedding(f);
     if (rc == 0)
@@ -244,7 +244,7 @@ static int search(fitting *f)
     return rc;
 }
 
-int moirai_fit_schedule(moirai_plan **out, int64_t *excess_bytes, moirai_sim *sim, const moirai_problem *p,
+int place_fit_schedule(moirai_plan **out, int64_t *excess_bytes, moirai_sim *sim, const moirai_problem *p,
                         int32_t *op_device)
 {
     fitting f = {.p = p, .sim = sim};
@@ -260,7 +260,7 @@ int moirai_fit_schedule(moirai_plan **out, int64_t *excess_bytes, moirai_sim *si
     return 0;
 }
 
-static int fit_peak(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, const moirai_units *u, int32_t *op_device)
+static int fit_peak(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, const place_units *u, int32_t *op_device)
 {
     fitting f = {.p = p, .u = u, .sim = sim};
     int rc = prepare(&f, op_device) ? search(&f) : MOIRAI_EFAIL;
@@ -274,7 +274,7 @@ static int fit_peak(moirai_plan **out, moirai_sim *sim, const moirai_problem *p,
     return 0;
 }
 
-int moirai_fit_plan(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, const moirai_units *u, int32_t *op_device,
+int place_fit_plan(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, const place_units *u, int32_t *op_device,
                     const int64_t *priority, const moirai_task *order, int64_t n_order)
 {
     *out = NULL;
@@ -284,7 +284,7 @@ int moirai_fit_plan(moirai_plan **out, moirai_sim *sim, const moirai_problem *p,
         return moirai_sim_plan(out, sim);
     if (p->memory == MOIRAI_MEMORY_PEAK)
         return fit_peak(out, sim, p, u, op_device);
-    int rc = moirai_fit_assignment(p, u, p->device_memory_bytes, op_device);
+    int rc = place_fit_assignment(p, u, p->device_memory_bytes, op_device);
     if (rc != 0)
         return rc;
     moirai_sim_dispatch(sim, op_device, priority);

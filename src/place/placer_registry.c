@@ -4,14 +4,14 @@
 #include <string.h>
 
 static const moirai_placer *const registry[] = {
-    &moirai_placer_single,
-    &moirai_placer_heft,
-    &moirai_placer_m_topo,
-    &moirai_placer_m_etf,
-    &moirai_placer_random,
-    &moirai_placer_exact,
-    &moirai_placer_milp,
-    &moirai_placer_moirai,
+    &place_single,
+    &place_heft,
+    &place_m_topo,
+    &place_m_etf,
+    &place_random,
+    &place_exact,
+    &place_milp,
+    &place_moirai,
 };
 
 int moirai_placer_count(void)

@@ -1,16 +1,16 @@
 /* The placers of this library. A new one: its own file, its line here, its line in placer_registry.c. Private. */
-#ifndef MOIRAI_PLACERS_H
-#define MOIRAI_PLACERS_H
+#ifndef MOIRAI_PLACE_PLACERS_H
+#define MOIRAI_PLACE_PLACERS_H
 
 #include <moirai/placer.h>
 
-extern const moirai_placer moirai_placer_single;
-extern const moirai_placer moirai_placer_heft;
-extern const moirai_placer moirai_placer_m_topo;
-extern const moirai_placer moirai_placer_m_etf;
-extern const moirai_placer moirai_placer_random;
-extern const moirai_placer moirai_placer_exact;
-extern const moirai_placer moirai_placer_milp;
-extern const moirai_placer moirai_placer_moirai;
+extern const moirai_placer place_single;
+extern const moirai_placer place_heft;
+extern const moirai_placer place_m_topo;
+extern const moirai_placer place_m_etf;
+extern const moirai_placer place_random;
+extern const moirai_placer place_exact;
+extern const moirai_placer place_milp;
+extern const moirai_placer place_moirai;
 
 #endif

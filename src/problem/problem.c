@@ -9,11 +9,11 @@ void moirai_problem_free(moirai_problem *p)
 {
     if (!p)
         return;
-    moirai_problem_store *store = p->store;
+    problem_store *store = p->store;
     if (store) {
-        moirai_strings_free(store->strings);
-        moirai_names_free(store->ops);
-        moirai_names_free(store->tensors);
+        util_strings_free(store->strings);
+        util_names_free(store->ops);
+        util_names_free(store->tensors);
         free(store);
     }
     void *owned[] = {
@@ -55,14 +55,14 @@ void moirai_problem_free(moirai_problem *p)
 
 int32_t moirai_problem_find_op(const moirai_problem *p, const char *name)
 {
-    const moirai_problem_store *store = p->store;
-    return moirai_names_get(store->ops, name);
+    const problem_store *store = p->store;
+    return util_names_get(store->ops, name);
 }
 
 int32_t moirai_problem_find_tensor(const moirai_problem *p, const char *name)
 {
-    const moirai_problem_store *store = p->store;
-    return moirai_names_get(store->tensors, name);
+    const problem_store *store = p->store;
+    return util_names_get(store->tensors, name);
 }
 
 int32_t moirai_problem_find_device(const moirai_problem *p, const char *name)
@@ -159,7 +159,7 @@ static int check_block(const moirai_problem *p, int32_t first, int64_t bytes)
 int moirai_problem_check_memory(const moirai_problem *p)
 {
     int64_t need = 0, have = 0;
-    int64_t *group_bytes = moirai_alloc((size_t)p->n_groups, sizeof *group_bytes);
+    int64_t *group_bytes = util_alloc((size_t)p->n_groups, sizeof *group_bytes);
     int result = group_bytes ? MOIRAI_OK : MOIRAI_EFAIL;
     for (int32_t i = 0; !result && i < p->n_ops; i++) {
         need += p->op_memory_bytes[i];
@@ -172,7 +172,7 @@ int moirai_problem_check_memory(const moirai_problem *p)
     if (result)
         return result;
     for (int32_t k = 0; k < p->n_devices; k++) /* device memories may be anything: saturate */
-        if (!moirai_add64(&have, have, p->device_memory_bytes[k]))
+        if (!util_add64(&have, have, p->device_memory_bytes[k]))
             have = INT64_MAX;
     if (need > have)
         return moirai_error(MOIRAI_EINFEASIBLE,

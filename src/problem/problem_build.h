@@ -1,36 +1,36 @@
 /* Putting a problem together, in three steps shared by the reader and by moirai_problem_new: the structure comes from a
  * graph, the caller fills in the numbers, `settle` derives the rest and checks it. */
-#ifndef MOIRAI_PROBLEM_BUILD_H
-#define MOIRAI_PROBLEM_BUILD_H
+#ifndef MOIRAI_PROBLEM_PROBLEM_BUILD_H
+#define MOIRAI_PROBLEM_PROBLEM_BUILD_H
 
 #include <moirai/problem.h>
 
 #include "util/util.h"
 
 /* What moirai_problem.store points to. */
-typedef struct moirai_problem_store {
-    moirai_strings *strings;
-    moirai_names *ops, *tensors;
-} moirai_problem_store;
+typedef struct problem_store {
+    util_strings *strings;
+    util_names *ops, *tensors;
+} problem_store;
 
 /* Times and sizes must add up to less than this, so that no sum that a placer forms can overflow. */
-#define MOIRAI_TOTAL_LIMIT ((int64_t)1 << 61)
+#define PROBLEM_TOTAL_LIMIT ((int64_t)1 << 61)
 /* Tables of transfer times may take this much memory. */
-#define MOIRAI_TABLES_LIMIT_BYTES ((int64_t)1 << 30)
+#define PROBLEM_TABLES_LIMIT_BYTES ((int64_t)1 << 30)
 
 /* Everything that the counts of `p` ask for, empty; `n_inputs` is what all operators read together. */
-int moirai_problem_reserve(moirai_problem *p, size_t n_inputs);
+int problem_reserve(moirai_problem *p, size_t n_inputs);
 /* Names, tensors, edges and order of `g`; no devices' names, no times, nobody grouped. */
-int moirai_problem_start(moirai_problem **out, const moirai_graph *g, const char *name, int32_t n_devices);
+int problem_start(moirai_problem **out, const moirai_graph *g, const char *name, int32_t n_devices);
 /* A string that lives as long as the problem; NULL and a message if memory ran out. */
-const char *moirai_problem_keep(moirai_problem *p, const char *text);
+const char *problem_keep(moirai_problem *p, const char *text);
 
 /* Transfer tables by class, device masks, checks. `table` is NULL or has for each tensor NULL or its K x K times. */
-int moirai_problem_settle(moirai_problem *p, const int64_t *const *table);
+int problem_settle(moirai_problem *p, const int64_t *const *table);
 
 /* Number the groups by their first operator (`name` has one name per old number) and set op_devices.
  * MOIRAI_EINFEASIBLE where a mask is empty. */
-int moirai_problem_number_groups(moirai_problem *p);
-int moirai_problem_mask_devices(moirai_problem *p);
+int problem_number_groups(moirai_problem *p);
+int problem_mask_devices(moirai_problem *p);
 
 #endif

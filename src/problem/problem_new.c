@@ -13,7 +13,7 @@ static int copy_devices(moirai_problem *p, const moirai_cluster *c)
     size_t pairs = (size_t)c->n_devices * (size_t)c->n_devices;
     for (int32_t k = 0; k < c->n_devices; k++) {
         p->device_memory_bytes[k] = c->device[k].memory_bytes;
-        if (!(p->device_name[k] = moirai_problem_keep(p, c->device[k].name)))
+        if (!(p->device_name[k] = problem_keep(p, c->device[k].name)))
             return MOIRAI_EFAIL;
     }
     memcpy(p->bytes_per_second, c->bytes_per_second, pairs * sizeof *p->bytes_per_second);
@@ -24,7 +24,7 @@ static int copy_devices(moirai_problem *p, const moirai_cluster *c)
 static int copy_memory(moirai_problem *p, const moirai_graph *g)
 {
     for (int32_t i = 0; i < g->n_ops; i++)
-        if (!moirai_add64(&p->op_memory_bytes[i], g->op_weight_bytes[i], g->op_workspace_bytes[i]))
+        if (!util_add64(&p->op_memory_bytes[i], g->op_weight_bytes[i], g->op_workspace_bytes[i]))
             return moirai_error(MOIRAI_EINPUT,
                                 "operator '%.200s': weight_bytes %" PRId64 " and workspace_bytes %" PRId64
                                 " add up beyond 64 bits",
@@ -40,7 +40,7 @@ static int fill(moirai_problem *p, const moirai_graph *g, const moirai_cluster *
     p->memory = o->memory;
     if ((result = copy_devices(p, c)) || (result = copy_memory(p, g)) ||
         (result = moirai_cost_times(p->op_time_ns, g, c, o->cost_model, NULL)) ||
-        (result = moirai_problem_settle(p, NULL)))
+        (result = problem_settle(p, NULL)))
         return result;
     return moirai_problem_wish(p, o->wishes, o->n_wishes);
 }
@@ -48,7 +48,7 @@ static int fill(moirai_problem *p, const moirai_graph *g, const moirai_cluster *
 static char *default_name(const moirai_graph *g, const moirai_cluster *c)
 {
     size_t size = strlen(g->name) + strlen(c->name) + 2;
-    char *name = moirai_alloc(size, 1);
+    char *name = util_alloc(size, 1);
     if (name)
         snprintf(name, size, "%s-%s", g->name, c->name);
     return name;
@@ -59,8 +59,8 @@ int moirai_problem_new(moirai_problem **out, const moirai_graph *g, const moirai
 {
     moirai_problem *p = NULL;
     *out = NULL;
-    char *name = options->name ? moirai_strdup(options->name) : default_name(g, c);
-    int result = name ? moirai_problem_start(&p, g, name, c->n_devices) : MOIRAI_EFAIL;
+    char *name = options->name ? util_strdup(options->name) : default_name(g, c);
+    int result = name ? problem_start(&p, g, name, c->n_devices) : MOIRAI_EFAIL;
     free(name);
     if (!result)
         result = fill(p, g, c, options);

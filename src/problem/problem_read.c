@@ -25,8 +25,8 @@ static int read_structure(moirai_graph **out, const document *doc)
         return result;
     yyjson_arr_foreach(doc->ops, i, n, object)
     {
-        moirai_json_at at = {.label = doc->label, .kind = "op", .index = i};
-        int32_t op = moirai_graph_read_op(b, &at, object);
+        util_json_at at = {.label = doc->label, .kind = "op", .index = i};
+        int32_t op = graph_read_op(b, &at, object);
         if (op < 0) {
             moirai_graph_builder_free(b);
             return op;
@@ -43,53 +43,53 @@ static int read_devices(moirai_problem *p, const document *doc)
     size_t i, n;
     yyjson_arr_foreach(doc->devices, i, n, object)
     {
-        moirai_json_at at = {.label = doc->label, .kind = "device", .index = i};
+        util_json_at at = {.label = doc->label, .kind = "device", .index = i};
         int result;
-        if ((result = moirai_json_object(&at, object)) ||
-            (result = moirai_json_string(&at.name, NULL, &at, object, "name", true)) ||
-            (result = moirai_json_int64(&p->device_memory_bytes[i], &at, object, "memory_bytes", true, 0)))
+        if ((result = util_json_object(&at, object)) ||
+            (result = util_json_string(&at.name, NULL, &at, object, "name", true)) ||
+            (result = util_json_int64(&p->device_memory_bytes[i], &at, object, "memory_bytes", true, 0)))
             return result;
         for (size_t j = 0; j < i; j++)
             if (strcmp(p->device_name[j], at.name) == 0)
                 return moirai_error(MOIRAI_EINPUT, "two devices are named '%.200s'", at.name);
-        if (!(p->device_name[i] = moirai_problem_keep(p, at.name)))
+        if (!(p->device_name[i] = problem_keep(p, at.name)))
             return MOIRAI_EFAIL;
     }
     return MOIRAI_OK;
 }
 
-static int read_end(int32_t *out, const moirai_problem *p, const moirai_json_at *at, yyjson_val *object,
+static int read_end(int32_t *out, const moirai_problem *p, const util_json_at *at, yyjson_val *object,
                     const char *key)
 {
     const char *name = NULL;
-    int result = moirai_json_string(&name, NULL, at, object, key, true);
+    int result = util_json_string(&name, NULL, at, object, key, true);
     if (result)
         return result;
     for (*out = 0; *out < p->n_devices; ++*out)
         if (strcmp(p->device_name[*out], name) == 0)
             return MOIRAI_OK;
-    return moirai_json_fail(at, "%s is '%.200s': no such device", key, name);
+    return util_json_fail(at, "%s is '%.200s': no such device", key, name);
 }
 
 static int read_channel(moirai_problem *p, const document *doc, yyjson_val *object, size_t index)
 {
-    moirai_json_at at = {.label = doc->label, .kind = "channel", .index = index};
+    util_json_at at = {.label = doc->label, .kind = "channel", .index = index};
     char name[256];
     int32_t a, b;
     int result;
-    if ((result = moirai_json_object(&at, object)) || (result = read_end(&a, p, &at, object, "from")) ||
+    if ((result = util_json_object(&at, object)) || (result = read_end(&a, p, &at, object, "from")) ||
         (result = read_end(&b, p, &at, object, "to")))
         return result;
     snprintf(name, sizeof name, "%.100s -> %.100s", p->device_name[a], p->device_name[b]);
     at.name = name;
     if (a == b)
-        return moirai_json_fail(&at, "from a device to itself");
+        return util_json_fail(&at, "from a device to itself");
     int64_t *rate = &p->bytes_per_second[a * p->n_devices + b], *latency = &p->latency_ns[a * p->n_devices + b];
     if (*rate)
-        return moirai_json_fail(&at, "is there twice");
-    if ((result = moirai_json_int64(rate, &at, object, "bytes_per_second", true, 1)))
+        return util_json_fail(&at, "is there twice");
+    if ((result = util_json_int64(rate, &at, object, "bytes_per_second", true, 1)))
         return result;
-    return moirai_json_int64(latency, &at, object, "latency_ns", false, 0);
+    return util_json_int64(latency, &at, object, "latency_ns", false, 0);
 }
 
 static int read_channels(moirai_problem *p, const document *doc)
@@ -114,33 +114,33 @@ static int read_channels(moirai_problem *p, const document *doc)
 
 /* ---- numbers of operators ---- */
 
-static int read_times(int64_t *out, const moirai_json_at *at, yyjson_val *object, int32_t n_devices)
+static int read_times(int64_t *out, const util_json_at *at, yyjson_val *object, int32_t n_devices)
 {
     yyjson_val *list = NULL, *item;
     size_t i, n;
-    int result = moirai_json_array(&list, at, object, "time_ns", true);
+    int result = util_json_array(&list, at, object, "time_ns", true);
     if (result)
         return result;
     if (yyjson_arr_size(list) != (size_t)n_devices)
-        return moirai_json_fail(at, "time_ns has %zu entries, there are %d devices", yyjson_arr_size(list), n_devices);
+        return util_json_fail(at, "time_ns has %zu entries, there are %d devices", yyjson_arr_size(list), n_devices);
     yyjson_arr_foreach(list, i, n, item)
     {
         out[i] = MOIRAI_NEVER;
-        if (!yyjson_is_null(item) && (result = moirai_json_value_int64(&out[i], at, item, "time_ns", 0)))
+        if (!yyjson_is_null(item) && (result = util_json_value_int64(&out[i], at, item, "time_ns", 0)))
             return result;
     }
     return MOIRAI_OK;
 }
 
 /* `names` numbers the groups in the order in which they are met. */
-static int read_group(moirai_problem *p, int32_t op, const moirai_json_at *at, yyjson_val *object, moirai_names *names)
+static int read_group(moirai_problem *p, int32_t op, const util_json_at *at, yyjson_val *object, util_names *names)
 {
     const char *name = NULL;
-    int result = moirai_json_string(&name, NULL, at, object, "group", false);
+    int result = util_json_string(&name, NULL, at, object, "group", false);
     if (result || !name)
         return result;
-    const char *kept = moirai_problem_keep(p, name);
-    int32_t group = kept ? moirai_names_put(names, kept, p->n_groups) : -1;
+    const char *kept = problem_keep(p, name);
+    int32_t group = kept ? util_names_put(names, kept, p->n_groups) : -1;
     if (group < 0)
         return MOIRAI_EFAIL;
     if (group == p->n_groups)
@@ -149,33 +149,33 @@ static int read_group(moirai_problem *p, int32_t op, const moirai_json_at *at, y
     return MOIRAI_OK;
 }
 
-static int read_row(int64_t *out, const moirai_json_at *at, yyjson_val *row, int32_t from, int32_t k)
+static int read_row(int64_t *out, const util_json_at *at, yyjson_val *row, int32_t from, int32_t k)
 {
     yyjson_val *item;
     size_t i, n;
     if (!yyjson_is_arr(row) || yyjson_arr_size(row) != (size_t)k)
-        return moirai_json_fail(at, "row %d of transfer_ns is not an array of %d times", from, k);
+        return util_json_fail(at, "row %d of transfer_ns is not an array of %d times", from, k);
     yyjson_arr_foreach(row, i, n, item)
     {
-        int result = moirai_json_value_int64(&out[i], at, item, "transfer_ns", 0);
+        int result = util_json_value_int64(&out[i], at, item, "transfer_ns", 0);
         if (result)
             return result;
         if ((int32_t)i == from && out[i])
-            return moirai_json_fail(at, "transfer_ns from device %d to itself is %" PRId64 ", must be 0", from, out[i]);
+            return util_json_fail(at, "transfer_ns from device %d to itself is %" PRId64 ", must be 0", from, out[i]);
     }
     return MOIRAI_OK;
 }
 
-static int read_table(int64_t **out, const moirai_json_at *at, yyjson_val *object, int32_t k)
+static int read_table(int64_t **out, const util_json_at *at, yyjson_val *object, int32_t k)
 {
     yyjson_val *rows = NULL, *row;
     size_t i, n;
-    int result = moirai_json_array(&rows, at, object, "transfer_ns", false);
+    int result = util_json_array(&rows, at, object, "transfer_ns", false);
     if (result || !rows)
         return result;
     if (yyjson_arr_size(rows) != (size_t)k)
-        return moirai_json_fail(at, "transfer_ns has %zu rows, there are %d devices", yyjson_arr_size(rows), k);
-    if (!(*out = moirai_alloc((size_t)k * (size_t)k, sizeof **out)))
+        return util_json_fail(at, "transfer_ns has %zu rows, there are %d devices", yyjson_arr_size(rows), k);
+    if (!(*out = util_alloc((size_t)k * (size_t)k, sizeof **out)))
         return MOIRAI_EFAIL;
     yyjson_arr_foreach(rows, i, n, row)
     {
@@ -186,22 +186,22 @@ static int read_table(int64_t **out, const moirai_json_at *at, yyjson_val *objec
 }
 
 /* `table[t]` gets the table of tensor t where the file has one. */
-static int read_numbers(moirai_problem *p, const document *doc, moirai_names *groups, int64_t **table)
+static int read_numbers(moirai_problem *p, const document *doc, util_names *groups, int64_t **table)
 {
     yyjson_val *object, *output;
     size_t i, n, j, m;
     int32_t k = p->n_devices, t = 0; /* tensors are numbered in the order of the file */
     yyjson_arr_foreach(doc->ops, i, n, object)
     {
-        moirai_json_at at = {.label = doc->label, .kind = "op", .name = p->op_name[i]};
+        util_json_at at = {.label = doc->label, .kind = "op", .name = p->op_name[i]};
         int result;
-        if ((result = moirai_json_int64(&p->op_memory_bytes[i], &at, object, "memory_bytes", true, 0)) ||
+        if ((result = util_json_int64(&p->op_memory_bytes[i], &at, object, "memory_bytes", true, 0)) ||
             (result = read_times(p->op_time_ns + i * (size_t)k, &at, object, k)) ||
             (result = read_group(p, (int32_t)i, &at, object, groups)))
             return result;
         yyjson_arr_foreach(yyjson_obj_get(object, "outputs"), j, m, output)
         {
-            moirai_json_at tensor = {.label = doc->label, .kind = "output", .name = p->tensor_name[t]};
+            util_json_at tensor = {.label = doc->label, .kind = "output", .name = p->tensor_name[t]};
             if ((result = read_table(&table[t++], &tensor, output, k)))
                 return result;
         }
@@ -211,15 +211,15 @@ static int read_numbers(moirai_problem *p, const document *doc, moirai_names *gr
 
 static int read_ops(moirai_problem *p, const document *doc)
 {
-    moirai_names *groups = moirai_names_new(16);
-    int64_t **table = moirai_alloc((size_t)p->n_tensors, sizeof *table);
+    util_names *groups = util_names_new(16);
+    int64_t **table = util_alloc((size_t)p->n_tensors, sizeof *table);
     int result = groups && table ? read_numbers(p, doc, groups, table) : MOIRAI_EFAIL;
     if (!result)
-        result = moirai_problem_settle(p, (const int64_t *const *)table);
+        result = problem_settle(p, (const int64_t *const *)table);
     for (int32_t t = 0; table && t < p->n_tensors; t++)
         free(table[t]);
     free(table);
-    moirai_names_free(groups);
+    util_names_free(groups);
     return result;
 }
 
@@ -227,12 +227,12 @@ static int read_ops(moirai_problem *p, const document *doc)
 
 static int read_modes(moirai_problem *p, const document *doc)
 {
-    moirai_json_at at = {.label = doc->label};
+    util_json_at at = {.label = doc->label};
     const char *flow = NULL, *congestion = NULL, *memory = NULL;
     int result;
-    if ((result = moirai_json_string(&flow, NULL, &at, doc->root, "flow", true)) ||
-        (result = moirai_json_string(&congestion, NULL, &at, doc->root, "congestion", true)) ||
-        (result = moirai_json_string(&memory, NULL, &at, doc->root, "memory", true)) ||
+    if ((result = util_json_string(&flow, NULL, &at, doc->root, "flow", true)) ||
+        (result = util_json_string(&congestion, NULL, &at, doc->root, "congestion", true)) ||
+        (result = util_json_string(&memory, NULL, &at, doc->root, "memory", true)) ||
         (result = moirai_flow_parse(&p->flow, flow)) || (result = moirai_congestion_parse(&p->congestion, congestion)))
         return result;
     return moirai_memory_parse(&p->memory, memory);
@@ -240,16 +240,16 @@ static int read_modes(moirai_problem *p, const document *doc)
 
 static int open_document(document *doc, const char **name)
 {
-    moirai_json_at at = {.label = doc->label};
+    util_json_at at = {.label = doc->label};
     int result;
-    if ((result = moirai_json_string(name, NULL, &at, doc->root, "name", false)) ||
-        (result = moirai_json_array(&doc->devices, &at, doc->root, "devices", true)) ||
-        (result = moirai_json_array(&doc->channels, &at, doc->root, "channels", false)) ||
-        (result = moirai_json_array(&doc->ops, &at, doc->root, "ops", true)))
+    if ((result = util_json_string(name, NULL, &at, doc->root, "name", false)) ||
+        (result = util_json_array(&doc->devices, &at, doc->root, "devices", true)) ||
+        (result = util_json_array(&doc->channels, &at, doc->root, "channels", false)) ||
+        (result = util_json_array(&doc->ops, &at, doc->root, "ops", true)))
         return result;
     size_t n = yyjson_arr_size(doc->devices);
     if (n < 1 || n > MOIRAI_MAX_DEVICES)
-        return moirai_json_fail(&at, "%zu devices, must be 1 to %d", n, MOIRAI_MAX_DEVICES);
+        return util_json_fail(&at, "%zu devices, must be 1 to %d", n, MOIRAI_MAX_DEVICES);
     return MOIRAI_OK;
 }
 
@@ -261,7 +261,7 @@ static int read_document(moirai_problem **out, document *doc)
     int result;
     if ((result = open_document(doc, &name)) || (result = read_structure(&g, doc)))
         return result;
-    result = moirai_problem_start(&p, g, name, (int32_t)yyjson_arr_size(doc->devices));
+    result = problem_start(&p, g, name, (int32_t)yyjson_arr_size(doc->devices));
     moirai_graph_free(g);
     if (!result && !(result = read_modes(p, doc)) && !(result = read_devices(p, doc)) &&
         !(result = read_channels(p, doc)))
@@ -277,13 +277,13 @@ int moirai_problem_parse(moirai_problem **out, const char *json, size_t length, 
 {
     yyjson_doc *json_doc;
     *out = NULL;
-    int result = moirai_json_open(&json_doc, json, length, label, "moirai-problem");
+    int result = util_json_open(&json_doc, json, length, label, "moirai-problem");
     if (!result) {
         document doc = {.label = label, .root = yyjson_doc_get_root(json_doc)};
         result = read_document(out, &doc);
         yyjson_doc_free(json_doc);
     }
-    return result ? moirai_json_label(result, label) : MOIRAI_OK;
+    return result ? util_json_label(result, label) : MOIRAI_OK;
 }
 
 int moirai_problem_read(moirai_problem **out, const char *path)
@@ -291,7 +291,7 @@ int moirai_problem_read(moirai_problem **out, const char *path)
     char *text;
     size_t length;
     *out = NULL;
-    int result = moirai_file_read(&text, &length, path);
+    int result = util_file_read(&text, &length, path);
     if (result)
         return result;
     result = moirai_problem_parse(out, text, length, strcmp(path, "-") == 0 ? "standard input" : path);

@@ -36,8 +36,8 @@ static bool same_class(const classifier *c, int32_t a, int32_t b)
 static int32_t first_of_class(classifier *c, int32_t t)
 {
     const int64_t *table = table_of(c, t);
-    uint64_t hash = table ? moirai_hash((const char *)table, c->table_bytes)
-                          : moirai_hash((const char *)&c->p->tensor_bytes[t], sizeof(int64_t));
+    uint64_t hash = table ? util_hash((const char *)table, c->table_bytes)
+                          : util_hash((const char *)&c->p->tensor_bytes[t], sizeof(int64_t));
     size_t i = hash & (c->n_slots - 1);
     while (c->slot[i] && !same_class(c, c->slot[i] - 1, t))
         i = (i + 1) & (c->n_slots - 1);
@@ -51,7 +51,7 @@ static int classify(moirai_problem *p, const int64_t *const *table)
     classifier c = {p, table, (size_t)p->n_devices * (size_t)p->n_devices * sizeof(int64_t), NULL, 16};
     while (c.n_slots < 2 * (size_t)p->n_tensors)
         c.n_slots *= 2;
-    c.slot = moirai_alloc(c.n_slots, sizeof *c.slot);
+    c.slot = util_alloc(c.n_slots, sizeof *c.slot);
     if (!c.slot)
         return MOIRAI_EFAIL;
     p->n_classes = 0;
@@ -70,7 +70,7 @@ static int computed_transfer(int64_t *out, const moirai_problem *p, int32_t t, i
     uint64_t rate = (uint64_t)p->bytes_per_second[pair];
     unsigned __int128 scaled = (unsigned __int128)p->tensor_bytes[t] * 1000000000u;
     unsigned __int128 ns = (scaled + rate - 1) / rate + (uint64_t)p->latency_ns[pair];
-    if (ns >= (uint64_t)MOIRAI_TOTAL_LIMIT)
+    if (ns >= (uint64_t)PROBLEM_TOTAL_LIMIT)
         return moirai_error(MOIRAI_EINPUT,
                             "moving tensor '%.200s' (%" PRId64
                             " bytes) from '%.100s' to '%.100s' takes more than 2^61 ns",
@@ -84,11 +84,11 @@ static int fill_tables(moirai_problem *p, const int64_t *const *table)
     int32_t k = p->n_devices, done = 0;
     size_t cells = (size_t)k * (size_t)k;
     int64_t bytes;
-    if (!moirai_mul64(&bytes, (int64_t)(cells * sizeof(int64_t)), p->n_classes) || bytes > MOIRAI_TABLES_LIMIT_BYTES)
+    if (!util_mul64(&bytes, (int64_t)(cells * sizeof(int64_t)), p->n_classes) || bytes > PROBLEM_TABLES_LIMIT_BYTES)
         return moirai_error(MOIRAI_EINPUT,
                             "tensors of %d different sizes on %d devices: more than 1 GiB of transfer times",
                             p->n_classes, k);
-    p->class_transfer_ns = moirai_alloc(cells * (size_t)p->n_classes, sizeof *p->class_transfer_ns);
+    p->class_transfer_ns = util_alloc(cells * (size_t)p->n_classes, sizeof *p->class_transfer_ns);
     if (!p->class_transfer_ns)
         return MOIRAI_EFAIL;
     for (int32_t t = 0; t < p->n_tensors; t++) {
@@ -108,14 +108,14 @@ static int fill_tables(moirai_problem *p, const int64_t *const *table)
 /* Add, or stop at the limit: the sum of two values below it can't overflow. */
 static int64_t add_limited(int64_t sum, int64_t more)
 {
-    return more >= MOIRAI_TOTAL_LIMIT || sum + more >= MOIRAI_TOTAL_LIMIT ? MOIRAI_TOTAL_LIMIT : sum + more;
+    return more >= PROBLEM_TOTAL_LIMIT || sum + more >= PROBLEM_TOTAL_LIMIT ? PROBLEM_TOTAL_LIMIT : sum + more;
 }
 
 static int64_t largest(const int64_t *values, size_t n)
 {
     int64_t most = 0;
     for (size_t i = 0; i < n; i++)
-        most = MOIRAI_MAX(most, values[i]);
+        most = UTIL_MAX(most, values[i]);
     return most;
 }
 
@@ -127,9 +127,9 @@ static int check_totals(const moirai_problem *p)
         time = add_limited(time, largest(p->op_time_ns + (size_t)i * k, k));
         memory = add_limited(memory, p->op_memory_bytes[i]);
     }
-    if (time >= MOIRAI_TOTAL_LIMIT)
+    if (time >= PROBLEM_TOTAL_LIMIT)
         return moirai_error(MOIRAI_EINPUT, "the operators' times add up to more than 2^61 ns");
-    int64_t *worst = moirai_alloc((size_t)p->n_classes, sizeof *worst);
+    int64_t *worst = util_alloc((size_t)p->n_classes, sizeof *worst);
     if (!worst)
         return MOIRAI_EFAIL;
     for (int32_t c = 0; c < p->n_classes; c++)
@@ -139,17 +139,17 @@ static int check_totals(const moirai_problem *p)
     free(worst);
     for (int32_t t = 0; t < p->n_tensors; t++)
         memory = add_limited(memory, p->tensor_bytes[t]);
-    if (time >= MOIRAI_TOTAL_LIMIT)
+    if (time >= PROBLEM_TOTAL_LIMIT)
         return moirai_error(MOIRAI_EINPUT, "the times of operators and transfers add up to more than 2^61 ns");
-    if (memory >= MOIRAI_TOTAL_LIMIT)
+    if (memory >= PROBLEM_TOTAL_LIMIT)
         return moirai_error(MOIRAI_EINPUT, "the sizes of operators and tensors add up to more than 2^61 bytes");
     return MOIRAI_OK;
 }
 
-int moirai_problem_number_groups(moirai_problem *p)
+int problem_number_groups(moirai_problem *p)
 {
-    int32_t *number = moirai_alloc((size_t)p->n_groups, sizeof *number), n = 0;
-    const char **name = moirai_alloc((size_t)p->n_groups, sizeof *name);
+    int32_t *number = util_alloc((size_t)p->n_groups, sizeof *number), n = 0;
+    const char **name = util_alloc((size_t)p->n_groups, sizeof *name);
     if (!number || !name) {
         free(number);
         free(name);
@@ -172,9 +172,9 @@ int moirai_problem_number_groups(moirai_problem *p)
     return MOIRAI_OK;
 }
 
-int moirai_problem_mask_devices(moirai_problem *p)
+int problem_mask_devices(moirai_problem *p)
 {
-    uint64_t *group = moirai_alloc((size_t)p->n_groups, sizeof *group);
+    uint64_t *group = util_alloc((size_t)p->n_groups, sizeof *group);
     int result = group ? MOIRAI_OK : MOIRAI_EFAIL;
     for (int32_t g = 0; !result && g < p->n_groups; g++)
         group[g] = UINT64_MAX;
@@ -203,11 +203,11 @@ int moirai_problem_mask_devices(moirai_problem *p)
     return result;
 }
 
-int moirai_problem_settle(moirai_problem *p, const int64_t *const *table)
+int problem_settle(moirai_problem *p, const int64_t *const *table)
 {
     int result;
     if ((result = classify(p, table)) || (result = fill_tables(p, table)) || (result = check_totals(p)) ||
-        (result = moirai_problem_number_groups(p)))
+        (result = problem_number_groups(p)))
         return result;
-    return moirai_problem_mask_devices(p);
+    return problem_mask_devices(p);
 }

@@ -5,76 +5,76 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *moirai_problem_keep(moirai_problem *p, const char *text)
+const char *problem_keep(moirai_problem *p, const char *text)
 {
-    moirai_problem_store *store = p->store;
-    return moirai_strings_add(store->strings, text, strlen(text));
+    problem_store *store = p->store;
+    return util_strings_add(store->strings, text, strlen(text));
 }
 
 static int reserve(moirai_problem *p, size_t inputs)
 {
     size_t k = (size_t)p->n_devices, n = (size_t)p->n_ops, m = (size_t)p->n_tensors, e = (size_t)p->n_edges;
     int ok = 1;
-    ok &= (p->device_name = moirai_alloc(k, sizeof *p->device_name)) != NULL;
-    ok &= (p->device_memory_bytes = moirai_alloc(k, sizeof *p->device_memory_bytes)) != NULL;
-    ok &= (p->bytes_per_second = moirai_alloc(k * k, sizeof *p->bytes_per_second)) != NULL;
-    ok &= (p->latency_ns = moirai_alloc(k * k, sizeof *p->latency_ns)) != NULL;
-    ok &= (p->op_name = moirai_alloc(n, sizeof *p->op_name)) != NULL;
-    ok &= (p->op_type = moirai_alloc(n, sizeof *p->op_type)) != NULL;
-    ok &= (p->op_memory_bytes = moirai_alloc(n, sizeof *p->op_memory_bytes)) != NULL;
-    ok &= (p->op_time_ns = moirai_alloc(n * k, sizeof *p->op_time_ns)) != NULL;
-    ok &= (p->op_group = moirai_alloc(n, sizeof *p->op_group)) != NULL;
-    ok &= (p->group_name = moirai_alloc(n, sizeof *p->group_name)) != NULL;
-    ok &= (p->op_devices = moirai_alloc(n, sizeof *p->op_devices)) != NULL;
-    ok &= (p->op_in_off = moirai_alloc(n + 1, sizeof *p->op_in_off)) != NULL;
-    ok &= (p->op_in = moirai_alloc(inputs, sizeof *p->op_in)) != NULL;
-    ok &= (p->op_in_edge = moirai_alloc(inputs, sizeof *p->op_in_edge)) != NULL;
-    ok &= (p->op_extern_off = moirai_alloc(n + 1, sizeof *p->op_extern_off)) != NULL;
-    ok &= (p->op_extern = moirai_alloc(inputs, sizeof *p->op_extern)) != NULL;
-    ok &= (p->op_out_off = moirai_alloc(n + 1, sizeof *p->op_out_off)) != NULL;
-    ok &= (p->op_out = moirai_alloc(m, sizeof *p->op_out)) != NULL;
-    ok &= (p->tensor_name = moirai_alloc(m, sizeof *p->tensor_name)) != NULL;
-    ok &= (p->tensor_bytes = moirai_alloc(m, sizeof *p->tensor_bytes)) != NULL;
-    ok &= (p->tensor_producer = moirai_alloc(m, sizeof *p->tensor_producer)) != NULL;
-    ok &= (p->tensor_class = moirai_alloc(m, sizeof *p->tensor_class)) != NULL;
-    ok &= (p->tensor_has_table = moirai_alloc(m, sizeof *p->tensor_has_table)) != NULL;
-    ok &= (p->tensor_edge_off = moirai_alloc(m + 1, sizeof *p->tensor_edge_off)) != NULL;
-    ok &= (p->edge_tensor = moirai_alloc(e, sizeof *p->edge_tensor)) != NULL;
-    ok &= (p->edge_reader = moirai_alloc(e, sizeof *p->edge_reader)) != NULL;
-    ok &= (p->topo = moirai_alloc(n, sizeof *p->topo)) != NULL;
-    ok &= (p->topo_rank = moirai_alloc(n, sizeof *p->topo_rank)) != NULL;
+    ok &= (p->device_name = util_alloc(k, sizeof *p->device_name)) != NULL;
+    ok &= (p->device_memory_bytes = util_alloc(k, sizeof *p->device_memory_bytes)) != NULL;
+    ok &= (p->bytes_per_second = util_alloc(k * k, sizeof *p->bytes_per_second)) != NULL;
+    ok &= (p->latency_ns = util_alloc(k * k, sizeof *p->latency_ns)) != NULL;
+    ok &= (p->op_name = util_alloc(n, sizeof *p->op_name)) != NULL;
+    ok &= (p->op_type = util_alloc(n, sizeof *p->op_type)) != NULL;
+    ok &= (p->op_memory_bytes = util_alloc(n, sizeof *p->op_memory_bytes)) != NULL;
+    ok &= (p->op_time_ns = util_alloc(n * k, sizeof *p->op_time_ns)) != NULL;
+    ok &= (p->op_group = util_alloc(n, sizeof *p->op_group)) != NULL;
+    ok &= (p->group_name = util_alloc(n, sizeof *p->group_name)) != NULL;
+    ok &= (p->op_devices = util_alloc(n, sizeof *p->op_devices)) != NULL;
+    ok &= (p->op_in_off = util_alloc(n + 1, sizeof *p->op_in_off)) != NULL;
+    ok &= (p->op_in = util_alloc(inputs, sizeof *p->op_in)) != NULL;
+    ok &= (p->op_in_edge = util_alloc(inputs, sizeof *p->op_in_edge)) != NULL;
+    ok &= (p->op_extern_off = util_alloc(n + 1, sizeof *p->op_extern_off)) != NULL;
+    ok &= (p->op_extern = util_alloc(inputs, sizeof *p->op_extern)) != NULL;
+    ok &= (p->op_out_off = util_alloc(n + 1, sizeof *p->op_out_off)) != NULL;
+    ok &= (p->op_out = util_alloc(m, sizeof *p->op_out)) != NULL;
+    ok &= (p->tensor_name = util_alloc(m, sizeof *p->tensor_name)) != NULL;
+    ok &= (p->tensor_bytes = util_alloc(m, sizeof *p->tensor_bytes)) != NULL;
+    ok &= (p->tensor_producer = util_alloc(m, sizeof *p->tensor_producer)) != NULL;
+    ok &= (p->tensor_class = util_alloc(m, sizeof *p->tensor_class)) != NULL;
+    ok &= (p->tensor_has_table = util_alloc(m, sizeof *p->tensor_has_table)) != NULL;
+    ok &= (p->tensor_edge_off = util_alloc(m + 1, sizeof *p->tensor_edge_off)) != NULL;
+    ok &= (p->edge_tensor = util_alloc(e, sizeof *p->edge_tensor)) != NULL;
+    ok &= (p->edge_reader = util_alloc(e, sizeof *p->edge_reader)) != NULL;
+    ok &= (p->topo = util_alloc(n, sizeof *p->topo)) != NULL;
+    ok &= (p->topo_rank = util_alloc(n, sizeof *p->topo_rank)) != NULL;
     return ok ? MOIRAI_OK : MOIRAI_EFAIL;
 }
 
 static int open_store(moirai_problem *p)
 {
-    moirai_problem_store *store = moirai_alloc(1, sizeof *store);
+    problem_store *store = util_alloc(1, sizeof *store);
     if (!store)
         return MOIRAI_EFAIL;
     p->store = store;
-    store->strings = moirai_strings_new();
-    store->ops = moirai_names_new((size_t)p->n_ops);
-    store->tensors = moirai_names_new((size_t)p->n_tensors);
+    store->strings = util_strings_new();
+    store->ops = util_names_new((size_t)p->n_ops);
+    store->tensors = util_names_new((size_t)p->n_tensors);
     return store->strings && store->ops && store->tensors ? MOIRAI_OK : MOIRAI_EFAIL;
 }
 
-int moirai_problem_reserve(moirai_problem *p, size_t n_inputs)
+int problem_reserve(moirai_problem *p, size_t n_inputs)
 {
     return open_store(p) || reserve(p, n_inputs) ? MOIRAI_EFAIL : MOIRAI_OK;
 }
 
 static int copy_names(moirai_problem *p, const moirai_graph *g)
 {
-    moirai_problem_store *store = p->store;
+    problem_store *store = p->store;
     for (int32_t i = 0; i < p->n_ops; i++) {
-        p->op_name[i] = moirai_problem_keep(p, g->op_name[i]);
-        p->op_type[i] = moirai_problem_keep(p, g->op_type[i]);
-        if (!p->op_name[i] || !p->op_type[i] || moirai_names_put(store->ops, p->op_name[i], i) < 0)
+        p->op_name[i] = problem_keep(p, g->op_name[i]);
+        p->op_type[i] = problem_keep(p, g->op_type[i]);
+        if (!p->op_name[i] || !p->op_type[i] || util_names_put(store->ops, p->op_name[i], i) < 0)
             return MOIRAI_EFAIL;
     }
     for (int32_t t = 0; t < p->n_tensors; t++) {
-        p->tensor_name[t] = moirai_problem_keep(p, g->tensor_name[t]);
-        if (!p->tensor_name[t] || moirai_names_put(store->tensors, p->tensor_name[t], t) < 0)
+        p->tensor_name[t] = problem_keep(p, g->tensor_name[t]);
+        if (!p->tensor_name[t] || util_names_put(store->tensors, p->tensor_name[t], t) < 0)
             return MOIRAI_EFAIL;
     }
     return MOIRAI_OK;
@@ -101,8 +101,8 @@ static void copy_tensors(moirai_problem *p, const moirai_graph *g)
 static int copy_inputs(moirai_problem *p, const moirai_graph *g)
 {
     /* Readers of a tensor are ascending and so is this loop: the next edge of t is always this operator's. */
-    int32_t *next_edge = moirai_alloc((size_t)p->n_tensors, sizeof *next_edge);
-    int32_t *last_reader = moirai_alloc((size_t)p->n_tensors, sizeof *last_reader);
+    int32_t *next_edge = util_alloc((size_t)p->n_tensors, sizeof *next_edge);
+    int32_t *last_reader = util_alloc((size_t)p->n_tensors, sizeof *last_reader);
     int32_t n_in = 0, n_extern = 0;
     int result = next_edge && last_reader ? MOIRAI_OK : MOIRAI_EFAIL;
     for (int32_t t = 0; !result && t < p->n_tensors; t++) {
@@ -115,7 +115,7 @@ static int copy_inputs(moirai_problem *p, const moirai_graph *g)
         for (int32_t j = g->op_in_off[i]; !result && j < g->op_in_off[i + 1]; j++) {
             int32_t t = g->op_in[j];
             if (t >= p->n_tensors) {
-                if (!(p->op_extern[n_extern++] = moirai_problem_keep(p, g->tensor_name[t])))
+                if (!(p->op_extern[n_extern++] = problem_keep(p, g->tensor_name[t])))
                     result = MOIRAI_EFAIL;
             } else if (last_reader[t] != i) {
                 last_reader[t] = i;
@@ -133,7 +133,7 @@ static int copy_inputs(moirai_problem *p, const moirai_graph *g)
 
 static int copy_structure(moirai_problem *p, const moirai_graph *g)
 {
-    if (moirai_problem_reserve(p, (size_t)g->op_in_off[g->n_ops]) || copy_names(p, g))
+    if (problem_reserve(p, (size_t)g->op_in_off[g->n_ops]) || copy_names(p, g))
         return MOIRAI_EFAIL;
     copy_tensors(p, g);
     memcpy(p->topo, g->topo, (size_t)p->n_ops * sizeof *p->topo);
@@ -143,17 +143,17 @@ static int copy_structure(moirai_problem *p, const moirai_graph *g)
     return copy_inputs(p, g);
 }
 
-int moirai_problem_start(moirai_problem **out, const moirai_graph *g, const char *name, int32_t n_devices)
+int problem_start(moirai_problem **out, const moirai_graph *g, const char *name, int32_t n_devices)
 {
     *out = NULL;
-    moirai_problem *p = moirai_alloc(1, sizeof *p);
+    moirai_problem *p = util_alloc(1, sizeof *p);
     if (!p)
         return MOIRAI_EFAIL;
     p->n_devices = n_devices;
     p->n_ops = g->n_ops;
     p->n_tensors = g->op_out_off[g->n_ops];
     p->n_edges = g->tensor_reader_off[p->n_tensors];
-    p->name = moirai_strdup(name);
+    p->name = util_strdup(name);
     if (!p->name || copy_structure(p, g)) {
         moirai_problem_free(p);
         return MOIRAI_EFAIL;

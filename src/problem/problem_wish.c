@@ -25,7 +25,7 @@ static int parse_devices(uint64_t *mask, const moirai_problem *p, const moirai_w
                 found = k;
         if (found == MOIRAI_NONE)
             return moirai_error(MOIRAI_EINPUT, "%s '%.200s': no device '%.*s' in problem '%.200s'",
-                                kind_name(wish->kind), wish->pattern, (int)MOIRAI_MIN(length, (size_t)200), at,
+                                kind_name(wish->kind), wish->pattern, (int)UTIL_MIN(length, (size_t)200), at,
                                 p->name);
         *mask |= (uint64_t)1 << found;
         if (!at[length])
@@ -53,7 +53,7 @@ static void unite(int32_t *parent, int32_t a, int32_t b)
 {
     a = find_root(parent, a);
     b = find_root(parent, b);
-    parent[MOIRAI_MAX(a, b)] = MOIRAI_MIN(a, b);
+    parent[UTIL_MAX(a, b)] = UTIL_MIN(a, b);
 }
 
 /* `label` has the name that an operator gives to its group: that of the group it was in, or the pattern. */
@@ -79,30 +79,30 @@ static int apply_wish(moirai_problem *p, const moirai_wish *wish, int32_t *paren
     if (first == MOIRAI_NONE)
         return moirai_error(MOIRAI_EINPUT, "%s '%.200s': no operator of problem '%.200s' has such a name",
                             kind_name(wish->kind), wish->pattern, p->name);
-    if (wish->kind == MOIRAI_TOGETHER && !label[first] && !(label[first] = moirai_problem_keep(p, wish->pattern)))
+    if (wish->kind == MOIRAI_TOGETHER && !label[first] && !(label[first] = problem_keep(p, wish->pattern)))
         return MOIRAI_EFAIL;
     return MOIRAI_OK;
 }
 
 /* Two groups may want one name (a pattern used twice, or a pattern that is a group's name): the later gets a number. */
-static const char *free_name(moirai_problem *p, moirai_names *taken, const char *wanted, int32_t group)
+static const char *free_name(moirai_problem *p, util_names *taken, const char *wanted, int32_t group)
 {
     const char *name = wanted;
     char text[256];
-    for (int n = 2; moirai_names_get(taken, name) >= 0; n++) {
+    for (int n = 2; util_names_get(taken, name) >= 0; n++) {
         snprintf(text, sizeof text, "%.200s #%d", wanted, n);
-        if (!(name = moirai_problem_keep(p, text)))
+        if (!(name = problem_keep(p, text)))
             return NULL;
     }
-    return moirai_names_put(taken, name, group) < 0 ? NULL : name;
+    return util_names_put(taken, name, group) < 0 ? NULL : name;
 }
 
 /* Groups are the sets of the union-find that somebody named. A name that was there before wins over a pattern, then
  * that of the least operator. */
 static int rebuild_groups(moirai_problem *p, int32_t *parent, const char **label)
 {
-    moirai_names *taken = moirai_names_new((size_t)p->n_groups);
-    int32_t *group_of_root = moirai_alloc((size_t)p->n_ops, sizeof *group_of_root);
+    util_names *taken = util_names_new((size_t)p->n_groups);
+    int32_t *group_of_root = util_alloc((size_t)p->n_ops, sizeof *group_of_root);
     int result = taken && group_of_root ? MOIRAI_OK : MOIRAI_EFAIL;
     p->n_groups = 0;
     for (int32_t j = 0; !result && j < 2 * p->n_ops; j++) {
@@ -118,16 +118,16 @@ static int rebuild_groups(moirai_problem *p, int32_t *parent, const char **label
     }
     for (int32_t i = 0; !result && i < p->n_ops; i++)
         p->op_group[i] = group_of_root[find_root(parent, i)] - 1;
-    moirai_names_free(taken);
+    util_names_free(taken);
     free(group_of_root);
-    return result ? result : moirai_problem_number_groups(p);
+    return result ? result : problem_number_groups(p);
 }
 
 static int apply_all(moirai_problem *p, const moirai_wish *wishes, int n_wishes)
 {
-    int32_t *parent = moirai_alloc((size_t)p->n_ops, sizeof *parent);
-    int32_t *first = moirai_alloc((size_t)p->n_groups, sizeof *first);
-    const char **label = moirai_alloc((size_t)p->n_ops, sizeof *label);
+    int32_t *parent = util_alloc((size_t)p->n_ops, sizeof *parent);
+    int32_t *first = util_alloc((size_t)p->n_groups, sizeof *first);
+    const char **label = util_alloc((size_t)p->n_ops, sizeof *label);
     int result = parent && first && label ? MOIRAI_OK : MOIRAI_EFAIL;
     for (int32_t i = 0; !result && i < p->n_ops; i++)
         parent[i] = i;
@@ -147,12 +147,12 @@ static int apply_all(moirai_problem *p, const moirai_wish *wishes, int n_wishes)
     free(parent);
     free(first);
     free(label);
-    return result ? result : moirai_problem_mask_devices(p);
+    return result ? result : problem_mask_devices(p);
 }
 
 static void *copy_array(const void *from, size_t n, size_t size)
 {
-    void *to = moirai_alloc(n, size);
+    void *to = util_alloc(n, size);
     if (to)
         memcpy(to, from, n * size);
     return to;

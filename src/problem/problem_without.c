@@ -38,13 +38,13 @@ static int copy_devices(const part *x)
     moirai_problem *q = x->q;
     size_t K = (size_t)p->n_devices, cells = K * K * (size_t)p->n_classes;
     for (size_t k = 0; k < K; k++)
-        if (!(q->device_name[k] = moirai_problem_keep(q, p->device_name[k])))
+        if (!(q->device_name[k] = problem_keep(q, p->device_name[k])))
             return MOIRAI_EFAIL;
     memcpy(q->device_memory_bytes, p->device_memory_bytes, K * sizeof *q->device_memory_bytes);
     memcpy(q->bytes_per_second, p->bytes_per_second, K * K * sizeof *q->bytes_per_second);
     memcpy(q->latency_ns, p->latency_ns, K * K * sizeof *q->latency_ns);
     q->n_classes = p->n_classes;
-    q->class_transfer_ns = moirai_alloc(cells, sizeof *q->class_transfer_ns);
+    q->class_transfer_ns = util_alloc(cells, sizeof *q->class_transfer_ns);
     if (!q->class_transfer_ns)
         return MOIRAI_EFAIL;
     if (cells)
@@ -56,14 +56,14 @@ static int copy_tensors(const part *x)
 {
     const moirai_problem *p = x->p;
     moirai_problem *q = x->q;
-    moirai_problem_store *store = q->store;
+    problem_store *store = q->store;
     int32_t edges = 0;
     for (int32_t t = 0; t < p->n_tensors; t++) {
         int32_t n = x->tensor[t];
         if (n == MOIRAI_NONE)
             continue;
-        q->tensor_name[n] = moirai_problem_keep(q, p->tensor_name[t]);
-        if (!q->tensor_name[n] || moirai_names_put(store->tensors, q->tensor_name[n], n) < 0)
+        q->tensor_name[n] = problem_keep(q, p->tensor_name[t]);
+        if (!q->tensor_name[n] || util_names_put(store->tensors, q->tensor_name[n], n) < 0)
             return MOIRAI_EFAIL;
         q->tensor_bytes[n] = p->tensor_bytes[t];
         q->tensor_producer[n] = x->op[p->tensor_producer[t]];
@@ -89,14 +89,14 @@ static int copy_ends(const part *x, int32_t i, int32_t *n_in, int32_t *n_out, in
     for (int32_t j = p->op_in_off[i]; j < p->op_in_off[i + 1]; j++) {
         int32_t t = p->op_in[j];
         if (x->tensor[t] == MOIRAI_NONE) {
-            kept &= (q->op_extern[(*n_extern)++] = moirai_problem_keep(q, p->tensor_name[t])) != NULL;
+            kept &= (q->op_extern[(*n_extern)++] = problem_keep(q, p->tensor_name[t])) != NULL;
             continue;
         }
         q->op_in[*n_in] = x->tensor[t];
         q->op_in_edge[(*n_in)++] = x->edge[p->op_in_edge[j]];
     }
     for (int32_t j = p->op_extern_off[i]; j < p->op_extern_off[i + 1]; j++)
-        kept &= (q->op_extern[(*n_extern)++] = moirai_problem_keep(q, p->op_extern[j])) != NULL;
+        kept &= (q->op_extern[(*n_extern)++] = problem_keep(q, p->op_extern[j])) != NULL;
     for (int32_t j = p->op_out_off[i]; j < p->op_out_off[i + 1]; j++)
         q->op_out[(*n_out)++] = x->tensor[p->op_out[j]];
     return kept ? MOIRAI_OK : MOIRAI_EFAIL;
@@ -106,16 +106,16 @@ static int copy_ops(const part *x)
 {
     const moirai_problem *p = x->p;
     moirai_problem *q = x->q;
-    moirai_problem_store *store = q->store;
+    problem_store *store = q->store;
     size_t K = (size_t)p->n_devices;
     int32_t n_in = 0, n_out = 0, n_extern = 0;
     for (int32_t i = 0; i < p->n_ops; i++) {
         int32_t n = x->op[i];
         if (n == MOIRAI_NONE)
             continue;
-        q->op_name[n] = moirai_problem_keep(q, p->op_name[i]);
-        q->op_type[n] = moirai_problem_keep(q, p->op_type[i]);
-        if (!q->op_name[n] || !q->op_type[n] || moirai_names_put(store->ops, q->op_name[n], n) < 0)
+        q->op_name[n] = problem_keep(q, p->op_name[i]);
+        q->op_type[n] = problem_keep(q, p->op_type[i]);
+        if (!q->op_name[n] || !q->op_type[n] || util_names_put(store->ops, q->op_name[n], n) < 0)
             return MOIRAI_EFAIL;
         q->op_memory_bytes[n] = p->op_memory_bytes[i];
         memcpy(q->op_time_ns + (size_t)n * K, p->op_time_ns + (size_t)i * K, K * sizeof *q->op_time_ns);
@@ -145,14 +145,14 @@ static int copy_groups(const part *x)
     const moirai_problem *p = x->p;
     moirai_problem *q = x->q;
     free(q->group_name);
-    q->group_name = moirai_alloc((size_t)MOIRAI_MAX(p->n_groups, 1), sizeof *q->group_name);
+    q->group_name = util_alloc((size_t)UTIL_MAX(p->n_groups, 1), sizeof *q->group_name);
     if (!q->group_name)
         return MOIRAI_EFAIL;
     q->n_groups = p->n_groups;
     for (int32_t g = 0; g < p->n_groups; g++)
-        if (!(q->group_name[g] = moirai_problem_keep(q, p->group_name[g])))
+        if (!(q->group_name[g] = problem_keep(q, p->group_name[g])))
             return MOIRAI_EFAIL;
-    return moirai_problem_number_groups(q);
+    return problem_number_groups(q);
 }
 
 static int build(part *x)
@@ -164,9 +164,9 @@ static int build(part *x)
     q->memory = p->memory;
     q->n_devices = p->n_devices;
     number(x);
-    q->name = moirai_strdup(p->name);
+    q->name = util_strdup(p->name);
     size_t inputs = (size_t)p->op_in_off[p->n_ops] + (size_t)p->op_extern_off[p->n_ops];
-    if (!q->name || moirai_problem_reserve(q, inputs) || copy_devices(x) || copy_tensors(x) || copy_ops(x))
+    if (!q->name || problem_reserve(q, inputs) || copy_devices(x) || copy_tensors(x) || copy_ops(x))
         return MOIRAI_EFAIL;
     return copy_groups(x);
 }
@@ -175,10 +175,10 @@ int moirai_problem_without(moirai_problem **out, const moirai_problem *p, const 
 {
     *out = NULL;
     part x = {.p = p, .gone = gone};
-    x.q = moirai_alloc(1, sizeof *x.q);
-    x.op = moirai_alloc((size_t)p->n_ops, sizeof *x.op);
-    x.tensor = moirai_alloc((size_t)p->n_tensors, sizeof *x.tensor);
-    x.edge = moirai_alloc((size_t)p->n_edges, sizeof *x.edge);
+    x.q = util_alloc(1, sizeof *x.q);
+    x.op = util_alloc((size_t)p->n_ops, sizeof *x.op);
+    x.tensor = util_alloc((size_t)p->n_tensors, sizeof *x.tensor);
+    x.edge = util_alloc((size_t)p->n_edges, sizeof *x.edge);
     int result = x.q && x.op && x.tensor && x.edge ? build(&x) : MOIRAI_EFAIL;
     free(x.op);
     free(x.tensor);

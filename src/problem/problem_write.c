@@ -4,115 +4,115 @@
 #include "util/json.h"
 #include "util/util.h"
 
-static void write_devices(moirai_writer *w, const moirai_problem *p)
+static void write_devices(util_writer *w, const moirai_problem *p)
 {
-    moirai_writer_break(w);
-    moirai_writer_pair_open(w, "devices", '[');
+    util_writer_break(w);
+    util_writer_pair_open(w, "devices", '[');
     for (int32_t k = 0; k < p->n_devices; k++) {
-        moirai_writer_break(w);
-        moirai_writer_open(w, '{');
-        moirai_writer_pair_string(w, "name", p->device_name[k]);
-        moirai_writer_pair_int(w, "memory_bytes", p->device_memory_bytes[k]);
-        moirai_writer_close(w, '}');
+        util_writer_break(w);
+        util_writer_open(w, '{');
+        util_writer_pair_string(w, "name", p->device_name[k]);
+        util_writer_pair_int(w, "memory_bytes", p->device_memory_bytes[k]);
+        util_writer_close(w, '}');
     }
-    moirai_writer_close(w, ']');
+    util_writer_close(w, ']');
 }
 
-static void write_channels(moirai_writer *w, const moirai_problem *p)
+static void write_channels(util_writer *w, const moirai_problem *p)
 {
-    moirai_writer_break(w);
-    moirai_writer_pair_open(w, "channels", '[');
+    util_writer_break(w);
+    util_writer_pair_open(w, "channels", '[');
     for (int32_t a = 0; a < p->n_devices; a++) {
         for (int32_t b = 0; b < p->n_devices; b++) {
             if (a == b)
                 continue;
-            moirai_writer_break(w);
-            moirai_writer_open(w, '{');
-            moirai_writer_pair_string(w, "from", p->device_name[a]);
-            moirai_writer_pair_string(w, "to", p->device_name[b]);
-            moirai_writer_pair_int(w, "bytes_per_second", p->bytes_per_second[a * p->n_devices + b]);
-            moirai_writer_pair_int(w, "latency_ns", p->latency_ns[a * p->n_devices + b]);
-            moirai_writer_close(w, '}');
+            util_writer_break(w);
+            util_writer_open(w, '{');
+            util_writer_pair_string(w, "from", p->device_name[a]);
+            util_writer_pair_string(w, "to", p->device_name[b]);
+            util_writer_pair_int(w, "bytes_per_second", p->bytes_per_second[a * p->n_devices + b]);
+            util_writer_pair_int(w, "latency_ns", p->latency_ns[a * p->n_devices + b]);
+            util_writer_close(w, '}');
         }
     }
-    moirai_writer_close(w, ']');
+    util_writer_close(w, ']');
 }
 
-static void write_table(moirai_writer *w, const moirai_problem *p, int32_t t)
+static void write_table(util_writer *w, const moirai_problem *p, int32_t t)
 {
-    moirai_writer_pair_open(w, "transfer_ns", '[');
+    util_writer_pair_open(w, "transfer_ns", '[');
     for (int32_t a = 0; a < p->n_devices; a++) {
-        moirai_writer_open(w, '[');
+        util_writer_open(w, '[');
         for (int32_t b = 0; b < p->n_devices; b++)
-            moirai_writer_int(w, moirai_transfer_ns(p, t, a, b));
-        moirai_writer_close(w, ']');
+            util_writer_int(w, moirai_transfer_ns(p, t, a, b));
+        util_writer_close(w, ']');
     }
-    moirai_writer_close(w, ']');
+    util_writer_close(w, ']');
 }
 
-static void write_inputs(moirai_writer *w, const moirai_problem *p, int32_t op)
+static void write_inputs(util_writer *w, const moirai_problem *p, int32_t op)
 {
-    moirai_writer_pair_open(w, "inputs", '[');
+    util_writer_pair_open(w, "inputs", '[');
     for (int32_t e = p->op_in_off[op]; e < p->op_in_off[op + 1]; e++)
-        moirai_writer_string(w, p->tensor_name[p->op_in[e]]);
+        util_writer_string(w, p->tensor_name[p->op_in[e]]);
     for (int32_t e = p->op_extern_off[op]; e < p->op_extern_off[op + 1]; e++)
-        moirai_writer_string(w, p->op_extern[e]);
-    moirai_writer_close(w, ']');
+        util_writer_string(w, p->op_extern[e]);
+    util_writer_close(w, ']');
 }
 
-static void write_outputs(moirai_writer *w, const moirai_problem *p, int32_t op)
+static void write_outputs(util_writer *w, const moirai_problem *p, int32_t op)
 {
-    moirai_writer_pair_open(w, "outputs", '[');
+    util_writer_pair_open(w, "outputs", '[');
     for (int32_t e = p->op_out_off[op]; e < p->op_out_off[op + 1]; e++) {
         int32_t t = p->op_out[e];
-        moirai_writer_open(w, '{');
-        moirai_writer_pair_string(w, "name", p->tensor_name[t]);
-        moirai_writer_pair_int(w, "bytes", p->tensor_bytes[t]);
+        util_writer_open(w, '{');
+        util_writer_pair_string(w, "name", p->tensor_name[t]);
+        util_writer_pair_int(w, "bytes", p->tensor_bytes[t]);
         if (p->tensor_has_table[t])
             write_table(w, p, t);
-        moirai_writer_close(w, '}');
+        util_writer_close(w, '}');
     }
-    moirai_writer_close(w, ']');
+    util_writer_close(w, ']');
 }
 
-static void write_op(moirai_writer *w, const moirai_problem *p, int32_t op)
+static void write_op(util_writer *w, const moirai_problem *p, int32_t op)
 {
-    moirai_writer_break(w);
-    moirai_writer_open(w, '{');
-    moirai_writer_pair_string(w, "name", p->op_name[op]);
-    moirai_writer_pair_string(w, "type", p->op_type[op]);
-    moirai_writer_pair_int(w, "memory_bytes", p->op_memory_bytes[op]);
-    moirai_writer_pair_open(w, "time_ns", '[');
+    util_writer_break(w);
+    util_writer_open(w, '{');
+    util_writer_pair_string(w, "name", p->op_name[op]);
+    util_writer_pair_string(w, "type", p->op_type[op]);
+    util_writer_pair_int(w, "memory_bytes", p->op_memory_bytes[op]);
+    util_writer_pair_open(w, "time_ns", '[');
     for (int32_t k = 0; k < p->n_devices; k++) {
         if (moirai_op_ns(p, op, k) == MOIRAI_NEVER)
-            moirai_writer_null(w);
+            util_writer_null(w);
         else
-            moirai_writer_int(w, moirai_op_ns(p, op, k));
+            util_writer_int(w, moirai_op_ns(p, op, k));
     }
-    moirai_writer_close(w, ']');
+    util_writer_close(w, ']');
     write_inputs(w, p, op);
     write_outputs(w, p, op);
     if (p->op_group[op] != MOIRAI_NONE)
-        moirai_writer_pair_string(w, "group", p->group_name[p->op_group[op]]);
-    moirai_writer_close(w, '}');
+        util_writer_pair_string(w, "group", p->group_name[p->op_group[op]]);
+    util_writer_close(w, '}');
 }
 
 int moirai_problem_write(const moirai_problem *p, const char *path)
 {
-    moirai_writer w;
-    moirai_writer_begin(&w, "moirai-problem");
-    moirai_writer_pair_string(&w, "name", p->name);
-    moirai_writer_break(&w);
-    moirai_writer_pair_string(&w, "flow", moirai_flow_name(p->flow));
-    moirai_writer_pair_string(&w, "congestion", moirai_congestion_name(p->congestion));
-    moirai_writer_pair_string(&w, "memory", moirai_memory_name(p->memory));
+    util_writer w;
+    util_writer_begin(&w, "moirai-problem");
+    util_writer_pair_string(&w, "name", p->name);
+    util_writer_break(&w);
+    util_writer_pair_string(&w, "flow", moirai_flow_name(p->flow));
+    util_writer_pair_string(&w, "congestion", moirai_congestion_name(p->congestion));
+    util_writer_pair_string(&w, "memory", moirai_memory_name(p->memory));
     write_devices(&w, p);
     write_channels(&w, p);
-    moirai_writer_break(&w);
-    moirai_writer_pair_open(&w, "ops", '[');
+    util_writer_break(&w);
+    util_writer_pair_open(&w, "ops", '[');
     for (int32_t i = 0; i < p->n_ops; i++)
         write_op(&w, p, i);
-    moirai_writer_close(&w, ']');
-    moirai_writer_close(&w, '}');
-    return moirai_writer_save(&w, path);
+    util_writer_close(&w, ']');
+    util_writer_close(&w, '}');
+    return util_writer_save(&w, path);
 }

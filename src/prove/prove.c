@@ -20,29 +20,29 @@
 
 #define MAX_TIME (INT64_C(1) << 61) /* the reader keeps all times of a problem together below this */
 
-typedef moirai_prove_chain prover;
+typedef prove_chain prover;
 
 /* ---- a pair ---- */
 
 /* The leaf's bound: one more than the length its prices exclude, or the longest path. */
-static int leaf_bound(int64_t *ns, const moirai_prove_block *b, int32_t a, int32_t z, const moirai_prove_leaf *leaf)
+static int leaf_bound(int64_t *ns, const prove_block *b, int32_t a, int32_t z, const prove_leaf *leaf)
 {
     if (!leaf->priced || leaf->length_ns < *ns)
         return MOIRAI_OK;
     bool holds;
-    int result = moirai_prove_prices(&holds, b, a, z, leaf);
+    int result = prove_prices(&holds, b, a, z, leaf);
     if (!result && !holds)
         result = moirai_error(MOIRAI_EVERIFY, "prices do not exclude a length of %lld ns", (long long)leaf->length_ns);
     *ns = leaf->length_ns + 1;
     return result;
 }
 
-static int pair_bound(int64_t *ns, prover *x, const moirai_prove_block *b, int32_t a, int32_t z, yyjson_val *list)
+static int pair_bound(int64_t *ns, prover *x, const prove_block *b, int32_t a, int32_t z, yyjson_val *list)
 {
     size_t n = yyjson_arr_size(list), i, max, read = 0;
     if (n == 0 || n > INT32_MAX)
         return MOIRAI_OK;
-    moirai_prove_leaf *leaf = moirai_alloc(n, sizeof *leaf);
+    prove_leaf *leaf = util_alloc(n, sizeof *leaf);
     int result = leaf ? MOIRAI_OK : MOIRAI_EFAIL;
     int64_t path = *ns, least = INT64_MAX;
     yyjson_val *value;
@@ -50,32 +50,32 @@ static int pair_bound(int64_t *ns, prover *x, const moirai_prove_block *b, int32
     {
         if (result)
             break;
-        result = moirai_prove_read_leaf(&leaf[read++], b, a, value);
+        result = prove_read_leaf(&leaf[read++], b, a, value);
     }
-    if (!result && !moirai_prove_cover(b, a, z, leaf, (int32_t)n))
-        result = moirai_prove_wrong("the leaves leave cases out");
+    if (!result && !prove_cover(b, a, z, leaf, (int32_t)n))
+        result = prove_wrong("the leaves leave cases out");
     for (i = 0; !result && i < n; i++) {
         int64_t bound = path;
         result = leaf_bound(&bound, b, a, z, &leaf[i]);
-        least = MOIRAI_MIN(least, bound);
+        least = UTIL_MIN(least, bound);
         x->proof->leaves++;
     }
     for (i = 0; i < read; i++)
-        moirai_prove_free_leaf(&leaf[i]);
+        prove_free_leaf(&leaf[i]);
     free(leaf);
-    *ns = MOIRAI_MAX(path, least);
+    *ns = UTIL_MAX(path, least);
     return result;
 }
 
 static int read_pair(prover *x, int32_t class_, yyjson_val *object)
 {
-    const moirai_prove_block *b = &x->class_[class_];
+    const prove_block *b = &x->class_[class_];
     int32_t K = x->p->n_devices, a, z;
     int64_t claim;
-    if (!yyjson_is_obj(object) || !moirai_prove_int32(yyjson_obj_get(object, "entry"), 0, K - 1, &a) ||
-        !moirai_prove_int32(yyjson_obj_get(object, "exit"), 0, K - 1, &z) || (b->entry < 0 && a) ||
-        (b->exit < 0 && z) || !moirai_prove_int64(yyjson_obj_get(object, "lower_ns"), 0, INT64_MAX, &claim))
-        return moirai_prove_wrong("entry, exit or lower_ns of a pair is missing or out of range");
+    if (!yyjson_is_obj(object) || !prove_int32(yyjson_obj_get(object, "entry"), 0, K - 1, &a) ||
+        !prove_int32(yyjson_obj_get(object, "exit"), 0, K - 1, &z) || (b->entry < 0 && a) ||
+        (b->exit < 0 && z) || !prove_int64(yyjson_obj_get(object, "lower_ns"), 0, INT64_MAX, &claim))
+        return prove_wrong("entry, exit or lower_ns of a pair is missing or out of range");
     int64_t *bound = &x->bound[((int64_t)class_ * K + a) * K + z];
     int result = pair_bound(bound, x, b, a, z, yyjson_obj_get(object, "leaves"));
     x->proof->pairs++;
@@ -86,23 +86,23 @@ static int read_pair(prover *x, int32_t class_, yyjson_val *object)
 
 /* ---- a class ---- */
 
-static int read_kinds(moirai_prove_block *b, yyjson_val *object)
+static int read_kinds(prove_block *b, yyjson_val *object)
 {
     int32_t *kind;
     size_t n;
-    int result = moirai_prove_list32(&kind, &n, yyjson_obj_get(object, "component_kind"), 0, b->n, "component_kind");
-    b->kind_component = moirai_alloc((size_t)b->n_components, sizeof(int32_t));
-    b->kind_count = moirai_alloc((size_t)b->n_components, sizeof(int32_t));
+    int result = prove_list32(&kind, &n, yyjson_obj_get(object, "component_kind"), 0, b->n, "component_kind");
+    b->kind_component = util_alloc((size_t)b->n_components, sizeof(int32_t));
+    b->kind_count = util_alloc((size_t)b->n_components, sizeof(int32_t));
     if (!result && (!b->kind_component || !b->kind_count))
         result = MOIRAI_EFAIL;
     if (!result && n != (size_t)b->n_components)
-        result = moirai_prove_wrong("component_kind has not one number per component");
+        result = prove_wrong("component_kind has not one number per component");
     for (int32_t c = 0; !result && c < b->n_components; c++) {
         if (kind[c] > b->n_kinds)
-            result = moirai_prove_wrong("kinds are not numbered in order");
+            result = prove_wrong("kinds are not numbered in order");
         else if (kind[c] == b->n_kinds)
             b->kind_component[b->n_kinds++] = c;
-        else if (!moirai_prove_same_component(b, b->kind_component[kind[c]], c))
+        else if (!prove_same_component(b, b->kind_component[kind[c]], c))
             result = moirai_error(MOIRAI_EVERIFY, "component %d is not a copy of component %d", c,
                                   b->kind_component[kind[c]]);
         if (!result)
@@ -112,7 +112,7 @@ static int read_kinds(moirai_prove_block *b, yyjson_val *object)
     return result;
 }
 
-static int32_t find_edge(const moirai_prove_block *b, int32_t from, int32_t output, int32_t to)
+static int32_t find_edge(const prove_block *b, int32_t from, int32_t output, int32_t to)
 {
     for (int32_t e = 0; e < b->n_edges; e++)
         if (b->edge[e].from == from && b->edge[e].output == output && b->edge[e].to == to)
@@ -121,24 +121,24 @@ static int32_t find_edge(const moirai_prove_block *b, int32_t from, int32_t outp
 }
 
 /* A component of m operators needs m - 1 edges that never close a ring: then they span it. */
-static int read_tree(moirai_prove_block *b, int32_t kind, yyjson_val *list, int32_t *label)
+static int read_tree(prove_block *b, int32_t kind, yyjson_val *list, int32_t *label)
 {
     int32_t c = b->kind_component[kind], begin = b->component_off[c], m = b->component_off[c + 1] - begin, *number;
     size_t n;
-    int result = moirai_prove_list32(&number, &n, list, 0, INT32_MAX, "a tree");
+    int result = prove_list32(&number, &n, list, 0, INT32_MAX, "a tree");
     if (!result && n != 3 * (size_t)(m - 1))
-        result = moirai_prove_wrong("a tree has too few or too many edges");
+        result = prove_wrong("a tree has too few or too many edges");
     for (int32_t i = 0; i < m; i++)
         label[i] = i;
     for (size_t i = 0; !result && i < n; i += 3) {
         int32_t from = number[i], to = number[i + 2];
         if (from >= m || to >= m || label[from] == label[to]) {
-            result = moirai_prove_wrong("a tree's edge closes a ring or leaves its component");
+            result = prove_wrong("a tree's edge closes a ring or leaves its component");
             break;
         }
         int32_t e = find_edge(b, b->component_op[begin + from], number[i + 1], b->component_op[begin + to]);
         if (e < 0)
-            result = moirai_prove_wrong("a tree's edge is not in the problem");
+            result = prove_wrong("a tree's edge is not in the problem");
         b->tree_edge[b->tree_off[kind] + (int32_t)(i / 3)] = e;
         for (int32_t y = 0, old = label[to]; y < m; y++)
             if (label[y] == old)
@@ -149,14 +149,14 @@ static int read_tree(moirai_prove_block *b, int32_t kind, yyjson_val *list, int3
     return result;
 }
 
-static int read_trees(moirai_prove_block *b, yyjson_val *object)
+static int read_trees(prove_block *b, yyjson_val *object)
 {
     yyjson_val *list = yyjson_obj_get(object, "trees"), *value;
     if (yyjson_arr_size(list) != (size_t)b->n_kinds)
-        return moirai_prove_wrong("trees has not one tree per kind");
-    b->tree_off = moirai_alloc((size_t)b->n_kinds + 1, sizeof(int32_t));
-    b->tree_edge = moirai_alloc((size_t)b->n, sizeof(int32_t));
-    int32_t *label = moirai_alloc((size_t)b->n, sizeof *label);
+        return prove_wrong("trees has not one tree per kind");
+    b->tree_off = util_alloc((size_t)b->n_kinds + 1, sizeof(int32_t));
+    b->tree_edge = util_alloc((size_t)b->n, sizeof(int32_t));
+    int32_t *label = util_alloc((size_t)b->n, sizeof *label);
     int result = b->tree_off && b->tree_edge && label ? MOIRAI_OK : MOIRAI_EFAIL;
     size_t kind, max;
     yyjson_arr_foreach(list, kind, max, value) if (!result) result = read_tree(b, (int32_t)kind, value, label);
@@ -164,33 +164,33 @@ static int read_trees(moirai_prove_block *b, yyjson_val *object)
     return result;
 }
 
-static int read_shared(moirai_prove_block *b, yyjson_val *value)
+static int read_shared(prove_block *b, yyjson_val *value)
 {
     int32_t output;
     if (!value || yyjson_is_null(value))
         return MOIRAI_OK;
-    if (b->p->flow != MOIRAI_FLOW_TENSOR || b->entry < 0 || !moirai_prove_int32(value, 0, INT32_MAX, &output))
-        return moirai_prove_wrong("a shared tensor needs flow tensor and an entry");
+    if (b->p->flow != MOIRAI_FLOW_TENSOR || b->entry < 0 || !prove_int32(value, 0, INT32_MAX, &output))
+        return prove_wrong("a shared tensor needs flow tensor and an entry");
     for (int32_t e = 0; e < b->n_edges && b->shared_tensor < 0; e++)
         if (b->edge[e].from == b->entry && b->edge[e].output == output)
             b->shared_tensor = b->edge[e].tensor;
-    return b->shared_tensor >= 0 ? MOIRAI_OK : moirai_prove_wrong("the shared tensor is not read in its block");
+    return b->shared_tensor >= 0 ? MOIRAI_OK : prove_wrong("the shared tensor is not read in its block");
 }
 
 static int read_class(prover *x, int32_t class_, yyjson_val *object)
 {
-    moirai_prove_block *b = &x->class_[class_];
+    prove_block *b = &x->class_[class_];
     int32_t K = x->p->n_devices;
-    int result = moirai_prove_components(b);
+    int result = prove_components(b);
     for (int32_t i = 0; !result && i < K * K; i++) {
         int32_t a = i / K, z = i % K;
         if ((b->entry >= 0 || !a) && (b->exit >= 0 || !z))
-            result = moirai_prove_path_ns(&x->bound[((int64_t)class_ * K + a) * K + z], b, a, z);
+            result = prove_path_ns(&x->bound[((int64_t)class_ * K + a) * K + z], b, a, z);
     }
     yyjson_val *pairs = yyjson_obj_get(object, "pairs"), *value;
     if (result || !yyjson_obj_get(object, "component_kind"))
         return result                   ? result
-               : yyjson_arr_size(pairs) ? moirai_prove_wrong("pairs without component_kind")
+               : yyjson_arr_size(pairs) ? prove_wrong("pairs without component_kind")
                                         : MOIRAI_OK;
     result = read_kinds(b, object);
     if (!result)
@@ -214,17 +214,17 @@ static int read_floating(prover *x, yyjson_val *root)
         return MOIRAI_OK;
     int32_t *number;
     size_t n;
-    bool *gone = moirai_alloc((size_t)x->p->n_ops, sizeof *gone);
-    int result = moirai_prove_list32(&number, &n, list, 0, x->p->n_ops - 1, "floating");
+    bool *gone = util_alloc((size_t)x->p->n_ops, sizeof *gone);
+    int result = prove_list32(&number, &n, list, 0, x->p->n_ops - 1, "floating");
     if (!result && !gone)
         result = MOIRAI_EFAIL;
     for (size_t i = 0; !result && i < n; i++) {
         if (gone[number[i]])
-            result = moirai_prove_wrong("an operator floats twice");
+            result = prove_wrong("an operator floats twice");
         gone[number[i]] = true;
     }
     if (!result && n == (size_t)x->p->n_ops)
-        result = moirai_prove_wrong("all operators float");
+        result = prove_wrong("all operators float");
     if (!result)
         result = moirai_problem_without(&x->spine, x->p, gone);
     if (!result)
@@ -239,15 +239,15 @@ static int read_cuts(prover *x, yyjson_val *root)
 {
     int32_t *cut;
     size_t n;
-    int result = moirai_prove_list32(&cut, &n, yyjson_obj_get(root, "cuts"), 0, x->p->n_ops - 1, "cuts");
+    int result = prove_list32(&cut, &n, yyjson_obj_get(root, "cuts"), 0, x->p->n_ops - 1, "cuts");
     if (!result)
-        result = moirai_prove_cuts_new(&x->cuts, x->p, (int32_t)n, cut);
+        result = prove_cuts_new(&x->cuts, x->p, (int32_t)n, cut);
     free(cut);
     if (!result)
-        result = moirai_prove_list32(&x->block_class, &n, yyjson_obj_get(root, "block_class"), 0, x->cuts.n_cuts,
+        result = prove_list32(&x->block_class, &n, yyjson_obj_get(root, "block_class"), 0, x->cuts.n_cuts,
                                      "block_class");
     if (!result && n != (size_t)x->cuts.n_cuts + 1)
-        result = moirai_prove_wrong("block_class has not one number per block");
+        result = prove_wrong("block_class has not one number per block");
     x->proof->cuts = x->cuts.n_cuts;
     return result;
 }
@@ -256,21 +256,21 @@ static int read_cuts(prover *x, yyjson_val *root)
 static int compare_blocks(prover *x)
 {
     int32_t n = x->cuts.n_cuts + 1;
-    x->class_ = moirai_alloc((size_t)n, sizeof *x->class_);
+    x->class_ = util_alloc((size_t)n, sizeof *x->class_);
     int result = x->class_ ? MOIRAI_OK : MOIRAI_EFAIL;
     for (int32_t i = 0; !result && i < n; i++) {
         int32_t c = x->block_class[i];
-        moirai_prove_block b;
+        prove_block b;
         if (c > x->n_classes) {
-            result = moirai_prove_wrong("classes are not numbered in order");
+            result = prove_wrong("classes are not numbered in order");
         } else if (c == x->n_classes) {
             x->n_classes++;
-            result = moirai_prove_block_new(&x->class_[c], x->p, &x->cuts, i);
+            result = prove_block_new(&x->class_[c], x->p, &x->cuts, i);
         } else {
-            result = moirai_prove_block_new(&b, x->p, &x->cuts, i);
-            if (!result && !moirai_prove_same_block(&x->class_[c], &b))
+            result = prove_block_new(&b, x->p, &x->cuts, i);
+            if (!result && !prove_same_block(&x->class_[c], &b))
                 result = moirai_error(MOIRAI_EVERIFY, "block %d is not a copy of the first block of class %d", i, c);
-            moirai_prove_block_free(&b);
+            prove_block_free(&b);
         }
     }
     x->proof->classes = x->n_classes;
@@ -290,7 +290,7 @@ static int64_t chain_bound(const prover *x)
                 if ((in >> a & 1) && (out >> z & 1)) {
                     int64_t bound = x->bound[((int64_t)x->block_class[i] * K + a) * K + z];
                     next[z] =
-                        MOIRAI_MIN(next[z], finish[a] > MAX_TIME || bound > MAX_TIME ? MAX_TIME : finish[a] + bound);
+                        UTIL_MIN(next[z], finish[a] > MAX_TIME || bound > MAX_TIME ? MAX_TIME : finish[a] + bound);
                 }
             if (i < n && (out >> z & 1))
                 next[z] += moirai_op_ns(p, x->cuts.cut[i], z);
@@ -303,16 +303,16 @@ static int64_t chain_bound(const prover *x)
 static int read_claims(prover *x, yyjson_val *root)
 {
     int64_t n;
-    if (!moirai_prove_int64(yyjson_obj_get(root, "certified_bound_ns"), 0, INT64_MAX, &x->proof->certified_ns) ||
-        !moirai_prove_int64(yyjson_obj_get(root, "lower_bound_ns"), 0, INT64_MAX, &x->proof->lower_bound_ns) ||
-        !moirai_prove_int64(yyjson_obj_get(root, "operators"), 0, INT32_MAX, &n))
-        return moirai_prove_wrong("certified_bound_ns, lower_bound_ns or operators is missing");
+    if (!prove_int64(yyjson_obj_get(root, "certified_bound_ns"), 0, INT64_MAX, &x->proof->certified_ns) ||
+        !prove_int64(yyjson_obj_get(root, "lower_bound_ns"), 0, INT64_MAX, &x->proof->lower_bound_ns) ||
+        !prove_int64(yyjson_obj_get(root, "operators"), 0, INT32_MAX, &n))
+        return prove_wrong("certified_bound_ns, lower_bound_ns or operators is missing");
     if (n != x->p->n_ops)
         return moirai_error(MOIRAI_EVERIFY, "a certificate for %lld operators, a problem with %d", (long long)n,
                             x->p->n_ops);
     return x->proof->certified_ns <= x->proof->lower_bound_ns
                ? MOIRAI_OK
-               : moirai_prove_wrong("certified_bound_ns is above lower_bound_ns");
+               : prove_wrong("certified_bound_ns is above lower_bound_ns");
 }
 
 static int prove_all(prover *x, yyjson_val *root)
@@ -325,19 +325,19 @@ static int prove_all(prover *x, yyjson_val *root)
     if (!result)
         result = compare_blocks(x);
     size_t K = (size_t)x->p->n_devices, i, max;
-    if (!result && !(x->bound = moirai_alloc((size_t)x->n_classes * K * K, sizeof(int64_t))))
+    if (!result && !(x->bound = util_alloc((size_t)x->n_classes * K * K, sizeof(int64_t))))
         result = MOIRAI_EFAIL;
     yyjson_val *classes = yyjson_obj_get(root, "classes"), *value;
     if (!result && yyjson_arr_size(classes) != (size_t)x->n_classes)
-        result = moirai_prove_wrong("classes has not one entry per class");
+        result = prove_wrong("classes has not one entry per class");
     yyjson_arr_foreach(classes, i, max, value) if (!result) result = read_class(x, (int32_t)i, value);
     if (result)
         return result;
     int64_t by_memory;
-    result = moirai_prove_memory(&by_memory, x, yyjson_obj_get(root, "memory"));
+    result = prove_memory(&by_memory, x, yyjson_obj_get(root, "memory"));
     if (result)
         return result;
-    x->proof->proven_ns = MOIRAI_MAX(chain_bound(x), by_memory);
+    x->proof->proven_ns = UTIL_MAX(chain_bound(x), by_memory);
     if (x->proof->proven_ns < x->proof->certified_ns)
         return moirai_error(MOIRAI_EVERIFY, "%lld ns are claimed, %lld proven", (long long)x->proof->certified_ns,
                             (long long)x->proof->proven_ns);
@@ -348,20 +348,20 @@ int moirai_prove_text(moirai_proof *out, const moirai_problem *p, const char *js
 {
     yyjson_doc *doc;
     *out = (moirai_proof){0};
-    int result = moirai_json_open(&doc, json, length, label, "moirai-certificate");
+    int result = util_json_open(&doc, json, length, label, "moirai-certificate");
     if (result)
         return result;
     prover x = {.p = p, .proof = out};
     result = prove_all(&x, yyjson_doc_get_root(doc));
-    moirai_prove_cuts_free(&x.cuts);
+    prove_cuts_free(&x.cuts);
     for (int32_t i = 0; x.class_ && i < x.n_classes; i++)
-        moirai_prove_block_free(&x.class_[i]);
+        prove_block_free(&x.class_[i]);
     free(x.class_);
     free(x.block_class);
     free(x.bound);
     moirai_problem_free(x.spine);
     yyjson_doc_free(doc);
-    return result ? moirai_json_label(result, label) : MOIRAI_OK;
+    return result ? util_json_label(result, label) : MOIRAI_OK;
 }
 
 int moirai_prove(moirai_proof *out, const moirai_problem *p, const char *path)
@@ -369,7 +369,7 @@ int moirai_prove(moirai_proof *out, const moirai_problem *p, const char *path)
     char *json;
     size_t length;
     *out = (moirai_proof){0};
-    int result = moirai_file_read(&json, &length, path);
+    int result = util_file_read(&json, &length, path);
     if (result)
         return result;
     result = moirai_prove_text(out, p, json, length, path);

@@ -19,7 +19,7 @@
 
 /* ---- cuts ---- */
 
-void moirai_prove_cuts_free(moirai_prove_cuts *c)
+void prove_cuts_free(prove_cuts *c)
 {
     free(c->cut);
     free(c->block_off);
@@ -28,7 +28,7 @@ void moirai_prove_cuts_free(moirai_prove_cuts *c)
 }
 
 /* block[i]: how many cuts must be done before i starts. */
-static int number_blocks(const moirai_problem *p, const moirai_prove_cuts *c, int32_t *block)
+static int number_blocks(const moirai_problem *p, const prove_cuts *c, int32_t *block)
 {
     for (int32_t z = 0; z < p->n_ops; z++) {
         int32_t i = p->topo[z];
@@ -36,7 +36,7 @@ static int number_blocks(const moirai_problem *p, const moirai_prove_cuts *c, in
             int32_t from = p->tensor_producer[p->op_in[j]];
             if (p->topo_rank[from] >= z)
                 return moirai_error(MOIRAI_EFAIL, "operators are not in topological order");
-            block[i] = MOIRAI_MAX(block[i], block[from] + (c->local[from] >= 0));
+            block[i] = UTIL_MAX(block[i], block[from] + (c->local[from] >= 0));
         }
     }
     for (int32_t x = 0; x < c->n_cuts; x++)
@@ -47,7 +47,7 @@ static int number_blocks(const moirai_problem *p, const moirai_prove_cuts *c, in
 }
 
 /* Every operator before the last cut has a reader in its own block, or the cut behind it as a reader. */
-static int check_cuts(const moirai_problem *p, const moirai_prove_cuts *c, const int32_t *block)
+static int check_cuts(const moirai_problem *p, const prove_cuts *c, const int32_t *block)
 {
     for (int32_t i = 0; i < p->n_ops; i++) {
         int32_t mine = block[i] + (c->local[i] >= 0);
@@ -64,11 +64,11 @@ static int check_cuts(const moirai_problem *p, const moirai_prove_cuts *c, const
     return MOIRAI_OK;
 }
 
-static int list_blocks(const moirai_problem *p, moirai_prove_cuts *c, const int32_t *block)
+static int list_blocks(const moirai_problem *p, prove_cuts *c, const int32_t *block)
 {
-    c->block_off = moirai_alloc((size_t)c->n_cuts + 2, sizeof(int32_t));
-    c->block_op = moirai_alloc((size_t)p->n_ops, sizeof(int32_t));
-    int32_t *next = moirai_alloc((size_t)c->n_cuts + 1, sizeof *next);
+    c->block_off = util_alloc((size_t)c->n_cuts + 2, sizeof(int32_t));
+    c->block_op = util_alloc((size_t)p->n_ops, sizeof(int32_t));
+    int32_t *next = util_alloc((size_t)c->n_cuts + 1, sizeof *next);
     if (!c->block_off || !c->block_op || !next) {
         free(next);
         return MOIRAI_EFAIL;
@@ -87,13 +87,13 @@ static int list_blocks(const moirai_problem *p, moirai_prove_cuts *c, const int3
     return MOIRAI_OK;
 }
 
-int moirai_prove_cuts_new(moirai_prove_cuts *c, const moirai_problem *p, int32_t n_cuts, const int32_t *cut)
+int prove_cuts_new(prove_cuts *c, const moirai_problem *p, int32_t n_cuts, const int32_t *cut)
 {
     size_t n = (size_t)p->n_ops;
-    *c = (moirai_prove_cuts){.n_cuts = n_cuts};
-    c->cut = moirai_alloc((size_t)n_cuts, sizeof(int32_t));
-    c->local = moirai_alloc(n, sizeof(int32_t));
-    int32_t *block = moirai_alloc(n, sizeof *block);
+    *c = (prove_cuts){.n_cuts = n_cuts};
+    c->cut = util_alloc((size_t)n_cuts, sizeof(int32_t));
+    c->local = util_alloc(n, sizeof(int32_t));
+    int32_t *block = util_alloc(n, sizeof *block);
     int result = c->cut && c->local && block ? MOIRAI_OK : MOIRAI_EFAIL;
     for (size_t i = 0; !result && i < n; i++)
         c->local[i] = -1;
@@ -118,7 +118,7 @@ int moirai_prove_cuts_new(moirai_prove_cuts *c, const moirai_problem *p, int32_t
 
 /* ---- one block ---- */
 
-void moirai_prove_block_free(moirai_prove_block *b)
+void prove_block_free(prove_block *b)
 {
     free(b->op);
     free(b->edge);
@@ -132,10 +132,10 @@ void moirai_prove_block_free(moirai_prove_block *b)
     free(b->kind_count);
     free(b->tree_off);
     free(b->tree_edge);
-    *b = (moirai_prove_block){0};
+    *b = (prove_block){0};
 }
 
-static int list_edges(moirai_prove_block *b, const int32_t *local)
+static int list_edges(prove_block *b, const int32_t *local)
 {
     const moirai_problem *p = b->p;
     size_t capacity = 0;
@@ -148,12 +148,12 @@ static int list_edges(moirai_prove_block *b, const int32_t *local)
                 int32_t to = local[p->edge_reader[e]];
                 if (to < 0)
                     continue;
-                if (moirai_grow(&b->edge, &capacity, (size_t)b->n_edges + 1, sizeof *b->edge))
+                if (util_grow(&b->edge, &capacity, (size_t)b->n_edges + 1, sizeof *b->edge))
                     return MOIRAI_EFAIL;
                 int32_t at = b->n_edges++;
                 for (; at > begin && b->edge[at - 1].to > to; at--)
                     b->edge[at] = b->edge[at - 1];
-                b->edge[at] = (moirai_prove_edge){.from = i, .output = o - p->op_out_off[b->op[i]], .to = to,
+                b->edge[at] = (prove_edge){.from = i, .output = o - p->op_out_off[b->op[i]], .to = to,
                                                   .tensor = t};
             }
             for (int32_t e = begin; e < b->n_edges; e++)
@@ -163,13 +163,13 @@ static int list_edges(moirai_prove_block *b, const int32_t *local)
     return MOIRAI_OK;
 }
 
-int moirai_prove_block_new(moirai_prove_block *b, const moirai_problem *p, moirai_prove_cuts *c, int32_t block)
+int prove_block_new(prove_block *b, const moirai_problem *p, prove_cuts *c, int32_t block)
 {
     int32_t first = block > 0, interior = c->block_off[block + 1] - c->block_off[block], last = block < c->n_cuts;
-    *b = (moirai_prove_block){.p = p, .n = first + interior + last, .shared_tensor = MOIRAI_NONE};
+    *b = (prove_block){.p = p, .n = first + interior + last, .shared_tensor = MOIRAI_NONE};
     b->entry = first ? 0 : MOIRAI_NONE;
     b->exit = last ? b->n - 1 : MOIRAI_NONE;
-    b->op = moirai_alloc((size_t)b->n, sizeof(int32_t));
+    b->op = util_alloc((size_t)b->n, sizeof(int32_t));
     if (!b->op)
         return MOIRAI_EFAIL;
     if (first)
@@ -185,7 +185,7 @@ int moirai_prove_block_new(moirai_prove_block *b, const moirai_problem *p, moira
     return result;
 }
 
-static bool is_cut(const moirai_prove_block *b, int32_t i)
+static bool is_cut(const prove_block *b, int32_t i)
 {
     return i == b->entry || i == b->exit;
 }
@@ -205,7 +205,7 @@ static bool same_table(const moirai_problem *p, int32_t s, int32_t t)
                    p->class_transfer_ns + (size_t)p->tensor_class[t] * cells, cells * sizeof(int64_t));
 }
 
-bool moirai_prove_same_block(const moirai_prove_block *x, const moirai_prove_block *y)
+bool prove_same_block(const prove_block *x, const prove_block *y)
 {
     if (x->n != y->n || x->entry != y->entry || x->exit != y->exit || x->n_edges != y->n_edges)
         return false;
@@ -213,7 +213,7 @@ bool moirai_prove_same_block(const moirai_prove_block *x, const moirai_prove_blo
         if (!is_cut(x, i) && !same_op(x->p, x->op[i], y->op[i]))
             return false;
     for (int32_t e = 0; e < x->n_edges; e++) {
-        const moirai_prove_edge *f = &x->edge[e], *g = &y->edge[e];
+        const prove_edge *f = &x->edge[e], *g = &y->edge[e];
         if (f->from != g->from || f->output != g->output || f->to != g->to || !same_table(x->p, f->tensor, g->tensor))
             return false;
     }
@@ -230,17 +230,17 @@ static int32_t root_of(int32_t *parent, int32_t i)
 }
 
 /* Edges of one line cost the same whatever the prices; so do operators. */
-static int find_lines(moirai_prove_block *b)
+static int find_lines(prove_block *b)
 {
-    b->edge_line = moirai_alloc((size_t)b->n_edges, sizeof(int32_t));
-    b->op_line = moirai_alloc((size_t)b->n, sizeof(int32_t));
-    b->line_op = moirai_alloc((size_t)b->n, sizeof(int32_t));
+    b->edge_line = util_alloc((size_t)b->n_edges, sizeof(int32_t));
+    b->op_line = util_alloc((size_t)b->n, sizeof(int32_t));
+    b->line_op = util_alloc((size_t)b->n, sizeof(int32_t));
     if (!b->edge_line || !b->op_line || !b->line_op)
         return MOIRAI_EFAIL;
     for (int32_t e = 0; e < b->n_edges; e++) {
         int32_t line = 0;
         for (; line < b->n_edge_lines; line++) {
-            const moirai_prove_edge *f = &b->edge[b->edge_line[line]];
+            const prove_edge *f = &b->edge[b->edge_line[line]];
             if (f->readers == b->edge[e].readers && same_table(b->p, f->tensor, b->edge[e].tensor))
                 break;
         }
@@ -263,13 +263,13 @@ static int find_lines(moirai_prove_block *b)
 }
 
 /* What stays connected without the cuts, numbered by first operator. */
-int moirai_prove_components(moirai_prove_block *b)
+int prove_components(prove_block *b)
 {
     size_t n = (size_t)b->n;
-    int32_t *parent = moirai_alloc(n + 1, sizeof *parent);
-    b->component = moirai_alloc(n, sizeof(int32_t));
-    b->component_off = moirai_alloc(n + 1, sizeof(int32_t));
-    b->component_op = moirai_alloc(n, sizeof(int32_t));
+    int32_t *parent = util_alloc(n + 1, sizeof *parent);
+    b->component = util_alloc(n, sizeof(int32_t));
+    b->component_off = util_alloc(n + 1, sizeof(int32_t));
+    b->component_op = util_alloc(n, sizeof(int32_t));
     if (!parent || !b->component || !b->component_off || !b->component_op) {
         free(parent);
         return MOIRAI_EFAIL;
@@ -281,7 +281,7 @@ int moirai_prove_components(moirai_prove_block *b)
     for (int32_t e = 0; e < b->n_edges; e++)
         if (!is_cut(b, b->edge[e].from) && !is_cut(b, b->edge[e].to)) {
             int32_t x = root_of(parent, b->edge[e].from), y = root_of(parent, b->edge[e].to);
-            parent[MOIRAI_MAX(x, y)] = MOIRAI_MIN(x, y);
+            parent[UTIL_MAX(x, y)] = UTIL_MIN(x, y);
         }
     for (int32_t i = 0; i < b->n; i++)
         if (!is_cut(b, i)) {
@@ -301,7 +301,7 @@ int moirai_prove_components(moirai_prove_block *b)
 }
 
 /* Where local operator i stands in component c: its place, -1 entry, -2 exit, -3 elsewhere. */
-static int32_t place_in(const moirai_prove_block *b, int32_t c, int32_t i)
+static int32_t place_in(const prove_block *b, int32_t c, int32_t i)
 {
     if (is_cut(b, i))
         return i == b->entry ? -1 : -2;
@@ -319,14 +319,14 @@ static int32_t place_in(const moirai_prove_block *b, int32_t c, int32_t i)
 }
 
 /* The next edge from e on that touches component c. */
-static int32_t next_edge(const moirai_prove_block *b, int32_t c, int32_t e)
+static int32_t next_edge(const prove_block *b, int32_t c, int32_t e)
 {
     while (e < b->n_edges && b->component[b->edge[e].from] != c && b->component[b->edge[e].to] != c)
         e++;
     return e;
 }
 
-bool moirai_prove_same_component(const moirai_prove_block *b, int32_t c, int32_t d)
+bool prove_same_component(const prove_block *b, int32_t c, int32_t d)
 {
     int32_t n = b->component_off[c + 1] - b->component_off[c];
     if (n != b->component_off[d + 1] - b->component_off[d])
@@ -337,7 +337,7 @@ bool moirai_prove_same_component(const moirai_prove_block *b, int32_t c, int32_t
             return false;
     int32_t e = next_edge(b, c, 0), f = next_edge(b, d, 0);
     while (e < b->n_edges && f < b->n_edges) {
-        const moirai_prove_edge *x = &b->edge[e], *y = &b->edge[f];
+        const prove_edge *x = &b->edge[e], *y = &b->edge[f];
         int32_t from = place_in(b, c, x->from);
         if (from != place_in(b, d, y->from) || x->output != y->output ||
             place_in(b, c, x->to) != place_in(b, d, y->to) || x->readers != y->readers ||
@@ -351,7 +351,7 @@ bool moirai_prove_same_component(const moirai_prove_block *b, int32_t c, int32_t
 
 /* ---- the longest path ---- */
 
-static uint64_t devices_of(const moirai_prove_block *b, int32_t i, int32_t a, int32_t z)
+static uint64_t devices_of(const prove_block *b, int32_t i, int32_t a, int32_t z)
 {
     if (i == b->entry)
         return UINT64_C(1) << a;
@@ -359,7 +359,7 @@ static uint64_t devices_of(const moirai_prove_block *b, int32_t i, int32_t a, in
 }
 
 /* Least finish of i on any device, pushing what its readers have to wait for into `head`. */
-static int64_t push_head(const moirai_prove_block *b, int32_t i, int32_t a, int32_t z, int32_t *e, int64_t *head)
+static int64_t push_head(const prove_block *b, int32_t i, int32_t a, int32_t z, int32_t *e, int64_t *head)
 {
     const moirai_problem *p = b->p;
     int32_t K = p->n_devices;
@@ -368,16 +368,16 @@ static int64_t push_head(const moirai_prove_block *b, int32_t i, int32_t a, int3
     for (int32_t k = 0; k < K; k++)
         if (mine >> k & 1) {
             head[i * K + k] += is_cut(b, i) ? 0 : moirai_op_ns(p, b->op[i], k);
-            least = MOIRAI_MIN(least, head[i * K + k]);
+            least = UTIL_MIN(least, head[i * K + k]);
         }
     for (; *e < b->n_edges && b->edge[*e].from == i; ++*e) {
-        const moirai_prove_edge *f = &b->edge[*e];
+        const prove_edge *f = &b->edge[*e];
         for (int32_t k = 0; k < K; k++) {
             int64_t soonest = INT64_MAX;
             for (int32_t l = 0; l < K; l++)
                 if (mine >> l & 1)
-                    soonest = MOIRAI_MIN(soonest, head[i * K + l] + moirai_transfer_ns(p, f->tensor, l, k));
-            head[f->to * K + k] = MOIRAI_MAX(head[f->to * K + k], soonest);
+                    soonest = UTIL_MIN(soonest, head[i * K + l] + moirai_transfer_ns(p, f->tensor, l, k));
+            head[f->to * K + k] = UTIL_MAX(head[f->to * K + k], soonest);
         }
     }
     return least;
@@ -385,31 +385,31 @@ static int64_t push_head(const moirai_prove_block *b, int32_t i, int32_t a, int3
 
 /* With nothing between the cuts, only transfers from a to z are left: one after the other where a port or channel is
  * held. */
-static int64_t empty_ns(const moirai_prove_block *b, int32_t a, int32_t z)
+static int64_t empty_ns(const prove_block *b, int32_t a, int32_t z)
 {
     int64_t sum = 0, longest = 0;
     for (int32_t e = 0; e < b->n_edges; e++) {
         int64_t ns = moirai_transfer_ns(b->p, b->edge[e].tensor, a, z);
         sum += ns;
-        longest = MOIRAI_MAX(longest, ns);
+        longest = UTIL_MAX(longest, ns);
     }
     return b->p->congestion == MOIRAI_CONGESTION_NONE ? longest : sum;
 }
 
-int moirai_prove_path_ns(int64_t *ns, const moirai_prove_block *b, int32_t a, int32_t z)
+int prove_path_ns(int64_t *ns, const prove_block *b, int32_t a, int32_t z)
 {
     *ns = 0;
     if (b->n == (b->entry >= 0) + (b->exit >= 0)) {
         *ns = b->n == 2 ? empty_ns(b, a, z) : 0;
         return MOIRAI_OK;
     }
-    int64_t *head = moirai_alloc((size_t)b->n * (size_t)b->p->n_devices, sizeof *head);
+    int64_t *head = util_alloc((size_t)b->n * (size_t)b->p->n_devices, sizeof *head);
     if (!head)
         return MOIRAI_EFAIL;
     int32_t e = 0;
     for (int32_t i = 0; i < b->n; i++) {
         int64_t least = push_head(b, i, a, z, &e, head);
-        *ns = MOIRAI_MAX(*ns, least);
+        *ns = UTIL_MAX(*ns, least);
     }
     free(head);
     return MOIRAI_OK;

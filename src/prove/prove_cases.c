@@ -15,28 +15,28 @@
 #include "util/util.h"
 
 /* Leaves pick[0..n) agree on their first `depth` counts. Reorders pick. */
-static bool counts_cover(const moirai_prove_block *b, const moirai_prove_leaf *leaf, int32_t *pick, int32_t n,
+static bool counts_cover(const prove_block *b, const prove_leaf *leaf, int32_t *pick, int32_t n,
                          int32_t depth)
 {
     if (n == 0)
         return false;
     for (int32_t i = 0; i < n; i++)
-        if (leaf[pick[i]].n_counts == depth)
+        if (leaf[pick[i]].n_branches == depth)
             return true; /* it asks nothing more: the others only repeat */
-    const moirai_prove_count *first = &leaf[pick[0]].count[depth];
+    const prove_branch *first = &leaf[pick[0]].branch[depth];
     int64_t all = first->kind < 0 ? INT64_MAX : b->kind_count[first->kind], most = INT64_MIN, least = INT64_MAX;
     int32_t low = 0;
     for (int32_t i = 0; i < n; i++) {
-        const moirai_prove_count *c = &leaf[pick[i]].count[depth];
+        const prove_branch *c = &leaf[pick[i]].branch[depth];
         if (c->kind != first->kind || c->op != first->op || c->device != first->device)
             return false;
         if (c->least <= 0) { /* the lower side: all must reach as far as the shortest that is counted on */
-            most = low == 0 ? c->most : MOIRAI_MIN(most, c->most);
+            most = low == 0 ? c->most : UTIL_MIN(most, c->most);
             int32_t swap = pick[low];
             pick[low++] = pick[i];
             pick[i] = swap;
         } else if (c->most >= all) {
-            least = least == INT64_MAX ? c->least : MOIRAI_MAX(least, c->least);
+            least = least == INT64_MAX ? c->least : UTIL_MAX(least, c->least);
         } else {
             return false;
         }
@@ -48,14 +48,14 @@ static bool counts_cover(const moirai_prove_block *b, const moirai_prove_leaf *l
 }
 
 typedef struct listing {
-    const moirai_prove_block *b;
-    const moirai_prove_leaf *leaf;
+    const prove_block *b;
+    const prove_leaf *leaf;
     int32_t n, *pick;
     bool ordered;
     int32_t n_receivers, receiver[MOIRAI_MAX_DEVICES];
 } listing;
 
-static bool same_sending(const moirai_prove_leaf *leaf, bool fixed, int32_t n, const int32_t *receiver)
+static bool same_sending(const prove_leaf *leaf, bool fixed, int32_t n, const int32_t *receiver)
 {
     return leaf->fixed == fixed && (!fixed || (leaf->n_receivers == n && !memcmp(leaf->receiver, receiver,
                                                                                  sizeof *receiver * (size_t)n)));
@@ -87,10 +87,10 @@ static bool sendings_covered(listing *x, uint64_t left)
     return true;
 }
 
-bool moirai_prove_cover(const moirai_prove_block *b, int32_t a, int32_t z, const moirai_prove_leaf *leaf, int32_t n)
+bool prove_cover(const prove_block *b, int32_t a, int32_t z, const prove_leaf *leaf, int32_t n)
 {
     listing x = {.b = b, .leaf = leaf, .n = n, .ordered = b->p->congestion == MOIRAI_CONGESTION_PORT};
-    x.pick = moirai_alloc((size_t)n, sizeof *x.pick);
+    x.pick = util_alloc((size_t)n, sizeof *x.pick);
     if (!x.pick)
         return false;
     bool good = sending_covered(&x, false);

@@ -16,20 +16,20 @@
 #define MAX_UNIT (INT64_C(1) << 40)
 
 typedef struct memory_proof {
-    moirai_prove_chain *x;
+    prove_chain *x;
     int64_t unit, *price;
     __int128 *value; /* per pair: length in units plus bytes, at least */
 } memory_proof;
 
 /* Every interior operator's bytes where they are cheapest. */
-static __int128 cheapest_bytes(const memory_proof *y, const moirai_prove_block *b)
+static __int128 cheapest_bytes(const memory_proof *y, const prove_block *b)
 {
     __int128 sum = 0;
     for (int32_t i = 0; i < b->n; i++) {
         int64_t least = INT64_MAX;
         for (int32_t k = 0; k < b->p->n_devices; k++)
             if (b->p->op_devices[b->op[i]] >> k & 1)
-                least = MOIRAI_MIN(least, y->price[k]);
+                least = UTIL_MIN(least, y->price[k]);
         if (i != b->entry && i != b->exit)
             sum += (__int128)least * b->p->op_memory_bytes[b->op[i]];
     }
@@ -37,41 +37,41 @@ static __int128 cheapest_bytes(const memory_proof *y, const moirai_prove_block *
 }
 
 /* The lengths that the leaf is about. */
-static void range_of(const moirai_prove_leaf *leaf, int64_t *least, int64_t *most)
+static void range_of(const prove_leaf *leaf, int64_t *least, int64_t *most)
 {
-    for (int32_t i = 0; i < leaf->n_counts; i++)
-        if (leaf->count[i].kind == MOIRAI_PROVE_LENGTH) {
-            *least = MOIRAI_MAX(*least, leaf->count[i].least);
-            *most = MOIRAI_MIN(*most, leaf->count[i].most);
+    for (int32_t i = 0; i < leaf->n_branches; i++)
+        if (leaf->branch[i].kind == PROVE_LENGTH) {
+            *least = UTIL_MAX(*least, leaf->branch[i].least);
+            *most = UTIL_MIN(*most, leaf->branch[i].most);
         }
 }
 
 /* Least over L from least_ns to the leaf's length of unit * L - (what all resources are worth until L): linear within a
  * bucket. */
-static __int128 least_length(const memory_proof *y, const moirai_prove_leaf *leaf, int32_t resources, int64_t least_ns)
+static __int128 least_length(const memory_proof *y, const prove_leaf *leaf, int32_t resources, int64_t least_ns)
 {
     __int128 worth = 0, least = (__int128)y->unit * leaf->length_ns;
     for (int32_t q = 0; q < leaf->n_buckets; q++) {
-        int64_t from = MOIRAI_MIN(leaf->bucket[q] * leaf->step_ns, leaf->length_ns);
-        int64_t to = MOIRAI_MIN(leaf->bucket[q + 1] * leaf->step_ns, leaf->length_ns);
+        int64_t from = UTIL_MIN(leaf->bucket[q] * leaf->step_ns, leaf->length_ns);
+        int64_t to = UTIL_MIN(leaf->bucket[q + 1] * leaf->step_ns, leaf->length_ns);
         __int128 rate = 0;
         for (int32_t r = 0; r < resources; r++)
             rate += leaf->price[(int64_t)r * leaf->n_buckets + q];
         if (from <= least_ns && least_ns <= to)
-            least = MOIRAI_MIN(least, (__int128)y->unit * least_ns - worth - rate * (least_ns - from));
+            least = UTIL_MIN(least, (__int128)y->unit * least_ns - worth - rate * (least_ns - from));
         worth += rate * (to - from);
         if (to >= least_ns)
-            least = MOIRAI_MIN(least, (__int128)y->unit * to - worth);
+            least = UTIL_MIN(least, (__int128)y->unit * to - worth);
     }
     return least;
 }
 
 /* What a block within the leaf's case costs at least. */
-static int leaf_value(__int128 *value, const memory_proof *y, const moirai_prove_block *b, int32_t a, int32_t z,
-                      int64_t proven_ns, moirai_prove_leaf *leaf)
+static int leaf_value(__int128 *value, const memory_proof *y, const prove_block *b, int32_t a, int32_t z,
+                      int64_t proven_ns, prove_leaf *leaf)
 {
     int64_t least = proven_ns, most = INT64_MAX;
-    moirai_prove_cost cost;
+    prove_cost cost;
     range_of(leaf, &least, &most);
     *value = (__int128)least * y->unit + cheapest_bytes(y, b);
     if (least > most) {
@@ -81,47 +81,47 @@ static int leaf_value(__int128 *value, const memory_proof *y, const moirai_prove
     if (!leaf->priced)
         return MOIRAI_OK;
     if (leaf->length_ns < most)
-        return moirai_prove_wrong("prices end before the lengths that they are for");
+        return prove_wrong("prices end before the lengths that they are for");
     leaf->byte_price = y->price;
-    int result = moirai_prove_least_cost(&cost, b, a, z, leaf);
+    int result = prove_least_cost(&cost, b, a, z, leaf);
     if (result)
         return result;
     if (!cost.usable)
-        return moirai_prove_wrong("prices are too large");
+        return prove_wrong("prices are too large");
     if (cost.never)
         *value = (__int128)INT64_MAX * y->unit;
     else
-        *value = MOIRAI_MAX(*value, cost.sum - moirai_prove_counts(leaf) +
-                                        least_length(y, leaf, moirai_prove_resources(b->p), least));
+        *value = UTIL_MAX(*value, cost.sum - prove_branch_term(leaf) +
+                                        least_length(y, leaf, prove_resources(b->p), least));
     return MOIRAI_OK;
 }
 
-static int pair_value(memory_proof *y, const moirai_prove_block *b, int32_t a, int32_t z, int64_t index,
+static int pair_value(memory_proof *y, const prove_block *b, int32_t a, int32_t z, int64_t index,
                       yyjson_val *list)
 {
     size_t n = yyjson_arr_size(list), i, max, read = 0;
-    moirai_prove_leaf *leaf = moirai_alloc(n, sizeof *leaf);
+    prove_leaf *leaf = util_alloc(n, sizeof *leaf);
     int result = leaf ? MOIRAI_OK : MOIRAI_EFAIL;
     __int128 least = 0;
     yyjson_val *object;
     yyjson_arr_foreach(list, i, max, object) {
         if (result)
             break;
-        result = moirai_prove_read_leaf(&leaf[read++], b, a, object);
+        result = prove_read_leaf(&leaf[read++], b, a, object);
     }
-    if (!result && !moirai_prove_cover(b, a, z, leaf, (int32_t)n))
-        result = moirai_prove_wrong("the leaves leave cases out");
+    if (!result && !prove_cover(b, a, z, leaf, (int32_t)n))
+        result = prove_wrong("the leaves leave cases out");
     for (i = 0; !result && i < n; i++) {
         __int128 value = 0;
         result = leaf_value(&value, y, b, a, z, y->x->bound[index], &leaf[i]);
-        least = i ? MOIRAI_MIN(least, value) : value;
+        least = i ? UTIL_MIN(least, value) : value;
         y->x->proof->leaves++;
     }
     for (i = 0; i < read; i++)
-        moirai_prove_free_leaf(&leaf[i]);
+        prove_free_leaf(&leaf[i]);
     free(leaf);
     if (!result && n)
-        y->value[index] = MOIRAI_MAX(y->value[index], least);
+        y->value[index] = UTIL_MAX(y->value[index], least);
     return result;
 }
 
@@ -129,13 +129,13 @@ static int read_pair(memory_proof *y, yyjson_val *object)
 {
     int32_t K = y->x->p->n_devices, class_, a, z;
     if (!yyjson_is_obj(object) ||
-        !moirai_prove_int32(yyjson_obj_get(object, "class"), 0, y->x->n_classes - 1, &class_) ||
-        !moirai_prove_int32(yyjson_obj_get(object, "entry"), 0, K - 1, &a) ||
-        !moirai_prove_int32(yyjson_obj_get(object, "exit"), 0, K - 1, &z))
-        return moirai_prove_wrong("class, entry or exit of a pair is missing or out of range");
-    const moirai_prove_block *b = &y->x->class_[class_];
+        !prove_int32(yyjson_obj_get(object, "class"), 0, y->x->n_classes - 1, &class_) ||
+        !prove_int32(yyjson_obj_get(object, "entry"), 0, K - 1, &a) ||
+        !prove_int32(yyjson_obj_get(object, "exit"), 0, K - 1, &z))
+        return prove_wrong("class, entry or exit of a pair is missing or out of range");
+    const prove_block *b = &y->x->class_[class_];
     if ((b->entry < 0 && a) || (b->exit < 0 && z) || (b->n_components && !b->tree_off))
-        return moirai_prove_wrong("a pair of a class that was not described");
+        return prove_wrong("a pair of a class that was not described");
     y->x->proof->pairs++;
     int result = pair_value(y, b, a, z, ((int64_t)class_ * K + a) * K + z, yyjson_obj_get(object, "leaves"));
     return result ? moirai_error_prefix(result, "memory: class %d between devices %d and %d", class_, a, z) : MOIRAI_OK;
@@ -143,7 +143,7 @@ static int read_pair(memory_proof *y, yyjson_val *object)
 
 static int64_t chain_bound(const memory_proof *y)
 {
-    const moirai_prove_chain *x = y->x;
+    const prove_chain *x = y->x;
     const moirai_problem *p = x->p;
     int32_t K = p->n_devices, n = x->cuts.n_cuts;
     __int128 cost[MOIRAI_MAX_DEVICES] = {0}, next[MOIRAI_MAX_DEVICES] = {0};
@@ -154,7 +154,7 @@ static int64_t chain_bound(const memory_proof *y)
             for (int32_t a = 0; a < K; a++)
                 if ((in >> a & 1) && (out >> z & 1)) {
                     __int128 sum = cost[a] + y->value[((int64_t)x->block_class[i] * K + a) * K + z];
-                    next[z] = first ? sum : MOIRAI_MIN(next[z], sum);
+                    next[z] = first ? sum : UTIL_MIN(next[z], sum);
                     first = false;
                 }
             if (i < n && (out >> z & 1))
@@ -170,21 +170,21 @@ static int64_t chain_bound(const memory_proof *y)
     return sum > INT64_MAX ? INT64_MAX : (int64_t)sum;
 }
 
-int moirai_prove_memory(int64_t *bound_ns, moirai_prove_chain *x, yyjson_val *object)
+int prove_memory(int64_t *bound_ns, prove_chain *x, yyjson_val *object)
 {
     memory_proof y = {.x = x};
     size_t n, i, max, K = (size_t)x->p->n_devices;
     *bound_ns = 0;
     if (!object)
         return MOIRAI_OK;
-    if (!moirai_prove_int64(yyjson_obj_get(object, "unit"), 1, MAX_UNIT, &y.unit))
-        return moirai_prove_wrong("memory: unit is missing or out of range");
+    if (!prove_int64(yyjson_obj_get(object, "unit"), 1, MAX_UNIT, &y.unit))
+        return prove_wrong("memory: unit is missing or out of range");
     int result =
-        moirai_prove_list(&y.price, &n, yyjson_obj_get(object, "byte_prices"), 0, MAX_BYTE_PRICE, "byte_prices");
+        prove_list(&y.price, &n, yyjson_obj_get(object, "byte_prices"), 0, MAX_BYTE_PRICE, "byte_prices");
     if (!result && n != K)
-        result = moirai_prove_wrong("byte_prices has not one price per device");
+        result = prove_wrong("byte_prices has not one price per device");
     size_t pairs = (size_t)x->n_classes * K * K;
-    if (!result && !(y.value = moirai_alloc(pairs, sizeof *y.value)))
+    if (!result && !(y.value = util_alloc(pairs, sizeof *y.value)))
         result = MOIRAI_EFAIL;
     for (i = 0; !result && i < pairs; i++)
         y.value[i] = (__int128)x->bound[i] * y.unit + cheapest_bytes(&y, &x->class_[i / (K * K)]);

@@ -21,8 +21,8 @@
 #define NEVER (INT64_MAX / 4)
 
 typedef struct pricing {
-    const moirai_prove_block *b;
-    const moirai_prove_leaf *leaf;
+    const prove_block *b;
+    const prove_leaf *leaf;
     int32_t a, z, K, N; /* entry device, exit device, devices, steps */
     int64_t step, length;
     int64_t arrival[MOIRAI_MAX_DEVICES]; /* of the shared tensor: no sooner; -1: never */
@@ -36,7 +36,7 @@ typedef struct pricing {
     int32_t *order, *above, *above_edge; /* the rooted tree: places, parents first */
 } pricing;
 
-int32_t moirai_prove_resources(const moirai_problem *p)
+int32_t prove_resources(const moirai_problem *p)
 {
     int32_t K = p->n_devices;
     return p->congestion == MOIRAI_CONGESTION_PORT ? 3 * K : p->congestion == MOIRAI_CONGESTION_CHANNEL ? K + K * K : K;
@@ -89,11 +89,11 @@ static void task_line(const pricing *w, held h, int64_t ns, int32_t share, int64
             line[g] = NEVER;
             continue;
         }
-        room = MOIRAI_MIN(room, w->step - 1);
+        room = UTIL_MIN(room, w->step - 1);
         int64_t least = cost_at(w, h, g, 0, x);
-        least = MOIRAI_MIN(least, cost_at(w, h, g, room, x));
+        least = UTIL_MIN(least, cost_at(w, h, g, room, x));
         if (kink < room)
-            least = MOIRAI_MIN(least, cost_at(w, h, g, kink, x));
+            least = UTIL_MIN(least, cost_at(w, h, g, kink, x));
         line[g] = least / share;
     }
 }
@@ -103,7 +103,7 @@ static int64_t *op_line(const pricing *w, int32_t i, int32_t k)
     return w->op_cost + ((int64_t)w->b->op_line[i] * w->K + k) * w->N;
 }
 
-static int64_t *edge_line(const pricing *w, const moirai_prove_edge *e, int32_t from, int32_t to)
+static int64_t *edge_line(const pricing *w, const prove_edge *e, int32_t from, int32_t to)
 {
     return w->edge_cost + (((int64_t)e->line * w->K + from) * w->K + to) * w->N;
 }
@@ -115,9 +115,9 @@ static int64_t op_ns(const pricing *w, int32_t i, int32_t k)
 
 static void fill_costs(pricing *w)
 {
-    const moirai_prove_block *b = w->b;
-    const moirai_prove_leaf *leaf = w->leaf;
-    int32_t R = moirai_prove_resources(b->p);
+    const prove_block *b = w->b;
+    const prove_leaf *leaf = w->leaf;
+    int32_t R = prove_resources(b->p);
     for (int32_t r = 0; r < R; r++) {
         int64_t *rate = w->rate + (int64_t)r * w->N, *sum = w->sum + (int64_t)r * w->N;
         for (int32_t x = 0; x < leaf->n_buckets; x++)
@@ -131,7 +131,7 @@ static void fill_costs(pricing *w)
             if (op_ns(w, b->line_op[x], k) >= 0)
                 task_line(w, (held){{k, -1}}, op_ns(w, b->line_op[x], k), 1, op_line(w, b->line_op[x], k));
     for (int32_t x = 0; x < b->n_edge_lines; x++) {
-        const moirai_prove_edge *e = &b->edge[b->edge_line[x]];
+        const prove_edge *e = &b->edge[b->edge_line[x]];
         int32_t share = b->p->flow == MOIRAI_FLOW_TENSOR ? e->readers : 1;
         for (int32_t from = 0; from < w->K; from++)
             for (int32_t to = 0; to < w->K; to++)
@@ -154,7 +154,7 @@ static void add(int64_t *value, int64_t more)
 }
 
 /* The operator waits for a tensor of the entry. */
-static void add_entry(const pricing *w, const moirai_prove_edge *e, int32_t k, int64_t *value)
+static void add_entry(const pricing *w, const prove_edge *e, int32_t k, int64_t *value)
 {
     if (w->leaf->fixed && e->tensor == w->b->shared_tensor) {
         int64_t from = w->arrival[k] < 0 ? w->N : w->arrival[k] / w->step;
@@ -168,13 +168,13 @@ static void add_entry(const pricing *w, const moirai_prove_edge *e, int32_t k, i
     int64_t wait = moirai_transfer_ns(w->b->p, e->tensor, w->a, k) / w->step, least = NEVER;
     for (int32_t g = 0; g < w->N; g++) {
         if (g >= wait)
-            least = MOIRAI_MIN(least, cost[g - wait]);
+            least = UTIL_MIN(least, cost[g - wait]);
         add(&value[g], least);
     }
 }
 
 /* The exit waits for a tensor of the operator. */
-static void add_exit(const pricing *w, const moirai_prove_edge *e, int32_t k, int64_t *value)
+static void add_exit(const pricing *w, const prove_edge *e, int32_t k, int64_t *value)
 {
     if (k == w->z)
         return;
@@ -182,7 +182,7 @@ static void add_exit(const pricing *w, const moirai_prove_edge *e, int32_t k, in
     int64_t after = op_ns(w, e->from, k) / w->step, least = NEVER;
     for (int64_t g = w->N - 1; g >= 0; g--) {
         if (g + after < w->N)
-            least = MOIRAI_MIN(least, cost[g + after]);
+            least = UTIL_MIN(least, cost[g + after]);
         add(&value[g], least);
     }
 }
@@ -191,17 +191,17 @@ static void add_exit(const pricing *w, const moirai_prove_edge *e, int32_t k, in
 static int64_t flat_cost(const pricing *w, int32_t kind, int32_t place, int32_t op, int32_t k)
 {
     int64_t sum = w->leaf->byte_price ? w->leaf->byte_price[k] * w->b->p->op_memory_bytes[op] : 0;
-    for (int32_t x = 0; x < w->leaf->n_counts; x++) {
-        const moirai_prove_count *c = &w->leaf->count[x];
+    for (int32_t x = 0; x < w->leaf->n_branches; x++) {
+        const prove_branch *c = &w->leaf->branch[x];
         if (c->kind == kind && c->op == place && c->device == k)
-            sum += w->leaf->count_price[x];
+            sum += w->leaf->branch_price[x];
     }
     return sum;
 }
 
 static void own_costs(const pricing *w, int32_t kind)
 {
-    const moirai_prove_block *b = w->b;
+    const prove_block *b = w->b;
     int32_t c = b->kind_component[kind], begin = b->component_off[c], n = b->component_off[c + 1] - begin;
     for (int32_t x = 0; x < n; x++)
         for (int32_t k = 0; k < w->K; k++) {
@@ -214,7 +214,7 @@ static void own_costs(const pricing *w, int32_t kind)
             }
         }
     for (int32_t e = 0; e < b->n_edges; e++) {
-        const moirai_prove_edge *f = &b->edge[e];
+        const prove_edge *f = &b->edge[e];
         bool in = f->from == b->entry && f->to != b->exit && b->component[f->to] == c;
         bool out = f->to == b->exit && f->from != b->entry && b->component[f->from] == c;
         if (!in && !out)
@@ -231,7 +231,7 @@ static void own_costs(const pricing *w, int32_t kind)
 }
 
 /* The child writes what the parent reads: least cost of the child by the parent's step, into message. */
-static void from_writer(pricing *w, const moirai_prove_edge *e, const int64_t *child)
+static void from_writer(pricing *w, const prove_edge *e, const int64_t *child)
 {
     for (int32_t l = 0; l < w->K; l++) {
         if (!allowed(w, e->from, l))
@@ -239,7 +239,7 @@ static void from_writer(pricing *w, const moirai_prove_edge *e, const int64_t *c
         int64_t after = op_ns(w, e->from, l) / w->step, least = NEVER;
         for (int32_t u = 0; u < w->N; u++) { /* best[u]: the child is done by step u */
             if (u >= after)
-                least = MOIRAI_MIN(least, child[(int64_t)l * w->N + u - after]);
+                least = UTIL_MIN(least, child[(int64_t)l * w->N + u - after]);
             w->best[u] = least;
         }
         for (int32_t k = 0; k < w->K; k++) {
@@ -252,22 +252,22 @@ static void from_writer(pricing *w, const moirai_prove_edge *e, const int64_t *c
                 int64_t sent = w->best[g - wait];
                 if (l != k)
                     add(&sent, cost[g - wait]);
-                ready = MOIRAI_MIN(ready, sent);
-                message[g] = MOIRAI_MIN(message[g], ready);
+                ready = UTIL_MIN(ready, sent);
+                message[g] = UTIL_MIN(message[g], ready);
             }
         }
     }
 }
 
 /* The child reads what the parent writes. */
-static void from_reader(pricing *w, const moirai_prove_edge *e, const int64_t *child)
+static void from_reader(pricing *w, const prove_edge *e, const int64_t *child)
 {
     for (int32_t l = 0; l < w->K; l++) {
         if (!allowed(w, e->to, l))
             continue;
         int64_t least = NEVER;
         for (int32_t g = w->N - 1; g >= 0; g--) { /* best[g]: the child starts in step g or later */
-            least = MOIRAI_MIN(least, child[(int64_t)l * w->N + g]);
+            least = UTIL_MIN(least, child[(int64_t)l * w->N + g]);
             w->best[g] = least;
         }
         for (int32_t k = 0; k < w->K; k++) {
@@ -281,8 +281,8 @@ static void from_reader(pricing *w, const moirai_prove_edge *e, const int64_t *c
                 int64_t sent = w->best[u + wait];
                 if (l != k)
                     add(&sent, cost[u]);
-                later = MOIRAI_MIN(later, sent);
-                message[u - after] = MOIRAI_MIN(message[u - after], later);
+                later = UTIL_MIN(later, sent);
+                message[u - after] = UTIL_MIN(message[u - after], later);
             }
         }
     }
@@ -291,7 +291,7 @@ static void from_reader(pricing *w, const moirai_prove_edge *e, const int64_t *c
 /* Root the kind's tree at place 0: order, parents and the edges to them. The tree is known to span. */
 static void root_tree(pricing *w, int32_t kind)
 {
-    const moirai_prove_block *b = w->b;
+    const prove_block *b = w->b;
     int32_t c = b->kind_component[kind], begin = b->component_off[c], n = b->component_off[c + 1] - begin, done = 1;
     for (int32_t x = 0; x < n; x++)
         w->above_edge[x] = -1;
@@ -299,7 +299,7 @@ static void root_tree(pricing *w, int32_t kind)
     w->above[0] = -1;
     for (int32_t y = 0; y < done; y++)
         for (int32_t t = b->tree_off[kind]; t < b->tree_off[kind + 1]; t++) {
-            const moirai_prove_edge *e = &b->edge[b->tree_edge[t]];
+            const prove_edge *e = &b->edge[b->tree_edge[t]];
             int32_t mine = b->component_op[begin + w->order[y]];
             int32_t other = e->from == mine ? e->to : e->to == mine ? e->from : -1;
             if (other < 0 || w->above_edge[w->order[y]] == b->tree_edge[t])
@@ -315,14 +315,14 @@ static void root_tree(pricing *w, int32_t kind)
 
 static int64_t cheapest_component(pricing *w, int32_t kind)
 {
-    const moirai_prove_block *b = w->b;
+    const prove_block *b = w->b;
     int32_t c = b->kind_component[kind], begin = b->component_off[c], n = b->component_off[c + 1] - begin;
     int64_t cells = (int64_t)w->K * w->N, least = NEVER;
     own_costs(w, kind);
     root_tree(w, kind);
     for (int32_t y = n - 1; y > 0; y--) {
         int32_t x = w->order[y];
-        const moirai_prove_edge *e = &b->edge[w->above_edge[x]];
+        const prove_edge *e = &b->edge[w->above_edge[x]];
         for (int64_t s = 0; s < cells; s++)
             w->message[s] = NEVER;
         if (e->from == b->component_op[begin + x])
@@ -333,7 +333,7 @@ static int64_t cheapest_component(pricing *w, int32_t kind)
             add(&w->value[w->above[x] * cells + s], w->message[s]);
     }
     for (int64_t s = 0; s < cells; s++)
-        least = MOIRAI_MIN(least, w->value[s]);
+        least = UTIL_MIN(least, w->value[s]);
     return least;
 }
 
@@ -348,18 +348,18 @@ static int64_t cheapest_send(const pricing *w, int32_t k)
         return NEVER;
     task_line(w, held_by_transfer(w, w->a, k), ns, 1, w->best);
     for (int64_t g = (w->arrival[k] - ns) / w->step; g < w->N && g <= (w->arrived[k] - ns) / w->step; g++)
-        least = MOIRAI_MIN(least, w->best[g]);
+        least = UTIL_MIN(least, w->best[g]);
     return least;
 }
 
 /* What the leaf assumes of the arrival on k. */
 static void narrow(const pricing *w, int32_t k, int64_t *soonest, int64_t *latest)
 {
-    for (int32_t x = 0; x < w->leaf->n_counts; x++) {
-        const moirai_prove_count *c = &w->leaf->count[x];
-        if (c->kind == MOIRAI_PROVE_ARRIVAL && c->device == k) {
-            *soonest = MOIRAI_MAX(*soonest, c->least);
-            *latest = MOIRAI_MIN(*latest, c->most);
+    for (int32_t x = 0; x < w->leaf->n_branches; x++) {
+        const prove_branch *c = &w->leaf->branch[x];
+        if (c->kind == PROVE_ARRIVAL && c->device == k) {
+            *soonest = UTIL_MAX(*soonest, c->least);
+            *latest = UTIL_MIN(*latest, c->most);
         }
     }
 }
@@ -383,7 +383,7 @@ static void set_arrivals(pricing *w)
     }
     for (int32_t x = n - 1; x >= 0 && port; x--) {
         int32_t k = w->leaf->receiver[x];
-        w->arrived[k] = MOIRAI_MIN(w->arrived[k], next);
+        w->arrived[k] = UTIL_MIN(w->arrived[k], next);
         next = w->arrived[k] - moirai_transfer_ns(w->b->p, w->b->shared_tensor, w->a, k);
     }
 }
@@ -391,7 +391,7 @@ static void set_arrivals(pricing *w)
 /* From the entry straight to the exit: too late for T, or excluded by the list of receivers. */
 static bool direct_is_late(const pricing *w)
 {
-    const moirai_prove_block *b = w->b;
+    const prove_block *b = w->b;
     for (int32_t e = 0; e < b->n_edges && b->entry >= 0 && w->a != w->z; e++) {
         if (b->edge[e].from != b->entry || b->edge[e].to != b->exit)
             continue;
@@ -404,23 +404,23 @@ static bool direct_is_late(const pricing *w)
     return false;
 }
 
-__int128 moirai_prove_counts(const moirai_prove_leaf *leaf)
+__int128 prove_branch_term(const prove_leaf *leaf)
 {
     __int128 sum = 0;
-    for (int32_t x = 0; x < leaf->n_counts; x++) /* times have no price */
-        sum += (__int128)leaf->count_price[x] * (leaf->count_price[x] > 0 ? leaf->count[x].most : leaf->count[x].least);
+    for (int32_t x = 0; x < leaf->n_branches; x++) /* times have no price */
+        sum += (__int128)leaf->branch_price[x] * (leaf->branch_price[x] > 0 ? leaf->branch[x].most : leaf->branch[x].least);
     return sum;
 }
 
-static __int128 capacity(const moirai_problem *p, const moirai_prove_leaf *leaf)
+static __int128 capacity(const moirai_problem *p, const prove_leaf *leaf)
 {
-    __int128 sum = moirai_prove_counts(leaf);
-    int32_t R = moirai_prove_resources(p);
+    __int128 sum = prove_branch_term(leaf);
+    int32_t R = prove_resources(p);
     for (int32_t r = 0; r < R; r++)
         for (int32_t x = 0; x < leaf->n_buckets; x++) {
             int64_t from = leaf->bucket[x] * leaf->step_ns, to = leaf->bucket[x + 1] * leaf->step_ns;
             sum += (__int128)leaf->price[(int64_t)r * leaf->n_buckets + x] *
-                   (MOIRAI_MIN(to, leaf->length_ns) - MOIRAI_MIN(from, leaf->length_ns));
+                   (UTIL_MIN(to, leaf->length_ns) - UTIL_MIN(from, leaf->length_ns));
         }
     return sum;
 }
@@ -434,22 +434,22 @@ typedef struct ceiling {
 static __int128 most_paid(int64_t ns, ceiling dearest)
 {
     __int128 paid = (__int128)ns * dearest.rate;
-    return ns > 0 ? 2 * MOIRAI_MIN(paid, dearest.whole) : 0;
+    return ns > 0 ? 2 * UTIL_MIN(paid, dearest.whole) : 0;
 }
 
-static ceiling find_ceiling(const moirai_problem *p, const moirai_prove_leaf *leaf)
+static ceiling find_ceiling(const moirai_problem *p, const prove_leaf *leaf)
 {
     ceiling dearest = {0};
-    int32_t R = moirai_prove_resources(p);
+    int32_t R = prove_resources(p);
     for (int32_t r = 0; r < R; r++) {
         __int128 sum = 0;
         for (int32_t x = 0; x < leaf->n_buckets; x++) {
             int64_t price = leaf->price[(int64_t)r * leaf->n_buckets + x];
             int64_t from = leaf->bucket[x] * leaf->step_ns, to = leaf->bucket[x + 1] * leaf->step_ns;
-            sum += (__int128)price * (MOIRAI_MIN(to, leaf->length_ns) - MOIRAI_MIN(from, leaf->length_ns));
-            dearest.rate = MOIRAI_MAX(dearest.rate, price);
+            sum += (__int128)price * (UTIL_MIN(to, leaf->length_ns) - UTIL_MIN(from, leaf->length_ns));
+            dearest.rate = UTIL_MAX(dearest.rate, price);
         }
-        dearest.whole = MOIRAI_MAX(dearest.whole, sum);
+        dearest.whole = UTIL_MAX(dearest.whole, sum);
     }
     return dearest;
 }
@@ -457,7 +457,7 @@ static ceiling find_ceiling(const moirai_problem *p, const moirai_prove_leaf *le
 /* All that a component with its edges can pay at any time. */
 static __int128 component_most(const pricing *w, int32_t c, ceiling dearest)
 {
-    const moirai_prove_block *b = w->b;
+    const prove_block *b = w->b;
     __int128 sum = 0;
     for (int32_t x = b->component_off[c]; x < b->component_off[c + 1]; x++) {
         __int128 most = 0;
@@ -466,7 +466,7 @@ static __int128 component_most(const pricing *w, int32_t c, ceiling dearest)
             __int128 paid = most_paid(op_ns(w, i, k), dearest);
             if (w->leaf->byte_price)
                 paid += (__int128)w->leaf->byte_price[k] * b->p->op_memory_bytes[b->op[i]];
-            most = MOIRAI_MAX(most, paid);
+            most = UTIL_MAX(most, paid);
         }
         sum += most;
     }
@@ -475,7 +475,7 @@ static __int128 component_most(const pricing *w, int32_t c, ceiling dearest)
         if (b->component[b->edge[e].from] != c && b->component[b->edge[e].to] != c)
             continue;
         for (int32_t k = 0; k < w->K * w->K; k++)
-            longest = MOIRAI_MAX(longest, moirai_transfer_ns(b->p, b->edge[e].tensor, k / w->K, k % w->K));
+            longest = UTIL_MAX(longest, moirai_transfer_ns(b->p, b->edge[e].tensor, k / w->K, k % w->K));
         sum += most_paid(longest, dearest);
     }
     return sum;
@@ -484,13 +484,13 @@ static __int128 component_most(const pricing *w, int32_t c, ceiling dearest)
 /* No value of the dynamic programme, and no sum of prices over time, can leave int64. */
 static bool fits(const pricing *w)
 {
-    const moirai_prove_leaf *leaf = w->leaf;
+    const prove_leaf *leaf = w->leaf;
     ceiling dearest = find_ceiling(w->b->p, leaf);
     __int128 counts = 0;
     if (dearest.whole >= NEVER / 2)
         return false;
-    for (int32_t x = 0; x < leaf->n_counts; x++)
-        counts += leaf->count_price[x] < 0 ? -(__int128)leaf->count_price[x] : leaf->count_price[x];
+    for (int32_t x = 0; x < leaf->n_branches; x++)
+        counts += leaf->branch_price[x] < 0 ? -(__int128)leaf->branch_price[x] : leaf->branch_price[x];
     for (int32_t kind = 0; kind < w->b->n_kinds; kind++)
         if (component_most(w, w->b->kind_component[kind], dearest) + counts >= NEVER / 2)
             return false;
@@ -499,19 +499,19 @@ static bool fits(const pricing *w)
 
 static int allocate(pricing *w)
 {
-    size_t N = (size_t)w->N, K = (size_t)w->K, R = (size_t)moirai_prove_resources(w->b->p), largest = 1;
+    size_t N = (size_t)w->N, K = (size_t)w->K, R = (size_t)prove_resources(w->b->p), largest = 1;
     for (int32_t c = 0; c < w->b->n_components; c++)
-        largest = MOIRAI_MAX(largest, (size_t)(w->b->component_off[c + 1] - w->b->component_off[c]));
-    w->rate = moirai_alloc(R * N, sizeof(int64_t));
-    w->sum = moirai_alloc(R * N, sizeof(int64_t));
-    w->op_cost = moirai_alloc((size_t)w->b->n_op_lines * K * N, sizeof(int64_t));
-    w->edge_cost = moirai_alloc((size_t)w->b->n_edge_lines * K * K * N, sizeof(int64_t));
-    w->value = moirai_alloc(largest * K * N, sizeof(int64_t));
-    w->message = moirai_alloc(K * N, sizeof(int64_t));
-    w->best = moirai_alloc(N, sizeof(int64_t));
-    w->order = moirai_alloc(largest, sizeof(int32_t));
-    w->above = moirai_alloc(largest, sizeof(int32_t));
-    w->above_edge = moirai_alloc(largest, sizeof(int32_t));
+        largest = UTIL_MAX(largest, (size_t)(w->b->component_off[c + 1] - w->b->component_off[c]));
+    w->rate = util_alloc(R * N, sizeof(int64_t));
+    w->sum = util_alloc(R * N, sizeof(int64_t));
+    w->op_cost = util_alloc((size_t)w->b->n_op_lines * K * N, sizeof(int64_t));
+    w->edge_cost = util_alloc((size_t)w->b->n_edge_lines * K * K * N, sizeof(int64_t));
+    w->value = util_alloc(largest * K * N, sizeof(int64_t));
+    w->message = util_alloc(K * N, sizeof(int64_t));
+    w->best = util_alloc(N, sizeof(int64_t));
+    w->order = util_alloc(largest, sizeof(int32_t));
+    w->above = util_alloc(largest, sizeof(int32_t));
+    w->above_edge = util_alloc(largest, sizeof(int32_t));
     return w->rate && w->sum && w->op_cost && w->edge_cost && w->value && w->message && w->best && w->order &&
                    w->above && w->above_edge
                ? MOIRAI_OK
@@ -532,7 +532,7 @@ static void release(pricing *w)
     free(w->above_edge);
 }
 
-static void add_up(pricing *w, moirai_prove_cost *out)
+static void add_up(pricing *w, prove_cost *out)
 {
     out->never = direct_is_late(w);
     if (out->never)
@@ -550,12 +550,12 @@ static void add_up(pricing *w, moirai_prove_cost *out)
     }
 }
 
-int moirai_prove_least_cost(moirai_prove_cost *out, const moirai_prove_block *b, int32_t a, int32_t z,
-                            const moirai_prove_leaf *leaf)
+int prove_least_cost(prove_cost *out, const prove_block *b, int32_t a, int32_t z,
+                            const prove_leaf *leaf)
 {
     pricing w = {.b = b, .leaf = leaf, .a = a, .z = z, .K = b->p->n_devices, .N = leaf->n_steps, .step = leaf->step_ns,
                  .length = leaf->length_ns};
-    *out = (moirai_prove_cost){.usable = fits(&w)};
+    *out = (prove_cost){.usable = fits(&w)};
     if (!out->usable)
         return MOIRAI_OK;
     int result = allocate(&w);
@@ -567,10 +567,10 @@ int moirai_prove_least_cost(moirai_prove_cost *out, const moirai_prove_block *b,
     return result;
 }
 
-int moirai_prove_prices(bool *holds, const moirai_prove_block *b, int32_t a, int32_t z, const moirai_prove_leaf *leaf)
+int prove_prices(bool *holds, const prove_block *b, int32_t a, int32_t z, const prove_leaf *leaf)
 {
-    moirai_prove_cost cost;
-    int result = moirai_prove_least_cost(&cost, b, a, z, leaf);
+    prove_cost cost;
+    int result = prove_least_cost(&cost, b, a, z, leaf);
     *holds = !result && cost.usable && (cost.never || cost.sum > capacity(b->p, leaf));
     return result;
 }

@@ -10,14 +10,14 @@
 #define MAX_BUCKETS 4096
 #define MAX_TIME (INT64_C(1) << 61) /* the reader keeps all times of a problem together below this */
 
-int moirai_prove_wrong(const char *what)
+int prove_wrong(const char *what)
 {
     return moirai_error(MOIRAI_EVERIFY, "%s", what);
 }
 
 /* ---- reading ---- */
 
-bool moirai_prove_int64(yyjson_val *value, int64_t least, int64_t most, int64_t *out)
+bool prove_int64(yyjson_val *value, int64_t least, int64_t most, int64_t *out)
 {
     if (!yyjson_is_int(value) || (yyjson_is_uint(value) && yyjson_get_uint(value) > INT64_MAX))
         return false;
@@ -26,37 +26,37 @@ bool moirai_prove_int64(yyjson_val *value, int64_t least, int64_t most, int64_t 
     return number >= least && number <= most;
 }
 
-bool moirai_prove_int32(yyjson_val *value, int32_t least, int32_t most, int32_t *out)
+bool prove_int32(yyjson_val *value, int32_t least, int32_t most, int32_t *out)
 {
     int64_t wide = 0;
-    bool good = moirai_prove_int64(value, least, most, &wide);
+    bool good = prove_int64(value, least, most, &wide);
     *out = good ? (int32_t)wide : 0;
     return good;
 }
 
 /* An array of whole numbers in a range; free() it. */
-int moirai_prove_list(int64_t **out, size_t *n, yyjson_val *array, int64_t least, int64_t most, const char *what)
+int prove_list(int64_t **out, size_t *n, yyjson_val *array, int64_t least, int64_t most, const char *what)
 {
     *out = NULL;
     *n = yyjson_arr_size(array);
     if (!yyjson_is_arr(array))
         return moirai_error(MOIRAI_EVERIFY, "%s: a list of numbers is missing", what);
-    if (!(*out = moirai_alloc(*n, sizeof **out)))
+    if (!(*out = util_alloc(*n, sizeof **out)))
         return MOIRAI_EFAIL;
     size_t i, max;
     yyjson_val *value;
     yyjson_arr_foreach(array, i, max, value)
-        if (!moirai_prove_int64(value, least, most, &(*out)[i]))
+        if (!prove_int64(value, least, most, &(*out)[i]))
             return moirai_error(MOIRAI_EVERIFY, "%s: number %zu is none, or out of range", what, i);
     return MOIRAI_OK;
 }
 
-int moirai_prove_list32(int32_t **out, size_t *n, yyjson_val *array, int32_t least, int32_t most, const char *what)
+int prove_list32(int32_t **out, size_t *n, yyjson_val *array, int32_t least, int32_t most, const char *what)
 {
     int64_t *wide;
     *out = NULL;
-    int result = moirai_prove_list(&wide, n, array, least, most, what);
-    if (!result && !(*out = moirai_alloc(*n, sizeof **out)))
+    int result = prove_list(&wide, n, array, least, most, what);
+    if (!result && !(*out = util_alloc(*n, sizeof **out)))
         result = MOIRAI_EFAIL;
     for (size_t i = 0; !result && i < *n; i++)
         (*out)[i] = (int32_t)wide[i];
@@ -66,129 +66,129 @@ int moirai_prove_list32(int32_t **out, size_t *n, yyjson_val *array, int32_t lea
 
 /* ---- a leaf ---- */
 
-void moirai_prove_free_leaf(moirai_prove_leaf *leaf)
+void prove_free_leaf(prove_leaf *leaf)
 {
-    free(leaf->count);
+    free(leaf->branch);
     free(leaf->bucket);
     free(leaf->price);
-    free(leaf->count_price);
+    free(leaf->branch_price);
 }
 
-static bool count_exists(const moirai_prove_leaf *leaf, const moirai_prove_block *b, const int64_t *x)
+static bool count_exists(const prove_leaf *leaf, const prove_block *b, const int64_t *x)
 {
     if (x[2] < 0 || x[2] >= b->p->n_devices || x[3] < 0 || x[4] < 0)
         return false;
-    if (x[0] == MOIRAI_PROVE_ARRIVAL || x[0] == MOIRAI_PROVE_LENGTH)
-        return leaf->fixed || x[0] == MOIRAI_PROVE_LENGTH;
+    if (x[0] == PROVE_ARRIVAL || x[0] == PROVE_LENGTH)
+        return leaf->fixed || x[0] == PROVE_LENGTH;
     int32_t c = x[0] >= 0 && x[0] < b->n_kinds ? b->kind_component[x[0]] : -1;
     return c >= 0 && x[1] >= 0 && x[1] < b->component_off[c + 1] - b->component_off[c] && x[3] <= INT32_MAX &&
            x[4] <= INT32_MAX;
 }
 
-static int read_counts(moirai_prove_leaf *leaf, const moirai_prove_block *b, yyjson_val *object)
+static int read_counts(prove_leaf *leaf, const prove_block *b, yyjson_val *object)
 {
     yyjson_val *list = yyjson_obj_get(object, "counts");
     if (!list)
         return MOIRAI_OK;
     int64_t *number;
     size_t n;
-    int result = moirai_prove_list(&number, &n, list, MOIRAI_PROVE_LENGTH, INT64_MAX, "counts");
+    int result = prove_list(&number, &n, list, PROVE_LENGTH, INT64_MAX, "counts");
     if (!result && n % 5)
-        result = moirai_prove_wrong("counts do not come in fives");
-    if (!result && !(leaf->count = moirai_alloc(n / 5, sizeof *leaf->count)))
+        result = prove_wrong("counts do not come in fives");
+    if (!result && !(leaf->branch = util_alloc(n / 5, sizeof *leaf->branch)))
         result = MOIRAI_EFAIL;
     for (size_t i = 0; !result && i < n / 5; i++) {
         const int64_t *x = number + 5 * i;
         if (!count_exists(leaf, b, x))
-            result = moirai_prove_wrong("a count is of a kind, operator or device that is not there");
+            result = prove_wrong("a count is of a kind, operator or device that is not there");
         else
-            leaf->count[i] = (moirai_prove_count){(int32_t)x[0], (int32_t)x[1], (int32_t)x[2], x[3], x[4]};
+            leaf->branch[i] = (prove_branch){(int32_t)x[0], (int32_t)x[1], (int32_t)x[2], x[3], x[4]};
     }
-    leaf->n_counts = result ? 0 : (int32_t)(n / 5);
+    leaf->n_branches = result ? 0 : (int32_t)(n / 5);
     free(number);
     return result;
 }
 
-static int read_grid(moirai_prove_leaf *leaf, yyjson_val *object)
+static int read_grid(prove_leaf *leaf, yyjson_val *object)
 {
     size_t n;
-    if (!moirai_prove_int64(yyjson_obj_get(object, "length_ns"), 0, MAX_TIME, &leaf->length_ns) ||
-        !moirai_prove_int64(yyjson_obj_get(object, "step_ns"), 1, MAX_TIME, &leaf->step_ns) ||
+    if (!prove_int64(yyjson_obj_get(object, "length_ns"), 0, MAX_TIME, &leaf->length_ns) ||
+        !prove_int64(yyjson_obj_get(object, "step_ns"), 1, MAX_TIME, &leaf->step_ns) ||
         leaf->length_ns / leaf->step_ns >= MAX_STEPS)
-        return moirai_prove_wrong("a leaf's length or step is missing or out of range");
+        return prove_wrong("a leaf's length or step is missing or out of range");
     leaf->n_steps = (int32_t)(leaf->length_ns / leaf->step_ns) + 1;
-    int result = moirai_prove_list32(&leaf->bucket, &n, yyjson_obj_get(object, "buckets"), 0, leaf->n_steps, "buckets");
+    int result = prove_list32(&leaf->bucket, &n, yyjson_obj_get(object, "buckets"), 0, leaf->n_steps, "buckets");
     if (result)
         return result;
     if (n < 2 || n > MAX_BUCKETS || leaf->bucket[0] != 0 || leaf->bucket[n - 1] != leaf->n_steps)
-        return moirai_prove_wrong("a leaf's buckets do not cover its steps");
+        return prove_wrong("a leaf's buckets do not cover its steps");
     for (size_t i = 1; i < n; i++)
         if (leaf->bucket[i] <= leaf->bucket[i - 1])
-            return moirai_prove_wrong("a leaf's buckets do not ascend");
+            return prove_wrong("a leaf's buckets do not ascend");
     leaf->n_buckets = (int32_t)n - 1;
     return MOIRAI_OK;
 }
 
-static int read_prices(moirai_prove_leaf *leaf, const moirai_prove_block *b, yyjson_val *object)
+static int read_prices(prove_leaf *leaf, const prove_block *b, yyjson_val *object)
 {
-    int32_t R = moirai_prove_resources(b->p);
+    int32_t R = prove_resources(b->p);
     int64_t *number;
     size_t n;
-    int result = moirai_prove_list(&number, &n, yyjson_obj_get(object, "prices"), 0, MAX_TIME, "prices");
-    leaf->price = moirai_alloc((size_t)R * (size_t)leaf->n_buckets, sizeof(int64_t));
+    int result = prove_list(&number, &n, yyjson_obj_get(object, "prices"), 0, MAX_TIME, "prices");
+    leaf->price = util_alloc((size_t)R * (size_t)leaf->n_buckets, sizeof(int64_t));
     if (!result && !leaf->price)
         result = MOIRAI_EFAIL;
     if (!result && n % 3)
-        result = moirai_prove_wrong("prices do not come in threes");
+        result = prove_wrong("prices do not come in threes");
     for (size_t i = 0; !result && i < n; i += 3)
         if (number[i] >= R || number[i + 1] >= leaf->n_buckets ||
             leaf->price[number[i] * leaf->n_buckets + number[i + 1]])
-            result = moirai_prove_wrong("a price is on a resource or bucket that is not there, or is the second there");
+            result = prove_wrong("a price is on a resource or bucket that is not there, or is the second there");
         else
             leaf->price[number[i] * leaf->n_buckets + number[i + 1]] = number[i + 2];
     free(number);
-    leaf->count_price = moirai_alloc((size_t)leaf->n_counts, sizeof(int64_t));
+    leaf->branch_price = util_alloc((size_t)leaf->n_branches, sizeof(int64_t));
     yyjson_val *list = yyjson_obj_get(object, "count_prices");
-    if (result || !leaf->count_price)
+    if (result || !leaf->branch_price)
         return result ? result : MOIRAI_EFAIL;
     if (!list)
         return MOIRAI_OK;
-    result = moirai_prove_list(&number, &n, list, -MAX_TIME, MAX_TIME, "count_prices");
-    if (!result && n > (size_t)leaf->n_counts)
-        result = moirai_prove_wrong("more prices on counts than counts");
+    result = prove_list(&number, &n, list, -MAX_TIME, MAX_TIME, "count_prices");
+    if (!result && n > (size_t)leaf->n_branches)
+        result = prove_wrong("more prices on counts than counts");
     if (!result)
-        memcpy(leaf->count_price, number, n * sizeof *number);
+        memcpy(leaf->branch_price, number, n * sizeof *number);
     for (size_t i = 0; !result && i < n; i++)
-        if (leaf->count[i].kind < 0 && number[i])
-            result = moirai_prove_wrong("a time has a price");
+        if (leaf->branch[i].kind < 0 && number[i])
+            result = prove_wrong("a time has a price");
     free(number);
     return result;
 }
 
-static int read_sending(moirai_prove_leaf *leaf, const moirai_prove_block *b, int32_t a, yyjson_val *list)
+static int read_sending(prove_leaf *leaf, const prove_block *b, int32_t a, yyjson_val *list)
 {
     uint64_t seen = UINT64_C(1) << a;
     leaf->fixed = list && !yyjson_is_null(list);
     if (!leaf->fixed)
         return MOIRAI_OK;
     if (b->shared_tensor < 0 || !yyjson_is_arr(list) || yyjson_arr_size(list) >= (size_t)b->p->n_devices)
-        return moirai_prove_wrong("a leaf lists receivers of a tensor that is not there");
+        return prove_wrong("a leaf lists receivers of a tensor that is not there");
     size_t i, max;
     yyjson_val *value;
     yyjson_arr_foreach(list, i, max, value) {
         int32_t k;
-        if (!moirai_prove_int32(value, 0, b->p->n_devices - 1, &k) || (seen >> k & 1))
-            return moirai_prove_wrong("a leaf's list of receivers has a wrong device");
+        if (!prove_int32(value, 0, b->p->n_devices - 1, &k) || (seen >> k & 1))
+            return prove_wrong("a leaf's list of receivers has a wrong device");
         seen |= UINT64_C(1) << k;
         leaf->receiver[leaf->n_receivers++] = k;
     }
     return MOIRAI_OK;
 }
 
-int moirai_prove_read_leaf(moirai_prove_leaf *leaf, const moirai_prove_block *b, int32_t a, yyjson_val *object)
+int prove_read_leaf(prove_leaf *leaf, const prove_block *b, int32_t a, yyjson_val *object)
 {
-    *leaf = (moirai_prove_leaf){0};
-    int result = yyjson_is_obj(object) ? MOIRAI_OK : moirai_prove_wrong("a leaf is no object");
+    *leaf = (prove_leaf){0};
+    int result = yyjson_is_obj(object) ? MOIRAI_OK : prove_wrong("a leaf is no object");
     if (!result)
         result = read_sending(leaf, b, a, yyjson_obj_get(object, "receivers"));
     if (!result)

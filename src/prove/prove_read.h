@@ -1,32 +1,32 @@
 /* Reading numbers and leaves of a certificate. Private to this folder. */
-#ifndef MOIRAI_PROVE_READ_H
-#define MOIRAI_PROVE_READ_H
+#ifndef MOIRAI_PROVE_PROVE_READ_H
+#define MOIRAI_PROVE_PROVE_READ_H
 
 #include "prove/prove.h"
 #include "util/json.h"
 
-int moirai_prove_wrong(const char *what); /* MOIRAI_EVERIFY */
-bool moirai_prove_int64(yyjson_val *value, int64_t least, int64_t most, int64_t *out);
-bool moirai_prove_int32(yyjson_val *value, int32_t least, int32_t most, int32_t *out);
+int prove_wrong(const char *what); /* MOIRAI_EVERIFY */
+bool prove_int64(yyjson_val *value, int64_t least, int64_t most, int64_t *out);
+bool prove_int32(yyjson_val *value, int32_t least, int32_t most, int32_t *out);
 /* An array of whole numbers in a range; free() it. */
-int moirai_prove_list(int64_t **out, size_t *n, yyjson_val *array, int64_t least, int64_t most, const char *what);
-int moirai_prove_list32(int32_t **out, size_t *n, yyjson_val *array, int32_t least, int32_t most, const char *what);
-int moirai_prove_read_leaf(moirai_prove_leaf *leaf, const moirai_prove_block *b, int32_t a, yyjson_val *object);
-void moirai_prove_free_leaf(moirai_prove_leaf *leaf);
+int prove_list(int64_t **out, size_t *n, yyjson_val *array, int64_t least, int64_t most, const char *what);
+int prove_list32(int32_t **out, size_t *n, yyjson_val *array, int32_t least, int32_t most, const char *what);
+int prove_read_leaf(prove_leaf *leaf, const prove_block *b, int32_t a, yyjson_val *object);
+void prove_free_leaf(prove_leaf *leaf);
 
 /* What the verifier knows by the time it comes to bytes. */
-typedef struct moirai_prove_chain {
+typedef struct prove_chain {
     const moirai_problem *p; /* without what floats */
     moirai_problem *spine;   /* the same if anything floats, else NULL */
     moirai_proof *proof;
-    moirai_prove_cuts cuts;
+    prove_cuts cuts;
     int32_t *block_class;
     int32_t n_classes;
-    moirai_prove_block *class_; /* the first block of each class */
+    prove_block *class_; /* the first block of each class */
     int64_t *bound;             /* [(class * K + a) * K + z] */
-} moirai_prove_chain;
+} prove_chain;
 
 /* The bound of the certificate's part about bytes; 0 where there is none. */
-int moirai_prove_memory(int64_t *bound_ns, moirai_prove_chain *x, yyjson_val *object);
+int prove_memory(int64_t *bound_ns, prove_chain *x, yyjson_val *object);
 
 #endif

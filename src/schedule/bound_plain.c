@@ -24,21 +24,21 @@ static int64_t least_ns(const moirai_problem *p, int32_t op)
     for (int32_t k = 0; k < p->n_devices; k++)
         if (p->op_devices[op] >> k & 1 && (least < 0 || moirai_op_ns(p, op, k) < least))
             least = moirai_op_ns(p, op, k);
-    return MOIRAI_MAX(least, 0);
+    return UTIL_MAX(least, 0);
 }
 
 int64_t moirai_bound_critical_path(const moirai_problem *p)
 {
-    int64_t *finish = moirai_alloc((size_t)p->n_ops, sizeof *finish);
+    int64_t *finish = util_alloc((size_t)p->n_ops, sizeof *finish);
     int64_t longest = 0;
     for (int32_t r = 0; finish != NULL && r < p->n_ops; r++) {
         int32_t op = p->topo[r];
         int64_t start = 0;
         for (int32_t j = p->op_in_off[op]; j < p->op_in_off[op + 1]; j++)
-            start = MOIRAI_MAX(start, finish[p->tensor_producer[p->op_in[j]]]);
-        if (!moirai_add64(&finish[op], start, least_ns(p, op)))
+            start = UTIL_MAX(start, finish[p->tensor_producer[p->op_in[j]]]);
+        if (!util_add64(&finish[op], start, least_ns(p, op)))
             finish[op] = start; /* a shorter path is still a bound */
-        longest = MOIRAI_MAX(longest, finish[op]);
+        longest = UTIL_MAX(longest, finish[op]);
     }
     free(finish);
     return longest; /* out of memory: 0, which proves nothing and is true */
@@ -75,7 +75,7 @@ static int32_t collect_units(int64_t *row, const moirai_problem *p, int32_t *uni
             bool can = p->op_devices[i] >> k & 1;
             if (fresh)
                 *at = can ? moirai_op_ns(p, i, k) : -1;
-            else if (can && !moirai_add64(at, *at, moirai_op_ns(p, i, k)))
+            else if (can && !util_add64(at, *at, moirai_op_ns(p, i, k)))
                 return -1;
         }
     }
@@ -158,17 +158,17 @@ static int64_t best_weights(const kinds *q)
         weight[k] = 0;
     for (int32_t k = 0; k < K; k++) {
         weight[k] = 1;
-        best = MOIRAI_MAX(best, judge_real(q, weight));
+        best = UTIL_MAX(best, judge_real(q, weight));
         weight[k] = 0;
     }
     for (int32_t k = 0; k < K; k++)
         weight[k] = 1.0 / K;
     for (int round = 0; round < ROUNDS; round++) {
-        best = MOIRAI_MAX(best, judge_real(q, weight));
+        best = UTIL_MAX(best, judge_real(q, weight));
         loads(q, weight, load);
         double most = 0, sum = 0, step = 1.0 / (1.0 + 0.25 * round);
         for (int32_t k = 0; k < K; k++)
-            most = MOIRAI_MAX(most, load[k]);
+            most = UTIL_MAX(most, load[k]);
         if (most <= 0)
             break;
         for (int32_t k = 0; k < K; k++) {
@@ -185,9 +185,9 @@ int64_t moirai_bound_load(const moirai_problem *p)
 {
     size_t V = (size_t)p->n_ops, K = (size_t)p->n_devices;
     kinds q = {.K = p->n_devices};
-    int32_t *unit_of_group = moirai_alloc((size_t)p->n_groups, sizeof *unit_of_group);
-    q.time_ns = moirai_alloc(V * K, sizeof *q.time_ns);
-    q.count = moirai_alloc(V, sizeof *q.count);
+    int32_t *unit_of_group = util_alloc((size_t)p->n_groups, sizeof *unit_of_group);
+    q.time_ns = util_alloc(V * K, sizeof *q.time_ns);
+    q.count = util_alloc(V, sizeof *q.count);
     int64_t best = 0;
     if (unit_of_group && q.time_ns && q.count) {
         int32_t n_units = collect_units(q.time_ns, p, unit_of_group);

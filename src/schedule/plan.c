@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-int moirai_plan_new(moirai_plan **out, const char *problem, int32_t n_ops, int32_t n_transfers, int32_t n_devices)
+int schedule_plan_new(moirai_plan **out, const char *problem, int32_t n_ops, int32_t n_transfers, int32_t n_devices)
 {
     *out = NULL;
-    moirai_plan *plan = moirai_alloc(1, sizeof *plan);
+    moirai_plan *plan = util_alloc(1, sizeof *plan);
     if (plan == NULL)
         return MOIRAI_EFAIL;
     size_t V = (size_t)n_ops, K = (size_t)n_devices;
@@ -17,15 +17,15 @@ int moirai_plan_new(moirai_plan **out, const char *problem, int32_t n_ops, int32
     plan->n_ops = n_ops;
     plan->n_transfers = n_transfers;
     plan->n_devices = n_devices;
-    plan->problem = moirai_strdup(problem);
-    plan->placer = moirai_strdup("");
-    plan->op_device = moirai_alloc(V, sizeof *plan->op_device);
-    plan->op_start_ns = moirai_alloc(V, sizeof *plan->op_start_ns);
-    plan->op_finish_ns = moirai_alloc(V, sizeof *plan->op_finish_ns);
-    plan->transfer = moirai_alloc((size_t)n_transfers, sizeof *plan->transfer);
-    plan->device_busy_ns = moirai_alloc(K, sizeof *plan->device_busy_ns);
-    plan->device_memory_bytes = moirai_alloc(K, sizeof *plan->device_memory_bytes);
-    plan->device_peak_bytes = moirai_alloc(K, sizeof *plan->device_peak_bytes);
+    plan->problem = util_strdup(problem);
+    plan->placer = util_strdup("");
+    plan->op_device = util_alloc(V, sizeof *plan->op_device);
+    plan->op_start_ns = util_alloc(V, sizeof *plan->op_start_ns);
+    plan->op_finish_ns = util_alloc(V, sizeof *plan->op_finish_ns);
+    plan->transfer = util_alloc((size_t)n_transfers, sizeof *plan->transfer);
+    plan->device_busy_ns = util_alloc(K, sizeof *plan->device_busy_ns);
+    plan->device_memory_bytes = util_alloc(K, sizeof *plan->device_memory_bytes);
+    plan->device_peak_bytes = util_alloc(K, sizeof *plan->device_peak_bytes);
     if (!plan->problem || !plan->placer || !plan->op_device || !plan->op_start_ns || !plan->op_finish_ns ||
         !plan->transfer || !plan->device_busy_ns || !plan->device_memory_bytes || !plan->device_peak_bytes) {
         moirai_plan_free(plan);
@@ -55,9 +55,9 @@ void moirai_plan_free(moirai_plan *plan)
     free(plan);
 }
 
-int moirai_plan_keep_origin(moirai_plan *plan, const moirai_plan *from)
+int schedule_plan_keep_origin(moirai_plan *plan, const moirai_plan *from)
 {
-    char *placer = moirai_strdup(from->placer ? from->placer : "");
+    char *placer = util_strdup(from->placer ? from->placer : "");
     if (placer == NULL)
         return MOIRAI_EFAIL;
     free(plan->placer);
@@ -71,11 +71,11 @@ int moirai_plan_keep_origin(moirai_plan *plan, const moirai_plan *from)
 int moirai_plan_copy(moirai_plan **out, const moirai_plan *plan)
 {
     moirai_plan *copy;
-    int rc = moirai_plan_new(&copy, plan->problem, plan->n_ops, plan->n_transfers, plan->n_devices);
+    int rc = schedule_plan_new(&copy, plan->problem, plan->n_ops, plan->n_transfers, plan->n_devices);
     *out = NULL;
     if (rc != 0)
         return rc;
-    if (moirai_plan_keep_origin(copy, plan)) {
+    if (schedule_plan_keep_origin(copy, plan)) {
         moirai_plan_free(copy);
         return MOIRAI_EFAIL;
     }
@@ -120,7 +120,7 @@ static int by_start(const void *left, const void *right)
     return (a->reader > b->reader) - (a->reader < b->reader);
 }
 
-void moirai_plan_sort_transfers(moirai_plan *plan)
+void schedule_plan_sort_transfers(moirai_plan *plan)
 {
     qsort(plan->transfer, (size_t)plan->n_transfers, sizeof *plan->transfer, by_start);
 }

@@ -5,10 +5,10 @@
 #include <moirai/plan.h>
 
 /* A plan with all arrays allocated: operators on no device, starts 0, device figures MOIRAI_UNKNOWN. */
-int moirai_plan_new(moirai_plan **out, const char *problem, int32_t n_ops, int32_t n_transfers, int32_t n_devices);
+int schedule_plan_new(moirai_plan **out, const char *problem, int32_t n_ops, int32_t n_transfers, int32_t n_devices);
 /* Placer, seed, time and bound of another plan. MOIRAI_EFAIL: nothing has changed. */
-int moirai_plan_keep_origin(moirai_plan *plan, const moirai_plan *from);
+int schedule_plan_keep_origin(moirai_plan *plan, const moirai_plan *from);
 /* Into the order of the header: (start, from, to, tensor, reader). */
-void moirai_plan_sort_transfers(moirai_plan *plan);
+void schedule_plan_sort_transfers(moirai_plan *plan);
 
 #endif

@@ -313,14 +313,14 @@ static void life_of(const check *c, int32_t t, int32_t d, int64_t end_ns, int64_
     for (int32_t e = begin; e < end; e++) {
         int32_t reader = p->edge_reader[e], to = plan->op_device[reader];
         if (to == d)
-            *last = MOIRAI_MAX(*last, plan->op_finish_ns[reader]);
+            *last = UTIL_MAX(*last, plan->op_finish_ns[reader]);
         if (to == plan->op_device[producer] || (to != d && !home))
             continue;
         const moirai_transfer *x = &plan->transfer[find_transfer(c, t, p->flow == MOIRAI_FLOW_TENSOR ? to : reader)];
         if (home)
-            *last = MOIRAI_MAX(*last, x->finish_ns);
+            *last = UTIL_MAX(*last, x->finish_ns);
         else
-            *first = MOIRAI_MIN(*first, x->start_ns);
+            *first = UTIL_MIN(*first, x->start_ns);
     }
 }
 
@@ -349,7 +349,7 @@ static void peaks(check *c, int64_t end_ns, wide *peak)
     for (size_t j = 0; j < n; j++) {
         int32_t d = c->moments[j].device;
         live[d] += c->moments[j].change_bytes;
-        peak[d] = MOIRAI_MAX(peak[d], live[d]);
+        peak[d] = UTIL_MAX(peak[d], live[d]);
     }
 }
 
@@ -388,7 +388,7 @@ static int64_t check_sums(check *c)
     const moirai_plan *plan = c->plan;
     int64_t makespan = 0, busy[MOIRAI_MAX_DEVICES] = {0};
     for (int32_t i = 0; i < plan->n_ops; i++) {
-        makespan = MOIRAI_MAX(makespan, plan->op_finish_ns[i]);
+        makespan = UTIL_MAX(makespan, plan->op_finish_ns[i]);
         busy[plan->op_device[i]] += plan->op_finish_ns[i] - plan->op_start_ns[i];
     }
     if (plan->makespan_ns != makespan)
@@ -433,10 +433,10 @@ int moirai_plan_check(const moirai_problem *p, const moirai_plan *plan, moirai_r
                             plan->n_devices, p->n_ops, p->n_devices);
     check c = {.p = p, .plan = plan, .report = report, .data = data};
     size_t n = (size_t)plan->n_transfers;
-    c.sorted = moirai_alloc(n, sizeof *c.sorted);
-    c.spans = moirai_alloc(MOIRAI_MAX(n, (size_t)p->n_ops), sizeof *c.spans);
-    c.moments = moirai_alloc(2 * ((size_t)p->n_tensors + (size_t)p->n_edges), sizeof *c.moments);
-    c.group_op = moirai_alloc((size_t)p->n_groups, sizeof *c.group_op);
+    c.sorted = util_alloc(n, sizeof *c.sorted);
+    c.spans = util_alloc(UTIL_MAX(n, (size_t)p->n_ops), sizeof *c.spans);
+    c.moments = util_alloc(2 * ((size_t)p->n_tensors + (size_t)p->n_edges), sizeof *c.moments);
+    c.group_op = util_alloc((size_t)p->n_groups, sizeof *c.group_op);
     bool ready = c.sorted && c.spans && c.moments && c.group_op;
     if (ready)
         run_checks(&c);

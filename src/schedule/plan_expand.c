@@ -24,7 +24,7 @@ typedef struct expander {
     int32_t *owner;               /* fine operator -> coarse operator */
     int32_t *fine_device;         /* coarse device -> fine device */
     int32_t *op_device;           /* of the fine operators */
-    moirai_timed_task *task;      /* of the coarse plan: an operator, or n_ops + the number of a transfer */
+    schedule_timed_task *task;      /* of the coarse plan: an operator, or n_ops + the number of a transfer */
     moirai_task *order;
     size_t n_order, order_capacity;
 } expander;
@@ -89,7 +89,7 @@ static int devices_find(expander *x)
 
 static int order_put(expander *x, moirai_task task)
 {
-    if (moirai_grow(&x->order, &x->order_capacity, x->n_order + 1, sizeof *x->order))
+    if (util_grow(&x->order, &x->order_capacity, x->n_order + 1, sizeof *x->order))
         return MOIRAI_EFAIL;
     x->order[x->n_order++] = task;
     return MOIRAI_OK;
@@ -118,15 +118,15 @@ static int tasks_sort(expander *x)
     int64_t n = 0;
 
     for (int32_t i = 0; i < p->n_ops; i++)
-        x->task[n++] = moirai_timed_op(p, i, x->plan->op_start_ns[i], x->plan->op_finish_ns[i]);
+        x->task[n++] = schedule_timed_op(p, i, x->plan->op_start_ns[i], x->plan->op_finish_ns[i]);
     for (int32_t i = 0; i < x->plan->n_transfers; i++) {
         const moirai_transfer *t = &x->plan->transfer[i];
 
         if (t->tensor < 0 || t->tensor >= p->n_tensors || t->to < 0 || t->to >= p->n_devices)
             return moirai_error(MOIRAI_EINPUT, "plan of '%s': transfer %d names no tensor or device of it", p->name, i);
-        x->task[n++] = moirai_timed_transfer(p, t->tensor, t->start_ns, t->finish_ns, p->n_ops + (moirai_task)i);
+        x->task[n++] = schedule_timed_transfer(p, t->tensor, t->start_ns, t->finish_ns, p->n_ops + (moirai_task)i);
     }
-    moirai_timed_sort(x->task, (size_t)n);
+    schedule_timed_sort(x->task, (size_t)n);
     return MOIRAI_OK;
 }
 
@@ -183,7 +183,7 @@ static int expand(moirai_plan **out, expander *x, const moirai_graph *g)
         result = replay(out, x);
     if (result)
         return result;
-    if (moirai_plan_keep_origin(*out, x->plan)) {
+    if (schedule_plan_keep_origin(*out, x->plan)) {
         moirai_plan_free(*out);
         *out = NULL;
         return MOIRAI_EFAIL;
@@ -203,12 +203,12 @@ int moirai_plan_expand(moirai_plan **out, const moirai_problem *fine, const moir
     if (coarse_plan->n_ops != coarse->n_ops)
         return moirai_error(MOIRAI_EINPUT, "plan of '%s': %d operators, the problem has %d", coarse->name,
                             coarse_plan->n_ops, coarse->n_ops);
-    x.member_off = moirai_alloc(n_coarse + 1, sizeof *x.member_off);
-    x.member = moirai_alloc(n_fine, sizeof *x.member);
-    x.owner = moirai_alloc(n_fine, sizeof *x.owner);
-    x.fine_device = moirai_alloc((size_t)coarse->n_devices, sizeof *x.fine_device);
-    x.op_device = moirai_alloc(n_fine, sizeof *x.op_device);
-    x.task = moirai_alloc(n_coarse + (size_t)coarse_plan->n_transfers, sizeof *x.task);
+    x.member_off = util_alloc(n_coarse + 1, sizeof *x.member_off);
+    x.member = util_alloc(n_fine, sizeof *x.member);
+    x.owner = util_alloc(n_fine, sizeof *x.owner);
+    x.fine_device = util_alloc((size_t)coarse->n_devices, sizeof *x.fine_device);
+    x.op_device = util_alloc(n_fine, sizeof *x.op_device);
+    x.task = util_alloc(n_coarse + (size_t)coarse_plan->n_transfers, sizeof *x.task);
     if (x.member_off && x.member && x.owner && x.fine_device && x.op_device && x.task)
         result = expand(out, &x, coarse_graph);
     free(x.member_off);

@@ -7,20 +7,20 @@
 
 #include <stdlib.h>
 
-moirai_timed_task moirai_timed_op(const moirai_problem *p, int32_t op, int64_t start_ns, int64_t finish_ns)
+schedule_timed_task schedule_timed_op(const moirai_problem *p, int32_t op, int64_t start_ns, int64_t finish_ns)
 {
-    return (moirai_timed_task){start_ns, finish_ns > start_ns, 2 * p->topo_rank[op], op};
+    return (schedule_timed_task){start_ns, finish_ns > start_ns, 2 * p->topo_rank[op], op};
 }
 
-moirai_timed_task moirai_timed_transfer(const moirai_problem *p, int32_t tensor, int64_t start_ns, int64_t finish_ns,
+schedule_timed_task schedule_timed_transfer(const moirai_problem *p, int32_t tensor, int64_t start_ns, int64_t finish_ns,
                                         moirai_task task)
 {
-    return (moirai_timed_task){start_ns, finish_ns > start_ns, 2 * p->topo_rank[p->tensor_producer[tensor]] + 1, task};
+    return (schedule_timed_task){start_ns, finish_ns > start_ns, 2 * p->topo_rank[p->tensor_producer[tensor]] + 1, task};
 }
 
 static int by_start(const void *left, const void *right)
 {
-    const moirai_timed_task *a = left, *b = right;
+    const schedule_timed_task *a = left, *b = right;
     if (a->start_ns != b->start_ns)
         return a->start_ns < b->start_ns ? -1 : 1;
     if (a->lasts != b->lasts)
@@ -30,7 +30,7 @@ static int by_start(const void *left, const void *right)
     return (a->task > b->task) - (a->task < b->task);
 }
 
-void moirai_timed_sort(moirai_timed_task *task, size_t n)
+void schedule_timed_sort(schedule_timed_task *task, size_t n)
 {
     qsort(task, n, sizeof *task, by_start);
 }

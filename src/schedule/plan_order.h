@@ -5,16 +5,16 @@
 #include <moirai/schedule.h>
 
 /* A task with what it is sorted by. */
-typedef struct moirai_timed_task {
+typedef struct schedule_timed_task {
     int64_t start_ns;
     int32_t lasts, depth; /* ties: what takes no time first, then producers before what they send before readers */
     moirai_task task;     /* ... then by number */
-} moirai_timed_task;
+} schedule_timed_task;
 
-moirai_timed_task moirai_timed_op(const moirai_problem *p, int32_t op, int64_t start_ns, int64_t finish_ns);
+schedule_timed_task schedule_timed_op(const moirai_problem *p, int32_t op, int64_t start_ns, int64_t finish_ns);
 /* `task` is any number that tells the transfers of the schedule apart. */
-moirai_timed_task moirai_timed_transfer(const moirai_problem *p, int32_t tensor, int64_t start_ns, int64_t finish_ns,
+schedule_timed_task schedule_timed_transfer(const moirai_problem *p, int32_t tensor, int64_t start_ns, int64_t finish_ns,
                                         moirai_task task);
-void moirai_timed_sort(moirai_timed_task *task, size_t n);
+void schedule_timed_sort(schedule_timed_task *task, size_t n);
 
 #endif

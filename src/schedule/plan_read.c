@@ -7,39 +7,39 @@
 
 #include <stdlib.h>
 
-static int read_device(int32_t *out, const moirai_json_at *at, yyjson_val *object, const char *key,
+static int read_device(int32_t *out, const util_json_at *at, yyjson_val *object, const char *key,
                        const moirai_problem *p)
 {
     const char *name = NULL;
-    int rc = moirai_json_string(&name, NULL, at, object, key, true);
+    int rc = util_json_string(&name, NULL, at, object, key, true);
     if (rc != 0)
         return rc;
     *out = moirai_problem_find_device(p, name);
     if (*out == MOIRAI_NONE)
-        return moirai_json_fail(at, "%s '%s': not a device of problem '%s'", key, name, p->name);
+        return util_json_fail(at, "%s '%s': not a device of problem '%s'", key, name, p->name);
     return 0;
 }
 
 static int read_op(moirai_plan *plan, const moirai_problem *p, const char *label, yyjson_val *value, size_t index)
 {
-    moirai_json_at at = {label, "op", NULL, index};
+    util_json_at at = {label, "op", NULL, index};
     const char *name = NULL;
-    int rc = moirai_json_object(&at, value);
+    int rc = util_json_object(&at, value);
     if (rc == 0)
-        rc = moirai_json_string(&name, NULL, &at, value, "name", true);
+        rc = util_json_string(&name, NULL, &at, value, "name", true);
     if (rc != 0)
         return rc;
     at.name = name;
     int32_t op = moirai_problem_find_op(p, name), device = MOIRAI_NONE;
     if (op == MOIRAI_NONE)
-        return moirai_json_fail(&at, "not an operator of problem '%s'", p->name);
+        return util_json_fail(&at, "not an operator of problem '%s'", p->name);
     if (plan->op_device[op] != MOIRAI_NONE)
-        return moirai_json_fail(&at, "placed twice");
+        return util_json_fail(&at, "placed twice");
     rc = read_device(&device, &at, value, "device", p);
     if (rc == 0)
-        rc = moirai_json_int64(&plan->op_start_ns[op], &at, value, "start_ns", true, INT64_MIN);
+        rc = util_json_int64(&plan->op_start_ns[op], &at, value, "start_ns", true, INT64_MIN);
     if (rc == 0)
-        rc = moirai_json_int64(&plan->op_finish_ns[op], &at, value, "finish_ns", true, INT64_MIN);
+        rc = util_json_int64(&plan->op_finish_ns[op], &at, value, "finish_ns", true, INT64_MIN);
     plan->op_device[op] = device;
     return rc;
 }
@@ -47,74 +47,74 @@ static int read_op(moirai_plan *plan, const moirai_problem *p, const char *label
 static int read_transfer(moirai_transfer *out, const moirai_problem *p, const char *label, yyjson_val *value,
                          size_t index)
 {
-    moirai_json_at at = {label, "transfer", NULL, index};
+    util_json_at at = {label, "transfer", NULL, index};
     const char *tensor = NULL, *consumer = NULL;
     bool per_edge = p->flow == MOIRAI_FLOW_EDGE;
-    int rc = moirai_json_object(&at, value);
+    int rc = util_json_object(&at, value);
     if (rc == 0)
-        rc = moirai_json_string(&tensor, NULL, &at, value, "tensor", true);
+        rc = util_json_string(&tensor, NULL, &at, value, "tensor", true);
     if (rc != 0)
         return rc;
     at.name = tensor;
     out->tensor = moirai_problem_find_tensor(p, tensor);
     if (out->tensor == MOIRAI_NONE)
-        return moirai_json_fail(&at, "no operator of problem '%s' writes this tensor", p->name);
+        return util_json_fail(&at, "no operator of problem '%s' writes this tensor", p->name);
     out->reader = MOIRAI_NONE;
     if (per_edge) {
-        rc = moirai_json_string(&consumer, NULL, &at, value, "consumer", true);
+        rc = util_json_string(&consumer, NULL, &at, value, "consumer", true);
         if (rc != 0)
             return rc;
         out->reader = moirai_problem_find_op(p, consumer);
         if (out->reader == MOIRAI_NONE)
-            return moirai_json_fail(&at, "consumer '%s': not an operator of problem '%s'", consumer, p->name);
+            return util_json_fail(&at, "consumer '%s': not an operator of problem '%s'", consumer, p->name);
     }
     rc = read_device(&out->from, &at, value, "from", p);
     if (rc == 0)
         rc = read_device(&out->to, &at, value, "to", p);
     if (rc == 0)
-        rc = moirai_json_int64(&out->start_ns, &at, value, "start_ns", true, INT64_MIN);
+        rc = util_json_int64(&out->start_ns, &at, value, "start_ns", true, INT64_MIN);
     if (rc == 0)
-        rc = moirai_json_int64(&out->finish_ns, &at, value, "finish_ns", true, INT64_MIN);
+        rc = util_json_int64(&out->finish_ns, &at, value, "finish_ns", true, INT64_MIN);
     return rc;
 }
 
 static int read_device_figures(moirai_plan *plan, const moirai_problem *p, const char *label, yyjson_val *value,
                                size_t index)
 {
-    moirai_json_at at = {label, "device", NULL, index};
+    util_json_at at = {label, "device", NULL, index};
     int32_t k = MOIRAI_NONE;
-    int rc = moirai_json_object(&at, value);
+    int rc = util_json_object(&at, value);
     if (rc == 0)
         rc = read_device(&k, &at, value, "name", p);
     if (rc == 0)
-        rc = moirai_json_int64(&plan->device_busy_ns[k], &at, value, "busy_ns", false, 0);
+        rc = util_json_int64(&plan->device_busy_ns[k], &at, value, "busy_ns", false, 0);
     if (rc == 0)
-        rc = moirai_json_int64(&plan->device_memory_bytes[k], &at, value, "memory_bytes", false, 0);
+        rc = util_json_int64(&plan->device_memory_bytes[k], &at, value, "memory_bytes", false, 0);
     if (rc == 0)
-        rc = moirai_json_int64(&plan->device_peak_bytes[k], &at, value, "peak_bytes", false, 0);
+        rc = util_json_int64(&plan->device_peak_bytes[k], &at, value, "peak_bytes", false, 0);
     return rc;
 }
 
-static int read_head(moirai_plan *plan, const moirai_json_at *at, yyjson_val *root)
+static int read_head(moirai_plan *plan, const util_json_at *at, yyjson_val *root)
 {
     const char *placer = "", *problem = plan->problem;
     int64_t seed = 1;
-    int rc = moirai_json_string(&problem, NULL, at, root, "problem", false);
+    int rc = util_json_string(&problem, NULL, at, root, "problem", false);
     if (rc == 0)
-        rc = moirai_json_string(&placer, NULL, at, root, "placer", false);
+        rc = util_json_string(&placer, NULL, at, root, "placer", false);
     yyjson_val *given = yyjson_obj_get(root, "seed");
     if (rc == 0 && !yyjson_is_uint(given)) /* seeds above 2^63 are seeds too */
-        rc = moirai_json_int64(&seed, at, root, "seed", false, 0);
+        rc = util_json_int64(&seed, at, root, "seed", false, 0);
     if (rc == 0)
-        rc = moirai_json_int64(&plan->makespan_ns, at, root, "makespan_ns", true, 0);
+        rc = util_json_int64(&plan->makespan_ns, at, root, "makespan_ns", true, 0);
     if (rc == 0)
-        rc = moirai_json_int64(&plan->lower_bound_ns, at, root, "lower_bound_ns", false, 0);
+        rc = util_json_int64(&plan->lower_bound_ns, at, root, "lower_bound_ns", false, 0);
     if (rc == 0)
-        rc = moirai_json_int64(&plan->generation_ns, at, root, "generation_ns", false, 0);
+        rc = util_json_int64(&plan->generation_ns, at, root, "generation_ns", false, 0);
     if (rc != 0)
         return rc;
     plan->seed = yyjson_is_uint(given) ? yyjson_get_uint(given) : (uint64_t)seed;
-    char *problem_copy = moirai_strdup(problem), *placer_copy = moirai_strdup(placer);
+    char *problem_copy = util_strdup(problem), *placer_copy = util_strdup(placer);
     if (problem_copy == NULL || placer_copy == NULL) {
         free(problem_copy);
         free(placer_copy);
@@ -150,23 +150,23 @@ static int read_lists(moirai_plan *plan, const moirai_problem *p, const char *la
 
 static int read_root(moirai_plan **out, const moirai_problem *p, yyjson_val *root, const char *label)
 {
-    moirai_json_at at = {label, NULL, NULL, 0};
+    util_json_at at = {label, NULL, NULL, 0};
     yyjson_val *ops = NULL, *transfers = NULL, *devices = NULL;
-    int rc = moirai_json_array(&ops, &at, root, "ops", true);
+    int rc = util_json_array(&ops, &at, root, "ops", true);
     if (rc == 0)
-        rc = moirai_json_array(&transfers, &at, root, "transfers", true);
+        rc = util_json_array(&transfers, &at, root, "transfers", true);
     if (rc == 0)
-        rc = moirai_json_array(&devices, &at, root, "devices", false);
+        rc = util_json_array(&devices, &at, root, "devices", false);
     if (rc == 0 && yyjson_arr_size(transfers) > INT32_MAX)
-        rc = moirai_json_fail(&at, "%zu transfers, more than 2^31", yyjson_arr_size(transfers));
+        rc = util_json_fail(&at, "%zu transfers, more than 2^31", yyjson_arr_size(transfers));
     if (rc == 0)
-        rc = moirai_plan_new(out, p->name, p->n_ops, (int32_t)yyjson_arr_size(transfers), p->n_devices);
+        rc = schedule_plan_new(out, p->name, p->n_ops, (int32_t)yyjson_arr_size(transfers), p->n_devices);
     if (rc == 0)
         rc = read_head(*out, &at, root);
     if (rc == 0)
         rc = read_lists(*out, p, label, ops, transfers, devices);
     if (rc == 0)
-        moirai_plan_sort_transfers(*out);
+        schedule_plan_sort_transfers(*out);
     return rc;
 }
 
@@ -174,7 +174,7 @@ int moirai_plan_parse(moirai_plan **out, const moirai_problem *p, const char *js
 {
     *out = NULL;
     yyjson_doc *doc;
-    int rc = moirai_json_open(&doc, json, length, label, "moirai-plan");
+    int rc = util_json_open(&doc, json, length, label, "moirai-plan");
     if (rc != 0)
         return rc;
     rc = read_root(out, p, yyjson_doc_get_root(doc), label);
@@ -191,7 +191,7 @@ int moirai_plan_read(moirai_plan **out, const moirai_problem *p, const char *pat
     *out = NULL;
     char *data;
     size_t length;
-    int rc = moirai_file_read(&data, &length, path);
+    int rc = util_file_read(&data, &length, path);
     if (rc != 0)
         return rc;
     rc = moirai_plan_parse(out, p, data, length, path);

@@ -2,87 +2,87 @@
 #include "schedule/plan.h"
 #include "util/json.h"
 
-static void write_head(moirai_writer *w, const moirai_plan *plan)
+static void write_head(util_writer *w, const moirai_plan *plan)
 {
-    moirai_writer_pair_string(w, "problem", plan->problem);
-    moirai_writer_pair_string(w, "placer", plan->placer);
-    moirai_writer_key(w, "seed");
-    moirai_writer_uint(w, plan->seed);
-    moirai_writer_break(w);
-    moirai_writer_pair_string(w, "status", moirai_plan_is_optimal(plan) ? "optimal" : "feasible");
-    moirai_writer_pair_int(w, "makespan_ns", plan->makespan_ns);
-    moirai_writer_key(w, "lower_bound_ns");
+    util_writer_pair_string(w, "problem", plan->problem);
+    util_writer_pair_string(w, "placer", plan->placer);
+    util_writer_key(w, "seed");
+    util_writer_uint(w, plan->seed);
+    util_writer_break(w);
+    util_writer_pair_string(w, "status", moirai_plan_is_optimal(plan) ? "optimal" : "feasible");
+    util_writer_pair_int(w, "makespan_ns", plan->makespan_ns);
+    util_writer_key(w, "lower_bound_ns");
     if (plan->lower_bound_ns == MOIRAI_UNKNOWN)
-        moirai_writer_null(w);
+        util_writer_null(w);
     else
-        moirai_writer_int(w, plan->lower_bound_ns);
-    moirai_writer_key(w, "gap");
+        util_writer_int(w, plan->lower_bound_ns);
+    util_writer_key(w, "gap");
     if (plan->lower_bound_ns == MOIRAI_UNKNOWN)
-        moirai_writer_null(w);
+        util_writer_null(w);
     else
-        moirai_writer_real(w, moirai_plan_gap(plan));
-    moirai_writer_pair_int(w, "generation_ns", plan->generation_ns);
+        util_writer_real(w, moirai_plan_gap(plan));
+    util_writer_pair_int(w, "generation_ns", plan->generation_ns);
 }
 
-static void write_ops(moirai_writer *w, const moirai_plan *plan, const moirai_problem *p)
+static void write_ops(util_writer *w, const moirai_plan *plan, const moirai_problem *p)
 {
-    moirai_writer_break(w);
-    moirai_writer_pair_open(w, "ops", '[');
+    util_writer_break(w);
+    util_writer_pair_open(w, "ops", '[');
     for (int32_t i = 0; i < plan->n_ops; i++) {
         if (plan->op_device[i] == MOIRAI_NONE)
             continue;
-        moirai_writer_break(w);
-        moirai_writer_open(w, '{');
-        moirai_writer_pair_string(w, "name", p->op_name[i]);
-        moirai_writer_pair_string(w, "device", p->device_name[plan->op_device[i]]);
-        moirai_writer_pair_int(w, "start_ns", plan->op_start_ns[i]);
-        moirai_writer_pair_int(w, "finish_ns", plan->op_finish_ns[i]);
-        moirai_writer_close(w, '}');
+        util_writer_break(w);
+        util_writer_open(w, '{');
+        util_writer_pair_string(w, "name", p->op_name[i]);
+        util_writer_pair_string(w, "device", p->device_name[plan->op_device[i]]);
+        util_writer_pair_int(w, "start_ns", plan->op_start_ns[i]);
+        util_writer_pair_int(w, "finish_ns", plan->op_finish_ns[i]);
+        util_writer_close(w, '}');
     }
-    moirai_writer_break(w);
-    moirai_writer_close(w, ']');
+    util_writer_break(w);
+    util_writer_close(w, ']');
 }
 
-static void write_transfers(moirai_writer *w, const moirai_plan *plan, const moirai_problem *p)
+static void write_transfers(util_writer *w, const moirai_plan *plan, const moirai_problem *p)
 {
-    moirai_writer_break(w);
-    moirai_writer_pair_open(w, "transfers", '[');
+    util_writer_break(w);
+    util_writer_pair_open(w, "transfers", '[');
     for (int32_t j = 0; j < plan->n_transfers; j++) {
         const moirai_transfer *x = &plan->transfer[j];
-        moirai_writer_break(w);
-        moirai_writer_open(w, '{');
-        moirai_writer_pair_string(w, "tensor", p->tensor_name[x->tensor]);
+        util_writer_break(w);
+        util_writer_open(w, '{');
+        util_writer_pair_string(w, "tensor", p->tensor_name[x->tensor]);
         if (x->reader != MOIRAI_NONE)
-            moirai_writer_pair_string(w, "consumer", p->op_name[x->reader]);
-        moirai_writer_pair_string(w, "from", p->device_name[x->from]);
-        moirai_writer_pair_string(w, "to", p->device_name[x->to]);
-        moirai_writer_pair_int(w, "start_ns", x->start_ns);
-        moirai_writer_pair_int(w, "finish_ns", x->finish_ns);
-        moirai_writer_pair_int(w, "bytes", p->tensor_bytes[x->tensor]);
-        moirai_writer_close(w, '}');
+            util_writer_pair_string(w, "consumer", p->op_name[x->reader]);
+        util_writer_pair_string(w, "from", p->device_name[x->from]);
+        util_writer_pair_string(w, "to", p->device_name[x->to]);
+        util_writer_pair_int(w, "start_ns", x->start_ns);
+        util_writer_pair_int(w, "finish_ns", x->finish_ns);
+        util_writer_pair_int(w, "bytes", p->tensor_bytes[x->tensor]);
+        util_writer_close(w, '}');
     }
-    moirai_writer_break(w);
-    moirai_writer_close(w, ']');
+    util_writer_break(w);
+    util_writer_close(w, ']');
 }
 
-static void write_devices(moirai_writer *w, const moirai_plan *plan, const moirai_problem *p)
+static void write_devices(util_writer *w, const moirai_plan *plan, const moirai_problem *p)
 {
-    moirai_writer_break(w);
-    moirai_writer_pair_open(w, "devices", '[');
+    util_writer_break(w);
+    util_writer_pair_open(w, "devices", '[');
     for (int32_t k = 0; k < plan->n_devices; k++) {
-        moirai_writer_break(w);
-        moirai_writer_open(w, '{');
-        moirai_writer_pair_string(w, "name", p->device_name[k]);
+        util_writer_break(w);
+        util_writer_open(w, '{');
+        util_writer_pair_string(w, "name", p->device_name[k]);
         if (plan->device_busy_ns[k] != MOIRAI_UNKNOWN)
-            moirai_writer_pair_int(w, "busy_ns", plan->device_busy_ns[k]);
+            util_writer_pair_int(w, "busy_ns", plan->device_busy_ns[k]);
         if (plan->device_memory_bytes[k] != MOIRAI_UNKNOWN)
-            moirai_writer_pair_int(w, "memory_bytes", plan->device_memory_bytes[k]);
+            util_writer_pair_int(w, "memory_bytes", plan->device_memory_bytes[k]);
         if (plan->device_peak_bytes[k] != MOIRAI_UNKNOWN)
-            moirai_writer_pair_int(w, "peak_bytes", plan->device_peak_bytes[k]);
-        moirai_writer_close(w, '}');
+            util_writer_pair_int(w, "peak_bytes", plan->device_peak_bytes[k]);
+        util_writer_close(w, '}');
     }
-    moirai_writer_break(w);
-    moirai_writer_close(w, ']');
+    util_writer_break(w);
+    util_writer_close(w, ']');
 }
 
 int moirai_plan_write(const moirai_plan *plan, const moirai_problem *p, const char *path)
@@ -90,12 +90,12 @@ int moirai_plan_write(const moirai_plan *plan, const moirai_problem *p, const ch
     if (plan->n_ops != p->n_ops || plan->n_devices != p->n_devices)
         return moirai_error(MOIRAI_EUSAGE, "%s: a plan of %d operators and %d devices does not belong to problem '%s'",
                             path, plan->n_ops, plan->n_devices, p->name);
-    moirai_writer w;
-    moirai_writer_begin(&w, "moirai-plan");
+    util_writer w;
+    util_writer_begin(&w, "moirai-plan");
     write_head(&w, plan);
     write_ops(&w, plan, p);
     write_transfers(&w, plan, p);
     write_devices(&w, plan, p);
-    moirai_writer_close(&w, '}');
-    return moirai_writer_save(&w, path);
+    util_writer_close(&w, '}');
+    return util_writer_save(&w, path);
 }

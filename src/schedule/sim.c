@@ -18,14 +18,14 @@ static int check_times(const moirai_problem *p)
     for (int32_t i = 0; i < p->n_ops; i++) {
         int64_t most = 0;
         for (int32_t k = 0; k < K; k++)
-            most = MOIRAI_MAX(most, moirai_op_ns(p, i, k));
+            most = UTIL_MAX(most, moirai_op_ns(p, i, k));
         total += most;
     }
     for (int32_t t = 0; t < p->n_tensors; t++) {
         int64_t most = 0, fan = p->tensor_edge_off[t + 1] - p->tensor_edge_off[t];
         const int64_t *table = p->class_transfer_ns + (int64_t)p->tensor_class[t] * K * K;
         for (int32_t j = 0; fan > 0 && j < K * K; j++)
-            most = MOIRAI_MAX(most, table[j]);
+            most = UTIL_MAX(most, table[j]);
         total += (__int128)most * fan;
     }
     if (total >= LIMIT)
@@ -73,10 +73,10 @@ static bool allocate(moirai_sim *s)
     const moirai_problem *p = s->p;
     size_t V = (size_t)p->n_ops, E = (size_t)p->n_edges, T = (size_t)p->n_tensors, K = (size_t)p->n_devices;
     size_t slots = (size_t)s->n_slots;
-    size_t tasks = V + MOIRAI_MIN(slots, E);  /* a transfer has a reader: there are at most E at once */
+    size_t tasks = V + UTIL_MIN(slots, E);  /* a transfer has a reader: there are at most E at once */
     size_t spans = 2 * (T + E);               /* beginnings and ends of tensors' lives */
-    size_t sorted = MOIRAI_MAX(tasks, spans);
-#define TAKE(field, n) (s->field = moirai_alloc((n), sizeof *s->field)) != NULL
+    size_t sorted = UTIL_MAX(tasks, spans);
+#define TAKE(field, n) (s->field = util_alloc((n), sizeof *s->field)) != NULL
     return TAKE(group_leader, V) && TAKE(in_producer, E) && TAKE(in_slot, E) && TAKE(device, V) && TAKE(start_ns, V) &&
            TAKE(finish_ns, V) && TAKE(arrival_ns, slots) && TAKE(log, tasks) && TAKE(priority, V) && TAKE(missing, V) &&
            TAKE(done, V) && TAKE(edge_next, E) && TAKE(slot_head, slots) && TAKE(ready, V) && TAKE(ready_off, K) &&
@@ -100,8 +100,8 @@ int moirai_sim_new(moirai_sim **out, const moirai_problem *p)
     if (slots > INT32_MAX - p->n_ops)
         return moirai_error(MOIRAI_EINPUT, "problem '%s': %lld possible transfers, more than 2^31", p->name,
                             (long long)slots);
-    moirai_sim *s = moirai_alloc(1, sizeof *s);
-    int32_t *first = moirai_alloc((size_t)p->n_groups, sizeof *first);
+    moirai_sim *s = util_alloc(1, sizeof *s);
+    int32_t *first = util_alloc((size_t)p->n_groups, sizeof *first);
     if (s == NULL || first == NULL) {
         free(first);
         free(s);
@@ -138,7 +138,7 @@ void moirai_sim_free(moirai_sim *s)
     free(s);
 }
 
-bool moirai_sim_take_devices(moirai_sim *sim, const int32_t *op_device)
+bool schedule_sim_take_devices(moirai_sim *sim, const int32_t *op_device)
 {
     const moirai_problem *p = sim->p;
     sim->n_log = 0;
@@ -158,7 +158,7 @@ const int64_t *moirai_sim_op_start(const moirai_sim *sim)
     return sim->start_ns;
 }
 
-void moirai_sim_radix_sort(uint64_t *key, int32_t *item, uint64_t *key_spare, int32_t *item_spare, int32_t n)
+void schedule_sim_radix_sort(uint64_t *key, int32_t *item, uint64_t *key_spare, int32_t *item_spare, int32_t n)
 {
     uint64_t any = 0;
     for (int32_t i = 0; i < n; i++)
@@ -189,7 +189,7 @@ void moirai_sim_radix_sort(uint64_t *key, int32_t *item, uint64_t *key_spare, in
 
 /* The log respects precedence; a stable sort by (start, takes time) keeps that among tasks of one start: an empty
  * task never waits for one that takes time and starts at the same moment. */
-void moirai_sim_sort_log(moirai_sim *sim)
+void schedule_sim_sort_log(moirai_sim *sim)
 {
     if (sim->log_sorted)
         return;
@@ -201,13 +201,13 @@ void moirai_sim_sort_log(moirai_sim *sim)
             start = sim->start_ns[task];
             ns = sim->finish_ns[task] - start;
         } else {
-            ns = moirai_sim_transfer_ns(sim, (int32_t)(task - V));
+            ns = schedule_sim_transfer_ns(sim, (int32_t)(task - V));
             start = sim->arrival_ns[task - V] - ns;
         }
         sim->key[j] = (uint64_t)start << 1 | (ns > 0);
         sim->item[j] = j;
     }
-    moirai_sim_radix_sort(sim->key, sim->item, sim->key_spare, sim->item_spare, n);
+    schedule_sim_radix_sort(sim->key, sim->item, sim->key_spare, sim->item_spare, n);
     for (int32_t j = 0; j < n; j++)
         sim->log_spare[j] = sim->log[sim->item[j]];
     moirai_task *old = sim->log;
@@ -218,7 +218,7 @@ void moirai_sim_sort_log(moirai_sim *sim)
 
 int64_t moirai_sim_order(moirai_sim *sim, const moirai_task **order)
 {
-    moirai_sim_sort_log(sim);
+    schedule_sim_sort_log(sim);
     *order = sim->log;
     return sim->n_log;
 }

@@ -1,19 +1,19 @@
 /* Inside the simulator: the state that dispatch, replay, memory and order share. Private. */
-#ifndef MOIRAI_SIM_H
-#define MOIRAI_SIM_H
+#ifndef MOIRAI_SCHEDULE_SIM_H
+#define MOIRAI_SCHEDULE_SIM_H
 
 #include <moirai/schedule.h>
 
 /* An entry of a priority queue; the order is (priority down, rank up, id up), so that no two are equal. */
-typedef struct moirai_urgency {
+typedef struct schedule_urgency {
     int64_t priority;
     int32_t rank, id;
-} moirai_urgency;
+} schedule_urgency;
 
-typedef struct moirai_event {
+typedef struct schedule_event {
     int64_t time_ns;
     int32_t slot;
-} moirai_event;
+} schedule_event;
 
 /* A "slot" is a possible transfer: edge e with flow edge, t * n_devices + d with flow tensor. Task number of a
  * transfer = n_ops + slot. */
@@ -41,11 +41,11 @@ struct moirai_sim {
     int32_t *done;            /* stack of operators that have just finished */
     int32_t *edge_next;       /* readers waiting for one transfer, a linked list of edges */
     int32_t *slot_head;
-    moirai_urgency *ready;    /* one heap per device, ready_off apart */
+    schedule_urgency *ready;    /* one heap per device, ready_off apart */
     int32_t *ready_off, *ready_n;
-    moirai_urgency *waiting;  /* one heap per ordered pair of devices */
+    schedule_urgency *waiting;  /* one heap per ordered pair of devices */
     int32_t *waiting_off, *waiting_n;
-    moirai_event *flying;     /* heap of running transfers */
+    schedule_event *flying;     /* heap of running transfers */
 
     /* Working memory of replay: when each device, port and channel is free. */
     int64_t *free_ns, *send_ns, *receive_ns;
@@ -63,19 +63,19 @@ struct moirai_sim {
 };
 
 /* Copy the devices in; false where they break a mask or split a group. */
-bool moirai_sim_take_devices(moirai_sim *sim, const int32_t *op_device);
+bool schedule_sim_take_devices(moirai_sim *sim, const int32_t *op_device);
 /* Stable sort of item[] by key[], both of length n; the spare arrays are as long. O(n) per byte of the largest key. */
-void moirai_sim_radix_sort(uint64_t *key, int32_t *item, uint64_t *key_spare, int32_t *item_spare, int32_t n);
+void schedule_sim_radix_sort(uint64_t *key, int32_t *item, uint64_t *key_spare, int32_t *item_spare, int32_t n);
 /* Bring the log into order of start. */
-void moirai_sim_sort_log(moirai_sim *sim);
+void schedule_sim_sort_log(moirai_sim *sim);
 
 /* Replay that trades time for memory: see sim_replay.c. `op_order` holds all operators in an order of precedence. */
-int64_t moirai_sim_replay_window(moirai_sim *sim, const int32_t *op_device, const int32_t *op_order, int32_t window);
+int64_t schedule_sim_replay_window(moirai_sim *sim, const int32_t *op_device, const int32_t *op_order, int32_t window);
 
 /* Bytes that each device needs in the last simulation: resident, plus (with_tensors) the most alive at once. */
-void moirai_sim_need(moirai_sim *sim, int64_t *need_bytes, bool with_tensors);
+void schedule_sim_need(moirai_sim *sim, int64_t *need_bytes, bool with_tensors);
 
-static inline int64_t moirai_sim_transfer_ns(const moirai_sim *sim, int32_t slot)
+static inline int64_t schedule_sim_transfer_ns(const moirai_sim *sim, int32_t slot)
 {
     const moirai_problem *p = sim->p;
     int32_t tensor = sim->per_edge ? p->edge_tensor[slot] : (int32_t)((uint32_t)slot / (uint32_t)p->n_devices);

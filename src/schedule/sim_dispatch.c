@@ -30,14 +30,14 @@ typedef struct dispatch {
 
 /* ---- heaps ---- */
 
-static inline bool sooner(const moirai_urgency *a, const moirai_urgency *b)
+static inline bool sooner(const schedule_urgency *a, const schedule_urgency *b)
 {
     if (a->priority != b->priority)
         return a->priority > b->priority;
     return a->rank != b->rank ? a->rank < b->rank : a->id < b->id;
 }
 
-static void push(moirai_urgency *heap, int32_t *n, moirai_urgency x)
+static void push(schedule_urgency *heap, int32_t *n, schedule_urgency x)
 {
     int32_t at = (*n)++;
     while (at > 0 && sooner(&x, &heap[(at - 1) / 2])) {
@@ -47,9 +47,9 @@ static void push(moirai_urgency *heap, int32_t *n, moirai_urgency x)
     heap[at] = x;
 }
 
-static moirai_urgency pop(moirai_urgency *heap, int32_t *n)
+static schedule_urgency pop(schedule_urgency *heap, int32_t *n)
 {
-    moirai_urgency top = heap[0], x = heap[--*n];
+    schedule_urgency top = heap[0], x = heap[--*n];
     int32_t at = 0;
     for (int32_t child; (child = 2 * at + 1) < *n; at = child) {
         if (child + 1 < *n && sooner(&heap[child + 1], &heap[child]))
@@ -64,20 +64,20 @@ static moirai_urgency pop(moirai_urgency *heap, int32_t *n)
 
 static void fly(dispatch *x, int32_t slot, int64_t until_ns)
 {
-    moirai_event *heap = x->sim->flying;
+    schedule_event *heap = x->sim->flying;
     int32_t at = x->n_flying++;
     while (at > 0 && until_ns < heap[(at - 1) / 2].time_ns) {
         heap[at] = heap[(at - 1) / 2];
         at = (at - 1) / 2;
     }
-    heap[at] = (moirai_event){until_ns, slot};
+    heap[at] = (schedule_event){until_ns, slot};
 }
 
 static int32_t land(dispatch *x)
 {
-    moirai_event *heap = x->sim->flying;
+    schedule_event *heap = x->sim->flying;
     int32_t n = --x->n_flying, at = 0, slot = heap[0].slot;
-    moirai_event last = heap[n];
+    schedule_event last = heap[n];
     for (int32_t child; (child = 2 * at + 1) < n; at = child) {
         if (child + 1 < n && heap[child + 1].time_ns < heap[child].time_ns)
             child++;
@@ -109,7 +109,7 @@ static void op_ready(dispatch *x, int32_t op)
         sim->done[x->n_done++] = op;
         return;
     }
-    moirai_urgency u = {x->priority[op], sim->p->topo_rank[op], op};
+    schedule_urgency u = {x->priority[op], sim->p->topo_rank[op], op};
     push(sim->ready + sim->ready_off[d], &sim->ready_n[d], u);
     x->fresh |= (uint64_t)1 << d;
 }
@@ -135,7 +135,7 @@ static void transfer_begins(dispatch *x, int32_t slot, int64_t ns)
 }
 
 /* A transfer may start from now on. */
-static void transfer_ready(dispatch *x, int32_t tensor, int32_t slot, int32_t from, int32_t to, moirai_urgency u)
+static void transfer_ready(dispatch *x, int32_t tensor, int32_t slot, int32_t from, int32_t to, schedule_urgency u)
 {
     moirai_sim *sim = x->sim;
     int64_t ns = moirai_transfer_ns(sim->p, tensor, from, to);
@@ -166,7 +166,7 @@ static void publish_edges(dispatch *x, int32_t tensor, int32_t from)
         }
         sim->slot_head[e] = e;
         sim->edge_next[e] = MOIRAI_NONE;
-        moirai_urgency u = {x->priority[reader], p->topo_rank[reader], 0};
+        schedule_urgency u = {x->priority[reader], p->topo_rank[reader], 0};
         transfer_ready(x, tensor, e, from, to, u);
     }
 }
@@ -178,7 +178,7 @@ static void publish_tensor(dispatch *x, int32_t tensor, int32_t from)
     const moirai_problem *p = sim->p;
     int32_t K = p->n_devices;
     uint64_t to_mask = 0;
-    moirai_urgency most[MOIRAI_MAX_DEVICES];
+    schedule_urgency most[MOIRAI_MAX_DEVICES];
     for (int32_t e = p->tensor_edge_off[tensor]; e < p->tensor_edge_off[tensor + 1]; e++) {
         int32_t reader = p->edge_reader[e], to = sim->device[reader];
         if (to == from) {
@@ -186,7 +186,7 @@ static void publish_tensor(dispatch *x, int32_t tensor, int32_t from)
             continue;
         }
         int32_t *head = &sim->slot_head[tensor * K + to];
-        moirai_urgency u = {x->priority[reader], p->topo_rank[reader], 0};
+        schedule_urgency u = {x->priority[reader], p->topo_rank[reader], 0};
         bool first = !(to_mask >> to & 1);
         if (first || sooner(&u, &most[to]))
             most[to] = u;
@@ -254,13 +254,13 @@ static void start_on_ports(dispatch *x)
     moirai_sim *sim = x->sim;
     int32_t K = sim->p->n_devices;
     for (;;) {
-        const moirai_urgency *best = NULL;
+        const schedule_urgency *best = NULL;
         int32_t best_from = 0, best_to = 0;
         for (int32_t from = 0; from < K; from++) {
             uint64_t open = x->sending >> from & 1 ? 0 : x->waits[from] & ~x->receiving;
             for (; open != 0; open &= open - 1) {
                 int32_t to = __builtin_ctzll(open);
-                const moirai_urgency *top = sim->waiting + sim->waiting_off[from * K + to];
+                const schedule_urgency *top = sim->waiting + sim->waiting_off[from * K + to];
                 if (best == NULL || sooner(top, best))
                     best = top, best_from = from, best_to = to;
             }
@@ -289,7 +289,7 @@ static bool advance(dispatch *x)
 {
     int64_t next = x->n_flying > 0 ? x->sim->flying[0].time_ns : INT64_MAX;
     for (uint64_t busy = x->busy; busy != 0; busy &= busy - 1)
-        next = MOIRAI_MIN(next, x->until_ns[__builtin_ctzll(busy)]);
+        next = UTIL_MIN(next, x->until_ns[__builtin_ctzll(busy)]);
     x->now_ns = next;
     return next != INT64_MAX;
 }
@@ -332,7 +332,7 @@ static void upward_ranks(moirai_sim *sim)
             const int64_t *row = p->class_transfer_ns + ((int64_t)p->tensor_class[t] * p->n_devices + from) * p->n_devices;
             for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
                 int32_t reader = p->edge_reader[e];
-                rest = MOIRAI_MAX(rest, row[sim->device[reader]] + sim->priority[reader]);
+                rest = UTIL_MAX(rest, row[sim->device[reader]] + sim->priority[reader]);
             }
         }
         sim->priority[op] = rest + moirai_op_ns(p, op, from);
@@ -371,7 +371,7 @@ static void lay_out_queues(moirai_sim *sim)
 int64_t moirai_sim_dispatch(moirai_sim *sim, const int32_t *op_device, const int64_t *priority)
 {
     const moirai_problem *p = sim->p;
-    if (!moirai_sim_take_devices(sim, op_device))
+    if (!schedule_sim_take_devices(sim, op_device))
         return -1;
     if (priority == NULL)
         upward_ranks(sim);
@@ -396,7 +396,7 @@ int64_t moirai_sim_dispatch(moirai_sim *sim, const int32_t *op_device, const int
         take_finishes(&x);
     }
     for (int32_t i = 0; i < p->n_ops; i++)
-        sim->makespan_ns = MOIRAI_MAX(sim->makespan_ns, sim->finish_ns[i]);
+        sim->makespan_ns = UTIL_MAX(sim->makespan_ns, sim->finish_ns[i]);
     sim->complete = x.n_ops_left == 0;
     return sim->complete ? sim->makespan_ns : -1;
 }

@@ -41,16 +41,16 @@ static void tensor_lives(lives *x, int32_t t)
         int32_t reader = p->edge_reader[e], d = sim->device[reader];
         int64_t used = sim->finish_ns[reader];
         if (d == home) {
-            home_last = MOIRAI_MAX(home_last, used);
+            home_last = UTIL_MAX(home_last, used);
             continue;
         }
         int64_t arrival = sim->arrival_ns[sim->per_edge ? e : t * K + d];
         int64_t departure = arrival - moirai_transfer_ns(p, t, home, d);
         bool known = there >> d & 1;
-        first[d] = known ? MOIRAI_MIN(first[d], departure) : departure;
-        last[d] = known ? MOIRAI_MAX(last[d], used) : used;
+        first[d] = known ? UTIL_MIN(first[d], departure) : departure;
+        last[d] = known ? UTIL_MAX(last[d], used) : used;
         there |= (uint64_t)1 << d;
-        home_last = MOIRAI_MAX(home_last, arrival);
+        home_last = UTIL_MAX(home_last, arrival);
     }
     add_life(x, home, p->tensor_bytes[t], sim->start_ns[producer], home_last);
     for (; there != 0; there &= there - 1) {
@@ -59,7 +59,7 @@ static void tensor_lives(lives *x, int32_t t)
     }
 }
 
-void moirai_sim_need(moirai_sim *sim, int64_t *need_bytes, bool with_tensors)
+void schedule_sim_need(moirai_sim *sim, int64_t *need_bytes, bool with_tensors)
 {
     const moirai_problem *p = sim->p;
     memset(need_bytes, 0, (size_t)p->n_devices * sizeof *need_bytes);
@@ -70,12 +70,12 @@ void moirai_sim_need(moirai_sim *sim, int64_t *need_bytes, bool with_tensors)
     lives x = {sim, 0};
     for (int32_t t = 0; t < p->n_tensors; t++)
         tensor_lives(&x, t);
-    moirai_sim_radix_sort(sim->key, sim->item, sim->key_spare, sim->item_spare, x.n);
+    schedule_sim_radix_sort(sim->key, sim->item, sim->key_spare, sim->item_spare, x.n);
     int64_t live[MOIRAI_MAX_DEVICES] = {0}, most[MOIRAI_MAX_DEVICES] = {0};
     for (int32_t j = 0; j < x.n; j++) {
         int32_t d = sim->change_device[sim->item[j]];
         live[d] += sim->change_bytes[sim->item[j]];
-        most[d] = MOIRAI_MAX(most[d], live[d]);
+        most[d] = UTIL_MAX(most[d], live[d]);
     }
     for (int32_t d = 0; d < p->n_devices; d++)
         need_bytes[d] += most[d];
@@ -84,12 +84,12 @@ void moirai_sim_need(moirai_sim *sim, int64_t *need_bytes, bool with_tensors)
 int64_t moirai_sim_memory_excess(moirai_sim *sim, int32_t *device)
 {
     const moirai_problem *p = sim->p;
-    moirai_sim_need(sim, sim->need_bytes, p->memory == MOIRAI_MEMORY_PEAK);
+    schedule_sim_need(sim, sim->need_bytes, p->memory == MOIRAI_MEMORY_PEAK);
     int32_t worst = 0;
     for (int32_t d = 1; d < p->n_devices; d++)
         if (sim->need_bytes[d] - p->device_memory_bytes[d] > sim->need_bytes[worst] - p->device_memory_bytes[worst])
             worst = d;
     if (device != NULL)
         *device = worst;
-    return MOIRAI_MAX(sim->need_bytes[worst] - p->device_memory_bytes[worst], 0);
+    return UTIL_MAX(sim->need_bytes[worst] - p->device_memory_bytes[worst], 0);
 }

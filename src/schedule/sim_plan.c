@@ -32,7 +32,7 @@ int moirai_sim_plan(moirai_plan **out, const moirai_sim *const_sim)
     if (!sim->complete)
         return moirai_error(MOIRAI_EUSAGE, "problem '%s': no simulation to make a plan of", p->name);
     moirai_plan *plan;
-    int rc = moirai_plan_new(&plan, p->name, p->n_ops, (int32_t)(sim->n_log - p->n_ops), p->n_devices);
+    int rc = schedule_plan_new(&plan, p->name, p->n_ops, (int32_t)(sim->n_log - p->n_ops), p->n_devices);
     if (rc != 0)
         return rc;
     plan->makespan_ns = sim->makespan_ns;
@@ -47,9 +47,9 @@ int moirai_sim_plan(moirai_plan **out, const moirai_sim *const_sim)
     for (int64_t j = 0; j < sim->n_log; j++)
         if (sim->log[j] >= p->n_ops)
             fill_transfer(&plan->transfer[n++], sim, (int32_t)(sim->log[j] - p->n_ops));
-    moirai_plan_sort_transfers(plan);
-    moirai_sim_need(sim, plan->device_memory_bytes, false);
-    moirai_sim_need(sim, plan->device_peak_bytes, true);
+    schedule_plan_sort_transfers(plan);
+    schedule_sim_need(sim, plan->device_memory_bytes, false);
+    schedule_sim_need(sim, plan->device_peak_bytes, true);
     *out = plan;
     return 0;
 }
@@ -64,11 +64,11 @@ static int32_t find_edge(const moirai_problem *p, int32_t tensor, int32_t reader
     return MOIRAI_NONE;
 }
 
-static int collect(moirai_timed_task *task, const moirai_problem *p, const moirai_plan *plan)
+static int collect(schedule_timed_task *task, const moirai_problem *p, const moirai_plan *plan)
 {
     int64_t n = 0;
     for (int32_t i = 0; i < p->n_ops; i++)
-        task[n++] = moirai_timed_op(p, i, plan->op_start_ns[i], plan->op_finish_ns[i]);
+        task[n++] = schedule_timed_op(p, i, plan->op_start_ns[i], plan->op_finish_ns[i]);
     for (int32_t j = 0; j < plan->n_transfers; j++) {
         const moirai_transfer *x = &plan->transfer[j];
         if (x->tensor < 0 || x->tensor >= p->n_tensors || x->to < 0 || x->to >= p->n_devices)
@@ -81,7 +81,7 @@ static int collect(moirai_timed_task *task, const moirai_problem *p, const moira
                                     p->name, j, p->tensor_name[x->tensor]);
             number = p->n_ops + (moirai_task)e;
         }
-        task[n++] = moirai_timed_transfer(p, x->tensor, x->start_ns, x->finish_ns, number);
+        task[n++] = schedule_timed_transfer(p, x->tensor, x->start_ns, x->finish_ns, number);
     }
     return 0;
 }
@@ -92,7 +92,7 @@ static int tightened(moirai_plan **out, moirai_sim *sim, const moirai_plan *plan
     if (sim->p->memory == MOIRAI_MEMORY_PEAK && moirai_sim_memory_excess(sim, NULL) > 0)
         return moirai_plan_copy(out, plan);
     int rc = moirai_sim_plan(out, sim);
-    if (rc == 0 && (rc = moirai_plan_keep_origin(*out, plan)) != 0) {
+    if (rc == 0 && (rc = schedule_plan_keep_origin(*out, plan)) != 0) {
         moirai_plan_free(*out);
         *out = NULL;
     }
@@ -106,14 +106,14 @@ int moirai_plan_tighten(moirai_plan **out, const moirai_problem *p, const moirai
         return moirai_error(MOIRAI_EINPUT, "plan of '%s' has %d operators, the problem %d", p->name, plan->n_ops,
                             p->n_ops);
     size_t n = (size_t)p->n_ops + (size_t)plan->n_transfers;
-    moirai_timed_task *task = moirai_alloc(n, sizeof *task);
-    moirai_task *order = moirai_alloc(n, sizeof *order);
+    schedule_timed_task *task = util_alloc(n, sizeof *task);
+    moirai_task *order = util_alloc(n, sizeof *order);
     moirai_sim *sim = NULL;
     int rc = task && order ? moirai_sim_new(&sim, p) : MOIRAI_EFAIL;
     if (rc == 0)
         rc = collect(task, p, plan);
     if (rc == 0) {
-        moirai_timed_sort(task, n);
+        schedule_timed_sort(task, n);
         for (size_t j = 0; j < n; j++)
             order[j] = task[j].task;
         if (moirai_sim_replay(sim, plan->op_device, order, (int64_t)n) < 0)

@@ -38,14 +38,14 @@ static void publish(moirai_sim *sim, int32_t op)
 static int64_t send(moirai_sim *sim, int32_t tensor, int32_t slot, int32_t from, int32_t to)
 {
     const moirai_problem *p = sim->p;
-    int64_t start = MOIRAI_MAX(sim->finish_ns[p->tensor_producer[tensor]], sim->gate_ns);
+    int64_t start = UTIL_MAX(sim->finish_ns[p->tensor_producer[tensor]], sim->gate_ns);
     int64_t ns = moirai_transfer_ns(p, tensor, from, to);
     if (ns > 0 && p->congestion == MOIRAI_CONGESTION_PORT) {
-        start = MOIRAI_MAX(start, MOIRAI_MAX(sim->send_ns[from], sim->receive_ns[to]));
+        start = UTIL_MAX(start, UTIL_MAX(sim->send_ns[from], sim->receive_ns[to]));
         sim->send_ns[from] = sim->receive_ns[to] = start + ns;
     } else if (ns > 0 && p->congestion == MOIRAI_CONGESTION_CHANNEL) {
         int64_t *channel = &sim->channel_ns[from * p->n_devices + to];
-        start = MOIRAI_MAX(start, *channel);
+        start = UTIL_MAX(start, *channel);
         *channel = start + ns;
     }
     sim->log[sim->n_log++] = p->n_ops + (moirai_task)slot;
@@ -70,16 +70,16 @@ static bool replay_op(moirai_sim *sim, int32_t op)
             if (here == NOT_YET)
                 here = send(sim, p->op_in[j], slot, from, d);
         }
-        start = MOIRAI_MAX(start, here);
+        start = UTIL_MAX(start, here);
     }
     int64_t ns = moirai_op_ns(p, op, d);
     if (ns > 0) {
-        start = MOIRAI_MAX(start, sim->free_ns[d]);
+        start = UTIL_MAX(start, sim->free_ns[d]);
         sim->free_ns[d] = start + ns;
     }
     sim->start_ns[op] = start;
     sim->finish_ns[op] = start + ns;
-    sim->makespan_ns = MOIRAI_MAX(sim->makespan_ns, start + ns);
+    sim->makespan_ns = UTIL_MAX(sim->makespan_ns, start + ns);
     sim->log[sim->n_log++] = op;
     publish(sim, op);
     return true;
@@ -128,7 +128,7 @@ int64_t moirai_sim_replay(moirai_sim *sim, const int32_t *op_device, const moira
         sim->log = sim->log_spare;
         sim->log_spare = (moirai_task *)order;
     }
-    if (!moirai_sim_take_devices(sim, op_device))
+    if (!schedule_sim_take_devices(sim, op_device))
         return -1;
     begin(sim);
     int64_t n_tasks = (int64_t)p->n_ops + sim->n_slots, n_done = 0;
@@ -148,10 +148,10 @@ int64_t moirai_sim_replay(moirai_sim *sim, const int32_t *op_device, const moira
 /* Replay of operators alone, each with the transfers that it needs, no operator (nor a transfer for it) starting before
  * all but the `window` - 1 operators right before it have finished. A window of 1 is one operator at a time over all devices:
  * the least memory that this order can do with. */
-int64_t moirai_sim_replay_window(moirai_sim *sim, const int32_t *op_device, const int32_t *op_order, int32_t window)
+int64_t schedule_sim_replay_window(moirai_sim *sim, const int32_t *op_device, const int32_t *op_order, int32_t window)
 {
     const moirai_problem *p = sim->p;
-    if (!moirai_sim_take_devices(sim, op_device))
+    if (!schedule_sim_take_devices(sim, op_device))
         return -1;
     begin(sim);
     int64_t *finished = sim->priority; /* latest finish up to each place in the order */

@@ -2,7 +2,7 @@
 
 #include <time.h>
 
-double moirai_seconds(void)
+double util_seconds(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

@@ -21,11 +21,11 @@ static int read_all(char **data, size_t *length, int fd, size_t expected, const 
 {
     size_t capacity = 0, n = 0;
     char *bytes = NULL;
-    if (moirai_grow(&bytes, &capacity, expected + 1, 1))
+    if (util_grow(&bytes, &capacity, expected + 1, 1))
         return MOIRAI_EFAIL;
     for (;;) {
         /* One byte more than was expected: the end of the file is seen without growing. */
-        if (n + 1 >= capacity && moirai_grow(&bytes, &capacity, capacity + 65536, 1)) {
+        if (n + 1 >= capacity && util_grow(&bytes, &capacity, capacity + 65536, 1)) {
             free(bytes);
             return MOIRAI_EFAIL;
         }
@@ -46,7 +46,7 @@ static int read_all(char **data, size_t *length, int fd, size_t expected, const 
     return MOIRAI_OK;
 }
 
-int moirai_file_read(char **data, size_t *length, const char *path)
+int util_file_read(char **data, size_t *length, const char *path)
 {
     if (strcmp(path, "-") == 0)
         return read_all(data, length, STDIN_FILENO, 65536, "standard input");
@@ -100,7 +100,7 @@ static int write_replace(const char *target, const char *path, int mode, const c
 {
     static atomic_uint serial; /* several threads may write beside each other */
     size_t size = strlen(target) + 48;
-    char *temporary = moirai_alloc(size, 1);
+    char *temporary = util_alloc(size, 1);
     if (!temporary)
         return MOIRAI_EFAIL;
     snprintf(temporary, size, "%s.%ld-%u.tmp", target, (long)getpid(), atomic_fetch_add(&serial, 1));
@@ -121,7 +121,7 @@ static int write_replace(const char *target, const char *path, int mode, const c
     return result;
 }
 
-int moirai_file_write(const char *path, const char *data, size_t length)
+int util_file_write(const char *path, const char *data, size_t length)
 {
     if (strcmp(path, "-") == 0)
         return write_stdout(data, length);

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-static inline uint64_t moirai_hash(const char *text, size_t length)
+static inline uint64_t util_hash(const char *text, size_t length)
 {
     uint64_t h = 0xcbf29ce484222325u;
     for (size_t i = 0; i < length; i++)

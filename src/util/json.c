@@ -10,7 +10,7 @@
 
 /* ---- messages ---- */
 
-int moirai_json_fail(const moirai_json_at *at, const char *format, ...)
+int util_json_fail(const util_json_at *at, const char *format, ...)
 {
     char text[768];
     va_list args;
@@ -24,7 +24,7 @@ int moirai_json_fail(const moirai_json_at *at, const char *format, ...)
     return moirai_error(MOIRAI_EINPUT, "%s: %s '%.200s': %s", at->label, at->kind, at->name, text);
 }
 
-int moirai_json_label(int result, const char *label)
+int util_json_label(int result, const char *label)
 {
     size_t n = strlen(label);
     const char *message = moirai_error_message();
@@ -33,7 +33,7 @@ int moirai_json_label(int result, const char *label)
     return moirai_error_prefix(result, "%s", label);
 }
 
-const char *moirai_json_show(char buffer[80], yyjson_val *value)
+const char *util_json_show(char buffer[80], yyjson_val *value)
 {
     switch (yyjson_get_type(value)) {
     case YYJSON_TYPE_NULL:
@@ -63,10 +63,10 @@ const char *moirai_json_show(char buffer[80], yyjson_val *value)
     }
 }
 
-static int wrong_type(const moirai_json_at *at, yyjson_val *value, const char *key, const char *expected)
+static int wrong_type(const util_json_at *at, yyjson_val *value, const char *key, const char *expected)
 {
     char shown[80];
-    return moirai_json_fail(at, "%s is %s, expected %s", key, moirai_json_show(shown, value), expected);
+    return util_json_fail(at, "%s is %s, expected %s", key, util_json_show(shown, value), expected);
 }
 
 /* ---- documents ---- */
@@ -87,7 +87,7 @@ static int syntax_error(const char *label, const char *json, size_t length, cons
     return moirai_error(MOIRAI_EINPUT, "%s: line %zu, column %zu: bad JSON: %s", label, line, column, error->msg);
 }
 
-int moirai_json_parse(yyjson_doc **out, const char *json, size_t length, const char *label)
+int util_json_parse(yyjson_doc **out, const char *json, size_t length, const char *label)
 {
     *out = NULL;
     if (length == 0)
@@ -100,27 +100,27 @@ int moirai_json_parse(yyjson_doc **out, const char *json, size_t length, const c
 
 static int check_header(yyjson_val *root, const char *label, const char *format)
 {
-    moirai_json_at at = {.label = label};
+    util_json_at at = {.label = label};
     if (!yyjson_is_obj(root))
         return wrong_type(&at, root, "the file", "an object");
     const char *found = NULL;
     int64_t version = 0;
-    if (moirai_json_object(&at, root))
+    if (util_json_object(&at, root))
         return MOIRAI_EINPUT;
-    if (moirai_json_string(&found, NULL, &at, root, "format", true))
+    if (util_json_string(&found, NULL, &at, root, "format", true))
         return MOIRAI_EINPUT;
     if (strcmp(found, format) != 0)
-        return moirai_json_fail(&at, "format is \"%.60s\", expected \"%s\"", found, format);
-    if (moirai_json_int64(&version, &at, root, "version", true, 0))
+        return util_json_fail(&at, "format is \"%.60s\", expected \"%s\"", found, format);
+    if (util_json_int64(&version, &at, root, "version", true, 0))
         return MOIRAI_EINPUT;
     if (version != 1)
-        return moirai_json_fail(&at, "%s version %" PRId64 ", only version 1 is known", format, version);
+        return util_json_fail(&at, "%s version %" PRId64 ", only version 1 is known", format, version);
     return MOIRAI_OK;
 }
 
-int moirai_json_open(yyjson_doc **out, const char *json, size_t length, const char *label, const char *format)
+int util_json_open(yyjson_doc **out, const char *json, size_t length, const char *label, const char *format)
 {
-    int result = moirai_json_parse(out, json, length, label);
+    int result = util_json_parse(out, json, length, label);
     if (result)
         return result;
     result = check_header(yyjson_doc_get_root(*out), label, format);
@@ -137,19 +137,19 @@ static int compare_keys(const void *a, const void *b)
 {
     yyjson_val *x = *(yyjson_val *const *)a, *y = *(yyjson_val *const *)b;
     size_t m = yyjson_get_len(x), n = yyjson_get_len(y);
-    int order = memcmp(yyjson_get_str(x), yyjson_get_str(y), MOIRAI_MIN(m, n));
+    int order = memcmp(yyjson_get_str(x), yyjson_get_str(y), UTIL_MIN(m, n));
     return order ? order : (m > n) - (m < n);
 }
 
-static int repeated_key(const moirai_json_at *at, yyjson_val *key)
+static int repeated_key(const util_json_at *at, yyjson_val *key)
 {
-    return moirai_json_fail(at, "key '%.60s' is there twice", yyjson_get_str(key));
+    return util_json_fail(at, "key '%.60s' is there twice", yyjson_get_str(key));
 }
 
-static int check_many_keys(const moirai_json_at *at, yyjson_val *object)
+static int check_many_keys(const util_json_at *at, yyjson_val *object)
 {
     size_t n = 0, index, max;
-    yyjson_val *key, *value, **keys = moirai_alloc(yyjson_obj_size(object), sizeof(yyjson_val *));
+    yyjson_val *key, *value, **keys = util_alloc(yyjson_obj_size(object), sizeof(yyjson_val *));
     if (!keys)
         return MOIRAI_EFAIL;
     yyjson_obj_foreach(object, index, max, key, value)
@@ -165,12 +165,12 @@ static int check_many_keys(const moirai_json_at *at, yyjson_val *object)
     return result;
 }
 
-int moirai_json_object(const moirai_json_at *at, yyjson_val *value)
+int util_json_object(const util_json_at *at, yyjson_val *value)
 {
     enum { FEW = 16 };
     if (!yyjson_is_obj(value)) {
         char shown[80];
-        return moirai_json_fail(at, "is %s, expected an object", moirai_json_show(shown, value));
+        return util_json_fail(at, "is %s, expected an object", util_json_show(shown, value));
     }
     if (yyjson_obj_size(value) > FEW)
         return check_many_keys(at, value);
@@ -188,15 +188,15 @@ int moirai_json_object(const moirai_json_at *at, yyjson_val *value)
 }
 
 /* The value of a key; NULL, with *result set, where there is nothing to read or nothing was asked for. */
-static yyjson_val *find(int *result, const moirai_json_at *at, yyjson_val *object, const char *key, bool required)
+static yyjson_val *find(int *result, const util_json_at *at, yyjson_val *object, const char *key, bool required)
 {
     yyjson_val *value = yyjson_obj_get(object, key);
     bool absent = !value || yyjson_is_null(value);
-    *result = absent && required ? moirai_json_fail(at, "key '%s' is missing", key) : MOIRAI_OK;
+    *result = absent && required ? util_json_fail(at, "key '%s' is missing", key) : MOIRAI_OK;
     return absent ? NULL : value;
 }
 
-int moirai_json_array(yyjson_val **out, const moirai_json_at *at, yyjson_val *object, const char *key, bool required)
+int util_json_array(yyjson_val **out, const util_json_at *at, yyjson_val *object, const char *key, bool required)
 {
     int result;
     yyjson_val *value = find(&result, at, object, key, required);
@@ -208,21 +208,21 @@ int moirai_json_array(yyjson_val **out, const moirai_json_at *at, yyjson_val *ob
     return MOIRAI_OK;
 }
 
-int moirai_json_value_string(const char **out, size_t *length, const moirai_json_at *at, yyjson_val *value,
+int util_json_value_string(const char **out, size_t *length, const util_json_at *at, yyjson_val *value,
                              const char *key)
 {
     if (!yyjson_is_str(value))
         return wrong_type(at, value, key, "a string");
     const char *text = yyjson_get_str(value);
     if (memchr(text, '\0', yyjson_get_len(value)))
-        return moirai_json_fail(at, "%s is \"%.60s\" followed by a NUL character", key, text);
+        return util_json_fail(at, "%s is \"%.60s\" followed by a NUL character", key, text);
     *out = text;
     if (length)
         *length = yyjson_get_len(value);
     return MOIRAI_OK;
 }
 
-int moirai_json_string(const char **out, size_t *length, const moirai_json_at *at, yyjson_val *object, const char *key,
+int util_json_string(const char **out, size_t *length, const util_json_at *at, yyjson_val *object, const char *key,
                        bool required)
 {
     int result;
@@ -230,35 +230,35 @@ int moirai_json_string(const char **out, size_t *length, const moirai_json_at *a
     if (!value)
         return result;
     if (required && yyjson_is_str(value) && yyjson_get_len(value) == 0)
-        return moirai_json_fail(at, "%s is empty", key);
-    return moirai_json_value_string(out, length, at, value, key);
+        return util_json_fail(at, "%s is empty", key);
+    return util_json_value_string(out, length, at, value, key);
 }
 
-int moirai_json_value_int64(int64_t *out, const moirai_json_at *at, yyjson_val *value, const char *key, int64_t least)
+int util_json_value_int64(int64_t *out, const util_json_at *at, yyjson_val *value, const char *key, int64_t least)
 {
     char shown[80];
     if (yyjson_is_raw(value) && !strpbrk(yyjson_get_raw(value), ".eE"))
-        return moirai_json_fail(at, "%s is %s, beyond 64 bits", key, moirai_json_show(shown, value));
+        return util_json_fail(at, "%s is %s, beyond 64 bits", key, util_json_show(shown, value));
     if (yyjson_is_uint(value) && yyjson_get_uint(value) > INT64_MAX)
-        return moirai_json_fail(at, "%s is %s, beyond 64 bits", key, moirai_json_show(shown, value));
+        return util_json_fail(at, "%s is %s, beyond 64 bits", key, util_json_show(shown, value));
     if (!yyjson_is_int(value))
         return wrong_type(at, value, key, "a whole number");
     int64_t number = yyjson_is_uint(value) ? (int64_t)yyjson_get_uint(value) : yyjson_get_sint(value);
     if (number < least)
-        return moirai_json_fail(at, "%s is %" PRId64 ", must be at least %" PRId64, key, number, least);
+        return util_json_fail(at, "%s is %" PRId64 ", must be at least %" PRId64, key, number, least);
     *out = number;
     return MOIRAI_OK;
 }
 
-int moirai_json_int64(int64_t *out, const moirai_json_at *at, yyjson_val *object, const char *key, bool required,
+int util_json_int64(int64_t *out, const util_json_at *at, yyjson_val *object, const char *key, bool required,
                       int64_t least)
 {
     int result;
     yyjson_val *value = find(&result, at, object, key, required);
-    return value ? moirai_json_value_int64(out, at, value, key, least) : result;
+    return value ? util_json_value_int64(out, at, value, key, least) : result;
 }
 
-int moirai_json_real(double *out, const moirai_json_at *at, yyjson_val *object, const char *key, bool required)
+int util_json_real(double *out, const util_json_at *at, yyjson_val *object, const char *key, bool required)
 {
     int result;
     yyjson_val *value = find(&result, at, object, key, required);
@@ -270,7 +270,7 @@ int moirai_json_real(double *out, const moirai_json_at *at, yyjson_val *object, 
     return MOIRAI_OK;
 }
 
-int moirai_json_bool(bool *out, const moirai_json_at *at, yyjson_val *object, const char *key, bool required)
+int util_json_bool(bool *out, const util_json_at *at, yyjson_val *object, const char *key, bool required)
 {
     int result;
     yyjson_val *value = find(&result, at, object, key, required);

@@ -12,49 +12,49 @@
 /* ---- reading ---- */
 
 /* Where we are in a file, for messages: "cluster.json: device 'B': ...". */
-typedef struct moirai_json_at {
+typedef struct util_json_at {
     const char *label; /* the file */
     const char *kind;  /* "op", "device", ...; NULL at the top of the file */
     const char *name;  /* of the object; NULL while unknown: then "op 3" by its index */
     size_t index;
-} moirai_json_at;
+} util_json_at;
 
 /* Parse and check "format" and "version" 1. Numbers that int64 or double can't hold stay text, so nothing is
  * rounded silently. Syntax errors say line and column. Free *out with yyjson_doc_free. */
-int moirai_json_open(yyjson_doc **out, const char *json, size_t length, const char *label, const char *format);
+int util_json_open(yyjson_doc **out, const char *json, size_t length, const char *label, const char *format);
 /* Any JSON file, without that check. */
-int moirai_json_parse(yyjson_doc **out, const char *json, size_t length, const char *label);
+int util_json_parse(yyjson_doc **out, const char *json, size_t length, const char *label);
 
 /* MOIRAI_EINPUT with "label: kind 'name': " before the message. */
-int moirai_json_fail(const moirai_json_at *at, const char *format, ...) MOIRAI_PRINTF(2, 3);
+int util_json_fail(const util_json_at *at, const char *format, ...) MOIRAI_PRINTF(2, 3);
 /* Put "label: " before the current message unless it is there already: for errors that come from below, where the
  * file is not known. */
-int moirai_json_label(int result, const char *label);
+int util_json_label(int result, const char *label);
 /* A value in a few characters for a message: numbers and strings as written (long ones cut), "an array", ... */
-const char *moirai_json_show(char buffer[80], yyjson_val *value);
+const char *util_json_show(char buffer[80], yyjson_val *value);
 
 /* Fails unless `value` is an object without repeated keys. */
-int moirai_json_object(const moirai_json_at *at, yyjson_val *value);
+int util_json_object(const util_json_at *at, yyjson_val *value);
 
 /* Getters by key. A key that is missing, or null, is an error if `required`; otherwise *out keeps what it had. */
-int moirai_json_array(yyjson_val **out, const moirai_json_at *at, yyjson_val *object, const char *key, bool required);
+int util_json_array(yyjson_val **out, const util_json_at *at, yyjson_val *object, const char *key, bool required);
 /* Never empty when required, never with a NUL inside. `length` may be NULL. */
-int moirai_json_string(const char **out, size_t *length, const moirai_json_at *at, yyjson_val *object, const char *key,
+int util_json_string(const char **out, size_t *length, const util_json_at *at, yyjson_val *object, const char *key,
                        bool required);
-int moirai_json_int64(int64_t *out, const moirai_json_at *at, yyjson_val *object, const char *key, bool required,
+int util_json_int64(int64_t *out, const util_json_at *at, yyjson_val *object, const char *key, bool required,
                       int64_t least);
-int moirai_json_real(double *out, const moirai_json_at *at, yyjson_val *object, const char *key, bool required);
-int moirai_json_bool(bool *out, const moirai_json_at *at, yyjson_val *object, const char *key, bool required);
+int util_json_real(double *out, const util_json_at *at, yyjson_val *object, const char *key, bool required);
+int util_json_bool(bool *out, const util_json_at *at, yyjson_val *object, const char *key, bool required);
 
 /* Of a value that is already at hand; `key` only names it in messages. */
-int moirai_json_value_int64(int64_t *out, const moirai_json_at *at, yyjson_val *value, const char *key, int64_t least);
-int moirai_json_value_string(const char **out, size_t *length, const moirai_json_at *at, yyjson_val *value,
+int util_json_value_int64(int64_t *out, const util_json_at *at, yyjson_val *value, const char *key, int64_t least);
+int util_json_value_string(const char **out, size_t *length, const util_json_at *at, yyjson_val *value,
                              const char *key);
 
 /* ---- writing ----
  * Commas come by themselves; an error (out of memory) is remembered and reported by save or take. The same calls
  * give the same bytes on every machine. */
-typedef struct moirai_writer {
+typedef struct util_writer {
     char *data;
     size_t length, capacity;
     int depth;
@@ -62,31 +62,31 @@ typedef struct moirai_writer {
     bool after_key;
     bool broken;     /* the next item starts on a line of its own */
     bool failed;
-} moirai_writer;
+} util_writer;
 
-void moirai_writer_init(moirai_writer *w);
-/* The same for a file of ours: opens its object with "format" and "version" 1, which moirai_json_open looks for. */
-void moirai_writer_begin(moirai_writer *w, const char *format);
-void moirai_writer_free(moirai_writer *w);
-void moirai_writer_open(moirai_writer *w, char bracket); /* '{' or '[' */
-void moirai_writer_close(moirai_writer *w, char bracket); /* '}' or ']' */
-void moirai_writer_key(moirai_writer *w, const char *key);
-void moirai_writer_string(moirai_writer *w, const char *text); /* NULL: null. Invalid UTF-8 becomes U+FFFD */
-void moirai_writer_int(moirai_writer *w, int64_t value);
-void moirai_writer_uint(moirai_writer *w, uint64_t value);
-void moirai_writer_real(moirai_writer *w, double value); /* shortest text that reads back equal; null if not finite */
-void moirai_writer_bool(moirai_writer *w, bool value);
-void moirai_writer_null(moirai_writer *w);
+void util_writer_init(util_writer *w);
+/* The same for a file of ours: opens its object with "format" and "version" 1, which util_json_open looks for. */
+void util_writer_begin(util_writer *w, const char *format);
+void util_writer_free(util_writer *w);
+void util_writer_open(util_writer *w, char bracket); /* '{' or '[' */
+void util_writer_close(util_writer *w, char bracket); /* '}' or ']' */
+void util_writer_key(util_writer *w, const char *key);
+void util_writer_string(util_writer *w, const char *text); /* NULL: null. Invalid UTF-8 becomes U+FFFD */
+void util_writer_int(util_writer *w, int64_t value);
+void util_writer_uint(util_writer *w, uint64_t value);
+void util_writer_real(util_writer *w, double value); /* shortest text that reads back equal; null if not finite */
+void util_writer_bool(util_writer *w, bool value);
+void util_writer_null(util_writer *w);
 /* The next item (or closing bracket) starts on a new line, indented by one space per level. */
-void moirai_writer_break(moirai_writer *w);
+void util_writer_break(util_writer *w);
 /* `"key": value` in one call. */
-void moirai_writer_pair_string(moirai_writer *w, const char *key, const char *text);
-void moirai_writer_pair_int(moirai_writer *w, const char *key, int64_t value);
-void moirai_writer_pair_open(moirai_writer *w, const char *key, char bracket);
+void util_writer_pair_string(util_writer *w, const char *key, const char *text);
+void util_writer_pair_int(util_writer *w, const char *key, int64_t value);
+void util_writer_pair_open(util_writer *w, const char *key, char bracket);
 
 /* Ends the last line, writes the file atomically and frees the writer in every case. */
-int moirai_writer_save(moirai_writer *w, const char *path);
+int util_writer_save(util_writer *w, const char *path);
 /* Hands over the text (free() it) and empties the writer; NULL and a message if memory ran out. */
-char *moirai_writer_take(moirai_writer *w, size_t *length);
+char *util_writer_take(util_writer *w, size_t *length);
 
 #endif

@@ -8,26 +8,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-void moirai_writer_init(moirai_writer *w)
+void util_writer_init(util_writer *w)
 {
     memset(w, 0, sizeof *w);
     w->first = true;
 }
 
-void moirai_writer_free(moirai_writer *w)
+void util_writer_free(util_writer *w)
 {
     free(w->data);
-    moirai_writer_init(w);
+    util_writer_init(w);
 }
 
-static bool reserve(moirai_writer *w, size_t more)
+static bool reserve(util_writer *w, size_t more)
 {
-    if (!w->failed && (more > SIZE_MAX - w->length || moirai_grow(&w->data, &w->capacity, w->length + more, 1)))
+    if (!w->failed && (more > SIZE_MAX - w->length || util_grow(&w->data, &w->capacity, w->length + more, 1)))
         w->failed = true;
     return !w->failed;
 }
 
-static void append(moirai_writer *w, const char *text, size_t length)
+static void append(util_writer *w, const char *text, size_t length)
 {
     if (!reserve(w, length))
         return;
@@ -35,7 +35,7 @@ static void append(moirai_writer *w, const char *text, size_t length)
     w->length += length;
 }
 
-static void new_line(moirai_writer *w)
+static void new_line(util_writer *w)
 {
     append(w, "\n", 1);
     for (int i = 0; i < w->depth; i++)
@@ -44,7 +44,7 @@ static void new_line(moirai_writer *w)
 }
 
 /* What must stand between the previous item and the next. */
-static void separate(moirai_writer *w)
+static void separate(util_writer *w)
 {
     if (w->after_key) {
         w->after_key = false;
@@ -59,7 +59,7 @@ static void separate(moirai_writer *w)
     w->first = false;
 }
 
-void moirai_writer_open(moirai_writer *w, char bracket)
+void util_writer_open(util_writer *w, char bracket)
 {
     separate(w);
     append(w, &bracket, 1);
@@ -67,7 +67,7 @@ void moirai_writer_open(moirai_writer *w, char bracket)
     w->first = true;
 }
 
-void moirai_writer_close(moirai_writer *w, char bracket)
+void util_writer_close(util_writer *w, char bracket)
 {
     w->depth--;
     if (w->broken)
@@ -93,7 +93,7 @@ static size_t utf8_length(const unsigned char *s)
     return overlong || surrogate || too_large ? 0 : n;
 }
 
-static void escape(moirai_writer *w, unsigned char c)
+static void escape(util_writer *w, unsigned char c)
 {
     static const char letters[] = "\b"
                                   "b"
@@ -118,7 +118,7 @@ static void escape(moirai_writer *w, unsigned char c)
     append(w, code, (size_t)snprintf(code, sizeof code, "\\u%04x", c));
 }
 
-static void append_quoted(moirai_writer *w, const char *text)
+static void append_quoted(util_writer *w, const char *text)
 {
     append(w, "\"", 1);
     const unsigned char *start = (const unsigned char *)text, *s = start;
@@ -139,7 +139,7 @@ static void append_quoted(moirai_writer *w, const char *text)
     append(w, "\"", 1);
 }
 
-void moirai_writer_key(moirai_writer *w, const char *key)
+void util_writer_key(util_writer *w, const char *key)
 {
     separate(w);
     append_quoted(w, key);
@@ -147,17 +147,17 @@ void moirai_writer_key(moirai_writer *w, const char *key)
     w->after_key = true;
 }
 
-void moirai_writer_string(moirai_writer *w, const char *text)
+void util_writer_string(util_writer *w, const char *text)
 {
     if (!text) {
-        moirai_writer_null(w);
+        util_writer_null(w);
         return;
     }
     separate(w);
     append_quoted(w, text);
 }
 
-static void append_digits(moirai_writer *w, uint64_t value, bool negative)
+static void append_digits(util_writer *w, uint64_t value, bool negative)
 {
     char digits[24], *at = digits + sizeof digits;
     do
@@ -168,22 +168,22 @@ static void append_digits(moirai_writer *w, uint64_t value, bool negative)
     append(w, at, (size_t)(digits + sizeof digits - at));
 }
 
-void moirai_writer_int(moirai_writer *w, int64_t value)
+void util_writer_int(util_writer *w, int64_t value)
 {
     separate(w);
     append_digits(w, value < 0 ? -(uint64_t)value : (uint64_t)value, value < 0);
 }
 
-void moirai_writer_uint(moirai_writer *w, uint64_t value)
+void util_writer_uint(util_writer *w, uint64_t value)
 {
     separate(w);
     append_digits(w, value, false);
 }
 
-void moirai_writer_real(moirai_writer *w, double value)
+void util_writer_real(util_writer *w, double value)
 {
     if (!isfinite(value)) {
-        moirai_writer_null(w);
+        util_writer_null(w);
         return;
     }
     char text[40];
@@ -201,68 +201,68 @@ void moirai_writer_real(moirai_writer *w, double value)
     append(w, text, strlen(text));
 }
 
-void moirai_writer_bool(moirai_writer *w, bool value)
+void util_writer_bool(util_writer *w, bool value)
 {
     separate(w);
     append(w, value ? "true" : "false", value ? 4 : 5);
 }
 
-void moirai_writer_null(moirai_writer *w)
+void util_writer_null(util_writer *w)
 {
     separate(w);
     append(w, "null", 4);
 }
 
-void moirai_writer_break(moirai_writer *w)
+void util_writer_break(util_writer *w)
 {
     w->broken = true;
 }
 
-void moirai_writer_pair_string(moirai_writer *w, const char *key, const char *text)
+void util_writer_pair_string(util_writer *w, const char *key, const char *text)
 {
-    moirai_writer_key(w, key);
-    moirai_writer_string(w, text);
+    util_writer_key(w, key);
+    util_writer_string(w, text);
 }
 
-void moirai_writer_pair_int(moirai_writer *w, const char *key, int64_t value)
+void util_writer_pair_int(util_writer *w, const char *key, int64_t value)
 {
-    moirai_writer_key(w, key);
-    moirai_writer_int(w, value);
+    util_writer_key(w, key);
+    util_writer_int(w, value);
 }
 
-void moirai_writer_pair_open(moirai_writer *w, const char *key, char bracket)
+void util_writer_pair_open(util_writer *w, const char *key, char bracket)
 {
-    moirai_writer_key(w, key);
-    moirai_writer_open(w, bracket);
+    util_writer_key(w, key);
+    util_writer_open(w, bracket);
 }
 
-void moirai_writer_begin(moirai_writer *w, const char *format)
+void util_writer_begin(util_writer *w, const char *format)
 {
-    moirai_writer_init(w);
-    moirai_writer_open(w, '{');
-    moirai_writer_pair_string(w, "format", format);
-    moirai_writer_pair_int(w, "version", 1);
+    util_writer_init(w);
+    util_writer_open(w, '{');
+    util_writer_pair_string(w, "format", format);
+    util_writer_pair_int(w, "version", 1);
 }
 
-int moirai_writer_save(moirai_writer *w, const char *path)
+int util_writer_save(util_writer *w, const char *path)
 {
     append(w, "\n", 1);
-    int result = w->failed ? MOIRAI_EFAIL : moirai_file_write(path, w->data, w->length);
-    moirai_writer_free(w);
+    int result = w->failed ? MOIRAI_EFAIL : util_file_write(path, w->data, w->length);
+    util_writer_free(w);
     return result;
 }
 
-char *moirai_writer_take(moirai_writer *w, size_t *length)
+char *util_writer_take(util_writer *w, size_t *length)
 {
     append(w, "\n", 2); /* with its NUL */
     if (w->failed) {
-        moirai_writer_free(w);
+        util_writer_free(w);
         return NULL;
     }
     char *text = w->data;
     if (length)
         *length = w->length - 1;
     w->data = NULL;
-    moirai_writer_free(w);
+    util_writer_free(w);
     return text;
 }

@@ -9,7 +9,7 @@ static void *out_of_memory(size_t n, size_t size)
     return NULL;
 }
 
-void *moirai_alloc(size_t n, size_t size)
+void *util_alloc(size_t n, size_t size)
 {
     size_t bytes;
     bool overflow = __builtin_mul_overflow(n ? n : 1, size ? size : 1, &bytes);
@@ -17,7 +17,7 @@ void *moirai_alloc(size_t n, size_t size)
     return p ? p : out_of_memory(n, size);
 }
 
-void *moirai_resize(void *old, size_t n, size_t size)
+void *util_resize(void *old, size_t n, size_t size)
 {
     size_t bytes;
     if (__builtin_mul_overflow(n ? n : 1, size ? size : 1, &bytes))
@@ -26,16 +26,16 @@ void *moirai_resize(void *old, size_t n, size_t size)
     return p ? p : out_of_memory(n, size);
 }
 
-int moirai_grow(void *array_pointer, size_t *capacity, size_t need, size_t size)
+int util_grow(void *array_pointer, size_t *capacity, size_t need, size_t size)
 {
     if (need <= *capacity)
         return MOIRAI_OK;
-    size_t wanted = MOIRAI_MAX(need, *capacity > SIZE_MAX / 2 ? need : *capacity * 2);
-    wanted = MOIRAI_MAX(wanted, (size_t)8);
+    size_t wanted = UTIL_MAX(need, *capacity > SIZE_MAX / 2 ? need : *capacity * 2);
+    wanted = UTIL_MAX(wanted, (size_t)8);
     /* The caller's pointer has its own type: copy its bytes instead of aliasing it as void *. */
     void *old, *new;
     memcpy(&old, array_pointer, sizeof old);
-    new = moirai_resize(old, wanted, size);
+    new = util_resize(old, wanted, size);
     if (!new)
         return MOIRAI_EFAIL;
     memcpy(array_pointer, &new, sizeof new);
@@ -43,10 +43,10 @@ int moirai_grow(void *array_pointer, size_t *capacity, size_t need, size_t size)
     return MOIRAI_OK;
 }
 
-char *moirai_strdup(const char *text)
+char *util_strdup(const char *text)
 {
     size_t length = strlen(text) + 1;
-    char *copy = moirai_alloc(length, 1);
+    char *copy = util_alloc(length, 1);
     if (copy)
         memcpy(copy, text, length);
     return copy;

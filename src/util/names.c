@@ -11,20 +11,20 @@ typedef struct slot {
     int32_t number;
 } slot;
 
-struct moirai_names {
+struct util_names {
     slot *slots;
     size_t n_slots, n_used; /* n_slots is a power of two */
 };
 
-moirai_names *moirai_names_new(size_t expected)
+util_names *util_names_new(size_t expected)
 {
-    moirai_names *m = moirai_alloc(1, sizeof *m);
+    util_names *m = util_alloc(1, sizeof *m);
     if (!m)
         return NULL;
     m->n_slots = 16;
     while (m->n_slots / 2 <= expected && m->n_slots < SIZE_MAX / 4)
         m->n_slots *= 2;
-    m->slots = moirai_alloc(m->n_slots, sizeof *m->slots);
+    m->slots = util_alloc(m->n_slots, sizeof *m->slots);
     if (!m->slots) {
         free(m);
         return NULL;
@@ -32,7 +32,7 @@ moirai_names *moirai_names_new(size_t expected)
     return m;
 }
 
-void moirai_names_free(moirai_names *m)
+void util_names_free(util_names *m)
 {
     if (!m)
         return;
@@ -48,12 +48,12 @@ static slot *find_slot(slot *slots, size_t n_slots, const char *name, uint64_t h
     return &slots[i];
 }
 
-static int widen(moirai_names *m)
+static int widen(util_names *m)
 {
     if (m->n_used * 2 < m->n_slots)
         return MOIRAI_OK;
     size_t n = m->n_slots * 2;
-    slot *slots = moirai_alloc(n, sizeof *slots);
+    slot *slots = util_alloc(n, sizeof *slots);
     if (!slots)
         return MOIRAI_EFAIL;
     for (size_t i = 0; i < m->n_slots; i++)
@@ -65,11 +65,11 @@ static int widen(moirai_names *m)
     return MOIRAI_OK;
 }
 
-int32_t moirai_names_put(moirai_names *m, const char *name, int32_t number)
+int32_t util_names_put(util_names *m, const char *name, int32_t number)
 {
     if (widen(m))
         return -1;
-    uint64_t hash = moirai_hash(name, strlen(name));
+    uint64_t hash = util_hash(name, strlen(name));
     slot *place = find_slot(m->slots, m->n_slots, name, hash);
     if (!place->name) {
         *place = (slot){hash, name, number};
@@ -78,8 +78,8 @@ int32_t moirai_names_put(moirai_names *m, const char *name, int32_t number)
     return place->number;
 }
 
-int32_t moirai_names_get(const moirai_names *m, const char *name)
+int32_t util_names_get(const util_names *m, const char *name)
 {
-    const slot *place = find_slot(m->slots, m->n_slots, name, moirai_hash(name, strlen(name)));
+    const slot *place = find_slot(m->slots, m->n_slots, name, util_hash(name, strlen(name)));
     return place->name ? place->number : -1;
 }

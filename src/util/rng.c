@@ -14,13 +14,13 @@ static uint64_t splitmix(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-void moirai_rng_seed(moirai_rng *r, uint64_t seed)
+void util_rng_seed(util_rng *r, uint64_t seed)
 {
     for (int i = 0; i < 4; i++)
         r->s[i] = splitmix(&seed);
 }
 
-uint64_t moirai_rng_next(moirai_rng *r)
+uint64_t util_rng_next(util_rng *r)
 {
     uint64_t *s = r->s;
     uint64_t result = rotate_left(s[1] * 5, 7) * 9;
@@ -34,19 +34,19 @@ uint64_t moirai_rng_next(moirai_rng *r)
     return result;
 }
 
-uint32_t moirai_rng_below(moirai_rng *r, uint32_t n)
+uint32_t util_rng_below(util_rng *r, uint32_t n)
 {
     /* Multiply and shift; the few low products that would favour some results are drawn again. */
-    uint64_t product = (moirai_rng_next(r) >> 32) * n;
+    uint64_t product = (util_rng_next(r) >> 32) * n;
     if ((uint32_t)product < n) {
         uint32_t least = -n % n;
         while ((uint32_t)product < least)
-            product = (moirai_rng_next(r) >> 32) * n;
+            product = (util_rng_next(r) >> 32) * n;
     }
     return (uint32_t)(product >> 32);
 }
 
-double moirai_rng_real(moirai_rng *r)
+double util_rng_real(util_rng *r)
 {
-    return (double)(moirai_rng_next(r) >> 11) * 0x1.0p-53;
+    return (double)(util_rng_next(r) >> 11) * 0x1.0p-53;
 }

@@ -19,7 +19,7 @@ typedef struct slot {
     size_t length;
 } slot;
 
-struct moirai_strings {
+struct util_strings {
     block *blocks;
     char *at;
     size_t left;
@@ -27,13 +27,13 @@ struct moirai_strings {
     size_t n_slots, n_used; /* n_slots is a power of two */
 };
 
-moirai_strings *moirai_strings_new(void)
+util_strings *util_strings_new(void)
 {
-    moirai_strings *s = moirai_alloc(1, sizeof *s);
+    util_strings *s = util_alloc(1, sizeof *s);
     if (!s)
         return NULL;
     s->n_slots = 64;
-    s->slots = moirai_alloc(s->n_slots, sizeof *s->slots);
+    s->slots = util_alloc(s->n_slots, sizeof *s->slots);
     if (!s->slots) {
         free(s);
         return NULL;
@@ -41,7 +41,7 @@ moirai_strings *moirai_strings_new(void)
     return s;
 }
 
-void moirai_strings_free(moirai_strings *s)
+void util_strings_free(util_strings *s)
 {
     if (!s)
         return;
@@ -62,12 +62,12 @@ static slot *find_slot(slot *slots, size_t n_slots, const char *text, size_t len
     return &slots[i];
 }
 
-static int widen(moirai_strings *s)
+static int widen(util_strings *s)
 {
     if (s->n_used * 2 < s->n_slots)
         return MOIRAI_OK;
     size_t n = s->n_slots * 2;
-    slot *slots = moirai_alloc(n, sizeof *slots);
+    slot *slots = util_alloc(n, sizeof *slots);
     if (!slots)
         return MOIRAI_EFAIL;
     for (size_t i = 0; i < s->n_slots; i++) {
@@ -81,11 +81,11 @@ static int widen(moirai_strings *s)
     return MOIRAI_OK;
 }
 
-static char *take_bytes(moirai_strings *s, size_t n)
+static char *take_bytes(util_strings *s, size_t n)
 {
     if (n > s->left) {
-        size_t size = MOIRAI_MAX(n, BLOCK_BYTES);
-        block *b = size > SIZE_MAX - sizeof *b ? NULL : moirai_resize(NULL, sizeof *b + size, 1);
+        size_t size = UTIL_MAX(n, BLOCK_BYTES);
+        block *b = size > SIZE_MAX - sizeof *b ? NULL : util_resize(NULL, sizeof *b + size, 1);
         if (!b)
             return NULL;
         b->next = s->blocks;
@@ -99,9 +99,9 @@ static char *take_bytes(moirai_strings *s, size_t n)
     return p;
 }
 
-const char *moirai_strings_add(moirai_strings *s, const char *text, size_t length)
+const char *util_strings_add(util_strings *s, const char *text, size_t length)
 {
-    uint64_t hash = moirai_hash(text, length);
+    uint64_t hash = util_hash(text, length);
     if (widen(s))
         return NULL;
     slot *place = find_slot(s->slots, s->n_slots, text, length, hash);

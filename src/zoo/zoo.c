@@ -62,29 +62,29 @@ const moirai_zoo_entry *moirai_zoo_find(const char *name)
     return n ? &n->entry : NULL;
 }
 
-static int build(moirai_zoo_net *z, const network *n)
+static int build(zoo_net *z, const network *n)
 {
     const moirai_zoo_entry *e = &n->entry;
 
     switch (n->family) {
     case GPT3:
-        return moirai_zoo_gpt3(z, e->layers, e->hidden, e->heads, n->shape[0]);
+        return zoo_gpt3(z, e->layers, e->hidden, e->heads, n->shape[0]);
     case SWIN:
-        return moirai_zoo_swin(z, n->shape, e->hidden, e->heads);
+        return zoo_swin(z, n->shape, e->hidden, e->heads);
     case ALPHAFOLD2:
-        return moirai_zoo_alphafold2(z, e->layers, e->hidden, e->heads, n->shape[0]);
+        return zoo_alphafold2(z, e->layers, e->hidden, e->heads, n->shape[0]);
     case T5:
-        return moirai_zoo_t5(z, e->layers / 2, e->hidden, e->heads, n->shape);
+        return zoo_t5(z, e->layers / 2, e->hidden, e->heads, n->shape);
     case INCEPTION:
-        return moirai_zoo_inception(z, n->shape[0], e->hidden);
+        return zoo_inception(z, n->shape[0], e->hidden);
     }
     return moirai_error(MOIRAI_EFAIL, "zoo: network '%s' has no builder", e->name);
 }
 
-int moirai_zoo_walk(const char *name, moirai_zoo_sink *sink)
+int zoo_walk(const char *name, zoo_sink *sink)
 {
     const network *n = find(name);
-    moirai_zoo_net z = {.sink = sink};
+    zoo_net z = {.sink = sink};
 
     if (!n)
         return moirai_error(MOIRAI_EUSAGE, "zoo: no network '%s': `moirai zoo list` has the names", name ? name : "");
@@ -99,7 +99,7 @@ int moirai_zoo_walk(const char *name, moirai_zoo_sink *sink)
 int moirai_zoo_graph(moirai_graph **out, const char *name, int element_bytes)
 {
     const network *n = find(name);
-    moirai_zoo_net z;
+    zoo_net z;
     int result;
 
     *out = NULL;
@@ -107,9 +107,9 @@ int moirai_zoo_graph(moirai_graph **out, const char *name, int element_bytes)
         return moirai_error(MOIRAI_EUSAGE, "zoo: no network '%s': `moirai zoo list` has the names", name ? name : "");
     if (element_bytes != 4 && element_bytes != 2)
         return moirai_error(MOIRAI_EUSAGE, "zoo: elements of %d bytes: 4 (fp32) or 2 (fp16)", element_bytes);
-    result = moirai_zoo_net_begin(&z, n->entry.name, element_bytes);
+    result = zoo_net_begin(&z, n->entry.name, element_bytes);
     if (result != MOIRAI_OK)
         return result;
     build(&z, n);
-    return moirai_zoo_net_finish(out, &z);
+    return zoo_net_finish(out, &z);
 }

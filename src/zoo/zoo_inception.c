@@ -7,7 +7,7 @@ enum { IMAGE_SIDE = 64, CLASSES = 10 };
 
 /* A feature map: the tensor's name, its channels and side. */
 typedef struct map {
-    char name[MOIRAI_ZOO_NAME];
+    char name[ZOO_NAME];
     int64_t channels, side;
 } map;
 
@@ -17,100 +17,100 @@ static int64_t map_elements(const map *m)
 }
 
 /* A pointwise operator on `x` that leaves its result there; `skip` may be NULL. */
-static void pointwise(moirai_zoo_net *z, const char *type, const char *name, map *x, const char *skip, int64_t weight)
+static void pointwise(zoo_net *z, const char *type, const char *name, map *x, const char *skip, int64_t weight)
 {
     int64_t n = map_elements(x);
 
-    moirai_zoo_op_add(z, type, name, x->name, skip,
-                      (moirai_zoo_cost){
+    zoo_op_add(z, type, name, x->name, skip,
+                      (zoo_cost){
                           .out = n, .in = skip ? 2 * n : n, .weight = weight, .flops = weight ? 2 * n : n});
-    moirai_zoo_name(x->name, sizeof x->name, "%s", name);
+    zoo_name_format(x->name, sizeof x->name, "%s", name);
 }
 
 /* Attributes of what slides a square over the map. */
-static void window(moirai_zoo_net *z, int64_t kernel, int64_t stride, int64_t pad)
+static void window(zoo_net *z, int64_t kernel, int64_t stride, int64_t pad)
 {
-    moirai_zoo_op_attribute(z, "kernel_shape", 2, (const int64_t[2]){kernel, kernel});
-    moirai_zoo_op_attribute(z, "strides", 2, (const int64_t[2]){stride, stride});
-    moirai_zoo_op_attribute(z, "pads", 4, (const int64_t[4]){pad, pad, pad, pad});
+    zoo_op_attribute(z, "kernel_shape", 2, (const int64_t[2]){kernel, kernel});
+    zoo_op_attribute(z, "strides", 2, (const int64_t[2]){stride, stride});
+    zoo_op_attribute(z, "pads", 4, (const int64_t[4]){pad, pad, pad, pad});
 }
 
 /* Convolution (same padding) and batch norm, without the activation. */
-static void conv_bn(moirai_zoo_net *z, const char *base, map *x, int64_t channels, int64_t kernel, int64_t stride)
+static void conv_bn(zoo_net *z, const char *base, map *x, int64_t channels, int64_t kernel, int64_t stride)
 {
-    char name[MOIRAI_ZOO_NAME];
+    char name[ZOO_NAME];
     int64_t in = map_elements(x), weight = channels * x->channels * kernel * kernel;
     int64_t side = (x->side + stride - 1) / stride, out = channels * side * side;
     const int64_t shape[4] = {channels, x->channels, kernel, kernel};
 
-    moirai_zoo_name(name, sizeof name, "%s/conv", base);
-    moirai_zoo_op_add(z, "Conv", name, x->name, NULL,
-                      (moirai_zoo_cost){.out = out, .in = in, .weight = weight, .flops = 2 * weight * side * side});
-    moirai_zoo_op_weight(z, moirai_zoo_weight_product(4, shape, x->channels * kernel * kernel));
+    zoo_name_format(name, sizeof name, "%s/conv", base);
+    zoo_op_add(z, "Conv", name, x->name, NULL,
+                      (zoo_cost){.out = out, .in = in, .weight = weight, .flops = 2 * weight * side * side});
+    zoo_op_weight(z, zoo_weight_product(4, shape, x->channels * kernel * kernel));
     window(z, kernel, stride, kernel / 2);
-    moirai_zoo_name(x->name, sizeof x->name, "%s", name);
+    zoo_name_format(x->name, sizeof x->name, "%s", name);
     x->channels = channels;
     x->side = side;
-    moirai_zoo_name(name, sizeof name, "%s/bn", base);
+    zoo_name_format(name, sizeof name, "%s/bn", base);
     pointwise(z, "BatchNormalization", name, x, NULL, 4 * channels);
     for (int i = 0; i < 4; i++) /* scale, bias, mean, variance */
-        moirai_zoo_op_weight(z, (moirai_zoo_weight){1, {channels}, i % 3 ? 0 : 1, 0.1});
+        zoo_op_weight(z, (zoo_weight){1, {channels}, i % 3 ? 0 : 1, 0.1});
 }
 
-static void conv_bn_relu(moirai_zoo_net *z, const char *base, map *x, int64_t channels, int64_t kernel, int64_t stride)
+static void conv_bn_relu(zoo_net *z, const char *base, map *x, int64_t channels, int64_t kernel, int64_t stride)
 {
-    char name[MOIRAI_ZOO_NAME];
+    char name[ZOO_NAME];
 
     conv_bn(z, base, x, channels, kernel, stride);
-    moirai_zoo_name(name, sizeof name, "%s/relu", base);
+    zoo_name_format(name, sizeof name, "%s/relu", base);
     pointwise(z, "Relu", name, x, NULL, 0);
 }
 
-static void pool(moirai_zoo_net *z, const char *type, const char *name, map *x, int64_t side, int64_t kernel)
+static void pool(zoo_net *z, const char *type, const char *name, map *x, int64_t side, int64_t kernel)
 {
     int64_t out = x->channels * side * side;
 
-    moirai_zoo_op_add(z, type, name, x->name, NULL,
-                      (moirai_zoo_cost){.out = out, .in = map_elements(x), .flops = out * kernel * kernel});
+    zoo_op_add(z, type, name, x->name, NULL,
+                      (zoo_cost){.out = out, .in = map_elements(x), .flops = out * kernel * kernel});
     if (side > 1)
         window(z, kernel, x->side / side, side == x->side ? kernel / 2 : 0);
-    moirai_zoo_name(x->name, sizeof x->name, "%s", name);
+    zoo_name_format(x->name, sizeof x->name, "%s", name);
     x->side = side;
 }
 
 /* Four branches (1x1; 1x1 3x3; 1x1 3x3 3x3; pool 1x1), concatenated. */
-static void module_add(moirai_zoo_net *z, int number, map *x, int64_t channels)
+static void module_add(zoo_net *z, int number, map *x, int64_t channels)
 {
     static const int depth[4] = {1, 2, 3, 1};
-    char base[MOIRAI_ZOO_NAME];
+    char base[ZOO_NAME];
     map branch[4];
 
     for (int b = 0; b < 4; b++) {
         branch[b] = *x;
         if (b == 3) {
-            moirai_zoo_name(base, sizeof base, "M%d/b3/pool", number);
+            zoo_name_format(base, sizeof base, "M%d/b3/pool", number);
             pool(z, "AveragePool", base, &branch[b], x->side, 3);
         }
         for (int i = 0; i < depth[b]; i++) {
-            moirai_zoo_name(base, sizeof base, "M%d/b%d/c%d", number, b, i);
+            zoo_name_format(base, sizeof base, "M%d/b%d/c%d", number, b, i);
             conv_bn_relu(z, base, &branch[b], channels, i ? 3 : 1, 1);
         }
     }
     x->channels = 4 * channels;
-    moirai_zoo_name(x->name, sizeof x->name, "M%d/concat", number);
-    moirai_zoo_op_begin(z, "Concat", x->name);
+    zoo_name_format(x->name, sizeof x->name, "M%d/concat", number);
+    zoo_op_begin(z, "Concat", x->name);
     for (int b = 0; b < 4; b++)
-        moirai_zoo_op_read(z, branch[b].name);
-    moirai_zoo_op_end(z, x->name, (moirai_zoo_cost){.out = map_elements(x), .in = map_elements(x)});
-    moirai_zoo_op_attribute(z, "axis", 0, (const int64_t[1]){1});
+        zoo_op_read(z, branch[b].name);
+    zoo_op_end(z, x->name, (zoo_cost){.out = map_elements(x), .in = map_elements(x)});
+    zoo_op_attribute(z, "axis", 0, (const int64_t[1]){1});
 }
 
-int moirai_zoo_inception(moirai_zoo_net *z, int modules, int channels)
+int zoo_inception(zoo_net *z, int modules, int channels)
 {
     map x = {.name = "input", .channels = 3, .side = IMAGE_SIDE}, skip;
     int64_t features;
 
-    moirai_zoo_net_input(z, "input", 4, (const int64_t[4]){1, x.channels, x.side, x.side});
+    zoo_net_input(z, "input", 4, (const int64_t[4]){1, x.channels, x.side, x.side});
     conv_bn_relu(z, "stem0", &x, channels, 3, 2);
     conv_bn_relu(z, "stem1", &x, channels, 3, 1);
     pool(z, "MaxPool", "stem/pool", &x, x.side / 2, 2);
@@ -123,11 +123,11 @@ int moirai_zoo_inception(moirai_zoo_net *z, int modules, int channels)
     pointwise(z, "Relu", "res1/relu", &x, NULL, 0);
     pool(z, "GlobalAveragePool", "pool", &x, 1, x.side);
     features = map_elements(&x);
-    moirai_zoo_op_add(z, "Flatten", "flatten", x.name, NULL, (moirai_zoo_cost){.out = features, .in = features});
-    moirai_zoo_op_add(z, "Gemm", "fc", "flatten", NULL,
-                      (moirai_zoo_cost){.out = CLASSES, .in = features, .weight = (features + 1) * CLASSES,
+    zoo_op_add(z, "Flatten", "flatten", x.name, NULL, (zoo_cost){.out = features, .in = features});
+    zoo_op_add(z, "Gemm", "fc", "flatten", NULL,
+                      (zoo_cost){.out = CLASSES, .in = features, .weight = (features + 1) * CLASSES,
                                         .flops = 2 * features * CLASSES});
-    moirai_zoo_op_weight(z, moirai_zoo_weight_product(2, (const int64_t[2]){features, CLASSES}, features));
-    moirai_zoo_op_weight(z, (moirai_zoo_weight){1, {CLASSES}, 0, 0.1});
+    zoo_op_weight(z, zoo_weight_product(2, (const int64_t[2]){features, CLASSES}, features));
+    zoo_op_weight(z, (zoo_weight){1, {CLASSES}, 0, 0.1});
     return z->result;
 }

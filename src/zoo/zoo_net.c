@@ -6,7 +6,7 @@
 #include "util/util.h"
 #include "zoo/zoo_net.h"
 
-void moirai_zoo_name(char *out, size_t size, const char *format, ...)
+void zoo_name_format(char *out, size_t size, const char *format, ...)
 {
     va_list arguments;
 
@@ -15,16 +15,16 @@ void moirai_zoo_name(char *out, size_t size, const char *format, ...)
     va_end(arguments);
 }
 
-int moirai_zoo_net_begin(moirai_zoo_net *z, const char *name, int element_bytes)
+int zoo_net_begin(zoo_net *z, const char *name, int element_bytes)
 {
-    *z = (moirai_zoo_net){.element_bytes = element_bytes, .op = MOIRAI_NONE};
+    *z = (zoo_net){.element_bytes = element_bytes, .op = MOIRAI_NONE};
     z->result = moirai_graph_builder_new(&z->builder, name);
     if (z->result == MOIRAI_OK)
         moirai_graph_builder_element_bytes(z->builder, element_bytes);
     return z->result;
 }
 
-int moirai_zoo_net_finish(moirai_graph **out, moirai_zoo_net *z)
+int zoo_net_finish(moirai_graph **out, zoo_net *z)
 {
     if (z->result != MOIRAI_OK) {
         moirai_graph_builder_free(z->builder);
@@ -33,7 +33,7 @@ int moirai_zoo_net_finish(moirai_graph **out, moirai_zoo_net *z)
     return moirai_graph_builder_finish(out, z->builder);
 }
 
-void moirai_zoo_op_begin(moirai_zoo_net *z, const char *type, const char *name)
+void zoo_op_begin(zoo_net *z, const char *type, const char *name)
 {
     if (z->result != MOIRAI_OK)
         return;
@@ -46,62 +46,62 @@ void moirai_zoo_op_begin(moirai_zoo_net *z, const char *type, const char *name)
         z->result = z->op;
 }
 
-void moirai_zoo_op_read(moirai_zoo_net *z, const char *tensor)
+void zoo_op_read(zoo_net *z, const char *tensor)
 {
     if (z->result == MOIRAI_OK)
         z->result = z->sink ? z->sink->read(z->sink, tensor) : moirai_graph_builder_input(z->builder, z->op, tensor);
 }
 
-void moirai_zoo_op_write(moirai_zoo_net *z, const char *tensor, int64_t elements)
+void zoo_op_write(zoo_net *z, const char *tensor, int64_t elements)
 {
     if (z->result == MOIRAI_OK)
         z->result = z->sink ? z->sink->write(z->sink, tensor)
                             : moirai_graph_builder_output(z->builder, z->op, tensor, elements * z->element_bytes);
 }
 
-void moirai_zoo_op_end(moirai_zoo_net *z, const char *name, moirai_zoo_cost cost)
+void zoo_op_end(zoo_net *z, const char *name, zoo_cost cost)
 {
     int64_t traffic = (cost.in + cost.out + cost.weight) * z->element_bytes;
 
-    moirai_zoo_op_write(z, name, cost.out);
+    zoo_op_write(z, name, cost.out);
     if (z->result == MOIRAI_OK && !z->sink)
         z->result =
             moirai_graph_builder_cost(z->builder, z->op, cost.weight * z->element_bytes, 0, cost.flops, traffic);
 }
 
-void moirai_zoo_op_weight(moirai_zoo_net *z, moirai_zoo_weight weight)
+void zoo_op_weight(zoo_net *z, zoo_weight weight)
 {
     if (z->result == MOIRAI_OK && z->sink)
         z->result = z->sink->weight(z->sink, &weight);
 }
 
-void moirai_zoo_op_attribute(moirai_zoo_net *z, const char *name, int n, const int64_t *value)
+void zoo_op_attribute(zoo_net *z, const char *name, int n, const int64_t *value)
 {
     if (z->result == MOIRAI_OK && z->sink)
         z->result = z->sink->attribute(z->sink, name, n, value);
 }
 
-void moirai_zoo_net_input(moirai_zoo_net *z, const char *tensor, int rank, const int64_t *dim)
+void zoo_net_input(zoo_net *z, const char *tensor, int rank, const int64_t *dim)
 {
     if (z->result == MOIRAI_OK && z->sink)
         z->result = z->sink->input(z->sink, tensor, rank, dim);
 }
 
-moirai_zoo_weight moirai_zoo_weight_product(int rank, const int64_t *dim, int64_t fan_in)
+zoo_weight zoo_weight_product(int rank, const int64_t *dim, int64_t fan_in)
 {
-    moirai_zoo_weight w = {.rank = rank, .spread = sqrt(3.0 / (double)fan_in)};
+    zoo_weight w = {.rank = rank, .spread = sqrt(3.0 / (double)fan_in)};
 
     for (int i = 0; i < rank; i++)
         w.dim[i] = dim[i];
     return w;
 }
 
-void moirai_zoo_op_add(moirai_zoo_net *z, const char *type, const char *name, const char *a, const char *b,
-                       moirai_zoo_cost cost)
+void zoo_op_add(zoo_net *z, const char *type, const char *name, const char *a, const char *b,
+                       zoo_cost cost)
 {
-    moirai_zoo_op_begin(z, type, name);
-    moirai_zoo_op_read(z, a);
+    zoo_op_begin(z, type, name);
+    zoo_op_read(z, a);
     if (b)
-        moirai_zoo_op_read(z, b);
-    moirai_zoo_op_end(z, name, cost);
+        zoo_op_read(z, b);
+    zoo_op_end(z, name, cost);
 }

@@ -14,63 +14,63 @@
 enum { IMAGE = 1100, PATCH = 4, WINDOW = 7, SEQUENCES = 128, RESIDUES = 256 };
 
 /* Attention, then feed-forward, both with residual adds: the layer of 11 + 12 * heads operators. */
-static void layer_add(moirai_zoo_net *z, const moirai_zoo_layer *l, char *x)
+static void layer_add(zoo_net *z, const zoo_layer *l, char *x)
 {
-    moirai_zoo_attention a = {.norm = "ln1", .residual = "res1"};
-    char input[MOIRAI_ZOO_NAME];
+    zoo_attention a = {.norm = "ln1", .residual = "res1"};
+    char input[ZOO_NAME];
 
-    moirai_zoo_name(input, sizeof input, "%s", x);
-    moirai_zoo_name(a.block, sizeof a.block, "%s/", l->prefix);
+    zoo_name_format(input, sizeof input, "%s", x);
+    zoo_name_format(a.block, sizeof a.block, "%s/", l->prefix);
     a.input = input;
-    moirai_zoo_attention_add(z, l, &a, x);
-    moirai_zoo_ffn_add(z, l, "ln2", "res2", x);
+    zoo_attention_add(z, l, &a, x);
+    zoo_ffn_add(z, l, "ln2", "res2", x);
 }
 
 /* The tensors that the first layer reads: [windows x window x channels], and what is added to the scores. */
-static void inputs_add(moirai_zoo_net *z, const moirai_zoo_layer *l, const char *x)
+static void inputs_add(zoo_net *z, const zoo_layer *l, const char *x)
 {
-    moirai_zoo_net_input(z, x, 3, (const int64_t[3]){l->windows, l->window, l->channels});
+    zoo_net_input(z, x, 3, (const int64_t[3]){l->windows, l->window, l->channels});
     if (l->mask)
-        moirai_zoo_net_input(z, l->mask, 2, (const int64_t[2]){l->window, l->key_window});
+        zoo_net_input(z, l->mask, 2, (const int64_t[2]){l->window, l->key_window});
 }
 
-int moirai_zoo_gpt3(moirai_zoo_net *z, int layers, int hidden, int heads, int tokens)
+int zoo_gpt3(zoo_net *z, int layers, int hidden, int heads, int tokens)
 {
-    char x[MOIRAI_ZOO_NAME] = "input";
-    moirai_zoo_layer l = {.rows = tokens, .windows = 1, .window = tokens, .key_window = tokens, .channels = hidden,
+    char x[ZOO_NAME] = "input";
+    zoo_layer l = {.rows = tokens, .windows = 1, .window = tokens, .key_window = tokens, .channels = hidden,
                           .heads = heads, .head_width = hidden / heads, .ffn = 4 * (int64_t)hidden,
                           .mask = "mask", .mask_elements = (int64_t)tokens * tokens,
                           .activation = "Gelu", .bias = true, .scale = true};
 
     inputs_add(z, &l, x);
     for (int i = 0; i < layers; i++) {
-        moirai_zoo_name(l.prefix, sizeof l.prefix, "L%d", i);
+        zoo_name_format(l.prefix, sizeof l.prefix, "L%d", i);
         layer_add(z, &l, x);
     }
     return z->result;
 }
 
-int moirai_zoo_alphafold2(moirai_zoo_net *z, int layers, int hidden, int heads, int ffn_factor)
+int zoo_alphafold2(zoo_net *z, int layers, int hidden, int heads, int ffn_factor)
 {
-    char x[MOIRAI_ZOO_NAME] = "input";
-    moirai_zoo_layer l = {.rows = SEQUENCES * RESIDUES, .windows = SEQUENCES, .window = RESIDUES,
+    char x[ZOO_NAME] = "input";
+    zoo_layer l = {.rows = SEQUENCES * RESIDUES, .windows = SEQUENCES, .window = RESIDUES,
                           .key_window = RESIDUES, .channels = hidden, .heads = heads, .head_width = hidden / heads,
                           .ffn = (int64_t)ffn_factor * hidden, .mask = "pair_bias",
                           .mask_elements = RESIDUES * RESIDUES, .activation = "Relu", .bias = true, .scale = true};
 
     inputs_add(z, &l, x);
     for (int i = 0; i < layers; i++) {
-        moirai_zoo_name(l.prefix, sizeof l.prefix, "L%d", i);
+        zoo_name_format(l.prefix, sizeof l.prefix, "L%d", i);
         layer_add(z, &l, x);
     }
     return z->result;
 }
 
-int moirai_zoo_swin(moirai_zoo_net *z, const int depth[4], int hidden, int heads)
+int zoo_swin(zoo_net *z, const int depth[4], int hidden, int heads)
 {
-    char x[MOIRAI_ZOO_NAME] = "input", mask[MOIRAI_ZOO_NAME];
+    char x[ZOO_NAME] = "input", mask[ZOO_NAME];
     int64_t side = IMAGE / PATCH, window = WINDOW * WINDOW;
-    moirai_zoo_layer l = {.window = window, .key_window = window, .channels = hidden, .heads = heads,
+    zoo_layer l = {.window = window, .key_window = window, .channels = hidden, .heads = heads,
                           .mask_weight = window * window, .activation = "Gelu", .bias = true, .scale = true};
 
     for (int stage = 0, n = 0; stage < 4; stage++) {
@@ -80,11 +80,11 @@ int moirai_zoo_swin(moirai_zoo_net *z, const int depth[4], int hidden, int heads
         l.windows = across * across;
         l.head_width = l.channels / heads;
         l.ffn = 4 * l.channels;
-        moirai_zoo_name(mask, sizeof mask, "shift_mask%d", stage);
+        zoo_name_format(mask, sizeof mask, "shift_mask%d", stage);
         for (int i = 0; i < depth[stage]; i++, n++) {
             bool shifted = i % 2 == 1;
 
-            moirai_zoo_name(l.prefix, sizeof l.prefix, "L%d", n);
+            zoo_name_format(l.prefix, sizeof l.prefix, "L%d", n);
             l.mask = shifted ? mask : NULL;
             l.mask_elements = shifted ? l.windows * window * window : 0;
             layer_add(z, &l, x);
@@ -99,50 +99,50 @@ int moirai_zoo_swin(moirai_zoo_net *z, const int depth[4], int hidden, int heads
 }
 
 /* A decoder layer: attention to itself, attention to the encoder's output, feed-forward. */
-static void decoder_layer_add(moirai_zoo_net *z, moirai_zoo_layer *l, const char *encoded, int64_t encoded_rows,
+static void decoder_layer_add(zoo_net *z, zoo_layer *l, const char *encoded, int64_t encoded_rows,
                               char *x)
 {
-    moirai_zoo_attention a = {.norm = "ln1", .residual = "res1"};
-    char input[MOIRAI_ZOO_NAME];
+    zoo_attention a = {.norm = "ln1", .residual = "res1"};
+    char input[ZOO_NAME];
 
-    moirai_zoo_name(input, sizeof input, "%s", x);
+    zoo_name_format(input, sizeof input, "%s", x);
     a.input = input;
-    moirai_zoo_name(a.block, sizeof a.block, "%s/", l->prefix);
+    zoo_name_format(a.block, sizeof a.block, "%s/", l->prefix);
     l->mask = "decoder_mask";
     l->key_window = l->window;
     l->mask_elements = l->window * l->key_window;
-    moirai_zoo_attention_add(z, l, &a, x);
+    zoo_attention_add(z, l, &a, x);
 
-    moirai_zoo_name(input, sizeof input, "%s", x);
-    moirai_zoo_name(a.block, sizeof a.block, "%s/cross/", l->prefix);
+    zoo_name_format(input, sizeof input, "%s", x);
+    zoo_name_format(a.block, sizeof a.block, "%s/cross/", l->prefix);
     a.memory = encoded;
     a.norm = "ln2";
     a.residual = "res2";
     l->mask = NULL;
     l->mask_elements = 0;
     l->key_window = encoded_rows;
-    moirai_zoo_attention_add(z, l, &a, x);
-    moirai_zoo_ffn_add(z, l, "ln3", "res3", x);
+    zoo_attention_add(z, l, &a, x);
+    zoo_ffn_add(z, l, "ln3", "res3", x);
 }
 
-int moirai_zoo_t5(moirai_zoo_net *z, int layers, int hidden, int heads, const int tokens[2])
+int zoo_t5(zoo_net *z, int layers, int hidden, int heads, const int tokens[2])
 {
-    char encoded[MOIRAI_ZOO_NAME] = "input", x[MOIRAI_ZOO_NAME] = "decoder_input";
-    moirai_zoo_layer l = {.rows = tokens[0], .windows = 1, .window = tokens[0], .key_window = tokens[0],
+    char encoded[ZOO_NAME] = "input", x[ZOO_NAME] = "decoder_input";
+    zoo_layer l = {.rows = tokens[0], .windows = 1, .window = tokens[0], .key_window = tokens[0],
                           .channels = hidden, .heads = heads, .head_width = hidden / heads,
                           .ffn = 4 * (int64_t)hidden, .mask = "mask",
                           .mask_elements = (int64_t)tokens[0] * tokens[0], .activation = "Relu"};
 
     inputs_add(z, &l, encoded);
     for (int i = 0; i < layers; i++) {
-        moirai_zoo_name(l.prefix, sizeof l.prefix, "enc%d", i);
+        zoo_name_format(l.prefix, sizeof l.prefix, "enc%d", i);
         layer_add(z, &l, encoded);
     }
     l.rows = l.window = l.key_window = tokens[1];
     l.mask = "decoder_mask";
     inputs_add(z, &l, x);
     for (int i = 0; i < layers; i++) {
-        moirai_zoo_name(l.prefix, sizeof l.prefix, "dec%d", i);
+        zoo_name_format(l.prefix, sizeof l.prefix, "dec%d", i);
         decoder_layer_add(z, &l, encoded, tokens[0], x);
     }
     return z->result;

@@ -79,7 +79,7 @@ static void make_tasks(brute *b)
         for (int32_t t = 0; t < b->n; t++) {
             b->task[t].tail_ns = b->task[t].ns;
             for (int32_t j = 0; j < b->task[t].n_after; j++)
-                b->task[t].tail_ns = MOIRAI_MAX(b->task[t].tail_ns, b->task[t].ns + b->task[b->task[t].after[j]].tail_ns);
+                b->task[t].tail_ns = UTIL_MAX(b->task[t].tail_ns, b->task[t].ns + b->task[b->task[t].after[j]].tail_ns);
         }
 }
 
@@ -98,8 +98,8 @@ static bool share_a_resource(const brute *b, const task *x, const task *y)
 
 static void widen(int64_t *first, int64_t *last, int64_t a, int64_t z)
 {
-    *first = MOIRAI_MIN(*first, a);
-    *last = MOIRAI_MAX(*last, z);
+    *first = UTIL_MIN(*first, a);
+    *last = UTIL_MAX(*last, z);
 }
 
 /* Life of a tensor on a device; tasks not yet scheduled start at `now` at the earliest. */
@@ -117,14 +117,14 @@ static void life(const brute *b, int32_t t, int32_t d, int64_t now, int64_t end,
         if (x->tensor != t || (x->from != d && x->to != d))
             continue;
         if (x->to == d && b->start[j] >= 0)
-            *first = MOIRAI_MIN(*first, b->start[j]);
+            *first = UTIL_MIN(*first, b->start[j]);
         if (x->from == d)
-            *last = MOIRAI_MAX(*last, b->start[j] >= 0 ? b->start[j] + x->ns : now);
+            *last = UTIL_MAX(*last, b->start[j] >= 0 ? b->start[j] + x->ns : now);
     }
     for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
         int32_t r = p->edge_reader[e];
         if (b->device[r] == d)
-            *last = MOIRAI_MAX(*last, b->start[r] >= 0 ? b->start[r] + b->task[r].ns : now);
+            *last = UTIL_MAX(*last, b->start[r] >= 0 ? b->start[r] + b->task[r].ns : now);
     }
 }
 
@@ -159,7 +159,7 @@ static void keep_best(brute *b)
 {
     int64_t end = 0;
     for (int32_t i = 0; i < b->p->n_ops; i++)
-        end = MOIRAI_MAX(end, b->start[i] + b->task[i].ns);
+        end = UTIL_MAX(end, b->start[i] + b->task[i].ns);
     if (end >= b->best_ns || !fits(b, end, end))
         return;
     b->best_ns = end;
@@ -179,7 +179,7 @@ static int64_t earliest(const brute *b, int32_t x)
         for (int32_t j = 0; j < b->task[t].n_after && !waits; j++)
             waits = b->task[t].after[j] == x;
         if (waits)
-            at = MOIRAI_MAX(at, b->start[t] + b->task[t].ns);
+            at = UTIL_MAX(at, b->start[t] + b->task[t].ns);
     }
     return at;
 }
@@ -263,7 +263,7 @@ static moirai_plan *make_plan(const brute *b)
 {
     moirai_plan *plan;
     const moirai_problem *p = b->p;
-    if (moirai_plan_new(&plan, p->name, p->n_ops, b->best_n - p->n_ops, p->n_devices) != 0)
+    if (schedule_plan_new(&plan, p->name, p->n_ops, b->best_n - p->n_ops, p->n_devices) != 0)
         return NULL;
     plan->makespan_ns = plan->lower_bound_ns = b->best_ns;
     for (int32_t t = 0; t < b->best_n; t++) {
@@ -277,7 +277,7 @@ static moirai_plan *make_plan(const brute *b)
             plan->transfer[t - p->n_ops] = (moirai_transfer){x->tensor, x->reader, x->from, x->to, start, start + x->ns};
         }
     }
-    moirai_plan_sort_transfers(plan);
+    schedule_plan_sort_transfers(plan);
     return plan;
 }
 

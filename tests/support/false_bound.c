@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "place/exact/exact.h"
-#include "place/moirai/certificate.h"
-#include "place/moirai/memory.h"
-#include "place/moirai/refine.h"
+#include "exact/exact.h"
+#include "bound/certificate.h"
+#include "bytes/bytes.h"
+#include "pair/pair_refine.h"
 #include "prove/prove.h"
 #include "util/util.h"
 
@@ -36,14 +36,14 @@ static void put(text *x, const char *format, ...)
 
 typedef struct maker {
     text out;
-    moirai_rng rng;
+    util_rng rng;
     int K, n_ops, scale;
     bool zeros, nulls, groups, first;
 } maker;
 
 static int draw(maker *m, int n)
 {
-    return (int)moirai_rng_below(&m->rng, (uint32_t)n);
+    return (int)util_rng_below(&m->rng, (uint32_t)n);
 }
 
 /* What copies have in common. */
@@ -149,7 +149,7 @@ static int draw_parts(maker *m, part *x, int most)
 char *random_layers_json(uint64_t seed, int max_ops, size_t *length)
 {
     maker m = {.first = true};
-    moirai_rng_seed(&m.rng, seed * 7919 + 13);
+    util_rng_seed(&m.rng, seed * 7919 + 13);
     put_head(&m, seed, max_ops);
     part layer[2];
     int room = max_ops - 2, parts = draw_parts(&m, layer, 2 + draw(&m, room > 2 ? room - 1 : 1)), n = 0;
@@ -206,11 +206,11 @@ static bool fail(char *why, const char *format, ...)
 }
 
 /* The sending that a schedule belongs to. */
-static moirai_sending sending_of(const moirai_block *b, const moirai_exact_result *found, int32_t entry_device)
+static pricing_sending sending_of(const decompose_block *b, const exact_result *found, int32_t entry_device)
 {
     const moirai_problem *q = &b->problem;
-    int32_t shared = moirai_block_shared_tensor(b);
-    moirai_sending how = {.fixed = true};
+    int32_t shared = decompose_block_shared_tensor(b);
+    pricing_sending how = {.fixed = true};
     uint64_t readers = 0;
     for (int32_t e = q->tensor_edge_off[shared]; e < q->tensor_edge_off[shared + 1]; e++)
         readers |= UINT64_C(1) << found->op_device[q->edge_reader[e]];
@@ -231,47 +231,47 @@ static moirai_sending sending_of(const moirai_block *b, const moirai_exact_resul
 }
 
 /* Up to two times of arrival that the schedule obeys. */
-static int32_t arrivals_of(const moirai_block *b, const moirai_exact_result *found, const moirai_sending *how, moirai_rng *rng,
-                           moirai_count *count)
+static int32_t arrivals_of(const decompose_block *b, const exact_result *found, const pricing_sending *how, util_rng *rng,
+                           pricing_branch *count)
 {
-    int32_t n = 0, shared = moirai_block_shared_tensor(b);
+    int32_t n = 0, shared = decompose_block_shared_tensor(b);
     for (int32_t i = 0; how->fixed && i < found->n_transfers && n < 2; i++) {
-        const moirai_exact_transfer *t = &found->transfer[i];
-        if (t->tensor != shared || moirai_rng_below(rng, 2))
+        const exact_transfer *t = &found->transfer[i];
+        if (t->tensor != shared || util_rng_below(rng, 2))
             continue;
-        bool below = moirai_rng_below(rng, 2);
-        count[n++] = (moirai_count){MOIRAI_ARRIVAL, 0, t->to, below ? 0 : t->finish_ns, below ? t->finish_ns : INT64_MAX};
+        bool below = util_rng_below(rng, 2);
+        count[n++] = (pricing_branch){PRICING_ARRIVAL, 0, 0, t->to, below ? 0 : t->finish_ns, below ? t->finish_ns : INT64_MAX};
     }
     return n;
 }
 
 /* Up to three counts that the schedule obeys. */
-static int32_t counts_of(const moirai_block *b, const moirai_exact_result *found, moirai_rng *rng, moirai_count *count)
+static int32_t counts_of(const decompose_block *b, const exact_result *found, util_rng *rng, pricing_branch *count)
 {
-    int32_t n = b->n_kinds ? (int32_t)moirai_rng_below(rng, 4) : 0;
+    int32_t n = b->n_kinds ? (int32_t)util_rng_below(rng, 4) : 0;
     for (int32_t i = 0; i < n; i++) {
-        int32_t kind = (int32_t)moirai_rng_below(rng, (uint32_t)b->n_kinds), c = b->kind_component[kind];
-        int32_t ops = b->component_off[c + 1] - b->component_off[c], op = (int32_t)moirai_rng_below(rng, (uint32_t)ops);
-        int32_t device = (int32_t)moirai_rng_below(rng, (uint32_t)b->problem.n_devices), here = 0;
+        int32_t kind = (int32_t)util_rng_below(rng, (uint32_t)b->n_kinds), c = b->kind_component[kind];
+        int32_t ops = b->component_off[c + 1] - b->component_off[c], op = (int32_t)util_rng_below(rng, (uint32_t)ops);
+        int32_t device = (int32_t)util_rng_below(rng, (uint32_t)b->problem.n_devices), here = 0;
         for (c = 0; c < b->n_components; c++)
             here += b->component_kind[c] == kind && found->op_device[b->component_op[b->component_off[c] + op]] == device;
-        bool below = moirai_rng_below(rng, 2);
-        count[i] = (moirai_count){kind, op, device, below ? 0 : here, below ? here : b->kind_count[kind]};
+        bool below = util_rng_below(rng, 2);
+        count[i] = (pricing_branch){PRICING_NUMBER, kind, op, device, below ? 0 : here, below ? here : b->kind_count[kind]};
     }
     return n;
 }
 
 /* The verifier's block for a class, with the placer's kinds and trees. */
-static bool verifier_block(moirai_prove_block *v, const moirai_chain *c, int32_t class_)
+static bool verifier_block(prove_block *v, pair_chain *c, int32_t class_)
 {
-    const moirai_block *b = c->block[class_];
+    const decompose_block *b = pair_chain_block(c, class_);
     const moirai_problem *q = &b->problem;
-    moirai_prove_cuts cuts = {0};
-    moirai_pricer *w = NULL;
-    moirai_tree_edge *edge = calloc((size_t)q->n_ops + 1, sizeof *edge);
-    bool good = !moirai_prove_cuts_new(&cuts, c->p, c->s->n_cuts, c->s->cut) &&
-                !moirai_prove_block_new(v, c->p, &cuts, c->s->class_block[class_]) && !moirai_prove_components(v) &&
-                !moirai_pricer_new(&w, b, 1) && v->n == q->n_ops && v->n_components == b->n_components;
+    prove_cuts cuts = {0};
+    pricing_pricer *w = NULL;
+    pricing_tree_edge *edge = calloc((size_t)q->n_ops + 1, sizeof *edge);
+    bool good = !prove_cuts_new(&cuts, c->p, c->s->n_cuts, c->s->cut) &&
+                !prove_block_new(v, c->p, &cuts, c->s->class_block[class_]) && !prove_components(v) &&
+                !pricing_pricer_new(&w, b, 1) && v->n == q->n_ops && v->n_components == b->n_components;
     if (good) {
         v->n_kinds = b->n_kinds;
         v->kind_component = calloc((size_t)b->n_kinds + 1, sizeof(int32_t));
@@ -281,7 +281,7 @@ static bool verifier_block(moirai_prove_block *v, const moirai_chain *c, int32_t
         for (int32_t kind = 0; kind < b->n_kinds; kind++) {
             v->kind_component[kind] = b->kind_component[kind];
             v->kind_count[kind] = b->kind_count[kind];
-            int32_t n = moirai_pricer_tree(w, kind, edge);
+            int32_t n = pricing_pricer_tree(w, kind, edge);
             v->tree_off[kind + 1] = v->tree_off[kind] + n;
             for (int32_t i = 0; i < n; i++)
                 for (int32_t e = 0; e < v->n_edges; e++)
@@ -289,90 +289,91 @@ static bool verifier_block(moirai_prove_block *v, const moirai_chain *c, int32_t
                         v->edge[e].output == edge[i].tensor - q->op_out_off[edge[i].producer])
                         v->tree_edge[v->tree_off[kind] + i] = e;
         }
-        int32_t shared = moirai_block_shared_tensor(b);
+        int32_t shared = decompose_block_shared_tensor(b);
         if (shared >= 0)
             v->shared_tensor = c->p->op_out[c->p->op_out_off[v->op[0]] + shared - q->op_out_off[b->entry]];
     }
-    moirai_pricer_free(w);
-    moirai_prove_cuts_free(&cuts);
+    pricing_pricer_free(w);
+    prove_cuts_free(&cuts);
     free(edge);
     return good;
 }
 
 /* The verifier on the same prices. */
-static bool verifier_excludes(const moirai_prove_block *v, const moirai_pair *x, int32_t a, int32_t z,
-                              const moirai_master_task *task, const moirai_master_result *found, const moirai_grid *grid,
-                              const moirai_sending *how)
+static bool verifier_excludes(const prove_block *v, const pair_state *x, int32_t a, int32_t z,
+                              const pricing_master_task *task, const pricing_master_result *found, const pricing_grid *grid,
+                              const pricing_sending *how)
 {
     (void)x;
-    moirai_prove_count count[6];
-    moirai_prove_leaf leaf = {.fixed = how->fixed, .n_receivers = how->n_receivers, .n_counts = task->n_counts, .count = count,
+    prove_branch count[6];
+    prove_leaf leaf = {.fixed = how->fixed, .n_receivers = how->n_receivers, .n_branches = task->n_branches, .branch = count,
                               .priced = true, .length_ns = grid->length_ns, .step_ns = grid->step_ns, .n_steps = grid->n_steps,
                               .n_buckets = grid->n_buckets, .bucket = (int32_t *)grid->bucket_step,
-                              .price = (int64_t *)found->price, .count_price = (int64_t *)found->count_price};
+                              .price = (int64_t *)found->price, .branch_price = (int64_t *)found->branch_price};
     for (int32_t i = 0; i < how->n_receivers; i++)
         leaf.receiver[i] = how->receiver[i];
-    for (int32_t i = 0; i < task->n_counts; i++)
-        count[i] = (moirai_prove_count){task->count[i].kind, task->count[i].op, task->count[i].device, task->count[i].least,
-                                        task->count[i].most};
+    for (int32_t i = 0; i < task->n_branches; i++)
+        count[i] = (prove_branch){task->branch[i].on == PRICING_NUMBER ? task->branch[i].kind : PROVE_ARRIVAL, task->branch[i].op, task->branch[i].device, task->branch[i].least,
+                                        task->branch[i].most};
     bool holds = false;
-    return !moirai_prove_prices(&holds, v, a, z, &leaf) && holds;
+    return !prove_prices(&holds, v, a, z, &leaf) && holds;
 }
 
-static bool schedule_survives(const moirai_chain *c, moirai_pair *x, const moirai_prove_block *v, int32_t a, int32_t z,
-                              const moirai_exact_result *found, uint64_t seed, char *why)
+static bool schedule_survives(const pair_chain *c, pair_state *x, const prove_block *v, int32_t a, int32_t z,
+                              const exact_result *found, uint64_t seed, char *why)
 {
     static const int32_t grids[][2] = {{512, 1}, {512, 8}, {60, 6}, {7, 32}, {1, 1}, {200, 32}};
-    moirai_rng rng;
-    moirai_rng_seed(&rng, seed);
+    util_rng rng;
+    util_rng_seed(&rng, seed);
     for (size_t i = 0; i < sizeof grids / sizeof *grids; i++) {
-        moirai_sending how = {0};
-        if (moirai_block_shared_tensor(&x->block) >= 0 && moirai_rng_below(&rng, 4))
+        pricing_sending how = {0};
+        if (decompose_block_shared_tensor(&x->block) >= 0 && util_rng_below(&rng, 4))
             how = sending_of(&x->block, found, a);
-        moirai_count count[6];
+        pricing_branch count[6];
         int32_t arrivals = arrivals_of(&x->block, found, &how, &rng, count);
         /* The schedule's own length, and sometimes more. */
-        int64_t length = found->makespan_ns + (moirai_rng_below(&rng, 4) ? 0 : moirai_rng_below(&rng, 20));
-        moirai_master_task task = {.how = &how, .form = MOIRAI_PRICE_LENGTH, .length_ns = length, .buckets = grids[i][1],
-                                   .n_counts = arrivals + counts_of(&x->block, found, &rng, count + arrivals), .count = count,
+        int64_t length = found->makespan_ns + (util_rng_below(&rng, 4) ? 0 : util_rng_below(&rng, 20));
+        pricing_master_task task = {.how = &how, .form = PRICING_LENGTH_FORM, .length_ns = length, .buckets = grids[i][1],
+                                   .n_branches = arrivals + counts_of(&x->block, found, &rng, count + arrivals), .branch = count,
                                    .max_rounds = 30, .converge = true};
-        moirai_master *m;
-        moirai_master_result result;
-        if (moirai_master_new(&m, &x->block, a, z, grids[i][0]) ||
-            moirai_pricer_new(&task.pricer, &x->block, grids[i][0] + 2))
+        pricing_master *m;
+        pricing_master_result result;
+        if (pricing_master_new(&m, &x->block, a, z, grids[i][0]) ||
+            pricing_pricer_new(&task.pricer, &x->block, grids[i][0] + 2))
             return fail(why, "out of memory");
-        int rc = moirai_master_solve(&result, m, &task);
+        int rc = pricing_master_solve(&result, m, &task);
         bool false_proof = !rc && result.proven;
-        bool false_verdict = !rc && verifier_excludes(v, x, a, z, &task, &result, moirai_master_grid(m), &how);
-        moirai_master_free(m);
-        moirai_pricer_free(task.pricer);
+        bool false_verdict = !rc && verifier_excludes(v, x, a, z, &task, &result, pricing_master_grid(m), &how);
+        pricing_master_free(m);
+        pricing_pricer_free(task.pricer);
         if (rc || false_proof || false_verdict)
             return fail(why, "%s excludes a schedule of %lld ns at T = %lld, pair %d %d, steps %d, buckets %d, %d receivers, "
                              "%d counts (%s)", false_proof ? "pricing" : false_verdict ? "verifier" : "failure",
                         (long long)found->makespan_ns, (long long)length, a, z, grids[i][0], grids[i][1],
-                        how.fixed ? how.n_receivers : -1, task.n_counts, c->p->name);
+                        how.fixed ? how.n_receivers : -1, task.n_branches, c->p->name);
     }
     return true;
 }
 
 /* ---- pairs at all levels ---- */
 
-static bool check_pair(moirai_chain *c, int32_t class_, int32_t a, int32_t z, const moirai_prove_block *v, uint64_t seed,
+static bool check_pair(pair_chain *c, int32_t class_, int32_t a, int32_t z, const prove_block *v, uint64_t seed,
                        false_bound_counts *counts, char *why)
 {
-    moirai_pair *x = moirai_chain_pair(c, class_, a, z);
-    moirai_exact_options o;
-    moirai_exact_result found;
-    if (moirai_pair_open(c, class_, a, z))
+    int64_t index = pair_chain_index(c, class_, a, z);
+    exact_options o;
+    exact_result found;
+    if (pair_open(c, class_, a, z))
         return fail(why, "pair %d %d does not open", a, z);
-    moirai_exact_options_init(&o);
+    pair_state *x = c->pair[index];
+    exact_options_init(&o);
     o.node_limit = NODES;
-    bool ran = !moirai_exact_solve(&x->block.problem, &o, &found), solved = ran && found.complete && found.found, good = true;
-    int32_t levels = x->block.n_interior ? MOIRAI_REFINE_LEVELS : 0;
+    bool ran = !exact_solve(&x->block.problem, &o, &found), solved = ran && found.complete && found.found, good = true;
+    int32_t levels = x->block.n_interior ? PAIR_LEVELS : 0;
     for (int32_t level = 1; level <= levels && good; level++) {
-        moirai_refine_task job = {.class_ = class_, .entry_device = a, .exit_device = z, .level = level, .need_ns = INT64_MAX,
+        pair_refine_task job = {.class_ = class_, .entry_device = a, .exit_device = z, .level = level, .need_ns = INT64_MAX,
                                   .prices_only = true, .improve = level > 2, .effort = 0.2, .seed = seed};
-        if (moirai_pair_refine(c, &job))
+        if (pair_refine(c, &job))
             good = fail(why, "level %d: %s", level, moirai_error_message());
         else if (solved && x->lower_ns > found.makespan_ns)
             good = fail(why, "pair %d %d, level %d: bound %lld, optimum %lld", a, z, level, (long long)x->lower_ns,
@@ -385,28 +386,28 @@ static bool check_pair(moirai_chain *c, int32_t class_, int32_t a, int32_t z, co
         counts->schedules++;
     }
     if (ran)
-        moirai_exact_result_clear(&found);
+        exact_result_clear(&found);
     counts->pairs++;
     return good;
 }
 
-static bool check_pairs(moirai_chain *c, uint64_t seed, false_bound_counts *counts, char *why)
+static bool check_pairs(pair_chain *c, uint64_t seed, false_bound_counts *counts, char *why)
 {
     bool good = true;
     for (int32_t class_ = 0; class_ < c->s->n_classes && good; class_++) {
-        moirai_prove_block v = {0};
+        prove_block v = {0};
         if (!verifier_block(&v, c, class_))
             good = fail(why, "the verifier sees another block");
         for (int32_t i = 0; i < c->K * c->K && good; i++) {
             int32_t a = i / c->K, z = i % c->K;
-            if (!moirai_chain_possible(c, class_, a, z))
+            if (!pair_chain_possible(c, class_, a, z))
                 continue;
             if (counts->pair_every && (seed + (uint64_t)(class_ * c->K * c->K + i)) % (uint64_t)counts->pair_every)
-                good = !moirai_pair_open(c, class_, a, z) || fail(why, "a pair can't be opened");
+                good = !pair_open(c, class_, a, z) || fail(why, "a pair can't be opened");
             else
                 good = check_pair(c, class_, a, z, &v, seed + (uint64_t)i, counts, why);
         }
-        moirai_prove_block_free(&v);
+        prove_block_free(&v);
     }
     return good;
 }
@@ -482,15 +483,15 @@ static bool check_mutations(const moirai_problem *p, const char *json, int64_t o
 {
     size_t length = strlen(json);
     char *copy = malloc(length + 1);
-    moirai_rng rng;
-    moirai_rng_seed(&rng, seed);
+    util_rng rng;
+    util_rng_seed(&rng, seed);
     bool good = true;
     for (int i = 0; i < 12 && good && optimum >= 0; i++) {
         memcpy(copy, json, length + 1);
         for (int tries = 0, changes = 0; tries < 1000 && changes < 1 + i / 6; tries++) {
-            size_t at = moirai_rng_below(&rng, (uint32_t)length);
+            size_t at = util_rng_below(&rng, (uint32_t)length);
             if (copy[at] >= '0' && copy[at] <= '9') {
-                copy[at] = (char)('0' + moirai_rng_below(&rng, 10));
+                copy[at] = (char)('0' + util_rng_below(&rng, 10));
                 changes++;
             }
         }
@@ -503,11 +504,11 @@ static bool check_mutations(const moirai_problem *p, const char *json, int64_t o
     return good;
 }
 
-static bool check_certificate(const moirai_chain *c, int64_t optimum, uint64_t seed, false_bound_counts *counts, char *why)
+static bool check_certificate(const pair_chain *c, int64_t optimum, uint64_t seed, false_bound_counts *counts, char *why)
 {
-    int64_t lower = moirai_chain_path(c, MOIRAI_CHAIN_LOWER, NULL);
+    int64_t lower = pair_chain_path(c, PAIR_CHAIN_LOWER, NULL);
     size_t length;
-    char *json = moirai_certificate_text(&(moirai_certificate){.c = c, .lower_bound_ns = lower}, &length);
+    char *json = bound_certificate_text(&(bound_certificate){.c = c, .lower_bound_ns = lower}, &length);
     moirai_proof proof = {0};
     bool good = json && !moirai_prove_text(&proof, c->p, json, length, "certificate");
     if (!good)
@@ -530,26 +531,26 @@ static bool check_certificate(const moirai_chain *c, int64_t optimum, uint64_t s
 
 int64_t false_bound_optimum(const moirai_problem *p)
 {
-    moirai_exact_options o;
-    moirai_exact_result found;
-    moirai_exact_options_init(&o);
+    exact_options o;
+    exact_result found;
+    exact_options_init(&o);
     o.node_limit = NODES;
-    if (moirai_exact_solve(p, &o, &found))
+    if (exact_solve(p, &o, &found))
         return -1;
     int64_t best = found.complete && found.found ? found.makespan_ns : -1;
-    moirai_exact_result_clear(&found);
+    exact_result_clear(&found);
     return best;
 }
 
 /* The certificate with its part about bytes. */
-static bool check_memory_certificate(moirai_chain *c, moirai_memory_prices *m, int64_t lower, int64_t optimum,
+static bool check_memory_certificate(pair_chain *c, bytes_prices *m, int64_t lower, int64_t optimum,
                                      false_bound_counts *counts, char *why)
 {
-    moirai_memory_task job = {.upper_ns = optimum, .buckets = 8, .looks = 12, .threads = 1};
+    bytes_bound_task job = {.upper_ns = optimum, .buckets = 8, .solves = 12, .threads = 1};
     moirai_proof proof;
     size_t length = 0;
-    bool good = !moirai_memory_settle(m, &job);
-    char *json = good ? moirai_certificate_text(&(moirai_certificate){.c = c, .memory = m, .lower_bound_ns = optimum}, &length) : NULL;
+    bool good = !bytes_settle(m, &job);
+    char *json = good ? bound_certificate_text(&(bound_certificate){.c = c, .memory = m, .lower_bound_ns = optimum}, &length) : NULL;
     if (!json)
         return fail(why, "memory: no certificate");
     if (moirai_prove_text(&proof, c->p, json, length, "certificate"))
@@ -565,16 +566,16 @@ static bool check_memory_certificate(moirai_chain *c, moirai_memory_prices *m, i
 }
 
 /* Prices on bytes. */
-static bool check_memory(moirai_chain *c, int64_t optimum, false_bound_counts *counts, char *why)
+static bool check_memory(pair_chain *c, int64_t optimum, false_bound_counts *counts, char *why)
 {
-    moirai_memory_prices *m;
-    int64_t lower = 0, plain = moirai_chain_path(c, MOIRAI_CHAIN_LOWER, NULL);
-    if (moirai_memory_new(&m, c))
+    bytes_prices *m;
+    int64_t lower = 0, plain = pair_chain_path(c, PAIR_CHAIN_LOWER, NULL);
+    if (bytes_prices_new(&m, c))
         return fail(why, "out of memory");
     bool good = true;
     for (int32_t buckets = 1; buckets <= 8 && good && optimum >= 0; buckets *= 8) {
-        moirai_memory_task job = {.upper_ns = optimum, .rounds = 12, .buckets = buckets, .looks = 12, .threads = 1};
-        if (moirai_memory_bound(&lower, m, &job))
+        bytes_bound_task job = {.upper_ns = optimum, .rounds = 12, .buckets = buckets, .solves = 12, .threads = 1};
+        if (bytes_bound(&lower, m, &job))
             good = fail(why, "memory: %s", moirai_error_message());
         else if (lower > optimum)
             good = fail(why, "memory bound %lld, optimum %lld, %d buckets", (long long)lower, (long long)optimum, buckets);
@@ -582,15 +583,15 @@ static bool check_memory(moirai_chain *c, int64_t optimum, false_bound_counts *c
     if (good && lower > plain)
         good = check_memory_certificate(c, m, lower, optimum, counts, why);
     counts->memory += lower > plain;
-    moirai_memory_free(m);
+    bytes_prices_free(m);
     return good;
 }
 
 /* Every bound of the registry against the optimum. */
 static bool check_registry(const moirai_problem *p, int64_t optimum, char *why)
 {
-    moirai_bound_options o;
-    moirai_bound_options_init(&o);
+    moirai_budget o;
+    moirai_budget_init(&o);
     o.effort = 0.1;
     o.threads = 1;
     for (int i = 0; i < moirai_bound_count() && optimum >= 0; i++) {
@@ -604,29 +605,29 @@ static bool check_registry(const moirai_problem *p, int64_t optimum, char *why)
 /* What holds without some operators holds with them: the chain of the rest, and its certificate for the whole. */
 static bool check_spine(const moirai_problem *p, int64_t optimum, uint64_t seed, false_bound_counts *counts, char *why)
 {
-    moirai_rng rng;
-    moirai_rng_seed(&rng, seed ^ 0x5b1e);
+    util_rng rng;
+    util_rng_seed(&rng, seed ^ 0x5b1e);
     bool floating[64] = {false}, good = true;
     int32_t left = p->n_ops;
     for (int32_t i = 0; i < p->n_ops && i < 64; i++)
-        if (left > 1 && moirai_rng_below(&rng, 4) == 0) {
+        if (left > 1 && util_rng_below(&rng, 4) == 0) {
             floating[i] = true;
             left--;
         }
     if (p->n_ops > 64 || left == p->n_ops || optimum < 0)
         return true;
-    moirai_spine *s;
-    moirai_chain *c = NULL;
-    if (moirai_spine_from(&s, p, floating) || moirai_chain_new(&c, s->problem))
+    decompose_spine *s;
+    pair_chain *c = NULL;
+    if (decompose_spine_from(&s, p, floating) || pair_chain_new(&c, s->problem))
         return fail(why, "spine: %s", moirai_error_message());
-    moirai_certify_task job = {.goal_ns = INT64_MAX, .levels = 2, .effort = 0.2, .threads = 1, .seed = seed};
-    if (moirai_certify(c, &job))
+    bound_certify_task job = {.goal_ns = INT64_MAX, .levels = 2, .effort = 0.2, .threads = 1, .seed = seed};
+    if (bound_certify(c, &job))
         good = fail(why, "spine: %s", moirai_error_message());
-    int64_t lower = moirai_chain_path(c, MOIRAI_CHAIN_CERTIFIED, NULL);
+    int64_t lower = pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL);
     if (good && lower > optimum)
         good = fail(why, "spine bound %lld, optimum %lld", (long long)lower, (long long)optimum);
     size_t length;
-    char *json = good ? moirai_certificate_text(&(moirai_certificate){.c = c, .spine = s, .lower_bound_ns = lower}, &length) : NULL;
+    char *json = good ? bound_certificate_text(&(bound_certificate){.c = c, .spine = s, .lower_bound_ns = lower}, &length) : NULL;
     moirai_proof proof;
     if (good && (!json || moirai_prove_text(&proof, p, json, length, "certificate")))
         good = fail(why, "spine: not accepted: %s", moirai_error_message());
@@ -635,26 +636,26 @@ static bool check_spine(const moirai_problem *p, int64_t optimum, uint64_t seed,
     good = good && check_mutations(p, json, optimum, seed, counts, why);
     counts->spines++;
     free(json);
-    moirai_chain_free(c);
-    moirai_spine_free(s);
+    pair_chain_free(c);
+    decompose_spine_free(s);
     return good;
 }
 
 bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_counts *counts, char *why)
 {
-    moirai_chain *c;
+    pair_chain *c;
     int64_t optimum = false_bound_optimum(p);
     counts->problems++;
     counts->optimal += optimum >= 0;
-    if (moirai_chain_new(&c, p))
+    if (pair_chain_new(&c, p))
         return fail(why, "no chain: %s", moirai_error_message());
     bool good = (seed % 4 >= 2 || check_registry(p, optimum, why)) && check_pairs(c, seed, counts, why);
-    int64_t lower = good ? moirai_chain_path(c, MOIRAI_CHAIN_LOWER, NULL) : 0;
+    int64_t lower = good ? pair_chain_path(c, PAIR_CHAIN_LOWER, NULL) : 0;
     if (good && optimum >= 0 && lower > optimum)
         good = fail(why, "chain bound %lld, optimum %lld", (long long)lower, (long long)optimum);
     good = good && check_memory(c, optimum, counts, why);
     good = good && check_certificate(c, optimum, seed, counts, why);
     good = good && (seed % 3 || check_spine(p, optimum, seed, counts, why));
-    moirai_chain_free(c);
+    pair_chain_free(c);
     return good;
 }

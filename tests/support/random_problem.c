@@ -11,14 +11,14 @@
 
 typedef struct draft {
     const random_spec *spec;
-    moirai_rng rng;
+    util_rng rng;
     int (*inputs)[MAX_INPUTS]; /* producers of each operator, by number in topological order */
     int *input_count, *output_count;
 } draft;
 
 static int below(draft *d, int n)
 {
-    return (int)moirai_rng_below(&d->rng, (uint32_t)n);
+    return (int)util_rng_below(&d->rng, (uint32_t)n);
 }
 
 static bool chance(draft *d, int percent)
@@ -110,104 +110,104 @@ static void make_shape(draft *d)
 
 /* ---- text ---- */
 
-static void write_devices(draft *d, moirai_writer *w, const int64_t *memory)
+static void write_devices(draft *d, util_writer *w, const int64_t *memory)
 {
     char name[16];
-    moirai_writer_key(w, "devices");
-    moirai_writer_open(w, '[');
+    util_writer_key(w, "devices");
+    util_writer_open(w, '[');
     for (int k = 0; k < d->spec->n_devices; k++) {
         snprintf(name, sizeof name, "d%d", k);
-        moirai_writer_open(w, '{');
-        moirai_writer_pair_string(w, "name", name);
-        moirai_writer_pair_int(w, "memory_bytes", memory[k]);
-        moirai_writer_close(w, '}');
+        util_writer_open(w, '{');
+        util_writer_pair_string(w, "name", name);
+        util_writer_pair_int(w, "memory_bytes", memory[k]);
+        util_writer_close(w, '}');
     }
-    moirai_writer_close(w, ']');
-    moirai_writer_key(w, "channels");
-    moirai_writer_open(w, '[');
+    util_writer_close(w, ']');
+    util_writer_key(w, "channels");
+    util_writer_open(w, '[');
     for (int a = 0; a < d->spec->n_devices; a++)
         for (int b = 0; b < d->spec->n_devices; b++) {
             if (a == b)
                 continue;
-            moirai_writer_open(w, '{');
+            util_writer_open(w, '{');
             snprintf(name, sizeof name, "d%d", a);
-            moirai_writer_pair_string(w, "from", name);
+            util_writer_pair_string(w, "from", name);
             snprintf(name, sizeof name, "d%d", b);
-            moirai_writer_pair_string(w, "to", name);
-            moirai_writer_pair_int(w, "bytes_per_second", (int64_t)250000000 << below(d, 5));
-            moirai_writer_pair_int(w, "latency_ns", below(d, 4) * d->spec->scale);
-            moirai_writer_close(w, '}');
+            util_writer_pair_string(w, "to", name);
+            util_writer_pair_int(w, "bytes_per_second", (int64_t)250000000 << below(d, 5));
+            util_writer_pair_int(w, "latency_ns", below(d, 4) * d->spec->scale);
+            util_writer_close(w, '}');
         }
-    moirai_writer_close(w, ']');
+    util_writer_close(w, ']');
 }
 
-static void write_table(draft *d, moirai_writer *w)
+static void write_table(draft *d, util_writer *w)
 {
-    moirai_writer_key(w, "transfer_ns");
-    moirai_writer_open(w, '[');
+    util_writer_key(w, "transfer_ns");
+    util_writer_open(w, '[');
     for (int a = 0; a < d->spec->n_devices; a++) {
-        moirai_writer_open(w, '[');
+        util_writer_open(w, '[');
         for (int b = 0; b < d->spec->n_devices; b++)
-            moirai_writer_int(w, a == b ? 0 : below(d, 15) * d->spec->scale);
-        moirai_writer_close(w, ']');
+            util_writer_int(w, a == b ? 0 : below(d, 15) * d->spec->scale);
+        util_writer_close(w, ']');
     }
-    moirai_writer_close(w, ']');
+    util_writer_close(w, ']');
 }
 
-static void write_times(draft *d, moirai_writer *w, int keep_device)
+static void write_times(draft *d, util_writer *w, int keep_device)
 {
     int K = d->spec->n_devices, base = 1 + below(d, 12), only = keep_device >= 0 ? keep_device : below(d, K);
     bool zero = d->spec->zeros && chance(d, 15);
-    moirai_writer_key(w, "time_ns");
-    moirai_writer_open(w, '[');
+    util_writer_key(w, "time_ns");
+    util_writer_open(w, '[');
     for (int k = 0; k < K; k++) {
         int64_t t = (int64_t)(base + below(d, 8)) * d->spec->scale;
         if (d->spec->scale > 1)
             t += below(d, (int)d->spec->scale);
         if (d->spec->nulls && k != only && chance(d, 25))
-            moirai_writer_null(w);
+            util_writer_null(w);
         else
-            moirai_writer_int(w, zero ? 0 : t);
+            util_writer_int(w, zero ? 0 : t);
     }
-    moirai_writer_close(w, ']');
+    util_writer_close(w, ']');
 }
 
-static void write_op(draft *d, moirai_writer *w, int j, int group, int64_t memory)
+static void write_op(draft *d, util_writer *w, int j, int group, int64_t memory)
 {
     char name[32];
     snprintf(name, sizeof name, "op%d", j);
-    moirai_writer_open(w, '{');
-    moirai_writer_pair_string(w, "name", name);
-    moirai_writer_pair_string(w, "type", j % 2 ? "MatMul" : "Add");
-    moirai_writer_pair_int(w, "memory_bytes", memory);
+    util_writer_open(w, '{');
+    util_writer_pair_string(w, "name", name);
+    util_writer_pair_string(w, "type", j % 2 ? "MatMul" : "Add");
+    util_writer_pair_int(w, "memory_bytes", memory);
     if (group >= 0) {
         snprintf(name, sizeof name, "g%d", group);
-        moirai_writer_pair_string(w, "group", name);
+        util_writer_pair_string(w, "group", name);
     }
     write_times(d, w, group >= 0 ? group % d->spec->n_devices : -1);
-    moirai_writer_key(w, "inputs");
-    moirai_writer_open(w, '[');
+    util_writer_key(w, "inputs");
+    util_writer_open(w, '[');
     if (d->input_count[j] == 0)
-        moirai_writer_string(w, "image");
+        util_writer_string(w, "image");
     for (int i = 0; i < d->input_count[j]; i++) {
         int from = d->inputs[j][i];
         snprintf(name, sizeof name, "t%d_%d", from, below(d, d->output_count[from]));
-        moirai_writer_string(w, name);
+        util_writer_string(w, name);
     }
-    moirai_writer_close(w, ']');
-    moirai_writer_key(w, "outputs");
-    moirai_writer_open(w, '[');
+    util_writer_close(w, ']');
+    util_writer_key(w, "outputs");
+    util_writer_open(w, '[');
     for (int o = 0; o < d->output_count[j]; o++) {
         snprintf(name, sizeof name, "t%d_%d", j, o);
-        moirai_writer_open(w, '{');
-        moirai_writer_pair_string(w, "name", name);
-        moirai_writer_pair_int(w, "bytes", d->spec->zeros && chance(d, 10) ? 0 : (1 + below(d, 10)) * d->spec->scale);
+        util_writer_open(w, '{');
+        util_writer_pair_string(w, "name", name);
+        util_writer_pair_int(w, "bytes", d->spec->zeros && chance(d, 10) ? 0 : (1 + below(d, 10)) * d->spec->scale);
         if (d->spec->tables && chance(d, 30))
             write_table(d, w);
-        moirai_writer_close(w, '}');
+        util_writer_close(w, '}');
     }
-    moirai_writer_close(w, ']');
-    moirai_writer_close(w, '}');
+    util_writer_close(w, ']');
+    util_writer_close(w, '}');
 }
 
 /* Memory: each device alone holds a share; tight ones add up to little more than what is needed. */
@@ -227,7 +227,7 @@ static void draw_memory(draft *d, int64_t *op_memory, int64_t *device_memory)
     }
 }
 
-static void write_problem(draft *d, moirai_writer *w, int *order, int64_t *op_memory)
+static void write_problem(draft *d, util_writer *w, int *order, int64_t *op_memory)
 {
     const random_spec *s = d->spec;
     int64_t device_memory[MOIRAI_MAX_DEVICES];
@@ -241,23 +241,23 @@ static void write_problem(draft *d, moirai_writer *w, int *order, int64_t *op_me
         order[other] = kept;
     }
     snprintf(name, sizeof name, "random-%llu", (unsigned long long)s->seed);
-    moirai_writer_open(w, '{');
-    moirai_writer_pair_string(w, "format", "moirai-problem");
-    moirai_writer_pair_int(w, "version", 1);
-    moirai_writer_pair_string(w, "name", name);
-    moirai_writer_pair_string(w, "flow", moirai_flow_name(s->flow));
-    moirai_writer_pair_string(w, "congestion", moirai_congestion_name(s->congestion));
-    moirai_writer_pair_string(w, "memory", moirai_memory_name(s->memory));
+    util_writer_open(w, '{');
+    util_writer_pair_string(w, "format", "moirai-problem");
+    util_writer_pair_int(w, "version", 1);
+    util_writer_pair_string(w, "name", name);
+    util_writer_pair_string(w, "flow", moirai_flow_name(s->flow));
+    util_writer_pair_string(w, "congestion", moirai_congestion_name(s->congestion));
+    util_writer_pair_string(w, "memory", moirai_memory_name(s->memory));
     write_devices(d, w, device_memory);
-    moirai_writer_key(w, "ops");
-    moirai_writer_open(w, '[');
+    util_writer_key(w, "ops");
+    util_writer_open(w, '[');
     for (int j = 0; j < s->n_ops; j++) {
         int op = order[j];
         int group = s->groups && chance(d, 35) ? below(d, 1 + s->n_ops / 4) : -1;
         write_op(d, w, op, group, op_memory[op]);
     }
-    moirai_writer_close(w, ']');
-    moirai_writer_close(w, '}');
+    util_writer_close(w, ']');
+    util_writer_close(w, '}');
 }
 
 char *random_problem_json(const random_spec *spec, size_t *length)
@@ -265,9 +265,9 @@ char *random_problem_json(const random_spec *spec, size_t *length)
     size_t n = (size_t)spec->n_ops;
     draft d = {.spec = spec};
     char *text = NULL;
-    moirai_writer w;
-    moirai_writer_init(&w);
-    moirai_rng_seed(&d.rng, spec->seed * 1000003 + 17);
+    util_writer w;
+    util_writer_init(&w);
+    util_rng_seed(&d.rng, spec->seed * 1000003 + 17);
     d.inputs = calloc(n, sizeof *d.inputs);
     d.input_count = calloc(n, sizeof *d.input_count);
     d.output_count = calloc(n, sizeof *d.output_count);
@@ -278,9 +278,9 @@ char *random_problem_json(const random_spec *spec, size_t *length)
         for (size_t j = 0; j < n; j++)
             d.output_count[j] = 1 + chance(&d, 20);
         write_problem(&d, &w, order, op_memory);
-        text = moirai_writer_take(&w, length);
+        text = util_writer_take(&w, length);
     }
-    moirai_writer_free(&w);
+    util_writer_free(&w);
     free(d.inputs);
     free(d.input_count);
     free(d.output_count);
@@ -302,22 +302,22 @@ moirai_problem *random_problem(const random_spec *spec)
 
 random_spec random_spec_draw(uint64_t seed, int max_ops)
 {
-    moirai_rng r;
-    moirai_rng_seed(&r, seed);
+    util_rng r;
+    util_rng_seed(&r, seed);
     random_spec s = {.seed = seed};
-    s.shape = (random_shape)moirai_rng_below(&r, N_SHAPES);
-    s.n_ops = 1 + (int)moirai_rng_below(&r, (uint32_t)max_ops);
-    s.n_devices = 2 + (int)moirai_rng_below(&r, 3);
-    s.flow = moirai_rng_below(&r, 2) ? MOIRAI_FLOW_EDGE : MOIRAI_FLOW_TENSOR;
-    s.congestion = (moirai_congestion)moirai_rng_below(&r, 3);
-    s.memory = moirai_rng_below(&r, 3) ? MOIRAI_MEMORY_STATIC : MOIRAI_MEMORY_PEAK;
-    s.tight = moirai_rng_below(&r, 3) == 0;
-    s.nulls = moirai_rng_below(&r, 2);
-    s.groups = moirai_rng_below(&r, 3) == 0;
-    s.zeros = moirai_rng_below(&r, 2);
-    s.tables = moirai_rng_below(&r, 3) == 0;
-    s.shuffled = moirai_rng_below(&r, 2);
-    s.scale = moirai_rng_below(&r, 3) ? 1 : 1000;
+    s.shape = (random_shape)util_rng_below(&r, N_SHAPES);
+    s.n_ops = 1 + (int)util_rng_below(&r, (uint32_t)max_ops);
+    s.n_devices = 2 + (int)util_rng_below(&r, 3);
+    s.flow = util_rng_below(&r, 2) ? MOIRAI_FLOW_EDGE : MOIRAI_FLOW_TENSOR;
+    s.congestion = (moirai_congestion)util_rng_below(&r, 3);
+    s.memory = util_rng_below(&r, 3) ? MOIRAI_MEMORY_STATIC : MOIRAI_MEMORY_PEAK;
+    s.tight = util_rng_below(&r, 3) == 0;
+    s.nulls = util_rng_below(&r, 2);
+    s.groups = util_rng_below(&r, 3) == 0;
+    s.zeros = util_rng_below(&r, 2);
+    s.tables = util_rng_below(&r, 3) == 0;
+    s.shuffled = util_rng_below(&r, 2);
+    s.scale = util_rng_below(&r, 3) ? 1 : 1000;
     return s;
 }
 

@@ -1,6 +1,6 @@
 /* Private parts of the mixed-integer program: augmented DAG, abstract model, builders, answers. */
-#ifndef MOIRAI_MILP_PRIVATE_H
-#define MOIRAI_MILP_PRIVATE_H
+#ifndef MOIRAI_PLACE_MILP_MILP_H
+#define MOIRAI_PLACE_MILP_MILP_H
 
 #include <moirai/milp.h>
 #include "util/util.h"
@@ -35,23 +35,23 @@ typedef struct milp_dag {
 /* upper_ns < 0: no plan known, a horizon that any plan order fits is used. `windows`: compute them from `upper`
  * (tight); else everything the problem allows is allowed. MOIRAI_EINFEASIBLE: no plan within upper_ns exists (message
  * unset is never the case). */
-int moirai_milp_dag_new(milp_dag **out, const moirai_problem *p, int64_t upper_ns, bool windows);
-void moirai_milp_dag_free(milp_dag *d);
-bool moirai_milp_op_before(const milp_dag *d, int32_t i, int32_t j);   /* j succeeds i */
-bool moirai_milp_flow_before(const milp_dag *d, int32_t q, int32_t r); /* r starts after q ends, where both exist */
-int64_t moirai_milp_grid_ns(const moirai_problem *p);
-void moirai_milp_symmetry(milp_dag *d);
+int milp_dag_new(milp_dag **out, const moirai_problem *p, int64_t upper_ns, bool windows);
+void milp_dag_free(milp_dag *d);
+bool milp_op_before(const milp_dag *d, int32_t i, int32_t j);   /* j succeeds i */
+bool milp_flow_before(const milp_dag *d, int32_t q, int32_t r); /* r starts after q ends, where both exist */
+int64_t milp_grid_ns(const moirai_problem *p);
+void milp_symmetry(milp_dag *d);
 /* Rows that pairs of the model would take at least, without any quadratic memory. O(V E / 64 + V^2). */
-int moirai_milp_rows_estimate(int64_t *rows, const moirai_problem *p, moirai_formulation f);
-static inline int64_t moirai_milp_op_units(const milp_dag *d, int32_t i, int32_t k)
+int milp_rows_estimate(int64_t *rows, const moirai_problem *p, moirai_formulation f);
+static inline int64_t milp_op_units(const milp_dag *d, int32_t i, int32_t k)
 {
     return moirai_op_ns(d->p, i, k) / d->grid_ns;
 }
-static inline int64_t moirai_milp_flow_units(const milp_dag *d, int32_t t, int32_t a, int32_t b)
+static inline int64_t milp_flow_units(const milp_dag *d, int32_t t, int32_t a, int32_t b)
 {
     return moirai_transfer_ns(d->p, t, a, b) / d->grid_ns;
 }
-static inline bool moirai_milp_allowed(const milp_dag *d, int32_t i, int32_t k)
+static inline bool milp_allowed(const milp_dag *d, int32_t i, int32_t k)
 {
     return d->allowed[(int64_t)i * d->p->n_devices + k];
 }
@@ -87,15 +87,15 @@ typedef struct milp_model {
     size_t cap_col[4], cap_row[5], cap_nz[2], cap_text, cap_term[2], cap_slot;
 } milp_model;
 
-int32_t moirai_milp_col(milp_model *m, milp_kind kind, double lo, double hi, const char *format, ...)
+int32_t milp_col(milp_model *m, milp_kind kind, double lo, double hi, const char *format, ...)
     MOIRAI_PRINTF(5, 6);
-void moirai_milp_term(milp_model *m, int32_t col, double value); /* col < 0: nothing */
-void moirai_milp_constant(milp_model *m, double value);          /* on the left side */
-void moirai_milp_row(milp_model *m, char sense, double rhs, milp_unit unit, const char *format, ...)
+void milp_term(milp_model *m, int32_t col, double value); /* col < 0: nothing */
+void milp_constant(milp_model *m, double value);          /* on the left side */
+void milp_row(milp_model *m, char sense, double rhs, milp_unit unit, const char *format, ...)
     MOIRAI_PRINTF(5, 6);
-void moirai_milp_model_free(milp_model *m);
-const char *moirai_milp_col_name(const milp_model *m, int32_t col);
-const char *moirai_milp_row_name(const milp_model *m, int64_t row);
+void milp_model_free(milp_model *m);
+const char *milp_col_name(const milp_model *m, int32_t col);
+const char *milp_row_name(const milp_model *m, int64_t row);
 
 typedef struct milp_peak milp_peak;
 
@@ -125,23 +125,23 @@ typedef struct milp_program {
 /* upper_ns: a makespan that some plan is known to reach (or less: then no solution may exist), -1: none known.
  * max_rows < 0: count only. `peak`: cliques to keep apart, or NULL. MOIRAI_ELIMIT: more rows than max_rows.
  * MOIRAI_EINFEASIBLE: no plan within upper_ns. */
-int moirai_milp_program_new(milp_program **out, const moirai_problem *p, moirai_formulation f, int64_t upper_ns,
+int milp_program_new(milp_program **out, const moirai_problem *p, moirai_formulation f, int64_t upper_ns,
                             int64_t max_rows, milp_peak *peak);
 /* MOIRAI_ELIMIT with the message that a model of so many rows deserves. */
-int moirai_milp_refuse(const moirai_problem *p, moirai_formulation f, int64_t rows, int64_t max_rows);
+int milp_refuse(const moirai_problem *p, moirai_formulation f, int64_t rows, int64_t max_rows);
 /* Placement and memory only: minimise the bytes that the worst device lacks (column 0). */
-int moirai_milp_program_memory(milp_program **out, const moirai_problem *p);
-void moirai_milp_program_free(milp_program *g);
-int32_t moirai_milp_order_col(milp_program *g, int32_t a, int32_t b); /* a new ordering binary */
-void moirai_milp_build_tight(milp_program *g);
-void moirai_milp_build_paper(milp_program *g);
-void moirai_milp_build_cuts(milp_program *g); /* tight: load, path, symmetry */
+int milp_program_memory(milp_program **out, const moirai_problem *p);
+void milp_program_free(milp_program *g);
+int32_t milp_order_col(milp_program *g, int32_t a, int32_t b); /* a new ordering binary */
+void milp_build_tight(milp_program *g);
+void milp_build_paper(milp_program *g);
+void milp_build_cuts(milp_program *g); /* tight: load, path, symmetry */
 /* `excess`: a column of bytes by which every device may exceed its memory, or -1. */
-void moirai_milp_build_memory(milp_program *g, int32_t excess);
+void milp_build_memory(milp_program *g, int32_t excess);
 
 /* ---- text ---- */
-int moirai_milp_write_lp(const milp_program *g, const char *path);
-int moirai_milp_write_mps(const milp_program *g, const char *path);
+int milp_write_lp(const milp_program *g, const char *path);
+int milp_write_mps(const milp_program *g, const char *path);
 
 /* ---- answers: what a solver decided, and its plan in whole nanoseconds ---- */
 typedef struct milp_arc {
@@ -156,26 +156,26 @@ typedef struct milp_answer {
     int64_t n_arcs;
     size_t cap_arc;
 } milp_answer;
-int moirai_milp_answer_init(milp_answer *a, const moirai_problem *p);
-void moirai_milp_answer_free(milp_answer *a);
+int milp_answer_init(milp_answer *a, const moirai_problem *p);
+void milp_answer_free(milp_answer *a);
 /* From the columns of `g`; MOIRAI_EFAIL where an operator has no device. Clears the arcs. */
-int moirai_milp_answer_from(milp_answer *a, const milp_program *g, const double *value);
-int moirai_milp_answer_arc(milp_answer *a, int64_t before, int64_t after);
+int milp_answer_from(milp_answer *a, const milp_program *g, const double *value);
+int milp_answer_arc(milp_answer *a, int64_t before, int64_t after);
 /* The plan of these devices, starts as an order, and arcs. Memory is not checked. MOIRAI_EFAIL: the devices
  * are not allowed, or the arcs run in a circle. `sim` may be NULL. */
-int moirai_milp_answer_plan(moirai_plan **out, const moirai_problem *p, const milp_answer *a, moirai_sim *sim);
+int milp_answer_plan(moirai_plan **out, const moirai_problem *p, const milp_answer *a, moirai_sim *sim);
 /* Discrete columns of `plan`, after moving it to the representative that the symmetry rows admit. `value` has
  * n_cols entries, NAN where left to the solver. */
-int moirai_milp_encode(double *value, const milp_program *g, const moirai_plan *plan);
+int milp_encode(double *value, const milp_program *g, const moirai_plan *plan);
 
 /* ---- memory ---- */
 /* Bytes that plan needs on `device` beyond its memory, 0 if it fits. `clique` (n_tensors entries, may be NULL) gets
  * tensors alive there at one such moment, the fewest that exceed it, *n how many (0: the resident bytes alone exceed
  * it). */
-int64_t moirai_milp_overflow(const moirai_problem *p, const moirai_plan *plan, int32_t device, int32_t *clique,
+int64_t milp_overflow(const moirai_problem *p, const moirai_plan *plan, int32_t device, int32_t *clique,
                              int32_t *n);
 /* Fill in busy, resident and peak of every device. */
-int moirai_milp_plan_figures(const moirai_problem *p, moirai_plan *plan);
+int milp_plan_figures(const moirai_problem *p, moirai_plan *plan);
 
 /* A clique that must not live together on a device, and the binaries that say how it is kept apart. */
 typedef struct milp_apart {
@@ -195,11 +195,11 @@ struct milp_peak {
     milp_apart *apart;
     size_t cap_apart;
 };
-void moirai_milp_peak_free(milp_peak *k);
+void milp_peak_free(milp_peak *k);
 /* Remember a clique; false if it was known, or memory ran out. */
-bool moirai_milp_peak_add(milp_peak *k, int32_t device, const int32_t *tensor, int32_t n);
-void moirai_milp_peak_rows(milp_program *g, milp_peak *k); /* rows of all cliques; forgets and renews the binaries */
-int moirai_milp_peak_arcs(milp_answer *a, const milp_program *g, const milp_peak *k, const double *value);
+bool milp_peak_add(milp_peak *k, int32_t device, const int32_t *tensor, int32_t n);
+void milp_peak_rows(milp_program *g, milp_peak *k); /* rows of all cliques; forgets and renews the binaries */
+int milp_peak_arcs(milp_answer *a, const milp_program *g, const milp_peak *k, const double *value);
 
 /* ---- the solver ---- */
 typedef enum milp_status { MILP_OPTIMAL, MILP_INFEASIBLE, MILP_STOPPED } milp_status;
@@ -218,16 +218,16 @@ typedef struct milp_solve {
     milp_status status;
     bool has_value;
     double *value; /* n_cols, the caller's */
-    double bound;  /* on column 0, as the solver has it: see moirai_milp_safe_bound */
+    double bound;  /* on column 0, as the solver has it: see milp_safe_bound */
     int64_t nodes;
 } milp_solve;
-int moirai_milp_solve(milp_solve *s);
+int milp_solve_run(milp_solve *s);
 /* Whole grid units that no solution goes below, given what a solver in floating point says. */
-int64_t moirai_milp_safe_bound(const milp_program *g, double bound);
-bool moirai_milp_available(const char **why);
+int64_t milp_safe_bound(const milp_program *g, double bound);
+bool milp_available(const char **why);
 
 /* Is there any placement whose resident bytes fit? MOIRAI_EINFEASIBLE with who is how many bytes short if proven not.
  */
-int moirai_milp_check_memory(const moirai_problem *p, const moirai_place_options *o);
+int milp_check_memory(const moirai_problem *p, const moirai_place_options *o);
 
 #endif

@@ -14,19 +14,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-int moirai_milp_answer_init(milp_answer *a, const moirai_problem *p)
+int milp_answer_init(milp_answer *a, const moirai_problem *p)
 {
     memset(a, 0, sizeof *a);
     a->n_tasks = (int64_t)p->n_ops + (p->flow == MOIRAI_FLOW_EDGE ? p->n_edges : (int64_t)p->n_tensors * p->n_devices);
-    a->device = moirai_alloc((size_t)p->n_ops, sizeof *a->device);
-    a->start = moirai_alloc((size_t)a->n_tasks, sizeof *a->start);
+    a->device = util_alloc((size_t)p->n_ops, sizeof *a->device);
+    a->start = util_alloc((size_t)a->n_tasks, sizeof *a->start);
     if (a->device && a->start)
         return 0;
-    moirai_milp_answer_free(a);
+    milp_answer_free(a);
     return MOIRAI_EFAIL;
 }
 
-void moirai_milp_answer_free(milp_answer *a)
+void milp_answer_free(milp_answer *a)
 {
     free(a->device);
     free(a->start);
@@ -34,15 +34,15 @@ void moirai_milp_answer_free(milp_answer *a)
     memset(a, 0, sizeof *a);
 }
 
-int moirai_milp_answer_arc(milp_answer *a, int64_t before, int64_t after)
+int milp_answer_arc(milp_answer *a, int64_t before, int64_t after)
 {
-    if (moirai_grow(&a->arc, &a->cap_arc, (size_t)a->n_arcs + 1, sizeof *a->arc) != 0)
+    if (util_grow(&a->arc, &a->cap_arc, (size_t)a->n_arcs + 1, sizeof *a->arc) != 0)
         return MOIRAI_EFAIL;
     a->arc[a->n_arcs++] = (milp_arc){before, after};
     return 0;
 }
 
-int moirai_milp_answer_from(milp_answer *a, const milp_program *g, const double *value)
+int milp_answer_from(milp_answer *a, const milp_program *g, const double *value)
 {
     const moirai_problem *p = g->p;
     a->n_arcs = 0;
@@ -172,8 +172,8 @@ static void run_task(ordering *o, moirai_task task)
 static int sort_arcs(ordering *o)
 {
     const milp_answer *a = o->a;
-    o->arc_off = moirai_alloc((size_t)a->n_tasks + 2, sizeof *o->arc_off);
-    o->arc_to = moirai_alloc((size_t)a->n_arcs, sizeof *o->arc_to);
+    o->arc_off = util_alloc((size_t)a->n_tasks + 2, sizeof *o->arc_off);
+    o->arc_to = util_alloc((size_t)a->n_arcs, sizeof *o->arc_to);
     if (!o->arc_off || !o->arc_to)
         return MOIRAI_EFAIL;
     for (int64_t i = 0; i < a->n_arcs; i++)
@@ -188,9 +188,9 @@ static int sort_arcs(ordering *o)
 static int make_order(ordering *o)
 {
     int64_t n = o->a->n_tasks;
-    o->missing = moirai_alloc((size_t)n, sizeof *o->missing);
-    o->heap = moirai_alloc((size_t)n, sizeof *o->heap);
-    o->order = moirai_alloc((size_t)n, sizeof *o->order);
+    o->missing = util_alloc((size_t)n, sizeof *o->missing);
+    o->heap = util_alloc((size_t)n, sizeof *o->heap);
+    o->order = util_alloc((size_t)n, sizeof *o->order);
     if (!o->missing || !o->heap || !o->order || sort_arcs(o) != 0)
         return MOIRAI_EFAIL;
     count_missing(o);
@@ -220,17 +220,17 @@ static void finish_task(const ordering *o, clocks *c, moirai_task task, int64_t 
         for (int32_t i = p->op_out_off[task]; i < p->op_out_off[task + 1]; i++)
             for (int32_t e = p->tensor_edge_off[p->op_out[i]]; e < p->tensor_edge_off[p->op_out[i] + 1]; e++) {
                 moirai_task f = transfer_of(o, e), next = f < 0 ? p->edge_reader[e] : f;
-                c->ready[next] = MOIRAI_MAX(c->ready[next], finish);
+                c->ready[next] = UTIL_MAX(c->ready[next], finish);
             }
     } else {
         int32_t t =
             p->flow == MOIRAI_FLOW_EDGE ? p->edge_tensor[task - p->n_ops] : (int32_t)((task - p->n_ops) / p->n_devices);
         for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++)
             if (transfer_of(o, e) == task)
-                c->ready[p->edge_reader[e]] = MOIRAI_MAX(c->ready[p->edge_reader[e]], finish);
+                c->ready[p->edge_reader[e]] = UTIL_MAX(c->ready[p->edge_reader[e]], finish);
     }
     for (int64_t i = o->arc_off[task]; i < o->arc_off[task + 1]; i++)
-        c->ready[o->arc_to[i]] = MOIRAI_MAX(c->ready[o->arc_to[i]], finish);
+        c->ready[o->arc_to[i]] = UTIL_MAX(c->ready[o->arc_to[i]], finish);
 }
 
 static int64_t start_transfer(const ordering *o, clocks *c, moirai_task task, moirai_transfer *x)
@@ -243,10 +243,10 @@ static int64_t start_transfer(const ordering *o, clocks *c, moirai_task task, mo
     int64_t ns = moirai_transfer_ns(p, t, from, to), start = c->ready[task],
             *channel = &c->channel[from * p->n_devices + to];
     if (ns > 0 && p->congestion == MOIRAI_CONGESTION_PORT) {
-        start = MOIRAI_MAX(start, MOIRAI_MAX(c->send[from], c->receive[to]));
+        start = UTIL_MAX(start, UTIL_MAX(c->send[from], c->receive[to]));
         c->send[from] = c->receive[to] = start + ns;
     } else if (ns > 0 && p->congestion == MOIRAI_CONGESTION_CHANNEL) {
-        start = MOIRAI_MAX(start, *channel);
+        start = UTIL_MAX(start, *channel);
         *channel = start + ns;
     }
     *x = (moirai_transfer){t, edge ? p->edge_reader[number] : MOIRAI_NONE, from, to, start, start + ns};
@@ -256,8 +256,8 @@ static int64_t start_transfer(const ordering *o, clocks *c, moirai_task task, mo
 static int time_tasks(moirai_plan *plan, const ordering *o)
 {
     const moirai_problem *p = o->p;
-    clocks c = {.channel = moirai_alloc((size_t)p->n_devices * (size_t)p->n_devices, sizeof *c.channel),
-                .ready = moirai_alloc((size_t)o->a->n_tasks, sizeof *c.ready)};
+    clocks c = {.channel = util_alloc((size_t)p->n_devices * (size_t)p->n_devices, sizeof *c.channel),
+                .ready = util_alloc((size_t)o->a->n_tasks, sizeof *c.ready)};
     int result = c.channel && c.ready ? 0 : MOIRAI_EFAIL;
     int32_t n = 0;
     for (int64_t i = 0; result == 0 && i < o->n_order; i++) {
@@ -269,13 +269,13 @@ static int time_tasks(moirai_plan *plan, const ordering *o)
         int32_t k = o->a->device[task];
         int64_t ns = moirai_op_ns(p, (int32_t)task, k), start = c.ready[task];
         if (ns > 0) {
-            start = MOIRAI_MAX(start, c.device[k]);
+            start = UTIL_MAX(start, c.device[k]);
             c.device[k] = start + ns;
         }
         plan->op_device[task] = k;
         plan->op_start_ns[task] = start;
         plan->op_finish_ns[task] = start + ns;
-        plan->makespan_ns = MOIRAI_MAX(plan->makespan_ns, start + ns);
+        plan->makespan_ns = UTIL_MAX(plan->makespan_ns, start + ns);
         finish_task(o, &c, task, start + ns);
     }
     free(c.channel);
@@ -286,12 +286,12 @@ static int time_tasks(moirai_plan *plan, const ordering *o)
 static int plan_with_arcs(moirai_plan **out, const ordering *o)
 {
     moirai_plan *plan;
-    int result = moirai_plan_new(&plan, o->p->name, o->p->n_ops, (int32_t)(o->n_order - o->p->n_ops), o->p->n_devices);
+    int result = schedule_plan_new(&plan, o->p->name, o->p->n_ops, (int32_t)(o->n_order - o->p->n_ops), o->p->n_devices);
     if (result != 0)
         return result;
     if ((result = time_tasks(plan, o)) == 0)
-        moirai_plan_sort_transfers(plan);
-    if (result != 0 || (result = moirai_milp_plan_figures(o->p, plan)) != 0) {
+        schedule_plan_sort_transfers(plan);
+    if (result != 0 || (result = milp_plan_figures(o->p, plan)) != 0) {
         moirai_plan_free(plan);
         return result;
     }
@@ -299,7 +299,7 @@ static int plan_with_arcs(moirai_plan **out, const ordering *o)
     return 0;
 }
 
-int moirai_milp_answer_plan(moirai_plan **out, const moirai_problem *p, const milp_answer *a, moirai_sim *sim)
+int milp_answer_plan(moirai_plan **out, const moirai_problem *p, const milp_answer *a, moirai_sim *sim)
 {
     *out = NULL;
     ordering o = {.p = p, .a = a};

@@ -16,7 +16,7 @@ typedef struct pair_counts {
 
 static void count_block(pair_counts *n, const moirai_problem *p, int32_t first, uint64_t *seen)
 {
-    int32_t m = MOIRAI_MIN(64, p->n_ops - first);
+    int32_t m = UTIL_MIN(64, p->n_ops - first);
     memset(seen, 0, (size_t)p->n_ops * sizeof *seen);
     for (int32_t r = first; r < p->n_ops; r++) {
         int32_t i = p->topo[r];
@@ -35,9 +35,9 @@ static void count_block(pair_counts *n, const moirai_problem *p, int32_t first, 
     }
 }
 
-int moirai_milp_rows_estimate(int64_t *rows, const moirai_problem *p, moirai_formulation f)
+int milp_rows_estimate(int64_t *rows, const moirai_problem *p, moirai_formulation f)
 {
-    uint64_t *seen = moirai_alloc((size_t)p->n_ops, sizeof *seen);
+    uint64_t *seen = util_alloc((size_t)p->n_ops, sizeof *seen);
     if (!seen)
         return MOIRAI_EFAIL;
     pair_counts n = {0, 0};
@@ -46,7 +46,7 @@ int moirai_milp_rows_estimate(int64_t *rows, const moirai_problem *p, moirai_for
     free(seen);
     double V = p->n_ops, E = p->n_edges, K = p->n_devices, used = 0;
     double op_pairs = V * (V - 1) / 2 - n.ops_comparable, all = E * (E - 1) / 2;
-    double flow_pairs = MOIRAI_MAX(all - n.flows_comparable, 0);
+    double flow_pairs = UTIL_MAX(all - n.flows_comparable, 0);
     if (p->flow == MOIRAI_FLOW_TENSOR && all > 0) { /* flows are (tensor, device): take the share of the edges' */
         for (int32_t t = 0; t < p->n_tensors; t++)
             used += p->tensor_edge_off[t] < p->tensor_edge_off[t + 1] ? K : 0;
@@ -69,13 +69,13 @@ int moirai_milp_rows_estimate(int64_t *rows, const moirai_problem *p, moirai_for
 int moirai_milp_measure(moirai_milp_size *out, const moirai_problem *p, moirai_formulation f, const moirai_plan *start)
 {
     milp_program *g;
-    int result = moirai_milp_program_new(&g, p, f, start ? start->makespan_ns : -1, -1, NULL);
+    int result = milp_program_new(&g, p, f, start ? start->makespan_ns : -1, -1, NULL);
     if (result != 0)
         return result;
     *out = (moirai_milp_size){g->m.n_rows, g->m.n_cols, 0, g->m.n_nonzeros};
     for (int32_t c = 0; c < g->m.n_cols; c++)
         out->binaries += g->m.col_kind[c] == MILP_BINARY;
-    moirai_milp_program_free(g);
+    milp_program_free(g);
     return 0;
 }
 

@@ -23,22 +23,22 @@ static void path_cuts(milp_program *g)
     int64_t K = p->n_devices;
     for (int32_t e = 0; e < p->n_edges; e++) {
         int32_t t = p->edge_tensor[e], i = p->tensor_producer[t];
-        moirai_milp_term(&g->m, g->s[p->edge_reader[e]], 1);
+        milp_term(&g->m, g->s[p->edge_reader[e]], 1);
         for (int32_t a = 0; a < K; a++)
             for (int32_t b = 0; b < K; b++)
                 if (g->u[((int64_t)e * K + a) * K + b] >= 0)
-                    moirai_milp_term(&g->m, g->u[((int64_t)e * K + a) * K + b],
-                                     -(double)(d->head[i * K + a] + moirai_milp_op_units(d, i, a) +
-                                               moirai_milp_flow_units(d, t, a, b)));
-        moirai_milp_row(&g->m, '>', 0, MILP_TIMES, "path_e%d", e);
+                    milp_term(&g->m, g->u[((int64_t)e * K + a) * K + b],
+                                     -(double)(d->head[i * K + a] + milp_op_units(d, i, a) +
+                                               milp_flow_units(d, t, a, b)));
+        milp_row(&g->m, '>', 0, MILP_TIMES, "path_e%d", e);
     }
     for (int32_t i = 0; i < p->n_ops; i++) {
-        moirai_milp_term(&g->m, 0, 1);
-        moirai_milp_term(&g->m, g->c[i], -1);
+        milp_term(&g->m, 0, 1);
+        milp_term(&g->m, g->c[i], -1);
         for (int32_t k = 0; k < K; k++)
             if (d->allowed[i * K + k])
-                moirai_milp_term(&g->m, g->x[i * K + k], -(double)d->tail[i * K + k]);
-        moirai_milp_row(&g->m, '>', 0, MILP_TIMES, "path_%s", g->op_tag[i]);
+                milp_term(&g->m, g->x[i * K + k], -(double)d->tail[i * K + k]);
+        milp_row(&g->m, '>', 0, MILP_TIMES, "path_%s", g->op_tag[i]);
     }
 }
 
@@ -50,17 +50,17 @@ static void load_cut(milp_program *g, int32_t k, int64_t h, int64_t t)
     for (int32_t i = 0; i < g->p->n_ops; i++)
         if (d->allowed[i * K + k] && d->head[i * K + k] >= h && d->tail[i * K + k] >= t) {
             n++;
-            most += moirai_milp_op_units(d, i, k);
+            most += milp_op_units(d, i, k);
         }
     /* Where none of them is on k, T >= h + t need not hold, but T >= its own lower bound does. */
-    int64_t base = MOIRAI_MIN(h + t, (int64_t)g->m.col_lo[0]);
+    int64_t base = UTIL_MIN(h + t, (int64_t)g->m.col_lo[0]);
     if (n < 2 || most + base <= (int64_t)g->m.col_lo[0])
         return;
-    moirai_milp_term(&g->m, 0, 1);
+    milp_term(&g->m, 0, 1);
     for (int32_t i = 0; i < g->p->n_ops; i++)
         if (d->allowed[i * K + k] && d->head[i * K + k] >= h && d->tail[i * K + k] >= t)
-            moirai_milp_term(&g->m, g->x[i * K + k], -(double)moirai_milp_op_units(d, i, k));
-    moirai_milp_row(&g->m, '>', (double)base, MILP_TIMES, "load_%s_%lld_%lld", g->device_tag[k], (long long)h,
+            milp_term(&g->m, g->x[i * K + k], -(double)milp_op_units(d, i, k));
+    milp_row(&g->m, '>', (double)base, MILP_TIMES, "load_%s_%lld_%lld", g->device_tag[k], (long long)h,
                     (long long)t);
 }
 
@@ -84,20 +84,20 @@ static void load_cuts(milp_program *g)
 {
     const milp_dag *d = g->d;
     int64_t K = g->p->n_devices;
-    int64_t *h = moirai_alloc((size_t)g->p->n_ops + 1, sizeof *h),
-            *t = moirai_alloc((size_t)g->p->n_ops + 1, sizeof *t);
+    int64_t *h = util_alloc((size_t)g->p->n_ops + 1, sizeof *h),
+            *t = util_alloc((size_t)g->p->n_ops + 1, sizeof *t);
     for (int32_t k = 0; h && t && k < K; k++) {
         int32_t n = 1;
         h[0] = t[0] = 0;
         for (int32_t i = 0; i < g->p->n_ops; i++)
-            if (d->allowed[i * K + k] && moirai_milp_op_units(d, i, k) > 0) {
+            if (d->allowed[i * K + k] && milp_op_units(d, i, k) > 0) {
                 h[n] = d->head[i * K + k];
                 t[n++] = d->tail[i * K + k];
             }
         int32_t nh = distinct(h, n), nt = distinct(t, n);
         bool all = g->p->n_ops <= ALL_PAIRS_OPS;
         /* Beyond small problems about sixty thresholds each way keep the rows few. */
-        int32_t step_h = all ? 1 : MOIRAI_MAX(1, nh / 60), step_t = all ? 1 : MOIRAI_MAX(1, nt / 60);
+        int32_t step_h = all ? 1 : UTIL_MAX(1, nh / 60), step_t = all ? 1 : UTIL_MAX(1, nt / 60);
         for (int32_t a = 0; a < nh; a += step_h)
             for (int32_t b = 0; b < nt; b += all || a == 0 ? step_t : nt)
                 load_cut(g, k, h[a], t[b]);
@@ -132,15 +132,15 @@ static void port_cut(milp_program *g, int32_t k, bool send)
             if (col < 0)
                 continue;
             n++;
-            h = MOIRAI_MIN(h, (int64_t)g->m.col_lo[g->fs[q]]);
-            late = MOIRAI_MAX(late, (int64_t)g->m.col_hi[g->fc[q]]);
-            moirai_milp_term(&g->m, col,
-                             -(double)moirai_milp_flow_units(d, d->flow[q].tensor, send ? k : o, send ? o : k));
+            h = UTIL_MIN(h, (int64_t)g->m.col_lo[g->fs[q]]);
+            late = UTIL_MAX(late, (int64_t)g->m.col_hi[g->fc[q]]);
+            milp_term(&g->m, col,
+                             -(double)milp_flow_units(d, d->flow[q].tensor, send ? k : o, send ? o : k));
         }
     if (n == 0)
         return;
-    moirai_milp_term(&g->m, 0, 1);
-    moirai_milp_row(&g->m, '>', (double)(h + (d->upper - late)), MILP_TIMES, "load_%s_%s", g->device_tag[k],
+    milp_term(&g->m, 0, 1);
+    milp_row(&g->m, '>', (double)(h + (d->upper - late)), MILP_TIMES, "load_%s_%s", g->device_tag[k],
                     send ? "send" : "receive");
 }
 
@@ -160,14 +160,14 @@ static void device_symmetry(milp_program *g)
             if (g->x[i * K + k] < 0)
                 continue;
             for (int32_t s = 0; s < r; s++)
-                moirai_milp_term(&g->m, g->x[p->topo[s] * K + before], 1);
-            moirai_milp_term(&g->m, g->x[i * K + k], -1);
-            moirai_milp_row(&g->m, '>', 0, MILP_COUNT, "devs_%s_%s", g->op_tag[i], g->device_tag[k]);
+                milp_term(&g->m, g->x[p->topo[s] * K + before], 1);
+            milp_term(&g->m, g->x[i * K + k], -1);
+            milp_row(&g->m, '>', 0, MILP_COUNT, "devs_%s_%s", g->op_tag[i], g->device_tag[k]);
         }
     }
 }
 
-void moirai_milp_build_cuts(milp_program *g)
+void milp_build_cuts(milp_program *g)
 {
     path_cuts(g);
     load_cuts(g);
@@ -178,8 +178,8 @@ void moirai_milp_build_cuts(milp_program *g)
     device_symmetry(g);
     for (int32_t i = 0; i < g->p->n_ops; i++)
         if (g->d->twin[i] != MOIRAI_NONE) {
-            moirai_milp_term(&g->m, g->s[g->d->twin[i]], 1);
-            moirai_milp_term(&g->m, g->s[i], -1);
-            moirai_milp_row(&g->m, '>', 0, MILP_TIMES, "twin_%s", g->op_tag[i]);
+            milp_term(&g->m, g->s[g->d->twin[i]], 1);
+            milp_term(&g->m, g->s[i], -1);
+            milp_row(&g->m, '>', 0, MILP_TIMES, "twin_%s", g->op_tag[i]);
         }
 }

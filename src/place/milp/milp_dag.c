@@ -29,7 +29,7 @@ static int64_t gcd64(int64_t a, int64_t b)
     return a;
 }
 
-int64_t moirai_milp_grid_ns(const moirai_problem *p)
+int64_t milp_grid_ns(const moirai_problem *p)
 {
     int64_t g = 0, n = (int64_t)p->n_ops * p->n_devices, kk = (int64_t)p->n_devices * p->n_devices;
     for (int64_t i = 0; i < n; i++)
@@ -49,16 +49,16 @@ static int horizon(int64_t *out, const moirai_problem *p)
     for (int32_t i = 0; i < p->n_ops; i++) {
         int64_t most = 0;
         for (int32_t k = 0; k < p->n_devices; k++)
-            most = MOIRAI_MAX(most, moirai_op_ns(p, i, k));
-        fits = fits && moirai_add64(&sum, sum, most);
+            most = UTIL_MAX(most, moirai_op_ns(p, i, k));
+        fits = fits && util_add64(&sum, sum, most);
     }
     int64_t kk = (int64_t)p->n_devices * p->n_devices;
     for (int32_t e = 0; e < p->n_edges; e++) {
         const int64_t *table = p->class_transfer_ns + p->tensor_class[p->edge_tensor[e]] * kk;
         int64_t most = 0;
         for (int64_t i = 0; i < kk; i++)
-            most = MOIRAI_MAX(most, table[i]);
-        fits = fits && moirai_add64(&sum, sum, most);
+            most = UTIL_MAX(most, table[i]);
+        fits = fits && util_add64(&sum, sum, most);
     }
     if (!fits || sum > NEVER_UNITS / 4)
         return moirai_error(MOIRAI_EINPUT, "problem '%s': all its times together do not fit 64 bits", p->name);
@@ -85,21 +85,21 @@ static void compute_reach(milp_dag *d)
     }
 }
 
-bool moirai_milp_op_before(const milp_dag *d, int32_t i, int32_t j)
+bool milp_op_before(const milp_dag *d, int32_t i, int32_t j)
 {
     return d->reach[(int64_t)i * d->words + j / 64] >> (j % 64) & 1;
 }
 
-bool moirai_milp_flow_before(const milp_dag *d, int32_t q, int32_t r)
+bool milp_flow_before(const milp_dag *d, int32_t q, int32_t r)
 {
     const milp_flow *a = &d->flow[q], *b = &d->flow[r];
     if (a->reader != MOIRAI_NONE)
-        return a->reader == b->producer || moirai_milp_op_before(d, a->reader, b->producer);
+        return a->reader == b->producer || milp_op_before(d, a->reader, b->producer);
     /* Flow tensor: whichever reader makes q exist must come before r's producer. */
     const moirai_problem *p = d->p;
     for (int32_t e = p->tensor_edge_off[a->tensor]; e < p->tensor_edge_off[a->tensor + 1]; e++) {
         int32_t j = p->edge_reader[e];
-        if (moirai_milp_allowed(d, j, a->to) && j != b->producer && !moirai_milp_op_before(d, j, b->producer))
+        if (milp_allowed(d, j, a->to) && j != b->producer && !milp_op_before(d, j, b->producer))
             return false;
     }
     return true;
@@ -122,10 +122,10 @@ static void heads(milp_dag *d)
                 int32_t t = p->op_in[n], i = p->tensor_producer[t];
                 int64_t least = NEVER_UNITS;
                 for (int32_t a = 0; a < K; a++)
-                    if (moirai_milp_allowed(d, i, a) && (a == k || !same_group(p, i, j)))
-                        least = MOIRAI_MIN(least, d->head[(int64_t)i * K + a] + moirai_milp_op_units(d, i, a) +
-                                                      moirai_milp_flow_units(d, t, a, k));
-                head = MOIRAI_MAX(head, least);
+                    if (milp_allowed(d, i, a) && (a == k || !same_group(p, i, j)))
+                        least = UTIL_MIN(least, d->head[(int64_t)i * K + a] + milp_op_units(d, i, a) +
+                                                      milp_flow_units(d, t, a, k));
+                head = UTIL_MAX(head, least);
             }
             d->head[(int64_t)j * K + k] = head;
         }
@@ -146,10 +146,10 @@ static void tails(milp_dag *d)
                     int32_t j = p->edge_reader[e];
                     int64_t least = NEVER_UNITS;
                     for (int32_t a = 0; a < K; a++)
-                        if (moirai_milp_allowed(d, j, a) && (a == k || !same_group(p, i, j)))
-                            least = MOIRAI_MIN(least, d->tail[(int64_t)j * K + a] + moirai_milp_op_units(d, j, a) +
-                                                          moirai_milp_flow_units(d, t, k, a));
-                    tail = MOIRAI_MAX(tail, least);
+                        if (milp_allowed(d, j, a) && (a == k || !same_group(p, i, j)))
+                            least = UTIL_MIN(least, d->tail[(int64_t)j * K + a] + milp_op_units(d, j, a) +
+                                                          milp_flow_units(d, t, k, a));
+                    tail = UTIL_MAX(tail, least);
                 }
             }
             d->tail[(int64_t)i * K + k] = tail;
@@ -166,7 +166,7 @@ static bool prune(milp_dag *d)
     for (int32_t i = 0; i < p->n_ops; i++)
         for (int32_t k = 0; k < K; k++) {
             int64_t at = (int64_t)i * K + k;
-            if (!d->allowed[at] || d->head[at] + moirai_milp_op_units(d, i, k) + d->tail[at] <= d->upper)
+            if (!d->allowed[at] || d->head[at] + milp_op_units(d, i, k) + d->tail[at] <= d->upper)
                 continue;
             changed = true;
             d->allowed[at] = false;
@@ -184,13 +184,13 @@ static int operator_windows(milp_dag *d)
         d->first_start[i] = d->first_finish[i] = NEVER_UNITS;
         d->last_start[i] = d->last_finish[i] = -1;
         for (int32_t k = 0; k < p->n_devices; k++) {
-            int64_t at = (int64_t)i * p->n_devices + k, time = moirai_milp_op_units(d, i, k);
+            int64_t at = (int64_t)i * p->n_devices + k, time = milp_op_units(d, i, k);
             if (!d->allowed[at])
                 continue;
-            d->first_start[i] = MOIRAI_MIN(d->first_start[i], d->head[at]);
-            d->first_finish[i] = MOIRAI_MIN(d->first_finish[i], d->head[at] + time);
-            d->last_start[i] = MOIRAI_MAX(d->last_start[i], d->upper - d->tail[at] - time);
-            d->last_finish[i] = MOIRAI_MAX(d->last_finish[i], d->upper - d->tail[at]);
+            d->first_start[i] = UTIL_MIN(d->first_start[i], d->head[at]);
+            d->first_finish[i] = UTIL_MIN(d->first_finish[i], d->head[at] + time);
+            d->last_start[i] = UTIL_MAX(d->last_start[i], d->upper - d->tail[at] - time);
+            d->last_finish[i] = UTIL_MAX(d->last_finish[i], d->upper - d->tail[at]);
         }
         if (d->last_finish[i] < 0)
             return moirai_error(MOIRAI_EINFEASIBLE, "operator '%s': no device lets a plan end within %lld ns",
@@ -206,7 +206,7 @@ static int find_flows(milp_dag *d)
     int64_t most = edge ? p->n_edges : (int64_t)p->n_tensors * p->n_devices;
     if (most > INT32_MAX / 2)
         return moirai_error(MOIRAI_ELIMIT, "milp: %lld flows are too many", (long long)most);
-    d->flow = moirai_alloc((size_t)most, sizeof *d->flow);
+    d->flow = util_alloc((size_t)most, sizeof *d->flow);
     if (!d->flow)
         return MOIRAI_EFAIL;
     for (int32_t e = 0; edge && e < p->n_edges; e++) {
@@ -217,7 +217,7 @@ static int find_flows(milp_dag *d)
         for (int32_t k = 0; k < p->n_devices; k++) {
             bool needed = false;
             for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++)
-                needed = needed || (moirai_milp_allowed(d, p->edge_reader[e], k) &&
+                needed = needed || (milp_allowed(d, p->edge_reader[e], k) &&
                                     !same_group(p, p->edge_reader[e], p->tensor_producer[t]));
             if (needed)
                 d->flow[d->n_flows++] = (milp_flow){t, p->tensor_producer[t], MOIRAI_NONE, k, t * p->n_devices + k};
@@ -229,16 +229,16 @@ static int allocate(milp_dag *d)
 {
     size_t n = (size_t)d->p->n_ops, nk = n * (size_t)d->p->n_devices;
     d->words = (d->p->n_ops + 63) / 64;
-    d->reach = moirai_alloc(n * (size_t)d->words, sizeof *d->reach);
-    d->allowed = moirai_alloc(nk, sizeof *d->allowed);
-    d->head = moirai_alloc(nk, sizeof *d->head);
-    d->tail = moirai_alloc(nk, sizeof *d->tail);
-    d->first_start = moirai_alloc(n, sizeof *d->first_start);
-    d->last_start = moirai_alloc(n, sizeof *d->last_start);
-    d->first_finish = moirai_alloc(n, sizeof *d->first_finish);
-    d->last_finish = moirai_alloc(n, sizeof *d->last_finish);
-    d->device_class = moirai_alloc((size_t)d->p->n_devices, sizeof *d->device_class);
-    d->twin = moirai_alloc(n, sizeof *d->twin);
+    d->reach = util_alloc(n * (size_t)d->words, sizeof *d->reach);
+    d->allowed = util_alloc(nk, sizeof *d->allowed);
+    d->head = util_alloc(nk, sizeof *d->head);
+    d->tail = util_alloc(nk, sizeof *d->tail);
+    d->first_start = util_alloc(n, sizeof *d->first_start);
+    d->last_start = util_alloc(n, sizeof *d->last_start);
+    d->first_finish = util_alloc(n, sizeof *d->first_finish);
+    d->last_finish = util_alloc(n, sizeof *d->last_finish);
+    d->device_class = util_alloc((size_t)d->p->n_devices, sizeof *d->device_class);
+    d->twin = util_alloc(n, sizeof *d->twin);
     return d->reach && d->allowed && d->head && d->tail && d->first_start && d->last_start && d->first_finish &&
                    d->last_finish && d->device_class && d->twin
                ? 0
@@ -252,7 +252,7 @@ static int fill(milp_dag *d, int64_t upper_ns, bool windows)
     int result = horizon(&wide, p);
     if (result != 0)
         return result;
-    d->grid_ns = moirai_milp_grid_ns(p);
+    d->grid_ns = milp_grid_ns(p);
     d->upper = (upper_ns >= 0 ? upper_ns : wide) / d->grid_ns;
     if ((result = allocate(d)) != 0)
         return result;
@@ -267,27 +267,27 @@ static int fill(milp_dag *d, int64_t upper_ns, bool windows)
         } while (prune(d));
     if ((result = operator_windows(d)) != 0)
         return result;
-    moirai_milp_symmetry(d);
+    milp_symmetry(d);
     return find_flows(d);
 }
 
-int moirai_milp_dag_new(milp_dag **out, const moirai_problem *p, int64_t upper_ns, bool windows)
+int milp_dag_new(milp_dag **out, const moirai_problem *p, int64_t upper_ns, bool windows)
 {
     *out = NULL;
-    milp_dag *d = moirai_alloc(1, sizeof *d);
+    milp_dag *d = util_alloc(1, sizeof *d);
     if (!d)
         return MOIRAI_EFAIL;
     d->p = p;
     int result = fill(d, upper_ns, windows);
     if (result != 0) {
-        moirai_milp_dag_free(d);
+        milp_dag_free(d);
         return result;
     }
     *out = d;
     return 0;
 }
 
-void moirai_milp_dag_free(milp_dag *d)
+void milp_dag_free(milp_dag *d)
 {
     if (!d)
         return;

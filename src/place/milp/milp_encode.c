@@ -121,16 +121,16 @@ static void write_values(const image *m, double *value)
     }
 }
 
-int moirai_milp_encode(double *value, const milp_program *g, const moirai_plan *plan)
+int milp_encode(double *value, const milp_program *g, const moirai_plan *plan)
 {
     const moirai_problem *p = g->p;
     size_t nodes = (size_t)p->n_ops + (size_t)g->d->n_flows;
     image m = {.g = g, .plan = plan};
-    m.from = moirai_alloc((size_t)p->n_ops, sizeof *m.from);
-    m.start = moirai_alloc(nodes, sizeof *m.start);
-    m.finish = moirai_alloc(nodes, sizeof *m.finish);
-    m.source = moirai_alloc(nodes, sizeof *m.source);
-    m.target = moirai_alloc(nodes, sizeof *m.target);
+    m.from = util_alloc((size_t)p->n_ops, sizeof *m.from);
+    m.start = util_alloc(nodes, sizeof *m.start);
+    m.finish = util_alloc(nodes, sizeof *m.finish);
+    m.source = util_alloc(nodes, sizeof *m.source);
+    m.target = util_alloc(nodes, sizeof *m.target);
     int result = m.from && m.start && m.finish && m.source && m.target ? 0 : MOIRAI_EFAIL;
     if (result == 0) {
         for (int32_t c = 0; c < g->m.n_cols; c++)

@@ -15,9 +15,9 @@
 #define LARGEST_TIME 1e4
 #define MARGIN 1e-6 /* of the horizon */
 
-int64_t moirai_milp_safe_bound(const milp_program *g, double bound)
+int64_t milp_safe_bound(const milp_program *g, double bound)
 {
-    double safe = bound - MARGIN * MOIRAI_MAX((double)g->d->upper, 1.0);
+    double safe = bound - MARGIN * UTIL_MAX((double)g->d->upper, 1.0);
     if (!(safe > 0))
         return 0;
     return safe >= (double)g->d->upper ? g->d->upper : (int64_t)ceil(safe);
@@ -25,13 +25,13 @@ int64_t moirai_milp_safe_bound(const milp_program *g, double bound)
 
 #if !MOIRAI_HAVE_HIGHS
 
-bool moirai_milp_available(const char **why)
+bool milp_available(const char **why)
 {
     *why = "built without HiGHS (libhighs-dev)";
     return false;
 }
 
-int moirai_milp_solve(milp_solve *s)
+int milp_solve_run(milp_solve *s)
 {
     (void)s;
     return moirai_error(MOIRAI_EFAIL, "milp: built without HiGHS (libhighs-dev)");
@@ -41,7 +41,7 @@ int moirai_milp_solve(milp_solve *s)
 
 #include <interfaces/highs_c_api.h>
 
-bool moirai_milp_available(const char **why)
+bool milp_available(const char **why)
 {
     *why = NULL;
     return true;
@@ -74,17 +74,17 @@ static void unload(loaded *l)
 static int reserve(loaded *l, const milp_model *m)
 {
     size_t n = (size_t)m->n_cols, r = (size_t)m->n_rows, z = (size_t)m->n_nonzeros;
-    l->cost = moirai_alloc(n, sizeof *l->cost);
-    l->lo = moirai_alloc(n, sizeof *l->lo);
-    l->hi = moirai_alloc(n, sizeof *l->hi);
-    l->integrality = moirai_alloc(n, sizeof *l->integrality);
-    l->answer = moirai_alloc(n, sizeof *l->answer);
-    l->col_scale = moirai_alloc(n, sizeof *l->col_scale);
-    l->row_lo = moirai_alloc(r, sizeof *l->row_lo);
-    l->row_hi = moirai_alloc(r, sizeof *l->row_hi);
-    l->start = moirai_alloc(r + 1, sizeof *l->start);
-    l->index = moirai_alloc(z, sizeof *l->index);
-    l->value = moirai_alloc(z, sizeof *l->value);
+    l->cost = util_alloc(n, sizeof *l->cost);
+    l->lo = util_alloc(n, sizeof *l->lo);
+    l->hi = util_alloc(n, sizeof *l->hi);
+    l->integrality = util_alloc(n, sizeof *l->integrality);
+    l->answer = util_alloc(n, sizeof *l->answer);
+    l->col_scale = util_alloc(n, sizeof *l->col_scale);
+    l->row_lo = util_alloc(r, sizeof *l->row_lo);
+    l->row_hi = util_alloc(r, sizeof *l->row_hi);
+    l->start = util_alloc(r + 1, sizeof *l->start);
+    l->index = util_alloc(z, sizeof *l->index);
+    l->value = util_alloc(z, sizeof *l->value);
     return l->cost && l->lo && l->hi && l->integrality && l->answer && l->col_scale && l->row_lo && l->row_hi &&
                    l->start && l->index && l->value
                ? 0
@@ -105,7 +105,7 @@ static double largest_bytes(const milp_model *m)
     for (int64_t r = 0; r < m->n_rows; r++)
         for (int64_t z = m->row_off[r]; m->row_unit[r] == MILP_BYTES && z < m->row_off[r + 1]; z++)
             if (m->col_kind[m->index[z]] == MILP_BINARY)
-                most = MOIRAI_MAX(most, fabs(m->value[z]));
+                most = UTIL_MAX(most, fabs(m->value[z]));
     return most;
 }
 
@@ -186,8 +186,8 @@ static void set_options(void *h, const milp_solve *s, const loaded *l)
 static void set_start(void *h, const milp_solve *s, const loaded *l)
 {
     HighsInt n = 0;
-    HighsInt *index = moirai_alloc((size_t)s->g->m.n_cols, sizeof *index);
-    double *value = moirai_alloc((size_t)s->g->m.n_cols, sizeof *value);
+    HighsInt *index = util_alloc((size_t)s->g->m.n_cols, sizeof *index);
+    double *value = util_alloc((size_t)s->g->m.n_cols, sizeof *value);
     for (int32_t c = 0; index && value && c < s->g->m.n_cols; c++)
         if (!isnan(s->start[c])) {
             index[n] = c;
@@ -214,7 +214,7 @@ static int read_answer(void *h, milp_solve *s, loaded *l)
     s->bound = isfinite(bound) ? bound * l->col_scale[0] : 0;
     Highs_getIntInfoValue(h, "primal_solution_status", &primal);
     if (primal == kHighsSolutionStatusFeasible) {
-        double *value = moirai_alloc((size_t)s->g->m.n_cols, sizeof *value);
+        double *value = util_alloc((size_t)s->g->m.n_cols, sizeof *value);
         if (!value)
             return MOIRAI_EFAIL;
         Highs_getSolution(h, value, NULL, NULL, NULL);
@@ -249,7 +249,7 @@ static int run(void *h, milp_solve *s, loaded *l)
     return read_answer(h, s, l);
 }
 
-int moirai_milp_solve(milp_solve *s)
+int milp_solve_run(milp_solve *s)
 {
     loaded l = {0};
     s->has_value = false;

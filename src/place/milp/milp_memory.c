@@ -36,8 +36,8 @@ static int explain(const milp_program *g, const milp_solve *job)
     const moirai_problem *p = g->p;
     double margin = 1e-6;
     for (int32_t k = 0; k < p->n_devices; k++)
-        margin = MOIRAI_MAX(margin, 1e-7 * (double)p->device_memory_bytes[k]);
-    margin = MOIRAI_MIN(margin, 0.5); /* sizes are whole bytes */
+        margin = UTIL_MAX(margin, 1e-7 * (double)p->device_memory_bytes[k]);
+    margin = UTIL_MIN(margin, 0.5); /* sizes are whole bytes */
     if (job->status != MILP_OPTIMAL || !job->has_value || job->bound <= margin)
         return 0;
     int32_t device;
@@ -58,29 +58,29 @@ static bool keep_on(void *data, double bound, int64_t nodes)
 {
     const moirai_place_options *o = data;
     (void)bound, (void)nodes;
-    return !o->interrupt || !*o->interrupt;
+    return !moirai_interrupt_raised(o->budget.interrupt);
 }
 
-int moirai_milp_check_memory(const moirai_problem *p, const moirai_place_options *o)
+int milp_check_memory(const moirai_problem *p, const moirai_place_options *o)
 {
     int result = moirai_problem_check_memory(p);
     if (result != 0)
         return result;
     milp_program *g;
-    if ((result = moirai_milp_program_memory(&g, p)) != 0)
+    if ((result = milp_program_memory(&g, p)) != 0)
         return result;
-    double *value = moirai_alloc((size_t)g->m.n_cols, sizeof *value);
+    double *value = util_alloc((size_t)g->m.n_cols, sizeof *value);
     milp_solve job = {.g = g,
-                      .time_limit_s = o->time_limit_s,
-                      .threads = o->threads,
-                      .seed = o->seed,
+                      .time_limit_s = o->budget.time_limit_s,
+                      .threads = o->budget.threads,
+                      .seed = o->budget.seed,
                       .value = value,
                       .data = (void *)o,
                       .keep_on = keep_on};
-    result = value ? moirai_milp_solve(&job) : MOIRAI_EFAIL;
+    result = value ? milp_solve_run(&job) : MOIRAI_EFAIL;
     if (result == 0)
         result = explain(g, &job);
     free(value);
-    moirai_milp_program_free(g);
+    milp_program_free(g);
     return result;
 }

@@ -19,7 +19,7 @@ static int64_t add_name(milp_model *m, const char *format, va_list args)
     if (length < 0 || length >= (int)sizeof name)
         length = (int)strlen(name);
     int64_t at = m->text_used;
-    if (moirai_grow(&m->text, &m->cap_text, (size_t)(at + length + 1), 1) != 0) {
+    if (util_grow(&m->text, &m->cap_text, (size_t)(at + length + 1), 1) != 0) {
         m->failed = MOIRAI_EFAIL;
         return 0;
     }
@@ -28,7 +28,7 @@ static int64_t add_name(milp_model *m, const char *format, va_list args)
     return at;
 }
 
-int32_t moirai_milp_col(milp_model *m, milp_kind kind, double lo, double hi, const char *format, ...)
+int32_t milp_col(milp_model *m, milp_kind kind, double lo, double hi, const char *format, ...)
 {
     if (m->failed)
         return 0;
@@ -37,11 +37,11 @@ int32_t moirai_milp_col(milp_model *m, milp_kind kind, double lo, double hi, con
         m->failed = moirai_error(MOIRAI_ELIMIT, "milp: more than %d columns", INT32_MAX / 2);
         return 0;
     }
-    if (moirai_grow(&m->col_lo, &m->cap_col[0], need, sizeof *m->col_lo) != 0 ||
-        moirai_grow(&m->col_hi, &m->cap_col[1], need, sizeof *m->col_hi) != 0 ||
-        moirai_grow(&m->col_kind, &m->cap_col[2], need, sizeof *m->col_kind) != 0 ||
-        moirai_grow(&m->col_name, &m->cap_col[3], need, sizeof *m->col_name) != 0 ||
-        moirai_grow(&m->slot, &m->cap_slot, need, sizeof *m->slot) != 0) {
+    if (util_grow(&m->col_lo, &m->cap_col[0], need, sizeof *m->col_lo) != 0 ||
+        util_grow(&m->col_hi, &m->cap_col[1], need, sizeof *m->col_hi) != 0 ||
+        util_grow(&m->col_kind, &m->cap_col[2], need, sizeof *m->col_kind) != 0 ||
+        util_grow(&m->col_name, &m->cap_col[3], need, sizeof *m->col_name) != 0 ||
+        util_grow(&m->slot, &m->cap_slot, need, sizeof *m->slot) != 0) {
         m->failed = MOIRAI_EFAIL;
         return 0;
     }
@@ -60,7 +60,7 @@ int32_t moirai_milp_col(milp_model *m, milp_kind kind, double lo, double hi, con
     return col;
 }
 
-void moirai_milp_term(milp_model *m, int32_t col, double value)
+void milp_term(milp_model *m, int32_t col, double value)
 {
     if (m->failed || col < 0 || value == 0)
         return;
@@ -69,8 +69,8 @@ void moirai_milp_term(milp_model *m, int32_t col, double value)
         return;
     }
     size_t need = (size_t)m->n_terms + 1;
-    if (moirai_grow(&m->term_col, &m->cap_term[0], need, sizeof *m->term_col) != 0 ||
-        moirai_grow(&m->term_value, &m->cap_term[1], need, sizeof *m->term_value) != 0) {
+    if (util_grow(&m->term_col, &m->cap_term[0], need, sizeof *m->term_col) != 0 ||
+        util_grow(&m->term_value, &m->cap_term[1], need, sizeof *m->term_value) != 0) {
         m->failed = MOIRAI_EFAIL;
         return;
     }
@@ -79,7 +79,7 @@ void moirai_milp_term(milp_model *m, int32_t col, double value)
     m->term_value[m->n_terms++] = value;
 }
 
-void moirai_milp_constant(milp_model *m, double value)
+void milp_constant(milp_model *m, double value)
 {
     m->constant += value;
 }
@@ -100,13 +100,13 @@ static bool is_idle(const milp_model *m, char sense, double rhs)
 static void store_row(milp_model *m, char sense, double rhs, milp_unit unit)
 {
     size_t need = (size_t)m->n_rows + 2, need_nz = (size_t)(m->n_nonzeros + m->n_terms);
-    if (moirai_grow(&m->row_sense, &m->cap_row[0], need, sizeof *m->row_sense) != 0 ||
-        moirai_grow(&m->row_rhs, &m->cap_row[1], need, sizeof *m->row_rhs) != 0 ||
-        moirai_grow(&m->row_unit, &m->cap_row[2], need, sizeof *m->row_unit) != 0 ||
-        moirai_grow(&m->row_name, &m->cap_row[3], need, sizeof *m->row_name) != 0 ||
-        moirai_grow(&m->row_off, &m->cap_row[4], need, sizeof *m->row_off) != 0 ||
-        moirai_grow(&m->index, &m->cap_nz[0], need_nz, sizeof *m->index) != 0 ||
-        moirai_grow(&m->value, &m->cap_nz[1], need_nz, sizeof *m->value) != 0) {
+    if (util_grow(&m->row_sense, &m->cap_row[0], need, sizeof *m->row_sense) != 0 ||
+        util_grow(&m->row_rhs, &m->cap_row[1], need, sizeof *m->row_rhs) != 0 ||
+        util_grow(&m->row_unit, &m->cap_row[2], need, sizeof *m->row_unit) != 0 ||
+        util_grow(&m->row_name, &m->cap_row[3], need, sizeof *m->row_name) != 0 ||
+        util_grow(&m->row_off, &m->cap_row[4], need, sizeof *m->row_off) != 0 ||
+        util_grow(&m->index, &m->cap_nz[0], need_nz, sizeof *m->index) != 0 ||
+        util_grow(&m->value, &m->cap_nz[1], need_nz, sizeof *m->value) != 0) {
         m->failed = MOIRAI_EFAIL;
         return;
     }
@@ -125,7 +125,7 @@ static void store_row(milp_model *m, char sense, double rhs, milp_unit unit)
     m->n_nonzeros = at;
 }
 
-void moirai_milp_row(milp_model *m, char sense, double rhs, milp_unit unit, const char *format, ...)
+void milp_row(milp_model *m, char sense, double rhs, milp_unit unit, const char *format, ...)
 {
     if (m->failed)
         return;
@@ -150,17 +150,17 @@ void moirai_milp_row(milp_model *m, char sense, double rhs, milp_unit unit, cons
     m->constant = 0;
 }
 
-const char *moirai_milp_col_name(const milp_model *m, int32_t col)
+const char *milp_col_name(const milp_model *m, int32_t col)
 {
     return m->text + m->col_name[col];
 }
 
-const char *moirai_milp_row_name(const milp_model *m, int64_t row)
+const char *milp_row_name(const milp_model *m, int64_t row)
 {
     return m->text + m->row_name[row];
 }
 
-void moirai_milp_model_free(milp_model *m)
+void milp_model_free(milp_model *m)
 {
     free(m->col_lo);
     free(m->col_hi);

@@ -30,21 +30,21 @@ static life life_on(const moirai_problem *p, const moirai_plan *plan, int32_t t,
         l = (life){plan->op_start_ns[i], unread ? plan->makespan_ns : plan->op_finish_ns[i]};
     for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++)
         if (plan->op_device[p->edge_reader[e]] == k)
-            l.last = MOIRAI_MAX(l.last, plan->op_finish_ns[p->edge_reader[e]]);
+            l.last = UTIL_MAX(l.last, plan->op_finish_ns[p->edge_reader[e]]);
     return l;
 }
 
 static life *lives_on(const moirai_problem *p, const moirai_plan *plan, int32_t k)
 {
-    life *l = moirai_alloc((size_t)p->n_tensors, sizeof *l);
+    life *l = util_alloc((size_t)p->n_tensors, sizeof *l);
     for (int32_t t = 0; l && t < p->n_tensors; t++)
         l[t] = life_on(p, plan, t, k);
     for (int32_t n = 0; l && n < plan->n_transfers; n++) {
         const moirai_transfer *x = &plan->transfer[n];
         if (x->from == k)
-            l[x->tensor].last = MOIRAI_MAX(l[x->tensor].last, x->finish_ns);
+            l[x->tensor].last = UTIL_MAX(l[x->tensor].last, x->finish_ns);
         if (x->to == k)
-            l[x->tensor].first = MOIRAI_MIN(l[x->tensor].first, x->start_ns);
+            l[x->tensor].first = UTIL_MIN(l[x->tensor].first, x->start_ns);
     }
     return l;
 }
@@ -73,7 +73,7 @@ static int64_t resident(const moirai_problem *p, const moirai_plan *plan, int32_
 {
     int64_t sum = 0;
     for (int32_t i = 0; i < p->n_ops; i++)
-        if (plan->op_device[i] == k && !moirai_add64(&sum, sum, p->op_memory_bytes[i]))
+        if (plan->op_device[i] == k && !util_add64(&sum, sum, p->op_memory_bytes[i]))
             return INT64_MAX / 2;
     return sum;
 }
@@ -99,7 +99,7 @@ static void fewest(const moirai_problem *p, const life *l, int64_t when, int64_t
     }
 }
 
-int64_t moirai_milp_overflow(const moirai_problem *p, const moirai_plan *plan, int32_t device, int32_t *clique,
+int64_t milp_overflow(const moirai_problem *p, const moirai_plan *plan, int32_t device, int32_t *clique,
                              int32_t *n)
 {
     int64_t when = 0, alive = 0, room = p->device_memory_bytes[device] - resident(p, plan, device);
@@ -111,10 +111,10 @@ int64_t moirai_milp_overflow(const moirai_problem *p, const moirai_plan *plan, i
     if (l && clique && alive > room && room >= 0)
         fewest(p, l, when, room, clique, n);
     free(l);
-    return MOIRAI_MAX(alive - room, 0);
+    return UTIL_MAX(alive - room, 0);
 }
 
-int moirai_milp_plan_figures(const moirai_problem *p, moirai_plan *plan)
+int milp_plan_figures(const moirai_problem *p, moirai_plan *plan)
 {
     for (int32_t k = 0; k < p->n_devices; k++) {
         int64_t when;
@@ -133,7 +133,7 @@ int moirai_milp_plan_figures(const moirai_problem *p, moirai_plan *plan)
 
 /* ---- cliques ---- */
 
-void moirai_milp_peak_free(milp_peak *k)
+void milp_peak_free(milp_peak *k)
 {
     for (int32_t c = 0; c < k->n_cliques; c++)
         free(k->clique[c].tensor);
@@ -148,10 +148,10 @@ static int compare32(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-bool moirai_milp_peak_add(milp_peak *k, int32_t device, const int32_t *tensor, int32_t n)
+bool milp_peak_add(milp_peak *k, int32_t device, const int32_t *tensor, int32_t n)
 {
-    int32_t *copy = moirai_alloc((size_t)n, sizeof *copy);
-    if (!copy || moirai_grow(&k->clique, &k->cap_clique, (size_t)k->n_cliques + 1, sizeof *k->clique) != 0) {
+    int32_t *copy = util_alloc((size_t)n, sizeof *copy);
+    if (!copy || util_grow(&k->clique, &k->cap_clique, (size_t)k->n_cliques + 1, sizeof *k->clique) != 0) {
         free(copy);
         return false;
     }
@@ -222,14 +222,14 @@ static void absent_terms(milp_program *g, const part *w, int32_t k, bool leaves,
 {
     int64_t K = g->p->n_devices;
     if (w->op != MOIRAI_NONE) {
-        moirai_milp_constant(&g->m, M);
-        moirai_milp_term(&g->m, g->x[w->op * K + k], -M);
+        milp_constant(&g->m, M);
+        milp_term(&g->m, g->x[w->op * K + k], -M);
         return;
     }
     if (w->flow == MOIRAI_NONE)
         return;
     const milp_flow *f = &g->d->flow[w->flow];
-    moirai_milp_constant(&g->m, M);
+    milp_constant(&g->m, M);
     for (int32_t o = 0; o < K; o++) {
         int32_t a = leaves ? k : o, b = leaves ? o : k, col = -1;
         if (a == b)
@@ -240,7 +240,7 @@ static void absent_terms(milp_program *g, const part *w, int32_t k, bool leaves,
             col = g->u[((int64_t)f->number * K + a) * K + b];
         else if (f->to == b)
             col = g->y[(int64_t)w->flow * K + a];
-        moirai_milp_term(&g->m, col, -M);
+        milp_term(&g->m, col, -M);
     }
 }
 
@@ -253,13 +253,13 @@ static void meaning_rows(milp_program *g, const milp_apart *a, const part *use, 
             double M = m->col_hi[use[u].col] - m->col_lo[birth[b].col];
             if (M <= 0)
                 continue;
-            moirai_milp_term(m, birth[b].col, 1);
-            moirai_milp_term(m, use[u].col, -1);
-            moirai_milp_term(m, a->col, -M);
-            moirai_milp_constant(m, M);
+            milp_term(m, birth[b].col, 1);
+            milp_term(m, use[u].col, -1);
+            milp_term(m, a->col, -M);
+            milp_constant(m, M);
             absent_terms(g, &use[u], a->device, true, M);
             absent_terms(g, &birth[b], a->device, false, M);
-            moirai_milp_row(m, '>', 0, MILP_TIMES, "peak_%d_%d_%d_%d_%d", a->device, a->first, a->second, u, b);
+            milp_row(m, '>', 0, MILP_TIMES, "peak_%d_%d_%d_%d_%d", a->device, a->first, a->second, u, b);
         }
 }
 
@@ -274,8 +274,8 @@ static int32_t apart_col(milp_program *g, milp_peak *k, int32_t device, int32_t 
     if (unread && first != second)
         return -1; /* what is born at the very end lives for no time: its own binary */
     size_t room = (size_t)g->d->n_flows + (size_t)p->n_ops + 2;
-    part *use = moirai_alloc(room, sizeof *use), *birth = moirai_alloc(room, sizeof *birth);
-    if (!use || !birth || moirai_grow(&k->apart, &k->cap_apart, (size_t)k->n_aparts + 1, sizeof *k->apart) != 0) {
+    part *use = util_alloc(room, sizeof *use), *birth = util_alloc(room, sizeof *birth);
+    if (!use || !birth || util_grow(&k->apart, &k->cap_apart, (size_t)k->n_aparts + 1, sizeof *k->apart) != 0) {
         g->m.failed = MOIRAI_EFAIL;
         free(use);
         free(birth);
@@ -283,7 +283,7 @@ static int32_t apart_col(milp_program *g, milp_peak *k, int32_t device, int32_t 
     }
     milp_apart *a = &k->apart[k->n_aparts++];
     *a = (milp_apart){device, first, second,
-                      moirai_milp_col(&g->m, MILP_BINARY, 0, 1, "p_%d_%d_%d", device, first, second)};
+                      milp_col(&g->m, MILP_BINARY, 0, 1, "p_%d_%d_%d", device, first, second)};
     int32_t n_uses = uses_of(g, first, device, use), n_births = births_of(g, second, device, birth), col = a->col;
     milp_apart copy = *a;
     meaning_rows(g, &copy, use, n_uses, birth, n_births);
@@ -297,12 +297,12 @@ static int32_t absent_col(milp_program *g, int32_t clique, int32_t t, int32_t k)
 {
     const moirai_problem *p = g->p;
     int64_t K = p->n_devices;
-    int32_t col = moirai_milp_col(&g->m, MILP_SHARE, 0, 1, "o_%d_%d_%d", clique, t, k);
+    int32_t col = milp_col(&g->m, MILP_SHARE, 0, 1, "o_%d_%d_%d", clique, t, k);
     for (int32_t e = p->tensor_edge_off[t] - 1; e < p->tensor_edge_off[t + 1]; e++) {
         int32_t i = e < p->tensor_edge_off[t] ? p->tensor_producer[t] : p->edge_reader[e];
-        moirai_milp_term(&g->m, col, 1);
-        moirai_milp_term(&g->m, g->x[i * K + k], 1);
-        moirai_milp_row(&g->m, '<', 1, MILP_COUNT, "absent_%d_%d_%d_%d", clique, t, k, i);
+        milp_term(&g->m, col, 1);
+        milp_term(&g->m, g->x[i * K + k], 1);
+        milp_row(&g->m, '<', 1, MILP_COUNT, "absent_%d_%d_%d_%d", clique, t, k, i);
     }
     return col;
 }
@@ -320,19 +320,19 @@ static void clique_row(milp_program *g, milp_peak *k, int32_t c, int32_t *col)
             col[n++] = apart_col(g, k, q->device, q->tensor[a], q->tensor[b]);
     }
     for (int32_t i = 0; i < p->n_ops; i++)
-        moirai_milp_term(&g->m, g->x[(int64_t)i * p->n_devices + q->device], (double)p->op_memory_bytes[i]);
+        milp_term(&g->m, g->x[(int64_t)i * p->n_devices + q->device], (double)p->op_memory_bytes[i]);
     for (int32_t i = 0; i < n; i++)
-        moirai_milp_term(&g->m, col[i], -bytes);
-    moirai_milp_row(&g->m, '<', (double)p->device_memory_bytes[q->device] - bytes, MILP_BYTES, "c4dq_%d_%s", c,
+        milp_term(&g->m, col[i], -bytes);
+    milp_row(&g->m, '<', (double)p->device_memory_bytes[q->device] - bytes, MILP_BYTES, "c4dq_%d_%s", c,
                     g->device_tag[q->device]);
 }
 
-void moirai_milp_peak_rows(milp_program *g, milp_peak *k)
+void milp_peak_rows(milp_program *g, milp_peak *k)
 {
     k->n_aparts = 0;
     for (int32_t c = 0; c < k->n_cliques && !g->m.failed; c++) {
         size_t n = (size_t)k->clique[c].n;
-        int32_t *col = moirai_alloc(n * (n + 1), sizeof *col);
+        int32_t *col = util_alloc(n * (n + 1), sizeof *col);
         if (!col)
             g->m.failed = MOIRAI_EFAIL;
         else
@@ -367,10 +367,10 @@ static bool is_there(const milp_program *g, const milp_answer *a, const part *w,
 static int add_arc(milp_answer *a, const milp_program *g, const part *use, const part *birth)
 {
     if (use->task >= 0) /* an arc to itself: the task takes no time, as the program says it does */
-        return use->task == birth->task ? 0 : moirai_milp_answer_arc(a, use->task, birth->task);
+        return use->task == birth->task ? 0 : milp_answer_arc(a, use->task, birth->task);
     int32_t source = birth->op != MOIRAI_NONE ? birth->op : g->d->flow[birth->flow].producer;
     for (int32_t i = 0; i < g->p->n_ops; i++)
-        if (i != source && !moirai_milp_op_before(g->d, source, i) && moirai_milp_answer_arc(a, i, birth->task) != 0)
+        if (i != source && !milp_op_before(g->d, source, i) && milp_answer_arc(a, i, birth->task) != 0)
             return MOIRAI_EFAIL;
     return 0;
 }
@@ -384,20 +384,20 @@ static int timeless_arcs(milp_answer *a, const milp_program *g, int32_t t, const
         int32_t j = p->edge_reader[e];
         for (int32_t n = p->op_in_off[j]; n < p->op_in_off[j + 1]; n++) {
             int32_t s = p->op_in[n], i = p->tensor_producer[s];
-            if (s == t || i == p->tensor_producer[t] || moirai_milp_op_before(g->d, p->tensor_producer[t], i))
+            if (s == t || i == p->tensor_producer[t] || milp_op_before(g->d, p->tensor_producer[t], i))
                 continue;
             int64_t number = p->flow == MOIRAI_FLOW_EDGE ? p->op_in_edge[n] : (int64_t)s * p->n_devices + a->device[j];
-            if (moirai_milp_answer_arc(a, a->device[i] == a->device[j] ? i : p->n_ops + number, birth->task) != 0)
+            if (milp_answer_arc(a, a->device[i] == a->device[j] ? i : p->n_ops + number, birth->task) != 0)
                 return MOIRAI_EFAIL;
         }
     }
     return 0;
 }
 
-int moirai_milp_peak_arcs(milp_answer *a, const milp_program *g, const milp_peak *k, const double *value)
+int milp_peak_arcs(milp_answer *a, const milp_program *g, const milp_peak *k, const double *value)
 {
     size_t room = (size_t)g->d->n_flows + (size_t)g->p->n_ops + 2;
-    part *use = moirai_alloc(room, sizeof *use), *birth = moirai_alloc(room, sizeof *birth);
+    part *use = util_alloc(room, sizeof *use), *birth = util_alloc(room, sizeof *birth);
     int result = use && birth ? 0 : MOIRAI_EFAIL;
     for (int32_t n = 0; result == 0 && n < k->n_aparts; n++) {
         const milp_apart *x = &k->apart[n];

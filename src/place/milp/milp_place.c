@@ -10,6 +10,7 @@
  * What counts is only: plans that were simulated and fit, and bounds that were rounded safely. */
 #include "place/milp/milp.h"
 #include "place/placers.h"
+#include "place/starts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,12 +48,12 @@ typedef struct search {
 
 static bool interrupted(const search *s)
 {
-    return s->o->interrupt && *s->o->interrupt;
+    return moirai_interrupt_raised(s->o->budget.interrupt);
 }
 
 static double time_left(const search *s)
 {
-    return s->o->time_limit_s > 0 ? s->o->time_limit_s - (moirai_seconds() - s->began) : 1e30;
+    return s->o->budget.time_limit_s > 0 ? s->o->budget.time_limit_s - (util_seconds() - s->began) : 1e30;
 }
 
 static bool proven(const search *s)
@@ -62,9 +63,9 @@ static bool proven(const search *s)
 
 static void tell(search *s, char letter, const char *note)
 {
-    double now = moirai_seconds() - s->began;
+    double now = util_seconds() - s->began;
     s->last_news = now;
-    if (!s->o->progress)
+    if (!s->o->budget.progress)
         return;
     moirai_progress news = {now,
                             letter,
@@ -72,16 +73,16 @@ static void tell(search *s, char letter, const char *note)
                             s->lower_ns > 0 ? s->lower_ns : MOIRAI_UNKNOWN,
                             s->nodes,
                             note};
-    s->o->progress(s->o->progress_data, &news);
+    s->o->budget.progress(s->o->budget.progress_data, &news);
 }
 
 static void raise_bound(search *s, double bound)
 {
-    int64_t ns = moirai_milp_safe_bound(s->g, bound) * s->grid_ns;
+    int64_t ns = milp_safe_bound(s->g, bound) * s->grid_ns;
     /* Plans beyond the cutoff are not in the model: it speaks for shorter ones only. */
     if (s->best)
-        ns = MOIRAI_MIN(ns, s->best->makespan_ns);
-    s->lower_ns = MOIRAI_MAX(s->lower_ns, ns);
+        ns = UTIL_MIN(ns, s->best->makespan_ns);
+    s->lower_ns = UTIL_MAX(s->lower_ns, ns);
 }
 
 /* ---- answers ---- */
@@ -91,10 +92,10 @@ static bool offer(search *s, moirai_plan *plan, char letter)
 {
     for (int32_t k = 0; k < s->p->n_devices; k++) {
         int32_t n = 0;
-        if (moirai_milp_overflow(s->p, plan, k, s->clique, &n) == 0)
+        if (milp_overflow(s->p, plan, k, s->clique, &n) == 0)
             continue;
         s->overflow = true;
-        if (n > 0 && moirai_milp_peak_add(&s->peak, k, s->clique, n))
+        if (n > 0 && milp_peak_add(&s->peak, k, s->clique, n))
             s->new_clique = true;
         moirai_plan_free(plan);
         return false;
@@ -112,9 +113,9 @@ static bool offer(search *s, moirai_plan *plan, char letter)
 static bool take_values(search *s, const double *value)
 {
     moirai_plan *plan;
-    if (moirai_milp_answer_from(&s->answer, s->g, value) != 0 ||
-        moirai_milp_peak_arcs(&s->answer, s->g, &s->peak, value) != 0 ||
-        moirai_milp_answer_plan(&plan, s->p, &s->answer, s->sim) != 0)
+    if (milp_answer_from(&s->answer, s->g, value) != 0 ||
+        milp_peak_arcs(&s->answer, s->g, &s->peak, value) != 0 ||
+        milp_answer_plan(&plan, s->p, &s->answer, s->sim) != 0)
         return false;
     return offer(s, plan, 'M');
 }
@@ -128,39 +129,33 @@ static bool on_bound(void *data, double bound, int64_t nodes)
 {
     search *s = data;
     int64_t before = s->lower_ns;
-    s->nodes = MOIRAI_MAX(s->nodes, nodes);
+    s->nodes = UTIL_MAX(s->nodes, nodes);
     raise_bound(s, bound);
-    if (s->lower_ns > before || moirai_seconds() - s->began > s->last_news + 5)
+    if (s->lower_ns > before || util_seconds() - s->began > s->last_news + 5)
         tell(s, ' ', NULL);
     return !interrupted(s) && !proven(s) && time_left(s) > 0;
 }
 
 /* ---- a first plan ---- */
 
-static const char *const starters[] = {"single", "heft", "m-etf", "m-topo", "getf", "anneal"};
-
-static void find_start(search *s)
+static int take_start(void *data, moirai_plan *plan, char letter)
 {
-    moirai_plan *plan;
-    if (s->o->start && moirai_plan_check(s->p, s->o->start, NULL, NULL) == 0 &&
-        moirai_plan_copy(&plan, s->o->start) == 0)
-        offer(s, plan, 'S');
-    moirai_place_options o = *s->o;
-    o.progress = NULL;
-    o.setting = NULL;
-    o.n_settings = 0;
-    o.certificate_path = NULL;
-    for (size_t n = 0; n < sizeof starters / sizeof *starters && !interrupted(s); n++) {
-        const char *why;
-        const moirai_placer *placer = moirai_placer_find(starters[n]);
-        if (!placer || (placer->available && !placer->available(&why)) || time_left(s) <= 0)
-            continue;
-        o.time_limit_s = s->o->time_limit_s > 0 ? MOIRAI_MAX(0.1 * s->o->time_limit_s, 0.01) : 5;
-        if (moirai_place(&plan, s->p, starters[n], &o) == 0) {
-            s->lower_ns = MOIRAI_MAX(s->lower_ns, plan->lower_bound_ns);
-            offer(s, plan, 'H');
-        }
-    }
+    offer(data, plan, letter);
+    return MOIRAI_OK;
+}
+
+/* A search for the first plan may take a tenth of the time. */
+static int find_start(search *s)
+{
+    util_stop stop = util_stop_of(&s->o->budget);
+    double limit = s->o->budget.time_limit_s;
+    place_starts_task task = {.p = s->p,
+                              .o = s->o,
+                              .stop = util_stop_within(&stop, limit > 0 ? UTIL_MAX(0.1 * limit, 0.01) : 5),
+                              .offer = take_start,
+                              .data = s};
+    s->lower_ns = UTIL_MAX(s->lower_ns, UTIL_MAX(moirai_bound_critical_path(s->p), moirai_bound_load(s->p)));
+    return place_starts(&task);
 }
 
 /* ---- rounds ---- */
@@ -170,29 +165,29 @@ static int give_start(search *s, double **value)
     *value = NULL;
     if (!s->warm || !s->best || s->cutoff)
         return 0;
-    *value = moirai_alloc((size_t)s->g->m.n_cols, sizeof **value);
-    return *value ? moirai_milp_encode(*value, s->g, s->best) : MOIRAI_EFAIL;
+    *value = util_alloc((size_t)s->g->m.n_cols, sizeof **value);
+    return *value ? milp_encode(*value, s->g, s->best) : MOIRAI_EFAIL;
 }
 
 static int solve_round(search *s, milp_status *status)
 {
     double *start = NULL, left = time_left(s);
-    double *value = moirai_alloc((size_t)s->g->m.n_cols, sizeof *value);
+    double *value = util_alloc((size_t)s->g->m.n_cols, sizeof *value);
     int result = value ? give_start(s, &start) : MOIRAI_EFAIL;
     milp_solve job = {.g = s->g,
                       .gap = s->o->gap,
-                      .threads = s->o->threads,
-                      .seed = s->o->seed,
+                      .threads = s->o->budget.threads,
+                      .seed = s->o->budget.seed,
                       .start = start,
-                      .time_limit_s = left < 1e29 ? MOIRAI_MAX(left, 0.01) : 0,
+                      .time_limit_s = left < 1e29 ? UTIL_MAX(left, 0.01) : 0,
                       .data = s,
                       .solution = on_solution,
                       .keep_on = on_bound,
                       .value = value};
-    if (s->o->effort < 1)
-        job.max_iterations = (int64_t)MOIRAI_MAX(s->o->effort * ITERATIONS, 1000);
+    if (s->o->budget.effort < 1)
+        job.max_iterations = (int64_t)UTIL_MAX(s->o->budget.effort * ITERATIONS, 1000);
     if (result == 0)
-        result = moirai_milp_solve(&job);
+        result = milp_solve_run(&job);
     if (result == 0) {
         *status = job.status;
         s->nodes += job.nodes;
@@ -219,7 +214,7 @@ static int no_solution(search *s, const milp_program *g)
         tell(s, ' ', "the solver finds no solution where there is one: its answer is not used");
         return 0;
     }
-    int result = moirai_milp_check_memory(s->p, s->o);
+    int result = milp_check_memory(s->p, s->o);
     if (result != 0)
         return result;
     (void)g;
@@ -235,7 +230,7 @@ static int round_of(search *s, bool *done)
             best = s->best ? s->best->makespan_ns : -1;
     int64_t lower = s->lower_ns;
     *done = true;
-    int result = moirai_milp_program_new(&s->g, s->p, s->formulation, upper, s->max_rows, &s->peak);
+    int result = milp_program_new(&s->g, s->p, s->formulation, upper, s->max_rows, &s->peak);
     if (result == MOIRAI_EINFEASIBLE)
         return no_solution(s, NULL);
     if (result != 0)
@@ -243,7 +238,7 @@ static int round_of(search *s, bool *done)
     s->new_clique = s->overflow = false;
     /* Longest paths that know devices need no solver. */
     s->lower_ns =
-        MOIRAI_MAX(s->lower_ns, MOIRAI_MIN((int64_t)s->g->m.col_lo[0] * s->grid_ns, best >= 0 ? best : INT64_MAX));
+        UTIL_MAX(s->lower_ns, UTIL_MIN((int64_t)s->g->m.col_lo[0] * s->grid_ns, best >= 0 ? best : INT64_MAX));
     result = solve_round(s, &status);
     if (result == 0 && status == MILP_INFEASIBLE)
         result = no_solution(s, s->g);
@@ -253,7 +248,7 @@ static int round_of(search *s, bool *done)
         if (*done)
             tell(s, ' ', "the solver's optimum is not confirmed by the simulation: reported as feasible only");
     }
-    moirai_milp_program_free(s->g);
+    milp_program_free(s->g);
     s->g = NULL;
     return result;
 }
@@ -269,21 +264,21 @@ static int rounds(search *s)
 
 static int prepare(search *s)
 {
-    const char *warm = moirai_setting_choice(s->o, &moirai_placer_milp, "warm-start");
+    const char *warm = moirai_setting_choice(s->o, &place_milp, "warm-start");
     int result =
-        moirai_formulation_parse(&s->formulation, moirai_setting_choice(s->o, &moirai_placer_milp, "formulation"));
+        moirai_formulation_parse(&s->formulation, moirai_setting_choice(s->o, &place_milp, "formulation"));
     if (result != 0)
         return result;
     s->warm = strcmp(warm, "none") != 0;
     s->cutoff = strcmp(warm, "cutoff") == 0;
-    s->max_rows = (int64_t)moirai_setting_real(s->o, &moirai_placer_milp, "max-rows");
-    s->began = moirai_seconds();
-    s->grid_ns = moirai_milp_grid_ns(s->p);
-    s->lower_ns = MOIRAI_MAX(moirai_bound_critical_path(s->p), moirai_bound_load(s->p));
-    s->clique = moirai_alloc((size_t)s->p->n_tensors, sizeof *s->clique);
+    s->max_rows = (int64_t)moirai_setting_real(s->o, &place_milp, "max-rows");
+    s->began = util_seconds();
+    s->grid_ns = milp_grid_ns(s->p);
+    s->lower_ns = UTIL_MAX(moirai_bound_critical_path(s->p), moirai_bound_load(s->p));
+    s->clique = util_alloc((size_t)s->p->n_tensors, sizeof *s->clique);
     if (!s->clique || (result = moirai_sim_new(&s->sim, s->p)) != 0)
         return MOIRAI_EFAIL;
-    return moirai_milp_answer_init(&s->answer, s->p);
+    return milp_answer_init(&s->answer, s->p);
 }
 
 static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
@@ -292,35 +287,35 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     int64_t rows = 0;
     int result = prepare(&s);
     /* Refuse the hopeless before spending time on a first plan. */
-    if (result == 0 && (result = moirai_milp_rows_estimate(&rows, p, s.formulation)) == 0 && rows / 16 > s.max_rows)
-        result = moirai_milp_refuse(p, s.formulation, rows, s.max_rows);
+    if (result == 0 && (result = milp_rows_estimate(&rows, p, s.formulation)) == 0 && rows / 16 > s.max_rows)
+        result = milp_refuse(p, s.formulation, rows, s.max_rows);
     if (result == 0 && s.warm)
-        find_start(&s);
+        result = find_start(&s);
     if (result == 0 && !s.best)
-        result = moirai_milp_check_memory(p, o);
+        result = milp_check_memory(p, o);
     if (result == 0)
         result = rounds(&s);
     if (result == 0 && !s.best)
         result = moirai_error(MOIRAI_ELIMIT, "problem '%s': milp found no plan within the limits", p->name);
     if (result == 0) {
-        s.best->lower_bound_ns = MOIRAI_MIN(s.lower_ns, s.best->makespan_ns);
+        s.best->lower_bound_ns = UTIL_MIN(s.lower_ns, s.best->makespan_ns);
         *out = s.best;
         s.best = NULL;
     }
     moirai_plan_free(s.best);
     moirai_sim_free(s.sim);
-    moirai_milp_answer_free(&s.answer);
-    moirai_milp_peak_free(&s.peak);
+    milp_answer_free(&s.answer);
+    milp_peak_free(&s.peak);
     free(s.clique);
     return result;
 }
 
-const moirai_placer moirai_placer_milp = {
+const moirai_placer place_milp = {
     .name = "milp",
     .summary = "the paper's mixed-integer program, solved with proof by HiGHS",
-    .letters = "S given plan, H heuristic, M program",
+    .letters = PLACE_STARTS_KEY ", M program",
     .params = params,
     .n_params = sizeof params / sizeof *params,
-    .available = moirai_milp_available,
+    .available = milp_available,
     .place = place,
 };

@@ -26,9 +26,9 @@ static void sanitize(char *out, size_t room, const char *name)
 static int make_tags(milp_program *g)
 {
     const moirai_problem *p = g->p;
-    g->op_tag = moirai_alloc((size_t)p->n_ops, sizeof *g->op_tag);
-    g->flow_tag = moirai_alloc((size_t)g->d->n_flows, sizeof *g->flow_tag);
-    g->device_tag = moirai_alloc((size_t)p->n_devices, sizeof *g->device_tag);
+    g->op_tag = util_alloc((size_t)p->n_ops, sizeof *g->op_tag);
+    g->flow_tag = util_alloc((size_t)g->d->n_flows, sizeof *g->flow_tag);
+    g->device_tag = util_alloc((size_t)p->n_devices, sizeof *g->device_tag);
     if (!g->op_tag || !g->flow_tag || !g->device_tag)
         return MOIRAI_EFAIL;
     char name[20], more[20];
@@ -53,14 +53,14 @@ static int make_maps(milp_program *g)
 {
     size_t n = (size_t)g->p->n_ops, K = (size_t)g->p->n_devices, f = (size_t)g->d->n_flows;
     size_t pairs = g->formulation == MOIRAI_FORMULATION_PAPER ? f : (size_t)g->p->n_edges;
-    g->x = moirai_alloc(n * K, sizeof *g->x);
-    g->s = moirai_alloc(n, sizeof *g->s);
-    g->c = moirai_alloc(n, sizeof *g->c);
-    g->fs = moirai_alloc(f, sizeof *g->fs);
-    g->fc = moirai_alloc(f, sizeof *g->fc);
-    g->z = moirai_alloc(f, sizeof *g->z);
-    g->u = moirai_alloc(pairs * K * K, sizeof *g->u);
-    g->y = moirai_alloc(f * K, sizeof *g->y);
+    g->x = util_alloc(n * K, sizeof *g->x);
+    g->s = util_alloc(n, sizeof *g->s);
+    g->c = util_alloc(n, sizeof *g->c);
+    g->fs = util_alloc(f, sizeof *g->fs);
+    g->fc = util_alloc(f, sizeof *g->fc);
+    g->z = util_alloc(f, sizeof *g->z);
+    g->u = util_alloc(pairs * K * K, sizeof *g->u);
+    g->y = util_alloc(f * K, sizeof *g->y);
     if (!g->x || !g->s || !g->c || !g->fs || !g->fc || !g->z || !g->u || !g->y)
         return MOIRAI_EFAIL;
     memset(g->x, 0xff, n * K * sizeof *g->x);
@@ -76,7 +76,7 @@ static void add_placement(milp_program *g)
 {
     const moirai_problem *p = g->p;
     int32_t K = p->n_devices;
-    int32_t *leader = moirai_alloc((size_t)p->n_groups, sizeof *leader);
+    int32_t *leader = util_alloc((size_t)p->n_groups, sizeof *leader);
     if (!leader) {
         g->m.failed = MOIRAI_EFAIL;
         return;
@@ -92,12 +92,12 @@ static void add_placement(milp_program *g)
         if (group != MOIRAI_NONE)
             leader[group] = i;
         for (int32_t k = 0; k < K; k++)
-            if (moirai_milp_allowed(g->d, i, k)) {
+            if (milp_allowed(g->d, i, k)) {
                 g->x[(int64_t)i * K + k] =
-                    moirai_milp_col(&g->m, MILP_BINARY, 0, 1, "x_%s_%s", g->op_tag[i], g->device_tag[k]);
-                moirai_milp_term(&g->m, g->x[(int64_t)i * K + k], 1);
+                    milp_col(&g->m, MILP_BINARY, 0, 1, "x_%s_%s", g->op_tag[i], g->device_tag[k]);
+                milp_term(&g->m, g->x[(int64_t)i * K + k], 1);
             }
-        moirai_milp_row(&g->m, '=', 1, MILP_COUNT, "c4c_%s", g->op_tag[i]);
+        milp_row(&g->m, '=', 1, MILP_COUNT, "c4c_%s", g->op_tag[i]);
     }
     free(leader);
 }
@@ -107,16 +107,16 @@ static void add_times(milp_program *g)
     const milp_dag *d = g->d;
     const moirai_problem *p = g->p;
     for (int32_t i = 0; i < p->n_ops; i++) {
-        g->s[i] = moirai_milp_col(&g->m, MILP_TIME, (double)d->first_start[i], (double)d->last_start[i], "S_%s",
+        g->s[i] = milp_col(&g->m, MILP_TIME, (double)d->first_start[i], (double)d->last_start[i], "S_%s",
                                   g->op_tag[i]);
-        g->c[i] = moirai_milp_col(&g->m, MILP_TIME, (double)d->first_finish[i], (double)d->last_finish[i], "C_%s",
+        g->c[i] = milp_col(&g->m, MILP_TIME, (double)d->first_finish[i], (double)d->last_finish[i], "C_%s",
                                   g->op_tag[i]);
-        moirai_milp_term(&g->m, g->c[i], 1);
-        moirai_milp_term(&g->m, g->s[i], -1);
+        milp_term(&g->m, g->c[i], 1);
+        milp_term(&g->m, g->s[i], -1);
         for (int32_t k = 0; k < p->n_devices; k++)
-            if (moirai_milp_allowed(d, i, k))
-                moirai_milp_term(&g->m, g->x[(int64_t)i * p->n_devices + k], -(double)moirai_milp_op_units(d, i, k));
-        moirai_milp_row(&g->m, '=', 0, MILP_TIMES, "c4b_%s", g->op_tag[i]);
+            if (milp_allowed(d, i, k))
+                milp_term(&g->m, g->x[(int64_t)i * p->n_devices + k], -(double)milp_op_units(d, i, k));
+        milp_row(&g->m, '=', 0, MILP_TIMES, "c4b_%s", g->op_tag[i]);
     }
     bool paper = g->formulation == MOIRAI_FORMULATION_PAPER;
     for (int32_t i = 0; i < p->n_ops; i++) {
@@ -125,9 +125,9 @@ static void add_times(milp_program *g)
             last = d->reach[(int64_t)i * d->words + w] == 0;
         if (!last && !paper)
             continue;
-        moirai_milp_term(&g->m, 0, 1);
-        moirai_milp_term(&g->m, g->c[i], -1);
-        moirai_milp_row(&g->m, '>', 0, MILP_TIMES, "c4_%s", g->op_tag[i]);
+        milp_term(&g->m, 0, 1);
+        milp_term(&g->m, g->c[i], -1);
+        milp_row(&g->m, '>', 0, MILP_TIMES, "c4_%s", g->op_tag[i]);
     }
 }
 
@@ -139,13 +139,13 @@ static int64_t working_bytes(const moirai_problem *p, int32_t i, bool *has)
     if (p->memory != MOIRAI_MEMORY_PEAK)
         return 0;
     for (int32_t n = p->op_in_off[i]; n < p->op_in_off[i + 1]; n++)
-        if (!moirai_add64(&sum, sum, p->tensor_bytes[p->op_in[n]]))
+        if (!util_add64(&sum, sum, p->tensor_bytes[p->op_in[n]]))
             return INT64_MAX / 4;
     for (int32_t n = p->op_out_off[i]; n < p->op_out_off[i + 1]; n++)
-        if (!moirai_add64(&sum, sum, p->tensor_bytes[p->op_out[n]]))
+        if (!util_add64(&sum, sum, p->tensor_bytes[p->op_out[n]]))
             return INT64_MAX / 4;
     *has = sum > 0;
-    return MOIRAI_MIN(sum, INT64_MAX / 4);
+    return UTIL_MIN(sum, INT64_MAX / 4);
 }
 
 static double final_bytes(const moirai_problem *p, int32_t i, int32_t k)
@@ -161,15 +161,15 @@ static double final_bytes(const moirai_problem *p, int32_t i, int32_t k)
     return sum;
 }
 
-void moirai_milp_build_memory(milp_program *g, int32_t excess)
+void milp_build_memory(milp_program *g, int32_t excess)
 {
     const moirai_problem *p = g->p;
     for (int32_t k = 0; k < p->n_devices; k++) {
         for (int32_t i = 0; i < p->n_ops; i++)
-            moirai_milp_term(&g->m, g->x[(int64_t)i * p->n_devices + k],
+            milp_term(&g->m, g->x[(int64_t)i * p->n_devices + k],
                              (double)p->op_memory_bytes[i] + final_bytes(p, i, k));
-        moirai_milp_term(&g->m, excess, -1);
-        moirai_milp_row(&g->m, '<', (double)p->device_memory_bytes[k], MILP_BYTES, "c4d_%s", g->device_tag[k]);
+        milp_term(&g->m, excess, -1);
+        milp_row(&g->m, '<', (double)p->device_memory_bytes[k], MILP_BYTES, "c4d_%s", g->device_tag[k]);
     }
     for (int32_t j = 0; p->memory == MOIRAI_MEMORY_PEAK && j < p->n_ops; j++) {
         bool has;
@@ -178,21 +178,21 @@ void moirai_milp_build_memory(milp_program *g, int32_t excess)
             if (g->x[(int64_t)j * p->n_devices + k] < 0 || moirai_op_ns(p, j, k) <= 0)
                 continue;
             for (int32_t i = 0; i < p->n_ops; i++)
-                moirai_milp_term(&g->m, g->x[(int64_t)i * p->n_devices + k], (double)p->op_memory_bytes[i]);
-            moirai_milp_term(&g->m, g->x[(int64_t)j * p->n_devices + k], (double)working);
-            moirai_milp_term(&g->m, excess, -1);
-            moirai_milp_row(&g->m, '<', (double)p->device_memory_bytes[k], MILP_BYTES, "c4dp_%s_%s", g->op_tag[j],
+                milp_term(&g->m, g->x[(int64_t)i * p->n_devices + k], (double)p->op_memory_bytes[i]);
+            milp_term(&g->m, g->x[(int64_t)j * p->n_devices + k], (double)working);
+            milp_term(&g->m, excess, -1);
+            milp_row(&g->m, '<', (double)p->device_memory_bytes[k], MILP_BYTES, "c4dp_%s_%s", g->op_tag[j],
                             g->device_tag[k]);
         }
     }
 }
 
-int32_t moirai_milp_order_col(milp_program *g, int32_t a, int32_t b)
+int32_t milp_order_col(milp_program *g, int32_t a, int32_t b)
 {
     int32_t n = g->p->n_ops;
     const char *from = a < n ? g->op_tag[a] : g->flow_tag[a - n], *to = b < n ? g->op_tag[b] : g->flow_tag[b - n];
-    int32_t col = moirai_milp_col(&g->m, MILP_BINARY, 0, 1, "d_%s_%s", from, to);
-    if (moirai_grow(&g->order, &g->cap_order, (size_t)g->n_orders + 1, sizeof *g->order) != 0) {
+    int32_t col = milp_col(&g->m, MILP_BINARY, 0, 1, "d_%s_%s", from, to);
+    if (util_grow(&g->order, &g->cap_order, (size_t)g->n_orders + 1, sizeof *g->order) != 0) {
         g->m.failed = MOIRAI_EFAIL;
         return col;
     }
@@ -209,34 +209,34 @@ static int64_t least_makespan(const milp_dag *d)
         for (int32_t k = 0; k < d->p->n_devices; k++) {
             int64_t at = (int64_t)i * d->p->n_devices + k;
             if (d->allowed[at])
-                mine = MOIRAI_MIN(mine, d->head[at] + moirai_milp_op_units(d, i, k) + d->tail[at]);
+                mine = UTIL_MIN(mine, d->head[at] + milp_op_units(d, i, k) + d->tail[at]);
         }
-        least = MOIRAI_MAX(least, mine);
+        least = UTIL_MAX(least, mine);
     }
     return least;
 }
 
 static int build(milp_program *g, bool dry)
 {
-    moirai_milp_model_free(&g->m);
+    milp_model_free(&g->m);
     g->n_orders = 0;
     g->m.dry = dry;
-    moirai_milp_col(&g->m, MILP_TIME, (double)least_makespan(g->d), (double)g->d->upper, "T");
+    milp_col(&g->m, MILP_TIME, (double)least_makespan(g->d), (double)g->d->upper, "T");
     add_placement(g);
     add_times(g);
-    moirai_milp_build_memory(g, -1);
+    milp_build_memory(g, -1);
     if (g->formulation == MOIRAI_FORMULATION_PAPER) {
-        moirai_milp_build_paper(g);
+        milp_build_paper(g);
     } else {
-        moirai_milp_build_tight(g);
-        moirai_milp_build_cuts(g);
+        milp_build_tight(g);
+        milp_build_cuts(g);
     }
     if (g->peak)
-        moirai_milp_peak_rows(g, g->peak);
+        milp_peak_rows(g, g->peak);
     return g->m.failed;
 }
 
-int moirai_milp_refuse(const moirai_problem *p, moirai_formulation f, int64_t rows, int64_t max_rows)
+int milp_refuse(const moirai_problem *p, moirai_formulation f, int64_t rows, int64_t max_rows)
 {
     return moirai_error(MOIRAI_ELIMIT,
                         "problem '%s': the %s formulation would need %lld rows (limit max-rows=%lld): use the placer "
@@ -247,55 +247,55 @@ int moirai_milp_refuse(const moirai_problem *p, moirai_formulation f, int64_t ro
 static int make(milp_program *g, int64_t upper_ns, int64_t max_rows)
 {
     int64_t rows;
-    int result = moirai_milp_rows_estimate(&rows, g->p, g->formulation);
+    int result = milp_rows_estimate(&rows, g->p, g->formulation);
     if (result != 0)
         return result;
     /* A model that is far too large even before its small rows needs no exact count, which costs quadratic memory. */
     if (max_rows >= 0 && rows > max_rows && (rows / 16 > max_rows || g->p->n_ops > 8192))
-        return moirai_milp_refuse(g->p, g->formulation, rows, max_rows);
-    result = moirai_milp_dag_new(&g->d, g->p, upper_ns, g->formulation == MOIRAI_FORMULATION_TIGHT);
+        return milp_refuse(g->p, g->formulation, rows, max_rows);
+    result = milp_dag_new(&g->d, g->p, upper_ns, g->formulation == MOIRAI_FORMULATION_TIGHT);
     if (result != 0 || (result = make_tags(g)) != 0 || (result = make_maps(g)) != 0 || (result = build(g, true)) != 0)
         return result;
     if (max_rows < 0)
         return 0;
     if (g->m.n_rows > max_rows)
-        return moirai_milp_refuse(g->p, g->formulation, g->m.n_rows, max_rows);
+        return milp_refuse(g->p, g->formulation, g->m.n_rows, max_rows);
     return build(g, false);
 }
 
-int moirai_milp_program_memory(milp_program **out, const moirai_problem *p)
+int milp_program_memory(milp_program **out, const moirai_problem *p)
 {
     *out = NULL;
-    milp_program *g = moirai_alloc(1, sizeof *g);
+    milp_program *g = util_alloc(1, sizeof *g);
     if (!g)
         return MOIRAI_EFAIL;
     g->p = p;
     g->formulation = MOIRAI_FORMULATION_PAPER;
-    int result = moirai_milp_dag_new(&g->d, p, -1, false);
+    int result = milp_dag_new(&g->d, p, -1, false);
     if (result == 0 && (result = make_tags(g)) == 0 && (result = make_maps(g)) == 0) {
         double most = 0;
         for (int32_t i = 0; i < p->n_ops; i++) {
             bool has;
             most += (double)p->op_memory_bytes[i] + (double)working_bytes(p, i, &has);
         }
-        moirai_milp_col(&g->m, MILP_AMOUNT, 0, most, "short");
+        milp_col(&g->m, MILP_AMOUNT, 0, most, "short");
         add_placement(g);
-        moirai_milp_build_memory(g, 0);
+        milp_build_memory(g, 0);
         result = g->m.failed;
     }
     if (result != 0) {
-        moirai_milp_program_free(g);
+        milp_program_free(g);
         return result;
     }
     *out = g;
     return 0;
 }
 
-int moirai_milp_program_new(milp_program **out, const moirai_problem *p, moirai_formulation f, int64_t upper_ns,
+int milp_program_new(milp_program **out, const moirai_problem *p, moirai_formulation f, int64_t upper_ns,
                             int64_t max_rows, milp_peak *peak)
 {
     *out = NULL;
-    milp_program *g = moirai_alloc(1, sizeof *g);
+    milp_program *g = util_alloc(1, sizeof *g);
     if (!g)
         return MOIRAI_EFAIL;
     g->p = p;
@@ -303,19 +303,19 @@ int moirai_milp_program_new(milp_program **out, const moirai_problem *p, moirai_
     g->peak = peak;
     int result = make(g, upper_ns, max_rows);
     if (result != 0) {
-        moirai_milp_program_free(g);
+        milp_program_free(g);
         return result;
     }
     *out = g;
     return 0;
 }
 
-void moirai_milp_program_free(milp_program *g)
+void milp_program_free(milp_program *g)
 {
     if (!g)
         return;
-    moirai_milp_model_free(&g->m);
-    moirai_milp_dag_free(g->d);
+    milp_model_free(&g->m);
+    milp_dag_free(g->d);
     free(g->x);
     free(g->s);
     free(g->c);

@@ -129,7 +129,7 @@ static bool next_word(const char **at, char *word, size_t room)
 {
     *at += strspn(*at, " \t\r\n");
     size_t n = strcspn(*at, " \t\r\n");
-    snprintf(word, room, "%.*s", (int)MOIRAI_MIN(n, room - 1), *at);
+    snprintf(word, room, "%.*s", (int)UTIL_MIN(n, room - 1), *at);
     *at += n;
     return n > 0;
 }
@@ -160,7 +160,7 @@ static void read_header(reading *r, const char *text)
     char before[128] = "", line[128];
     for (int n = 0; *text && n < 40; n++) { /* claims stand at the top */
         size_t length = strcspn(text, "\n");
-        snprintf(line, sizeof line, "%.*s", (int)MOIRAI_MIN(length, sizeof line - 1), text);
+        snprintf(line, sizeof line, "%.*s", (int)UTIL_MIN(length, sizeof line - 1), text);
         read_claim(r, line, before);
         memcpy(before, line, sizeof before);
         text += length + (text[length] == '\n');
@@ -187,10 +187,10 @@ static int spread_groups(reading *r)
 static int read_text(reading *r, const char *text)
 {
     const moirai_problem *p = r->p;
-    int result = moirai_milp_answer_init(&r->a, p);
+    int result = milp_answer_init(&r->a, p);
     if (result != 0)
         return result;
-    r->share = moirai_alloc((size_t)p->n_ops, sizeof *r->share);
+    r->share = util_alloc((size_t)p->n_ops, sizeof *r->share);
     if (!r->share)
         return MOIRAI_EFAIL;
     for (int32_t i = 0; i < p->n_ops; i++)
@@ -198,7 +198,7 @@ static int read_text(reading *r, const char *text)
     read_header(r, text);
     if ((result = read_columns(r, text)) != 0)
         return result;
-    double units = r->claim.has_objective ? round(r->claim.objective) : 0, grid = (double)moirai_milp_grid_ns(p);
+    double units = r->claim.has_objective ? round(r->claim.objective) : 0, grid = (double)milp_grid_ns(p);
     r->claim.objective_ns = units >= 0 && units * grid < 9e18 ? (int64_t)(units * grid) : MOIRAI_UNKNOWN;
     return spread_groups(r);
 }
@@ -206,12 +206,12 @@ static int read_text(reading *r, const char *text)
 static int finish(moirai_plan **out, reading *r, bool trust)
 {
     const moirai_problem *p = r->p;
-    int result = moirai_milp_answer_plan(out, p, &r->a, NULL);
+    int result = milp_answer_plan(out, p, &r->a, NULL);
     if (result != 0)
         return moirai_error_prefix(MOIRAI_EINPUT, "%s", r->path);
     moirai_plan *plan = *out;
     for (int32_t k = 0; k < p->n_devices; k++) {
-        int64_t lacks = moirai_milp_overflow(p, plan, k, NULL, NULL);
+        int64_t lacks = milp_overflow(p, plan, k, NULL, NULL);
         if (lacks == 0)
             continue;
         moirai_plan_free(plan);
@@ -219,10 +219,10 @@ static int finish(moirai_plan **out, reading *r, bool trust)
         return moirai_error(MOIRAI_EINFEASIBLE, "%s: device '%s' is %lld bytes short in this solution", r->path,
                             p->device_name[k], (long long)lacks);
     }
-    plan->lower_bound_ns = MOIRAI_MAX(moirai_bound_critical_path(p), moirai_bound_load(p));
+    plan->lower_bound_ns = UTIL_MAX(moirai_bound_critical_path(p), moirai_bound_load(p));
     if (trust && r->claim.optimal && r->claim.has_objective && plan->makespan_ns == r->claim.objective_ns)
-        plan->lower_bound_ns = MOIRAI_MAX(plan->lower_bound_ns, r->claim.objective_ns);
-    plan->lower_bound_ns = MOIRAI_MIN(plan->lower_bound_ns, plan->makespan_ns);
+        plan->lower_bound_ns = UTIL_MAX(plan->lower_bound_ns, r->claim.objective_ns);
+    plan->lower_bound_ns = UTIL_MIN(plan->lower_bound_ns, plan->makespan_ns);
     return 0;
 }
 
@@ -233,7 +233,7 @@ int moirai_milp_import(moirai_plan **out, const moirai_problem *p, const char *p
     char *text;
     size_t length;
     reading r = {.p = p, .path = path, .claim.objective_ns = MOIRAI_UNKNOWN};
-    int result = moirai_file_read(&text, &length, path);
+    int result = util_file_read(&text, &length, path);
     if (result != 0)
         return result;
     if (memchr(text, '\0', length))
@@ -244,7 +244,7 @@ int moirai_milp_import(moirai_plan **out, const moirai_problem *p, const char *p
         result = finish(out, &r, trust);
     if (claim)
         *claim = r.claim;
-    moirai_milp_answer_free(&r.a);
+    milp_answer_free(&r.a);
     free(r.share);
     free(text);
     return result;

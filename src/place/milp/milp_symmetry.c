@@ -65,7 +65,7 @@ static bool operators_equal(const moirai_problem *p, int32_t i, int32_t j)
            inputs_equal(p, i, j) && outputs_equal(p, i, j);
 }
 
-void moirai_milp_symmetry(milp_dag *d)
+void milp_symmetry(milp_dag *d)
 {
     const moirai_problem *p = d->p;
     for (int32_t b = 0; b < p->n_devices; b++) {

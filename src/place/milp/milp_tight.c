@@ -36,12 +36,12 @@ static bool edge_fits(const milp_program *g, int32_t e, int32_t a, int32_t b)
     const milp_dag *d = g->d;
     int64_t K = g->p->n_devices;
     int32_t t = g->p->edge_tensor[e], i = g->p->tensor_producer[t], j = g->p->edge_reader[e];
-    if (!moirai_milp_allowed(d, i, a) || !moirai_milp_allowed(d, j, b))
+    if (!milp_allowed(d, i, a) || !milp_allowed(d, j, b))
         return false;
     if (a != b && g->p->op_group[i] != MOIRAI_NONE && g->p->op_group[i] == g->p->op_group[j])
         return false;
-    return d->head[i * K + a] + moirai_milp_op_units(d, i, a) + moirai_milp_flow_units(d, t, a, b) +
-               moirai_milp_op_units(d, j, b) + d->tail[j * K + b] <=
+    return d->head[i * K + a] + milp_op_units(d, i, a) + milp_flow_units(d, t, a, b) +
+               milp_op_units(d, j, b) + d->tail[j * K + b] <=
            d->upper;
 }
 
@@ -51,24 +51,24 @@ static void edge_pairs(milp_program *g, int32_t e)
     for (int32_t a = 0; a < K; a++)
         for (int32_t b = 0; b < K; b++)
             g->u[((int64_t)e * K + a) * K + b] = edge_fits(g, e, a, b)
-                                                     ? moirai_milp_col(&g->m, MILP_SHARE, 0, 1, "u_e%d.%s_%s_%s", e,
+                                                     ? milp_col(&g->m, MILP_SHARE, 0, 1, "u_e%d.%s_%s_%s", e,
                                                                        g->op_tag[j], g->device_tag[a], g->device_tag[b])
                                                      : -1;
     for (int32_t a = 0; a < K; a++) {
         if (x_of(g, i, a) < 0)
             continue;
         for (int32_t b = 0; b < K; b++)
-            moirai_milp_term(&g->m, u_of(g, e, a, b), 1);
-        moirai_milp_term(&g->m, x_of(g, i, a), -1);
-        moirai_milp_row(&g->m, '=', 0, MILP_COUNT, "c4f1_e%d_%s", e, g->device_tag[a]);
+            milp_term(&g->m, u_of(g, e, a, b), 1);
+        milp_term(&g->m, x_of(g, i, a), -1);
+        milp_row(&g->m, '=', 0, MILP_COUNT, "c4f1_e%d_%s", e, g->device_tag[a]);
     }
     for (int32_t b = 0; b < K; b++) {
         if (x_of(g, j, b) < 0)
             continue;
         for (int32_t a = 0; a < K; a++)
-            moirai_milp_term(&g->m, u_of(g, e, a, b), 1);
-        moirai_milp_term(&g->m, x_of(g, j, b), -1);
-        moirai_milp_row(&g->m, '=', 0, MILP_COUNT, "c4f2_e%d_%s", e, g->device_tag[b]);
+            milp_term(&g->m, u_of(g, e, a, b), 1);
+        milp_term(&g->m, x_of(g, j, b), -1);
+        milp_row(&g->m, '=', 0, MILP_COUNT, "c4f2_e%d_%s", e, g->device_tag[b]);
     }
 }
 
@@ -76,12 +76,12 @@ static void edge_pairs(milp_program *g, int32_t e)
 static void edge_direct(milp_program *g, int32_t e)
 {
     int32_t K = g->p->n_devices, t = g->p->edge_tensor[e];
-    moirai_milp_term(&g->m, g->s[g->p->edge_reader[e]], 1);
-    moirai_milp_term(&g->m, g->c[g->p->tensor_producer[t]], -1);
+    milp_term(&g->m, g->s[g->p->edge_reader[e]], 1);
+    milp_term(&g->m, g->c[g->p->tensor_producer[t]], -1);
     for (int32_t a = 0; a < K; a++)
         for (int32_t b = 0; b < K; b++)
-            moirai_milp_term(&g->m, u_of(g, e, a, b), -(double)moirai_milp_flow_units(g->d, t, a, b));
-    moirai_milp_row(&g->m, '>', 0, MILP_TIMES, "c4a_e%d", e);
+            milp_term(&g->m, u_of(g, e, a, b), -(double)milp_flow_units(g->d, t, a, b));
+    milp_row(&g->m, '>', 0, MILP_TIMES, "c4a_e%d", e);
 }
 
 /* The column that says "flow q goes from a to b, and takes time": -1 if it never does. */
@@ -113,13 +113,13 @@ static void tensor_sends(milp_program *g, int32_t q)
             *y = u_of(g, first, a, f->to);
             continue;
         }
-        *y = moirai_milp_col(&g->m, MILP_SHARE, 0, 1, "y_%s_%s", g->flow_tag[q], g->device_tag[a]);
+        *y = milp_col(&g->m, MILP_SHARE, 0, 1, "y_%s_%s", g->flow_tag[q], g->device_tag[a]);
         for (int32_t e = first; e < last; e++) {
             if (u_of(g, e, a, f->to) < 0)
                 continue;
-            moirai_milp_term(&g->m, *y, 1);
-            moirai_milp_term(&g->m, u_of(g, e, a, f->to), -1);
-            moirai_milp_row(&g->m, '>', 0, MILP_COUNT, "c4f3_%s_%s_e%d", g->flow_tag[q], g->device_tag[a], e);
+            milp_term(&g->m, *y, 1);
+            milp_term(&g->m, u_of(g, e, a, f->to), -1);
+            milp_row(&g->m, '>', 0, MILP_COUNT, "c4f3_%s_%s_e%d", g->flow_tag[q], g->device_tag[a], e);
         }
     }
 }
@@ -130,9 +130,9 @@ static void flow_rows_reader(milp_program *g, int32_t q, int32_t e)
     int32_t j = g->p->edge_reader[e];
     milp_model *m = &g->m;
     if (f->reader != MOIRAI_NONE) {
-        moirai_milp_term(m, g->s[j], 1);
-        moirai_milp_term(m, g->fc[q], -1);
-        moirai_milp_row(m, '>', 0, MILP_TIMES, "c4a_%s_%s", g->flow_tag[q], g->op_tag[j]);
+        milp_term(m, g->s[j], 1);
+        milp_term(m, g->fc[q], -1);
+        milp_row(m, '>', 0, MILP_TIMES, "c4a_%s_%s", g->flow_tag[q], g->op_tag[j]);
         return;
     }
     double M = m->col_hi[g->fc[q]] - m->col_lo[g->s[j]];
@@ -141,12 +141,12 @@ static void flow_rows_reader(milp_program *g, int32_t q, int32_t e)
         used = used || (a != f->to && u_of(g, e, a, f->to) >= 0);
     if (!used || M <= 0)
         return;
-    moirai_milp_term(m, g->s[j], 1);
-    moirai_milp_term(m, g->fc[q], -1);
+    milp_term(m, g->s[j], 1);
+    milp_term(m, g->fc[q], -1);
     for (int32_t a = 0; a < g->p->n_devices; a++)
         if (a != f->to)
-            moirai_milp_term(m, u_of(g, e, a, f->to), -M);
-    moirai_milp_row(m, '>', -M, MILP_TIMES, "c4a_%s_%s", g->flow_tag[q], g->op_tag[j]);
+            milp_term(m, u_of(g, e, a, f->to), -M);
+    milp_row(m, '>', -M, MILP_TIMES, "c4a_%s_%s", g->flow_tag[q], g->op_tag[j]);
 }
 
 static void flow_node(milp_program *g, int32_t q)
@@ -167,19 +167,19 @@ static void flow_node(milp_program *g, int32_t q)
     int64_t latest = 0;
     for (int32_t e = p->tensor_edge_off[f->tensor]; e < p->tensor_edge_off[f->tensor + 1]; e++)
         if (f->reader == MOIRAI_NONE || f->number == e)
-            latest = MOIRAI_MAX(latest, d->last_start[p->edge_reader[e]]);
+            latest = UTIL_MAX(latest, d->last_start[p->edge_reader[e]]);
     double lo = (double)d->first_finish[f->producer], hi = (double)latest;
-    g->fs[q] = moirai_milp_col(&g->m, MILP_TIME, lo, hi, "S_%s", g->flow_tag[q]);
-    g->fc[q] = moirai_milp_col(&g->m, MILP_TIME, lo, hi, "C_%s", g->flow_tag[q]);
-    moirai_milp_term(&g->m, g->fc[q], 1);
-    moirai_milp_term(&g->m, g->fs[q], -1);
+    g->fs[q] = milp_col(&g->m, MILP_TIME, lo, hi, "S_%s", g->flow_tag[q]);
+    g->fc[q] = milp_col(&g->m, MILP_TIME, lo, hi, "C_%s", g->flow_tag[q]);
+    milp_term(&g->m, g->fc[q], 1);
+    milp_term(&g->m, g->fs[q], -1);
     for (int32_t a = 0; a < K; a++)
         for (int32_t b = 0; b < K; b++)
-            moirai_milp_term(&g->m, uses(g, q, a, b), -(double)moirai_milp_flow_units(d, f->tensor, a, b));
-    moirai_milp_row(&g->m, '=', 0, MILP_TIMES, "c4f4_%s", g->flow_tag[q]);
-    moirai_milp_term(&g->m, g->fs[q], 1);
-    moirai_milp_term(&g->m, g->c[f->producer], -1);
-    moirai_milp_row(&g->m, '>', 0, MILP_TIMES, "c4a_%s_%s", g->op_tag[f->producer], g->flow_tag[q]);
+            milp_term(&g->m, uses(g, q, a, b), -(double)milp_flow_units(d, f->tensor, a, b));
+    milp_row(&g->m, '=', 0, MILP_TIMES, "c4f4_%s", g->flow_tag[q]);
+    milp_term(&g->m, g->fs[q], 1);
+    milp_term(&g->m, g->c[f->producer], -1);
+    milp_row(&g->m, '>', 0, MILP_TIMES, "c4a_%s_%s", g->op_tag[f->producer], g->flow_tag[q]);
     for (int32_t e = p->tensor_edge_off[f->tensor]; e < p->tensor_edge_off[f->tensor + 1]; e++)
         if (f->reader == MOIRAI_NONE || f->number == e)
             flow_rows_reader(g, q, e);
@@ -201,11 +201,11 @@ static void add_flows(milp_program *g)
 static void order_row(milp_program *g, const char *equation, int32_t order, int32_t a_finish, int32_t b_start)
 {
     double M = g->m.col_hi[a_finish] - g->m.col_lo[b_start];
-    moirai_milp_term(&g->m, b_start, 1);
-    moirai_milp_term(&g->m, a_finish, -1);
-    moirai_milp_term(&g->m, order, -M);
-    moirai_milp_row(&g->m, '>', -M, MILP_TIMES, "c%s_%s", equation,
-                    g->m.dry ? "" : moirai_milp_col_name(&g->m, order) + 2);
+    milp_term(&g->m, b_start, 1);
+    milp_term(&g->m, a_finish, -1);
+    milp_term(&g->m, order, -M);
+    milp_row(&g->m, '>', -M, MILP_TIMES, "c%s_%s", equation,
+                    g->m.dry ? "" : milp_col_name(&g->m, order) + 2);
 }
 
 static void op_pair(milp_program *g, int32_t i, int32_t j)
@@ -216,7 +216,7 @@ static void op_pair(milp_program *g, int32_t i, int32_t j)
     for (int32_t k = 0; k < K; k++) {
         if (x_of(g, i, k) < 0 || x_of(g, j, k) < 0 || moirai_op_ns(g->p, i, k) == 0 || moirai_op_ns(g->p, j, k) == 0)
             continue;
-        int64_t both = moirai_milp_op_units(d, i, k) + moirai_milp_op_units(d, j, k);
+        int64_t both = milp_op_units(d, i, k) + milp_op_units(d, j, k);
         shared |= UINT64_C(1) << k;
         if (d->head[i * K + k] + both + d->tail[j * K + k] <= d->upper)
             forward |= UINT64_C(1) << k;
@@ -225,7 +225,7 @@ static void op_pair(milp_program *g, int32_t i, int32_t j)
     }
     if (!shared || d->last_finish[i] <= d->first_start[j] || d->last_finish[j] <= d->first_start[i])
         return;
-    int32_t ij = forward ? moirai_milp_order_col(g, i, j) : -1, ji = backward ? moirai_milp_order_col(g, j, i) : -1;
+    int32_t ij = forward ? milp_order_col(g, i, j) : -1, ji = backward ? milp_order_col(g, j, i) : -1;
     if (ij >= 0)
         order_row(g, "4e", ij, g->c[i], g->s[j]);
     if (ji >= 0)
@@ -233,15 +233,15 @@ static void op_pair(milp_program *g, int32_t i, int32_t j)
     for (int32_t k = 0; k < K; k++) {
         if (!(shared >> k & 1))
             continue;
-        moirai_milp_term(&g->m, x_of(g, i, k), 1);
-        moirai_milp_term(&g->m, x_of(g, j, k), 1);
-        moirai_milp_term(&g->m, forward >> k & 1 ? ij : -1, -1);
-        moirai_milp_term(&g->m, backward >> k & 1 ? ji : -1, -1);
-        moirai_milp_row(&g->m, '<', 1, MILP_COUNT, "c4e_%s_%s_%s", g->op_tag[i], g->op_tag[j], g->device_tag[k]);
+        milp_term(&g->m, x_of(g, i, k), 1);
+        milp_term(&g->m, x_of(g, j, k), 1);
+        milp_term(&g->m, forward >> k & 1 ? ij : -1, -1);
+        milp_term(&g->m, backward >> k & 1 ? ji : -1, -1);
+        milp_row(&g->m, '<', 1, MILP_COUNT, "c4e_%s_%s_%s", g->op_tag[i], g->op_tag[j], g->device_tag[k]);
     }
-    moirai_milp_term(&g->m, ij, 1);
-    moirai_milp_term(&g->m, ji, 1);
-    moirai_milp_row(&g->m, '<', 1, MILP_COUNT, "c4e_%s_%s_one", g->op_tag[i], g->op_tag[j]);
+    milp_term(&g->m, ij, 1);
+    milp_term(&g->m, ji, 1);
+    milp_row(&g->m, '<', 1, MILP_COUNT, "c4e_%s_%s_one", g->op_tag[i], g->op_tag[j]);
 }
 
 static int64_t least_time(const milp_program *g, int32_t q)
@@ -250,7 +250,7 @@ static int64_t least_time(const milp_program *g, int32_t q)
     for (int32_t a = 0; a < g->p->n_devices; a++)
         for (int32_t b = 0; b < g->p->n_devices; b++)
             if (uses(g, q, a, b) >= 0)
-                least = MOIRAI_MIN(least, moirai_milp_flow_units(g->d, g->d->flow[q].tensor, a, b));
+                least = UTIL_MIN(least, milp_flow_units(g->d, g->d->flow[q].tensor, a, b));
     return least;
 }
 
@@ -264,7 +264,7 @@ static bool use_terms(milp_program *g, int32_t q, int32_t from, int32_t to, bool
                 any = true;
                 if (!add)
                     return true;
-                moirai_milp_term(&g->m, uses(g, q, a, b), 1);
+                milp_term(&g->m, uses(g, q, a, b), 1);
             }
     return any;
 }
@@ -275,9 +275,9 @@ static void meet_row(milp_program *g, int32_t q, int32_t r, int32_t qr, int32_t 
         return;
     use_terms(g, q, from, to, true);
     use_terms(g, r, from, to, true);
-    moirai_milp_term(&g->m, qr, -1);
-    moirai_milp_term(&g->m, rq, -1);
-    moirai_milp_row(&g->m, '<', 1, MILP_COUNT, "c4g_%s_%s_%s_%s", g->flow_tag[q], g->flow_tag[r],
+    milp_term(&g->m, qr, -1);
+    milp_term(&g->m, rq, -1);
+    milp_row(&g->m, '<', 1, MILP_COUNT, "c4g_%s_%s_%s_%s", g->flow_tag[q], g->flow_tag[r],
                     from == MOIRAI_NONE ? "any" : g->device_tag[from], to == MOIRAI_NONE ? "any" : g->device_tag[to]);
 }
 
@@ -322,31 +322,31 @@ static bool can_meet(milp_program *g, int32_t q, int32_t r)
 static void flow_pair(milp_program *g, int32_t q, int32_t r)
 {
     milp_model *m = &g->m;
-    if (moirai_milp_flow_before(g->d, q, r) || moirai_milp_flow_before(g->d, r, q) ||
+    if (milp_flow_before(g->d, q, r) || milp_flow_before(g->d, r, q) ||
         m->col_hi[g->fc[q]] <= m->col_lo[g->fs[r]] || m->col_hi[g->fc[r]] <= m->col_lo[g->fs[q]] || !can_meet(g, q, r))
         return;
     double both = (double)(least_time(g, q) + least_time(g, r));
     int32_t n = g->p->n_ops, qr = -1, rq = -1;
     if (m->col_lo[g->fs[q]] + both <= m->col_hi[g->fc[r]])
-        qr = moirai_milp_order_col(g, n + q, n + r);
+        qr = milp_order_col(g, n + q, n + r);
     if (m->col_lo[g->fs[r]] + both <= m->col_hi[g->fc[q]])
-        rq = moirai_milp_order_col(g, n + r, n + q);
+        rq = milp_order_col(g, n + r, n + q);
     if (qr >= 0)
         order_row(g, "4g", qr, g->fc[q], g->fs[r]);
     if (rq >= 0)
         order_row(g, "4g", rq, g->fc[r], g->fs[q]);
     meet_rows(g, q, r, qr, rq);
-    moirai_milp_term(m, qr, 1);
-    moirai_milp_term(m, rq, 1);
-    moirai_milp_row(m, '<', 1, MILP_COUNT, "c4g_%s_%s_one", g->flow_tag[q], g->flow_tag[r]);
+    milp_term(m, qr, 1);
+    milp_term(m, rq, 1);
+    milp_row(m, '<', 1, MILP_COUNT, "c4g_%s_%s_one", g->flow_tag[q], g->flow_tag[r]);
 }
 
-void moirai_milp_build_tight(milp_program *g)
+void milp_build_tight(milp_program *g)
 {
     add_flows(g);
     for (int32_t i = 0; i < g->p->n_ops && !g->m.failed; i++)
         for (int32_t j = i + 1; j < g->p->n_ops; j++)
-            if (!moirai_milp_op_before(g->d, i, j) && !moirai_milp_op_before(g->d, j, i))
+            if (!milp_op_before(g->d, i, j) && !milp_op_before(g->d, j, i))
                 op_pair(g, i, j);
     if (g->p->congestion == MOIRAI_CONGESTION_NONE)
         return;

@@ -35,7 +35,7 @@ static void lp_terms(FILE *out, const milp_model *m, int64_t row)
         fprintf(out, "%s %c ", (z - m->row_off[row]) % 3 == 2 ? "\n " : "", v < 0 ? '-' : '+');
         if (v != 1 && v != -1)
             fprintf(out, "%.17g ", v < 0 ? -v : v);
-        fputs(moirai_milp_col_name(m, m->index[z]), out);
+        fputs(milp_col_name(m, m->index[z]), out);
     }
 }
 
@@ -43,20 +43,20 @@ static void write_lp(FILE *out, const milp_program *g)
 {
     const milp_model *m = &g->m;
     header(out, g, '\\');
-    fprintf(out, "Minimize\n obj: %s\nSubject To\n", moirai_milp_col_name(m, 0));
+    fprintf(out, "Minimize\n obj: %s\nSubject To\n", milp_col_name(m, 0));
     for (int64_t r = 0; r < m->n_rows; r++) {
-        fprintf(out, " %s:", moirai_milp_row_name(m, r));
+        fprintf(out, " %s:", milp_row_name(m, r));
         lp_terms(out, m, r);
         fprintf(out, " %s %.17g\n", m->row_sense[r] == '<' ? "<=" : m->row_sense[r] == '>' ? ">=" : "=", m->row_rhs[r]);
     }
     fprintf(out, "Bounds\n");
     for (int32_t c = 0; c < m->n_cols; c++)
         if (m->col_kind[c] != MILP_BINARY)
-            fprintf(out, " %.17g <= %s <= %.17g\n", m->col_lo[c], moirai_milp_col_name(m, c), m->col_hi[c]);
+            fprintf(out, " %.17g <= %s <= %.17g\n", m->col_lo[c], milp_col_name(m, c), m->col_hi[c]);
     fprintf(out, "Binaries\n");
     for (int32_t c = 0; c < m->n_cols; c++)
         if (m->col_kind[c] == MILP_BINARY)
-            fprintf(out, " %s\n", moirai_milp_col_name(m, c));
+            fprintf(out, " %s\n", milp_col_name(m, c));
     fprintf(out, "End\n");
 }
 
@@ -68,9 +68,9 @@ typedef struct columns {
 
 static int transpose(columns *t, const milp_model *m)
 {
-    t->off = moirai_alloc((size_t)m->n_cols + 2, sizeof *t->off);
-    t->row = moirai_alloc((size_t)m->n_nonzeros, sizeof *t->row);
-    t->value = moirai_alloc((size_t)m->n_nonzeros, sizeof *t->value);
+    t->off = util_alloc((size_t)m->n_cols + 2, sizeof *t->off);
+    t->row = util_alloc((size_t)m->n_nonzeros, sizeof *t->row);
+    t->value = util_alloc((size_t)m->n_nonzeros, sizeof *t->value);
     if (!t->off || !t->row || !t->value)
         return MOIRAI_EFAIL;
     for (int64_t z = 0; z < m->n_nonzeros; z++)
@@ -96,9 +96,9 @@ static void mps_columns(FILE *out, const milp_model *m, const columns *t)
             fprintf(out, "  MARKER 'MARKER' %s\n", integer ? "'INTORG'" : "'INTEND'");
         inside = integer;
         if (c == 0)
-            fprintf(out, " %s obj 1\n", moirai_milp_col_name(m, c));
+            fprintf(out, " %s obj 1\n", milp_col_name(m, c));
         for (int64_t z = t->off[c]; z < t->off[c + 1]; z++)
-            fprintf(out, " %s %s %.17g\n", moirai_milp_col_name(m, c), moirai_milp_row_name(m, t->row[z]), t->value[z]);
+            fprintf(out, " %s %s %.17g\n", milp_col_name(m, c), milp_row_name(m, t->row[z]), t->value[z]);
     }
     if (inside)
         fprintf(out, "  MARKER 'MARKER' 'INTEND'\n");
@@ -114,15 +114,15 @@ static void write_mps(FILE *out, const milp_program *g, const columns *t)
                 m->row_sense[r] == '<'   ? 'L'
                 : m->row_sense[r] == '>' ? 'G'
                                          : 'E',
-                moirai_milp_row_name(m, r));
+                milp_row_name(m, r));
     mps_columns(out, m, t);
     fprintf(out, "RHS\n");
     for (int64_t r = 0; r < m->n_rows; r++)
         if (m->row_rhs[r] != 0)
-            fprintf(out, " RHS %s %.17g\n", moirai_milp_row_name(m, r), m->row_rhs[r]);
+            fprintf(out, " RHS %s %.17g\n", milp_row_name(m, r), m->row_rhs[r]);
     fprintf(out, "BOUNDS\n");
     for (int32_t c = 0; c < m->n_cols; c++) {
-        const char *name = moirai_milp_col_name(m, c);
+        const char *name = milp_col_name(m, c);
         if (m->col_kind[c] == MILP_BINARY)
             fprintf(out, " UP BND %s 1\n", name);
         else
@@ -144,17 +144,17 @@ static int deliver(const milp_program *g, const char *path, const columns *t)
         write_lp(out, g);
     bool bad = ferror(out);
     bad = fclose(out) != 0 || bad;
-    int result = bad ? moirai_error(MOIRAI_EFAIL, "%s: out of memory", path) : moirai_file_write(path, text, length);
+    int result = bad ? moirai_error(MOIRAI_EFAIL, "%s: out of memory", path) : util_file_write(path, text, length);
     free(text);
     return result;
 }
 
-int moirai_milp_write_lp(const milp_program *g, const char *path)
+int milp_write_lp(const milp_program *g, const char *path)
 {
     return deliver(g, path, NULL);
 }
 
-int moirai_milp_write_mps(const milp_program *g, const char *path)
+int milp_write_mps(const milp_program *g, const char *path)
 {
     columns t = {0};
     int result = transpose(&t, &g->m);
@@ -173,10 +173,10 @@ int moirai_milp_export(const moirai_problem *p, moirai_formulation f, const char
     if (!lp && strcmp(format, "mps") != 0)
         return moirai_error(MOIRAI_EUSAGE, "format '%s': lp or mps", format);
     milp_program *g;
-    int result = moirai_milp_program_new(&g, p, f, start ? start->makespan_ns : -1, max_rows, NULL);
+    int result = milp_program_new(&g, p, f, start ? start->makespan_ns : -1, max_rows, NULL);
     if (result != 0)
         return result;
-    result = lp ? moirai_milp_write_lp(g, path) : moirai_milp_write_mps(g, path);
+    result = lp ? milp_write_lp(g, path) : milp_write_mps(g, path);
     if (size) {
         *size = (moirai_milp_size){g->m.n_rows, g->m.n_cols, 0, g->m.n_nonzeros};
         for (int32_t c = 0; c < g->m.n_cols; c++)
@@ -184,6 +184,6 @@ int moirai_milp_export(const moirai_problem *p, moirai_formulation f, const char
     }
     if (unit_ns)
         *unit_ns = g->d->grid_ns;
-    moirai_milp_program_free(g);
+    milp_program_free(g);
     return result;
 }

@@ -6,25 +6,25 @@
  * ports allow. O(V+E). */
 #include "place/moirai/compose.h"
 
-int64_t moirai_compose_capacity(const moirai_problem *p)
+int64_t place_compose_capacity(const moirai_problem *p)
 {
     int64_t transfers = p->flow == MOIRAI_FLOW_EDGE ? p->n_edges : (int64_t)p->n_tensors * p->n_devices;
     return p->n_ops + transfers;
 }
 
 /* The global task of a local one. */
-static moirai_task global_task(const moirai_chain *c, const moirai_block *b, int32_t block, moirai_task task)
+static moirai_task global_task(const pair_chain *c, const decompose_block *b, int32_t block, moirai_task task)
 {
     const moirai_problem *p = c->p, *q = &b->problem;
     if (task < q->n_ops)
-        return moirai_block_global_op(b, p, c->s, block, (int32_t)task);
+        return decompose_block_global_op(b, p, c->s, block, (int32_t)task);
     int64_t slot = task - q->n_ops;
     if (p->flow == MOIRAI_FLOW_TENSOR) {
         int32_t tensor = (int32_t)(slot / p->n_devices), to = (int32_t)(slot % p->n_devices);
-        return p->n_ops + (int64_t)moirai_block_global_tensor(b, p, c->s, block, tensor) * p->n_devices + to;
+        return p->n_ops + (int64_t)decompose_block_global_tensor(b, p, c->s, block, tensor) * p->n_devices + to;
     }
-    int32_t tensor = moirai_block_global_tensor(b, p, c->s, block, q->edge_tensor[slot]);
-    int32_t reader = moirai_block_global_op(b, p, c->s, block, q->edge_reader[slot]);
+    int32_t tensor = decompose_block_global_tensor(b, p, c->s, block, q->edge_tensor[slot]);
+    int32_t reader = decompose_block_global_op(b, p, c->s, block, q->edge_reader[slot]);
     int32_t low = p->tensor_edge_off[tensor], high = p->tensor_edge_off[tensor + 1] - 1;
     while (low < high) { /* readers of a tensor are ascending */
         int32_t middle = (low + high) / 2;
@@ -36,19 +36,19 @@ static moirai_task global_task(const moirai_chain *c, const moirai_block *b, int
     return p->n_ops + low;
 }
 
-int64_t moirai_compose(const moirai_chain *c, const int32_t *cut_device, const moirai_block_plan *const *block_plan,
+int64_t place_compose(const pair_chain *c, const int32_t *cut_device, const pair_plan *const *block_plan,
                        int32_t *op_device, moirai_task *order)
 {
     int64_t n = 0;
     for (int32_t i = 0; i < c->s->n_blocks; i++) {
         int32_t class_ = c->s->block_class[i];
-        const moirai_block *b = c->block[class_];
+        const decompose_block *b = c->block[class_];
         int32_t from = i > 0 ? cut_device[i - 1] : 0, to = i < c->s->n_cuts ? cut_device[i] : 0;
-        const moirai_block_plan *plan = &moirai_chain_pair(c, class_, from, to)->plan;
+        const pair_plan *plan = &pair_chain_at(c, class_, from, to)->plan;
         if (block_plan && block_plan[i])
             plan = block_plan[i];
         for (int32_t op = b->first; op < b->first + b->n_interior; op++)
-            op_device[moirai_block_global_op(b, c->p, c->s, i, op)] = plan->device[op];
+            op_device[decompose_block_global_op(b, c->p, c->s, i, op)] = plan->device[op];
         for (int64_t x = 0; x < plan->n_order; x++)
             if (plan->order[x] != b->entry && plan->order[x] != b->exit)
                 order[n++] = global_task(c, b, i, plan->order[x]);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "place/insert.h"
+#include "place/list/insert.h"
 #include "schedule/plan_order.h"
 #include "util/util.h"
 
@@ -25,13 +25,13 @@ static const rule rules[] = {{0, 1}, {0.1, 0.01}, {3, 1}, {1e-3, 1e-6}};
 
 /* All working memory: inserting many times allocates nothing but plans. */
 typedef struct filling {
-    const moirai_spine *s;
+    const decompose_spine *s;
     const moirai_problem *p;
-    moirai_insert *insert;
+    place_insert *insert;
     int32_t *floating; /* operators, in the order of insertion */
     int64_t *due_ns;   /* latest start of each operator that keeps its readers in time, by least times; the start itself
                           on the spine */
-    moirai_timed_task *sorted;
+    schedule_timed_task *sorted;
     moirai_task *order;
     const rule *rule;
     const int8_t *wish; /* device that each operator should have, -1: any; or NULL */
@@ -39,23 +39,23 @@ typedef struct filling {
 
 static void release(filling *x)
 {
-    moirai_insert_free(x->insert);
+    place_insert_free(x->insert);
     free(x->floating);
     free(x->due_ns);
     free(x->sorted);
     free(x->order);
 }
 
-static int prepare(filling *x, const moirai_spine *s)
+static int prepare(filling *x, const decompose_spine *s)
 {
     size_t n = (size_t)s->whole->n_ops, tasks = n + (size_t)s->whole->n_edges;
     *x = (filling){.s = s, .p = s->whole};
-    x->floating = moirai_alloc((size_t)s->n_floating, sizeof *x->floating);
-    x->due_ns = moirai_alloc(n, sizeof *x->due_ns);
-    x->sorted = moirai_alloc(tasks, sizeof *x->sorted);
-    x->order = moirai_alloc(tasks, sizeof *x->order);
+    x->floating = util_alloc((size_t)s->n_floating, sizeof *x->floating);
+    x->due_ns = util_alloc(n, sizeof *x->due_ns);
+    x->sorted = util_alloc(tasks, sizeof *x->sorted);
+    x->order = util_alloc(tasks, sizeof *x->order);
     int result =
-        x->floating && x->due_ns && x->sorted && x->order ? moirai_insert_new(&x->insert, s->whole) : MOIRAI_EFAIL;
+        x->floating && x->due_ns && x->sorted && x->order ? place_insert_new(&x->insert, s->whole) : MOIRAI_EFAIL;
     if (result)
         release(x);
     return result;
@@ -72,7 +72,7 @@ static int reserve_spine(filling *x, const moirai_plan *plan)
     for (int32_t n = 0; n < x->s->problem->n_ops && !result; n++) {
         int32_t i = x->s->whole_op[n], from = whole ? i : n;
         x->due_ns[i] = plan->op_start_ns[from];
-        result = moirai_insert_take_op(x->insert, i, plan->op_device[from], plan->op_start_ns[from]);
+        result = place_insert_take_op(x->insert, i, plan->op_device[from], plan->op_start_ns[from]);
     }
     for (int32_t j = 0; j < plan->n_transfers && !result; j++) {
         const moirai_transfer *a = &plan->transfer[j];
@@ -84,11 +84,11 @@ static int reserve_spine(filling *x, const moirai_plan *plan)
             bool reads = p->flow == MOIRAI_FLOW_EDGE ? reader == (whole ? a->reader : x->s->whole_op[a->reader])
                                                      : x->insert->list->device[reader] == a->to;
             if (reads && !x->s->floating[reader])
-                slot = moirai_list_edge_slot(x->insert->list, e, a->to);
+                slot = place_list_edge_slot(x->insert->list, e, a->to);
         }
         if (slot != MOIRAI_NONE) /* else only floating work reads it there */
             result =
-                moirai_insert_take_sending(x->insert, slot, a->from, a->to, a->start_ns, a->finish_ns - a->start_ns);
+                place_insert_take_sending(x->insert, slot, a->from, a->to, a->start_ns, a->finish_ns - a->start_ns);
     }
     return result;
 }
@@ -116,7 +116,7 @@ static void sort_floating(filling *x)
         int64_t due = INT64_MAX;
         for (int32_t j = p->op_out_off[i]; j < p->op_out_off[i + 1]; j++)
             for (int32_t e = p->tensor_edge_off[p->op_out[j]]; e < p->tensor_edge_off[p->op_out[j] + 1]; e++)
-                due = MOIRAI_MIN(due, x->due_ns[p->edge_reader[e]]);
+                due = UTIL_MIN(due, x->due_ns[p->edge_reader[e]]);
         x->due_ns[i] = due == INT64_MAX ? due : due - moirai_op_least_ns(p, i);
         x->floating[n++] = i;
     }
@@ -145,15 +145,15 @@ static int send_on(verdict *v, filling *x, int32_t op, int32_t k, bool take)
                 continue; /* it floats and is placed later: it fetches its inputs */
             int64_t ns = moirai_transfer_ns(p, p->op_out[j], k, to), arrival = v->finish_ns;
             if (to != k && (p->flow == MOIRAI_FLOW_EDGE || !(sent >> to & 1))) {
-                int64_t start = moirai_insert_find_sending(x->insert, k, to, v->finish_ns, ns);
+                int64_t start = place_insert_find_sending(x->insert, k, to, v->finish_ns, ns);
                 arrival = start + ns;
                 v->sent_ns += ns;
                 sent |= UINT64_C(1) << to;
                 if (take)
-                    result = moirai_insert_take_sending(x->insert, moirai_list_edge_slot(x->insert->list, e, to), k, to,
+                    result = place_insert_take_sending(x->insert, place_list_edge_slot(x->insert->list, e, to), k, to,
                                                         start, ns);
             }
-            v->late_ns = MOIRAI_MAX(v->late_ns, arrival - x->due_ns[reader]);
+            v->late_ns = UTIL_MAX(v->late_ns, arrival - x->due_ns[reader]);
         }
     }
     return result;
@@ -164,12 +164,12 @@ static int insert_one(filling *x, int32_t op)
     int32_t best = MOIRAI_NONE;
     int64_t best_start = 0;
     double best_cost = 0;
-    uint64_t open = moirai_list_devices(x->insert->list, op);
+    uint64_t open = place_list_devices(x->insert->list, op);
     if (x->wish && x->wish[op] >= 0 && (open >> x->wish[op] & 1))
         open = UINT64_C(1) << x->wish[op];
     for (; open; open &= open - 1) {
         int32_t k = __builtin_ctzll(open);
-        int64_t start = moirai_insert_try(x->insert, op, k, INT64_MAX);
+        int64_t start = place_insert_try(x->insert, op, k, INT64_MAX);
         if (start < 0)
             return MOIRAI_EFAIL;
         verdict v = {.finish_ns = start + moirai_op_ns(x->p, op, k)};
@@ -182,9 +182,9 @@ static int insert_one(filling *x, int32_t op)
         best = k;
         best_start = start;
         best_cost = cost;
-        moirai_insert_keep(x->insert);
+        place_insert_keep(x->insert);
     }
-    int result = moirai_insert_commit(x->insert, op, best, best_start);
+    int result = place_insert_commit(x->insert, op, best, best_start);
     verdict done = {.finish_ns = best_start + moirai_op_ns(x->p, op, best)};
     return result ? result : send_on(&done, x, op, best, true);
 }
@@ -192,19 +192,19 @@ static int insert_one(filling *x, int32_t op)
 /* ---- back to a plan ---- */
 
 /* A transfer stands after its producer and before its readers. */
-static moirai_timed_task sending_at(const filling *x, moirai_task task, int64_t start_ns)
+static schedule_timed_task sending_at(const filling *x, moirai_task task, int64_t start_ns)
 {
     const moirai_problem *p = x->p;
-    const moirai_list *l = x->insert->list;
+    const place_list *l = x->insert->list;
     int32_t slot = (int32_t)(task - p->n_ops);
     int32_t t = p->flow == MOIRAI_FLOW_EDGE ? p->edge_tensor[slot] : slot / p->n_devices, to = slot % p->n_devices;
     int32_t first = p->flow == MOIRAI_FLOW_EDGE ? slot : p->tensor_edge_off[t];
     int32_t last = p->flow == MOIRAI_FLOW_EDGE ? slot : p->tensor_edge_off[t + 1] - 1;
     for (int32_t e = first; e <= last; e++)
         if (p->flow == MOIRAI_FLOW_EDGE || l->device[p->edge_reader[e]] == to)
-            start_ns = MOIRAI_MIN(start_ns, l->start_ns[p->edge_reader[e]]);
-    start_ns = MOIRAI_MAX(start_ns, l->start_ns[p->tensor_producer[t]]);
-    return moirai_timed_transfer(p, t, start_ns, start_ns, task);
+            start_ns = UTIL_MIN(start_ns, l->start_ns[p->edge_reader[e]]);
+    start_ns = UTIL_MAX(start_ns, l->start_ns[p->tensor_producer[t]]);
+    return schedule_timed_transfer(p, t, start_ns, start_ns, task);
 }
 
 /* Starts of late work are set back to those of its readers: the order stays one of precedence. Such work starts with
@@ -213,19 +213,19 @@ static moirai_timed_task sending_at(const filling *x, moirai_task task, int64_t 
 static int64_t order_tasks(filling *x)
 {
     const moirai_problem *p = x->p;
-    moirai_list *l = x->insert->list;
+    place_list *l = x->insert->list;
     for (int32_t z = p->n_ops - 1; z >= 0; z--) {
         int32_t i = p->topo[z];
         for (int32_t j = p->op_out_off[i]; j < p->op_out_off[i + 1]; j++)
             for (int32_t e = p->tensor_edge_off[p->op_out[j]]; e < p->tensor_edge_off[p->op_out[j] + 1]; e++)
-                l->start_ns[i] = MOIRAI_MIN(l->start_ns[i], l->start_ns[p->edge_reader[e]]);
+                l->start_ns[i] = UTIL_MIN(l->start_ns[i], l->start_ns[p->edge_reader[e]]);
     }
     for (int64_t j = 0; j < l->n_log; j++) {
         moirai_task task = l->log[j];
-        x->sorted[j] = task < p->n_ops ? moirai_timed_op(p, (int32_t)task, l->start_ns[task], l->start_ns[task])
+        x->sorted[j] = task < p->n_ops ? schedule_timed_op(p, (int32_t)task, l->start_ns[task], l->start_ns[task])
                                        : sending_at(x, task, l->log_start_ns[j]);
     }
-    moirai_timed_sort(x->sorted, (size_t)l->n_log);
+    schedule_timed_sort(x->sorted, (size_t)l->n_log);
     for (int64_t j = 0; j < l->n_log; j++)
         x->order[j] = x->sorted[j].task;
     return l->n_log;
@@ -236,7 +236,7 @@ static int64_t order_tasks(filling *x)
 static int insert_once(moirai_plan **out, filling *x, const moirai_plan *plan, int64_t most_ns)
 {
     *out = NULL;
-    moirai_insert_clear(x->insert);
+    place_insert_clear(x->insert);
     int result = reserve_spine(x, plan);
     if (!result)
         sort_floating(x);
@@ -244,7 +244,7 @@ static int insert_once(moirai_plan **out, filling *x, const moirai_plan *plan, i
         result = insert_one(x, x->floating[i]);
     if (result)
         return result;
-    moirai_list *l = x->insert->list;
+    place_list *l = x->insert->list;
     int64_t n = order_tasks(x), length = moirai_sim_replay(l->sim, l->device, x->order, n);
     if (length < 0 || length > most_ns || moirai_sim_memory_excess(l->sim, NULL) > 0)
         return MOIRAI_OK;
@@ -261,11 +261,11 @@ static void keep_shorter(moirai_plan **best, moirai_plan *plan)
 }
 
 /* Rounds of one rule, each with the gaps that the last has left. */
-static int insert_rounds(moirai_plan **best, filling *x, const moirai_plan *spine_plan)
+static int insert_rounds(moirai_plan **best, filling *x, const moirai_plan *spine_plan, const util_stop *stop)
 {
     moirai_plan *last = NULL;
     int result = insert_once(&last, x, spine_plan, INT64_MAX);
-    for (int32_t round = 1; round < ROUNDS && last && !result; round++) {
+    for (int32_t round = 1; round < ROUNDS && last && !result && !util_stopped(stop); round++) {
         moirai_plan *next;
         result = insert_once(&next, x, last, INT64_MAX);
         keep_shorter(best, last);
@@ -275,16 +275,17 @@ static int insert_rounds(moirai_plan **best, filling *x, const moirai_plan *spin
     return result;
 }
 
-int moirai_floats_insert(moirai_plan **out, const moirai_spine *s, const moirai_plan *spine_plan)
+int place_floats_insert(moirai_plan **out, const decompose_spine *s, const moirai_plan *spine_plan,
+                        const util_stop *stop)
 {
     filling x;
     *out = NULL;
     int result = prepare(&x, s);
     if (result)
         return result;
-    for (size_t i = 0; i < sizeof rules / sizeof *rules && !result; i++) {
+    for (size_t i = 0; i < sizeof rules / sizeof *rules && !result && !util_stopped(stop); i++) {
         x.rule = &rules[i];
-        result = insert_rounds(out, &x, spine_plan);
+        result = insert_rounds(out, &x, spine_plan, stop);
     }
     release(&x);
     if (result) {
@@ -297,13 +298,13 @@ int moirai_floats_insert(moirai_plan **out, const moirai_spine *s, const moirai_
 /* ---- improvement ---- */
 
 /* A floating operator, and the floating ones next to it that have its device, wish for another device. */
-static void wish_anew(int8_t *wish, const moirai_spine *s, const moirai_plan *plan, moirai_rng *rng,
+static void wish_anew(int8_t *wish, const decompose_spine *s, const moirai_plan *plan, util_rng *rng,
                       const int32_t *floating)
 {
     const moirai_problem *p = s->whole;
-    int32_t op = floating[moirai_rng_below(rng, (uint32_t)s->n_floating)], from = plan->op_device[op];
-    int8_t to = (int8_t)moirai_rng_below(rng, (uint32_t)p->n_devices);
-    bool wide = moirai_rng_below(rng, 2);
+    int32_t op = floating[util_rng_below(rng, (uint32_t)s->n_floating)], from = plan->op_device[op];
+    int8_t to = (int8_t)util_rng_below(rng, (uint32_t)p->n_devices);
+    bool wide = util_rng_below(rng, 2);
     wish[op] = to;
     for (int32_t j = p->op_out_off[op]; wide && j < p->op_out_off[op + 1]; j++)
         for (int32_t e = p->tensor_edge_off[p->op_out[j]]; e < p->tensor_edge_off[p->op_out[j] + 1]; e++)
@@ -316,17 +317,17 @@ static void wish_anew(int8_t *wish, const moirai_spine *s, const moirai_plan *pl
     }
 }
 
-static int climb(moirai_plan **best, filling *x, const moirai_floats_task *job, int8_t *wish, int8_t *old,
+static int climb(moirai_plan **best, filling *x, const place_floats_task *job, int8_t *wish, int8_t *old,
                  const int32_t *floating)
 {
     size_t n = (size_t)x->p->n_ops;
-    moirai_rng rng;
-    moirai_rng_seed(&rng, job->seed);
+    util_rng rng;
+    util_rng_seed(&rng, job->seed);
     int result = MOIRAI_OK;
     x->wish = wish;
-    for (int64_t step = 0; step < job->evaluations && !result && !moirai_stopped(&job->stop); step++) {
+    for (int64_t step = 0; step < job->evaluations && !result && !util_stopped(&job->stop); step++) {
         memcpy(old, wish, n);
-        for (uint32_t moves = 1 + moirai_rng_below(&rng, 3); moves > 0; moves--)
+        for (uint32_t moves = 1 + util_rng_below(&rng, 3); moves > 0; moves--)
             wish_anew(wish, x->s, *best, &rng, floating);
         moirai_plan *next;
         x->rule = &rules[step % 2];
@@ -341,15 +342,15 @@ static int climb(moirai_plan **best, filling *x, const moirai_floats_task *job, 
     return result;
 }
 
-int moirai_floats_improve(moirai_plan **plan, const moirai_spine *s, const moirai_floats_task *job)
+int place_floats_improve(moirai_plan **plan, const decompose_spine *s, const place_floats_task *job)
 {
     size_t n = (size_t)s->whole->n_ops;
     filling x;
     int result = prepare(&x, s);
     if (result)
         return result;
-    int8_t *wish = moirai_alloc(n, 1), *old = moirai_alloc(n, 1);
-    int32_t *floating = moirai_alloc((size_t)s->n_floating, sizeof *floating), found = 0;
+    int8_t *wish = util_alloc(n, 1), *old = util_alloc(n, 1);
+    int32_t *floating = util_alloc((size_t)s->n_floating, sizeof *floating), found = 0;
     result = wish && old && floating ? MOIRAI_OK : MOIRAI_EFAIL;
     for (int32_t i = 0; i < s->whole->n_ops && !result; i++) {
         wish[i] = s->floating[i] ? (int8_t)(*plan)->op_device[i] : -1;

@@ -1,0 +1,129 @@
+/* The chain's bounds as components: blocks between cuts, bounded by longest paths or by prices in time.
+ *
+ * `blocks` sums longest paths over the cheapest path of devices through the cuts (chain.c). `prices-1` .. `prices-4`
+ * raise the pairs on that path by prices (pair_refine.c) up to a level: one price per resource for the whole time at level
+ * 1, then finer and finer buckets of time, with branching on receivers, arrivals and branches at all of them. `bytes`
+ * adds prices on memory (bytes_bound.c) to the first of these levels. `spine` is the first level for what is left of a
+ * network without cuts when work that floats beside it is taken away (spine.c). Just what a certificate can carry; no
+ * exhaustive search. */
+#include "bound/bounds.h"
+#include "bound/certificate.h"
+#include "bytes/bytes.h"
+#include "pair/pair_refine.h"
+#include "util/util.h"
+
+/* A chain whose pairs are open, and raised by prices up to a level. */
+static int open_chain(pair_chain **out, const moirai_problem *p, const moirai_budget *budget, int32_t level,
+                      util_stop stop)
+{
+    int result = pair_chain_new(out, p);
+    if (result)
+        return result;
+    bound_certify_task job = {.goal_ns = INT64_MAX,
+                               .levels = level,
+                               .effort = budget->effort,
+                               .threads = budget->threads,
+                               .seed = budget->seed,
+                               .stop = stop};
+    result = pair_chain_open_all(*out, budget->threads, &stop);
+    if (!result && level)
+        result = bound_certify(*out, &job);
+    return result;
+}
+
+static int find_at_level(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget, int32_t level)
+{
+    pair_chain *c = NULL;
+    int result = open_chain(&c, p, budget, level, util_stop_of(budget));
+    *lower_ns = result ? 0 : pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL);
+    pair_chain_free(c);
+    return result;
+}
+
+/* Prices from plans that fit, then the bound at these and around. */
+static int find_bytes(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
+{
+    util_stop stop = util_stop_of(budget);
+    bytes_plan_task plans = {.evaluations = (int64_t)(1000 * budget->effort),
+                                  .rounds = 12,
+                                  .searches = 4,
+                                  .upper_ns = moirai_bound_critical_path(p),
+                                  .seed = budget->seed,
+                                  .threads = budget->threads,
+                                  .stop = stop};
+    pair_chain *c = NULL;
+    bytes_prices *m = NULL;
+    int64_t length, bound = 0;
+    const int32_t *cut_device;
+    const pair_plan *const *block_plan;
+    int result = open_chain(&c, p, budget, 1, stop);
+    if (!result)
+        result = bytes_prices_new(&m, c);
+    if (!result)
+        result = bytes_plan_find(&length, &cut_device, &block_plan, m, &plans);
+    bytes_bound_task job = {.upper_ns = c ? 2 * pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL) : 0,
+                              .rounds = 6,
+                              .buckets = 14,
+                              .solves = (int32_t)(30 * budget->effort) + 4,
+                              .threads = budget->threads,
+                              .stop = stop};
+    if (!result)
+        result = bytes_bound(&bound, m, &job);
+    *lower_ns = result ? 0 : UTIL_MAX(bound, pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL));
+    bytes_prices_free(m);
+    pair_chain_free(c);
+    return result;
+}
+
+/* 0 where the network needs no spine: the other components say more. */
+static int find_spine(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
+{
+    decompose_spine *spine;
+    util_stop stop = util_stop_of(budget);
+    *lower_ns = 0;
+    int result = decompose_spine_new(&spine, p, &stop);
+    if (!result && spine)
+        result = find_at_level(lower_ns, spine->problem, budget, 1);
+    decompose_spine_free(spine);
+    return result;
+}
+
+static int find_blocks(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
+{
+    return find_at_level(lower_ns, p, budget, 0);
+}
+
+static int find_prices_1(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
+{
+    return find_at_level(lower_ns, p, budget, 1);
+}
+
+static int find_prices_2(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
+{
+    return find_at_level(lower_ns, p, budget, 2);
+}
+
+static int find_prices_3(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
+{
+    return find_at_level(lower_ns, p, budget, 3);
+}
+
+static int find_prices_4(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
+{
+    return find_at_level(lower_ns, p, budget, 4);
+}
+
+const moirai_bound bound_blocks = {
+    .name = "blocks", .summary = "blocks between cuts by their longest paths", .find = find_blocks};
+const moirai_bound bound_prices_1 = {
+    .name = "prices-1", .summary = "blocks by one price per device and port", .find = find_prices_1};
+const moirai_bound bound_spine = {
+    .name = "spine", .summary = "the same without what floats, for networks without cuts", .find = find_spine};
+const moirai_bound bound_prices_2 = {
+    .name = "prices-2", .summary = "blocks by prices in coarse buckets of time", .find = find_prices_2};
+const moirai_bound bound_prices_3 = {
+    .name = "prices-3", .summary = "blocks by prices in finer buckets of time", .find = find_prices_3};
+const moirai_bound bound_prices_4 = {
+    .name = "prices-4", .summary = "blocks by prices in the finest buckets of time", .find = find_prices_4};
+const moirai_bound bound_bytes = {
+    .name = "bytes", .summary = "blocks by prices in time and on memory", .find = find_bytes};

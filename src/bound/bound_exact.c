@@ -1,0 +1,29 @@
+/* The exhaustive search as a bound, for small problems. */
+#include "bound/bounds.h"
+#include "exact/exact.h"
+
+#define MOST_OPS 48
+#define NODES 2000000.0 /* at effort 1 */
+
+static int find_search(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
+{
+    exact_options exact;
+    exact_result found;
+    *lower_ns = MOIRAI_UNKNOWN;
+    if (p->n_ops > MOST_OPS || !exact_fits(p, NULL))
+        return MOIRAI_OK;
+    exact_options_init(&exact);
+    exact.node_limit = (int64_t)(NODES * budget->effort) + 1;
+    exact.stop = util_stop_of(budget);
+    int result = exact_solve(p, &exact, &found);
+    if (result)
+        return result == MOIRAI_ELIMIT ? MOIRAI_OK : result;
+    if (found.complete && !found.found)
+        result = moirai_error(MOIRAI_EINFEASIBLE, "'%s' has no plan: every placement was tried", p->name);
+    *lower_ns = found.lower_bound_ns;
+    exact_result_clear(&found);
+    return result;
+}
+
+const moirai_bound bound_search = {
+    .name = "search", .summary = "exhaustive search over devices and orders (up to 48 operators)", .find = find_search};

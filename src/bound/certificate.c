@@ -1,0 +1,231 @@
+/* The certificate: everything that a verifier needs to prove the chain's bound again (docs/certificate.md).
+ *
+ * Cuts, classes, kinds and trees say how the problem was taken apart; each pair of devices of a class lists the leaves
+ * of its branch and bound, each with its case and the prices that exclude a length. A leaf without prices stands for
+ * the longest path, which the verifier computes by itself; so does a pair without leaves. What the exhaustive search
+ * has proven leaves no prices behind: such a pair claims what its leaves prove. Prices are mostly zero: only the others
+ * are written. Where work floats, its operators are listed and everything else is about the problem without them, in
+ * its numbers. */
+#include "bound/certificate.h"
+
+#include <stdlib.h>
+
+#include "util/util.h"
+
+static void write_list(util_writer *w, const char *key, const int32_t *value, int32_t n)
+{
+    util_writer_break(w);
+    util_writer_pair_open(w, key, '[');
+    for (int32_t i = 0; i < n; i++)
+        util_writer_int(w, value[i]);
+    util_writer_close(w, ']');
+}
+
+static void write_prices(util_writer *w, const moirai_problem *q, const pricing_duals *proof)
+{
+    const pricing_grid *grid = &proof->grid;
+    int32_t buckets = grid->n_buckets, cells = pricing_resource_count(q) * buckets;
+    util_writer_pair_int(w, "length_ns", grid->length_ns);
+    util_writer_pair_int(w, "step_ns", grid->step_ns);
+    util_writer_pair_open(w, "buckets", '[');
+    for (int32_t i = 0; i <= buckets; i++)
+        util_writer_int(w, grid->bucket_step[i]);
+    util_writer_close(w, ']');
+    util_writer_pair_open(w, "prices", '[');
+    for (int32_t i = 0; i < cells; i++)
+        if (proof->price[i]) {
+            util_writer_int(w, i / buckets);
+            util_writer_int(w, i % buckets);
+            util_writer_int(w, proof->price[i]);
+        }
+    util_writer_close(w, ']');
+    if (!proof->n_branches)
+        return;
+    util_writer_pair_open(w, "count_prices", '[');
+    for (int32_t i = 0; i < proof->n_branches; i++)
+        util_writer_int(w, proof->price[cells + i]);
+    util_writer_close(w, ']');
+}
+
+static void write_branches(util_writer *w, int32_t n, const pricing_branch *branch)
+{
+    if (!n)
+        return;
+    util_writer_pair_open(w, "counts", '[');
+    for (int32_t i = 0; i < n; i++) {
+        /* The format numbers what is divided on by the kind: arrivals are -1, lengths -2. */
+        int64_t kind = branch[i].on == PRICING_NUMBER ? branch[i].kind : branch[i].on == PRICING_ARRIVAL ? -1 : -2;
+        int64_t number[5] = {kind, branch[i].op, branch[i].device, branch[i].least, branch[i].most};
+        for (int32_t j = 0; j < 5; j++)
+            util_writer_int(w, number[j]);
+    }
+    util_writer_close(w, ']');
+}
+
+static void write_receivers(util_writer *w, const pricing_sending *how)
+{
+    if (!how->fixed)
+        return;
+    util_writer_pair_open(w, "receivers", '[');
+    for (int32_t i = 0; i < how->n_receivers; i++)
+        util_writer_int(w, how->receiver[i]);
+    util_writer_close(w, ']');
+}
+
+void bound_certificate_leaf(util_writer *w, const pair_state *x, int32_t sending, int32_t n_branches,
+                             const pricing_branch *branch, const pricing_duals *proof)
+{
+    util_writer_break(w);
+    util_writer_open(w, '{');
+    write_receivers(w, &x->sending[sending]);
+    write_branches(w, n_branches, branch);
+    if (proof->price)
+        write_prices(w, &x->block.problem, proof);
+    util_writer_close(w, '}');
+}
+
+/* The verifier finds longest paths alone: a pair that proves no more is left out. */
+static bool says_more(const pair_state *x)
+{
+    return x->open && x->block.n_interior > 0 && pair_certified_ns(x) > x->path_ns;
+}
+
+static void write_pair(util_writer *w, const pair_state *x, int32_t a, int32_t b)
+{
+    util_writer_break(w);
+    util_writer_open(w, '{');
+    util_writer_pair_int(w, "entry", a);
+    util_writer_pair_int(w, "exit", b);
+    util_writer_pair_int(w, "lower_ns", pair_certified_ns(x));
+    util_writer_pair_open(w, "leaves", '[');
+    for (const pair_case *c = x->cases; c < x->cases + x->n_cases; c++)
+        bound_certificate_leaf(w, x, c->sending, c->n_branches, c->branch, &c->proof);
+    util_writer_close(w, ']');
+    util_writer_close(w, '}');
+}
+
+static int32_t place_in_component(const decompose_block *b, int32_t op)
+{
+    int32_t x = b->component_off[b->op_component[op]];
+    while (b->component_op[x] != op)
+        x++;
+    return x - b->component_off[b->op_component[op]];
+}
+
+static int write_trees(util_writer *w, const decompose_block *b)
+{
+    const moirai_problem *q = &b->problem;
+    pricing_pricer *pricer;
+    pricing_tree_edge *edge = util_alloc((size_t)q->n_ops, sizeof *edge);
+    if (!edge || pricing_pricer_new(&pricer, b, 1)) {
+        free(edge);
+        return MOIRAI_EFAIL;
+    }
+    util_writer_break(w);
+    util_writer_pair_open(w, "trees", '[');
+    for (int32_t kind = 0; kind < b->n_kinds; kind++) {
+        int32_t n = pricing_pricer_tree(pricer, kind, edge);
+        util_writer_open(w, '[');
+        for (int32_t i = 0; i < n; i++) {
+            util_writer_int(w, place_in_component(b, edge[i].producer));
+            util_writer_int(w, edge[i].tensor - q->op_out_off[edge[i].producer]);
+            util_writer_int(w, place_in_component(b, edge[i].reader));
+        }
+        util_writer_close(w, ']');
+    }
+    util_writer_close(w, ']');
+    pricing_pricer_free(pricer);
+    free(edge);
+    return MOIRAI_OK;
+}
+
+/* `whole`: kinds and trees are wanted also without pairs. */
+static int write_class(util_writer *w, const pair_chain *c, int32_t class_, bool whole)
+{
+    const decompose_block *b = c->block[class_];
+    int32_t shared = b ? decompose_block_shared_tensor(b) : MOIRAI_NONE, pairs = 0;
+    int result = MOIRAI_OK;
+    util_writer_break(w);
+    util_writer_open(w, '{');
+    for (int32_t i = 0; i < c->K * c->K; i++)
+        pairs += says_more(pair_chain_at(c, class_, i / c->K, i % c->K));
+    if (b && (pairs || (whole && b->n_interior))) {
+        write_list(w, "component_kind", b->component_kind, b->n_components);
+        result = write_trees(w, b);
+        if (shared >= 0)
+            util_writer_pair_int(w, "shared", shared - b->problem.op_out_off[b->entry]);
+        util_writer_break(w);
+        util_writer_pair_open(w, "pairs", '[');
+        for (int32_t i = 0; i < c->K * c->K; i++) {
+            const pair_state *x = pair_chain_at(c, class_, i / c->K, i % c->K);
+            if (says_more(x))
+                write_pair(w, x, i / c->K, i % c->K);
+        }
+        util_writer_close(w, ']');
+    }
+    util_writer_close(w, '}');
+    return result;
+}
+
+static int write_classes(util_writer *w, const pair_chain *c, bool whole)
+{
+    write_list(w, "cuts", c->s->cut, c->s->n_cuts);
+    write_list(w, "block_class", c->s->block_class, c->s->n_blocks);
+    util_writer_break(w);
+    util_writer_pair_open(w, "classes", '[');
+    int result = MOIRAI_OK;
+    for (int32_t i = 0; !result && i < c->s->n_classes; i++)
+        result = write_class(w, c, i, whole);
+    util_writer_close(w, ']');
+    return result;
+}
+
+static void write_floating(util_writer *w, const decompose_spine *spine)
+{
+    util_writer_break(w);
+    util_writer_key(w, "floating");
+    util_writer_open(w, '[');
+    for (int32_t i = 0; i < spine->whole->n_ops; i++)
+        if (spine->floating[i])
+            util_writer_int(w, i);
+    util_writer_close(w, ']');
+}
+
+/* The claims come last: what the bytes prove is known only then. */
+static int write_all(util_writer *w, const bound_certificate *from)
+{
+    const pair_chain *c = from->c;
+    int64_t certified = pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL), by_memory = 0;
+    util_writer_begin(w, "moirai-certificate");
+    util_writer_pair_string(w, "problem", c->p->name);
+    util_writer_pair_int(w, "operators", from->spine ? from->spine->whole->n_ops : c->p->n_ops);
+    if (from->spine)
+        write_floating(w, from->spine);
+    int result = write_classes(w, c, from->memory != NULL);
+    if (!result && from->memory)
+        result = bound_certificate_bytes(w, c, from->memory, &by_memory);
+    util_writer_break(w);
+    util_writer_pair_int(w, "lower_bound_ns", from->lower_bound_ns);
+    util_writer_pair_int(w, "certified_bound_ns", UTIL_MIN(UTIL_MAX(certified, by_memory), from->lower_bound_ns));
+    util_writer_close(w, '}');
+    return result;
+}
+
+int bound_certificate_write(const bound_certificate *from, const char *path)
+{
+    util_writer w;
+    int result = write_all(&w, from);
+    if (!result)
+        return util_writer_save(&w, path);
+    util_writer_free(&w);
+    return result;
+}
+
+char *bound_certificate_text(const bound_certificate *from, size_t *length)
+{
+    util_writer w;
+    if (!write_all(&w, from))
+        return util_writer_take(&w, length);
+    util_writer_free(&w);
+    return NULL;
+}

@@ -1,0 +1,40 @@
+/* The proof behind a bound, for `moirai prove`. */
+#ifndef MOIRAI_BOUND_CERTIFICATE_H
+#define MOIRAI_BOUND_CERTIFICATE_H
+
+#include "bytes/bytes.h"
+#include "decompose/spine.h"
+#include "util/json.h"
+
+typedef struct bound_certify_task {
+    int64_t goal_ns; /* the plan's bound: no need for more */
+    int32_t levels;  /* 0: all */
+    double effort;
+    int threads;
+    uint64_t seed;
+    util_stop stop;
+} bound_certify_task;
+
+/* Raises by prices what was proven otherwise, where the certified bound hangs on it, until the goal is reached or the
+ * levels are used up. Opens pairs as needed. */
+int bound_certify(pair_chain *c, const bound_certify_task *job);
+/* What a certificate is made from. */
+typedef struct bound_certificate {
+    const pair_chain *c;
+    bytes_prices *memory; /* settled, or NULL */
+    const decompose_spine *spine;    /* the chain is that of its problem; NULL: of the whole */
+    int64_t lower_bound_ns;       /* of the plan, whoever proved it */
+} bound_certificate;
+
+/* Writes format moirai-certificate, version 1. */
+int bound_certificate_write(const bound_certificate *from, const char *path);
+/* The same as text; free() it. NULL if memory runs out. */
+char *bound_certificate_text(const bound_certificate *from, size_t *length);
+
+/* The part about bytes, at the settled prices: *bound_ns gets what it proves. */
+int bound_certificate_bytes(util_writer *w, const pair_chain *c, bytes_prices *m, int64_t *bound_ns);
+/* A case of a pair and, where it has them, its prices. */
+void bound_certificate_leaf(util_writer *w, const pair_state *x, int32_t sending, int32_t n_branches,
+                             const pricing_branch *branch, const pricing_duals *proof);
+
+#endif

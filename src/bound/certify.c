@@ -1,0 +1,94 @@
+/* From a bound to one that can be certified.
+ *
+ * The exhaustive search proves without leaving prices behind. Where a certificate is asked for, the pairs on the path
+ * of the certified bound are raised again by prices alone, level by level, until the certified bound has reached the
+ * plan's or nothing is left to try. What remains between the two is honestly shown: the certificate carries both
+ * numbers. */
+#include <stdlib.h>
+
+#include "bound/certificate.h"
+#include "util/pool.h"
+#include "pair/pair_refine.h"
+#include "util/util.h"
+
+typedef struct certifying {
+    pair_chain *c;
+    const bound_certify_task *job;
+    int32_t *device;
+    int8_t *level;   /* per pair: by prices alone */
+    bool *picked;
+    int64_t *pick;
+    int32_t n_picks;
+} certifying;
+
+static int certify_one(void *data, int32_t i)
+{
+    certifying *x = data;
+    int32_t K = x->c->K;
+    int64_t index = x->pick[i];
+    pair_state *pair = x->c->pair[index];
+    pair_refine_task task = {.class_ = (int32_t)(index / K / K),
+                             .entry_device = (int32_t)(index / K % K),
+                             .exit_device = (int32_t)(index % K),
+                             .level = ++x->level[index],
+                             .need_ns = INT64_MAX,
+                             .prices_only = true,
+                             .effort = x->job->effort,
+                             .seed = x->job->seed,
+                             .stop = x->job->stop};
+    if (!pair || !pair->block.n_interior)
+        return MOIRAI_OK;
+    int32_t before = pair->level;
+    int result = pair_refine(x->c, &task);
+    pair->level = UTIL_MAX(pair->level, before);
+    return result;
+}
+
+/* Pairs of the path that prove less by prices than otherwise, or were never looked at. */
+static void choose(certifying *x)
+{
+    const decompose_cuts *s = x->c->s;
+    for (int32_t i = 0; i < x->n_picks; i++)
+        x->picked[x->pick[i]] = false;
+    x->n_picks = 0;
+    for (int32_t i = 0; i < s->n_blocks; i++) {
+        int32_t a = i > 0 ? x->device[i - 1] : 0, b = i < s->n_cuts ? x->device[i] : 0;
+        int64_t pair = pair_chain_index(x->c, s->block_class[i], a, b);
+        const pair_state *y = pair_chain_get(x->c, pair);
+        bool wanted = !y->open || (y->block.n_interior > 0 && pair_certified_ns(y) < y->plan.length_ns);
+        /* Pairs that the search itself has raised by prices have had their turn. */
+        bool turn = !y->exhausted && y->level > x->level[pair];
+        if (turn)
+            x->level[pair] = (int8_t)y->level;
+        if (!wanted || x->level[pair] >= (x->job->levels ? x->job->levels : PAIR_LEVELS))
+            continue;
+        if (!x->picked[pair])
+            x->pick[x->n_picks++] = pair;
+        x->picked[pair] = true;
+    }
+}
+
+int bound_certify(pair_chain *c, const bound_certify_task *job)
+{
+    size_t pairs = (size_t)pair_chain_count(c);
+    certifying x = {.c = c, .job = job};
+    x.device = util_alloc((size_t)c->s->n_cuts, sizeof(int32_t));
+    x.level = util_alloc(pairs, sizeof(int8_t));
+    x.picked = util_alloc(pairs, sizeof(bool));
+    x.pick = util_alloc((size_t)c->s->n_blocks, sizeof(int64_t));
+    int result = x.device && x.level && x.picked && x.pick ? MOIRAI_OK : MOIRAI_EFAIL;
+    while (!result && pair_chain_path(c, PAIR_CHAIN_CERTIFIED, x.device) < job->goal_ns &&
+           !util_stopped(&job->stop)) {
+        choose(&x);
+        if (!x.n_picks)
+            break;
+        result = pair_chain_open(c, x.pick, x.n_picks, job->threads, &job->stop);
+        if (!result)
+            result = util_pool_run(certify_one, &x, x.n_picks, job->threads);
+    }
+    free(x.device);
+    free(x.level);
+    free(x.picked);
+    free(x.pick);
+    return result;
+}

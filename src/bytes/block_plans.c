@@ -1,0 +1,302 @@
+/* Plans of a pair at prices on bytes: block plans for bytes_plan.c.
+ *
+ * As in improve.c, the LP solution of the weakest case of each sending, at the prices at hand, is the start of a short
+ * annealing of length plus bytes, and the best two of a long one. Pairs without cases are annealed from their own
+ * plan. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bytes/bytes_state.h"
+#include "pair/anneal.h"
+#include "util/pool.h"
+#include "util/util.h"
+
+#define TRIALS 5
+#define SMALL_SHARE 0.02
+#define FINALISTS 2
+
+static void plan_bytes(const decompose_block *b, bytes_block_plan *o)
+{
+    memset(o->bytes, 0, sizeof o->bytes);
+    for (int32_t i = b->first; i < b->first + b->n_interior; i++)
+        o->bytes[o->plan.device[i]] += b->problem.op_memory_bytes[i];
+}
+
+static bool same_plan(const bytes_prices *m, const bytes_block_plan *x, const bytes_block_plan *y)
+{
+    return x->plan.length_ns == y->plan.length_ns && !memcmp(x->bytes, y->bytes, sizeof *x->bytes * (size_t)m->K);
+}
+
+static int64_t priced(const bytes_prices *m, int64_t length_ns, const int64_t *bytes, const int64_t *price)
+{
+    int64_t cost = pricing_units(length_ns);
+    for (int32_t k = 0; k < m->K; k++)
+        cost += price[k] * bytes[k];
+    return cost;
+}
+
+const int64_t *bytes_block_plan_at(const bytes_prices *m, int64_t pair, int32_t pick, int64_t *length_ns)
+{
+    bytes_pair *v = &m->view[pair];
+    const pair_state *x = pair_chain_get(m->c, pair);
+    if (pick >= 0) {
+        *length_ns = v->plans[pick].plan.length_ns;
+        return v->plans[pick].bytes;
+    }
+    if (v->own_length_ns != x->plan.length_ns) {
+        bytes_block_plan own = {.plan = x->plan};
+        plan_bytes(&x->block, &own);
+        memcpy(v->own_bytes, own.bytes, sizeof v->own_bytes);
+        v->own_length_ns = x->plan.length_ns;
+    }
+    *length_ns = x->plan.length_ns;
+    return v->own_bytes;
+}
+
+int64_t bytes_block_plan_cost(const bytes_prices *m, int64_t pair, const int64_t *price, int8_t *pick)
+{
+    int64_t best = INT64_MAX;
+    if (!pair_chain_get(m->c, pair)->open || !pair_chain_get(m->c, pair)->plan.device)
+        return best;
+    for (int32_t i = -1; i < m->view[pair].n_plans; i++) {
+        int64_t length, cost;
+        const int64_t *bytes = bytes_block_plan_at(m, pair, i, &length);
+        cost = priced(m, length, bytes, price);
+        if (cost < best) {
+            best = cost;
+            *pick = (int8_t)i;
+        }
+    }
+    return best;
+}
+
+/* ---- the search ---- */
+
+typedef struct seeker {
+    bytes_prices *m;
+    int32_t pair;
+    const bytes_plan_task *job;
+    moirai_sim *sim;
+} seeker;
+
+static pair_anneal_task task_of(const seeker *x, int64_t evaluations)
+{
+    const bytes_prices *m = x->m;
+    return (pair_anneal_task){.entry_device = x->pair / m->K % m->K,
+                                .exit_device = x->pair % m->K,
+                                .memory_price = m->price,
+                                .evaluations = evaluations,
+                                .seed = x->job->seed + (uint64_t)m->view[x->pair].n_plans,
+                                .stop = x->job->stop};
+}
+
+static int from_plan(const seeker *x, pair_plan *plan)
+{
+    pair_anneal_task task = task_of(x, x->job->evaluations);
+    task.start_device = pair_chain_get(x->m->c, x->pair)->plan.device;
+    return pair_anneal(plan, &pair_chain_get(x->m->c, x->pair)->block, x->sim, &task);
+}
+
+/* The weakest case of a sending that has an end, -1: none. */
+static int32_t weakest_of(const pair_priced *v, int32_t sending)
+{
+    int32_t least = -1;
+    for (int32_t i = 0; i < v->n_cases; i++)
+        if (v->cases[i].sending == sending && v->cases[i].most_ns != INT64_MAX &&
+            (least < 0 || v->cases[i].value < v->cases[least].value))
+            least = i;
+    return least;
+}
+
+/* The weakest cases of the sendings that promise most, by value; and, last, that of sending nothing (the first of all
+ * sendings), whose plans keep the bytes on one device: bounds promise too much of the others. */
+static int32_t list_trials(const pair_priced *v, int64_t ceiling, pair_trial *t)
+{
+    int32_t n = 0, nothing = weakest_of(v, 0);
+    for (int32_t s = 1; s < v->pair->n_sendings; s++) {
+        int32_t least = weakest_of(v, s);
+        if (least < 0 || v->cases[least].value >= ceiling)
+            continue;
+        int32_t at = n < TRIALS - 1 ? n++ : TRIALS - 1;
+        for (; at > 0 && v->cases[t[at - 1].index].value > v->cases[least].value; at--)
+            if (at < TRIALS - 1)
+                t[at].index = t[at - 1].index;
+        if (at < TRIALS - 1)
+            t[at].index = least;
+    }
+    if (nothing >= 0 && v->cases[nothing].value < ceiling)
+        t[n++].index = nothing;
+    return n;
+}
+
+/* ---- trials: a pair's cases are solved side by side, and so are their LP solutions annealed ---- */
+
+typedef struct hints {
+    pricing_chosen_column *column;
+    int32_t n;
+} hints;
+
+typedef struct trials {
+    const seeker *x;
+    pair_trial *t;
+    hints *of_case; /* by number of the case */
+    int32_t first;  /* of those that are being solved */
+    int64_t evaluations;
+} trials;
+
+static int solve_trial(void *data, int32_t i)
+{
+    trials *r = data;
+    const seeker *x = r->x;
+    pair_priced *v = &x->m->view[x->pair].priced;
+    int32_t index = r->t[r->first + i].index;
+    pair_priced_task solve = {.byte_price = x->m->price, .stamp = x->m->stamp, .buckets = 10, .stop = x->job->stop};
+    int result = pair_priced_solve_case(v, i, &v->cases[index], &solve);
+    if (result)
+        return result;
+    r->of_case[index].column = pricing_master_solution(v->solver[i].master, &r->of_case[index].n);
+    return r->of_case[index].column ? MOIRAI_OK : MOIRAI_EFAIL;
+}
+
+static int anneal_trial(void *data, int32_t i)
+{
+    trials *r = data;
+    const seeker *x = r->x;
+    const decompose_block *b = &pair_chain_get(x->m->c, x->pair)->block;
+    const hints *h = &r->of_case[r->t[i].index];
+    pair_anneal_task task = task_of(x, r->evaluations);
+    task.column = h->column;
+    task.n_columns = h->n;
+    task.solution_only = true;
+    moirai_sim *sim;
+    if (!h->n)
+        return MOIRAI_OK;
+    if (moirai_sim_new(&sim, &b->problem))
+        return MOIRAI_EFAIL;
+    int result = pair_anneal(&r->t[i].plan, b, sim, &task);
+    moirai_sim_free(sim);
+    return result;
+}
+
+static int run_trials(trials *r, int32_t n)
+{
+    int threads = r->x->job->threads, result = MOIRAI_OK;
+    for (r->first = 0; r->first < n && !result; r->first += PAIR_PRICED_SOLVERS)
+        result = util_pool_run(solve_trial, r, UTIL_MIN(n - r->first, PAIR_PRICED_SOLVERS), threads);
+    r->evaluations = r->x->job->evaluations / 4;
+    if (!result)
+        result = util_pool_run(anneal_trial, r, n, threads);
+    pair_trials_sort(r->t, n);
+    r->evaluations = r->x->job->evaluations;
+    if (!result)
+        result = util_pool_run(anneal_trial, r, UTIL_MIN(n, FINALISTS), threads);
+    return result;
+}
+
+static int from_cases(const seeker *x, pair_plan *plan)
+{
+    pair_priced *v = &x->m->view[x->pair].priced;
+    pair_priced_task task = {.byte_price = x->m->price, .stamp = x->m->stamp};
+    pair_priced_update(v, &task);
+    trials r = {.x = x};
+    r.t = util_alloc((size_t)v->pair->n_sendings, sizeof *r.t);
+    r.of_case = util_alloc((size_t)v->n_cases, sizeof *r.of_case);
+    int32_t n = r.t && r.of_case ? list_trials(v, x->m->pair_cost[x->pair], r.t) : 0;
+    int result = r.t && r.of_case ? run_trials(&r, n) : MOIRAI_EFAIL;
+    for (int32_t i = 0; i < n; i++) {
+        free(r.of_case[r.t[i].index].column);
+        if (!result && r.t[i].plan.device && (!plan->device || r.t[i].plan.cost < plan->cost)) {
+            pair_plan_free(plan);
+            *plan = r.t[i].plan;
+        } else {
+            pair_plan_free(&r.t[i].plan);
+        }
+    }
+    free(r.t);
+    free(r.of_case);
+    return result;
+}
+
+/* Takes the plan if it is a new one and there is room for it, or frees it. */
+static void keep_plan(seeker *x, pair_plan *plan)
+{
+    bytes_pair *v = &x->m->view[x->pair];
+    bytes_block_plan o = {.plan = *plan};
+    bool known = !plan->device || v->n_plans == BYTES_BLOCK_PLANS;
+    if (!known)
+        plan_bytes(&pair_chain_get(x->m->c, x->pair)->block, &o);
+    for (int32_t j = 0; j < v->n_plans && !known; j++)
+        known = same_plan(x->m, &o, &v->plans[j]);
+    if (known)
+        pair_plan_free(plan);
+    else
+        v->plans[v->n_plans++] = o;
+}
+
+/* A plan that sends nothing of the entry's but results: its bytes are on one device, and no small move leads there. */
+static int add_home_plan(seeker *x)
+{
+    const pair_state *pair = pair_chain_get(x->m->c, x->pair);
+    pair_anneal_task task = task_of(x, x->job->evaluations);
+    pair_plan plan = {0};
+    task.keep_readers = true;
+    int result = pair_anneal(&plan, &pair->block, x->sim, &task);
+    if (!result)
+        keep_plan(x, &plan);
+    else
+        pair_plan_free(&plan);
+    return result == MOIRAI_EINFEASIBLE ? MOIRAI_OK : result; /* not allowed here: there are others */
+}
+
+/* The devices and orders of a like class's block plans, played through here; those that were taken before are passed over. */
+static int take_from_alike(seeker *x, bytes_pair *v, const bytes_pair *alike)
+{
+    const decompose_block *b = &pair_chain_get(x->m->c, x->pair)->block;
+    int result = MOIRAI_OK;
+    for (; v->n_from_alike < alike->n_plans && !result; v->n_from_alike++) {
+        const pair_plan *from = &alike->plans[v->n_from_alike].plan;
+        pair_plan plan = {0};
+        plan.length_ns = moirai_sim_replay(x->sim, from->device, from->order, from->n_order);
+        if (plan.length_ns < 0)
+            continue;
+        result = pair_plan_set(&plan, b->problem.n_ops, from->device, from->order, from->n_order);
+        if (!result)
+            keep_plan(x, &plan);
+        else
+            pair_plan_free(&plan);
+    }
+    return result;
+}
+
+int bytes_block_plan_add(bytes_prices *m, int32_t pair, const bytes_plan_task *job)
+{
+    bytes_pair *v = &m->view[pair];
+    const pair_state *y = pair_chain_get(m->c, pair);
+    bytes_plan_task less = *job; /* for classes that take little of the time */
+    if (pair_chain_share(m->c, pair / (m->K * m->K), job->upper_ns) < SMALL_SHARE)
+        less.evaluations /= 6;
+    seeker x = {.m = m, .pair = pair, .job = &less};
+    if (v->n_plans == BYTES_BLOCK_PLANS)
+        return MOIRAI_OK;
+    if (moirai_sim_new(&x.sim, &y->block.problem))
+        return MOIRAI_EFAIL;
+    pair_plan plan = {0};
+    int64_t alike = bytes_alike(m, pair);
+    int result = alike >= 0 ? take_from_alike(&x, v, &m->view[alike]) : MOIRAI_OK;
+    if (alike >= 0 && m->view[alike].n_plans) {
+        moirai_sim_free(x.sim);
+        return result; /* as good as what a search of its own would find, for nothing */
+    }
+    if (!result && !v->n_plans && y->n_sendings > 1)
+        result = add_home_plan(&x);
+    if (!result && v->priced.n_cases)
+        result = from_cases(&x, &plan);
+    if (!result && !plan.device)
+        result = from_plan(&x, &plan);
+    if (!result)
+        keep_plan(&x, &plan);
+    else
+        pair_plan_free(&plan);
+    moirai_sim_free(x.sim);
+    return result;
+}

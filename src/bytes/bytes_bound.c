@@ -1,0 +1,467 @@
+/* Memory that binds: the bound.
+ *
+ * Put a price u(k) >= 0 on every byte of device k. A plan that fits pays at most sum of u(k) * capacity(k), so
+ *     makespan >= min over all plans of (makespan + sum of u(k) * bytes on k) - sum of u(k) * capacity(k)
+ * (weak duality), and the minimum splits along the chain: cuts pay for their time and bytes, and a block between two
+ * devices costs at least V = min over its plans of (length + price of its bytes), which priced.c bounds. The best prices
+ * are found by a master (Dantzig and Wolfe): every path met so far is a column with its time and its bytes, the
+ * cheapest LP solution of paths that fits on average gives the next prices, and these the next path. A handful of rounds per
+ * device that is full. Plans are in bytes_plan.c. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pricing/lp.h"
+#include "bytes/bytes_state.h"
+#include "util/pool.h"
+#include "util/util.h"
+
+#define SETTLE_ROUNDS 12
+#define MOST_BYTES 268435456.0 /* of what is kept per pair, in a small problem */
+#define PATH_REFINEMENTS 20 /* how often the bound's path may move to unpriced pairs within one round */
+
+static void free_view(bytes_pair *v)
+{
+    pair_priced_free(&v->priced);
+    for (int32_t i = 0; i < v->n_plans; i++)
+        pair_plan_free(&v->plans[i].plan);
+}
+
+void bytes_prices_free(bytes_prices *m)
+{
+    if (!m)
+        return;
+    for (int32_t i = 0; m->view && i < m->c->s->n_classes * m->K * m->K; i++)
+        free_view(&m->view[i]);
+    bytes_master_free(&m->plans);
+    bytes_master_free(&m->cuts);
+    free(m->view);
+    free(m->alike);
+    free(m->device);
+    free(m->plan_device);
+    free(m->plan);
+    free(m->from);
+    free(m->pair_cost);
+    free(m->plan_pick);
+    free(m->picked);
+    free(m);
+}
+
+int bytes_prices_new(bytes_prices **out, pair_chain *c)
+{
+    *out = NULL;
+    bytes_prices *m = util_alloc(1, sizeof *m);
+    if (!m)
+        return MOIRAI_EFAIL;
+    size_t K = (size_t)c->K, blocks = (size_t)c->s->n_blocks, pairs = (size_t)pair_chain_count(c);
+    if ((double)pairs * sizeof *m->view > MOST_BYTES + 8.0 * c->p->n_ops * c->K) {
+        free(m);
+        return moirai_error(MOIRAI_ELIMIT, "'%s': too many pairs for prices on bytes", c->p->name);
+    }
+    m->c = c;
+    m->K = c->K;
+    m->stamp = 1;
+    m->view = util_alloc(pairs, sizeof *m->view);
+    m->device = util_alloc(blocks, sizeof(int32_t));
+    m->plan_device = util_alloc(blocks, sizeof(int32_t));
+    m->plan = util_alloc(blocks, sizeof *m->plan);
+    m->from = util_alloc(blocks * K, 1);
+    m->pair_cost = util_alloc(pairs, sizeof(int64_t));
+    m->plan_pick = util_alloc(pairs, 1);
+    m->picked = util_alloc(blocks, 1);
+    if (bytes_find_alike(m) || !m->view || !m->device || !m->plan_device || !m->plan || !m->from ||
+        !m->pair_cost || !m->plan_pick || !m->picked) {
+        bytes_prices_free(m);
+        return MOIRAI_EFAIL;
+    }
+    for (size_t i = 0; i < pairs; i++)
+        m->view[i].priced =
+            (pair_priced){.pair = c->pair[i], .entry_device = (int32_t)(i / K % K), .exit_device = (int32_t)(i % K)};
+    *out = m;
+    return MOIRAI_OK;
+}
+
+/* ---- paths ---- */
+
+static int64_t cut_cost(const bytes_prices *m, int32_t cut, int32_t k, const int64_t *price)
+{
+    const moirai_problem *p = m->c->p;
+    return pricing_units(moirai_op_ns(p, cut, k)) + price[k] * p->op_memory_bytes[cut];
+}
+
+int64_t bytes_pair_of(const bytes_prices *m, int32_t block)
+{
+    const decompose_cuts *s = m->c->s;
+    int32_t a = block > 0 ? m->device[block - 1] : 0, b = block < s->n_cuts ? m->device[block] : 0;
+    return ((int64_t)s->block_class[block] * m->K + a) * m->K + b;
+}
+
+/* One block of the recursion: `cost` by the device before it becomes `cost` by the device after. */
+static void advance(bytes_prices *m, int32_t block, uint64_t out, int64_t *cost)
+{
+    const pair_chain *c = m->c;
+    int64_t next[MOIRAI_MAX_DEVICES];
+    for (int32_t l = 0; l < m->K; l++) {
+        next[l] = INT64_MAX;
+        for (int32_t k = 0; k < m->K && (out >> l & 1); k++) {
+            int64_t pair = m->pair_cost[((int64_t)c->s->block_class[block] * m->K + k) * m->K + l];
+            if (cost[k] == INT64_MAX || pair == INT64_MAX || cost[k] + pair >= next[l])
+                continue;
+            next[l] = cost[k] + pair;
+            m->from[(int64_t)block * m->K + l] = (int8_t)k;
+        }
+    }
+    memcpy(cost, next, sizeof *next * (size_t)m->K);
+}
+
+int64_t bytes_cheapest_path(bytes_prices *m, int32_t first, int32_t last, int32_t entry, int32_t exit,
+                                   const int64_t *price)
+{
+    const decompose_cuts *s = m->c->s;
+    int64_t cost[MOIRAI_MAX_DEVICES];
+    for (int32_t k = 0; k < MOIRAI_MAX_DEVICES; k++)
+        cost[k] = k == entry ? 0 : INT64_MAX;
+    for (int32_t i = first; i <= last; i++) {
+        advance(m, i, i == last ? UINT64_C(1) << exit : pair_chain_exit_mask(m->c, i), cost);
+        for (int32_t l = 0; l < m->K && i < last; l++)
+            if (cost[l] != INT64_MAX)
+                cost[l] += cut_cost(m, s->cut[i], l, price);
+    }
+    if (cost[exit] == INT64_MAX)
+        return INT64_MAX;
+    for (int32_t i = last, l = exit; i > first; i--) {
+        l = m->from[(int64_t)i * m->K + l];
+        m->device[i - 1] = l;
+    }
+    return cost[exit];
+}
+
+static pair_priced_task priced_task(const bytes_prices *m, const bytes_bound_task *job)
+{
+    return (pair_priced_task){.byte_price = m->price,
+                               .stamp = m->stamp,
+                               .buckets = job->buckets,
+                               .solves = job->solves,
+                               .threads = job->threads,
+                               .stop = job->stop};
+}
+
+int64_t bytes_bound_path(bytes_prices *m)
+{
+    pair_priced_task task = {.byte_price = m->price, .stamp = m->stamp};
+    int32_t pairs = m->c->s->n_classes * m->K * m->K;
+    for (int32_t i = 0; i < pairs; i++) {
+        m->pair_cost[i] = 0; /* nothing known: nothing claimed */
+        if (!pair_chain_get(m->c, i)->open)
+            continue;
+        pair_priced_update(&m->view[i].priced, &task);
+        m->pair_cost[i] = m->view[i].priced.value;
+    }
+    return bytes_cheapest_path(m, 0, m->c->s->n_blocks - 1, 0, 0, m->price);
+}
+
+typedef struct refining {
+    bytes_prices *m;
+    pair_priced_task task;
+    int64_t upper_ns;
+    bytes_batch batch;
+    int32_t *times; /* per pair: how often the path takes it */
+} refining;
+
+/* Looks where there is something to gain: by what the class takes of the time at first, then by what is still open on
+ * the path. */
+static int32_t solves_for(const refining *x, int32_t pair, int64_t ceiling, bool first)
+{
+    const bytes_prices *m = x->m;
+    const pair_priced *v = &m->view[pair].priced;
+    double part = 10 * pair_chain_share(m->c, pair / (m->K * m->K), x->upper_ns);
+    if (!first && ceiling != INT64_MAX) {
+        double open_ns = (double)(ceiling - v->value) / (double)PRICING_UNIT * x->times[pair];
+        part = fmax(0.2 * part, 200 * open_ns / (double)x->upper_ns);
+    }
+    return UTIL_MAX((int32_t)(x->task.solves * fmin(part, 1)), 5);
+}
+
+static int refine_one(void *data, int32_t i)
+{
+    refining *x = data;
+    int32_t pair = x->batch.pair[x->batch.first + i];
+    int8_t pick;
+    int64_t ceiling = bytes_block_plan_cost(x->m, pair, x->m->price, &pick), alike = bytes_alike(x->m, pair);
+    pair_priced *v = &x->m->view[pair].priced;
+    pair_priced_task task = x->task;
+    bool first = !v->solver[0].master;
+    int result = alike < 0 ? MOIRAI_OK : pair_priced_adopt(v, &x->m->view[alike].priced, &task);
+    task.solves = solves_for(x, pair, ceiling, first);
+    if (task.solves <= 5) /* little to gain */
+        task.buckets = UTIL_MIN(task.buckets, 8);
+    if (!result)
+        result = pair_priced_refine(v, &task, ceiling);
+    if (result == MOIRAI_ELIMIT) { /* too large for prices: its length and cheapest bytes stand */
+        v->solved = true;
+        result = MOIRAI_OK;
+    }
+    return result;
+}
+
+int64_t bytes_alike(const bytes_prices *m, int64_t pair)
+{
+    int64_t cells = (int64_t)m->K * m->K, alike = m->alike[pair / cells];
+    return alike < 0 || !pair_chain_get(m->c, alike * cells + pair % cells)->open ? -1 : alike * cells + pair % cells;
+}
+
+int bytes_batch_run(const bytes_prices *m, bytes_batch *x, util_job_fn job, void *data,
+                            int threads)
+{
+    int32_t leaders = 0;
+    for (int32_t i = 0; i < x->n; i++)
+        if (bytes_alike(m, x->pair[i]) < 0) {
+            int32_t leader = x->pair[i];
+            memmove(x->pair + leaders + 1, x->pair + leaders, sizeof *x->pair * (size_t)(i - leaders));
+            x->pair[leaders++] = leader;
+        }
+    x->first = 0;
+    int result = util_pool_run(job, data, leaders, threads);
+    x->first = leaders;
+    return result ? result : util_pool_run(job, data, x->n - leaders, threads);
+}
+
+/* Refine the pairs of the path that are not refined at these prices; true in *any if there was one. */
+static int refine_path(bytes_prices *m, const bytes_bound_task *job, bool *any)
+{
+    refining x = {.m = m, .task = priced_task(m, job), .upper_ns = job->upper_ns};
+    size_t pairs = (size_t)m->c->s->n_classes * (size_t)m->K * (size_t)m->K;
+    x.batch.pair = util_alloc(2 * pairs, sizeof *x.batch.pair);
+    if (!x.batch.pair)
+        return MOIRAI_EFAIL;
+    x.times = x.batch.pair + pairs;
+    for (int32_t i = 0; i < m->c->s->n_blocks; i++) {
+        int64_t pair = bytes_pair_of(m, i);
+        if (!x.times[pair]++ && !m->view[pair].priced.solved)
+            x.batch.pair[x.batch.n++] = (int32_t)pair;
+    }
+    *any = x.batch.n > 0;
+    int result = bytes_batch_run(m, &x.batch, refine_one, &x, job->threads);
+    free(x.batch.pair);
+    return result;
+}
+
+static void path_bytes(const bytes_prices *m, double *use)
+{
+    const pair_chain *c = m->c;
+    memset(use, 0, sizeof *use * MOIRAI_MAX_DEVICES);
+    for (int32_t i = 0; i < c->s->n_blocks; i++) {
+        const pair_priced *v = &m->view[bytes_pair_of(m, i)].priced;
+        for (int32_t k = 0; k < m->K; k++)
+            use[k] += v->use[k];
+        if (i < c->s->n_cuts)
+            use[m->device[i]] += (double)c->p->op_memory_bytes[c->s->cut[i]];
+    }
+}
+
+/* The bound that the present prices give, in whole ns rounded down; 0 where there is no path. */
+static int64_t lagrangian_ns(const bytes_prices *m, int64_t path_cost)
+{
+    __int128 value = path_cost == INT64_MAX ? 0 : path_cost;
+    for (int32_t k = 0; k < m->K; k++)
+        value -= (__int128)m->price[k] * m->c->p->device_memory_bytes[k];
+    if (value <= 0)
+        return 0;
+    return (int64_t)(value / PRICING_UNIT);
+}
+
+void bytes_set_duals(bytes_prices *m, const double *dual_ns)
+{
+    m->stamp++;
+    for (int32_t k = 0; k < m->K; k++) {
+        double capacity = (double)UTIL_MAX(m->c->p->device_memory_bytes[k], 1);
+        double price = dual_ns[k] / capacity * (double)PRICING_UNIT;
+        /* All devices full are worth less than half of what the pricing takes for "does not fit". */
+        m->price[k] = (int64_t)fmin(fmax(price, 0), 1e18 / fmax(m->K, 4) / fmax(capacity, 1e3));
+    }
+}
+
+/* ---- the master over paths ---- */
+
+void bytes_master_free(bytes_master *x)
+{
+    for (size_t i = 0; i < x->n; i++) {
+        free(x->path[i].device);
+        free(x->path[i].pick);
+    }
+    free(x->path);
+    free(x->part);
+}
+
+int bytes_master_solve(const bytes_prices *m, bytes_master *x, double room, double overflow_ns, double *dual_ns)
+{
+    double lower[MOIRAI_MAX_DEVICES + 1], upper[MOIRAI_MAX_DEVICES + 1], dual[MOIRAI_MAX_DEVICES + 1],
+        value[MOIRAI_MAX_DEVICES + 1];
+    int32_t row[MOIRAI_MAX_DEVICES + 1];
+    for (int32_t k = 0; k <= m->K; k++) {
+        row[k] = k;
+        lower[k] = k < m->K ? -HUGE_VAL : 1;
+        upper[k] = k < m->K ? room : 1;
+    }
+    static const util_stop never; /* a row per device: soon solved */
+    pricing_lp *lp;
+    int result = util_grow(&x->part, &x->part_capacity, x->n + (size_t)m->K, sizeof *x->part);
+    if (!result)
+        result = pricing_lp_new(&lp, m->K + 1, lower, upper);
+    if (result)
+        return result;
+    for (size_t i = 0; i < x->n && !result; i++) {
+        for (int32_t k = 0; k < m->K; k++)
+            value[k] = x->path[i].use[k] / (double)UTIL_MAX(m->c->p->device_memory_bytes[k], 1);
+        value[m->K] = 1;
+        result = pricing_lp_add_column(lp, x->path[i].time_ns, m->K + 1, row, value);
+    }
+    for (int32_t k = 0; k < m->K && !result; k++) { /* overflow, at a price that no good LP solution pays */
+        double out = -1;
+        result = pricing_lp_add_column(lp, overflow_ns, 1, &row[k], &out);
+    }
+    double objective;
+    if (!result)
+        result = pricing_lp_solve(lp, &never, &objective, dual, x->part);
+    for (int32_t k = 0; k < m->K && !result; k++)
+        dual_ns[k] = fmax(-dual[k], 0);
+    pricing_lp_free(lp);
+    return result;
+}
+
+int bytes_master_add(bytes_master *x, const bytes_path *path)
+{
+    if (util_grow(&x->path, &x->capacity, x->n + 1, sizeof *x->path))
+        return MOIRAI_EFAIL;
+    x->path[x->n++] = *path;
+    return MOIRAI_OK;
+}
+
+/* The cheapest path at these dual values, its pairs solved; the bound that it gives. */
+static int price_path(bytes_prices *m, const double *dual_ns, const bytes_bound_task *job, int64_t *bound,
+                      bytes_path *out)
+{
+    bytes_set_duals(m, dual_ns);
+    int64_t cost = bytes_bound_path(m);
+    bool any = true;
+    int result = MOIRAI_OK;
+    for (int32_t i = 0; i < PATH_REFINEMENTS && any && !result; i++) {
+        result = refine_path(m, job, &any);
+        if (any && !result)
+            cost = bytes_bound_path(m);
+    }
+    *bound = lagrangian_ns(m, cost);
+    *out = (bytes_path){0};
+    path_bytes(m, out->use);
+    out->time_ns = (double)cost / (double)PRICING_UNIT;
+    for (int32_t k = 0; k < m->K; k++)
+        out->time_ns -= (double)m->price[k] / (double)PRICING_UNIT * out->use[k];
+    return result;
+}
+
+/* What a component pays must stay well below what the pricing takes for "does not fit": prices go up to a few units per
+ * ns. */
+static bool units_fit(const bytes_prices *m, const bytes_bound_task *job)
+{
+    const int64_t most = INT64_C(1) << 36;
+    bool good = job->upper_ns <= most;
+    for (int32_t i = 0; i < m->c->s->n_classes * m->K * m->K && good; i++)
+        good = pair_chain_get(m->c, i)->plan.length_ns <= most && pair_chain_get(m->c, i)->lower_ns <= most;
+    return good;
+}
+
+/* Paths of plans as columns: they are a few percent from the truth everywhere, and so are the prices that come of
+ * them. */
+static int take_plans(bytes_prices *m)
+{
+    int result = MOIRAI_OK;
+    for (; m->n_plans_taken < m->plans.n && !result; m->n_plans_taken++) {
+        bytes_path path = m->plans.path[m->n_plans_taken];
+        path.device = path.pick = NULL;
+        result = bytes_master_add(&m->cuts, &path);
+    }
+    return result;
+}
+
+/* What was claimed of older paths has been raised since: they would lead the LP solution astray. */
+static int forget_cuts(bytes_prices *m)
+{
+    bytes_master_free(&m->cuts);
+    m->cuts = (bytes_master){0};
+    m->n_plans_taken = 0;
+    return take_plans(m);
+}
+
+/* The next prices to look at: the best so far once more, whose pairs can be refined further; then those of the LP solution, and
+ * between. */
+static int next_duals(bytes_prices *m, bytes_master *x, const bytes_bound_task *job, int32_t round,
+                      double *dual_ns)
+{
+    if (m->best_ns && round == 0) {
+        memcpy(dual_ns, m->best_dual_ns, sizeof m->best_dual_ns);
+        return MOIRAI_OK;
+    }
+    int result = x->n ? bytes_master_solve(m, x, 1, 4 * (double)job->upper_ns, dual_ns) : MOIRAI_OK;
+    for (int32_t k = 0; k < m->K && round % 2 == 0 && m->best_ns; k++)
+        dual_ns[k] = 0.5 * (dual_ns[k] + m->best_dual_ns[k]);
+    return result;
+}
+
+int bytes_bound(int64_t *lower_ns, bytes_prices *m, const bytes_bound_task *job)
+{
+    double dual_ns[MOIRAI_MAX_DEVICES] = {0}, before[MOIRAI_MAX_DEVICES];
+    bytes_master *x = &m->cuts;
+    *lower_ns = m->best_ns;
+    if (!pricing_lp_available() || !units_fit(m, job))
+        return MOIRAI_OK;
+    int result = take_plans(m);
+    for (int32_t round = 0; round < job->rounds && !result && !util_stopped(&job->stop); round++) {
+        int64_t bound;
+        bytes_path found;
+        result = next_duals(m, x, job, round, dual_ns);
+        if (result || (round && !memcmp(dual_ns, before, sizeof dual_ns)))
+            break; /* nothing new to learn */
+        memcpy(before, dual_ns, sizeof dual_ns);
+        result = price_path(m, dual_ns, job, &bound, &found);
+        if (!result && round == 0 && bound - m->best_ns > m->best_ns / 1000)
+            result = forget_cuts(m);
+        if (result)
+            break;
+        if (bound > m->best_ns) {
+            m->best_ns = bound;
+            memcpy(m->best_dual_ns, dual_ns, sizeof dual_ns);
+        }
+        result = bytes_master_add(x, &found);
+    }
+    *lower_ns = m->best_ns;
+    return result;
+}
+
+/* ---- evidence for a certificate ---- */
+
+int bytes_settle(bytes_prices *m, const bytes_bound_task *job)
+{
+    int64_t bound = 0;
+    bytes_path found;
+    int result = MOIRAI_OK;
+    /* Prices found since then for other prices on bytes may serve these less: look until it is proven again. */
+    for (int32_t i = 0; i < SETTLE_ROUNDS && !result && bound < m->best_ns && units_fit(m, job); i++)
+        result = price_path(m, m->best_dual_ns, job, &bound, &found);
+    return result;
+}
+
+const int64_t *bytes_prices_per_byte(const bytes_prices *m)
+{
+    return m->price;
+}
+
+pair_priced *bytes_priced_at(bytes_prices *m, int32_t pair)
+{
+    return &m->view[pair].priced;
+}
+
+int64_t bytes_proven_ns(bytes_prices *m, const int64_t *value)
+{
+    memcpy(m->pair_cost, value, sizeof *value * (size_t)(m->c->s->n_classes * m->K * m->K));
+    return lagrangian_ns(m, bytes_cheapest_path(m, 0, m->c->s->n_blocks - 1, 0, 0, m->price));
+}

@@ -1,0 +1,299 @@
+/* Memory that binds: plans.
+ *
+ * The prices of bytes_bound.c with plans in place of bounds: a path is the devices of the cuts and one plan per block, among
+ * block plans that the annealing finds for each pair at the prices met, beginning with the LP solution of the weakest case at these
+ * prices. The final LP solution of paths says which part of the layers goes which way: the chain is cut into as many stretches
+ * as the LP solution has paths, each as long as its part, and the blocks where two stretches meet take the pair of devices that
+ * joins them. That is wrong by up to a layer per stretch; so windows of the chain are then taken anew at prices drawn
+ * around the LP solution's, and kept where time plus a fine on overflowing bytes does not rise. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pricing/lp.h"
+#include "bytes/bytes_state.h"
+#include "util/pool.h"
+#include "util/util.h"
+
+#define POLISH_STEPS 20000
+
+/* Options of the blocks that the path at hand takes. */
+static void pick_plans(bytes_prices *m, int32_t first, int32_t last)
+{
+    for (int32_t i = first; i <= last; i++)
+        m->picked[i] = m->plan_pick[bytes_pair_of(m, i)];
+}
+
+/* The cheapest path by plans at the present prices, into m->device and m->picked. False where there is none. */
+static bool planned_path(bytes_prices *m)
+{
+    int32_t last = m->c->s->n_blocks - 1;
+    if (bytes_cheapest_path(m, 0, last, 0, 0, m->price) == INT64_MAX)
+        return false;
+    pick_plans(m, 0, last);
+    return true;
+}
+
+static void price_plans(bytes_prices *m)
+{
+    int32_t pairs = m->c->s->n_classes * m->K * m->K;
+    for (int32_t i = 0; i < pairs; i++)
+        m->pair_cost[i] = bytes_block_plan_cost(m, i, m->price, &m->plan_pick[i]);
+}
+
+/* Time and bytes of blocks first .. last of the path at hand, with the cuts that end them. */
+static bytes_path measure(const bytes_prices *m, int32_t first, int32_t last)
+{
+    const pair_chain *c = m->c;
+    bytes_path out = {0};
+    for (int32_t i = first; i <= last; i++) {
+        int64_t length;
+        const int64_t *bytes = bytes_block_plan_at(m, bytes_pair_of(m, i), m->picked[i], &length);
+        out.time_ns += (double)length;
+        for (int32_t k = 0; k < m->K; k++)
+            out.use[k] += (double)bytes[k];
+        if (i < c->s->n_cuts) {
+            out.time_ns += (double)moirai_op_ns(c->p, c->s->cut[i], m->device[i]);
+            out.use[m->device[i]] += (double)c->p->op_memory_bytes[c->s->cut[i]];
+        }
+    }
+    return out;
+}
+
+static bytes_path measure_path(const bytes_prices *m)
+{
+    return measure(m, 0, m->c->s->n_blocks - 1);
+}
+
+typedef struct enriching {
+    bytes_prices *m;
+    const bytes_plan_task *job;
+    bytes_batch batch;
+} enriching;
+
+static int enrich_one(void *data, int32_t i)
+{
+    enriching *x = data;
+    return bytes_block_plan_add(x->m, x->batch.pair[x->batch.first + i], x->job);
+}
+
+/* Pairs of the path at hand that were not searched at these prices. */
+static void list_path(bytes_prices *m, enriching *x)
+{
+    for (int32_t i = 0; i < m->c->s->n_blocks; i++) {
+        int64_t pair = bytes_pair_of(m, i);
+        bytes_pair *v = &m->view[pair];
+        if (v->searched == m->stamp || pair_chain_get(m->c, pair)->block.n_interior == 0)
+            continue;
+        v->searched = m->stamp;
+        x->batch.pair[x->batch.n++] = (int32_t)pair;
+    }
+}
+
+/* New block plans for the pairs of the plans' path, and for those of the bound's: where they promise much more than their
+ * plans do, they would never come to be on the former. */
+static int enrich_path(bytes_prices *m, const bytes_plan_task *job)
+{
+    enriching x = {.m = m, .job = job};
+    x.batch.pair = util_alloc((size_t)m->c->s->n_classes * (size_t)m->K * (size_t)m->K, sizeof *x.batch.pair);
+    if (!x.batch.pair)
+        return MOIRAI_EFAIL;
+    list_path(m, &x);
+    if (m->best_ns) {
+        bytes_bound_path(m);
+        list_path(m, &x);
+    }
+    int result = bytes_batch_run(m, &x.batch, enrich_one, &x, job->threads);
+    free(x.batch.pair);
+    return result;
+}
+
+/* A column of the plans' master at these dual values. */
+static int plan_column(bytes_prices *m, bytes_master *x, const double *dual_ns,
+                       const bytes_plan_task *job, bool enrich)
+{
+    size_t cuts = (size_t)m->c->s->n_cuts, blocks = (size_t)m->c->s->n_blocks;
+    bytes_set_duals(m, dual_ns);
+    price_plans(m);
+    if (!planned_path(m))
+        return moirai_error(MOIRAI_EINFEASIBLE, "no path of block plans");
+    int result = enrich ? enrich_path(m, job) : MOIRAI_OK;
+    if (result)
+        return result;
+    price_plans(m);
+    planned_path(m);
+    bytes_path found = measure_path(m);
+    found.device = util_alloc(cuts, 1);
+    found.pick = util_alloc(blocks, 1);
+    if (!found.device || !found.pick || bytes_master_add(x, &found)) {
+        free(found.device);
+        free(found.pick);
+        return MOIRAI_EFAIL;
+    }
+    for (size_t i = 0; i < cuts; i++)
+        found.device[i] = (int8_t)m->device[i];
+    memcpy(found.pick, m->picked, blocks);
+    return MOIRAI_OK;
+}
+
+/* The LP solution as stretches of the chain, paths in the order of their number; where two meet, the joining pair's cheapest
+ * block plan. */
+static void lay_out(bytes_prices *m, const bytes_master *x)
+{
+    const decompose_cuts *s = m->c->s;
+    double total = 0, reached;
+    size_t at = 0;
+    for (size_t i = 0; i < x->n; i++)
+        total += x->part[i];
+    while (at + 1 < x->n && x->part[at] < 1e-9)
+        at++;
+    reached = x->part[at];
+    const bytes_path *before = &x->path[at];
+    for (int32_t i = 0; i < s->n_blocks; i++) {
+        while ((double)i / s->n_blocks * total >= reached && at + 1 < x->n)
+            reached += x->part[++at];
+        const bytes_path *now = &x->path[at];
+        if (i < s->n_cuts)
+            m->device[i] = now->device[i];
+        int32_t a = i > 0 ? m->device[i - 1] : 0, b = i < s->n_cuts ? m->device[i] : 0;
+        bool same = now == before || (i > 0 && now->device[i - 1] == a);
+        m->picked[i] = same ? now->pick[i] : m->plan_pick[((int64_t)s->block_class[i] * m->K + a) * m->K + b];
+        before = now;
+    }
+}
+
+static void keep_path(bytes_prices *m)
+{
+    const decompose_cuts *s = m->c->s;
+    memcpy(m->plan_device, m->device, sizeof *m->device * (size_t)s->n_cuts);
+    for (int32_t i = 0; i < s->n_blocks; i++) {
+        const bytes_pair *v = &m->view[bytes_pair_of(m, i)];
+        m->plan[i] = m->picked[i] < 0 ? NULL : &v->plans[m->picked[i]].plan;
+    }
+}
+
+/* ---- polishing: windows of the path are taken anew at other prices ---- */
+
+#define WINDOW 24 /* blocks, at most */
+
+/* The cheapest way through blocks first .. last at the present prices, ends fixed; into m->device and m->picked. */
+static void redo_window(bytes_prices *m, int32_t first, int32_t last)
+{
+    int32_t entry = first > 0 ? m->device[first - 1] : 0, exit = last < m->c->s->n_cuts ? m->device[last] : 0;
+    if (bytes_cheapest_path(m, first, last, entry, exit, m->price) != INT64_MAX)
+        pick_plans(m, first, last);
+}
+
+/* Time plus a price on every byte too many, well above what a byte is worth. */
+static double energy(const bytes_prices *m, const bytes_path *p, const double *fine)
+{
+    double sum = p->time_ns;
+    for (int32_t k = 0; k < m->K; k++)
+        sum += fine[k] * fmax(p->use[k] - (double)m->c->p->device_memory_bytes[k], 0);
+    return sum;
+}
+
+/* Prices around the dual values, each device off by its own factor. */
+static void draw_prices(bytes_prices *m, const double *dual_ns, util_rng *rng)
+{
+    double drawn[MOIRAI_MAX_DEVICES], most = 0;
+    for (int32_t k = 0; k < m->K; k++)
+        most = fmax(most, dual_ns[k]);
+    for (int32_t k = 0; k < m->K; k++)
+        drawn[k] = fmax(dual_ns[k], 0.02 * most) * exp((util_rng_real(rng) - 0.5) * 4);
+    bytes_set_duals(m, drawn);
+    price_plans(m);
+}
+
+static void polish(bytes_prices *m, const double *dual_ns, const bytes_plan_task *job, int64_t *length_ns)
+{
+    int32_t n = m->c->s->n_blocks, saved_device[WINDOW];
+    int8_t saved_pick[WINDOW];
+    double fine[MOIRAI_MAX_DEVICES], most = 0;
+    util_rng rng;
+    util_rng_seed(&rng, job->seed);
+    bytes_path now = measure_path(m);
+    for (int32_t k = 0; k < m->K; k++)
+        most = fmax(most, dual_ns[k] / (double)UTIL_MAX(m->c->p->device_memory_bytes[k], 1));
+    for (int32_t k = 0; k < m->K; k++)
+        fine[k] = 4 * most + 1e-9;
+    for (int64_t step = 0; step < POLISH_STEPS && n > 1; step++) {
+        if (step % 64 == 0) {
+            if (util_stopped(&job->stop))
+                return;
+            draw_prices(m, dual_ns, &rng);
+        }
+        int32_t size = 2 + (int32_t)util_rng_below(&rng, (uint32_t)UTIL_MIN(WINDOW - 1, n - 1));
+        int32_t first = (int32_t)util_rng_below(&rng, (uint32_t)(n - size + 1)), last = first + size - 1;
+        for (int32_t i = first; i <= last; i++) {
+            saved_pick[i - first] = m->picked[i];
+            saved_device[i - first] = i < m->c->s->n_cuts ? m->device[i] : 0;
+        }
+        bytes_path before = measure(m, first, last), next = now;
+        redo_window(m, first, last);
+        bytes_path after = measure(m, first, last);
+        next.time_ns += after.time_ns - before.time_ns;
+        for (int32_t k = 0; k < m->K; k++)
+            next.use[k] += after.use[k] - before.use[k];
+        if (energy(m, &next, fine) <= energy(m, &now, fine)) {
+            now = next;
+            continue;
+        }
+        for (int32_t i = first; i <= last; i++) {
+            m->picked[i] = saved_pick[i - first];
+            if (i < m->c->s->n_cuts)
+                m->device[i] = saved_device[i - first];
+        }
+    }
+    now = measure_path(m);
+    bool fits = true;
+    for (int32_t k = 0; k < m->K; k++)
+        fits &= now.use[k] <= (double)m->c->p->device_memory_bytes[k];
+    if (fits && (int64_t)now.time_ns < *length_ns) {
+        *length_ns = (int64_t)now.time_ns;
+        keep_path(m);
+    }
+}
+
+/* Lay out LP solutions with more or less room to spare, and polish each. */
+static int fit_solution(bytes_prices *m, bytes_master *x, const bytes_plan_task *job, double overflow_ns,
+                   int64_t *length_ns)
+{
+    static const double room[] = {1, 0.998, 0.995, 0.99, 0.97, 0.9};
+    int result = MOIRAI_OK;
+    for (size_t i = 0; i < sizeof room / sizeof *room && !result; i++) {
+        double dual_ns[MOIRAI_MAX_DEVICES];
+        result = bytes_master_solve(m, x, room[i], overflow_ns, dual_ns);
+        if (result)
+            break;
+        lay_out(m, x);
+        polish(m, dual_ns, job, length_ns);
+    }
+    return result;
+}
+
+int bytes_plan_find(int64_t *length_ns, const int32_t **cut_device, const pair_plan *const **block_plan,
+                       bytes_prices *m, const bytes_plan_task *job)
+{
+    double dual_ns[MOIRAI_MAX_DEVICES], next[MOIRAI_MAX_DEVICES], overflow_ns = 0;
+    bytes_master *x = &m->plans;
+    int result = MOIRAI_OK;
+    *length_ns = INT64_MAX;
+    *cut_device = m->plan_device;
+    *block_plan = m->plan;
+    if (!pricing_lp_available())
+        return MOIRAI_OK;
+    memcpy(dual_ns, m->best_dual_ns, sizeof dual_ns);
+    for (int32_t round = 0; round < job->rounds && !result && !util_stopped(&job->stop); round++) {
+        result = plan_column(m, x, dual_ns, job, round % 3 == 0 && round < 3 * job->searches);
+        if (!result && !overflow_ns)
+            overflow_ns = 8 * x->path[0].time_ns;
+        if (!result)
+            result = bytes_master_solve(m, x, 1, overflow_ns, next);
+        for (int32_t k = 0; k < m->K && !result; k++)
+            dual_ns[k] = round % 2 || !m->best_ns ? next[k] : 0.5 * (next[k] + m->best_dual_ns[k]);
+    }
+    if (!result && x->n)
+        result = fit_solution(m, x, job, overflow_ns, length_ns);
+    return result;
+}

@@ -1,0 +1,115 @@
+/* moirai bound: what no plan can beat, by every method. */
+#include "cli/commands/commands.h"
+#include "cli/steps/steps.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/util.h"
+
+typedef struct found {
+    int64_t lower_ns; /* MOIRAI_UNKNOWN: not meant for this problem, or not asked for */
+    double seconds;
+    bool asked;
+} found;
+
+static void show(cli_context *cli, const found *f, int n, int best)
+{
+    yyjson_mut_val *list = yyjson_mut_arr(cli->doc);
+    cli_print(cli, "%-14s %14s %10s  %s\n", "bound", "value", "time", "by");
+    for (int i = 0; i < n; i++) {
+        const moirai_bound *b = moirai_bound_at(i);
+        if (!f[i].asked)
+            continue;
+        bool known = f[i].lower_ns != MOIRAI_UNKNOWN;
+        yyjson_mut_val *object = yyjson_mut_arr_add_obj(cli->doc, list);
+        yyjson_mut_obj_add_str(cli->doc, object, "name", b->name);
+        if (known)
+            yyjson_mut_obj_add_int(cli->doc, object, "lower_bound_ns", f[i].lower_ns);
+        else
+            yyjson_mut_obj_add_null(cli->doc, object, "lower_bound_ns");
+        yyjson_mut_obj_add_real(cli->doc, object, "seconds", f[i].seconds);
+        yyjson_mut_obj_add_bool(cli->doc, object, "best", i == best);
+        cli_print(cli, "%-14s %14s %8.3f s%s %s\n", b->name, known ? cli_human_ns(f[i].lower_ns).s : "-", f[i].seconds,
+                         i == best ? "*" : " ", b->summary);
+    }
+    yyjson_mut_obj_add_val(cli->doc, cli->result, "bounds", list);
+    if (best >= 0)
+        yyjson_mut_obj_add_int(cli->doc, cli->result, "lower_bound_ns", f[best].lower_ns);
+}
+
+static bool asked_for(const cli_context *cli, const char *name)
+{
+    int n = cli_uses(cli, "only");
+    for (int i = 0; i < n; i++)
+        if (!strcmp(cli_use(cli, "only", i), name))
+            return true;
+    return n == 0;
+}
+
+static int check_names(const cli_context *cli)
+{
+    for (int i = 0; i < cli_uses(cli, "only"); i++)
+        if (!moirai_bound_find(cli_use(cli, "only", i)))
+            return moirai_error(MOIRAI_EUSAGE, "bound: no bound '%s'; 'moirai bound PROBLEM' shows all",
+                                cli_use(cli, "only", i));
+    return 0;
+}
+
+static int run(cli_context *cli)
+{
+    moirai_problem *p = NULL;
+    int n = moirai_bound_count(), best = -1;
+    found *f = calloc((size_t)n, sizeof *f);
+    int rc = f ? check_names(cli) : moirai_error(MOIRAI_EFAIL, "out of memory");
+    rc = rc ? rc : moirai_problem_read(&p, cli_arg(cli, 0));
+    moirai_budget o;
+    moirai_budget_init(&o);
+    o.effort = cli_real(cli, "effort");
+    o.time_limit_s = cli_real(cli, "time-limit");
+    o.threads = (int)cli_count(cli, "threads");
+    o.interrupt = cli_interrupt();
+    for (int i = 0; !rc && i < n && !moirai_interrupt_raised(cli_interrupt()); i++) {
+        double begun = util_seconds();
+        if (!(f[i].asked = asked_for(cli, moirai_bound_at(i)->name)))
+            continue;
+        rc = moirai_bound_at(i)->find(&f[i].lower_ns, p, &o);
+        f[i].seconds = util_seconds() - begun;
+        if (f[i].lower_ns != MOIRAI_UNKNOWN && (best < 0 || f[i].lower_ns > f[best].lower_ns))
+            best = i;
+    }
+    if (!rc)
+        show(cli, f, n, best);
+    free(f);
+    moirai_problem_free(p);
+    return rc;
+}
+
+static const cli_argument arguments[] = {
+    {.name = "PROBLEM", .kind = CLI_VALUE_FILE, .help = "a problem file"},
+    {0},
+};
+static const cli_option options[] = {
+    {.name = "only", .argument = "NAME", .kind = CLI_VALUE_TEXT, .repeated = true, .help = "this bound alone, or several"},
+    {.name = "effort", .argument = "E", .kind = CLI_VALUE_REAL, .least = 1e-6, .most = 1e6, .standard = "1",
+     .help = "work to spend, the same on every machine"},
+    {.name = "time-limit", .argument = "SECONDS", .kind = CLI_VALUE_REAL, .least = 1e-3, .most = 1e9,
+     .help = "stop each bound after this time with what it has proven"},
+    {.name = "threads", .argument = "N", .kind = CLI_VALUE_COUNT, .least = 0, .most = 1024, .standard = "0",
+     .help = "threads to use; 0 is one per core"},
+    {0},
+};
+static const cli_example examples[] = {
+    {"moirai bound problem.json", "All bounds; the best is marked *"},
+    {"moirai bound problem.json --only load --only blocks", "Two of them"},
+    {0},
+};
+const cli_command cli_command_bound = {
+    .name = "bound",
+    .summary = "prove what no plan can beat, by every method",
+    .text = "Every bound holds by itself for every plan of the problem, in whole nanoseconds.",
+    .arguments = arguments,
+    .options = options,
+    .examples = examples,
+    .run = run,
+};

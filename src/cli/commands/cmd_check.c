@@ -1,0 +1,63 @@
+/* moirai check: does a plan obey every rule of the model? */
+#include "cli/commands/commands.h"
+#include "cli/steps/steps.h"
+
+#include <string.h>
+
+typedef struct findings {
+    cli_context *cli;
+    yyjson_mut_val *list;
+    int64_t n;
+} findings;
+
+static void report(void *data, const char *line)
+{
+    findings *f = data;
+    f->n++;
+    cli_print(f->cli, "%s\n", line);
+    yyjson_mut_arr_add_strcpy(f->cli->doc, f->list, line);
+}
+
+static int run(cli_context *cli)
+{
+    const char *problem_path = cli_arg(cli, 0), *plan_path = cli_arg(cli, 1);
+    if (!strcmp(problem_path, "-") && !strcmp(plan_path, "-"))
+        return moirai_error(MOIRAI_EUSAGE, "check: problem and plan can't both come from stdin");
+    findings f = {.cli = cli, .list = yyjson_mut_arr(cli->doc)};
+    moirai_problem *p = NULL;
+    moirai_plan *plan = NULL;
+    int rc = moirai_problem_read(&p, problem_path);
+    rc = rc ? rc : moirai_plan_read(&plan, p, plan_path);
+    if (!rc) {
+        rc = moirai_plan_check(p, plan, report, &f);
+        yyjson_mut_obj_add_bool(cli->doc, cli->result, "valid", rc == 0);
+        yyjson_mut_obj_add_int(cli->doc, cli->result, "makespan_ns", plan->makespan_ns);
+        yyjson_mut_obj_add_val(cli->doc, cli->result, "violations", f.list);
+        if (rc && f.n)
+            moirai_error(rc, "%s: the plan breaks %lld rule%s", plan_path, (long long)f.n, f.n == 1 ? "" : "s");
+        else if (!rc)
+            cli_print(cli, "ok: %s operators, %s transfers, makespan %s\n", cli_human_count(plan->n_ops).s,
+                             cli_human_count(plan->n_transfers).s, cli_human_ns(plan->makespan_ns).s);
+    }
+    moirai_plan_free(plan);
+    moirai_problem_free(p);
+    return rc;
+}
+
+static const cli_argument arguments[] = {
+    {.name = "PROBLEM", .kind = CLI_VALUE_FILE, .help = "the problem file"},
+    {.name = "PLAN", .kind = CLI_VALUE_FILE, .help = "the plan file"},
+    {0},
+};
+static const cli_example examples[] = {
+    {"moirai check problem.json plan.json", "Every violation is a line; exit code 0 means that there is none"},
+    {0},
+};
+const cli_command cli_command_check = {
+    .name = "check",
+    .summary = "check a plan against every rule of the model",
+    .text = "Written apart from the simulator that makes plans: times, order, devices, transfers, congestion, memory.",
+    .arguments = arguments,
+    .examples = examples,
+    .run = run,
+};

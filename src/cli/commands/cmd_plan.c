@@ -1,0 +1,173 @@
+/* moirai plan: from a network's file to a checked plan, in one command. */
+#include "cli/commands/commands.h"
+#include "cli/steps/steps.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Everything on the way; freed in one place. */
+typedef struct work {
+    moirai_cluster *cluster;
+    moirai_graph *graph, *coarse;
+    moirai_problem *fine, *problem; /* problem: of the coarse graph */
+    moirai_plan *plan, *expanded, *single;
+} work;
+
+static void work_free(work *w)
+{
+    moirai_plan_free(w->single);
+    moirai_plan_free(w->expanded);
+    moirai_plan_free(w->plan);
+    moirai_problem_free(w->problem);
+    moirai_problem_free(w->fine);
+    moirai_graph_free(w->coarse);
+    moirai_graph_free(w->graph);
+    moirai_cluster_free(w->cluster);
+}
+
+static int coarsen(work *w, cli_context *cli)
+{
+    moirai_rules *rules = NULL;
+    int rc = moirai_rules_open(&rules, cli_text(cli, "rules"));
+    rc = rc ? rc : moirai_coarsen(&w->coarse, w->graph, rules, NULL);
+    moirai_rules_free(rules);
+    if (rc)
+        return rc;
+    cli_say(cli, "coarsened %s operators to %s with the rules '%s'\n", cli_human_count(w->graph->n_ops).s,
+                   cli_human_count(w->coarse->n_ops).s, cli_text(cli, "rules"));
+    yyjson_mut_obj_add_int(cli->doc, cli->result, "network_ops", w->graph->n_ops);
+    yyjson_mut_obj_add_int(cli->doc, cli->result, "coarse_ops", w->coarse->n_ops);
+    return 0;
+}
+
+/* A plan of the original operators: the members of a fused operator run where it runs. */
+static int expand(work *w, cli_context *cli)
+{
+    int64_t n_devices = w->cluster->n_devices;
+    moirai_problem_options o = {.flow = w->problem->flow, .congestion = w->problem->congestion, .memory = w->problem->memory,
+                                .cost_model = cli_text(cli, "cost")};
+    if (n_devices != w->problem->n_devices)
+        return moirai_error(MOIRAI_EFAIL, "the problem has %d devices, the cluster %lld", w->problem->n_devices,
+                            (long long)n_devices);
+    int rc = moirai_problem_new(&w->fine, w->graph, w->cluster, &o);
+    rc = rc ? rc : moirai_plan_expand(&w->expanded, w->fine, w->problem, w->coarse, w->plan);
+    return rc ? rc : moirai_plan_check(w->fine, w->expanded, NULL, NULL);
+}
+
+static const char *verdict(char *text, size_t size, double speed_up)
+{
+    if (speed_up >= 1.005)
+        snprintf(text, size, "the plan is %.2f times as fast", speed_up);
+    else
+        snprintf(text, size, "splitting gains nothing (%.3f times as fast)", speed_up);
+    return text;
+}
+
+/* The verdict that users ask for first: is the cluster worth it? */
+static void show_verdict(work *w, cli_context *cli)
+{
+    moirai_place_options o;
+    moirai_place_options_init(&o);
+    if (moirai_place(&w->single, w->problem, "single", &o)) {
+        cli_print(cli, "single       no device can take the whole network: %s\n", moirai_error_message());
+        yyjson_mut_obj_add_null(cli->doc, cli->result, "single_device");
+        return;
+    }
+    char text[80];
+    const char *name = w->problem->n_ops ? w->problem->device_name[w->single->op_device[0]] : "";
+    double speed_up = w->plan->makespan_ns > 0 ? (double)w->single->makespan_ns / (double)w->plan->makespan_ns : 1;
+    cli_print(cli, "single       %s on the best single device, %s: %s\n", cli_human_ns(w->single->makespan_ns).s,
+                     name, verdict(text, sizeof text, speed_up));
+    yyjson_mut_obj_add_strcpy(cli->doc, cli->result, "single_device", name);
+    yyjson_mut_obj_add_int(cli->doc, cli->result, "single_makespan_ns", w->single->makespan_ns);
+    yyjson_mut_obj_add_real(cli->doc, cli->result, "speed_up", speed_up);
+}
+
+static int check_outputs(const cli_context *cli)
+{
+    static const char *const names[] = {"output", "problem-out", "graph-out", "certificate", "log-json"};
+    enum { N = sizeof names / sizeof *names };
+    for (int i = 0; i < N; i++) {
+        const char *path = cli_text(cli, names[i]);
+        int rc = cli_writable(cli, path);
+        if (rc)
+            return rc;
+        for (int j = 0; path && j < i; j++) {
+            const char *other = cli_text(cli, names[j]);
+            if (other && !strcmp(other, path))
+                return moirai_error(MOIRAI_EUSAGE, "plan: --%s and --%s both write '%s'", names[j], names[i], path);
+        }
+    }
+    return 0;
+}
+
+static int write_outputs(const work *w, const cli_context *cli)
+{
+    const char *plan_path = cli_text(cli, "output"), *problem_path = cli_text(cli, "problem-out"),
+               *graph_path = cli_text(cli, "graph-out");
+    const moirai_problem *p = w->expanded ? w->fine : w->problem;
+    int rc = graph_path ? moirai_graph_write(w->expanded ? w->graph : w->coarse, graph_path) : 0;
+    rc = rc ? rc : problem_path ? moirai_problem_write(p, problem_path) : 0;
+    return rc ? rc : plan_path ? moirai_plan_write(w->expanded ? w->expanded : w->plan, p, plan_path) : 0;
+}
+
+static int run(cli_context *cli)
+{
+    work w = {0};
+    const moirai_placer *placer;
+    int rc = cli_placer(&placer, cli);
+    rc = rc ? rc : check_outputs(cli);
+    rc = rc ? rc : cli_cluster(&w.cluster, cli);
+    rc = rc ? rc : cli_network(&w.graph, cli, cli_arg(cli, 0));
+    rc = rc ? rc : coarsen(&w, cli);
+    rc = rc ? rc : cli_problem(&w.problem, cli, w.coarse, w.cluster, NULL);
+    rc = rc ? rc : cli_search(&w.plan, cli, w.problem, NULL);
+    rc = rc ? rc : moirai_plan_check(w.problem, w.plan, NULL, NULL);
+    rc = rc ? rc : cli_has(cli, "expand") ? expand(&w, cli) : 0;
+    rc = rc ? rc : write_outputs(&w, cli);
+    if (!rc) {
+        const moirai_problem *p = w.expanded ? w.fine : w.problem;
+        const moirai_plan *plan = w.expanded ? w.expanded : w.plan;
+        show_verdict(&w, cli);
+        cli_show_plan(cli, p, plan);
+        if (cli_has(cli, "picture"))
+            cli_show_picture(cli, p, plan);
+    }
+    work_free(&w);
+    return rc;
+}
+
+static const cli_argument arguments[] = {
+    {.name = "MODEL", .kind = CLI_VALUE_NETWORK, .help = "an ONNX file, a graph file, or a network of the zoo"},
+    {0},
+};
+static const cli_option options[] = {
+    CLI_OPTION_CLUSTER,
+    {.name = "rules", .argument = "RULES", .standard = "onnxruntime", .kind = CLI_VALUE_RULES,
+     .help = "fusion rules: eigen, onnxruntime, none, or a rule file"},
+    CLI_OPTIONS_PROBLEM,
+    CLI_OPTIONS_SEARCH,
+    CLI_OPTIONS_NETWORK,
+    {.name = "expand", .kind = CLI_VALUE_FLAG, .help = "plan (and problem) of the original operators instead of the fused ones"},
+    {.name = "problem-out", .argument = "FILE", .kind = CLI_VALUE_FILE, .help = "write the problem that the plan belongs to"},
+    {.name = "graph-out", .argument = "FILE", .kind = CLI_VALUE_FILE, .help = "write the graph that the problem was made from"},
+    CLI_OPTION_PICTURE,
+    CLI_OPTION_OUTPUT("write the plan"),
+    {0},
+};
+static const cli_example examples[] = {
+    {"moirai plan model.onnx --cluster inter-server -o plan.json", "Place an ONNX network on the paper's testbed"},
+    {"moirai plan gpt3-330M --cluster '4x v100, 100Gbps 5us' --picture", "What would four V100 do?"},
+    {"moirai plan model.onnx --cluster mine.json --dim batch=8 --rules none --time-limit 10 --json", "For a script"},
+    {0},
+};
+const cli_command cli_command_plan = {
+    .name = "plan",
+    .summary = "import, coarsen, cost, place and check in one command",
+    .text = "The command that most users will type. It prints what the best single device would do, the plan's makespan, "
+            "a proven bound, and the load and memory of every device.",
+    .arguments = arguments,
+    .options = options,
+    .examples = examples,
+    .run = run,
+};

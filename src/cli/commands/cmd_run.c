@@ -1,0 +1,482 @@
+/* moirai run: a plan, carried out: split, one process per device, measured, verified. */
+#include "cli/commands/commands.h"
+#include "cli/steps/run_steps.h"
+#include "cli/steps/steps.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util/json.h"
+#include "util/util.h"
+
+typedef struct work {
+    cli_context *cli;
+    char folder[4000]; /* everything of this run */
+    bool temporary;
+    char parts[4096], outputs[4096], job[4096], result[4096], verdict[4096];
+    moirai_cluster *cluster; /* or NULL */
+    yyjson_doc *manifest;
+    int n_ranks;
+    const char **name, **host; /* by rank; the names are the manifest's */
+    const moirai_device **device;
+    char *hosts; /* --hosts, cut at the commas */
+    bool has_hosts;
+} work;
+
+/* ---- folders ---- */
+
+static int make_folders(work *w)
+{
+    const char *given = cli_text(w->cli, "work"), *tmp = getenv("TMPDIR");
+    if (given) {
+        char *full = mkdir(given, 0777) && errno != EEXIST ? NULL : realpath(given, NULL);
+        if (!full)
+            return moirai_error(MOIRAI_EFAIL, "%s: can't make this folder: %s", given, strerror(errno));
+        snprintf(w->folder, sizeof w->folder, "%s", full);
+        free(full);
+    } else {
+        snprintf(w->folder, sizeof w->folder, "%s/moirai-run-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+        if (!mkdtemp(w->folder))
+            return moirai_error(MOIRAI_EFAIL, "%s: can't make a folder: %s", w->folder, strerror(errno));
+        w->temporary = true;
+    }
+    snprintf(w->parts, sizeof w->parts, "%s/parts", w->folder);
+    snprintf(w->outputs, sizeof w->outputs, "%s/outputs", w->folder);
+    snprintf(w->job, sizeof w->job, "%s/job.json", w->folder);
+    snprintf(w->result, sizeof w->result, "%s/timeline.json", w->folder);
+    snprintf(w->verdict, sizeof w->verdict, "%s/verdict.json", w->folder);
+    if (mkdir(w->outputs, 0777) && errno != EEXIST)
+        return moirai_error(MOIRAI_EFAIL, "%s: can't make this folder: %s", w->outputs, strerror(errno));
+    return 0;
+}
+
+/* Folders here are two levels deep and hold plain files. */
+static void remove_folder(const char *folder, int depth)
+{
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        char path[4096];
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+            continue;
+        if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, e->d_name) < sizeof path && unlink(path) && depth)
+            remove_folder(path, depth - 1);
+    }
+    if (d)
+        closedir(d);
+    rmdir(folder);
+}
+
+static void work_free(work *w)
+{
+    if (w->temporary && !cli_has(w->cli, "keep"))
+        remove_folder(w->folder, 1);
+    else if (w->temporary)
+        cli_say(w->cli, "kept %s\n", w->folder);
+    yyjson_doc_free(w->manifest);
+    moirai_cluster_free(w->cluster);
+    free(w->name);
+    free(w->host);
+    free(w->device);
+    free(w->hosts);
+}
+
+/* ---- ranks ---- */
+
+static int open_manifest(work *w)
+{
+    char path[4200], *data;
+    size_t length;
+    snprintf(path, sizeof path, "%s/manifest.json", w->parts);
+    int rc = util_file_read(&data, &length, path);
+    if (rc)
+        return rc;
+    rc = util_json_open(&w->manifest, data, length, path, "moirai-manifest");
+    free(data);
+    return rc;
+}
+
+static int name_ranks(work *w)
+{
+    size_t i, n;
+    yyjson_val *d, *devices = yyjson_obj_get(yyjson_doc_get_root(w->manifest), "devices");
+    size_t most = yyjson_arr_size(devices);
+    w->name = util_alloc(most, sizeof *w->name);
+    w->host = util_alloc(most, sizeof *w->host);
+    w->device = util_alloc(most, sizeof *w->device);
+    if (!w->name || !w->host || !w->device)
+        return MOIRAI_EFAIL;
+    yyjson_arr_foreach(devices, i, n, d)
+    {
+        if (!yyjson_arr_size(yyjson_obj_get(d, "segments")))
+            continue;
+        const char *name = yyjson_get_str(yyjson_obj_get(d, "name"));
+        int32_t at = w->cluster ? moirai_cluster_find(w->cluster, name) : MOIRAI_NONE;
+        if (w->cluster && at == MOIRAI_NONE)
+            return moirai_error(MOIRAI_EINPUT, "the plan's device '%s' is not in cluster '%s'", name, w->cluster->name);
+        w->name[w->n_ranks] = name;
+        w->device[w->n_ranks] = w->cluster ? &w->cluster->device[at] : NULL;
+        w->host[w->n_ranks] = w->cluster ? w->cluster->device[at].host : NULL;
+        w->has_hosts |= w->host[w->n_ranks] != NULL;
+        w->n_ranks++;
+    }
+    return 0;
+}
+
+/* --hosts a,b,c: for the devices in order, again from the first when there are more devices; a device's own host wins.
+ */
+static int spread_hosts(work *w)
+{
+    const char *given = cli_text(w->cli, "hosts");
+    if (!given)
+        return 0;
+    const char *list[256];
+    int n = 0;
+    char *rest = w->hosts = util_strdup(given);
+    if (!rest)
+        return MOIRAI_EFAIL;
+    for (char *host; (host = strsep(&rest, ",")) && n < 256;)
+        if (*host)
+            list[n++] = host;
+    if (!n)
+        return moirai_error(MOIRAI_EUSAGE, "run: --hosts '%s' names no host", given);
+    for (int i = 0; i < w->n_ranks; i++)
+        w->host[i] = w->host[i] ? w->host[i] : list[i % n];
+    w->has_hosts = true;
+    return 0;
+}
+
+/* ---- the job ---- */
+
+static void write_devices(util_writer *o, const work *w)
+{
+    util_writer_pair_open(o, "devices", '[');
+    for (int i = 0; i < w->n_ranks; i++) {
+        const moirai_device *d = w->device[i];
+        util_writer_open(o, '{');
+        util_writer_pair_string(o, "name", w->name[i]);
+        if (d && d->ep)
+            util_writer_pair_string(o, "ep", d->ep);
+        if (d && d->cores)
+            util_writer_pair_string(o, "cores", d->cores);
+        util_writer_pair_int(o, "threads", d && d->threads > 0 ? d->threads : 1);
+        util_writer_close(o, '}');
+    }
+    util_writer_close(o, ']');
+}
+
+static int write_inputs(util_writer *o, const work *w)
+{
+    const char *data_set = NULL;
+    util_writer_pair_open(o, "inputs", '[');
+    for (int i = 0; i < cli_uses(w->cli, "input"); i++) {
+        const char *text = cli_use(w->cli, "input", i), *colon = strrchr(text, ':');
+        struct stat info;
+        if (!stat(text, &info) && S_ISDIR(info.st_mode)) {
+            data_set = text;
+            continue;
+        }
+        if (!colon || colon == text || !colon[1])
+            return moirai_error(MOIRAI_EUSAGE, "run: --input '%s': write NAME:FILE.npy, or a test_data_set folder",
+                                text);
+        char *name = strndup(text, (size_t)(colon - text)), *file = realpath(colon + 1, NULL);
+        util_writer_open(o, '{');
+        util_writer_pair_string(o, "name", name);
+        util_writer_pair_string(o, "file", file);
+        util_writer_close(o, '}');
+        int rc = name && file ? 0 : moirai_error(MOIRAI_EINPUT, "%s: %s", colon + 1, strerror(errno));
+        free(name);
+        free(file);
+        if (rc)
+            return rc;
+    }
+    util_writer_close(o, ']');
+    char *full = data_set ? realpath(data_set, NULL) : NULL;
+    if (full)
+        util_writer_pair_string(o, "data_set", full);
+    free(full);
+    return 0;
+}
+
+static int write_job(const work *w, const char *model)
+{
+    util_writer o;
+    char *full = realpath(model, NULL);
+    if (!full)
+        return moirai_error(MOIRAI_EINPUT, "%s: %s", model, strerror(errno));
+    util_writer_begin(&o, "moirai-job");
+    util_writer_pair_string(&o, "folder", w->parts);
+    util_writer_pair_string(&o, "model", full);
+    util_writer_pair_string(&o, "outputs", w->outputs);
+    util_writer_pair_string(&o, "result", w->result);
+    util_writer_pair_int(&o, "warmup", cli_count(w->cli, "warmup"));
+    util_writer_pair_int(&o, "runs", cli_count(w->cli, "runs"));
+    util_writer_pair_int(&o, "seed", cli_count(w->cli, "seed"));
+    util_writer_key(&o, "stall_s");
+    util_writer_real(&o, cli_real(w->cli, "stall"));
+    write_devices(&o, w);
+    int rc = write_inputs(&o, w);
+    free(full);
+    if (rc) {
+        util_writer_free(&o);
+        return rc;
+    }
+    util_writer_close(&o, '}');
+    return util_writer_save(&o, w->job);
+}
+
+static int prepare(work *w)
+{
+    const char *cluster = cli_text(w->cli, "cluster"), *model = cli_arg(w->cli, 1);
+    moirai_split_report report;
+    char program[4200];
+    int rc = cli_rank_program(program, sizeof program);
+    rc = rc ? rc : cluster ? cli_cluster_of(&w->cluster, w->cli, cluster) : 0;
+    rc = rc ? rc : make_folders(w);
+    rc = rc ? rc : cli_split(&report, w->cli, cli_arg(w->cli, 0), model, w->parts);
+    rc = rc ? rc : open_manifest(w);
+    rc = rc ? rc : name_ranks(w);
+    rc = rc ? rc : spread_hosts(w);
+    rc = rc ? rc : write_job(w, model);
+    if (rc)
+        return rc;
+    cli_say(w->cli, "split into %s segments on %d devices, %s transfers\n",
+                   cli_human_count(report.n_segments).s, report.n_used, cli_human_count(report.n_transfers).s);
+    yyjson_mut_obj_add_int(w->cli->doc, w->cli->result, "n_segments", report.n_segments);
+    yyjson_mut_obj_add_int(w->cli->doc, w->cli->result, "n_transfers", report.n_transfers);
+    yyjson_mut_obj_add_int(w->cli->doc, w->cli->result, "used_devices", report.n_used);
+    return 0;
+}
+
+/* ---- running ---- */
+
+static int launch(const work *w, bool inside)
+{
+    const char *argv[] = {"run", w->job, NULL};
+    double limit = cli_real(w->cli, "start-limit");
+    cli_launch_job l = {.n = w->n_ranks,
+                       .name = w->name,
+                       .host = w->has_hosts && !inside ? w->host : NULL,
+                       .argv = argv,
+                       .inside = inside,
+                       .start_limit_s = limit > 0      ? limit
+                                        : w->has_hosts ? 5
+                                                       : 60};
+    return cli_launch(&l);
+}
+
+static int verify(const work *w)
+{
+    const char *atol = cli_text(w->cli, "atol"), *rtol = cli_text(w->cli, "rtol");
+    const char *argv[] = {"whole", w->job, w->verdict, atol ? atol : "-1", rtol ? rtol : "-1", NULL};
+    static const char *const name[] = {"whole model"};
+    cli_launch_job l = {.n = 1, .name = name, .argv = argv, .inside = true};
+    int rc = cli_launch(&l);
+    return rc ? rc : cli_show_verdict(w->cli, w->verdict);
+}
+
+static int copy_file(const char *from, const char *to)
+{
+    char *data;
+    size_t length;
+    int rc = util_file_read(&data, &length, from);
+    if (rc)
+        return rc;
+    rc = util_file_write(to, data, length);
+    free(data);
+    return rc;
+}
+
+/* Outputs under their own names, where these can be names of files. */
+static int hand_out(const work *w)
+{
+    const char *folder = cli_text(w->cli, "output");
+    yyjson_val *value;
+    size_t i, n;
+    if (!folder)
+        return 0;
+    if (mkdir(folder, 0777) && errno != EEXIST)
+        return moirai_error(MOIRAI_EFAIL, "%s: can't make this folder: %s", folder, strerror(errno));
+    yyjson_arr_foreach(yyjson_obj_get(yyjson_doc_get_root(w->manifest), "outputs"), i, n, value)
+    {
+        char from[4200], to[4200], name[200];
+        snprintf(name, sizeof name, "%s", yyjson_get_str(yyjson_obj_get(value, "name")));
+        for (char *c = name; *c; c++)
+            *c = isalnum((unsigned char)*c) || strchr("_-.", *c) ? *c : '_';
+        snprintf(from, sizeof from, "%s/output_%zu.npy", w->outputs, i);
+        snprintf(to, sizeof to, "%s/%s.npy", folder, name);
+        int rc = copy_file(from, to);
+        if (rc)
+            return rc;
+    }
+    cli_say(w->cli, "wrote %zu outputs to %s\n", n, folder);
+    return 0;
+}
+
+/* The measured timeline lies beside the plan: plan.json -> plan.measured.json. */
+static int write_timeline(const work *w)
+{
+    const char *given = cli_text(w->cli, "timeline"), *plan = cli_arg(w->cli, 0);
+    char path[4200];
+    plan = strcmp(plan, "-") ? plan : "plan";
+    size_t n = strlen(plan);
+    if (n > 5 && !strcmp(plan + n - 5, ".json"))
+        n -= 5;
+    snprintf(path, sizeof path, "%.*s.measured.json", (int)n, plan);
+    int rc = copy_file(w->result, given ? given : path);
+    if (!rc) {
+        cli_print(w->cli, "timeline     %s\n", given ? given : path);
+        yyjson_mut_obj_add_strcpy(w->cli->doc, w->cli->result, "timeline", given ? given : path);
+    }
+    return rc;
+}
+
+/* Under a given mpirun the other ranks wait for rank 0, whatever becomes of it. */
+static void tell_others(int rc)
+{
+    char code[16], message[1024];
+    const char *argv[] = {"fail", code, NULL};
+    static const char *const name[] = {"rank 0"};
+    cli_launch_job l = {.n = 1, .name = name, .argv = argv, .inside = true};
+    snprintf(code, sizeof code, "%d", -rc);
+    snprintf(message, sizeof message, "%s", moirai_error_message());
+    cli_launch(&l);
+    moirai_error(rc, "%s", message);
+}
+
+static int follow(void)
+{
+    char program[4200];
+    int rc = cli_rank_program(program, sizeof program);
+    if (rc)
+        return rc;
+    execl(program, program, "run", "-", (char *)NULL);
+    return moirai_error(MOIRAI_EFAIL, "%s: %s", program, strerror(errno));
+}
+
+static int run(cli_context *cli)
+{
+    work w = {.cli = cli};
+    int rank = 0, size = 0;
+    bool inside = cli_inside_mpi(&rank, &size);
+    if (inside && rank)
+        return follow();
+    int rc = prepare(&w);
+    if (rc && inside)
+        tell_others(rc);
+    rc = rc ? rc : launch(&w, inside);
+    rc = rc ? rc : cli_show_timeline(cli, w.result, cli_has(cli, "compare"));
+    rc = rc ? rc : write_timeline(&w);
+    rc = rc ? rc : hand_out(&w);
+    rc = rc || !cli_has(cli, "verify") ? rc : verify(&w);
+    work_free(&w);
+    return rc;
+}
+
+static const cli_argument arguments[] = {
+    {.name = "PLAN", .kind = CLI_VALUE_FILE, .help = "the plan file"},
+    {.name = "MODEL", .kind = CLI_VALUE_FILE, .help = "the ONNX file that the plan was made for"},
+    {0},
+};
+static const cli_option options[] = {
+    {.name = "cluster",
+     .letter = 'c',
+     .argument = "NAME|FILE",
+     .kind = CLI_VALUE_CLUSTER,
+     .help =
+         "the plan's cluster: gives each device's ep, threads, cores and host (default: one CPU thread each, here)"},
+    {.name = "hosts",
+     .argument = "HOST,HOST",
+     .kind = CLI_VALUE_TEXT,
+     .help = "machines for the devices in order; a host in the cluster file wins"},
+    {.name = "warmup",
+     .argument = "N",
+     .kind = CLI_VALUE_COUNT,
+     .standard = "5",
+     .least = 0,
+     .most = 1e6,
+     .help = "runs before the measured ones"},
+    {.name = "runs",
+     .argument = "N",
+     .kind = CLI_VALUE_COUNT,
+     .standard = "50",
+     .least = 1,
+     .most = 1e6,
+     .help = "measured runs"},
+    {.name = "input",
+     .argument = "NAME:FILE.npy",
+     .kind = CLI_VALUE_TEXT,
+     .repeated = true,
+     .help = "value of an input, from a .npy or .pb file; or an ONNX test_data_set folder with all of them"},
+    {.name = "seed",
+     .argument = "N",
+     .kind = CLI_VALUE_COUNT,
+     .standard = "1",
+     .help = "draws the inputs that are not given"},
+    {.name = "output",
+     .letter = 'o',
+     .argument = "FOLDER",
+     .kind = CLI_VALUE_FOLDER,
+     .help = "write the outputs there as .npy"},
+    {.name = "verify",
+     .kind = CLI_VALUE_FLAG,
+     .help = "compare the outputs with those of the whole model on one device; exit code 6 if they differ"},
+    {.name = "atol",
+     .argument = "X",
+     .kind = CLI_VALUE_REAL,
+     .least = 0,
+     .most = 1e30,
+     .help = "absolute tolerance of --verify (default 1e-4, half precision 1e-2)"},
+    {.name = "rtol",
+     .argument = "X",
+     .kind = CLI_VALUE_REAL,
+     .least = 0,
+     .most = 1e30,
+     .help = "relative tolerance of --verify (default 1e-3, half precision 1e-2)"},
+    {.name = "compare", .kind = CLI_VALUE_FLAG, .help = "predicted against measured, per segment and end to end"},
+    {.name = "timeline",
+     .argument = "FILE",
+     .kind = CLI_VALUE_FILE,
+     .help = "where the measured timeline goes (default: beside the plan, PLAN.measured.json); replaced if it exists"},
+    {.name = "work",
+     .argument = "FOLDER",
+     .kind = CLI_VALUE_FOLDER,
+     .help = "folder for the sub-models, kept; with several machines all must see it (default: a temporary one)"},
+    {.name = "keep", .kind = CLI_VALUE_FLAG, .help = "keep the temporary folder"},
+    {.name = "start-limit",
+     .argument = "SECONDS",
+     .kind = CLI_VALUE_REAL,
+     .least = 0.1,
+     .most = 1e6,
+     .help = "time for all ranks to come up (default 60, with several machines 5)"},
+    {.name = "stall",
+     .argument = "SECONDS",
+     .kind = CLI_VALUE_REAL,
+     .least = 0,
+     .most = 1e6,
+     .standard = "120",
+     .help = "give up when a device waits that long for another; 0 is for ever"},
+    CLI_OPTIONS_SPLIT,
+    {0},
+};
+static const cli_example examples[] = {
+    {"moirai run plan.json model.onnx --cluster mine.json --verify", "Run, measure and check the outputs"},
+    {"moirai run plan.json model.onnx --runs 20 --compare", "Predicted against measured"},
+    {"mpirun -n 3 moirai run plan.json model.onnx", "The same under a given mpirun, one rank per device"},
+    {0},
+};
+const cli_command cli_command_run = {
+    .name = "run",
+    .summary = "carry out a plan: distributed inference, one process per device",
+    .text =
+        "Splits the model, starts one process per device with mpirun, and measures the end-to-end latency over several "
+        "runs. Every device runs its sub-models with ONNX Runtime; tensors travel by MPI while devices compute.",
+    .arguments = arguments,
+    .options = options,
+    .examples = examples,
+    .run = run,
+};

@@ -1,0 +1,89 @@
+/* A plan in a few lines and one table, and the same numbers for --json. */
+#include "cli/steps/steps.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t transfer_bytes(const moirai_problem *p, const moirai_plan *plan)
+{
+    int64_t sum = 0;
+    for (int32_t i = 0; i < plan->n_transfers; i++)
+        if (__builtin_add_overflow(sum, p->tensor_bytes[plan->transfer[i].tensor], &sum))
+            return INT64_MAX;
+    return sum;
+}
+
+static void add_ns(cli_context *cli, const char *key, int64_t ns)
+{
+    if (ns < 0)
+        yyjson_mut_obj_add_null(cli->doc, cli->result, key);
+    else
+        yyjson_mut_obj_add_int(cli->doc, cli->result, key, ns);
+}
+
+/* Width of a name in columns: a byte that continues a UTF-8 character takes none. */
+static int columns(const char *text)
+{
+    int n = 0;
+    for (; *text; text++)
+        n += ((unsigned char)*text & 0xC0) != 0x80;
+    return n;
+}
+
+static void show_devices(cli_context *cli, const moirai_problem *p, const moirai_plan *plan)
+{
+    int width = 6;
+    for (int32_t k = 0; k < p->n_devices; k++)
+        width = columns(p->device_name[k]) > width ? columns(p->device_name[k]) : width;
+    bool peak = p->memory == MOIRAI_MEMORY_PEAK;
+    cli_print(cli, "\n%-*s %10s %12s %6s %12s %12s\n", width, "device", "operators", "busy", "load",
+                     peak ? "peak" : "memory", "of");
+    yyjson_mut_val *list = yyjson_mut_arr(cli->doc);
+    for (int32_t k = 0; k < p->n_devices; k++) {
+        int32_t ops = 0;
+        for (int32_t i = 0; i < plan->n_ops; i++)
+            ops += plan->op_device[i] == k;
+        double load = plan->makespan_ns > 0 ? (double)plan->device_busy_ns[k] / (double)plan->makespan_ns : 0;
+        int64_t held = peak ? plan->device_peak_bytes[k] : plan->device_memory_bytes[k];
+        cli_print(cli, "%s%*s %10s %12s %4.0f %% %12s %12s\n", p->device_name[k],
+                         width - columns(p->device_name[k]), "", cli_human_count(ops).s,
+                         cli_human_ns(plan->device_busy_ns[k]).s, 100 * load, cli_human_bytes(held).s,
+                         cli_human_bytes(p->device_memory_bytes[k]).s);
+        yyjson_mut_val *o = yyjson_mut_arr_add_obj(cli->doc, list);
+        yyjson_mut_obj_add_strcpy(cli->doc, o, "name", p->device_name[k]);
+        yyjson_mut_obj_add_int(cli->doc, o, "ops", ops);
+        yyjson_mut_obj_add_int(cli->doc, o, "busy_ns", plan->device_busy_ns[k]);
+        yyjson_mut_obj_add_real(cli->doc, o, "load", load);
+        yyjson_mut_obj_add_int(cli->doc, o, "memory_bytes", plan->device_memory_bytes[k]);
+        yyjson_mut_obj_add_int(cli->doc, o, "peak_bytes", plan->device_peak_bytes[k]);
+        yyjson_mut_obj_add_int(cli->doc, o, "capacity_bytes", p->device_memory_bytes[k]);
+    }
+    yyjson_mut_obj_add_val(cli->doc, cli->result, "devices", list);
+}
+
+void cli_show_plan(cli_context *cli, const moirai_problem *p, const moirai_plan *plan)
+{
+    const char *status = moirai_plan_is_optimal(plan) ? "optimal" : "feasible";
+    double gap = moirai_plan_gap(plan);
+    int64_t sent = transfer_bytes(p, plan);
+    cli_print(cli, "plan         %s by %s, %s\n", p->name, plan->placer, status);
+    cli_print(cli, "makespan     %s\n", cli_human_ns(plan->makespan_ns).s);
+    if (plan->lower_bound_ns >= 0)
+        cli_print(cli, "bound        %s, gap %s\n", cli_human_ns(plan->lower_bound_ns).s, cli_human_gap(gap).s);
+    cli_print(cli, "transfers    %s, %s\n", cli_human_count(plan->n_transfers).s, cli_human_bytes(sent).s);
+    cli_print(cli, "made in      %s\n", cli_human_ns(plan->generation_ns).s);
+    yyjson_mut_obj_add_strcpy(cli->doc, cli->result, "problem", p->name);
+    yyjson_mut_obj_add_strcpy(cli->doc, cli->result, "placer", plan->placer);
+    yyjson_mut_obj_add_uint(cli->doc, cli->result, "seed", plan->seed);
+    yyjson_mut_obj_add_str(cli->doc, cli->result, "status", status);
+    add_ns(cli, "makespan_ns", plan->makespan_ns);
+    add_ns(cli, "lower_bound_ns", plan->lower_bound_ns);
+    if (gap < 0)
+        yyjson_mut_obj_add_null(cli->doc, cli->result, "gap");
+    else
+        yyjson_mut_obj_add_real(cli->doc, cli->result, "gap", gap);
+    add_ns(cli, "generation_ns", plan->generation_ns);
+    yyjson_mut_obj_add_int(cli->doc, cli->result, "transfers", plan->n_transfers);
+    yyjson_mut_obj_add_int(cli->doc, cli->result, "transfer_bytes", sent);
+    show_devices(cli, p, plan);
+}

@@ -1,0 +1,72 @@
+/* A network by whatever name the user has for it. */
+#include "cli/steps/steps.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+static bool ends_with(const char *text, const char *tail)
+{
+    size_t n = strlen(text), m = strlen(tail);
+    return n >= m && !strcasecmp(text + n - m, tail);
+}
+
+static int read_onnx(moirai_graph **out, cli_context *cli, const char *path)
+{
+    moirai_onnx_options options = {0};
+    moirai_onnx_report report = {0};
+    options.n_dims = cli_uses(cli, "dim");
+    options.n_shapes = cli_uses(cli, "shape");
+    const char **text = calloc((size_t)(options.n_dims + options.n_shapes) + 1, sizeof *text);
+    if (!text)
+        return moirai_error(MOIRAI_EFAIL, "out of memory");
+    for (int i = 0; i < options.n_dims; i++)
+        text[i] = cli_use(cli, "dim", i);
+    for (int i = 0; i < options.n_shapes; i++)
+        text[options.n_dims + i] = cli_use(cli, "shape", i);
+    options.dims = text;
+    options.shapes = text + options.n_dims;
+    int rc = moirai_onnx_read(out, path, &options, &report);
+    free(text);
+    if (rc)
+        return rc;
+    cli_say(cli, "read %s: %s nodes, %s folded away, %s parameters\n", path, cli_human_count(report.n_nodes).s,
+                   cli_human_count(report.n_folded).s, cli_human_count(report.parameter_count).s);
+    if (report.n_default_dims)
+        cli_say(cli, "note: %d dimensions of inputs are open (the first: %s): taken as 1, --dim sets them\n",
+                       report.n_default_dims, report.first_default_dim);
+    if (report.n_unknown_ops)
+        cli_say(cli, "warning: %d operators of unknown type (the first: %s) get a fallback cost\n",
+                       report.n_unknown_ops, report.first_unknown);
+    if (report.n_unknown_sizes)
+        cli_say(cli, "warning: %d tensors of unknown size: set dimensions with --dim or --shape\n",
+                       report.n_unknown_sizes);
+    yyjson_mut_val *o = yyjson_mut_obj(cli->doc);
+    yyjson_mut_obj_add_int(cli->doc, o, "nodes", report.n_nodes);
+    yyjson_mut_obj_add_int(cli->doc, o, "folded", report.n_folded);
+    yyjson_mut_obj_add_int(cli->doc, o, "unused", report.n_unused);
+    yyjson_mut_obj_add_int(cli->doc, o, "default_dims", report.n_default_dims);
+    yyjson_mut_obj_add_int(cli->doc, o, "unknown_ops", report.n_unknown_ops);
+    yyjson_mut_obj_add_int(cli->doc, o, "unknown_sizes", report.n_unknown_sizes);
+    yyjson_mut_obj_add_int(cli->doc, o, "parameters", report.parameter_count);
+    yyjson_mut_obj_add_val(cli->doc, cli->result, "onnx", o);
+    return 0;
+}
+
+static int no_such_network(const char *name)
+{
+    return moirai_error(MOIRAI_EINPUT, "%s: neither a file nor a network of the zoo: %s", name,
+                        cli_hint(name, CLI_VALUE_NETWORK, "'moirai zoo list' shows them").s);
+}
+
+int cli_network(moirai_graph **out, cli_context *cli, const char *name)
+{
+    if (moirai_zoo_find(name))
+        return moirai_zoo_graph(out, name, strcmp(cli_text(cli, "dtype"), "fp16") ? 4 : 2);
+    if (strcmp(name, "-") && access(name, F_OK))
+        return no_such_network(name);
+    if (ends_with(name, ".onnx"))
+        return read_onnx(out, cli, name);
+    return moirai_graph_read(out, name);
+}

@@ -1,0 +1,142 @@
+/* From a network and a cluster to a problem, with the user's wishes. */
+#include "cli/steps/steps.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int cli_cluster_of(moirai_cluster **out, const cli_context *cli, const char *name)
+{
+    int rc = moirai_cluster_open(out, name);
+    for (const char *line = rc ? NULL : (*out)->notes; line && *line;) {
+        int n = (int)strcspn(line, "\n");
+        cli_say(cli, "warning: %.*s\n", n, line);
+        line += n + (line[n] != '\0');
+    }
+    return rc;
+}
+
+int cli_cluster(moirai_cluster **out, cli_context *cli)
+{
+    const char *name = cli_text(cli, "cluster");
+    if (!name)
+        return moirai_error(MOIRAI_EUSAGE, "%s: --cluster NAME|FILE is missing: 'moirai cluster list' shows the built-in ones",
+                            cli->command->name);
+    return cli_cluster_of(out, cli, name);
+}
+
+
+/* "PATTERN=DEVICES" is cut at the last '=': names of operators may hold one. */
+static int add_wishes(moirai_wish *wish, int *n, char **copy, const cli_context *cli, const char *option, moirai_wish_kind kind)
+{
+    for (int i = 0; i < cli_uses(cli, option); i++) {
+        char *text = strdup(cli_use(cli, option, i));
+        if (!text)
+            return moirai_error(MOIRAI_EFAIL, "out of memory");
+        copy[*n] = text;
+        wish[*n] = (moirai_wish){.kind = kind, .pattern = text};
+        if (kind != MOIRAI_TOGETHER) {
+            char *equals = strrchr(text, '=');
+            if (!equals || equals == text || !equals[1]) {
+                ++*n;
+                return moirai_error(MOIRAI_EUSAGE, "%s: --%s '%s': write PATTERN=DEVICE", cli->command->name, option, text);
+            }
+            *equals = '\0';
+            wish[*n].devices = equals + 1;
+        }
+        ++*n;
+    }
+    return 0;
+}
+
+/* Which model gave the times, and how many operators nothing was known of. */
+static int tell_costs(cli_context *cli, const moirai_graph *g, const moirai_cluster *c, const char *model)
+{
+    moirai_cost_report report = {0};
+    int64_t *times = calloc((size_t)g->n_ops * (size_t)c->n_devices + 1, sizeof *times);
+    int rc = times ? moirai_cost_times(times, g, c, model, &report) : moirai_error(MOIRAI_EFAIL, "out of memory");
+    free(times);
+    if (rc)
+        return rc;
+    char text[256] = "";
+    int used = 0;
+    yyjson_mut_val *o = yyjson_mut_obj(cli->doc);
+    for (int i = 0; i < moirai_cost_model_count() && i < 8; i++)
+        if (report.n_by_model[i]) {
+            const char *name = moirai_cost_model_at(i)->name;
+            used += snprintf(text + used, sizeof text - (size_t)used, "%s%s %s", used ? ", " : "", name,
+                             cli_human_count(report.n_by_model[i]).s);
+            yyjson_mut_obj_add_int(cli->doc, o, name, report.n_by_model[i]);
+        }
+    if (*text)
+        cli_say(cli, "times of (operator, device) pairs by cost model: %s\n", text);
+    for (int32_t k = 0; k < c->n_devices && report.n_by_model[0] < (int64_t)g->n_ops * c->n_devices; k++)
+        if (c->device[k].generic)
+            cli_say(cli, "note: device '%s': nothing is known of type '%s': taken for a generic cpu where no time was measured; 'moirai profile' measures\n",
+                           c->device[k].name, c->device[k].type);
+    if (report.n_fallback)
+        cli_say(cli, "warning: nothing is known of %s operators: they cost a launch and their traffic\n",
+                       cli_human_count(report.n_fallback).s);
+    yyjson_mut_obj_add_int(cli->doc, o, "fallback_ops", report.n_fallback);
+    yyjson_mut_obj_add_val(cli->doc, cli->result, "times_by_model", o);
+    return 0;
+}
+
+int cli_problem(moirai_problem **out, cli_context *cli, const moirai_graph *g, const moirai_cluster *c,
+                       const char *name)
+{
+    moirai_problem_options o = {.name = name, .cost_model = cli_text(cli, "cost")};
+    size_t most = (size_t)(cli_uses(cli, "pin") + cli_uses(cli, "forbid") + cli_uses(cli, "together")) + 1;
+    moirai_wish *wish = calloc(most, sizeof *wish);
+    char **copy = calloc(most, sizeof *copy);
+    int n = 0, rc = wish && copy ? 0 : moirai_error(MOIRAI_EFAIL, "out of memory");
+    rc = rc ? rc : moirai_flow_parse(&o.flow, cli_text(cli, "flow"));
+    rc = rc ? rc : moirai_congestion_parse(&o.congestion, cli_text(cli, "congestion"));
+    rc = rc ? rc : moirai_memory_parse(&o.memory, cli_text(cli, "memory"));
+    rc = rc ? rc : add_wishes(wish, &n, copy, cli, "pin", MOIRAI_PIN);
+    rc = rc ? rc : add_wishes(wish, &n, copy, cli, "forbid", MOIRAI_FORBID);
+    rc = rc ? rc : add_wishes(wish, &n, copy, cli, "together", MOIRAI_TOGETHER);
+    o.wishes = wish;
+    o.n_wishes = n;
+    rc = rc ? rc : moirai_problem_new(out, g, c, &o);
+    if (!rc && (rc = tell_costs(cli, g, c, o.cost_model))) {
+        moirai_problem_free(*out);
+        *out = NULL;
+    }
+    for (int i = 0; i < n; i++)
+        free(copy[i]);
+    free(copy);
+    free(wish);
+    return rc;
+}
+
+void cli_show_problem(cli_context *cli, const moirai_problem *p)
+{
+    int64_t memory = 0, capacity = 0; /* of one problem: readers guarantee that the sums fit */
+    for (int32_t i = 0; i < p->n_ops; i++)
+        memory = memory > INT64_MAX - p->op_memory_bytes[i] ? INT64_MAX : memory + p->op_memory_bytes[i];
+    for (int32_t k = 0; k < p->n_devices; k++)
+        capacity = capacity > INT64_MAX - p->device_memory_bytes[k] ? INT64_MAX : capacity + p->device_memory_bytes[k];
+    int64_t path = moirai_bound_critical_path(p), load = moirai_bound_load(p);
+    cli_print(cli, "problem      %s\n", p->name);
+    cli_print(cli, "operators    %s, %s tensors, %s edges\n", cli_human_count(p->n_ops).s,
+                     cli_human_count(p->n_tensors).s, cli_human_count(p->n_edges).s);
+    cli_print(cli, "devices      %d, %s\n", p->n_devices, cli_human_bytes(capacity).s);
+    cli_print(cli, "needs        %s for weights and workspace\n", cli_human_bytes(memory).s);
+    cli_print(cli, "modes        flow %s, congestion %s, memory %s\n", moirai_flow_name(p->flow),
+                     moirai_congestion_name(p->congestion), moirai_memory_name(p->memory));
+    cli_print(cli, "bounds       critical path %s, load %s\n", cli_human_ns(path).s, cli_human_ns(load).s);
+    yyjson_mut_doc *d = cli->doc;
+    yyjson_mut_val *o = cli->result;
+    yyjson_mut_obj_add_strcpy(d, o, "problem", p->name);
+    yyjson_mut_obj_add_int(d, o, "ops", p->n_ops);
+    yyjson_mut_obj_add_int(d, o, "tensors", p->n_tensors);
+    yyjson_mut_obj_add_int(d, o, "edges", p->n_edges);
+    yyjson_mut_obj_add_int(d, o, "n_devices", p->n_devices);
+    yyjson_mut_obj_add_int(d, o, "device_memory_bytes", capacity);
+    yyjson_mut_obj_add_int(d, o, "op_memory_bytes", memory);
+    yyjson_mut_obj_add_str(d, o, "flow", moirai_flow_name(p->flow));
+    yyjson_mut_obj_add_str(d, o, "congestion", moirai_congestion_name(p->congestion));
+    yyjson_mut_obj_add_str(d, o, "memory", moirai_memory_name(p->memory));
+    yyjson_mut_obj_add_int(d, o, "critical_path_bound_ns", path);
+    yyjson_mut_obj_add_int(d, o, "load_bound_ns", load);
+}

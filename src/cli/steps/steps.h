@@ -1,0 +1,105 @@
+/* The steps that several commands share, each with its part of the option table. */
+#ifndef MOIRAI_CLI_STEPS_STEPS_H
+#define MOIRAI_CLI_STEPS_STEPS_H
+
+#include "cli/framework/cli.h"
+
+#include <moirai/moirai.h>
+
+/* ---- a network: a name of the zoo, an ONNX file, a graph file, "-" ---- */
+#define CLI_OPTION_DTYPE \
+    {.name = "dtype", .argument = "TYPE", .help = "number type of a network of the zoo", .standard = "fp32", \
+     .kind = CLI_VALUE_CHOICE, .choices = "fp32|fp16"}
+#define CLI_OPTIONS_NETWORK \
+    CLI_OPTION_DTYPE, \
+    {.name = "dim", .argument = "NAME=N", .help = "set a symbolic dimension of an ONNX network", \
+     .kind = CLI_VALUE_TEXT, .repeated = true}, \
+    {.name = "shape", .argument = "INPUT:1x3x224x224", .help = "set the shape of an ONNX network's input", \
+     .kind = CLI_VALUE_TEXT, .repeated = true}
+
+int cli_network(moirai_graph **out, cli_context *cli, const char *name_or_path);
+
+/* ---- a problem: a network meets a cluster ---- */
+#define CLI_OPTION_CLUSTER \
+    {.name = "cluster", .letter = 'c', .argument = "NAME|FILE", .kind = CLI_VALUE_CLUSTER, \
+     .help = "built-in cluster, cluster file, or a line such as '4x v100 32GB nvlink 600Gbps'"}
+#define CLI_OPTIONS_PROBLEM \
+    {.name = "flow", .argument = "F", .kind = CLI_VALUE_CHOICE, .choices = "tensor|edge", .standard = "tensor", \
+     .help = "what is sent: a tensor once per device, or once per reader as in the paper"}, \
+    {.name = "congestion", .argument = "C", .kind = CLI_VALUE_CHOICE, .choices = "port|channel|none", \
+     .standard = "port", .help = "what may be sent at once"}, \
+    {.name = "memory", .argument = "M", .kind = CLI_VALUE_CHOICE, .choices = "static|peak", .standard = "static", \
+     .help = "what must fit: weights and workspace, or these and the tensors alive at once"}, \
+    {.name = "cost", .argument = "MODEL", .kind = CLI_VALUE_COST, .standard = "auto", \
+     .help = "cost model that gives the operators' times"}, \
+    {.name = "pin", .argument = "PATTERN=DEVICE", .kind = CLI_VALUE_TEXT, .repeated = true, \
+     .help = "operators whose names match run on this device (or one of several, A,B)"}, \
+    {.name = "forbid", .argument = "PATTERN=DEVICES", .kind = CLI_VALUE_TEXT, .repeated = true, \
+     .help = "operators whose names match never run on these devices"}, \
+    {.name = "together", .argument = "PATTERN", .kind = CLI_VALUE_TEXT, .repeated = true, \
+     .help = "operators whose names match share one device"}
+
+/* Reads the options above; `name` may be NULL. Tells where the times came from. */
+int cli_problem(moirai_problem **out, cli_context *cli, const moirai_graph *g, const moirai_cluster *c,
+                       const char *name);
+/* Opens --cluster; its absence is a usage error. */
+int cli_cluster(moirai_cluster **out, cli_context *cli);
+/* Opens one, and says on stderr what looks odd in its file. */
+int cli_cluster_of(moirai_cluster **out, const cli_context *cli, const char *name);
+
+/* ---- a search ---- */
+#define CLI_OPTIONS_SEARCH \
+    {.name = "placer", .letter = 'p', .argument = "P", .kind = CLI_VALUE_PLACER, \
+     .help = "method that makes the plan; 'moirai placers' lists them (default moirai)"}, \
+    {.name = "time-limit", .argument = "SECONDS", .kind = CLI_VALUE_REAL, .least = 1e-3, .most = 1e9, \
+     .help = "stop after this time with the best plan so far"}, \
+    {.name = "gap", .argument = "G", .kind = CLI_VALUE_REAL, .least = 0, .most = 1, .standard = "0.01", \
+     .help = "stop when the plan is proven to be within this share of the best"}, \
+    {.name = "effort", .argument = "E", .kind = CLI_VALUE_REAL, .least = 1e-6, .most = 1e6, .standard = "1", \
+     .help = "work to spend, the same on every machine"}, \
+    {.name = "threads", .argument = "N", .kind = CLI_VALUE_COUNT, .least = 0, .most = 1024, .standard = "0", \
+     .help = "threads to use; 0 is one per core"}, \
+    {.name = "seed", .argument = "N", .kind = CLI_VALUE_COUNT, .standard = "1", .help = "seed of random choices"}, \
+    {.name = "set", .argument = "NAME=VALUE", .kind = CLI_VALUE_TEXT, .repeated = true, \
+     .help = "parameter of the placer; --NAME VALUE does the same"}, \
+    {.name = "certificate", .argument = "FILE", .kind = CLI_VALUE_FILE, \
+     .help = "write the proof of the bound, for 'moirai prove' (placer moirai)"}, \
+    {.name = "log", .kind = CLI_VALUE_FLAG, .help = "show the search even if stderr is no terminal"}, \
+    {.name = "log-timeless", .kind = CLI_VALUE_FLAG, .help = "a log without times, to compare runs"}, \
+    {.name = "log-json", .argument = "FILE", .kind = CLI_VALUE_FILE, .help = "write one JSON object per event"}
+
+/* The placer that will run: --placer or the default. MOIRAI_EUSAGE with the nearest name if there is none. */
+int cli_placer(const moirai_placer **out, const cli_context *cli);
+/* Checks what the search writes itself (certificate, log) before the work begins. */
+int cli_search_writable(const cli_context *cli);
+/* Runs the placer with the log and Ctrl-C connected. `start` may be NULL. */
+int cli_search(moirai_plan **out, cli_context *cli, const moirai_problem *p, const moirai_plan *start);
+
+/* ---- a split ---- */
+#define CLI_OPTIONS_SPLIT \
+    {.name = "rules", .argument = "RULES", .kind = CLI_VALUE_RULES, \
+     .help = "fusion rules that the plan was made with (default: found out by the operators' names)"}, \
+    {.name = "dim", .argument = "NAME=N", .help = "symbolic dimension of the model, as the plan had it", \
+     .kind = CLI_VALUE_TEXT, .repeated = true}, \
+    {.name = "shape", .argument = "INPUT:1x3x224x224", .help = "shape of an input, as the plan had it", \
+     .kind = CLI_VALUE_TEXT, .repeated = true}, \
+    {.name = "segment-us", .argument = "US", .kind = CLI_VALUE_REAL, .least = 0, .most = 1e6, .standard = "8", \
+     .help = "what a sub-model of its own takes; neighbours are merged where that saves time (0: never)"}
+
+int cli_split(moirai_split_report *report, const cli_context *cli, const char *plan, const char *model,
+                     const char *folder);
+
+/* ---- showing a plan ---- text by cli_print, and the same numbers into cli->result */
+#define CLI_OPTION_PICTURE \
+    {.name = "picture", .kind = CLI_VALUE_FLAG, .help = "draw when each device works"}
+void cli_show_plan(cli_context *cli, const moirai_problem *p, const moirai_plan *plan);
+void cli_show_picture(cli_context *cli, const moirai_problem *p, const moirai_plan *plan);
+void cli_show_problem(cli_context *cli, const moirai_problem *p);
+
+/* ---- the log of a search ---- */
+typedef struct cli_log cli_log;
+int cli_log_open(cli_log **out, const cli_context *cli, const moirai_placer *placer, const moirai_problem *p);
+void cli_log_event(void *log, const moirai_progress *news); /* a moirai_progress_fn; any thread */
+int cli_log_close(cli_log *log);
+
+#endif

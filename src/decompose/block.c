@@ -1,0 +1,395 @@
+/* A class of blocks as a problem: what the block searches and the block bounds work on.
+ *
+ * The local problem keeps what happens between the finish of the entry cut and the start of the exit cut, and drops
+ * the rest: edges that jump over a cut, and memory that other blocks take. Its optimum with the entry on device a and
+ * the exit on device b is therefore a lower bound of the time between the two cuts in any plan that puts them there. */
+#include "decompose/block.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/util.h"
+
+void decompose_block_free(decompose_block *b)
+{
+    if (!b)
+        return;
+    moirai_problem *q = &b->problem;
+    free(q->op_name);
+    free(q->op_type);
+    free(q->op_memory_bytes);
+    free(q->op_time_ns);
+    free(q->op_group);
+    free(q->op_devices);
+    free(q->op_in_off);
+    free(q->op_in);
+    free(q->op_out_off);
+    free(q->op_out);
+    free(q->tensor_name);
+    free(q->tensor_bytes);
+    free(q->tensor_producer);
+    free(q->tensor_class);
+    free(q->tensor_has_table);
+    free(q->edge_tensor);
+    free(q->edge_reader);
+    free(q->tensor_edge_off);
+    free(q->op_in_edge);
+    free(q->topo);
+    free(q->topo_rank);
+    free(q->op_extern_off);
+    free(b->component_off);
+    free(b->component_op);
+    free(b->component_kind);
+    free(b->kind_component);
+    free(b->kind_count);
+    free(b->op_component);
+    free(b);
+}
+
+int32_t decompose_block_global_op(const decompose_block *b, const moirai_problem *p, const decompose_cuts *s, int32_t block,
+                               int32_t op)
+{
+    return p->topo[s->block_first[block] + op - b->first];
+}
+
+int32_t decompose_block_global_tensor(const decompose_block *b, const moirai_problem *p, const decompose_cuts *s,
+                                   int32_t block, int32_t tensor)
+{
+    const moirai_problem *q = &b->problem;
+    int32_t producer = q->tensor_producer[tensor];
+    int32_t output = tensor - q->op_out[q->op_out_off[producer]];
+    int32_t global = decompose_block_global_op(b, p, s, block, producer);
+    return p->op_out[p->op_out_off[global] + output];
+}
+
+void decompose_block_pin(decompose_block *b, int32_t entry_device, int32_t exit_device)
+{
+    if (b->entry >= 0)
+        b->problem.op_devices[b->entry] = UINT64_C(1) << entry_device;
+    if (b->exit >= 0)
+        b->problem.op_devices[b->exit] = UINT64_C(1) << exit_device;
+}
+
+static int allocate_ops(moirai_problem *q, size_t n, size_t K)
+{
+    q->op_name = util_alloc(n, sizeof *q->op_name);
+    q->op_type = util_alloc(n, sizeof *q->op_type);
+    q->op_memory_bytes = util_alloc(n, sizeof(int64_t));
+    q->op_time_ns = util_alloc(n * K, sizeof(int64_t));
+    q->op_group = util_alloc(n, sizeof(int32_t));
+    q->op_devices = util_alloc(n, sizeof(uint64_t));
+    q->op_in_off = util_alloc(n + 1, sizeof(int32_t));
+    q->op_out_off = util_alloc(n + 1, sizeof(int32_t));
+    q->topo = util_alloc(n, sizeof(int32_t));
+    q->topo_rank = util_alloc(n, sizeof(int32_t));
+    q->op_extern_off = util_alloc(n + 1, sizeof(int32_t));
+    return q->op_name && q->op_type && q->op_memory_bytes && q->op_time_ns && q->op_group && q->op_devices &&
+                   q->op_in_off && q->op_out_off && q->topo && q->topo_rank && q->op_extern_off
+               ? MOIRAI_OK
+               : MOIRAI_EFAIL;
+}
+
+static int allocate_tensors(moirai_problem *q, size_t tensors, size_t edges)
+{
+    q->tensor_name = util_alloc(tensors, sizeof *q->tensor_name);
+    q->tensor_bytes = util_alloc(tensors, sizeof(int64_t));
+    q->tensor_producer = util_alloc(tensors, sizeof(int32_t));
+    q->tensor_class = util_alloc(tensors, sizeof(int32_t));
+    q->tensor_has_table = util_alloc(tensors, sizeof(bool));
+    q->op_out = util_alloc(tensors, sizeof(int32_t));
+    q->tensor_edge_off = util_alloc(tensors + 1, sizeof(int32_t));
+    q->edge_tensor = util_alloc(edges, sizeof(int32_t));
+    q->edge_reader = util_alloc(edges, sizeof(int32_t));
+    q->op_in = util_alloc(edges, sizeof(int32_t));
+    q->op_in_edge = util_alloc(edges, sizeof(int32_t));
+    return q->tensor_name && q->tensor_bytes && q->tensor_producer && q->tensor_class && q->tensor_has_table &&
+                   q->op_out && q->tensor_edge_off && q->edge_tensor && q->edge_reader && q->op_in && q->op_in_edge
+               ? MOIRAI_OK
+               : MOIRAI_EFAIL;
+}
+
+typedef struct span {
+    int32_t first, n; /* global topological positions, cuts included */
+} span;
+
+static int32_t local_of(const moirai_problem *p, span w, int32_t op)
+{
+    int32_t z = p->topo_rank[op] - w.first;
+    return z >= 0 && z < w.n ? z : MOIRAI_NONE;
+}
+
+static void fill_ops(decompose_block *b, const moirai_problem *p, span w)
+{
+    moirai_problem *q = &b->problem;
+    int32_t K = p->n_devices;
+    for (int32_t i = 0; i < w.n; i++) {
+        int32_t op = p->topo[w.first + i];
+        bool cut = i == b->entry || i == b->exit;
+        q->op_name[i] = p->op_name[op];
+        q->op_type[i] = p->op_type[op];
+        q->op_memory_bytes[i] = cut ? 0 : p->op_memory_bytes[op];
+        q->op_devices[i] = p->op_devices[op];
+        q->op_group[i] = cut ? MOIRAI_NONE : p->op_group[op];
+        q->topo[i] = q->topo_rank[i] = i;
+        for (int32_t k = 0; k < K; k++)
+            q->op_time_ns[(int64_t)i * K + k] = cut ? 0 : moirai_op_ns(p, op, k);
+    }
+}
+
+/* Tensors written inside (by entry and interior, not by the exit), edges to readers inside. Every output is kept, read
+ * inside or not, so that the j-th output here is the j-th output there. */
+static void fill_tensors(decompose_block *b, const moirai_problem *p, span w)
+{
+    moirai_problem *q = &b->problem;
+    int32_t t = 0, e = 0;
+    for (int32_t i = 0; i < w.n; i++) {
+        int32_t op = p->topo[w.first + i];
+        q->op_out_off[i] = t;
+        if (i == b->exit)
+            continue;
+        for (int32_t j = p->op_out_off[op]; j < p->op_out_off[op + 1]; j++, t++) {
+            int32_t g = p->op_out[j];
+            q->tensor_name[t] = p->tensor_name[g];
+            q->tensor_bytes[t] = p->tensor_bytes[g];
+            q->tensor_producer[t] = i;
+            q->tensor_class[t] = p->tensor_class[g];
+            q->op_out[t] = t;
+            q->tensor_edge_off[t] = e;
+            int32_t begin = e;
+            for (int32_t f = p->tensor_edge_off[g]; f < p->tensor_edge_off[g + 1]; f++) {
+                int32_t reader = local_of(p, w, p->edge_reader[f]);
+                if (reader < 0)
+                    continue;
+                int32_t at = e++;
+                for (; at > begin && q->edge_reader[at - 1] > reader; at--)
+                    q->edge_reader[at] = q->edge_reader[at - 1];
+                q->edge_reader[at] = reader;
+            }
+            for (int32_t f = begin; f < e; f++)
+                q->edge_tensor[f] = t;
+        }
+    }
+    q->op_out_off[w.n] = t;
+    q->tensor_edge_off[t] = e;
+    q->n_tensors = t;
+    q->n_edges = e;
+}
+
+static void fill_inputs(moirai_problem *q)
+{
+    for (int32_t e = 0; e < q->n_edges; e++)
+        q->op_in_off[q->edge_reader[e] + 1]++;
+    for (int32_t i = 0; i < q->n_ops; i++)
+        q->op_in_off[i + 1] += q->op_in_off[i];
+    /* Fill from the back of each list and walk edges backwards: order by tensor is kept. */
+    for (int32_t e = q->n_edges - 1; e >= 0; e--) {
+        int32_t at = --q->op_in_off[q->edge_reader[e] + 1];
+        q->op_in[at] = q->edge_tensor[e];
+        q->op_in_edge[at] = e;
+    }
+    /* op_in_off[i+1] now holds the start of i's list: shift down. */
+    for (int32_t i = 0; i < q->n_ops; i++)
+        q->op_in_off[i] = q->op_in_off[i + 1];
+    q->op_in_off[q->n_ops] = q->n_edges;
+}
+
+static int fill_problem(decompose_block *b, const moirai_problem *p, span w)
+{
+    moirai_problem *q = &b->problem;
+    size_t tensors = 0, edges = 0;
+    for (int32_t i = 0; i < w.n; i++) {
+        int32_t op = p->topo[w.first + i];
+        tensors += (size_t)(p->op_out_off[op + 1] - p->op_out_off[op]);
+        edges += (size_t)(p->op_in_off[op + 1] - p->op_in_off[op]);
+    }
+    q->name = p->name;
+    q->flow = p->flow;
+    q->congestion = p->congestion;
+    q->memory = MOIRAI_MEMORY_STATIC;
+    q->n_devices = p->n_devices;
+    q->device_name = p->device_name;
+    q->device_memory_bytes = p->device_memory_bytes;
+    q->bytes_per_second = p->bytes_per_second;
+    q->latency_ns = p->latency_ns;
+    q->n_classes = p->n_classes;
+    q->class_transfer_ns = p->class_transfer_ns;
+    q->n_ops = w.n;
+    q->n_groups = p->n_groups;
+    q->group_name = p->group_name;
+    if (allocate_ops(q, (size_t)w.n, (size_t)p->n_devices) || allocate_tensors(q, tensors, edges))
+        return MOIRAI_EFAIL;
+    fill_ops(b, p, w);
+    fill_tensors(b, p, w);
+    fill_inputs(q);
+    return MOIRAI_OK;
+}
+
+static int32_t root_of(int32_t *parent, int32_t i)
+{
+    while (parent[i] != i)
+        i = parent[i] = parent[parent[i]];
+    return i;
+}
+
+/* Components by union-find over interior edges, numbered by their first operator. */
+static int find_components(decompose_block *b)
+{
+    moirai_problem *q = &b->problem;
+    size_t n = (size_t)q->n_ops;
+    int32_t *parent = util_alloc(n, sizeof *parent);
+    b->op_component = util_alloc(n, sizeof(int32_t));
+    b->component_off = util_alloc(n + 1, sizeof(int32_t));
+    b->component_op = util_alloc(n, sizeof(int32_t));
+    if (!parent || !b->op_component || !b->component_off || !b->component_op) {
+        free(parent);
+        return MOIRAI_EFAIL;
+    }
+    int32_t last = b->first + b->n_interior;
+    for (int32_t i = 0; i < q->n_ops; i++) {
+        parent[i] = i;
+        b->op_component[i] = MOIRAI_NONE;
+    }
+    for (int32_t e = 0; e < q->n_edges; e++) {
+        int32_t from = q->tensor_producer[q->edge_tensor[e]], to = q->edge_reader[e];
+        if (from >= b->first && to < last)
+            parent[root_of(parent, UTIL_MAX(from, to))] = root_of(parent, UTIL_MIN(from, to));
+    }
+    int32_t *slot = b->component_off;
+    for (int32_t i = b->first; i < last; i++) {
+        int32_t root = root_of(parent, i);
+        if (b->op_component[root] < 0)
+            b->op_component[root] = b->n_components++;
+        b->op_component[i] = b->op_component[root];
+        slot[b->op_component[i] + 1]++;
+    }
+    for (int32_t c = 0; c < b->n_components; c++)
+        slot[c + 1] += slot[c];
+    int32_t *next = parent; /* reuse */
+    memcpy(next, slot, sizeof *next * (size_t)b->n_components);
+    for (int32_t i = b->first; i < last; i++)
+        b->component_op[next[b->op_component[i]]++] = i;
+    free(parent);
+    return MOIRAI_OK;
+}
+
+/* Position of `op` within its component, by binary search. */
+static int32_t place_in_component(const decompose_block *b, int32_t op)
+{
+    int32_t c = b->op_component[op], low = b->component_off[c], high = b->component_off[c + 1] - 1;
+    while (low < high) {
+        int32_t middle = (low + high) / 2;
+        if (b->component_op[middle] < op)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low - b->component_off[c];
+}
+
+/* Where a reader or producer stands seen from component c: its place there, or a cut (-1 entry, -2 exit). */
+static int32_t relative(const decompose_block *b, int32_t op)
+{
+    if (op == b->entry)
+        return -1;
+    return op == b->exit ? -2 : place_in_component(b, op);
+}
+
+static bool same_edges(const decompose_block *b, int32_t i, int32_t j)
+{
+    const moirai_problem *q = &b->problem;
+    int32_t di = q->op_in_off[i + 1] - q->op_in_off[i], dj = q->op_in_off[j + 1] - q->op_in_off[j];
+    int32_t oi = q->op_out_off[i + 1] - q->op_out_off[i], oj = q->op_out_off[j + 1] - q->op_out_off[j];
+    if (di != dj || oi != oj)
+        return false;
+    for (int32_t d = 0; d < di; d++) {
+        int32_t s = q->op_in[q->op_in_off[i] + d], t = q->op_in[q->op_in_off[j] + d];
+        if (q->tensor_class[s] != q->tensor_class[t] ||
+            relative(b, q->tensor_producer[s]) != relative(b, q->tensor_producer[t]) ||
+            (q->tensor_producer[s] == b->entry && s != t))
+            return false;
+    }
+    for (int32_t d = 0; d < oi; d++) {
+        int32_t s = q->op_out[q->op_out_off[i] + d], t = q->op_out[q->op_out_off[j] + d];
+        int32_t ds = q->tensor_edge_off[s + 1] - q->tensor_edge_off[s];
+        if (q->tensor_class[s] != q->tensor_class[t] || ds != q->tensor_edge_off[t + 1] - q->tensor_edge_off[t])
+            return false;
+        for (int32_t r = 0; r < ds; r++)
+            if (relative(b, q->edge_reader[q->tensor_edge_off[s] + r]) !=
+                relative(b, q->edge_reader[q->tensor_edge_off[t] + r]))
+                return false;
+    }
+    return true;
+}
+
+static bool same_component(const decompose_block *b, int32_t c, int32_t d)
+{
+    const moirai_problem *q = &b->problem;
+    int32_t n = b->component_off[c + 1] - b->component_off[c], K = q->n_devices;
+    if (n != b->component_off[d + 1] - b->component_off[d])
+        return false;
+    for (int32_t x = 0; x < n; x++) {
+        int32_t i = b->component_op[b->component_off[c] + x], j = b->component_op[b->component_off[d] + x];
+        if (q->op_memory_bytes[i] != q->op_memory_bytes[j] || q->op_devices[i] != q->op_devices[j] ||
+            q->op_group[i] != MOIRAI_NONE || q->op_group[j] != MOIRAI_NONE ||
+            memcmp(q->op_time_ns + (int64_t)i * K, q->op_time_ns + (int64_t)j * K, sizeof(int64_t) * (size_t)K) ||
+            !same_edges(b, i, j))
+            return false;
+    }
+    return true;
+}
+
+static int find_kinds(decompose_block *b)
+{
+    b->component_kind = util_alloc((size_t)b->n_components, sizeof(int32_t));
+    b->kind_component = util_alloc((size_t)b->n_components, sizeof(int32_t));
+    b->kind_count = util_alloc((size_t)b->n_components, sizeof(int32_t));
+    if (!b->component_kind || !b->kind_component || !b->kind_count)
+        return MOIRAI_EFAIL;
+    for (int32_t c = 0; c < b->n_components; c++) {
+        int32_t kind = 0;
+        while (kind < b->n_kinds && !same_component(b, b->kind_component[kind], c))
+            kind++;
+        if (kind == b->n_kinds)
+            b->kind_component[b->n_kinds++] = c;
+        b->component_kind[c] = kind;
+        b->kind_count[kind]++;
+    }
+    return MOIRAI_OK;
+}
+
+int decompose_block_new(decompose_block **out, const moirai_problem *p, const decompose_cuts *s, int32_t block)
+{
+    *out = NULL;
+    decompose_block *b = util_alloc(1, sizeof *b);
+    if (!b)
+        return MOIRAI_EFAIL;
+    bool has_entry = decompose_entry(s, block) >= 0, has_exit = decompose_exit(s, block) >= 0;
+    b->n_interior = s->block_size[block];
+    b->first = has_entry;
+    b->entry = has_entry ? 0 : MOIRAI_NONE;
+    b->exit = has_exit ? b->first + b->n_interior : MOIRAI_NONE;
+    span w = {s->block_first[block] - b->first, b->first + b->n_interior + has_exit};
+    if (fill_problem(b, p, w) || find_components(b) || find_kinds(b)) {
+        decompose_block_free(b);
+        return MOIRAI_EFAIL;
+    }
+    *out = b;
+    return MOIRAI_OK;
+}
+
+/* The entry's tensor with the most readers, if there are several. */
+int32_t decompose_block_shared_tensor(const decompose_block *b)
+{
+    const moirai_problem *q = &b->problem;
+    int32_t best = MOIRAI_NONE, most = 1;
+    if (q->flow != MOIRAI_FLOW_TENSOR || b->entry < 0)
+        return MOIRAI_NONE;
+    for (int32_t t = q->op_out_off[b->entry]; t < q->op_out_off[b->entry + 1]; t++) {
+        int32_t readers = q->tensor_edge_off[t + 1] - q->tensor_edge_off[t];
+        if (readers > most) {
+            most = readers;
+            best = t;
+        }
+    }
+    return best;
+}

@@ -1,0 +1,269 @@
+/* Cuts, blocks and classes.
+ *
+ * A cut is an operator that is comparable with every other one: all the rest comes before it or after it.
+ * At its position in any topological order the prefix that ends with it has one sink and the suffix that
+ * starts with it has one source; conversely such a position is a cut, since every operator of a finite
+ * prefix reaches one of its sinks. One sweep each way finds all of them: O(V+E).
+ *
+ * Between two neighbouring cuts lies a block. In every schedule a block's operators run after its entry cut
+ * has finished and before its exit cut starts, so that blocks never share time: they touch only through the devices
+ * of their cuts, through memory and through edges that jump over a cut.
+ *
+ * Networks repeat their layers. Two blocks are of one class if their operators, taken in topological order, agree one
+ * by one in times, memory, allowed devices, groups, and in the edges and transfer times among themselves and with their
+ * two cuts. That is decided by comparing sequences of integers: graphs that repeat a layer list it in the same order
+ * each time, so no search for isomorphisms is needed, and a missed one costs time, never truth. O(V+E). */
+#include "decompose/cuts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/util.h"
+
+void decompose_cuts_free(decompose_cuts *s)
+{
+    if (!s)
+        return;
+    free(s->cut);
+    free(s->block_first);
+    free(s->block_size);
+    free(s->block_class);
+    free(s->class_block);
+    free(s->class_count);
+    free(s);
+}
+
+/* first_reader[v]: least position of a successor; last_source[v]: greatest position of a predecessor; `gone` (may be
+ * NULL) marks operators that are left out. */
+static void reach_positions(const moirai_problem *p, const bool *gone, int32_t *first_reader, int32_t *last_source)
+{
+    for (int32_t i = 0; i < p->n_ops; i++) {
+        first_reader[i] = p->n_ops;
+        last_source[i] = -1;
+    }
+    for (int32_t e = 0; e < p->n_edges; e++) {
+        int32_t from = p->tensor_producer[p->edge_tensor[e]], to = p->edge_reader[e];
+        if (gone && (gone[from] || gone[to]))
+            continue;
+        first_reader[from] = UTIL_MIN(first_reader[from], p->topo_rank[to]);
+        last_source[to] = UTIL_MAX(last_source[to], p->topo_rank[from]);
+    }
+}
+
+/* ends[q] counts what stops being open at position q; `open` is the number open right after position z. */
+static void mark_cuts(const moirai_problem *p, const bool *gone, const int32_t *first_reader,
+                      const int32_t *last_source, int32_t *ends, bool *is_cut)
+{
+    int32_t n = p->n_ops, open = 0;
+    memset(ends, 0, sizeof *ends * ((size_t)n + 1));
+    for (int32_t i = 0; i < n; i++)
+        ends[first_reader[i]] += !(gone && gone[i]);
+    for (int32_t z = 0; z < n; z++) {
+        bool here = !(gone && gone[p->topo[z]]);
+        open += here - ends[z];
+        is_cut[z] = here && open == 1;
+    }
+    memset(ends, 0, sizeof *ends * ((size_t)n + 1));
+    for (int32_t i = 0; i < n; i++)
+        ends[last_source[i] + 1] += !(gone && gone[i]);
+    open = 0;
+    for (int32_t z = n - 1; z >= 0; z--) {
+        open += !(gone && gone[p->topo[z]]) - ends[z + 1];
+        is_cut[z] = is_cut[z] && open == 1;
+    }
+}
+
+int decompose_cuts_find(bool *is_cut, const moirai_problem *p, const bool *gone)
+{
+    size_t n = (size_t)p->n_ops;
+    int32_t *scratch = util_alloc(3 * n + 1, sizeof *scratch);
+    if (!scratch)
+        return MOIRAI_EFAIL;
+    reach_positions(p, gone, scratch, scratch + n);
+    mark_cuts(p, gone, scratch, scratch + n, scratch + 2 * n, is_cut);
+    free(scratch);
+    return MOIRAI_OK;
+}
+
+static int find_cuts(decompose_cuts *s, const moirai_problem *p)
+{
+    size_t n = (size_t)p->n_ops;
+    bool *is_cut = util_alloc(n, sizeof *is_cut);
+    int result = is_cut ? decompose_cuts_find(is_cut, p, NULL) : MOIRAI_EFAIL;
+    if (!result) {
+        for (size_t z = 0; z < n; z++)
+            s->n_cuts += is_cut[z];
+        s->n_blocks = s->n_cuts + 1;
+        s->cut = util_alloc((size_t)s->n_cuts, sizeof *s->cut);
+        s->block_first = util_alloc((size_t)s->n_blocks, sizeof(int32_t));
+        s->block_size = util_alloc((size_t)s->n_blocks, sizeof(int32_t));
+        s->block_class = util_alloc((size_t)s->n_blocks, sizeof(int32_t));
+        if (!s->cut || !s->block_first || !s->block_size || !s->block_class)
+            result = MOIRAI_EFAIL;
+    }
+    if (!result) {
+        int32_t block = 0, first = 0;
+        for (int32_t z = 0; z < p->n_ops; z++)
+            if (is_cut[z]) {
+                s->cut[block] = p->topo[z];
+                s->block_first[block] = first;
+                s->block_size[block++] = z - first;
+                first = z + 1;
+            }
+        s->block_first[block] = first;
+        s->block_size[block] = p->n_ops - first;
+    }
+    free(is_cut);
+    return result;
+}
+
+/* A block spelled as integers; equal spellings are equal blocks. */
+typedef struct spelling {
+    int64_t *word;
+    size_t n, capacity;
+    int failed;
+} spelling;
+
+static void spell(spelling *w, int64_t value)
+{
+    if (!w->failed && util_grow(&w->word, &w->capacity, w->n + 1, sizeof *w->word))
+        w->failed = 1;
+    if (!w->failed)
+        w->word[w->n++] = value;
+}
+
+/* Number of `op` inside the block: 0 entry, 1.. interior, size+1 exit, -1 elsewhere. */
+static int32_t local_number(const moirai_problem *p, const decompose_cuts *s, int32_t block, int32_t op)
+{
+    int32_t z = p->topo_rank[op], first = s->block_first[block], size = s->block_size[block];
+    return z >= first - 1 && z <= first + size ? z - first + 1 : -1;
+}
+
+static void spell_inputs(spelling *w, const moirai_problem *p, const decompose_cuts *s, int32_t block, int32_t op)
+{
+    for (int32_t j = p->op_in_off[op]; j < p->op_in_off[op + 1]; j++) {
+        int32_t t = p->op_in[j], from = p->tensor_producer[t], number = local_number(p, s, block, from);
+        if (number < 0)
+            continue;
+        spell(w, -2 - number);
+        spell(w, t - p->op_out[p->op_out_off[from]]);
+        spell(w, p->tensor_class[t]);
+        spell(w, p->tensor_bytes[t]);
+    }
+}
+
+/* Groups are spelled by the local number of their first member; what a group has outside is not compared
+ * (nothing that is computed per block looks at it). */
+static void spell_op(spelling *w, const moirai_problem *p, const decompose_cuts *s, int32_t block, int32_t op)
+{
+    spell(w, p->op_memory_bytes[op]);
+    spell(w, (int64_t)p->op_devices[op]);
+    for (int32_t k = 0; k < p->n_devices; k++)
+        spell(w, moirai_op_ns(p, op, k));
+    int64_t group = -1;
+    if (p->op_group[op] >= 0)
+        for (int32_t z = 0; z < s->block_size[block] && group < 0; z++)
+            if (p->op_group[p->topo[s->block_first[block] + z]] == p->op_group[op])
+                group = z;
+    spell(w, group);
+    spell_inputs(w, p, s, block, op);
+}
+
+static void spell_block(spelling *w, const moirai_problem *p, const decompose_cuts *s, int32_t block)
+{
+    w->n = 0;
+    int32_t exit = decompose_exit(s, block);
+    spell(w, s->block_size[block]);
+    spell(w, (decompose_entry(s, block) >= 0) + 2 * (exit >= 0));
+    for (int32_t z = 0; z < s->block_size[block]; z++)
+        spell_op(w, p, s, block, p->topo[s->block_first[block] + z]);
+    if (exit >= 0)
+        spell_inputs(w, p, s, block, exit);
+}
+
+typedef struct class_key {
+    uint64_t hash;
+    int32_t block;
+} class_key;
+
+static uint64_t hash_words(const spelling *w)
+{
+    uint64_t h = 1469598103934665603u;
+    for (size_t i = 0; i < w->n; i++) {
+        h ^= (uint64_t)w->word[i];
+        h *= 0x9E3779B97F4A7C15u;
+        h ^= h >> 29;
+    }
+    return h;
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    const class_key *x = a, *y = b;
+    if (x->hash != y->hash)
+        return x->hash < y->hash ? -1 : 1;
+    return x->block - y->block;
+}
+
+static bool same_spelling(spelling *a, spelling *b, const moirai_problem *p, const decompose_cuts *s, int32_t x,
+                          int32_t y)
+{
+    spell_block(a, p, s, x);
+    spell_block(b, p, s, y);
+    return a->n == b->n && !memcmp(a->word, b->word, a->n * sizeof *a->word);
+}
+
+/* Blocks sorted by hash; within one hash each is compared, word by word, with the first of every class there. */
+static int classify(decompose_cuts *s, const moirai_problem *p)
+{
+    spelling a = {0}, b = {0};
+    class_key *key = util_alloc((size_t)s->n_blocks, sizeof *key);
+    s->class_block = util_alloc((size_t)s->n_blocks, sizeof(int32_t));
+    s->class_count = util_alloc((size_t)s->n_blocks, sizeof(int32_t));
+    int result = key && s->class_block && s->class_count ? MOIRAI_OK : MOIRAI_EFAIL;
+    for (int32_t i = 0; !result && i < s->n_blocks; i++) {
+        spell_block(&a, p, s, i);
+        key[i] = (class_key){hash_words(&a), i};
+        result = a.failed ? MOIRAI_EFAIL : MOIRAI_OK;
+    }
+    if (!result)
+        qsort(key, (size_t)s->n_blocks, sizeof *key, compare_keys);
+    for (int32_t i = 0, start = 0; !result && i < s->n_blocks; i++) {
+        if (key[i].hash != key[start].hash)
+            start = i;
+        int32_t leader = key[i].block;
+        for (int32_t j = start; j < i && leader == key[i].block; j++)
+            if (s->block_class[key[j].block] == key[j].block && same_spelling(&a, &b, p, s, key[j].block, leader))
+                leader = key[j].block;
+        s->block_class[key[i].block] = leader;
+        result = a.failed || b.failed ? MOIRAI_EFAIL : MOIRAI_OK;
+    }
+    /* Number the classes by their first block. */
+    for (int32_t i = 0; !result && i < s->n_blocks; i++) {
+        if (s->block_class[i] == i) {
+            s->class_block[s->n_classes] = i;
+            s->block_class[i] = s->n_classes++;
+        } else {
+            s->block_class[i] = s->block_class[s->block_class[i]];
+        }
+        s->class_count[s->block_class[i]]++;
+    }
+    free(key);
+    free(a.word);
+    free(b.word);
+    return result;
+}
+
+int decompose_cuts_new(decompose_cuts **out, const moirai_problem *p)
+{
+    *out = NULL;
+    decompose_cuts *s = util_alloc(1, sizeof *s);
+    int result = s ? find_cuts(s, p) : MOIRAI_EFAIL;
+    if (!result)
+        result = classify(s, p);
+    if (result)
+        decompose_cuts_free(s);
+    else
+        *out = s;
+    return result;
+}

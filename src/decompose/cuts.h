@@ -1,0 +1,36 @@
+/* Cuts, blocks and classes of equal blocks of a problem. */
+#ifndef MOIRAI_DECOMPOSE_CUTS_H
+#define MOIRAI_DECOMPOSE_CUTS_H
+
+#include <moirai/problem.h>
+
+/* Block b lies between cut b-1 and cut b, in topological order: block 0 before the first cut (often empty),
+ * block n_cuts after the last. */
+typedef struct decompose_cuts {
+    int32_t n_cuts;
+    int32_t *cut;         /* operators, in topological order */
+    int32_t n_blocks;     /* n_cuts + 1 */
+    int32_t *block_first; /* position in p->topo of the first interior operator */
+    int32_t *block_size;  /* interior operators */
+    int32_t *block_class; /* blocks of one class are copies of each other, operator by operator */
+    int32_t n_classes;
+    int32_t *class_block; /* the first block of each class */
+    int32_t *class_count; /* how many blocks it has */
+} decompose_cuts;
+
+int decompose_cuts_new(decompose_cuts **out, const moirai_problem *p);
+/* Which positions of the topological order hold cuts, were the operators that `gone` marks (may be NULL) not there. */
+int decompose_cuts_find(bool *is_cut, const moirai_problem *p, const bool *gone);
+void decompose_cuts_free(decompose_cuts *s);
+
+static inline int32_t decompose_entry(const decompose_cuts *s, int32_t block)
+{
+    return block > 0 ? s->cut[block - 1] : MOIRAI_NONE;
+}
+
+static inline int32_t decompose_exit(const decompose_cuts *s, int32_t block)
+{
+    return block < s->n_cuts ? s->cut[block] : MOIRAI_NONE;
+}
+
+#endif

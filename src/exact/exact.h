@@ -1,0 +1,55 @@
+/* The own exact search: branch and bound over devices and orders, in whole nanoseconds (docs/exact.md).
+ *
+ * Alone it is the placer `exact`; as a call it serves whoever has a small problem, or a block of a larger one, and
+ * wants the best plan, or the proof that none beats a given makespan. Private to the library. */
+#ifndef MOIRAI_EXACT_EXACT_H
+#define MOIRAI_EXACT_EXACT_H
+
+#include <moirai/schedule.h>
+
+#include "util/stop.h"
+
+typedef struct exact_options {
+    int64_t below_ns;              /* only makespans below this are wanted; MOIRAI_UNKNOWN (-1): any */
+    int64_t stop_at_ns;            /* stop as soon as a plan of at most this is found; 0: go on to the optimum */
+    int64_t node_limit;            /* 0: none. Nodes do not depend on time: the same limit gives the same answer */
+    const moirai_plan *start;      /* a correct plan to beat, returned if nothing is better; or NULL */
+    util_stop stop;                /* all 0: none */
+    /* For blocks: operator i may start on device k no sooner than release_ns[i * n_devices + k], and what follows
+     * its finish there takes tail_ns[i * n_devices + k] more, which counts in the makespan. NULL: all 0. */
+    const int64_t *release_ns, *tail_ns;
+    moirai_progress_fn progress; /* or NULL */
+    void *progress_data;
+} exact_options;
+
+typedef struct exact_transfer {
+    int32_t tensor, edge; /* edge: MOIRAI_NONE with flow tensor */
+    int32_t from, to;
+    int64_t start_ns, finish_ns;
+} exact_transfer;
+
+typedef struct exact_result {
+    bool found;             /* a plan below below_ns, or the start */
+    bool complete;          /* the search ended: found => optimal; not found => no plan is below below_ns */
+    int64_t makespan_ns;    /* of the plan, tails included; MOIRAI_UNKNOWN if not found */
+    int64_t lower_bound_ns; /* proven, also when stopped; at most below_ns (INT64_MAX: proven that no plan exists) */
+    int64_t nodes;
+    int32_t *op_device; /* of the plan; owned by the result */
+    int64_t *op_start_ns;
+    int32_t n_transfers;
+    exact_transfer *transfer;
+    int64_t n_order; /* the plan's tasks sorted by start, for moirai_sim_replay (memory static: no worse) */
+    moirai_task *order;
+} exact_result;
+
+void exact_options_init(exact_options *o);
+/* False where the problem is beyond this search's tables (`why` gets one line). Such a problem is refused by
+ * exact_solve with MOIRAI_ELIMIT. */
+bool exact_fits(const moirai_problem *p, const char **why);
+/* 0, also when stopped early or nothing was found; MOIRAI_ELIMIT if it does not fit; MOIRAI_EFAIL. */
+int exact_solve(const moirai_problem *p, const exact_options *o, exact_result *r);
+void exact_result_clear(exact_result *r);
+/* The result's times as a plan (placer not set; lower_bound_ns is the result's). MOIRAI_EUSAGE if nothing was found. */
+int exact_plan(moirai_plan **out, const moirai_problem *p, const exact_result *r);
+
+#endif

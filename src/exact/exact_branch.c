@@ -1,0 +1,117 @@
+/* Some operator's device is open: choose one, try its devices, the most promising first.
+ *
+ * The operator is the one that takes longest and moves most, times the dead ends that it has led to, over the devices
+ * it has left: its device decides most of what the bounds need to know, and what failed before fails again soon.
+ * Symmetry is used where the node has it:
+ *  - devices a and b that can be exchanged (same times, memory and channels; open to the same operators here): what
+ *    is found with b is found with a, so b is skipped after a;
+ *  - a mirror of the graph (exact_mirror.c) that takes operator i to j, with the same devices left for each exchanged
+ * pair here: once i on a has been searched, a plan with i on b and j on a is the image of one that was seen, so j loses
+ * a in the later children. Both remove only images of plans in children that are done, and a node's plans are exactly
+ * those its device sets allow, so the two can be mixed freely (docs/exact.md, "Symmetry"). */
+#include "exact/exact_search.h"
+
+static int64_t estimate(const exact_search *s, const exact_state *st, int32_t i, int32_t k)
+{
+    int64_t most = 0;
+    int32_t u = s->unit[i];
+    for (int32_t a = s->unit_off[u]; a < s->unit_off[u + 1]; a++) {
+        int64_t at = (int64_t)s->unit_op[a] * s->K + k;
+        most = UTIL_MAX(most, st->head[at] + s->p->op_time_ns[at] + st->tail[at]);
+    }
+    return most;
+}
+
+static int32_t choose(const exact_search *s, const exact_state *st)
+{
+    int32_t best = -1;
+    double most = -1;
+    for (int32_t a = 0; a < s->n; a++) {
+        int32_t i = s->p->topo[a];
+        int64_t longest = 0;
+        if (EXACT_ONLY(st->dom[i]))
+            continue;
+        for (uint64_t m = st->dom[i]; m != 0; m &= m - 1)
+            longest = UTIL_MAX(longest, moirai_op_ns(s->p, i, EXACT_FIRST(m)));
+        double key = (1 + (double)longest + (double)s->traffic_ns[i] / 2) * (1 + s->dead_ends[i]) /
+                     __builtin_popcountll(st->dom[i]);
+        if (key > most) {
+            best = i;
+            most = key;
+        }
+    }
+    return best;
+}
+
+static int32_t sorted_devices(const exact_search *s, const exact_state *st, int32_t i, int32_t *device)
+{
+    int64_t key[MOIRAI_MAX_DEVICES];
+    int32_t n = 0;
+    for (uint64_t m = st->dom[i]; m != 0; m &= m - 1) {
+        int32_t k = EXACT_FIRST(m), b = n++;
+        int64_t value = estimate(s, st, i, k);
+        for (; b > 0 && key[b - 1] > value; b--) {
+            key[b] = key[b - 1];
+            device[b] = device[b - 1];
+        }
+        key[b] = value;
+        device[b] = k;
+    }
+    return n;
+}
+
+/* Has a device that can be exchanged with k in this node been tried? */
+static bool seen(const exact_search *s, const exact_state *st, uint64_t tried, int32_t k)
+{
+    for (uint64_t m = tried; m != 0; m &= m - 1) {
+        int32_t a = EXACT_FIRST(m);
+        bool same = s->same_device[a * s->K + k];
+        for (int32_t i = 0; same && i < s->n; i++)
+            same = (st->dom[i] >> a & 1) == (st->dom[i] >> k & 1);
+        if (same)
+            return true;
+    }
+    return false;
+}
+
+static bool holds(const exact_state *st, const exact_mirror *m)
+{
+    for (int32_t a = 0; a < m->n; a++)
+        if (st->dom[m->moved[a]] != st->dom[m->image[m->moved[a]]])
+            return false;
+    return true;
+}
+
+static bool use_mirrors(exact_search *s, const exact_state *st, exact_state *next, int32_t i,
+                        uint64_t tried)
+{
+    bool ignored = false;
+    for (int32_t a = 0; a < s->n_mirrors; a++) {
+        const exact_mirror *m = &s->mirror[a];
+        if (m->image[i] != i && holds(st, m) && !exact_restrict(s, next, m->image[i], ~tried, &ignored))
+            return false;
+    }
+    return true;
+}
+
+void exact_branch(exact_search *s, int32_t depth)
+{
+    exact_state *st = s->stack[depth];
+    int32_t device[MOIRAI_MAX_DEVICES], i = choose(s, st), n = sorted_devices(s, st, i, device);
+    uint64_t tried = 0;
+    for (int32_t a = 0; a < n; a++) {
+        if (s->stopped) {
+            exact_leave(s, st->lb_ns);
+            return;
+        }
+        bool ignored = false;
+        exact_state *next = seen(s, st, tried, device[a]) ? NULL : exact_push(s, depth + 1);
+        if (next != NULL && exact_restrict(s, next, i, (uint64_t)1 << device[a], &ignored) &&
+            (tried == 0 || use_mirrors(s, st, next, i, tried))) {
+            int64_t before = s->nodes;
+            exact_visit(s, depth + 1);
+            s->dead_ends[i] += s->nodes == before + 1;
+        }
+        tried |= (uint64_t)1 << device[a];
+    }
+}

@@ -1,0 +1,253 @@
+/* Memory (4d): what fits nowhere else, and with memory `peak` the lives of tensors.
+ *
+ * While devices are open: a unit that does not fit beside what is fixed on a device loses that device; units that can
+ * only go to a set of devices must fit into that set (checked for every set while there are few devices); with
+ * `peak`, an operator that takes time needs its inputs and outputs on its device at once.
+ *
+ * With `peak` and all devices fixed, waiting can be what makes a plan fit: a semi-active schedule is not enough. The
+ * start times of the node (its heads) are the earliest that its arcs allow. If some tensors live together there and do
+ * not fit, then in every plan that fits, two of them live apart (intervals of a line that meet pairwise have a common
+ * point), so that one is born after the other has died, or one lives for no time at all. Each such case is a handful of
+ * arcs between tasks: the children of the node. See docs/exact.md, "Peak memory". */
+#include "exact/exact_search.h"
+
+#include <string.h>
+
+#define FEW_DEVICES 5
+
+static int64_t unit_bytes(const exact_search *s, int32_t u)
+{
+    int64_t bytes = 0;
+    for (int32_t a = s->unit_off[u]; a < s->unit_off[u + 1]; a++)
+        bytes += s->p->op_memory_bytes[s->unit_op[a]];
+    return bytes;
+}
+
+static bool sets_fit(const exact_search *s, const exact_state *st)
+{
+    uint64_t all = s->K == 64 ? ~(uint64_t)0 : ((uint64_t)1 << s->K) - 1;
+    for (uint64_t set = s->K <= FEW_DEVICES ? 1 : all; set <= all && set != 0; set++) {
+        __int128 room = 0, need = 0;
+        for (uint64_t m = set; m != 0; m &= m - 1)
+            room += s->free_bytes[EXACT_FIRST(m)];
+        for (int32_t u = 0; u < s->n_units; u++) {
+            uint64_t dom = st->dom[s->unit_op[s->unit_off[u]]];
+            if (!EXACT_ONLY(dom) && (dom & ~set) == 0)
+                need += unit_bytes(s, u);
+        }
+        if (need > room)
+            return false;
+        if (set == all)
+            break;
+    }
+    return true;
+}
+
+/* Bytes that must be on the device while the operator runs; 0 where it takes no time. */
+static int64_t running_bytes(const exact_search *s, int32_t i, int32_t k)
+{
+    const moirai_problem *p = s->p;
+    int64_t bytes = 0;
+    if (!s->peak || moirai_op_ns(p, i, k) <= 0)
+        return 0;
+    for (int32_t a = p->op_in_off[i]; a < p->op_in_off[i + 1]; a++)
+        bytes += p->tensor_bytes[p->op_in[a]];
+    for (int32_t a = p->op_out_off[i]; a < p->op_out_off[i + 1]; a++)
+        bytes += p->tensor_bytes[p->op_out[a]];
+    return bytes;
+}
+
+static int64_t unit_running_bytes(const exact_search *s, int32_t u, int32_t k)
+{
+    int64_t most = 0;
+    for (int32_t a = s->unit_off[u]; s->peak && a < s->unit_off[u + 1]; a++)
+        most = UTIL_MAX(most, running_bytes(s, s->unit_op[a], k));
+    return most;
+}
+
+bool exact_memory(exact_search *s, exact_state *st, bool *changed)
+{
+    memcpy(s->free_bytes, s->p->device_memory_bytes, (size_t)s->K * sizeof *s->free_bytes);
+    for (int32_t i = 0; i < s->n; i++)
+        if (EXACT_ONLY(st->dom[i]))
+            s->free_bytes[EXACT_FIRST(st->dom[i])] -= s->p->op_memory_bytes[i];
+    for (int32_t k = 0; k < s->K; k++)
+        if (s->free_bytes[k] < 0)
+            return false;
+    for (int32_t u = 0; u < s->n_units; u++) {
+        int32_t i = s->unit_op[s->unit_off[u]];
+        uint64_t keep = ~(uint64_t)0;
+        bool open = !EXACT_ONLY(st->dom[i]);
+        for (uint64_t m = st->dom[i]; m != 0; m &= m - 1) {
+            int32_t k = EXACT_FIRST(m);
+            if ((open ? unit_bytes(s, u) : 0) + unit_running_bytes(s, u, k) > s->free_bytes[k])
+                keep &= ~((uint64_t)1 << k);
+        }
+        if (!exact_restrict(s, st, i, keep, changed))
+            return false;
+        if (open && EXACT_ONLY(st->dom[i]))
+            s->free_bytes[EXACT_FIRST(st->dom[i])] -= unit_bytes(s, u);
+    }
+    for (int32_t k = 0; k < s->K; k++)
+        if (s->free_bytes[k] < 0)
+            return false;
+    return sets_fit(s, st);
+}
+
+static int64_t start_of(const exact_search *s, const exact_state *st, int32_t task)
+{
+    return *exact_head(s, st, task);
+}
+
+static int64_t finish_of(const exact_search *s, const exact_state *st, int32_t task)
+{
+    return *exact_head(s, st, task) + exact_length(s, st, task);
+}
+
+/* All tasks that must have ended before tensor t is gone from device d, into `task`; all operators for an output. */
+static int32_t users(const exact_search *s, const exact_state *st, int32_t t, int32_t d, int32_t *task)
+{
+    const moirai_problem *p = s->p;
+    int32_t n = 0, j = p->tensor_producer[t];
+    bool home = st->dom[j] >> d & 1;
+    if (p->tensor_edge_off[t] == p->tensor_edge_off[t + 1]) {
+        for (int32_t i = 0; i < s->n; i++)
+            task[n++] = i;
+        return n;
+    }
+    if (home)
+        task[n++] = j;
+    uint64_t sent = 0;
+    for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
+        int32_t i = p->edge_reader[e], to = EXACT_FIRST(st->dom[i]);
+        if (to == d) {
+            task[n++] = i;
+        } else if (home && (s->edge || !(sent >> to & 1))) {
+            task[n++] = s->n + exact_slot(s, e, to);
+            sent |= (uint64_t)1 << to;
+        }
+    }
+    return n;
+}
+
+/* The tasks with whose start tensor t appears on device d. */
+static int32_t makers(const exact_search *s, const exact_state *st, int32_t t, int32_t d, int32_t *task)
+{
+    const moirai_problem *p = s->p;
+    int32_t n = 0, j = p->tensor_producer[t];
+    if (st->dom[j] >> d & 1) {
+        task[n++] = j;
+        return n;
+    }
+    for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
+        if (!(st->dom[p->edge_reader[e]] >> d & 1))
+            continue;
+        task[n++] = s->n + exact_slot(s, e, d);
+        if (!s->edge)
+            break;
+    }
+    return n;
+}
+
+/* The lives of all tensors on device d; those of no length are left out. */
+static int32_t lives(const exact_search *s, const exact_state *st, int32_t d)
+{
+    int32_t n = 0;
+    for (int32_t t = 0; t < s->p->n_tensors; t++) {
+        int32_t *task = s->task, count = makers(s, st, t, d, task);
+        if (count == 0 || s->p->tensor_bytes[t] == 0)
+            continue;
+        exact_life life = {EXACT_NONE_NS, 0, s->p->tensor_bytes[t], t};
+        for (int32_t a = 0; a < count; a++)
+            life.begin = UTIL_MIN(life.begin, start_of(s, st, task[a]));
+        count = users(s, st, t, d, task);
+        for (int32_t a = 0; a < count; a++)
+            life.end = UTIL_MAX(life.end, finish_of(s, st, task[a]));
+        if (life.end > life.begin)
+            s->life[n++] = life;
+    }
+    return n;
+}
+
+/* Of the tensors alive at `now`, the largest that together exceed `room`: no smaller subset of them does. */
+static int32_t cover(const exact_search *s, int32_t n, int64_t now, int64_t room, int32_t *tensor)
+{
+    int32_t m = 0;
+    int64_t bytes = 0;
+    for (int32_t a = 0; a < n; a++) {
+        const exact_life *life = &s->life[a];
+        if (life->begin > now || life->end <= now)
+            continue;
+        int32_t b = m++;
+        for (; b > 0 && s->p->tensor_bytes[tensor[b - 1]] < life->bytes; b--)
+            tensor[b] = tensor[b - 1];
+        tensor[b] = life->tensor;
+    }
+    for (int32_t b = 0; b < m; b++) {
+        bytes += s->p->tensor_bytes[tensor[b]];
+        if (bytes > room)
+            return b + 1;
+    }
+    return 0;
+}
+
+int32_t exact_overload(exact_search *s, const exact_state *st, int32_t *device, int32_t *tensor)
+{
+    for (int32_t d = 0; d < s->K; d++) {
+        int64_t room = s->p->device_memory_bytes[d], worst = EXACT_NONE_NS;
+        for (int32_t i = 0; i < s->n; i++)
+            if (st->dom[i] >> d & 1)
+                room -= s->p->op_memory_bytes[i];
+        int32_t n = lives(s, st, d);
+        for (int32_t a = 0; a < n; a++) {
+            int64_t now = s->life[a].begin, alive = 0;
+            for (int32_t b = 0; b < n; b++)
+                if (s->life[b].begin <= now && s->life[b].end > now)
+                    alive += s->life[b].bytes;
+            if (alive > room)
+                worst = UTIL_MIN(worst, now);
+        }
+        *device = d;
+        if (worst != EXACT_NONE_NS)
+            return cover(s, n, worst, room, tensor);
+    }
+    return 0;
+}
+
+int exact_arc_add(exact_search *s, exact_state *st, int32_t before, int32_t after)
+{
+    if (util_grow(&s->arc, &s->arc_capacity, (size_t)st->n_arcs + 1, sizeof *s->arc) != 0) {
+        s->failed = s->stopped = true;
+        return MOIRAI_EFAIL;
+    }
+    s->arc[st->n_arcs++] = (exact_arc){before, after};
+    return 0;
+}
+
+int32_t exact_part(exact_search *s, exact_state *st, int32_t device, int32_t first, int32_t second)
+{
+    int32_t *user = s->task, n_users = users(s, st, first, device, user);
+    int32_t *maker = s->task + n_users, n_makers = makers(s, st, second, device, maker);
+    bool output = s->p->tensor_edge_off[first] == s->p->tensor_edge_off[first + 1];
+    int32_t n = 0;
+    if (output && first != second)
+        return 0; /* an output lives to the end; born after it means living for no time, which is another case */
+    for (int32_t b = 0; b < n_makers; b++)
+        if (first == second && exact_length(s, st, maker[b]) > 0)
+            return 0;
+    for (int32_t a = 0; a < n_users; a++)
+        if (first == second && !output && exact_length(s, st, user[a]) > 0)
+            return 0;
+    for (int32_t a = 0; a < n_users; a++) {
+        for (int32_t b = 0; b < n_makers; b++) {
+            if (user[a] == maker[b] && exact_length(s, st, user[a]) > 0)
+                return 0;
+            if (user[a] == maker[b])
+                continue;
+            if (exact_arc_add(s, st, user[a], maker[b]) != 0)
+                return -1;
+            n++;
+        }
+    }
+    return n;
+}

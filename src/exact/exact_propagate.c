@@ -1,0 +1,97 @@
+/* Propagation: everything that follows from a node's decisions and from "faster than below_ns".
+ *
+ * The rules (memory, windows, machines, load) feed each other, so they run in rounds until nothing moves. Two tasks can
+ * push each other a nanosecond at a time, so the rounds are limited: stopping early is sound, it only knows less. In
+ * a node whose operators are all fixed the heads must satisfy every arc before they can be read as start times; that
+ * part runs to its end (settle), where a cycle of arcs shows as a head beyond the limit or as more sweeps than tasks.
+ */
+#include "exact/exact_search.h"
+
+#define ROUNDS 12
+
+bool exact_restrict(exact_search *s, exact_state *st, int32_t op, uint64_t keep, bool *changed)
+{
+    uint64_t dom = st->dom[op] & keep;
+    if (dom == st->dom[op])
+        return true;
+    int32_t u = s->unit[op], size = s->unit_off[u + 1] - s->unit_off[u];
+    if (dom == 0)
+        return false;
+    if (EXACT_ONLY(dom))
+        st->n_open -= size;
+    for (int32_t a = s->unit_off[u]; a < s->unit_off[u + 1]; a++)
+        st->dom[s->unit_op[a]] = dom;
+    *changed = true;
+    return true;
+}
+
+/* Devices on which an operator would finish too late; the bound from the operator whose best device is the worst. */
+static bool filter(exact_search *s, exact_state *st, bool *changed)
+{
+    for (int32_t i = 0; i < s->n; i++) {
+        int64_t least = EXACT_NONE_NS;
+        uint64_t keep = ~(uint64_t)0;
+        for (uint64_t m = st->dom[i]; m != 0; m &= m - 1) {
+            int32_t k = EXACT_FIRST(m);
+            int64_t at = (int64_t)i * s->K + k, all = st->head[at] + s->p->op_time_ns[at] + st->tail[at];
+            least = UTIL_MIN(least, all);
+            if (all >= s->below_ns)
+                keep &= ~((uint64_t)1 << k);
+        }
+        st->lb_ns = UTIL_MAX(st->lb_ns, least);
+        if (!exact_restrict(s, st, i, keep, changed))
+            return false;
+    }
+    for (int32_t a = 0; a < s->n_active; a++) {
+        int32_t x = s->active[a];
+        int64_t all = st->xhead[x] + s->slot_ns[x] + st->xtail[x];
+        st->lb_ns = UTIL_MAX(st->lb_ns, all);
+    }
+    return st->lb_ns < s->below_ns;
+}
+
+static bool round_of(exact_search *s, exact_state *st, bool *changed)
+{
+    if (st->n_open > 0 && !exact_memory(s, st, changed))
+        return false;
+    exact_activate(s, st);
+    exact_heads(s, st, changed);
+    exact_tails(s, st, changed);
+    if (st->n_open == 0)
+        exact_arcs(s, st, changed);
+    if (!filter(s, st, changed))
+        return false;
+    return exact_machines(s, st, changed);
+}
+
+bool exact_propagate(exact_search *s, exact_state *st)
+{
+    bool changed = true;
+    for (int round = 0; changed && round < ROUNDS; round++) {
+        changed = false;
+        if (!round_of(s, st, &changed))
+            return false;
+        if (!changed && st->n_open > 0 && !exact_share_out(s, st, &changed))
+            return false;
+    }
+    if (st->n_open == 0) {
+        bool ignored = false;
+        return exact_memory(s, st, &ignored);
+    }
+    return true;
+}
+
+bool exact_settle(exact_search *s, exact_state *st)
+{
+    bool changed = true;
+    exact_activate(s, st);
+    for (int64_t sweep = 0; changed; sweep++) {
+        changed = false;
+        exact_heads(s, st, &changed);
+        exact_arcs(s, st, &changed);
+        bool ignored = false;
+        if (sweep > s->n_tasks + 1 || !filter(s, st, &ignored))
+            return false;
+    }
+    return true;
+}

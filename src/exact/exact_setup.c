@@ -1,0 +1,226 @@
+/* Tables of the exact search: built once per call, flat, freed together. */
+#include "exact/exact_search.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_OPS 512
+#define MOST_SLOTS 16384
+#define MOST_STACK_BYTES ((size_t)512 << 20)
+#define MOST_DEPTH 4000                  /* the search is recursive */
+#define HORIZON_LIMIT ((int64_t)1 << 58) /* sums of a few such times stay within int64 */
+
+bool exact_fits(const moirai_problem *p, const char **why)
+{
+    int64_t slots = p->flow == MOIRAI_FLOW_EDGE ? p->n_edges : (int64_t)p->n_tensors * p->n_devices;
+    const char *reason = p->n_ops > MOST_OPS  ? "more than 512 operators"
+                         : slots > MOST_SLOTS ? "more than 16384 possible transfers"
+                                              : NULL;
+    if (why != NULL)
+        *why = reason;
+    return reason == NULL;
+}
+
+/* No plan needs longer than all its tasks one after the other, each at its slowest. */
+static int horizon(exact_search *s, int64_t *out)
+{
+    const moirai_problem *p = s->p;
+    __int128 total = 0, outer = 0, bytes = 0;
+    for (int32_t i = 0; i < s->n; i++) {
+        int64_t most = 0, release = 0, tail = 0;
+        for (int32_t k = 0; k < s->K; k++) {
+            int64_t at = (int64_t)i * s->K + k;
+            most = UTIL_MAX(most, p->op_time_ns[at]);
+            release = s->o->release_ns != NULL ? UTIL_MAX(release, s->o->release_ns[at]) : 0;
+            tail = s->o->tail_ns != NULL ? UTIL_MAX(tail, s->o->tail_ns[at]) : 0;
+        }
+        total += most;
+        outer = UTIL_MAX(outer, (__int128)release + tail);
+        bytes += p->op_memory_bytes[i];
+    }
+    for (int32_t t = 0; t < p->n_tensors; t++) {
+        int64_t most = 0;
+        for (int32_t a = 0; a < s->K * s->K; a++)
+            most = UTIL_MAX(most, p->class_transfer_ns[(int64_t)p->tensor_class[t] * s->K * s->K + a]);
+        total += (__int128)most * (p->tensor_edge_off[t + 1] - p->tensor_edge_off[t]);
+        bytes += p->tensor_bytes[t];
+        if (total > HORIZON_LIMIT)
+            break;
+        for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
+            s->traffic_ns[p->edge_reader[e]] += most;
+            s->traffic_ns[p->tensor_producer[t]] += most;
+        }
+    }
+    total += 2 * outer + 1;
+    if (total > HORIZON_LIMIT || bytes > HORIZON_LIMIT)
+        return moirai_error(MOIRAI_ELIMIT,
+                            "problem '%s': its times or sizes add up to more than 2^58: too much for the exact search",
+                            p->name);
+    *out = (int64_t)total;
+    return 0;
+}
+
+static void make_units(exact_search *s, int32_t *of_group)
+{
+    const moirai_problem *p = s->p;
+    int32_t n = 0;
+    for (int32_t g = 0; g < p->n_groups; g++)
+        of_group[g] = -1;
+    for (int32_t i = 0; i < s->n; i++) {
+        int32_t g = p->op_group[i];
+        if (g != MOIRAI_NONE && of_group[g] >= 0) {
+            s->unit[i] = of_group[g];
+            continue;
+        }
+        s->unit[i] = n++;
+        if (g != MOIRAI_NONE)
+            of_group[g] = s->unit[i];
+    }
+    s->n_units = n;
+    for (int32_t i = 0; i < s->n; i++)
+        s->unit_off[s->unit[i] + 1]++;
+    for (int32_t u = 0; u < n; u++)
+        s->unit_off[u + 1] += s->unit_off[u];
+    int32_t *at = s->task; /* as scratch: nothing is alive yet */
+    memcpy(at, s->unit_off, (size_t)n * sizeof *at);
+    for (int32_t i = 0; i < s->n; i++)
+        s->unit_op[at[s->unit[i]]++] = i;
+}
+
+static bool allocate(exact_search *s)
+{
+    size_t n = (size_t)s->n, K = (size_t)s->K, X = (size_t)s->X, T = (size_t)s->p->n_tensors;
+    exact_result *r = s->r;
+#define TAKE(to, count) ((to) = util_alloc((count), sizeof *(to))) != NULL
+    return TAKE(s->unit_off, n + 1) && TAKE(s->unit_op, n) && TAKE(s->unit, n) && TAKE(s->same_device, K * K) &&
+           TAKE(s->job, 2 * n + X + 1) && TAKE(s->job_spare, 2 * n + X + 1) && TAKE(s->active, X) &&
+           TAKE(s->slot_from, X) && TAKE(s->slot_to, X) && TAKE(s->slot_ns, X) && TAKE(s->free_bytes, K) &&
+           TAKE(s->machine_count, 2 * K + K * K) && TAKE(s->life, T) && TAKE(s->task, 2 * (n + X) + 1) &&
+           TAKE(s->cover, T) && TAKE(s->traffic_ns, n) && TAKE(s->dead_ends, n) &&
+           TAKE(s->price_best, (size_t)s->n_prices) && TAKE(r->op_device, n) && TAKE(r->op_start_ns, n) &&
+           TAKE(r->transfer, X) && TAKE(r->order, n + X);
+#undef TAKE
+}
+
+/* One block holds the struct and its arrays. */
+static exact_state *new_state(exact_search *s)
+{
+    size_t n = (size_t)s->n, K = (size_t)s->K, X = (size_t)s->X;
+    size_t words = n + 2 * n * K + 2 * X,
+           bytes = sizeof(exact_state) + words * 8 + (size_t)s->n_prices * sizeof(int32_t);
+    if (s->stack_bytes + bytes > MOST_STACK_BYTES)
+        return NULL;
+    exact_state *st = util_alloc(1, bytes);
+    if (st == NULL)
+        return NULL;
+    s->stack_bytes += bytes;
+    st->dom = (uint64_t *)(st + 1);
+    st->head = (int64_t *)(st->dom + n);
+    st->tail = st->head + n * K;
+    st->xhead = st->tail + n * K;
+    st->xtail = st->xhead + X;
+    st->price = (int32_t *)(st->xtail + X);
+    return st;
+}
+
+static void copy_state(const exact_search *s, exact_state *to, const exact_state *from)
+{
+    size_t n = (size_t)s->n, K = (size_t)s->K, X = (size_t)s->X;
+    memcpy(to->dom, from->dom, (n + 2 * n * K + 2 * X) * 8 + (size_t)s->n_prices * sizeof(int32_t));
+    to->lb_ns = from->lb_ns;
+    to->n_arcs = from->n_arcs;
+    to->n_open = from->n_open;
+}
+
+exact_state *exact_push(exact_search *s, int32_t depth)
+{
+    if (depth >= s->stack_n) {
+        exact_state *st = NULL;
+        if (depth <= MOST_DEPTH && util_grow(&s->stack, &s->stack_capacity, (size_t)depth + 1, sizeof *s->stack) == 0)
+            st = new_state(s);
+        if (st == NULL) {
+            s->stopped = true;
+            exact_leave(s, depth > 0 ? s->stack[depth - 1]->lb_ns : 0);
+            return NULL;
+        }
+        s->stack[s->stack_n++] = st;
+    }
+    if (depth > 0)
+        copy_state(s, s->stack[depth], s->stack[depth - 1]);
+    return s->stack[depth];
+}
+
+void exact_root(exact_search *s)
+{
+    exact_state *st = s->stack[0];
+    size_t rows = (size_t)s->n * (size_t)s->K * sizeof(int64_t), X = (size_t)s->X;
+    memset(st->head, 0, 2 * rows + 2 * X * sizeof(int64_t));
+    st->lb_ns = 0;
+    st->n_arcs = st->n_open = 0;
+    memcpy(st->dom, s->p->op_devices, (size_t)s->n * sizeof *st->dom);
+    if (s->o->release_ns != NULL)
+        memcpy(st->head, s->o->release_ns, rows);
+    if (s->o->tail_ns != NULL)
+        memcpy(st->tail, s->o->tail_ns, rows);
+    for (int32_t r = 0; st->price[0] == 0 && r < s->n_prices; r++)
+        st->price[r] = r < s->K ? 4096 : 1024; /* afterwards the last root's prices are a better start */
+    for (int32_t i = 0; i < s->n; i++)
+        st->n_open += !EXACT_ONLY(st->dom[i]);
+}
+
+int exact_search_new(exact_search *s, const moirai_problem *p, const exact_options *o,
+                            exact_result *r)
+{
+    const char *why;
+    memset(s, 0, sizeof *s);
+    if (!exact_fits(p, &why))
+        return moirai_error(MOIRAI_ELIMIT, "problem '%s': %s: too large for the exact search", p->name, why);
+    s->p = p;
+    s->o = o;
+    s->r = r;
+    s->n = p->n_ops;
+    s->K = p->n_devices;
+    s->edge = p->flow == MOIRAI_FLOW_EDGE;
+    s->peak = p->memory == MOIRAI_MEMORY_PEAK;
+    s->X = s->edge ? p->n_edges : p->n_tensors * p->n_devices;
+    s->n_tasks = s->n + s->X;
+    s->n_prices = p->congestion == MOIRAI_CONGESTION_PORT      ? 3 * s->K
+                  : p->congestion == MOIRAI_CONGESTION_CHANNEL ? s->K + s->K * s->K
+                                                               : s->K;
+    s->open_lb_ns = EXACT_NONE_NS;
+    s->start_s = util_seconds();
+    int32_t *of_group = util_alloc((size_t)p->n_groups, sizeof *of_group);
+    int rc = of_group != NULL && allocate(s) ? horizon(s, &s->horizon_ns) : MOIRAI_EFAIL;
+    s->below_ns = s->horizon_ns;
+    if (rc == 0) {
+        make_units(s, of_group);
+        rc = exact_mirrors_find(s);
+    }
+    free(of_group);
+    if (rc == 0 && o->below_ns >= 0 && o->below_ns < s->below_ns)
+        s->below_ns = o->below_ns;
+    s->ceiling_ns = s->below_ns;
+    if (rc == 0)
+        rc = exact_share_new(s);
+    if (rc == 0 && exact_push(s, 0) == NULL)
+        rc = MOIRAI_EFAIL;
+    return rc;
+}
+
+void exact_search_free(exact_search *s)
+{
+    void *all[] = {s->unit_off,  s->unit_op, s->unit,       s->same_device, s->job,           s->job_spare, s->active,
+                   s->slot_from, s->slot_to, s->slot_ns,    s->free_bytes,  s->machine_count, s->life,      s->task,
+                   s->cover,     s->arc,     s->price_best, s->traffic_ns,  s->dead_ends};
+    exact_share_free(s);
+    for (size_t a = 0; a < sizeof all / sizeof *all; a++)
+        free(all[a]);
+    for (int32_t a = 0; a < s->stack_n; a++)
+        free(s->stack[a]);
+    free(s->stack);
+    for (int32_t a = 0; a < s->n_mirrors; a++) {
+        free(s->mirror[a].image);
+        free(s->mirror[a].moved);
+    }
+    free(s->mirror);
+}

@@ -1,0 +1,182 @@
+/* The exact search: branch and bound over devices, then over orders.
+ *
+ * Depth first. A node is a set of devices per operator plus arcs between tasks; propagation (exact_propagate.c) finds
+ * what that and "faster than the best so far" imply. While a device is open the search branches on devices
+ * (exact_branch.c), then on orders and lives (exact_order.c). Every plan found lowers `below_ns` at once for all that
+ * follows.
+ *
+ * The lower bound holds at any moment: a node's bound is valid for all of its plans that are faster than the
+ * incumbent, children inherit it, and when a limit stops the search the least bound of what was left open counts,
+ * or the incumbent if that is less. Work is counted in nodes, so that a node limit gives the same answer
+ * everywhere; time only decides where a time limit is set. Proofs: docs/exact.md. */
+#include "exact/exact_search.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_STEP 16 /* the first target lies this part of the gap, or of the bound, above the root's bound */
+
+void exact_options_init(exact_options *o)
+{
+    memset(o, 0, sizeof *o);
+    o->below_ns = MOIRAI_UNKNOWN;
+}
+
+void exact_leave(exact_search *s, int64_t lb_ns)
+{
+    s->open_lb_ns = UTIL_MIN(s->open_lb_ns, lb_ns);
+}
+
+static void tell(exact_search *s, char letter)
+{
+    if (s->o->progress == NULL)
+        return;
+    moirai_progress news = {util_seconds() - s->start_s,
+                            letter,
+                            s->r->found ? s->r->makespan_ns : MOIRAI_UNKNOWN,
+                            UTIL_MIN(s->r->lower_bound_ns, s->below_ns),
+                            s->nodes,
+                            NULL};
+    s->o->progress(s->o->progress_data, &news);
+}
+
+/* Counts a node; true when a limit is reached. */
+static bool stop(exact_search *s)
+{
+    const exact_options *o = s->o;
+    if (s->stopped)
+        return true;
+    if (o->node_limit > 0 && s->nodes >= o->node_limit)
+        s->stopped = true;
+    if (util_stopped(&o->stop))
+        s->stopped = true;
+    s->nodes += !s->stopped;
+    if ((s->nodes & 8191) == 0)
+        tell(s, ' ');
+    return s->stopped;
+}
+
+void exact_visit(exact_search *s, int32_t depth)
+{
+    exact_state *st = s->stack[depth];
+    if (st->lb_ns >= s->below_ns)
+        return;
+    if (stop(s)) {
+        exact_leave(s, st->lb_ns);
+        return;
+    }
+    if (!exact_propagate(s, st) || st->lb_ns >= s->below_ns)
+        return;
+    if (st->n_open > 0)
+        exact_branch(s, depth);
+    else
+        exact_order(s, depth);
+}
+
+static int64_t makespan_of(const exact_search *s, const exact_state *st)
+{
+    int64_t most = 0;
+    for (int32_t i = 0; i < s->n; i++) {
+        int64_t at = (int64_t)i * s->K + EXACT_FIRST(st->dom[i]);
+        int64_t end = st->head[at] + s->p->op_time_ns[at] + (s->o->tail_ns != NULL ? s->o->tail_ns[at] : 0);
+        most = UTIL_MAX(most, end);
+    }
+    return most;
+}
+
+void exact_found(exact_search *s, const exact_state *st)
+{
+    exact_result *r = s->r;
+    int64_t makespan = makespan_of(s, st);
+    if (makespan >= s->below_ns)
+        return;
+    s->below_ns = r->makespan_ns = makespan;
+    r->found = true;
+    r->n_transfers = s->n_active;
+    for (int32_t i = 0; i < s->n; i++) {
+        r->op_device[i] = EXACT_FIRST(st->dom[i]);
+        r->op_start_ns[i] = st->head[(int64_t)i * s->K + r->op_device[i]];
+    }
+    for (int32_t a = 0; a < s->n_active; a++) {
+        int32_t x = s->active[a];
+        r->transfer[a] = (exact_transfer){s->edge ? s->p->edge_tensor[x] : x / s->K,
+                                                 s->edge ? x : MOIRAI_NONE,
+                                                 s->slot_from[x],
+                                                 s->slot_to[x],
+                                                 st->xhead[x],
+                                                 st->xhead[x] + s->slot_ns[x]};
+    }
+    tell(s, 'X');
+    if (makespan <= s->o->stop_at_ns)
+        s->stopped = true;
+}
+
+/* Search for plans below `target_ns` from the root. True: all of it was searched (a plan found is then the best, and
+ * with none found none is below the target). */
+static bool search_below(exact_search *s, int64_t target_ns)
+{
+    s->below_ns = target_ns;
+    s->open_lb_ns = EXACT_NONE_NS;
+    exact_root(s);
+    exact_visit(s, 0);
+    return !s->stopped || s->open_lb_ns >= s->below_ns;
+}
+
+/* Targets climb from the root's bound: the lower the target, the more propagation rules out, and a target that fails is
+ * a proven bound. The first search that finds anything goes on to the optimum. */
+static void climb(exact_search *s)
+{
+    exact_result *r = s->r;
+    int64_t top = s->below_ns, step = 0; /* the first plan's makespan, or the caller's limit */
+    if (r->found && (s->o->start == NULL || r->makespan_ns < s->o->start->makespan_ns))
+        tell(s, 'L');
+    exact_root(s);
+    exact_state *st = s->stack[0];
+    bool alive = exact_propagate(s, st) && st->lb_ns < top;
+    r->lower_bound_ns = alive ? st->lb_ns : top;
+    r->complete = !alive;
+    while (!r->complete && !s->stopped) {
+        int64_t gap = top - r->lower_bound_ns;
+        step = step == 0 ? UTIL_MAX(UTIL_MIN(gap / FIRST_STEP, r->lower_bound_ns / FIRST_STEP), 1) : 2 * step;
+        int64_t target = step < gap ? r->lower_bound_ns + step : top;
+        bool done = search_below(s, target);
+        if (done && s->below_ns == target) {
+            r->lower_bound_ns = target; /* nothing is faster */
+            r->complete = target == top;
+        } else {
+            r->lower_bound_ns = UTIL_MAX(r->lower_bound_ns, UTIL_MIN(s->open_lb_ns, s->below_ns));
+            r->complete = done;
+        }
+        tell(s, ' ');
+    }
+}
+
+static void finish(exact_search *s)
+{
+    exact_result *r = s->r;
+    r->nodes = s->nodes;
+    if (r->found)
+        r->lower_bound_ns = r->complete ? r->makespan_ns : UTIL_MIN(r->lower_bound_ns, r->makespan_ns);
+    else if (r->complete && s->ceiling_ns == s->horizon_ns)
+        r->lower_bound_ns = EXACT_NONE_NS;
+    r->complete |= r->found && r->lower_bound_ns == r->makespan_ns;
+}
+
+int exact_solve(const moirai_problem *p, const exact_options *o, exact_result *r)
+{
+    exact_search s;
+    memset(r, 0, sizeof *r);
+    r->makespan_ns = MOIRAI_UNKNOWN;
+    int rc = exact_search_new(&s, p, o, r);
+    if (rc == 0)
+        rc = exact_start(&s);
+    if (rc == 0) {
+        climb(&s);
+        finish(&s);
+        rc = s.failed ? MOIRAI_EFAIL : exact_sort(p, r);
+    }
+    if (rc != 0)
+        exact_result_clear(r);
+    exact_search_free(&s);
+    return rc;
+}

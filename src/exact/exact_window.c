@@ -1,0 +1,339 @@
+/* Heads and tails: how soon a task can start, how much must follow its finish; (4a), (4b), (4f), seen from a partial
+ * placement.
+ *
+ * head[i][k] bounds the start of operator i should it run on k; every input comes from the producer's best device that
+ * is left, so head[i][k] = max over inputs of min over l of (head[j][l] + time[j][l] + transfer from l to k): a longest
+ * path with a choice of device at each operator. tail[i][k] is the same from the other end. Three things are added
+ * where they are certain: inputs that can only come from elsewhere share the receive port of k, producers fixed on
+ * one device share that device, and tensors that must leave share the send port (readers fixed on one device that
+ * device); each is one machine with heads, lengths and tails, whose preemptive optimum is a bound (exact_machine.c).
+ *
+ * Complexity: O(E K^2) plus one small one-machine problem per operator, device and machine. */
+#include "exact/exact_search.h"
+
+static inline int64_t finish_of(const exact_search *s, const exact_state *st, int32_t i, int32_t k)
+{
+    return st->head[(int64_t)i * s->K + k] + moirai_op_ns(s->p, i, k);
+}
+
+static inline int64_t rest_of(const exact_search *s, const exact_state *st, int32_t i, int32_t k)
+{
+    return st->tail[(int64_t)i * s->K + k] + moirai_op_ns(s->p, i, k);
+}
+
+static inline void raise(int64_t *value, int64_t to, bool *changed)
+{
+    if (to > *value) {
+        *value = to;
+        *changed = true;
+    }
+}
+
+/* When the tensor of edge e can be on device k at the soonest. `job` gets the transfer's start and length, where it
+ * can only come from elsewhere; length 0 otherwise. */
+static int64_t arrival(const exact_search *s, const exact_state *st, int32_t e, int32_t k,
+                       exact_job *job)
+{
+    const moirai_problem *p = s->p;
+    int32_t t = p->edge_tensor[e], i = p->edge_reader[e], j = p->tensor_producer[t];
+    job->p = 0;
+    if (s->unit[i] == s->unit[j])
+        return finish_of(s, st, j, k);
+    int64_t floor_ns = st->xhead[exact_slot(s, e, k)], best = EXACT_NONE_NS, start = EXACT_NONE_NS,
+            least = EXACT_NONE_NS;
+    for (uint64_t m = st->dom[j]; m != 0; m &= m - 1) {
+        int32_t l = EXACT_FIRST(m);
+        int64_t at = finish_of(s, st, j, l);
+        if (l != k) {
+            int64_t ns = moirai_transfer_ns(p, t, l, k);
+            at = UTIL_MAX(at, floor_ns);
+            start = UTIL_MIN(start, at);
+            least = UTIL_MIN(least, ns);
+            at += ns;
+        }
+        best = UTIL_MIN(best, at);
+    }
+    if (!(st->dom[j] >> k & 1))
+        *job = (exact_job){start, least, 0, j};
+    return best;
+}
+
+/* Keep one job per task: the larger release and tail. */
+static int32_t add_job(exact_job *job, int32_t n, exact_job one)
+{
+    for (int32_t a = 0; a < n; a++) {
+        if (job[a].task == one.task) {
+            job[a].r = UTIL_MAX(job[a].r, one.r);
+            job[a].q = UTIL_MAX(job[a].q, one.q);
+            return n;
+        }
+    }
+    job[n] = one;
+    return n + 1;
+}
+
+/* Producers of i's inputs that are fixed on l must all have run there before i starts on k. */
+static int64_t head_over_device(const exact_search *s, const exact_state *st, int32_t i, int32_t k,
+                                int32_t l)
+{
+    const moirai_problem *p = s->p;
+    int32_t n = 0;
+    for (int32_t a = p->op_in_off[i]; a < p->op_in_off[i + 1]; a++) {
+        int32_t t = p->op_in[a], j = p->tensor_producer[t];
+        if (st->dom[j] != (uint64_t)1 << l)
+            continue;
+        exact_job one = {st->head[(int64_t)j * s->K + l], moirai_op_ns(p, j, l), moirai_transfer_ns(p, t, l, k),
+                                j};
+        n = add_job(s->job, n, one);
+    }
+    return n < 2 ? 0 : exact_preemptive(s->job, n);
+}
+
+/* Transfers to i that are certain share the receive port of k (or, with congestion channel, the channel from l). */
+static int64_t head_over_port(const exact_search *s, const exact_state *st, int32_t i, int32_t k,
+                              int32_t l)
+{
+    const moirai_problem *p = s->p;
+    int32_t n = 0;
+    for (int32_t a = p->op_in_off[i]; a < p->op_in_off[i + 1]; a++) {
+        int32_t j = p->tensor_producer[p->op_in[a]];
+        if (st->dom[j] >> k & 1 || (l >= 0 && st->dom[j] != (uint64_t)1 << l))
+            continue;
+        arrival(s, st, p->op_in_edge[a], k, &s->job[n]);
+        n += s->job[n].p > 0;
+    }
+    return n < 2 ? 0 : exact_preemptive(s->job, n);
+}
+
+static void head_of(exact_search *s, exact_state *st, int32_t i, int32_t k, bool *changed)
+{
+    const moirai_problem *p = s->p;
+    int64_t h = 0;
+    uint64_t from = 0;
+    exact_job ignored;
+    for (int32_t a = p->op_in_off[i]; a < p->op_in_off[i + 1]; a++) {
+        h = UTIL_MAX(h, arrival(s, st, p->op_in_edge[a], k, &ignored));
+        uint64_t dom = st->dom[p->tensor_producer[p->op_in[a]]];
+        if (EXACT_ONLY(dom))
+            from |= dom;
+    }
+    if (p->op_in_off[i + 1] - p->op_in_off[i] >= 2) {
+        for (uint64_t m = from; m != 0; m &= m - 1) {
+            int32_t l = EXACT_FIRST(m);
+            h = UTIL_MAX(h, head_over_device(s, st, i, k, l));
+            if (p->congestion == MOIRAI_CONGESTION_CHANNEL && l != k)
+                h = UTIL_MAX(h, head_over_port(s, st, i, k, l));
+        }
+        if (p->congestion == MOIRAI_CONGESTION_PORT)
+            h = UTIL_MAX(h, head_over_port(s, st, i, k, -1));
+    }
+    raise(&st->head[(int64_t)i * s->K + k], h, changed);
+}
+
+void exact_heads(exact_search *s, exact_state *st, bool *changed)
+{
+    const moirai_problem *p = s->p;
+    for (int32_t a = 0; a < s->n; a++) {
+        int32_t i = p->topo[a];
+        for (uint64_t m = st->dom[i]; m != 0; m &= m - 1)
+            head_of(s, st, i, EXACT_FIRST(m), changed);
+    }
+    for (int32_t a = 0; a < s->n_active; a++) {
+        int32_t x = s->active[a], j = p->tensor_producer[s->edge ? p->edge_tensor[x] : x / s->K];
+        int64_t least = EXACT_NONE_NS;
+        for (uint64_t m = st->dom[j]; m != 0; m &= m - 1)
+            least = UTIL_MIN(least, finish_of(s, st, j, EXACT_FIRST(m)));
+        raise(&st->xhead[x], least, changed);
+    }
+}
+
+/* What follows the finish of the producer on l because of edge e, at least. `job` gets the transfer's length and tail
+ * where the reader can only be elsewhere; length 0 otherwise. */
+static int64_t departure(const exact_search *s, const exact_state *st, int32_t e, int32_t l,
+                         exact_job *job)
+{
+    const moirai_problem *p = s->p;
+    int32_t t = p->edge_tensor[e], i = p->edge_reader[e], j = p->tensor_producer[t];
+    job->p = 0;
+    if (s->unit[i] == s->unit[j])
+        return rest_of(s, st, i, l);
+    int64_t best = EXACT_NONE_NS, rest = EXACT_NONE_NS, least = EXACT_NONE_NS;
+    for (uint64_t m = st->dom[i]; m != 0; m &= m - 1) {
+        int32_t k = EXACT_FIRST(m);
+        int64_t after = rest_of(s, st, i, k);
+        if (k != l) {
+            int64_t ns = moirai_transfer_ns(p, t, l, k);
+            after = UTIL_MAX(after, st->xtail[exact_slot(s, e, k)]);
+            rest = UTIL_MIN(rest, after);
+            least = UTIL_MIN(least, ns);
+            after += ns;
+        }
+        best = UTIL_MIN(best, after);
+    }
+    if (!(st->dom[i] >> l & 1))
+        *job = (exact_job){0, least, rest, e};
+    return best;
+}
+
+static int64_t tail_over_device(const exact_search *s, const exact_state *st, int32_t j, int32_t l,
+                                int32_t k)
+{
+    const moirai_problem *p = s->p;
+    int32_t n = 0;
+    for (int32_t a = p->op_out_off[j]; a < p->op_out_off[j + 1]; a++) {
+        int32_t t = p->op_out[a];
+        for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
+            int32_t i = p->edge_reader[e];
+            if (st->dom[i] != (uint64_t)1 << k)
+                continue;
+            exact_job one = {moirai_transfer_ns(p, t, l, k), moirai_op_ns(p, i, k),
+                                    st->tail[(int64_t)i * s->K + k], i};
+            n = add_job(s->job, n, one);
+        }
+    }
+    return n < 2 ? 0 : exact_preemptive(s->job, n);
+}
+
+/* Transfers of tensor t that must leave l: with flow edge one per reader, with flow tensor one per device that has a
+ * reader for sure, or one at all if some reader is elsewhere and its device open. */
+static int32_t sends_of(const exact_search *s, const exact_state *st, int32_t t, int32_t l, int32_t to,
+                        int32_t n)
+{
+    const moirai_problem *p = s->p;
+    int32_t first = n;
+    exact_job open = {0, EXACT_NONE_NS, EXACT_NONE_NS, -1};
+    for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
+        uint64_t dom = st->dom[p->edge_reader[e]];
+        exact_job one;
+        if (dom >> l & 1 || (to >= 0 && dom != (uint64_t)1 << to))
+            continue;
+        departure(s, st, e, l, &one);
+        if (s->edge) {
+            s->job[n] = one;
+            n += one.p > 0;
+        } else if (EXACT_ONLY(dom)) {
+            one.task = EXACT_FIRST(dom);
+            n = one.p > 0 ? first + add_job(s->job + first, n - first, one) : n;
+        } else if (one.p < open.p) {
+            open = one;
+        }
+    }
+    if (!s->edge && n == first && open.p > 0 && open.p < EXACT_NONE_NS)
+        s->job[n++] = open;
+    return n;
+}
+
+static int64_t tail_over_port(const exact_search *s, const exact_state *st, int32_t j, int32_t l,
+                              int32_t to)
+{
+    const moirai_problem *p = s->p;
+    int32_t n = 0;
+    for (int32_t a = p->op_out_off[j]; a < p->op_out_off[j + 1]; a++)
+        n = sends_of(s, st, p->op_out[a], l, to, n);
+    return n < 2 ? 0 : exact_preemptive(s->job, n);
+}
+
+static void tail_of(exact_search *s, exact_state *st, int32_t j, int32_t l, bool *changed)
+{
+    const moirai_problem *p = s->p;
+    int64_t q = 0;
+    uint64_t to = 0;
+    int32_t readers = 0;
+    exact_job ignored;
+    for (int32_t a = p->op_out_off[j]; a < p->op_out_off[j + 1]; a++) {
+        int32_t t = p->op_out[a];
+        for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
+            q = UTIL_MAX(q, departure(s, st, e, l, &ignored));
+            uint64_t dom = st->dom[p->edge_reader[e]];
+            if (EXACT_ONLY(dom))
+                to |= dom;
+            readers++;
+        }
+    }
+    if (readers >= 2) {
+        for (uint64_t m = to; m != 0; m &= m - 1) {
+            int32_t k = EXACT_FIRST(m);
+            q = UTIL_MAX(q, tail_over_device(s, st, j, l, k));
+            if (p->congestion == MOIRAI_CONGESTION_CHANNEL && l != k)
+                q = UTIL_MAX(q, tail_over_port(s, st, j, l, k));
+        }
+        if (p->congestion == MOIRAI_CONGESTION_PORT)
+            q = UTIL_MAX(q, tail_over_port(s, st, j, l, -1));
+    }
+    raise(&st->tail[(int64_t)j * s->K + l], q, changed);
+}
+
+/* Tails of transfers that are certain: what their readers need after them. */
+static void slot_tail(const exact_search *s, exact_state *st, int32_t x, bool *changed)
+{
+    const moirai_problem *p = s->p;
+    int64_t q = 0;
+    if (s->edge) {
+        int32_t i = p->edge_reader[x];
+        q = EXACT_NONE_NS;
+        for (uint64_t m = st->dom[i]; m != 0; m &= m - 1)
+            q = UTIL_MIN(q, rest_of(s, st, i, EXACT_FIRST(m)));
+    } else {
+        int32_t t = x / s->K, d = x % s->K;
+        for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
+            int32_t i = p->edge_reader[e];
+            if (st->dom[i] == (uint64_t)1 << d)
+                q = UTIL_MAX(q, rest_of(s, st, i, d));
+        }
+    }
+    raise(&st->xtail[x], q, changed);
+}
+
+void exact_tails(exact_search *s, exact_state *st, bool *changed)
+{
+    for (int32_t a = s->n - 1; a >= 0; a--) {
+        int32_t j = s->p->topo[a];
+        for (uint64_t m = st->dom[j]; m != 0; m &= m - 1)
+            tail_of(s, st, j, EXACT_FIRST(m), changed);
+    }
+    for (int32_t a = 0; a < s->n_active; a++)
+        slot_tail(s, st, s->active[a], changed);
+}
+
+static void activate(exact_search *s, int32_t x, int32_t t, uint64_t from, uint64_t to)
+{
+    int64_t least = EXACT_NONE_NS;
+    for (uint64_t a = from; a != 0; a &= a - 1)
+        for (uint64_t b = to; b != 0; b &= b - 1)
+            least = UTIL_MIN(least, moirai_transfer_ns(s->p, t, EXACT_FIRST(a), EXACT_FIRST(b)));
+    s->active[s->n_active++] = x;
+    s->slot_from[x] = EXACT_ONLY(from) ? EXACT_FIRST(from) : -1;
+    s->slot_to[x] = EXACT_ONLY(to) ? EXACT_FIRST(to) : -1;
+    s->slot_ns[x] = least;
+}
+
+void exact_activate(exact_search *s, const exact_state *st)
+{
+    const moirai_problem *p = s->p;
+    s->n_active = 0;
+    for (int32_t t = 0; t < p->n_tensors; t++) {
+        int32_t j = p->tensor_producer[t];
+        uint64_t from = st->dom[j], sure = 0;
+        for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
+            uint64_t to = st->dom[p->edge_reader[e]];
+            if (to & from)
+                continue;
+            if (s->edge)
+                activate(s, e, t, from, to);
+            else if (EXACT_ONLY(to))
+                sure |= to;
+        }
+        for (uint64_t m = sure; m != 0; m &= m - 1)
+            activate(s, t * s->K + EXACT_FIRST(m), t, from, m & -m);
+    }
+}
+
+/* Orders that the search has decided; all operators are fixed. */
+void exact_arcs(exact_search *s, exact_state *st, bool *changed)
+{
+    for (int32_t a = 0; a < st->n_arcs; a++) {
+        int32_t u = s->arc[a].before, v = s->arc[a].after;
+        raise(exact_head(s, st, v), *exact_head(s, st, u) + exact_length(s, st, u), changed);
+        raise(exact_tail(s, st, u), *exact_tail(s, st, v) + exact_length(s, st, v), changed);
+    }
+}

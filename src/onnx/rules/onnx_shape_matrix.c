@@ -1,0 +1,306 @@
+/* Shapes of operators that multiply matrices: products, Einsum, recurrent layers, attention. */
+#include "onnx/rules/onnx_rules.h"
+
+#include <string.h>
+
+#define SHAPE(name) bool onnx_shape_##name(onnx_node *n)
+#define NEED(i)                                                                                                        \
+    if (!onnx_in(n, i))                                                                                                \
+    return false
+
+/* numpy's rules: vectors count as a row on the left and a column on the right; what is before the last two dims
+ * broadcasts. */
+static bool product(onnx_node *n, const onnx_value *a, const onnx_value *b, bool trans_a, bool trans_b, int32_t type)
+{
+    if (a->rank < 1 || b->rank < 1)
+        return false;
+    onnx_value left = *a, right = *b;
+    left.rank = UTIL_MAX(a->rank - 2, 0);
+    right.rank = UTIL_MAX(b->rank - 2, 0);
+    int64_t dim[ONNX_MAX_RANK];
+    int32_t rank = 0;
+    if (!onnx_broadcast(&rank, dim, &left) || !onnx_broadcast(&rank, dim, &right))
+        return false;
+    int64_t k_a = a->dim[a->rank - (trans_a && a->rank > 1 ? 2 : 1)];
+    int64_t k_b = b->rank == 1 ? b->dim[0] : b->dim[b->rank - (trans_b ? 1 : 2)];
+    if (k_a != k_b)
+        return false;
+    if (a->rank > 1)
+        dim[rank++] = a->dim[a->rank - (trans_a ? 1 : 2)];
+    if (b->rank > 1)
+        dim[rank++] = b->dim[b->rank - (trans_b ? 2 : 1)];
+    return onnx_value_shape(onnx_out(n, 0), type, rank, dim);
+}
+
+SHAPE(matmul)
+{
+    NEED(0);
+    NEED(1);
+    return product(n, n->in[0], n->in[1], onnx_attr_int(n->proto, "transA", 0),
+                   onnx_attr_int(n->proto, "transB", 0), n->in[0]->type);
+}
+
+SHAPE(matmul_integer)
+{
+    NEED(0);
+    NEED(1);
+    bool to_float = !strcmp(n->rule->type, "MatMulIntegerToFloat") || !strcmp(n->rule->type, "DynamicQuantizeMatMul");
+    return product(n, n->in[0], n->in[1], false, false, to_float ? ONNX_FLOAT : ONNX_INT32);
+}
+
+SHAPE(qlinear_matmul)
+{
+    NEED(0);
+    NEED(3);
+    return product(n, n->in[0], n->in[3], false, false, onnx_in(n, 7) ? n->in[7]->type : n->in[0]->type);
+}
+
+SHAPE(gemm)
+{
+    NEED(0);
+    NEED(1);
+    if (n->in[0]->rank != 2 || n->in[1]->rank != 2)
+        return false;
+    return product(n, n->in[0], n->in[1], onnx_attr_int(n->proto, "transA", 0),
+                   onnx_attr_int(n->proto, "transB", 0), n->in[0]->type);
+}
+
+SHAPE(matmul_nbits)
+{
+    NEED(0);
+    int64_t dim[ONNX_MAX_RANK];
+    memcpy(dim, n->in[0]->dim, sizeof dim);
+    if (n->in[0]->rank < 1)
+        return false;
+    dim[n->in[0]->rank - 1] = onnx_attr_int(n->proto, "N", -1);
+    return onnx_value_shape(onnx_out(n, 0), n->in[0]->type, n->in[0]->rank, dim);
+}
+
+SHAPE(det)
+{
+    NEED(0);
+    return n->in[0]->rank >= 2 &&
+           onnx_value_shape(onnx_out(n, 0), n->in[0]->type, n->in[0]->rank - 2, n->in[0]->dim);
+}
+
+/* ---- Einsum ---- */
+
+typedef struct einsum {
+    int64_t letter[128]; /* -1: not used */
+    int uses[128];
+    int32_t dots; /* rank of the ellipsis */
+    int64_t dot[ONNX_MAX_RANK];
+} einsum;
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* One operand's term, from *at to the comma, the arrow or the end. */
+static bool einsum_term(einsum *e, const char **at, const char *end, const onnx_value *v)
+{
+    int32_t named = 0, axis = 0;
+    for (const char *c = *at; c < end && *c != ',' && *c != '-'; c++)
+        named += is_letter(*c);
+    for (; *at < end && **at != ',' && **at != '-'; (*at)++) {
+        if (**at == '.') {
+            onnx_value dots = *v;
+            dots.rank = v->rank - named;
+            if (end - *at < 3 || dots.rank < 0 || axis + dots.rank > v->rank)
+                return false;
+            memcpy(dots.dim, v->dim + axis, (size_t)dots.rank * sizeof *dots.dim);
+            axis += dots.rank;
+            *at += 2;
+            if (!onnx_broadcast(&e->dots, e->dot, &dots))
+                return false;
+        } else if (is_letter(**at)) {
+            int64_t *dim = &e->letter[(int)**at];
+            if (axis >= v->rank || (*dim > 1 && v->dim[axis] > 1 && *dim != v->dim[axis]))
+                return false;
+            *dim = UTIL_MAX(*dim, v->dim[axis]);
+            e->uses[(int)**at]++;
+            axis++;
+        } else if (**at != ' ') {
+            return false;
+        }
+    }
+    return axis == v->rank;
+}
+
+static bool einsum_output(onnx_node *n, const einsum *e, const char *at, const char *end, bool explicit)
+{
+    int64_t dim[ONNX_MAX_RANK];
+    int32_t rank = 0;
+    char implicit[64];
+    if (!explicit) {
+        size_t count = 0;
+        memcpy(implicit, "...", 3);
+        count = 3;
+        for (int c = 'A'; c <= 'z'; c++)
+            if (is_letter((char)c) && e->uses[c] == 1)
+                implicit[count++] = (char)c;
+        at = implicit;
+        end = implicit + count;
+    }
+    for (; at < end; at++) {
+        if (*at == ' ')
+            continue;
+        int32_t need = *at == '.' ? e->dots : 1;
+        if (rank + need > ONNX_MAX_RANK || (*at != '.' && (!is_letter(*at) || e->letter[(int)*at] < 0)))
+            return false;
+        if (*at == '.') {
+            memcpy(dim + rank, e->dot, (size_t)e->dots * sizeof *dim);
+            at += UTIL_MIN((ptrdiff_t)2, end - at - 1);
+        } else {
+            dim[rank] = e->letter[(int)*at];
+        }
+        rank += need;
+    }
+    return onnx_value_shape(onnx_out(n, 0), n->in[0]->type, rank, dim);
+}
+
+static bool einsum_read(const onnx_node *n, einsum *e, const char **rest, const char **end)
+{
+    const Onnx__AttributeProto *a = onnx_attr(n->proto, "equation");
+    if (!a || !a->has_s || !onnx_in(n, 0))
+        return false;
+    memset(e, 0, sizeof *e);
+    for (int i = 0; i < 128; i++)
+        e->letter[i] = -1;
+    const char *at = (const char *)a->s.data;
+    *end = at + a->s.len;
+    for (int32_t i = 0; i < n->n_in; i++) {
+        if (!n->in[i] || !einsum_term(e, &at, *end, n->in[i]))
+            return false;
+        bool last = i + 1 == n->n_in;
+        if (at < *end ? *at != (last ? '-' : ',') : !last)
+            return false;
+        at += !last;
+    }
+    *rest = at;
+    return true;
+}
+
+SHAPE(einsum)
+{
+    einsum e;
+    const char *at, *end;
+    if (!einsum_read(n, &e, &at, &end))
+        return false;
+    bool explicit = at < end;
+    if (explicit && (end - at < 2 || at[1] != '>'))
+        return false;
+    return einsum_output(n, &e, explicit ? at + 2 : at, end, explicit);
+}
+
+int64_t onnx_flops_einsum(const onnx_node *n)
+{
+    einsum e;
+    const char *at, *end;
+    if (!einsum_read(n, &e, &at, &end))
+        return 0;
+    int64_t total = onnx_product(e.dot, 0, e.dots);
+    for (int i = 0; i < 128; i++)
+        total = onnx_mul(total, e.letter[i] >= 0 ? e.letter[i] : 1);
+    return onnx_mul(total, n->n_in < 2 ? 1 : 2 * (int64_t)(n->n_in - 1));
+}
+
+/* ---- recurrent layers ---- */
+
+SHAPE(rnn)
+{
+    NEED(0);
+    NEED(2);
+    const onnx_value *x = n->in[0], *r = n->in[2];
+    if (x->rank != 3 || r->rank != 3)
+        return false;
+    bool batch_first = onnx_attr_int(n->proto, "layout", 0) == 1;
+    int64_t dirs = r->dim[0], hidden = r->dim[2];
+    int64_t steps = x->dim[batch_first], batch = x->dim[!batch_first];
+    int64_t all[2][4] = {{steps, dirs, batch, hidden}, {batch, steps, dirs, hidden}};
+    int64_t last[2][3] = {{dirs, batch, hidden}, {batch, dirs, hidden}};
+    return onnx_value_shape(onnx_out(n, 0), x->type, 4, all[batch_first]) &&
+           onnx_value_shape(onnx_out(n, 1), x->type, 3, last[batch_first]) &&
+           onnx_value_shape(onnx_out(n, 2), x->type, 3, last[batch_first]);
+}
+
+/* ---- attention ---- */
+
+/* Keys and values kept for the next step: the past's, longer by this step's. */
+static void present(onnx_node *n, int32_t out, const onnx_value *past, int64_t steps)
+{
+    onnx_value *v = onnx_out(n, out);
+    if (!v || !past || past->rank != 4)
+        return;
+    int64_t dim[4] = {past->dim[0], past->dim[1], past->dim[2] + steps, past->dim[3]};
+    onnx_value_shape(v, past->type, 4, dim);
+}
+
+SHAPE(multi_head)
+{
+    NEED(0);
+    const onnx_value *q = n->in[0], *v = onnx_in(n, 2);
+    bool grouped = !strcmp(n->rule->type, "GroupQueryAttention");
+    int64_t dim[ONNX_MAX_RANK];
+    if (q->rank < 3)
+        return false;
+    memcpy(dim, q->dim, sizeof dim);
+    if (v && v->rank == q->rank && !grouped)
+        dim[q->rank - 1] = v->dim[v->rank - 1];
+    if (!v && q->rank == 3) { /* q, k and v packed in one */
+        int64_t heads = onnx_attr_int(n->proto, "num_heads", 0);
+        int64_t kv = onnx_attr_int(n->proto, "kv_num_heads", heads);
+        if (heads < 1 || kv < 1 || heads > 1 << 20 || kv > 1 << 20)
+            return false;
+        dim[2] = q->dim[2] / (heads + 2 * kv) * heads;
+    }
+    int32_t past = grouped ? 3 : 6;
+    present(n, 1, onnx_in(n, past), q->dim[q->rank - 2]);
+    present(n, 2, onnx_in(n, past + 1), q->dim[q->rank - 2]);
+    return onnx_value_shape(onnx_out(n, 0), q->type, q->rank, dim);
+}
+
+SHAPE(attention)
+{
+    NEED(0);
+    NEED(1);
+    if (!n->proto->domain || strcmp(n->proto->domain, "com.microsoft"))
+        return onnx_shape_multi_head(n);
+    const onnx_value *x = n->in[0], *w = n->in[1];
+    onnx_list sizes = {0};
+    if (x->rank != 3 || w->rank != 2)
+        return false;
+    bool given = onnx_list_of(n, "qkv_hidden_sizes", -1, &sizes) && sizes.n == 3;
+    int64_t dim[3] = {x->dim[0], x->dim[1], given ? sizes.item[2] : w->dim[1] / 3};
+    return onnx_value_shape(onnx_out(n, 0), x->type, 3, dim);
+}
+
+SHAPE(embed_norm)
+{
+    NEED(0);
+    NEED(2);
+    const onnx_value *ids = n->in[0], *words = n->in[2];
+    if (ids->rank != 2 || words->rank != 2)
+        return false;
+    int64_t dim[3] = {ids->dim[0], ids->dim[1], words->dim[1]};
+    return onnx_value_shape(onnx_out(n, 0), words->type, 3, dim) &&
+           onnx_value_shape(onnx_out(n, 1), ONNX_INT32, 1, dim) &&
+           onnx_value_shape(onnx_out(n, 2), words->type, 3, dim);
+}
+
+SHAPE(dft)
+{
+    NEED(0);
+    const onnx_value *x = n->in[0], *axis_in = onnx_in(n, 2);
+    int64_t axis = onnx_attr_int(n->proto, "axis", axis_in ? -2 : 1), dim[ONNX_MAX_RANK];
+    if (onnx_has_numbers(axis_in) && axis_in->elements == 1)
+        axis = onnx_value_int(axis_in, 0);
+    if (x->rank < 2 || !onnx_axis(&axis, x->rank))
+        return false;
+    memcpy(dim, x->dim, sizeof dim);
+    if (onnx_attr_int(n->proto, "onesided", 0))
+        dim[axis] = dim[axis] / 2 + 1;
+    dim[x->rank - 1] = 2;
+    return onnx_value_shape(onnx_out(n, 0), x->type, x->rank, dim);
+}

@@ -1,0 +1,37 @@
+/* Plans for one block between two devices: starts, then annealing. */
+#ifndef MOIRAI_PAIR_ANNEAL_H
+#define MOIRAI_PAIR_ANNEAL_H
+
+#include <moirai/schedule.h>
+
+#include "pair/pair_plan.h"
+#include "pricing/master.h"
+
+/* What a short search from the LP solution of a case has found. */
+typedef struct pair_trial {
+    int32_t index; /* of the case */
+    pair_plan plan;
+} pair_trial;
+
+/* The cheapest plan first, trials without a plan last; equal ones by index. */
+void pair_trials_sort(pair_trial *t, int32_t n);
+
+typedef struct pair_anneal_task {
+    int32_t entry_device, exit_device;
+    const int64_t *memory_price;        /* or NULL */
+    const pricing_chosen_column *column; /* hints from the prices, or NULL */
+    int32_t n_columns;
+    const double *weight;        /* per resource: its part of the prices; or NULL */
+    const int32_t *start_device; /* a plan to begin from, or NULL */
+    bool keep_readers;           /* starts leave what reads the entry's tensors on its device */
+    bool solution_only;               /* no other starts than the LP solution of the columns */
+    int64_t evaluations;
+    double heat; /* scales the first temperature; 0: 1 */
+    uint64_t seed;
+    util_stop stop;
+} pair_anneal_task;
+
+/* Improves *plan (whose device is NULL at first). The block must be pinned to the devices of the task. */
+int pair_anneal(pair_plan *plan, const decompose_block *b, moirai_sim *sim, const pair_anneal_task *job);
+
+#endif

@@ -1,0 +1,313 @@
+/* The bound of a pair: branch and bound over cases.
+ *
+ * A case says how the shared tensor is sent, between which times it arrives where, and in which ranges some numbers lie
+ * (how many components of a kind have operator i on device k: a whole number, which the master does not know). A pair's
+ * bound is the least over its cases.
+ *
+ * A solve of a case puts the length that is wanted (that of the pair's plan, or what the chain needs) to the master. If
+ * its prices exclude it, the case is closed. If not, the prices exclude a part of it; as prices per time hardly depend
+ * on the length, that part estimates what they can prove, mostly within a few parts in a thousand. The case of least
+ * estimate is split in two, at what the master's LP solution does that no plan could: a number that is not whole, or a tensor
+ * that is read before it arrives. One solve per case is all it takes; that is best-first branch and bound.
+ *
+ * At the end the least estimate is put to every open case, beginning with the prices of its solve: that is the proof,
+ * and it mostly costs one pricing. Where the estimate promised too much, a little less is tried. */
+#include "pair/cases.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/util.h"
+
+#define MAX_SPLITS 60
+#define ATTEMPTS 6
+
+pricing_master *pair_cases_master(pair_bound_task *r)
+{
+    pair_state *x = r->pair;
+    if (!x->master)
+        pricing_master_new(&x->master, &x->block, r->entry_device, r->exit_device, PAIR_CASE_STEPS);
+    return x->master;
+}
+
+int pair_cases_first(pair_state *x)
+{
+    if (util_grow(&x->cases, &x->case_capacity, (size_t)x->n_sendings, sizeof *x->cases))
+        return MOIRAI_EFAIL;
+    x->n_cases = x->n_sendings;
+    for (int32_t i = 0; i < x->n_sendings; i++)
+        x->cases[i] = (pair_case){.sending = i, .proven_ns = x->path_ns, .estimate_ns = x->path_ns,
+                                    .split = {.on = PRICING_NO_BRANCH}};
+    return MOIRAI_OK;
+}
+
+int32_t pair_cases_weakest(const pair_state *x)
+{
+    int32_t weakest = 0;
+    for (int32_t i = 1; i < x->n_cases; i++)
+        if (x->cases[i].proven_ns < x->cases[weakest].proven_ns)
+            weakest = i;
+    return weakest;
+}
+
+void pair_cases_weights(const pair_state *x, const pricing_master *m, const int64_t *price, double *weight)
+{
+    const pricing_grid *grid = pricing_master_grid(m);
+    int32_t resources = pricing_resource_count(&x->block.problem);
+    double sum = 1e-9;
+    for (int32_t r = 0; r < resources; r++) {
+        weight[r] = 0;
+        for (int32_t i = 0; i < grid->n_buckets; i++)
+            weight[r] += (double)price[r * grid->n_buckets + i] * (double)pricing_bucket_ns(grid, i);
+        sum += weight[r];
+    }
+    for (int32_t r = 0; r < resources; r++)
+        weight[r] /= sum;
+}
+
+/* ---- where to split ---- */
+
+typedef struct choice {
+    pricing_branch split;
+    double score; /* how much time of how expensive a device hangs on it */
+} choice;
+
+/* The number that is furthest from whole, by the weight of the time that hangs on it. */
+static void choose_number(choice *best, const decompose_block *b, const pricing_master *m, const double *weight)
+{
+    for (int32_t kind = 0; kind < b->n_kinds; kind++) {
+        int32_t begin = b->component_off[b->kind_component[kind]];
+        int32_t n = b->component_off[b->kind_component[kind] + 1] - begin;
+        for (int32_t i = 0; i < n; i++)
+            for (int32_t k = 0; k < b->problem.n_devices; k++) {
+                int32_t op = b->component_op[begin + i];
+                if (!(b->problem.op_devices[op] >> k & 1))
+                    continue;
+                double number = pricing_master_number(m, kind, i, k), part = number - floor(number);
+                double score =
+                    fmin(part, 1 - part) * (weight[k] + 0.01) * (double)(moirai_op_ns(&b->problem, op, k) + 1);
+                if (fmin(part, 1 - part) > 1e-4 && score > best->score)
+                    *best = (choice){{PRICING_NUMBER, kind, i, k, (int64_t)floor(number), (int64_t)floor(number) + 1}, score};
+            }
+    }
+}
+
+/* The receiver where most is read before the tensor arrives. */
+static void choose_arrival(choice *best, const pricing_sending *how, const pricing_master *m, const double *weight)
+{
+    for (int32_t j = 0; how->fixed && j < how->n_receivers; j++) {
+        double mean, early = pricing_master_early(m, j, &mean) * weight[how->receiver[j]];
+        int64_t first = pricing_master_arrival(m, j), split = first + ((int64_t)mean - first) / 2;
+        if (early > best->score && split - first > pricing_master_grid(m)->length_ns / 200)
+            *best = (choice){{PRICING_ARRIVAL, 0, 0, how->receiver[j], split, split + 1}, early};
+    }
+}
+
+pricing_branch pair_cases_branch_on(const pair_state *x, int32_t sending, const pricing_master *m, const int64_t *price)
+{
+    choice best = {.split = {.on = PRICING_NO_BRANCH}};
+    double *weight = util_alloc((size_t)pricing_resource_count(&x->block.problem), sizeof *weight);
+    if (weight) {
+        pair_cases_weights(x, m, price, weight);
+        choose_number(&best, &x->block, m, weight);
+        choose_arrival(&best, &x->sending[sending], m, weight);
+    }
+    free(weight);
+    return best.split;
+}
+
+void pair_cases_children(const decompose_block *b, pricing_branch split, pricing_branch *below, pricing_branch *above)
+{
+    *below = *above = split;
+    below->least = 0;
+    below->most = split.least;
+    above->least = split.most;
+    above->most = split.on == PRICING_NUMBER ? b->kind_count[split.kind] : INT64_MAX;
+}
+
+static int copy_prices(const pair_state *x, pricing_duals *to, const pricing_duals *from)
+{
+    return pricing_duals_set(to, &x->block.problem, &from->grid, from->price, from->n_branches);
+}
+
+/* Two cases in place of one: at most split.least, or at least split.most. Both inherit proof and look. */
+static int split_case(pair_state *x, int32_t index)
+{
+    if (util_grow(&x->cases, &x->case_capacity, (size_t)x->n_cases + 1, sizeof *x->cases))
+        return MOIRAI_EFAIL;
+    pair_case *c = &x->cases[index], *d = &x->cases[x->n_cases];
+    pricing_branch *grown = util_resize(c->branch, (size_t)c->n_branches + 1, sizeof *grown);
+    if (!grown)
+        return MOIRAI_EFAIL;
+    c->branch = grown;
+    *d = *c;
+    d->proof.price = d->duals.price = NULL;
+    d->branch = util_alloc((size_t)c->n_branches + 1, sizeof *d->branch);
+    if (!d->branch || copy_prices(x, &d->proof, &c->proof) || copy_prices(x, &d->duals, &c->duals)) {
+        free(d->branch);
+        free(d->proof.price);
+        free(d->duals.price);
+        return MOIRAI_EFAIL;
+    }
+    memcpy(d->branch, c->branch, sizeof *d->branch * (size_t)c->n_branches);
+    pair_cases_children(&x->block, c->split, &c->branch[c->n_branches], &d->branch[d->n_branches]);
+    c->n_branches++;
+    d->n_branches++;
+    c->seen = d->seen = false;
+    x->n_cases++;
+    return MOIRAI_OK;
+}
+
+/* ---- looking and proving ---- */
+
+/* Put a length to the master, from the prices of the last solve on. */
+static int solve(pair_bound_task *r, const pair_case *c, int64_t length_ns, bool converge, pricing_master_result *found)
+{
+    pricing_master *m = pair_cases_master(r);
+    if (!m)
+        return MOIRAI_EFAIL;
+    pricing_master_task task = {.pricer = r->pricer, .how = &r->pair->sending[c->sending], .form = PRICING_LENGTH_FORM,
+                               .length_ns = length_ns, .buckets = r->buckets, .n_branches = c->n_branches,
+                               .branch = c->branch, .max_rounds = r->rounds, .converge = converge, .stop = r->stop,
+                               .start_grid = &c->duals.grid, .start_price = c->duals.price,
+                               .n_start_branches = c->duals.n_branches};
+    return pricing_master_solve(found, m, &task);
+}
+
+static int store_prices(pair_bound_task *r, const pair_case *c, const pricing_master_result *found,
+                        pricing_duals *to)
+{
+    const pricing_grid *grid = pricing_master_grid(r->pair->master);
+    return pricing_duals_set(to, &r->pair->block.problem, grid, found->price, c->n_branches);
+}
+
+/* Put a length to the case; it is closed if that is all that is wanted. */
+static int duals(pair_bound_task *r, pair_case *c, int64_t length_ns, int64_t ceiling)
+{
+    pricing_master_result found;
+    int result = solve(r, c, length_ns - 1, true, &found);
+    r->pair->solves++;
+    if (result)
+        return result;
+    c->seen = true;
+    if (found.proven) {
+        c->estimate_ns = length_ns < ceiling ? length_ns : INT64_MAX;
+        c->proven_ns = length_ns;
+        return store_prices(r, c, &found, &c->proof);
+    }
+    c->split = pair_cases_branch_on(r->pair, c->sending, r->pair->master, found.price);
+    int64_t estimate = (int64_t)((double)length_ns * found.proven_part);
+    if (estimate < c->estimate_ns && c->duals.price)
+        return MOIRAI_OK; /* older prices are better: a solve that was cut short */
+    c->estimate_ns = UTIL_MAX(estimate, c->estimate_ns);
+    return store_prices(r, c, &found, &c->duals);
+}
+
+/* Prove a length from the prices of the last solve on. Where the estimate promised too much it is lowered, and the case open
+ * again. */
+static int prove(pair_bound_task *r, pair_case *c, int64_t length)
+{
+    pricing_master_result found;
+    if (length < c->proven_ns)
+        return MOIRAI_OK;
+    int result = solve(r, c, length, true, &found);
+    if (result)
+        return result;
+    if (found.proven) {
+        c->proven_ns = length + 1;
+        return store_prices(r, c, &found, &c->proof);
+    }
+    r->pair->solves++;
+    c->estimate_ns = UTIL_MAX((int64_t)((double)length * UTIL_MIN(found.proven_part, 0.999)), c->proven_ns);
+    c->split = pair_cases_branch_on(r->pair, c->sending, r->pair->master, found.price);
+    return store_prices(r, c, &found, &c->duals);
+}
+
+static int32_t least_estimate(const pair_state *x)
+{
+    int32_t least = 0;
+    for (int32_t i = 1; i < x->n_cases; i++)
+        if (x->cases[i].estimate_ns < x->cases[least].estimate_ns)
+            least = i;
+    return least;
+}
+
+/* Looks and splits until `last` solves are done or there is nothing left to gain. */
+static int branch(pair_bound_task *r, int64_t length_ns, int64_t ceiling, int64_t last)
+{
+    pair_state *x = r->pair;
+    int result = MOIRAI_OK;
+    while (!result && x->solves < last && !util_stopped(&r->stop)) {
+        int32_t index = least_estimate(x);
+        pair_case *c = &x->cases[index];
+        if (c->estimate_ns >= length_ns)
+            break;
+        if (!c->seen)
+            result = duals(r, c, length_ns, ceiling);
+        else if (c->split.on == PRICING_NO_BRANCH || c->n_branches >= MAX_SPLITS)
+            break; /* stuck: the LP solution is whole */
+        else
+            result = split_case(x, index);
+    }
+    return result;
+}
+
+/* The least estimate, put to all cases; less and less where it does not hold. `known_ns` is proven already. */
+static int prove_all(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
+{
+    pair_state *x = r->pair;
+    int result = MOIRAI_OK;
+    for (int32_t attempt = 0; attempt < ATTEMPTS && !result && !util_stopped(&r->stop); attempt++) {
+        int64_t least = x->cases[least_estimate(x)].estimate_ns, target = UTIL_MIN(least, ceiling);
+        if (target <= known_ns || x->cases[pair_cases_weakest(x)].proven_ns >= target - target / 1000)
+            break;
+        for (int32_t i = 0; i < x->n_cases && !result; i++)
+            result = prove(r, &x->cases[i], target - target / 4000 - 1);
+    }
+    return result;
+}
+
+/* Estimates are better from near by: later solves are halfway between what is proven and what is wanted. */
+static int branch_and_prove(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
+{
+    static const double share[] = {0.4, 0.6, 0.8, 1};
+    pair_state *x = r->pair;
+    int64_t begun = x->solves, length_ns = ceiling;
+    int result = MOIRAI_OK;
+    for (size_t i = 0; i < sizeof share / sizeof *share && !result; i++) {
+        result = branch(r, length_ns, ceiling, begun + (int64_t)(r->solves * share[i]));
+        if (!result)
+            result = prove_all(r, ceiling, known_ns);
+        int64_t proven = UTIL_MAX(x->cases[pair_cases_weakest(x)].proven_ns, known_ns);
+        length_ns = proven + (ceiling - proven + 1) / 2;
+        for (int32_t j = 0; j < x->n_cases; j++)
+            x->cases[j].seen = false;
+    }
+    return result;
+}
+
+int pair_cases_solve(pair_bound_task *r)
+{
+    pair_state *x = r->pair, old = *x;
+    int64_t known_ns = x->cases[pair_cases_weakest(x)].proven_ns;
+    x->cases = NULL;
+    x->n_cases = 0;
+    x->case_capacity = 0;
+    int result = pair_cases_first(x);
+    if (!result)
+        result = branch_and_prove(r, UTIL_MIN(r->need_ns, x->plan.length_ns), known_ns);
+    bool better = !result && x->cases[pair_cases_weakest(x)].proven_ns >= known_ns;
+    if (!better) {
+        pair_case *cases = x->cases;
+        int32_t n = x->n_cases;
+        x->cases = old.cases;
+        x->n_cases = old.n_cases;
+        x->case_capacity = old.case_capacity;
+        old.cases = cases;
+        old.n_cases = n;
+    }
+    pair_cases_free(old.cases, old.n_cases);
+    x->lower_ns = UTIL_MAX(x->lower_ns, x->cases[pair_cases_weakest(x)].proven_ns);
+    return result;
+}

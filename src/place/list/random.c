@@ -1,0 +1,44 @@
+/* random: every unit on a device drawn evenly from those that can run it, repaired to fit the memory, dispatched by upward
+ * rank. What any method must beat, and a source of varied feasible plans for tests. O((V + E) log V). */
+#include "place/fit.h"
+#include "place/placers.h"
+#include "util/util.h"
+
+#include <stdlib.h>
+
+static void draw(int32_t *device, const place_units *u, uint64_t seed)
+{
+    util_rng rng;
+    util_rng_seed(&rng, seed);
+    for (int32_t unit = 0; unit < u->n; unit++) {
+        uint64_t open = u->devices[unit];
+        for (uint32_t skip = util_rng_below(&rng, (uint32_t)__builtin_popcountll(open)); skip > 0; skip--)
+            open &= open - 1;
+        for (int32_t j = u->off[unit]; j < u->off[unit + 1]; j++)
+            device[u->op[j]] = __builtin_ctzll(open);
+    }
+}
+
+static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
+{
+    moirai_sim *sim = NULL;
+    place_units *u = NULL;
+    int32_t *device = util_alloc((size_t)p->n_ops, sizeof *device);
+    int rc = device != NULL ? moirai_sim_new(&sim, p) : MOIRAI_EFAIL;
+    if (rc == 0)
+        rc = place_units_new(&u, p);
+    if (rc == 0) {
+        draw(device, u, o->budget.seed);
+        rc = place_fit_plan(out, sim, p, u, device, NULL, NULL, 0);
+    }
+    moirai_sim_free(sim);
+    place_units_free(u);
+    free(device);
+    return rc;
+}
+
+const moirai_placer place_random = {
+    .name = "random",
+    .summary = "a random placement that fits, the same for the same seed",
+    .place = place,
+};

@@ -1,0 +1,104 @@
+/* single: everything on the one device that is fastest. The verdict that users ask for first: is it worth splitting at all?
+ *
+ * No transfers, no idle time: the makespan is the sum of the times on that device, so the order matters to peak memory
+ * only. A device is out where it can't run some operator or lacks memory; if all are out, the message says of each why. O(V K). */
+#include "place/fit.h"
+#include "place/placers.h"
+#include "util/util.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int32_t first_banned(const moirai_problem *p, int32_t device)
+{
+    for (int32_t i = 0; i < p->n_ops; i++)
+        if (!(p->op_devices[i] >> device & 1))
+            return i;
+    return MOIRAI_NONE;
+}
+
+/* A plan on device k, or NULL with the reason in `why`. */
+static int try_device(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, int32_t *device, int32_t k, char *why,
+                      size_t size)
+{
+    *out = NULL;
+    int32_t banned = first_banned(p, k);
+    if (banned != MOIRAI_NONE) {
+        snprintf(why, size, "cannot run '%.100s'", p->op_name[banned]);
+        return 0;
+    }
+    for (int32_t i = 0; i < p->n_ops; i++)
+        device[i] = k;
+    if (moirai_sim_dispatch(sim, device, NULL) < 0)
+        return moirai_error(MOIRAI_EFAIL, "device '%s' could not be simulated", p->device_name[k]);
+    int64_t excess = moirai_sim_memory_excess(sim, NULL);
+    if (excess == 0)
+        return moirai_sim_plan(out, sim);
+    int rc = 0;
+    if (p->memory == MOIRAI_MEMORY_PEAK)
+        rc = place_fit_schedule(out, &excess, sim, p, device);
+    snprintf(why, size, "%" PRId64 " bytes short", excess);
+    return rc;
+}
+
+/* Sums of times, which are the makespans; INT64_MAX where some operator can't run. */
+static void sum_times(const moirai_problem *p, int64_t *sum)
+{
+    for (int32_t k = 0; k < p->n_devices; k++)
+        sum[k] = first_banned(p, k) == MOIRAI_NONE ? 0 : INT64_MAX;
+    for (int32_t i = 0; i < p->n_ops; i++)
+        for (int32_t k = 0; k < p->n_devices; k++)
+            if (sum[k] != INT64_MAX)
+                sum[k] += moirai_op_ns(p, i, k);
+}
+
+/* The fastest device not tried yet, ties by number. */
+static int32_t next_device(const int64_t *sum, int32_t n, uint64_t tried)
+{
+    int32_t best = MOIRAI_NONE;
+    for (int32_t k = 0; k < n; k++)
+        if (!(tried >> k & 1) && (best == MOIRAI_NONE || sum[k] < sum[best]))
+            best = k;
+    return best;
+}
+
+static int try_all(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, int32_t *device)
+{
+    char why[MOIRAI_MAX_DEVICES][160], reasons[768] = "";
+    int64_t sum[MOIRAI_MAX_DEVICES];
+    uint64_t tried = 0;
+    size_t length = 0;
+    sum_times(p, sum);
+    for (int32_t n = 0; n < p->n_devices; n++) {
+        int32_t k = next_device(sum, p->n_devices, tried);
+        tried |= UINT64_C(1) << k;
+        int rc = try_device(out, sim, p, device, k, why[k], sizeof why[k]);
+        if (rc != 0 || *out != NULL)
+            return rc;
+    }
+    for (int32_t k = 0; k < p->n_devices && length < sizeof reasons; k++)
+        length += (size_t)snprintf(reasons + length, sizeof reasons - length, "%s%s: %s", length ? "; " : "",
+                                   p->device_name[k], why[k]);
+    return moirai_error(MOIRAI_EINFEASIBLE, "no single device will do: %s", reasons);
+}
+
+static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
+{
+    (void)o;
+    moirai_sim *sim = NULL;
+    int32_t *device = util_alloc((size_t)p->n_ops, sizeof *device);
+    int rc = device != NULL ? moirai_sim_new(&sim, p) : MOIRAI_EFAIL;
+    if (rc == 0)
+        rc = try_all(out, sim, p, device);
+    moirai_sim_free(sim);
+    free(device);
+    return rc;
+}
+
+const moirai_placer place_single = {
+    .name = "single",
+    .summary = "the fastest single device that fits",
+    .place = place,
+};

@@ -1,0 +1,158 @@
+/* Walking back: the schedule behind the least value, as a column for the master. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "pricing/pricer_state.h"
+#include "util/util.h"
+
+#define NONE PRICING_NONE
+
+static void use(pricing_pricer *w, pricing_task_use x, int64_t start, double part)
+{
+    w->finish_ns = UTIL_MAX(w->finish_ns, start + x.ns);
+    if (x.r1 >= 0 && x.ns > 0)
+        w->use[w->n_uses++] = (pricing_use){x.r1, x.r2, start, x.ns, part};
+}
+
+static void clear_uses(pricing_pricer *w)
+{
+    w->n_uses = 0;
+    w->finish_ns = 0;
+}
+
+/* Use the cheapest transfer that starts within steps first .. last. */
+static void use_transfer(pricing_pricer *w, int32_t t, int32_t a, int32_t b, int64_t first, int64_t last, int32_t share)
+{
+    pricing_task_use x = pricing_pricer_transfer_task(w, t, a, b);
+    int64_t best = NONE, at = 0;
+    for (int64_t u = UTIL_MAX(first, 0); u <= last && u < w->grid->n_steps; u++) {
+        int64_t start = 0, cost = pricing_pricer_task_cost(w, x, (int32_t)u, &start);
+        if (cost < best) {
+            best = cost;
+            at = start;
+        }
+    }
+    use(w, x, at, w->block->problem.flow == MOIRAI_FLOW_EDGE ? 1.0 : 1.0 / share);
+}
+
+static void use_op(pricing_pricer *w, int32_t op, int32_t k, int32_t g)
+{
+    const decompose_block *b = w->block;
+    const moirai_problem *q = &b->problem;
+    pricing_task_use x = pricing_pricer_op_task(w, op, k);
+    int64_t step = w->grid->step_ns, start = 0;
+    pricing_pricer_task_cost(w, x, g, &start);
+    use(w, x, start, 1.0);
+    for (int32_t j = q->op_in_off[op]; j < q->op_in_off[op + 1]; j++) {
+        int32_t t = q->op_in[j];
+        if (q->tensor_producer[t] == b->entry && k != w->entry_device && !(w->how.fixed && t == w->shared_tensor))
+            use_transfer(w, t, w->entry_device, k, 0, g - moirai_transfer_ns(q, t, w->entry_device, k) / step,
+                         w->readers[t]);
+    }
+    if (b->exit < 0 || k == w->exit_device)
+        return;
+    for (int32_t j = q->op_in_off[b->exit]; j < q->op_in_off[b->exit + 1]; j++)
+        if (q->tensor_producer[q->op_in[j]] == op)
+            use_transfer(w, q->op_in[j], k, w->exit_device, g + x.ns / step, w->grid->n_steps, w->readers[q->op_in[j]]);
+}
+
+/* The child's pricing_tree_state that gives the parent's state (k, g) its message, and the use of the transfer
+ * between. */
+static pricing_tree_state best_child(pricing_pricer *w, const pricing_tree_node *child, const int64_t *value,
+                                    int32_t parent_op, pricing_tree_state up)
+{
+    const moirai_problem *q = &w->block->problem;
+    int32_t N = w->grid->n_steps;
+    int64_t step = w->grid->step_ns, best = NONE;
+    int64_t after_parent = moirai_op_ns(q, parent_op, up.k) / step;
+    pricing_tree_state pick = {up.k, 0};
+    int64_t pick_from = 0, pick_to = 0;
+    for (int32_t l = 0; l < w->K; l++) {
+        if (!pricing_pricer_allows(w, child->op, l))
+            continue;
+        pricing_pricer_child_line(w, child, value + (int64_t)l * N, l, w->line);
+        int64_t after = moirai_op_ns(q, child->op, l) / step;
+        int32_t a = child->is_source ? l : up.k, z = child->is_source ? up.k : l;
+        const int64_t *costs = pricing_pricer_transfer_costs(w, child->tensor, a, z);
+        int64_t wait = moirai_transfer_ns(q, child->tensor, a, z) / step;
+        int64_t from = child->is_source ? 0 : up.g + after_parent;
+        int64_t to = child->is_source ? up.g - wait : N - 1 - wait;
+        if (l == up.k)
+            child->is_source ? (from = to) : (to = from);
+        for (int64_t u = UTIL_MAX(from, 0); u <= to && u < N; u++) {
+            int64_t cost = l == up.k ? 0 : costs[u];
+            int64_t rest = w->line[child->is_source ? u : u + wait];
+            if (cost >= NONE || rest >= NONE || cost + rest >= best)
+                continue;
+            best = cost + rest;
+            pick.k = l;
+            pick_from = pick_to = u;
+            /* The step of the child itself: where its line took the value from. */
+            int64_t h = child->is_source ? u - after : u + wait;
+            while (value[(int64_t)l * N + h] != rest)
+                h += child->is_source ? -1 : 1;
+            pick.g = (int32_t)h;
+        }
+    }
+    if (pick.k != up.k) {
+        int32_t from = child->is_source ? pick.k : up.k, to = child->is_source ? up.k : pick.k;
+        use_transfer(w, child->tensor, from, to, pick_from, pick_to, child->share);
+    }
+    return pick;
+}
+
+static int32_t place_of(const decompose_block *b, int32_t kind, int32_t op)
+{
+    int32_t c = b->kind_component[kind], x = b->component_off[c];
+    while (b->component_op[x] != op)
+        x++;
+    return x - b->component_off[c];
+}
+
+void pricing_pricer_walk(pricing_pricer *w, int32_t kind, pricing_tree_state root, pricing_column_fn column, void *data)
+{
+    const decompose_block *b = w->block;
+    int32_t base = w->kind_node[kind], n = w->kind_node[kind + 1] - base, N = w->grid->n_steps;
+    int64_t stride = (int64_t)w->K * N;
+    /* States live in the scratch of the nodes' own order, then move to the component's order. */
+    pricing_tree_state *at = (pricing_tree_state *)util_alloc((size_t)n, sizeof *at);
+    if (!at)
+        return;
+    clear_uses(w);
+    at[0] = root;
+    for (int32_t x = 0; x < n; x++) {
+        const pricing_tree_node *node = &w->node[base + x];
+        if (x)
+            at[x] = best_child(w, node, w->value + x * stride, w->node[node->parent].op, at[node->parent - base]);
+        use_op(w, node->op, at[x].k, at[x].g);
+        int32_t place = place_of(b, kind, node->op);
+        w->device[place] = (int8_t)at[x].k;
+        w->start[place] = at[x].g * w->grid->step_ns;
+    }
+    free(at);
+    pricing_column out = {kind, n, w->device, w->start, w->finish_ns, w->n_uses, w->use};
+    column(data, &out);
+}
+
+/* The j-th sending of the shared tensor. */
+int64_t pricing_pricer_send(pricing_pricer *w, int32_t j, pricing_column_fn column, void *data)
+{
+    int32_t k = w->how.receiver[j];
+    pricing_task_use x = pricing_pricer_transfer_task(w, w->shared_tensor, w->entry_device, k);
+    int64_t best = NONE, at = 0, first = (w->arrival_ns[k] - x.ns) / w->grid->step_ns;
+    int64_t last = w->arrived_ns[k] < w->arrival_ns[k] ? -1 : (w->arrived_ns[k] - x.ns) / w->grid->step_ns;
+    for (int64_t u = first; u <= last && u < w->grid->n_steps; u++) {
+        int64_t start = 0, cost = pricing_pricer_task_cost(w, x, (int32_t)u, &start);
+        if (cost < best) {
+            best = cost;
+            at = start;
+        }
+    }
+    if (best < NONE && column) {
+        clear_uses(w);
+        use(w, x, at, 1.0);
+        pricing_column out = {-1 - j, 0, w->device, w->start, w->finish_ns, w->n_uses, w->use};
+        column(data, &out);
+    }
+    return best;
+}

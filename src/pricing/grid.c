@@ -1,0 +1,94 @@
+/* Grids of steps and buckets, and what prices on them are value. */
+#include <stdlib.h>
+
+#include "pricing/pricer.h"
+#include "util/util.h"
+
+int32_t pricing_resource_count(const moirai_problem *q)
+{
+    int32_t K = q->n_devices;
+    switch (q->congestion) {
+    case MOIRAI_CONGESTION_PORT:
+        return 3 * K;
+    case MOIRAI_CONGESTION_CHANNEL:
+        return K + K * K;
+    default:
+        return K;
+    }
+}
+
+void pricing_grid_init(pricing_grid *grid, int64_t length_ns, int64_t step_ns, int32_t buckets)
+{
+    grid->length_ns = length_ns;
+    grid->step_ns = step_ns;
+    grid->n_steps = (int32_t)(length_ns / step_ns) + 1;
+    grid->n_buckets = UTIL_MIN(UTIL_MIN(buckets, grid->n_steps), PRICING_MAX_BUCKETS);
+    for (int32_t i = 0; i < grid->n_buckets; i++) {
+        /* A third of the buckets for each end's eighth, the rest even. */
+        double x = (double)i / grid->n_buckets;
+        double y = x < 1.0 / 3 ? x * 3 / 8 : x > 2.0 / 3 ? 1 - (1 - x) * 3 / 8 : 0.125 + (x - 1.0 / 3) * 2.25;
+        int32_t at = (int32_t)((grid->n_buckets < 6 ? x : y) * grid->n_steps + 0.5);
+        grid->bucket_step[i] = i && at <= grid->bucket_step[i - 1] ? grid->bucket_step[i - 1] + 1 : at;
+    }
+    /* Pushing apart may have run over the end. */
+    grid->bucket_step[grid->n_buckets] = grid->n_steps;
+    for (int32_t i = grid->n_buckets - 1; i > 0 && grid->bucket_step[i] >= grid->bucket_step[i + 1]; i--)
+        grid->bucket_step[i] = grid->bucket_step[i + 1] - 1;
+}
+
+void pricing_grid_snap(pricing_grid *grid, int64_t at_ns)
+{
+    int64_t at = at_ns / grid->step_ns;
+    int32_t best = -1;
+    for (int32_t i = 1; i < grid->n_buckets; i++) {
+        bool fits = grid->bucket_step[i - 1] < at && at < grid->bucket_step[i + 1];
+        if (fits && (best < 0 || llabs(grid->bucket_step[i] - at) < llabs(grid->bucket_step[best] - at)))
+            best = i;
+    }
+    if (best >= 0)
+        grid->bucket_step[best] = (int32_t)at;
+}
+
+int64_t pricing_bucket_ns(const pricing_grid *grid, int32_t bucket)
+{
+    int64_t from = grid->bucket_step[bucket] * grid->step_ns, to = grid->bucket_step[bucket + 1] * grid->step_ns;
+    return UTIL_MIN(to, grid->length_ns) - UTIL_MIN(from, grid->length_ns);
+}
+
+int64_t pricing_branch_term(const pricing_prices *prices)
+{
+    int64_t sum = 0;
+    for (int32_t i = 0; i < prices->n_branches; i++)
+        sum += prices->branch_price[i] * (prices->branch_price[i] > 0 ? prices->branch[i].most : prices->branch[i].least);
+    return sum;
+}
+
+int64_t pricing_capacity(const moirai_problem *q, const pricing_grid *grid, const pricing_prices *prices)
+{
+    int64_t sum = pricing_branch_term(prices);
+    int32_t resources = pricing_resource_count(q);
+    for (int32_t r = 0; r < resources; r++)
+        for (int32_t i = 0; i < grid->n_buckets; i++)
+            sum += prices->resource[r * grid->n_buckets + i] * pricing_bucket_ns(grid, i);
+    return sum;
+}
+
+int64_t pricing_length_term(const moirai_problem *q, const pricing_grid *grid, const pricing_prices *prices, int64_t unit,
+                            int64_t least_ns)
+{
+    int32_t resources = pricing_resource_count(q);
+    __int128 value = 0, least = INT64_MAX;
+    for (int32_t i = 0; i < grid->n_buckets; i++) { /* linear within a bucket: the ends are enough */
+        int64_t from = UTIL_MIN(grid->bucket_step[i] * grid->step_ns, grid->length_ns),
+                to = from + pricing_bucket_ns(grid, i);
+        __int128 rate = 0;
+        for (int32_t r = 0; r < resources; r++)
+            rate += prices->resource[r * grid->n_buckets + i];
+        if (least_ns >= from && least_ns <= to)
+            least = UTIL_MIN(least, (__int128)unit * least_ns - value - rate * (least_ns - from));
+        value += rate * (to - from);
+        if (to >= least_ns)
+            least = UTIL_MIN(least, (__int128)unit * to - value);
+    }
+    return (int64_t)UTIL_MAX(least, -(__int128)PRICING_NONE);
+}

@@ -1,0 +1,485 @@
+/* Column generation for prices.
+ *
+ * The master (its LP is in master_lp.c) chooses, for every kind of component, a LP solution of schedules (columns), and sees
+ * only how much of each resource they use in each bucket:
+ *   length form:  minimise theta
+ *                 subject to  use(r, bucket) <= held(r, bucket) + theta * (length(bucket) - held(r, bucket))
+ *   priced form:   minimise sum of z(L) * L + memory cost
+ *                 subject to  use(r, bucket) <= sum of z(L) * (part of the bucket before L)
+ * where held is what sends of the shared tensor take whatever is done (were it scaled, a bucket filled by a send would
+ * ask for theta = 1 and hide everything else), the LP solution of each kind sums to its number of components, and numbers (how
+ * many components have operator i on device k) keep to their ranges. Its dual values are prices; pricing returns cheap
+ * schedules under them, new columns, until none helps or the prices prove what is asked for. In the priced form z is a
+ * LP solution of block times L, from least_ns to T, at the ends of buckets; whatever prices come out, cost of the schedules +
+ * least over L of (L - worth of all resources until L) bounds length plus memory cost from below. Dual values are
+ * rounded to whole numbers before they are used to prove anything; any prices are valid, so rounding costs strength,
+ * never truth.
+ *
+ * Duals of early masters jump about; pricing between the best prices so far and the master's (Wentges smoothing) saves
+ * rounds. Columns are kept for the next solve with another T or other branches: those that end after T or read what has
+ * not arrived are left out. Without an LP solver the prices come from multiplicative weights, which is slower and
+ * weaker. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pricing/master_state.h"
+#include "util/util.h"
+
+#define LENGTH_SCALE 17592186044416.0 /* 2^44: worth of all resources in the length form */
+#define MAX_BRANCHES 64
+#define KEEP_ALL 200                  /* columns */
+#define IDLE_SOLVES 5
+
+static void free_column(pricing_pool_column *c)
+{
+    free(c->use);
+    free(c->device);
+    free(c->start);
+}
+
+void pricing_master_free(pricing_master *m)
+{
+    if (!m)
+        return;
+    for (size_t c = 0; c < m->n_columns; c++)
+        free_column(&m->column[c]);
+    pricing_lp_free(m->lp);
+    free(m->column);
+    free(m->lp_column);
+    free(m->lp_resource);
+    free(m->bucket_ns);
+    free(m->held);
+    free(m->dual);
+    free(m->center);
+    free(m->mean);
+    free(m->row_dual);
+    free(m->primal);
+    free(m->price);
+    free(m->best_price);
+    free(m->mass);
+    free(m->value);
+    free(m->row);
+    free(m);
+}
+
+int pricing_master_new(pricing_master **out, const decompose_block *b, int32_t entry_device, int32_t exit_device,
+                      int32_t steps)
+{
+    *out = NULL;
+    pricing_master *m = util_alloc(1, sizeof *m);
+    if (!m)
+        return MOIRAI_EFAIL;
+    m->b = b;
+    m->entry_device = entry_device;
+    m->exit_device = exit_device;
+    m->steps = steps;
+    size_t n = (size_t)(pricing_resource_count(&b->problem) * PRICING_MAX_BUCKETS + MOIRAI_MAX_DEVICES + b->n_kinds +
+                        MAX_BRANCHES + 2);
+    m->lp_resource = util_alloc((size_t)pricing_resource_count(&b->problem), sizeof(int32_t));
+    m->bucket_ns = util_alloc(n, sizeof(double));
+    m->held = util_alloc(n, sizeof(double));
+    m->dual = util_alloc(n, sizeof(double));
+    m->center = util_alloc(n, sizeof(double));
+    m->mean = util_alloc(n, sizeof(double));
+    m->row_dual = util_alloc(n, sizeof(double));
+    m->price = util_alloc(n, sizeof(int64_t));
+    m->best_price = util_alloc(n, sizeof(int64_t));
+    m->mass = util_alloc(n, sizeof(double));
+    m->value = util_alloc(n, sizeof(double));
+    m->row = util_alloc(n, sizeof(int32_t));
+    int result = m->lp_resource && m->bucket_ns && m->held && m->dual && m->center && m->mean && m->row_dual &&
+                         m->price && m->best_price && m->mass && m->value && m->row
+                     ? MOIRAI_OK
+                     : MOIRAI_EFAIL;
+    /* Devices have rows from the start; ports and channels get theirs when a LP solution first asks too much of them. */
+    for (int32_t r = 0; !result && r < pricing_resource_count(&b->problem); r++)
+        m->lp_resource[r] = r < b->problem.n_devices ? m->n_lp_resources++ : -1;
+    if (result)
+        pricing_master_free(m);
+    else
+        *out = m;
+    return result;
+}
+
+const pricing_grid *pricing_master_grid(const pricing_master *m)
+{
+    return &m->grid;
+}
+
+static double price_scale(const pricing_master_task *job)
+{
+    return job->form == PRICING_PRICED_FORM ? (double)PRICING_UNIT : LENGTH_SCALE;
+}
+
+/* Prices of another solve as those of the last one. */
+static void take_start(pricing_master *m)
+{
+    const pricing_master_task *job = m->job;
+    int32_t cells = pricing_resource_count(&m->b->problem) * job->start_grid->n_buckets;
+    m->grid = *job->start_grid;
+    for (int32_t i = 0; i < cells; i++)
+        m->center[i] = (double)job->start_price[i] / price_scale(job) *
+                       (double)UTIL_MAX(pricing_bucket_ns(&m->grid, i % m->grid.n_buckets), 1);
+}
+
+/* Lay the buckets out for another length. Prices per time stay what they were: a new bucket takes them from the old one
+ * around its middle. */
+static void regrid(pricing_master *m, int64_t length_ns, int32_t buckets)
+{
+    pricing_grid old = m->grid;
+    int32_t resources = pricing_resource_count(&m->b->problem);
+    pricing_grid_init(&m->grid, length_ns, length_ns / m->steps + 1, buckets);
+    pricing_pricer_set(m->w, m->entry_device, m->exit_device, &m->how, &m->grid);
+    pricing_pricer_set_arrivals(m->w, m->job->n_branches, m->job->branch);
+    for (int32_t j = 0; j < m->n_sends; j++) /* receivers begin to work at their arrivals */
+        pricing_grid_snap(&m->grid, pricing_pricer_arrival(m->w, m->how.receiver[j]));
+    m->n_cells = resources * m->grid.n_buckets;
+    m->n_rows = m->n_cells + m->n_sends + m->b->n_kinds + m->job->n_branches;
+    memcpy(m->mean, m->center, sizeof *m->mean * (size_t)(resources * old.n_buckets));
+    for (int32_t i = 0; i < m->grid.n_buckets; i++) {
+        int64_t middle = (m->grid.bucket_step[i] + m->grid.bucket_step[i + 1]) * m->grid.step_ns / 2;
+        int32_t from = 0;
+        while (from + 1 < old.n_buckets && old.bucket_step[from + 1] * old.step_ns <= middle)
+            from++;
+        double scale = old.n_buckets ? (double)UTIL_MAX(pricing_bucket_ns(&m->grid, i), 1) /
+                                           (double)UTIL_MAX(pricing_bucket_ns(&old, from), 1)
+                                     : 0;
+        for (int32_t r = 0; r < resources; r++)
+            m->center[r * m->grid.n_buckets + i] = m->mean[r * old.n_buckets + from] * scale;
+    }
+    for (int32_t i = m->n_cells; i < m->n_rows; i++)
+        m->center[i] = 0;
+    for (int32_t i = 0; m->job->start_price && i < m->job->n_start_branches; i++)
+        m->center[pricing_master_branch_row(m, i)] =
+            (double)m->job->start_price[resources * old.n_buckets + i] / price_scale(m->job);
+    for (int32_t i = 0; i < m->n_cells; i++)
+        m->bucket_ns[i] = (double)UTIL_MAX(pricing_bucket_ns(&m->grid, i % m->grid.n_buckets), 1);
+}
+
+/* ---- columns ---- */
+
+/* Keep a schedule from the pricing; false if memory ran out. */
+static bool copy_pattern(const pricing_column *column, pricing_pool_column *c)
+{
+    *c = (pricing_pool_column){.kind = column->kind, .finish_ns = column->finish_ns, .n_ops = column->n_ops,
+                         .n_uses = column->n_uses};
+    c->use = util_alloc((size_t)c->n_uses, sizeof *c->use);
+    c->device = util_alloc((size_t)column->n_ops, sizeof *c->device);
+    c->start = util_alloc((size_t)column->n_ops, sizeof *c->start);
+    if (!c->use || !c->device || !c->start) {
+        free_column(c);
+        return false;
+    }
+    memcpy(c->use, column->use, sizeof *c->use * (size_t)c->n_uses);
+    memcpy(c->device, column->device, (size_t)column->n_ops);
+    memcpy(c->start, column->start, sizeof *c->start * (size_t)column->n_ops);
+    return true;
+}
+
+/* A schedule from the pricing: into the pool and the master, if it could improve the master. */
+static void take_pattern(void *data, const pricing_column *column)
+{
+    pricing_master *m = data;
+    pricing_pool_column c;
+    if (m->failed || !copy_pattern(column, &c)) {
+        m->failed = 1;
+        return;
+    }
+    double reduced = pricing_master_column_cost(m, &c);
+    int32_t n = pricing_master_entries(m, &c), convexity = pricing_master_convexity_row(m, c.kind);
+    for (int32_t i = 0; i < n; i++)
+        if (m->row[i] != convexity)
+            reduced += m->value[i] * m->dual[m->row[i]];
+    if (m->judging && reduced > m->dual[convexity] - 1e-9 * (1 + fabs(m->dual[convexity]))) {
+        free_column(&c);
+        return;
+    }
+    if (util_grow(&m->column, &m->capacity, m->n_columns + 1, sizeof *m->column)) {
+        free_column(&c);
+        m->failed = 1;
+        return;
+    }
+    m->column[m->n_columns++] = c;
+    if (m->lp && pricing_master_lp_take(m, (int32_t)m->n_columns - 1))
+        m->failed = 1;
+    m->added++;
+}
+
+static void note_idle(pricing_master *m)
+{
+    for (size_t x = 0; x < m->n_solved; x++) {
+        pricing_pool_column *c = pricing_master_column(m, x);
+        if (c)
+            c->idle = m->primal[x] > 1e-9 ? 0 : c->idle + 1;
+    }
+}
+
+/* Columns that no LP solution has used for a while go, so that the master stays small. */
+static void drop_idle(pricing_master *m)
+{
+    size_t n = 0;
+    for (size_t c = 0; c < m->n_columns; c++)
+        if (m->n_columns < KEEP_ALL || m->column[c].idle < IDLE_SOLVES || m->column[c].kind < 0)
+            m->column[n++] = m->column[c];
+        else
+            free_column(&m->column[c]);
+    m->n_columns = n;
+}
+
+/* ---- prices ---- */
+
+/* Prices in whole numbers from `per_use` (rows of cells, then of branches). Any prices are valid as long as sums of what
+ * is paid stay below what the pricing takes for "does not fit": all cells together are held to an eighth of that, all
+ * branches together to half of it. */
+static void round_prices(const pricing_master *m, const double *per_use, int64_t *price)
+{
+    const double most = (double)PRICING_NONE;
+    int32_t resources = m->n_cells / m->grid.n_buckets;
+    double scale = price_scale(m->job), most_price = most / 8 / resources / (double)UTIL_MAX(m->grid.length_ns, 1);
+    for (int32_t i = 0; i < m->n_cells; i++) {
+        bool empty = pricing_bucket_ns(&m->grid, i % m->grid.n_buckets) <= 0;
+        price[i] = empty ? 0 : (int64_t)fmin(fmax(per_use[i], 0) / m->bucket_ns[i] * scale, most_price);
+    }
+    for (int32_t i = 0; i < m->job->n_branches; i++) {
+        const pricing_branch *branch = &m->job->branch[i];
+        bool number = branch->on == PRICING_NUMBER;
+        double limit = number ? most / 2 / m->job->n_branches / m->b->kind_count[branch->kind] : 0;
+        double wanted = number ? per_use[pricing_master_branch_row(m, i)] * scale : 0;
+        price[m->n_cells + i] = (int64_t)fmax(fmin(wanted, limit), -limit);
+    }
+}
+
+/* Length form: theta, as far as it is proven. */
+static double judge_length(pricing_master *m, const pricing_prices *prices, int64_t cost)
+{
+    int64_t capacity = pricing_capacity(&m->b->problem, &m->grid, prices);
+    m->part = capacity > 0 ? (double)cost / (double)capacity : 0;
+    /* Of the free time, and of the time that is held in any case. */
+    double free_value = 0, held_value = (double)pricing_branch_term(prices);
+    for (int32_t i = 0; i < m->n_cells; i++) {
+        double whole = (double)prices->resource[i] * (double)pricing_bucket_ns(&m->grid, i % m->grid.n_buckets);
+        free_value += whole * pricing_master_free_part(m, i);
+        held_value += whole * m->held[i];
+    }
+    if (free_value <= 0)
+        return cost > capacity ? HUGE_VAL : 0;
+    double theta = ((double)cost - held_value) / free_value;
+    return cost > capacity ? fmax(theta, 1 + 1e-12) : fmin(theta, 1);
+}
+
+/* What the prices prove: theta, or a value in units. Adds columns on the way. */
+static double judge(pricing_master *m, const int64_t *price, bool columns)
+{
+    pricing_prices prices = {price, m->job->memory_price, m->job->n_branches, m->job->branch, price + m->n_cells};
+    int64_t cost = pricing_pricer_cost(m->w, &prices, columns ? take_pattern : NULL, m);
+    if (cost >= PRICING_NONE)
+        return HUGE_VAL;
+    if (m->job->form == PRICING_LENGTH_FORM)
+        return judge_length(m, &prices, cost);
+    return (double)(cost - pricing_branch_term(&prices) +
+                    pricing_length_term(&m->b->problem, &m->grid, &prices, PRICING_UNIT, m->job->least_ns));
+}
+
+static void consider(pricing_master *m, double bound, const double *per_use)
+{
+    if (bound <= m->best)
+        return;
+    m->best = bound;
+    m->best_part = m->part;
+    memcpy(m->best_price, m->price, sizeof *m->price * (size_t)(m->n_cells + m->job->n_branches));
+    memcpy(m->center, per_use, sizeof *m->center * (size_t)m->n_rows);
+}
+
+/* Nothing more to gain: proven, converged, or proven out of reach. */
+static bool settled(const pricing_master *m, double master)
+{
+    if (m->job->form == PRICING_PRICED_FORM)
+        return m->best >= master * (double)PRICING_UNIT * (1 - 5e-4);
+    return m->best > 1 || m->best >= master * (1 - 1e-3) || (master <= 1 + 1e-12 && !m->job->converge);
+}
+
+/* ---- rounds ---- */
+
+/* First columns: everything priced alike, then each device made cheap in turn. False if nothing fits into T at all. */
+static bool first_columns(pricing_master *m)
+{
+    int32_t buckets = m->grid.n_buckets, K = m->b->problem.n_devices;
+    double whole = m->job->form == PRICING_PRICED_FORM ? 1 : (double)m->grid.length_ns;
+    m->judging = false;
+    for (int32_t favoured = -1; favoured < K && !m->failed; favoured++) {
+        for (int32_t i = 0; i < m->n_rows; i++) {
+            bool cheap = i < m->n_cells && i / buckets == favoured;
+            m->dual[i] = i < m->n_cells ? m->bucket_ns[i] / (m->n_cells / buckets) / whole * (cheap ? 0.01 : 1) : 0;
+        }
+        round_prices(m, m->dual, m->price);
+        double bound = judge(m, m->price, true);
+        consider(m, bound, m->dual);
+        if (bound == HUGE_VAL)
+            return false;
+    }
+    m->judging = true;
+    return true;
+}
+
+static int one_round(pricing_master *m, double *value, double weight)
+{
+    int result = pricing_master_lp_solve(m, value);
+    if (result)
+        return result;
+    m->added = 0;
+    if (settled(m, *value))
+        return MOIRAI_OK;
+    for (int32_t i = 0; i < m->n_rows; i++)
+        m->mean[i] = weight * m->center[i] + (1 - weight) * m->dual[i];
+    round_prices(m, m->mean, m->price);
+    consider(m, judge(m, m->price, true), m->mean);
+    if (!m->added && !settled(m, *value)) {
+        round_prices(m, m->dual, m->price);
+        consider(m, judge(m, m->price, true), m->dual);
+    }
+    return m->failed ? MOIRAI_EFAIL : MOIRAI_OK;
+}
+
+static int generate(pricing_master *m, pricing_master_result *out)
+{
+    drop_idle(m);
+    int result = pricing_master_lp_build(m);
+    bool done = false;
+    if (!result && !m->n_columns) {
+        done = !first_columns(m);
+    } else if (!result) { /* the prices of the last solve are a good place to begin */
+        memcpy(m->mean, m->center, sizeof *m->mean * (size_t)m->n_rows);
+        m->judging = false;
+        round_prices(m, m->mean, m->price);
+        double bound = judge(m, m->price, true);
+        consider(m, bound, m->mean);
+        done = bound == HUGE_VAL;
+        m->judging = true;
+    }
+    out->theta = m->best;
+    while (!result && !done && out->rounds < m->job->max_rounds && !util_stopped(&m->job->stop)) {
+        result = one_round(m, &out->theta, out->rounds < 3 ? 0.3 : 0.6);
+        out->rounds++;
+        done = !m->added || settled(m, out->theta);
+    }
+    if (!result && out->rounds)
+        note_idle(m);
+    return result == MOIRAI_ELIMIT ? MOIRAI_OK : result; /* the prices so far are as good as any */
+}
+
+/* ---- multiplicative weights ---- */
+
+/* On relative use, for builds without an LP solver. */
+static void take_usage(void *data, const pricing_column *column)
+{
+    pricing_master *m = data;
+    double copies = column->kind >= 0 ? m->b->kind_count[column->kind] : 1;
+    pricing_pool_column c = {.kind = column->kind, .n_uses = column->n_uses, .use = column->use,
+                       .device = column->device};
+    int32_t n = pricing_master_entries(m, &c);
+    for (int32_t i = 0; i < n; i++)
+        if (m->row[i] < m->n_cells)
+            m->mean[m->row[i]] += m->value[i] * copies / m->b->problem.n_devices;
+}
+
+static void weigh(pricing_master *m, pricing_master_result *out)
+{
+    double *weight = m->center;
+    int32_t buckets = m->grid.n_buckets;
+    for (int32_t i = 0; i < m->n_rows; i++)
+        weight[i] = i < m->n_cells;
+    for (; out->rounds < 4 * m->job->max_rounds && !(m->best > 1 && m->job->form == PRICING_LENGTH_FORM);
+         out->rounds++) {
+        double sum = 0, most = 1e-12;
+        for (int32_t i = 0; i < m->n_cells; i++)
+            sum += weight[i];
+        memset(m->dual, 0, sizeof *m->dual * (size_t)m->n_rows);
+        for (int32_t i = 0; i < m->n_cells; i++)
+            m->dual[i] =
+                m->job->form == PRICING_LENGTH_FORM ? weight[i] / sum : weight[i] / sum * m->bucket_ns[i] * buckets;
+        round_prices(m, m->dual, m->price);
+        memset(m->mean, 0, sizeof *m->mean * (size_t)m->n_cells);
+        pricing_prices prices = {m->price, m->job->memory_price, m->job->n_branches, m->job->branch, m->price + m->n_cells};
+        pricing_pricer_cost(m->w, &prices, take_usage, m);
+        double bound = judge(m, m->price, false);
+        if (bound > m->best) {
+            m->best = bound;
+            memcpy(m->best_price, m->price, sizeof *m->price * (size_t)(m->n_cells + m->job->n_branches));
+        }
+        for (int32_t i = 0; i < m->n_cells; i++)
+            most = fmax(most, m->mean[i]);
+        for (int32_t i = 0; i < m->n_cells; i++)
+            weight[i] *= exp(0.3 / (1 + 0.02 * out->rounds) * (m->mean[i] / most - 1));
+    }
+    out->theta = m->best;
+}
+
+/* ---- a solve ---- */
+
+/* Schedules of components are of use to every sending that they fit; sends are those of one. */
+static void set_sending(pricing_master *m, const pricing_sending *how)
+{
+    bool same = m->how.fixed == how->fixed && m->how.n_receivers == how->n_receivers &&
+                !memcmp(m->how.receiver, how->receiver, (size_t)how->n_receivers);
+    m->how = *how;
+    m->n_sends = how->fixed ? how->n_receivers : 0;
+    size_t n = 0;
+    for (size_t c = 0; c < m->n_columns && !same; c++)
+        if (m->column[c].kind >= 0)
+            m->column[n++] = m->column[c];
+        else
+            free_column(&m->column[c]);
+    if (!same)
+        m->n_columns = n;
+}
+
+int pricing_master_solve(pricing_master_result *out, pricing_master *m, const pricing_master_task *job)
+{
+    *out = (pricing_master_result){0};
+    if (job->n_branches > MAX_BRANCHES)
+        return moirai_error(MOIRAI_EFAIL, "%d questions to one case", job->n_branches);
+    m->job = job;
+    m->best = job->form == PRICING_PRICED_FORM ? -(double)PRICING_NONE : -1;
+    m->best_part = 0;
+    m->failed = 0;
+    m->n_solved = 0;
+    m->w = job->pricer;
+    set_sending(m, job->how);
+    if (job->start_price)
+        take_start(m);
+    regrid(m, job->length_ns, job->buckets);
+    pricing_pricer_held(m->w, job->n_branches, job->branch, m->held);
+    /* No prices at all, should none be better: those of the last solve are laid out for another grid. */
+    memset(m->best_price, 0, sizeof *m->best_price * (size_t)(m->n_cells + job->n_branches));
+    for (int32_t i = 0; i < m->n_cells; i++)
+        m->held[i] = job->form == PRICING_PRICED_FORM ? 0 : fmin(m->held[i] / m->bucket_ns[i], 1);
+    int result = MOIRAI_OK;
+    if (pricing_lp_available())
+        result = generate(m, out);
+    else
+        weigh(m, out);
+    pricing_lp_free(m->lp);
+    m->lp = NULL;
+    out->proven = m->best > 1 && job->form == PRICING_LENGTH_FORM;
+    out->proven_part = m->best_part;
+    if (job->form == PRICING_PRICED_FORM)
+        out->value = m->best >= (double)PRICING_NONE ? PRICING_NONE
+                                                          : (int64_t)UTIL_MAX(m->best, -(double)PRICING_NONE);
+    out->price = m->best_price;
+    out->branch_price = m->best_price + m->n_cells;
+    return result;
+}
+
+int64_t pricing_master_reprice(pricing_master *m, const pricing_master_task *job, const pricing_grid *grid,
+                              const int64_t *price)
+{
+    const int64_t *branch_price = price + pricing_resource_count(&m->b->problem) * grid->n_buckets;
+    pricing_prices prices = {price, job->memory_price, job->n_branches, job->branch, branch_price};
+    pricing_pricer_set(job->pricer, m->entry_device, m->exit_device, job->how, grid);
+    int64_t cost = pricing_pricer_cost(job->pricer, &prices, NULL, NULL);
+    if (cost >= PRICING_NONE)
+        return PRICING_NONE;
+    return cost - pricing_branch_term(&prices) +
+           pricing_length_term(&m->b->problem, grid, &prices, PRICING_UNIT, job->least_ns);
+}

@@ -1,0 +1,291 @@
+/* The master as a linear programme.
+ *
+ * Rows are cells (a resource in a bucket), one per send, one per kind of component, one per branch, and in the value
+ * form one for the block times. Of the cells only those of devices have rows from the start: ports and channels
+ * need not bind, and get theirs when a LP solution first takes more of them than there is (find_overload), which keeps the LP
+ * small. Arrays over rows outside of the LP (`dual`, `center`) have all cells in place of these: a row from the sends
+ * on is `shift` further there.
+ *
+ * Columns are theta or the block times, two per branch that let it be missed at a price that no good LP solution pays (so that
+ * the LP always has an answer, and duals with it), and the schedules that fit into T. It is built anew for each task
+ * and whenever rows are added, and grows by columns in between; an entry per schedule and cell that it uses. */
+#include <math.h>
+#include <string.h>
+
+#include "pricing/master_state.h"
+#include "util/util.h"
+
+#define OVERTIME 4.0 /* priced form: what more of all resources costs, in T */
+#define ELASTIC 64.0 /* what missing a number by one costs in the master: many times theta */
+
+/* ---- columns ---- */
+
+static int32_t lp_cells(const pricing_master *m)
+{
+    return m->n_lp_resources * m->grid.n_buckets;
+}
+
+double pricing_master_column_cost(const pricing_master *m, const pricing_pool_column *c)
+{
+    double cost = 0;
+    if (!m->job->memory_price || c->kind < 0)
+        return 0;
+    int32_t begin = m->b->component_off[m->b->kind_component[c->kind]];
+    int32_t n = m->b->component_off[m->b->kind_component[c->kind] + 1] - begin;
+    for (int32_t i = 0; i < n; i++)
+        cost += (double)m->job->memory_price[c->device[i]] / (double)PRICING_UNIT *
+                (double)m->b->problem.op_memory_bytes[m->b->component_op[begin + i]];
+    return cost;
+}
+
+/* What a task takes of each bucket, added to `mass` as a part of the bucket. */
+static void spread(const pricing_master *m, int32_t r, const pricing_use *use)
+{
+    const pricing_grid *grid = &m->grid;
+    for (int32_t i = 0; i < grid->n_buckets; i++) {
+        int64_t from = UTIL_MAX(use->start_ns, grid->bucket_step[i] * grid->step_ns);
+        int64_t to = UTIL_MIN(use->start_ns + use->ns, grid->bucket_step[i + 1] * grid->step_ns);
+        if (to > from)
+            m->mass[r * grid->n_buckets + i] += use->part * (double)(to - from) / m->bucket_ns[i];
+    }
+}
+
+int32_t pricing_master_entries(pricing_master *m, const pricing_pool_column *c)
+{
+    int32_t n = 0;
+    memset(m->mass, 0, sizeof *m->mass * (size_t)m->n_cells);
+    for (int32_t i = 0; i < c->n_uses; i++) {
+        spread(m, c->use[i].r1, &c->use[i]);
+        if (c->use[i].r2 >= 0)
+            spread(m, c->use[i].r2, &c->use[i]);
+    }
+    for (int32_t i = 0; i < m->n_cells; i++)
+        if (m->mass[i] > 0) {
+            m->row[n] = i;
+            m->value[n++] = m->mass[i];
+        }
+    m->row[n] = pricing_master_convexity_row(m, c->kind);
+    m->value[n++] = 1;
+    for (int32_t i = 0; i < m->job->n_branches; i++) {
+        const pricing_branch *branch = &m->job->branch[i];
+        if (branch->on == PRICING_NUMBER && branch->kind == c->kind && c->device[branch->op] == branch->device) {
+            m->row[n] = pricing_master_branch_row(m, i);
+            m->value[n++] = 1;
+        }
+    }
+    return n;
+}
+
+/* From rows of all cells to rows of the LP. */
+static int32_t lp_entries(pricing_master *m, int32_t n)
+{
+    int32_t kept = 0, buckets = m->grid.n_buckets, shift = m->n_cells - lp_cells(m);
+    for (int32_t i = 0; i < n; i++) {
+        int32_t row = m->row[i];
+        if (row < m->n_cells && m->lp_resource[row / buckets] < 0)
+            continue;
+        m->row[kept] = row < m->n_cells ? m->lp_resource[row / buckets] * buckets + row % buckets : row - shift;
+        m->value[kept++] = m->value[i];
+    }
+    return kept;
+}
+
+static int lp_note(pricing_master *m, int32_t what)
+{
+    if (util_grow(&m->lp_column, &m->lp_capacity, m->n_lp + 1, sizeof *m->lp_column))
+        return MOIRAI_EFAIL;
+    m->lp_column[m->n_lp++] = what;
+    return MOIRAI_OK;
+}
+
+int pricing_master_lp_take(pricing_master *m, int32_t index)
+{
+    pricing_pool_column *c = &m->column[index];
+    int32_t n = lp_entries(m, pricing_master_entries(m, c));
+    int result = pricing_lp_add_column(m->lp, pricing_master_column_cost(m, c), n, m->row, m->value);
+    return result ? result : lp_note(m, index);
+}
+
+/* ---- building ---- */
+
+/* The cell of a row of the LP. */
+static int32_t cell_of(const pricing_master *m, int32_t row)
+{
+    int32_t buckets = m->grid.n_buckets, r = 0;
+    while (m->lp_resource[r] != row / buckets)
+        r++;
+    return r * buckets + row % buckets;
+}
+
+static int lp_rows(pricing_master *m)
+{
+    double *lower = m->mean, *upper = m->row_dual; /* not yet in use */
+    int32_t cells = lp_cells(m), rows = m->n_rows - m->n_cells + cells;
+    for (int32_t i = 0; i < rows; i++) {
+        int32_t kind = i - cells - m->n_sends, branch = kind - m->b->n_kinds;
+        if (i < cells) {
+            lower[i] = -HUGE_VAL;
+            upper[i] = m->held[cell_of(m, i)];
+        } else if (branch >= 0) {
+            bool counted = m->job->branch[branch].on == PRICING_NUMBER; /* times are the pricing's business */
+            lower[i] = counted ? (double)m->job->branch[branch].least : -HUGE_VAL;
+            upper[i] = counted ? (double)m->job->branch[branch].most : HUGE_VAL;
+        } else {
+            lower[i] = upper[i] = kind >= 0 ? m->b->kind_count[kind] : 1;
+        }
+    }
+    lower[rows] = upper[rows] = 1; /* the block times, where there is one */
+    pricing_lp_free(m->lp);
+    m->lp = NULL;
+    return pricing_lp_new(&m->lp, rows + (m->job->form == PRICING_PRICED_FORM), lower, upper);
+}
+
+/* A column that gives every cell a part of its bucket. */
+static int lp_give(pricing_master *m, double cost, const double *part, bool in_solution)
+{
+    int32_t n = 0;
+    for (int32_t row = 0; row < lp_cells(m); row++)
+        if (part[cell_of(m, row)] > 0) {
+            m->row[n] = row;
+            m->value[n++] = -part[cell_of(m, row)];
+        }
+    if (in_solution) {
+        m->row[n] = m->n_rows - m->n_cells + lp_cells(m);
+        m->value[n++] = 1;
+    }
+    int result = pricing_lp_add_column(m->lp, cost, n, m->row, m->value);
+    return result ? result : lp_note(m, -1);
+}
+
+/* theta; or block times at the ends of buckets, and more of everything at a price that no good LP solution pays. */
+static int lp_lengths(pricing_master *m)
+{
+    int32_t buckets = m->grid.n_buckets, cells = m->n_cells;
+    double *part = m->mass;
+    m->n_lengths = 0;
+    if (m->job->form == PRICING_LENGTH_FORM) {
+        for (int32_t i = 0; i < cells; i++)
+            part[i] = pricing_bucket_ns(&m->grid, i % buckets) > 0 ? pricing_master_free_part(m, i) : 0;
+        return lp_give(m, 1, part, false);
+    }
+    int result = MOIRAI_OK;
+    for (int32_t j = -1; j < buckets && !result; j++) {
+        int64_t length =
+            j < 0 ? m->job->least_ns : UTIL_MIN(m->grid.bucket_step[j + 1] * m->grid.step_ns, m->grid.length_ns);
+        if (j >= 0 && length <= m->job->least_ns)
+            continue;
+        for (int32_t i = 0; i < cells; i++) {
+            double from = (double)(m->grid.bucket_step[i % buckets] * m->grid.step_ns);
+            part[i] = fmin(fmax(((double)length - from) / m->bucket_ns[i], 0), 1);
+        }
+        m->length_ns[m->n_lengths++] = (double)length;
+        result = lp_give(m, (double)length, part, true);
+    }
+    for (int32_t i = 0; i < cells; i++)
+        part[i] = pricing_bucket_ns(&m->grid, i % buckets) > 0;
+    return result ? result : lp_give(m, OVERTIME * (double)m->grid.length_ns, part, false);
+}
+
+/* Counts may be missed, at a price that no good LP solution pays. */
+static int lp_elastic(pricing_master *m)
+{
+    double price = m->job->form == PRICING_PRICED_FORM ? ELASTIC * (double)m->grid.length_ns : ELASTIC;
+    int result = MOIRAI_OK;
+    for (int32_t i = 0; !result && i < 2 * m->job->n_branches; i++) {
+        int32_t row = pricing_master_branch_row(m, i / 2) - m->n_cells + lp_cells(m);
+        double sign = i % 2 ? -1 : 1;
+        result = pricing_lp_add_column(m->lp, price, 1, &row, &sign);
+        if (!result)
+            result = lp_note(m, -1);
+    }
+    return result;
+}
+
+static bool fits(const pricing_master *m, const pricing_pool_column *c)
+{
+    pricing_column column = {.kind = c->kind, .n_ops = c->n_ops, .device = c->device, .start = c->start,
+                              .finish_ns = c->finish_ns};
+    return pricing_pricer_fits(m->w, m->job->n_branches, m->job->branch, &column);
+}
+
+int pricing_master_lp_build(pricing_master *m)
+{
+    m->n_lp = m->n_solved = 0;
+    int result = lp_rows(m);
+    if (!result)
+        result = lp_lengths(m);
+    if (!result)
+        result = lp_elastic(m);
+    for (size_t c = 0; !result && c < m->n_columns; c++)
+        if (fits(m, &m->column[c]))
+            result = pricing_master_lp_take(m, (int32_t)c);
+    return result;
+}
+
+/* ---- solving ---- */
+
+/* Dual values of the LP's rows as prices over all cells. */
+static void take_duals(pricing_master *m)
+{
+    int32_t buckets = m->grid.n_buckets, shift = m->n_cells - lp_cells(m);
+    for (int32_t i = 0; i < m->n_rows; i++) {
+        int32_t r = i < m->n_cells ? m->lp_resource[i / buckets] : 0, branch = i - pricing_master_branch_row(m, 0);
+        if (i < m->n_cells)
+            m->dual[i] = r < 0 ? 0 : fmax(-m->row_dual[r * buckets + i % buckets], 0);
+        else
+            m->dual[i] = branch >= 0 ? -m->row_dual[i - shift] : m->row_dual[i - shift];
+    }
+}
+
+/* The part of a cell that the mixed block times leave. */
+static double offered_part(const pricing_master *m, int32_t cell)
+{
+    double from = (double)(m->grid.bucket_step[cell % m->grid.n_buckets] * m->grid.step_ns),
+           sum = m->primal[m->n_lengths];
+    for (int32_t j = 0; j < m->n_lengths; j++)
+        sum += m->primal[j] * fmin(fmax((m->length_ns[j] - from) / m->bucket_ns[cell], 0), 1);
+    return sum;
+}
+
+/* Give rows to resources of which the LP solution takes more than there is. True if any was found. */
+static bool find_overload(pricing_master *m, double theta)
+{
+    int32_t buckets = m->grid.n_buckets, before = m->n_lp_resources;
+    double *load = m->mean;
+    memset(load, 0, sizeof *load * (size_t)m->n_cells);
+    for (size_t x = 0; x < m->n_lp; x++)
+        if (pricing_master_column(m, x) && m->primal[x] > 1e-9) {
+            int32_t n = pricing_master_entries(m, pricing_master_column(m, x));
+            for (int32_t i = 0; i < n; i++)
+                if (m->row[i] < m->n_cells)
+                    load[m->row[i]] += m->primal[x] * m->value[i];
+        }
+    for (int32_t i = 0; i < m->n_cells; i++) {
+        double room =
+            m->job->form == PRICING_PRICED_FORM ? offered_part(m, i) : m->held[i] + theta * pricing_master_free_part(m, i);
+        if (m->lp_resource[i / buckets] < 0 && load[i] > room * 1.001 + 1e-6)
+            m->lp_resource[i / buckets] = m->n_lp_resources++;
+    }
+    return m->n_lp_resources > before;
+}
+
+int pricing_master_lp_solve(pricing_master *m, double *value)
+{
+    bool overloaded = true;
+    int result = MOIRAI_OK;
+    while (!result && overloaded) {
+        if (util_grow(&m->primal, &m->primal_capacity, m->n_lp, sizeof *m->primal))
+            return MOIRAI_EFAIL;
+        result = pricing_lp_solve(m->lp, &m->job->stop, value, m->row_dual, m->primal);
+        if (!result) /* else the LP solution of the round before stays */
+            m->n_solved = m->n_lp;
+        overloaded = !result && m->n_lp_resources < m->n_cells / m->grid.n_buckets && find_overload(m, *value);
+        if (overloaded) {
+            m->n_solved = 0; /* columns are numbered anew */
+            result = pricing_master_lp_build(m);
+        }
+    }
+    if (!result)
+        take_duals(m);
+    return result;
+}

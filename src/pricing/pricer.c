@@ -1,0 +1,308 @@
+/* What pricing a block needs to know before there are prices: spanning trees, which tasks cost alike, arrivals of the
+ * shared tensor. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "pricing/pricer_state.h"
+#include "util/util.h"
+
+#define MOST_STEPS 4e8     /* of one pricing, or of a spanning tree: about half a second */
+#define MOST_CELLS 16777216.0 /* of a table: 128 MB */
+
+/* ---- the spanning trees ---- */
+
+/* The slowest transfer of a tensor: what dropping its edge would lose. */
+static int64_t edge_weight(const moirai_problem *q, int32_t tensor)
+{
+    int64_t most = 0;
+    for (int32_t a = 0; a < q->n_devices; a++)
+        for (int32_t b = 0; b < q->n_devices; b++)
+            most = UTIL_MAX(most, moirai_transfer_ns(q, tensor, a, b));
+    return most;
+}
+
+/* Prim's algorithm over the component, heaviest edge first; ties by operator number. O(n * edges of n) is fine: n is
+ * small or the edges are few. */
+static int grow_tree(pricing_pricer *w, int32_t kind, int32_t *in_tree)
+{
+    const decompose_block *b = w->block;
+    const moirai_problem *q = &b->problem;
+    int32_t c = b->kind_component[kind], begin = b->component_off[c], n = b->component_off[c + 1] - begin;
+    int32_t base = w->n_nodes;
+    int64_t *weight = util_alloc((size_t)q->n_tensors, sizeof *weight);
+    if (!weight)
+        return MOIRAI_EFAIL;
+    for (int32_t t = 0; t < q->n_tensors; t++)
+        weight[t] = edge_weight(q, t);
+    w->node[w->n_nodes++] = (pricing_tree_node){b->component_op[begin + n - 1], -1, MOIRAI_NONE, false, 1};
+    in_tree[b->component_op[begin + n - 1]] = base;
+    while (w->n_nodes < base + n) {
+        int64_t best = -1;
+        pricing_tree_node pick = {0};
+        for (int32_t x = base; x < w->n_nodes; x++) {
+            int32_t op = w->node[x].op;
+            for (int32_t j = q->op_in_off[op]; j < q->op_in_off[op + 1]; j++) {
+                int32_t t = q->op_in[j], other = q->tensor_producer[t];
+                if (other != b->entry && in_tree[other] < 0 && weight[t] > best) {
+                    best = weight[t];
+                    pick = (pricing_tree_node){other, x, t, true, w->readers[t]};
+                }
+            }
+            for (int32_t t = q->op_out_off[op]; t < q->op_out_off[op + 1]; t++)
+                for (int32_t e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++) {
+                    int32_t other = q->edge_reader[e];
+                    if (other != b->exit && in_tree[other] < 0 && weight[t] > best) {
+                        best = weight[t];
+                        pick = (pricing_tree_node){other, x, t, false, w->readers[t]};
+                    }
+                }
+        }
+        in_tree[pick.op] = w->n_nodes;
+        w->node[w->n_nodes++] = pick;
+    }
+    free(weight);
+    return MOIRAI_OK;
+}
+
+static int build_trees(pricing_pricer *w)
+{
+    const decompose_block *b = w->block;
+    const moirai_problem *q = &b->problem;
+    int32_t *in_tree = util_alloc((size_t)q->n_ops, sizeof *in_tree);
+    if (!in_tree)
+        return MOIRAI_EFAIL;
+    for (int32_t i = 0; i < q->n_ops; i++)
+        in_tree[i] = -1;
+    int result = MOIRAI_OK;
+    for (int32_t kind = 0; kind < b->n_kinds && !result; kind++) {
+        w->kind_node[kind] = w->n_nodes;
+        result = grow_tree(w, kind, in_tree);
+    }
+    w->kind_node[b->n_kinds] = w->n_nodes;
+    free(in_tree);
+    return result;
+}
+
+int32_t pricing_pricer_tree(const pricing_pricer *w, int32_t kind, pricing_tree_edge *edge)
+{
+    int32_t n = 0;
+    for (int32_t x = w->kind_node[kind] + 1; x < w->kind_node[kind + 1]; x++) {
+        const pricing_tree_node *node = &w->node[x];
+        int32_t parent = w->node[node->parent].op;
+        edge[n++] = node->is_source ? (pricing_tree_edge){node->op, node->tensor, parent}
+                                    : (pricing_tree_edge){parent, node->tensor, node->op};
+    }
+    return n;
+}
+
+void pricing_pricer_free(pricing_pricer *w)
+{
+    if (!w)
+        return;
+    free(w->kind_node);
+    free(w->node);
+    free(w->readers);
+    free(w->op_line);
+    free(w->tensor_line);
+    free(w->line_op);
+    free(w->line_tensor);
+    free(w->op_cost);
+    free(w->transfer_cost);
+    free(w->value);
+    free(w->message);
+    free(w->line);
+    free(w->cumulative);
+    free(w->step_price);
+    free(w->device);
+    free(w->start);
+    free(w->use);
+    free(w);
+}
+
+static int too_large(const moirai_problem *q)
+{
+    return moirai_error(MOIRAI_ELIMIT, "a block of %d operators on %d devices is too large to price", q->n_ops,
+                        q->n_devices);
+}
+
+static int assign_lines(pricing_pricer *w)
+{
+    const moirai_problem *q = &w->block->problem;
+    size_t K = (size_t)w->K, N = (size_t)w->max_steps + 2;
+    bool shared = q->flow == MOIRAI_FLOW_TENSOR;
+    w->op_line = util_alloc((size_t)q->n_ops, sizeof(int32_t));
+    w->line_op = util_alloc((size_t)q->n_ops, sizeof(int32_t));
+    w->tensor_line = util_alloc((size_t)q->n_tensors, sizeof(int32_t));
+    w->line_tensor = util_alloc((size_t)q->n_tensors, sizeof(int32_t));
+    if (!w->op_line || !w->line_op || !w->tensor_line || !w->line_tensor)
+        return MOIRAI_EFAIL;
+    for (int32_t x = 0; x < w->n_nodes; x++) {
+        int32_t i = w->node[x].op, line = 0;
+        while (line < w->n_op_lines &&
+               memcmp(q->op_time_ns + (size_t)i * K, q->op_time_ns + (size_t)w->line_op[line] * K, K * sizeof(int64_t)))
+            line++;
+        if (line == w->n_op_lines)
+            w->line_op[w->n_op_lines++] = i;
+        w->op_line[i] = line;
+    }
+    for (int32_t t = 0; t < q->n_tensors; t++) {
+        int32_t line = 0;
+        while (line < w->n_tensor_lines && (q->tensor_class[t] != q->tensor_class[w->line_tensor[line]] ||
+                                            (shared && w->readers[t] != w->readers[w->line_tensor[line]])))
+            line++;
+        if (line == w->n_tensor_lines)
+            w->line_tensor[w->n_tensor_lines++] = t;
+        w->tensor_line[t] = line;
+    }
+    if ((double)w->n_op_lines * (double)(K * N) + (double)w->n_tensor_lines * (double)(K * K * N) > MOST_CELLS)
+        return too_large(q);
+    w->op_cost = util_alloc((size_t)w->n_op_lines * K * N, sizeof(int64_t));
+    w->transfer_cost = util_alloc((size_t)w->n_tensor_lines * K * K * N, sizeof(int64_t));
+    return w->op_cost && w->transfer_cost ? MOIRAI_OK : MOIRAI_EFAIL;
+}
+
+int pricing_pricer_new(pricing_pricer **out, const decompose_block *b, int32_t max_steps)
+{
+    *out = NULL;
+    const moirai_problem *q = &b->problem;
+    pricing_pricer *w = util_alloc(1, sizeof *w);
+    if (!w)
+        return MOIRAI_EFAIL;
+    size_t N = (size_t)max_steps + 2, K = (size_t)q->n_devices, largest = 1, priced = 0;
+    w->block = b;
+    w->K = q->n_devices;
+    w->n_resources = pricing_resource_count(q);
+    w->max_steps = max_steps;
+    for (int32_t kind = 0; kind < b->n_kinds; kind++) {
+        int32_t c = b->kind_component[kind];
+        size_t n = (size_t)(b->component_off[c + 1] - b->component_off[c]);
+        largest = UTIL_MAX(largest, n);
+        priced += n;
+    }
+    double steps = (double)priced * (double)(K * K * N);
+    if (steps > MOST_STEPS || (double)(largest * K * N) > MOST_CELLS || (double)largest * q->n_edges > MOST_STEPS) {
+        free(w);
+        return too_large(q);
+    }
+    size_t R = (size_t)w->n_resources;
+    w->kind_node = util_alloc((size_t)b->n_kinds + 1, sizeof(int32_t));
+    w->node = util_alloc((size_t)q->n_ops, sizeof *w->node);
+    w->readers = util_alloc((size_t)q->n_tensors, sizeof(int32_t));
+    w->value = util_alloc(largest * K * N, sizeof(int64_t));
+    w->message = util_alloc(K * N, sizeof(int64_t));
+    w->line = util_alloc(N, sizeof(int64_t));
+    w->cumulative = util_alloc(R * (N + 1), sizeof(int64_t));
+    w->step_price = util_alloc(R * N, sizeof(int64_t));
+    w->device = util_alloc(largest, sizeof(int8_t));
+    w->start = util_alloc(largest, sizeof(int64_t));
+    w->use = util_alloc(4 * (size_t)q->n_ops + 2 * (size_t)q->n_edges + 4, sizeof *w->use);
+    int result = w->kind_node && w->node && w->readers && w->value && w->message && w->line && w->cumulative &&
+                         w->step_price && w->device && w->start && w->use
+                     ? MOIRAI_OK
+                     : MOIRAI_EFAIL;
+    if (!result) {
+        for (int32_t t = 0; t < q->n_tensors; t++)
+            w->readers[t] = q->tensor_edge_off[t + 1] - q->tensor_edge_off[t];
+        w->shared_tensor = decompose_block_shared_tensor(b);
+        result = build_trees(w);
+        if (!result)
+            result = assign_lines(w);
+    }
+    if (result)
+        pricing_pricer_free(w);
+    else
+        *out = w;
+    return result;
+}
+
+/* When the shared tensor is where: one port sends it to one receiver after the other; elsewhere each send is on its
+ * own. */
+void pricing_pricer_set_arrivals(pricing_pricer *w, int32_t n_branches, const pricing_branch *branch)
+{
+    const moirai_problem *q = &w->block->problem;
+    bool port = q->congestion == MOIRAI_CONGESTION_PORT;
+    int64_t sent = 0, rest = w->grid->length_ns;
+    for (int32_t k = 0; k < w->K; k++) {
+        w->arrival_ns[k] = k == w->entry_device ? 0 : -1;
+        w->arrived_ns[k] = w->grid->length_ns;
+    }
+    for (int32_t j = 0; w->how.fixed && j < w->how.n_receivers; j++) {
+        int32_t k = w->how.receiver[j];
+        sent = (port ? sent : 0) + moirai_transfer_ns(q, w->shared_tensor, w->entry_device, k);
+        for (int32_t i = 0; i < n_branches; i++)
+            if (branch[i].on == PRICING_ARRIVAL && branch[i].device == k) {
+                sent = UTIL_MAX(sent, branch[i].least);
+                w->arrived_ns[k] = UTIL_MIN(w->arrived_ns[k], branch[i].most);
+            }
+        w->arrival_ns[k] = sent;
+    }
+    for (int32_t j = w->how.fixed ? w->how.n_receivers - 1 : -1; j >= 0 && port; j--) {
+        int32_t k = w->how.receiver[j];
+        w->arrived_ns[k] = UTIL_MIN(w->arrived_ns[k], rest);
+        rest = w->arrived_ns[k] - moirai_transfer_ns(q, w->shared_tensor, w->entry_device, k);
+    }
+}
+
+void pricing_pricer_set(pricing_pricer *w, int32_t entry_device, int32_t exit_device, const pricing_sending *how,
+                       const pricing_grid *grid)
+{
+    w->entry_device = entry_device;
+    w->exit_device = exit_device;
+    w->how = *how;
+    w->grid = grid;
+    pricing_pricer_set_arrivals(w, 0, NULL);
+}
+
+bool pricing_pricer_fits(pricing_pricer *w, int32_t n_branches, const pricing_branch *branch, const pricing_column *column)
+{
+    const decompose_block *b = w->block;
+    int64_t step = w->grid->step_ns;
+    if (column->finish_ns > w->grid->length_ns)
+        return false;
+    if (!w->how.fixed)
+        return true;
+    pricing_pricer_set_arrivals(w, n_branches, branch);
+    if (column->kind < 0) {
+        int32_t k = w->how.receiver[-1 - column->kind];
+        /* A step's cheapest start may be anywhere in it. */
+        return column->finish_ns + step >= w->arrival_ns[k] && column->finish_ns <= w->arrived_ns[k] + step;
+    }
+    int32_t begin = b->component_off[b->kind_component[column->kind]];
+    for (int32_t i = 0; i < column->n_ops; i++) {
+        int32_t op = b->component_op[begin + i];
+        for (int32_t j = b->problem.op_in_off[op]; j < b->problem.op_in_off[op + 1]; j++)
+            if (b->problem.op_in[j] == w->shared_tensor &&
+                (w->arrival_ns[column->device[i]] < 0 ||
+                 column->start[i] / step < w->arrival_ns[column->device[i]] / step))
+                return false;
+    }
+    return true;
+}
+
+int64_t pricing_pricer_arrival(const pricing_pricer *w, int32_t device)
+{
+    return w->arrival_ns[device];
+}
+
+static void hold(const pricing_pricer *w, int32_t r, int64_t from, int64_t to, double *held_ns)
+{
+    const pricing_grid *grid = w->grid;
+    for (int32_t i = 0; i < grid->n_buckets && r >= 0; i++) {
+        int64_t begin = UTIL_MAX(from, grid->bucket_step[i] * grid->step_ns);
+        int64_t end = UTIL_MIN(to, grid->bucket_step[i + 1] * grid->step_ns);
+        if (end > begin)
+            held_ns[r * grid->n_buckets + i] += (double)(end - begin);
+    }
+}
+
+void pricing_pricer_held(pricing_pricer *w, int32_t n_branches, const pricing_branch *branch, double *held_ns)
+{
+    memset(held_ns, 0, sizeof *held_ns * (size_t)(w->n_resources * w->grid->n_buckets));
+    pricing_pricer_set_arrivals(w, n_branches, branch);
+    for (int32_t j = 0; w->how.fixed && j < w->how.n_receivers; j++) {
+        int32_t k = w->how.receiver[j];
+        pricing_task_use x = pricing_pricer_transfer_task(w, w->shared_tensor, w->entry_device, k);
+        hold(w, x.r1, w->arrived_ns[k] - x.ns, w->arrival_ns[k], held_ns);
+        hold(w, x.r2, w->arrived_ns[k] - x.ns, w->arrival_ns[k], held_ns);
+    }
+}

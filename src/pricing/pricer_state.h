@@ -1,0 +1,100 @@
+/* The pricer inside: shared by pricer.c (what is known before prices), cheapest.c (the cheapest value) and cheapest_schedule.c
+ * (the schedule behind it). */
+#ifndef MOIRAI_PRICING_PRICER_STATE_H
+#define MOIRAI_PRICING_PRICER_STATE_H
+
+#include "pricing/pricer.h"
+
+/* An edge of the spanning tree, seen from the child. */
+typedef struct pricing_tree_node {
+    int32_t op;
+    int32_t parent;   /* index of the node, -1 for the root */
+    int32_t tensor;   /* between child and parent */
+    bool is_source;   /* the child produces what the parent reads */
+    int32_t share;    /* readers among whom the transfer is shared */
+} pricing_tree_node;
+
+struct pricing_pricer {
+    const decompose_block *block;
+    int32_t K, n_resources, max_steps;
+    int32_t shared_tensor;
+    int32_t *kind_node; /* per kind: first node in `node`; parents come before children */
+    pricing_tree_node *node;
+    int32_t n_nodes;
+    int32_t *readers;   /* per local tensor: distinct readers in the block */
+    /* Costs of tasks by start step under the prices at hand. Operators of equal times share lines, and so do
+     * tensors of equal transfer times and share. */
+    int32_t *op_line, n_op_lines;          /* per operator */
+    int32_t *tensor_line, n_tensor_lines;  /* per tensor */
+    int32_t *line_op, *line_tensor;        /* a representative of each */
+    int64_t *op_cost;                      /* [(line * K + k) * N + g] */
+    int64_t *transfer_cost;                /* [((line * K + a) * K + b) * N + g] */
+    /* set by pricing_pricer_set */
+    int32_t entry_device, exit_device;
+    pricing_sending how;
+    const pricing_grid *grid;
+    int64_t arrival_ns[MOIRAI_MAX_DEVICES]; /* of the shared tensor: no sooner; -1: not received */
+    int64_t arrived_ns[MOIRAI_MAX_DEVICES]; /* and no later */
+    const pricing_prices *prices;
+    /* scratch */
+    int64_t *value;      /* [node * K * N + k * N + g], of the kind at hand */
+    int64_t *message;    /* K * N */
+    int64_t *line;       /* N */
+    int64_t *cumulative; /* [resource * (N + 1) + g] */
+    int64_t *step_price; /* [resource * N + g] */
+    int8_t *device;
+    int64_t *start;
+    pricing_use *use;
+    int32_t n_uses;
+    int64_t finish_ns; /* of what `use` holds */
+};
+
+/* What a task holds, and how long. */
+typedef struct pricing_task_use {
+    int32_t r1, r2; /* resources; r2 = -1: one only; r1 = -1: none */
+    int64_t ns;
+} pricing_task_use;
+
+/* Where an operator of a tree is: its device and the step of its start. */
+typedef struct pricing_tree_state {
+    int32_t k, g;
+} pricing_tree_state;
+
+static inline bool pricing_pricer_allows(const pricing_pricer *w, int32_t op, int32_t k)
+{
+    return w->block->problem.op_devices[op] >> k & 1;
+}
+
+static inline pricing_task_use pricing_pricer_op_task(const pricing_pricer *w, int32_t op, int32_t k)
+{
+    return (pricing_task_use){k, -1, moirai_op_ns(&w->block->problem, op, k)};
+}
+
+static inline pricing_task_use pricing_pricer_transfer_task(const pricing_pricer *w, int32_t tensor, int32_t a, int32_t b)
+{
+    const moirai_problem *q = &w->block->problem;
+    int64_t ns = moirai_transfer_ns(q, tensor, a, b);
+    switch (q->congestion) {
+    case MOIRAI_CONGESTION_PORT:
+        return (pricing_task_use){w->K + a, 2 * w->K + b, ns};
+    case MOIRAI_CONGESTION_CHANNEL:
+        return (pricing_task_use){w->K + a * w->K + b, -1, ns};
+    default:
+        return (pricing_task_use){-1, -1, ns};
+    }
+}
+
+/* Least cost over the starts within step g; *start gets where (if not NULL). PRICING_NONE where it would end after
+ * T. */
+int64_t pricing_pricer_task_cost(const pricing_pricer *w, pricing_task_use x, int32_t g, int64_t *start);
+/* Costs of a tensor's transfer by the step of its start. */
+const int64_t *pricing_pricer_transfer_costs(const pricing_pricer *w, int32_t tensor, int32_t a, int32_t b);
+/* value of the child on l by when it has finished (source) or from when it may start (reader), in `line`. */
+void pricing_pricer_child_line(pricing_pricer *w, const pricing_tree_node *child, const int64_t *value, int32_t l,
+                              int64_t *line);
+/* The schedule behind the value of a kind whose root is in `root`. */
+void pricing_pricer_walk(pricing_pricer *w, int32_t kind, pricing_tree_state root, pricing_column_fn column, void *data);
+/* The cheapest j-th sending of the shared tensor. */
+int64_t pricing_pricer_send(pricing_pricer *w, int32_t j, pricing_column_fn column, void *data);
+
+#endif

@@ -1,0 +1,177 @@
+/* MPI without spinning and without the 2 GiB limit. MPI's own waits poll at full speed, which is right where every rank
+ * has a core of its own and ruinous where ranks share them; here a wait yields at first and then sleeps 20 us at a
+ * time. */
+#include "rank/mpi_world.h"
+
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <moirai/error.h>
+#include "util/util.h"
+
+enum { YIELDS = 20, SLEEP_NS = 20000, AT_ONCE = 16 };
+#define CHUNK_BYTES ((size_t)1 << 30)
+
+int rank_world_open(rank_world *w, int *argc, char ***argv)
+{
+    int provided;
+    char line[64];
+    /* Open MPI between processes of one machine: tensors up to this size go without asking the receiver first. */
+    setenv("OMPI_MCA_btl_vader_eager_limit", "32768", 0);
+    setenv("OMPI_MCA_btl_sm_eager_limit", "32768", 0); /* its name from version 5 on */
+    if (MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS)
+        return moirai_error(MOIRAI_EFAIL, "MPI can't start");
+    MPI_Comm_rank(MPI_COMM_WORLD, &w->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &w->size);
+    prctl(PR_SET_TIMERSLACK, 1000ul);                 /* or every short sleep lasts 50 us longer */
+    const char *chunk = getenv("RANK_CHUNK_BYTES"); /* for tests: messages of many chunks without gigabytes */
+    long long bytes = chunk ? atoll(chunk) : 0;
+    w->chunk_bytes = bytes > 0 && (size_t)bytes < CHUNK_BYTES ? (size_t)bytes : CHUNK_BYTES;
+    int n = snprintf(line, sizeof line, "moirai-rank: start %d %ld\n", w->rank, (long)getpid());
+    if (getenv("MOIRAI_SUPERVISED") && write(STDERR_FILENO, line, (size_t)n) < 0)
+        return moirai_error(MOIRAI_EFAIL, "can't write to stderr");
+    if (provided < MPI_THREAD_SERIALIZED)
+        return moirai_error(MOIRAI_EFAIL, "this MPI allows calls from one thread only");
+    return 0;
+}
+
+void rank_world_close(void)
+{
+    MPI_Finalize();
+}
+
+void rank_world_say_error(const rank_world *w, int result)
+{
+    char line[1200];
+    int n = snprintf(line, sizeof line, "moirai-rank: error %d %d %s\n", -result, w->rank, moirai_error_message());
+    n = UTIL_MIN(n, (int)sizeof line - 1);
+    line[n - 1] = '\n';
+    if (write(STDERR_FILENO, line, (size_t)n) < 0)
+        _exit(-result);
+}
+
+void rank_world_abort(const rank_world *w, int result)
+{
+    rank_world_say_error(w, result);
+    MPI_Abort(MPI_COMM_WORLD, -result);
+    _exit(-result);
+}
+
+int rank_world_agree(const rank_world *w, int result)
+{
+    struct {
+        int code;
+        char text[1020];
+    } news = {-result, ""};
+    int mine = result ? w->rank : INT_MAX, first = INT_MAX;
+    MPI_Request request;
+    MPI_Iallreduce(&mine, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &request);
+    rank_world_wait(&request, 1);
+    if (first == INT_MAX)
+        return 0;
+    snprintf(news.text, sizeof news.text, "%s", moirai_error_message());
+    rank_world_bcast(w, &news, sizeof news, first);
+    moirai_error(-news.code, "%s", news.text);
+    if (w->rank == 0)
+        rank_world_say_error(w, -news.code);
+    return -news.code;
+}
+
+bool rank_world_all_fine(const rank_world *w, int result)
+{
+    return rank_world_agree(w, result) == 0;
+}
+
+void rank_world_pause(int *round)
+{
+    if (++*round < YIELDS) {
+        sched_yield();
+        return;
+    }
+    struct timespec t = {0, SLEEP_NS};
+    nanosleep(&t, NULL);
+}
+
+void rank_world_wait(MPI_Request *request, size_t n)
+{
+    int round = 0;
+    MPI_Status status[AT_ONCE]; /* MPICH's MPI_STATUSES_IGNORE makes gcc warn of a pointer to nowhere */
+    for (size_t first = 0; first < n; first += AT_ONCE)
+        for (int done = 0; !done;) {
+            MPI_Testall((int)UTIL_MIN(n - first, (size_t)AT_ONCE), request + first, &done, status);
+            if (!done)
+                rank_world_pause(&round);
+        }
+}
+
+void rank_world_barrier(void)
+{
+    MPI_Request request;
+    MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    rank_world_wait(&request, 1);
+}
+
+void rank_world_bcast(const rank_world *w, void *data, size_t bytes, int root)
+{
+    for (size_t at = 0; at < bytes; at += w->chunk_bytes) {
+        MPI_Request request;
+        MPI_Ibcast((char *)data + at, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, root, MPI_COMM_WORLD,
+                   &request);
+        rank_world_wait(&request, 1);
+    }
+}
+
+/* ---- large messages ---- an empty one is still a message: its arrival says that the tensor is there. */
+
+size_t rank_world_chunks(const rank_world *w, size_t bytes)
+{
+    return bytes ? (bytes - 1) / w->chunk_bytes + 1 : 1;
+}
+
+void rank_world_isend(const rank_world *w, const void *data, size_t bytes, int to, int tag, MPI_Request *request)
+{
+    for (size_t i = 0; i < rank_world_chunks(w, bytes); i++) {
+        size_t at = i * w->chunk_bytes;
+        MPI_Isend((const char *)data + at, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, to, tag,
+                  MPI_COMM_WORLD, &request[i]);
+    }
+}
+
+void rank_world_irecv(const rank_world *w, void *data, size_t bytes, int from, int tag, MPI_Request *request)
+{
+    for (size_t i = 0; i < rank_world_chunks(w, bytes); i++) {
+        size_t at = i * w->chunk_bytes;
+        MPI_Irecv((char *)data + at, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, from, tag, MPI_COMM_WORLD,
+                  &request[i]);
+    }
+}
+
+void rank_world_send(const rank_world *w, const void *data, size_t bytes, int to, int tag)
+{
+    size_t at = 0;
+    do {
+        MPI_Request request;
+        MPI_Isend((const char *)data + at, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, to, tag,
+                  MPI_COMM_WORLD, &request);
+        rank_world_wait(&request, 1);
+        at += w->chunk_bytes;
+    } while (at < bytes);
+}
+
+void rank_world_recv(const rank_world *w, void *data, size_t bytes, int from, int tag)
+{
+    size_t at = 0;
+    do {
+        MPI_Request request;
+        MPI_Irecv((char *)data + at, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, from, tag, MPI_COMM_WORLD,
+                  &request);
+        rank_world_wait(&request, 1);
+        at += w->chunk_bytes;
+    } while (at < bytes);
+}

@@ -1,0 +1,46 @@
+/* MPI as moirai-rank uses it: one thread talks to MPI (MPI_THREAD_FUNNELED is enough), waiting never spins for long,
+ * messages may be larger than 2 GiB, and a failure anywhere is known everywhere. */
+#ifndef MOIRAI_RANK_MPI_WORLD_H
+#define MOIRAI_RANK_MPI_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <mpi.h>
+
+typedef struct rank_world {
+    int rank, size;
+    size_t chunk_bytes; /* the most that one MPI message carries */
+} rank_world;
+
+/* MPI_Init_thread, and, where MOIRAI_SUPERVISED is set, one line "moirai-rank: start RANK PID" on stderr by which the
+ * command knows who is there. */
+int rank_world_open(rank_world *w, int *argc, char ***argv);
+void rank_world_close(void);
+
+/* One line "moirai-rank: error CODE RANK message" on stderr, in one write: the command shows the first of these. */
+void rank_world_say_error(const rank_world *w, int result);
+/* The same, then the end of all ranks. Never returns. */
+void rank_world_abort(const rank_world *w, int result) __attribute__((noreturn));
+
+/* 0 if every rank comes with 0; else, on every rank, result and message of the first one that does not, which rank 0
+ * has said. Collective. */
+int rank_world_agree(const rank_world *w, int result);
+bool rank_world_all_fine(const rank_world *w, int result); /* the same: is it 0? */
+
+/* A pause that grows from nothing to 20 us while *round grows: for polling beside ranks that share cores. */
+void rank_world_pause(int *round);
+/* Collective, without spinning. */
+void rank_world_barrier(void);
+void rank_world_bcast(const rank_world *w, void *data, size_t bytes, int root);
+
+/* A message in chunks; tag and order do the matching. `request` has room for rank_world_chunks(w, bytes). */
+size_t rank_world_chunks(const rank_world *w, size_t bytes);
+void rank_world_isend(const rank_world *w, const void *data, size_t bytes, int to, int tag, MPI_Request *request);
+void rank_world_irecv(const rank_world *w, void *data, size_t bytes, int from, int tag, MPI_Request *request);
+/* Blocking forms, without spinning. */
+void rank_world_send(const rank_world *w, const void *data, size_t bytes, int to, int tag);
+void rank_world_recv(const rank_world *w, void *data, size_t bytes, int from, int tag);
+void rank_world_wait(MPI_Request *request, size_t n);
+
+#endif

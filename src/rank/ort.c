@@ -1,0 +1,319 @@
+/* ONNX Runtime's environment and sessions for one device. Debian's build registers the ONNX schemas several times and
+ * says so on stderr, hundreds of lines long, when its environment and its first session are made: these two calls run
+ * with stderr closed. */
+#include "rank/ort.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include <onnxruntime_session_options_config_keys.h>
+
+#include "util/util.h"
+
+int rank_ort_check(const rank_ort *ort, OrtStatus *status, const char *what)
+{
+    if (!status)
+        return 0;
+    int rc = moirai_error(MOIRAI_EFAIL, "%s: %s", what, ort->api->GetErrorMessage(status));
+    ort->api->ReleaseStatus(status);
+    return rc;
+}
+
+size_t rank_ort_element_bytes(ONNXTensorElementDataType type)
+{
+    /* UNDEFINED FLOAT UINT8 INT8 UINT16 INT16 INT32 INT64 STRING BOOL FLOAT16 DOUBLE UINT32 UINT64 COMPLEX64
+     * COMPLEX128 BFLOAT16 FLOAT8 x4 */
+    static const unsigned char bytes[] = {0, 4, 1, 1, 2, 2, 4, 8, 0, 1, 2, 8, 4, 8, 8, 16, 2, 1, 1, 1, 1};
+    return (size_t)type < sizeof bytes ? bytes[type] : 0;
+}
+
+/* ---- cores ---- */
+
+static int read_core(long *out, const char **at)
+{
+    char *end;
+    if (!isdigit((unsigned char)**at))
+        return -1;
+    errno = 0;
+    *out = strtol(*at, &end, 10);
+    *at = end;
+    return errno || *out >= CPU_SETSIZE ? -1 : 0;
+}
+
+static int parse_cores(cpu_set_t *set, const char *text)
+{
+    CPU_ZERO(set);
+    for (const char *at = text;; at++) {
+        long first, last;
+        if (read_core(&first, &at))
+            return -1;
+        last = first;
+        if (*at == '-') {
+            at++;
+            if (read_core(&last, &at))
+                return -1;
+        }
+        for (long i = first; i <= last; i++)
+            CPU_SET((int)i, set);
+        if (!*at)
+            return last >= first ? 0 : -1;
+        if (*at != ',')
+            return -1;
+    }
+}
+
+int rank_ort_pin(const char *cores)
+{
+    cpu_set_t set;
+    if (parse_cores(&set, cores))
+        return moirai_error(MOIRAI_EUSAGE, "cores \"%s\": expected numbers and ranges, as 0-3,6", cores);
+    if (sched_setaffinity(0, sizeof set, &set))
+        return moirai_error(MOIRAI_EUSAGE, "cores \"%s\": this machine does not give them: %s", cores, strerror(errno));
+    return 0;
+}
+
+/* ---- the environment ---- */
+
+/* Closes stderr and hands over what opens it again. No output of the calls in between may be lost but that noise: what
+ * we ourselves want to say comes as a status. */
+static int stderr_close(void)
+{
+    fflush(stderr);
+    int saved = dup(STDERR_FILENO), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (saved >= 0 && nowhere >= 0)
+        dup2(nowhere, STDERR_FILENO);
+    if (nowhere >= 0)
+        close(nowhere);
+    return saved;
+}
+
+static void stderr_open(int saved)
+{
+    if (saved < 0)
+        return;
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+}
+
+static OrtStatus *create_env_quietly(const rank_ort *ort, const OrtThreadingOptions *threading, OrtEnv **env)
+{
+    int saved = stderr_close();
+    OrtStatus *status = ort->api->CreateEnvWithGlobalThreadPools(ORT_LOGGING_LEVEL_ERROR, "moirai", threading, env);
+    stderr_open(saved);
+    return status;
+}
+
+/* IR version 8; graph "g": node Identity from x to y, both of them one float; opset 13. Fields' numbers are
+ * onnx.proto's. */
+const unsigned char rank_ort_identity[RANK_ORT_IDENTITY_BYTES] = {
+    0x08, 8,   0x3a, 47,   0x0a, 16,   0x0a, 1,    'x',  0x12, 1,   'y',  0x22, 8,    'I', 'd',  'e', 'n',  't',
+    'i',  't', 'y',  0x12, 1,    'g',  0x5a, 11,   0x0a, 1,    'x', 0x12, 6,    0x0a, 4,   0x08, 1,   0x12, 0,
+    0x62, 11,  0x0a, 1,    'y',  0x12, 6,    0x0a, 4,    0x08, 1,   0x12, 0,    0x42, 2,   0x10, 13};
+
+static void create_first_session_quietly(const rank_ort *ort)
+{
+    OrtSession *session = NULL;
+    int saved = stderr_close();
+    OrtStatus *status = ort->api->CreateSessionFromArray(ort->env, rank_ort_identity, sizeof rank_ort_identity,
+                                                         ort->options, &session);
+    stderr_open(saved);
+    if (status)
+        ort->api->ReleaseStatus(status);
+    if (session)
+        ort->api->ReleaseSession(session);
+}
+
+static int own_cores(void)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    return sched_getaffinity(0, sizeof set, &set) ? 1 : UTIL_MAX(1, CPU_COUNT(&set));
+}
+
+static int open_env(rank_ort *ort)
+{
+    const OrtApi *api = ort->api;
+    OrtThreadingOptions *t = NULL;
+    int rc = rank_ort_check(ort, api->CreateThreadingOptions(&t), "ONNX Runtime");
+    rc = rc ? rc : rank_ort_check(ort, api->SetGlobalIntraOpNumThreads(t, ort->threads), "threads");
+    rc = rc ? rc : rank_ort_check(ort, api->SetGlobalInterOpNumThreads(t, 1), "threads");
+    rc = rc ? rc : rank_ort_check(ort, api->SetGlobalSpinControl(t, 0), "threads");
+    rc = rc ? rc : rank_ort_check(ort, create_env_quietly(ort, t, &ort->env), "ONNX Runtime");
+    if (t)
+        api->ReleaseThreadingOptions(t);
+    return rc;
+}
+
+static int share_arena(rank_ort *ort)
+{
+    const OrtApi *api = ort->api;
+    OrtArenaCfg *arena = NULL;
+    int rc = rank_ort_check(ort, api->CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &ort->cpu), "memory");
+    rc = rc ? rc : rank_ort_check(ort, api->CreateArenaCfg(0, -1, -1, -1, &arena), "memory");
+    rc = rc ? rc : rank_ort_check(ort, api->CreateAndRegisterAllocator(ort->env, ort->cpu, arena), "memory");
+    if (arena)
+        api->ReleaseArenaCfg(arena);
+    return rc ? rc : rank_ort_check(ort, api->GetAllocatorWithDefaultOptions(&ort->allocator), "memory");
+}
+
+/* ---- execution providers ---- */
+
+static int add_dnnl(rank_ort *ort)
+{
+    OrtDnnlProviderOptions *dnnl = NULL;
+    int rc = rank_ort_check(ort, ort->api->CreateDnnlProviderOptions(&dnnl), "execution provider dnnl");
+    rc = rc ? rc
+            : rank_ort_check(ort, ort->api->SessionOptionsAppendExecutionProvider_Dnnl(ort->options, dnnl),
+                               "execution provider dnnl");
+    if (dnnl)
+        ort->api->ReleaseDnnlProviderOptions(dnnl);
+    return rc;
+}
+
+static int add_cuda(rank_ort *ort)
+{
+    OrtCUDAProviderOptionsV2 *cuda = NULL;
+    int rc = rank_ort_check(ort, ort->api->CreateCUDAProviderOptions(&cuda), "execution provider cuda");
+    rc = rc ? rc
+            : rank_ort_check(ort, ort->api->SessionOptionsAppendExecutionProvider_CUDA_V2(ort->options, cuda),
+                               "execution provider cuda");
+    if (cuda)
+        ort->api->ReleaseCUDAProviderOptions(cuda);
+    return rc;
+}
+
+static int add_xnnpack(rank_ort *ort)
+{
+    char threads[16];
+    const char *key = "intra_op_num_threads", *value = threads;
+    snprintf(threads, sizeof threads, "%d", ort->threads);
+    return rank_ort_check(ort,
+                            ort->api->SessionOptionsAppendExecutionProvider(ort->options, "XNNPACK", &key, &value, 1),
+                            "execution provider xnnpack");
+}
+
+static int add_provider(rank_ort *ort, const char *ep)
+{
+    if (!ep || !*ep || !strcasecmp(ep, "cpu"))
+        return 0;
+    if (!strcasecmp(ep, "dnnl"))
+        return add_dnnl(ort);
+    if (!strcasecmp(ep, "xnnpack"))
+        return add_xnnpack(ort);
+    if (!strcasecmp(ep, "cuda"))
+        return add_cuda(ort);
+    return moirai_error(MOIRAI_EUSAGE, "execution provider \"%s\": expected cpu, dnnl, xnnpack or cuda", ep);
+}
+
+static int make_options(rank_ort *ort, const char *ep)
+{
+    const OrtApi *api = ort->api;
+    int rc = rank_ort_check(ort, api->CreateSessionOptions(&ort->options), "session options");
+    rc = rc ? rc : rank_ort_check(ort, api->DisablePerSessionThreads(ort->options), "session options");
+    rc = rc ? rc
+            : rank_ort_check(ort, api->SetSessionGraphOptimizationLevel(ort->options, ORT_ENABLE_ALL),
+                               "session options");
+    rc = rc ? rc
+            : rank_ort_check(ort, api->SetSessionLogSeverityLevel(ort->options, ORT_LOGGING_LEVEL_FATAL),
+                               "session options");
+    rc = rc ? rc
+            : rank_ort_check(ort,
+                               api->AddSessionConfigEntry(ort->options, kOrtSessionOptionsConfigUseEnvAllocators, "1"),
+                               "session options");
+    rc = rc ? rc
+            : rank_ort_check(
+                  ort, api->AddSessionConfigEntry(ort->options, kOrtSessionOptionsConfigAllowIntraOpSpinning, "0"),
+                  "session options");
+    return rc ? rc : add_provider(ort, ep);
+}
+
+/* ---- public ---- */
+
+int rank_ort_open(rank_ort **out, const rank_ort_device *device)
+{
+    *out = NULL;
+    int rc = device->cores && *device->cores ? rank_ort_pin(device->cores) : 0;
+    if (rc)
+        return rc;
+    rank_ort *ort = util_alloc(1, sizeof *ort);
+    if (!ort)
+        return MOIRAI_EFAIL;
+    ort->api = OrtGetApiBase()->GetApi(ORT_API_VERSION);
+    ort->threads = device->threads > 0 ? device->threads : own_cores();
+    char threads[16];
+    snprintf(threads, sizeof threads, "%d", ort->threads);
+    setenv("OMP_NUM_THREADS", threads, 0); /* oneDNN's own threads */
+    if (!ort->api)
+        rc = moirai_error(MOIRAI_EFAIL, "ONNX Runtime %s is older than the version %d that moirai was built for",
+                          OrtGetApiBase()->GetVersionString(), ORT_API_VERSION);
+    rc = rc ? rc : open_env(ort);
+    rc = rc ? rc : share_arena(ort);
+    rc = rc ? rc : make_options(ort, device->ep);
+    if (rc) {
+        rank_ort_close(ort);
+        return rc;
+    }
+    create_first_session_quietly(ort);
+    *out = ort;
+    return 0;
+}
+
+void rank_ort_close(rank_ort *ort)
+{
+    if (!ort)
+        return;
+    if (ort->options)
+        ort->api->ReleaseSessionOptions(ort->options);
+    if (ort->cpu)
+        ort->api->ReleaseMemoryInfo(ort->cpu);
+    if (ort->env)
+        ort->api->ReleaseEnv(ort->env);
+    free(ort);
+}
+
+int rank_ort_session(OrtSession **out, const rank_ort *ort, const char *path)
+{
+    *out = NULL;
+    return rank_ort_check(ort, ort->api->CreateSession(ort->env, path, ort->options, out), path);
+}
+
+int rank_ort_session_of(OrtSession **out, const rank_ort *ort, const void *bytes, size_t length, const char *what)
+{
+    *out = NULL;
+    return rank_ort_check(ort, ort->api->CreateSessionFromArray(ort->env, bytes, length, ort->options, out), what);
+}
+
+int rank_ort_providers(char *out, size_t size)
+{
+    rank_ort ort = {.api = OrtGetApiBase()->GetApi(ORT_API_VERSION)};
+    char **name = NULL;
+    int n = 0;
+    size_t used = 0;
+    if (size)
+        *out = '\0';
+    if (!ort.api)
+        return moirai_error(MOIRAI_EFAIL, "ONNX Runtime %s is too old", OrtGetApiBase()->GetVersionString());
+    int rc = rank_ort_check(&ort, ort.api->GetAvailableProviders(&name, &n), "execution providers");
+    for (int i = 0; !rc && i < n; i++) {
+        const char *tail = strstr(name[i], "ExecutionProvider");
+        int length = tail ? (int)(tail - name[i]) : (int)strlen(name[i]);
+        if (used + (size_t)length + 2 > size)
+            break;
+        used += (size_t)snprintf(out + used, size - used, "%s%.*s", used ? "," : "", length, name[i]);
+    }
+    for (size_t i = 0; i < used; i++)
+        out[i] = (char)tolower((unsigned char)out[i]);
+    if (name) {
+        OrtStatus *status = ort.api->ReleaseAvailableProviders(name, n);
+        if (status)
+            ort.api->ReleaseStatus(status);
+    }
+    return rc;
+}

@@ -1,0 +1,275 @@
+/* moirai-rank probe: every rank says what it is, every ordered pair measures its link, rank 0 writes the cluster.
+ *
+ * Rank k is device k of the template where one is given: names, types, memory and how to reach a device are the
+ * template's, links are measured. Otherwise devices are named after their hosts, their type is the processor's model
+ * and their memory an equal share of the host's. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <moirai/cluster.h>
+#include "cluster/cluster_build.h"
+#include "rank/ort.h"
+#include "rank/rank.h"
+#include "rank/probe/rank_probe.h"
+#include "util/json.h"
+#include "util/util.h"
+
+enum { TAG_RANK = 1, TAG_LINK = 2, PROBE_NAME = PROBE_TEXT + 16 };
+
+typedef struct probe {
+    rank_world w;
+    const char *cluster_path, *report_path, *template_path;
+    double seconds;
+    moirai_cluster *from; /* the template, or NULL */
+    moirai_cluster *made; /* on rank 0 */
+    probe_rank *rank;     /* on rank 0, of all ranks; else its own */
+    probe_link *link;     /* on rank 0, [from * size + to] */
+} probe;
+
+static int parse(probe *p, int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"cluster", 1, NULL, 'c'}, {"output", 1, NULL, 'o'}, {"report", 1, NULL, 'r'}, {"seconds", 1, NULL, 's'}, {0}};
+    int c;
+    optind = 0;
+    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (c == 'c')
+            p->template_path = optarg;
+        else if (c == 'o')
+            p->cluster_path = optarg;
+        else if (c == 'r')
+            p->report_path = optarg;
+        else if (c == 's')
+            p->seconds = strtod(optarg, NULL);
+        else
+            return moirai_error(MOIRAI_EUSAGE, "probe: options that make no sense");
+    }
+    return p->seconds > 0 ? 0 : moirai_error(MOIRAI_EUSAGE, "probe: no time to measure in");
+}
+
+static int open_template(probe *p)
+{
+    if (!p->template_path)
+        return 0;
+    int rc = moirai_cluster_open(&p->from, p->template_path);
+    if (rc)
+        return rc;
+    if (p->from->n_devices != p->w.size)
+        return moirai_error(MOIRAI_EUSAGE, "%s has %d devices, but there are %d ranks", p->template_path,
+                            p->from->n_devices, p->w.size);
+    const char *cores = p->from->device[p->w.rank].cores;
+    return cores ? rank_ort_pin(cores) : 0;
+}
+
+static int prepare(probe *p)
+{
+    size_t n = (size_t)p->w.size;
+    if (p->w.size > MOIRAI_MAX_DEVICES)
+        return moirai_error(MOIRAI_EUSAGE, "%d ranks: at most %d devices", p->w.size, MOIRAI_MAX_DEVICES);
+    int rc = open_template(p);
+    if (rc)
+        return rc;
+    p->rank = util_alloc(n, sizeof *p->rank);
+    p->link = util_alloc(n * n, sizeof *p->link);
+    return p->rank && p->link ? rank_probe_describe(&p->rank[p->w.rank]) : MOIRAI_EFAIL;
+}
+
+static void collect_ranks(probe *p)
+{
+    if (p->w.rank)
+        rank_world_send(&p->w, &p->rank[p->w.rank], sizeof *p->rank, 0, TAG_RANK);
+    for (int k = 1; k < p->w.size && !p->w.rank; k++)
+        rank_world_recv(&p->w, &p->rank[k], sizeof *p->rank, k, TAG_RANK);
+}
+
+static void measure_links(probe *p)
+{
+    int n = p->w.size, me = p->w.rank;
+    double seconds = p->seconds / UTIL_MAX(1, n * (n - 1));
+    for (int a = 0; a < n; a++)
+        for (int b = 0; b < n; b++) {
+            probe_link *link = &p->link[a * n + b];
+            if (a == b)
+                continue;
+            rank_world_barrier();
+            if (me == a || me == b)
+                rank_probe_pair(link, &p->w, a, b, seconds);
+            if (me == a && a)
+                rank_world_send(&p->w, link, sizeof *link, 0, TAG_LINK);
+            if (!me && a)
+                rank_world_recv(&p->w, link, sizeof *link, a, TAG_LINK);
+        }
+}
+
+/* ---- the cluster ---- */
+
+static int ranks_at(const probe *p, const char *host, int before)
+{
+    int n = 0;
+    for (int k = 0; k < before; k++)
+        n += !strcmp(p->rank[k].host, host);
+    return n;
+}
+
+static int set_text(char **field, const char *text)
+{
+    if (!text || !*text)
+        return 0;
+    *field = util_strdup(text);
+    return *field ? 0 : MOIRAI_EFAIL;
+}
+
+static int add_found_device(probe *p, int k)
+{
+    const probe_rank *r = &p->rank[k];
+    char name[PROBE_NAME];
+    int here = ranks_at(p, r->host, p->w.size);
+    if (here > 1)
+        snprintf(name, sizeof name, "%s.%d", r->host, ranks_at(p, r->host, k));
+    else
+        snprintf(name, sizeof name, "%s", r->host);
+    moirai_device *d = cluster_add_device(p->made, name, r->cpu);
+    if (!d)
+        return MOIRAI_EINPUT;
+    d->memory_bytes = d->figures.memory_bytes = UTIL_MAX(r->memory_bytes / here, 1);
+    d->threads = *r->cores ? r->n_own : UTIL_MAX(r->n_own / here, 1);
+    int rc = set_text(&d->ep, "cpu");
+    rc = rc ? rc : set_text(&d->cores, r->cores);
+    return rc || here == p->w.size ? rc : set_text(&d->host, r->host);
+}
+
+static int add_template_device(probe *p, int k)
+{
+    const moirai_device *t = &p->from->device[k];
+    moirai_device *d = cluster_add_device(p->made, t->name, *t->type ? t->type : p->rank[k].cpu);
+    if (!d)
+        return MOIRAI_EINPUT;
+    const char *type = d->figures.name;
+    if (*t->type)
+        d->figures = t->figures;
+    d->figures.name = type;
+    d->generic = *t->type && t->generic;
+    d->memory_bytes = d->figures.memory_bytes = t->memory_bytes;
+    d->threads = t->threads;
+    int rc = set_text(&d->ep, t->ep);
+    rc = rc ? rc : set_text(&d->cores, t->cores);
+    return rc ? rc : set_text(&d->host, t->host);
+}
+
+static int make_cluster(probe *p)
+{
+    int n = p->w.size, rc = cluster_new(&p->made, p->from ? p->from->name : "probed");
+    for (int k = 0; k < n && !rc; k++)
+        rc = p->from ? add_template_device(p, k) : add_found_device(p, k);
+    for (int a = 0; a < n && !rc; a++)
+        for (int b = 0; b < n && !rc; b++)
+            if (a != b)
+                rc = cluster_add_link(p->made, a, b, p->link[a * n + b].bytes_per_second,
+                                             p->link[a * n + b].latency_ns);
+    return rc ? rc : cluster_close(p->made);
+}
+
+/* ---- the report ---- */
+
+static void write_rank(util_writer *w, const probe_rank *r, const char *name)
+{
+    util_writer_break(w);
+    util_writer_open(w, '{');
+    util_writer_pair_string(w, "device", name);
+    util_writer_pair_string(w, "host", r->host);
+    util_writer_pair_string(w, "cpu", r->cpu);
+    util_writer_pair_int(w, "cores", r->n_cores);
+    util_writer_pair_int(w, "hardware_threads", r->n_threads);
+    util_writer_pair_int(w, "own_threads", r->n_own);
+    util_writer_pair_int(w, "memory_bytes", r->memory_bytes);
+    util_writer_pair_string(w, "onnxruntime", r->onnxruntime);
+    util_writer_pair_string(w, "providers", r->providers);
+    util_writer_pair_open(w, "gpus", '[');
+    for (int32_t i = 0; i < r->n_gpus; i++) {
+        util_writer_open(w, '{');
+        util_writer_pair_string(w, "name", r->gpu[i].name);
+        util_writer_pair_int(w, "memory_bytes", r->gpu[i].memory_bytes);
+        util_writer_close(w, '}');
+    }
+    util_writer_close(w, ']');
+    util_writer_close(w, '}');
+}
+
+static void write_link(util_writer *w, const probe_link *l, const char *from, const char *to)
+{
+    util_writer_break(w);
+    util_writer_open(w, '{');
+    util_writer_pair_string(w, "from", from);
+    util_writer_pair_string(w, "to", to);
+    util_writer_pair_int(w, "bytes_per_second", l->bytes_per_second);
+    util_writer_pair_int(w, "latency_ns", l->latency_ns);
+    util_writer_key(w, "fit_error");
+    util_writer_real(w, l->error);
+    util_writer_pair_open(w, "sizes", '[');
+    for (int32_t i = 0; i < l->n_sizes; i++) {
+        util_writer_open(w, '{');
+        util_writer_pair_int(w, "bytes", l->size[i].bytes);
+        util_writer_pair_int(w, "quartile_ns", l->size[i].quartile_ns);
+        util_writer_pair_int(w, "median_ns", l->size[i].median_ns);
+        util_writer_pair_int(w, "mean_ns", l->size[i].mean_ns);
+        util_writer_pair_int(w, "messages", l->size[i].n);
+        util_writer_close(w, '}');
+    }
+    util_writer_close(w, ']');
+    util_writer_close(w, '}');
+}
+
+static int write_report(const probe *p)
+{
+    util_writer w;
+    int n = p->w.size;
+    util_writer_init(&w);
+    util_writer_open(&w, '{');
+    util_writer_pair_open(&w, "ranks", '[');
+    for (int k = 0; k < n; k++)
+        write_rank(&w, &p->rank[k], p->made->device[k].name);
+    util_writer_close(&w, ']');
+    util_writer_pair_open(&w, "links", '[');
+    for (int a = 0; a < n; a++)
+        for (int b = 0; b < n; b++)
+            if (a != b)
+                write_link(&w, &p->link[a * n + b], p->made->device[a].name, p->made->device[b].name);
+    util_writer_close(&w, ']');
+    util_writer_close(&w, '}');
+    return util_writer_save(&w, p->report_path);
+}
+
+static int finish(probe *p)
+{
+    if (p->w.rank)
+        return 0;
+    int rc = make_cluster(p);
+    rc = rc ? rc : p->cluster_path ? moirai_cluster_write(p->made, p->cluster_path) : 0;
+    return rc ? rc : p->report_path ? write_report(p) : 0;
+}
+
+int rank_probe(int argc, char **argv)
+{
+    probe p = {0};
+    int rc = rank_world_open(&p.w, &argc, &argv);
+    if (rc)
+        rank_world_abort(&p.w, rc);
+    rc = parse(&p, argc + 1, argv - 1); /* getopt begins after the job's name */
+    rc = rc ? rc : prepare(&p);
+    if (rank_world_all_fine(&p.w, rc)) {
+        collect_ranks(&p);
+        measure_links(&p);
+        rc = finish(&p);
+        rc = rank_world_all_fine(&p.w, rc) ? 0 : rc ? rc : MOIRAI_EFAIL;
+    } else if (!rc) {
+        rc = MOIRAI_EFAIL;
+    }
+    rank_world_close();
+    moirai_cluster_free(p.made);
+    moirai_cluster_free(p.from);
+    free(p.rank);
+    free(p.link);
+    return -rc;
+}

@@ -1,0 +1,40 @@
+/* The parts of `moirai-rank probe`: what a rank is, how fast two ranks talk, and the line through it. */
+#ifndef MOIRAI_RANK_PROBE_RANK_PROBE_H
+#define MOIRAI_RANK_PROBE_RANK_PROBE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rank/mpi_world.h"
+#include "rank/probe/probe_link.h"
+
+#define PROBE_TEXT 128
+#define PROBE_MAX_GPUS 16
+
+typedef struct probe_gpu {
+    char name[PROBE_TEXT];
+    int64_t memory_bytes;
+} probe_gpu;
+
+/* What a rank is. Plain bytes: ranks send it to rank 0 as it is, all being the same program. */
+typedef struct probe_rank {
+    char host[PROBE_TEXT];
+    char cpu[PROBE_TEXT];   /* model, "" unknown */
+    char cores[PROBE_TEXT]; /* "0-3" where the process may use a part of the machine only, else "" */
+    char providers[PROBE_TEXT];
+    char onnxruntime[PROBE_TEXT];
+    int32_t n_cores, n_threads; /* of the whole machine: cores and hardware threads */
+    int32_t n_own;              /* hardware threads that this process may use */
+    int32_t n_gpus;
+    int64_t memory_bytes;
+    probe_gpu gpu[PROBE_MAX_GPUS];
+} probe_rank;
+
+int rank_probe_describe(probe_rank *out);
+/* GPUs that NVML knows of; none where there is no NVML. */
+int32_t rank_probe_gpus(probe_gpu *out, int32_t most);
+
+/* Rank `from` measures what it takes to send to rank `to`; the result is at `from`. Called by both. */
+void rank_probe_pair(probe_link *out, const rank_world *w, int from, int to, double seconds);
+
+#endif

@@ -1,0 +1,141 @@
+/* How long a message of n bytes takes from one rank to another.
+ *
+ * The sender starts its clock, sends n bytes and waits for an empty answer. What an empty message takes there and back
+ * is measured alike; half of it is the answer's share, so time(n) = roundtrip(n) - roundtrip(0) / 2. The two directions
+ * of a pair are measured one by one: bandwidths may differ, latencies are shared half and half (no clock is trusted).
+ * Messages go through the same calls that `moirai run` uses, waiting included.
+ *
+ * After the empty one, sizes grow from 1 KiB by factors of four up to 16 MiB, or until one message would take a tenth
+ * of the time at hand; then the sizes take turns until the time is over, so that a disturbance hits all of them. One
+ * pair at a time. */
+#include "rank/probe/rank_probe.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "rank/mpi_clock.h"
+#include "util/util.h"
+
+enum { TAG = 77, SMALLEST = 1024, LARGEST = 16 << 20, GROWTH = 4, MOST_SAMPLES = 512, FEWEST_ROUNDS = 3 };
+
+typedef struct samples {
+    int64_t bytes;
+    int32_t n;
+    int64_t ns[MOST_SAMPLES];
+} samples;
+
+typedef struct sender {
+    const rank_world *w;
+    int to;
+    char *data;
+    samples size[PROBE_MAX_SIZES]; /* the first one is of 0 bytes */
+    int32_t n_sizes;
+} sender;
+
+static int64_t round_trip(const sender *s, int64_t bytes)
+{
+    int64_t start = rank_clock_own_ns();
+    rank_world_send(s->w, &bytes, sizeof bytes, s->to,
+                      TAG); /* the receiver learns the size before the clock starts */
+    rank_world_recv(s->w, NULL, 0, s->to, TAG);
+    start = rank_clock_own_ns();
+    rank_world_send(s->w, s->data, (size_t)bytes, s->to, TAG);
+    rank_world_recv(s->w, NULL, 0, s->to, TAG);
+    return rank_clock_own_ns() - start;
+}
+
+static void receive_all(const rank_world *w, int from, char *data)
+{
+    for (;;) {
+        int64_t bytes;
+        rank_world_recv(w, &bytes, sizeof bytes, from, TAG);
+        rank_world_send(w, NULL, 0, from, TAG);
+        if (bytes < 0)
+            return;
+        rank_world_recv(w, data, (size_t)bytes, from, TAG);
+        rank_world_send(w, NULL, 0, from, TAG);
+    }
+}
+
+static void sample(sender *s, samples *at)
+{
+    int64_t ns = round_trip(s, at->bytes);
+    if (at->n < MOST_SAMPLES)
+        at->ns[at->n++] = ns;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* `part` of 4, of sorted samples. */
+static int64_t quartile(const samples *at, int part)
+{
+    return at->n ? at->ns[at->n * part / 4] : 0;
+}
+
+static void choose_sizes(sender *s, double seconds)
+{
+    for (int i = 0; i < 10; i++) /* connections are made on the first use */
+        round_trip(s, 0);
+    s->n_sizes = 1;
+    for (int64_t bytes = SMALLEST; bytes <= LARGEST && s->n_sizes < PROBE_MAX_SIZES; bytes *= GROWTH) {
+        samples *at = &s->size[s->n_sizes++];
+        at->bytes = bytes;
+        round_trip(s, bytes); /* buffers, too */
+        if ((double)round_trip(s, bytes) * GROWTH > seconds * 1e9 / 10)
+            break;
+    }
+}
+
+static void summarise(probe_link *out, sender *s)
+{
+    *out = (probe_link){.n_sizes = s->n_sizes};
+    for (int32_t i = 0; i < s->n_sizes; i++) {
+        samples *at = &s->size[i];
+        double sum = 0;
+        qsort(at->ns, (size_t)at->n, sizeof *at->ns, by_time);
+        for (int32_t k = 0; k < at->n; k++)
+            sum += (double)at->ns[k];
+        out->size[i] = (probe_size){.bytes = at->bytes,
+                                    .n = at->n,
+                                    .quartile_ns = UTIL_MAX(quartile(at, 1) - quartile(&s->size[0], 1) / 2, 1),
+                                    .median_ns = UTIL_MAX(quartile(at, 2) - quartile(&s->size[0], 2) / 2, 1),
+                                    .mean_ns = UTIL_MAX((int64_t)(sum / at->n) - quartile(&s->size[0], 2) / 2, 1)};
+    }
+    rank_probe_fit(out);
+}
+
+static void send_all(probe_link *out, sender *s, double seconds)
+{
+    double end = util_seconds() + seconds;
+    choose_sizes(s, seconds);
+    for (int round = 0; round < FEWEST_ROUNDS || (util_seconds() < end && round < MOST_SAMPLES); round++)
+        for (int32_t i = 0; i < s->n_sizes; i++)
+            sample(s, &s->size[i]);
+    int64_t over = -1;
+    rank_world_send(s->w, &over, sizeof over, s->to, TAG);
+    rank_world_recv(s->w, NULL, 0, s->to, TAG);
+    summarise(out, s);
+}
+
+void rank_probe_pair(probe_link *out, const rank_world *w, int from, int to, double seconds)
+{
+    char *data = util_alloc(LARGEST, 1);
+    sender *s = w->rank == from ? util_alloc(1, sizeof *s) : NULL;
+    if (!data || (w->rank == from && !s))
+        rank_world_abort(w, MOIRAI_EFAIL);
+    memset(data, 1, LARGEST); /* pages that were never written are all the same page: too fast to be true */
+    if (w->rank == from) {
+        s->w = w;
+        s->to = to;
+        s->data = data;
+        send_all(out, s, seconds);
+    } else {
+        receive_all(w, from, data);
+    }
+    free(s);
+    free(data);
+}

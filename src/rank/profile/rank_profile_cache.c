@@ -1,0 +1,111 @@
+/* Measured times on disk, by content: the name of a file is a hash of the piece and of all that its time depends on
+ * (processor, execution provider, threads, cores, version of ONNX Runtime). Nothing ever needs to be invalidated; a
+ * folder can be shared, copied and deleted at will. A file that can't be read is as good as none. */
+#include "rank/profile/rank_profile.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util/json.h"
+#include "util/util.h"
+
+/* Two FNV-1a walks with different beginnings: 128 bits. */
+static uint64_t walk(uint64_t h, const void *data, size_t length)
+{
+    const unsigned char *at = data;
+    for (size_t i = 0; i < length; i++)
+        h = (h ^ at[i]) * 0x100000001b3u;
+    return h;
+}
+
+profile_key rank_profile_key(const void *piece, size_t length, const char *device)
+{
+    profile_key key;
+    uint64_t a = walk(walk(0xcbf29ce484222325u, device, strlen(device) + 1), piece, length);
+    uint64_t b = walk(walk(0x6c62272e07bb0142u ^ length, piece, length), device, strlen(device) + 1);
+    snprintf(key.text, sizeof key.text, "%016llx%016llx", (unsigned long long)a, (unsigned long long)b);
+    return key;
+}
+
+static int make_folders(char *path)
+{
+    for (char *at = path + 1;; at++) {
+        if (*at && *at != '/')
+            continue;
+        char end = *at;
+        *at = '\0';
+        if (mkdir(path, 0777) && errno != EEXIST)
+            return moirai_error(MOIRAI_EFAIL, "cache '%s': %s", path, strerror(errno));
+        *at = end;
+        if (!end)
+            return 0;
+    }
+}
+
+int rank_profile_cache_folder(char *out, size_t size, const char *given)
+{
+    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int n;
+    if (given)
+        n = snprintf(out, size, "%s", given);
+    else if (xdg && *xdg == '/')
+        n = snprintf(out, size, "%s/moirai", xdg);
+    else if (home && *home)
+        n = snprintf(out, size, "%s/.cache/moirai", home);
+    else
+        return moirai_error(MOIRAI_EUSAGE, "no folder for measured times: neither --cache nor HOME is given");
+    if (n < 1 || (size_t)n >= size)
+        return moirai_error(MOIRAI_EUSAGE, "cache: the path is empty or too long");
+    return make_folders(out);
+}
+
+static int file_of(char *out, size_t size, const char *folder, const profile_key *key)
+{
+    return snprintf(out, size, "%s/%s.json", folder, key->text) < (int)size ? 0 : MOIRAI_EFAIL;
+}
+
+bool rank_profile_cache_get(profile_time *out, const char *folder, const profile_key *key)
+{
+    char path[4200], *text;
+    size_t length;
+    yyjson_doc *doc;
+    if (file_of(path, sizeof path, folder, key) || access(path, R_OK) || util_file_read(&text, &length, path))
+        return false;
+    util_json_at at = {.label = path};
+    int64_t n = 0;
+    profile_time t = {.cached = 1};
+    bool fine = !util_json_parse(&doc, text, length, path);
+    if (fine) {
+        yyjson_val *root = yyjson_doc_get_root(doc);
+        fine = !util_json_object(&at, root) && !util_json_int64(&t.median_ns, &at, root, "median_ns", true, 0) &&
+               !util_json_real(&t.spread, &at, root, "spread", true) &&
+               !util_json_int64(&n, &at, root, "runs", true, 1);
+        yyjson_doc_free(doc);
+    }
+    t.n = (int32_t)UTIL_MIN(n, INT32_MAX);
+    if (fine)
+        *out = t;
+    free(text);
+    return fine;
+}
+
+int rank_profile_cache_put(const profile_time *time, const char *folder, const profile_key *key, const char *device)
+{
+    char path[4200];
+    util_writer w;
+    if (file_of(path, sizeof path, folder, key))
+        return moirai_error(MOIRAI_EUSAGE, "cache: the path is too long");
+    util_writer_init(&w);
+    util_writer_open(&w, '{');
+    util_writer_pair_string(&w, "device", device);
+    util_writer_pair_int(&w, "median_ns", time->median_ns);
+    util_writer_key(&w, "spread");
+    util_writer_real(&w, time->spread);
+    util_writer_pair_int(&w, "runs", time->n);
+    util_writer_close(&w, '}');
+    return util_writer_save(&w, path);
+}

@@ -1,0 +1,25 @@
+/* moirai-rank about: which MPI and which ONNX Runtime, for `moirai version` and bug reports. */
+#include "rank/rank.h"
+
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rank/ort.h"
+
+int rank_about(int argc, char **argv)
+{
+    char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "", providers[256];
+    int length;
+    (void)argc;
+    (void)argv;
+    MPI_Get_library_version(mpi, &length); /* allowed before MPI_Init */
+    mpi[strcspn(mpi, "\n\r\",")] = '\0';
+    for (char *c = mpi; *c; c++)
+        *c = *c == '\t' || *c == '\\' ? ' ' : *c;
+    if (rank_ort_providers(providers, sizeof providers))
+        providers[0] = '\0';
+    printf("{\"mpi\": \"%s\", \"onnxruntime\": \"%s\", \"providers\": \"%s\"}\n", mpi,
+           OrtGetApiBase()->GetVersionString(), providers);
+    return 0;
+}

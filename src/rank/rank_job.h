@@ -1,0 +1,62 @@
+/* A job of `moirai run`: what every rank reads before it starts. The command writes it; docs/run.md describes the
+ * manifest. */
+#ifndef MOIRAI_RANK_RANK_JOB_H
+#define MOIRAI_RANK_RANK_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <yyjson.h>
+
+#include "rank/rank_tensor.h"
+
+typedef struct job_segment {
+    const char *file;
+    int n_inputs, n_outputs, n_ops;
+    const char **input, **output;
+    int64_t start_ns, finish_ns, work_ns; /* planned */
+} job_segment;
+
+typedef struct job_device {
+    const char *name;
+    int rank; /* or -1: it runs nothing */
+    rank_ort_device ort;
+    int n_segments;
+    job_segment *segment;
+} job_device;
+
+typedef struct job_transfer {
+    const char *tensor;
+    int from, to;                       /* devices */
+    int tag;                            /* counts the transfers of a pair of devices */
+    int64_t bytes, start_ns, finish_ns; /* planned */
+} job_transfer;
+
+typedef struct job_value {
+    const char *name;
+    rank_shape shape; /* type 0, rank -1 where not known */
+    const char *file; /* of an input: .npy or .pb that gives it, or NULL */
+} job_value;
+
+typedef struct rank_job {
+    const char *folder;           /* of the sub-models */
+    const char *model;            /* the whole one */
+    const char *outputs, *result; /* where the outputs' folder and the measured timeline go */
+    const char *data_set;         /* ONNX test_data_set folder, or NULL */
+    int64_t warmup, runs, seed, makespan_ns;
+    double stall_s;
+    int n_devices, n_ranks; /* ranks: devices that run something */
+    job_device *device;
+    int n_transfers;
+    job_transfer *transfer;
+    int n_inputs, n_outputs;
+    job_value *input, *output;
+    yyjson_doc *doc, *manifest; /* own the strings */
+} rank_job;
+
+int rank_job_read(rank_job **out, const char *path);
+void rank_job_free(rank_job *job);
+
+/* The value of a network input: from its file, the data set or random. `index`: in job->input. */
+int rank_job_input(OrtValue **out, const rank_job *job, const rank_ort *ort, int index);
+
+#endif

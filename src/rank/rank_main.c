@@ -1,0 +1,35 @@
+/* moirai-rank: the program that stands for one device. The command starts it, users do not; its first argument names
+ * the job. What it links (MPI, ONNX Runtime, hwloc) the library and the command do not. */
+#include <stdio.h>
+#include <string.h>
+
+#include <moirai/error.h>
+#include "rank/rank.h"
+
+typedef struct job {
+    const char *name;
+    int (*run)(int argc, char **argv); /* arguments after the name; returns the exit code */
+} job;
+
+static const job jobs[] = {
+    {"about", rank_about}, {"probe", rank_probe}, {"profile", rank_profile},
+    {"run", rank_run},     {"fail", rank_fail},   {"whole", rank_whole},
+};
+
+/* MPI and ONNX Runtime keep memory until the process ends: leaks of others are none of ours. */
+#if defined(__SANITIZE_ADDRESS__)
+MOIRAI_API const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "detect_leaks=0";
+}
+#endif
+
+int main(int argc, char **argv)
+{
+    for (size_t i = 0; argc > 1 && i < sizeof jobs / sizeof *jobs; i++)
+        if (!strcmp(jobs[i].name, argv[1]))
+            return jobs[i].run(argc - 2, argv + 2);
+    fprintf(stderr, "moirai-rank: 'moirai run', 'moirai probe' and 'moirai profile' start this\n");
+    return 2;
+}

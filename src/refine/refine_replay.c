@@ -1,0 +1,278 @@
+/* Runs played through with the refined times: what a cut costs beyond what could be seen.
+ *
+ * The model lets a device compute while a latency passes; a real device can't compute while it starts a segment, sends,
+ * or takes a tensor in. Results leave when their segment ends, not when their operator does. Caches that another
+ * device's data went through are colder. All of that grows with the number of cuts, so it is put where cuts are paid
+ * for: a time is added to all latencies such that the runs, played through by the model's rules (operators and
+ * transfers in the order that they had, flow "tensor", congestion "port"), end when they did. With several runs it is
+ * the time for which relative differences sum to the least, each run counting twice as much as the one before it: plans
+ * of many small cuts and of few large ones differ in what a cut costs, and the next plan will be most like the last. It
+ * is at most MOST times the usual latency or MOST_SHARE of the run, and takes away half of the former at most: what is
+ * further off has other reasons.
+ *
+ * A run without transfers, or of a network that the graph is not, says nothing. Makespans grow with latencies, so the
+ * time that fits one run is found by bisection. O(runs^2 + runs x BISECTIONS) passes over operators and transfers. */
+#include "refine/refine.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "cluster/cluster_build.h"
+#include "util/util.h"
+
+enum { BISECTIONS = 40, MOST = 3 };
+#define MOST_SHARE 0.1
+#define MOST_DOUBT 1.25
+
+typedef struct replay {
+    int32_t n_tasks, n_ops; /* operators, then transfers */
+    int32_t *order;         /* tasks, each after all that it waits for */
+    int32_t *off, *wait;    /* task -> those that it waits for */
+    double *length_ns;      /* of a transfer without the extra time */
+    double *finish_ns;
+    double measured_ns; /* end to end */
+} replay;
+
+typedef struct edges {
+    int32_t *from, *to;
+    int32_t n;
+} edges;
+
+static void replay_free(replay *p)
+{
+    free(p->order);
+    free(p->off);
+    free(p->wait);
+    free(p->length_ns);
+    free(p->finish_ns);
+}
+
+/* ---- who waits for whom ---- */
+
+static void add_edge(edges *e, int32_t from, int32_t to)
+{
+    e->from[e->n] = from;
+    e->to[e->n++] = to;
+}
+
+static void chain_ops(edges *e, replay *p, const refiner *r, const refine_timeline *t, int32_t *task, int32_t *where)
+{
+    for (size_t s = 0; s < t->n_segments; s++) {
+        const refine_segment *x = &t->segment[s];
+        for (int32_t i = 0; i < x->n_ops; i++) {
+            int32_t op = t->op_number[x->first_op + i], me = x->first_op + i;
+            bool first = s == 0 ? i == 0 : i == 0 && t->segment[s - 1].device != x->device;
+            task[op] = me;
+            where[op] = x->device;
+            p->length_ns[me] = (double)r->time_ns[refine_cell(r->g, op, t->key[x->device])];
+            if (!first && me > 0)
+                add_edge(e, me - 1, me);
+        }
+    }
+}
+
+/* False: this transfer is not one of the graph's. */
+static bool chain_transfer(edges *e, replay *p, const refiner *r, const refine_timeline *t, size_t index,
+                           const util_names *tensors, const int32_t *task, const int32_t *where)
+{
+    const refine_transfer *x = &t->transfer[index];
+    const moirai_graph *g = r->g;
+    int32_t tensor = x->tensor ? util_names_get(tensors, x->tensor) : -1, me = p->n_ops + (int32_t)index;
+    int32_t maker = tensor < 0 ? MOIRAI_NONE : g->tensor_producer[tensor];
+    int32_t pair = t->number[x->from] * r->c->n_devices + t->number[x->to];
+    if (maker == MOIRAI_NONE || task[maker] < 0 || where[maker] != x->from)
+        return false;
+    p->length_ns[me] = (double)r->latency_ns[pair] + (double)x->bytes * 1e9 / (double)r->c->bytes_per_second[pair];
+    add_edge(e, task[maker], me);
+    for (int32_t i = g->tensor_reader_off[tensor]; i < g->tensor_reader_off[tensor + 1]; i++)
+        if (task[g->tensor_reader[i]] >= 0 && where[g->tensor_reader[i]] == x->to)
+            add_edge(e, me, task[g->tensor_reader[i]]);
+    return true;
+}
+
+static void chain_ports(edges *e, const replay *p, const refine_timeline *t)
+{
+    int32_t sent[MOIRAI_MAX_DEVICES], received[MOIRAI_MAX_DEVICES];
+    for (int32_t k = 0; k < t->n_devices; k++)
+        sent[k] = received[k] = MOIRAI_NONE;
+    for (size_t i = 0; i < t->n_transfers; i++) { /* the file has them in the plan's order */
+        const refine_transfer *x = &t->transfer[i];
+        int32_t me = p->n_ops + (int32_t)i;
+        if (sent[x->from] != MOIRAI_NONE)
+            add_edge(e, sent[x->from], me);
+        if (received[x->to] != MOIRAI_NONE && received[x->to] != sent[x->from])
+            add_edge(e, received[x->to], me);
+        sent[x->from] = received[x->to] = me;
+    }
+}
+
+/* ---- an order ---- */
+
+/* False: out of memory, or the tasks wait in a circle. */
+static bool arrange(replay *p, const edges *e)
+{
+    size_t n = (size_t)p->n_tasks;
+    int32_t *missing = util_alloc(n, sizeof *missing), *first = util_alloc(n + 1, sizeof *first);
+    int32_t *next = util_alloc((size_t)e->n, sizeof *next), done = 0, made = 0;
+    bool fine = missing && first && next;
+    if (fine) {
+        for (int32_t i = 0; i < e->n; i++) {
+            p->off[e->to[i] + 1]++;
+            first[e->from[i] + 1]++;
+            missing[e->to[i]]++;
+        }
+        for (size_t i = 0; i < n; i++) {
+            p->off[i + 1] += p->off[i];
+            first[i + 1] += first[i];
+        }
+        for (int32_t i = 0; i < e->n; i++) { /* p->finish_ns counts for a moment */
+            p->wait[p->off[e->to[i]] + (int32_t)p->finish_ns[e->to[i]]++] = e->from[i];
+            next[first[e->from[i]]++] = e->to[i];
+        }
+        for (size_t i = n; i > 0; i--)
+            first[i] = first[i - 1];
+        first[0] = 0;
+        for (int32_t i = 0; i < p->n_tasks; i++)
+            if (!missing[i])
+                p->order[made++] = i;
+        while (done < made) {
+            int32_t i = p->order[done++];
+            for (int32_t k = first[i]; k < first[i + 1]; k++)
+                if (!--missing[next[k]])
+                    p->order[made++] = next[k];
+        }
+        fine = made == p->n_tasks;
+    }
+    free(missing);
+    free(first);
+    free(next);
+    return fine;
+}
+
+/* When a run is to end. A plan is chosen because it looks fast, so that errors in its favour are part of the choice; by
+ * how much the last one was better on paper, the next one will be, too. */
+static double sober_ns(const refine_timeline *t)
+{
+    double promised = t->planned_ns > 0 ? (double)t->planned_ns : (double)t->latency_ns;
+    double ratio = (double)t->latency_ns / promised;
+    return (double)t->latency_ns * UTIL_MIN(UTIL_MAX(ratio, 1), MOST_DOUBT);
+}
+
+static bool prepare(replay *p, const refiner *r, const refine_timeline *t, const util_names *tensors)
+{
+    int64_t most = (int64_t)t->n_ops + 3 * (int64_t)t->n_transfers + r->g->n_ops;
+    for (size_t i = 0; i < t->n_transfers; i++) {
+        int32_t x = t->transfer[i].tensor ? util_names_get(tensors, t->transfer[i].tensor) : -1;
+        most += x < 0 ? 0 : r->g->tensor_reader_off[x + 1] - r->g->tensor_reader_off[x];
+    }
+    if (!t->n_transfers || t->latency_ns <= 0 || most > INT32_MAX)
+        return false;
+    size_t n = t->n_ops + t->n_transfers;
+    *p = (replay){.n_tasks = (int32_t)n, .n_ops = (int32_t)t->n_ops, .measured_ns = sober_ns(t)};
+    edges e = {util_alloc((size_t)most, sizeof *e.from), util_alloc((size_t)most, sizeof *e.to), 0};
+    int32_t *task = util_alloc((size_t)r->g->n_ops, sizeof *task),
+            *where = util_alloc((size_t)r->g->n_ops, sizeof *where);
+    p->order = util_alloc(n, sizeof *p->order);
+    p->off = util_alloc(n + 1, sizeof *p->off);
+    p->wait = util_alloc((size_t)most, sizeof *p->wait);
+    p->length_ns = util_alloc(n, sizeof *p->length_ns);
+    p->finish_ns = util_alloc(n, sizeof *p->finish_ns);
+    bool fine = e.from && e.to && task && where && p->order && p->off && p->wait && p->length_ns && p->finish_ns;
+    for (int32_t i = 0; i < r->g->n_ops && fine; i++)
+        task[i] = MOIRAI_NONE;
+    if (fine)
+        chain_ops(&e, p, r, t, task, where);
+    for (size_t i = 0; i < t->n_transfers && fine; i++)
+        fine = chain_transfer(&e, p, r, t, i, tensors, task, where);
+    if (fine)
+        chain_ports(&e, p, t);
+    fine = fine && arrange(p, &e);
+    free(e.from);
+    free(e.to);
+    free(task);
+    free(where);
+    if (!fine)
+        replay_free(p);
+    return fine;
+}
+
+/* ---- playing ---- */
+
+static double play(const replay *p, double extra_ns)
+{
+    double end = 0;
+    for (int32_t k = 0; k < p->n_tasks; k++) {
+        int32_t i = p->order[k];
+        double start = 0;
+        for (int32_t w = p->off[i]; w < p->off[i + 1]; w++)
+            start = UTIL_MAX(start, p->finish_ns[p->wait[w]]);
+        p->finish_ns[i] = start + p->length_ns[i] + (i >= p->n_ops ? extra_ns : 0);
+        end = UTIL_MAX(end, p->finish_ns[i]);
+    }
+    return end;
+}
+
+static double fitting(const replay *p, double least, double most)
+{
+    for (int i = 0; i < BISECTIONS; i++) {
+        double middle = (least + most) / 2;
+        *(play(p, middle) < p->measured_ns ? &least : &most) = middle;
+    }
+    return most;
+}
+
+/* Each run counts twice as much as the one before: the last plan is most like the next one. */
+static double difference(const replay *list, size_t n, double extra_ns)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum = sum / 2 + fabs(play(&list[i], extra_ns) / list[i].measured_ns - 1);
+    return sum;
+}
+
+static double usual_latency(const refiner *r)
+{
+    int32_t n = r->c->n_devices, used = 0;
+    double list[MOIRAI_MAX_DEVICES * MOIRAI_MAX_DEVICES];
+    for (int32_t i = 0; i < n * n; i++)
+        if (i / n != i % n)
+            list[used++] = (double)r->latency_ns[i];
+    return refine_median(list, (size_t)used);
+}
+
+static double best_extra(const refiner *r, replay *list, size_t n)
+{
+    double usual = usual_latency(r), best = 0, least = difference(list, n, 0);
+    for (size_t i = 0; i < n; i++) {
+        double most = UTIL_MAX(MOST * usual, MOST_SHARE * list[i].measured_ns);
+        double extra = fitting(&list[i], -usual / 2, most), sum = difference(list, n, extra);
+        if (sum < least) {
+            least = sum;
+            best = extra;
+        }
+    }
+    return best;
+}
+
+int refine_replay(refiner *r, int64_t *extra_ns)
+{
+    size_t n = 0;
+    int32_t pairs = r->c->n_devices * r->c->n_devices;
+    util_names *tensors = util_names_new((size_t)r->g->n_tensors);
+    replay *list = util_alloc((size_t)r->n, sizeof *list);
+    int rc = tensors && list ? 0 : MOIRAI_EFAIL;
+    for (int32_t i = 0; i < r->g->n_tensors && !rc; i++)
+        if (util_names_put(tensors, r->g->tensor_name[i], i) < 0)
+            rc = MOIRAI_EFAIL;
+    for (int32_t i = 0; i < r->n && !rc; i++)
+        n += prepare(&list[n], r, &r->t[i], tensors);
+    *extra_ns = rc || !n ? 0 : (int64_t)best_extra(r, list, n);
+    for (int32_t i = 0; i < pairs && !rc; i++)
+        if (i / r->c->n_devices != i % r->c->n_devices)
+            r->latency_ns[i] = UTIL_MIN(UTIL_MAX(r->latency_ns[i] + *extra_ns, 0), CLUSTER_MAX_LATENCY_NS);
+    for (size_t i = 0; i < n; i++)
+        replay_free(&list[i]);
+    free(list);
+    util_names_free(tensors);
+    return rc;
+}

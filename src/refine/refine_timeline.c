@@ -1,0 +1,168 @@
+/* Reading a moirai-timeline, as far as refining needs it. */
+#include "refine/refine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/json.h"
+#include "util/util.h"
+
+#define MOST_NS 1000000000000000000ll /* 30 years; far from int64's end */
+
+typedef struct reader {
+    refine_timeline *t;
+    size_t segment_capacity, op_capacity;
+} reader;
+
+void refine_timeline_free(refine_timeline *t)
+{
+    free(t->segment);
+    free(t->transfer);
+    free(t->op);
+    free(t->op_number);
+    yyjson_doc_free(t->doc);
+}
+
+static int read_times(int64_t *start, int64_t *finish, int64_t *median, const util_json_at *at, yyjson_val *object)
+{
+    int rc = util_json_int64(start, at, object, "start_ns", false, INT64_MIN);
+    rc = rc ? rc : util_json_int64(finish, at, object, "finish_ns", false, INT64_MIN);
+    return rc ? rc : util_json_int64(median, at, object, "median_ns", true, INT64_MIN);
+}
+
+static int read_segment(reader *r, const util_json_at *at, yyjson_val *object)
+{
+    refine_timeline *t = r->t;
+    yyjson_val *ops = NULL, *op;
+    size_t i, n;
+    int rc = util_json_object(at, object);
+    rc = rc ? rc : util_json_array(&ops, at, object, "ops", true);
+    if (rc)
+        return rc;
+    if (util_grow(&t->segment, &r->segment_capacity, t->n_segments + 1, sizeof *t->segment) ||
+        util_grow(&t->op, &r->op_capacity, t->n_ops + yyjson_arr_size(ops), sizeof *t->op))
+        return MOIRAI_EFAIL;
+    refine_segment *s = &t->segment[t->n_segments++];
+    *s =
+        (refine_segment){.device = t->n_devices, .first_op = (int32_t)t->n_ops, .n_ops = (int32_t)yyjson_arr_size(ops)};
+    if ((rc = read_times(&s->start_ns, &s->finish_ns, &s->median_ns, at, object)))
+        return rc;
+    if (s->median_ns < 0 || s->median_ns > MOST_NS)
+        return util_json_fail(at, "median_ns is %lld, must be 0 to %lld", (long long)s->median_ns, MOST_NS);
+    yyjson_arr_foreach(ops, i, n, op)
+    {
+        if ((rc = util_json_value_string(&t->op[t->n_ops++], NULL, at, op, "ops")))
+            return rc;
+    }
+    return 0;
+}
+
+static int read_device(reader *r, const char *label, yyjson_val *object, size_t index)
+{
+    util_json_at at = {.label = label, .kind = "device", .index = index};
+    yyjson_val *segments = NULL, *segment;
+    size_t i, n;
+    int rc = util_json_object(&at, object);
+    rc = rc ? rc : util_json_string(&at.name, NULL, &at, object, "name", true);
+    rc = rc ? rc : util_json_array(&segments, &at, object, "segments", true);
+    if (rc)
+        return rc;
+    if (r->t->n_devices == MOIRAI_MAX_DEVICES)
+        return util_json_fail(&at, "more than %d devices", MOIRAI_MAX_DEVICES);
+    r->t->device[r->t->n_devices] = at.name;
+    yyjson_arr_foreach(segments, i, n, segment)
+    {
+        if ((rc = read_segment(r, &at, segment)))
+            return rc;
+    }
+    r->t->n_devices++;
+    return 0;
+}
+
+static int read_end(int32_t *out, const refine_timeline *t, const util_json_at *at, yyjson_val *object,
+                    const char *key)
+{
+    const char *name = NULL;
+    int rc = util_json_string(&name, NULL, at, object, key, true);
+    if (rc)
+        return rc;
+    for (*out = 0; *out < t->n_devices; ++*out)
+        if (!strcmp(t->device[*out], name))
+            return 0;
+    return util_json_fail(at, "%s is '%.200s': no such device", key, name);
+}
+
+static int read_transfer(refine_timeline *t, const char *label, yyjson_val *object, size_t index)
+{
+    util_json_at at = {.label = label, .kind = "transfer", .index = index};
+    refine_transfer *x = &t->transfer[t->n_transfers++];
+    int rc = util_json_object(&at, object);
+    rc = rc ? rc : read_end(&x->from, t, &at, object, "from");
+    rc = rc ? rc : read_end(&x->to, t, &at, object, "to");
+    rc = rc ? rc : util_json_string(&x->tensor, NULL, &at, object, "tensor", false);
+    rc = rc ? rc : util_json_int64(&x->bytes, &at, object, "bytes", true, 0);
+    rc = rc ? rc : util_json_int64(&x->planned_ns, &at, object, "planned_start_ns", false, INT64_MIN);
+    rc = rc ? rc : read_times(&x->start_ns, &x->finish_ns, &x->median_ns, &at, object);
+    if (!rc && x->from == x->to)
+        rc = util_json_fail(&at, "from '%.200s' to itself", t->device[x->from]);
+    return rc;
+}
+
+static int read_all(reader *r, yyjson_val *root, const char *label)
+{
+    util_json_at at = {.label = label};
+    yyjson_val *devices = NULL, *transfers = NULL, *item;
+    size_t i, n;
+    int rc = util_json_int64(&r->t->latency_ns, &at, root, "median_ns", false, 0);
+    rc = rc ? rc : util_json_int64(&r->t->planned_ns, &at, root, "planned_ns", false, 0);
+    rc = rc ? rc : util_json_array(&devices, &at, root, "devices", true);
+    rc = rc ? rc : util_json_array(&transfers, &at, root, "transfers", false);
+    if (rc)
+        return rc;
+    yyjson_arr_foreach(devices, i, n, item)
+    {
+        if ((rc = read_device(r, label, item, i)))
+            return rc;
+    }
+    r->t->transfer = util_alloc(transfers ? yyjson_arr_size(transfers) : 0, sizeof *r->t->transfer);
+    if (!r->t->transfer)
+        return MOIRAI_EFAIL;
+    if (!transfers)
+        return 0;
+    yyjson_arr_foreach(transfers, i, n, item)
+    {
+        if ((rc = read_transfer(r->t, label, item, i)))
+            return rc;
+    }
+    return 0;
+}
+
+int refine_timeline_parse(refine_timeline *out, const char *json, size_t length, const char *label)
+{
+    reader r = {.t = out};
+    yyjson_doc *doc;
+    memset(out, 0, sizeof *out);
+    int rc = util_json_open(&doc, json, length, label, "moirai-timeline");
+    if (rc)
+        return rc;
+    out->doc = doc;
+    out->label = label;
+    rc = read_all(&r, yyjson_doc_get_root(doc), label);
+    if (rc)
+        refine_timeline_free(out);
+    return rc;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double refine_median(double *number, size_t n)
+{
+    if (!n)
+        return 0;
+    qsort(number, n, sizeof *number, by_value);
+    return number[(n - 1) / 2];
+}

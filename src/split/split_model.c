@@ -1,0 +1,418 @@
+/* Sub-models: the nodes of a segment, in the plan's order, with the constants that they read and nothing else.
+ *
+ * What a segment reads of others and what others (or the user) read of it become the inputs and outputs of its graph,
+ * with the types and shapes that the importer inferred. Messages of the model are shared, not copied: a sub-model is a
+ * new tree of pointers, and lives in the import's arena. Every node says in its metadata where and when the plan runs
+ * it. */
+#include "split/split_build.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+int split_list_add(message_list *l, void *item)
+{
+    int rc = util_grow(&l->item, &l->capacity, l->n + 1, sizeof *l->item);
+    if (!rc)
+        l->item[l->n++] = item;
+    return rc;
+}
+
+char *split_text(split_builder *b, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    char *text = n < 0 ? NULL : onnx_arena(b->im, (size_t)n + 1, 1);
+    if (text)
+        vsnprintf(text, (size_t)n + 1, format, again);
+    va_end(again);
+    va_end(args);
+    return text;
+}
+
+/* ---- inputs and outputs ---- */
+
+static Onnx__TensorShapeProto *describe_shape(split_builder *b, const onnx_value *v)
+{
+    Onnx__TensorShapeProto *shape = onnx_arena(b->im, 1, sizeof *shape);
+    Onnx__TensorShapeProto__Dimension **dim = onnx_arena(b->im, (size_t)v->rank, sizeof *dim);
+    if (!shape || !dim)
+        return NULL;
+    onnx__tensor_shape_proto__init(shape);
+    shape->dim = dim;
+    for (int32_t i = 0; i < v->rank; i++) {
+        if (!(dim[i] = onnx_arena(b->im, 1, sizeof **dim)))
+            return NULL;
+        onnx__tensor_shape_proto__dimension__init(dim[i]);
+        dim[i]->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+        dim[i]->dim_value = v->dim[i];
+        shape->n_dim++;
+    }
+    return shape;
+}
+
+/* A guessed size is left out, and with it the shape: the backend finds its own. */
+static Onnx__TypeProto *describe_type(split_builder *b, const onnx_value *v)
+{
+    if (v->declared && v->declared->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE &&
+        v->declared->value_case != ONNX__TYPE_PROTO__VALUE__NOT_SET)
+        return (Onnx__TypeProto *)v->declared;
+    Onnx__TypeProto *type = onnx_arena(b->im, 1, sizeof *type);
+    Onnx__TypeProto__Tensor *t = onnx_arena(b->im, 1, sizeof *t);
+    if (!type || !t)
+        return NULL;
+    onnx__type_proto__init(type);
+    onnx__type_proto__tensor__init(t);
+    type->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+    type->tensor_type = t;
+    t->has_elem_type = 1;
+    t->elem_type = v->type;
+    if (b->certain[v->stamp] && !(t->shape = describe_shape(b, v)))
+        return NULL;
+    return type;
+}
+
+static int add_value(split_builder *b, message_list *list, const onnx_value *v)
+{
+    Onnx__ValueInfoProto *info = onnx_arena(b->im, 1, sizeof *info);
+    if (!info)
+        return MOIRAI_EFAIL;
+    if (!v->type && list == &b->inputs && !v->declared)
+        return moirai_error(MOIRAI_EINPUT, "%s: the type of tensor '%s' is not known, and the plan cuts there",
+                            b->model_path, v->name);
+    onnx__value_info_proto__init(info);
+    info->name = (char *)v->name;
+    if ((v->type || v->declared) && !(info->type = describe_type(b, v)))
+        return MOIRAI_EFAIL;
+    return split_list_add(list, info);
+}
+
+/* ---- nodes ---- */
+
+#if MOIRAI_NODE_METADATA
+static int add_metadata(split_builder *b, Onnx__NodeProto *node, int32_t unit)
+{
+    enum { N = 5 };
+    const split_plan *p = b->p;
+    const char *key[N] = {"moirai.device", "moirai.segment", "moirai.op", "moirai.start_ns", "moirai.finish_ns"};
+    char *value[N] = {split_text(b, "%s", p->device[p->unit_device[unit]]),
+                      split_text(b, "%d", b->segment), split_text(b, "%s", p->units->op_name[unit]),
+                      split_text(b, "%lld", (long long)p->unit_start_ns[unit]),
+                      split_text(b, "%lld", (long long)p->unit_finish_ns[unit])};
+    size_t old = node->n_metadata_props;
+    Onnx__StringStringEntryProto **list = onnx_arena(b->im, old + N, sizeof *list);
+    Onnx__StringStringEntryProto *entry = onnx_arena(b->im, N, sizeof *entry);
+    if (!list || !entry)
+        return MOIRAI_EFAIL;
+    for (size_t i = 0; i < old; i++)
+        list[i] = node->metadata_props[i];
+    for (size_t i = 0; i < N; i++) {
+        if (!value[i])
+            return MOIRAI_EFAIL;
+        onnx__string_string_entry_proto__init(&entry[i]);
+        entry[i].key = (char *)key[i];
+        entry[i].value = value[i];
+        list[old + i] = &entry[i];
+    }
+    node->metadata_props = list;
+    node->n_metadata_props = old + N;
+    return 0;
+}
+#else
+static int add_metadata(split_builder *b, Onnx__NodeProto *node, int32_t unit)
+{
+    (void)b;
+    (void)node;
+    (void)unit;
+    return 0;
+}
+#endif
+
+static int add_input(split_builder *b, onnx_value *v)
+{
+    if (!v)
+        return 0;
+    if (v->constant)
+        return split_take_constant(b, v);
+    if ((v->producer >= 0 && b->node_segment[v->producer] == b->segment) || b->read[v->stamp] == b->segment)
+        return 0;
+    b->read[v->stamp] = b->segment;
+    return add_value(b, &b->inputs, v);
+}
+
+static int add_node(split_builder *b, int32_t node, int32_t unit)
+{
+    const onnx_node *n = &b->im->root->node[node];
+    Onnx__NodeProto *copy = onnx_arena(b->im, 1, sizeof *copy);
+    if (!copy)
+        return MOIRAI_EFAIL;
+    *copy = *n->proto;
+    int rc = add_metadata(b, copy, unit);
+    rc = rc ? rc : split_list_add(&b->nodes, copy);
+    for (int32_t k = 0; k < n->n_in && !rc; k++)
+        rc = add_input(b, n->in[k]);
+    for (int32_t k = 0; k < n->n_captured && !rc; k++)
+        rc = add_input(b, n->captured[k]);
+    for (int32_t k = 0; k < n->n_out && !rc; k++)
+        if (n->out[k] && b->leaves[n->out[k]->stamp])
+            rc = add_value(b, &b->outputs, n->out[k]);
+    return rc;
+}
+
+static int by_rank(const void *x, const void *y, void *data)
+{
+    const int32_t *rank = data;
+    int32_t a = rank[*(const int32_t *)x], c = rank[*(const int32_t *)y];
+    return a < c ? -1 : a > c;
+}
+
+/* Members of a unit in the model's order: the coarsening lists them along the chain, but side inputs may come between.
+ */
+static int add_unit(split_builder *b, int32_t unit)
+{
+    const moirai_graph *u = b->p->units;
+    int32_t n = u->op_member_off[unit + 1] - u->op_member_off[unit];
+    if (u == b->fine || n == 0) {
+        int32_t op = u == b->fine ? unit : moirai_graph_find(b->fine, u->op_name[unit]);
+        return add_node(b, b->op_node[op], unit);
+    }
+    int32_t *node = util_alloc((size_t)n, sizeof *node);
+    int rc = node ? 0 : MOIRAI_EFAIL;
+    for (int32_t k = 0; k < n && !rc; k++)
+        node[k] = b->op_node[moirai_graph_find(b->fine, u->op_member[u->op_member_off[unit] + k])];
+    if (!rc)
+        qsort_r(node, (size_t)n, sizeof *node, by_rank, b->node_rank);
+    for (int32_t k = 0; k < n && !rc; k++)
+        rc = add_node(b, node[k], unit);
+    free(node);
+    return rc;
+}
+
+/* ---- the file ---- */
+
+static char **copy_names(const message_list *l)
+{
+    char **name = util_alloc(l->n, sizeof *name);
+    for (size_t i = 0; name && i < l->n; i++)
+        if (!(name[i] = util_strdup(((Onnx__ValueInfoProto *)l->item[i])->name))) {
+            while (i)
+                free(name[--i]);
+            free(name);
+            return NULL;
+        }
+    return name;
+}
+
+static int remember(split_builder *b, split_segment *s)
+{
+    s->input = copy_names(&b->inputs);
+    s->n_inputs = s->input ? (int32_t)b->inputs.n : 0;
+    s->output = copy_names(&b->outputs);
+    s->n_outputs = s->output ? (int32_t)b->outputs.n : 0;
+    s->n_nodes = (int32_t)b->nodes.n;
+    return s->input && s->output ? 0 : MOIRAI_EFAIL;
+}
+
+static int write_file(split_builder *b, const split_segment *s)
+{
+    const Onnx__ModelProto *whole = b->im->model->proto;
+    Onnx__ModelProto model = *whole;
+    Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
+    char path[4096];
+    struct stat info;
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", b->folder, s->file) >= sizeof path)
+        return moirai_error(MOIRAI_EUSAGE, "%s: the path is too long", b->folder);
+    model.graph = &graph;
+    model.n_training_info = 0;
+    graph.name = s->file;
+    graph.node = (Onnx__NodeProto **)b->nodes.item;
+    graph.n_node = b->nodes.n;
+    graph.initializer = (Onnx__TensorProto **)b->initializers.item;
+    graph.n_initializer = b->initializers.n;
+    graph.sparse_initializer = (Onnx__SparseTensorProto **)b->sparse.item;
+    graph.n_sparse_initializer = b->sparse.n;
+    graph.input = (Onnx__ValueInfoProto **)b->inputs.item;
+    graph.n_input = b->inputs.n;
+    graph.output = (Onnx__ValueInfoProto **)b->outputs.item;
+    graph.n_output = b->outputs.n;
+    int rc = onnx_model_write(b->im->model, &model, path);
+    if (!rc && !stat(path, &info))
+        b->report->file_bytes += info.st_size;
+    return rc;
+}
+
+/* Folded nodes come first: they wait for constants only. */
+static int put_folded_first(split_builder *b)
+{
+    message_list all = {0};
+    int rc = 0;
+    if (b->n_folded)
+        qsort_r(b->folded, b->n_folded, sizeof *b->folded, by_rank, b->node_rank);
+    for (size_t i = 0; i < b->n_folded && !rc; i++)
+        rc = split_list_add(&all, (void *)b->im->root->node[b->folded[i]].proto);
+    for (size_t i = 0; i < b->nodes.n && !rc; i++)
+        rc = split_list_add(&all, b->nodes.item[i]);
+    free(b->nodes.item);
+    b->nodes = all;
+    return rc;
+}
+
+/* Outputs of the network that are constants have no segment of their own: the first one hands them out. */
+static int add_constant_outputs(split_builder *b)
+{
+    const Onnx__GraphProto *g = b->im->root->graph;
+    int rc = 0;
+    for (size_t i = 0; i < g->n_output && !rc && b->segment == 0; i++) {
+        onnx_value *v = onnx_scope_find(b->im->root, g->output[i]->name ? g->output[i]->name : "");
+        if (!v || !v->constant)
+            continue;
+        rc = split_take_constant(b, v);
+        rc = rc ? rc : add_value(b, &b->outputs, v);
+    }
+    return rc;
+}
+
+static int name_file(split_plan *p, split_segment *s, int32_t number)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s", p->device[s->device]);
+    for (char *c = name; *c; c++)
+        *c = isalnum((unsigned char)*c) || *c == '_' || *c == '.' ? *c : '_';
+    size_t room = strlen(name) + 48;
+    s->file = util_alloc(room, 1);
+    if (s->file)
+        snprintf(s->file, room, "%d-%s-%d.onnx", s->device, name, number);
+    return s->file ? 0 : MOIRAI_EFAIL;
+}
+
+static int build_segment(split_builder *b)
+{
+    split_plan *p = b->p;
+    split_segment *s = &p->segment[b->segment];
+    int rc = 0;
+    b->nodes.n = b->initializers.n = b->sparse.n = b->inputs.n = b->outputs.n = b->n_folded = 0;
+    for (int32_t i = 0; i < s->n_units && !rc; i++)
+        rc = add_unit(b, p->order[s->first + i]);
+    rc = rc ? rc : add_constant_outputs(b);
+    rc = rc ? rc : put_folded_first(b);
+    rc = rc ? rc : remember(b, s);
+    b->report->n_nodes += s->n_nodes;
+    return rc ? rc : write_file(b, s);
+}
+
+/* ---- what belongs where ---- */
+
+static void mark_segments(split_builder *b)
+{
+    const moirai_graph *u = b->p->units;
+    for (int32_t i = 0; i < b->im->root->n_nodes; i++)
+        b->node_segment[i] = -1;
+    for (int32_t unit = 0; unit < u->n_ops; unit++) {
+        int32_t segment = b->p->unit_segment[unit], first = u->op_member_off[unit], end = u->op_member_off[unit + 1];
+        if (u == b->fine)
+            b->node_segment[b->op_node[unit]] = segment;
+        else if (first == end)
+            b->node_segment[b->op_node[moirai_graph_find(b->fine, u->op_name[unit])]] = segment;
+        for (int32_t k = first; k < end && u != b->fine; k++)
+            b->node_segment[b->op_node[moirai_graph_find(b->fine, u->op_member[k])]] = segment;
+    }
+}
+
+static void mark_values(split_builder *b)
+{
+    const onnx_scope *s = b->im->root;
+    for (int32_t i = 0; i < s->n_values; i++) {
+        s->value[i]->stamp = i;
+        b->taken[i] = b->read[i] = -1;
+        b->certain[i] = s->value[i]->shaped && !s->value[i]->guessed;
+    }
+    for (int32_t o = 0; o < s->n_nodes; o++) {
+        int32_t i = s->order[o];
+        const onnx_node *n = &s->node[i];
+        bool certain = true;
+        b->node_rank[i] = o;
+        b->node_taken[i] = -1;
+        for (int32_t k = 0; k < n->n_in + n->n_captured; k++) {
+            const onnx_value *v = k < n->n_in ? n->in[k] : n->captured[k - n->n_in];
+            certain &= !v || b->certain[v->stamp];
+            if (v && !v->constant && v->producer >= 0 && b->node_segment[i] >= 0 &&
+                b->node_segment[v->producer] != b->node_segment[i])
+                b->leaves[v->stamp] = true;
+        }
+        for (int32_t k = 0; k < n->n_out; k++)
+            if (n->out[k] && !certain && !n->out[k]->declared)
+                b->certain[n->out[k]->stamp] = false;
+    }
+    for (size_t i = 0; i < s->graph->n_output; i++) {
+        const onnx_value *v = onnx_scope_find(s, s->graph->output[i]->name ? s->graph->output[i]->name : "");
+        if (v && !v->constant)
+            b->leaves[v->stamp] = true;
+    }
+}
+
+static int prepare(split_builder *b)
+{
+    onnx_import *im = b->im;
+    size_t n_nodes = (size_t)im->root->n_nodes, n_values = (size_t)im->root->n_values;
+    b->op_node = onnx_arena(im, n_nodes, sizeof *b->op_node);
+    b->node_segment = onnx_arena(im, n_nodes, sizeof *b->node_segment);
+    b->node_rank = onnx_arena(im, n_nodes, sizeof *b->node_rank);
+    b->node_taken = onnx_arena(im, n_nodes, sizeof *b->node_taken);
+    b->leaves = onnx_arena(im, n_values, sizeof *b->leaves);
+    b->certain = onnx_arena(im, n_values, sizeof *b->certain);
+    b->taken = onnx_arena(im, n_values, sizeof *b->taken);
+    b->read = onnx_arena(im, n_values, sizeof *b->read);
+    if (!b->op_node || !b->node_segment || !b->node_rank || !b->node_taken || !b->leaves || !b->certain || !b->taken ||
+        !b->read)
+        return MOIRAI_EFAIL;
+    int32_t op = 0;
+    for (int32_t i = 0; i < im->root->n_nodes; i++)
+        if (onnx_is_kept(&im->root->node[i]))
+            b->op_node[op++] = i;
+    mark_segments(b);
+    mark_values(b);
+    return 0;
+}
+
+static int build_all(split_builder *b)
+{
+    split_plan *p = b->p;
+    int32_t number = 0;
+    int rc = prepare(b);
+    for (int32_t i = 0; i < p->n_segments && !rc; i++) {
+        bool fresh = i == 0 || p->segment[i].device != p->segment[i - 1].device;
+        rc = fresh ? split_weights_close(b) : 0;
+        b->report->n_used += fresh;
+        number = fresh ? 0 : number + 1;
+        b->segment = i;
+        rc = rc ? rc : name_file(p, &p->segment[i], number);
+        rc = rc ? rc : build_segment(b);
+    }
+    int closed = split_weights_close(b);
+    return rc ? rc : closed;
+}
+
+int split_models(split_plan *p, onnx_import *im, const moirai_graph *fine, const char *model_path,
+                        const char *folder, moirai_split_report *report)
+{
+    split_builder b = {.p = p, .im = im, .fine = fine, .model_path = model_path, .folder = folder, .report = report};
+    if (!p->n_segments)
+        return moirai_error(MOIRAI_EINPUT, "%s: the model has nothing to run", model_path);
+    int rc = build_all(&b);
+    report->n_devices = p->n_devices;
+    report->n_segments = p->n_segments;
+    report->n_transfers = p->n_transfers;
+    report->makespan_ns = p->makespan_ns;
+    free(b.nodes.item);
+    free(b.initializers.item);
+    free(b.sparse.item);
+    free(b.inputs.item);
+    free(b.outputs.item);
+    free(b.folded);
+    free(b.stack);
+    return rc;
+}
