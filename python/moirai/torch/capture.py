@@ -92,6 +92,8 @@ def capture(
     program = _export(module, tuple(args), dict(kwargs or {}), core)
     reader = _Reader(program, module)
     captured = reader.read()
+    if not core:
+        _whole_norms(captured.nodes)
     if heads:
         captured.nodes = split_heads(captured.nodes, None if heads is True else int(heads))
     _classify(captured)
@@ -243,6 +245,24 @@ def _module_path(node: Any) -> str:
         return ""
     path = list(stack.values())[-1][0]
     return re.sub(r"^L\['self'\]\.?", "", path)
+
+
+def _whole_norms(nodes: dict[str, Node]) -> None:
+    """Batch norms as the module calls them: the exported form has three results and misses cuDNN's kernel."""
+    readers: dict[str, list[Node]] = {}
+    for node in nodes.values():
+        for ref in node.refs():
+            readers.setdefault(ref, []).append(node)
+    for node in nodes.values():
+        if node.target != "aten._native_batch_norm_legit_no_training.default":
+            continue
+        parts = readers.get(node.name, [])
+        if node.kwargs or not all(p.target == "getitem" and p.args[1] == 0 for p in parts):
+            continue
+        node.target, node.meta = "aten.batch_norm.default", node.meta[0]
+        node.args = (*node.args[:5], False, *node.args[5:7], True)
+        for p in parts:
+            p.target, p.args = "aten.alias.default", (p.args[0],)
 
 
 # ---- kinds
