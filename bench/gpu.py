@@ -230,7 +230,8 @@ def requests(o: argparse.Namespace, workers: mt.Workers, problem_of: Any, link: 
     names = problem.op_names
     spread = {n: problem.devices[i % len(problem.devices)] for i, n in enumerate(names)}
     plan = moirai.Plan.by_devices(problem, spread)
-    start, wrong, worst = time.monotonic(), 0, 0.0
+    start, wrong, worst, threads = time.monotonic(), 0, 0.0, torch.get_num_threads()
+    torch.set_num_threads(1)  # the module itself is so small that more would wait for each other
     transport = link if workers.kind == "cuda" else "auto"
     with gpu, mt.distribute(captured, plan, workers=workers, transport=transport, stall_s=20) as run:
         for i in range(o.requests):
@@ -240,6 +241,7 @@ def requests(o: argparse.Namespace, workers: mt.Workers, problem_of: Any, link: 
                 off = float((got - module(x)).abs().max())
             worst = max(worst, off)
             wrong += off > 1e-3
+    torch.set_num_threads(threads)
     seconds = time.monotonic() - start
     say(f"{o.requests} requests over {link}, {len(plan.transfers)} transfers each: {wrong} wrong, worst {worst:.2g}, {seconds:.1f} s")
     return {"link": link, "requests": o.requests, "wrong": wrong, "worst": worst, "transfers": len(plan.transfers)}

@@ -95,7 +95,7 @@ class LongCall:
     """
 
     def __init__(self, progress: Callable[[Any], None] | None = None) -> None:
-        self.interrupt = ffi.new("int *", 0)
+        self.interrupt = ffi.new("moirai_interrupt *")
         self.interrupted = False
         self._progress = progress
         self._events: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
@@ -134,10 +134,10 @@ class LongCall:
                 if self.interrupted:
                     raise
                 self.interrupted = True
-                self.interrupt[0] = 1
+                lib.moirai_interrupt_raise(self.interrupt)
             except Exception as error:  # the caller's own callback: stop, then tell
                 trouble = error
-                self.interrupt[0] = 1
+                lib.moirai_interrupt_raise(self.interrupt)
         worker.join()
         if trouble is not None:
             raise trouble

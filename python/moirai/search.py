@@ -63,7 +63,9 @@ def place(
     keep: list[Any] = []
     o = ffi.new("moirai_place_options *")
     lib.moirai_place_options_init(o)
-    o.seed, o.time_limit_s, o.gap, o.effort, o.threads = seed, time_limit, gap, effort, threads
+    budget = o.budget
+    budget.seed, budget.time_limit_s, budget.effort, budget.threads = seed, time_limit, effort, threads
+    o.gap = gap
     given = [(k, _setting(v)) for k, v in (settings or {}).items()]
     array = ffi.new("moirai_setting[]", len(given))
     for item, (name, value) in zip(array, given):
@@ -80,8 +82,8 @@ def place(
     if bar or progress:
         news = ffi.callback("moirai_progress_fn", lambda _data, n: call.post(_news(n)))
         keep.append(news)
-        o.progress = news
-    o.interrupt = call.interrupt
+        budget.progress = news
+    budget.interrupt = call.interrupt
     out = ffi.new("moirai_plan **")
     try:
         call.run(lambda: int(lib.moirai_place(out, problem._c, placer.encode(), o)))

@@ -8,6 +8,7 @@ views mix features in a way that is no choice of columns, the projection stays w
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 import torch
@@ -114,17 +115,25 @@ class _Writer:
         base = self.nodes[chain[-1]]
         if base.target not in _PROJECTIONS:
             return None
-        columns = self.columns(base, chain[-2::-1], span)
-        product = self.part(base, columns, span[0], letter) if columns is not None else None
-        if product is None:
+        found = self.columns(base, chain[-2::-1], span)
+        product = self.part(base, found[0], span[0], letter) if found is not None else None
+        if found is None or product is None:
             return None
         b, _, s, d = self.nodes[value].meta.shape
+        n, lead = span[1] - span[0], base.meta.shape[:-1]
         name = f"{value}_h{span[0]}_{span[1]}"
-        apart = self.add((name, "view"), f"{name}_view", "aten.view.default", node.path, Ref(product), [b, s, span[1] - span[0], d])
-        return self.add((name, "turn"), f"{name}_turn", "aten.transpose.int", node.path, Ref(apart), 1, 2)
+        made = self.add((name, "apart"), f"{name}_apart", "aten.view.default", node.path, Ref(product), [*lead, n, d])
+        if list(found[1]) != sorted(found[1]):
+            order = [*found[1], len(lead), len(lead) + 1]
+            made = self.add((name, "order"), f"{name}_order", "aten.permute.default", node.path, Ref(made), order)
+        if self.out[made].meta.shape != (b, s, n, d):
+            made = self.add((name, "view"), f"{name}_view", "aten.view.default", node.path, Ref(made), [b, s, n, d])
+        return self.add((name, "turn"), f"{name}_turn", "aten.transpose.int", node.path, Ref(made), 1, 2)
 
-    def columns(self, base: Node, chain: list[str], span: tuple[int, int]) -> torch.Tensor | None:
-        """Which features these heads read, in order; None unless it is those, at all positions in order."""
+    def columns(
+        self, base: Node, chain: list[str], span: tuple[int, int]
+    ) -> tuple[torch.Tensor, tuple[int, ...]] | None:
+        """Which features these heads read, in order, and in which order of the other dimensions; None unless it is that."""
         shape = base.meta.shape
         features, rows = shape[-1], base.meta.numel // shape[-1]
         marks = torch.arange(rows * features).view(shape)
@@ -138,8 +147,12 @@ class _Writer:
         if got.shape[0] != rows:
             return None
         columns = got[0] % features
-        expected = torch.arange(rows)[:, None] * features + columns[None, :]
-        return columns if torch.equal(got, expected) else None
+        numbers = torch.arange(rows).view(shape[:-1])
+        for order in permutations(range(len(shape) - 1)):
+            row = numbers.permute(order).reshape(-1)
+            if torch.equal(got, row[:, None] * features + columns[None, :]):
+                return columns, order
+        return None
 
     def part(self, base: Node, columns: torch.Tensor, h: int, letter: str) -> str | None:
         """x W + b for some columns. Slices of weights are constants: made once, when a rank is loaded."""
