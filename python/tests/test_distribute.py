@@ -161,6 +161,34 @@ def test_probe_gives_links_that_plans_can_use(cpu_workers):
     assert all(x.latency_ns >= 0 and x.bytes_per_second > 0 for x in cluster.links)
 
 
+def test_torchrun_ranks_agree(tmp_path):
+    script = tmp_path / "run.py"
+    script.write_text(
+        "import sys, torch\n"
+        f"sys.path[:0] = {sys.path!r}\n"
+        "import moirai, moirai.torch as mt, networks\n"
+        "from conftest import links\n"
+        "torch.set_num_threads(1)\n"
+        "module, args = networks.make('moe', small=True)\n"
+        "network = mt.capture(module, args)\n"
+        "for d in 'AB': network.graph.set_times(d, [200000] * len(network.graph))\n"
+        "cluster = {'devices': [{'name': n, 'type': 'cpu', 'memory': '1GB'} for n in 'AB'], 'links': links('AB')}\n"
+        "problem = moirai.Problem(network.graph, cluster)\n"
+        "plan = moirai.Plan.by_devices(problem, {n: 'AB'[i % 2] for i, n in enumerate(problem.op_names)})\n"
+        "run = mt.distribute(network, plan)\n"
+        "for i in range(5):\n"
+        "    x = torch.randn(args[0].shape, generator=torch.Generator().manual_seed(i))\n"
+        "    with torch.no_grad(): assert torch.allclose(run(x), module(x), atol=1e-4)\n"
+        "found = run.measure(x, warmup=1, runs=3)\n"
+        "assert len(found.latency_ns) == 3 and min(found.latency_ns) > 0\n"
+        "print('agreed', flush=True)\n"
+    )
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.count("agreed") == 2
+
+
 # ---- failures: processes of their own, since all ranks end
 
 

@@ -15,6 +15,7 @@ from ..plan import Plan
 from .capture import Captured, remembered
 from .ir import INPUT, WEIGHT, Meta, Ref, call
 from .program import Program, build
+from .spmd import SpmdDistributed, launched
 from .shared import Tensors, create, lay_out
 from .timeline import Measured, timeline
 from .workers import Workers
@@ -249,8 +250,10 @@ def distribute(
     transport: str = "auto",
     graphs: bool = True,
     stall_s: float = 120,
-) -> Distributed:
+) -> Distributed | SpmdDistributed:
     """A module with the same forward that runs as the plan says, one process per device.
+
+    In a process that torchrun started, and without `cluster` or `workers`, this process is the device of its rank (spmd.py).
 
     `module` is what `capture` was given, or what it returned. `cluster` starts the processes; `workers` that are there
     already serve any number of modules. `transport` is "ipc" (readers look at tensors where they are), "host" (through pinned memory)
@@ -260,6 +263,8 @@ def distribute(
     captured = module if isinstance(module, Captured) else remembered.get(module)
     if captured is None:
         raise UsageError(f"{type(module).__name__} was not captured: call moirai.torch.capture first")
+    if cluster is None and workers is None and launched():
+        return SpmdDistributed(captured, plan)
     if (cluster is None) == (workers is None):
         raise UsageError("either cluster or workers says where to run")
     own = workers is None
