@@ -97,6 +97,36 @@ int cli_split(moirai_split_report *report, const cli_context *cli, const char *p
 void cli_show_plan(cli_context *cli, const moirai_problem *p, const moirai_plan *plan);
 void cli_show_picture(cli_context *cli, const moirai_problem *p, const moirai_plan *plan);
 void cli_show_problem(cli_context *cli, const moirai_problem *p);
+/* Lines [first, first + most) of the verdict as text, all of it and the critical path into cli->result. */
+void cli_show_why(cli_context *cli, const moirai_analysis *a, int first, int most);
+
+/* ---- a plan with what belongs to it ---- */
+#define CLI_OPTION_PLAN_PROBLEM \
+    {.name = "problem", .argument = "FILE", .kind = CLI_VALUE_FILE, .help = "the problem that the plan belongs to"}
+#define CLI_OPTION_REPORT \
+    {.name = "report", .argument = "FILE", .kind = CLI_VALUE_FILE, .help = "write a page that shows the plan"}
+
+typedef struct cli_read {
+    moirai_plan *plan;
+    moirai_measured *timeline; /* or NULL */
+    moirai_analysis *analysis;
+} cli_read;
+
+/* --problem, or what the plan says by itself where it is not given. */
+int cli_problem_of(moirai_problem **out, const cli_context *cli, const char *plan_path);
+/* `timeline_path` may be NULL. Free with cli_read_free, also after a failure. */
+int cli_read_plan(cli_read *out, const moirai_problem *p, const char *plan_path, const char *timeline_path);
+void cli_read_free(cli_read *r);
+
+typedef struct cli_page_plan {
+    const char *label; /* NULL: the placer's name */
+    const moirai_analysis *analysis;
+    const char *log; /* a file of --log-json, or NULL */
+} cli_page_plan;
+/* Writes the page of n plans and says so. */
+int cli_write_page(cli_context *cli, const char *path, const cli_page_plan *plan, int n);
+/* What limits the plan, in two lines; and the page where --report asks for it. */
+int cli_show_explained(cli_context *cli, const moirai_problem *p, const moirai_plan *plan);
 
 /* ---- the log of a search ---- */
 typedef struct cli_log cli_log;
