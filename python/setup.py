@@ -63,7 +63,7 @@ def declarations():
     compiler = os.environ.get("CC", "cc")
     command = [compiler, "-E", f"-I{HEADERS}", "-D__attribute__(x)=", str(HEADERS / "moirai" / "moirai.h")]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return constants() + without_inline(own_text(text))
+    return constants() + without_inline(own_text(text)) + "\nvoid free(void *memory);\n"  # of texts that are handed over
 
 
 def write_ffi(path):

@@ -87,6 +87,16 @@ def owned(kind: str, pointer: Any) -> Any:
     return ffi.gc(pointer, getattr(lib, f"moirai_{kind}_free"))
 
 
+def take_text(function: Callable[..., int], *args: Any) -> str:
+    """Calls a function that hands over a text and its length."""
+    out, length = ffi.new("char **"), ffi.new("size_t *")
+    check(function(out, length, *args))
+    try:
+        return bytes(ffi.buffer(out[0], length[0])).decode()
+    finally:
+        lib.free(out[0])
+
+
 class LongCall:
     """A call that may take minutes, on a thread of its own, since Python sees signals only between its own instructions.
 

@@ -6,10 +6,9 @@ import html
 import os
 import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from ._lib import bytes_of, check, ffi, lib, take, text
+from ._lib import bytes_of, check, ffi, lib, take, take_text, text
 from .problem import Problem
 
 
@@ -161,20 +160,21 @@ class Plan:
         gap = "" if self.gap is None else f", gap {100 * self.gap:.2f} %"
         return f"<moirai.Plan by {self.placer or 'hand'}: {self.makespan_ns / 1e6:.3f} ms{gap}>"
 
+    @property
+    def verdict(self) -> list[str]:
+        """Why it takes as long as it does, in sentences, the most important first (docs/report.md)."""
+        analysis = take("analysis", lib.moirai_analysis_new, self.problem._c, self._c, ffi.NULL)
+        return [text(analysis.verdict[i]) for i in range(analysis.n_verdict)]
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """The report: a page of HTML, complete in itself."""
+        page = take_text(lib.moirai_report_html, self.problem._c, self._c)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(page)
+
     def _repr_html_(self) -> str:
-        """The report's picture where the library draws one, else a table of devices."""
-        return _picture(self) or _table(self)
-
-
-def _picture(plan: Plan) -> str | None:
-    """`moirai_report_picture` writes an SVG (moirai/report.h); libraries without it have no picture."""
-    draw = getattr(lib, "moirai_report_picture", None)
-    if draw is None:
-        return None
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "plan.svg"
-        check(draw(plan.problem._c, plan._c, bytes_of(path)))
-        return path.read_text()
+        """A table of devices and the report's picture, for notebooks."""
+        return _table(self) + take_text(lib.moirai_report_svg, self.problem._c, self._c)
 
 
 def _table(plan: Plan) -> str:

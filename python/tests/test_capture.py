@@ -32,7 +32,6 @@ class Small(nn.Module):
         super().__init__()
         self.first = nn.Linear(8, 12)
         self.second = nn.Linear(12, 8)
-        self.second.bias = self.first.bias if False else self.second.bias
 
     def forward(self, x):
         return self.second(torch.relu(self.first(x)))
