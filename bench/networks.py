@@ -469,4 +469,7 @@ HEADS = {"gpt2": 4}  # captured with attention taken apart, into so many groups 
 def make(name: str, small: bool = False, seed: int = 1) -> tuple[nn.Module, tuple[Any, ...]]:
     torch.manual_seed(seed)
     module, args = NETWORKS[name](small)
+    for part in module.modules():
+        if isinstance(part, nn.Conv2d):  # so that what goes in still shows in what comes out
+            nn.init.kaiming_normal_(part.weight, nonlinearity="relu")
     return module.eval(), args
