@@ -4,12 +4,12 @@
 
 #include <moirai/coarsen.h>
 #include <moirai/onnx.h>
-#include "onnx/onnx_model.h"
+#include "onnx/onnx_network.h"
 #include "onnx/onnx_piece.h"
 
 typedef struct open_network {
-    onnx_pieces *pieces;
-    moirai_graph *graph;
+    onnx_network *network;
+    const moirai_graph *graph;
     char *path;
 } open_network;
 
@@ -17,7 +17,8 @@ static open_network open_zoo(const char *name)
 {
     open_network n = {.path = temporary_path("piece.onnx")};
     assert_ok(moirai_onnx_write_zoo(name, 4, 1, n.path));
-    assert_ok(onnx_pieces_open(&n.pieces, &n.graph, n.path, NULL, NULL));
+    assert_ok(onnx_network_open(&n.network, n.path, NULL));
+    n.graph = n.network->graph;
     return n;
 }
 
@@ -29,14 +30,14 @@ static open_network open_made(wire *model)
     assert_int_equal(fwrite(model->data, 1, model->length, f), model->length);
     fclose(f);
     wire_free(model);
-    assert_ok(onnx_pieces_open(&n.pieces, &n.graph, n.path, NULL, NULL));
+    assert_ok(onnx_network_open(&n.network, n.path, NULL));
+    n.graph = n.network->graph;
     return n;
 }
 
 static void close_network(open_network *n)
 {
-    onnx_pieces_free(n->pieces);
-    moirai_graph_free(n->graph);
+    onnx_network_free(n->network);
     remove(n->path);
 }
 
@@ -50,7 +51,7 @@ static bytes cut(const open_network *n, const char *op)
     bytes b;
     int32_t number = moirai_graph_find(n->graph, op);
     assert_true(number >= 0);
-    assert_ok(onnx_piece_make(&b.data, &b.length, n->pieces, &number, 1));
+    assert_ok(onnx_piece_make(&b.data, &b.length, n->network, &number, 1));
     return b;
 }
 
@@ -117,7 +118,7 @@ static void test_piece_of_fused_operators_is_one_model(void **state)
             op[k] = moirai_graph_find(n.graph, coarse->op_member[coarse->op_member_off[i] + k]);
         bytes b;
         moirai_graph *p;
-        assert_ok(onnx_piece_make(&b.data, &b.length, n.pieces, op, members));
+        assert_ok(onnx_piece_make(&b.data, &b.length, n.network, op, members));
         assert_ok(moirai_onnx_parse(&p, b.data, b.length, "piece", NULL, NULL));
         assert_int_equal(p->n_ops, members);
         assert_int_equal(p->tensor_bytes[p->op_out[p->op_out_off[members - 1]]],
@@ -192,17 +193,15 @@ static void test_piece_gets_folded_numbers(void **state)
 static void test_piece_of_a_broken_file_is_an_error(void **state)
 {
     (void)state;
-    onnx_pieces *p;
-    moirai_graph *g;
+    onnx_network *p;
     char *path = temporary_path("broken.onnx");
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
     fputs("not a model", f);
     fclose(f);
-    assert_int_equal(onnx_pieces_open(&p, &g, path, NULL, NULL), MOIRAI_EINPUT);
+    assert_int_equal(onnx_network_open(&p, path, NULL), MOIRAI_EINPUT);
     assert_null(p);
-    assert_null(g);
-    assert_int_equal(onnx_pieces_open(&p, &g, "/nowhere/at/all.onnx", NULL, NULL), MOIRAI_EINPUT);
+    assert_int_equal(onnx_network_open(&p, "/nowhere/at/all.onnx", NULL), MOIRAI_EINPUT);
     remove(path);
 }
 

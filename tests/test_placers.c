@@ -33,10 +33,11 @@ static bool is_available(const moirai_placer *placer)
     return placer->available == NULL || placer->available(&why);
 }
 
-/* Baselines of which a plan is promised wherever static memory allows one. */
+/* Baselines of which a plan is promised wherever static memory allows one: all but those that stick to one device, or to one contiguous
+ * piece per device. */
 static bool always_finds(const moirai_placer *placer)
 {
-    return strcmp(placer->name, "single") != 0;
+    return strcmp(placer->name, "single") != 0 && strcmp(placer->name, "chain") != 0;
 }
 
 static void assert_same_plan(const random_spec *spec, const moirai_placer *placer, const moirai_plan *a, const moirai_plan *b)
@@ -120,7 +121,7 @@ static void test_placers_hold_on_larger_problems(void **state)
         moirai_problem *p = make(&spec);
         for (int i = 0; i < moirai_placer_count(); i++) {
             const moirai_placer *placer = moirai_placer_at(i);
-            bool searches = placer->letters != NULL || placer->available != NULL;
+            bool searches = placer->letters != NULL;
             if (is_available(placer) && (!searches || seed < 5003))
                 run_placer(placer, &spec, p, BRUTE_GAVE_UP, &batch, &count);
         }

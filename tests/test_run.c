@@ -125,7 +125,7 @@ static void test_run_messages_of_many_chunks(void **state)
     (void)state;
     assert_runs("$M zoo gpt3-tiny --onnx m.onnx");
     assert_true(plan("--placer random"));
-    assert_runs("RANK_CHUNK_BYTES=1000 " RUN "--verify");
+    assert_runs("MOIRAI_CHUNK_BYTES=1000 " RUN "--verify");
 }
 
 static void write_model(wire *graph)

@@ -3,6 +3,7 @@
 #define MOIRAI_PROBLEM_H
 
 #include <moirai/cluster.h>
+#include <moirai/cost.h>
 #include <moirai/graph.h>
 
 #ifdef __cplusplus
@@ -107,6 +108,7 @@ typedef struct moirai_problem_options {
     const char *cost_model; /* NULL: "auto" */
     const moirai_wish *wishes;
     int n_wishes;
+    moirai_cost_report *cost_report; /* gets where the times came from; may be NULL */
 } moirai_problem_options;
 
 /* Settle all numbers: times from the cost model, memory = weights + workspace, transfers from the

@@ -18,6 +18,7 @@ static const cli_command *const commands[] = {
     &cli_command_place,
     &cli_command_report,
     &cli_command_explain,
+    &cli_command_compare,
     &cli_command_bound,
     &cli_command_check,
     &cli_command_prove,

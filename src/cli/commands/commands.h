@@ -9,6 +9,7 @@ extern const cli_command cli_command_check;
 extern const cli_command cli_command_cluster;
 extern const cli_command cli_command_coarsen;
 extern const cli_command cli_command_explain;
+extern const cli_command cli_command_compare;
 extern const cli_command cli_command_export;
 extern const cli_command cli_command_fit;
 extern const cli_command cli_command_help;

@@ -1,8 +1,6 @@
-/* Two bounds that need no solver; both hold for every plan of the problem.
+/* The load bound: all work shared out over the devices at best.
  *
- * Critical path: the longest chain of operators, each at its least time, transfers free. O(V + E).
- *
- * Load: whatever the assignment, for any weights w_k >= 0 of the devices the makespan T obeys
+ * Whatever the assignment, for any weights w_k >= 0 of the devices the makespan T obeys
  *     T * sum_k w_k  >=  sum_k w_k load_k  >=  sum_u min_k w_k time_uk
  * over units u (operators, or groups that must share a device). That is the dual of the best fractional sharing of
  * the work; "work / sum of speeds" would be wrong, since each device may be best at something else. The weights are
@@ -17,34 +15,6 @@
 
 #define ROUNDS 300
 #define WEIGHT_BITS 24 /* weights are whole numbers below 2^24 */
-
-static int64_t least_ns(const moirai_problem *p, int32_t op)
-{
-    int64_t least = -1;
-    for (int32_t k = 0; k < p->n_devices; k++)
-        if (p->op_devices[op] >> k & 1 && (least < 0 || moirai_op_ns(p, op, k) < least))
-            least = moirai_op_ns(p, op, k);
-    return UTIL_MAX(least, 0);
-}
-
-int64_t moirai_bound_critical_path(const moirai_problem *p)
-{
-    int64_t *finish = util_alloc((size_t)p->n_ops, sizeof *finish);
-    int64_t longest = 0;
-    for (int32_t r = 0; finish != NULL && r < p->n_ops; r++) {
-        int32_t op = p->topo[r];
-        int64_t start = 0;
-        for (int32_t j = p->op_in_off[op]; j < p->op_in_off[op + 1]; j++)
-            start = UTIL_MAX(start, finish[p->tensor_producer[p->op_in[j]]]);
-        if (!util_add64(&finish[op], start, least_ns(p, op)))
-            finish[op] = start; /* a shorter path is still a bound */
-        longest = UTIL_MAX(longest, finish[op]);
-    }
-    free(finish);
-    return longest; /* out of memory: 0, which proves nothing and is true */
-}
-
-/* ---- load ---- */
 
 typedef struct kinds {
     int32_t n, K;
