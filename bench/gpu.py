@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""One GPU cut into unequal parts: plans of several placers, predicted and measured. One call makes the table of docs/pytorch.md.
+"""One GPU cut into unequal parts: plans of several placers, predicted and measured. One call makes the table of
+docs/pytorch.md.
 
     python3 bench/gpu.py --out FOLDER
 
-Per network: capture, profile of every distinct operator on every part (all parts at once, as they will run). Then, for fast links (readers look at
-tensors where they are, by CUDA IPC) and slow ones (through pinned host memory): plans, runs, one refinement from these runs, plans, runs. The numbers
-of the table are those of the last round. Writes results.json, timelines and table.md to FOLDER; --small tries all of
-it on a processor.
+Per network: capture, profile of every distinct operator on every part (all parts at once, as they will run). Then, for
+fast links (readers look at tensors where they are, by CUDA IPC) and slow ones (through pinned host memory): plans,
+runs, one refinement from these runs, plans, runs. The numbers of the table are those of the last round. Writes
+results.json, timelines and table.md to FOLDER; --small tries all of it on a processor.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def plain(name: str, small: bool, runs: int) -> dict[str, float]:
 
     def timed(work: Any) -> float:
         times = []
-        for i in range(runs + 3):
+        for _ in range(runs + 3):
             a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             a.record()
             work()
@@ -79,7 +80,6 @@ def plain(name: str, small: bool, runs: int) -> dict[str, float]:
     with torch.cuda.graph(graph):
         module(*args)
     found = {"eager": eager, "graph": timed(graph.replay)}
-    del graph, module
     torch.cuda.empty_cache()
     return found
 
@@ -95,7 +95,9 @@ class Ranks:
 
     def get(self) -> mt.Workers:
         if self.workers is None or not self.workers.alive:
-            self.workers = mt.Workers(cluster_of(self.o), logs=self.o.out / f"ranks-{time.monotonic():.0f}", keep_weights=True)
+            self.workers = mt.Workers(
+                cluster_of(self.o), logs=self.o.out / f"ranks-{time.monotonic():.0f}", keep_weights=True
+            )
         return self.workers
 
 
@@ -108,11 +110,14 @@ class Network:
         self.capture_s = time.monotonic() - start
         start = time.monotonic()
         with gpu:
-            self.report = mt.profile(self.captured, workers=ranks.get(), cache=None, options=mt.Options(runs=10, seconds=0.1))
+            self.report = mt.profile(
+                self.captured, workers=ranks.get(), cache=None, options=mt.Options(runs=10, seconds=0.1)
+            )
         self.profile_s = time.monotonic() - start
         self.captured.graph.save(o.out / f"{name}.graph.json")
-        say(f"{name}: {len(self.captured.graph)} operators, {self.report.distinct} distinct; capture {self.capture_s:.1f} s, "
-            f"profile {self.profile_s:.1f} s, {len(self.report.failed)} not measured")  # fmt: skip
+        say(f"{name}: {len(self.captured.graph)} operators, {self.report.distinct} distinct; "
+            f"capture {self.capture_s:.1f} s, profile {self.profile_s:.1f} s, "
+            f"{len(self.report.failed)} not measured")  # fmt: skip
         for op, why in list(self.report.failed.items())[:3]:
             say(f"  {op}: {why}")
 
@@ -134,8 +139,9 @@ class Network:
                 why = module.why_eager
         path = self.o.out / f"{self.name}.{link}.{label}.timeline.json"
         measured.save(path)
-        say(f"{self.name} {link} {label}: predicted {plan.makespan_ns / 1e6:.3f} ms, measured {measured.median_ns / 1e6:.3f} ms, "
-            f"{len(plan.transfers)} transfers, loaded in {loaded:.1f} s, off {self.off:.1e}" + (f", EAGER {why}" if why else ""))  # fmt: skip
+        say(f"{self.name} {link} {label}: predicted {plan.makespan_ns / 1e6:.3f} ms, "
+            f"measured {measured.median_ns / 1e6:.3f} ms, {len(plan.transfers)} transfers, loaded in {loaded:.1f} s, "
+            f"off {self.off:.1e}" + (f", EAGER {why}" if why else ""))  # fmt: skip
         return {
             "predicted_ms": plan.makespan_ns / 1e6,
             "measured_ms": measured.median_ns / 1e6,
@@ -201,7 +207,9 @@ def case(net: Network, link: str, cluster: moirai.Cluster, o: argparse.Namespace
             made["by hand"] = hand
         for placer, plan in made.items():
             rows[placer] = net.run(plan, link, f"{placer.replace(' ', '-')}-{number}", verify=True)
-            if placer not in kept or rows[placer]["measured_ms"] < min(r[placer]["measured_ms"] for r in found["rounds"]):
+            if placer not in kept or rows[placer]["measured_ms"] < min(
+                r[placer]["measured_ms"] for r in found["rounds"]
+            ):
                 kept[placer] = plan
             (split if plan.transfers else alone).append(rows[placer]["timeline"])
             plan.save(o.out / f"{net.name}.{link}.{placer.replace(' ', '-')}-{number}.plan.json")
@@ -213,7 +221,11 @@ def case(net: Network, link: str, cluster: moirai.Cluster, o: argparse.Namespace
     for number in range(o.passes):  # in turns: whatever changes with time changes for all
         for placer, plan in kept.items():
             passes[placer].append(net.run(plan, link, f"kept-{placer.replace(' ', '-')}-{number}")["measured_ms"])
-    found["kept"] = {p: {"measured_ms": statistics.median(x), "devices": len(set(kept[p].placement.values()))} for p, x in passes.items() if x}
+    found["kept"] = {
+        p: {"measured_ms": statistics.median(x), "devices": len(set(kept[p].placement.values()))}
+        for p, x in passes.items()
+        if x
+    }
     return found
 
 
@@ -243,7 +255,10 @@ def requests(o: argparse.Namespace, workers: mt.Workers, problem_of: Any, link: 
             wrong += off > 1e-3
     torch.set_num_threads(threads)
     seconds = time.monotonic() - start
-    say(f"{o.requests} requests over {link}, {len(plan.transfers)} transfers each: {wrong} wrong, worst {worst:.2g}, {seconds:.1f} s")
+    say(
+        f"{o.requests} requests over {link}, {len(plan.transfers)} transfers each: "
+        f"{wrong} wrong, worst {worst:.2g}, {seconds:.1f} s"
+    )
     return {"link": link, "requests": o.requests, "wrong": wrong, "worst": worst, "transfers": len(plan.transfers)}
 
 
@@ -276,7 +291,9 @@ def speeds(results: dict[str, Any], names: list[str]) -> list[str]:
         best, single = kept.get("moirai"), kept.get("single")
         ratio = f"{best['measured_ms'] / single['measured_ms']:.2f}" if best and single else ""
         parts = best["devices"] if best else ""
-        lines.append(f"| {c['network']} | {c['link']} | {plain_ms:.2f} | " + " | ".join(cells) + f" | {parts} | {ratio} |")
+        lines.append(
+            f"| {c['network']} | {c['link']} | {plain_ms:.2f} | " + " | ".join(cells) + f" | {parts} | {ratio} |"
+        )
     return lines
 
 
@@ -291,7 +308,12 @@ def table(results: dict[str, Any]) -> str:
         "",
     ]
     names = results["placers"] + (["by hand"] if hand else [])
-    middle = ["", "The fastest plan of each placer, measured again in turns; plain is the module itself as a CUDA graph on the largest part:", ""]
+    middle = [
+        "",
+        "The fastest plan of each placer, measured again in turns; "
+        "plain is the module itself as a CUDA graph on the largest part:",
+        "",
+    ]
     return "\n".join(head + predictions(results, results["placers"]) + middle + speeds(results, names)) + "\n"
 
 
@@ -365,7 +387,9 @@ def run_plain(o: argparse.Namespace, ranks: Ranks, name: str) -> dict[str, float
     with gpu:
         workers = ranks.get()
         last = len(workers.devices) - 1
-        found = workers.tell("call", {last: {"module": "gpu", "function": "plain", "args": (name, o.small, o.runs)}})[last]
+        found = workers.tell("call", {last: {"module": "gpu", "function": "plain", "args": (name, o.small, o.runs)}})[
+            last
+        ]
     say(f"{name}: plain on {workers.devices[last].name}: {found}")
     return found
 

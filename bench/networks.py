@@ -1,7 +1,9 @@
-"""Networks for bench/gpu.py and the tests, from code, with random weights: `make(name, small)` gives a module and arguments.
+"""Networks for bench/gpu.py and the tests, from code, with random weights: `make(name, small)` gives a module and
+arguments.
 
-They are the published architectures with their published sizes (Inception-v3's blocks, NASNet-A's cell, GPT-2 small, T5 base, CLIP ViT-B/32, Swin-T) in as few
-lines as say what is computed, so that nothing but PyTorch is needed. `small` shrinks them for tests on a processor.
+They are the published architectures with their published sizes (Inception-v3's blocks, NASNet-A's cell, GPT-2 small, T5
+base, CLIP ViT-B/32, Swin-T) in as few lines as say what is computed, so that nothing but PyTorch is needed. `small`
+shrinks them for tests on a processor.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from torch import Tensor, nn
 
 def conv(c_in: int, c_out: int, kernel: Any, stride: int = 1, padding: Any = 0, groups: int = 1) -> nn.Sequential:
     return nn.Sequential(
-        nn.Conv2d(c_in, c_out, kernel, stride, padding, groups=groups, bias=False), nn.BatchNorm2d(c_out), nn.ReLU(inplace=True)
+        nn.Conv2d(c_in, c_out, kernel, stride, padding, groups=groups, bias=False),
+        nn.BatchNorm2d(c_out),
+        nn.ReLU(inplace=True),
     )
 
 
@@ -28,7 +32,9 @@ class InceptionA(nn.Module):
         n = lambda x: max(int(x * w), 4)  # noqa: E731
         self.one = conv(c, n(64), 1)
         self.five = nn.Sequential(conv(c, n(48), 1), conv(n(48), n(64), 5, padding=2))
-        self.three = nn.Sequential(conv(c, n(64), 1), conv(n(64), n(96), 3, padding=1), conv(n(96), n(96), 3, padding=1))
+        self.three = nn.Sequential(
+            conv(c, n(64), 1), conv(n(64), n(96), 3, padding=1), conv(n(96), n(96), 3, padding=1)
+        )
         self.pool = conv(c, n(pool), 1)
         self.out = n(64) + n(64) + n(96) + n(pool)
 
@@ -43,7 +49,9 @@ class InceptionC(nn.Module):
         n = lambda x: max(int(x * w), 4)  # noqa: E731
         m, o = n(mid), n(192)
         self.one = conv(c, o, 1)
-        self.seven = nn.Sequential(conv(c, m, 1), conv(m, m, (1, 7), padding=(0, 3)), conv(m, o, (7, 1), padding=(3, 0)))
+        self.seven = nn.Sequential(
+            conv(c, m, 1), conv(m, m, (1, 7), padding=(0, 3)), conv(m, o, (7, 1), padding=(3, 0))
+        )
         self.twice = nn.Sequential(
             conv(c, m, 1), conv(m, m, (7, 1), padding=(3, 0)), conv(m, m, (1, 7), padding=(0, 3)),
             conv(m, m, (7, 1), padding=(3, 0)), conv(m, o, (1, 7), padding=(0, 3)),
@@ -73,7 +81,14 @@ class InceptionE(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         three, twice = self.three(x), self.twice(x)
         pooled = self.pool(F.avg_pool2d(x, 3, 1, 1))
-        parts = [self.one(x), self.three_a(three), self.three_b(three), self.twice_a(twice), self.twice_b(twice), pooled]
+        parts = [
+            self.one(x),
+            self.three_a(three),
+            self.three_b(three),
+            self.twice_a(twice),
+            self.twice_b(twice),
+            pooled,
+        ]
         return torch.cat(parts, 1)
 
 
@@ -115,8 +130,10 @@ class Separable(nn.Module):
         super().__init__()
         half = kernel // 2
         self.steps = nn.Sequential(
-            nn.Conv2d(c, c, kernel, padding=half, groups=c, bias=False), nn.Conv2d(c, c, 1, bias=False), nn.BatchNorm2d(c),
-            nn.ReLU(), nn.Conv2d(c, c, kernel, padding=half, groups=c, bias=False), nn.Conv2d(c, c, 1, bias=False), nn.BatchNorm2d(c),
+            nn.Conv2d(c, c, kernel, padding=half, groups=c, bias=False), nn.Conv2d(c, c, 1, bias=False),
+            nn.BatchNorm2d(c), nn.ReLU(),
+            nn.Conv2d(c, c, kernel, padding=half, groups=c, bias=False), nn.Conv2d(c, c, 1, bias=False),
+            nn.BatchNorm2d(c),
         )  # fmt: skip
 
     def forward(self, x: Tensor) -> Tensor:
@@ -134,7 +151,13 @@ class Cell(nn.Module):
     def forward(self, before: Tensor, last: Tensor) -> Tensor:
         p, h = self.before(before), self.last(last)
         pool = F.avg_pool2d(p, 3, 1, 1)
-        parts = [self.e3(h) + h, self.a3(p) + self.a5(h), F.avg_pool2d(h, 3, 1, 1) + p, pool + pool, self.b5(p) + self.b3(p)]
+        parts = [
+            self.e3(h) + h,
+            self.a3(p) + self.a5(h),
+            F.avg_pool2d(h, 3, 1, 1) + p,
+            pool + pool,
+            self.b5(p) + self.b3(p),
+        ]
         return torch.cat([p, *parts], 1)
 
 
@@ -184,7 +207,11 @@ class Attention(nn.Module):
 class Feed(nn.Module):
     def __init__(self, d: int, hidden: int, activation: Callable[[Tensor], Tensor] = F.gelu, bias: bool = True) -> None:
         super().__init__()
-        self.up, self.down, self.activation = nn.Linear(d, hidden, bias=bias), nn.Linear(hidden, d, bias=bias), activation
+        self.up, self.down, self.activation = (
+            nn.Linear(d, hidden, bias=bias),
+            nn.Linear(hidden, d, bias=bias),
+            activation,
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         return self.down(self.activation(self.up(x)))
@@ -236,8 +263,14 @@ class Mixture(nn.Module):
     def __init__(self, d: int, heads: int, hidden: int, layers: int, experts: int) -> None:
         super().__init__()
         self.layers = nn.ModuleList(
-            nn.ModuleDict({"norm1": nn.LayerNorm(d), "attn": Attention(d, heads), "norm2": nn.LayerNorm(d),
-                           "moe": Experts(d, hidden, experts)})  # fmt: skip
+            nn.ModuleDict(
+                {
+                    "norm1": nn.LayerNorm(d),
+                    "attn": Attention(d, heads),
+                    "norm2": nn.LayerNorm(d),
+                    "moe": Experts(d, hidden, experts),
+                }
+            )  # fmt: skip
             for _ in range(layers)
         )
 
@@ -295,8 +328,8 @@ class T5(nn.Module):
 class Clip(nn.Module):
     """Two towers that share nothing until the end."""
 
-    def __init__(self, d: int, heads: int, layers: int, patch: int, pixels: int, d_text: int, heads_text: int, words: int,
-                 length: int, joint: int) -> None:  # fmt: skip
+    def __init__(self, d: int, heads: int, layers: int, patch: int, pixels: int, d_text: int, heads_text: int,
+                 words: int, length: int, joint: int) -> None:  # fmt: skip
         super().__init__()
         self.patch = nn.Conv2d(3, d, patch, patch, bias=False)
         self.first = nn.Parameter(torch.randn(1, 1, d))
@@ -369,20 +402,26 @@ class Swin(nn.Module):
 
 
 class Recommender(nn.Module):
-    """Towers per group of features (numbers, embeddings, history), then experts and tasks that mix them: MMoE over DLRM's bottom."""
+    """Towers per group of features (numbers, embeddings, history), then experts and tasks that mix them: MMoE over
+    DLRM's bottom."""
 
-    def __init__(self, tables: int, rows: int, d: int, numbers: int, history: int, hidden: int, experts: int, tasks: int) -> None:
+    def __init__(
+        self, tables: int, rows: int, d: int, numbers: int, history: int, hidden: int, experts: int, tasks: int
+    ) -> None:
         super().__init__()
         self.tables = nn.ModuleList(nn.Embedding(rows, d) for _ in range(tables))
         self.numbers = nn.Sequential(nn.Linear(numbers, hidden), nn.ReLU(), nn.Linear(hidden, d))
         self.history, self.seen = nn.Embedding(rows, d), Layer(d, 4, False)
         n = tables + 2
         self.experts = nn.ModuleList(
-            nn.Sequential(nn.Linear(n * d, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU()) for _ in range(experts)
+            nn.Sequential(nn.Linear(n * d, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU())
+            for _ in range(experts)
         )
         self.cross = nn.Sequential(nn.Linear(n * n, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU())
         self.gates = nn.ModuleList(nn.Linear(n * d, experts) for _ in range(tasks))
-        self.tasks = nn.ModuleList(nn.Sequential(nn.Linear(2 * hidden, hidden), nn.ReLU(), nn.Linear(hidden, 1)) for _ in range(tasks))
+        self.tasks = nn.ModuleList(
+            nn.Sequential(nn.Linear(2 * hidden, hidden), nn.ReLU(), nn.Linear(hidden, 1)) for _ in range(tasks)
+        )
 
     def forward(self, numbers: Tensor, ids: Tensor, history: Tensor) -> Tensor:
         parts = [table(ids[:, i]) for i, table in enumerate(self.tables)]
@@ -409,11 +448,17 @@ def _tokens(n: int, words: int, batch: int = 1) -> Tensor:
 
 
 def _inception(small: bool) -> Any:
-    return (Inception(0.125, 10), (torch.randn(1, 3, 107, 107),)) if small else (Inception(), (torch.randn(8, 3, 299, 299),))
+    return (
+        (Inception(0.125, 10), (torch.randn(1, 3, 107, 107),))
+        if small
+        else (Inception(), (torch.randn(8, 3, 299, 299),))
+    )
 
 
 def _nasnet(small: bool) -> Any:
-    return (Nasnet(4, 1, 10), (torch.randn(1, 3, 32, 32),)) if small else (Nasnet(84, 2), (torch.randn(4, 3, 224, 224),))
+    return (
+        (Nasnet(4, 1, 10), (torch.randn(1, 3, 32, 32),)) if small else (Nasnet(84, 2), (torch.randn(4, 3, 224, 224),))
+    )
 
 
 def _moe(small: bool) -> Any:
@@ -448,7 +493,11 @@ def _swin(small: bool) -> Any:
 
 def _recommender(small: bool) -> Any:
     if small:
-        return Recommender(3, 20, 8, 5, 6, 16, 3, 2), (torch.randn(4, 5), torch.randint(0, 20, (4, 3)), torch.randint(0, 20, (4, 6)))
+        return Recommender(3, 20, 8, 5, 6, 16, 3, 2), (
+            torch.randn(4, 5),
+            torch.randint(0, 20, (4, 3)),
+            torch.randint(0, 20, (4, 6)),
+        )
     ids, history = torch.randint(0, 100000, (1024, 26)), torch.randint(0, 100000, (1024, 50))
     return Recommender(26, 100000, 64, 13, 50, 1024, 8, 4), (torch.randn(1024, 13), ids, history)
 

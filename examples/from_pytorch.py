@@ -1,6 +1,6 @@
 """From a torch.nn.Module to a distributed run, step by step: on two processes here, or on parts of a GPU with --gpu.
 
-    python3 examples/from_pytorch.py [--gpu]
+python3 examples/from_pytorch.py [--gpu]
 """
 
 import sys
@@ -44,9 +44,10 @@ if "--gpu" in sys.argv:
 else:
     devices = [{"name": n, "type": "cpu", "memory": "2GB", "threads": 1} for n in ("A", "B")]
 
-with mt.Workers({"name": "here", "devices": devices, "links": [
-    {"from": a["name"], "to": b["name"], "bandwidth": "10GB/s", "latency": "50us"} for a in devices for b in devices if a is not b
-]}) as workers:  # fmt: skip
+names = [d["name"] for d in devices]
+links = [{"from": a, "to": b, "bandwidth": "10GB/s", "latency": "50us"} for a in names for b in names if a != b]
+
+with mt.Workers({"name": "here", "devices": devices, "links": links}) as workers:
     # %% What operators and transfers really take here.
 
     cluster = mt.probe(workers)

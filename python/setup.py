@@ -1,7 +1,8 @@
 """Builds libmoirai by CMake and the cffi declarations from the public headers; pyproject.toml has the rest.
 
-The declarations are not written twice: the C preprocessor reads include/moirai/moirai.h, and what comes from our own headers,
-less the inline functions, is what cffi is told. The binding is cffi's ABI mode: one wheel serves every CPython.
+The declarations are not written twice: the C preprocessor reads include/moirai/moirai.h, and what comes from our own
+headers, less the inline functions, is what cffi is told. The binding is cffi's ABI mode: one wheel serves every
+CPython.
 """
 
 import os
@@ -63,7 +64,9 @@ def declarations():
     compiler = os.environ.get("CC", "cc")
     command = [compiler, "-E", f"-I{HEADERS}", "-D__attribute__(x)=", str(HEADERS / "moirai" / "moirai.h")]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return constants() + without_inline(own_text(text)) + "\nvoid free(void *memory);\n"  # of texts that are handed over
+    return (
+        constants() + without_inline(own_text(text)) + "\nvoid free(void *memory);\n"
+    )  # of texts that are handed over
 
 
 def write_ffi(path):

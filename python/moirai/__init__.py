@@ -4,7 +4,8 @@
     plan = moirai.plan("gpt3-tiny", "inter-server", time_limit=5)
     plan.makespan_ns, plan.gap, plan.placement
 
-Everything is computed by libmoirai; this package hands it over. `moirai.torch` is for people who have a torch.nn.Module.
+Everything is computed by libmoirai; this package hands it over. `moirai.torch` is for people who have a
+torch.nn.Module.
 """
 
 from ._lib import Error, InfeasibleError, InputError, LimitError, UsageError, VerifyError

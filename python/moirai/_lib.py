@@ -98,10 +98,12 @@ def take_text(function: Callable[..., int], *args: Any) -> str:
 
 
 class LongCall:
-    """A call that may take minutes, on a thread of its own, since Python sees signals only between its own instructions.
+    """A call that may take minutes, on a thread of its own, since Python sees signals only between its own
+    instructions.
 
-    cffi lets other threads run meanwhile. The first Ctrl-C sets `interrupt`, upon which searches end with the best plan so far;
-    the second is KeyboardInterrupt as usual. News from the library's threads reach `progress` on the calling thread.
+    cffi lets other threads run meanwhile. The first Ctrl-C sets `interrupt`, upon which searches end with the best plan
+    so far; the second is KeyboardInterrupt as usual. News from the library's threads reach `progress` on the calling
+    thread.
     """
 
     def __init__(self, progress: Callable[[Any], None] | None = None) -> None:

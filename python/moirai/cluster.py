@@ -42,7 +42,8 @@ class Cluster:
 
     @classmethod
     def open(cls, what: str | os.PathLike[str] | Mapping[str, Any] | Cluster) -> Cluster:
-        """A built-in name, a file, a description such as "2x v100, 2x p100 16GB, 100Gbps 5us", or a file's content as a dict."""
+        """A built-in name, a file, a description such as "2x v100, 2x p100 16GB, 100Gbps 5us", or a file's content as a
+        dict."""
         if isinstance(what, Cluster):
             return what
         if isinstance(what, Mapping):

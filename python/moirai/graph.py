@@ -176,9 +176,7 @@ def _add(b: Any, op: Op) -> None:
         lib.moirai_graph_builder_input(b, i, name.encode())
     for tensor in op.outputs:
         lib.moirai_graph_builder_output(b, i, tensor.name.encode(), tensor.bytes)
-    lib.moirai_graph_builder_cost(
-        b, i, op.weight_bytes, op.workspace_bytes, number(op.flops), number(op.traffic_bytes)
-    )
+    lib.moirai_graph_builder_cost(b, i, op.weight_bytes, op.workspace_bytes, number(op.flops), number(op.traffic_bytes))
     for device, ns in (op.time_ns or {}).items():
         lib.moirai_graph_builder_time(b, i, device.encode(), ns)
     for member in op.members:

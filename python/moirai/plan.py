@@ -54,7 +54,8 @@ class Plan:
 
     @classmethod
     def by_devices(cls, problem: Problem, devices: dict[str, str] | str) -> Plan:
-        """A placement by hand: operator name -> device, or one device for all; starts are simulated, by upward ranks."""
+        """A placement by hand: operator name -> device, or one device for all; starts are simulated, by upward
+        ranks."""
         names = problem.op_names
         chosen = dict.fromkeys(names, devices) if isinstance(devices, str) else devices
         numbers = {d: k for k, d in enumerate(problem.devices)}

@@ -27,8 +27,8 @@ class Problem:
         forbid: Mapping[str, str] | None = None,
         together: Iterable[str] = (),
     ) -> None:
-        """Times come from the cost model `cost`. `pin` and `forbid` map shell patterns over operator names to devices (several
-        with commas); operators that match one pattern of `together` share a device."""
+        """Times come from the cost model `cost`. `pin` and `forbid` map shell patterns over operator names to devices
+        (several with commas); operators that match one pattern of `together` share a device."""
         c = Cluster.open(cluster)
         keep: list[Any] = []
         o = ffi.new("moirai_problem_options *")
@@ -109,7 +109,7 @@ def _string(keep: list[Any], value: str | None) -> Any:
 
 
 def _wishes(keep: list[Any], pin: Mapping[str, str], forbid: Mapping[str, str], together: Iterable[str]) -> Any:
-    listed = [(lib.MOIRAI_PIN, p, d) for p, d in pin.items()]
+    listed: list[tuple[int, str, str | None]] = [(lib.MOIRAI_PIN, p, d) for p, d in pin.items()]
     listed += [(lib.MOIRAI_FORBID, p, d) for p, d in forbid.items()]
     listed += [(lib.MOIRAI_TOGETHER, p, None) for p in together]
     wishes = ffi.new("moirai_wish[]", len(listed))

@@ -55,10 +55,10 @@ def place(
 ) -> Plan:
     """A checked plan of the problem.
 
-    `time_limit` is in seconds (0: none), `gap` the proven distance at which the search stops, `threads` 0 takes all cores,
-    `settings` are the placer's own parameters. `certificate` names a file for the proof. `progress` is called with news
-    on this thread; True shows a bar where tqdm is installed. Ctrl-C ends the search with the best plan so far, whose
-    `interrupted` is then True.
+    `time_limit` is in seconds (0: none), `gap` the proven distance at which the search stops, `threads` 0 takes all
+    cores, `settings` are the placer's own parameters. `certificate` names a file for the proof. `progress` is called
+    with news on this thread; True shows a bar where tqdm is installed. Ctrl-C ends the search with the best plan so
+    far, whose `interrupted` is then True.
     """
     keep: list[Any] = []
     o = ffi.new("moirai_place_options *")
@@ -78,8 +78,9 @@ def place(
         keep.append(ffi.new("char[]", bytes_of(certificate)))
         o.certificate_path = keep[-1]
     bar = _Bar() if progress is True else None
-    call = LongCall(bar.show if bar else progress or None)
-    if bar or progress:
+    listener = bar.show if bar else progress if callable(progress) else None
+    call = LongCall(listener)
+    if listener is not None:
         news = ffi.callback("moirai_progress_fn", lambda _data, n: call.post(_news(n)))
         keep.append(news)
         budget.progress = news
@@ -160,7 +161,9 @@ class Comparison:
         return f"<table><tr><th>placer</th><th>makespan</th><th>gap</th><th>took</th></tr>{body}</table>"
 
 
-def compare(problem: Problem, names: Iterable[str] = ("single", "m-etf", "heft", "moirai"), **options: Any) -> Comparison:
+def compare(
+    problem: Problem, names: Iterable[str] = ("single", "m-etf", "heft", "moirai"), **options: Any
+) -> Comparison:
     """A plan by each placer; one that fails has its reason in its row. `options` are those of `place`."""
     rows = []
     for name in names:
@@ -188,7 +191,9 @@ def prove(problem: Problem, certificate: str | os.PathLike[str]) -> Proof:
     return Proof(int(out.proven_ns), int(out.certified_ns), int(out.lower_bound_ns), int(out.leaves))
 
 
-def refine(graph: Graph, cluster: Cluster | None, timelines: Sequence[str | os.PathLike[str]]) -> list[dict[str, float]]:
+def refine(
+    graph: Graph, cluster: Cluster | None, timelines: Sequence[str | os.PathLike[str]]
+) -> list[dict[str, float]]:
     """What runs have measured, oldest first, into the times of `graph` and the latencies of `cluster`, in place
     (docs/profile.md). Returns a report per timeline."""
     paths = [ffi.new("char[]", bytes_of(t)) for t in timelines]

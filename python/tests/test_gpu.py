@@ -30,7 +30,9 @@ def captured(name):
 
 
 def parts():
-    devices = [{"name": n, "type": "h200", "memory": "20GB", "share": s} for n, s in (("A", 0.2), ("B", 0.3), ("C", 0.5))]
+    devices = [
+        {"name": n, "type": "h200", "memory": "20GB", "share": s} for n, s in (("A", 0.2), ("B", 0.3), ("C", 0.5))
+    ]
     return {"devices": devices, "links": links("ABC")}
 
 
@@ -54,7 +56,7 @@ def test_plans_give_the_module_s_results(name, graphs, transport, workers):
     spread = {n: problem.devices[i % 3] for i, n in enumerate(problem.op_names)}
     for plan in (moirai.place(problem, "heft"), moirai.Plan.by_devices(problem, spread)):
         with mt.distribute(network, plan, workers=workers, transport=transport, graphs=graphs, stall_s=20) as run:
-            for i in range(20):
+            for _ in range(20):
                 got = run(*args)
             with torch.no_grad():
                 expected = module(*args)

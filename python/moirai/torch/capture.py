@@ -1,13 +1,13 @@
 """A torch.nn.Module as a graph of ours.
 
-torch.export gives functional ATen calls: what was done in place is a new value there, so nothing has to be kept beside what it changes.
-By default operators that PyTorch has a kernel for (linear, attention, norms) stay whole, as the module itself runs them;
-`core=True` takes them apart into core ATen.
+torch.export gives functional ATen calls: what was done in place is a new value there, so nothing has to be kept beside
+what it changes. By default operators that PyTorch has a kernel for (linear, attention, norms) stay whole, as the module
+itself runs them; `core=True` takes them apart into core ATen.
 
-Four kinds of node come out. Operators compute. Aliases (views, parts of tuples, copies that copy nothing) are free: whoever
-reads one repeats it, from whatever on the way to it has the fewest bytes, and that is what travels: a head's slice, not the whole;
-the vector, not what it was expanded to. Constants depend on weights alone and are computed once per rank. Weights are held by those that
-read them; one that several read counts for each, since each may be elsewhere.
+Four kinds of node come out. Operators compute. Aliases (views, parts of tuples, copies that copy nothing) are free:
+whoever reads one repeats it, from whatever on the way to it has the fewest bytes, and that is what travels: a head's
+slice, not the whole; the vector, not what it was expanded to. Constants depend on weights alone and are computed once
+per rank. Weights are held by those that read them; one that several read counts for each, since each may be elsewhere.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class CaptureError(UsageError):
 
 @dataclass
 class Captured:
-    """A module's graph (`graph`), and what it takes to run it: nodes, weights, how arguments and results are laid out."""
+    """A module's graph (`graph`), and what it takes to run it: nodes, weights, how arguments and results are laid
+    out."""
 
     graph: Graph
     nodes: dict[str, Node]
@@ -83,9 +84,9 @@ def capture(
 ) -> Captured:
     """Exports the module for these arguments (their shapes count, not their numbers) and makes a graph of it.
 
-    `heads` spells attention out head by head, projections and all, so that heads can go to several devices; a number makes as many
-    groups of heads (small matrix products use a GPU badly). Raises
-    CaptureError where torch can't export the module, or where its forward changes a buffer or an argument.
+    `heads` spells attention out head by head, projections and all, so that heads can go to several devices; a number
+    makes as many groups of heads (small matrix products use a GPU badly). Raises CaptureError where torch can't export
+    the module, or where its forward changes a buffer or an argument.
     """
     if module.training:
         raise CaptureError(f"{type(module).__name__} is in training mode: call eval() first")
@@ -103,7 +104,9 @@ def capture(
     return captured
 
 
-remembered: weakref.WeakKeyDictionary[torch.nn.Module, Captured] = weakref.WeakKeyDictionary()  # what was made of a module last
+remembered: weakref.WeakKeyDictionary[torch.nn.Module, Captured] = (
+    weakref.WeakKeyDictionary()
+)  # what was made of a module last
 
 
 # ---- torch.export
@@ -196,7 +199,9 @@ class _Reader:
         elif getattr(target, "__name__", "") == "getitem":
             name = "getitem"
         else:
-            raise CaptureError(f"'{node.name}' calls {getattr(target, '__name__', target)}: control flow is not supported")
+            raise CaptureError(
+                f"'{node.name}' calls {getattr(target, '__name__', target)}: control flow is not supported"
+            )
 
         def change(leaf: Any) -> Any:
             return Ref(leaf.name) if isinstance(leaf, torch.fx.Node) else leaf
@@ -215,7 +220,9 @@ class _Reader:
         leaves: list[Any] = []
         for spec in self.program.graph_signature.output_specs:
             if spec.kind.name != "USER_OUTPUT":
-                raise CaptureError(f"forward changes {spec.target or 'an argument'}: only functions of their arguments can be placed")
+                raise CaptureError(
+                    f"forward changes {spec.target or 'an argument'}: only functions of their arguments can be placed"
+                )
             name = getattr(spec.arg, "name", None)
             leaves.append(Ref(name) if name in self.nodes else getattr(spec.arg, "value", None))
         return leaves
@@ -429,4 +436,3 @@ def _graph(captured: Captured, title: str) -> Graph:
     sizes = Counter(m.dtype.itemsize for n in nodes.values() for m in flops.metas(n.meta) if m.dtype.is_floating_point)
     element = sizes.most_common(1)[0][0] if sizes else 4
     return Graph.build(title, ops, element_bytes=element if element in (2, 4) else 4)
-

@@ -86,11 +86,16 @@ class Distributed(torch.nn.Module):
             self._workers.aborts.append(pinned)
         host_at = {t.index: at for t, at in zip(through, offsets)}
         with tempfile.TemporaryDirectory(prefix="moirai-weights-") as folder:
-            jobs = {k: self._job(k, folder, shared, pinned, host_at, metas, graphs) for k in range(len(self._workers.devices))}
+            jobs = {
+                k: self._job(k, folder, shared, pinned, host_at, metas, graphs)
+                for k in range(len(self._workers.devices))
+            }
             answers = self._workers.tell("load", jobs)
         self.why_eager = {self._workers.devices[k].name: why for k, why in answers.items() if why}
 
-    def _job(self, k: int, folder: str, shared: str, pinned: str, host_at: dict[int, int], metas: Any, graphs: bool) -> Any:
+    def _job(
+        self, k: int, folder: str, shared: str, pinned: str, host_at: dict[int, int], metas: Any, graphs: bool
+    ) -> Any:
         program = self.program.ranks[k]
         weights = os.path.join(folder, f"{k}.pt")
         active = k in self._ranks
@@ -130,7 +135,9 @@ class Distributed(torch.nn.Module):
                 continue
             room = self._shared.tensor["in", known.name]
             if not isinstance(given, torch.Tensor) or given.shape != room.shape or given.dtype != room.dtype:
-                what = f"{tuple(given.shape)} {given.dtype}" if isinstance(given, torch.Tensor) else type(given).__name__
+                what = (
+                    f"{tuple(given.shape)} {given.dtype}" if isinstance(given, torch.Tensor) else type(given).__name__
+                )
                 raise UsageError(f"argument '{known.name}' is {what}; captured was {tuple(room.shape)} {room.dtype}")
             room.copy_(given.detach())
 
@@ -253,12 +260,14 @@ def distribute(
 ) -> Distributed | SpmdDistributed:
     """A module with the same forward that runs as the plan says, one process per device.
 
-    In a process that torchrun started, and without `cluster` or `workers`, this process is the device of its rank (spmd.py).
+    In a process that torchrun started, and without `cluster` or `workers`, this process is the device of its rank
+    (spmd.py).
 
     `module` is what `capture` was given, or what it returned. `cluster` starts the processes; `workers` that are there
-    already serve any number of modules. `transport` is "ipc" (readers look at tensors where they are), "host" (through pinned memory)
-    or "gloo"; "auto" takes the first for GPUs and the last for processors. `verify` compares every result with the whole
-    network's, or with that of the module given. A request that takes longer than `stall_s` ends all ranks.
+    already serve any number of modules. `transport` is "ipc" (readers look at tensors where they are), "host" (through
+    pinned memory) or "gloo"; "auto" takes the first for GPUs and the last for processors. `verify` compares every
+    result with the whole network's, or with that of the module given. A request that takes longer than `stall_s` ends
+    all ranks.
     """
     captured = module if isinstance(module, Captured) else remembered.get(module)
     if captured is None:
@@ -277,5 +286,3 @@ def distribute(
         if own:
             ranks.close()
         raise
-
-

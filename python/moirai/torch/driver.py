@@ -1,4 +1,5 @@
-"""The few calls of the CUDA driver that PyTorch has no door to: our kernels, memory shared between processes, pinned files."""
+"""The few calls of the CUDA driver that PyTorch has no door to: our kernels, memory shared between processes, pinned
+files."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ class Driver:
         return bytes(handle), address - base.value
 
     def open(self, handle: bytes) -> int:
-        """Where another process' allocation lies here. Every `open` has its `close`, before its owner frees the allocation."""
+        """Where another process' allocation lies here. Every `open` has its `close`, before its owner frees the
+        allocation."""
         known = self._opened.get(handle)
         if known is None:
             where, raw = c_uint64(), _Handle.from_buffer_copy(handle)
@@ -89,10 +91,14 @@ class Driver:
         self._check("cuMemHostUnregister", c_void_p(address))
 
     def to_host(self, host: int, device: int, size: int, stream: torch.cuda.Stream) -> None:
-        self._check("cuMemcpyDtoHAsync_v2", c_void_p(host), c_uint64(device), c_size_t(size), c_void_p(stream.cuda_stream))
+        self._check(
+            "cuMemcpyDtoHAsync_v2", c_void_p(host), c_uint64(device), c_size_t(size), c_void_p(stream.cuda_stream)
+        )
 
     def to_device(self, device: int, host: int, size: int, stream: torch.cuda.Stream) -> None:
-        self._check("cuMemcpyHtoDAsync_v2", c_uint64(device), c_void_p(host), c_size_t(size), c_void_p(stream.cuda_stream))
+        self._check(
+            "cuMemcpyHtoDAsync_v2", c_uint64(device), c_void_p(host), c_size_t(size), c_void_p(stream.cuda_stream)
+        )
 
 
 class _Foreign:
@@ -102,7 +108,9 @@ class _Foreign:
         self.__cuda_array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (address, False), "version": 2}
 
 
-def foreign_tensor(address: int, span: int, shape: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+def foreign_tensor(
+    address: int, span: int, shape: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype
+) -> torch.Tensor:
     """A tensor over memory that is not ours; `span` is its extent in bytes."""
     raw = torch.as_tensor(_Foreign(address, max(span, 1)), device="cuda")
     if raw.data_ptr() != address:
@@ -115,5 +123,3 @@ def span_of(tensor: torch.Tensor) -> int:
     if tensor.numel() == 0:
         return 0
     return (1 + sum((d - 1) * s for d, s in zip(tensor.shape, tensor.stride()))) * tensor.element_size()
-
-

@@ -1,9 +1,10 @@
 """Attention spelled out head by head, as the paper's graphs are, or in groups of heads.
 
-An attention over H heads becomes several over some of them each, whose results are put together again. The projections before it are
-taken apart, too: which features of a product x W + b a head reads is found by sending numbered features through the views between them,
-so that it does not matter how a model arranges its heads (three projections, one for all, interleaved or not). Where the
-views mix features in a way that is no choice of columns, the projection stays whole and heads read their slices of it.
+An attention over H heads becomes several over some of them each, whose results are put together again. The projections
+before it are taken apart, too: which features of a product x W + b a head reads is found by sending numbered features
+through the views between them, so that it does not matter how a model arranges its heads (three projections, one for
+all, interleaved or not). Where the views mix features in a way that is no choice of columns, the projection stays whole
+and heads read their slices of it.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ from .ir import Meta, Node, Ref, call
 
 _ATTENTION = "aten.scaled_dot_product_attention.default"
 _PROJECTIONS = ("aten.linear.default", "aten.addmm.default", "aten.mm.default")
-_VIEWS = ("view", "_unsafe_view", "reshape", "transpose", "permute", "select", "slice", "split", "split_with_sizes", "chunk",
-          "unsqueeze", "squeeze", "getitem", "clone", "contiguous", "flatten", "unflatten", "alias")  # fmt: skip
+_VIEWS = (
+    "view _unsafe_view reshape transpose permute select slice split split_with_sizes chunk unsqueeze squeeze getitem "
+    "clone contiguous flatten unflatten alias"
+).split()
 
 
 def split_heads(nodes: dict[str, Node], groups: int | None = None) -> dict[str, Node]:
-    """New nodes with every attention of several heads taken apart into so many groups of heads; None: each head alone."""
+    """New nodes with every attention of several heads taken apart into so many groups of heads; None: each head
+    alone."""
     out: dict[str, Node] = {}
     writer = _Writer(nodes, out, groups)
     for node in nodes.values():
@@ -133,7 +137,8 @@ class _Writer:
     def columns(
         self, base: Node, chain: list[str], span: tuple[int, int]
     ) -> tuple[torch.Tensor, tuple[int, ...]] | None:
-        """Which features these heads read, in order, and in which order of the other dimensions; None unless it is that."""
+        """Which features these heads read, in order, and in which order of the other dimensions; None unless it is
+        that."""
         shape = base.meta.shape
         features, rows = shape[-1], base.meta.numel // shape[-1]
         marks = torch.arange(rows * features).view(shape)

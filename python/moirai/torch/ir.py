@@ -1,7 +1,7 @@
 """A captured network: nodes in an order in which they can run, each a call of an ATen operator.
 
-torch.fx graphs hold live Python objects; ranks are other processes, often with another device and other strides. So what travels is this:
-plain data, pickled in microseconds, with operators by name.
+torch.fx graphs hold live Python objects; ranks are other processes, often with another device and other strides. So
+what travels is this: plain data, pickled in microseconds, with operators by name.
 """
 
 from __future__ import annotations

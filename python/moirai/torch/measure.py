@@ -1,9 +1,10 @@
 """The time of single operators on this process' device: run by a worker for `profile`.
 
-Weights go through the cache once a request and are cold when their operator comes; activations have just been written. So copies of the weights
-take turns until they exceed the cache, activations stay the same.
+Weights go through the cache once a request and are cold when their operator comes; activations have just been written.
+So copies of the weights take turns until they exceed the cache, activations stay the same.
 
-On a GPU two times are found: as a CUDA graph of many calls in a row (what an operator takes when its launch does not count), and eagerly.
+On a GPU two times are found: as a CUDA graph of many calls in a row (what an operator takes when its launch does not
+count), and eagerly.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ def measure_ops(ops: list[OpToMeasure], device: torch.device, options: Options) 
 
 
 def _calmest(batch: Callable[[], list[float]]) -> tuple[float, float]:
-    """The median and its spread; up to three batches where the interquartile range is above a tenth, the calmest counts."""
+    """The median and its spread; up to three batches where the interquartile range is above a tenth, the calmest
+    counts."""
     best = (float("inf"), 0.0)
     for _ in range(3):
         times = sorted(batch())
@@ -139,7 +141,9 @@ def _measure_cuda(node: Node, environments: list[dict[str, Any]], device: torch.
         calls(1)
     rough = max(min(_event_ns(lambda: calls(4)) / 4 for _ in range(2)), 500.0)
     repeats = int(min(max(400_000 / rough, 4), 64))
-    eager, spread = _calmest(lambda: [t / repeats for t in _limited(lambda: _event_ns(lambda: calls(repeats)), options)])
+    eager, spread = _calmest(
+        lambda: [t / repeats for t in _limited(lambda: _event_ns(lambda: calls(repeats)), options)]
+    )
     if not options.graphs:
         return OpTime(max(int(eager), 1), max(int(eager), 1), spread)
     graph = torch.cuda.CUDAGraph()

@@ -52,7 +52,9 @@ class Mps:
             if is_running(self.folder):
                 return
             time.sleep(0.05)
-        raise MpsError(f"nvidia-cuda-mps-control did not start: {(done.stderr or done.stdout).strip() or 'no reason given'}")
+        raise MpsError(
+            f"nvidia-cuda-mps-control did not start: {(done.stderr or done.stdout).strip() or 'no reason given'}"
+        )
 
     def environment(self, share: float) -> dict[str, str]:
         """For a process that is to have this share."""

@@ -25,7 +25,8 @@ from .workers import Workers
 
 @dataclass
 class Profile:
-    """How a profile went: operators, how many of them are distinct, how many were measured now, and which could not be."""
+    """How a profile went: operators, how many of them are distinct, how many were measured now, and which could not
+    be."""
 
     ops: int
     distinct: int
@@ -90,9 +91,9 @@ def profile(
 ) -> Profile:
     """Measures every distinct operator on every device and puts the times into `captured.graph`.
 
-    Times are kept on disk (`cache`: a folder, True for the usual one, None for nowhere) under the operator and all that they depend
-    on; `fresh` measures anew. Ranks of processors take `turns`; shares of a GPU are measured side by side, since they run
-    side by side, too. Operators that can't run alone (`failed`) are estimated from their traffic.
+    Times are kept on disk (`cache`: a folder, True for the usual one, None for nowhere) under the operator and all that
+    they depend on; `fresh` measures anew. Ranks of processors take `turns`; shares of a GPU are measured side by side,
+    since they run side by side, too. Operators that can't run alone (`failed`) are estimated from their traffic.
     """
     if workers is None:
         if cluster is None:
@@ -105,17 +106,23 @@ def profile(
     for name, node in captured.ops.items():
         by_signature.setdefault(_signature(captured, captured.nodes[node]), []).append(name)
     report = Profile(len(captured.ops), len(by_signature), 0)
-    caches, todo = {}, {}
+    caches: dict[int, _Cache] = {}
+    todo: dict[int, list[str]] = {}
     leader: dict[str, int] = {}  # equal devices are measured once
     for k, device in enumerate(workers.devices):
-        identity = json.dumps([workers.about[k], device.share, device.threads, device.ep, vars(options)], sort_keys=True)
+        identity = json.dumps(
+            [workers.about[k], device.share, device.threads, device.ep, vars(options)], sort_keys=True
+        )
         first = leader.setdefault(identity, k)
         caches[k] = caches[first] if first != k else _Cache(folder, identity)
         if first == k:
             todo[k] = [s for s in by_signature if fresh or s not in caches[k].times]
     for batch in [[k] for k in todo] if (workers.kind == "cpu" if turns is None else turns) else [list(todo)]:
         jobs = {
-            k: {"ops": [_to_measure(captured, captured.nodes[captured.ops[by_signature[s][0]]]) for s in todo[k]], "options": options}
+            k: {
+                "ops": [_to_measure(captured, captured.nodes[captured.ops[by_signature[s][0]]]) for s in todo[k]],
+                "options": options,
+            }
             for k in batch
             if todo[k]
         }
@@ -128,7 +135,9 @@ def profile(
     return report
 
 
-def _put(captured: Captured, device: str, by_signature: dict[str, list[str]], times: dict[str, Any], report: Profile) -> None:
+def _put(
+    captured: Captured, device: str, by_signature: dict[str, list[str]], times: dict[str, Any], report: Profile
+) -> None:
     known: dict[str, int] = {}
     for signature, names in by_signature.items():
         t = OpTime(**times[signature])
@@ -163,12 +172,16 @@ def chain(length: int, n_bytes: int) -> Captured:
     for i in range(length):
         name = f"relu{i}"
         nodes[name] = Node(name, OP, "aten.relu.default", (Ref(before),), {}, meta)
-        ops.append(Op(name, "relu", (before,), (Tensor(name, meta.bytes),), flops=meta.numel, traffic_bytes=2 * meta.bytes))
+        ops.append(
+            Op(name, "relu", (before,), (Tensor(name, meta.bytes),), flops=meta.numel, traffic_bytes=2 * meta.bytes)
+        )
         before = name
     spec = torch.utils._pytree.tree_flatten(((torch.empty(0),), {}))[1]
     out = torch.utils._pytree.tree_flatten(torch.empty(0))[1]
     names = {n: n for n in nodes if n != "x"}
-    return Captured(Graph.build("chain", ops), nodes, {}, ["x"], spec, [Ref("x")], out, [Ref(before)], dict(names), dict(names))
+    return Captured(
+        Graph.build("chain", ops), nodes, {}, ["x"], spec, [Ref("x")], out, [Ref(before)], dict(names), dict(names)
+    )
 
 
 def probe(
@@ -181,8 +194,9 @@ def probe(
 ) -> Cluster:
     """The workers' cluster with measured links: what a plan's cut costs, end to end.
 
-    A chain of small operators goes to and fro between two devices; what that takes beyond the same chain on one of each, per cut,
-    is the time of a transfer, in the mean of both directions. The smaller size gives the latency, both the bandwidth.
+    A chain of small operators goes to and fro between two devices; what that takes beyond the same chain on one of
+    each, per cut, is the time of a transfer, in the mean of both directions. The smaller size gives the latency, both
+    the bandwidth.
     """
     devices = workers.devices
     hop: dict[tuple[int, int, int], float] = {}

@@ -1,9 +1,11 @@
-"""What each device does: a plan's operators, in the plan's order, as nodes to call, with what to wait for and what to send.
+"""What each device does: a plan's operators, in the plan's order, as nodes to call, with what to wait for and what to
+send.
 
-Operators follow each other on a device as the plan has them. Before an operator the rank waits for the tensors that it reads from
-elsewhere and has not waited for yet; after one it sends, in the plan's order, what others wait for. A run of operators
-without a wait before, or a send after, any but its ends is a segment: the unit of timelines. Waiting as late and sending as early as
-that can't make ranks wait in a circle, whatever the times turn out to be: the order on every device is that of one schedule.
+Operators follow each other on a device as the plan has them. Before an operator the rank waits for the tensors that it
+reads from elsewhere and has not waited for yet; after one it sends, in the plan's order, what others wait for. A run of
+operators without a wait before, or a send after, any but its ends is a segment: the unit of timelines. Waiting as late
+and sending as early as that can't make ranks wait in a circle, whatever the times turn out to be: the order on every
+device is that of one schedule.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ def _dense(meta: Meta) -> bool:
 
 @dataclass(frozen=True)
 class Send:
-    """A tensor from a device to another; `index` is its number among all of the plan's transfers, in the plan's order."""
+    """A tensor from a device to another; `index` is its number among all of the plan's transfers, in the plan's
+    order."""
 
     index: int
     value: str  # node whose value travels
@@ -116,7 +119,11 @@ class _Builder:
         self.steps = plan.steps
         strangers = [s.name for s in self.steps if s.name not in captured.ops]
         if strangers or len(self.steps) != len(captured.ops):
-            what = f"it has no operator '{strangers[0]}'" if strangers else f"it has {len(captured.ops)} operators, not {len(self.steps)}"
+            what = (
+                f"it has no operator '{strangers[0]}'"
+                if strangers
+                else f"it has {len(captured.ops)} operators, not {len(self.steps)}"
+            )
             raise UsageError(f"the plan does not belong to '{captured.graph.name}': {what}")
         number = {d: k for k, d in enumerate(self.devices)}
         self.where = {captured.ops[s.name]: number[s.device] for s in self.steps}
@@ -134,7 +141,9 @@ class _Builder:
                 continue
             seen.add(key)
             meta = self.c.nodes[value].meta
-            sends.append(Send(len(sends), value, t.tensor, number[t.source], number[t.target], meta, t.start_ns, t.finish_ns))
+            sends.append(
+                Send(len(sends), value, t.tensor, number[t.source], number[t.target], meta, t.start_ns, t.finish_ns)
+            )
         return sends
 
     def build(self) -> Program:
@@ -150,15 +159,15 @@ class _Builder:
         )
         arriving = {s.value: s for s in self.sends if s.target == k}
         leaving: dict[str, list[Send]] = {}
-        for s in self.sends:
-            if s.source == k:
-                leaving.setdefault(self.c.path_to(s.value)[0], []).append(s)
+        for x in self.sends:
+            if x.source == k:
+                leaving.setdefault(self.c.path_to(x.value)[0], []).append(x)
         kept: dict[str, list[str]] = {}  # operator -> values of it that someone reads: here, elsewhere, or the caller
         for name in [r for s in mine for r in self.c.nodes[self.c.ops[s.name]].refs()]:
             self._keep(kept, name, k)
-        for s in self.sends:
-            if s.source == k:
-                kept.setdefault(self.c.path_to(s.value)[0], []).append(s.value)
+        for x in self.sends:
+            if x.source == k:
+                kept.setdefault(self.c.path_to(x.value)[0], []).append(x.value)
         made: set[str] = set(arriving)
         segments: list[Segment] = []
         waited: set[str] = set()
@@ -192,7 +201,8 @@ class _Builder:
 
     def _step(self, s: Any, node: Node, made: set[str], kept: dict[str, list[str]], arriving: dict[str, Send]
               ) -> tuple[Step, list[str]]:  # fmt: skip
-        """The operator's own call, the aliases before it that were not made yet, and those of its results that are kept."""
+        """The operator's own call, the aliases before it that were not made yet, and those of its results that are
+        kept."""
         nodes: list[Node] = []
         needs: list[str] = []
         for ref in node.refs():
@@ -220,7 +230,8 @@ class _Builder:
                 nodes.append(node)
 
     def _in_place(self, segments: list[Segment], arriving: set[str], held: set[str]) -> None:
-        """Elementwise operators write over their first input where nobody reads that afterwards: half the memory, warm cache."""
+        """Elementwise operators write over their first input where nobody reads that afterwards: half the memory, warm
+        cache."""
         steps = [s for g in segments for s in g.steps]
         last: dict[str, int] = {}  # what was computed -> the last step that looks at it, through whatever view
         made_by: dict[str, int] = {}
@@ -237,9 +248,9 @@ class _Builder:
                     continue
                 base = self.c.path_to(first.name)[0]
                 meta = self.c.nodes[first.name].meta
-                if (base in made_by and base not in kept and last[base] == i and made_by[base] < i
-                        and node.refs().count(first.name) == len([r for r in node.refs() if self.c.path_to(r)[0] == base]) == 1
-                        and isinstance(meta, Meta) and _dense(meta) and meta == node.meta):  # fmt: skip
+                through = [r for r in node.refs() if self.c.path_to(r)[0] == base]
+                unread = base in made_by and base not in kept and made_by[base] < i == last[base]
+                if unread and through == [first.name] and isinstance(meta, Meta) and _dense(meta) and meta == node.meta:
                     step.nodes[at] = replace(node, target=IN_PLACE[node.target])
 
     def _outputs(self, k: int, made: set[str]) -> list[tuple[int, str, list[Node]]]:

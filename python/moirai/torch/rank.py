@@ -1,4 +1,5 @@
-"""One device of a running plan: what every kind of rank shares, and the rank of a processor, whose tensors travel by gloo."""
+"""One device of a running plan: what every kind of rank shares, and the rank of a processor, whose tensors travel by
+gloo."""
 
 from __future__ import annotations
 
@@ -68,7 +69,9 @@ def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
 class CpuRank(Rank):
     """All receives are posted when a request begins; sends leave when their segment is done, in the plan's order."""
 
-    def __init__(self, program: RankProgram, weights: dict[str, torch.Tensor], group: Any, clock_offset_ns: int = 0) -> None:
+    def __init__(
+        self, program: RankProgram, weights: dict[str, torch.Tensor], group: Any, clock_offset_ns: int = 0
+    ) -> None:
         super().__init__(program, weights, torch.device("cpu"))
         self.group = group
         self.offset_ns = clock_offset_ns
@@ -135,5 +138,3 @@ class CpuRank(Rank):
         moment = torch.tensor([self.now() + 500_000])
         dist.broadcast(moment, dist.get_global_rank(self.group, 0), self.group)
         return int(moment.item())
-
-

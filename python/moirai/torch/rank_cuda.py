@@ -1,15 +1,18 @@
-"""The rank of a GPU, or of a share of one: a whole request is one CUDA graph, and ranks meet on the GPU, not on their hosts.
+"""The rank of a GPU, or of a share of one: a whole request is one CUDA graph, and ranks meet on the GPU, not on their
+hosts.
 
-Tensors that another rank on the same host reads stay where they were computed, and the reader looks at them through CUDA IPC ("ipc"); or they
-go through pinned host memory ("host"): a stream of the sender's copies out and then into the reader's memory, while both devices go on
-computing. Where the sender can't reach that memory (GPUs without peer access), the reader copies in itself, when it
-needs the tensor. A flag is set when a tensor is there, a kernel of the reader polls it (kernels.cu). Kernels are on the main
-stream alone: branches of a graph may share a queue of the GPU, where a kernel that polls would hold up those behind it that others
-poll for. What goes through the host is copies, flag and all, for which the GPU has engines of their own.
+Tensors that another rank on the same host reads stay where they were computed, and the reader looks at them through
+CUDA IPC ("ipc"); or they go through pinned host memory ("host"): a stream of the sender's copies out and then into the
+reader's memory, while both devices go on computing. Where the sender can't reach that memory (GPUs without peer
+access), the reader copies in itself, when it needs the tensor. A flag is set when a tensor is there, a kernel of the
+reader polls it (kernels.cu). Kernels are on the main stream alone: branches of a graph may share a queue of the GPU,
+where a kernel that polls would hold up those behind it that others poll for. What goes through the host is copies, flag
+and all, for which the GPU has engines of their own.
 
-Addresses are part of a CUDA graph. So ranks capture at the same time, in the plan's order: a rank that comes to a tensor from elsewhere waits
-until the other has captured the operator that makes it and has published the address. Tensors that leave are never freed, so
-that nothing in the graph reuses their memory. A request begins when all ranks have ended the one before (moirai_start).
+Addresses are part of a CUDA graph. So ranks capture at the same time, in the plan's order: a rank that comes to a
+tensor from elsewhere waits until the other has captured the operator that makes it and has published the address.
+Tensors that leave are never freed, so that nothing in the graph reuses their memory. A request begins when all ranks
+have ended the one before (moirai_start).
 
 Where an operator can't be captured, the rank runs its steps eagerly with the same kernels, and copies what leaves to a
 buffer of its own, whose address stays.
@@ -64,8 +67,8 @@ class PinnedFile:
 
 
 class CudaRank(Rank):
-    """`store` is where ranks publish addresses under `prefix`; `peers` are the ranks that take part; `host_at` maps transfers to
-    offsets in the pinned file, for transfers that go through the host (the others go by IPC)."""
+    """`store` is where ranks publish addresses under `prefix`; `peers` are the ranks that take part; `host_at` maps
+    transfers to offsets in the pinned file, for transfers that go through the host (the others go by IPC)."""
 
     def __init__(
         self,
@@ -122,7 +125,9 @@ class CudaRank(Rank):
         own = {w.index: base + 8 * self.flag_at[w.index] for w in arriving}
         meet = {p: base + 8 * (here + i) for i, p in enumerate(self.peers)}
         torch.cuda.synchronize()
-        self._publish("flags", (self.driver.export(base), self.flag_at, {p: here + i for i, p in enumerate(self.peers)}))
+        self._publish(
+            "flags", (self.driver.export(base), self.flag_at, {p: here + i for i, p in enumerate(self.peers)})
+        )
         others = {p: self._find(f"flags/{p}") for p in self.peers}
         opened = {p: self._open(handle) + offset for p, ((handle, offset), _, _) in others.items()}
         theirs = self.theirs = {s.index: opened[s.target] + 8 * others[s.target][1][s.index] for s in leaving}
@@ -244,7 +249,8 @@ class CudaRank(Rank):
         return known
 
     def _buffers(self) -> None:
-        """For eager runs: a first pass finds shapes and strides, and publishes buffers before anybody waits for them."""
+        """For eager runs: a first pass finds shapes and strides, and publishes buffers before anybody waits for
+        them."""
         env: dict[str, Any] = {**self.fixed, **self.inputs}
         for g in self.program.segments:
             for w in g.waits:

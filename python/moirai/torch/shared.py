@@ -49,7 +49,9 @@ class Tensors:
             self._map = mmap.mmap(file.fileno(), size)
         whole = torch.frombuffer(self._map, dtype=torch.uint8)
         self.tensor = {
-            key: whole[at : at + m.bytes].view(m.dtype).view(m.shape) if m.bytes else torch.empty(m.shape, dtype=m.dtype)
+            key: whole[at : at + m.bytes].view(m.dtype).view(m.shape)
+            if m.bytes
+            else torch.empty(m.shape, dtype=m.dtype)
             for (key, m), at in zip(metas.items(), offsets)
         }
 

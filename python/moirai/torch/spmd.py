@@ -1,7 +1,8 @@
-"""Ranks that somebody else started: every process of a torchrun calls `distribute` and then the module, all at the same time.
+"""Ranks that somebody else started: every process of a torchrun calls `distribute` and then the module, all at the same
+time.
 
-Devices are the plan's, by rank. Tensors travel by gloo, so ranks may be on several hosts; for GPUs of one host let `distribute` start the
-ranks. Results are sent to all.
+Devices are the plan's, by rank. Tensors travel by gloo, so ranks may be on several hosts; for GPUs of one host let
+`distribute` start the ranks. Results are sent to all.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ def launched() -> bool:
 
 
 def clock_offset_ns(group: Any) -> int:
-    """What to add to this host's clock to get that of rank 0: the best of some pings, off by half its round trip at most."""
+    """What to add to this host's clock to get that of rank 0: the best of some pings, off by half its round trip at
+    most."""
     rank, best = dist.get_rank(), (1 << 62, 0)
     moment = torch.zeros(1, dtype=torch.int64)
     for other in range(1, dist.get_world_size()):
@@ -94,6 +96,12 @@ class SpmdDistributed(torch.nn.Module):
         dist.all_gather_object(everybody, own, self._group)
         used = {r.rank for r in self.program.ranks if r.segments}
         return timeline(self.program, {k: s for k, s in enumerate(everybody) if k in used}, warmup)
+
+    def __enter__(self) -> SpmdDistributed:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Nothing to do: the processes are not ours."""

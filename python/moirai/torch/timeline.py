@@ -39,8 +39,8 @@ class Measured:
 
 
 def _queue(program: Program, stamps: dict[int, list[Stamps]]) -> None:
-    """Copies through the host leave one after the other, in the plan's order; what a rank notes is when a tensor was ready. So a
-    copy starts when the one before it, taken to last as planned, has left."""
+    """Copies through the host leave one after the other, in the plan's order; what a rank notes is when a tensor was
+    ready. So a copy starts when the one before it, taken to last as planned, has left."""
     for k, runs in stamps.items():
         mine = [t for t in program.transfers if t.source == k]
         for s in runs:
@@ -104,7 +104,9 @@ def _device(program: Program, k: int, stamps: list[Stamps], start: list[int], mi
     return {"name": rank.device, "segments": segments}
 
 
-def _transfer(program: Program, t: Any, stamps: dict[int, list[Stamps]], start: list[int], middle: int) -> dict[str, Any]:
+def _transfer(
+    program: Program, t: Any, stamps: dict[int, list[Stamps]], start: list[int], middle: int
+) -> dict[str, Any]:
     sent = [s.sent[t.index] for s in stamps[t.source]]
     arrived = [s.arrived[t.index] for s in stamps[t.target]]
     lengths = [max(b - a, 0) for a, b in zip(sent, arrived)]

@@ -1,4 +1,5 @@
-"""The process of one device: `python -m moirai.torch.worker ADDRESS RANK`, started by Workers. It does what its caller says and ends with it."""
+"""The process of one device: `python -m moirai.torch.worker ADDRESS RANK`, started by Workers. It does what its caller
+says and ends with it."""
 
 from __future__ import annotations
 
@@ -171,4 +172,3 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-

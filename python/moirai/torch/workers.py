@@ -25,7 +25,7 @@ class RankError(Error):
 
 
 def kind_of(device: Device) -> str:
-    """"cuda" for shares of a GPU and for devices whose `ep` says so, else "cpu"."""
+    """ "cuda" for shares of a GPU and for devices whose `ep` says so, else "cpu"."""
     return "cuda" if device.share or (device.ep or "").lower().startswith("cuda") else "cpu"
 
 
@@ -46,14 +46,18 @@ def _cores(text: str | None) -> set[int]:
 class Workers:
     """Processes for the devices of a cluster.
 
-    A device with `share` gets that part of its GPU by CUDA MPS, whose daemon is started where none runs; `ep` "cuda:1" names
-    another GPU than the first. All others are processes on this host's processor, with `threads` threads (1) on `cores`.
-    With `keep_weights` ranks keep the weights of the network that they had last: other plans of it load faster.
-    What ranks print goes to files in `logs`, if that is given. Use it as a context manager, or call `close`.
+    A device with `share` gets that part of its GPU by CUDA MPS, whose daemon is started where none runs; `ep` "cuda:1"
+    names another GPU than the first. All others are processes on this host's processor, with `threads` threads (1) on
+    `cores`. With `keep_weights` ranks keep the weights of the network that they had last: other plans of it load
+    faster. What ranks print goes to files in `logs`, if that is given. Use it as a context manager, or call `close`.
     """
 
     def __init__(
-        self, cluster: Cluster | str | Mapping[str, Any], *, start_limit_s: float = 120, logs: str | os.PathLike[str] | None = None,
+        self,
+        cluster: Cluster | str | Mapping[str, Any],
+        *,
+        start_limit_s: float = 120,
+        logs: str | os.PathLike[str] | None = None,
         keep_weights: bool = False,
     ) -> None:
         self.cluster = Cluster.open(cluster)
@@ -157,20 +161,20 @@ class Workers:
         return self._answers(list(jobs), limit_s)
 
     def _answers(self, ranks: list[int], limit_s: float) -> dict[int, Any]:
-        waiting = {self._connections[k]: k for k in ranks}
+        waiting: dict[Any, int] = {self._connections[k]: k for k in ranks}
         found: dict[int, Any] = {}
         limit = time.monotonic() + limit_s
         while waiting:
-            ready = wait(list(waiting), timeout=max(limit - time.monotonic(), 0))
+            ready: list[Any] = wait(list(waiting), timeout=max(limit - time.monotonic(), 0))
             if not ready:
                 late = ", ".join(f"'{self.devices[k].name}'" for k in waiting.values())
                 self.close()
                 raise RankError(f"no answer from {late} within {limit_s:g} s: all ranks were ended")
             failed: tuple[int, str] | None = None
             for connection in ready:
-                k = waiting.pop(connection)  # type: ignore[index]
+                k = waiting.pop(connection)
                 try:
-                    state, value = connection.recv()  # type: ignore[union-attr]
+                    state, value = connection.recv()
                 except (EOFError, ConnectionError, OSError):
                     self._fail(k)
                 if state == "error":
