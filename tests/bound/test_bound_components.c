@@ -20,17 +20,20 @@ static int64_t value_of(const moirai_problem *p, const char *name)
     return lower;
 }
 
+/* Found by name, all with a summary, and the cheap ones first; others may come in between. */
 static void test_bound_registry(void **state)
 {
     (void)state;
     static const char *const names[] = {"critical-path", "load",     "transfers", "blocks", "prices-1", "spine",
                                         "prices-2",      "prices-3", "prices-4",  "bytes",  "search"};
-    assert_int_equal(moirai_bound_count(), (int)(sizeof names / sizeof *names));
+    size_t known = 0;
     for (int i = 0; i < moirai_bound_count(); i++) {
-        assert_string_equal(moirai_bound_at(i)->name, names[i]);
-        assert_true(strlen(moirai_bound_at(i)->summary) > 10);
-        assert_ptr_equal(moirai_bound_find(names[i]), moirai_bound_at(i));
+        const moirai_bound *b = moirai_bound_at(i);
+        assert_true(strlen(b->summary) > 10);
+        assert_ptr_equal(moirai_bound_find(b->name), b);
+        known += known < sizeof names / sizeof *names && strcmp(b->name, names[known]) == 0;
     }
+    assert_int_equal(known, sizeof names / sizeof *names);
     assert_null(moirai_bound_find("guess"));
 }
 
