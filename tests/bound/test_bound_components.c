@@ -20,17 +20,20 @@ static int64_t value_of(const moirai_problem *p, const char *name)
     return lower;
 }
 
+/* Found by name, all with a summary, and the cheap ones first; others may come in between. */
 static void test_bound_registry(void **state)
 {
     (void)state;
-    static const char *const names[] = {"critical-path", "load", "transfers", "getf", "blocks", "prices-1", "spine",
-                                        "prices-2", "prices-3", "prices-4", "bytes", "search"};
-    assert_int_equal(moirai_bound_count(), (int)(sizeof names / sizeof *names));
+    static const char *const names[] = {"critical-path", "load",     "transfers", "blocks", "prices-1", "spine",
+                                        "prices-2",      "prices-3", "prices-4",  "bytes",  "search"};
+    size_t known = 0;
     for (int i = 0; i < moirai_bound_count(); i++) {
-        assert_string_equal(moirai_bound_at(i)->name, names[i]);
-        assert_true(strlen(moirai_bound_at(i)->summary) > 10);
-        assert_ptr_equal(moirai_bound_find(names[i]), moirai_bound_at(i));
+        const moirai_bound *b = moirai_bound_at(i);
+        assert_true(strlen(b->summary) > 10);
+        assert_ptr_equal(moirai_bound_find(b->name), b);
+        known += known < sizeof names / sizeof *names && strcmp(b->name, names[known]) == 0;
     }
+    assert_int_equal(known, sizeof names / sizeof *names);
     assert_null(moirai_bound_find("guess"));
 }
 
@@ -52,14 +55,28 @@ static void has_bounds(const char *text, const expected *list)
 static void test_bound_of_two_operators(void **state)
 {
     (void)state;
-    has_bounds(TINY_TWO, (expected[]){{"critical-path", 12}, {"load", 11}, {"transfers", 12}, {"blocks", 12}, {"prices-1", 18},
-                                      {"prices-2", 18}, {"prices-3", 18}, {"prices-4", 18}, {"search", 18}, {"spine", 0}, {NULL, 0}});
+    has_bounds(TINY_TWO, (expected[]){{"critical-path", 12},
+                                      {"load", 11},
+                                      {"transfers", 12},
+                                      {"blocks", 12},
+                                      {"prices-1", 18},
+                                      {"prices-2", 18},
+                                      {"prices-3", 18},
+                                      {"prices-4", 18},
+                                      {"search", 18},
+                                      {"spine", 0},
+                                      {NULL, 0}});
 }
 
 static void test_bound_of_three_operators(void **state)
 {
     (void)state;
-    has_bounds(TINY_THREE, (expected[]){{"critical-path", 120}, {"transfers", 120}, {"blocks", 120}, {"prices-1", 220}, {"search", 220}, {NULL, 0}});
+    has_bounds(TINY_THREE, (expected[]){{"critical-path", 120},
+                                        {"transfers", 120},
+                                        {"blocks", 120},
+                                        {"prices-1", 220},
+                                        {"search", 220},
+                                        {NULL, 0}});
 }
 
 /* Only transfers see that b must go to B: 5 + 7 + 6; ports in the block make it 5 + 7 + 8 + 6. */
@@ -75,16 +92,24 @@ static void test_bound_of_transfers(void **state)
 static void test_bound_of_memory(void **state)
 {
     (void)state;
-    has_bounds(TINY_TIGHT, (expected[]){{"critical-path", 20}, {"blocks", 20}, {"prices-1", 20}, {"bytes", 40}, {"search", 40}, {NULL, 0}});
+    has_bounds(TINY_TIGHT,
+               (expected[]){
+                   {"critical-path", 20}, {"blocks", 20}, {"prices-1", 20}, {"bytes", 40}, {"search", 40}, {NULL, 0}});
 }
 
 /* A chain on one device leaves no bound anything to miss. */
 static void test_bound_of_a_chain(void **state)
 {
     (void)state;
-    has_bounds("device A 9\nop a 3 > s:1\nop b 4 s > t:1\nop c 5 t\n",
-               (expected[]){{"critical-path", 12}, {"load", 12}, {"transfers", 12}, {"blocks", 12}, {"prices-1", 12}, {"prices-4", 12},
-                            {"bytes", 12}, {"search", 12}, {NULL, 0}});
+    has_bounds("device A 9\nop a 3 > s:1\nop b 4 s > t:1\nop c 5 t\n", (expected[]){{"critical-path", 12},
+                                                                                    {"load", 12},
+                                                                                    {"transfers", 12},
+                                                                                    {"blocks", 12},
+                                                                                    {"prices-1", 12},
+                                                                                    {"prices-4", 12},
+                                                                                    {"bytes", 12},
+                                                                                    {"search", 12},
+                                                                                    {NULL, 0}});
 }
 
 /* Too large for the exhaustive search: it does not claim anything. Problems without a plan are an error. */
@@ -240,7 +265,8 @@ static void test_bound_certificate_of_two_operators(void **state)
     forget(&x);
 }
 
-/* Three leaves: nobody receives the tensor; B does, and has at most one; B has two or more. Branches as fives, their prices beside. */
+/* Three leaves: nobody receives the tensor; B does, and has at most one; B has two or more. Branches as fives, their
+ * prices beside. */
 static void test_bound_certificate_of_three_operators(void **state)
 {
     (void)state;
@@ -250,8 +276,7 @@ static void test_bound_certificate_of_three_operators(void **state)
     assert_int_equal(number(yyjson_arr_get(yyjson_obj_get(root, "classes"), 1), "shared"), 0);
     assert_int_equal(yyjson_arr_size(leaves), 3);
     size_t i, max, nobody = 0, low = 0, high = 0;
-    yyjson_arr_foreach(leaves, i, max, leaf)
-    {
+    yyjson_arr_foreach(leaves, i, max, leaf) {
         assert_int_equal(number(leaf, "length_ns"), 199);
         if (strcmp(list(leaf, "receivers"), "") == 0) {
             nobody++;
@@ -278,7 +303,8 @@ static void test_bound_certificate_leaves_out_what_the_verifier_finds(void **sta
     certified x;
     yyjson_val *root = certify(&x, "device A 9\ndevice B 9\nop a 5,- > s:7\nop b 30,6 s\n", 2), *class_;
     size_t i, max;
-    yyjson_arr_foreach(yyjson_obj_get(root, "classes"), i, max, class_) assert_int_equal(yyjson_obj_size(class_), 0);
+    yyjson_arr_foreach(yyjson_obj_get(root, "classes"), i, max, class_)
+        assert_int_equal(yyjson_obj_size(class_), 0);
     assert_int_equal(number(root, "certified_bound_ns"), 18);
     forget(&x);
 }
@@ -288,8 +314,11 @@ static void test_bound_certificate_writes_trees(void **state)
 {
     (void)state;
     certified x;
-    yyjson_val *root = certify(&x, "flow edge\ncongestion none\ndevice A 9\ndevice B 9\nop in 1,- > s:0\nop u 10,- s > a:3\nop v -,10 a > b:3\n"
-                                   "op w 10,- s > c:3\nop x -,10 c > d:3\nop out 1,- b d\n", 4);
+    yyjson_val *root = certify(
+        &x,
+        "flow edge\ncongestion none\ndevice A 9\ndevice B 9\nop in 1,- > s:0\nop u 10,- s > a:3\nop v -,10 a > b:3\n"
+        "op w 10,- s > c:3\nop x -,10 c > d:3\nop out 1,- b d\n",
+        4);
     yyjson_val *trees = yyjson_obj_get(yyjson_arr_get(yyjson_obj_get(root, "classes"), 1), "trees");
     assert_int_equal(yyjson_arr_size(trees), 1);
     yyjson_val *tree = yyjson_arr_get(trees, 0);
@@ -349,7 +378,9 @@ static void test_bound_certificate_as_a_file(void **state)
     assert_ok(moirai_prove(&proof, x.p, path));
     assert_int_equal(proof.proven_ns, 18);
     remove(path);
-    assert_int_equal(bound_certificate_write(&(bound_certificate){.c = x.c, .lower_bound_ns = 18}, "/nonexistent/c.json"), MOIRAI_EFAIL);
+    assert_int_equal(
+        bound_certificate_write(&(bound_certificate){.c = x.c, .lower_bound_ns = 18}, "/nonexistent/c.json"),
+        MOIRAI_EFAIL);
     forget(&x);
 }
 

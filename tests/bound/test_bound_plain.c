@@ -17,9 +17,11 @@ static moirai_problem *loose_ops(const char *times)
         "{\"from\":\"B\",\"to\":\"A\",\"bytes_per_second\":1,\"latency_ns\":0}],\"ops\":[");
     int n = 0;
     for (const char *at = times; *at != '\0'; at += strcspn(at, ";"), at += *at == ';')
-        length += (size_t)snprintf(text + length, sizeof text - length,
-                                   "%s{\"name\":\"o%d\",\"type\":\"X\",\"memory_bytes\":0,\"time_ns\":[%.*s],\"inputs\":[],\"outputs\":[]}",
-                                   n ? "," : "", n, (int)strcspn(at, ";"), at), n++;
+        length += (size_t)snprintf(
+            text + length, sizeof text - length,
+            "%s{\"name\":\"o%d\",\"type\":\"X\",\"memory_bytes\":0,\"time_ns\":[%.*s],\"inputs\":[],\"outputs\":[]}",
+            n ? "," : "", n, (int)strcspn(at, ";"), at),
+            n++;
     length += (size_t)snprintf(text + length, sizeof text - length, "]}");
     assert_ok(moirai_problem_parse(&p, text, length, "b"));
     return p;
@@ -31,7 +33,8 @@ static void expect(const char *times, int64_t path, int64_t least, int64_t most)
     assert_int_equal(moirai_bound_critical_path(p), path);
     int64_t load = moirai_bound_load(p);
     if (load < least || load > most)
-        fail_msg("%s: load bound %lld, not within %lld .. %lld", times, (long long)load, (long long)least, (long long)most);
+        fail_msg("%s: load bound %lld, not within %lld .. %lld", times, (long long)load, (long long)least,
+                 (long long)most);
     moirai_problem_free(p);
 }
 
@@ -39,9 +42,9 @@ static void test_bound_load_shares_work(void **state)
 {
     (void)state;
     expect("10,10;10,10;10,10;10,10", 10, 20, 20);
-    expect("10,10;10,10;10,10", 10, 15, 15);      /* fractions may split an operator */
-    expect("30,60;30,60;30,60", 30, 59, 60);      /* 2:1 speeds: 60 on A, 30 of A's work on B */
-    expect("7,null;5,null", 7, 12, 12);           /* pinned: all on one device */
+    expect("10,10;10,10;10,10", 10, 15, 15); /* fractions may split an operator */
+    expect("30,60;30,60;30,60", 30, 59, 60); /* 2:1 speeds: 60 on A, 30 of A's work on B */
+    expect("7,null;5,null", 7, 12, 12);      /* pinned: all on one device */
 }
 
 /* Each device is ten times better at half of the operators: adding up speeds would claim too much. */

@@ -75,18 +75,23 @@ static void test_bytes_block_plans_are_searched_at_prices(void **state)
 static void test_bytes_paths_at_prices(void **state)
 {
     (void)state;
-    static const struct { int64_t per_byte_ns, cost_ns; } list[] = {{0, 40}, {1, 80}, {2, 120}, {3, 120}};
+    static const struct {
+        int64_t per_byte_ns, cost_ns;
+    } list[] = {{0, 40}, {1, 80}, {2, 120}, {3, 120}};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         fixture f;
-        open_prices(&f, "device A 20\ndevice B 100\nop a 10,30 mem=10 > s:0\nop b 10,30 s mem=10 > t:0\nop c 10,30 t mem=10 > u:0\nop d 10,30 u mem=10\n");
+        open_prices(&f, "device A 20\ndevice B 100\nop a 10,30 mem=10 > s:0\nop b 10,30 s mem=10 > t:0\nop c 10,30 t "
+                        "mem=10 > u:0\nop d 10,30 u mem=10\n");
         int64_t price[2] = {list[i].per_byte_ns * PRICING_UNIT, 0};
         for (int64_t k = 0; k < pair_chain_count(f.c); k++)
             f.m->pair_cost[k] = 0;
-        assert_int_equal(bytes_cheapest_path(f.m, 0, f.c->s->n_blocks - 1, 0, 0, price), list[i].cost_ns * PRICING_UNIT);
+        assert_int_equal(bytes_cheapest_path(f.m, 0, f.c->s->n_blocks - 1, 0, 0, price),
+                         list[i].cost_ns * PRICING_UNIT);
         for (int32_t k = 0; k < 4; k++)
             assert_true(list[i].per_byte_ns == 2 || f.m->device[k] == (list[i].per_byte_ns > 2));
         /* Between the first cut on A and the third on B, the second in between: the ends are not paid for. */
-        assert_int_equal(bytes_cheapest_path(f.m, 1, 2, 0, 1, price), (10 + 10 * list[i].per_byte_ns < 30 ? 10 + 10 * list[i].per_byte_ns : 30) * PRICING_UNIT);
+        assert_int_equal(bytes_cheapest_path(f.m, 1, 2, 0, 1, price),
+                         (10 + 10 * list[i].per_byte_ns < 30 ? 10 + 10 * list[i].per_byte_ns : 30) * PRICING_UNIT);
         for (int64_t k = 0; k < pair_chain_count(f.c); k++)
             f.m->pair_cost[k] = INT64_MAX;
         assert_true(bytes_cheapest_path(f.m, 0, f.c->s->n_blocks - 1, 0, 0, price) == INT64_MAX); /* no way through */
@@ -113,9 +118,11 @@ static void test_bytes_batches_run_leaders_first(void **state)
     fixture f;
     record x = {0};
     int32_t pairs[4];
-    open_prices(&f, "device A 9\ndevice B 99\nop a 1,1 > s:0\nop b 21,31 s > t:0\nop c 21,31 s > u:0\nop d 1,1 t u > v:0\nop e 20,30 v > w:0\nop f 20,30 v > x:0\n"
+    open_prices(&f, "device A 9\ndevice B 99\nop a 1,1 > s:0\nop b 21,31 s > t:0\nop c 21,31 s > u:0\nop d 1,1 t u > "
+                    "v:0\nop e 20,30 v > w:0\nop f 20,30 v > x:0\n"
                     "op g 1,1 w x > y:0\nop h 20,30 y > z:0\nop i 20,30 y > k:0\nop j 1,1 z k\n");
-    int32_t follows = f.c->s->block_class[1], leads = f.c->s->block_class[2]; /* the second class occurs twice: it leads */
+    int32_t follows = f.c->s->block_class[1],
+            leads = f.c->s->block_class[2]; /* the second class occurs twice: it leads */
     assert_int_equal(f.m->alike[follows], leads);
     pairs[0] = follows * 4;
     pairs[1] = leads * 4;
@@ -124,7 +131,8 @@ static void test_bytes_batches_run_leaders_first(void **state)
     x.batch = (bytes_batch){.pair = pairs, .n = 4};
     assert_ok(bytes_batch_run(f.m, &x.batch, note, &x, 1));
     assert_int_equal(x.n, 4);
-    assert_true(x.seen[0] / 4 == leads && x.seen[1] / 4 == leads && x.seen[2] / 4 == follows && x.seen[3] / 4 == follows);
+    assert_true(x.seen[0] / 4 == leads && x.seen[1] / 4 == leads && x.seen[2] / 4 == follows &&
+                x.seen[3] / 4 == follows);
     close_prices(&f);
 }
 

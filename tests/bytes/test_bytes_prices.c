@@ -39,8 +39,8 @@ static int64_t bound_of(fixture *f, int32_t rounds)
 
 /* ---- the bound ---- */
 
-/* Two operators of 10 bytes, 10 ns on A and 30 on B; A has room for one. At 2 ns per byte both cost 30 anywhere, less 20 for A:
- * 40, and that is the best plan. Any other price proves less: 20 for nothing, 30 at 1 or 3 ns. */
+/* Two operators of 10 bytes, 10 ns on A and 30 on B; A has room for one. At 2 ns per byte both cost 30 anywhere, less
+ * 20 for A: 40, and that is the best plan. Any other price proves less: 20 for nothing, 30 at 1 or 3 ns. */
 static void test_bytes_bound_of_a_chain_is_the_optimum(void **state)
 {
     (void)state;
@@ -57,7 +57,9 @@ static void test_bytes_bound_of_a_chain_is_the_optimum(void **state)
 static void test_bytes_bound_at_given_prices(void **state)
 {
     (void)state;
-    static const struct { int64_t per_byte_ns, bound_ns; } list[] = {{0, 20}, {1, 30}, {2, 40}, {3, 30}, {4, 20}};
+    static const struct {
+        int64_t per_byte_ns, bound_ns;
+    } list[] = {{0, 20}, {1, 30}, {2, 40}, {3, 30}, {4, 20}};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         fixture f;
         open_prices(&f, TINY_TIGHT);
@@ -83,8 +85,8 @@ static void test_bytes_bound_where_memory_does_not_bind(void **state)
     close_prices(&f);
 }
 
-/* Four operators that need 40 bytes in all, on devices of 10, 20 and 10 that take 10, 20 and 40 ns: one, two and one is the best,
- * 10 + 20 + 20 + 40; the LP agrees, since it is whole. */
+/* Four operators that need 40 bytes in all, on devices of 10, 20 and 10 that take 10, 20 and 40 ns: one, two and one is
+ * the best, 10 + 20 + 20 + 40; the LP agrees, since it is whole. */
 static void test_bytes_bound_on_three_devices(void **state)
 {
     (void)state;
@@ -96,7 +98,8 @@ static void test_bytes_bound_on_three_devices(void **state)
     close_prices(&f);
 }
 
-/* A block of two between cuts on A, 10 bytes each, and A has room for neither: both on B, 26 between the cuts, 28 in all. */
+/* A block of two between cuts on A, 10 bytes each, and A has room for neither: both on B, 26 between the cuts, 28 in
+ * all. */
 static void test_bytes_bound_of_a_block(void **state)
 {
     (void)state;
@@ -120,7 +123,8 @@ static void test_bytes_bound_of_a_block(void **state)
 
 /* ---- the master ---- */
 
-/* Two paths: 20 ns with 20 bytes on A, 60 ns with none; A has 10. Half of each fits: 40 ns, and A's memory is worth 20. */
+/* Two paths: 20 ns with 20 bytes on A, 60 ns with none; A has 10. Half of each fits: 40 ns, and A's memory is worth 20.
+ */
 static void test_bytes_master_by_hand(void **state)
 {
     (void)state;
@@ -158,11 +162,15 @@ static void test_bytes_plan_puts_one_on_each(void **state)
     close_prices(&f);
 }
 
-/* Six of 10 bytes and 10 or 30 ns; A holds two of them: 2 * 10 + 4 * 30. Nothing fits where the devices are too small. */
+/* Six of 10 bytes and 10 or 30 ns; A holds two of them: 2 * 10 + 4 * 30. Nothing fits where the devices are too small.
+ */
 static void test_bytes_plan_fills_the_fast_device(void **state)
 {
     (void)state;
-    static const struct { const char *b; int64_t length_ns; } list[] = {{"100", 140}, {"40", 140}, {"30", INT64_MAX}};
+    static const struct {
+        const char *b;
+        int64_t length_ns;
+    } list[] = {{"100", 140}, {"40", 140}, {"30", INT64_MAX}};
     for (size_t i = 0; i < 3; i++) {
         fixture f;
         char text[512];
@@ -173,7 +181,8 @@ static void test_bytes_plan_fills_the_fast_device(void **state)
         for (int j = 1; j < 6; j++)
             n += snprintf(text + n, sizeof text - (size_t)n, "op o%d 10,30 t%d mem=10 > t%d:0\n", j, j - 1, j);
         open_prices(&f, text);
-        bytes_plan_task job = {.evaluations = 100, .upper_ns = 180, .rounds = 20, .searches = 4, .seed = 1, .threads = 1};
+        bytes_plan_task job = {
+            .evaluations = 100, .upper_ns = 180, .rounds = 20, .searches = 4, .seed = 1, .threads = 1};
         assert_ok(bytes_plan_find(&length, &device, &plan, f.m, &job));
         assert_true(length == list[i].length_ns);
         int32_t on_a = 0;
@@ -189,7 +198,10 @@ static void test_bytes_plan_fills_the_fast_device(void **state)
 static void test_bytes_alike_differ_in_numbers_alone(void **state)
 {
     (void)state;
-    static const struct { const char *second; bool alike; } list[] = {
+    static const struct {
+        const char *second;
+        bool alike;
+    } list[] = {
         {"op e 21,31 v > w:1 mem=3\nop f 21,31 v > x:1 mem=3\n", true}, /* other times and sizes */
         {"op e 80,90 v > w:0\nop f 80,90 v > x:0\n", false},            /* far more work */
         {"op e 49,- v > w:0\nop f 49,- v > x:0\n", false},              /* another set of devices */
@@ -198,7 +210,9 @@ static void test_bytes_alike_differ_in_numbers_alone(void **state)
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         fixture f;
         char text[512];
-        snprintf(text, sizeof text, "device A 9\ndevice B 99\nop a 1,1 > s:0\nop b 20,30 s > t:0\nop c 20,30 s > u:0\nop d 1,1 t u > v:0\n%sop g 1,1 w x\n",
+        snprintf(text, sizeof text,
+                 "device A 9\ndevice B 99\nop a 1,1 > s:0\nop b 20,30 s > t:0\nop c 20,30 s > u:0\nop d 1,1 t u > "
+                 "v:0\n%sop g 1,1 w x\n",
                  list[i].second);
         open_prices(&f, text);
         int32_t first = f.c->s->block_class[1], second = f.c->s->block_class[2];

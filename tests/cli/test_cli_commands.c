@@ -2,7 +2,8 @@
 #include "support/check.h"
 #include "support/command.h"
 
-static const char *const commands[] = {"plan", "zoo", "cluster", "problem", "place", "check", "simulate", "placers", "version", "help"};
+static const char *const commands[] = {"plan",  "zoo",      "cluster", "problem", "place",
+                                       "check", "simulate", "placers", "version", "help"};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static void make_problem(void)
@@ -90,14 +91,16 @@ static void test_cli_options_stand_anywhere(void **state)
     make_problem();
     assert_runs("$M place --placer=heft problem.json --seed 7 -oplan1.json");
     assert_runs("$M place --seed=7 -o plan2.json --placer heft -- problem.json");
-    assert_runs("sed 's/\"generation_ns\": *[0-9]*//' plan1.json >a && sed 's/\"generation_ns\": *[0-9]*//' plan2.json >b && cmp a b");
+    assert_runs("sed 's/\"generation_ns\": *[0-9]*//' plan1.json >a && sed 's/\"generation_ns\": *[0-9]*//' plan2.json "
+                ">b && cmp a b");
 }
 
 static void test_cli_fixed_forms_work(void **state)
 {
     (void)state;
     assert_runs("$M zoo gpt3-tiny --dtype fp16 -o graph.json");
-    assert_runs("$M problem graph.json --cluster intra-server --flow edge --congestion channel --memory peak -o problem.json");
+    assert_runs(
+        "$M problem graph.json --cluster intra-server --flow edge --congestion channel --memory peak -o problem.json");
     assert_runs("$M place problem.json --placer heft --time-limit 10 --seed 3 -o plan.json");
     assert_runs("$M check problem.json plan.json");
     assert_contains(shell_out, "ok: ");
@@ -108,7 +111,8 @@ static void test_cli_fixed_forms_work(void **state)
 static void test_cli_modes_reach_the_problem_file(void **state)
 {
     (void)state;
-    assert_runs("$M problem gpt3-tiny --cluster inter-server --flow edge --congestion none --memory peak --name mine -q -o -");
+    assert_runs(
+        "$M problem gpt3-tiny --cluster inter-server --flow edge --congestion none --memory peak --name mine -q -o -");
     yyjson_val *o = shell_json();
     assert_string_equal(yyjson_get_str(yyjson_obj_get(o, "format")), "moirai-problem");
     assert_string_equal(yyjson_get_str(yyjson_obj_get(o, "name")), "mine");
@@ -148,7 +152,8 @@ static void test_cli_policies_are_saved_and_loaded(void **state)
     (void)state;
     assert_runs("$M version --json");
     if (!yyjson_get_bool(yyjson_obj_get(yyjson_obj_get(shell_json(), "features"), "openblas"))) {
-        assert_fails(1, "built without OpenBLAS", "$M plan gpt3-tiny --cluster inter-server --placer placeto -o plan.json");
+        assert_fails(1, "built without OpenBLAS",
+                     "$M plan gpt3-tiny --cluster inter-server --placer placeto -o plan.json");
         return;
     }
     make_problem();
@@ -166,10 +171,17 @@ static void test_cli_json_is_json_everywhere(void **state)
     (void)state;
     make_plan();
     static const char *const lines[] = {
-        "$M zoo list --json", "$M zoo gpt3-tiny --json", "$M cluster --json", "$M cluster inter-server --json",
-        "$M problem gpt3-tiny --cluster intra-server --json", "$M place problem.json --placer heft --json",
-        "$M check problem.json plan.json --json", "$M simulate problem.json plan.json --json --picture",
-        "$M placers --json", "$M version --json", "$M plan gpt3-tiny --cluster inter-server --placer heft --json",
+        "$M zoo list --json",
+        "$M zoo gpt3-tiny --json",
+        "$M cluster --json",
+        "$M cluster inter-server --json",
+        "$M problem gpt3-tiny --cluster intra-server --json",
+        "$M place problem.json --placer heft --json",
+        "$M check problem.json plan.json --json",
+        "$M simulate problem.json plan.json --json --picture",
+        "$M placers --json",
+        "$M version --json",
+        "$M plan gpt3-tiny --cluster inter-server --placer heft --json",
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         assert_runs("%s", lines[i]);
@@ -249,7 +261,8 @@ static void test_cli_plan_writes_a_plan_that_checks(void **state)
     assert_contains(shell_out, "computing");
     assert_runs("$M check problem.json plan.json");
     assert_runs("$M problem graph.json --cluster inter-server -q -o again.json --name x");
-    assert_runs("$M plan gpt3-tiny --cluster inter-server --placer heft --expand -o fine.json --problem-out fine-problem.json");
+    assert_runs(
+        "$M plan gpt3-tiny --cluster inter-server --placer heft --expand -o fine.json --problem-out fine-problem.json");
     assert_runs("$M check fine-problem.json fine.json");
     assert_runs("$M plan gpt3-tiny --cluster inter-server --rules none --placer heft --json");
     yyjson_val *o = shell_json();
@@ -279,7 +292,8 @@ static void test_cli_completion_completes(void **state)
     assert_runs("bash -c '. ./c; COMP_WORDS=(moirai pla) COMP_CWORD=1; _moirai; echo ${COMPREPLY[@]}'");
     assert_contains(shell_out, "place");
     assert_contains(shell_out, "placers");
-    assert_runs("bash -c '. ./c; COMP_WORDS=(moirai place p.json --placer h) COMP_CWORD=4; _moirai; echo ${COMPREPLY[@]}'");
+    assert_runs(
+        "bash -c '. ./c; COMP_WORDS=(moirai place p.json --placer h) COMP_CWORD=4; _moirai; echo ${COMPREPLY[@]}'");
     assert_contains(shell_out, "heft");
     assert_runs("bash -c '. ./c; COMP_WORDS=(moirai problem --fl) COMP_CWORD=2; _moirai; echo ${COMPREPLY[@]}'");
     assert_string_equal(shell_out, "--flow\n");

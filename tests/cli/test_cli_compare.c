@@ -34,8 +34,9 @@ static yyjson_val *row_of(yyjson_val *root, const char *name)
 {
     size_t i, max;
     yyjson_val *row;
-    yyjson_arr_foreach(yyjson_obj_get(root, "placers"), i, max,
-                       row) if (!strcmp(yyjson_get_str(yyjson_obj_get(row, "name")), name)) return row;
+    yyjson_arr_foreach(yyjson_obj_get(root, "placers"), i, max, row)
+        if (!strcmp(yyjson_get_str(yyjson_obj_get(row, "name")), name))
+            return row;
     fail_msg("no row '%s'", name);
     return NULL;
 }
@@ -60,12 +61,12 @@ static void test_compare_shows_every_placer(void **state)
     yyjson_val *root = shell_json(), *row;
     size_t i, max, best = 0;
     int64_t least = INT64_MAX, bound = whole(root, "lower_bound_ns");
-    yyjson_arr_foreach(yyjson_obj_get(root, "placers"), i, max, row) if (!strcmp(text(row, "status"), "found")) least =
-        whole(row, "makespan_ns") < least ? whole(row, "makespan_ns") : least;
+    yyjson_arr_foreach(yyjson_obj_get(root, "placers"), i, max, row)
+        if (!strcmp(text(row, "status"), "found"))
+            least = whole(row, "makespan_ns") < least ? whole(row, "makespan_ns") : least;
     assert_true(max <= there && max >= there - 3); /* what is not built in is left out */
     assert_true(bound > 0 && bound <= least);
-    yyjson_arr_foreach(yyjson_obj_get(root, "placers"), i, max, row)
-    {
+    yyjson_arr_foreach(yyjson_obj_get(root, "placers"), i, max, row) {
         int64_t makespan = whole(row, "makespan_ns");
         best += yyjson_get_bool(yyjson_obj_get(row, "best"));
         if (strcmp(text(row, "status"), "found"))

@@ -15,7 +15,8 @@ static void test_cli_files_are_never_overwritten(void **state)
         "$M plan gpt3-tiny --cluster inter-server -o kept",
         "$M plan gpt3-tiny --cluster inter-server --problem-out kept",
     };
-    assert_runs("$M problem gpt3-tiny --cluster inter-server -o problem.json && $M place problem.json --placer heft -o plan.json");
+    assert_runs("$M problem gpt3-tiny --cluster inter-server -o problem.json && $M place problem.json --placer heft -o "
+                "plan.json");
     write_text("kept", "precious");
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         assert_fails(1, "kept: exists already: --force replaces it", "%s", lines[i]);
@@ -113,14 +114,10 @@ static void test_cli_files_log_json_is_an_object_a_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(test_cli_files_are_never_overwritten),
-        IN_FOLDER(test_cli_files_are_checked_before_the_work),
-        IN_FOLDER(test_cli_files_full_disk_is_a_failure),
-        IN_FOLDER(test_cli_files_over_the_limit_leave_nothing),
-        IN_FOLDER(test_cli_files_dash_is_stdin_and_stdout),
-        IN_FOLDER(test_cli_files_stdout_holds_the_file_alone),
-        IN_FOLDER(test_cli_files_start_plan_is_taken),
-        IN_FOLDER(test_cli_files_log_json_is_an_object_a_line),
+        IN_FOLDER(test_cli_files_are_never_overwritten),    IN_FOLDER(test_cli_files_are_checked_before_the_work),
+        IN_FOLDER(test_cli_files_full_disk_is_a_failure),   IN_FOLDER(test_cli_files_over_the_limit_leave_nothing),
+        IN_FOLDER(test_cli_files_dash_is_stdin_and_stdout), IN_FOLDER(test_cli_files_stdout_holds_the_file_alone),
+        IN_FOLDER(test_cli_files_start_plan_is_taken),      IN_FOLDER(test_cli_files_log_json_is_an_object_a_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* One table per command: the help, the man page, the page in docs and the completion that come from it, word by word. */
+/* One table per command: the help, the man page, the page in docs and the completion that come from it, word by word.
+ */
 #include "support/check.h"
 #include "support/command.h"
 #include "cli/framework/cli.h"
@@ -9,7 +10,12 @@ static const cli_argument fry_arguments[] = {
     {0},
 };
 static const cli_option fry_options[] = {
-    {.name = "side", .letter = 's', .argument = "S", .help = "which side up", .kind = CLI_VALUE_CHOICE, .choices = "sunny|over",
+    {.name = "side",
+     .letter = 's',
+     .argument = "S",
+     .help = "which side up",
+     .kind = CLI_VALUE_CHOICE,
+     .choices = "sunny|over",
      .standard = "sunny"},
     {.name = "spice", .argument = "NAME", .help = "add a spice", .kind = CLI_VALUE_TEXT, .repeated = true},
     {.name = "lid", .help = "with the lid on", .kind = CLI_VALUE_FLAG},
@@ -17,8 +23,12 @@ static const cli_option fry_options[] = {
 };
 static const cli_example fry_examples[] = {{"moirai fry egg --lid", "Fry an egg"}, {0}};
 static const cli_command commands[] = {
-    {.name = "fry", .summary = "fry an egg", .text = "Heat is needed.\n\n.So is a pan.", .arguments = fry_arguments,
-     .options = fry_options, .examples = fry_examples},
+    {.name = "fry",
+     .summary = "fry an egg",
+     .text = "Heat is needed.\n\n.So is a pan.",
+     .arguments = fry_arguments,
+     .options = fry_options,
+     .examples = fry_examples},
     {.name = "wash", .summary = "wash up"},
 };
 
@@ -84,8 +94,11 @@ static void test_cli_help_overview(void **state)
 static void long_help(FILE *out)
 {
     static const cli_option options[] = {
-        {.name = "a-very-long-name-of-an-option", .argument = "VALUE", .kind = CLI_VALUE_TEXT,
-         .help = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
+        {.name = "a-very-long-name-of-an-option",
+         .argument = "VALUE",
+         .kind = CLI_VALUE_TEXT,
+         .help = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+                 "seventeen eighteen "
                  "nineteen twenty twenty-one twenty-two twenty-three twenty-four twenty-five"},
         {0},
     };
@@ -111,7 +124,8 @@ static void test_cli_help_as_a_man_page(void **state)
     assert_contains(text, ".TH MOIRAI 1");
     assert_contains(text, ".B \\-s, \\-\\-side S\nwhich side up: sunny|over; default sunny.\n");
     assert_contains(text, ".B \\-\\-spice NAME\nadd a spice; may be given several times.\n");
-    assert_contains(text, "Heat is needed.\n.PP\n\\&.So is a pan."); /* a line that begins with a dot is no command of roff */
+    assert_contains(text,
+                    "Heat is needed.\n.PP\n\\&.So is a pan."); /* a line that begins with a dot is no command of roff */
     assert_contains(text, "Fry an egg:\n.PP\n.RS\n.nf\nmoirai fry egg \\-\\-lid\n.fi\n.RE\n");
     assert_contains(text, ".TP\n.B 4\ninfeasible");
     free(text);
@@ -121,7 +135,8 @@ static void test_cli_help_as_a_page(void **state)
 {
     (void)state;
     char *text = written(cli_help_markdown);
-    assert_contains(text, "\n## moirai fry\n\n    moirai fry EGG [MORE...] [options]\n\nFry an egg.\n\nHeat is needed.");
+    assert_contains(text,
+                    "\n## moirai fry\n\n    moirai fry EGG [MORE...] [options]\n\nFry an egg.\n\nHeat is needed.");
     assert_contains(text, "| `EGG` | what to fry |\n| `MORE` | whatever goes with it |\n");
     assert_contains(text, "| `-s, --side S` | which side up: sunny\\|over | sunny |\n");
     assert_contains(text, "| `--spice NAME` | add a spice; may be given several times |  |\n");
@@ -136,7 +151,9 @@ static void offers(const char *words, const char *expected)
 {
     char line[512];
     snprintf(line, sizeof line,
-             "bash -c 'source completion; COMP_WORDS=(%s); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _moirai; echo \"${COMPREPLY[*]}\"'", words);
+             "bash -c 'source completion; COMP_WORDS=(%s); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _moirai; echo "
+             "\"${COMPREPLY[*]}\"'",
+             words);
     assert_int_equal(shell("%s", line), 0);
     char *end = strchr(shell_out, '\n');
     assert_non_null(end);
@@ -165,7 +182,10 @@ static void test_cli_help_as_completion(void **state)
 static void test_cli_words_of_every_kind(void **state)
 {
     (void)state;
-    static const struct { cli_value_kind kind; const char *word; } list[] = {
+    static const struct {
+        cli_value_kind kind;
+        const char *word;
+    } list[] = {
         {CLI_VALUE_COMMAND, "fry|wash"}, {CLI_VALUE_NETWORK, "gpt3-tiny"}, {CLI_VALUE_CLUSTER, "inter-server"},
         {CLI_VALUE_PLACER, "heft"},      {CLI_VALUE_COST, "roofline"},     {CLI_VALUE_RULES, "eigen|onnxruntime|none"},
     };

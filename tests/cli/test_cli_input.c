@@ -33,7 +33,8 @@ static void test_cli_input_graph_truncated(void **state)
 static void test_cli_input_graph_cycle_names_its_operators(void **state)
 {
     (void)state;
-    refuse(GRAPH(OP("left", "\"b\"", OUT("a", "4"), "") "," OP("right", "\"a\"", OUT("b", "4"), "")), 3, "left", graph_line);
+    refuse(GRAPH(OP("left", "\"b\"", OUT("a", "4"), "") "," OP("right", "\"a\"", OUT("b", "4"), "")), 3, "left",
+           graph_line);
     assert_contains(shell_err, "right");
 }
 
@@ -55,7 +56,8 @@ static void test_cli_input_graph_bad_numbers(void **state)
 }
 
 #define CLUSTER(devices, links) \
-    "{\"format\": \"moirai-cluster\", \"version\": 1, \"name\": \"c\", \"devices\": [" devices "], \"links\": [" links "]}"
+    "{\"format\": \"moirai-cluster\", \"version\": 1, \"name\": \"c\", \"devices\": [" devices "], \"links\": [" links \
+    "]}"
 #define DEVICE(name, memory) "{\"name\": \"" name "\", \"type\": \"v100\", \"memory\": \"" memory "\"}"
 
 static const char cluster_line[] = "$M problem gpt3-tiny --cluster input.json -o out.json";
@@ -65,7 +67,8 @@ static void test_cli_input_cluster_unknown_unit(void **state)
     (void)state;
     refuse(CLUSTER(DEVICE("A", "16XB"), ""), 3, "16XB", cluster_line);
     refuse(CLUSTER(DEVICE("A", "16GB") "," DEVICE("B", "16GB"),
-                   "{\"from\": \"A\", \"to\": \"B\", \"bandwidth\": \"10 parsec\", \"both\": true}"), 3, "parsec", cluster_line);
+                   "{\"from\": \"A\", \"to\": \"B\", \"bandwidth\": \"10 parsec\", \"both\": true}"),
+           3, "parsec", cluster_line);
     refuse(CLUSTER(DEVICE("A", "-16GB"), ""), 3, "-16GB", cluster_line);
     refuse(CLUSTER(DEVICE("A", "99999999999EB"), ""), 3, "99999999999EB", cluster_line);
 }
@@ -75,17 +78,20 @@ static void test_cli_input_cluster_missing_channel(void **state)
     (void)state;
     refuse(CLUSTER(DEVICE("A", "16GB") "," DEVICE("B", "16GB"), ""), 3, "B", cluster_line);
     refuse(CLUSTER(DEVICE("A", "16GB") "," DEVICE("A", "16GB"), ""), 3, "'A'", cluster_line);
-    refuse(CLUSTER(DEVICE("A", "16GB"), "{\"from\": \"A\", \"to\": \"Z\", \"bandwidth\": \"1Gbps\"}"), 3, "Z", cluster_line);
+    refuse(CLUSTER(DEVICE("A", "16GB"), "{\"from\": \"A\", \"to\": \"Z\", \"bandwidth\": \"1Gbps\"}"), 3, "Z",
+           cluster_line);
     refuse(CLUSTER("", ""), 3, "input.json", cluster_line);
 }
 
 #define PROBLEM(devices, channels, ops) \
-    "{\"format\": \"moirai-problem\", \"version\": 1, \"name\": \"p\", \"flow\": \"tensor\", \"congestion\": \"port\", " \
+    "{\"format\": \"moirai-problem\", \"version\": 1, \"name\": \"p\", \"flow\": \"tensor\", \"congestion\": " \
+    "\"port\", " \
     "\"memory\": \"static\", \"devices\": [" devices "], \"channels\": [" channels "], \"ops\": [" ops "]}"
 #define TWO "{\"name\": \"A\", \"memory_bytes\": 100}, {\"name\": \"B\", \"memory_bytes\": 100}"
 #define WAY(from, to) "{\"from\": \"" from "\", \"to\": \"" to "\", \"bytes_per_second\": 1000, \"latency_ns\": 0}"
 #define POP(name, memory, times) \
-    "{\"name\": \"" name "\", \"type\": \"t\", \"memory_bytes\": " memory ", \"time_ns\": [" times "], \"inputs\": [], " \
+    "{\"name\": \"" name "\", \"type\": \"t\", \"memory_bytes\": " memory ", \"time_ns\": [" times \
+    "], \"inputs\": [], " \
     "\"outputs\": [{\"name\": \"" name "\", \"bytes\": 1}]}"
 
 static const char place_line[] = "$M place input.json --placer heft -o out.json";
@@ -100,7 +106,8 @@ static void test_cli_input_problem_that_cannot_fit_is_infeasible(void **state)
 {
     (void)state;
     refuse(PROBLEM(TWO, WAY("A", "B") "," WAY("B", "A"), POP("x", "101", "1, 1")), 4, "x", place_line);
-    refuse(PROBLEM(TWO, WAY("A", "B") "," WAY("B", "A"), POP("x", "90", "1, 1") "," POP("y", "90", "1, 1") "," POP("z", "90", "1, 1")),
+    refuse(PROBLEM(TWO, WAY("A", "B") "," WAY("B", "A"),
+                   POP("x", "90", "1, 1") "," POP("y", "90", "1, 1") "," POP("z", "90", "1, 1")),
            4, "", place_line);
 }
 
@@ -109,14 +116,16 @@ static void test_cli_input_problem_bad_numbers(void **state)
     (void)state;
     refuse(PROBLEM(TWO, WAY("A", "B") "," WAY("B", "A"), POP("x", "1", "1")), 3, "input.json", place_line);
     refuse(PROBLEM(TWO, WAY("A", "B") "," WAY("B", "A"), POP("x", "1", "-5, 1")), 3, "-5", place_line);
-    refuse(PROBLEM(TWO, WAY("A", "B") "," WAY("B", "A"), POP("x", "1", "1, 9223372036854775807") "," POP("y", "1", "1, 9223372036854775807")),
+    refuse(PROBLEM(TWO, WAY("A", "B") "," WAY("B", "A"),
+                   POP("x", "1", "1, 9223372036854775807") "," POP("y", "1", "1, 9223372036854775807")),
            3, "input.json", place_line);
 }
 
 static void test_cli_input_plan_of_another_problem(void **state)
 {
     (void)state;
-    assert_runs("$M problem gpt3-tiny --cluster inter-server -q -o a.json && $M place a.json --placer heft -q -o plan.json");
+    assert_runs(
+        "$M problem gpt3-tiny --cluster inter-server -q -o a.json && $M place a.json --placer heft -q -o plan.json");
     write_text("b.json", PROBLEM(TWO, WAY("A", "B") "," WAY("B", "A"), POP("x", "1", "1, 1")));
     assert_fails(3, "plan.json", "$M check b.json plan.json");
     assert_fails(3, "plan.json", "$M simulate b.json plan.json");

@@ -46,13 +46,15 @@ static int lines_with(const char *text, const char *part)
 
 static moirai_progress event(double seconds, char letter, int64_t makespan_ns, int64_t bound_ns)
 {
-    return (moirai_progress){.seconds = seconds, .letter = letter, .makespan_ns = makespan_ns, .lower_bound_ns = bound_ns};
+    return (moirai_progress){
+        .seconds = seconds, .letter = letter, .makespan_ns = makespan_ns, .lower_bound_ns = bound_ns};
 }
 
 static void test_cli_log_shows_key_header_and_better_plans(void **state)
 {
     (void)state;
-    moirai_progress e[] = {event(0, 'H', 3000000, -1), event(1, ' ', 3000000, 1000000), event(2, 'A', 2000000, 1000000)};
+    moirai_progress e[] = {event(0, 'H', 3000000, -1), event(1, ' ', 3000000, 1000000),
+                           event(2, 'A', 2000000, 1000000)};
     run_log(WORDS("p", "--log"), e, 3);
     char *text = read_text("err");
     assert_contains(text, "seeker: 4,872 operators, 4 devices");

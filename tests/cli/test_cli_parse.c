@@ -26,9 +26,15 @@ static void refuse(const char *part, char **words)
 static void test_cli_parse_takes_all_spellings(void **state)
 {
     (void)state;
-    static const struct { char *words[6]; } spellings[] = {
-        {{"a", "--colour", "red", NULL}}, {{"--colour=red", "a", NULL}}, {{"-c", "red", "a", NULL}},
-        {{"-cred", "a", NULL}},           {{"--colour", "red", "--", "a", NULL}}, {{"-c", "green", "a", "-c", "red", NULL}},
+    static const struct {
+        char *words[6];
+    } spellings[] = {
+        {{"a", "--colour", "red", NULL}},
+        {{"--colour=red", "a", NULL}},
+        {{"-c", "red", "a", NULL}},
+        {{"-cred", "a", NULL}},
+        {{"--colour", "red", "--", "a", NULL}},
+        {{"-c", "green", "a", "-c", "red", NULL}},
     };
     for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
         cli_context cli;

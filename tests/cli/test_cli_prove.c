@@ -11,15 +11,22 @@
 #include "support/command.h"
 
 static const char pair[] =
-    "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"pair\",\"flow\":\"tensor\",\"congestion\":\"port\",\"memory\":\"static\","
+    "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"pair\",\"flow\":\"tensor\",\"congestion\":\"port\","
+    "\"memory\":\"static\","
     "\"devices\":[{\"name\":\"A\",\"memory_bytes\":100},{\"name\":\"B\",\"memory_bytes\":100}],\"channels\":["
-    "{\"from\":\"A\",\"to\":\"B\",\"bytes_per_second\":1000000000},{\"from\":\"B\",\"to\":\"A\",\"bytes_per_second\":1000000000}],"
+    "{\"from\":\"A\",\"to\":\"B\",\"bytes_per_second\":1000000000},{\"from\":\"B\",\"to\":\"A\",\"bytes_per_second\":"
+    "1000000000}],"
     "\"ops\":["
-    "{\"name\":\"in\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[10,null],\"inputs\":[],\"outputs\":[{\"name\":\"t\",\"bytes\":20}]},"
-    "{\"name\":\"h0\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[100,110],\"inputs\":[\"t\"],\"outputs\":[{\"name\":\"u0\",\"bytes\":5}]},"
-    "{\"name\":\"h1\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[100,110],\"inputs\":[\"t\"],\"outputs\":[{\"name\":\"u1\",\"bytes\":5}]},"
-    "{\"name\":\"h2\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[100,110],\"inputs\":[\"t\"],\"outputs\":[{\"name\":\"u2\",\"bytes\":5}]},"
-    "{\"name\":\"out\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[10,null],\"inputs\":[\"u0\",\"u1\",\"u2\"],\"outputs\":[]}]}";
+    "{\"name\":\"in\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[10,null],\"inputs\":[],\"outputs\":[{\"name\":"
+    "\"t\",\"bytes\":20}]},"
+    "{\"name\":\"h0\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[100,110],\"inputs\":[\"t\"],\"outputs\":[{"
+    "\"name\":\"u0\",\"bytes\":5}]},"
+    "{\"name\":\"h1\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[100,110],\"inputs\":[\"t\"],\"outputs\":[{"
+    "\"name\":\"u1\",\"bytes\":5}]},"
+    "{\"name\":\"h2\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[100,110],\"inputs\":[\"t\"],\"outputs\":[{"
+    "\"name\":\"u2\",\"bytes\":5}]},"
+    "{\"name\":\"out\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[10,null],\"inputs\":[\"u0\",\"u1\",\"u2\"],"
+    "\"outputs\":[]}]}";
 
 static void test_cli_prove_accepts_and_rejects(void **state)
 {

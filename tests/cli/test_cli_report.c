@@ -19,8 +19,7 @@ static void test_plan_and_place_end_with_what_limits(void **state)
     int64_t sum = 0;
     size_t i, n;
     yyjson_val *key, *value;
-    yyjson_obj_foreach(path, i, n, key, value)
-    {
+    yyjson_obj_foreach(path, i, n, key, value) {
         sum += strstr(yyjson_get_str(key), "_ns") ? yyjson_get_sint(value) : 0;
     }
     assert_true(sum > 0 && sum == yyjson_get_sint(yyjson_obj_get(shell_json(), "makespan_ns")));

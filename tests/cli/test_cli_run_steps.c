@@ -91,9 +91,11 @@ static void test_cli_ranks_hosts_in_turn(void **state)
     assert_string_equal(r.host[1], "two");
     assert_string_equal(r.host[2], "one");
     cli_ranks_free(&r);
-    static const char json[] = "{\"format\": \"moirai-cluster\", \"version\": 1, \"name\": \"c\", \"devices\": ["
-                               "{\"name\": \"A\", \"type\": \"cpu\", \"memory\": \"1GB\", \"host\": \"own\"}, {\"name\": \"B\", \"type\": \"cpu\", \"memory\": \"1GB\"}],"
-                               " \"links\": [{\"from\": \"A\", \"to\": \"B\", \"bandwidth\": \"1Gbps\", \"both\": true}]}";
+    static const char json[] =
+        "{\"format\": \"moirai-cluster\", \"version\": 1, \"name\": \"c\", \"devices\": ["
+        "{\"name\": \"A\", \"type\": \"cpu\", \"memory\": \"1GB\", \"host\": \"own\"}, {\"name\": \"B\", \"type\": "
+        "\"cpu\", \"memory\": \"1GB\"}],"
+        " \"links\": [{\"from\": \"A\", \"to\": \"B\", \"bandwidth\": \"1Gbps\", \"both\": true}]}";
     assert_ok(moirai_cluster_parse(&c, json, strlen(json), "c"));
     assert_ok(cli_ranks_open(&r, &cli, "profile", c, 2));
     assert_string_equal(r.host[0], "own");
@@ -112,8 +114,10 @@ static void test_cli_ranks_hosts_in_turn(void **state)
 /* ---- what was measured ---- */
 
 static const char timeline[] =
-    "{\"planned_ns\": 1000, \"least_ns\": 1500, \"median_ns\": 2000, \"mean_ns\": 2100, \"p90_ns\": 2500, \"p99_ns\": 2900, \"most_ns\": 3000, \"runs\": 7,\n"
-    " \"devices\": [{\"name\": \"A\", \"segments\": [{\"file\": \"0-A-0.onnx\", \"planned_work_ns\": 400, \"median_ns\": 600, \"ops\": [\"a\", \"b\"]},\n"
+    "{\"planned_ns\": 1000, \"least_ns\": 1500, \"median_ns\": 2000, \"mean_ns\": 2100, \"p90_ns\": 2500, \"p99_ns\": "
+    "2900, \"most_ns\": 3000, \"runs\": 7,\n"
+    " \"devices\": [{\"name\": \"A\", \"segments\": [{\"file\": \"0-A-0.onnx\", \"planned_work_ns\": 400, "
+    "\"median_ns\": 600, \"ops\": [\"a\", \"b\"]},\n"
     "  {\"planned_work_ns\": 0, \"median_ns\": 5, \"ops\": []}]}],\n"
     " \"transfers\": [{\"planned_start_ns\": 10, \"planned_finish_ns\": 110, \"median_ns\": 150, \"bytes\": 4096}]}\n";
 
@@ -127,10 +131,13 @@ static void test_cli_run_shows_latency_and_comparison(void **state)
     int rc = cli_show_timeline(&cli, "t.json", true);
     char *out = capture_end(c, &err);
     assert_int_equal(rc, 0);
-    assert_contains(out, "latency      2.000 us median of 7 runs\nspread       1.500 us least, 2.500 us p90, 2.900 us p99, 3.000 us most\n"
+    assert_contains(out, "latency      2.000 us median of 7 runs\nspread       1.500 us least, 2.500 us p90, 2.900 us "
+                         "p99, 3.000 us most\n"
                          "planned      1.000 us: measured is 2.00 times that\n");
     assert_contains(out, "A          0-A-0.onnx                 2        400 ns        600 ns    1.50\n");
-    assert_contains(out, "A                                     0          0 ns          5 ns    0.00\n"); /* a segment without a file name */
+    assert_contains(
+        out, "A                                     0          0 ns          5 ns    0.00\n"); /* a segment without a
+                                                                                                  file name */
     assert_contains(out, "transfers  4.10 kB                    1        100 ns        150 ns    1.50\n");
     assert_contains(out, "end to end                                   1.000 us      2.000 us    2.00\n");
     assert_int_equal(yyjson_mut_get_sint(yyjson_mut_obj_get(cli.result, "p99_ns")), 2900);
@@ -148,7 +155,8 @@ static void test_cli_run_shows_the_verdict(void **state)
     (void)state;
     cli_context cli = CLI("-q");
     char *err;
-    write_text("v.json", "{\"outputs\": [{\"name\": \"y\", \"different\": 0, \"elements\": 10, \"largest\": 0.25}, {\"name\": \"z\", \"different\": 0, \"largest\": 0.5}]}");
+    write_text("v.json", "{\"outputs\": [{\"name\": \"y\", \"different\": 0, \"elements\": 10, \"largest\": 0.25}, "
+                         "{\"name\": \"z\", \"different\": 0, \"largest\": 0.5}]}");
     capture c = capture_begin();
     int rc = cli_show_verdict(&cli, "v.json");
     char *out = capture_end(c, &err);
@@ -159,9 +167,12 @@ static void test_cli_run_shows_the_verdict(void **state)
     free(err);
     cli_free(&cli);
     cli = CLI("-q");
-    write_text("v.json", "{\"outputs\": [{\"name\": \"y\", \"against\": \"whole model\", \"different\": 3, \"elements\": 10, \"largest\": 2, \"at\": 4, \"got\": 3, \"expected\": 1}]}");
+    write_text("v.json", "{\"outputs\": [{\"name\": \"y\", \"against\": \"whole model\", \"different\": 3, "
+                         "\"elements\": 10, \"largest\": 2, \"at\": 4, \"got\": 3, \"expected\": 1}]}");
     assert_int_equal(cli_show_verdict(&cli, "v.json"), MOIRAI_EVERIFY);
-    assert_string_equal(moirai_error_message(), "output 'y' differs from the whole model's: 3 of 10 elements, the most element 4: 3, expected 1");
+    assert_string_equal(
+        moirai_error_message(),
+        "output 'y' differs from the whole model's: 3 of 10 elements, the most element 4: 3, expected 1");
     assert_false(yyjson_mut_get_bool(yyjson_mut_obj_get(cli.result, "verified")));
     write_text("v.json", "{\"outputs\": [{\"name\": \"y\", \"different\": 1, \"largest\": null}]}"); /* not finite */
     cli_free(&cli);
@@ -199,10 +210,8 @@ static void test_cli_inside_mpi_by_the_environment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(test_cli_ranks_arguments_and_folder),
-        IN_FOLDER(test_cli_ranks_hosts_in_turn),
-        IN_FOLDER(test_cli_run_shows_latency_and_comparison),
-        IN_FOLDER(test_cli_run_shows_the_verdict),
+        IN_FOLDER(test_cli_ranks_arguments_and_folder),       IN_FOLDER(test_cli_ranks_hosts_in_turn),
+        IN_FOLDER(test_cli_run_shows_latency_and_comparison), IN_FOLDER(test_cli_run_shows_the_verdict),
         IN_FOLDER(test_cli_inside_mpi_by_the_environment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* The steps that commands share: a network by its name, a problem with its wishes, a search, and how plans are shown. */
+/* The steps that commands share: a network by its name, a problem with its wishes, a search, and how plans are shown.
+ */
 #include "cli/steps/steps.h"
 #include "support/capture.h"
 #include "support/check.h"
@@ -7,7 +8,12 @@
 
 static const cli_argument arguments[] = {{.name = "X", .kind = CLI_VALUE_FILE, .help = "x", .optional = true}, {0}};
 static const cli_option options[] = {
-    CLI_OPTIONS_NETWORK, CLI_OPTION_CLUSTER, CLI_OPTIONS_PROBLEM, CLI_OPTIONS_SEARCH, CLI_OPTION_PICTURE, CLI_OPTION_OUTPUT("a file"),
+    CLI_OPTIONS_NETWORK,
+    CLI_OPTION_CLUSTER,
+    CLI_OPTIONS_PROBLEM,
+    CLI_OPTIONS_SEARCH,
+    CLI_OPTION_PICTURE,
+    CLI_OPTION_OUTPUT("a file"),
     {0},
 };
 static const cli_command step = {.name = "step", .summary = "one step", .arguments = arguments, .options = options};
@@ -57,7 +63,8 @@ static void test_cli_steps_networks_by_name_and_file(void **state)
     assert_int_equal(g->element_bytes, 2);
     moirai_graph_free(g);
     assert_int_equal(cli_network(&g, &cli, "gpt3-tinny"), MOIRAI_EINPUT);
-    assert_string_equal(moirai_error_message(), "gpt3-tinny: neither a file nor a network of the zoo: did you mean 'gpt3-tiny'?");
+    assert_string_equal(moirai_error_message(),
+                        "gpt3-tinny: neither a file nor a network of the zoo: did you mean 'gpt3-tiny'?");
     cli_free(&cli);
 }
 
@@ -83,13 +90,14 @@ static void test_cli_steps_problem_takes_modes_and_wishes(void **state)
     moirai_graph *g;
     moirai_cluster *c;
     moirai_problem *p;
-    cli_context cli = CLI("-q", "--flow", "edge", "--congestion", "channel", "--memory", "peak", "--cost", "roofline", "--pin", "L0/*=B",
-                          "--forbid", "L1/fc*=A", "--together", "L1/ln*");
+    cli_context cli = CLI("-q", "--flow", "edge", "--congestion", "channel", "--memory", "peak", "--cost", "roofline",
+                          "--pin", "L0/*=B", "--forbid", "L1/fc*=A", "--together", "L1/ln*");
     assert_ok(moirai_zoo_graph(&g, "gpt3-tiny", 4));
     assert_ok(moirai_cluster_open(&c, "2x v100, 100Gbps"));
     assert_ok(cli_problem(&p, &cli, g, c, "mine"));
     assert_string_equal(p->name, "mine");
-    assert_true(p->flow == MOIRAI_FLOW_EDGE && p->congestion == MOIRAI_CONGESTION_CHANNEL && p->memory == MOIRAI_MEMORY_PEAK);
+    assert_true(p->flow == MOIRAI_FLOW_EDGE && p->congestion == MOIRAI_CONGESTION_CHANNEL &&
+                p->memory == MOIRAI_MEMORY_PEAK);
     assert_int_equal(p->op_devices[tiny_op(p, "L0/fc1")], 2);
     assert_int_equal(p->op_devices[tiny_op(p, "L1/fc1")], 2);
     assert_int_equal(p->op_devices[tiny_op(p, "L1/ln1")], 3);
@@ -156,8 +164,9 @@ static void test_cli_steps_show_a_plan_in_text_and_json(void **state)
     capture c = capture_begin();
     cli_show_plan(&cli, p, plan);
     char *out = capture_end(c, &err);
-    assert_contains(out, "plan         tiny by exact, optimal\nmakespan     2.500 us\nbound        2.500 us, gap 0.00 %\n"
-                         "transfers    1, 500 B\nmade in      1.234 us\n");
+    assert_contains(out,
+                    "plan         tiny by exact, optimal\nmakespan     2.500 us\nbound        2.500 us, gap 0.00 %\n"
+                    "transfers    1, 500 B\nmade in      1.234 us\n");
     assert_contains(out, "A               1     1.000 us   40 %         10 B        100 B\n");
     assert_contains(out, "B               1     1.000 us   40 %         20 B         50 B\n");
     assert_string_equal(err, "");
@@ -220,12 +229,18 @@ static void test_cli_steps_show_a_problem(void **state)
     moirai_problem_free(p);
 }
 
-/* Text is the result on stdout; with `-o -` the file is, and the text goes to stderr; quiet silences the story alone. */
+/* Text is the result on stdout; with `-o -` the file is, and the text goes to stderr; quiet silences the story alone.
+ */
 static void test_cli_steps_where_words_go(void **state)
 {
     (void)state;
-    static const struct { char *word[2]; const char *out, *err; } list[] = {
-        {{"--force", NULL}, "result", "story"}, {{"-q", NULL}, "result", ""},         {{"--json", NULL}, "", "story"},
+    static const struct {
+        char *word[2];
+        const char *out, *err;
+    } list[] = {
+        {{"--force", NULL}, "result", "story"},
+        {{"-q", NULL}, "result", ""},
+        {{"--json", NULL}, "", "story"},
         {{"-o", "-"}, "", "resultstory"},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {

@@ -97,11 +97,11 @@ static void test_cluster_testbeds_have_the_papers_figures(void **state)
     moirai_cluster_free(c);
 }
 
-#define CLUSTER(devices, links)                                                                                        \
+#define CLUSTER(devices, links) \
     "{\"format\": \"moirai-cluster\", \"version\": 1, \"name\": \"c\", \"devices\": [" devices "], \"links\": [" links \
     "]}"
 #define DEVICE(name) "{\"name\": \"" name "\", \"memory\": \"1GB\"}"
-#define LINK(a, b, bps, ns)                                                                                            \
+#define LINK(a, b, bps, ns) \
     "{\"from\": \"" a "\", \"to\": \"" b "\", \"bytes_per_second\": " bps ", \"latency_ns\": " ns ", \"both\": true}"
 
 static moirai_cluster *parse(const char *json)

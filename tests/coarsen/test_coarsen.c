@@ -65,11 +65,11 @@ static const char *members(const moirai_graph *c, const char *name)
     return out;
 }
 
-#define assert_fused(c, name, list)                                                                                   \
-    do {                                                                                                               \
-        const char *found = members(c, name);                                                                          \
-        assert_non_null(found);                                                                                        \
-        assert_string_equal(found, list);                                                                              \
+#define assert_fused(c, name, list) \
+    do { \
+        const char *found = members(c, name); \
+        assert_non_null(found); \
+        assert_string_equal(found, list); \
     } while (0)
 
 /* The example of the paper's text: a root `add` with two branches; on the upper one two more pairs of add and relu, on

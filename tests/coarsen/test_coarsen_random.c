@@ -210,17 +210,20 @@ static void test_coarsen_random_graphs_and_rules(void **state)
 }
 
 /* Operators left by each rule set. Per layer of H heads, onnxruntime leaves 4 H + 8: per head q, k, v with their biases
- * (k with its transpose) and the attention; norm, concat, projection, add, norm, fc1 with bias and activation, fc2, add. */
+ * (k with its transpose) and the attention; norm, concat, projection, add, norm, fc1 with bias and activation, fc2,
+ * add. */
 static void test_coarsen_zoo_counts(void **state)
 {
     static const struct {
         const char *name;
         int32_t eigen, onnxruntime;
     } expected[] = {
-        {"swin-1.8B", 6496, 32 * 72},       {"swin-6.6B", 14352, 48 * 104},      {"swin-13B", 22120, 56 * 136},
-        {"gpt3-330M", 4872, 24 * 72},       {"gpt3-1.3B", 9480, 24 * 136},       {"gpt3-2.7B", 12640, 32 * 136},
-        {"gpt3-13B", 19640, 40 * 168},      {"alphafold2-87M", 5136, 48 * 40},   {"alphafold2-930M", 12992, 64 * 72},
-        {"alphafold2-2.4B", 37920, 96 * 136}, {"alphafold2-3.2B", 50560, 128 * 136}, {"inception-tiny", 63 - 37, 63 - 37},
+        {"swin-1.8B", 6496, 32 * 72},          {"swin-6.6B", 14352, 48 * 104},
+        {"swin-13B", 22120, 56 * 136},         {"gpt3-330M", 4872, 24 * 72},
+        {"gpt3-1.3B", 9480, 24 * 136},         {"gpt3-2.7B", 12640, 32 * 136},
+        {"gpt3-13B", 19640, 40 * 168},         {"alphafold2-87M", 5136, 48 * 40},
+        {"alphafold2-930M", 12992, 64 * 72},   {"alphafold2-2.4B", 37920, 96 * 136},
+        {"alphafold2-3.2B", 50560, 128 * 136}, {"inception-tiny", 63 - 37, 63 - 37},
     };
     moirai_rules *eigen, *onnxruntime;
 

@@ -64,8 +64,10 @@ static int64_t time_of_one(one o, const char *cluster, const char *model)
 static void test_cost_roofline_gives_the_published_times(void **state)
 {
     (void)state;
-    moirai_device_type rtx2080ti = {.bandwidth_gb_s = 616, .gflops_fp32 = 13450}, t4 = {.bandwidth_gb_s = 320, .gflops_fp32 = 8100};
-    moirai_device_type p4 = {.bandwidth_gb_s = 192, .gflops_fp32 = 5500}, rtx3060ti = {.bandwidth_gb_s = 448, .gflops_fp32 = 16200};
+    moirai_device_type rtx2080ti = {.bandwidth_gb_s = 616, .gflops_fp32 = 13450},
+                       t4 = {.bandwidth_gb_s = 320, .gflops_fp32 = 8100};
+    moirai_device_type p4 = {.bandwidth_gb_s = 192, .gflops_fp32 = 5500},
+                       rtx3060ti = {.bandwidth_gb_s = 448, .gflops_fp32 = 16200};
     double flops = 2.0 * 2048 * 1024 * 64, bytes = 8388608 + 262144 + 524288;
     assert_int_equal(cost_round_ns(cost_roofline_ns(flops, bytes, &rtx2080ti)), 33511);
     assert_int_equal(cost_round_ns(cost_roofline_ns(flops, bytes, &t4)), 52343);
@@ -123,7 +125,8 @@ static void test_cost_wave_is_exact_at_the_ends(void **state)
     assert_true(fabs(cost_wave_ns(1000, 0, 1e6, t4, v100) - 1000 * 320.0 / 900) < 1e-6);
     assert_true(fabs(cost_wave_ns(1000, 1e12, 0, t4, v100) - 1000 * (1590.0 * 40) / (1370 * 80)) < 1e-6);
     double ridge = v100->gflops_fp32 / v100->bandwidth_gb_s;
-    assert_true(fabs(cost_wave_ns(1000, ridge, 1, t4, v100) - 1000 * sqrt(320.0 / 900 * 1590 * 40 / (1370 * 80))) < 1e-6);
+    assert_true(fabs(cost_wave_ns(1000, ridge, 1, t4, v100) - 1000 * sqrt(320.0 / 900 * 1590 * 40 / (1370 * 80))) <
+                1e-6);
     assert_true(fabs(cost_wave_ns(1000, 1e9, 1e6, v100, v100) - 1000) < 1e-9);
 }
 
@@ -172,12 +175,26 @@ static void test_cost_types_are_sorted_and_found(void **state)
         const char *type;
         cost_class k;
     } CASES[] = {
-        {"MatMul", COST_CLASS_BMM}, {"Gemm", COST_CLASS_LINEAR}, {"addmm", COST_CLASS_LINEAR}, {"Conv", COST_CLASS_CONV},
-        {"xor", COST_CLASS_ADD}, {"abs", COST_CLASS_ADDU}, {"layer_norm", COST_CLASS_LN}, {"ln", COST_CLASS_LN},
-        {"LayerNormalization", COST_CLASS_LN}, {"Reshape", COST_CLASS_VIEW}, {"where", COST_CLASS_ADD},
-        {"Softmax", COST_CLASS_SOFTMAX}, {"", COST_CLASS_UNKNOWN}, {"+", COST_CLASS_UNKNOWN},
-        {"Conv+BatchNormalization+Relu", COST_CLASS_CONV}, {"Add+Relu", COST_CLASS_ADD}, {"Mul+Softmax", COST_CLASS_SOFTMAX},
-        {"Transpose+MatMul", COST_CLASS_BMM}, {"Mystery+Relu", COST_CLASS_RELU}, {"GatherND", COST_CLASS_MEMORY},
+        {"MatMul", COST_CLASS_BMM},
+        {"Gemm", COST_CLASS_LINEAR},
+        {"addmm", COST_CLASS_LINEAR},
+        {"Conv", COST_CLASS_CONV},
+        {"xor", COST_CLASS_ADD},
+        {"abs", COST_CLASS_ADDU},
+        {"layer_norm", COST_CLASS_LN},
+        {"ln", COST_CLASS_LN},
+        {"LayerNormalization", COST_CLASS_LN},
+        {"Reshape", COST_CLASS_VIEW},
+        {"where", COST_CLASS_ADD},
+        {"Softmax", COST_CLASS_SOFTMAX},
+        {"", COST_CLASS_UNKNOWN},
+        {"+", COST_CLASS_UNKNOWN},
+        {"Conv+BatchNormalization+Relu", COST_CLASS_CONV},
+        {"Add+Relu", COST_CLASS_ADD},
+        {"Mul+Softmax", COST_CLASS_SOFTMAX},
+        {"Transpose+MatMul", COST_CLASS_BMM},
+        {"Mystery+Relu", COST_CLASS_RELU},
+        {"GatherND", COST_CLASS_MEMORY},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
         assert_int_equal(cost_class_of(CASES[i].type), CASES[i].k);
@@ -206,7 +223,8 @@ static void test_cost_zoo_needs_no_fallback(void **state)
     }
 }
 
-/* Dimensions come back from sizes: 4096 x 1280 times 1280 x 3840 with bias, with and without flops; 3 x 3 convolution. */
+/* Dimensions come back from sizes: 4096 x 1280 times 1280 x 3840 with bias, with and without flops; 3 x 3 convolution.
+ */
 static void test_cost_shape_recovers_dimensions(void **state)
 {
     (void)state;
@@ -214,10 +232,12 @@ static void test_cost_shape_recovers_dimensions(void **state)
         {"addmm", 20971520, 62914560, 19676160, -1, -1},
         {"addmm", 20971520, 62914560, 19676160, INT64_C(2) * 4096 * 1280 * 3840, -1},
         {"MatMul", 20971520, 62914560, 19660800, -1, -1},
-        {"Conv", 4 * 8 * 64 * 56 * 56, 4 * 8 * 128 * 56 * 56, 4 * 128 * 64 * 9, INT64_C(2) * 8 * 56 * 56 * 128 * 64 * 9, -1},
+        {"Conv", 4 * 8 * 64 * 56 * 56, 4 * 8 * 128 * 56 * 56, 4 * 128 * 64 * 9, INT64_C(2) * 8 * 56 * 56 * 128 * 64 * 9,
+         -1},
         {"Conv", 4 * 8 * 64 * 56 * 56, 4 * 8 * 128 * 56 * 56, 4 * 128 * 64, INT64_C(2) * 8 * 56 * 56 * 128 * 64, -1},
     };
-    double want[][3] = {{4096, 3840, 1280}, {4096, 3840, 1280}, {4096, 3840, 1280}, {8 * 56 * 56, 128, 576}, {8 * 56 * 56, 128, 64}};
+    double want[][3] = {
+        {4096, 3840, 1280}, {4096, 3840, 1280}, {4096, 3840, 1280}, {8 * 56 * 56, 128, 576}, {8 * 56 * 56, 128, 64}};
     moirai_cluster *c = cluster_of("1x t4");
     for (int i = 0; i < 5; i++) {
         moirai_graph *g = graph_of(&cases[i], NULL, 0);
@@ -225,7 +245,8 @@ static void test_cost_shape_recovers_dimensions(void **state)
         cost_shape s;
         assert_ok(cost_context_new(&x, g, c));
         cost_shape_of(&s, x, moirai_graph_find(g, "op"));
-        assert_true(fabs(s.m - want[i][0]) < 1e-6 && fabs(s.n - want[i][1]) < 1e-6 && fabs(s.depth - want[i][2]) < 1e-6);
+        assert_true(fabs(s.m - want[i][0]) < 1e-6 && fabs(s.n - want[i][1]) < 1e-6 &&
+                    fabs(s.depth - want[i][2]) < 1e-6);
         assert_int_equal(s.k, i == 3 ? COST_CLASS_CONV : COST_CLASS_LINEAR);
         cost_context_free(x);
         moirai_graph_free(g);
@@ -296,8 +317,8 @@ static void test_cost_fp16_streams_in_half_the_time(void **state)
 static void test_cost_survives_odd_numbers(void **state)
 {
     (void)state;
-    static const char *const types[] = {"MatMul", "Gemm", "Conv", "Softmax", "LayerNormalization", "Add", "Reshape", "?", "Gather",
-                                        "Conv+Relu", ""};
+    static const char *const types[] = {
+        "MatMul", "Gemm", "Conv", "Softmax", "LayerNormalization", "Add", "Reshape", "?", "Gather", "Conv+Relu", ""};
     static const int64_t numbers[] = {0, 1, 3, 4096, INT64_MAX / 8, INT64_MAX / 2, INT64_MAX, -1};
     util_rng r;
     util_rng_seed(&r, 7);

@@ -30,9 +30,10 @@ static void test_fit_reads_columns_by_name(void **state)
 static void test_fit_skips_and_counts_what_makes_no_sense(void **state)
 {
     (void)state;
-    moirai_fit *fit = fit_of("device,op,latency_ns,b,h\nt4,add,1000,4,4\nt4,add,-5,4,4\nt4,add,nan,4,4\nt4,add,inf,4,4\n"
-                             "t4,add,0,4,4\nt4,add,1000,0,4\nt4,add,1000,-4,4\nt4,add,1e300,4,4\nt4,frobnicate,1,1,1\n"
-                             "cpu,add,1000,4,4\nabacus,add,1,1,1\nt4,add\n,\nt4,add,12x,4,4\nt4,bmm,5,1,1\nt4,conv,5,1,1\n");
+    moirai_fit *fit =
+        fit_of("device,op,latency_ns,b,h\nt4,add,1000,4,4\nt4,add,-5,4,4\nt4,add,nan,4,4\nt4,add,inf,4,4\n"
+               "t4,add,0,4,4\nt4,add,1000,0,4\nt4,add,1000,-4,4\nt4,add,1e300,4,4\nt4,frobnicate,1,1,1\n"
+               "cpu,add,1000,4,4\nabacus,add,1,1,1\nt4,add\n,\nt4,add,12x,4,4\nt4,bmm,5,1,1\nt4,conv,5,1,1\n");
     assert_int_equal(moirai_fit_used(fit), 1);
     assert_int_equal(moirai_fit_skipped(fit), 15);
     assert_ok(moirai_fit_solve(fit, -1)); /* one sample, three coefficients: any answer, but an answer */
@@ -43,7 +44,11 @@ static void test_fit_skips_and_counts_what_makes_no_sense(void **state)
 static void test_fit_refuses_what_is_no_table(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"", "\n", "device,op\nt4,add\n", "a,b,c\n1,2,3\n", "device,op,latency_ns,b,h\n",
+    static const char *const bad[] = {"",
+                                      "\n",
+                                      "device,op\nt4,add\n",
+                                      "a,b,c\n1,2,3\n",
+                                      "device,op,latency_ns,b,h\n",
                                       "device,op,latency_ns,b,h\nt4,add,-1,4,4\n"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         moirai_fit *fit;
@@ -55,8 +60,8 @@ static void test_fit_refuses_what_is_no_table(void **state)
     assert_int_equal(moirai_fit_parse(&fit, "device\0op", 9, "times.csv"), MOIRAI_EINPUT);
 }
 
-/* Times made by the formulas themselves, on hosts of different speed: the fit finds the bandwidth share and the launch of
- * the ordinary host, whatever the others do. */
+/* Times made by the formulas themselves, on hosts of different speed: the fit finds the bandwidth share and the launch
+ * of the ordinary host, whatever the others do. */
 static void test_fit_recovers_known_coefficients(void **state)
 {
     (void)state;
@@ -89,7 +94,8 @@ static void test_fit_writes_what_the_cost_model_reads(void **state)
 {
     (void)state;
     char *path = temporary_path("coefficients.json"), model[4200];
-    moirai_fit *fit = fit_of("device,op,latency_ns,b,h\nt4,gelu,100000,4,4\nt4,gelu,100000,5,4\nt4,gelu,900000,4096,8192\n");
+    moirai_fit *fit =
+        fit_of("device,op,latency_ns,b,h\nt4,gelu,100000,4,4\nt4,gelu,100000,5,4\nt4,gelu,900000,4096,8192\n");
     moirai_graph *g;
     moirai_cluster *c;
     assert_ok(moirai_fit_solve(fit, -1));
@@ -117,8 +123,8 @@ static void test_fit_writes_what_the_cost_model_reads(void **state)
     moirai_fit_free(fit);
 }
 
-/* A table of times as someone would measure them: the shipped formulas with an error of up to `noise`, for an elementwise, a row
- * and a matrix class, on eight GPUs; free() it. */
+/* A table of times as someone would measure them: the shipped formulas with an error of up to `noise`, for an
+ * elementwise, a row and a matrix class, on eight GPUs; free() it. */
 static char *measured(double noise, uint64_t seed)
 {
     static const char *const types[] = {"p4", "p100", "v100", "t4", "a100", "l4", "h100", "rtx2080ti"};
@@ -130,7 +136,8 @@ static char *measured(double noise, uint64_t seed)
         const moirai_device_type *f = moirai_device_type_find(types[i % 8]);
         double wrong = 1 + noise * (2 * util_rng_real(&r) - 1);
         int b = 1 + (int)util_rng_below(&r, 1 << util_rng_below(&r, 13)), h = 1 + (int)util_rng_below(&r, 3000);
-        int m = 1 + (int)util_rng_below(&r, 512), n = 1 + (int)util_rng_below(&r, 512), k = 1 + (int)util_rng_below(&r, 512);
+        int m = 1 + (int)util_rng_below(&r, 512), n = 1 + (int)util_rng_below(&r, 512),
+            k = 1 + (int)util_rng_below(&r, 512);
         char line[128];
         moirai_fit *one;
         if (!f)
@@ -138,7 +145,8 @@ static char *measured(double noise, uint64_t seed)
         const char *op = i / 8 % 3 == 0 ? "add" : i / 8 % 3 == 1 ? "softmax" : "bmm";
         b = i / 8 % 3 == 2 ? 1 + b % 64 : b;
         /* The reader knows what shape a line means: the formula is asked about just that. */
-        int at = snprintf(line, sizeof line, "device,op,latency_ns,b,m,n,k,h\n%s,%s,1,%d,%d,%d,%d,%d\n", types[i % 8], op, b, m, n, k, h);
+        int at = snprintf(line, sizeof line, "device,op,latency_ns,b,m,n,k,h\n%s,%s,1,%d,%d,%d,%d,%d\n", types[i % 8],
+                          op, b, m, n, k, h);
         assert_ok(moirai_fit_parse(&one, line, (size_t)at, "line"));
         const cost_shape *s = &one->sample[0].shape;
         double ns = cost_fitted_ns(cost_fitted_shipped.c[s->k], s, f) * wrong;
@@ -173,7 +181,8 @@ static void test_fit_of_predicted_times_is_what_is_shipped(void **state)
     free(table);
 }
 
-/* A GPU that was left out is predicted almost as well as the noise allows, since the formulas know it by its figures. */
+/* A GPU that was left out is predicted almost as well as the noise allows, since the formulas know it by its figures.
+ */
 static void test_fit_predicts_a_gpu_that_it_has_not_seen(void **state)
 {
     (void)state;

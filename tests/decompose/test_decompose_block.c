@@ -1,4 +1,5 @@
-/* A block as a problem of its own, the components it falls into, their kinds; and the spine of an encoder-decoder drawn by hand. */
+/* A block as a problem of its own, the components it falls into, their kinds; and the spine of an encoder-decoder drawn
+ * by hand. */
 #include "decompose/block.h"
 #include "decompose/spine.h"
 #include "support/check.h"
@@ -123,18 +124,22 @@ static void test_decompose_components_and_kinds(void **state)
 static void test_decompose_kinds_differ_by_everything_that_matters(void **state)
 {
     (void)state;
-    static const struct { const char *operators; int32_t n_kinds; } list[] = {
+    static const struct {
+        const char *operators;
+        int32_t n_kinds;
+    } list[] = {
         {"op x 2,3 s > a:1\nop y 2,3 s > b:1\n", 1},
-        {"op x 2,3 s > a:1\nop y 2,4 s > b:1\n", 2},              /* time */
-        {"op x 2,3 s > a:1\nop y 2,- s > b:1\n", 2},              /* devices */
-        {"op x 2,3 s > a:1 mem=1\nop y 2,3 s > b:1\n", 2},        /* memory */
-        {"op x 2,3 s > a:1\nop y 2,3 s > b:2\n", 2},              /* what is sent to the exit */
-        {"op x 2,3 s > a:1\nop y 2,3 r > b:1\n", 2},              /* another tensor of the entry: it may be there already */
+        {"op x 2,3 s > a:1\nop y 2,4 s > b:1\n", 2},       /* time */
+        {"op x 2,3 s > a:1\nop y 2,- s > b:1\n", 2},       /* devices */
+        {"op x 2,3 s > a:1 mem=1\nop y 2,3 s > b:1\n", 2}, /* memory */
+        {"op x 2,3 s > a:1\nop y 2,3 s > b:2\n", 2},       /* what is sent to the exit */
+        {"op x 2,3 s > a:1\nop y 2,3 r > b:1\n", 2},       /* another tensor of the entry: it may be there already */
         {"op x 2,3 s > a:1 group=g\nop y 2,3 s > b:1 group=g\n", 2}, /* groups tie them together */
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         char text[512];
-        snprintf(text, sizeof text, "device A 9\ndevice B 9\nop in 1,1 > s:4 r:4\n%sop out 1,1 a b\n", list[i].operators);
+        snprintf(text, sizeof text, "device A 9\ndevice B 9\nop in 1,1 > s:4 r:4\n%sop out 1,1 a b\n",
+                 list[i].operators);
         tiny_block f = tiny_block_open(text, 1);
         assert_int_equal(f.b->n_kinds, list[i].n_kinds);
         assert_int_equal(f.b->n_components, 2);
@@ -146,8 +151,8 @@ static void test_decompose_kinds_differ_by_everything_that_matters(void **state)
 
 enum { LAYERS = 24 };
 
-/* Encoder e0 .. e23 and decoder d0 .. d23, 10 ns each. The decoder begins with p0, p1 of its own; its layer i reads k<i>, made from
- * the encoder's output. */
+/* Encoder e0 .. e23 and decoder d0 .. d23, 10 ns each. The decoder begins with p0, p1 of its own; its layer i reads
+ * k<i>, made from the encoder's output. */
 static moirai_problem *encoder_decoder(const char *memory)
 {
     char text[8192];
@@ -162,8 +167,9 @@ static moirai_problem *encoder_decoder(const char *memory)
     return tiny_problem(text);
 }
 
-/* Floating: the decoder's own beginning, and every key but the first two. The chain from encoder to decoder needs k0; k1 spoils
- * one small block, (14^2 - 10^2 - 2^2) / 532^2 of squares, and to float would cost 0.25 * 2 / 532, which is more. */
+/* Floating: the decoder's own beginning, and every key but the first two. The chain from encoder to decoder needs k0;
+ * k1 spoils one small block, (14^2 - 10^2 - 2^2) / 532^2 of squares, and to float would cost 0.25 * 2 / 532, which is
+ * more. */
 static void test_decompose_spine_by_hand(void **state)
 {
     (void)state;

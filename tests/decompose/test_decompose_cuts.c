@@ -65,7 +65,8 @@ static void test_decompose_cuts_do_not_depend_on_the_file_s_order(void **state)
 static void test_decompose_cuts_without_some_operators(void **state)
 {
     (void)state;
-    moirai_problem *p = tiny_problem(DEVICES "op a 1,1 > s:1\nop b 1,1 s > t:1\nop x 1,1 s > u:1\nop c 1,1 t > v:1\nop d 1,1 v u\n");
+    moirai_problem *p =
+        tiny_problem(DEVICES "op a 1,1 > s:1\nop b 1,1 s > t:1\nop x 1,1 s > u:1\nop c 1,1 t > v:1\nop d 1,1 v u\n");
     bool is_cut[5], gone[5] = {false};
     static const char *const with[] = {"a", "d"}, *const without[] = {"a", "b", "c", "d"};
     assert_ok(decompose_cuts_find(is_cut, p, NULL));
@@ -118,12 +119,12 @@ static void test_decompose_cuts_are_the_definition_s(void **state)
 /* ---- classes ---- */
 
 /* Two layers of a fork and a join, between three cuts. %s is put at the end of the second layer's first operator. */
-#define LAYERS                                                                                                                   \
-    "op a 1,1 > s:4\nop b 2,3 s > t:5 mem=7\nop c 2,3 s > u:5 mem=7\nop d 1,1 t u > v:4\n"                                       \
+#define LAYERS \
+    "op a 1,1 > s:4\nop b 2,3 s > t:5 mem=7\nop c 2,3 s > u:5 mem=7\nop d 1,1 t u > v:4\n" \
     "op %s\nop f 2,3 v > x:5 mem=7\nop g 1,1 w x\n"
 static const char second[] = "e 2,3 v > w:5 mem=7";
 
-static int32_t classes_with(const char *operator, int32_t *block_class)
+static int32_t classes_with(const char *operator, int32_t * block_class)
 {
     char text[512];
     snprintf(text, sizeof text, DEVICES LAYERS, operator);
@@ -159,12 +160,12 @@ static void test_decompose_classes_differ_by_everything_that_matters(void **stat
 {
     (void)state;
     static const char *const other[] = {
-        "e 2,4 v > w:5 mem=7",         /* a time */
-        "e 2,- v > w:5 mem=7",         /* a device */
-        "e 2,3 v > w:6 mem=7",         /* bytes of a tensor inside */
-        "e 2,3 v > w:5 mem=8",         /* memory */
-        "e 2,3 v > w:5 y:5 mem=7",     /* an output that nobody reads here changes nothing: the same class */
-        "e 2,3 v s > w:5 mem=7",       /* nor does an edge over the cut */
+        "e 2,4 v > w:5 mem=7",     /* a time */
+        "e 2,- v > w:5 mem=7",     /* a device */
+        "e 2,3 v > w:6 mem=7",     /* bytes of a tensor inside */
+        "e 2,3 v > w:5 mem=8",     /* memory */
+        "e 2,3 v > w:5 y:5 mem=7", /* an output that nobody reads here changes nothing: the same class */
+        "e 2,3 v s > w:5 mem=7",   /* nor does an edge over the cut */
     };
     for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
         int32_t c[4], n = classes_with(other[i], c);

@@ -276,8 +276,7 @@ static void test_exact_preemptive_equals_the_best_subset(void **state)
         int32_t n = 1 + (int32_t)util_rng_below(&rng, 8);
         int64_t best = 0;
         for (int32_t a = 0; a < n; a++)
-            job[a] = (exact_job){util_rng_below(&rng, 30), 1 + util_rng_below(&rng, 9),
-                                        util_rng_below(&rng, 30), a};
+            job[a] = (exact_job){util_rng_below(&rng, 30), 1 + util_rng_below(&rng, 9), util_rng_below(&rng, 30), a};
         for (unsigned set = 1; set < 1u << n; set++) {
             int64_t r = INT64_MAX, p = 0, q = INT64_MAX;
             for (int32_t a = 0; a < n; a++) {

@@ -1,4 +1,5 @@
-/* The exact search from inside: what a node knows of small problems, rule by rule, and answers that were worked out on paper. */
+/* The exact search from inside: what a node knows of small problems, rule by rule, and answers that were worked out on
+ * paper. */
 #include "exact/exact_search.h"
 #include "support/check.h"
 #include "support/tiny.h"
@@ -45,7 +46,7 @@ static void test_exact_optima_by_hand(void **state)
     has_optimum(TINY_TWO, 18);
     has_optimum(TINY_THREE, 220);
     has_optimum(TINY_TIGHT, 40);
-    has_optimum("device A 9\nop a 3\nop b 4\nop c 5\n", 12); /* one device: the sum */
+    has_optimum("device A 9\nop a 3\nop b 4\nop c 5\n", 12);                  /* one device: the sum */
     has_optimum("device A 9\ndevice B 9\nop a 3,3\nop b 4,4\nop c 5,5\n", 7); /* 3 + 4 beside 5 */
     has_optimum("device A 9\nop a 0 > s:5\nop b 0 s\n", 0);
 }
@@ -278,7 +279,10 @@ static void test_exact_sees_equal_devices_and_branches(void **state)
 {
     (void)state;
     fixture f;
-    open_search(&f, "device A 9\ndevice B 9\ndevice C 9\nop in 1,1,1 > s:1\nop x 5,5,6 s > t:1\nop y 5,5,6 s > u:1\nop out 1,1,1 t u\n", 100);
+    open_search(&f,
+                "device A 9\ndevice B 9\ndevice C 9\nop in 1,1,1 > s:1\nop x 5,5,6 s > t:1\nop y 5,5,6 s > u:1\nop out "
+                "1,1,1 t u\n",
+                100);
     assert_true(f.s.same_device[0 * 3 + 1]);
     assert_false(f.s.same_device[0 * 3 + 2]);
     assert_int_equal(f.s.n_mirrors, 1);
@@ -286,8 +290,9 @@ static void test_exact_sees_equal_devices_and_branches(void **state)
     assert_int_equal(f.s.mirror[0].image[tiny_op(f.p, "x")], tiny_op(f.p, "y"));
     assert_int_equal(f.s.mirror[0].image[tiny_op(f.p, "in")], tiny_op(f.p, "in"));
     close_search(&f);
-    open_search(&f, "device A 9\ndevice B 8\nop in 1,1 > s:1\nop x 5,5 s > t:1\nop y 5,7 s > u:1\nop out 1,1 t u\n", 100);
-    assert_false(f.s.same_device[1]); /* other memory */
+    open_search(&f, "device A 9\ndevice B 8\nop in 1,1 > s:1\nop x 5,5 s > t:1\nop y 5,7 s > u:1\nop out 1,1 t u\n",
+                100);
+    assert_false(f.s.same_device[1]);   /* other memory */
     assert_int_equal(f.s.n_mirrors, 0); /* another time */
     close_search(&f);
 }

@@ -58,10 +58,12 @@ static void test_onnx_coarsen_vgg16(void **state)
 {
     (void)state;
     check_counts(make_vgg16, "eigen", (const golden[]){{NULL, 37}});
-    check_counts(make_vgg16, "onnxruntime", (const golden[]){{"conv bn? act", 13}, {"matmul bias? act", 2}, {NULL, 37 - 13 - 2}});
+    check_counts(make_vgg16, "onnxruntime",
+                 (const golden[]){{"conv bn? act", 13}, {"matmul bias? act", 2}, {NULL, 37 - 13 - 2}});
 }
 
-/* Twelve layers: three projections, the attention, two norms with residual and bias, fc1, gelu; one more norm before. */
+/* Twelve layers: three projections, the attention, two norms with residual and bias, fc1, gelu; one more norm before.
+ */
 static void test_onnx_coarsen_bert_base(void **state)
 {
     (void)state;

@@ -354,8 +354,9 @@ static void test_onnx_contradictions_are_refused(void **state)
 
 /* ---- known networks ---- */
 
-/* Parameters as published, to the last one (ResNet-50's batch norms are folded: 26,560 biases instead of 53,120 scales and
- * shifts; BERT without its pooler; the scalars of its attention and GELU count, too); multiply-adds in billions; operators. */
+/* Parameters as published, to the last one (ResNet-50's batch norms are folded: 26,560 biases instead of 53,120 scales
+ * and shifts; BERT without its pooler; the scalars of its attention and GELU count, too); multiply-adds in billions;
+ * operators. */
 static void test_onnx_known_networks_have_their_known_figures(void **state)
 {
     (void)state;

@@ -113,15 +113,11 @@ static const char *shape_of(const char *token)
 static int width_of(const char *token)
 {
     switch (token[1] == ':' ? token[0] : 'f') {
-    case 'i':
-        return 8;
-    case 'h':
-        return 2;
+    case 'i': return 8;
+    case 'h': return 2;
     case 'b':
-    case 'u':
-        return 1;
-    default:
-        return 4;
+    case 'u': return 1;
+    default: return 4;
     }
 }
 

@@ -32,8 +32,10 @@ static void check_op(const moirai_graph *zoo, int32_t i, const moirai_graph *rea
     assert_int_equal(n, produced_inputs(read, k, b, 64));
     for (int j = 0; j < n; j++)
         assert_string_equal(a[j], b[j]);
-    assert_string_equal(zoo->tensor_name[zoo->op_out[zoo->op_out_off[i]]], read->tensor_name[read->op_out[read->op_out_off[k]]]);
-    assert_int_equal(zoo->tensor_bytes[zoo->op_out[zoo->op_out_off[i]]], read->tensor_bytes[read->op_out[read->op_out_off[k]]]);
+    assert_string_equal(zoo->tensor_name[zoo->op_out[zoo->op_out_off[i]]],
+                        read->tensor_name[read->op_out[read->op_out_off[k]]]);
+    assert_int_equal(zoo->tensor_bytes[zoo->op_out[zoo->op_out_off[i]]],
+                     read->tensor_bytes[read->op_out[read->op_out_off[k]]]);
     /* The factor of "scale" is one number more than the zoo counts. */
     extra = read->op_weight_bytes[k] - zoo->op_weight_bytes[i];
     assert_true(extra == 0 || (extra == zoo->element_bytes && !strcmp(zoo->op_type[i], "Mul")));

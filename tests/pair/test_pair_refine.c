@@ -32,8 +32,13 @@ static void close_pair(fixture *f)
 
 static void refine(fixture *f, int32_t level, bool prices_only)
 {
-    pair_refine_task job = {.class_ = f->class_, .level = level, .need_ns = INT64_MAX, .prices_only = prices_only, .improve = true,
-                            .effort = 1, .seed = 1};
+    pair_refine_task job = {.class_ = f->class_,
+                            .level = level,
+                            .need_ns = INT64_MAX,
+                            .prices_only = prices_only,
+                            .improve = true,
+                            .effort = 1,
+                            .seed = 1};
     assert_ok(pair_refine(f->c, &job));
     assert_int_equal(f->x->level, level);
 }
@@ -63,12 +68,18 @@ static void test_pair_open_knows_path_and_first_plan(void **state)
 static void test_pair_open_lists_the_sendings(void **state)
 {
     (void)state;
-    static const struct { const char *congestion; int32_t n; } list[] = {{"port", 5}, {"channel", 4}, {"none", 4}};
+    static const struct {
+        const char *congestion;
+        int32_t n;
+    } list[] = {{"port", 5}, {"channel", 4}, {"none", 4}};
     for (size_t i = 0; i < 3; i++) {
         fixture f;
         char text[256];
-        snprintf(text, sizeof text, "congestion %s\ndevice A 9\ndevice B 9\ndevice C 9\nop in 1,-,- > s:20\nop x 5,5,5 s > t:0\nop y 5,5,5 s > u:0\n"
-                                    "op out 1,-,- t u\n", list[i].congestion);
+        snprintf(text, sizeof text,
+                 "congestion %s\ndevice A 9\ndevice B 9\ndevice C 9\nop in 1,-,- > s:20\nop x 5,5,5 s > t:0\nop y "
+                 "5,5,5 s > u:0\n"
+                 "op out 1,-,- t u\n",
+                 list[i].congestion);
         open_pair(&f, text);
         assert_int_equal(f.x->n_sendings, list[i].n);
         assert_int_equal(f.x->n_cases, list[i].n);
@@ -90,7 +101,8 @@ static void test_pair_cases_children_leave_nothing_out(void **state)
 {
     (void)state;
     tiny_block t = tiny_block_open(TINY_THREE, 1);
-    pricing_branch below, above, number = {.on = PRICING_NUMBER, .kind = 0, .op = 0, .device = 1, .least = 1, .most = 2};
+    pricing_branch below, above,
+        number = {.on = PRICING_NUMBER, .kind = 0, .op = 0, .device = 1, .least = 1, .most = 2};
     pair_cases_children(t.b, number, &below, &above);
     assert_true(below.least == 0 && below.most == 1 && above.least == 2 && above.most == 3);
     assert_true(below.on == PRICING_NUMBER && above.device == 1);
@@ -100,7 +112,8 @@ static void test_pair_cases_children_leave_nothing_out(void **state)
     tiny_block_close(&t);
 }
 
-/* Without prices in buckets the first level excludes 15 by one price on A: the pair closes at 16, and the plan is found. */
+/* Without prices in buckets the first level excludes 15 by one price on A: the pair closes at 16, and the plan is
+ * found. */
 static void test_pair_cases_close_by_one_price(void **state)
 {
     (void)state;
@@ -117,8 +130,8 @@ static void test_pair_cases_close_by_one_price(void **state)
     close_pair(&f);
 }
 
-/* Nobody receives the tensor, or B does; the LP of that case has one and a part on B, so it is split into at most one and two or
- * more. Then all three exclude 199. */
+/* Nobody receives the tensor, or B does; the LP of that case has one and a part on B, so it is split into at most one
+ * and two or more. Then all three exclude 199. */
 static void test_pair_cases_split_where_the_solution_is_not_whole(void **state)
 {
     (void)state;
@@ -159,7 +172,8 @@ static void test_pair_cases_stop_at_what_is_needed(void **state)
     (void)state;
     fixture f;
     open_pair(&f, TINY_THREE);
-    pair_refine_task job = {.class_ = f.class_, .level = 1, .need_ns = 150, .prices_only = true, .effort = 1, .seed = 1};
+    pair_refine_task job = {
+        .class_ = f.class_, .level = 1, .need_ns = 150, .prices_only = true, .effort = 1, .seed = 1};
     assert_ok(pair_refine(f.c, &job));
     assert_true(f.x->lower_ns >= 149 && f.x->lower_ns <= 151);
     assert_int_equal(f.x->n_cases, 2);
@@ -172,7 +186,8 @@ static void test_pair_refine_by_the_exhaustive_search(void **state)
     (void)state;
     fixture f;
     open_pair(&f, TINY_THREE);
-    pair_refine_task job = {.class_ = f.class_, .level = 1, .need_ns = INT64_MAX, .improve = true, .effort = 1, .seed = 1};
+    pair_refine_task job = {
+        .class_ = f.class_, .level = 1, .need_ns = INT64_MAX, .improve = true, .effort = 1, .seed = 1};
     assert_ok(pair_refine(f.c, &job));
     assert_int_equal(f.x->lower_ns, 200);
     assert_true(f.x->exhausted);
@@ -191,8 +206,13 @@ static void test_pair_cases_weights_sum_to_one(void **state)
     pricing_master *m = pair_cases_master(&r);
     assert_non_null(m);
     assert_ptr_equal(pair_cases_master(&r), m); /* one per pair */
-    pricing_master_task task = {.pricer = r.pricer, .how = &f.x->sending[1], .form = PRICING_LENGTH_FORM, .length_ns = 199, .buckets = 1,
-                                .max_rounds = 20, .converge = true};
+    pricing_master_task task = {.pricer = r.pricer,
+                                .how = &f.x->sending[1],
+                                .form = PRICING_LENGTH_FORM,
+                                .length_ns = 199,
+                                .buckets = 1,
+                                .max_rounds = 20,
+                                .converge = true};
     pricing_master_result found;
     assert_ok(pricing_master_solve(&found, m, &task));
     pair_cases_weights(f.x, m, found.price, weight);
@@ -262,7 +282,10 @@ static void test_pair_trials_are_sorted_by_cost(void **state)
 {
     (void)state;
     int32_t device = 0;
-    pair_trial t[4] = {{.index = 0}, {1, {.cost = 9, .device = &device}}, {2, {.cost = 4, .device = &device}}, {3, {.cost = 9, .device = &device}}};
+    pair_trial t[4] = {{.index = 0},
+                       {1, {.cost = 9, .device = &device}},
+                       {2, {.cost = 4, .device = &device}},
+                       {3, {.cost = 9, .device = &device}}};
     pair_trials_sort(t, 4);
     assert_true(t[0].index == 2 && t[1].index == 1 && t[2].index == 3 && t[3].index == 0);
 }
@@ -272,15 +295,19 @@ static void test_pair_trials_are_sorted_by_cost(void **state)
 static void test_pair_priced_cheapest_bytes(void **state)
 {
     (void)state;
-    tiny_block t = tiny_block_open("device A 9\ndevice B 9\nop in 1,1 > s:1\nop x 1,1 s > t:1 mem=10\nop y 1,- s > u:1 mem=3\nop out 1,1 t u mem=99\n", 1);
+    tiny_block t = tiny_block_open("device A 9\ndevice B 9\nop in 1,1 > s:1\nop x 1,1 s > t:1 mem=10\nop y 1,- s > u:1 "
+                                   "mem=3\nop out 1,1 t u mem=99\n",
+                                   1);
     int64_t per_byte[2] = {5, 2};
     double use[2] = {0};
-    assert_int_equal(pair_priced_cheapest_bytes(t.b, per_byte, use), 10 * 2 + 3 * 5); /* y can't go to B; cuts count elsewhere */
+    assert_int_equal(pair_priced_cheapest_bytes(t.b, per_byte, use),
+                     10 * 2 + 3 * 5); /* y can't go to B; cuts count elsewhere */
     assert_true(use[0] == 3 && use[1] == 10);
     tiny_block_close(&t);
 }
 
-/* At 2 ns per byte of A: both on A cost 20 + 40, one on each 16 + 20, both on B 26. So 26 is the least, and the cases come near. */
+/* At 2 ns per byte of A: both on A cost 20 + 40, one on each 16 + 20, both on B 26. So 26 is the least, and the cases
+ * come near. */
 static void test_pair_priced_bound_comes_near_the_optimum(void **state)
 {
     (void)state;

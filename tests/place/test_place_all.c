@@ -15,8 +15,8 @@ static moirai_problem *make(const random_spec *spec)
     return p;
 }
 
-/* Options under which a searching placer stays quick. A placer that grows its effort until the time limit gets none: its plan would
- * depend on the machine. */
+/* Options under which a searching placer stays quick. A placer that grows its effort until the time limit gets none:
+ * its plan would depend on the machine. */
 static moirai_place_options quick(const moirai_placer *placer, uint64_t seed)
 {
     bool grows = strcmp(placer->name, "moirai") == 0;
@@ -35,14 +35,15 @@ static bool is_available(const moirai_placer *placer)
     return placer->available == NULL || placer->available(&why);
 }
 
-/* Baselines of which a plan is promised wherever static memory allows one: all but those that stick to one device, or to one contiguous
- * piece per device. */
+/* Baselines of which a plan is promised wherever static memory allows one: all but those that stick to one device, or
+ * to one contiguous piece per device. */
 static bool always_finds(const moirai_placer *placer)
 {
     return strcmp(placer->name, "single") != 0 && strcmp(placer->name, "chain") != 0;
 }
 
-static void assert_same_plan(const random_spec *spec, const moirai_placer *placer, const moirai_plan *a, const moirai_plan *b)
+static void assert_same_plan(const random_spec *spec, const moirai_placer *placer, const moirai_plan *a,
+                             const moirai_plan *b)
 {
     bool same = a->makespan_ns == b->makespan_ns && a->n_transfers == b->n_transfers &&
                 memcmp(a->op_device, b->op_device, (size_t)a->n_ops * sizeof *a->op_device) == 0 &&
@@ -192,7 +193,8 @@ static void test_single_says_why_no_device_will_do(void **state)
         "\"memory\":\"static\",\"devices\":[{\"name\":\"A\",\"memory_bytes\":10},{\"name\":\"B\",\"memory_bytes\":25}],"
         "\"channels\":[{\"from\":\"A\",\"to\":\"B\",\"bytes_per_second\":1000,\"latency_ns\":0},"
         "{\"from\":\"B\",\"to\":\"A\",\"bytes_per_second\":1000,\"latency_ns\":0}],\"ops\":["
-        "{\"name\":\"a\",\"type\":\"X\",\"memory_bytes\":9,\"time_ns\":[1,2],\"inputs\":[],\"outputs\":[{\"name\":\"t\",\"bytes\":1}]},"
+        "{\"name\":\"a\",\"type\":\"X\",\"memory_bytes\":9,\"time_ns\":[1,2],\"inputs\":[],\"outputs\":[{\"name\":"
+        "\"t\",\"bytes\":1}]},"
         "{\"name\":\"b\",\"type\":\"X\",\"memory_bytes\":8,\"time_ns\":[3,null],\"inputs\":[\"t\"],\"outputs\":[]}]}";
     moirai_problem *p;
     moirai_plan *plan;

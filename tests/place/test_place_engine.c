@@ -1,4 +1,5 @@
-/* The placer `moirai` from inside: plans composed of block plans, what the engine keeps, floating work beside a spine. */
+/* The placer `moirai` from inside: plans composed of block plans, what the engine keeps, floating work beside a spine.
+ */
 #include "place/moirai/compose.h"
 #include "place/moirai/engine.h"
 #include "place/moirai/floats.h"
@@ -12,8 +13,9 @@
 static void test_place_compose_puts_block_plans_in_a_row(void **state)
 {
     (void)state;
-    moirai_problem *p = tiny_problem("device A 9\ndevice B 9\nop a 10,- > s:20\nop b 100,110 s > t:0\nop c 100,110 s > u:0\nop d 100,110 s > v:0\n"
-                                     "op e 10,- t u v > w:20\nop f 100,110 w > x:0\nop g 100,110 w > y:0\nop h 100,110 w > z:0\nop i 10,- x y z\n");
+    moirai_problem *p = tiny_problem(
+        "device A 9\ndevice B 9\nop a 10,- > s:20\nop b 100,110 s > t:0\nop c 100,110 s > u:0\nop d 100,110 s > v:0\n"
+        "op e 10,- t u v > w:20\nop f 100,110 w > x:0\nop g 100,110 w > y:0\nop h 100,110 w > z:0\nop i 10,- x y z\n");
     pair_chain *c;
     moirai_sim *sim;
     assert_ok(pair_chain_new(&c, p));
@@ -170,11 +172,13 @@ static void test_place_engine_interrupted_keeps_a_plan(void **state)
 
 /* ---- floating work ---- */
 
-/* The spine a, b, c on A takes 30; x floats between a and c. On A it would make the whole longer, on B it fits beside. */
+/* The spine a, b, c on A takes 30; x floats between a and c. On A it would make the whole longer, on B it fits beside.
+ */
 static void test_place_floats_go_where_there_is_time(void **state)
 {
     (void)state;
-    moirai_problem *p = tiny_problem("device A 99\ndevice B 99\nop a 10,- > s:1\nop b 10,- s > t:1\nop c 10,- t u > v:1\nop x 5,5 s > u:1\n");
+    moirai_problem *p = tiny_problem(
+        "device A 99\ndevice B 99\nop a 10,- > s:1\nop b 10,- s > t:1\nop c 10,- t u > v:1\nop x 5,5 s > u:1\n");
     bool floating[4] = {false};
     decompose_spine *s;
     moirai_plan *spine_plan, *whole;

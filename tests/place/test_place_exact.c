@@ -14,17 +14,17 @@ static moirai_problem *parse(const char *text)
 }
 
 /* Two producers on A, two readers on B with room for one tensor at a time: the second must be sent late on purpose. */
-#define TWO_DEVICES(memory_b)                                                                                          \
-    "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"wait\",\"flow\":\"tensor\",\"congestion\":\"port\","      \
-    "\"memory\":\"peak\",\"devices\":[{\"name\":\"A\",\"memory_bytes\":100},{\"name\":\"B\",\"memory_"                 \
-    "bytes\":" memory_b                                                                                                \
-    "}],\"channels\":[{\"from\":\"A\",\"to\":\"B\",\"bytes_per_second\":1000000000,\"latency_ns\":0},"                 \
-    "{\"from\":\"B\",\"to\":\"A\",\"bytes_per_second\":1000000000,\"latency_ns\":0}],\"ops\":["                        \
-    "{\"name\":\"p\",\"type\":\"X\",\"memory_bytes\":0,\"time_ns\":[1,null],\"inputs\":[],\"outputs\":[{\"name\":"     \
-    "\"s\",\"bytes\":6}]},"                                                                                            \
-    "{\"name\":\"q\",\"type\":\"X\",\"memory_bytes\":0,\"time_ns\":[1,null],\"inputs\":[],\"outputs\":[{\"name\":"     \
-    "\"t\",\"bytes\":6}]},"                                                                                            \
-    "{\"name\":\"x\",\"type\":\"X\",\"memory_bytes\":0,\"time_ns\":[null,10],\"inputs\":[\"s\"],\"outputs\":[]},"      \
+#define TWO_DEVICES(memory_b) \
+    "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"wait\",\"flow\":\"tensor\",\"congestion\":\"port\"," \
+    "\"memory\":\"peak\",\"devices\":[{\"name\":\"A\",\"memory_bytes\":100},{\"name\":\"B\",\"memory_" \
+    "bytes\":" memory_b \
+    "}],\"channels\":[{\"from\":\"A\",\"to\":\"B\",\"bytes_per_second\":1000000000,\"latency_ns\":0}," \
+    "{\"from\":\"B\",\"to\":\"A\",\"bytes_per_second\":1000000000,\"latency_ns\":0}],\"ops\":[" \
+    "{\"name\":\"p\",\"type\":\"X\",\"memory_bytes\":0,\"time_ns\":[1,null],\"inputs\":[],\"outputs\":[{\"name\":" \
+    "\"s\",\"bytes\":6}]}," \
+    "{\"name\":\"q\",\"type\":\"X\",\"memory_bytes\":0,\"time_ns\":[1,null],\"inputs\":[],\"outputs\":[{\"name\":" \
+    "\"t\",\"bytes\":6}]}," \
+    "{\"name\":\"x\",\"type\":\"X\",\"memory_bytes\":0,\"time_ns\":[null,10],\"inputs\":[\"s\"],\"outputs\":[]}," \
     "{\"name\":\"y\",\"type\":\"X\",\"memory_bytes\":0,\"time_ns\":[null,10],\"inputs\":[\"t\"],\"outputs\":[]}]}"
 
 static void test_exact_placer_waits_where_memory_asks_for_it(void **state)

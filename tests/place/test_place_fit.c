@@ -1,4 +1,5 @@
-/* Fitting into memory, the plain placers' own rules, and the starts that all searches share, on problems worked out by hand. */
+/* Fitting into memory, the plain placers' own rules, and the starts that all searches share, on problems worked out by
+ * hand. */
 #include "place/fit.h"
 #include "place/starts.h"
 #include "support/brute_force.h"
@@ -12,7 +13,8 @@
 static void test_place_units_are_groups(void **state)
 {
     (void)state;
-    moirai_problem *p = tiny_problem("device A 9\ndevice B 9\nop a 1,1 mem=1 group=g\nop b 1,1 mem=2\nop c 1,- mem=4 group=g\n");
+    moirai_problem *p =
+        tiny_problem("device A 9\ndevice B 9\nop a 1,1 mem=1 group=g\nop b 1,1 mem=2\nop c 1,- mem=4 group=g\n");
     place_units *u;
     assert_ok(place_units_new(&u, p));
     assert_int_equal(u->n, 2);
@@ -51,7 +53,8 @@ static void test_place_fit_moves_as_little_as_possible(void **state)
     assert_string_equal(to, "AAA");
     assert_ok(fit("device A 20\ndevice B 30\nop a 1,9 mem=10\nop b 1,9 mem=10\nop c 1,1 mem=10\n", "AAA", to));
     assert_string_equal(to, "AAB");
-    assert_ok(fit("device A 20\ndevice B 30\nop a 1,9 mem=10 group=g\nop b 1,9 mem=10 group=g\nop c 1,2 mem=5\n", "AAA", to));
+    assert_ok(
+        fit("device A 20\ndevice B 30\nop a 1,9 mem=10 group=g\nop b 1,9 mem=10 group=g\nop c 1,2 mem=5\n", "AAA", to));
     assert_string_equal(to, "AAB"); /* the group would have to go as a whole */
     assert_ok(fit("device A 20\ndevice B 30\nop a 1,9 mem=10\nop b 1,9 mem=10\n", "A-", to));
     assert_true(to[1] == 'A' || to[1] == 'B'); /* who has no place gets one */
@@ -62,9 +65,11 @@ static void test_place_fit_packs_where_moving_is_not_enough(void **state)
 {
     (void)state;
     char to[17];
-    assert_ok(fit("device A 10\ndevice B 10\nop a 1,1 mem=7\nop b 1,1 mem=6\nop c 1,1 mem=4\nop d 1,1 mem=3\n", "AABB", to));
+    assert_ok(
+        fit("device A 10\ndevice B 10\nop a 1,1 mem=7\nop b 1,1 mem=6\nop c 1,1 mem=4\nop d 1,1 mem=3\n", "AABB", to));
     assert_true((to[0] == to[3]) && (to[1] == to[2]) && to[0] != to[1]);
-    assert_int_equal(fit("device A 10\ndevice B 10\nop a 1,1 mem=7\nop b 1,1 mem=7\nop c 1,1 mem=6\n", "AAB", to), MOIRAI_EINFEASIBLE);
+    assert_int_equal(fit("device A 10\ndevice B 10\nop a 1,1 mem=7\nop b 1,1 mem=7\nop c 1,1 mem=6\n", "AAB", to),
+                     MOIRAI_EINFEASIBLE);
     assert_int_equal(fit("device A 10\ndevice B 10\nop a 1,- mem=7\nop b 1,- mem=7\n", "AA", to), MOIRAI_EINFEASIBLE);
 }
 
@@ -98,7 +103,8 @@ static void test_place_fit_is_complete_on_small_problems(void **state)
     assert_true(fits > 20 && not > 5);
 }
 
-/* Peak memory: a wide front does not fit, so the schedule waits. Two tensors of 8 at once need 16; one after the other 8. */
+/* Peak memory: a wide front does not fit, so the schedule waits. Two tensors of 8 at once need 16; one after the
+ * other 8. */
 static void test_place_fit_schedule_waits_for_memory(void **state)
 {
     (void)state;
@@ -171,8 +177,12 @@ static void test_place_single_takes_the_best_device(void **state)
 static void test_place_m_topo_fills_in_order(void **state)
 {
     (void)state;
-    places("device A 20\ndevice B 20\nop a 1,1 mem=5 > s:0\nop b 1,1 mem=5 s > t:0\nop c 1,1 mem=5 t > u:0\nop d 1,1 mem=5 u\n", "m-topo", "AAAB", 4);
-    places("device A 11\ndevice B 20\nop a 1,1 mem=5 > s:0\nop b 1,1 mem=5 s > t:0\nop c 1,1 mem=5 t > u:0\nop d 1,1 mem=5 u\n", "m-topo", "AABB", 4);
+    places("device A 20\ndevice B 20\nop a 1,1 mem=5 > s:0\nop b 1,1 mem=5 s > t:0\nop c 1,1 mem=5 t > u:0\nop d 1,1 "
+           "mem=5 u\n",
+           "m-topo", "AAAB", 4);
+    places("device A 11\ndevice B 20\nop a 1,1 mem=5 > s:0\nop b 1,1 mem=5 s > t:0\nop c 1,1 mem=5 t > u:0\nop d 1,1 "
+           "mem=5 u\n",
+           "m-topo", "AABB", 4);
 }
 
 /* Earliest start first: both are free at 0, a comes first and takes its faster device, b the other. */
@@ -188,7 +198,8 @@ static void test_place_m_etf_starts_what_can_start(void **state)
 static void test_place_heft_by_hand(void **state)
 {
     (void)state;
-    places("device A 9\ndevice B 9\nop in 1,1 > s:1\nop long 10,20 s > t:1\nop short 3,4 s > u:1\nop out 1,1 t u\n", "heft", NULL, 12);
+    places("device A 9\ndevice B 9\nop in 1,1 > s:1\nop long 10,20 s > t:1\nop short 3,4 s > u:1\nop out 1,1 t u\n",
+           "heft", NULL, 12);
     /* A transfer that costs more than it gains is not made. */
     places("device A 9\ndevice B 9\nop a 5,- > s:100\nop b 9,1 s\n", "heft", "AA", 14);
     places("device A 9\ndevice B 9\nop a 5,- > s:2\nop b 9,1 s\n", "heft", "AB", 8);
@@ -264,7 +275,8 @@ static void test_place_starts_offer_every_heuristic(void **state)
 static void test_place_starts_mend_what_does_not_fit(void **state)
 {
     (void)state;
-    moirai_problem *wide = tiny_problem("device A 99\ndevice B 100\nop a 10,30 mem=10 > s:0\nop b 10,30 s mem=10\n"), *p = tiny_problem(TINY_TIGHT);
+    moirai_problem *wide = tiny_problem("device A 99\ndevice B 100\nop a 10,30 mem=10 > s:0\nop b 10,30 s mem=10\n"),
+                   *p = tiny_problem(TINY_TIGHT);
     moirai_plan *start = tiny_place(wide, "single");
     moirai_place_options o;
     offers x = {.stop_after = 1};

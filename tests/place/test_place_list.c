@@ -72,7 +72,8 @@ static void test_place_timeline_is_a_row_of_flags(void **state)
 static void test_place_list_rooms_and_groups(void **state)
 {
     (void)state;
-    moirai_problem *p = tiny_problem("device A 10\ndevice B 8\nop a 1,1 mem=6\nop b 1,1 mem=5 group=g\nop c 1,1 mem=3 group=g\nop d 1,- mem=1\nop e 1,1 mem=9\n");
+    moirai_problem *p = tiny_problem("device A 10\ndevice B 8\nop a 1,1 mem=6\nop b 1,1 mem=5 group=g\nop c 1,1 mem=3 "
+                                     "group=g\nop d 1,- mem=1\nop e 1,1 mem=9\n");
     place_list *l;
     assert_ok(place_list_new(&l, p));
     assert_int_equal(place_list_devices(l, tiny_op(p, "a")), 3);
@@ -118,7 +119,8 @@ static void test_place_list_inputs_by_arrival(void **state)
 static void insert_on_b(const char *congestion, int64_t start_ns)
 {
     char text[256];
-    snprintf(text, sizeof text, "congestion %s\ndevice A 9\ndevice B 9\nop a 5,5 > s:4\nop b 3,3 > t:6\nop c 2,2 s t\n", congestion);
+    snprintf(text, sizeof text, "congestion %s\ndevice A 9\ndevice B 9\nop a 5,5 > s:4\nop b 3,3 > t:6\nop c 2,2 s t\n",
+             congestion);
     moirai_problem *p = tiny_problem(text);
     place_insert *x;
     assert_ok(place_insert_new(&x, p));
@@ -178,7 +180,8 @@ static void test_place_insert_sends_a_tensor_once(void **state)
     (void)state;
     for (int edge = 0; edge < 2; edge++) {
         char text[256];
-        snprintf(text, sizeof text, "flow %s\ndevice A 9\ndevice B 9\nop a 5,- > s:10\nop b -,1 s\nop c -,1 s\n", edge ? "edge" : "tensor");
+        snprintf(text, sizeof text, "flow %s\ndevice A 9\ndevice B 9\nop a 5,- > s:10\nop b -,1 s\nop c -,1 s\n",
+                 edge ? "edge" : "tensor");
         moirai_problem *p = tiny_problem(text);
         place_insert *x;
         assert_ok(place_insert_new(&x, p));

@@ -5,11 +5,11 @@
 
 #include <moirai/moirai.h>
 
-#define NEEDS_SOLVER                                                                                                   \
-    do {                                                                                                               \
-        const char *why_;                                                                                              \
-        if (!moirai_placer_find("milp")->available(&why_))                                                             \
-            skip();                                                                                                    \
+#define NEEDS_SOLVER \
+    do { \
+        const char *why_; \
+        if (!moirai_placer_find("milp")->available(&why_)) \
+            skip(); \
     } while (0)
 
 /* Two devices, a fork of two operators; memory in bytes per device. */
@@ -91,8 +91,8 @@ static void test_milp_names_are_unique_and_safe(void **state)
         assert_ok(milp_program_new(&g, p, (moirai_formulation)f, -1, 100000, NULL));
         util_names *seen = util_names_new(1000);
         for (int64_t n = 0; n < g->m.n_rows + g->m.n_cols; n++) {
-            const char *name = n < g->m.n_rows ? milp_row_name(&g->m, n)
-                                               : milp_col_name(&g->m, (int32_t)(n - g->m.n_rows));
+            const char *name =
+                n < g->m.n_rows ? milp_row_name(&g->m, n) : milp_col_name(&g->m, (int32_t)(n - g->m.n_rows));
             assert_int_equal(util_names_put(seen, name, (int32_t)n), n);
             assert_true(strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._") ==
                         strlen(name));
@@ -286,8 +286,8 @@ static void test_milp_start_is_a_solution(void **state)
                     continue;
                 char sense = g->m.row_sense[r];
                 if ((sense != '>' && sum > g->m.row_rhs[r]) || (sense != '<' && sum < g->m.row_rhs[r]))
-                    fail_msg("seed %d, formulation %d: row %s: %g %c %g", (int)seed, f, milp_row_name(&g->m, r),
-                             sum, sense, g->m.row_rhs[r]);
+                    fail_msg("seed %d, formulation %d: row %s: %g %c %g", (int)seed, f, milp_row_name(&g->m, r), sum,
+                             sense, g->m.row_rhs[r]);
             }
             free(value);
             milp_program_free(g);

@@ -218,9 +218,10 @@ static void test_milp_door_cbc_proves_an_optimum(void **state)
     (void)state;
     if (!installed("cbc"))
         skip();
-    moirai_problem *p = tiny_problem("flow edge\ndevice A 9\ndevice B 14\nop stem 4,6 > s:3 mem=3\nop l1 5,9 s > a:4 mem=3\n"
-                                     "op l2 3,5 a > b:2 mem=3\nop r1 6,5 s > c:5 mem=3\nop r2 4,7 c b > d:1 mem=3\n"
-                                     "op join 5,4 b d > e:2 mem=3\nop out 2,3 e mem=3\n");
+    moirai_problem *p =
+        tiny_problem("flow edge\ndevice A 9\ndevice B 14\nop stem 4,6 > s:3 mem=3\nop l1 5,9 s > a:4 mem=3\n"
+                     "op l2 3,5 a > b:2 mem=3\nop r1 6,5 s > c:5 mem=3\nop r2 4,7 c b > d:1 mem=3\n"
+                     "op join 5,4 b d > e:2 mem=3\nop out 2,3 e mem=3\n");
     int64_t best = brute_force(p, 10000000, NULL);
     assert_true(best > 0);
     round_trip(p, best, MOIRAI_FORMULATION_TIGHT, "lp", "cbc %s solve solu %s >/dev/null 2>&1");

@@ -1,4 +1,5 @@
-/* The mixed-integer program from inside: the augmented graph, the abstract model, its maps to plans and back, memory. */
+/* The mixed-integer program from inside: the augmented graph, the abstract model, its maps to plans and back, memory.
+ */
 #include "place/milp/milp.h"
 #include "support/check.h"
 #include "support/random_problem.h"
@@ -32,7 +33,8 @@ static void test_place_milp_dag_counts_in_a_grid(void **state)
 static void test_place_milp_dag_flows(void **state)
 {
     (void)state;
-    moirai_problem *p = tiny_problem("device A 9\ndevice B 9\ndevice C 9\nop a 1,1,1 > s:1\nop b 1,1,1 s\nop c 1,1,1 s\n");
+    moirai_problem *p =
+        tiny_problem("device A 9\ndevice B 9\ndevice C 9\nop a 1,1,1 > s:1\nop b 1,1,1 s\nop c 1,1,1 s\n");
     milp_dag *d;
     assert_ok(milp_dag_new(&d, p, -1, false));
     assert_int_equal(d->n_flows, 3);
@@ -68,7 +70,8 @@ static void test_place_milp_dag_windows(void **state)
 static void test_place_milp_dag_symmetry(void **state)
 {
     (void)state;
-    moirai_problem *p = tiny_problem("flow edge\ndevice A 10\ndevice B 10\ndevice C 10\nop in 10,10,9 > t:10\nop left 40,40,9 t > u:0\nop right 40,40,9 t > v:0\n");
+    moirai_problem *p = tiny_problem("flow edge\ndevice A 10\ndevice B 10\ndevice C 10\nop in 10,10,9 > t:10\nop left "
+                                     "40,40,9 t > u:0\nop right 40,40,9 t > v:0\n");
     milp_dag *d;
     assert_ok(milp_dag_new(&d, p, -1, false));
     milp_symmetry(d);
@@ -138,8 +141,9 @@ static void test_place_milp_encode_and_answer(void **state)
             for (int64_t t = g->m.row_off[r]; t < g->m.row_off[r + 1]; t++)
                 sum += g->m.value[t] * value[g->m.index[t]];
             if (sum == sum) { /* all of it is decided */
-                bool holds = g->m.row_sense[r] == '<' ? sum <= g->m.row_rhs[r] + 1e-6 : g->m.row_sense[r] == '>' ? sum >= g->m.row_rhs[r] - 1e-6
-                                                                                     : sum > g->m.row_rhs[r] - 1e-6 && sum < g->m.row_rhs[r] + 1e-6;
+                bool holds = g->m.row_sense[r] == '<'   ? sum <= g->m.row_rhs[r] + 1e-6
+                             : g->m.row_sense[r] == '>' ? sum >= g->m.row_rhs[r] - 1e-6
+                                                        : sum > g->m.row_rhs[r] - 1e-6 && sum < g->m.row_rhs[r] + 1e-6;
                 if (!holds)
                     fail_msg("%s: row %s does not hold", random_spec_text(&spec), milp_row_name(&g->m, r));
             }
@@ -204,7 +208,8 @@ static void test_place_milp_safe_bound_rounds_the_right_way(void **state)
 static void test_place_milp_overflow_names_the_fewest(void **state)
 {
     (void)state;
-    moirai_problem *p = tiny_problem("memory peak\ndevice A 100\nop a 1 > s:8\nop b 1 > t:5\nop c 1 > u:3\nop d 1 s t u\n");
+    moirai_problem *p =
+        tiny_problem("memory peak\ndevice A 100\nop a 1 > s:8\nop b 1 > t:5\nop c 1 > u:3\nop d 1 s t u\n");
     moirai_plan *plan = tiny_place(p, "single");
     int32_t clique[3], n = 0;
     assert_int_equal(milp_overflow(p, plan, 0, clique, &n), 0);
@@ -225,7 +230,8 @@ static void test_place_milp_overflow_names_the_fewest(void **state)
 static void test_place_milp_count_grows_with_the_problem(void **state)
 {
     (void)state;
-    moirai_problem *small = zoo_problem("gpt3-tiny", "inter-server", MOIRAI_FLOW_TENSOR), *large = zoo_problem("gpt3-mini", "inter-server", MOIRAI_FLOW_TENSOR);
+    moirai_problem *small = zoo_problem("gpt3-tiny", "inter-server", MOIRAI_FLOW_TENSOR),
+                   *large = zoo_problem("gpt3-mini", "inter-server", MOIRAI_FLOW_TENSOR);
     int64_t a, b, c;
     assert_ok(milp_rows_estimate(&a, small, MOIRAI_FORMULATION_TIGHT));
     assert_ok(milp_rows_estimate(&b, large, MOIRAI_FORMULATION_TIGHT));

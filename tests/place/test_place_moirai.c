@@ -50,7 +50,8 @@ static void test_moirai_structure_of_a_transformer(void **state)
     moirai_problem_free(p);
 }
 
-/* Every operator between two cuts descends from the first and precedes the second: no edge enters a block from beyond. */
+/* Every operator between two cuts descends from the first and precedes the second: no edge enters a block from beyond.
+ */
 static void test_moirai_cuts_are_comparable_with_everything(void **state)
 {
     (void)state;
@@ -136,31 +137,36 @@ static void test_moirai_keeps_to_memory_that_binds(void **state)
     moirai_problem_free(p);
 }
 
-/* Layers of one component each, where all branches read the entry's tensor and one can run on B alone: not every start of the search
- * is allowed, and neither device has the memory for all. */
+/* Layers of one component each, where all branches read the entry's tensor and one can run on B alone: not every start
+ * of the search is allowed, and neither device has the memory for all. */
 static char *pinned_layers(int layers)
 {
     size_t room = 2048 + (size_t)layers * 1024, n;
     char *json = malloc(room);
     assert_non_null(json);
-    n = (size_t)snprintf(json, room,
-                         "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"pinned\",\"flow\":\"tensor\",\"congestion\":\"port\","
-                         "\"memory\":\"static\",\"devices\":[{\"name\":\"A\",\"memory_bytes\":%d},{\"name\":\"B\",\"memory_bytes\":%d}],"
-                         "\"channels\":[{\"from\":\"A\",\"to\":\"B\",\"bytes_per_second\":1000000000},"
-                         "{\"from\":\"B\",\"to\":\"A\",\"bytes_per_second\":1000000000}],\"ops\":[",
-                         70 * layers, 70 * layers);
+    n = (size_t)snprintf(
+        json, room,
+        "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"pinned\",\"flow\":\"tensor\",\"congestion\":\"port\","
+        "\"memory\":\"static\",\"devices\":[{\"name\":\"A\",\"memory_bytes\":%d},{\"name\":\"B\",\"memory_bytes\":%d}],"
+        "\"channels\":[{\"from\":\"A\",\"to\":\"B\",\"bytes_per_second\":1000000000},"
+        "{\"from\":\"B\",\"to\":\"A\",\"bytes_per_second\":1000000000}],\"ops\":[",
+        70 * layers, 70 * layers);
     for (int i = 0; i < layers; i++) {
         char before[64] = "";
         if (i)
             snprintf(before, sizeof before, "\"j%d\",\"c%d\"", i - 1, i - 1);
-        n += (size_t)snprintf(
-            json + n, room - n,
-            "%s{\"name\":\"in%d\",\"type\":\"T\",\"memory_bytes\":5,\"time_ns\":[10,10],\"inputs\":[%s],\"outputs\":[{\"name\":\"t%d\",\"bytes\":20}]},"
-            "{\"name\":\"a%d\",\"type\":\"T\",\"memory_bytes\":40,\"time_ns\":[50,100],\"inputs\":[\"t%d\"],\"outputs\":[{\"name\":\"a%d\",\"bytes\":5}]},"
-            "{\"name\":\"b%d\",\"type\":\"T\",\"memory_bytes\":40,\"time_ns\":[50,110],\"inputs\":[\"t%d\"],\"outputs\":[{\"name\":\"b%d\",\"bytes\":5}]},"
-            "{\"name\":\"c%d\",\"type\":\"T\",\"memory_bytes\":5,\"time_ns\":[null,40],\"inputs\":[\"t%d\",\"a%d\"],\"outputs\":[{\"name\":\"c%d\",\"bytes\":5}]},"
-            "{\"name\":\"j%d\",\"type\":\"T\",\"memory_bytes\":5,\"time_ns\":[20,20],\"inputs\":[\"a%d\",\"b%d\"],\"outputs\":[{\"name\":\"j%d\",\"bytes\":5}]}",
-            i ? "," : "", i, before, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i);
+        n += (size_t)snprintf(json + n, room - n,
+                              "%s{\"name\":\"in%d\",\"type\":\"T\",\"memory_bytes\":5,\"time_ns\":[10,10],\"inputs\":[%"
+                              "s],\"outputs\":[{\"name\":\"t%d\",\"bytes\":20}]},"
+                              "{\"name\":\"a%d\",\"type\":\"T\",\"memory_bytes\":40,\"time_ns\":[50,100],\"inputs\":["
+                              "\"t%d\"],\"outputs\":[{\"name\":\"a%d\",\"bytes\":5}]},"
+                              "{\"name\":\"b%d\",\"type\":\"T\",\"memory_bytes\":40,\"time_ns\":[50,110],\"inputs\":["
+                              "\"t%d\"],\"outputs\":[{\"name\":\"b%d\",\"bytes\":5}]},"
+                              "{\"name\":\"c%d\",\"type\":\"T\",\"memory_bytes\":5,\"time_ns\":[null,40],\"inputs\":["
+                              "\"t%d\",\"a%d\"],\"outputs\":[{\"name\":\"c%d\",\"bytes\":5}]},"
+                              "{\"name\":\"j%d\",\"type\":\"T\",\"memory_bytes\":5,\"time_ns\":[20,20],\"inputs\":[\"a%"
+                              "d\",\"b%d\"],\"outputs\":[{\"name\":\"j%d\",\"bytes\":5}]}",
+                              i ? "," : "", i, before, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i);
     }
     snprintf(json + n, room - n, "]}");
     return json;

@@ -6,7 +6,8 @@
 #include <moirai/moirai.h>
 
 static const char *const testbeds[] = {"inter-server", "intra-server"};
-static const char *const plain[] = {"single", "heft", "sequential", "chain", "m-topo", "m-etf", "m-sct", "getf", "random"};
+static const char *const plain[] = {"single", "heft",  "sequential", "chain", "m-topo",
+                                    "m-etf",  "m-sct", "getf",       "random"};
 
 typedef struct tally {
     int plans, infeasible;

@@ -120,7 +120,8 @@ static void test_pricing_length_term_by_hand(void **state)
     assert_int_equal(pricing_length_term(&q, &g, &x, 1, 10), -16);
     assert_int_equal(pricing_length_term(&q, &g, &x, 1, 23), 23 - 38);
     assert_int_equal(pricing_length_term(&q, &g, &x, 1, 25), 25 - 38);
-    assert_int_equal(pricing_length_term(&q, &g, &x, 3, 10), 30 - 14); /* time is dearer than B: the shortest is cheapest */
+    assert_int_equal(pricing_length_term(&q, &g, &x, 3, 10),
+                     30 - 14); /* time is dearer than B: the shortest is cheapest */
     assert_int_equal(pricing_length_term(&q, &g, &x, 1, 0), -16);
 }
 
@@ -148,8 +149,8 @@ static void test_pricing_duals_are_copies(void **state)
 
 #define NEAR(a, b) assert_true(fabs((a) - (b)) < 1e-9)
 
-/* Least of 2x + 3y with x + y >= 4 and x <= 3: x = 3, y = 1. A unit more of the first row costs 3, of the second saves 1. A new
- * column z of cost 1 in the first row takes over. */
+/* Least of 2x + 3y with x + y >= 4 and x <= 3: x = 3, y = 1. A unit more of the first row costs 3, of the second
+ * saves 1. A new column z of cost 1 in the first row takes over. */
 static void test_pricing_lp_has_the_known_duals(void **state)
 {
     (void)state;

@@ -32,7 +32,12 @@ static void close_master(fixture *f)
 
 static pricing_master_task task_of(fixture *f, pricing_form form, int64_t length)
 {
-    return (pricing_master_task){.pricer = f->w, .how = &f->how, .form = form, .length_ns = length, .buckets = 1, .max_rounds = 60,
+    return (pricing_master_task){.pricer = f->w,
+                                 .how = &f->how,
+                                 .form = form,
+                                 .length_ns = length,
+                                 .buckets = 1,
+                                 .max_rounds = 60,
                                  .converge = true};
 }
 
@@ -46,8 +51,8 @@ static bool prices_exclude(fixture *f, const pricing_master_task *task, const pr
     return cost >= PRICING_NONE || cost > pricing_capacity(&f->t.b->problem, grid, &x);
 }
 
-/* At T = 16 an operator uses 10 of A or 10 of B. The best fractional solution has one on each: 10 of 16 on both, theta = 0.625, and
- * A and B are worth the same. */
+/* At T = 16 an operator uses 10 of A or 10 of B. The best fractional solution has one on each: 10 of 16 on both, theta
+ * = 0.625, and A and B are worth the same. */
 static void test_pricing_master_of_two_operators(void **state)
 {
     (void)state;
@@ -67,7 +72,8 @@ static void test_pricing_master_of_two_operators(void **state)
     pricing_chosen_column *column = pricing_master_solution(f.m, &n);
     for (int32_t i = 0; i < n; i++) {
         assert_int_equal(column[i].kind, 0);
-        assert_true(column[i].device[0] == 0 || column[i].start[0] >= 2); /* on B after the tensor has come, in whole steps */
+        assert_true(column[i].device[0] == 0 ||
+                    column[i].start[0] >= 2); /* on B after the tensor has come, in whole steps */
         times += column[i].times;
     }
     assert_true(fabs(times - 2) < 1e-6);
@@ -96,8 +102,9 @@ static void test_pricing_master_proves_a_length(void **state)
 static void test_pricing_master_needs_buckets(void **state)
 {
     (void)state;
-    static const char text[] = "flow edge\ncongestion none\ndevice A 9\ndevice B 9\nop in 1,- > s:0\nop u 10,- s > a:3\nop v -,10 a > b:3\n"
-                               "op w 10,- s > c:3\nop x -,10 c > d:3\nop out 1,- b d\n";
+    static const char text[] =
+        "flow edge\ncongestion none\ndevice A 9\ndevice B 9\nop in 1,- > s:0\nop u 10,- s > a:3\nop v -,10 a > b:3\n"
+        "op w 10,- s > c:3\nop x -,10 c > d:3\nop out 1,- b d\n";
     fixture f;
     pricing_master_result r;
     open_master(&f, text);
@@ -114,8 +121,8 @@ static void test_pricing_master_needs_buckets(void **state)
     close_master(&f);
 }
 
-/* Three operators, one tensor, T = 199. Whole numbers close it: nobody, at most one, or two and more on B. Without them the LP has
- * one and a part there. */
+/* Three operators, one tensor, T = 199. Whole numbers close it: nobody, at most one, or two and more on B. Without them
+ * the LP has one and a part there. */
 static void test_pricing_master_branches_close_cases(void **state)
 {
     (void)state;
@@ -153,8 +160,8 @@ static void test_pricing_master_branches_close_cases(void **state)
 
 /* ---- prices on bytes ---- */
 
-/* Ten bytes each at 2 ns per byte of A: both go to B, which then works 20: length 20 and no bytes to pay for. Lengths are mixed from
- * the ends 10 and 25: a third and two thirds. */
+/* Ten bytes each at 2 ns per byte of A: both go to B, which then works 20: length 20 and no bytes to pay for. Lengths
+ * are mixed from the ends 10 and 25: a third and two thirds. */
 static void test_pricing_master_in_the_priced_form(void **state)
 {
     (void)state;

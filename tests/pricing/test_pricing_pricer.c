@@ -1,4 +1,5 @@
-/* The cheapest schedule of each component under given prices, worked out on paper; and when a shared tensor is where. */
+/* The cheapest schedule of each component under given prices, worked out on paper; and when a shared tensor is where.
+ */
 #include "pricing/pricer.h"
 #include "support/check.h"
 #include "support/tiny.h"
@@ -14,7 +15,8 @@ typedef struct fixture {
 } fixture;
 
 /* The block between the first two cuts, entry and exit on A, T = length in steps of `step`. */
-static void open_pricer(fixture *f, const char *text, int64_t length, int64_t step, int32_t buckets, const pricing_sending *how)
+static void open_pricer(fixture *f, const char *text, int64_t length, int64_t step, int32_t buckets,
+                        const pricing_sending *how)
 {
     *f = (fixture){.t = tiny_block_open(text, 1)};
     decompose_block_pin(f->t.b, 0, 0);
@@ -39,9 +41,11 @@ static int64_t cost_of(fixture *f)
 static void test_pricing_cost_of_two_operators(void **state)
 {
     (void)state;
-    static const struct { int64_t length, step, cost; } list[] = {
-        {15, 1, 20}, {16, 1, 0}, {10, 1, 20}, {9, 1, PRICING_NONE}, /* nobody is done by 9 */
-        {13, 2, 20}, {14, 2, 20}, {15, 2, 0},                       /* steps round the way to B and back down */
+    static const struct {
+        int64_t length, step, cost;
+    } list[] = {
+        {15, 1, 20}, {16, 1, 0},  {10, 1, 20}, {9, 1, PRICING_NONE}, /* nobody is done by 9 */
+        {13, 2, 20}, {14, 2, 20}, {15, 2, 0},                        /* steps round the way to B and back down */
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         fixture f;
@@ -52,7 +56,8 @@ static void test_pricing_cost_of_two_operators(void **state)
     }
 }
 
-/* Price 1 until 8 and 3 behind: ten nanoseconds in fifteen cost least from 0 on, 8 * 1 + 2 * 3; the other way round from 5 on. */
+/* Price 1 until 8 and 3 behind: ten nanoseconds in fifteen cost least from 0 on, 8 * 1 + 2 * 3; the other way round
+ * from 5 on. */
 static void test_pricing_cost_by_buckets(void **state)
 {
     (void)state;
@@ -73,7 +78,9 @@ static void test_pricing_cost_at_a_kink(void **state)
 {
     (void)state;
     fixture f;
-    open_pricer(&f, "flow edge\ncongestion none\ndevice A 9\nop in 1 > s:0\nop x 6 s > t:0\nop y 6 s > u:0\nop out 1 t u\n", 16, 4, 3, &anyhow);
+    open_pricer(&f,
+                "flow edge\ncongestion none\ndevice A 9\nop in 1 > s:0\nop x 6 s > t:0\nop y 6 s > u:0\nop out 1 t u\n",
+                16, 4, 3, &anyhow);
     f.grid.bucket_step[1] = 1; /* 0..4, 4..12, 12..16 */
     f.grid.bucket_step[2] = 3;
     f.price[0] = 9;
@@ -105,7 +112,8 @@ static void keep(void *data, const pricing_column *c)
     x->n++;
 }
 
-/* The cheapest schedule for every device of the last operator: on A from 0 to 10, on B from 3 to 13 with two transfers. */
+/* The cheapest schedule for every device of the last operator: on A from 0 to 10, on B from 3 to 13 with two transfers.
+ */
 static void test_pricing_columns_are_the_schedules(void **state)
 {
     (void)state;
@@ -141,7 +149,8 @@ static void test_pricing_columns_are_the_schedules(void **state)
     close_pricer(&f);
 }
 
-/* Flow tensor: each of three readers pays a third of the transfer, rounded down. At price 2 on B's receiver, 40 / 3 each. */
+/* Flow tensor: each of three readers pays a third of the transfer, rounded down. At price 2 on B's receiver, 40 / 3
+ * each. */
 static void test_pricing_readers_share_a_transfer(void **state)
 {
     (void)state;
@@ -210,12 +219,15 @@ static void test_pricing_bytes_have_prices(void **state)
 
 /* ---- arrivals ---- */
 
-#define FAN "device A 9\ndevice B 9\ndevice C 9\nop in 1,-,- > s:20\nop x 5,5,5 s > t:0\nop y 5,5,5 s > u:0\nop out 1,-,- t u\n"
+#define FAN \
+    "device A 9\ndevice B 9\ndevice C 9\nop in 1,-,- > s:20\nop x 5,5,5 s > t:0\nop y 5,5,5 s > u:0\nop out 1,-,- t " \
+    "u\n"
 
 static void test_pricing_arrivals_in_turn_through_one_port(void **state)
 {
     (void)state;
-    pricing_sending b_then_c = {.fixed = true, .n_receivers = 2, .receiver = {1, 2}}, c_alone = {.fixed = true, .n_receivers = 1, .receiver = {2}};
+    pricing_sending b_then_c = {.fixed = true, .n_receivers = 2, .receiver = {1, 2}},
+                    c_alone = {.fixed = true, .n_receivers = 1, .receiver = {2}};
     fixture f;
     open_pricer(&f, FAN, 200, 1, 1, &b_then_c);
     assert_int_equal(pricing_pricer_arrival(f.w, 0), 0);
@@ -285,8 +297,10 @@ static void test_pricing_columns_that_still_fit(void **state)
 static void test_pricing_trees_keep_the_slowest_edges(void **state)
 {
     (void)state;
-    tiny_block t = tiny_block_open("flow edge\ndevice A 9\ndevice B 9\nop in 1,1 > s:1\nop a 1,1 s > p:9 q:2\nop b 1,1 p > r:8\n"
-                                   "op c 1,1 q > v:7\nop d 1,1 r v > w:1\nop e 1,1 s > z:1\nop out 1,1 w z\n", 1);
+    tiny_block t =
+        tiny_block_open("flow edge\ndevice A 9\ndevice B 9\nop in 1,1 > s:1\nop a 1,1 s > p:9 q:2\nop b 1,1 p > r:8\n"
+                        "op c 1,1 q > v:7\nop d 1,1 r v > w:1\nop e 1,1 s > z:1\nop out 1,1 w z\n",
+                        1);
     pricing_pricer *w;
     pricing_tree_edge edge[8];
     int64_t bytes = 0;
@@ -304,8 +318,9 @@ static void test_pricing_trees_keep_the_slowest_edges(void **state)
 static void test_pricing_cost_of_a_chain(void **state)
 {
     (void)state;
-    static const char text[] = "flow edge\ncongestion none\ndevice A 9\ndevice B 9\nop in 1,- > s:0\nop u 10,- s > a:3\nop v -,10 a > b:3\n"
-                               "op w 10,- s > c:3\nop x -,10 c > d:3\nop out 1,- b d\n";
+    static const char text[] =
+        "flow edge\ncongestion none\ndevice A 9\ndevice B 9\nop in 1,- > s:0\nop u 10,- s > a:3\nop v -,10 a > b:3\n"
+        "op w 10,- s > c:3\nop x -,10 c > d:3\nop out 1,- b d\n";
     fixture f;
     open_pricer(&f, text, 25, 1, 1, &anyhow);
     assert_int_equal(cost_of(&f), PRICING_NONE);
@@ -327,7 +342,9 @@ static void test_pricing_cost_of_a_chain(void **state)
 static void test_pricing_direct_edges_must_fit(void **state)
 {
     (void)state;
-    tiny_block t = tiny_block_open("flow edge\ndevice A 9\ndevice B 9\nop in 1,1 > s:0 r:30\nop x 1,1 s > t:0\nop y 1,1 s > u:0\nop out 1,1 t u r\n", 1);
+    tiny_block t = tiny_block_open("flow edge\ndevice A 9\ndevice B 9\nop in 1,1 > s:0 r:30\nop x 1,1 s > t:0\nop y "
+                                   "1,1 s > u:0\nop out 1,1 t u r\n",
+                                   1);
     pricing_pricer *w;
     pricing_grid grid;
     int64_t price[12] = {0};

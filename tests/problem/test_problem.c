@@ -6,12 +6,12 @@
 #define CHANNEL(a, b) "{\"from\": \"" a "\", \"to\": \"" b "\", \"bytes_per_second\": 1000, \"latency_ns\": 5}"
 #define MODES "\"flow\": \"tensor\", \"congestion\": \"port\", \"memory\": \"static\""
 #define DEVICES "{\"name\": \"A\", \"memory_bytes\": 10}, {\"name\": \"B\", \"memory_bytes\": 20}"
-#define PROBLEM_WITH(modes, devices, channels, ops)                                                                    \
-    "{\"format\": \"moirai-problem\", \"version\": 1, \"name\": \"p\", " modes ", \"devices\": [" devices              \
+#define PROBLEM_WITH(modes, devices, channels, ops) \
+    "{\"format\": \"moirai-problem\", \"version\": 1, \"name\": \"p\", " modes ", \"devices\": [" devices \
     "], \"channels\": [" channels "], \"ops\": [" ops "]}"
 #define PROBLEM(ops) PROBLEM_WITH(MODES, DEVICES, CHANNEL("A", "B") "," CHANNEL("B", "A"), ops)
-#define OP(name, time, in, out, more)                                                                                  \
-    "{\"name\": \"" name "\", \"type\": \"X\", \"memory_bytes\": 4, \"time_ns\": [" time "], \"inputs\": [" in         \
+#define OP(name, time, in, out, more) \
+    "{\"name\": \"" name "\", \"type\": \"X\", \"memory_bytes\": 4, \"time_ns\": [" time "], \"inputs\": [" in \
     "], \"outputs\": [" out "]" more "}"
 #define TENSOR(name, bytes) "{\"name\": \"" name "\", \"bytes\": " bytes "}"
 
@@ -22,9 +22,9 @@ static moirai_problem *parse(const char *json)
     return p;
 }
 
-#define CHAIN                                                                                                          \
-    OP("a", "1, 2", "\"image\"", TENSOR("ta", "7") "," TENSOR("tx", "9"), "")                                          \
-    "," OP("b", "3, null", "\"ta\", \"w\", \"tx\", \"ta\"", TENSOR("tb", "7"),                                         \
+#define CHAIN \
+    OP("a", "1, 2", "\"image\"", TENSOR("ta", "7") "," TENSOR("tx", "9"), "") \
+    "," OP("b", "3, null", "\"ta\", \"w\", \"tx\", \"ta\"", TENSOR("tb", "7"), \
            ", \"group\": \"g\"") "," OP("c", "5, 6", "\"tb\", \"ta\"", "", ", \"group\": \"g\"")
 
 static void test_problem_derived_arrays(void **state)
@@ -109,10 +109,16 @@ static void test_problem_round_trip_keeps_everything(void **state)
 static void test_problem_round_trip_of_files_and_networks(void **state)
 {
     (void)state;
-    static const struct { const char *network, *cluster; moirai_flow flow; int32_t n_ops; } list[] = {
-        {"gpt3-tiny", "inter-server", MOIRAI_FLOW_TENSOR, 118},     {"inception-tiny", "inter-server", MOIRAI_FLOW_EDGE, 63},
+    static const struct {
+        const char *network, *cluster;
+        moirai_flow flow;
+        int32_t n_ops;
+    } list[] = {
+        {"gpt3-tiny", "inter-server", MOIRAI_FLOW_TENSOR, 118},
+        {"inception-tiny", "inter-server", MOIRAI_FLOW_EDGE, 63},
         {"t5-small", "2x v100, 2x p100 16GB, 100Gbps 5us", MOIRAI_FLOW_TENSOR, 1236},
-        {"gpt3-330M", "inter-server", MOIRAI_FLOW_EDGE, 4872},      {"gpt3-13B", "intra-server", MOIRAI_FLOW_TENSOR, 19640},
+        {"gpt3-330M", "inter-server", MOIRAI_FLOW_EDGE, 4872},
+        {"gpt3-13B", "intra-server", MOIRAI_FLOW_TENSOR, 19640},
     };
     moirai_problem *p;
     assert_ok(moirai_problem_read(&p, data_path("two-branches.problem.json")));
@@ -150,10 +156,9 @@ static void test_problem_round_trip_of_random_problems(void **state)
                             util_rng_below(&r, 3));
             for (int e = 0; i && e < 3; e++)
                 used += sprintf(json + used, ", \"t%u\"", util_rng_below(&r, (uint32_t)i));
-            used +=
-                sprintf(json + used, "], \"outputs\": [{\"name\": \"t%d\", \"bytes\": %u%s}]%s}", i,
-                        util_rng_below(&r, 4), util_rng_below(&r, 3) ? "" : ", \"transfer_ns\": [[0, 1], [2, 0]]",
-                        util_rng_below(&r, 4) ? "" : (i % 3 ? ", \"group\": \"x\"" : ", \"group\": \"y\""));
+            used += sprintf(json + used, "], \"outputs\": [{\"name\": \"t%d\", \"bytes\": %u%s}]%s}", i,
+                            util_rng_below(&r, 4), util_rng_below(&r, 3) ? "" : ", \"transfer_ns\": [[0, 1], [2, 0]]",
+                            util_rng_below(&r, 4) ? "" : (i % 3 ? ", \"group\": \"x\"" : ", \"group\": \"y\""));
         }
         sprintf(json + used, "]}");
         moirai_problem *p = parse(json);

@@ -1,10 +1,12 @@
-/* A problem without some of its operators, the wishes' patterns, and names of modes: small things that others lean on. */
+/* A problem without some of its operators, the wishes' patterns, and names of modes: small things that others lean on.
+ */
 #include "support/check.h"
 #include "support/tiny.h"
 
 /* a -> b -> d and a -> c -> d; b and c share a group with e. */
-static const char whole[] = "device A 9\ndevice B 9\nop a 1,2 > s:4 r:1 mem=1\nop b 3,4 s > t:5 mem=2 group=g\nop c 5,- s > u:6 mem=3 group=h\n"
-                            "op d 7,8 t u r > v:7 mem=4\nop e 9,9 group=g mem=5\nop f 1,1 group=h\n";
+static const char whole[] =
+    "device A 9\ndevice B 9\nop a 1,2 > s:4 r:1 mem=1\nop b 3,4 s > t:5 mem=2 group=g\nop c 5,- s > u:6 mem=3 group=h\n"
+    "op d 7,8 t u r > v:7 mem=4\nop e 9,9 group=g mem=5\nop f 1,1 group=h\n";
 
 static moirai_problem *without(const moirai_problem *p, const char *names)
 {
@@ -108,7 +110,8 @@ static int wish(moirai_problem *p, moirai_wish_kind kind, const char *pattern, c
 static void test_problem_wishes_by_pattern(void **state)
 {
     (void)state;
-    moirai_problem *p = tiny_problem("device A 9\ndevice B 9\ndevice C 9\nop L0/a 1,1,1\nop L0/b 1,1,1\nop L1/a 1,1,1\nop L10/a 1,1,1\n");
+    moirai_problem *p = tiny_problem(
+        "device A 9\ndevice B 9\ndevice C 9\nop L0/a 1,1,1\nop L0/b 1,1,1\nop L1/a 1,1,1\nop L10/a 1,1,1\n");
     assert_ok(wish(p, MOIRAI_PIN, "L?/a", "B,C"));
     assert_int_equal(p->op_devices[0], 6);
     assert_int_equal(p->op_devices[2], 6);
@@ -118,7 +121,7 @@ static void test_problem_wishes_by_pattern(void **state)
     assert_int_equal(p->op_devices[3], 3);
     assert_ok(wish(p, MOIRAI_TOGETHER, "L1*/a", NULL));
     assert_int_equal(p->op_group[2], p->op_group[3]);
-    assert_int_equal(p->op_devices[3], 2); /* what the group can */
+    assert_int_equal(p->op_devices[3], 2);                                  /* what the group can */
     assert_int_equal(wish(p, MOIRAI_PIN, "L0/a", "A"), MOIRAI_EINFEASIBLE); /* nothing is left of it */
     assert_int_equal(p->op_devices[0], 2);
     assert_int_equal(wish(p, MOIRAI_PIN, "nobody", "A"), MOIRAI_EINPUT);

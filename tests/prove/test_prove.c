@@ -41,21 +41,34 @@ static void test_prove_no_bound_is_false(void **state)
 
 /* Two devices, one tensor to four equal readers: the prices have to do the work. */
 static const char heads[] =
-    "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"heads\",\"flow\":\"tensor\",\"congestion\":\"port\",\"memory\":\"static\","
+    "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"heads\",\"flow\":\"tensor\",\"congestion\":\"port\","
+    "\"memory\":\"static\","
     "\"devices\":[{\"name\":\"A\",\"memory_bytes\":100},{\"name\":\"B\",\"memory_bytes\":100}],\"channels\":["
-    "{\"from\":\"A\",\"to\":\"B\",\"bytes_per_second\":1000000000},{\"from\":\"B\",\"to\":\"A\",\"bytes_per_second\":1000000000}],"
+    "{\"from\":\"A\",\"to\":\"B\",\"bytes_per_second\":1000000000},{\"from\":\"B\",\"to\":\"A\",\"bytes_per_second\":"
+    "1000000000}],"
     "\"ops\":["
-    "{\"name\":\"in\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[10,10],\"inputs\":[],\"outputs\":[{\"name\":\"t\",\"bytes\":20}]},"
-    "{\"name\":\"h0\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[100,110],\"inputs\":[\"t\"],\"outputs\":[{\"name\":\"u0\",\"bytes\":5}]},"
-    "{\"name\":\"h1\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[100,110],\"inputs\":[\"t\"],\"outputs\":[{\"name\":\"u1\",\"bytes\":5}]},"
-    "{\"name\":\"h2\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[100,110],\"inputs\":[\"t\"],\"outputs\":[{\"name\":\"u2\",\"bytes\":5}]},"
-    "{\"name\":\"h3\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[100,110],\"inputs\":[\"t\"],\"outputs\":[{\"name\":\"u3\",\"bytes\":5}]},"
-    "{\"name\":\"mid\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[10,10],\"inputs\":[\"u0\",\"u1\",\"u2\",\"u3\"],\"outputs\":[{\"name\":\"v\",\"bytes\":20}]},"
-    "{\"name\":\"g0\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[100,110],\"inputs\":[\"v\"],\"outputs\":[{\"name\":\"w0\",\"bytes\":5}]},"
-    "{\"name\":\"g1\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[100,110],\"inputs\":[\"v\"],\"outputs\":[{\"name\":\"w1\",\"bytes\":5}]},"
-    "{\"name\":\"g2\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[100,110],\"inputs\":[\"v\"],\"outputs\":[{\"name\":\"w2\",\"bytes\":5}]},"
-    "{\"name\":\"g3\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[100,110],\"inputs\":[\"v\"],\"outputs\":[{\"name\":\"w3\",\"bytes\":5}]},"
-    "{\"name\":\"out\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[10,10],\"inputs\":[\"w0\",\"w1\",\"w2\",\"w3\"],\"outputs\":[]}]}";
+    "{\"name\":\"in\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[10,10],\"inputs\":[],\"outputs\":[{\"name\":\"t\","
+    "\"bytes\":20}]},"
+    "{\"name\":\"h0\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[100,110],\"inputs\":[\"t\"],\"outputs\":[{"
+    "\"name\":\"u0\",\"bytes\":5}]},"
+    "{\"name\":\"h1\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[100,110],\"inputs\":[\"t\"],\"outputs\":[{"
+    "\"name\":\"u1\",\"bytes\":5}]},"
+    "{\"name\":\"h2\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[100,110],\"inputs\":[\"t\"],\"outputs\":[{"
+    "\"name\":\"u2\",\"bytes\":5}]},"
+    "{\"name\":\"h3\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[100,110],\"inputs\":[\"t\"],\"outputs\":[{"
+    "\"name\":\"u3\",\"bytes\":5}]},"
+    "{\"name\":\"mid\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[10,10],\"inputs\":[\"u0\",\"u1\",\"u2\",\"u3\"],"
+    "\"outputs\":[{\"name\":\"v\",\"bytes\":20}]},"
+    "{\"name\":\"g0\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[100,110],\"inputs\":[\"v\"],\"outputs\":[{"
+    "\"name\":\"w0\",\"bytes\":5}]},"
+    "{\"name\":\"g1\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[100,110],\"inputs\":[\"v\"],\"outputs\":[{"
+    "\"name\":\"w1\",\"bytes\":5}]},"
+    "{\"name\":\"g2\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[100,110],\"inputs\":[\"v\"],\"outputs\":[{"
+    "\"name\":\"w2\",\"bytes\":5}]},"
+    "{\"name\":\"g3\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[100,110],\"inputs\":[\"v\"],\"outputs\":[{"
+    "\"name\":\"w3\",\"bytes\":5}]},"
+    "{\"name\":\"out\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[10,10],\"inputs\":[\"w0\",\"w1\",\"w2\",\"w3\"],"
+    "\"outputs\":[]}]}";
 
 typedef struct fixture {
     moirai_problem *p;

@@ -1,5 +1,5 @@
-/* Certificates written by hand, with prices small enough to check on paper: what each key of a leaf means to the verifier, and
- * that every single change of it is noticed, in the right words. */
+/* Certificates written by hand, with prices small enough to check on paper: what each key of a leaf means to the
+ * verifier, and that every single change of it is noticed, in the right words. */
 #include <moirai/prove.h>
 
 #include "support/check.h"
@@ -49,8 +49,9 @@ static void judge(const moirai_problem *p, const char *text, const change *list,
 }
 #define JUDGE(p, text, list) judge(p, text, list, sizeof(list) / sizeof *(list))
 
-/* Two equal operators between two cuts on A. On A they take 10; the way to B and back takes 3 + 10 + 3. Within 15 ns both must
- * run on A, where each pays 10 at a price of 1 per ns, and there is time for 15: so 16 at least, and it can be done. */
+/* Two equal operators between two cuts on A. On A they take 10; the way to B and back takes 3 + 10 + 3. Within 15 ns
+ * both must run on A, where each pays 10 at a price of 1 per ns, and there is time for 15: so 16 at least, and it can
+ * be done. */
 static const char two[] = "flow edge\n"
                           "congestion none\n"
                           "device A 100\n"
@@ -118,7 +119,8 @@ static void test_prove_by_hand_rejects_changed_structure(void **state)
         {"[0, 1, 2]", "[0, 0, 1]", "block 1 is not a copy of the first block of class 0"},
         {", {}]", "]", "classes has not one entry per class"},
         {"\"component_kind\": [0, 0], ", "", "pairs without component_kind"},
-        {"\"component_kind\": [0, 0]", "\"component_kind\": [0]", "class 1: component_kind has not one number per component"},
+        {"\"component_kind\": [0, 0]", "\"component_kind\": [0]",
+         "class 1: component_kind has not one number per component"},
         {"\"component_kind\": [0, 0]", "\"component_kind\": [1, 0]", "kinds are not numbered in order"},
         {"\"component_kind\": [0, 0]", "\"component_kind\": [0, 1]", "trees has not one tree per kind"},
         {"[[]]", "[[], []]", "trees has not one tree per kind"},
@@ -135,8 +137,8 @@ static void test_prove_by_hand_rejects_changed_leaves(void **state)
     (void)state;
     static const change list[] = {
         {"\"length_ns\": 15", "\"length_ns\": 16", "a leaf's buckets do not cover its steps"},
-        {"\"length_ns\": 15, \"step_ns\": 1, \"buckets\": [0, 16]", "\"length_ns\": 16, \"step_ns\": 1, \"buckets\": [0, 17]",
-         "prices do not exclude a length of 16 ns"},
+        {"\"length_ns\": 15, \"step_ns\": 1, \"buckets\": [0, 16]",
+         "\"length_ns\": 16, \"step_ns\": 1, \"buckets\": [0, 17]", "prices do not exclude a length of 16 ns"},
         {"\"length_ns\": 15, ", "", "a leaf's length or step is missing or out of range"},
         {"\"step_ns\": 1", "\"step_ns\": 0", "a leaf's length or step is missing or out of range"},
         {"\"step_ns\": 1", "\"step_ns\": 2", "buckets: number 1 is none, or out of range"},
@@ -150,19 +152,27 @@ static void test_prove_by_hand_rejects_changed_leaves(void **state)
         {"[0, 0, 1]", "[0, 0]", "prices do not come in threes"},
         {"[0, 0, 1]", "[2, 0, 1]", "a price is on a resource or bucket that is not there, or is the second there"},
         {"[0, 0, 1]", "[0, 1, 1]", "a price is on a resource or bucket that is not there, or is the second there"},
-        {"[0, 0, 1]", "[0, 0, 1, 0, 0, 1]", "a price is on a resource or bucket that is not there, or is the second there"},
+        {"[0, 0, 1]", "[0, 0, 1, 0, 0, 1]",
+         "a price is on a resource or bucket that is not there, or is the second there"},
         {"[0, 0, 1]", "[0, 0, -1]", "prices: number 2 is none, or out of range"},
-        {"[0, 0, 1]", "[0, 0, 1152921504606846976]", "prices do not exclude a length of 15 ns"}, /* sums would overflow */
-        {"{\"length_ns\"", "{\"receivers\": [1], \"length_ns\"", "a leaf lists receivers of a tensor that is not there"},
+        {"[0, 0, 1]", "[0, 0, 1152921504606846976]",
+         "prices do not exclude a length of 15 ns"}, /* sums would overflow */
+        {"{\"length_ns\"", "{\"receivers\": [1], \"length_ns\"",
+         "a leaf lists receivers of a tensor that is not there"},
         {"{\"length_ns\"", "{\"counts\": [0, 0, 1, 0], \"length_ns\"", "counts do not come in fives"},
-        {"{\"length_ns\"", "{\"counts\": [1, 0, 0, 0, 2], \"length_ns\"", "a count is of a kind, operator or device that is not there"},
-        {"{\"length_ns\"", "{\"counts\": [0, 1, 0, 0, 2], \"length_ns\"", "a count is of a kind, operator or device that is not there"},
-        {"{\"length_ns\"", "{\"counts\": [0, 0, 2, 0, 2], \"length_ns\"", "a count is of a kind, operator or device that is not there"},
-        {"{\"length_ns\"", "{\"counts\": [-1, 0, 1, 0, 9], \"length_ns\"", "a count is of a kind, operator or device that is not there"},
+        {"{\"length_ns\"", "{\"counts\": [1, 0, 0, 0, 2], \"length_ns\"",
+         "a count is of a kind, operator or device that is not there"},
+        {"{\"length_ns\"", "{\"counts\": [0, 1, 0, 0, 2], \"length_ns\"",
+         "a count is of a kind, operator or device that is not there"},
+        {"{\"length_ns\"", "{\"counts\": [0, 0, 2, 0, 2], \"length_ns\"",
+         "a count is of a kind, operator or device that is not there"},
+        {"{\"length_ns\"", "{\"counts\": [-1, 0, 1, 0, 9], \"length_ns\"",
+         "a count is of a kind, operator or device that is not there"},
         {"{\"length_ns\"", "{\"counts\": [0, 0, 0, 0, 1], \"length_ns\"", "the leaves leave cases out"},
         {"{\"length_ns\"", "{\"counts\": [0, 0, 0, 0, 2], \"length_ns\"", NULL}, /* 0 to 2 is all there is */
         {"[0, 0, 1]", "[0, 0, 1], \"count_prices\": [1]", "more prices on counts than counts"},
-        {"{\"length_ns\": 15, ", "{\"counts\": [-2, 0, 0, 0, 9223372036854775807], \"count_prices\": [1], \"length_ns\": 15, ",
+        {"{\"length_ns\": 15, ",
+         "{\"counts\": [-2, 0, 0, 0, 9223372036854775807], \"count_prices\": [1], \"length_ns\": 15, ",
          "a time has a price"},
         {"\"leaves\": [{", "\"leaves\": [7, {", "a leaf is no object"},
     };
@@ -171,21 +181,23 @@ static void test_prove_by_hand_rejects_changed_leaves(void **state)
     moirai_problem_free(p);
 }
 
-/* With steps of 2 the way to B and back is 1 + 5 + 1 of them, rounded down, and the last transfer must begin by T - 3: in step
- * 6 it can from T = 15 on. So the prices exclude 13, where A has two times 10 to pay for, and no more. */
+/* With steps of 2 the way to B and back is 1 + 5 + 1 of them, rounded down, and the last transfer must begin by T - 3:
+ * in step 6 it can from T = 15 on. So the prices exclude 13, where A has two times 10 to pay for, and no more. */
 static void test_prove_by_hand_steps_round_down(void **state)
 {
     (void)state;
     static const change list[] = {
-        {"\"length_ns\": 13, \"step_ns\": 2, \"buckets\": [0, 7]", "\"length_ns\": 14, \"step_ns\": 2, \"buckets\": [0, 8]", NULL},
-        {"\"length_ns\": 13, \"step_ns\": 2, \"buckets\": [0, 7]", "\"length_ns\": 15, \"step_ns\": 2, \"buckets\": [0, 8]",
-         "prices do not exclude a length of 15 ns"},
+        {"\"length_ns\": 13, \"step_ns\": 2, \"buckets\": [0, 7]",
+         "\"length_ns\": 14, \"step_ns\": 2, \"buckets\": [0, 8]", NULL},
+        {"\"length_ns\": 13, \"step_ns\": 2, \"buckets\": [0, 7]",
+         "\"length_ns\": 15, \"step_ns\": 2, \"buckets\": [0, 8]", "prices do not exclude a length of 15 ns"},
     };
     moirai_problem *p = tiny_problem(two);
     char *a = changed(two_proof, "\"length_ns\": 15, \"step_ns\": 1, \"buckets\": [0, 16]",
                       "\"length_ns\": 13, \"step_ns\": 2, \"buckets\": [0, 7]");
     char *b = changed(a, "\"lower_ns\": 16", "\"lower_ns\": 14");
-    char *c = changed(b, "\"lower_bound_ns\": 18, \"certified_bound_ns\": 18", "\"lower_bound_ns\": 18, \"certified_bound_ns\": 16");
+    char *c = changed(b, "\"lower_bound_ns\": 18, \"certified_bound_ns\": 18",
+                      "\"lower_bound_ns\": 18, \"certified_bound_ns\": 16");
     assert_int_equal(accepts(p, c).proven_ns, 16);
     JUDGE(p, c, list);
     free(a);
@@ -237,8 +249,9 @@ static void test_prove_by_hand_floating_work_is_left_out(void **state)
     moirai_problem_free(p);
 }
 
-/* Three equal operators that read one tensor: 100 on A, 110 on B, the tensor takes 20 to B. Nobody receives it, and A works for
- * 300; or B has at most one of them, and A has two; or B has two at least. All exclude 199 (docs/formats.md). */
+/* Three equal operators that read one tensor: 100 on A, 110 on B, the tensor takes 20 to B. Nobody receives it, and A
+ * works for 300; or B has at most one of them, and A has two; or B has two at least. All exclude 199 (docs/formats.md).
+ */
 static const char three[] = "device A 100\n"
                             "device B 100\n"
                             "op in 10,- > s:20\n"
@@ -248,7 +261,8 @@ static const char three[] = "device A 100\n"
                             "op out 10,- t u v\n";
 static const char three_proof[] =
     "{\"format\": \"moirai-certificate\", \"version\": 1, \"problem\": \"tiny\", \"operators\": 5, \"cuts\": [0, 4],"
-    " \"block_class\": [0, 1, 2], \"classes\": [{}, {\"component_kind\": [0, 0, 0], \"trees\": [[]], \"shared\": 0, \"pairs\": ["
+    " \"block_class\": [0, 1, 2], \"classes\": [{}, {\"component_kind\": [0, 0, 0], \"trees\": [[]], \"shared\": 0, "
+    "\"pairs\": ["
     "{\"entry\": 0, \"exit\": 0, \"lower_ns\": 200, \"leaves\": ["
     "{\"receivers\": [], \"length_ns\": 199, \"step_ns\": 1, \"buckets\": [0, 200], \"prices\": [0, 0, 1]},\n"
     "{\"receivers\": [1], \"counts\": [0, 0, 1, 0, 1], \"length_ns\": 199, \"step_ns\": 1, \"buckets\": [0, 200],"
@@ -283,19 +297,20 @@ static void test_prove_by_hand_counts_and_receivers(void **state)
     moirai_problem_free(p);
 }
 
-/* A leaf that assumes nothing stands for all cases; then each reader pays a third of the transfer, rounded down. At price 1 on
- * both devices three operators pay 300 at least, and there are 2 T: so 150. A price of 3 on B's receiver makes B dearer by
- * 3 * 20 / 3, but adds to what there is. */
+/* A leaf that assumes nothing stands for all cases; then each reader pays a third of the transfer, rounded down. At
+ * price 1 on both devices three operators pay 300 at least, and there are 2 T: so 150. A price of 3 on B's receiver
+ * makes B dearer by 3 * 20 / 3, but adds to what there is. */
 static void test_prove_by_hand_a_leaf_without_case_stands_for_all(void **state)
 {
     (void)state;
     static const change list[] = {
-        {"\"length_ns\": 149, \"step_ns\": 1, \"buckets\": [0, 150]", "\"length_ns\": 150, \"step_ns\": 1, \"buckets\": [0, 151]",
-         "prices do not exclude a length of 150 ns"},
+        {"\"length_ns\": 149, \"step_ns\": 1, \"buckets\": [0, 150]",
+         "\"length_ns\": 150, \"step_ns\": 1, \"buckets\": [0, 151]", "prices do not exclude a length of 150 ns"},
         {"1, 0, 1]", "1, 0, 1, 5, 0, 3]", "prices do not exclude a length of 149 ns"},
     };
     static const char proof[] =
-        "{\"format\": \"moirai-certificate\", \"version\": 1, \"problem\": \"tiny\", \"operators\": 5, \"cuts\": [0, 4],"
+        "{\"format\": \"moirai-certificate\", \"version\": 1, \"problem\": \"tiny\", \"operators\": 5, \"cuts\": [0, "
+        "4],"
         " \"block_class\": [0, 1, 2], \"classes\": [{}, {\"component_kind\": [0, 0, 0], \"trees\": [[]], \"pairs\": ["
         "{\"entry\": 0, \"exit\": 0, \"lower_ns\": 150, \"leaves\": ["
         "{\"length_ns\": 149, \"step_ns\": 1, \"buckets\": [0, 150], \"prices\": [0, 0, 1, 1, 0, 1]}]}]}, {}],"
@@ -315,18 +330,20 @@ static const char far[] = "device A 100\n"
                           "op out 1,- t u\n";
 static const char far_proof[] =
     "{\"format\": \"moirai-certificate\", \"version\": 1, \"problem\": \"tiny\", \"operators\": 4, \"cuts\": [0, 3],"
-    " \"block_class\": [0, 1, 2], \"classes\": [{}, {\"component_kind\": [0, 0], \"trees\": [[]], \"shared\": 0, \"pairs\": ["
+    " \"block_class\": [0, 1, 2], \"classes\": [{}, {\"component_kind\": [0, 0], \"trees\": [[]], \"shared\": 0, "
+    "\"pairs\": ["
     "{\"entry\": 0, \"exit\": 0, \"lower_ns\": 35, \"leaves\": [{\"receivers\": []},\n"
     "{\"receivers\": [1], \"counts\": [-1, 0, 1, 0, 25]},\n"
-    "{\"receivers\": [1], \"counts\": [-1, 0, 1, 26, 9223372036854775807], \"length_ns\": 40, \"step_ns\": 1, \"buckets\": [0, 41],"
+    "{\"receivers\": [1], \"counts\": [-1, 0, 1, 26, 9223372036854775807], \"length_ns\": 40, \"step_ns\": 1, "
+    "\"buckets\": [0, 41],"
     " \"prices\": []}]}]}, {}], \"lower_bound_ns\": 37, \"certified_bound_ns\": 37}";
 
 static void test_prove_by_hand_arrivals(void **state)
 {
     (void)state;
     static const change list[] = {
-        {"\"length_ns\": 40, \"step_ns\": 1, \"buckets\": [0, 41]", "\"length_ns\": 41, \"step_ns\": 1, \"buckets\": [0, 42]",
-         "prices do not exclude a length of 41 ns"},
+        {"\"length_ns\": 40, \"step_ns\": 1, \"buckets\": [0, 41]",
+         "\"length_ns\": 41, \"step_ns\": 1, \"buckets\": [0, 42]", "prices do not exclude a length of 41 ns"},
         {"26, 9223372036854775807", "25, 9223372036854775807", "prices do not exclude a length of 40 ns"},
         {"26, 9223372036854775807", "27, 9223372036854775807", "the leaves leave cases out"},
         {"26, 9223372036854775807", "26, 99", "the leaves leave cases out"},
@@ -337,9 +354,11 @@ static void test_prove_by_hand_arrivals(void **state)
          "[-1, 0, 1, 0, 19], \"length_ns\": 500, \"step_ns\": 1, \"buckets\": [0, 501], \"prices\": []},"
          "{\"receivers\": [1], \"counts\": [-1, 0, 1, 20,",
          "prices do not exclude a length of 40 ns"}, /* of the second leaf: the first holds */
-        {"[-1, 0, 1, 0, 25]}", "[-1, 0, 1, 0, 25], \"length_ns\": 34, \"step_ns\": 1, \"buckets\": [0, 35], \"prices\": []}", NULL},
+        {"[-1, 0, 1, 0, 25]}",
+         "[-1, 0, 1, 0, 25], \"length_ns\": 34, \"step_ns\": 1, \"buckets\": [0, 35], \"prices\": []}", NULL},
         /* The first case is impossible in itself: readers can run on B alone. */
-        {"{\"receivers\": []}", "{\"receivers\": [], \"length_ns\": 900, \"step_ns\": 1, \"buckets\": [0, 901], \"prices\": []}", NULL},
+        {"{\"receivers\": []}",
+         "{\"receivers\": [], \"length_ns\": 900, \"step_ns\": 1, \"buckets\": [0, 901], \"prices\": []}", NULL},
     };
     moirai_problem *p = tiny_problem(far);
     moirai_proof proof = accepts(p, far_proof);
@@ -354,23 +373,30 @@ static void test_prove_by_hand_resources_of_transfers(void **state)
 {
     (void)state;
     static const char proof[] =
-        "{\"format\": \"moirai-certificate\", \"version\": 1, \"problem\": \"tiny\", \"operators\": 5, \"cuts\": [0, 4],"
-        " \"block_class\": [0, 1, 2], \"classes\": [{}, {\"component_kind\": [0, 1, 2], \"trees\": [[], [], []], \"pairs\": ["
+        "{\"format\": \"moirai-certificate\", \"version\": 1, \"problem\": \"tiny\", \"operators\": 5, \"cuts\": [0, "
+        "4],"
+        " \"block_class\": [0, 1, 2], \"classes\": [{}, {\"component_kind\": [0, 1, 2], \"trees\": [[], [], []], "
+        "\"pairs\": ["
         "{\"entry\": 0, \"exit\": 1, \"lower_ns\": 30, \"leaves\": ["
         "{\"length_ns\": 29, \"step_ns\": 1, \"buckets\": [0, 30], \"prices\": [R, 0, 1]}]}]}, {}],"
         " \"lower_bound_ns\": 32, \"certified_bound_ns\": 32}";
-    static const struct { const char *congestion, *good[2], *bad[2]; } list[] = {
-        {"port", {"[2, 0, 1]", "[5, 0, 1]"}, {"[3, 0, 1]", "[4, 0, 1]"}}, /* sender A, receiver B; not B, not A */
+    static const struct {
+        const char *congestion, *good[2], *bad[2];
+    } list[] = {
+        {"port", {"[2, 0, 1]", "[5, 0, 1]"}, {"[3, 0, 1]", "[4, 0, 1]"}},    /* sender A, receiver B; not B, not A */
         {"channel", {"[3, 0, 1]", "[3, 0, 9]"}, {"[2, 0, 1]", "[4, 0, 1]"}}, /* 2 + 0 * 2 + 1: A to B */
     };
     for (size_t i = 0; i < 2; i++) {
         char text[512];
-        snprintf(text, sizeof text,
-                 "congestion %s\ndevice A 9\ndevice B 9\nop in 1,- > r:10 s:10 t:10\nop x -,1 r > u:0\nop y -,1 s > v:0\n"
-                 "op z -,1 t > w:0\nop out -,1 u v w\n", list[i].congestion);
+        snprintf(
+            text, sizeof text,
+            "congestion %s\ndevice A 9\ndevice B 9\nop in 1,- > r:10 s:10 t:10\nop x -,1 r > u:0\nop y -,1 s > v:0\n"
+            "op z -,1 t > w:0\nop out -,1 u v w\n",
+            list[i].congestion);
         moirai_problem *p = tiny_problem(text);
         for (size_t j = 0; j < 2; j++) {
-            char *good = changed(proof, "[R, 0, 1]", list[i].good[j]), *bad = changed(proof, "[R, 0, 1]", list[i].bad[j]);
+            char *good = changed(proof, "[R, 0, 1]", list[i].good[j]),
+                 *bad = changed(proof, "[R, 0, 1]", list[i].bad[j]);
             assert_int_equal(accepts(p, good).proven_ns, 32);
             rejects(p, bad, "prices do not exclude a length of 29 ns");
             char *one = changed(good, "\"length_ns\": 29, \"step_ns\": 1, \"buckets\": [0, 30]",
@@ -384,8 +410,8 @@ static void test_prove_by_hand_resources_of_transfers(void **state)
     }
 }
 
-/* Two chains u -> v, u on A and v on B alone, and back: 10 + 3 + 10 + 3. Within 35 both u are done by 19, and there is no room
- * for two times 10: the price lies on A in the first bucket alone. 36 can be done. */
+/* Two chains u -> v, u on A and v on B alone, and back: 10 + 3 + 10 + 3. Within 35 both u are done by 19, and there is
+ * no room for two times 10: the price lies on A in the first bucket alone. 36 can be done. */
 static const char chains[] = "flow edge\n"
                              "congestion none\n"
                              "device A 100\n"
@@ -423,8 +449,8 @@ static void test_prove_by_hand_trees_and_buckets(void **state)
     moirai_problem_free(p);
 }
 
-/* Two operators in a row, 10 on A and 30 on B each; A has room for one. At price 2 per byte of A (10 bytes each) both cost 30
- * everywhere, less what A's memory is worth: 60 - 20. One on each takes 40, and is the best. */
+/* Two operators in a row, 10 on A and 30 on B each; A has room for one. At price 2 per byte of A (10 bytes each) both
+ * cost 30 everywhere, less what A's memory is worth: 60 - 20. One on each takes 40, and is the best. */
 static const char tight[] = "device A 10\n"
                             "device B 100\n"
                             "op a 10,30 mem=10 > s:0\n"
@@ -439,14 +465,15 @@ static void test_prove_by_hand_prices_on_bytes(void **state)
 {
     (void)state;
     static const change list[] = {
-        {"[2, 0]", "[1, 0]", "40 ns are claimed, 30 proven"},  /* 20 + 20 - 10 */
-        {"[2, 0]", "[3, 0]", "40 ns are claimed, 30 proven"},  /* 30 + 30 - 30 */
-        {"[2, 0]", "[0, 2]", "40 ns are claimed, 20 proven"},  /* below the plain path: that counts */
+        {"[2, 0]", "[1, 0]", "40 ns are claimed, 30 proven"}, /* 20 + 20 - 10 */
+        {"[2, 0]", "[3, 0]", "40 ns are claimed, 30 proven"}, /* 30 + 30 - 30 */
+        {"[2, 0]", "[0, 2]", "40 ns are claimed, 20 proven"}, /* below the plain path: that counts */
         {"[2, 0]", "[2]", "byte_prices has not one price per device"},
         {"[2, 0]", "[-2, 0]", "byte_prices: number 0 is none, or out of range"},
         {"\"unit\": 1", "\"unit\": 0", "memory: unit is missing or out of range"},
         {"\"unit\": 1, \"byte_prices\": [2, 0]", "\"unit\": 10, \"byte_prices\": [20, 0]", NULL},
-        {"\"unit\": 1, \"byte_prices\": [2, 0]", "\"unit\": 10, \"byte_prices\": [19, 0]", "40 ns are claimed, 39 proven"},
+        {"\"unit\": 1, \"byte_prices\": [2, 0]", "\"unit\": 10, \"byte_prices\": [19, 0]",
+         "40 ns are claimed, 39 proven"},
         {"\"pairs\": []", "\"pairs\": [{}]", "class, entry or exit of a pair is missing or out of range"},
         {"\"pairs\": []", "\"pairs\": [{\"class\": 0, \"entry\": 1, \"exit\": 0, \"leaves\": []}]",
          "a pair of a class that was not described"},
@@ -458,24 +485,28 @@ static void test_prove_by_hand_prices_on_bytes(void **state)
     moirai_problem_free(p);
 }
 
-/* The first problem where A has no memory and both operators need 10 bytes: at price 2 per byte each pays 20 on A. In the case
- * L <= 25, with a price of 2 on B from 3 to 22, each pays 20 on B, too; and L less what B is worth until L is -16 at least, at L
- * = 22. So 24, and in the other case 26: with the cuts 26 in all, where the path alone says 12. */
+/* The first problem where A has no memory and both operators need 10 bytes: at price 2 per byte each pays 20 on A. In
+ * the case L <= 25, with a price of 2 on B from 3 to 22, each pays 20 on B, too; and L less what B is worth until L is
+ * -16 at least, at L = 22. So 24, and in the other case 26: with the cuts 26 in all, where the path alone says 12. */
 static void test_prove_by_hand_lengths_under_prices_on_bytes(void **state)
 {
     (void)state;
     static const char text[] = "flow edge\ncongestion none\ndevice A 0\ndevice B 100\nop in 1,- > s:3\n"
                                "op x 10,10 s > t:3 mem=10\nop y 10,10 s > u:3 mem=10\nop out 1,- t u\n";
-    static const char proof[] =
-        "{\"format\": \"moirai-certificate\", \"version\": 1, \"problem\": \"tiny\", \"operators\": 4, \"cuts\": [0, 3],"
-        " \"block_class\": [0, 1, 2], \"classes\": [{}, {\"component_kind\": [0, 0], \"trees\": [[]], \"pairs\": []}, {}],"
-        " \"memory\": {\"unit\": 1, \"byte_prices\": [2, 0], \"pairs\": [{\"class\": 1, \"entry\": 0, \"exit\": 0, \"leaves\": ["
-        "{\"counts\": [-2, 0, 0, 0, 25], \"length_ns\": 25, \"step_ns\": 1, \"buckets\": [0, 3, 22, 26], \"prices\": [1, 1, 2]},\n"
-        "{\"counts\": [-2, 0, 0, 26, 9223372036854775807]}]}]},"
-        " \"lower_bound_ns\": 28, \"certified_bound_ns\": 26}";
+    static const char proof[] = "{\"format\": \"moirai-certificate\", \"version\": 1, \"problem\": \"tiny\", "
+                                "\"operators\": 4, \"cuts\": [0, 3],"
+                                " \"block_class\": [0, 1, 2], \"classes\": [{}, {\"component_kind\": [0, 0], "
+                                "\"trees\": [[]], \"pairs\": []}, {}],"
+                                " \"memory\": {\"unit\": 1, \"byte_prices\": [2, 0], \"pairs\": [{\"class\": 1, "
+                                "\"entry\": 0, \"exit\": 0, \"leaves\": ["
+                                "{\"counts\": [-2, 0, 0, 0, 25], \"length_ns\": 25, \"step_ns\": 1, \"buckets\": [0, "
+                                "3, 22, 26], \"prices\": [1, 1, 2]},\n"
+                                "{\"counts\": [-2, 0, 0, 26, 9223372036854775807]}]}]},"
+                                " \"lower_bound_ns\": 28, \"certified_bound_ns\": 26}";
     static const change list[] = {
         {"\"certified_bound_ns\": 26", "\"certified_bound_ns\": 27", "27 ns are claimed, 26 proven"},
-        {"\"length_ns\": 25, \"step_ns\": 1, \"buckets\": [0, 3, 22, 26]", "\"length_ns\": 24, \"step_ns\": 1, \"buckets\": [0, 3, 22, 25]",
+        {"\"length_ns\": 25, \"step_ns\": 1, \"buckets\": [0, 3, 22, 26]",
+         "\"length_ns\": 24, \"step_ns\": 1, \"buckets\": [0, 3, 22, 25]",
          "memory: class 1 between devices 0 and 0: prices end before the lengths that they are for"},
         {"[1, 1, 2]", "[1, 1, 1]", "26 ns are claimed, 25 proven"}, /* 20 + 3 + 2 */
         {"[1, 1, 2]", "[0, 1, 2]", "ns are claimed"},
@@ -495,9 +526,13 @@ static void test_prove_by_hand_lengths_under_prices_on_bytes(void **state)
 static void test_prove_by_hand_paths_need_no_help(void **state)
 {
     (void)state;
-    static const char proof[] = "{\"format\": \"moirai-certificate\", \"version\": 1, \"operators\": 2, \"cuts\": [0, 1],"
-                                " \"block_class\": [0, 1, 2], \"classes\": [{}, {}, {}], \"lower_bound_ns\": 99, \"certified_bound_ns\": 0}";
-    static const struct { const char *text; int64_t proven_ns; } list[] = {
+    static const char proof[] =
+        "{\"format\": \"moirai-certificate\", \"version\": 1, \"operators\": 2, \"cuts\": [0, 1],"
+        " \"block_class\": [0, 1, 2], \"classes\": [{}, {}, {}], \"lower_bound_ns\": 99, \"certified_bound_ns\": 0}";
+    static const struct {
+        const char *text;
+        int64_t proven_ns;
+    } list[] = {
         {"device A 9\ndevice B 9\nop a 5,- > s:7 t:8\nop b -,6 s t\n", 5 + 7 + 8 + 6},
         {"congestion channel\ndevice A 9\ndevice B 9\nop a 5,- > s:7 t:8\nop b -,6 s t\n", 5 + 7 + 8 + 6},
         {"congestion none\ndevice A 9\ndevice B 9\nop a 5,- > s:7 t:8\nop b -,6 s t\n", 5 + 8 + 6},

@@ -1,4 +1,5 @@
-/* The parts of a rank that need no other rank: jobs and manifests, tensors and their files, one clock for all, remembered times. */
+/* The parts of a rank that need no other rank: jobs and manifests, tensors and their files, one clock for all,
+ * remembered times. */
 #include <math.h>
 #include <unistd.h>
 
@@ -15,19 +16,23 @@ enum { FLOAT = 1, UINT8 = 2, INT64 = 7, BOOL = 9, HALF = 10, DOUBLE = 11, BRAIN 
 
 static const char manifest[] =
     "{\"format\": \"moirai-manifest\", \"version\": 1, \"model\": \"m.onnx\", \"makespan_ns\": 500,\n"
-    " \"inputs\": [{\"name\": \"x\", \"type\": \"float32\", \"shape\": [2, 3]}, {\"name\": \"y\", \"type\": \"int64\"}],\n"
+    " \"inputs\": [{\"name\": \"x\", \"type\": \"float32\", \"shape\": [2, 3]}, {\"name\": \"y\", \"type\": "
+    "\"int64\"}],\n"
     " \"outputs\": [{\"name\": \"z\", \"type\": \"float32\", \"shape\": []}],\n"
-    " \"devices\": [{\"name\": \"A\", \"segments\": [{\"file\": \"0.onnx\", \"start_ns\": 0, \"finish_ns\": 9, \"work_ns\": 8,"
+    " \"devices\": [{\"name\": \"A\", \"segments\": [{\"file\": \"0.onnx\", \"start_ns\": 0, \"finish_ns\": 9, "
+    "\"work_ns\": 8,"
     " \"inputs\": [\"x\"], \"outputs\": [\"h\"], \"ops\": [\"a\", \"b\"]}]},\n"
     "  {\"name\": \"idle\", \"segments\": []},\n"
     "  {\"name\": \"B\", \"segments\": [{\"file\": \"1.onnx\", \"start_ns\": 20, \"finish_ns\": 30, \"work_ns\": 10,"
     " \"inputs\": [\"h\"], \"outputs\": [\"z\"], \"ops\": [\"c\"]}]}],\n"
-    " \"transfers\": [{\"tensor\": \"h\", \"from\": \"A\", \"to\": \"B\", \"bytes\": 24, \"start_ns\": 9, \"finish_ns\": 20},\n"
+    " \"transfers\": [{\"tensor\": \"h\", \"from\": \"A\", \"to\": \"B\", \"bytes\": 24, \"start_ns\": 9, "
+    "\"finish_ns\": 20},\n"
     "  {\"tensor\": \"g\", \"from\": \"A\", \"to\": \"B\", \"bytes\": 8, \"start_ns\": 20, \"finish_ns\": 25}]}\n";
-static const char job_text[] =
-    "{\"format\": \"moirai-job\", \"version\": 1, \"folder\": \".\", \"model\": \"m.onnx\", \"outputs\": \"out\", \"result\": \"t.json\","
-    " \"warmup\": 2, \"runs\": 5, \"seed\": 7, \"stall_s\": 1.5,\n"
-    " \"devices\": [{\"name\": \"B\", \"ep\": \"cpu\", \"cores\": \"0\", \"threads\": 3}], \"inputs\": [{\"name\": \"y\", \"file\": \"y.npy\"}]}\n";
+static const char job_text[] = "{\"format\": \"moirai-job\", \"version\": 1, \"folder\": \".\", \"model\": \"m.onnx\", "
+                               "\"outputs\": \"out\", \"result\": \"t.json\","
+                               " \"warmup\": 2, \"runs\": 5, \"seed\": 7, \"stall_s\": 1.5,\n"
+                               " \"devices\": [{\"name\": \"B\", \"ep\": \"cpu\", \"cores\": \"0\", \"threads\": 3}], "
+                               "\"inputs\": [{\"name\": \"y\", \"file\": \"y.npy\"}]}\n";
 
 static void write_changed(const char *path, const char *text, const char *from, const char *to)
 {
@@ -77,7 +82,10 @@ static void test_rank_job_reads_devices_transfers_and_inputs(void **state)
 static void test_rank_job_refuses_what_does_not_fit_together(void **state)
 {
     (void)state;
-    static const struct { bool in_job; const char *from, *to, *says; } list[] = {
+    static const struct {
+        bool in_job;
+        const char *from, *to, *says;
+    } list[] = {
         {true, "\"runs\": 5", "\"runs\": 0", "runs is 0, must be at least 1"},
         {true, "\"name\": \"B\"", "\"name\": \"Z\"", "name 'Z' is not a device"},
         {true, "\"name\": \"y\"", "\"name\": \"w\"", "input 'w': the model has no such input"},
@@ -91,7 +99,8 @@ static void test_rank_job_refuses_what_does_not_fit_together(void **state)
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         rank_job *job;
-        write_changed("manifest.json", manifest, list[i].in_job ? "manifest" : list[i].from, list[i].in_job ? "manifest" : list[i].to);
+        write_changed("manifest.json", manifest, list[i].in_job ? "manifest" : list[i].from,
+                      list[i].in_job ? "manifest" : list[i].to);
         write_changed("job.json", job_text, list[i].in_job ? list[i].from : "job", list[i].in_job ? list[i].to : "job");
         int rc = rank_job_read(&job, "job.json");
         assert_true(rc == MOIRAI_EINPUT || rc == MOIRAI_EUSAGE);
@@ -295,7 +304,8 @@ static void refuses_npy(const char *header, size_t extra, const char *says)
 static void test_rank_npy_refuses_nonsense(void **state)
 {
     (void)state;
-    refuses_npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3,)}", 8, "its shape makes 12 bytes, the file has 8");
+    refuses_npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3,)}", 8,
+                "its shape makes 12 bytes, the file has 8");
     refuses_npy("{'descr': '<f4', 'fortran_order': True, 'shape': (2,)}", 8, "Fortran order");
     refuses_npy("{'descr': '>f4', 'fortran_order': False, 'shape': (2,)}", 8, "not supported");
     refuses_npy("{'descr': '<c8', 'fortran_order': False, 'shape': (1,)}", 8, "not supported");
@@ -384,7 +394,8 @@ static void test_rank_cache_remembers_by_content(void **state)
 {
     (void)state;
     profile_key a = rank_profile_key("piece", 5, "cpu, 2 threads"), b = rank_profile_key("piece", 5, "cpu, 4 threads"),
-                c = rank_profile_key("pieces", 6, "cpu, 2 threads"), again = rank_profile_key("piece", 5, "cpu, 2 threads");
+                c = rank_profile_key("pieces", 6, "cpu, 2 threads"),
+                again = rank_profile_key("piece", 5, "cpu, 2 threads");
     profile_time t = {.median_ns = 1234, .spread = 0.25, .n = 30}, found = {0};
     char folder[256];
     assert_string_equal(a.text, again.text);

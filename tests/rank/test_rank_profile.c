@@ -14,13 +14,13 @@ static bool have_ranks(void)
     return !access(path, X_OK);
 }
 
-#define NEEDS_RANKS()                                                                                                  \
-    do {                                                                                                               \
-        (void)state;                                                                                                   \
-        if (!have_ranks()) {                                                                                           \
-            print_message("this build has no moirai-rank\n");                                                          \
-            skip();                                                                                                    \
-        }                                                                                                              \
+#define NEEDS_RANKS() \
+    do { \
+        (void)state; \
+        if (!have_ranks()) { \
+            print_message("this build has no moirai-rank\n"); \
+            skip(); \
+        } \
     } while (0)
 
 /* Two unequal devices; memory and names are the file's. */
@@ -61,8 +61,7 @@ static void test_probe_measures_every_ordered_pair(void **state)
     size_t i, n;
     assert_int_equal(yyjson_arr_size(yyjson_obj_get(result, "ranks")), 3);
     assert_int_equal(yyjson_arr_size(links), 6);
-    yyjson_arr_foreach(links, i, n, link)
-    {
+    yyjson_arr_foreach(links, i, n, link) {
         assert_true(count_at(link, "bytes_per_second") > 1000);
         assert_true(count_at(link, "latency_ns") >= 0);
         assert_true(yyjson_arr_size(yyjson_obj_get(link, "sizes")) >= 2);

@@ -287,11 +287,9 @@ static void test_run_timeline_follows_the_plan(void **state)
     assert_int_equal(yyjson_arr_size(yyjson_obj_get(root, "latency_ns")), 2);
     int64_t latest = 0, shown = yyjson_get_sint(yyjson_obj_get(root, "median_ns"));
     size_t i, j, n, m, n_ops = 0;
-    yyjson_arr_foreach(yyjson_obj_get(root, "devices"), i, n, d)
-    {
+    yyjson_arr_foreach(yyjson_obj_get(root, "devices"), i, n, d) {
         int64_t last = 0;
-        yyjson_arr_foreach(yyjson_obj_get(d, "segments"), j, m, s)
-        { /* one after the other */
+        yyjson_arr_foreach(yyjson_obj_get(d, "segments"), j, m, s) { /* one after the other */
             int64_t start = yyjson_get_sint(yyjson_obj_get(s, "start_ns"));
             int64_t finish = yyjson_get_sint(yyjson_obj_get(s, "finish_ns"));
             assert_true(start >= last && finish > start);

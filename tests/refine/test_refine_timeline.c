@@ -4,10 +4,11 @@
 
 #define HEAD "{\"format\": \"moirai-timeline\", \"version\": 1, "
 #define SEGMENT "{\"start_ns\": 5, \"finish_ns\": 15, \"median_ns\": 10, \"ops\": [\"a\", \"b\"]}"
-static const char good[] = HEAD "\"median_ns\": 70, \"planned_ns\": 60, \"devices\": [{\"name\": \"A\", \"segments\": [" SEGMENT "]},"
-                                " {\"name\": \"B\", \"segments\": [{\"median_ns\": 20, \"ops\": [\"c\"]}]}],"
-                                " \"transfers\": [{\"tensor\": \"t\", \"from\": \"A\", \"to\": \"B\", \"bytes\": 8, \"planned_start_ns\": 9,"
-                                " \"start_ns\": 15, \"finish_ns\": 40, \"median_ns\": 25}]}";
+static const char good[] =
+    HEAD "\"median_ns\": 70, \"planned_ns\": 60, \"devices\": [{\"name\": \"A\", \"segments\": [" SEGMENT "]},"
+         " {\"name\": \"B\", \"segments\": [{\"median_ns\": 20, \"ops\": [\"c\"]}]}],"
+         " \"transfers\": [{\"tensor\": \"t\", \"from\": \"A\", \"to\": \"B\", \"bytes\": 8, \"planned_start_ns\": 9,"
+         " \"start_ns\": 15, \"finish_ns\": 40, \"median_ns\": 25}]}";
 
 static void test_refine_timeline_is_read(void **state)
 {
@@ -24,14 +25,17 @@ static void test_refine_timeline_is_read(void **state)
     assert_int_equal(t.segment[1].device, 1);
     assert_string_equal(t.op[t.segment[1].first_op], "c");
     assert_int_equal(t.n_transfers, 1);
-    assert_true(t.transfer[0].from == 0 && t.transfer[0].to == 1 && t.transfer[0].bytes == 8 && t.transfer[0].median_ns == 25);
+    assert_true(t.transfer[0].from == 0 && t.transfer[0].to == 1 && t.transfer[0].bytes == 8 &&
+                t.transfer[0].median_ns == 25);
     refine_timeline_free(&t);
 }
 
 static void test_refine_timeline_refuses_nonsense(void **state)
 {
     (void)state;
-    static const struct { const char *from, *to, *says; } list[] = {
+    static const struct {
+        const char *from, *to, *says;
+    } list[] = {
         {"moirai-timeline", "moirai-plan", "format is"},
         {"\"median_ns\": 10", "\"median_ns\": -10", "device 'A': median_ns is -10"},
         {"\"median_ns\": 10", "\"median_ns\": 2000000000000000000", "median_ns is 2000000000000000000"},

@@ -268,8 +268,7 @@ static size_t read_trace(slice *list, const char *text, size_t length)
     assert_non_null(doc);
     size_t i, n, found = 0;
     yyjson_val *e;
-    yyjson_arr_foreach(yyjson_obj_get(yyjson_doc_get_root(doc), "traceEvents"), i, n, e)
-    {
+    yyjson_arr_foreach(yyjson_obj_get(yyjson_doc_get_root(doc), "traceEvents"), i, n, e) {
         const char *phase = yyjson_get_str(yyjson_obj_get(e, "ph"));
         assert_non_null(strstr("X M s t f C", phase));
         if (*phase != 'X')
@@ -437,8 +436,7 @@ static void test_trace_holds_hostile_names(void **state)
     char *text = export_text(s.a, "trace", &length);
     yyjson_doc *doc = yyjson_read(text, length, 0);
     assert_non_null(doc);
-    yyjson_arr_foreach(yyjson_obj_get(yyjson_doc_get_root(doc), "traceEvents"), i, n, e)
-    {
+    yyjson_arr_foreach(yyjson_obj_get(yyjson_doc_get_root(doc), "traceEvents"), i, n, e) {
         const char *category = yyjson_get_str(yyjson_obj_get(e, "cat"));
         for (size_t j = 0; category && !strcmp(category, "operator") && j < HOSTILE; j++)
             found += !strcmp(yyjson_get_str(yyjson_obj_get(e, "name")), hostile[j]);
@@ -644,9 +642,9 @@ static void test_device_map_names_a_split_module(void **state)
     size_t length;
     set_up_map(&s, "[1, null]");
     assert_int_equal(moirai_export(&text, &length, s.a, "device-map", NULL), MOIRAI_EINPUT);
-    assert_non_null(
-        strstr(moirai_error_message(), "module 'model.layers.1.fc' is split over devices: 'model.layers.1.fc.bias' is "
-                                       "on 'A', 'model.layers.1.fc.weight' on 'B'"));
+    assert_non_null(strstr(moirai_error_message(),
+                           "module 'model.layers.1.fc' is split over devices: 'model.layers.1.fc.bias' is "
+                           "on 'A', 'model.layers.1.fc.weight' on 'B'"));
     tear_down(&s);
 }
 
@@ -660,8 +658,7 @@ static const char *looked_up(yyjson_val *map, const char *name)
     snprintf(dotted, sizeof dotted, "%s", name);
     for (char *c = dotted; *c; c++)
         *c = *c == '/' ? '.' : *c;
-    yyjson_obj_foreach(map, i, n, key, value)
-    {
+    yyjson_obj_foreach(map, i, n, key, value) {
         size_t length = yyjson_get_len(key);
         bool under =
             !strncmp(dotted, yyjson_get_str(key), length) && (!dotted[length] || dotted[length] == '.' || !length);

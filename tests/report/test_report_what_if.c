@@ -43,20 +43,17 @@ static void edit_link(yyjson_mut_val *root, const moirai_problem *p, int32_t a, 
 {
     size_t i, n;
     yyjson_mut_val *v, *channels = get(root, "channels"), *ops = get(root, "ops");
-    yyjson_mut_arr_foreach(channels, i, n, v)
-    {
+    yyjson_mut_arr_foreach(channels, i, n, v) {
         if (is_pair(p, v, a, b)) {
             double_it(get(v, "bytes_per_second"));
             if (yyjson_mut_obj_get(v, "latency_ns"))
                 halve(get(v, "latency_ns"));
         }
     }
-    yyjson_mut_arr_foreach(ops, i, n, v)
-    {
+    yyjson_mut_arr_foreach(ops, i, n, v) {
         size_t j, m;
         yyjson_mut_val *t;
-        yyjson_mut_arr_foreach(get(v, "outputs"), j, m, t)
-        {
+        yyjson_mut_arr_foreach(get(v, "outputs"), j, m, t) {
             yyjson_mut_val *table = yyjson_mut_obj_get(t, "transfer_ns");
             if (!table)
                 continue;
@@ -70,8 +67,7 @@ static void edit_speed(yyjson_mut_val *root, int32_t a)
 {
     size_t i, n;
     yyjson_mut_val *v;
-    yyjson_mut_arr_foreach(get(root, "ops"), i, n, v)
-    {
+    yyjson_mut_arr_foreach(get(root, "ops"), i, n, v) {
         halve(yyjson_mut_arr_get(get(v, "time_ns"), (size_t)a));
     }
 }
@@ -87,11 +83,9 @@ static void edit_less(yyjson_mut_val *root, const moirai_problem *p, int32_t a)
             !strcmp(yyjson_mut_get_str(get(v, "to")), p->device_name[a]))
             yyjson_mut_arr_remove(channels, i);
     }
-    yyjson_mut_arr_foreach(get(root, "ops"), i, n, v)
-    {
+    yyjson_mut_arr_foreach(get(root, "ops"), i, n, v) {
         yyjson_mut_arr_remove(get(v, "time_ns"), (size_t)a);
-        yyjson_mut_arr_foreach(get(v, "outputs"), j, m, t)
-        {
+        yyjson_mut_arr_foreach(get(v, "outputs"), j, m, t) {
             yyjson_mut_val *table = yyjson_mut_obj_get(t, "transfer_ns");
             if (!table)
                 continue;
@@ -149,12 +143,10 @@ static void edit_more(yyjson_mut_doc *d, yyjson_mut_val *root, const moirai_prob
         add_channel(d, get(root, "channels"), name, p->device_name[k], p->bytes_per_second[from], p->latency_ns[from]);
         add_channel(d, get(root, "channels"), p->device_name[k], name, p->bytes_per_second[to], p->latency_ns[to]);
     }
-    yyjson_mut_arr_foreach(get(root, "ops"), i, n, v)
-    {
+    yyjson_mut_arr_foreach(get(root, "ops"), i, n, v) {
         yyjson_mut_val *times = get(v, "time_ns");
         yyjson_mut_arr_append(times, yyjson_mut_val_mut_copy(d, yyjson_mut_arr_get(times, (size_t)a)));
-        yyjson_mut_arr_foreach(get(v, "outputs"), j, m, t)
-        {
+        yyjson_mut_arr_foreach(get(v, "outputs"), j, m, t) {
             yyjson_mut_val *table = yyjson_mut_obj_get(t, "transfer_ns");
             if (!table)
                 continue;

@@ -1,4 +1,5 @@
-/* The simulator on schedules drawn by hand: who goes first on devices, ports and channels, what is alive when; plain bounds; orders. */
+/* The simulator on schedules drawn by hand: who goes first on devices, ports and channels, what is alive when; plain
+ * bounds; orders. */
 #include "schedule/plan_order.h"
 #include "schedule/sim.h"
 #include "support/check.h"
@@ -80,7 +81,8 @@ static void test_schedule_flow_decides_how_often_it_is_sent(void **state)
 static void test_schedule_congestion_by_hand(void **state)
 {
     (void)state;
-    static const char fan[] = "device A 9\ndevice B 9\ndevice C 9\nop a 1,1,1 > s:10 t:10\nop b 2,2,2 s\nop c 50,50,50 t\n";
+    static const char fan[] =
+        "device A 9\ndevice B 9\ndevice C 9\nop a 1,1,1 > s:10 t:10\nop b 2,2,2 s\nop c 50,50,50 t\n";
     char text[256];
     fixture f;
     snprintf(text, sizeof text, "congestion port\n%s", fan);
@@ -160,7 +162,8 @@ static void test_schedule_windows_trade_time_for_memory(void **state)
     fixture f;
     int32_t device[] = {0, 1, 0, 1}, order[] = {0, 1, 2, 3};
     open_sim(&f, "memory peak\ndevice A 99\ndevice B 99\nop a 5,5 > s:8\nop b 5,5 > t:8\nop c 5,5 s\nop d 5,5 t\n");
-    int64_t wide = schedule_sim_replay_window(f.sim, device, order, 4), narrow = schedule_sim_replay_window(f.sim, device, order, 1);
+    int64_t wide = schedule_sim_replay_window(f.sim, device, order, 4),
+            narrow = schedule_sim_replay_window(f.sim, device, order, 1);
     assert_int_equal(wide, 10);
     assert_true(narrow >= wide && narrow <= 20);
     close_sim(&f);
@@ -168,7 +171,8 @@ static void test_schedule_windows_trade_time_for_memory(void **state)
 
 /* ---- memory ---- */
 
-/* s (8 bytes) lives from 0 to 7, t (4) from 5 to 10, u (2, an output) from 7 to the end: 12 at most, besides 3 of weights. */
+/* s (8 bytes) lives from 0 to 7, t (4) from 5 to 10, u (2, an output) from 7 to the end: 12 at most, besides 3 of
+ * weights. */
 static void test_schedule_memory_by_hand(void **state)
 {
     (void)state;
@@ -216,7 +220,8 @@ static void test_schedule_plan_of_a_simulation(void **state)
     assert_ok(moirai_sim_plan(&plan, f.sim));
     assert_int_equal(plan->makespan_ns, 16);
     assert_int_equal(plan->n_transfers, 1);
-    assert_true(plan->transfer[0].start_ns == 5 && plan->transfer[0].finish_ns == 9 && plan->transfer[0].from == 0 && plan->transfer[0].to == 1);
+    assert_true(plan->transfer[0].start_ns == 5 && plan->transfer[0].finish_ns == 9 && plan->transfer[0].from == 0 &&
+                plan->transfer[0].to == 1);
     assert_int_equal(plan->transfer[0].reader, MOIRAI_NONE);
     assert_true(plan->device_busy_ns[0] == 5 && plan->device_busy_ns[1] == 7);
     assert_true(plan->device_memory_bytes[0] == 1 && plan->device_peak_bytes[1] == 2 + 4);
@@ -232,8 +237,9 @@ static void test_schedule_tasks_in_order(void **state)
 {
     (void)state;
     moirai_problem *p = tiny_problem("device A 9\ndevice B 9\nop a 0,0 > s:0\nop b 0,0 s > t:0\nop c 5,5 t\n");
-    schedule_timed_task x[] = {schedule_timed_op(p, 2, 0, 5), schedule_timed_op(p, 1, 0, 0), schedule_timed_transfer(p, 0, 0, 0, 100),
-                               schedule_timed_op(p, 0, 0, 0), schedule_timed_op(p, 0, -1, -1)};
+    schedule_timed_task x[] = {schedule_timed_op(p, 2, 0, 5), schedule_timed_op(p, 1, 0, 0),
+                               schedule_timed_transfer(p, 0, 0, 0, 100), schedule_timed_op(p, 0, 0, 0),
+                               schedule_timed_op(p, 0, -1, -1)};
     schedule_timed_sort(x, 5);
     assert_int_equal(x[0].start_ns, -1);
     assert_int_equal(x[1].task, 0);
@@ -260,7 +266,7 @@ static void test_schedule_plain_bounds_by_hand(void **state)
     (void)state;
     moirai_problem *p = tiny_problem("device A 9\ndevice B 9\nop a 5,9 > s:99\nop b 7,3 s\nop c 4,4\n");
     assert_int_equal(moirai_bound_critical_path(p), 5 + 3); /* the least times, transfers free */
-    assert_true(moirai_bound_load(p) >= 6); /* 5 + 3 + 4 of work on two devices */
+    assert_true(moirai_bound_load(p) >= 6);                 /* 5 + 3 + 4 of work on two devices */
     moirai_problem_free(p);
     p = tiny_problem("device A 9\ndevice B 9\nop a 10,-\nop b 10,-\nop c 10,10\n");
     assert_int_equal(moirai_bound_load(p), 20); /* a and b have no choice */

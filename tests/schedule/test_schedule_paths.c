@@ -1,4 +1,5 @@
-/* Longest paths with a choice of device, the replay with arcs and the player of task graphs, on numbers worked by hand. */
+/* Longest paths with a choice of device, the replay with arcs and the player of task graphs, on numbers worked by hand.
+ */
 #include "support/check.h"
 #include "support/random_problem.h"
 
@@ -8,8 +9,8 @@
 #include "schedule/tasks.h"
 #include "util/util.h"
 
-#define OP(name, time, in, out, more)                                                                                  \
-    "{\"name\": \"" name "\", \"type\": \"X\", \"memory_bytes\": 1, \"time_ns\": [" time "], \"inputs\": [" in         \
+#define OP(name, time, in, out, more) \
+    "{\"name\": \"" name "\", \"type\": \"X\", \"memory_bytes\": 1, \"time_ns\": [" time "], \"inputs\": [" in \
     "], \"outputs\": [" out "]" more "}"
 #define TENSOR(name) "{\"name\": \"" name "\", \"bytes\": 10}"
 #define CHANNEL(a, b) "{\"from\": \"" a "\", \"to\": \"" b "\", \"bytes_per_second\": 1000000000, \"latency_ns\": 5}"
@@ -20,9 +21,12 @@ static moirai_problem *diamond(void)
     static const char json[] =
         "{\"format\": \"moirai-problem\", \"version\": 1, \"name\": \"p\", \"flow\": \"tensor\", \"congestion\": "
         "\"port\", \"memory\": \"static\", \"devices\": [{\"name\": \"A\", \"memory_bytes\": 10}, {\"name\": \"B\", "
-        "\"memory_bytes\": 10}], \"channels\": [" CHANNEL("A", "B") "," CHANNEL("B", "A") "], \"ops\": ["
-        OP("a", "10, 20", "", TENSOR("ta"), "") "," OP("b", "31, 5", "\"ta\"", TENSOR("tb"), ", \"group\": \"g\"") ","
-        OP("c", "5, 30", "\"ta\"", TENSOR("tc"), "") "," OP("d", "10, 10", "\"tb\", \"tc\"", "", ", \"group\": \"g\"") "]}";
+        "\"memory_bytes\": 10}], \"channels\": [" CHANNEL("A", "B") "," CHANNEL("B", "A") "], \"ops\": [" OP(
+            "a", "10, 20", "", TENSOR("ta"),
+            "") "," OP("b", "31, 5", "\"ta\"", TENSOR("tb"),
+                       ", \"group\": \"g\"") "," OP("c", "5, 30", "\"ta\"", TENSOR("tc"),
+                                                    "") "," OP("d", "10, 10", "\"tb\", \"tc\"", "",
+                                                               ", \"group\": \"g\"") "]}";
     moirai_problem *p;
     assert_ok(moirai_problem_parse(&p, json, sizeof json - 1, "p.json"));
     return p;

@@ -1,5 +1,5 @@
-/* Plans: files, and a checker that misses nothing. Valid plans are spoilt in many ways; each must be rejected, with the right
- * words, and the independent checker must agree where it is there. */
+/* Plans: files, and a checker that misses nothing. Valid plans are spoilt in many ways; each must be rejected, with the
+ * right words, and the independent checker must agree where it is there. */
 #include "support/check.h"
 #include "support/random_problem.h"
 #include "support/verify.h"
@@ -40,7 +40,8 @@ static void assert_plans_equal(const moirai_plan *a, const moirai_plan *b)
                     x->start_ns == y->start_ns && x->finish_ns == y->finish_ns);
     }
     for (int32_t k = 0; k < a->n_devices; k++)
-        assert_true(a->device_busy_ns[k] == b->device_busy_ns[k] && a->device_peak_bytes[k] == b->device_peak_bytes[k] &&
+        assert_true(a->device_busy_ns[k] == b->device_busy_ns[k] &&
+                    a->device_peak_bytes[k] == b->device_peak_bytes[k] &&
                     a->device_memory_bytes[k] == b->device_memory_bytes[k]);
 }
 
@@ -86,9 +87,24 @@ static void test_plan_gap(void **state)
 /* ---- spoiling ---- */
 
 typedef enum spoil {
-    NO_DEVICE, OTHER_DEVICE, LONGER, SHORTER, EARLIER, BEFORE_ZERO, LATER, OVERLAP,
-    DROP_TRANSFER, DOUBLE_TRANSFER, MISDIRECT, TRANSFER_EARLIER, TRANSFER_LONGER, TRANSFER_HOME,
-    MAKESPAN, BOUND, LESS_MEMORY, N_SPOILS
+    NO_DEVICE,
+    OTHER_DEVICE,
+    LONGER,
+    SHORTER,
+    EARLIER,
+    BEFORE_ZERO,
+    LATER,
+    OVERLAP,
+    DROP_TRANSFER,
+    DOUBLE_TRANSFER,
+    MISDIRECT,
+    TRANSFER_EARLIER,
+    TRANSFER_LONGER,
+    TRANSFER_HOME,
+    MAKESPAN,
+    BOUND,
+    LESS_MEMORY,
+    N_SPOILS
 } spoil;
 
 static void shift_op(moirai_plan *x, int32_t op, int64_t by_ns)
@@ -122,31 +138,20 @@ static bool spoil_op(const moirai_problem *p, moirai_plan *x, spoil how, int32_t
 {
     int32_t K = p->n_devices, d = x->op_device[i];
     switch (how) {
-    case NO_DEVICE:
-        x->op_device[i] = MOIRAI_NONE;
-        return true;
+    case NO_DEVICE: x->op_device[i] = MOIRAI_NONE; return true;
     case OTHER_DEVICE:
         x->op_device[i] = (d + 1) % K;
         return moirai_op_ns(p, i, (d + 1) % K) != x->op_finish_ns[i] - x->op_start_ns[i];
-    case LONGER:
-        x->op_finish_ns[i]++;
-        return true;
-    case SHORTER:
-        x->op_finish_ns[i]--;
-        return true;
+    case LONGER: x->op_finish_ns[i]++; return true;
+    case SHORTER: x->op_finish_ns[i]--; return true;
     case EARLIER: /* before an input is there */
         if (p->op_in_off[i] == p->op_in_off[i + 1] || x->op_start_ns[i] == 0)
             return false;
         shift_op(x, i, x->op_finish_ns[p->tensor_producer[p->op_in[p->op_in_off[i]]]] - x->op_start_ns[i] - 1);
         return true;
-    case BEFORE_ZERO:
-        shift_op(x, i, -x->op_start_ns[i] - 1);
-        return true;
-    case LATER: /* past all its readers */
-        shift_op(x, i, x->makespan_ns + 1);
-        return is_read(p, i);
-    default:
-        return overlap(p, x, i);
+    case BEFORE_ZERO: shift_op(x, i, -x->op_start_ns[i] - 1); return true;
+    case LATER: /* past all its readers */ shift_op(x, i, x->makespan_ns + 1); return is_read(p, i);
+    default: return overlap(p, x, i);
     }
 }
 
@@ -155,27 +160,19 @@ static bool spoil_transfer(const moirai_problem *p, moirai_plan *x, spoil how, i
     moirai_transfer *t = &x->transfer[j];
     int64_t by;
     switch (how) {
-    case DROP_TRANSFER:
-        x->transfer[j] = x->transfer[--x->n_transfers];
-        return true;
+    case DROP_TRANSFER: x->transfer[j] = x->transfer[--x->n_transfers]; return true;
     case DOUBLE_TRANSFER:
         if (x->n_transfers < 2)
             return false;
         x->transfer[j] = x->transfer[(j + 1) % x->n_transfers];
         return true;
-    case MISDIRECT:
-        t->from = (t->from + 1) % p->n_devices;
-        return true;
+    case MISDIRECT: t->from = (t->from + 1) % p->n_devices; return true;
     case TRANSFER_EARLIER:
         by = t->start_ns - x->op_finish_ns[p->tensor_producer[t->tensor]] + 1;
         t->start_ns -= by, t->finish_ns -= by;
         return true;
-    case TRANSFER_LONGER:
-        t->finish_ns++;
-        return true;
-    default:
-        t->to = t->from;
-        return true;
+    case TRANSFER_LONGER: t->finish_ns++; return true;
+    default: t->to = t->from; return true;
     }
 }
 
@@ -252,9 +249,12 @@ static void test_plan_check_sees_congestion(void **state)
         "{\"from\":\"B\",\"to\":\"C\",\"bytes_per_second\":1000000000,\"latency_ns\":0},"
         "{\"from\":\"C\",\"to\":\"A\",\"bytes_per_second\":1000000000,\"latency_ns\":0},"
         "{\"from\":\"C\",\"to\":\"B\",\"bytes_per_second\":1000000000,\"latency_ns\":0}],\"ops\":["
-        "{\"name\":\"a\",\"type\":\"X\",\"memory_bytes\":1,\"time_ns\":[5,null,null],\"inputs\":[],\"outputs\":[{\"name\":\"t\",\"bytes\":4}]},"
-        "{\"name\":\"b\",\"type\":\"X\",\"memory_bytes\":1,\"time_ns\":[null,5,null],\"inputs\":[\"t\"],\"outputs\":[]},"
-        "{\"name\":\"c\",\"type\":\"X\",\"memory_bytes\":1,\"time_ns\":[null,null,5],\"inputs\":[\"t\"],\"outputs\":[]}]}";
+        "{\"name\":\"a\",\"type\":\"X\",\"memory_bytes\":1,\"time_ns\":[5,null,null],\"inputs\":[],\"outputs\":[{"
+        "\"name\":\"t\",\"bytes\":4}]},"
+        "{\"name\":\"b\",\"type\":\"X\",\"memory_bytes\":1,\"time_ns\":[null,5,null],\"inputs\":[\"t\"],\"outputs\":[]}"
+        ","
+        "{\"name\":\"c\",\"type\":\"X\",\"memory_bytes\":1,\"time_ns\":[null,null,5],\"inputs\":[\"t\"],\"outputs\":[]}"
+        "]}";
     static const char *const mode[] = {"port", "channel", "none"};
     for (int m = 0; m < 3; m++) {
         char text[4096];
@@ -292,7 +292,8 @@ static void expect_bad(const moirai_problem *p, const char *text, const char *pa
 static void test_plan_reader_refuses_nonsense(void **state)
 {
     (void)state;
-    random_spec spec = {.seed = 1, .shape = SHAPE_CHAIN, .n_ops = 2, .n_devices = 2, .scale = 1, .flow = MOIRAI_FLOW_EDGE};
+    random_spec spec = {
+        .seed = 1, .shape = SHAPE_CHAIN, .n_ops = 2, .n_devices = 2, .scale = 1, .flow = MOIRAI_FLOW_EDGE};
     moirai_problem *p = make(&spec);
     expect_bad(p, "", "plan.json");
     expect_bad(p, "{\"format\":\"moirai-problem\",\"version\":1}", "moirai-plan");
@@ -300,14 +301,22 @@ static void test_plan_reader_refuses_nonsense(void **state)
     expect_bad(p, HEAD "\"ops\":[],\"transfers\":{}}", "transfers");
     expect_bad(p, HEAD "\"ops\":[{\"name\":\"nobody\"}],\"transfers\":[]}", "nobody");
     expect_bad(p, HEAD "\"ops\":[{\"name\":\"op0\",\"device\":\"Z\"}],\"transfers\":[]}", "'Z'");
-    expect_bad(p, HEAD "\"ops\":[{\"name\":\"op0\",\"device\":\"d0\",\"start_ns\":1.5,\"finish_ns\":2}],\"transfers\":[]}", "start_ns");
-    expect_bad(p, HEAD "\"ops\":[{\"name\":\"op0\",\"device\":\"d0\",\"start_ns\":99999999999999999999,\"finish_ns\":2}],\"transfers\":[]}", "start_ns");
-    expect_bad(p, HEAD "\"ops\":[{\"name\":\"op0\",\"device\":\"d0\",\"start_ns\":0,\"finish_ns\":2},"
-                       "{\"name\":\"op0\",\"device\":\"d0\",\"start_ns\":0,\"finish_ns\":2}],\"transfers\":[]}", "twice");
+    expect_bad(p,
+               HEAD "\"ops\":[{\"name\":\"op0\",\"device\":\"d0\",\"start_ns\":1.5,\"finish_ns\":2}],\"transfers\":[]}",
+               "start_ns");
+    expect_bad(p,
+               HEAD "\"ops\":[{\"name\":\"op0\",\"device\":\"d0\",\"start_ns\":99999999999999999999,\"finish_ns\":2}],"
+                    "\"transfers\":[]}",
+               "start_ns");
+    expect_bad(p,
+               HEAD "\"ops\":[{\"name\":\"op0\",\"device\":\"d0\",\"start_ns\":0,\"finish_ns\":2},"
+                    "{\"name\":\"op0\",\"device\":\"d0\",\"start_ns\":0,\"finish_ns\":2}],\"transfers\":[]}",
+               "twice");
     expect_bad(p, HEAD "\"ops\":[],\"transfers\":[{\"tensor\":\"image\"}]}", "image");
     expect_bad(p, HEAD "\"ops\":[],\"transfers\":[{\"tensor\":\"t0_0\",\"from\":\"d0\",\"to\":\"d1\"}]}", "consumer");
     expect_bad(p, HEAD "\"ops\":[7],\"transfers\":[]}", "op 0");
-    expect_bad(p, "{\"format\":\"moirai-plan\",\"version\":1,\"makespan_ns\":-5,\"ops\":[],\"transfers\":[]}", "makespan_ns");
+    expect_bad(p, "{\"format\":\"moirai-plan\",\"version\":1,\"makespan_ns\":-5,\"ops\":[],\"transfers\":[]}",
+               "makespan_ns");
     moirai_plan *plan; /* extremes are read, and rejected by the check without overflow */
     static const char far[] = HEAD "\"ops\":[{\"name\":\"op0\",\"device\":\"d0\",\"start_ns\":-9223372036854775808,"
                                    "\"finish_ns\":9223372036854775807}],\"transfers\":[]}";
@@ -320,8 +329,8 @@ static void test_plan_reader_refuses_nonsense(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plan_survives_file_and_copy),      cmocka_unit_test(test_plan_gap),
-        cmocka_unit_test(test_plan_check_rejects_spoilt_plans),  cmocka_unit_test(test_plan_check_sees_congestion),
+        cmocka_unit_test(test_plan_survives_file_and_copy),     cmocka_unit_test(test_plan_gap),
+        cmocka_unit_test(test_plan_check_rejects_spoilt_plans), cmocka_unit_test(test_plan_check_sees_congestion),
         cmocka_unit_test(test_plan_reader_refuses_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

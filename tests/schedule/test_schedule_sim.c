@@ -122,7 +122,8 @@ static int64_t random_order(moirai_task *order, const moirai_problem *p, util_rn
         for (int32_t j = p->op_out_off[op]; j < p->op_out_off[op + 1]; j++)
             for (int32_t t = p->op_out[j], e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
                 int32_t to = (int32_t)util_rng_below(rng, (uint32_t)p->n_devices);
-                pool[n_pool++] = p->flow == MOIRAI_FLOW_EDGE ? p->n_ops + e : p->n_ops + (moirai_task)t * p->n_devices + to;
+                pool[n_pool++] =
+                    p->flow == MOIRAI_FLOW_EDGE ? p->n_ops + e : p->n_ops + (moirai_task)t * p->n_devices + to;
                 if (--missing[p->edge_reader[e]] == 0)
                     ready[n_ready++] = p->edge_reader[e];
             }
@@ -171,7 +172,8 @@ static void test_sim_replay_takes_any_order(void **state)
 static void test_sim_refuses_what_is_not_allowed(void **state)
 {
     (void)state;
-    random_spec spec = {.seed = 7, .shape = SHAPE_CHAIN, .n_ops = 8, .n_devices = 3, .nulls = true, .groups = true, .scale = 1};
+    random_spec spec = {
+        .seed = 7, .shape = SHAPE_CHAIN, .n_ops = 8, .n_devices = 3, .nulls = true, .groups = true, .scale = 1};
     moirai_problem *p = make(&spec);
     moirai_sim *sim;
     assert_ok(moirai_sim_new(&sim, p));
@@ -190,7 +192,8 @@ static void test_sim_refuses_what_is_not_allowed(void **state)
             int32_t kept = device[i];
             bool allowed = k >= 0 && k < 3 && p->op_devices[i] >> k & 1;
             for (int32_t j = 0; j < 8; j++)
-                allowed = allowed && (j == i || p->op_group[i] == MOIRAI_NONE || p->op_group[j] != p->op_group[i] || k == kept);
+                allowed = allowed &&
+                          (j == i || p->op_group[i] == MOIRAI_NONE || p->op_group[j] != p->op_group[i] || k == kept);
             device[i] = k;
             assert_int_equal(moirai_sim_dispatch(sim, device, NULL) >= 0, allowed);
             assert_int_equal(moirai_sim_replay(sim, device, order, 8) >= 0, allowed);
@@ -211,7 +214,8 @@ static void test_sim_refuses_what_is_not_allowed(void **state)
     moirai_problem_free(p);
 }
 
-/* No plan of the simulator beats the exhaustive search, whose plans pass the check; replaying the best one gives it back. */
+/* No plan of the simulator beats the exhaustive search, whose plans pass the check; replaying the best one gives it
+ * back. */
 static void test_sim_agrees_with_exhaustive_search(void **state)
 {
     (void)state;
@@ -278,8 +282,10 @@ static void test_sim_refuses_times_beyond_int64(void **state)
     static const char text[] =
         "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"huge\",\"flow\":\"tensor\",\"congestion\":\"port\","
         "\"memory\":\"static\",\"devices\":[{\"name\":\"A\",\"memory_bytes\":1}],\"channels\":[],\"ops\":["
-        "{\"name\":\"a\",\"type\":\"X\",\"memory_bytes\":0,\"time_ns\":[9000000000000000000],\"inputs\":[],\"outputs\":[]},"
-        "{\"name\":\"b\",\"type\":\"X\",\"memory_bytes\":0,\"time_ns\":[9000000000000000000],\"inputs\":[],\"outputs\":[]}]}";
+        "{\"name\":\"a\",\"type\":\"X\",\"memory_bytes\":0,\"time_ns\":[9000000000000000000],\"inputs\":[],\"outputs\":"
+        "[]},"
+        "{\"name\":\"b\",\"type\":\"X\",\"memory_bytes\":0,\"time_ns\":[9000000000000000000],\"inputs\":[],\"outputs\":"
+        "[]}]}";
     moirai_problem *p;
     moirai_sim *sim;
     if (moirai_problem_parse(&p, text, sizeof text - 1, "huge") != 0)

@@ -89,13 +89,13 @@ static int split_string(const char *plan, moirai_split_report *report)
     return split_with(plan, NULL, report);
 }
 
-#define OP(name, device, start, finish)                                                                                \
+#define OP(name, device, start, finish) \
     "{\"name\": \"" name "\", \"device\": \"" device "\", \"start_ns\": " #start ", \"finish_ns\": " #finish "}"
-#define MOVE(tensor, from, to, start, finish, bytes)                                                                   \
-    "{\"tensor\": \"" tensor "\", \"from\": \"" from "\", \"to\": \"" to "\", \"start_ns\": " #start                   \
+#define MOVE(tensor, from, to, start, finish, bytes) \
+    "{\"tensor\": \"" tensor "\", \"from\": \"" from "\", \"to\": \"" to "\", \"start_ns\": " #start \
     ", \"finish_ns\": " #finish ", \"bytes\": " #bytes "}"
-#define PLAN(ops, moves)                                                                                               \
-    "{\"format\": \"moirai-plan\", \"version\": 1, \"makespan_ns\": 100, \"ops\": [" ops "], \"transfers\": [" moves   \
+#define PLAN(ops, moves) \
+    "{\"format\": \"moirai-plan\", \"version\": 1, \"makespan_ns\": 100, \"ops\": [" ops "], \"transfers\": [" moves \
     "], \"devices\": [{\"name\": \"A\"}, {\"name\": \"B\"}]}"
 
 /* A: a, c, d, y; B: b. a must leave at once, and c must wait for b. */
@@ -104,10 +104,10 @@ static void test_split_segments_end_where_they_must(void **state)
     moirai_split_report r;
     (void)state;
     chain_model(in_folder("m.onnx"));
-    assert_ok(split_string(PLAN(OP("Relu_0", "A", 0, 10) "," OP("Abs_1", "B", 15, 20) "," OP("Neg_2", "A", 25, 30) "," OP(
-                                  "Exp_3", "A", 30, 40) "," OP("Add_4", "A", 40, 50),
-                              MOVE("a", "A", "B", 10, 15, 40) "," MOVE("b", "B", "A", 20, 25, 40)),
-                         &r));
+    assert_ok(split_string(PLAN(OP("Relu_0", "A", 0, 10) "," OP("Abs_1", "B", 15, 20) "," OP(
+                                    "Neg_2", "A", 25, 30) "," OP("Exp_3", "A", 30, 40) "," OP("Add_4", "A", 40, 50),
+                                MOVE("a", "A", "B", 10, 15, 40) "," MOVE("b", "B", "A", 20, 25, 40)),
+                           &r));
     yyjson_doc *doc = read_manifest();
     assert_int_equal(segments_of(doc, 0), 2); /* [a] [c d y] */
     assert_int_equal(segments_of(doc, 1), 1);
@@ -131,15 +131,15 @@ static void test_split_merges_what_the_schedule_lets_wait(void **state)
     make_output(&graph, "d", MAKE_FLOAT, "10");
     make_output(&graph, "b", MAKE_FLOAT, "10");
     put_model(in_folder("m.onnx"), &graph);
-    assert_ok(split_string(PLAN(OP("Relu_0", "A", 0, 10) "," OP("Abs_1", "A", 10, 20) "," OP("Neg_2", "B", 30, 40) "," OP(
-                                  "Add_3", "B", 40, 50),
-                              MOVE("a", "A", "B", 20, 30, 40)),
-                         &r));
+    assert_ok(split_string(PLAN(OP("Relu_0", "A", 0, 10) "," OP("Abs_1", "A", 10, 20) "," OP(
+                                    "Neg_2", "B", 30, 40) "," OP("Add_3", "B", 40, 50),
+                                MOVE("a", "A", "B", 20, 30, 40)),
+                           &r));
     assert_int_equal(r.n_segments, 2);
-    assert_ok(split_string(PLAN(OP("Relu_0", "A", 0, 10) "," OP("Abs_1", "A", 10, 20) "," OP("Neg_2", "B", 29, 39) "," OP(
-                                  "Add_3", "B", 40, 50),
-                              MOVE("a", "A", "B", 19, 30, 40)),
-                         &r));
+    assert_ok(split_string(PLAN(OP("Relu_0", "A", 0, 10) "," OP("Abs_1", "A", 10, 20) "," OP(
+                                    "Neg_2", "B", 29, 39) "," OP("Add_3", "B", 40, 50),
+                                MOVE("a", "A", "B", 19, 30, 40)),
+                           &r));
     assert_int_equal(r.n_segments, 4); /* both a little earlier: both cut */
 }
 
@@ -183,10 +183,10 @@ static void test_split_without_time_never_waits_in_a_circle(void **state)
     (void)state;
     chain_model(in_folder("m.onnx"));
     assert_ok(split_string(PLAN(OP("Relu_0", "A", 0, 0) "," OP("Abs_1", "B", 0, 0) "," OP("Neg_2", "A", 0, 0) "," OP(
-                                  "Exp_3", "B", 0, 0) "," OP("Add_4", "A", 0, 0),
-                              MOVE("a", "A", "B", 0, 0, 40) "," MOVE("b", "B", "A", 0, 0, 40) "," MOVE(
-                                  "c", "A", "B", 0, 0, 40) "," MOVE("d", "B", "A", 0, 0, 40)),
-                         &r));
+                                    "Exp_3", "B", 0, 0) "," OP("Add_4", "A", 0, 0),
+                                MOVE("a", "A", "B", 0, 0, 40) "," MOVE("b", "B", "A", 0, 0, 40) "," MOVE(
+                                    "c", "A", "B", 0, 0, 40) "," MOVE("d", "B", "A", 0, 0, 40)),
+                           &r));
     assert_int_equal(r.n_segments, 5);
 }
 
@@ -235,8 +235,8 @@ static void test_split_nodes_say_where_the_plan_runs_them(void **state)
     (void)state;
     chain_model(in_folder("m.onnx"));
     assert_ok(split_string(PLAN(OP("Relu_0", "A", 0, 10) "," OP("Abs_1", "B", 15, 20) "," REST,
-                              MOVE("a", "A", "B", 10, 15, 40) "," MOVE("b", "B", "A", 20, 25, 40)),
-                         NULL));
+                                MOVE("a", "A", "B", 10, 15, 40) "," MOVE("b", "B", "A", 20, 25, 40)),
+                           NULL));
     onnx_model *m = open_part("1-B-0.onnx");
     assert_int_equal(m->proto->graph->n_node, 1);
     const Onnx__NodeProto *n = m->proto->graph->node[0];
@@ -273,10 +273,10 @@ static void test_split_external_weights_go_where_they_are_used(void **state)
     make_node(&graph, "Add", "b2,s", "y", NULL);
     make_output(&graph, "y", MAKE_FLOAT, "10");
     put_model(in_folder("m.onnx"), &graph);
-    assert_ok(split_string(PLAN(OP("Mul_0", "A", 0, 10) "," OP("Add_1", "A", 10, 20) "," OP("Mul_2", "B", 30, 40) "," OP(
-                                  "Add_3", "B", 40, 50) "," OP("Add_4", "A", 60, 70),
-                              MOVE("a2", "A", "B", 20, 30, 40) "," MOVE("b2", "B", "A", 50, 60, 40)),
-                         &r));
+    assert_ok(split_string(PLAN(OP("Mul_0", "A", 0, 10) "," OP("Add_1", "A", 10, 20) "," OP(
+                                    "Mul_2", "B", 30, 40) "," OP("Add_3", "B", 40, 50) "," OP("Add_4", "A", 60, 70),
+                                MOVE("a2", "A", "B", 20, 30, 40) "," MOVE("b2", "B", "A", 50, 60, 40)),
+                           &r));
     assert_int_equal(r.n_segments, 3);
     assert_int_equal(stat(in_folder("parts/0-A.data"), &info), 0);
     assert_int_equal(info.st_size, 4096 + 40); /* u, and s on the next page, once */

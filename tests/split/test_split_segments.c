@@ -1,4 +1,5 @@
-/* Segments from inside: a plan read against a graph, cut where the schedule asks for it, and merged where a cut costs more. */
+/* Segments from inside: a plan read against a graph, cut where the schedule asks for it, and merged where a cut costs
+ * more. */
 #include "split/split.h"
 #include "support/check.h"
 #include "support/command.h"
@@ -13,7 +14,8 @@ static moirai_graph *make_graph(void)
         "{\"name\": \"b\", \"type\": \"Relu\", \"inputs\": [\"ta\"], \"outputs\": [{\"name\": \"tb\", \"bytes\": 4}]},"
         "{\"name\": \"c\", \"type\": \"Relu\", \"inputs\": [\"tb\"], \"outputs\": [{\"name\": \"tc\", \"bytes\": 4}]},"
         "{\"name\": \"d\", \"type\": \"Relu\", \"inputs\": [\"tc\"], \"outputs\": [{\"name\": \"td\", \"bytes\": 4}]},"
-        "{\"name\": \"e\", \"type\": \"Add\", \"inputs\": [\"ta\", \"td\"], \"outputs\": [{\"name\": \"te\", \"bytes\": 4}]}]}";
+        "{\"name\": \"e\", \"type\": \"Add\", \"inputs\": [\"ta\", \"td\"], \"outputs\": [{\"name\": \"last\", "
+        "\"bytes\": 4}]}]}";
     moirai_graph *g;
     assert_ok(moirai_graph_parse(&g, json, strlen(json), "g"));
     return g;
@@ -23,7 +25,8 @@ static moirai_graph *make_graph(void)
 static void write_plan(const char *ops, const char *moves)
 {
     char text[4096], part[256];
-    int n = sprintf(text, "{\"format\": \"moirai-plan\", \"version\": 1, \"placer\": \"hand\", \"makespan_ns\": 100, \"ops\": [");
+    int n = sprintf(
+        text, "{\"format\": \"moirai-plan\", \"version\": 1, \"placer\": \"hand\", \"makespan_ns\": 100, \"ops\": [");
     for (int k = 0; k < 2; k++) {
         const char *at = k ? moves : ops;
         for (bool first = true; *at; first = false) {
@@ -33,10 +36,13 @@ static void write_plan(const char *ops, const char *moves)
             snprintf(part, sizeof part, "%.*s", (int)length, at);
             if (k == 0) {
                 assert_int_equal(sscanf(part, "%31s %31s %d %d", a, b, &start, &finish), 4);
-                n += sprintf(text + n, "%s{\"name\": \"%s\", \"device\": \"%s\", \"start_ns\": %d, \"finish_ns\": %d}", first ? "" : ", ", a, b, start, finish);
+                n += sprintf(text + n, "%s{\"name\": \"%s\", \"device\": \"%s\", \"start_ns\": %d, \"finish_ns\": %d}",
+                             first ? "" : ", ", a, b, start, finish);
             } else {
                 assert_int_equal(sscanf(part, "%31s %31s %31s %d %d", a, b, c, &start, &finish), 5);
-                n += sprintf(text + n, "%s{\"tensor\": \"%s\", \"from\": \"%s\", \"to\": \"%s\", \"start_ns\": %d, \"finish_ns\": %d, \"bytes\": 4}",
+                n += sprintf(text + n,
+                             "%s{\"tensor\": \"%s\", \"from\": \"%s\", \"to\": \"%s\", \"start_ns\": %d, "
+                             "\"finish_ns\": %d, \"bytes\": 4}",
                              first ? "" : ", ", a, b, c, start, finish);
             }
             at += length + (at[length] == ';');
@@ -133,12 +139,15 @@ static void test_split_segments_have_planned_times(void **state)
     moirai_graph_free(g);
 }
 
-/* What a segment costs decides: free segments stay apart; dear ones merge as long as nobody waits in a circle. a and c can't be
- * one: b stands between them. */
+/* What a segment costs decides: free segments stay apart; dear ones merge as long as nobody waits in a circle. a and c
+ * can't be one: b stands between them. */
 static void test_split_merges_by_price(void **state)
 {
     (void)state;
-    static const struct { int64_t price_ns; const char *segments; } list[] = {{0, "A:a A:b B:cd B:e"}, {1000000, "A:ab B:cde"}};
+    static const struct {
+        int64_t price_ns;
+        const char *segments;
+    } list[] = {{0, "A:a A:b B:cd B:e"}, {1000000, "A:ab B:cde"}};
     for (size_t i = 0; i < 2; i++) {
         moirai_graph *g = make_graph();
         write_plan("a A 0 10;b A 10 20;c B 25 30;d B 30 40;e B 60 70", "tb A B 20 25;ta A B 10 50");
@@ -173,10 +182,10 @@ static void refused(const char *ops, const char *moves, const char *says)
 static void test_split_refuses_plans_of_other_graphs(void **state)
 {
     (void)state;
-    refused("a A 0 10;b A 10 20;c A 20 30;d A 30 40", "", "e");             /* an operator is missing */
-    refused("a A 0 10;b A 10 20;c A 20 30;d A 30 40;f A 40 50", "", "f");   /* another is unknown */
-    refused("a A 0 10;b A 10 20;c A 20 30;d A 30 40;e C 40 50", "", "C");   /* a device is */
-    refused("a A 0 10;b B 10 20;c B 20 30;d B 30 40;e B 40 50", "", "ta");  /* nothing brings it to B */
+    refused("a A 0 10;b A 10 20;c A 20 30;d A 30 40", "", "e");            /* an operator is missing */
+    refused("a A 0 10;b A 10 20;c A 20 30;d A 30 40;f A 40 50", "", "f");  /* another is unknown */
+    refused("a A 0 10;b A 10 20;c A 20 30;d A 30 40;e C 40 50", "", "C");  /* a device is */
+    refused("a A 0 10;b B 10 20;c B 20 30;d B 30 40;e B 40 50", "", "ta"); /* nothing brings it to B */
 }
 
 #define IN_FOLDER(f) cmocka_unit_test_setup_teardown(f, enter_folder, leave_folder)

@@ -1,4 +1,5 @@
-/* What a test's own process writes to standard output and error, as texts. Within a folder of the test's own (command.h). */
+/* What a test's own process writes to standard output and error, as texts. Within a folder of the test's own
+ * (command.h). */
 #ifndef MOIRAI_TEST_CAPTURE_H
 #define MOIRAI_TEST_CAPTURE_H
 

@@ -36,8 +36,8 @@ int verify_run(verify_batch *b)
     if (b->folder == NULL)
         return -1;
     /* One process for the whole batch: starting Python takes longer than a check. */
-    snprintf(command, sizeof command, "python3 -B '%s/tests/verify/check_plan.py' --batch '%s' %d 1>&2", MOIRAI_SOURCE_DIR,
-             b->folder, b->n);
+    snprintf(command, sizeof command, "python3 -B '%s/tests/verify/check_plan.py' --batch '%s' %d 1>&2",
+             MOIRAI_SOURCE_DIR, b->folder, b->n);
     int status = system(command);
     snprintf(command, sizeof command, "rm -r '%s'", b->folder);
     if (system(command) != 0)

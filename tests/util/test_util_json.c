@@ -3,9 +3,10 @@
 #include "util/json.h"
 #include "util/util.h"
 
-static const char text[] = "{\"format\": \"f\", \"version\": 1, \"n\": 7, \"least\": -9223372036854775808, \"big\": 9223372036854775808,"
-                           " \"huge\": 99999999999999999999999, \"real\": 1.5, \"s\": \"word\", \"empty\": \"\", \"nul\": \"a\\u0000b\","
-                           " \"yes\": true, \"none\": null, \"list\": [1, 2], \"object\": {\"k\": 1, \"k\": 2}}";
+static const char text[] =
+    "{\"format\": \"f\", \"version\": 1, \"n\": 7, \"least\": -9223372036854775808, \"big\": 9223372036854775808,"
+    " \"huge\": 99999999999999999999999, \"real\": 1.5, \"s\": \"word\", \"empty\": \"\", \"nul\": \"a\\u0000b\","
+    " \"yes\": true, \"none\": null, \"list\": [1, 2], \"object\": {\"k\": 1, \"k\": 2}}";
 
 typedef struct fixture {
     yyjson_doc *doc;
@@ -30,10 +31,10 @@ static int tear_down(void **state)
     return 0;
 }
 
-#define SAYS(call, message)                                                                                                      \
-    do {                                                                                                                         \
-        assert_int_equal(call, MOIRAI_EINPUT);                                                                                   \
-        assert_string_equal(moirai_error_message(), message);                                                                    \
+#define SAYS(call, message) \
+    do { \
+        assert_int_equal(call, MOIRAI_EINPUT); \
+        assert_string_equal(moirai_error_message(), message); \
     } while (0)
 
 static void test_util_json_whole_numbers(void **state)
@@ -45,12 +46,16 @@ static void test_util_json_whole_numbers(void **state)
     assert_ok(util_json_int64(&x, &f->at, f->root, "least", true, INT64_MIN));
     assert_true(x == INT64_MIN);
     SAYS(util_json_int64(&x, &f->at, f->root, "n", true, 8), "x.json: op 'fc1': n is 7, must be at least 8");
-    SAYS(util_json_int64(&x, &f->at, f->root, "big", true, 0), "x.json: op 'fc1': big is 9223372036854775808, beyond 64 bits");
+    SAYS(util_json_int64(&x, &f->at, f->root, "big", true, 0),
+         "x.json: op 'fc1': big is 9223372036854775808, beyond 64 bits");
     SAYS(util_json_int64(&x, &f->at, f->root, "huge", true, 0),
          "x.json: op 'fc1': huge is 99999999999999999999999, beyond 64 bits");
-    SAYS(util_json_int64(&x, &f->at, f->root, "real", true, 0), "x.json: op 'fc1': real is 1.5, expected a whole number");
-    SAYS(util_json_int64(&x, &f->at, f->root, "yes", true, 0), "x.json: op 'fc1': yes is true, expected a whole number");
-    SAYS(util_json_int64(&x, &f->at, f->root, "s", true, 0), "x.json: op 'fc1': s is \"word\", expected a whole number");
+    SAYS(util_json_int64(&x, &f->at, f->root, "real", true, 0),
+         "x.json: op 'fc1': real is 1.5, expected a whole number");
+    SAYS(util_json_int64(&x, &f->at, f->root, "yes", true, 0),
+         "x.json: op 'fc1': yes is true, expected a whole number");
+    SAYS(util_json_int64(&x, &f->at, f->root, "s", true, 0),
+         "x.json: op 'fc1': s is \"word\", expected a whole number");
 }
 
 /* A key that is missing or null: an error where it is required, and no change where it is not. */
@@ -90,7 +95,8 @@ static void test_util_json_strings_reals_bools_and_arrays(void **state)
     assert_ok(util_json_string(&word, &length, &f->at, f->root, "empty", false));
     assert_int_equal(length, 0);
     SAYS(util_json_string(&word, NULL, &f->at, f->root, "empty", true), "x.json: op 'fc1': empty is empty");
-    SAYS(util_json_string(&word, NULL, &f->at, f->root, "nul", true), "x.json: op 'fc1': nul is \"a\" followed by a NUL character");
+    SAYS(util_json_string(&word, NULL, &f->at, f->root, "nul", true),
+         "x.json: op 'fc1': nul is \"a\" followed by a NUL character");
     SAYS(util_json_string(&word, NULL, &f->at, f->root, "n", true), "x.json: op 'fc1': n is 7, expected a string");
     assert_ok(util_json_real(&real, &f->at, f->root, "n", true));
     assert_true(real == 7);
@@ -102,7 +108,8 @@ static void test_util_json_strings_reals_bools_and_arrays(void **state)
     SAYS(util_json_bool(&flag, &f->at, f->root, "n", true), "x.json: op 'fc1': n is 7, expected true or false");
     assert_ok(util_json_array(&list, &f->at, f->root, "list", true));
     assert_int_equal(yyjson_arr_size(list), 2);
-    SAYS(util_json_array(&list, &f->at, f->root, "object", true), "x.json: op 'fc1': object is an object, expected an array");
+    SAYS(util_json_array(&list, &f->at, f->root, "object", true),
+         "x.json: op 'fc1': object is an object, expected an array");
 }
 
 static void test_util_json_objects(void **state)
@@ -110,7 +117,8 @@ static void test_util_json_objects(void **state)
     fixture *f = *state;
     assert_ok(util_json_object(&f->at, f->root));
     SAYS(util_json_object(&f->at, yyjson_obj_get(f->root, "object")), "x.json: op 'fc1': key 'k' is there twice");
-    SAYS(util_json_object(&f->at, yyjson_obj_get(f->root, "list")), "x.json: op 'fc1': is an array, expected an object");
+    SAYS(util_json_object(&f->at, yyjson_obj_get(f->root, "list")),
+         "x.json: op 'fc1': is an array, expected an object");
 }
 
 /* Where it is: by name, by number while the name is not known, at the top of the file. */
@@ -129,7 +137,9 @@ static void test_util_json_headers(void **state)
 {
     (void)state;
     yyjson_doc *doc;
-    static const struct { const char *json, *says; } list[] = {
+    static const struct {
+        const char *json, *says;
+    } list[] = {
         {"", "h.json: is empty"},
         {"[]", "h.json: the file is an array, expected an object"},
         {"{}", "h.json: key 'format' is missing"},
@@ -163,8 +173,10 @@ static void test_util_json_writer_lays_out_lines(void **state)
     util_writer_close(&w, '}');
     util_writer_close(&w, '}');
     char *written = util_writer_take(&w, NULL);
-    assert_string_equal(written, "{\"format\": \"f\", \"version\": 1,\n \"list\": [\n  {\"i\": 0, \"s\": null},\n  {\"i\": 1, \"s\": null}],"
-                                 " \"empty\": {}}\n");
+    assert_string_equal(
+        written,
+        "{\"format\": \"f\", \"version\": 1,\n \"list\": [\n  {\"i\": 0, \"s\": null},\n  {\"i\": 1, \"s\": null}],"
+        " \"empty\": {}}\n");
     free(written);
 }
 

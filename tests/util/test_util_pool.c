@@ -1,4 +1,5 @@
-/* Threads, budgets and interrupts: the outcome never depends on the threads, and nothing goes on after it was told to stop. */
+/* Threads, budgets and interrupts: the outcome never depends on the threads, and nothing goes on after it was told to
+ * stop. */
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -121,7 +122,8 @@ static void test_util_stop_by_time(void **state)
     assert_true(util_stopped(&gone));
     assert_true(util_stop_left_s(&gone) == 0);
     assert_true(isinf(util_stop_left_s(&open)));
-    util_stop sooner = util_stop_within(&stop, 10), later = util_stop_within(&stop, 5000), first = util_stop_within(&open, 10);
+    util_stop sooner = util_stop_within(&stop, 10), later = util_stop_within(&stop, 5000),
+              first = util_stop_within(&open, 10);
     assert_true(util_stop_left_s(&sooner) <= 10);
     assert_true(later.deadline == stop.deadline);
     assert_true(util_stop_left_s(&first) <= 10 && first.deadline > 0);
@@ -139,7 +141,8 @@ static void test_util_stop_rest_of_a_budget(void **state)
     (void)state;
     moirai_interrupt interrupt = {0};
     int data;
-    moirai_budget b = {.effort = 0.5, .time_limit_s = 1000, .threads = 3, .seed = 9, .progress = quiet, .progress_data = &data};
+    moirai_budget b = {
+        .effort = 0.5, .time_limit_s = 1000, .threads = 3, .seed = 9, .progress = quiet, .progress_data = &data};
     b.interrupt = &interrupt;
     util_stop stop = util_stop_of(&b), gone = {.deadline = 1e-9}, open = {0};
     moirai_budget rest = util_stop_rest(&stop, &b), none = util_stop_rest(&gone, &b), all = util_stop_rest(&open, &b);

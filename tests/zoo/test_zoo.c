@@ -15,10 +15,10 @@ static const struct {
     int32_t n_ops;
     double parameters;
 } paper[] = {
-    {"swin-1.8B", 6496, 1.8e9},          {"swin-6.6B", 14352, 6.6e9},       {"swin-13B", 22120, 13e9},
-    {"gpt3-330M", 4872, 330e6},          {"gpt3-1.3B", 9480, 1.3e9},        {"gpt3-2.7B", 12640, 2.7e9},
-    {"gpt3-13B", 19640, 13e9},           {"alphafold2-87M", 5136, 87e6},    {"alphafold2-930M", 12992, 930e6},
-    {"alphafold2-2.4B", 37920, 2.4e9},   {"alphafold2-3.2B", 50560, 3.2e9},
+    {"swin-1.8B", 6496, 1.8e9},        {"swin-6.6B", 14352, 6.6e9},       {"swin-13B", 22120, 13e9},
+    {"gpt3-330M", 4872, 330e6},        {"gpt3-1.3B", 9480, 1.3e9},        {"gpt3-2.7B", 12640, 2.7e9},
+    {"gpt3-13B", 19640, 13e9},         {"alphafold2-87M", 5136, 87e6},    {"alphafold2-930M", 12992, 930e6},
+    {"alphafold2-2.4B", 37920, 2.4e9}, {"alphafold2-3.2B", 50560, 3.2e9},
 };
 enum { PAPER = sizeof paper / sizeof *paper };
 
@@ -178,8 +178,8 @@ static void test_zoo_layers_are_wired(void **state)
     moirai_graph_free(g);
 }
 
-/* Traffic is what is read and written, each once: inputs, outputs and weights. Of operators that read nothing from outside, all of
- * which is known. */
+/* Traffic is what is read and written, each once: inputs, outputs and weights. Of operators that read nothing from
+ * outside, all of which is known. */
 static void test_zoo_traffic_is_what_is_read_and_written(void **state)
 {
     static const char *const networks[] = {"gpt3-tiny", "t5-tiny", "inception-tiny"};
@@ -199,7 +199,8 @@ static void test_zoo_traffic_is_what_is_read_and_written(void **state)
             if (!known || strcmp(g->op_type[i], "Add") == 0) /* the causal mask is no tensor of the graph */
                 continue;
             if (g->op_traffic_bytes[i] != bytes)
-                fail_msg("%s: %s: %lld, not %lld", networks[k], g->op_name[i], (long long)g->op_traffic_bytes[i], (long long)bytes);
+                fail_msg("%s: %s: %lld, not %lld", networks[k], g->op_name[i], (long long)g->op_traffic_bytes[i],
+                         (long long)bytes);
             checked++;
         }
         assert_true(checked > g->n_ops / 3);
