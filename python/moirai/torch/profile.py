@@ -194,7 +194,7 @@ def probe(
 ) -> Cluster:
     """The workers' cluster with measured links: what a plan's cut costs, end to end.
 
-    A chain of small operators goes to and fro between two devices; what that takes beyond the same chain on one of
+    A chain of small operators goes back and forth between two devices; what that takes beyond the same chain on one of
     each, per cut, is the time of a transfer, in the mean of both directions. The smaller size gives the latency, both
     the bandwidth.
     """
