@@ -100,7 +100,7 @@ static void row(const char *name, const moirai_problem *p, const char *formulati
     moirai_formulation_parse(&f, formulation);
     moirai_place_options_init(&o);
     o.gap = 0;
-    o.time_limit_s = limit_s;
+    o.budget.time_limit_s = limit_s;
     o.setting = &setting;
     o.n_settings = 1;
     if (moirai_place(&start, p, "heft", NULL) == 0)

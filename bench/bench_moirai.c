@@ -32,6 +32,7 @@
 #include <moirai/placer.h>
 #include <moirai/zoo.h>
 
+#include "pair/anneal.h"
 #include "pair/pair_refine.h"
 #include "util/util.h"
 
@@ -76,12 +77,12 @@ static double peak_mb(void)
 
 /* ---- rows ---- */
 
-static volatile int enough;
+static moirai_interrupt enough;
 
 static void had_enough(int signal_number)
 {
     (void)signal_number;
-    enough = 1;
+    moirai_interrupt_raise(&enough);
 }
 
 /* `enough` is set after that much processor time; 0: never. */
@@ -90,7 +91,7 @@ static void allow_processor_s(double seconds)
     struct sigaction act = {.sa_handler = had_enough, .sa_flags = SA_RESTART};
     struct itimerval timer = {.it_value.tv_sec = (time_t)seconds,
                               .it_value.tv_usec = (suseconds_t)(1e6 * (seconds - floor(seconds)))};
-    enough = 0;
+    enough = (moirai_interrupt){0};
     sigaction(SIGPROF, &act, NULL);
     setitimer(ITIMER_PROF, &timer, NULL);
 }
@@ -115,11 +116,11 @@ static int print_row(const moirai_problem *p, const setup *s, bool others)
     moirai_place_options o;
     moirai_plan *plan;
     moirai_place_options_init(&o);
-    o.time_limit_s = s->limit_s;
-    o.threads = s->threads;
-    o.effort = s->effort;
+    o.budget.time_limit_s = s->limit_s;
+    o.budget.threads = s->threads;
+    o.budget.effort = s->effort;
     o.gap = s->gap;
-    o.interrupt = &enough;
+    o.budget.interrupt = &enough;
     allow_processor_s(s->cpu_s);
     double begun = util_seconds(), used = processor_s();
     int rc = moirai_place(&plan, p, "moirai", &o);
@@ -367,7 +368,7 @@ static void print_level(const pair_state *pair, const char *what, double used)
 {
     double lower = (double)pair->lower_ns, length = (double)UTIL_MAX(pair->plan.length_ns, 1);
     printf("| | %s%s | %.3f | %.3f | %.2f | %d | %lld | %.1f |\n", what, pair->exhausted ? ", exhausted" : "",
-           lower * 1e-6, length * 1e-6, 100 * (1 - lower / length), pair->n_cases, (long long)pair->looks,
+           lower * 1e-6, length * 1e-6, 100 * (1 - lower / length), pair->n_cases, (long long)pair->solves,
            processor_s() - used);
     fflush(stdout);
 }

@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-const rank_command *rank_command_find(const char *name)
+const cli_command *cli_command_find(const char *name)
 {
     (void)name;
     return NULL;

@@ -2,7 +2,7 @@
 #include "support/check.h"
 #include "support/fake_commands.h"
 
-const rank_command *rank_command_find(const char *name)
+const cli_command *cli_command_find(const char *name)
 {
     return strcmp(name, "fake") ? NULL : &fake_command;
 }

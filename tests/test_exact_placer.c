@@ -102,8 +102,8 @@ static void test_exact_placer_tells_its_story(void **state)
         story s = {0, -1, -1, true, true};
         assert_non_null(p);
         moirai_place_options_init(&o);
-        o.progress = listen;
-        o.progress_data = &s;
+        o.budget.progress = listen;
+        o.budget.progress_data = &s;
         assert_ok(moirai_place(&plan, p, "exact", &o));
         assert_true(s.lines > 0 && s.fell && s.rose);
         assert_int_equal(s.makespan_ns, plan->makespan_ns);
@@ -117,7 +117,7 @@ static void test_exact_placer_tells_its_story(void **state)
 static void test_exact_placer_keeps_the_incumbent(void **state)
 {
     (void)state;
-    int interrupt = 1;
+    moirai_interrupt interrupt = {1};
     for (uint64_t seed = 60; seed < 80; seed++) {
         random_spec spec = {.seed = seed, .shape = SHAPE_SERIES_PARALLEL, .n_ops = 11, .n_devices = 3, .scale = 1000};
         moirai_problem *p = random_problem(&spec);
@@ -131,7 +131,7 @@ static void test_exact_placer_keeps_the_incumbent(void **state)
         o.n_settings = 1;
         assert_ok(moirai_place(&limited, p, "exact", &o));
         o.n_settings = 0;
-        o.interrupt = &interrupt;
+        o.budget.interrupt = &interrupt;
         assert_ok(moirai_place(&stopped, p, "exact", &o));
         assert_true(moirai_plan_is_optimal(full));
         assert_true(limited->makespan_ns >= full->makespan_ns && limited->lower_bound_ns <= full->makespan_ns);

@@ -21,7 +21,7 @@ static int64_t proven(const moirai_problem *p, const char *placer, const char *f
     moirai_setting setting[] = {{"formulation", formulation}, {"warm-start", warm}};
     moirai_place_options_init(&o);
     o.gap = 0;
-    o.threads = 1;
+    o.budget.threads = 1;
     o.setting = formulation ? setting : NULL;
     o.n_settings = formulation ? 2 : 0;
     int result = moirai_place(&plan, p, placer, &o);

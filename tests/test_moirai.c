@@ -21,8 +21,8 @@ static moirai_plan *place(const moirai_problem *p, const char *placer, double ef
     moirai_place_options o;
     moirai_plan *plan = NULL;
     moirai_place_options_init(&o);
-    o.effort = effort;
-    o.threads = threads;
+    o.budget.effort = effort;
+    o.budget.threads = threads;
     if (moirai_place(&plan, p, placer, &o))
         return NULL;
     return plan;

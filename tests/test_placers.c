@@ -20,10 +20,10 @@ static moirai_place_options quick(uint64_t seed)
 {
     moirai_place_options o;
     moirai_place_options_init(&o);
-    o.seed = seed;
-    o.threads = 1;
-    o.effort = 0.1;
-    o.time_limit_s = 2;
+    o.budget.seed = seed;
+    o.budget.threads = 1;
+    o.budget.effort = 0.1;
+    o.budget.time_limit_s = 2;
     return o;
 }
 
@@ -176,7 +176,7 @@ static void test_placers_refuse_bad_options(void **state)
     o.n_settings = 1;
     expect_usage(p, "heft", &o, "no setting 'colour'");
     o.n_settings = 0;
-    o.time_limit_s = -1;
+    o.budget.time_limit_s = -1;
     expect_usage(p, "heft", &o, "negative");
     moirai_problem_free(p);
 }

@@ -21,7 +21,7 @@ static moirai_plan *make_plan(const moirai_problem *p, uint64_t seed)
     moirai_place_options o;
     moirai_plan *plan;
     moirai_place_options_init(&o);
-    o.seed = seed;
+    o.budget.seed = seed;
     return moirai_place(&plan, p, "random", &o) == 0 ? plan : NULL;
 }
 

@@ -65,8 +65,8 @@ static moirai_plan *place(const moirai_problem *p, int threads, double effort)
     moirai_place_options o;
     moirai_plan *plan;
     moirai_place_options_init(&o);
-    o.effort = effort;
-    o.threads = threads;
+    o.budget.effort = effort;
+    o.budget.threads = threads;
     assert_int_equal(moirai_place(&plan, p, "moirai", &o), 0);
     assert_int_equal(moirai_plan_check(p, plan, NULL, NULL), 0);
     return plan;

@@ -4,28 +4,19 @@
 #ifndef MOIRAI_BOUND_H
 #define MOIRAI_BOUND_H
 
+#include <moirai/budget.h>
 #include <moirai/problem.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-typedef struct moirai_bound_options {
-    double effort;                 /* deterministic work budget, 1 = normal */
-    double time_limit_s;           /* of one bound; 0: none */
-    int threads;                   /* 0: all cores */
-    uint64_t seed;
-    const volatile int *interrupt; /* or NULL */
-} moirai_bound_options;
-
-MOIRAI_API void moirai_bound_options_init(moirai_bound_options *o);
-
 typedef struct moirai_bound {
     const char *name;
     const char *summary; /* one line */
     /* 0 and a valid bound in whole nanoseconds (0 always is one, also when stopped early); MOIRAI_UNKNOWN where this bound is
      * not meant for the problem; negative on failure. */
-    int (*find)(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o);
+    int (*find)(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget);
 } moirai_bound;
 
 /* In order of effort. */

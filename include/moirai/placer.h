@@ -5,6 +5,7 @@
 #ifndef MOIRAI_PLACER_H
 #define MOIRAI_PLACER_H
 
+#include <moirai/budget.h>
 #include <moirai/schedule.h>
 
 #ifdef __cplusplus
@@ -20,32 +21,15 @@ typedef struct moirai_param {
     const char *choices;       /* CHOICE: "tight|paper", the first is the default */
 } moirai_param;
 
-/* News of a running search; the library never prints. */
-typedef struct moirai_progress {
-    double seconds;
-    char letter;              /* who found the plan: the key is moirai_placer.letters; ' ' if nobody */
-    int64_t makespan_ns;      /* MOIRAI_UNKNOWN before the first plan */
-    int64_t lower_bound_ns;   /* MOIRAI_UNKNOWN before the first bound */
-    int64_t work;             /* nodes, rounds or evaluations done */
-    const char *note;         /* one line, or NULL */
-} moirai_progress;
-typedef void (*moirai_progress_fn)(void *data, const moirai_progress *news);
-
 typedef struct moirai_setting { const char *name, *value; } moirai_setting; /* --set name=value */
 
 typedef struct moirai_place_options {
-    uint64_t seed;        /* default 1 */
-    double time_limit_s;  /* 0: none */
-    double gap;           /* stop when proven within this; default 0.01 */
-    double effort;        /* deterministic work budget, 1 = normal */
-    int threads;          /* 0: all cores */
-    const moirai_setting *setting;
+    moirai_budget budget;         /* effort, time limit, threads, seed, interrupt, progress */
+    double gap;                   /* stop when proven within this share of the best; default 0.01 */
+    const moirai_setting *setting; /* n_settings of them; not owned */
     int n_settings;
-    const moirai_plan *start;       /* a plan to begin from, or NULL */
-    moirai_progress_fn progress;    /* or NULL */
-    void *progress_data;
-    const volatile int *interrupt;  /* non-zero: stop soon and keep the best; or NULL */
-    const char *certificate_path;   /* where to write the proof, or NULL (placer moirai) */
+    const moirai_plan *start;     /* a plan to begin from, or NULL; not owned. One that does not fit is mended first */
+    const char *certificate_path; /* where to write the proof, or NULL (placer moirai) */
 } moirai_place_options;
 
 MOIRAI_API void moirai_place_options_init(moirai_place_options *o);

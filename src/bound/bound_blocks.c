@@ -2,7 +2,7 @@
  *
  * `blocks` sums longest paths over the cheapest path of devices through the cuts (chain.c). `prices-1` .. `prices-4`
  * raise the pairs on that path by prices (pair_refine.c) up to a level: one price per resource for the whole time at level
- * 1, then finer and finer buckets of time, with branching on receivers, arrivals and counts at all of them. `bytes`
+ * 1, then finer and finer buckets of time, with branching on receivers, arrivals and branches at all of them. `bytes`
  * adds prices on memory (bytes_bound.c) to the first of these levels. `spine` is the first level for what is left of a
  * network without cuts when work that floats beside it is taken away (spine.c). Just what a certificate can carry; no
  * exhaustive search. */
@@ -13,7 +13,7 @@
 #include "util/util.h"
 
 /* A chain whose pairs are open, and raised by prices up to a level. */
-static int open_chain(pair_chain **out, const moirai_problem *p, const moirai_bound_options *o, int32_t level,
+static int open_chain(pair_chain **out, const moirai_problem *p, const moirai_budget *budget, int32_t level,
                       util_stop stop)
 {
     int result = pair_chain_new(out, p);
@@ -21,50 +21,42 @@ static int open_chain(pair_chain **out, const moirai_problem *p, const moirai_bo
         return result;
     bound_certify_task job = {.goal_ns = INT64_MAX,
                                .levels = level,
-                               .effort = o->effort,
-                               .threads = o->threads,
-                               .seed = o->seed,
+                               .effort = budget->effort,
+                               .threads = budget->threads,
+                               .seed = budget->seed,
                                .stop = stop};
-    result = pair_chain_open(*out, o->threads);
+    result = pair_chain_open(*out, budget->threads);
     if (!result && level)
         result = bound_certify(*out, &job);
     return result;
 }
 
-static util_stop stop_of(const moirai_bound_options *o)
-{
-    util_stop stop = {.interrupt = o->interrupt};
-    if (o->time_limit_s > 0)
-        stop.deadline = util_seconds() + o->time_limit_s;
-    return stop;
-}
-
-static int find_at_level(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o, int32_t level)
+static int find_at_level(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget, int32_t level)
 {
     pair_chain *c = NULL;
-    int result = open_chain(&c, p, o, level, stop_of(o));
+    int result = open_chain(&c, p, budget, level, util_stop_of(budget));
     *lower_ns = result ? 0 : pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL);
     pair_chain_free(c);
     return result;
 }
 
 /* Prices from plans that fit, then the bound at these and around. */
-static int find_bytes(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o)
+static int find_bytes(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
-    util_stop stop = stop_of(o);
-    bytes_plan_task plans = {.evaluations = (int64_t)(1000 * o->effort),
+    util_stop stop = util_stop_of(budget);
+    bytes_plan_task plans = {.evaluations = (int64_t)(1000 * budget->effort),
                                   .rounds = 12,
                                   .searches = 4,
                                   .upper_ns = moirai_bound_critical_path(p),
-                                  .seed = o->seed,
-                                  .threads = o->threads,
+                                  .seed = budget->seed,
+                                  .threads = budget->threads,
                                   .stop = stop};
     pair_chain *c = NULL;
     bytes_prices *m = NULL;
     int64_t length, bound = 0;
     const int32_t *cut_device;
     const pair_plan *const *block_plan;
-    int result = open_chain(&c, p, o, 1, stop);
+    int result = open_chain(&c, p, budget, 1, stop);
     if (!result)
         result = bytes_prices_new(&m, c);
     if (!result)
@@ -72,8 +64,8 @@ static int find_bytes(int64_t *lower_ns, const moirai_problem *p, const moirai_b
     bytes_bound_task job = {.upper_ns = c ? 2 * pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL) : 0,
                               .rounds = 6,
                               .buckets = 14,
-                              .looks = (int32_t)(30 * o->effort) + 4,
-                              .threads = o->threads,
+                              .solves = (int32_t)(30 * budget->effort) + 4,
+                              .threads = budget->threads,
                               .stop = stop};
     if (!result)
         result = bytes_bound(&bound, m, &job);
@@ -84,40 +76,40 @@ static int find_bytes(int64_t *lower_ns, const moirai_problem *p, const moirai_b
 }
 
 /* 0 where the network needs no spine: the other components say more. */
-static int find_spine(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o)
+static int find_spine(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
     decompose_spine *spine;
     *lower_ns = 0;
     int result = decompose_spine_new(&spine, p);
     if (!result && spine)
-        result = find_at_level(lower_ns, spine->problem, o, 1);
+        result = find_at_level(lower_ns, spine->problem, budget, 1);
     decompose_spine_free(spine);
     return result;
 }
 
-static int find_blocks(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o)
+static int find_blocks(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
-    return find_at_level(lower_ns, p, o, 0);
+    return find_at_level(lower_ns, p, budget, 0);
 }
 
-static int find_prices_1(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o)
+static int find_prices_1(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
-    return find_at_level(lower_ns, p, o, 1);
+    return find_at_level(lower_ns, p, budget, 1);
 }
 
-static int find_prices_2(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o)
+static int find_prices_2(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
-    return find_at_level(lower_ns, p, o, 2);
+    return find_at_level(lower_ns, p, budget, 2);
 }
 
-static int find_prices_3(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o)
+static int find_prices_3(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
-    return find_at_level(lower_ns, p, o, 3);
+    return find_at_level(lower_ns, p, budget, 3);
 }
 
-static int find_prices_4(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o)
+static int find_prices_4(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
-    return find_at_level(lower_ns, p, o, 4);
+    return find_at_level(lower_ns, p, budget, 4);
 }
 
 const moirai_bound bound_blocks = {

@@ -5,7 +5,7 @@
 #define MOST_OPS 48
 #define NODES 2000000.0 /* at effort 1 */
 
-static int find_search(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o)
+static int find_search(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
     exact_options exact;
     exact_result found;
@@ -13,9 +13,8 @@ static int find_search(int64_t *lower_ns, const moirai_problem *p, const moirai_
     if (p->n_ops > MOST_OPS || !exact_fits(p, NULL))
         return MOIRAI_OK;
     exact_options_init(&exact);
-    exact.node_limit = (int64_t)(NODES * o->effort) + 1;
-    exact.time_limit_s = o->time_limit_s;
-    exact.interrupt = o->interrupt;
+    exact.node_limit = (int64_t)(NODES * budget->effort) + 1;
+    exact.stop = util_stop_of(budget);
     int result = exact_solve(p, &exact, &found);
     if (result)
         return result == MOIRAI_ELIMIT ? MOIRAI_OK : result;

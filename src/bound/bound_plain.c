@@ -10,16 +10,16 @@
 #include "bound/bounds.h"
 #include "util/util.h"
 
-static int find_critical_path(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o)
+static int find_critical_path(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
-    (void)o;
+    (void)budget;
     *lower_ns = moirai_bound_critical_path(p);
     return MOIRAI_OK;
 }
 
-static int find_load(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o)
+static int find_load(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
-    (void)o;
+    (void)budget;
     *lower_ns = moirai_bound_load(p);
     return MOIRAI_OK;
 }
@@ -36,9 +36,9 @@ static int64_t soonest_input(const moirai_problem *p, const int64_t *head, int32
     return soonest;
 }
 
-static int find_transfers(int64_t *lower_ns, const moirai_problem *p, const moirai_bound_options *o)
+static int find_transfers(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
-    (void)o;
+    (void)budget;
     int32_t K = p->n_devices;
     int64_t *head = util_alloc((size_t)p->n_ops * (size_t)K, sizeof *head);
     if (!head)

@@ -17,11 +17,6 @@ static const moirai_bound *const bounds[] = {
     &bound_search,
 };
 
-void moirai_bound_options_init(moirai_bound_options *o)
-{
-    *o = (moirai_bound_options){.effort = 1, .seed = 1};
-}
-
 int moirai_bound_count(void)
 {
     return (int)(sizeof bounds / sizeof *bounds);

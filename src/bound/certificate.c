@@ -39,21 +39,23 @@ static void write_prices(util_writer *w, const moirai_problem *q, const pricing_
             util_writer_int(w, proof->price[i]);
         }
     util_writer_close(w, ']');
-    if (!proof->n_counts)
+    if (!proof->n_branches)
         return;
     util_writer_pair_open(w, "count_prices", '[');
-    for (int32_t i = 0; i < proof->n_counts; i++)
+    for (int32_t i = 0; i < proof->n_branches; i++)
         util_writer_int(w, proof->price[cells + i]);
     util_writer_close(w, ']');
 }
 
-static void write_counts(util_writer *w, int32_t n, const pricing_branch *count)
+static void write_branches(util_writer *w, int32_t n, const pricing_branch *branch)
 {
     if (!n)
         return;
     util_writer_pair_open(w, "counts", '[');
     for (int32_t i = 0; i < n; i++) {
-        int64_t number[5] = {count[i].kind, count[i].op, count[i].device, count[i].least, count[i].most};
+        /* The format numbers what is divided on by the kind: arrivals are -1, lengths -2. */
+        int64_t kind = branch[i].on == PRICING_NUMBER ? branch[i].kind : branch[i].on == PRICING_ARRIVAL ? -1 : -2;
+        int64_t number[5] = {kind, branch[i].op, branch[i].device, branch[i].least, branch[i].most};
         for (int32_t j = 0; j < 5; j++)
             util_writer_int(w, number[j]);
     }
@@ -70,20 +72,20 @@ static void write_receivers(util_writer *w, const pricing_sending *how)
     util_writer_close(w, ']');
 }
 
-void bound_certificate_leaf(util_writer *w, const pair_state *x, int32_t sending, int32_t n_counts,
-                             const pricing_branch *count, const pricing_duals *proof)
+void bound_certificate_leaf(util_writer *w, const pair_state *x, int32_t sending, int32_t n_branches,
+                             const pricing_branch *branch, const pricing_duals *proof)
 {
     util_writer_break(w);
     util_writer_open(w, '{');
     write_receivers(w, &x->sending[sending]);
-    write_counts(w, n_counts, count);
+    write_branches(w, n_branches, branch);
     if (proof->price)
         write_prices(w, &x->block.problem, proof);
     util_writer_close(w, '}');
 }
 
 /* The verifier finds longest paths alone: a pair that proves no more is left out. */
-static bool worth_writing(const pair_state *x)
+static bool says_more(const pair_state *x)
 {
     return x->open && x->block.n_interior > 0 && pair_certified_ns(x) > x->path_ns;
 }
@@ -97,7 +99,7 @@ static void write_pair(util_writer *w, const pair_state *x, int32_t a, int32_t b
     util_writer_pair_int(w, "lower_ns", pair_certified_ns(x));
     util_writer_pair_open(w, "leaves", '[');
     for (const pair_case *c = x->cases; c < x->cases + x->n_cases; c++)
-        bound_certificate_leaf(w, x, c->sending, c->n_counts, c->count, &c->proof);
+        bound_certificate_leaf(w, x, c->sending, c->n_branches, c->branch, &c->proof);
     util_writer_close(w, ']');
     util_writer_close(w, '}');
 }
@@ -146,7 +148,7 @@ static int write_class(util_writer *w, const pair_chain *c, int32_t class_, bool
     util_writer_break(w);
     util_writer_open(w, '{');
     for (int32_t i = 0; i < c->K * c->K; i++)
-        pairs += worth_writing(pair_chain_at(c, class_, i / c->K, i % c->K));
+        pairs += says_more(pair_chain_at(c, class_, i / c->K, i % c->K));
     if (pairs || (whole && b->n_interior)) {
         write_list(w, "component_kind", b->component_kind, b->n_components);
         result = write_trees(w, b);
@@ -156,7 +158,7 @@ static int write_class(util_writer *w, const pair_chain *c, int32_t class_, bool
         util_writer_pair_open(w, "pairs", '[');
         for (int32_t i = 0; i < c->K * c->K; i++) {
             const pair_state *x = pair_chain_at(c, class_, i / c->K, i % c->K);
-            if (worth_writing(x))
+            if (says_more(x))
                 write_pair(w, x, i / c->K, i % c->K);
         }
         util_writer_close(w, ']');

@@ -34,7 +34,7 @@ char *bound_certificate_text(const bound_certificate *from, size_t *length);
 /* The part about bytes, at the settled prices: *bound_ns gets what it proves. */
 int bound_certificate_bytes(util_writer *w, const pair_chain *c, bytes_prices *m, int64_t *bound_ns);
 /* A case of a pair and, where it has them, its prices. */
-void bound_certificate_leaf(util_writer *w, const pair_state *x, int32_t sending, int32_t n_counts,
-                             const pricing_branch *count, const pricing_duals *proof);
+void bound_certificate_leaf(util_writer *w, const pair_state *x, int32_t sending, int32_t n_branches,
+                             const pricing_branch *branch, const pricing_duals *proof);
 
 #endif

@@ -1,6 +1,6 @@
 /* The part of a certificate about bytes (docs/certificate.md, "Memory").
  *
- * At the prices on bytes that gave the best bound, every pair that was refined lists its cases: sending, counts,
+ * At the prices on bytes that gave the best bound, every pair that was refined lists its cases: sending, branches,
  * arrivals and range of lengths, and prices in time. What the verifier will find is computed here in the same way, with
  * the certified lengths in place of the proven ones. */
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static void write_pair(util_writer *w, const pair_chain *c, bytes_prices *m, int
     util_writer_pair_int(w, "exit", index % K);
     util_writer_pair_open(w, "leaves", '[');
     for (const pair_priced_case *y = v->cases; y < v->cases + v->n_cases; y++)
-        bound_certificate_leaf(w, x, y->sending, y->n_counts, y->count, &y->prices);
+        bound_certificate_leaf(w, x, y->sending, y->n_branches, y->branch, &y->prices);
     util_writer_close(w, ']');
     util_writer_close(w, '}');
 }

@@ -19,7 +19,7 @@ typedef struct certifying {
     int32_t *pick, n_picks;
 } certifying;
 
-static int raise_one(void *data, int32_t i)
+static int certify_one(void *data, int32_t i)
 {
     certifying *x = data;
     int32_t K = x->c->K, pair = x->pick[i];
@@ -44,12 +44,12 @@ static void choose(certifying *x)
         int32_t a = i > 0 ? x->device[i - 1] : 0, b = i < s->n_cuts ? x->device[i] : 0;
         int32_t pair = (s->block_class[i] * K + a) * K + b;
         const pair_state *y = &x->c->pair[pair];
-        bool worth = !y->open || (y->block.n_interior > 0 && pair_certified_ns(y) < y->plan.length_ns);
+        bool wanted = !y->open || (y->block.n_interior > 0 && pair_certified_ns(y) < y->plan.length_ns);
         /* Pairs that the search itself has raised by prices have had their turn. */
         bool turn = !y->exhausted && y->level > x->level[pair];
         if (turn)
             x->level[pair] = (int8_t)y->level;
-        if (!worth || x->level[pair] >= (x->job->levels ? x->job->levels : PAIR_LEVELS))
+        if (!wanted || x->level[pair] >= (x->job->levels ? x->job->levels : PAIR_LEVELS))
             continue;
         bool twice = false;
         for (int32_t j = 0; j < x->n_picks && !twice; j++)
@@ -72,7 +72,7 @@ int bound_certify(pair_chain *c, const bound_certify_task *job)
         choose(&x);
         if (!x.n_picks)
             break;
-        result = util_pool_run(raise_one, &x, x.n_picks, job->threads);
+        result = util_pool_run(certify_one, &x, x.n_picks, job->threads);
     }
     free(x.device);
     free(x.level);

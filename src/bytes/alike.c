@@ -3,7 +3,7 @@
  * Layers that were measured one by one, windows that are shifted or not, the first layer of a stage: same operators,
  * same edges, other times and sizes. They are no copies, so that nothing that is proven of one holds for the other; but
  * prices are valid for every block whatever they were found for, and a plan's devices and order make a plan of its
- * twin. So the twin that occurs more often leads, and the other begins where it has ended. O(classes^2) comparisons of
+ * class of equal shape. So the class of equal shape that occurs more often leads, and the other begins where it has ended. O(classes^2) comparisons of
  * sums, O(V+E) where those agree. */
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "bytes/bytes_state.h"
 #include "util/util.h"
 
-#define ALIKE 0.15 /* work of twins differs by less */
+#define ALIKE 0.15 /* work of classes of equal shape differs by less */
 
 static double work(const decompose_block *b)
 {
@@ -69,20 +69,20 @@ int bytes_find_alike(bytes_prices *m)
 {
     const pair_chain *c = m->c;
     int32_t n = c->s->n_classes;
-    m->twin = util_alloc((size_t)n, sizeof *m->twin);
+    m->alike = util_alloc((size_t)n, sizeof *m->alike);
     int32_t *order = util_alloc((size_t)n, sizeof *order);
     double *sum = util_alloc((size_t)n, sizeof *sum);
-    bool done = m->twin && order && sum;
+    bool done = m->alike && order && sum;
     if (done)
         sort_by_lead(c, order);
     for (int32_t i = 0; i < n && done; i++) {
         int32_t x = order[i];
-        m->twin[x] = -1;
+        m->alike[x] = -1;
         sum[x] = c->block[x]->n_interior ? work(c->block[x]) : 0;
-        for (int32_t j = 0; j < i && m->twin[x] < 0 && sum[x] > 0; j++) {
-            int32_t y = order[j]; /* who has a twin does not lead */
-            if (m->twin[y] < 0 && fabs(sum[x] - sum[y]) < ALIKE * sum[x] && same_shape(c->block[x], c->block[y]))
-                m->twin[x] = y;
+        for (int32_t j = 0; j < i && m->alike[x] < 0 && sum[x] > 0; j++) {
+            int32_t y = order[j]; /* who has a class of equal shape does not lead */
+            if (m->alike[y] < 0 && fabs(sum[x] - sum[y]) < ALIKE * sum[x] && same_shape(c->block[x], c->block[y]))
+                m->alike[x] = y;
         }
     }
     free(order);

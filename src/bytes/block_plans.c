@@ -1,12 +1,13 @@
-/* Plans of a pair at prices on bytes: options for bytes_plan.c.
+/* Plans of a pair at prices on bytes: block plans for bytes_plan.c.
  *
- * As in improve.c, the mix of the weakest case of each sending, at the prices at hand, is the start of a short
+ * As in improve.c, the LP solution of the weakest case of each sending, at the prices at hand, is the start of a short
  * annealing of length plus bytes, and the best two of a long one. Pairs without cases are annealed from their own
  * plan. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "bytes/bytes_state.h"
+#include "pair/anneal.h"
 #include "util/pool.h"
 #include "util/util.h"
 
@@ -14,14 +15,14 @@
 #define SMALL_SHARE 0.02
 #define FINALISTS 2
 
-static void option_bytes(const decompose_block *b, bytes_block_plan *o)
+static void plan_bytes(const decompose_block *b, bytes_block_plan *o)
 {
     memset(o->bytes, 0, sizeof o->bytes);
     for (int32_t i = b->first; i < b->first + b->n_interior; i++)
         o->bytes[o->plan.device[i]] += b->problem.op_memory_bytes[i];
 }
 
-static bool same_option(const bytes_prices *m, const bytes_block_plan *x, const bytes_block_plan *y)
+static bool same_plan(const bytes_prices *m, const bytes_block_plan *x, const bytes_block_plan *y)
 {
     return x->plan.length_ns == y->plan.length_ns && !memcmp(x->bytes, y->bytes, sizeof *x->bytes * (size_t)m->K);
 }
@@ -39,12 +40,12 @@ const int64_t *bytes_block_plan_at(const bytes_prices *m, int64_t pair, int32_t 
     bytes_pair *v = &m->view[pair];
     const pair_state *x = &m->c->pair[pair];
     if (pick >= 0) {
-        *length_ns = v->option[pick].plan.length_ns;
-        return v->option[pick].bytes;
+        *length_ns = v->plans[pick].plan.length_ns;
+        return v->plans[pick].bytes;
     }
     if (v->own_length_ns != x->plan.length_ns) {
         bytes_block_plan own = {.plan = x->plan};
-        option_bytes(&x->block, &own);
+        plan_bytes(&x->block, &own);
         memcpy(v->own_bytes, own.bytes, sizeof v->own_bytes);
         v->own_length_ns = x->plan.length_ns;
     }
@@ -57,7 +58,7 @@ int64_t bytes_block_plan_cost(const bytes_prices *m, int64_t pair, const int64_t
     int64_t best = INT64_MAX;
     if (!m->c->pair[pair].open || !m->c->pair[pair].plan.device)
         return best;
-    for (int32_t i = -1; i < m->view[pair].n_options; i++) {
+    for (int32_t i = -1; i < m->view[pair].n_plans; i++) {
         int64_t length, cost;
         const int64_t *bytes = bytes_block_plan_at(m, pair, i, &length);
         cost = priced(m, length, bytes, price);
@@ -85,7 +86,7 @@ static pair_anneal_task task_of(const seeker *x, int64_t evaluations)
                                 .exit_device = x->pair % m->K,
                                 .memory_price = m->price,
                                 .evaluations = evaluations,
-                                .seed = x->job->seed + (uint64_t)m->view[x->pair].n_options,
+                                .seed = x->job->seed + (uint64_t)m->view[x->pair].n_plans,
                                 .stop = x->job->stop};
 }
 
@@ -128,10 +129,10 @@ static int32_t list_trials(const pair_priced *v, int64_t ceiling, pair_trial *t)
     return n;
 }
 
-/* ---- trials: a pair's cases are solved side by side, and so are their mixes annealed ---- */
+/* ---- trials: a pair's cases are solved side by side, and so are their LP solutions annealed ---- */
 
 typedef struct hints {
-    pricing_chosen_column *pattern;
+    pricing_chosen_column *column;
     int32_t n;
 } hints;
 
@@ -147,14 +148,14 @@ static int solve_trial(void *data, int32_t i)
 {
     trials *r = data;
     const seeker *x = r->x;
-    pair_priced *v = &x->m->view[x->pair].value;
+    pair_priced *v = &x->m->view[x->pair].priced;
     int32_t index = r->t[r->first + i].index;
     pair_priced_task solve = {.byte_price = x->m->price, .stamp = x->m->stamp, .buckets = 10, .stop = x->job->stop};
     int result = pair_priced_solve_case(v, i, &v->cases[index], &solve);
     if (result)
         return result;
-    r->of_case[index].pattern = pricing_master_solution(v->solver[i].master, &r->of_case[index].n);
-    return r->of_case[index].pattern ? MOIRAI_OK : MOIRAI_EFAIL;
+    r->of_case[index].column = pricing_master_solution(v->solver[i].master, &r->of_case[index].n);
+    return r->of_case[index].column ? MOIRAI_OK : MOIRAI_EFAIL;
 }
 
 static int anneal_trial(void *data, int32_t i)
@@ -164,9 +165,9 @@ static int anneal_trial(void *data, int32_t i)
     const decompose_block *b = &x->m->c->pair[x->pair].block;
     const hints *h = &r->of_case[r->t[i].index];
     pair_anneal_task task = task_of(x, r->evaluations);
-    task.pattern = h->pattern;
-    task.n_patterns = h->n;
-    task.mix_only = true;
+    task.column = h->column;
+    task.n_columns = h->n;
+    task.solution_only = true;
     moirai_sim *sim;
     if (!h->n)
         return MOIRAI_OK;
@@ -194,7 +195,7 @@ static int run_trials(trials *r, int32_t n)
 
 static int from_cases(const seeker *x, pair_plan *plan)
 {
-    pair_priced *v = &x->m->view[x->pair].value;
+    pair_priced *v = &x->m->view[x->pair].priced;
     pair_priced_task task = {.byte_price = x->m->price, .stamp = x->m->stamp};
     pair_priced_update(v, &task);
     trials r = {.x = x};
@@ -203,7 +204,7 @@ static int from_cases(const seeker *x, pair_plan *plan)
     int32_t n = r.t && r.of_case ? list_trials(v, x->m->pair_cost[x->pair], r.t) : 0;
     int result = r.t && r.of_case ? run_trials(&r, n) : MOIRAI_EFAIL;
     for (int32_t i = 0; i < n; i++) {
-        free(r.of_case[r.t[i].index].pattern);
+        free(r.of_case[r.t[i].index].column);
         if (!result && r.t[i].plan.device && (!plan->device || r.t[i].plan.cost < plan->cost)) {
             pair_plan_free(plan);
             *plan = r.t[i].plan;
@@ -217,23 +218,23 @@ static int from_cases(const seeker *x, pair_plan *plan)
 }
 
 /* Takes the plan if it is a new one and there is room for it, or frees it. */
-static void keep_option(seeker *x, pair_plan *plan)
+static void keep_plan(seeker *x, pair_plan *plan)
 {
     bytes_pair *v = &x->m->view[x->pair];
     bytes_block_plan o = {.plan = *plan};
-    bool known = !plan->device || v->n_options == BYTES_BLOCK_PLANS;
+    bool known = !plan->device || v->n_plans == BYTES_BLOCK_PLANS;
     if (!known)
-        option_bytes(&x->m->c->pair[x->pair].block, &o);
-    for (int32_t j = 0; j < v->n_options && !known; j++)
-        known = same_option(x->m, &o, &v->option[j]);
+        plan_bytes(&x->m->c->pair[x->pair].block, &o);
+    for (int32_t j = 0; j < v->n_plans && !known; j++)
+        known = same_plan(x->m, &o, &v->plans[j]);
     if (known)
         pair_plan_free(plan);
     else
-        v->option[v->n_options++] = o;
+        v->plans[v->n_plans++] = o;
 }
 
 /* A plan that sends nothing of the entry's but results: its bytes are on one device, and no small move leads there. */
-static int add_home_option(seeker *x)
+static int add_home_plan(seeker *x)
 {
     const pair_state *pair = &x->m->c->pair[x->pair];
     pair_anneal_task task = task_of(x, x->job->evaluations);
@@ -241,26 +242,26 @@ static int add_home_option(seeker *x)
     task.keep_readers = true;
     int result = pair_anneal(&plan, &pair->block, x->sim, &task);
     if (!result)
-        keep_option(x, &plan);
+        keep_plan(x, &plan);
     else
         pair_plan_free(&plan);
     return result == MOIRAI_EINFEASIBLE ? MOIRAI_OK : result; /* not allowed here: there are others */
 }
 
-/* The devices and orders of a twin's options, played through here; those that were taken before are passed over. */
-static int take_from_twin(seeker *x, bytes_pair *v, const bytes_pair *twin)
+/* The devices and orders of a like class's block plans, played through here; those that were taken before are passed over. */
+static int take_from_alike(seeker *x, bytes_pair *v, const bytes_pair *alike)
 {
     const decompose_block *b = &x->m->c->pair[x->pair].block;
     int result = MOIRAI_OK;
-    for (; v->n_from_twin < twin->n_options && !result; v->n_from_twin++) {
-        const pair_plan *from = &twin->option[v->n_from_twin].plan;
+    for (; v->n_from_alike < alike->n_plans && !result; v->n_from_alike++) {
+        const pair_plan *from = &alike->plans[v->n_from_alike].plan;
         pair_plan plan = {0};
         plan.length_ns = moirai_sim_replay(x->sim, from->device, from->order, from->n_order);
         if (plan.length_ns < 0)
             continue;
         result = pair_plan_set(&plan, b->problem.n_ops, from->device, from->order, from->n_order);
         if (!result)
-            keep_option(x, &plan);
+            keep_plan(x, &plan);
         else
             pair_plan_free(&plan);
     }
@@ -275,25 +276,25 @@ int bytes_block_plan_add(bytes_prices *m, int32_t pair, const bytes_plan_task *j
     if (pair_chain_share(m->c, pair / (m->K * m->K), job->upper_ns) < SMALL_SHARE)
         less.evaluations /= 6;
     seeker x = {.m = m, .pair = pair, .job = &less};
-    if (v->n_options == BYTES_BLOCK_PLANS)
+    if (v->n_plans == BYTES_BLOCK_PLANS)
         return MOIRAI_OK;
     if (moirai_sim_new(&x.sim, &y->block.problem))
         return MOIRAI_EFAIL;
     pair_plan plan = {0};
-    int64_t twin = bytes_alike(m, pair);
-    int result = twin >= 0 ? take_from_twin(&x, v, &m->view[twin]) : MOIRAI_OK;
-    if (twin >= 0 && m->view[twin].n_options) {
+    int64_t alike = bytes_alike(m, pair);
+    int result = alike >= 0 ? take_from_alike(&x, v, &m->view[alike]) : MOIRAI_OK;
+    if (alike >= 0 && m->view[alike].n_plans) {
         moirai_sim_free(x.sim);
         return result; /* as good as what a search of its own would find, for nothing */
     }
-    if (!result && !v->n_options && y->n_sendings > 1)
-        result = add_home_option(&x);
-    if (!result && v->value.n_cases)
+    if (!result && !v->n_plans && y->n_sendings > 1)
+        result = add_home_plan(&x);
+    if (!result && v->priced.n_cases)
         result = from_cases(&x, &plan);
     if (!result && !plan.device)
         result = from_plan(&x, &plan);
     if (!result)
-        keep_option(&x, &plan);
+        keep_plan(&x, &plan);
     else
         pair_plan_free(&plan);
     moirai_sim_free(x.sim);

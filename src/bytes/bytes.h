@@ -16,7 +16,7 @@ typedef struct bytes_bound_task {
     int64_t upper_ns; /* of a plan that fits, or of any guess: steers the steps */
     int32_t rounds;
     int32_t buckets; /* of the prices in time */
-    int32_t looks;   /* per pair and round */
+    int32_t solves;   /* per pair and round */
     int32_t threads;
     util_stop stop;
 } bytes_bound_task;
@@ -25,10 +25,10 @@ typedef struct bytes_bound_task {
 int bytes_bound(int64_t *lower_ns, bytes_prices *m, const bytes_bound_task *job);
 
 typedef struct bytes_plan_task {
-    int64_t evaluations; /* per option of a pair */
+    int64_t evaluations; /* per block plan of a pair */
     int64_t upper_ns;    /* as above */
     int32_t rounds;      /* of price changes */
-    int32_t searches;    /* for new options, in every third of the first rounds */
+    int32_t searches;    /* for new block plans, in every third of the first rounds */
     uint64_t seed;
     int32_t threads;
     util_stop stop;

@@ -5,7 +5,7 @@
  * (weak duality), and the minimum splits along the chain: cuts pay for their time and bytes, and a block between two
  * devices costs at least V = min over its plans of (length + price of its bytes), which priced.c bounds. The best prices
  * are found by a master (Dantzig and Wolfe): every path met so far is a column with its time and its bytes, the
- * cheapest mix of paths that fits on average gives the next prices, and these the next path. A handful of rounds per
+ * cheapest LP solution of paths that fits on average gives the next prices, and these the next path. A handful of rounds per
  * device that is full. Plans are in bytes_plan.c. */
 #include <math.h>
 #include <stdlib.h>
@@ -21,9 +21,9 @@
 
 static void free_view(bytes_pair *v)
 {
-    pair_priced_free(&v->value);
-    for (int32_t i = 0; i < v->n_options; i++)
-        pair_plan_free(&v->option[i].plan);
+    pair_priced_free(&v->priced);
+    for (int32_t i = 0; i < v->n_plans; i++)
+        pair_plan_free(&v->plans[i].plan);
 }
 
 void bytes_prices_free(bytes_prices *m)
@@ -35,13 +35,13 @@ void bytes_prices_free(bytes_prices *m)
     bytes_master_free(&m->plans);
     bytes_master_free(&m->cuts);
     free(m->view);
-    free(m->twin);
+    free(m->alike);
     free(m->device);
     free(m->plan_device);
     free(m->plan);
     free(m->from);
     free(m->pair_cost);
-    free(m->option_pick);
+    free(m->plan_pick);
     free(m->picked);
     free(m);
 }
@@ -62,15 +62,15 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
     m->plan = util_alloc(blocks, sizeof *m->plan);
     m->from = util_alloc(blocks * K, 1);
     m->pair_cost = util_alloc(pairs, sizeof(int64_t));
-    m->option_pick = util_alloc(pairs, 1);
+    m->plan_pick = util_alloc(pairs, 1);
     m->picked = util_alloc(blocks, 1);
     if (bytes_find_alike(m) || !m->view || !m->device || !m->plan_device || !m->plan || !m->from ||
-        !m->pair_cost || !m->option_pick || !m->picked) {
+        !m->pair_cost || !m->plan_pick || !m->picked) {
         bytes_prices_free(m);
         return MOIRAI_EFAIL;
     }
     for (size_t i = 0; i < pairs; i++)
-        m->view[i].value =
+        m->view[i].priced =
             (pair_priced){.pair = &c->pair[i], .entry_device = (int32_t)(i / K % K), .exit_device = (int32_t)(i % K)};
     *out = m;
     return MOIRAI_OK;
@@ -131,12 +131,12 @@ int64_t bytes_cheapest_path(bytes_prices *m, int32_t first, int32_t last, int32_
     return cost[exit];
 }
 
-static pair_priced_task value_task(const bytes_prices *m, const bytes_bound_task *job)
+static pair_priced_task priced_task(const bytes_prices *m, const bytes_bound_task *job)
 {
     return (pair_priced_task){.byte_price = m->price,
                                .stamp = m->stamp,
                                .buckets = job->buckets,
-                               .looks = job->looks,
+                               .solves = job->solves,
                                .threads = job->threads,
                                .stop = job->stop};
 }
@@ -149,8 +149,8 @@ int64_t bytes_bound_path(bytes_prices *m)
         m->pair_cost[i] = 0; /* nothing known: nothing claimed */
         if (!m->c->pair[i].open)
             continue;
-        pair_priced_update(&m->view[i].value, &task);
-        m->pair_cost[i] = m->view[i].value.value;
+        pair_priced_update(&m->view[i].priced, &task);
+        m->pair_cost[i] = m->view[i].priced.value;
     }
     return bytes_cheapest_path(m, 0, m->c->s->n_blocks - 1, 0, 0, m->price);
 }
@@ -165,16 +165,16 @@ typedef struct refining {
 
 /* Looks where there is something to gain: by what the class takes of the time at first, then by what is still open on
  * the path. */
-static int32_t looks_for(const refining *x, int32_t pair, int64_t ceiling, bool first)
+static int32_t solves_for(const refining *x, int32_t pair, int64_t ceiling, bool first)
 {
     const bytes_prices *m = x->m;
-    const pair_priced *v = &m->view[pair].value;
+    const pair_priced *v = &m->view[pair].priced;
     double part = 10 * pair_chain_share(m->c, pair / (m->K * m->K), x->upper_ns);
     if (!first && ceiling != INT64_MAX) {
         double open_ns = (double)(ceiling - v->value) / (double)PRICING_UNIT * x->times[pair];
         part = fmax(0.2 * part, 200 * open_ns / (double)x->upper_ns);
     }
-    return UTIL_MAX((int32_t)(x->task.looks * fmin(part, 1)), 5);
+    return UTIL_MAX((int32_t)(x->task.solves * fmin(part, 1)), 5);
 }
 
 static int refine_one(void *data, int32_t i)
@@ -182,21 +182,21 @@ static int refine_one(void *data, int32_t i)
     refining *x = data;
     int32_t pair = x->batch.pair[x->batch.first + i];
     int8_t pick;
-    int64_t ceiling = bytes_block_plan_cost(x->m, pair, x->m->price, &pick), twin = bytes_alike(x->m, pair);
-    pair_priced *v = &x->m->view[pair].value;
+    int64_t ceiling = bytes_block_plan_cost(x->m, pair, x->m->price, &pick), alike = bytes_alike(x->m, pair);
+    pair_priced *v = &x->m->view[pair].priced;
     pair_priced_task task = x->task;
     bool first = !v->solver[0].master;
-    int result = twin < 0 ? MOIRAI_OK : pair_priced_adopt(v, &x->m->view[twin].value, &task);
-    task.looks = looks_for(x, pair, ceiling, first);
-    if (task.looks <= 5) /* little to gain */
+    int result = alike < 0 ? MOIRAI_OK : pair_priced_adopt(v, &x->m->view[alike].priced, &task);
+    task.solves = solves_for(x, pair, ceiling, first);
+    if (task.solves <= 5) /* little to gain */
         task.buckets = UTIL_MIN(task.buckets, 8);
     return result ? result : pair_priced_refine(v, &task, ceiling);
 }
 
 int64_t bytes_alike(const bytes_prices *m, int64_t pair)
 {
-    int64_t cells = (int64_t)m->K * m->K, twin = m->twin[pair / cells];
-    return twin < 0 || !m->c->pair[twin * cells + pair % cells].open ? -1 : twin * cells + pair % cells;
+    int64_t cells = (int64_t)m->K * m->K, alike = m->alike[pair / cells];
+    return alike < 0 || !m->c->pair[alike * cells + pair % cells].open ? -1 : alike * cells + pair % cells;
 }
 
 int bytes_batch_run(const bytes_prices *m, bytes_batch *x, util_job_fn job, void *data,
@@ -218,7 +218,7 @@ int bytes_batch_run(const bytes_prices *m, bytes_batch *x, util_job_fn job, void
 /* Refine the pairs of the path that are not refined at these prices; true in *any if there was one. */
 static int refine_path(bytes_prices *m, const bytes_bound_task *job, bool *any)
 {
-    refining x = {.m = m, .task = value_task(m, job), .upper_ns = job->upper_ns};
+    refining x = {.m = m, .task = priced_task(m, job), .upper_ns = job->upper_ns};
     size_t pairs = (size_t)m->c->s->n_classes * (size_t)m->K * (size_t)m->K;
     x.batch.pair = util_alloc(2 * pairs, sizeof *x.batch.pair);
     if (!x.batch.pair)
@@ -226,7 +226,7 @@ static int refine_path(bytes_prices *m, const bytes_bound_task *job, bool *any)
     x.times = x.batch.pair + pairs;
     for (int32_t i = 0; i < m->c->s->n_blocks; i++) {
         int64_t pair = bytes_pair_of(m, i);
-        if (!x.times[pair]++ && !m->view[pair].value.solved)
+        if (!x.times[pair]++ && !m->view[pair].priced.solved)
             x.batch.pair[x.batch.n++] = (int32_t)pair;
     }
     *any = x.batch.n > 0;
@@ -240,7 +240,7 @@ static void path_bytes(const bytes_prices *m, double *use)
     const pair_chain *c = m->c;
     memset(use, 0, sizeof *use * MOIRAI_MAX_DEVICES);
     for (int32_t i = 0; i < c->s->n_blocks; i++) {
-        const pair_priced *v = &m->view[bytes_pair_of(m, i)].value;
+        const pair_priced *v = &m->view[bytes_pair_of(m, i)].priced;
         for (int32_t k = 0; k < m->K; k++)
             use[k] += v->use[k];
         if (i < c->s->n_cuts)
@@ -259,12 +259,12 @@ static int64_t lagrangian_ns(const bytes_prices *m, int64_t path_cost)
     return (int64_t)(value / PRICING_UNIT);
 }
 
-void bytes_set_duals(bytes_prices *m, const double *worth)
+void bytes_set_duals(bytes_prices *m, const double *dual_ns)
 {
     m->stamp++;
     for (int32_t k = 0; k < m->K; k++) {
         double capacity = (double)UTIL_MAX(m->c->p->device_memory_bytes[k], 1);
-        double price = worth[k] / capacity * (double)PRICING_UNIT;
+        double price = dual_ns[k] / capacity * (double)PRICING_UNIT;
         /* All devices full are worth less than half of what the pricing takes for "does not fit". */
         m->price[k] = (int64_t)fmin(fmax(price, 0), 1e18 / fmax(m->K, 4) / fmax(capacity, 1e3));
     }
@@ -275,14 +275,14 @@ void bytes_set_duals(bytes_prices *m, const double *worth)
 void bytes_master_free(bytes_master *x)
 {
     for (size_t i = 0; i < x->n; i++) {
-        free(x->route[i].device);
-        free(x->route[i].pick);
+        free(x->path[i].device);
+        free(x->path[i].pick);
     }
-    free(x->route);
+    free(x->path);
     free(x->part);
 }
 
-int bytes_master_solve(const bytes_prices *m, bytes_master *x, double room, double dear_ns, double *worth)
+int bytes_master_solve(const bytes_prices *m, bytes_master *x, double room, double overflow_ns, double *dual_ns)
 {
     double lower[MOIRAI_MAX_DEVICES + 1], upper[MOIRAI_MAX_DEVICES + 1], dual[MOIRAI_MAX_DEVICES + 1],
         value[MOIRAI_MAX_DEVICES + 1];
@@ -300,36 +300,36 @@ int bytes_master_solve(const bytes_prices *m, bytes_master *x, double room, doub
         return result;
     for (size_t i = 0; i < x->n && !result; i++) {
         for (int32_t k = 0; k < m->K; k++)
-            value[k] = x->route[i].use[k] / (double)UTIL_MAX(m->c->p->device_memory_bytes[k], 1);
+            value[k] = x->path[i].use[k] / (double)UTIL_MAX(m->c->p->device_memory_bytes[k], 1);
         value[m->K] = 1;
-        result = pricing_lp_add_column(lp, x->route[i].time_ns, m->K + 1, row, value);
+        result = pricing_lp_add_column(lp, x->path[i].time_ns, m->K + 1, row, value);
     }
-    for (int32_t k = 0; k < m->K && !result; k++) { /* overflow, at a price that no good mix pays */
+    for (int32_t k = 0; k < m->K && !result; k++) { /* overflow, at a price that no good LP solution pays */
         double out = -1;
-        result = pricing_lp_add_column(lp, dear_ns, 1, &row[k], &out);
+        result = pricing_lp_add_column(lp, overflow_ns, 1, &row[k], &out);
     }
     double objective;
     if (!result)
         result = pricing_lp_solve(lp, &objective, dual, x->part);
     for (int32_t k = 0; k < m->K && !result; k++)
-        worth[k] = fmax(-dual[k], 0);
+        dual_ns[k] = fmax(-dual[k], 0);
     pricing_lp_free(lp);
     return result;
 }
 
-int bytes_master_add(bytes_master *x, const bytes_path *route)
+int bytes_master_add(bytes_master *x, const bytes_path *path)
 {
-    if (util_grow(&x->route, &x->capacity, x->n + 1, sizeof *x->route))
+    if (util_grow(&x->path, &x->capacity, x->n + 1, sizeof *x->path))
         return MOIRAI_EFAIL;
-    x->route[x->n++] = *route;
+    x->path[x->n++] = *path;
     return MOIRAI_OK;
 }
 
-/* The cheapest path at these worths, its pairs solved; the bound that it gives. */
-static int price_path(bytes_prices *m, const double *worth, const bytes_bound_task *job, int64_t *bound,
+/* The cheapest path at these dual values, its pairs solved; the bound that it gives. */
+static int price_path(bytes_prices *m, const double *dual_ns, const bytes_bound_task *job, int64_t *bound,
                       bytes_path *out)
 {
-    bytes_set_duals(m, worth);
+    bytes_set_duals(m, dual_ns);
     int64_t cost = bytes_bound_path(m);
     bool any = true;
     int result = MOIRAI_OK;
@@ -364,14 +364,14 @@ static int take_plans(bytes_prices *m)
 {
     int result = MOIRAI_OK;
     for (; m->n_plans_taken < m->plans.n && !result; m->n_plans_taken++) {
-        bytes_path route = m->plans.route[m->n_plans_taken];
-        route.device = route.pick = NULL;
-        result = bytes_master_add(&m->cuts, &route);
+        bytes_path path = m->plans.path[m->n_plans_taken];
+        path.device = path.pick = NULL;
+        result = bytes_master_add(&m->cuts, &path);
     }
     return result;
 }
 
-/* What was claimed of older paths has been raised since: they would lead the mix astray. */
+/* What was claimed of older paths has been raised since: they would lead the LP solution astray. */
 static int forget_cuts(bytes_prices *m)
 {
     bytes_master_free(&m->cuts);
@@ -380,24 +380,24 @@ static int forget_cuts(bytes_prices *m)
     return take_plans(m);
 }
 
-/* The next prices to look at: the best so far once more, whose pairs can be refined further; then those of the mix, and
+/* The next prices to look at: the best so far once more, whose pairs can be refined further; then those of the LP solution, and
  * between. */
-static int next_worth(bytes_prices *m, bytes_master *x, const bytes_bound_task *job, int32_t round,
-                      double *worth)
+static int next_duals(bytes_prices *m, bytes_master *x, const bytes_bound_task *job, int32_t round,
+                      double *dual_ns)
 {
     if (m->best_ns && round == 0) {
-        memcpy(worth, m->best_worth, sizeof m->best_worth);
+        memcpy(dual_ns, m->best_dual_ns, sizeof m->best_dual_ns);
         return MOIRAI_OK;
     }
-    int result = x->n ? bytes_master_solve(m, x, 1, 4 * (double)job->upper_ns, worth) : MOIRAI_OK;
+    int result = x->n ? bytes_master_solve(m, x, 1, 4 * (double)job->upper_ns, dual_ns) : MOIRAI_OK;
     for (int32_t k = 0; k < m->K && round % 2 == 0 && m->best_ns; k++)
-        worth[k] = 0.5 * (worth[k] + m->best_worth[k]);
+        dual_ns[k] = 0.5 * (dual_ns[k] + m->best_dual_ns[k]);
     return result;
 }
 
 int bytes_bound(int64_t *lower_ns, bytes_prices *m, const bytes_bound_task *job)
 {
-    double worth[MOIRAI_MAX_DEVICES] = {0}, before[MOIRAI_MAX_DEVICES];
+    double dual_ns[MOIRAI_MAX_DEVICES] = {0}, before[MOIRAI_MAX_DEVICES];
     bytes_master *x = &m->cuts;
     *lower_ns = m->best_ns;
     if (!pricing_lp_available() || !units_fit(m, job))
@@ -406,18 +406,18 @@ int bytes_bound(int64_t *lower_ns, bytes_prices *m, const bytes_bound_task *job)
     for (int32_t round = 0; round < job->rounds && !result && !util_stopped(&job->stop); round++) {
         int64_t bound;
         bytes_path found;
-        result = next_worth(m, x, job, round, worth);
-        if (result || (round && !memcmp(worth, before, sizeof worth)))
+        result = next_duals(m, x, job, round, dual_ns);
+        if (result || (round && !memcmp(dual_ns, before, sizeof dual_ns)))
             break; /* nothing new to learn */
-        memcpy(before, worth, sizeof worth);
-        result = price_path(m, worth, job, &bound, &found);
+        memcpy(before, dual_ns, sizeof dual_ns);
+        result = price_path(m, dual_ns, job, &bound, &found);
         if (!result && round == 0 && bound - m->best_ns > m->best_ns / 1000)
             result = forget_cuts(m);
         if (result)
             break;
         if (bound > m->best_ns) {
             m->best_ns = bound;
-            memcpy(m->best_worth, worth, sizeof worth);
+            memcpy(m->best_dual_ns, dual_ns, sizeof dual_ns);
         }
         result = bytes_master_add(x, &found);
     }
@@ -434,7 +434,7 @@ int bytes_settle(bytes_prices *m, const bytes_bound_task *job)
     int result = MOIRAI_OK;
     /* Prices found since then for other prices on bytes may serve these less: look until it is proven again. */
     for (int32_t i = 0; i < SETTLE_ROUNDS && !result && bound < m->best_ns && units_fit(m, job); i++)
-        result = price_path(m, m->best_worth, job, &bound, &found);
+        result = price_path(m, m->best_dual_ns, job, &bound, &found);
     return result;
 }
 
@@ -445,7 +445,7 @@ const int64_t *bytes_prices_per_byte(const bytes_prices *m)
 
 pair_priced *bytes_priced_at(bytes_prices *m, int32_t pair)
 {
-    return &m->view[pair].value;
+    return &m->view[pair].priced;
 }
 
 int64_t bytes_proven_ns(bytes_prices *m, const int64_t *value)

@@ -1,11 +1,11 @@
 /* Memory that binds: plans.
  *
  * The prices of bytes_bound.c with plans in place of bounds: a path is the devices of the cuts and one plan per block, among
- * options that the annealing finds for each pair at the prices met, beginning with the mix of the weakest case at these
- * prices. The final mix of paths says which part of the layers goes which way: the chain is cut into as many stretches
- * as the mix has paths, each as long as its part, and the blocks where two stretches meet take the pair of devices that
+ * block plans that the annealing finds for each pair at the prices met, beginning with the LP solution of the weakest case at these
+ * prices. The final LP solution of paths says which part of the layers goes which way: the chain is cut into as many stretches
+ * as the LP solution has paths, each as long as its part, and the blocks where two stretches meet take the pair of devices that
  * joins them. That is wrong by up to a layer per stretch; so windows of the chain are then taken anew at prices drawn
- * around the mix's, and kept where time plus a fine on overflowing bytes does not rise. */
+ * around the LP solution's, and kept where time plus a fine on overflowing bytes does not rise. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +18,10 @@
 #define POLISH_STEPS 20000
 
 /* Options of the blocks that the path at hand takes. */
-static void pick_options(bytes_prices *m, int32_t first, int32_t last)
+static void pick_plans(bytes_prices *m, int32_t first, int32_t last)
 {
     for (int32_t i = first; i <= last; i++)
-        m->picked[i] = m->option_pick[bytes_pair_of(m, i)];
+        m->picked[i] = m->plan_pick[bytes_pair_of(m, i)];
 }
 
 /* The cheapest path by plans at the present prices, into m->device and m->picked. False where there is none. */
@@ -30,15 +30,15 @@ static bool planned_path(bytes_prices *m)
     int32_t last = m->c->s->n_blocks - 1;
     if (bytes_cheapest_path(m, 0, last, 0, 0, m->price) == INT64_MAX)
         return false;
-    pick_options(m, 0, last);
+    pick_plans(m, 0, last);
     return true;
 }
 
-static void price_options(bytes_prices *m)
+static void price_plans(bytes_prices *m)
 {
     int32_t pairs = m->c->s->n_classes * m->K * m->K;
     for (int32_t i = 0; i < pairs; i++)
-        m->pair_cost[i] = bytes_block_plan_cost(m, i, m->price, &m->option_pick[i]);
+        m->pair_cost[i] = bytes_block_plan_cost(m, i, m->price, &m->plan_pick[i]);
 }
 
 /* Time and bytes of blocks first .. last of the path at hand, with the cuts that end them. */
@@ -90,7 +90,7 @@ static void list_path(bytes_prices *m, enriching *x)
     }
 }
 
-/* New options for the pairs of the plans' path, and for those of the bound's: where they promise much more than their
+/* New block plans for the pairs of the plans' path, and for those of the bound's: where they promise much more than their
  * plans do, they would never come to be on the former. */
 static int enrich_path(bytes_prices *m, const bytes_plan_task *job)
 {
@@ -108,19 +108,19 @@ static int enrich_path(bytes_prices *m, const bytes_plan_task *job)
     return result;
 }
 
-/* A column of the plans' master at these worths. */
-static int plan_column(bytes_prices *m, bytes_master *x, const double *worth,
+/* A column of the plans' master at these dual values. */
+static int plan_column(bytes_prices *m, bytes_master *x, const double *dual_ns,
                        const bytes_plan_task *job, bool enrich)
 {
     size_t cuts = (size_t)m->c->s->n_cuts, blocks = (size_t)m->c->s->n_blocks;
-    bytes_set_duals(m, worth);
-    price_options(m);
+    bytes_set_duals(m, dual_ns);
+    price_plans(m);
     if (!planned_path(m))
         return moirai_error(MOIRAI_EINFEASIBLE, "no path of block plans");
     int result = enrich ? enrich_path(m, job) : MOIRAI_OK;
     if (result)
         return result;
-    price_options(m);
+    price_plans(m);
     planned_path(m);
     bytes_path found = measure_path(m);
     found.device = util_alloc(cuts, 1);
@@ -136,8 +136,8 @@ static int plan_column(bytes_prices *m, bytes_master *x, const double *worth,
     return MOIRAI_OK;
 }
 
-/* The mix as stretches of the chain, paths in the order of their number; where two meet, the joining pair's cheapest
- * option. */
+/* The LP solution as stretches of the chain, paths in the order of their number; where two meet, the joining pair's cheapest
+ * block plan. */
 static void lay_out(bytes_prices *m, const bytes_master *x)
 {
     const decompose_cuts *s = m->c->s;
@@ -148,16 +148,16 @@ static void lay_out(bytes_prices *m, const bytes_master *x)
     while (at + 1 < x->n && x->part[at] < 1e-9)
         at++;
     reached = x->part[at];
-    const bytes_path *before = &x->route[at];
+    const bytes_path *before = &x->path[at];
     for (int32_t i = 0; i < s->n_blocks; i++) {
         while ((double)i / s->n_blocks * total >= reached && at + 1 < x->n)
             reached += x->part[++at];
-        const bytes_path *now = &x->route[at];
+        const bytes_path *now = &x->path[at];
         if (i < s->n_cuts)
             m->device[i] = now->device[i];
         int32_t a = i > 0 ? m->device[i - 1] : 0, b = i < s->n_cuts ? m->device[i] : 0;
         bool same = now == before || (i > 0 && now->device[i - 1] == a);
-        m->picked[i] = same ? now->pick[i] : m->option_pick[((int64_t)s->block_class[i] * m->K + a) * m->K + b];
+        m->picked[i] = same ? now->pick[i] : m->plan_pick[((int64_t)s->block_class[i] * m->K + a) * m->K + b];
         before = now;
     }
 }
@@ -168,7 +168,7 @@ static void keep_path(bytes_prices *m)
     memcpy(m->plan_device, m->device, sizeof *m->device * (size_t)s->n_cuts);
     for (int32_t i = 0; i < s->n_blocks; i++) {
         const bytes_pair *v = &m->view[bytes_pair_of(m, i)];
-        m->plan[i] = m->picked[i] < 0 ? NULL : &v->option[m->picked[i]].plan;
+        m->plan[i] = m->picked[i] < 0 ? NULL : &v->plans[m->picked[i]].plan;
     }
 }
 
@@ -181,7 +181,7 @@ static void redo_window(bytes_prices *m, int32_t first, int32_t last)
 {
     int32_t entry = first > 0 ? m->device[first - 1] : 0, exit = last < m->c->s->n_cuts ? m->device[last] : 0;
     if (bytes_cheapest_path(m, first, last, entry, exit, m->price) != INT64_MAX)
-        pick_options(m, first, last);
+        pick_plans(m, first, last);
 }
 
 /* Time plus a price on every byte too many, well above what a byte is worth. */
@@ -193,19 +193,19 @@ static double energy(const bytes_prices *m, const bytes_path *p, const double *f
     return sum;
 }
 
-/* Prices around the worths, each device off by its own factor. */
-static void draw_prices(bytes_prices *m, const double *worth, util_rng *rng)
+/* Prices around the dual values, each device off by its own factor. */
+static void draw_prices(bytes_prices *m, const double *dual_ns, util_rng *rng)
 {
     double drawn[MOIRAI_MAX_DEVICES], most = 0;
     for (int32_t k = 0; k < m->K; k++)
-        most = fmax(most, worth[k]);
+        most = fmax(most, dual_ns[k]);
     for (int32_t k = 0; k < m->K; k++)
-        drawn[k] = fmax(worth[k], 0.02 * most) * exp((util_rng_real(rng) - 0.5) * 4);
+        drawn[k] = fmax(dual_ns[k], 0.02 * most) * exp((util_rng_real(rng) - 0.5) * 4);
     bytes_set_duals(m, drawn);
-    price_options(m);
+    price_plans(m);
 }
 
-static void polish(bytes_prices *m, const double *worth, const bytes_plan_task *job, int64_t *length_ns)
+static void polish(bytes_prices *m, const double *dual_ns, const bytes_plan_task *job, int64_t *length_ns)
 {
     int32_t n = m->c->s->n_blocks, saved_device[WINDOW];
     int8_t saved_pick[WINDOW];
@@ -214,14 +214,14 @@ static void polish(bytes_prices *m, const double *worth, const bytes_plan_task *
     util_rng_seed(&rng, job->seed);
     bytes_path now = measure_path(m);
     for (int32_t k = 0; k < m->K; k++)
-        most = fmax(most, worth[k] / (double)UTIL_MAX(m->c->p->device_memory_bytes[k], 1));
+        most = fmax(most, dual_ns[k] / (double)UTIL_MAX(m->c->p->device_memory_bytes[k], 1));
     for (int32_t k = 0; k < m->K; k++)
         fine[k] = 4 * most + 1e-9;
     for (int64_t step = 0; step < POLISH_STEPS && n > 1; step++) {
         if (step % 64 == 0) {
             if (util_stopped(&job->stop))
                 return;
-            draw_prices(m, worth, &rng);
+            draw_prices(m, dual_ns, &rng);
         }
         int32_t size = 2 + (int32_t)util_rng_below(&rng, (uint32_t)UTIL_MIN(WINDOW - 1, n - 1));
         int32_t first = (int32_t)util_rng_below(&rng, (uint32_t)(n - size + 1)), last = first + size - 1;
@@ -255,19 +255,19 @@ static void polish(bytes_prices *m, const double *worth, const bytes_plan_task *
     }
 }
 
-/* Lay out mixes with more or less room to spare, and polish each. */
-static int fit_mix(bytes_prices *m, bytes_master *x, const bytes_plan_task *job, double dear_ns,
+/* Lay out LP solutions with more or less room to spare, and polish each. */
+static int fit_solution(bytes_prices *m, bytes_master *x, const bytes_plan_task *job, double overflow_ns,
                    int64_t *length_ns)
 {
     static const double room[] = {1, 0.998, 0.995, 0.99, 0.97, 0.9};
     int result = MOIRAI_OK;
     for (size_t i = 0; i < sizeof room / sizeof *room && !result; i++) {
-        double worth[MOIRAI_MAX_DEVICES];
-        result = bytes_master_solve(m, x, room[i], dear_ns, worth);
+        double dual_ns[MOIRAI_MAX_DEVICES];
+        result = bytes_master_solve(m, x, room[i], overflow_ns, dual_ns);
         if (result)
             break;
         lay_out(m, x);
-        polish(m, worth, job, length_ns);
+        polish(m, dual_ns, job, length_ns);
     }
     return result;
 }
@@ -275,7 +275,7 @@ static int fit_mix(bytes_prices *m, bytes_master *x, const bytes_plan_task *job,
 int bytes_plan_find(int64_t *length_ns, const int32_t **cut_device, const pair_plan *const **block_plan,
                        bytes_prices *m, const bytes_plan_task *job)
 {
-    double worth[MOIRAI_MAX_DEVICES], next[MOIRAI_MAX_DEVICES], dear_ns = 0;
+    double dual_ns[MOIRAI_MAX_DEVICES], next[MOIRAI_MAX_DEVICES], overflow_ns = 0;
     bytes_master *x = &m->plans;
     int result = MOIRAI_OK;
     *length_ns = INT64_MAX;
@@ -283,17 +283,17 @@ int bytes_plan_find(int64_t *length_ns, const int32_t **cut_device, const pair_p
     *block_plan = m->plan;
     if (!pricing_lp_available())
         return MOIRAI_OK;
-    memcpy(worth, m->best_worth, sizeof worth);
+    memcpy(dual_ns, m->best_dual_ns, sizeof dual_ns);
     for (int32_t round = 0; round < job->rounds && !result && !util_stopped(&job->stop); round++) {
-        result = plan_column(m, x, worth, job, round % 3 == 0 && round < 3 * job->searches);
-        if (!result && !dear_ns)
-            dear_ns = 8 * x->route[0].time_ns;
+        result = plan_column(m, x, dual_ns, job, round % 3 == 0 && round < 3 * job->searches);
+        if (!result && !overflow_ns)
+            overflow_ns = 8 * x->path[0].time_ns;
         if (!result)
-            result = bytes_master_solve(m, x, 1, dear_ns, next);
+            result = bytes_master_solve(m, x, 1, overflow_ns, next);
         for (int32_t k = 0; k < m->K && !result; k++)
-            worth[k] = round % 2 || !m->best_ns ? next[k] : 0.5 * (next[k] + m->best_worth[k]);
+            dual_ns[k] = round % 2 || !m->best_ns ? next[k] : 0.5 * (next[k] + m->best_dual_ns[k]);
     }
     if (!result && x->n)
-        result = fit_mix(m, x, job, dear_ns, length_ns);
+        result = fit_solution(m, x, job, overflow_ns, length_ns);
     return result;
 }

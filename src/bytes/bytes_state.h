@@ -15,38 +15,38 @@ typedef struct bytes_block_plan {
 
 /* A pair under prices on bytes. */
 typedef struct bytes_pair {
-    pair_priced value;
-    bytes_block_plan option[BYTES_BLOCK_PLANS];
-    int32_t n_options;
+    pair_priced priced;
+    bytes_block_plan plans[BYTES_BLOCK_PLANS];
+    int32_t n_plans;
     int64_t own_length_ns; /* of the pair's own plan when own_bytes was taken */
     int64_t own_bytes[MOIRAI_MAX_DEVICES];
-    int32_t n_from_twin; /* options of the twin's pair that were looked at */
-    int64_t searched;    /* stamp of the prices at which options were last searched for */
+    int32_t n_from_alike; /* block plans of the like class's pair that were looked at */
+    int64_t searched;    /* stamp of the prices at which block plans were last searched for */
 } bytes_pair;
 
 /* A path: the devices of the cuts and what happens in between. */
 typedef struct bytes_path {
     double time_ns, use[MOIRAI_MAX_DEVICES]; /* bytes */
     int8_t *device;                          /* of the cuts; plans only */
-    int8_t *pick;                            /* option of each block */
+    int8_t *pick;                            /* block plan of each block */
 } bytes_path;
 
-/* Paths met so far; every mix of them that fits on average bounds what prices can reach. */
+/* Paths met so far; every LP solution of them that fits on average bounds what prices can reach. */
 typedef struct bytes_master {
-    bytes_path *route;
+    bytes_path *path;
     size_t n, capacity;
-    double *part; /* of each path in the last mix */
+    double *part; /* of each path in the last LP solution */
     size_t part_capacity;
 } bytes_master;
 
 struct bytes_prices {
     pair_chain *c;
     int32_t K;
-    int32_t *twin; /* per class: one of the same shape and of about the same work that occurs more often, -1: none */
+    int32_t *alike; /* per class: one of the same shape and of about the same work that occurs more often, -1: none */
     bytes_pair *view; /* parallel to c->pair */
     int64_t stamp;
     int64_t price[MOIRAI_MAX_DEVICES];     /* per byte, in units */
-    double best_worth[MOIRAI_MAX_DEVICES]; /* of the whole capacity, in ns: price * capacity at the best bound */
+    double best_dual_ns[MOIRAI_MAX_DEVICES]; /* of the whole capacity, in ns: price * capacity at the best bound */
     int64_t best_ns;
     bytes_master plans; /* paths of plans met so far */
     bytes_master cuts;  /* these, and paths of the bound */
@@ -56,19 +56,19 @@ struct bytes_prices {
     const pair_plan **plan;
     int8_t *from;       /* scratch of the dynamic programme */
     int64_t *pair_cost; /* per pair, at the present prices; INT64_MAX: none */
-    int8_t *option_pick;
-    int8_t *picked; /* option per block of the present path */
+    int8_t *plan_pick;
+    int8_t *picked; /* block plan per block of the present path */
 };
 
-int bytes_master_add(bytes_master *x, const bytes_path *route);
+int bytes_master_add(bytes_master *x, const bytes_path *path);
 void bytes_master_free(bytes_master *x);
-/* The fastest mix of paths whose mean bytes fit into `room` of every device, and the worth of the devices' memory in
+/* The fastest LP solution of paths whose mean bytes fit into `room` of every device, and the dual value of the devices' memory in
  * it. */
-int bytes_master_solve(const bytes_prices *m, bytes_master *x, double room, double dear_ns,
-                      double *worth);
+int bytes_master_solve(const bytes_prices *m, bytes_master *x, double room, double overflow_ns,
+                      double *dual_ns);
 
-/* Prices per byte from worths of whole devices. */
-void bytes_set_duals(bytes_prices *m, const double *worth);
+/* Prices per byte from dual values of whole devices. */
+void bytes_set_duals(bytes_prices *m, const double *dual_ns);
 /* The cheapest way through blocks first .. last by m->pair_cost and cuts at `price`, between devices entry and exit (0
  * where there is no cut). Devices of the cuts in between go to m->device. INT64_MAX: there is none. O(blocks * K^2). */
 int64_t bytes_cheapest_path(bytes_prices *m, int32_t first, int32_t last, int32_t entry, int32_t exit,
@@ -77,11 +77,11 @@ int64_t bytes_cheapest_path(bytes_prices *m, int32_t first, int32_t last, int32_
 int64_t bytes_bound_path(bytes_prices *m);
 /* What the pair's cheapest plan costs at `price`, INT64_MAX: there is none; *pick gets which it is. */
 int64_t bytes_block_plan_cost(const bytes_prices *m, int64_t pair, const int64_t *price, int8_t *pick);
-/* Length and bytes of an option; -1 is the pair's own plan. */
+/* Length and bytes of an block plan; -1 is the pair's own plan. */
 const int64_t *bytes_block_plan_at(const bytes_prices *m, int64_t pair, int32_t pick, int64_t *length_ns);
-/* The same pair of devices of the class's twin, -1: none. */
+/* The same pair of devices of the class's class of equal shape, -1: none. */
 int64_t bytes_alike(const bytes_prices *m, int64_t pair);
-/* Sets `twin` (alike.c). */
+/* Sets `class of equal shape` (alike.c). */
 int bytes_find_alike(bytes_prices *m);
 
 /* Pairs to be worked on; job i is about pair[first + i]. */
@@ -90,11 +90,11 @@ typedef struct bytes_batch {
     int32_t first; /* of those at work */
 } bytes_batch;
 
-/* Runs the job for every pair, those without a twin before the others: what has a twin begins where that has ended.
+/* Runs the job for every pair, those without a class of equal shape before the others: what has a class of equal shape begins where that has ended.
  * `data` holds the batch. */
 int bytes_batch_run(const bytes_prices *m, bytes_batch *x, util_job_fn job, void *data,
                             int threads);
-/* Look for a plan of the pair that is cheap at the present prices; changes this pair alone, and reads its twin's. */
+/* Look for a plan of the pair that is cheap at the present prices; changes this pair alone, and reads its like class's. */
 int bytes_block_plan_add(bytes_prices *m, int32_t pair, const bytes_plan_task *job);
 /* Number of the pair that the present path takes through a block. */
 int64_t bytes_pair_of(const bytes_prices *m, int32_t block);

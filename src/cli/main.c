@@ -8,51 +8,51 @@
 #include <string.h>
 
 /* In the order in which a newcomer meets them. */
-static const rank_command *const commands[] = {
-    &rank_command_plan,
-    &rank_command_inspect,
-    &rank_command_zoo,
-    &rank_command_cluster,
-    &rank_command_coarsen,
-    &rank_command_problem,
-    &rank_command_place,
-    &rank_command_bound,
-    &rank_command_check,
-    &rank_command_prove,
-    &rank_command_simulate,
-    &rank_command_split,
-    &rank_command_run,
-    &rank_command_placers,
-    &rank_command_export,
-    &rank_command_import,
-    &rank_command_fit,
-    &rank_command_probe,
-    &rank_command_profile,
-    &rank_command_version,
-    &rank_command_help,
+static const cli_command *const commands[] = {
+    &cli_command_plan,
+    &cli_command_inspect,
+    &cli_command_zoo,
+    &cli_command_cluster,
+    &cli_command_coarsen,
+    &cli_command_problem,
+    &cli_command_place,
+    &cli_command_bound,
+    &cli_command_check,
+    &cli_command_prove,
+    &cli_command_simulate,
+    &cli_command_split,
+    &cli_command_run,
+    &cli_command_placers,
+    &cli_command_export,
+    &cli_command_import,
+    &cli_command_fit,
+    &cli_command_probe,
+    &cli_command_profile,
+    &cli_command_version,
+    &cli_command_help,
 };
 
-static volatile int interrupted;
+static moirai_interrupt interrupted;
 
-int rank_command_count(void)
+int cli_command_count(void)
 {
     return (int)(sizeof commands / sizeof *commands);
 }
 
-const rank_command *rank_command_at(int index)
+const cli_command *cli_command_at(int index)
 {
     return commands[index];
 }
 
-const rank_command *rank_command_find(const char *name)
+const cli_command *cli_command_find(const char *name)
 {
-    for (int i = 0; i < rank_command_count(); i++)
+    for (int i = 0; i < cli_command_count(); i++)
         if (!strcmp(commands[i]->name, name))
             return commands[i];
     return NULL;
 }
 
-const volatile int *cli_interrupt(void)
+const moirai_interrupt *cli_interrupt(void)
 {
     return &interrupted;
 }
@@ -60,7 +60,7 @@ const volatile int *cli_interrupt(void)
 /* The first Ctrl-C asks the search to stop and keep its best plan; the second one kills. */
 static void on_interrupt(int signal_number)
 {
-    interrupted = 1;
+    moirai_interrupt_raise(&interrupted);
     signal(signal_number, SIG_DFL);
 }
 
@@ -90,7 +90,7 @@ static void print_json(cli_context *cli, int result)
     free(text);
 }
 
-static int run_command(const rank_command *command, int argc, char **argv)
+static int run_command(const cli_command *command, int argc, char **argv)
 {
     cli_context cli;
     int result = cli_parse(&cli, command, argc, argv);
@@ -121,7 +121,7 @@ int main(int argc, char **argv)
         name = "help";
     else if (!strcmp(name, "--version") || !strcmp(name, "-V"))
         name = "version";
-    const rank_command *command = rank_command_find(name);
+    const cli_command *command = cli_command_find(name);
     if (!command)
         return complain(unknown_command(name));
     return run_command(command, argc - 2, argv + 2);

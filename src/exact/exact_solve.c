@@ -48,9 +48,7 @@ static bool stop(exact_search *s)
         return true;
     if (o->node_limit > 0 && s->nodes >= o->node_limit)
         s->stopped = true;
-    if (o->interrupt != NULL && *o->interrupt)
-        s->stopped = true;
-    if (o->time_limit_s > 0 && (s->nodes & 15) == 0 && util_seconds() - s->start_s > o->time_limit_s)
+    if (util_stopped(&o->stop))
         s->stopped = true;
     s->nodes += !s->stopped;
     if ((s->nodes & 8191) == 0)
@@ -108,7 +106,7 @@ void exact_found(exact_search *s, const exact_state *st)
                                                  st->xhead[x],
                                                  st->xhead[x] + s->slot_ns[x]};
     }
-    tell(s, 'E');
+    tell(s, 'X');
     if (makespan <= s->o->stop_at_ns)
         s->stopped = true;
 }

@@ -126,7 +126,7 @@ static void anneal(start *a)
             a->fits = fits;
             memcpy(a->best, a->device, (size_t)s->n * sizeof *a->best);
         }
-        if (value == (double)s->stack[0]->lb_ns || (s->o->interrupt != NULL && *s->o->interrupt))
+        if (value == (double)s->stack[0]->lb_ns || util_stopped(&s->o->stop))
             return; /* at the root's bound already, or asked to stop */
     }
 }

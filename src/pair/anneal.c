@@ -1,10 +1,10 @@
 /* Simulated annealing on one block.
  *
  * A state is a device per operator and a priority per operator; its value is the simulated length of the block (plus
- * what its memory costs, where memory has a price). Starts: every device alone, the mixes of component schedules that
+ * what its memory costs, where memory has a price). Starts: every device alone, the LP solutions of component schedules that
  * the price search kept (rounded to whole components, in the order of their start times), and the plan at hand. Moves
  * keep to what good plans are made of: a component takes over the devices of another one of its kind or of a kept
- * pattern, an operator or a connected part of a component changes device, two operators or components swap priorities.
+ * column, an operator or a connected part of a component changes device, two operators or components swap priorities.
  * Temperatures fall geometrically from HOT to COLD: a hot start would only shred what the starts have kept together.
  * The work is counted in evaluations, so that the result depends on the seed alone. One evaluation is one dispatch:
  * O((V+E) log V) of the block. */
@@ -17,7 +17,7 @@
 #include "util/util.h"
 
 #define DRAWS 50
-#define GUIDE 2.0   /* how much priced work counts in the energy, against the length */
+#define GUIDE 2.0   /* how much priced work branches in the energy, against the length */
 #define HOT 0.006   /* temperatures, as parts of the length */
 #define COLD 0.00003
 
@@ -34,28 +34,6 @@ typedef struct anneal {
     int64_t evaluations;
     int failed;
 } anneal;
-
-void pair_plan_free(pair_plan *plan)
-{
-    free(plan->device);
-    free(plan->order);
-    *plan = (pair_plan){0};
-}
-
-int pair_plan_set(pair_plan *plan, int32_t n_ops, const int32_t *device, const moirai_task *order,
-                          int64_t n_order)
-{
-    if (!plan->device)
-        plan->device = util_alloc((size_t)n_ops, sizeof *plan->device);
-    moirai_task *grown = util_resize(plan->order, (size_t)n_order, sizeof *grown);
-    if (!plan->device || !grown)
-        return MOIRAI_EFAIL;
-    plan->order = grown;
-    plan->n_order = n_order;
-    memcpy(plan->device, device, sizeof *device * (size_t)n_ops);
-    memcpy(plan->order, order, sizeof *order * (size_t)n_order);
-    return MOIRAI_OK;
-}
 
 static int cheaper(const void *a, const void *b)
 {
@@ -195,7 +173,7 @@ static void mean_ranks(anneal *x)
     }
 }
 
-/* Copy pattern `h` onto component c. */
+/* Copy column `h` onto component c. */
 static void wear_pattern(anneal *x, int32_t c, const pricing_chosen_column *h, bool priorities)
 {
     int32_t begin = x->b->component_off[c], n = x->b->component_off[c + 1] - begin;
@@ -207,20 +185,20 @@ static void wear_pattern(anneal *x, int32_t c, const pricing_chosen_column *h, b
     }
 }
 
-/* Whole numbers of components for each pattern of a kind: floors first, then the largest remainders. */
-static void round_mix(anneal *x, int32_t kind, bool priorities)
+/* Whole numbers of components for each column of a kind: floors first, then the largest remainders. */
+static void round_solution(anneal *x, int32_t kind, bool priorities)
 {
     const pair_anneal_task *job = x->job;
     int32_t component = 0, left = x->b->kind_count[kind];
     double carried = 0;
-    for (int32_t h = 0; h < job->n_patterns && left > 0; h++) {
-        if (job->pattern[h].kind != kind)
+    for (int32_t h = 0; h < job->n_columns && left > 0; h++) {
+        if (job->column[h].kind != kind)
             continue;
-        carried += job->pattern[h].count;
+        carried += job->column[h].times;
         for (; carried >= 0.5 && left > 0; carried -= 1, left--) {
             while (x->b->component_kind[component] != kind)
                 component++;
-            wear_pattern(x, component++, &job->pattern[h], priorities);
+            wear_pattern(x, component++, &job->column[h], priorities);
         }
     }
 }
@@ -255,8 +233,8 @@ static void share_components(anneal *x, double far)
     }
 }
 
-/* Each component of the kind draws its pattern with the master's frequencies. */
-static void draw_mix(anneal *x, int32_t kind)
+/* Each component of the kind draws its column with the master's frequencies. */
+static void draw_solution(anneal *x, int32_t kind)
 {
     const pair_anneal_task *job = x->job;
     for (int32_t c = 0; c < x->b->n_components; c++) {
@@ -264,13 +242,13 @@ static void draw_mix(anneal *x, int32_t kind)
             continue;
         double point = util_rng_real(&x->rng) * x->b->kind_count[kind];
         int32_t last = -1;
-        for (int32_t h = 0; h < job->n_patterns && point >= 0; h++)
-            if (job->pattern[h].kind == kind) {
-                point -= job->pattern[h].count;
+        for (int32_t h = 0; h < job->n_columns && point >= 0; h++)
+            if (job->column[h].kind == kind) {
+                point -= job->column[h].times;
                 last = h;
             }
         if (last >= 0)
-            wear_pattern(x, c, &job->pattern[last], true);
+            wear_pattern(x, c, &job->column[last], true);
     }
 }
 
@@ -293,11 +271,11 @@ static void starts(anneal *x)
         pin_cuts(x);
         evaluate(x, NULL);
     }
-    for (int32_t k = 0; k < x->q->n_devices && !job->mix_only && !job->keep_readers; k++) {
+    for (int32_t k = 0; k < x->q->n_devices && !job->solution_only && !job->keep_readers; k++) {
         all_on(x, k);
         evaluate(x, NULL);
     }
-    for (double far = 1; far < 5 && x->b->n_components > 1 && !job->mix_only; far *= 1.3) {
+    for (double far = 1; far < 5 && x->b->n_components > 1 && !job->solution_only; far *= 1.3) {
         share_components(x, far);
         if (job->keep_readers)
             keep_readers(x);
@@ -308,22 +286,22 @@ static void starts(anneal *x)
         keep_readers(x);
         evaluate(x, NULL);
     }
-    if (job->n_patterns) {
+    if (job->n_columns) {
         for (int32_t kind = 0; kind < x->b->n_kinds; kind++)
-            round_mix(x, kind, true);
+            round_solution(x, kind, true);
         evaluate(x, x->priority);
         evaluate(x, NULL);
     }
 }
 
-/* The best of several drawn mixes becomes the state at hand, whatever the best plan is: it may lead elsewhere. */
-static bool begin_from_mix(anneal *x)
+/* The best of several drawn LP solutions becomes the state at hand, whatever the best plan is: it may lead elsewhere. */
+static bool begin_from_solution(anneal *x)
 {
     size_t n = (size_t)x->q->n_ops;
     int64_t best = INT64_MAX;
     for (int32_t draw = 0; draw < DRAWS && x->evaluations < x->job->evaluations && !x->failed; draw++) {
         for (int32_t kind = 0; kind < x->b->n_kinds; kind++)
-            draw_mix(x, kind);
+            draw_solution(x, kind);
         int64_t energy = evaluate(x, x->priority);
         if (energy < best) {
             best = energy;
@@ -347,8 +325,8 @@ static void move_component(anneal *x)
 {
     const decompose_block *b = x->b;
     int32_t c = b->op_component[random_interior(x)], kind = b->component_kind[c];
-    if (x->job->n_patterns && util_rng_below(&x->rng, 4)) {
-        const pricing_chosen_column *h = &x->job->pattern[util_rng_below(&x->rng, (uint32_t)x->job->n_patterns)];
+    if (x->job->n_columns && util_rng_below(&x->rng, 4)) {
+        const pricing_chosen_column *h = &x->job->column[util_rng_below(&x->rng, (uint32_t)x->job->n_columns)];
         if (h->kind == kind) {
             wear_pattern(x, c, h, false);
             return;
@@ -430,7 +408,7 @@ static void move(anneal *x)
 {
     uint32_t dice = util_rng_below(&x->rng, 100);
     bool many = x->b->n_components > 1;
-    if (dice < (x->job->n_patterns ? 45u : 30u) && many)
+    if (dice < (x->job->n_columns ? 45u : 30u) && many)
         move_component(x);
     else if (dice < 55)
         move_part(x);
@@ -492,7 +470,7 @@ int pair_anneal(pair_plan *plan, const decompose_block *b, moirai_sim *sim, cons
         pin_cuts(&x);
         starts(&x);
         int64_t left = job->evaluations - x.evaluations;
-        if (plan->device && b->n_interior > 0 && job->n_patterns && left > 4 * DRAWS && begin_from_mix(&x))
+        if (plan->device && b->n_interior > 0 && job->n_columns && left > 4 * DRAWS && begin_from_solution(&x))
             cool(&x, left / 2);
         left = job->evaluations - x.evaluations;
         if (plan->device && b->n_interior > 0 && left > 0) {

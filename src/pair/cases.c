@@ -1,16 +1,16 @@
 /* The bound of a pair: branch and bound over cases.
  *
- * A case says how the shared tensor is sent, between which times it arrives where, and in which ranges some counts lie
+ * A case says how the shared tensor is sent, between which times it arrives where, and in which ranges some numbers lie
  * (how many components of a kind have operator i on device k: a whole number, which the master does not know). A pair's
  * bound is the least over its cases.
  *
- * A look at a case puts the length that is wanted (that of the pair's plan, or what the chain needs) to the master. If
+ * A solve of a case puts the length that is wanted (that of the pair's plan, or what the chain needs) to the master. If
  * its prices exclude it, the case is closed. If not, the prices exclude a part of it; as prices per time hardly depend
  * on the length, that part estimates what they can prove, mostly within a few parts in a thousand. The case of least
- * estimate is split in two, at what the master's mix does that no plan could: a count that is not whole, or a tensor
- * that is read before it arrives. One look per case is all it takes; that is best-first branch and bound.
+ * estimate is split in two, at what the master's LP solution does that no plan could: a number that is not whole, or a tensor
+ * that is read before it arrives. One solve per case is all it takes; that is best-first branch and bound.
  *
- * At the end the least estimate is put to every open case, beginning with the prices of its look: that is the proof,
+ * At the end the least estimate is put to every open case, beginning with the prices of its solve: that is the proof,
  * and it mostly costs one pricing. Where the estimate promised too much, a little less is tried. */
 #include "pair/cases.h"
 
@@ -38,7 +38,7 @@ int pair_cases_first(pair_state *x)
     x->n_cases = x->n_sendings;
     for (int32_t i = 0; i < x->n_sendings; i++)
         x->cases[i] = (pair_case){.sending = i, .proven_ns = x->path_ns, .estimate_ns = x->path_ns,
-                                    .split = {.kind = PRICING_NO_BRANCH}};
+                                    .split = {.on = PRICING_NO_BRANCH}};
     return MOIRAI_OK;
 }
 
@@ -70,11 +70,11 @@ void pair_cases_weights(const pair_state *x, const pricing_master *m, const int6
 
 typedef struct choice {
     pricing_branch split;
-    double score; /* how much time of how dear a device hangs on it */
+    double score; /* how much time of how expensive a device hangs on it */
 } choice;
 
-/* The count that is furthest from whole, by the worth of the time that hangs on it. */
-static void choose_count(choice *best, const decompose_block *b, const pricing_master *m, const double *worth)
+/* The number that is furthest from whole, by the weight of the time that hangs on it. */
+static void choose_number(choice *best, const decompose_block *b, const pricing_master *m, const double *weight)
 {
     for (int32_t kind = 0; kind < b->n_kinds; kind++) {
         int32_t begin = b->component_off[b->kind_component[kind]];
@@ -84,36 +84,36 @@ static void choose_count(choice *best, const decompose_block *b, const pricing_m
                 int32_t op = b->component_op[begin + i];
                 if (!(b->problem.op_devices[op] >> k & 1))
                     continue;
-                double count = pricing_master_number(m, kind, i, k), part = count - floor(count);
+                double number = pricing_master_number(m, kind, i, k), part = number - floor(number);
                 double score =
-                    fmin(part, 1 - part) * (worth[k] + 0.01) * (double)(moirai_op_ns(&b->problem, op, k) + 1);
+                    fmin(part, 1 - part) * (weight[k] + 0.01) * (double)(moirai_op_ns(&b->problem, op, k) + 1);
                 if (fmin(part, 1 - part) > 1e-4 && score > best->score)
-                    *best = (choice){{kind, i, k, (int64_t)floor(count), (int64_t)floor(count) + 1}, score};
+                    *best = (choice){{PRICING_NUMBER, kind, i, k, (int64_t)floor(number), (int64_t)floor(number) + 1}, score};
             }
     }
 }
 
 /* The receiver where most is read before the tensor arrives. */
-static void choose_arrival(choice *best, const pricing_sending *how, const pricing_master *m, const double *worth)
+static void choose_arrival(choice *best, const pricing_sending *how, const pricing_master *m, const double *weight)
 {
     for (int32_t j = 0; how->fixed && j < how->n_receivers; j++) {
-        double mean, early = pricing_master_early(m, j, &mean) * worth[how->receiver[j]];
+        double mean, early = pricing_master_early(m, j, &mean) * weight[how->receiver[j]];
         int64_t first = pricing_master_arrival(m, j), split = first + ((int64_t)mean - first) / 2;
         if (early > best->score && split - first > pricing_master_grid(m)->length_ns / 200)
-            *best = (choice){{PRICING_ARRIVAL, 0, how->receiver[j], split, split + 1}, early};
+            *best = (choice){{PRICING_ARRIVAL, 0, 0, how->receiver[j], split, split + 1}, early};
     }
 }
 
 pricing_branch pair_cases_branch_on(const pair_state *x, int32_t sending, const pricing_master *m, const int64_t *price)
 {
-    choice best = {.split = {.kind = PRICING_NO_BRANCH}};
-    double *worth = util_alloc((size_t)pricing_resource_count(&x->block.problem), sizeof *worth);
-    if (worth) {
-        pair_cases_weights(x, m, price, worth);
-        choose_count(&best, &x->block, m, worth);
-        choose_arrival(&best, &x->sending[sending], m, worth);
+    choice best = {.split = {.on = PRICING_NO_BRANCH}};
+    double *weight = util_alloc((size_t)pricing_resource_count(&x->block.problem), sizeof *weight);
+    if (weight) {
+        pair_cases_weights(x, m, price, weight);
+        choose_number(&best, &x->block, m, weight);
+        choose_arrival(&best, &x->sending[sending], m, weight);
     }
-    free(worth);
+    free(weight);
     return best.split;
 }
 
@@ -123,12 +123,12 @@ void pair_cases_children(const decompose_block *b, pricing_branch split, pricing
     below->least = 0;
     below->most = split.least;
     above->least = split.most;
-    above->most = split.kind < 0 ? INT64_MAX : b->kind_count[split.kind];
+    above->most = split.on == PRICING_NUMBER ? b->kind_count[split.kind] : INT64_MAX;
 }
 
 static int copy_prices(const pair_state *x, pricing_duals *to, const pricing_duals *from)
 {
-    return pricing_duals_set(to, &x->block.problem, &from->grid, from->price, from->n_counts);
+    return pricing_duals_set(to, &x->block.problem, &from->grid, from->price, from->n_branches);
 }
 
 /* Two cases in place of one: at most split.least, or at least split.most. Both inherit proof and look. */
@@ -137,23 +137,23 @@ static int split_case(pair_state *x, int32_t index)
     if (util_grow(&x->cases, &x->case_capacity, (size_t)x->n_cases + 1, sizeof *x->cases))
         return MOIRAI_EFAIL;
     pair_case *c = &x->cases[index], *d = &x->cases[x->n_cases];
-    pricing_branch *grown = util_resize(c->count, (size_t)c->n_counts + 1, sizeof *grown);
+    pricing_branch *grown = util_resize(c->branch, (size_t)c->n_branches + 1, sizeof *grown);
     if (!grown)
         return MOIRAI_EFAIL;
-    c->count = grown;
+    c->branch = grown;
     *d = *c;
-    d->proof.price = d->look.price = NULL;
-    d->count = util_alloc((size_t)c->n_counts + 1, sizeof *d->count);
-    if (!d->count || copy_prices(x, &d->proof, &c->proof) || copy_prices(x, &d->look, &c->look)) {
-        free(d->count);
+    d->proof.price = d->duals.price = NULL;
+    d->branch = util_alloc((size_t)c->n_branches + 1, sizeof *d->branch);
+    if (!d->branch || copy_prices(x, &d->proof, &c->proof) || copy_prices(x, &d->duals, &c->duals)) {
+        free(d->branch);
         free(d->proof.price);
-        free(d->look.price);
+        free(d->duals.price);
         return MOIRAI_EFAIL;
     }
-    memcpy(d->count, c->count, sizeof *d->count * (size_t)c->n_counts);
-    pair_cases_children(&x->block, c->split, &c->count[c->n_counts], &d->count[d->n_counts]);
-    c->n_counts++;
-    d->n_counts++;
+    memcpy(d->branch, c->branch, sizeof *d->branch * (size_t)c->n_branches);
+    pair_cases_children(&x->block, c->split, &c->branch[c->n_branches], &d->branch[d->n_branches]);
+    c->n_branches++;
+    d->n_branches++;
     c->seen = d->seen = false;
     x->n_cases++;
     return MOIRAI_OK;
@@ -161,17 +161,17 @@ static int split_case(pair_state *x, int32_t index)
 
 /* ---- looking and proving ---- */
 
-/* Put a length to the master, from the prices of the last look on. */
+/* Put a length to the master, from the prices of the last solve on. */
 static int solve(pair_bound_task *r, const pair_case *c, int64_t length_ns, bool converge, pricing_master_result *found)
 {
     pricing_master *m = pair_cases_master(r);
     if (!m)
         return MOIRAI_EFAIL;
     pricing_master_task task = {.pricer = r->pricer, .how = &r->pair->sending[c->sending], .form = PRICING_LENGTH_FORM,
-                               .length_ns = length_ns, .buckets = r->buckets, .n_counts = c->n_counts,
-                               .count = c->count, .max_rounds = r->rounds, .converge = converge, .stop = r->stop,
-                               .start_grid = &c->look.grid, .start_price = c->look.price,
-                               .n_start_counts = c->look.n_counts};
+                               .length_ns = length_ns, .buckets = r->buckets, .n_branches = c->n_branches,
+                               .branch = c->branch, .max_rounds = r->rounds, .converge = converge, .stop = r->stop,
+                               .start_grid = &c->duals.grid, .start_price = c->duals.price,
+                               .n_start_branches = c->duals.n_branches};
     return pricing_master_solve(found, m, &task);
 }
 
@@ -179,15 +179,15 @@ static int store_prices(pair_bound_task *r, const pair_case *c, const pricing_ma
                         pricing_duals *to)
 {
     const pricing_grid *grid = pricing_master_grid(r->pair->master);
-    return pricing_duals_set(to, &r->pair->block.problem, grid, found->price, c->n_counts);
+    return pricing_duals_set(to, &r->pair->block.problem, grid, found->price, c->n_branches);
 }
 
 /* Put a length to the case; it is closed if that is all that is wanted. */
-static int look(pair_bound_task *r, pair_case *c, int64_t length_ns, int64_t ceiling)
+static int duals(pair_bound_task *r, pair_case *c, int64_t length_ns, int64_t ceiling)
 {
     pricing_master_result found;
     int result = solve(r, c, length_ns - 1, true, &found);
-    r->pair->looks++;
+    r->pair->solves++;
     if (result)
         return result;
     c->seen = true;
@@ -198,13 +198,13 @@ static int look(pair_bound_task *r, pair_case *c, int64_t length_ns, int64_t cei
     }
     c->split = pair_cases_branch_on(r->pair, c->sending, r->pair->master, found.price);
     int64_t estimate = (int64_t)((double)length_ns * found.proven_part);
-    if (estimate < c->estimate_ns && c->look.price)
-        return MOIRAI_OK; /* older prices are better: a look that was cut short */
+    if (estimate < c->estimate_ns && c->duals.price)
+        return MOIRAI_OK; /* older prices are better: a solve that was cut short */
     c->estimate_ns = UTIL_MAX(estimate, c->estimate_ns);
-    return store_prices(r, c, &found, &c->look);
+    return store_prices(r, c, &found, &c->duals);
 }
 
-/* Prove a length from the prices of the look on. Where the estimate promised too much it is lowered, and the case open
+/* Prove a length from the prices of the last solve on. Where the estimate promised too much it is lowered, and the case open
  * again. */
 static int prove(pair_bound_task *r, pair_case *c, int64_t length)
 {
@@ -218,10 +218,10 @@ static int prove(pair_bound_task *r, pair_case *c, int64_t length)
         c->proven_ns = length + 1;
         return store_prices(r, c, &found, &c->proof);
     }
-    r->pair->looks++;
+    r->pair->solves++;
     c->estimate_ns = UTIL_MAX((int64_t)((double)length * UTIL_MIN(found.proven_part, 0.999)), c->proven_ns);
     c->split = pair_cases_branch_on(r->pair, c->sending, r->pair->master, found.price);
-    return store_prices(r, c, &found, &c->look);
+    return store_prices(r, c, &found, &c->duals);
 }
 
 static int32_t least_estimate(const pair_state *x)
@@ -233,20 +233,20 @@ static int32_t least_estimate(const pair_state *x)
     return least;
 }
 
-/* Looks and splits until `last` looks are done or there is nothing left to gain. */
+/* Looks and splits until `last` solves are done or there is nothing left to gain. */
 static int branch(pair_bound_task *r, int64_t length_ns, int64_t ceiling, int64_t last)
 {
     pair_state *x = r->pair;
     int result = MOIRAI_OK;
-    while (!result && x->looks < last && !util_stopped(&r->stop)) {
+    while (!result && x->solves < last && !util_stopped(&r->stop)) {
         int32_t index = least_estimate(x);
         pair_case *c = &x->cases[index];
         if (c->estimate_ns >= length_ns)
             break;
         if (!c->seen)
-            result = look(r, c, length_ns, ceiling);
-        else if (c->split.kind == PRICING_NO_BRANCH || c->n_counts >= MAX_SPLITS)
-            break; /* stuck: the mix is whole */
+            result = duals(r, c, length_ns, ceiling);
+        else if (c->split.on == PRICING_NO_BRANCH || c->n_branches >= MAX_SPLITS)
+            break; /* stuck: the LP solution is whole */
         else
             result = split_case(x, index);
     }
@@ -268,15 +268,15 @@ static int prove_all(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
     return result;
 }
 
-/* Estimates are better from near by: later looks are halfway between what is proven and what is wanted. */
+/* Estimates are better from near by: later solves are halfway between what is proven and what is wanted. */
 static int branch_and_prove(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
 {
     static const double share[] = {0.4, 0.6, 0.8, 1};
     pair_state *x = r->pair;
-    int64_t begun = x->looks, length_ns = ceiling;
+    int64_t begun = x->solves, length_ns = ceiling;
     int result = MOIRAI_OK;
     for (size_t i = 0; i < sizeof share / sizeof *share && !result; i++) {
-        result = branch(r, length_ns, ceiling, begun + (int64_t)(r->looks * share[i]));
+        result = branch(r, length_ns, ceiling, begun + (int64_t)(r->solves * share[i]));
         if (!result)
             result = prove_all(r, ceiling, known_ns);
         int64_t proven = UTIL_MAX(x->cases[pair_cases_weakest(x)].proven_ns, known_ns);

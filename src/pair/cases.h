@@ -11,20 +11,20 @@ typedef struct pair_bound_task {
     pricing_pricer *pricer;  /* of the pair's block, for PAIR_CASE_STEPS */
     int32_t entry_device, exit_device;
     int64_t need_ns;        /* no use in proving more than this */
-    int32_t buckets, rounds, looks;
+    int32_t buckets, rounds, solves;
     util_stop stop;
 } pair_bound_task;
 
 /* One case per sending. */
 int pair_cases_first(pair_state *x);
-/* Cases anew from the sendings, refined as far as the looks go; what was proven before is kept unless it is
+/* Cases anew from the sendings, refined as far as the solves go; what was proven before is kept unless it is
  * surpassed. */
 int pair_cases_solve(pair_bound_task *r);
 /* The case of least proven length. */
 int32_t pair_cases_weakest(const pair_state *x);
 /* The pair's master, made when first needed; NULL: out of memory. */
 pricing_master *pair_cases_master(pair_bound_task *r);
-/* Where a case is best split after its master was solved: a count or an arrival, least and most being the two sides'
+/* Where a case is best split after its master was solved: a number or an arrival, least and most being the two sides'
  * ends. */
 pricing_branch pair_cases_branch_on(const pair_state *x, int32_t sending, const pricing_master *m, const int64_t *price);
 /* What the two cases of a split assume: up to split.least, or from split.most on. */

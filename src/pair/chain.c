@@ -13,31 +13,6 @@
 
 #include "util/util.h"
 
-int pricing_duals_set(pricing_duals *to, const moirai_problem *q, const pricing_grid *grid,
-                            const int64_t *price, int32_t n_counts)
-{
-    pricing_duals copy = {*grid, NULL, n_counts};
-    if (price) {
-        size_t n = (size_t)pricing_resource_count(q) * (size_t)grid->n_buckets + (size_t)n_counts;
-        if (!(copy.price = util_alloc(n, sizeof *price)))
-            return MOIRAI_EFAIL;
-        memcpy(copy.price, price, n * sizeof *price);
-    }
-    free(to->price);
-    *to = copy;
-    return MOIRAI_OK;
-}
-
-void pair_cases_free(pair_case *cases, int32_t n)
-{
-    for (int32_t i = 0; i < n; i++) {
-        free(cases[i].proof.price);
-        free(cases[i].look.price);
-        free(cases[i].count);
-    }
-    free(cases);
-}
-
 static void free_pair(pair_state *x)
 {
     pair_cases_free(x->cases, x->n_cases);
@@ -116,18 +91,6 @@ double pair_chain_share(const pair_chain *c, int32_t class_, int64_t length_ns)
     }
     double times = c->s->class_count[class_];
     return least == INT64_MAX || length_ns <= 0 ? 0 : times * (double)least / (double)length_ns;
-}
-
-int64_t pair_certified_ns(const pair_state *x)
-{
-    if (!x->open)
-        return 0;
-    if (x->block.n_interior == 0)
-        return x->lower_ns;
-    int64_t least = x->n_cases ? INT64_MAX : x->path_ns;
-    for (int32_t i = 0; i < x->n_cases; i++)
-        least = UTIL_MIN(least, x->cases[i].proof.price ? x->cases[i].proven_ns : x->path_ns);
-    return UTIL_MAX(least, x->path_ns);
 }
 
 static int64_t pair_value(const pair_state *x, pair_chain_side side)

@@ -1,51 +1,8 @@
-/* The chain of blocks: what is known of each (class, entry device, exit device), and the paths through them. */
+/* The chain of blocks: the pairs of every class, and the paths of devices through them. */
 #ifndef MOIRAI_PAIR_CHAIN_H
 #define MOIRAI_PAIR_CHAIN_H
 
-#include "pair/anneal.h"
-
-/* Prices on a grid: cells, then counts. */
-typedef struct pricing_duals {
-    pricing_grid grid;
-    int64_t *price;   /* NULL: none */
-    int32_t n_counts; /* that have prices: the first so many of the case */
-} pricing_duals;
-
-/* A copy of these prices (cells, then counts; NULL: none) in place of those in *to. MOIRAI_EFAIL: *to is as it was. */
-int pricing_duals_set(pricing_duals *to, const moirai_problem *q, const pricing_grid *grid,
-                            const int64_t *price, int32_t n_counts);
-
-/* One case of a pair, and the proof that it takes at least proven_ns: prices on the grid of length proven_ns - 1. */
-typedef struct pair_case {
-    int32_t sending; /* number of the pair's sending */
-    int32_t n_counts;
-    pricing_branch *count;
-    int64_t proven_ns;
-    pricing_duals proof; /* none: by the longest path alone */
-    bool seen;                 /* looked at on this level */
-    int64_t estimate_ns;       /* what its prices should prove, by a look further up; INT64_MAX: all that is wanted */
-    pricing_duals look;  /* the prices behind it */
-    pricing_branch split;        /* where to branch: [0, least] and [most, all]; kind PRICING_NO_BRANCH: nowhere */
-} pair_case;
-
-/* Block class between two devices. */
-typedef struct pair_state {
-    bool open;              /* set up: cases and first bounds are there */
-    bool exhausted;         /* lower_ns comes from the exhaustive search */
-    int32_t level;          /* of refinement done */
-    int64_t path_ns;        /* bound of the longest path, transfers included */
-    int64_t lower_ns;       /* proven: the least over the cases */
-    pair_plan plan; /* best known; plan.device NULL: none yet */
-    int32_t n_sendings;
-    pricing_sending *sending;
-    pricing_master *master; /* NULL: not needed yet */
-    int32_t n_cases;
-    size_t case_capacity;
-    pair_case *cases;
-    decompose_block block; /* the class's block with a mask of its own, pinned to the two devices */
-    int64_t first_ns;   /* length of the first plan: the best device alone */
-    int64_t looks;      /* at cases so far */
-} pair_state;
+#include "pair/pair.h"
 
 typedef struct pair_chain {
     const moirai_problem *p;
@@ -54,8 +11,6 @@ typedef struct pair_chain {
     decompose_block **block; /* per class */
     pair_state *pair;    /* [(class * K + entry device) * K + exit device]; index 0 where there is no cut */
 } pair_chain;
-
-void pair_cases_free(pair_case *cases, int32_t n);
 
 int pair_chain_new(pair_chain **out, const moirai_problem *p);
 void pair_chain_free(pair_chain *c);
@@ -74,10 +29,6 @@ bool pair_chain_possible(const pair_chain *c, int32_t class_, int32_t a, int32_t
 
 /* The part of `length_ns` that the blocks of a class take by the best of their plans; 0 without plans. */
 double pair_chain_share(const pair_chain *c, int32_t class_, int64_t length_ns);
-
-/* What the leaves of a pair prove: its bound without the exhaustive search. Of a pair that was never opened (blocks of
- * one class may have cuts of different devices): 0. */
-int64_t pair_certified_ns(const pair_state *x);
 
 typedef enum pair_chain_side { PAIR_CHAIN_LOWER, PAIR_CHAIN_CERTIFIED, PAIR_CHAIN_UPPER } pair_chain_side;
 

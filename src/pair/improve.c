@@ -1,9 +1,10 @@
-/* Plans from mixes.
+/* Plans from LP solutions.
  *
  * Where the shared tensor goes decides what good plans look like, and no small move leads from one way of sending it to
- * another. So the weakest case of each sending, which is where its bound thinks that good plans are, gives its mix of
+ * another. So the weakest case of each sending, which is where its bound thinks that good plans are, gives its LP solution of
  * component schedules to a short annealing, and the two where that went best a longer one. Then the pair's plan itself
- * is annealed, with parts of the best mix among the moves. Every other run is guided by the prices. */
+ * is annealed, with parts of the best LP solution among the moves. Every other run is guided by the prices. */
+#include "pair/anneal.h"
 #include "pair/improve.h"
 
 #include <stdlib.h>
@@ -39,7 +40,7 @@ static int anneal_hints(const pair_improve_task *job, const pair_anneal_task *ta
     static const double heat[RESTARTS] = {1, 1, 0.5, 0.5, 2, 2};
     moirai_sim *sim;
     int result = moirai_sim_new(&sim, &job->pair->block.problem);
-    for (int32_t i = 0; i < restarts && !result && task->n_patterns; i++) {
+    for (int32_t i = 0; i < restarts && !result && task->n_columns; i++) {
         pair_anneal_task again = *task;
         again.evaluations /= restarts;
         again.seed = job->seed + (uint64_t)(100 * i + job->level);
@@ -52,8 +53,8 @@ static int anneal_hints(const pair_improve_task *job, const pair_anneal_task *ta
     return result;
 }
 
-/* The mix of a case's master at a length that it can't exclude. */
-static int anneal_mix(const pair_improve_task *job, pair_bound_task *r, const pair_case *c, pair_plan *plan,
+/* The LP solution of a case's master at a length that it can't exclude. */
+static int anneal_solution(const pair_improve_task *job, pair_bound_task *r, const pair_case *c, pair_plan *plan,
                       int64_t evaluations, int32_t restarts)
 {
     pair_state *x = job->pair;
@@ -62,9 +63,9 @@ static int anneal_mix(const pair_improve_task *job, pair_bound_task *r, const pa
         return MOIRAI_EFAIL;
     int64_t length = c->estimate_ns == INT64_MAX ? x->plan.length_ns : c->estimate_ns + c->estimate_ns / 200 + 1;
     pricing_master_task task = {.pricer = r->pricer, .how = &x->sending[c->sending], .form = PRICING_LENGTH_FORM,
-                               .length_ns = length, .buckets = r->buckets, .n_counts = c->n_counts, .count = c->count,
-                               .max_rounds = r->rounds, .stop = job->stop, .start_grid = &c->look.grid,
-                               .start_price = c->look.price, .n_start_counts = c->look.n_counts};
+                               .length_ns = length, .buckets = r->buckets, .n_branches = c->n_branches, .branch = c->branch,
+                               .max_rounds = r->rounds, .stop = job->stop, .start_grid = &c->duals.grid,
+                               .start_price = c->duals.price, .n_start_branches = c->duals.n_branches};
     pricing_master_result found;
     int result = pricing_master_solve(&found, m, &task);
     int32_t n_hints;
@@ -75,8 +76,8 @@ static int anneal_mix(const pair_improve_task *job, pair_bound_task *r, const pa
     if (!result) {
         pair_cases_weights(x, m, found.price, weight);
         pair_anneal_task search = {.entry_device = job->entry_device, .exit_device = job->exit_device,
-                                     .evaluations = evaluations, .stop = job->stop, .pattern = hints,
-                                     .n_patterns = n_hints, .mix_only = true, .weight = weight};
+                                     .evaluations = evaluations, .stop = job->stop, .column = hints,
+                                     .n_columns = n_hints, .solution_only = true, .weight = weight};
         result = anneal_hints(job, &search, plan, restarts);
     }
     free(weight);
@@ -108,12 +109,12 @@ int pair_improve_from_cases(const pair_improve_task *job, pair_bound_task *r, in
     int32_t n = list_trials(x, t);
     int result = MOIRAI_OK;
     for (int32_t i = 0; !result && i < n && n > 1; i++)
-        result = anneal_mix(job, r, &x->cases[t[i].index], &t[i].plan, evaluations / 4 / n, 1);
+        result = anneal_solution(job, r, &x->cases[t[i].index], &t[i].plan, evaluations / 4 / n, 1);
     pair_trials_sort(t, n);
     for (int32_t i = 0; i < n; i++) {
         pair_plan *plan = &t[i].plan;
         if (!result && i < FINALISTS && plan->device)
-            result = anneal_mix(job, r, &x->cases[t[i].index], plan, evaluations / 4, RESTARTS / 2);
+            result = anneal_solution(job, r, &x->cases[t[i].index], plan, evaluations / 4, RESTARTS / 2);
         if (!result && plan->device && plan->length_ns < x->plan.length_ns) {
             pair_plan old = x->plan;
             x->plan = *plan;
@@ -121,10 +122,10 @@ int pair_improve_from_cases(const pair_improve_task *job, pair_bound_task *r, in
         }
         pair_plan_free(plan);
     }
-    /* The pair's plan, whoever found it, with the mix at hand. */
+    /* The pair's plan, whoever found it, with the LP solution at hand. */
     if (!result && n && x->lower_ns < x->plan.length_ns)
         result =
-            anneal_mix(job, r, &x->cases[t[0].index], &x->plan, n > 1 ? evaluations * 3 / 4 : evaluations, RESTARTS);
+            anneal_solution(job, r, &x->cases[t[0].index], &x->plan, n > 1 ? evaluations * 3 / 4 : evaluations, RESTARTS);
     free(t);
     return result;
 }

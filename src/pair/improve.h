@@ -1,4 +1,4 @@
-/* Plans for a pair: annealing from plans and from what the masters of its cases mix. */
+/* Plans for a pair: annealing from plans and from what the masters of its cases LP solution. */
 #ifndef MOIRAI_PAIR_IMPROVE_H
 #define MOIRAI_PAIR_IMPROVE_H
 
@@ -14,7 +14,7 @@ typedef struct pair_improve_task {
 
 /* From the pair's plan, or from nothing. */
 int pair_improve_plan(const pair_improve_task *job, int64_t evaluations);
-/* From the mixes of the cases' masters. */
+/* From the LP solutions of the cases' masters. */
 int pair_improve_from_cases(const pair_improve_task *job, pair_bound_task *r, int64_t evaluations);
 
 #endif

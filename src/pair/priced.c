@@ -8,7 +8,7 @@
  * since all that is done within L is paid at most that worth. With one range from 0 on, that is a rate: the time until
  * L can't be worth more than L. With narrow ranges it sees that devices wait for their first input and that results
  * must be back by the end, which a rate does not. Beyond the last range the length itself is enough. Cases are divided
- * lazily: the weakest is solved, and if it stays the weakest, divided: in its range of lengths if the master mixes
+ * lazily: the weakest is solved, and if it stays the weakest, divided: in its range of lengths if the master LP solutions
  * short and long ones, else as in cases.c. */
 #include "pair/priced.h"
 
@@ -26,7 +26,7 @@
 
 static void free_case(pair_priced_case *c)
 {
-    free(c->count);
+    free(c->branch);
     free(c->prices.price);
 }
 
@@ -70,13 +70,13 @@ static pricing_master_task task_of(const pair_priced *v, const pair_priced_solve
                                 .form = PRICING_PRICED_FORM,
                                 .length_ns = c->most_ns,
                                 .least_ns = c->least_ns,
-                                .n_counts = c->n_counts,
-                                .count = c->count,
+                                .n_branches = c->n_branches,
+                                .branch = c->branch,
                                 .memory_price = byte_price,
                                 .max_rounds = ROUNDS,
                                 .start_grid = &c->prices.grid,
                                 .start_price = c->prices.price,
-                                .n_start_counts = c->prices.n_counts};
+                                .n_start_branches = c->prices.n_branches};
 }
 
 static int64_t value_of_case(const pair_priced *v, const pair_priced_solver *by, const pair_priced_case *c,
@@ -89,7 +89,7 @@ static int64_t value_of_case(const pair_priced *v, const pair_priced_solver *by,
     if (c->prices.price) {
         pricing_master_task task = task_of(v, by, c, byte_price);
         task.least_ns = least;
-        task.n_counts = c->prices.n_counts; /* those that have prices */
+        task.n_branches = c->prices.n_branches; /* those that have prices */
         value = UTIL_MAX(value, pricing_master_reprice(by->master, &task, &c->prices.grid, c->prices.price));
     }
     return value;
@@ -114,7 +114,7 @@ static int open_value(pair_priced *v)
     }
     for (size_t i = 0; i < n && !result; i++)
         v->cases[i] =
-            (pair_priced_case){.sending = (int32_t)i, .most_ns = INT64_MAX, .split = {.kind = PRICING_NO_BRANCH}};
+            (pair_priced_case){.sending = (int32_t)i, .most_ns = INT64_MAX, .split = {.on = PRICING_NO_BRANCH}};
     v->n_cases = result ? 0 : (int32_t)n;
     return result;
 }
@@ -166,20 +166,20 @@ static int copy_case(const pair_priced *v, pair_priced_case *to, const pair_pric
 {
     *to = *from;
     to->prices.price = NULL;
-    to->count = util_alloc((size_t)from->n_counts + 1, sizeof *to->count);
-    if (!to->count)
+    to->branch = util_alloc((size_t)from->n_branches + 1, sizeof *to->branch);
+    if (!to->branch)
         return MOIRAI_EFAIL;
-    if (from->n_counts)
-        memcpy(to->count, from->count, sizeof *to->count * (size_t)from->n_counts);
+    if (from->n_branches)
+        memcpy(to->branch, from->branch, sizeof *to->branch * (size_t)from->n_branches);
     const pricing_duals *prices = &from->prices;
     return pricing_duals_set(&to->prices, &v->pair->block.problem, &prices->grid, prices->price,
-                                   prices->n_counts);
+                                   prices->n_branches);
 }
 
 static void ask(pair_priced_case *c, pricing_branch question)
 {
-    c->count[c->n_counts++] = question;
-    if (question.kind == PRICING_LENGTH) {
+    c->branch[c->n_branches++] = question;
+    if (question.on == PRICING_LENGTH) {
         c->least_ns = UTIL_MAX(c->least_ns, question.least);
         c->most_ns = UTIL_MIN(c->most_ns, question.most);
     }
@@ -217,11 +217,11 @@ static pricing_branch choose(const pair_priced *v, const pricing_master *m, cons
     bool mixed = spread > NARROW / 2 * (double)least && (double)range > NARROW * (double)least;
     int64_t middle = UTIL_MAX((int64_t)mean, least) + (coarse ? least / 16 : 0);
     if ((coarse || mixed) && middle < c->most_ns)
-        return (pricing_branch){PRICING_LENGTH, 0, 0, middle, middle + 1};
+        return (pricing_branch){.on = PRICING_LENGTH, .least = middle, .most = middle + 1};
     return pair_cases_branch_on(v->pair, c->sending, m, found->price);
 }
 
-static void mix_bytes(const pair_priced *v, const pricing_master *m, pair_priced_case *c)
+static void solution_bytes(const pair_priced *v, const pricing_master *m, pair_priced_case *c)
 {
     const decompose_block *b = &v->pair->block;
     int32_t n;
@@ -231,7 +231,7 @@ static void mix_bytes(const pair_priced *v, const pricing_master *m, pair_priced
         int32_t d = b->kind_component[kept[h].kind];
         for (int32_t i = b->component_off[d]; i < b->component_off[d + 1]; i++)
             c->use[kept[h].device[i - b->component_off[d]]] +=
-                kept[h].count * (double)b->problem.op_memory_bytes[b->component_op[i]];
+                kept[h].times * (double)b->problem.op_memory_bytes[b->component_op[i]];
     }
     free(kept);
 }
@@ -251,11 +251,11 @@ int pair_priced_solve_case(pair_priced *v, int32_t solver, pair_priced_case *c, 
     const pricing_grid *grid = pricing_master_grid(by->master);
     pair_priced_case fresh = *c;
     fresh.prices.price = NULL;
-    if (pricing_duals_set(&fresh.prices, &v->pair->block.problem, grid, found.price, c->n_counts))
+    if (pricing_duals_set(&fresh.prices, &v->pair->block.problem, grid, found.price, c->n_branches))
         return MOIRAI_EFAIL;
     fresh.value = value_of_case(v, by, &fresh, job->byte_price, v->pair->lower_ns);
     fresh.split = choose(v, by->master, c, &found);
-    mix_bytes(v, by->master, &fresh);
+    solution_bytes(v, by->master, &fresh);
     fresh.solved = true;
     if (fresh.value >= c->value) {
         free(c->prices.price);
@@ -269,7 +269,7 @@ int pair_priced_solve_case(pair_priced *v, int32_t solver, pair_priced_case *c, 
     return MOIRAI_OK;
 }
 
-/* Prices are valid for every case: those of one, without its counts, for all that nobody has solved yet. One pricing
+/* Prices are valid for every case: those of one, without its branches, for all that nobody has solved yet. One pricing
  * each, where a search takes dozens; sendings that differ little from the solved one are settled by it. */
 static int share_prices(pair_priced *v, int32_t index, const pair_priced_task *job, int64_t ceiling)
 {
@@ -280,7 +280,7 @@ static int share_prices(pair_priced *v, int32_t index, const pair_priced_task *j
         if (c->solved || c->value >= UTIL_MIN(ceiling, v->cases[index].value) || c->most_ns > prices->grid.length_ns)
             continue;
         tried.prices = *prices;
-        tried.prices.n_counts = 0;
+        tried.prices.n_branches = 0;
         tried.value = pair_priced_of_case(v, &tried, job->byte_price, v->pair->lower_ns);
         if (tried.value <= c->value)
             continue;
@@ -297,7 +297,7 @@ static int open_range(pair_priced *v, int32_t index, const pair_priced_task *job
     int64_t least = UTIL_MAX(c->least_ns, v->pair->lower_ns),
             bytes = pair_priced_cheapest_bytes(&v->pair->block, job->byte_price, NULL);
     int64_t end = UTIL_MAX((ceiling - bytes) / PRICING_UNIT, least + least / 16);
-    c->split = (pricing_branch){PRICING_LENGTH, 0, 0, end, end + 1};
+    c->split = (pricing_branch){.on = PRICING_LENGTH, .least = end, .most = end + 1};
     int result = divide(v, index);
     if (!result)
         v->cases[v->n_cases - 1].value =
@@ -310,7 +310,7 @@ static int open_ranges(pair_priced *v, const pair_priced_task *job, int64_t ceil
 {
     int result = MOIRAI_OK;
     for (int32_t i = 0, n = v->n_cases; i < n && !result; i++)
-        if (v->cases[i].most_ns == INT64_MAX && v->cases[i].value < ceiling && v->cases[i].n_counts < MAX_QUESTIONS)
+        if (v->cases[i].most_ns == INT64_MAX && v->cases[i].value < ceiling && v->cases[i].n_branches < MAX_QUESTIONS)
             result = open_range(v, i, job, ceiling);
     return result;
 }
@@ -376,7 +376,7 @@ static int pick_cases(solving *x, int64_t ceiling)
             break;
         if (!c->solved)
             x->picked[x->n++] = index;
-        else if (c->split.kind == PRICING_NO_BRANCH || c->n_counts >= MAX_QUESTIONS)
+        else if (c->split.on == PRICING_NO_BRANCH || c->n_branches >= MAX_QUESTIONS)
             break;
         else
             result = divide(x->v, index);
@@ -390,7 +390,7 @@ int pair_priced_refine(pair_priced *v, const pair_priced_task *job, int64_t ceil
     int result = begin(v, job);
     if (!result)
         result = open_ranges(v, job, ceiling);
-    for (int32_t looks = 0; !result && looks < job->looks && !util_stopped(&job->stop); looks += x.n) {
+    for (int32_t solves = 0; !result && solves < job->solves && !util_stopped(&job->stop); solves += x.n) {
         result = pick_cases(&x, ceiling);
         if (result || !x.n)
             break;

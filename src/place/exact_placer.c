@@ -5,6 +5,7 @@
  * too large for the search's tables gets the best quick plan and plain bounds. */
 #include "exact/exact_search.h"
 #include "place/placers.h"
+#include "place/starts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,13 +24,13 @@ static const moirai_param params[] = {
 typedef struct first_plans {
     moirai_plan *best;
     double begun_s;
-    char why[512]; /* the message of a placer that found no plan that fits */
+    place_starts_task starts;
     const moirai_place_options *o;
 } first_plans;
 
 static void tell(first_plans *f, char letter)
 {
-    if (f->o->progress == NULL)
+    if (f->o->budget.progress == NULL)
         return;
     moirai_progress news = {util_seconds() - f->begun_s,
                             letter,
@@ -37,43 +38,20 @@ static void tell(first_plans *f, char letter)
                             MOIRAI_UNKNOWN,
                             0,
                             NULL};
-    f->o->progress(f->o->progress_data, &news);
+    f->o->budget.progress(f->o->budget.progress_data, &news);
 }
 
-static int try_placer(first_plans *f, const moirai_problem *p, const char *name)
+static int take_start(void *data, moirai_plan *plan, char letter)
 {
-    moirai_place_options o;
-    moirai_plan *plan;
-    moirai_place_options_init(&o);
-    o.seed = f->o->seed;
-    if (moirai_placer_find(name) == NULL)
-        return 0;
-    int rc = moirai_place(&plan, p, name, &o);
-    if (rc == MOIRAI_EINFEASIBLE || rc == MOIRAI_ELIMIT) {
-        snprintf(f->why, sizeof f->why, "%s", moirai_error_message());
-        return 0;
-    }
-    if (rc != 0)
-        return rc;
-    if (f->best == NULL || plan->makespan_ns < f->best->makespan_ns) {
-        moirai_plan_free(f->best);
-        f->best = plan;
-        tell(f, 'H');
-    } else {
+    first_plans *f = data;
+    if (f->best != NULL && plan->makespan_ns >= f->best->makespan_ns) {
         moirai_plan_free(plan);
+        return 0;
     }
+    moirai_plan_free(f->best);
+    f->best = plan;
+    tell(f, letter);
     return 0;
-}
-
-static int try_placers(first_plans *f, const moirai_problem *p)
-{
-    static const char *const quick[] = {"single", "m-topo", "m-etf", "heft"};
-    int rc = 0;
-    if (f->o->start != NULL && moirai_plan_check(p, f->o->start, NULL, NULL) == 0)
-        rc = moirai_plan_copy(&f->best, f->o->start);
-    for (size_t a = 0; a < sizeof quick / sizeof *quick && rc == 0; a++)
-        rc = try_placer(f, p, quick[a]);
-    return rc;
 }
 
 /* A budget of work in nodes: an effort below 1, or no time limit, bounds it; otherwise time alone does. */
@@ -82,10 +60,10 @@ static int64_t node_limit(const moirai_problem *p, const moirai_place_options *o
     double given = moirai_setting_real(o, &place_exact, "node-limit");
     if (given > 0)
         return (int64_t)given;
-    if (o->time_limit_s > 0 && o->effort >= 1)
+    if (o->budget.time_limit_s > 0 && o->budget.effort >= 1)
         return 0;
     double size = ((double)p->n_ops + p->n_edges + 1) * p->n_devices,
-           share = o->effort < 1 ? o->effort * o->effort * o->effort : o->effort;
+           share = o->budget.effort < 1 ? o->budget.effort * o->budget.effort * o->budget.effort : o->budget.effort;
     return (int64_t)UTIL_MAX(16.0, WORK_PER_EFFORT * share / size);
 }
 
@@ -97,11 +75,9 @@ static int search(moirai_plan **out, const moirai_problem *p, first_plans *f)
     exact_options_init(&options);
     options.start = f->best;
     options.node_limit = node_limit(p, o);
-    options.interrupt = o->interrupt;
-    options.progress = o->progress;
-    options.progress_data = o->progress_data;
-    if (o->time_limit_s > 0)
-        options.time_limit_s = UTIL_MAX(o->time_limit_s - (util_seconds() - f->begun_s), 1e-3);
+    options.stop = f->starts.stop;
+    options.progress = o->budget.progress;
+    options.progress_data = o->budget.progress_data;
     int rc = exact_solve(p, &options, &r);
     if (rc != 0)
         return rc;
@@ -109,7 +85,7 @@ static int search(moirai_plan **out, const moirai_problem *p, first_plans *f)
         rc = exact_plan(out, p, &r);
     else if (r.complete)
         rc = moirai_error(MOIRAI_EINFEASIBLE, "problem '%s': proven that no plan fits the memory%s%s", p->name,
-                          f->why[0] != '\0' ? "; the nearest try: " : "", f->why);
+                          f->starts.why[0] != '\0' ? "; the nearest try: " : "", f->starts.why);
     else
         rc = moirai_error(MOIRAI_ELIMIT, "problem '%s': no plan that fits the memory in %lld nodes", p->name,
                           (long long)r.nodes);
@@ -121,14 +97,15 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
 {
     first_plans f = {.begun_s = util_seconds(), .o = o};
     const char *why;
-    int rc = try_placers(&f, p);
+    f.starts = (place_starts_task){.p = p, .o = o, .stop = util_stop_of(&o->budget), .offer = take_start, .data = &f};
+    int rc = place_starts(&f.starts);
     if (rc == 0 && exact_fits(p, &why)) {
         rc = search(out, p, &f);
     } else if (rc == 0 && f.best != NULL) {
         *out = f.best;
         f.best = NULL;
     } else if (rc == 0) {
-        rc = moirai_error(MOIRAI_ELIMIT, "problem '%s': %s, and no quick plan fits: %s", p->name, why, f.why);
+        rc = moirai_error(MOIRAI_ELIMIT, "problem '%s': %s, and no quick plan fits: %s", p->name, why, f.starts.why);
     }
     moirai_plan_free(f.best);
     return rc;
@@ -137,7 +114,7 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
 const moirai_placer place_exact = {
     .name = "exact",
     .summary = "branch and bound over devices and orders: the optimum of small problems, proven",
-    .letters = "H quick placer, L annealing, E exact search",
+    .letters = PLACE_STARTS_KEY ", L annealing, X exact search",
     .params = params,
     .n_params = sizeof params / sizeof *params,
     .place = place,

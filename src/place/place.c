@@ -10,7 +10,8 @@
 
 void moirai_place_options_init(moirai_place_options *o)
 {
-    *o = (moirai_place_options){.seed = 1, .gap = 0.01, .effort = 1};
+    *o = (moirai_place_options){.gap = 0.01};
+    moirai_budget_init(&o->budget);
 }
 
 /* ---- settings ---- */
@@ -137,14 +138,11 @@ static int check_options(const moirai_placer *placer, const moirai_place_options
     const char *why = "";
     if (placer->available != NULL && !placer->available(&why))
         return moirai_error(MOIRAI_EFAIL, "placer '%s' is not available: %s", placer->name, why);
-    if (!(o->time_limit_s >= 0) || !(o->gap >= 0) || !(o->effort >= 0) || o->threads < 0)
-        return moirai_error(MOIRAI_EUSAGE, "time limit %g, gap %g, effort %g, threads %d: none may be negative",
-                            o->time_limit_s, o->gap, o->effort, o->threads);
-    if (o->effort > 1e6)
-        return moirai_error(MOIRAI_EUSAGE, "effort %g: at most 1e6", o->effort);
+    if (!(o->gap >= 0))
+        return moirai_error(MOIRAI_EUSAGE, "gap %g: may not be negative", o->gap);
+    int rc = moirai_budget_check(&o->budget);
     if (o->certificate_path != NULL && !placer->certifies)
         return moirai_error(MOIRAI_EUSAGE, "placer '%s' writes no certificate; placer 'moirai' does", placer->name);
-    int rc = 0;
     for (int i = 0; i < o->n_settings && rc == 0; i++)
         rc = check_setting(placer, &o->setting[i]);
     return rc;
@@ -162,7 +160,7 @@ static int sign(moirai_plan *plan, const moirai_problem *p, const moirai_placer 
     free(plan->placer);
     plan->problem = problem;
     plan->placer = name;
-    plan->seed = o->seed;
+    plan->seed = o->budget.seed;
     int64_t path = moirai_bound_critical_path(p), load = moirai_bound_load(p);
     plan->lower_bound_ns = UTIL_MAX(plan->lower_bound_ns, UTIL_MAX(path, load));
     return 0;

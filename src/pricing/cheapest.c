@@ -23,7 +23,7 @@
  * therefore say between which two times the tensor arrives on a device; readers wait for the first, the send ends by
  * the second.
  *
- * A count ("how many components of a kind have operator i on device k") lies in a known range in each case of a
+ * A number ("how many components of a kind have operator i on device k") lies in a known range in each case of a
  * branching. A price c of any sign on it is paid by every component that has i on k; all together pay at most c * most
  * (c > 0) or c * least, which is added to the right side.
  *
@@ -311,16 +311,17 @@ static void add_child(pricing_pricer *w, const pricing_tree_node *child, const i
         parent_value[x] = parent_value[x] >= NONE || w->message[x] >= NONE ? NONE : parent_value[x] + w->message[x];
 }
 
-/* What an operator pays on k whenever it runs: its bytes, and the counts it is part of. */
+/* What an operator pays on k whenever it runs: its bytes, and the branches it is part of. */
 static int64_t flat_cost(const pricing_pricer *w, int32_t kind, int32_t op, int32_t k)
 {
     const pricing_prices *prices = w->prices;
     int64_t sum = prices->memory ? prices->memory[k] * w->block->problem.op_memory_bytes[op] : 0;
     int32_t begin = w->block->component_off[w->block->kind_component[kind]];
-    for (int32_t i = 0; i < prices->n_counts; i++) {
-        const pricing_branch *count = &prices->count[i];
-        if (count->kind == kind && count->device == k && w->block->component_op[begin + count->op] == op)
-            sum += prices->count_price[i];
+    for (int32_t i = 0; i < prices->n_branches; i++) {
+        const pricing_branch *branch = &prices->branch[i];
+        if (branch->on == PRICING_NUMBER && branch->kind == kind && branch->device == k &&
+            w->block->component_op[begin + branch->op] == op)
+            sum += prices->branch_price[i];
     }
     return sum;
 }
@@ -338,7 +339,7 @@ static void kind_values(pricing_pricer *w, int32_t kind)
                   w->value + (w->node[x].parent - base) * stride);
 }
 
-static int64_t price_kind(pricing_pricer *w, int32_t kind, pricing_column_fn pattern, void *data)
+static int64_t price_kind(pricing_pricer *w, int32_t kind, pricing_column_fn column, void *data)
 {
     int32_t N = w->grid->n_steps;
     kind_values(w, kind);
@@ -351,8 +352,8 @@ static int64_t price_kind(pricing_pricer *w, int32_t kind, pricing_column_fn pat
                 least = w->value[(int64_t)k * N + g];
                 root.g = g;
             }
-        if (least < NONE && pattern)
-            pricing_pricer_walk(w, kind, root, pattern, data);
+        if (least < NONE && column)
+            pricing_pricer_walk(w, kind, root, column, data);
         best = UTIL_MIN(best, least);
     }
     return best;
@@ -379,26 +380,26 @@ static bool direct_edges_fit(const pricing_pricer *w)
     return true;
 }
 
-int64_t pricing_pricer_cost(pricing_pricer *w, const pricing_prices *prices, pricing_column_fn pattern, void *data)
+int64_t pricing_pricer_cost(pricing_pricer *w, const pricing_prices *prices, pricing_column_fn column, void *data)
 {
     const decompose_block *b = w->block;
-    pricing_pricer_set_arrivals(w, prices->n_counts, prices->count);
+    pricing_pricer_set_arrivals(w, prices->n_branches, prices->branch);
     if (!direct_edges_fit(w))
         return NONE;
     w->prices = prices;
     set_prices(w, prices->resource);
     __int128 sum = 0;
     for (int32_t j = 0; w->how.fixed && j < w->how.n_receivers; j++) {
-        int64_t cost = pricing_pricer_send(w, j, pattern, data);
+        int64_t cost = pricing_pricer_send(w, j, column, data);
         if (cost >= NONE)
             return NONE;
         sum += cost;
     }
     for (int32_t kind = 0; kind < b->n_kinds; kind++) {
-        int64_t cost = price_kind(w, kind, pattern, data);
+        int64_t cost = price_kind(w, kind, column, data);
         if (cost >= NONE)
             return NONE;
         sum += (__int128)cost * b->kind_count[kind];
     }
-    return (int64_t)UTIL_MAX(UTIL_MIN(sum, NONE - 1), -NONE); /* dear, but possible */
+    return (int64_t)UTIL_MAX(UTIL_MIN(sum, NONE - 1), -NONE); /* expensive, but possible */
 }

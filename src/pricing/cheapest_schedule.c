@@ -109,7 +109,7 @@ static int32_t place_of(const decompose_block *b, int32_t kind, int32_t op)
     return x - b->component_off[c];
 }
 
-void pricing_pricer_walk(pricing_pricer *w, int32_t kind, pricing_tree_state root, pricing_column_fn pattern, void *data)
+void pricing_pricer_walk(pricing_pricer *w, int32_t kind, pricing_tree_state root, pricing_column_fn column, void *data)
 {
     const decompose_block *b = w->block;
     int32_t base = w->kind_node[kind], n = w->kind_node[kind + 1] - base, N = w->grid->n_steps;
@@ -131,11 +131,11 @@ void pricing_pricer_walk(pricing_pricer *w, int32_t kind, pricing_tree_state roo
     }
     free(at);
     pricing_column out = {kind, n, w->device, w->start, w->finish_ns, w->n_uses, w->use};
-    pattern(data, &out);
+    column(data, &out);
 }
 
 /* The j-th sending of the shared tensor. */
-int64_t pricing_pricer_send(pricing_pricer *w, int32_t j, pricing_column_fn pattern, void *data)
+int64_t pricing_pricer_send(pricing_pricer *w, int32_t j, pricing_column_fn column, void *data)
 {
     int32_t k = w->how.receiver[j];
     pricing_task_use x = pricing_pricer_transfer_task(w, w->shared_tensor, w->entry_device, k);
@@ -148,11 +148,11 @@ int64_t pricing_pricer_send(pricing_pricer *w, int32_t j, pricing_column_fn patt
             at = start;
         }
     }
-    if (best < NONE && pattern) {
+    if (best < NONE && column) {
         clear_uses(w);
         use(w, x, at, 1.0);
         pricing_column out = {-1 - j, 0, w->device, w->start, w->finish_ns, w->n_uses, w->use};
-        pattern(data, &out);
+        column(data, &out);
     }
     return best;
 }

@@ -1,4 +1,4 @@
-/* Grids of steps and buckets, and what prices on them are worth. */
+/* Grids of steps and buckets, and what prices on them are value. */
 #include <stdlib.h>
 
 #include "pricing/pricer.h"
@@ -58,8 +58,8 @@ int64_t pricing_bucket_ns(const pricing_grid *grid, int32_t bucket)
 int64_t pricing_branch_term(const pricing_prices *prices)
 {
     int64_t sum = 0;
-    for (int32_t i = 0; i < prices->n_counts; i++)
-        sum += prices->count_price[i] * (prices->count_price[i] > 0 ? prices->count[i].most : prices->count[i].least);
+    for (int32_t i = 0; i < prices->n_branches; i++)
+        sum += prices->branch_price[i] * (prices->branch_price[i] > 0 ? prices->branch[i].most : prices->branch[i].least);
     return sum;
 }
 
@@ -77,7 +77,7 @@ int64_t pricing_length_term(const moirai_problem *q, const pricing_grid *grid, c
                             int64_t least_ns)
 {
     int32_t resources = pricing_resource_count(q);
-    __int128 worth = 0, least = INT64_MAX;
+    __int128 value = 0, least = INT64_MAX;
     for (int32_t i = 0; i < grid->n_buckets; i++) { /* linear within a bucket: the ends are enough */
         int64_t from = UTIL_MIN(grid->bucket_step[i] * grid->step_ns, grid->length_ns),
                 to = from + pricing_bucket_ns(grid, i);
@@ -85,10 +85,10 @@ int64_t pricing_length_term(const moirai_problem *q, const pricing_grid *grid, c
         for (int32_t r = 0; r < resources; r++)
             rate += prices->resource[r * grid->n_buckets + i];
         if (least_ns >= from && least_ns <= to)
-            least = UTIL_MIN(least, (__int128)unit * least_ns - worth - rate * (least_ns - from));
-        worth += rate * (to - from);
+            least = UTIL_MIN(least, (__int128)unit * least_ns - value - rate * (least_ns - from));
+        value += rate * (to - from);
         if (to >= least_ns)
-            least = UTIL_MIN(least, (__int128)unit * to - worth);
+            least = UTIL_MIN(least, (__int128)unit * to - value);
     }
     return (int64_t)UTIL_MAX(least, -(__int128)PRICING_NONE);
 }

@@ -1,22 +1,22 @@
 /* Column generation for prices.
  *
- * The master (its LP is in master_lp.c) chooses, for every kind of component, a mix of schedules (columns), and sees
+ * The master (its LP is in master_lp.c) chooses, for every kind of component, a LP solution of schedules (columns), and sees
  * only how much of each resource they use in each bucket:
  *   length form:  minimise theta
  *                 subject to  use(r, bucket) <= held(r, bucket) + theta * (length(bucket) - held(r, bucket))
- *   value form:   minimise sum of z(L) * L + memory cost
+ *   priced form:   minimise sum of z(L) * L + memory cost
  *                 subject to  use(r, bucket) <= sum of z(L) * (part of the bucket before L)
  * where held is what sends of the shared tensor take whatever is done (were it scaled, a bucket filled by a send would
- * ask for theta = 1 and hide everything else), the mix of each kind sums to its number of components, and counts (how
+ * ask for theta = 1 and hide everything else), the LP solution of each kind sums to its number of components, and numbers (how
  * many components have operator i on device k) keep to their ranges. Its dual values are prices; pricing returns cheap
- * schedules under them, new columns, until none helps or the prices prove what is asked for. In the value form z is a
- * mix of block times L, from least_ns to T, at the ends of buckets; whatever prices come out, cost of the schedules +
+ * schedules under them, new columns, until none helps or the prices prove what is asked for. In the priced form z is a
+ * LP solution of block times L, from least_ns to T, at the ends of buckets; whatever prices come out, cost of the schedules +
  * least over L of (L - worth of all resources until L) bounds length plus memory cost from below. Dual values are
  * rounded to whole numbers before they are used to prove anything; any prices are valid, so rounding costs strength,
  * never truth.
  *
  * Duals of early masters jump about; pricing between the best prices so far and the master's (Wentges smoothing) saves
- * rounds. Columns are kept for the next solve with another T or other counts: those that end after T or read what has
+ * rounds. Columns are kept for the next solve with another T or other branches: those that end after T or read what has
  * not arrived are left out. Without an LP solver the prices come from multiplicative weights, which is slower and
  * weaker. */
 #include <math.h>
@@ -27,7 +27,7 @@
 #include "util/util.h"
 
 #define LENGTH_SCALE 17592186044416.0 /* 2^44: worth of all resources in the length form */
-#define MAX_COUNTS 64
+#define MAX_BRANCHES 64
 #define KEEP_ALL 200                  /* columns */
 #define IDLE_SOLVES 5
 
@@ -75,7 +75,7 @@ int pricing_master_new(pricing_master **out, const decompose_block *b, int32_t e
     m->exit_device = exit_device;
     m->steps = steps;
     size_t n = (size_t)(pricing_resource_count(&b->problem) * PRICING_MAX_BUCKETS + MOIRAI_MAX_DEVICES + b->n_kinds +
-                        MAX_COUNTS + 2);
+                        MAX_BRANCHES + 2);
     m->lp_resource = util_alloc((size_t)pricing_resource_count(&b->problem), sizeof(int32_t));
     m->bucket_ns = util_alloc(n, sizeof(double));
     m->held = util_alloc(n, sizeof(double));
@@ -92,7 +92,7 @@ int pricing_master_new(pricing_master **out, const decompose_block *b, int32_t e
                          m->price && m->best_price && m->mass && m->value && m->row
                      ? MOIRAI_OK
                      : MOIRAI_EFAIL;
-    /* Devices have rows from the start; ports and channels get theirs when a mix first asks too much of them. */
+    /* Devices have rows from the start; ports and channels get theirs when a LP solution first asks too much of them. */
     for (int32_t r = 0; !result && r < pricing_resource_count(&b->problem); r++)
         m->lp_resource[r] = r < b->problem.n_devices ? m->n_lp_resources++ : -1;
     if (result)
@@ -131,11 +131,11 @@ static void regrid(pricing_master *m, int64_t length_ns, int32_t buckets)
     int32_t resources = pricing_resource_count(&m->b->problem);
     pricing_grid_init(&m->grid, length_ns, length_ns / m->steps + 1, buckets);
     pricing_pricer_set(m->w, m->entry_device, m->exit_device, &m->how, &m->grid);
-    pricing_pricer_set_arrivals(m->w, m->job->n_counts, m->job->count);
+    pricing_pricer_set_arrivals(m->w, m->job->n_branches, m->job->branch);
     for (int32_t j = 0; j < m->n_sends; j++) /* receivers begin to work at their arrivals */
         pricing_grid_snap(&m->grid, pricing_pricer_arrival(m->w, m->how.receiver[j]));
     m->n_cells = resources * m->grid.n_buckets;
-    m->n_rows = m->n_cells + m->n_sends + m->b->n_kinds + m->job->n_counts;
+    m->n_rows = m->n_cells + m->n_sends + m->b->n_kinds + m->job->n_branches;
     memcpy(m->mean, m->center, sizeof *m->mean * (size_t)(resources * old.n_buckets));
     for (int32_t i = 0; i < m->grid.n_buckets; i++) {
         int64_t middle = (m->grid.bucket_step[i] + m->grid.bucket_step[i + 1]) * m->grid.step_ns / 2;
@@ -150,7 +150,7 @@ static void regrid(pricing_master *m, int64_t length_ns, int32_t buckets)
     }
     for (int32_t i = m->n_cells; i < m->n_rows; i++)
         m->center[i] = 0;
-    for (int32_t i = 0; m->job->start_price && i < m->job->n_start_counts; i++)
+    for (int32_t i = 0; m->job->start_price && i < m->job->n_start_branches; i++)
         m->center[pricing_master_branch_row(m, i)] =
             (double)m->job->start_price[resources * old.n_buckets + i] / price_scale(m->job);
     for (int32_t i = 0; i < m->n_cells; i++)
@@ -160,38 +160,38 @@ static void regrid(pricing_master *m, int64_t length_ns, int32_t buckets)
 /* ---- columns ---- */
 
 /* Keep a schedule from the pricing; false if memory ran out. */
-static bool copy_pattern(const pricing_column *pattern, pricing_pool_column *c)
+static bool copy_pattern(const pricing_column *column, pricing_pool_column *c)
 {
-    *c = (pricing_pool_column){.kind = pattern->kind, .finish_ns = pattern->finish_ns, .n_ops = pattern->n_ops,
-                         .n_uses = pattern->n_uses};
+    *c = (pricing_pool_column){.kind = column->kind, .finish_ns = column->finish_ns, .n_ops = column->n_ops,
+                         .n_uses = column->n_uses};
     c->use = util_alloc((size_t)c->n_uses, sizeof *c->use);
-    c->device = util_alloc((size_t)pattern->n_ops, sizeof *c->device);
-    c->start = util_alloc((size_t)pattern->n_ops, sizeof *c->start);
+    c->device = util_alloc((size_t)column->n_ops, sizeof *c->device);
+    c->start = util_alloc((size_t)column->n_ops, sizeof *c->start);
     if (!c->use || !c->device || !c->start) {
         free_column(c);
         return false;
     }
-    memcpy(c->use, pattern->use, sizeof *c->use * (size_t)c->n_uses);
-    memcpy(c->device, pattern->device, (size_t)pattern->n_ops);
-    memcpy(c->start, pattern->start, sizeof *c->start * (size_t)pattern->n_ops);
+    memcpy(c->use, column->use, sizeof *c->use * (size_t)c->n_uses);
+    memcpy(c->device, column->device, (size_t)column->n_ops);
+    memcpy(c->start, column->start, sizeof *c->start * (size_t)column->n_ops);
     return true;
 }
 
 /* A schedule from the pricing: into the pool and the master, if it could improve the master. */
-static void take_pattern(void *data, const pricing_column *pattern)
+static void take_pattern(void *data, const pricing_column *column)
 {
     pricing_master *m = data;
     pricing_pool_column c;
-    if (m->failed || !copy_pattern(pattern, &c)) {
+    if (m->failed || !copy_pattern(column, &c)) {
         m->failed = 1;
         return;
     }
     double reduced = pricing_master_column_cost(m, &c);
-    int32_t n = pricing_master_entries(m, &c), mix = pricing_master_convexity_row(m, c.kind);
+    int32_t n = pricing_master_entries(m, &c), convexity = pricing_master_convexity_row(m, c.kind);
     for (int32_t i = 0; i < n; i++)
-        if (m->row[i] != mix)
+        if (m->row[i] != convexity)
             reduced += m->value[i] * m->dual[m->row[i]];
-    if (m->judging && reduced > m->dual[mix] - 1e-9 * (1 + fabs(m->dual[mix]))) {
+    if (m->judging && reduced > m->dual[convexity] - 1e-9 * (1 + fabs(m->dual[convexity]))) {
         free_column(&c);
         return;
     }
@@ -215,7 +215,7 @@ static void note_idle(pricing_master *m)
     }
 }
 
-/* Columns that no mix has used for a while go, so that the master stays small. */
+/* Columns that no LP solution has used for a while go, so that the master stays small. */
 static void drop_idle(pricing_master *m)
 {
     size_t n = 0;
@@ -229,22 +229,23 @@ static void drop_idle(pricing_master *m)
 
 /* ---- prices ---- */
 
-/* Prices in whole numbers from `per_use` (rows of cells, then of counts). Any prices are valid as long as sums of what
+/* Prices in whole numbers from `per_use` (rows of cells, then of branches). Any prices are valid as long as sums of what
  * is paid stay below what the pricing takes for "does not fit": all cells together are held to an eighth of that, all
- * counts together to half of it. */
+ * branches together to half of it. */
 static void round_prices(const pricing_master *m, const double *per_use, int64_t *price)
 {
     const double most = (double)PRICING_NONE;
     int32_t resources = m->n_cells / m->grid.n_buckets;
-    double scale = price_scale(m->job), dear = most / 8 / resources / (double)UTIL_MAX(m->grid.length_ns, 1);
+    double scale = price_scale(m->job), most_price = most / 8 / resources / (double)UTIL_MAX(m->grid.length_ns, 1);
     for (int32_t i = 0; i < m->n_cells; i++) {
         bool empty = pricing_bucket_ns(&m->grid, i % m->grid.n_buckets) <= 0;
-        price[i] = empty ? 0 : (int64_t)fmin(fmax(per_use[i], 0) / m->bucket_ns[i] * scale, dear);
+        price[i] = empty ? 0 : (int64_t)fmin(fmax(per_use[i], 0) / m->bucket_ns[i] * scale, most_price);
     }
-    for (int32_t i = 0; i < m->job->n_counts; i++) {
-        int32_t kind = m->job->count[i].kind;
-        double limit = kind < 0 ? 0 : most / 2 / m->job->n_counts / m->b->kind_count[kind];
-        double wanted = kind < 0 ? 0 : per_use[pricing_master_branch_row(m, i)] * scale;
+    for (int32_t i = 0; i < m->job->n_branches; i++) {
+        const pricing_branch *branch = &m->job->branch[i];
+        bool number = branch->on == PRICING_NUMBER;
+        double limit = number ? most / 2 / m->job->n_branches / m->b->kind_count[branch->kind] : 0;
+        double wanted = number ? per_use[pricing_master_branch_row(m, i)] * scale : 0;
         price[m->n_cells + i] = (int64_t)fmax(fmin(wanted, limit), -limit);
     }
 }
@@ -254,23 +255,23 @@ static double judge_length(pricing_master *m, const pricing_prices *prices, int6
 {
     int64_t capacity = pricing_capacity(&m->b->problem, &m->grid, prices);
     m->part = capacity > 0 ? (double)cost / (double)capacity : 0;
-    /* Of the free time, and of the time that is held anyhow. */
-    double worth = 0, held = (double)pricing_branch_term(prices);
+    /* Of the free time, and of the time that is held in any case. */
+    double free_value = 0, held_value = (double)pricing_branch_term(prices);
     for (int32_t i = 0; i < m->n_cells; i++) {
         double whole = (double)prices->resource[i] * (double)pricing_bucket_ns(&m->grid, i % m->grid.n_buckets);
-        worth += whole * pricing_master_free_part(m, i);
-        held += whole * m->held[i];
+        free_value += whole * pricing_master_free_part(m, i);
+        held_value += whole * m->held[i];
     }
-    if (worth <= 0)
+    if (free_value <= 0)
         return cost > capacity ? HUGE_VAL : 0;
-    double theta = ((double)cost - held) / worth;
+    double theta = ((double)cost - held_value) / free_value;
     return cost > capacity ? fmax(theta, 1 + 1e-12) : fmin(theta, 1);
 }
 
 /* What the prices prove: theta, or a value in units. Adds columns on the way. */
 static double judge(pricing_master *m, const int64_t *price, bool columns)
 {
-    pricing_prices prices = {price, m->job->memory_price, m->job->n_counts, m->job->count, price + m->n_cells};
+    pricing_prices prices = {price, m->job->memory_price, m->job->n_branches, m->job->branch, price + m->n_cells};
     int64_t cost = pricing_pricer_cost(m->w, &prices, columns ? take_pattern : NULL, m);
     if (cost >= PRICING_NONE)
         return HUGE_VAL;
@@ -286,7 +287,7 @@ static void consider(pricing_master *m, double bound, const double *per_use)
         return;
     m->best = bound;
     m->best_part = m->part;
-    memcpy(m->best_price, m->price, sizeof *m->price * (size_t)(m->n_cells + m->job->n_counts));
+    memcpy(m->best_price, m->price, sizeof *m->price * (size_t)(m->n_cells + m->job->n_branches));
     memcpy(m->center, per_use, sizeof *m->center * (size_t)m->n_rows);
 }
 
@@ -370,16 +371,16 @@ static int generate(pricing_master *m, pricing_master_result *out)
 /* ---- multiplicative weights ---- */
 
 /* On relative use, for builds without an LP solver. */
-static void take_usage(void *data, const pricing_column *pattern)
+static void take_usage(void *data, const pricing_column *column)
 {
     pricing_master *m = data;
-    double count = pattern->kind >= 0 ? m->b->kind_count[pattern->kind] : 1;
-    pricing_pool_column c = {.kind = pattern->kind, .n_uses = pattern->n_uses, .use = pattern->use,
-                       .device = pattern->device};
+    double copies = column->kind >= 0 ? m->b->kind_count[column->kind] : 1;
+    pricing_pool_column c = {.kind = column->kind, .n_uses = column->n_uses, .use = column->use,
+                       .device = column->device};
     int32_t n = pricing_master_entries(m, &c);
     for (int32_t i = 0; i < n; i++)
         if (m->row[i] < m->n_cells)
-            m->mean[m->row[i]] += m->value[i] * count / m->b->problem.n_devices;
+            m->mean[m->row[i]] += m->value[i] * copies / m->b->problem.n_devices;
 }
 
 static void weigh(pricing_master *m, pricing_master_result *out)
@@ -399,12 +400,12 @@ static void weigh(pricing_master *m, pricing_master_result *out)
                 m->job->form == PRICING_LENGTH_FORM ? weight[i] / sum : weight[i] / sum * m->bucket_ns[i] * buckets;
         round_prices(m, m->dual, m->price);
         memset(m->mean, 0, sizeof *m->mean * (size_t)m->n_cells);
-        pricing_prices prices = {m->price, m->job->memory_price, m->job->n_counts, m->job->count, m->price + m->n_cells};
+        pricing_prices prices = {m->price, m->job->memory_price, m->job->n_branches, m->job->branch, m->price + m->n_cells};
         pricing_pricer_cost(m->w, &prices, take_usage, m);
         double bound = judge(m, m->price, false);
         if (bound > m->best) {
             m->best = bound;
-            memcpy(m->best_price, m->price, sizeof *m->price * (size_t)(m->n_cells + m->job->n_counts));
+            memcpy(m->best_price, m->price, sizeof *m->price * (size_t)(m->n_cells + m->job->n_branches));
         }
         for (int32_t i = 0; i < m->n_cells; i++)
             most = fmax(most, m->mean[i]);
@@ -436,8 +437,8 @@ static void set_sending(pricing_master *m, const pricing_sending *how)
 int pricing_master_solve(pricing_master_result *out, pricing_master *m, const pricing_master_task *job)
 {
     *out = (pricing_master_result){0};
-    if (job->n_counts > MAX_COUNTS)
-        return moirai_error(MOIRAI_EFAIL, "%d questions to one case", job->n_counts);
+    if (job->n_branches > MAX_BRANCHES)
+        return moirai_error(MOIRAI_EFAIL, "%d questions to one case", job->n_branches);
     m->job = job;
     m->best = job->form == PRICING_PRICED_FORM ? -(double)PRICING_NONE : -1;
     m->best_part = 0;
@@ -448,9 +449,9 @@ int pricing_master_solve(pricing_master_result *out, pricing_master *m, const pr
     if (job->start_price)
         take_start(m);
     regrid(m, job->length_ns, job->buckets);
-    pricing_pricer_held(m->w, job->n_counts, job->count, m->held);
+    pricing_pricer_held(m->w, job->n_branches, job->branch, m->held);
     /* No prices at all, should none be better: those of the last solve are laid out for another grid. */
-    memset(m->best_price, 0, sizeof *m->best_price * (size_t)(m->n_cells + job->n_counts));
+    memset(m->best_price, 0, sizeof *m->best_price * (size_t)(m->n_cells + job->n_branches));
     for (int32_t i = 0; i < m->n_cells; i++)
         m->held[i] = job->form == PRICING_PRICED_FORM ? 0 : fmin(m->held[i] / m->bucket_ns[i], 1);
     int result = MOIRAI_OK;
@@ -466,15 +467,15 @@ int pricing_master_solve(pricing_master_result *out, pricing_master *m, const pr
         out->value = m->best >= (double)PRICING_NONE ? PRICING_NONE
                                                           : (int64_t)UTIL_MAX(m->best, -(double)PRICING_NONE);
     out->price = m->best_price;
-    out->count_price = m->best_price + m->n_cells;
+    out->branch_price = m->best_price + m->n_cells;
     return result;
 }
 
 int64_t pricing_master_reprice(pricing_master *m, const pricing_master_task *job, const pricing_grid *grid,
                               const int64_t *price)
 {
-    const int64_t *count_price = price + pricing_resource_count(&m->b->problem) * grid->n_buckets;
-    pricing_prices prices = {price, job->memory_price, job->n_counts, job->count, count_price};
+    const int64_t *branch_price = price + pricing_resource_count(&m->b->problem) * grid->n_buckets;
+    pricing_prices prices = {price, job->memory_price, job->n_branches, job->branch, branch_price};
     pricing_pricer_set(job->pricer, m->entry_device, m->exit_device, job->how, grid);
     int64_t cost = pricing_pricer_cost(job->pricer, &prices, NULL, NULL);
     if (cost >= PRICING_NONE)

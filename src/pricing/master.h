@@ -5,7 +5,7 @@
 #include "pricing/pricer.h"
 #include "util/stop.h"
 
-/* So many units of price make a nanosecond in the value form. */
+/* So many units of price make a nanosecond in the priced form. */
 #define PRICING_UNIT (INT64_C(1) << 18)
 
 /* Saturates: times of hours are all alike. */
@@ -23,7 +23,7 @@ typedef enum pricing_form {
 /* A component's schedule that the last master used, and how often. */
 typedef struct pricing_chosen_column {
     int32_t kind;
-    double count;
+    double times;          /* how often it is chosen */
     const int8_t *device;  /* per operator of the component */
     const int64_t *start;
 } pricing_chosen_column;
@@ -33,27 +33,27 @@ typedef struct pricing_master_task {
     const pricing_sending *how;   /* the shared tensor is sent */
     pricing_form form;
     int64_t length_ns;           /* T */
-    int64_t least_ns;            /* value form only */
+    int64_t least_ns;            /* priced form only */
     int32_t buckets;
-    int32_t n_counts;
-    const pricing_branch *count;
-    const int64_t *memory_price; /* per device, PRICING_UNIT-ths of ns per byte; NULL: none (value form only) */
+    int32_t n_branches;
+    const pricing_branch *branch;
+    const int64_t *memory_price; /* per device, PRICING_UNIT-ths of ns per byte; NULL: none (priced form only) */
     int32_t max_rounds;
     bool converge;               /* length form: go on to find theta where it is below 1 */
-    const pricing_grid *start_grid;   /* prices to begin with, cells and then counts, or NULL */
+    const pricing_grid *start_grid;   /* prices to begin with, cells and then branches, or NULL */
     const int64_t *start_price;
-    int32_t n_start_counts;
+    int32_t n_start_branches;
     util_stop stop;
 } pricing_master_task;
 
 typedef struct pricing_master_result {
     bool proven;           /* length form: T is impossible */
-    int64_t value;         /* value form: the bound in units; PRICING_NONE: nothing fits into T */
+    int64_t value;         /* priced form: the bound in units; PRICING_NONE: nothing fits into T */
     double theta;          /* length form: value of the last master; above 1 means impossible */
     double proven_part;    /* length form: cost over capacity at the best prices; about what part of T they exclude */
     int32_t rounds;
-    const int64_t *price;        /* the prices that prove it, cells and then counts; valid until the next solve */
-    const int64_t *count_price;  /* those of the counts */
+    const int64_t *price;        /* the prices that prove it, cells and then branches; valid until the next solve */
+    const int64_t *branch_price;  /* those of the branches */
 } pricing_master_result;
 
 /* A master keeps its columns from one solve to the next, whatever the sending: one per block and pair of devices. Grids
@@ -63,12 +63,12 @@ int pricing_master_new(pricing_master **out, const decompose_block *b, int32_t e
                       int32_t steps);
 void pricing_master_free(pricing_master *m);
 int pricing_master_solve(pricing_master_result *out, pricing_master *m, const pricing_master_task *job);
-/* Value form: what prices found before are worth at other prices on bytes, without a search; in units. */
+/* Priced form: what prices found before are worth at other prices on bytes, without a search; in units. */
 int64_t pricing_master_reprice(pricing_master *m, const pricing_master_task *job, const pricing_grid *grid,
                               const int64_t *price);
-/* Value form, of the last solve: the mean block time of the mix, and its mean distance from it. */
+/* Priced form, of the last solve: the mean block time of the LP solution, and its mean distance from it. */
 double pricing_master_length(const pricing_master *m, double *spread_ns);
-/* Of the last solve: the schedules that are in the mix, *n of them; free() it. NULL and 0: out of memory. */
+/* Of the last solve: the schedules that are in the LP solution, *n of them; free() it. NULL and 0: out of memory. */
 pricing_chosen_column *pricing_master_solution(const pricing_master *m, int32_t *n);
 /* Of the last solve: the mean number of components of `kind` with operator `op` (within the component) on `device`. */
 double pricing_master_number(const pricing_master *m, int32_t kind, int32_t op, int32_t device);

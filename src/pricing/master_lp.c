@@ -1,12 +1,12 @@
 /* The master as a linear programme.
  *
- * Rows are cells (a resource in a bucket), one per send, one per kind of component, one per count, and in the value
- * form one for the mix of block times. Of the cells only those of devices have rows from the start: ports and channels
- * need not bind, and get theirs when a mix first takes more of them than there is (find_overload), which keeps the LP
+ * Rows are cells (a resource in a bucket), one per send, one per kind of component, one per branch, and in the value
+ * form one for the block times. Of the cells only those of devices have rows from the start: ports and channels
+ * need not bind, and get theirs when a LP solution first takes more of them than there is (find_overload), which keeps the LP
  * small. Arrays over rows outside of the LP (`dual`, `center`) have all cells in place of these: a row from the sends
  * on is `shift` further there.
  *
- * Columns are theta or the block times, two per count that let it be missed at a price that no good mix pays (so that
+ * Columns are theta or the block times, two per branch that let it be missed at a price that no good LP solution pays (so that
  * the LP always has an answer, and duals with it), and the schedules that fit into T. It is built anew for each task
  * and whenever rows are added, and grows by columns in between; an entry per schedule and cell that it uses. */
 #include <math.h>
@@ -15,8 +15,8 @@
 #include "pricing/master_state.h"
 #include "util/util.h"
 
-#define OVERTIME 4.0 /* value form: what more of all resources costs, in T */
-#define ELASTIC 64.0 /* what missing a count by one costs in the master: many times theta */
+#define OVERTIME 4.0 /* priced form: what more of all resources costs, in T */
+#define ELASTIC 64.0 /* what missing a number by one costs in the master: many times theta */
 
 /* ---- columns ---- */
 
@@ -66,11 +66,13 @@ int32_t pricing_master_entries(pricing_master *m, const pricing_pool_column *c)
         }
     m->row[n] = pricing_master_convexity_row(m, c->kind);
     m->value[n++] = 1;
-    for (int32_t i = 0; i < m->job->n_counts; i++)
-        if (m->job->count[i].kind == c->kind && c->device[m->job->count[i].op] == m->job->count[i].device) {
+    for (int32_t i = 0; i < m->job->n_branches; i++) {
+        const pricing_branch *branch = &m->job->branch[i];
+        if (branch->on == PRICING_NUMBER && branch->kind == c->kind && c->device[branch->op] == branch->device) {
             m->row[n] = pricing_master_branch_row(m, i);
             m->value[n++] = 1;
         }
+    }
     return n;
 }
 
@@ -120,26 +122,26 @@ static int lp_rows(pricing_master *m)
     double *lower = m->mean, *upper = m->row_dual; /* not yet in use */
     int32_t cells = lp_cells(m), rows = m->n_rows - m->n_cells + cells;
     for (int32_t i = 0; i < rows; i++) {
-        int32_t kind = i - cells - m->n_sends, count = kind - m->b->n_kinds;
+        int32_t kind = i - cells - m->n_sends, branch = kind - m->b->n_kinds;
         if (i < cells) {
             lower[i] = -HUGE_VAL;
             upper[i] = m->held[cell_of(m, i)];
-        } else if (count >= 0) {
-            bool counted = m->job->count[count].kind >= 0; /* times are the pricing's business */
-            lower[i] = counted ? (double)m->job->count[count].least : -HUGE_VAL;
-            upper[i] = counted ? (double)m->job->count[count].most : HUGE_VAL;
+        } else if (branch >= 0) {
+            bool counted = m->job->branch[branch].on == PRICING_NUMBER; /* times are the pricing's business */
+            lower[i] = counted ? (double)m->job->branch[branch].least : -HUGE_VAL;
+            upper[i] = counted ? (double)m->job->branch[branch].most : HUGE_VAL;
         } else {
             lower[i] = upper[i] = kind >= 0 ? m->b->kind_count[kind] : 1;
         }
     }
-    lower[rows] = upper[rows] = 1; /* the mix of block times, where there is one */
+    lower[rows] = upper[rows] = 1; /* the block times, where there is one */
     pricing_lp_free(m->lp);
     m->lp = NULL;
     return pricing_lp_new(&m->lp, rows + (m->job->form == PRICING_PRICED_FORM), lower, upper);
 }
 
 /* A column that gives every cell a part of its bucket. */
-static int lp_give(pricing_master *m, double cost, const double *part, bool in_mix)
+static int lp_give(pricing_master *m, double cost, const double *part, bool in_solution)
 {
     int32_t n = 0;
     for (int32_t row = 0; row < lp_cells(m); row++)
@@ -147,7 +149,7 @@ static int lp_give(pricing_master *m, double cost, const double *part, bool in_m
             m->row[n] = row;
             m->value[n++] = -part[cell_of(m, row)];
         }
-    if (in_mix) {
+    if (in_solution) {
         m->row[n] = m->n_rows - m->n_cells + lp_cells(m);
         m->value[n++] = 1;
     }
@@ -155,7 +157,7 @@ static int lp_give(pricing_master *m, double cost, const double *part, bool in_m
     return result ? result : lp_note(m, -1);
 }
 
-/* theta; or block times at the ends of buckets, and more of everything at a price that no good mix pays. */
+/* theta; or block times at the ends of buckets, and more of everything at a price that no good LP solution pays. */
 static int lp_lengths(pricing_master *m)
 {
     int32_t buckets = m->grid.n_buckets, cells = m->n_cells;
@@ -184,12 +186,12 @@ static int lp_lengths(pricing_master *m)
     return result ? result : lp_give(m, OVERTIME * (double)m->grid.length_ns, part, false);
 }
 
-/* Counts may be missed, at a price that no good mix pays. */
+/* Counts may be missed, at a price that no good LP solution pays. */
 static int lp_elastic(pricing_master *m)
 {
     double price = m->job->form == PRICING_PRICED_FORM ? ELASTIC * (double)m->grid.length_ns : ELASTIC;
     int result = MOIRAI_OK;
-    for (int32_t i = 0; !result && i < 2 * m->job->n_counts; i++) {
+    for (int32_t i = 0; !result && i < 2 * m->job->n_branches; i++) {
         int32_t row = pricing_master_branch_row(m, i / 2) - m->n_cells + lp_cells(m);
         double sign = i % 2 ? -1 : 1;
         result = pricing_lp_add_column(m->lp, price, 1, &row, &sign);
@@ -201,9 +203,9 @@ static int lp_elastic(pricing_master *m)
 
 static bool fits(const pricing_master *m, const pricing_pool_column *c)
 {
-    pricing_column pattern = {.kind = c->kind, .n_ops = c->n_ops, .device = c->device, .start = c->start,
+    pricing_column column = {.kind = c->kind, .n_ops = c->n_ops, .device = c->device, .start = c->start,
                               .finish_ns = c->finish_ns};
-    return pricing_pricer_fits(m->w, m->job->n_counts, m->job->count, &pattern);
+    return pricing_pricer_fits(m->w, m->job->n_branches, m->job->branch, &column);
 }
 
 int pricing_master_lp_build(pricing_master *m)
@@ -227,16 +229,16 @@ static void take_duals(pricing_master *m)
 {
     int32_t buckets = m->grid.n_buckets, shift = m->n_cells - lp_cells(m);
     for (int32_t i = 0; i < m->n_rows; i++) {
-        int32_t r = i < m->n_cells ? m->lp_resource[i / buckets] : 0, count = i - pricing_master_branch_row(m, 0);
+        int32_t r = i < m->n_cells ? m->lp_resource[i / buckets] : 0, branch = i - pricing_master_branch_row(m, 0);
         if (i < m->n_cells)
             m->dual[i] = r < 0 ? 0 : fmax(-m->row_dual[r * buckets + i % buckets], 0);
         else
-            m->dual[i] = count >= 0 ? -m->row_dual[i - shift] : m->row_dual[i - shift];
+            m->dual[i] = branch >= 0 ? -m->row_dual[i - shift] : m->row_dual[i - shift];
     }
 }
 
 /* The part of a cell that the mixed block times leave. */
-static double mixed_part(const pricing_master *m, int32_t cell)
+static double offered_part(const pricing_master *m, int32_t cell)
 {
     double from = (double)(m->grid.bucket_step[cell % m->grid.n_buckets] * m->grid.step_ns),
            sum = m->primal[m->n_lengths];
@@ -245,7 +247,7 @@ static double mixed_part(const pricing_master *m, int32_t cell)
     return sum;
 }
 
-/* Give rows to resources of which the mix takes more than there is. True if any was found. */
+/* Give rows to resources of which the LP solution takes more than there is. True if any was found. */
 static bool find_overload(pricing_master *m, double theta)
 {
     int32_t buckets = m->grid.n_buckets, before = m->n_lp_resources;
@@ -260,7 +262,7 @@ static bool find_overload(pricing_master *m, double theta)
         }
     for (int32_t i = 0; i < m->n_cells; i++) {
         double room =
-            m->job->form == PRICING_PRICED_FORM ? mixed_part(m, i) : m->held[i] + theta * pricing_master_free_part(m, i);
+            m->job->form == PRICING_PRICED_FORM ? offered_part(m, i) : m->held[i] + theta * pricing_master_free_part(m, i);
         if (m->lp_resource[i / buckets] < 0 && load[i] > room * 1.001 + 1e-6)
             m->lp_resource[i / buckets] = m->n_lp_resources++;
     }
@@ -275,7 +277,7 @@ int pricing_master_lp_solve(pricing_master *m, double *value)
         if (util_grow(&m->primal, &m->primal_capacity, m->n_lp, sizeof *m->primal))
             return MOIRAI_EFAIL;
         result = pricing_lp_solve(m->lp, value, m->row_dual, m->primal);
-        if (!result) /* else the mix of the round before stays */
+        if (!result) /* else the LP solution of the round before stays */
             m->n_solved = m->n_lp;
         overloaded = !result && m->n_lp_resources < m->n_cells / m->grid.n_buckets && find_overload(m, *value);
         if (overloaded) {

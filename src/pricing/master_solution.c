@@ -1,17 +1,17 @@
-/* What the last master chose: its mix of schedules, read in several ways.
+/* What the last master chose: its LP solution of schedules, read in several ways.
  *
- * The mix is no plan, since parts of schedules are chosen and only sums over buckets are kept to; but it tells where
+ * The LP solution is no plan, since parts of schedules are chosen and only sums over buckets are kept to; but it tells where
  * good plans are (the schedules themselves, as hints for annealing), and what is wrong with it is where a case is best
- * split: a count that is not whole, a tensor that is read before it arrives, block times that are far apart. Each query
- * is linear in the mix. */
+ * split: a number that is not whole, a tensor that is read before it arrives, block times that are far apart. Each query
+ * is linear in the LP solution. */
 #include <math.h>
 #include <string.h>
 
 #include "pricing/master_state.h"
 #include "util/util.h"
 
-/* A schedule that is in the mix; NULL: no schedule, or not in it. */
-static const pricing_pool_column *mixed(const pricing_master *m, size_t x)
+/* A schedule that is in the LP solution; NULL: no schedule, or not in it. */
+static const pricing_pool_column *chosen(const pricing_master *m, size_t x)
 {
     const pricing_pool_column *c = pricing_master_column(m, x);
     return c && c->kind >= 0 && m->primal[x] > 1e-6 ? c : NULL;
@@ -22,9 +22,9 @@ pricing_chosen_column *pricing_master_solution(const pricing_master *m, int32_t 
 {
     size_t patterns = 0, ops = 0;
     for (size_t x = 0; x < m->n_solved; x++)
-        if (mixed(m, x)) {
+        if (chosen(m, x)) {
             patterns++;
-            ops += (size_t)mixed(m, x)->n_ops;
+            ops += (size_t)chosen(m, x)->n_ops;
         }
     char *memory = util_alloc(1, (patterns + 1) * sizeof(pricing_chosen_column) + ops * (sizeof(int64_t) + 1));
     pricing_chosen_column *kept = (pricing_chosen_column *)(void *)memory;
@@ -32,7 +32,7 @@ pricing_chosen_column *pricing_master_solution(const pricing_master *m, int32_t 
     int8_t *device = (int8_t *)(start + ops);
     *n = 0;
     for (size_t x = 0; memory && x < m->n_solved; x++) {
-        const pricing_pool_column *c = mixed(m, x);
+        const pricing_pool_column *c = chosen(m, x);
         if (!c)
             continue;
         memcpy(start, c->start, sizeof *start * (size_t)c->n_ops);

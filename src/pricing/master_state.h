@@ -41,7 +41,7 @@ struct pricing_master {
     size_t n_lp, lp_capacity;
     size_t n_solved;      /* LP columns when `primal` was found */
     double *bucket_ns;    /* per cell */
-    double length_ns[PRICING_MAX_BUCKETS + 1]; /* block times that the value form mixes: the first columns of the LP */
+    double length_ns[PRICING_MAX_BUCKETS + 1]; /* block times that the priced form LP solutions: the first columns of the LP */
     int32_t n_lengths;
     double *held;         /* per cell: the part that sends hold in any case; theta scales the rest alone */
     double *dual, *center, *mean, *row_dual;
@@ -57,7 +57,7 @@ struct pricing_master {
     int failed;
 };
 
-/* Rows: all cells, sends, kinds, counts. */
+/* Rows: all cells, sends, kinds, branches. */
 static inline int32_t pricing_master_convexity_row(const pricing_master *m, int32_t kind)
 {
     return kind >= 0 ? m->n_cells + m->n_sends + kind : m->n_cells - 1 - kind;
@@ -89,7 +89,7 @@ int32_t pricing_master_entries(pricing_master *m, const pricing_pool_column *c);
 int pricing_master_lp_build(pricing_master *m);
 /* A column of the pool into the LP. */
 int pricing_master_lp_take(pricing_master *m, int32_t index);
-/* Solve, giving rows to overloaded resources as needed; the mix goes to m->primal, the prices over all rows to
+/* Solve, giving rows to overloaded resources as needed; the LP solution goes to m->primal, the prices over all rows to
  * m->dual. */
 int pricing_master_lp_solve(pricing_master *m, double *value);
 

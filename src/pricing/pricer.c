@@ -216,7 +216,7 @@ int pricing_pricer_new(pricing_pricer **out, const decompose_block *b, int32_t m
 
 /* When the shared tensor is where: one port sends it to one receiver after the other; elsewhere each send is on its
  * own. */
-void pricing_pricer_set_arrivals(pricing_pricer *w, int32_t n_counts, const pricing_branch *count)
+void pricing_pricer_set_arrivals(pricing_pricer *w, int32_t n_branches, const pricing_branch *branch)
 {
     const moirai_problem *q = &w->block->problem;
     bool port = q->congestion == MOIRAI_CONGESTION_PORT;
@@ -228,10 +228,10 @@ void pricing_pricer_set_arrivals(pricing_pricer *w, int32_t n_counts, const pric
     for (int32_t j = 0; w->how.fixed && j < w->how.n_receivers; j++) {
         int32_t k = w->how.receiver[j];
         sent = (port ? sent : 0) + moirai_transfer_ns(q, w->shared_tensor, w->entry_device, k);
-        for (int32_t i = 0; i < n_counts; i++)
-            if (count[i].kind == PRICING_ARRIVAL && count[i].device == k) {
-                sent = UTIL_MAX(sent, count[i].least);
-                w->arrived_ns[k] = UTIL_MIN(w->arrived_ns[k], count[i].most);
+        for (int32_t i = 0; i < n_branches; i++)
+            if (branch[i].on == PRICING_ARRIVAL && branch[i].device == k) {
+                sent = UTIL_MAX(sent, branch[i].least);
+                w->arrived_ns[k] = UTIL_MIN(w->arrived_ns[k], branch[i].most);
             }
         w->arrival_ns[k] = sent;
     }
@@ -252,27 +252,27 @@ void pricing_pricer_set(pricing_pricer *w, int32_t entry_device, int32_t exit_de
     pricing_pricer_set_arrivals(w, 0, NULL);
 }
 
-bool pricing_pricer_fits(pricing_pricer *w, int32_t n_counts, const pricing_branch *count, const pricing_column *pattern)
+bool pricing_pricer_fits(pricing_pricer *w, int32_t n_branches, const pricing_branch *branch, const pricing_column *column)
 {
     const decompose_block *b = w->block;
     int64_t step = w->grid->step_ns;
-    if (pattern->finish_ns > w->grid->length_ns)
+    if (column->finish_ns > w->grid->length_ns)
         return false;
     if (!w->how.fixed)
         return true;
-    pricing_pricer_set_arrivals(w, n_counts, count);
-    if (pattern->kind < 0) {
-        int32_t k = w->how.receiver[-1 - pattern->kind];
+    pricing_pricer_set_arrivals(w, n_branches, branch);
+    if (column->kind < 0) {
+        int32_t k = w->how.receiver[-1 - column->kind];
         /* A step's cheapest start may be anywhere in it. */
-        return pattern->finish_ns + step >= w->arrival_ns[k] && pattern->finish_ns <= w->arrived_ns[k] + step;
+        return column->finish_ns + step >= w->arrival_ns[k] && column->finish_ns <= w->arrived_ns[k] + step;
     }
-    int32_t begin = b->component_off[b->kind_component[pattern->kind]];
-    for (int32_t i = 0; i < pattern->n_ops; i++) {
+    int32_t begin = b->component_off[b->kind_component[column->kind]];
+    for (int32_t i = 0; i < column->n_ops; i++) {
         int32_t op = b->component_op[begin + i];
         for (int32_t j = b->problem.op_in_off[op]; j < b->problem.op_in_off[op + 1]; j++)
             if (b->problem.op_in[j] == w->shared_tensor &&
-                (w->arrival_ns[pattern->device[i]] < 0 ||
-                 pattern->start[i] / step < w->arrival_ns[pattern->device[i]] / step))
+                (w->arrival_ns[column->device[i]] < 0 ||
+                 column->start[i] / step < w->arrival_ns[column->device[i]] / step))
                 return false;
     }
     return true;
@@ -294,10 +294,10 @@ static void hold(const pricing_pricer *w, int32_t r, int64_t from, int64_t to, d
     }
 }
 
-void pricing_pricer_held(pricing_pricer *w, int32_t n_counts, const pricing_branch *count, double *held_ns)
+void pricing_pricer_held(pricing_pricer *w, int32_t n_branches, const pricing_branch *branch, double *held_ns)
 {
     memset(held_ns, 0, sizeof *held_ns * (size_t)(w->n_resources * w->grid->n_buckets));
-    pricing_pricer_set_arrivals(w, n_counts, count);
+    pricing_pricer_set_arrivals(w, n_branches, branch);
     for (int32_t j = 0; w->how.fixed && j < w->how.n_receivers; j++) {
         int32_t k = w->how.receiver[j];
         pricing_task_use x = pricing_pricer_transfer_task(w, w->shared_tensor, w->entry_device, k);

@@ -2,46 +2,8 @@
 #ifndef MOIRAI_PRICING_PRICER_H
 #define MOIRAI_PRICING_PRICER_H
 
-#include "decompose/block.h"
-
-/* Resources: device k is k. Congestion port: sender k is K + k, receiver k is 2K + k. Congestion channel: the channel
- * from a to b is K + a * K + b. Congestion none: devices only. */
-int32_t pricing_resource_count(const moirai_problem *q);
-
-/* How the block's shared entry tensor (flow tensor) is sent around: one case of a disjunction. */
-typedef struct pricing_sending {
-    bool fixed;            /* false: nothing is assumed, `receiver` is not used */
-    int8_t n_receivers;    /* the devices that receive it, in the order of arrival */
-    int8_t receiver[MOIRAI_MAX_DEVICES];
-} pricing_sending;
-
-/* What a case assumes to lie between least and most: how many components of a kind have their operator `op` (number
- * within the component) on `device`; kind PRICING_ARRIVAL: the time at which the shared entry tensor has arrived on
- * `device`; kind PRICING_LENGTH: the block's time (priced.h). */
-#define PRICING_ARRIVAL (-1)
-#define PRICING_LENGTH (-2)
-#define PRICING_NO_BRANCH (-3)
-typedef struct pricing_branch {
-    int32_t kind, op, device;
-    int64_t least, most;
-} pricing_branch;
-
-/* A grid of steps and buckets over the time between the block's cuts. */
-#define PRICING_MAX_BUCKETS 64
-typedef struct pricing_grid {
-    int64_t length_ns; /* T: the block is assumed to take no longer */
-    int64_t step_ns;
-    int32_t n_steps;   /* floor(T / step) + 1 */
-    int32_t n_buckets;
-    int32_t bucket_step[PRICING_MAX_BUCKETS + 1]; /* bucket i covers steps bucket_step[i] .. bucket_step[i+1]-1 */
-} pricing_grid;
-
-/* Steps of step_ns up to T. Buckets are finer near the ends, where devices wait for their first input or have sent
- * their last output. */
-void pricing_grid_init(pricing_grid *grid, int64_t length_ns, int64_t step_ns, int32_t buckets);
-/* Moves the boundary next to `at_ns` there: prices can then tell before from after. */
-void pricing_grid_snap(pricing_grid *grid, int64_t at_ns);
-int64_t pricing_bucket_ns(const pricing_grid *grid, int32_t bucket); /* its length within [0, T] */
+#include "pricing/branch.h"
+#include "pricing/grid.h"
 
 /* A task of a component's schedule: what it holds and when. */
 typedef struct pricing_use {
@@ -80,39 +42,39 @@ int32_t pricing_pricer_tree(const pricing_pricer *w, int32_t kind, pricing_tree_
 void pricing_pricer_set(pricing_pricer *w, int32_t entry_device, int32_t exit_device, const pricing_sending *how,
                        const pricing_grid *grid);
 
-/* Prices: >= 0 per resource and bucket [resource * n_buckets + bucket]; any sign per count; per byte on a device. */
+/* Prices: >= 0 per resource and bucket [resource * n_buckets + bucket]; any sign per branch; per byte on a device. */
 typedef struct pricing_prices {
     const int64_t *resource;
     const int64_t *memory;       /* per device, or NULL */
-    int32_t n_counts;
-    const pricing_branch *count;
-    const int64_t *count_price;  /* parallel to count */
+    int32_t n_branches;
+    const pricing_branch *branch;
+    const int64_t *branch_price;  /* parallel to count */
 } pricing_prices;
 
 /* The cheapest cost of everything that must be scheduled, PRICING_NONE or more where nothing fits into T at all.
- * `pattern`, if not NULL, is called with cheap schedules of each kind, the cheapest for each device of the
+ * `column`, if not NULL, is called with cheap schedules of each kind, the cheapest for each device of the
  * last operator (valid during the call). */
 #define PRICING_NONE (INT64_MAX / 4)
-typedef void (*pricing_column_fn)(void *data, const pricing_column *pattern);
-int64_t pricing_pricer_cost(pricing_pricer *w, const pricing_prices *prices, pricing_column_fn pattern, void *data);
+typedef void (*pricing_column_fn)(void *data, const pricing_column *column);
+int64_t pricing_pricer_cost(pricing_pricer *w, const pricing_prices *prices, pricing_column_fn column, void *data);
 /* Time of each cell [resource * n_buckets + bucket] that sends of the shared tensor hold whenever they start within
- * what the counts allow. */
-void pricing_pricer_held(pricing_pricer *w, int32_t n_counts, const pricing_branch *count, double *held_ns);
-/* When the shared tensor is where, by the sending and what the counts ask for; every pricing does so by itself. */
-void pricing_pricer_set_arrivals(pricing_pricer *w, int32_t n_counts, const pricing_branch *count);
+ * what the branches allow. */
+void pricing_pricer_held(pricing_pricer *w, int32_t n_branches, const pricing_branch *branch, double *held_ns);
+/* When the shared tensor is where, by the sending and what the branches ask for; every pricing does so by itself. */
+void pricing_pricer_set_arrivals(pricing_pricer *w, int32_t n_branches, const pricing_branch *branch);
 /* When it arrives at the soonest, -1: never; as last set. */
 int64_t pricing_pricer_arrival(const pricing_pricer *w, int32_t device);
-/* Whether a schedule of a component, or a send, found on some grid keeps to T and to the arrivals that the counts ask
+/* Whether a schedule of a component, or a send, found on some grid keeps to T and to the arrivals that the branches ask
  * for. */
-bool pricing_pricer_fits(pricing_pricer *w, int32_t n_counts, const pricing_branch *count, const pricing_column *pattern);
+bool pricing_pricer_fits(pricing_pricer *w, int32_t n_branches, const pricing_branch *branch, const pricing_column *column);
 /* Prices in units of which `unit` make a nanosecond: the least over lengths L from least_ns to the grid's of unit * L
  * less what all resources are worth until L. With the cost of the schedules it is what the block costs at least, length
  * and bytes. */
 int64_t pricing_length_term(const moirai_problem *q, const pricing_grid *grid, const pricing_prices *prices, int64_t unit,
                             int64_t least_ns);
-/* The most that all schedules together may pay or be paid for the counts. */
+/* The most that all schedules together may pay or be paid for the branches. */
 int64_t pricing_branch_term(const pricing_prices *prices);
-/* The most that all schedules together may cost: sum of price * length over resources and buckets, plus what the counts
+/* The most that all schedules together may cost: sum of price * length over resources and buckets, plus what the branches
  * allow. */
 int64_t pricing_capacity(const moirai_problem *q, const pricing_grid *grid, const pricing_prices *prices);
 

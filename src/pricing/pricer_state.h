@@ -93,8 +93,8 @@ const int64_t *pricing_pricer_transfer_costs(const pricing_pricer *w, int32_t te
 void pricing_pricer_child_line(pricing_pricer *w, const pricing_tree_node *child, const int64_t *value, int32_t l,
                               int64_t *line);
 /* The schedule behind the value of a kind whose root is in `root`. */
-void pricing_pricer_walk(pricing_pricer *w, int32_t kind, pricing_tree_state root, pricing_column_fn pattern, void *data);
+void pricing_pricer_walk(pricing_pricer *w, int32_t kind, pricing_tree_state root, pricing_column_fn column, void *data);
 /* The cheapest j-th sending of the shared tensor. */
-int64_t pricing_pricer_send(pricing_pricer *w, int32_t j, pricing_column_fn pattern, void *data);
+int64_t pricing_pricer_send(pricing_pricer *w, int32_t j, pricing_column_fn column, void *data);
 
 #endif

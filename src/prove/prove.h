@@ -52,21 +52,21 @@ int prove_path_ns(int64_t *ns, const prove_block *b, int32_t a, int32_t z);
  * when the shared tensor has arrived on `device`, in ns; kind PROVE_LENGTH: the time between the cuts, in ns. */
 #define PROVE_ARRIVAL (-1)
 #define PROVE_LENGTH (-2)
-typedef struct prove_count {
+typedef struct prove_branch {
     int32_t kind, op, device;
     int64_t least, most;
-} prove_count;
+} prove_branch;
 
 typedef struct prove_leaf {
     bool fixed; /* the receivers of the shared tensor, in order of arrival */
     int32_t n_receivers, receiver[MOIRAI_MAX_DEVICES];
-    int32_t n_counts;
-    prove_count *count;
+    int32_t n_branches;
+    prove_branch *branch;
     bool priced;
     int64_t length_ns, step_ns;
     int32_t n_steps, n_buckets, *bucket;
     int64_t *price;        /* [resource * n_buckets + bucket] */
-    int64_t *count_price;  /* per count */
+    int64_t *branch_price;  /* per count */
     const int64_t *byte_price; /* per device, what a byte there pays; NULL: nothing */
 } prove_leaf;
 
@@ -80,7 +80,7 @@ typedef struct prove_cost {
 int prove_least_cost(prove_cost *out, const prove_block *b, int32_t a, int32_t z,
                             const prove_leaf *leaf);
 /* What the leaf's counts are worth at their prices, at the most. */
-__int128 prove_counts(const prove_leaf *leaf);
+__int128 prove_branch_term(const prove_leaf *leaf);
 /* *holds: the leaf's prices exclude its length between a and z. */
 int prove_prices(bool *holds, const prove_block *b, int32_t a, int32_t z, const prove_leaf *leaf);
 /* The leaves' cases leave nothing out. */

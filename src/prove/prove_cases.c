@@ -21,13 +21,13 @@ static bool counts_cover(const prove_block *b, const prove_leaf *leaf, int32_t *
     if (n == 0)
         return false;
     for (int32_t i = 0; i < n; i++)
-        if (leaf[pick[i]].n_counts == depth)
+        if (leaf[pick[i]].n_branches == depth)
             return true; /* it asks nothing more: the others only repeat */
-    const prove_count *first = &leaf[pick[0]].count[depth];
+    const prove_branch *first = &leaf[pick[0]].branch[depth];
     int64_t all = first->kind < 0 ? INT64_MAX : b->kind_count[first->kind], most = INT64_MIN, least = INT64_MAX;
     int32_t low = 0;
     for (int32_t i = 0; i < n; i++) {
-        const prove_count *c = &leaf[pick[i]].count[depth];
+        const prove_branch *c = &leaf[pick[i]].branch[depth];
         if (c->kind != first->kind || c->op != first->op || c->device != first->device)
             return false;
         if (c->least <= 0) { /* the lower side: all must reach as far as the shortest that is counted on */

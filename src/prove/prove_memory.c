@@ -39,10 +39,10 @@ static __int128 cheapest_bytes(const memory_proof *y, const prove_block *b)
 /* The lengths that the leaf is about. */
 static void range_of(const prove_leaf *leaf, int64_t *least, int64_t *most)
 {
-    for (int32_t i = 0; i < leaf->n_counts; i++)
-        if (leaf->count[i].kind == PROVE_LENGTH) {
-            *least = UTIL_MAX(*least, leaf->count[i].least);
-            *most = UTIL_MIN(*most, leaf->count[i].most);
+    for (int32_t i = 0; i < leaf->n_branches; i++)
+        if (leaf->branch[i].kind == PROVE_LENGTH) {
+            *least = UTIL_MAX(*least, leaf->branch[i].least);
+            *most = UTIL_MIN(*most, leaf->branch[i].most);
         }
 }
 
@@ -91,7 +91,7 @@ static int leaf_value(__int128 *value, const memory_proof *y, const prove_block 
     if (cost.never)
         *value = (__int128)INT64_MAX * y->unit;
     else
-        *value = UTIL_MAX(*value, cost.sum - prove_counts(leaf) +
+        *value = UTIL_MAX(*value, cost.sum - prove_branch_term(leaf) +
                                         least_length(y, leaf, prove_resources(b->p), least));
     return MOIRAI_OK;
 }

@@ -191,10 +191,10 @@ static void add_exit(const pricing *w, const prove_edge *e, int32_t k, int64_t *
 static int64_t flat_cost(const pricing *w, int32_t kind, int32_t place, int32_t op, int32_t k)
 {
     int64_t sum = w->leaf->byte_price ? w->leaf->byte_price[k] * w->b->p->op_memory_bytes[op] : 0;
-    for (int32_t x = 0; x < w->leaf->n_counts; x++) {
-        const prove_count *c = &w->leaf->count[x];
+    for (int32_t x = 0; x < w->leaf->n_branches; x++) {
+        const prove_branch *c = &w->leaf->branch[x];
         if (c->kind == kind && c->op == place && c->device == k)
-            sum += w->leaf->count_price[x];
+            sum += w->leaf->branch_price[x];
     }
     return sum;
 }
@@ -355,8 +355,8 @@ static int64_t cheapest_send(const pricing *w, int32_t k)
 /* What the leaf assumes of the arrival on k. */
 static void narrow(const pricing *w, int32_t k, int64_t *soonest, int64_t *latest)
 {
-    for (int32_t x = 0; x < w->leaf->n_counts; x++) {
-        const prove_count *c = &w->leaf->count[x];
+    for (int32_t x = 0; x < w->leaf->n_branches; x++) {
+        const prove_branch *c = &w->leaf->branch[x];
         if (c->kind == PROVE_ARRIVAL && c->device == k) {
             *soonest = UTIL_MAX(*soonest, c->least);
             *latest = UTIL_MIN(*latest, c->most);
@@ -404,17 +404,17 @@ static bool direct_is_late(const pricing *w)
     return false;
 }
 
-__int128 prove_counts(const prove_leaf *leaf)
+__int128 prove_branch_term(const prove_leaf *leaf)
 {
     __int128 sum = 0;
-    for (int32_t x = 0; x < leaf->n_counts; x++) /* times have no price */
-        sum += (__int128)leaf->count_price[x] * (leaf->count_price[x] > 0 ? leaf->count[x].most : leaf->count[x].least);
+    for (int32_t x = 0; x < leaf->n_branches; x++) /* times have no price */
+        sum += (__int128)leaf->branch_price[x] * (leaf->branch_price[x] > 0 ? leaf->branch[x].most : leaf->branch[x].least);
     return sum;
 }
 
 static __int128 capacity(const moirai_problem *p, const prove_leaf *leaf)
 {
-    __int128 sum = prove_counts(leaf);
+    __int128 sum = prove_branch_term(leaf);
     int32_t R = prove_resources(p);
     for (int32_t r = 0; r < R; r++)
         for (int32_t x = 0; x < leaf->n_buckets; x++) {
@@ -489,8 +489,8 @@ static bool fits(const pricing *w)
     __int128 counts = 0;
     if (dearest.whole >= NEVER / 2)
         return false;
-    for (int32_t x = 0; x < leaf->n_counts; x++)
-        counts += leaf->count_price[x] < 0 ? -(__int128)leaf->count_price[x] : leaf->count_price[x];
+    for (int32_t x = 0; x < leaf->n_branches; x++)
+        counts += leaf->branch_price[x] < 0 ? -(__int128)leaf->branch_price[x] : leaf->branch_price[x];
     for (int32_t kind = 0; kind < w->b->n_kinds; kind++)
         if (component_most(w, w->b->kind_component[kind], dearest) + counts >= NEVER / 2)
             return false;

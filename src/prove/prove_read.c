@@ -68,10 +68,10 @@ int prove_list32(int32_t **out, size_t *n, yyjson_val *array, int32_t least, int
 
 void prove_free_leaf(prove_leaf *leaf)
 {
-    free(leaf->count);
+    free(leaf->branch);
     free(leaf->bucket);
     free(leaf->price);
-    free(leaf->count_price);
+    free(leaf->branch_price);
 }
 
 static bool count_exists(const prove_leaf *leaf, const prove_block *b, const int64_t *x)
@@ -95,16 +95,16 @@ static int read_counts(prove_leaf *leaf, const prove_block *b, yyjson_val *objec
     int result = prove_list(&number, &n, list, PROVE_LENGTH, INT64_MAX, "counts");
     if (!result && n % 5)
         result = prove_wrong("counts do not come in fives");
-    if (!result && !(leaf->count = util_alloc(n / 5, sizeof *leaf->count)))
+    if (!result && !(leaf->branch = util_alloc(n / 5, sizeof *leaf->branch)))
         result = MOIRAI_EFAIL;
     for (size_t i = 0; !result && i < n / 5; i++) {
         const int64_t *x = number + 5 * i;
         if (!count_exists(leaf, b, x))
             result = prove_wrong("a count is of a kind, operator or device that is not there");
         else
-            leaf->count[i] = (prove_count){(int32_t)x[0], (int32_t)x[1], (int32_t)x[2], x[3], x[4]};
+            leaf->branch[i] = (prove_branch){(int32_t)x[0], (int32_t)x[1], (int32_t)x[2], x[3], x[4]};
     }
-    leaf->n_counts = result ? 0 : (int32_t)(n / 5);
+    leaf->n_branches = result ? 0 : (int32_t)(n / 5);
     free(number);
     return result;
 }
@@ -147,19 +147,19 @@ static int read_prices(prove_leaf *leaf, const prove_block *b, yyjson_val *objec
         else
             leaf->price[number[i] * leaf->n_buckets + number[i + 1]] = number[i + 2];
     free(number);
-    leaf->count_price = util_alloc((size_t)leaf->n_counts, sizeof(int64_t));
+    leaf->branch_price = util_alloc((size_t)leaf->n_branches, sizeof(int64_t));
     yyjson_val *list = yyjson_obj_get(object, "count_prices");
-    if (result || !leaf->count_price)
+    if (result || !leaf->branch_price)
         return result ? result : MOIRAI_EFAIL;
     if (!list)
         return MOIRAI_OK;
     result = prove_list(&number, &n, list, -MAX_TIME, MAX_TIME, "count_prices");
-    if (!result && n > (size_t)leaf->n_counts)
+    if (!result && n > (size_t)leaf->n_branches)
         result = prove_wrong("more prices on counts than counts");
     if (!result)
-        memcpy(leaf->count_price, number, n * sizeof *number);
+        memcpy(leaf->branch_price, number, n * sizeof *number);
     for (size_t i = 0; !result && i < n; i++)
-        if (leaf->count[i].kind < 0 && number[i])
+        if (leaf->branch[i].kind < 0 && number[i])
             result = prove_wrong("a time has a price");
     free(number);
     return result;

@@ -1,17 +1,29 @@
-/* When to stop: the user's interrupt or the time limit. */
+/* When to stop: the user's interrupt or the time limit, as one value that searches carry down. */
 #ifndef MOIRAI_UTIL_STOP_H
 #define MOIRAI_UTIL_STOP_H
+
+#include <moirai/budget.h>
 
 #include "util/util.h"
 
 typedef struct util_stop {
-    const volatile int *interrupt; /* or NULL */
-    double deadline;               /* of util_seconds; 0: none */
+    const moirai_interrupt *interrupt; /* or NULL */
+    double deadline;                   /* of util_seconds; 0: none */
 } util_stop;
 
-static inline bool util_stopped(const util_stop *s)
+/* Of a budget whose time runs from now on. */
+util_stop util_stop_of(const moirai_budget *budget);
+/* Seconds until the deadline, never negative; HUGE_VAL where there is none. */
+double util_stop_left_s(const util_stop *stop);
+/* The same stop with the deadline no later than `seconds` from now. */
+util_stop util_stop_within(const util_stop *stop, double seconds);
+/* The budget for a part of the work: what is left of the time, and no progress. A budget without time left gets a
+ * moment, since 0 would mean no limit. */
+moirai_budget util_stop_rest(const util_stop *stop, const moirai_budget *budget);
+
+static inline bool util_stopped(const util_stop *stop)
 {
-    return (s->interrupt && *s->interrupt) || (s->deadline > 0 && util_seconds() > s->deadline);
+    return moirai_interrupt_raised(stop->interrupt) || (stop->deadline > 0 && util_seconds() > stop->deadline);
 }
 
 #endif

@@ -17,22 +17,22 @@ static const cli_option fake_options[] = {
     CLI_OPTION_OUTPUT("a file"),
     {0},
 };
-static const rank_command fake_command = {
+static const cli_command fake_command = {
     .name = "fake", .summary = "stand in", .arguments = fake_arguments, .options = fake_options};
 
-int rank_command_count(void)
+int cli_command_count(void)
 {
     return 1;
 }
 
-const rank_command *rank_command_at(int index)
+const cli_command *cli_command_at(int index)
 {
     return index == 0 ? &fake_command : NULL;
 }
 
-const volatile int *cli_interrupt(void)
+const moirai_interrupt *cli_interrupt(void)
 {
-    static volatile int never;
+    static const moirai_interrupt never;
     return &never;
 }
 

@@ -240,7 +240,7 @@ static int32_t arrivals_of(const decompose_block *b, const exact_result *found, 
         if (t->tensor != shared || util_rng_below(rng, 2))
             continue;
         bool below = util_rng_below(rng, 2);
-        count[n++] = (pricing_branch){PRICING_ARRIVAL, 0, t->to, below ? 0 : t->finish_ns, below ? t->finish_ns : INT64_MAX};
+        count[n++] = (pricing_branch){PRICING_ARRIVAL, 0, 0, t->to, below ? 0 : t->finish_ns, below ? t->finish_ns : INT64_MAX};
     }
     return n;
 }
@@ -256,7 +256,7 @@ static int32_t counts_of(const decompose_block *b, const exact_result *found, ut
         for (c = 0; c < b->n_components; c++)
             here += b->component_kind[c] == kind && found->op_device[b->component_op[b->component_off[c] + op]] == device;
         bool below = util_rng_below(rng, 2);
-        count[i] = (pricing_branch){kind, op, device, below ? 0 : here, below ? here : b->kind_count[kind]};
+        count[i] = (pricing_branch){PRICING_NUMBER, kind, op, device, below ? 0 : here, below ? here : b->kind_count[kind]};
     }
     return n;
 }
@@ -305,16 +305,16 @@ static bool verifier_excludes(const prove_block *v, const pair_state *x, int32_t
                               const pricing_sending *how)
 {
     (void)x;
-    prove_count count[6];
-    prove_leaf leaf = {.fixed = how->fixed, .n_receivers = how->n_receivers, .n_counts = task->n_counts, .count = count,
+    prove_branch count[6];
+    prove_leaf leaf = {.fixed = how->fixed, .n_receivers = how->n_receivers, .n_branches = task->n_branches, .branch = count,
                               .priced = true, .length_ns = grid->length_ns, .step_ns = grid->step_ns, .n_steps = grid->n_steps,
                               .n_buckets = grid->n_buckets, .bucket = (int32_t *)grid->bucket_step,
-                              .price = (int64_t *)found->price, .count_price = (int64_t *)found->count_price};
+                              .price = (int64_t *)found->price, .branch_price = (int64_t *)found->branch_price};
     for (int32_t i = 0; i < how->n_receivers; i++)
         leaf.receiver[i] = how->receiver[i];
-    for (int32_t i = 0; i < task->n_counts; i++)
-        count[i] = (prove_count){task->count[i].kind, task->count[i].op, task->count[i].device, task->count[i].least,
-                                        task->count[i].most};
+    for (int32_t i = 0; i < task->n_branches; i++)
+        count[i] = (prove_branch){task->branch[i].on == PRICING_NUMBER ? task->branch[i].kind : PROVE_ARRIVAL, task->branch[i].op, task->branch[i].device, task->branch[i].least,
+                                        task->branch[i].most};
     bool holds = false;
     return !prove_prices(&holds, v, a, z, &leaf) && holds;
 }
@@ -334,7 +334,7 @@ static bool schedule_survives(const pair_chain *c, pair_state *x, const prove_bl
         /* The schedule's own length, and sometimes more. */
         int64_t length = found->makespan_ns + (util_rng_below(&rng, 4) ? 0 : util_rng_below(&rng, 20));
         pricing_master_task task = {.how = &how, .form = PRICING_LENGTH_FORM, .length_ns = length, .buckets = grids[i][1],
-                                   .n_counts = arrivals + counts_of(&x->block, found, &rng, count + arrivals), .count = count,
+                                   .n_branches = arrivals + counts_of(&x->block, found, &rng, count + arrivals), .branch = count,
                                    .max_rounds = 30, .converge = true};
         pricing_master *m;
         pricing_master_result result;
@@ -350,7 +350,7 @@ static bool schedule_survives(const pair_chain *c, pair_state *x, const prove_bl
             return fail(why, "%s excludes a schedule of %lld ns at T = %lld, pair %d %d, steps %d, buckets %d, %d receivers, "
                              "%d counts (%s)", false_proof ? "pricing" : false_verdict ? "verifier" : "failure",
                         (long long)found->makespan_ns, (long long)length, a, z, grids[i][0], grids[i][1],
-                        how.fixed ? how.n_receivers : -1, task.n_counts, c->p->name);
+                        how.fixed ? how.n_receivers : -1, task.n_branches, c->p->name);
     }
     return true;
 }
@@ -545,7 +545,7 @@ int64_t false_bound_optimum(const moirai_problem *p)
 static bool check_memory_certificate(pair_chain *c, bytes_prices *m, int64_t lower, int64_t optimum,
                                      false_bound_counts *counts, char *why)
 {
-    bytes_bound_task job = {.upper_ns = optimum, .buckets = 8, .looks = 12, .threads = 1};
+    bytes_bound_task job = {.upper_ns = optimum, .buckets = 8, .solves = 12, .threads = 1};
     moirai_proof proof;
     size_t length = 0;
     bool good = !bytes_settle(m, &job);
@@ -573,7 +573,7 @@ static bool check_memory(pair_chain *c, int64_t optimum, false_bound_counts *cou
         return fail(why, "out of memory");
     bool good = true;
     for (int32_t buckets = 1; buckets <= 8 && good && optimum >= 0; buckets *= 8) {
-        bytes_bound_task job = {.upper_ns = optimum, .rounds = 12, .buckets = buckets, .looks = 12, .threads = 1};
+        bytes_bound_task job = {.upper_ns = optimum, .rounds = 12, .buckets = buckets, .solves = 12, .threads = 1};
         if (bytes_bound(&lower, m, &job))
             good = fail(why, "memory: %s", moirai_error_message());
         else if (lower > optimum)
@@ -589,8 +589,8 @@ static bool check_memory(pair_chain *c, int64_t optimum, false_bound_counts *cou
 /* Every bound of the registry against the optimum. */
 static bool check_registry(const moirai_problem *p, int64_t optimum, char *why)
 {
-    moirai_bound_options o;
-    moirai_bound_options_init(&o);
+    moirai_budget o;
+    moirai_budget_init(&o);
     o.effort = 0.1;
     o.threads = 1;
     for (int i = 0; i < moirai_bound_count() && optimum >= 0; i++) {

@@ -63,13 +63,13 @@ static int run(cli_context *cli)
     found *f = calloc((size_t)n, sizeof *f);
     int rc = f ? check_names(cli) : moirai_error(MOIRAI_EFAIL, "out of memory");
     rc = rc ? rc : moirai_problem_read(&p, cli_arg(cli, 0));
-    moirai_bound_options o;
-    moirai_bound_options_init(&o);
+    moirai_budget o;
+    moirai_budget_init(&o);
     o.effort = cli_real(cli, "effort");
     o.time_limit_s = cli_real(cli, "time-limit");
     o.threads = (int)cli_count(cli, "threads");
     o.interrupt = cli_interrupt();
-    for (int i = 0; !rc && i < n && !*cli_interrupt(); i++) {
+    for (int i = 0; !rc && i < n && !moirai_interrupt_raised(cli_interrupt()); i++) {
         double begun = util_seconds();
         if (!(f[i].asked = asked_for(cli, moirai_bound_at(i)->name)))
             continue;
@@ -104,7 +104,7 @@ static const cli_example examples[] = {
     {"moirai bound problem.json --only load --only blocks", "Two of them"},
     {0},
 };
-const rank_command rank_command_bound = {
+const cli_command cli_command_bound = {
     .name = "bound",
     .summary = "prove what no plan can beat, by every method",
     .text = "Every bound holds by itself for every plan of the problem, in whole nanoseconds.",

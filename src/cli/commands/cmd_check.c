@@ -53,7 +53,7 @@ static const cli_example examples[] = {
     {"moirai check problem.json plan.json", "Every violation is a line; exit code 0 means that there is none"},
     {0},
 };
-const rank_command rank_command_check = {
+const cli_command cli_command_check = {
     .name = "check",
     .summary = "check a plan against every rule of the model",
     .text = "Written apart from the simulator that makes plans: times, order, devices, transfers, congestion, memory.",

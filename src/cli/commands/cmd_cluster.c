@@ -109,7 +109,7 @@ static const cli_example examples[] = {
     {"moirai cluster '4x v100 32GB nvlink 600Gbps' -o four.json", "Make a cluster file from one line"},
     {0},
 };
-const rank_command rank_command_cluster = {
+const cli_command cli_command_cluster = {
     .name = "cluster",
     .summary = "show a cluster and the mesh that its links make",
     .text = "Every two devices are joined by the direct link, or else by the path with the largest bottleneck bandwidth.",

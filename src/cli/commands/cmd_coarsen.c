@@ -106,7 +106,7 @@ static const cli_example examples[] = {
     {"moirai coarsen inception-tiny --rules eigen --list", "See which operators the paper's rules fuse"},
     {0},
 };
-const rank_command rank_command_coarsen = {
+const cli_command cli_command_coarsen = {
     .name = "coarsen",
     .summary = "fuse operators that a backend runs as one",
     .text = "Chains of operators whose types spell a rule, each read by the next one only, become one operator that "

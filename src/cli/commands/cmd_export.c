@@ -115,7 +115,7 @@ static const cli_example examples[] = {
     {"moirai export problem.json --to lp -o model.lp", "Write the model for Gurobi, SCIP, CBC, HiGHS or GLPK"},
     {0},
 };
-const rank_command rank_command_export = {
+const cli_command cli_command_export = {
     .name = "export",
     .summary = "write the problem as a mixed-integer program",
     .text =

@@ -116,7 +116,7 @@ static const cli_example examples[] = {
     {"moirai plan gpt3-tiny --cluster inter-server --cost fitted:coefficients.json", "Use them"},
     {0},
 };
-const rank_command rank_command_fit = {
+const cli_command cli_command_fit = {
     .name = "fit",
     .summary = "fit the cost model to measured operator times",
     .text = "Finds the coefficients of the 'fitted' cost model: launch cost, shares of bandwidth and of the fp32 rate, costs per "

@@ -13,7 +13,7 @@ static int run(cli_context *cli)
     } else if (cli_has(cli, "bash")) {
         cli_help_bash(stdout);
     } else if (name) {
-        const rank_command *c = rank_command_find(name);
+        const cli_command *c = cli_command_find(name);
         if (!c)
             return moirai_error(MOIRAI_EUSAGE, "help: no command '%s': see 'moirai help'", name);
         cli_help_command(stdout, c);
@@ -38,7 +38,7 @@ static const cli_example examples[] = {
     {"moirai help --man | man -l -", "Read the manual of this very build"},
     {0},
 };
-const rank_command rank_command_help = {
+const cli_command cli_command_help = {
     .name = "help",
     .summary = "explain the commands",
     .arguments = arguments,

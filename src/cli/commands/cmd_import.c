@@ -78,7 +78,7 @@ static const cli_example examples[] = {
     {"moirai import problem.json --sol model.sol -o plan.json", "Read a solver's answer, simulate and check it"},
     {0},
 };
-const rank_command rank_command_import = {
+const cli_command cli_command_import = {
     .name = "import",
     .summary = "read another solver's answer as a plan",
     .text = "Devices and orders are taken from the solution file, times from the simulator, and the plan is checked. "

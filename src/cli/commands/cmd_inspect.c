@@ -143,7 +143,7 @@ static const cli_example examples[] = {
     {"moirai inspect gpt3-330M --json", "The same, for scripts"},
     {0},
 };
-const rank_command rank_command_inspect = {
+const cli_command cli_command_inspect = {
     .name = "inspect",
     .summary = "show what a network is made of",
     .text =

@@ -47,7 +47,7 @@ static const cli_example examples[] = {
     {"moirai problem gpt3-tiny --cluster inter-server -q -o - | moirai place - -o plan.json", "Without a problem file"},
     {0},
 };
-const rank_command rank_command_place = {
+const cli_command cli_command_place = {
     .name = "place",
     .summary = "find a device and a start for every operator",
     .text = "The plan is simulated in whole nanoseconds and checked before it is written. Ctrl-C ends the search and "

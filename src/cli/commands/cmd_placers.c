@@ -61,7 +61,7 @@ static const cli_example examples[] = {
     {"moirai placers", "Names, what they do, and the parameters for --set"},
     {0},
 };
-const rank_command rank_command_placers = {
+const cli_command cli_command_placers = {
     .name = "placers",
     .summary = "list the placers and their parameters",
     .text = "A parameter is set with --set NAME=VALUE, or with --NAME VALUE.",

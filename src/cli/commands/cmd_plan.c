@@ -161,7 +161,7 @@ static const cli_example examples[] = {
     {"moirai plan model.onnx --cluster mine.json --dim batch=8 --rules none --time-limit 10 --json", "For a script"},
     {0},
 };
-const rank_command rank_command_plan = {
+const cli_command cli_command_plan = {
     .name = "plan",
     .summary = "import, coarsen, cost, place and check in one command",
     .text = "The command that most users will type. It prints what the best single device would do, the plan's makespan, "

@@ -138,7 +138,7 @@ static const cli_example examples[] = {
     {"moirai probe --cluster mine.json -o measured.json", "The devices of a file, with measured links"},
     {0},
 };
-const rank_command rank_command_probe = {
+const cli_command cli_command_probe = {
     .name = "probe",
     .summary = "measure what ranks are and how fast they talk",
     .text =

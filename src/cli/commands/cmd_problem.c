@@ -38,7 +38,7 @@ static const cli_example examples[] = {
     {"moirai problem gpt.json --cluster four.json --pin 'L0/*=A' -o problem.json", "Keep the first layer on device A"},
     {0},
 };
-const rank_command rank_command_problem = {
+const cli_command cli_command_problem = {
     .name = "problem",
     .summary = "settle all numbers of a placement: times, sizes, channels",
     .text = "Times come from the cost model; 'auto' takes measured times where the graph has them and the best "

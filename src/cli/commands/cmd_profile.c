@@ -268,7 +268,7 @@ static const cli_example examples[] = {
      "What a run of the plan took, for a better plan"},
     {0},
 };
-const rank_command rank_command_profile = {
+const cli_command cli_command_profile = {
     .name = "profile",
     .summary = "measure the times of operators on every device",
     .text = "Every distinct operator (type, attributes, shapes) becomes a model of its own with made-up weights and "

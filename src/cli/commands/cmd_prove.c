@@ -51,7 +51,7 @@ static const cli_example examples[] = {
     {"moirai prove problem.json certificate.json", "Exit code 6 means that it proves less than it claims"},
     {0},
 };
-const rank_command rank_command_prove = {
+const cli_command cli_command_prove = {
     .name = "prove",
     .summary = "prove a bound again from its certificate",
     .text = "Shares no code with the search: every case and every inequality is checked in whole numbers.",

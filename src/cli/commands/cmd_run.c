@@ -469,7 +469,7 @@ static const cli_example examples[] = {
     {"mpirun -n 3 moirai run plan.json model.onnx", "The same under a given mpirun, one rank per device"},
     {0},
 };
-const rank_command rank_command_run = {
+const cli_command cli_command_run = {
     .name = "run",
     .summary = "carry out a plan: distributed inference, one process per device",
     .text =

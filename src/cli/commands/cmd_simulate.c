@@ -82,7 +82,7 @@ static const cli_example examples[] = {
     {"moirai simulate other.json plan.json --dispatch", "The same devices under another problem's times"},
     {0},
 };
-const rank_command rank_command_simulate = {
+const cli_command cli_command_simulate = {
     .name = "simulate",
     .summary = "run a plan's decisions through the simulator",
     .text = "Keeps the plan's devices and the order of everything, and starts each task as soon as the model allows: "

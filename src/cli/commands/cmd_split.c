@@ -80,7 +80,7 @@ static const cli_example examples[] = {
     {"moirai split plan.json model.onnx -o parts", "One ONNX file per segment, and parts/manifest.json"},
     {0},
 };
-const rank_command rank_command_split = {
+const cli_command cli_command_split = {
     .name = "split",
     .summary = "cut an ONNX model into what each device of a plan runs",
     .text = "Operators on a device are grouped into as few sub-models as the schedule allows: one ends where it must "

@@ -26,7 +26,7 @@ static const cli_example examples[] = {
     {"moirai version --json", "Version and features, for scripts"},
     {0},
 };
-const rank_command rank_command_version = {
+const cli_command cli_command_version = {
     .name = "version",
     .summary = "show the version and the features built in",
     .text = "A feature is marked + where it is built in and - where its library was missing.",

@@ -106,7 +106,7 @@ static const cli_example examples[] = {
     {"moirai zoo gpt3-13B --dtype fp16 --json", "What it needs in half precision"},
     {0},
 };
-const rank_command rank_command_zoo = {
+const cli_command cli_command_zoo = {
     .name = "zoo",
     .summary = "list or write the networks that come with moirai",
     .text = "The eleven networks of the paper with its operator counts, and small ones for tests.",

@@ -1,6 +1,6 @@
 /* The command's framework: one table per command gives parsing, help, the man page and completion.
  *
- * A command is one file cmd_<name>.c with one `rank_command`, and one line in main.c. Its run function
+ * A command is one file cmd_<name>.c with one `cli_command`, and one line in main.c. Its run function
  * returns 0 or a negative moirai_result; main prints the message and turns the result into the exit code.
  * stdout is the result, stderr the story. */
 #ifndef MOIRAI_CLI_FRAMEWORK_CLI_H
@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <yyjson.h>
-#include <moirai/error.h>
+#include <moirai/budget.h>
 
 /* What a value must look like (checked while parsing) and how the shell completes it. */
 typedef enum cli_value_kind {
@@ -55,7 +55,7 @@ typedef struct cli_example {
 
 typedef struct cli_context cli_context;
 
-typedef struct rank_command {
+typedef struct cli_command {
     const char *name;
     const char *summary; /* one line, lower case, no full stop */
     const char *text;    /* paragraphs, separated by an empty line; or NULL */
@@ -63,7 +63,7 @@ typedef struct rank_command {
     const cli_option *options;     /* its own; the common ones are added to every command. Or NULL */
     const cli_example *examples;   /* or NULL */
     int (*run)(cli_context *cli);
-} rank_command;
+} cli_command;
 
 /* For the tables of commands that write a file. */
 #define CLI_OPTION_FORCE \
@@ -72,7 +72,7 @@ typedef struct rank_command {
     {.name = "output", .letter = 'o', .argument = "FILE", .help = what, .kind = CLI_VALUE_FILE}, CLI_OPTION_FORCE
 
 struct cli_context {
-    const rank_command *command;
+    const cli_command *command;
     int n_args;
     const char **arg; /* positional arguments */
     int n_values;
@@ -119,12 +119,12 @@ cli_human cli_human_gap(double gap);                /* "1.23 %", "-" if negative
 
 /* ---- framework ---- */
 extern const cli_option cli_options_common[];
-int rank_command_count(void);
-const rank_command *rank_command_at(int index);
-const rank_command *rank_command_find(const char *name);
+int cli_command_count(void);
+const cli_command *cli_command_at(int index);
+const cli_command *cli_command_find(const char *name);
 
 /* Parse argv after the command's name. MOIRAI_EUSAGE with a message, or 0. */
-int cli_parse(cli_context *cli, const rank_command *command, int argc, char **argv);
+int cli_parse(cli_context *cli, const cli_command *command, int argc, char **argv);
 void cli_free(cli_context *cli);
 /* The nearest of the '|'-separated `words` to `typed`, or NULL if none is near. */
 const char *cli_nearest(char *buffer, size_t size, const char *typed, const char *words);
@@ -134,18 +134,18 @@ cli_human cli_hint(const char *typed, cli_value_kind kind, const char *otherwise
 bool cli_is_setting(const char *name, bool *flag);
 
 void cli_help_overview(FILE *out);
-void cli_help_command(FILE *out, const rank_command *command);
+void cli_help_command(FILE *out, const cli_command *command);
 void cli_help_man(FILE *out);
 void cli_help_bash(FILE *out);
 void cli_help_markdown(FILE *out);
 /* The synopsis after the command's name: " PROBLEM PLAN [options]". */
-void cli_help_synopsis(FILE *out, const rank_command *command);
+void cli_help_synopsis(FILE *out, const cli_command *command);
 /* "--time-limit SECONDS", "-o, --output FILE" */
 cli_human cli_help_flags(const cli_option *option);
 /* Words that complete a value, separated by '|', into `buffer`; "" if there are none. */
 const char *cli_help_words(char *buffer, size_t size, cli_value_kind kind, const char *choices);
 
-/* Non-zero after Ctrl-C; a second Ctrl-C ends the process as usual. */
-const volatile int *cli_interrupt(void);
+/* Raised by Ctrl-C; a second Ctrl-C ends the process as usual. */
+const moirai_interrupt *cli_interrupt(void);
 
 #endif

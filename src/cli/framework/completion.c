@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static void word_list(FILE *out, const rank_command *c)
+static void word_list(FILE *out, const cli_command *c)
 {
     const cli_option *tables[] = {c->options, cli_options_common};
     for (int t = 0; t < 2; t++)
@@ -28,7 +28,7 @@ static void offer(FILE *out, cli_value_kind kind, const char *choices)
     fprintf(out, "COMPREPLY=($(compgen %s -W '%s' -- \"$cur\"))", action, buffer);
 }
 
-static void complete_command(FILE *out, const rank_command *c)
+static void complete_command(FILE *out, const cli_command *c)
 {
     fprintf(out, "    %s)\n        case $prev in\n", c->name);
     for (const cli_option *o = c->options; o && o->name; o++) {
@@ -56,12 +56,12 @@ void cli_help_bash(FILE *out)
           "    COMPREPLY=()\n"
           "    if ((COMP_CWORD == 1)); then\n        COMPREPLY=($(compgen -W '",
           out);
-    for (int i = 0; i < rank_command_count(); i++)
-        fprintf(out, "%s ", rank_command_at(i)->name);
+    for (int i = 0; i < cli_command_count(); i++)
+        fprintf(out, "%s ", cli_command_at(i)->name);
     fputs("--help --version' -- \"$cur\"))\n        return\n    fi\n"
           "    case ${COMP_WORDS[1]} in\n",
           out);
-    for (int i = 0; i < rank_command_count(); i++)
-        complete_command(out, rank_command_at(i));
+    for (int i = 0; i < cli_command_count(); i++)
+        complete_command(out, cli_command_at(i));
     fputs("    esac\n}\ncomplete -o filenames -F _moirai moirai\n", out);
 }

@@ -20,7 +20,7 @@ cli_human cli_help_flags(const cli_option *o)
     return t;
 }
 
-void cli_help_synopsis(FILE *out, const rank_command *c)
+void cli_help_synopsis(FILE *out, const cli_command *c)
 {
     for (const cli_argument *a = c->arguments; a && a->name; a++)
         fprintf(out, a->optional ? " [%s%s]" : " %s%s", a->name, a->repeated ? "..." : "");
@@ -30,8 +30,8 @@ void cli_help_synopsis(FILE *out, const rank_command *c)
 void cli_help_overview(FILE *out)
 {
     fprintf(out, "moirai: places neural networks on unequal devices\n\nusage: moirai COMMAND [options] arguments\n\n");
-    for (int i = 0; i < rank_command_count(); i++) {
-        const rank_command *c = rank_command_at(i);
+    for (int i = 0; i < cli_command_count(); i++) {
+        const cli_command *c = cli_command_at(i);
         fprintf(out, "  %-10s %s\n", c->name, c->summary);
     }
     fprintf(out, "\n'moirai COMMAND --help' explains a command and shows examples.\n");
@@ -79,7 +79,7 @@ static void show_options(FILE *out, const cli_option *o)
     }
 }
 
-void cli_help_command(FILE *out, const rank_command *c)
+void cli_help_command(FILE *out, const cli_command *c)
 {
     fprintf(out, "moirai %s: %s\n\nusage: moirai %s", c->name, c->summary, c->name);
     cli_help_synopsis(out, c);

@@ -59,7 +59,7 @@ static void man_options(FILE *out, const cli_option *o)
     }
 }
 
-static void man_command(FILE *out, const rank_command *c)
+static void man_command(FILE *out, const cli_command *c)
 {
     fprintf(out, ".SS moirai %s", c->name);
     cli_help_synopsis(out, c);
@@ -99,8 +99,8 @@ void cli_help_man(FILE *out)
     fputs(".SH COMMON OPTIONS\n", out);
     man_options(out, cli_options_common);
     fputs(".SH COMMANDS\n", out);
-    for (int i = 0; i < rank_command_count(); i++)
-        man_command(out, rank_command_at(i));
+    for (int i = 0; i < cli_command_count(); i++)
+        man_command(out, cli_command_at(i));
     fputs(".SH EXIT STATUS\n", out);
     for (int i = 0; i < N_CODES; i++)
         fprintf(out, ".TP\n.B %d\n%s.\n", exit_codes[i].code, exit_codes[i].meaning);
@@ -134,7 +134,7 @@ static void markdown_options(FILE *out, const cli_option *o)
     }
 }
 
-static void markdown_command(FILE *out, const rank_command *c)
+static void markdown_command(FILE *out, const cli_command *c)
 {
     fprintf(out, "\n## moirai %s\n\n    moirai %s", c->name, c->name);
     cli_help_synopsis(out, c);
@@ -167,6 +167,6 @@ void cli_help_markdown(FILE *out)
     fputs("\n| exit code | meaning |\n|---|---|\n", out);
     for (int i = 0; i < N_CODES; i++)
         fprintf(out, "| %d | %s |\n", exit_codes[i].code, exit_codes[i].meaning);
-    for (int i = 0; i < rank_command_count(); i++)
-        markdown_command(out, rank_command_at(i));
+    for (int i = 0; i < cli_command_count(); i++)
+        markdown_command(out, cli_command_at(i));
 }

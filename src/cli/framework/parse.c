@@ -16,13 +16,13 @@ static const cli_option *find_in(const cli_option *table, const char *name, size
     return NULL;
 }
 
-static const cli_option *find_option(const rank_command *c, const char *name, size_t length)
+static const cli_option *find_option(const cli_command *c, const char *name, size_t length)
 {
     const cli_option *o = find_in(c->options, name, length);
     return o ? o : find_in(cli_options_common, name, length);
 }
 
-static const cli_option *find_letter(const rank_command *c, char letter)
+static const cli_option *find_letter(const cli_command *c, char letter)
 {
     for (const cli_option *o = c->options; o && o->name; o++)
         if (o->letter == letter)
@@ -85,7 +85,7 @@ const char *cli_nearest(char *buffer, size_t size, const char *typed, const char
     return found;
 }
 
-static int unknown_option(const rank_command *c, const char *typed)
+static int unknown_option(const cli_command *c, const char *typed)
 {
     char words[2048] = "", near[64];
     const cli_option *tables[] = {c->options, cli_options_common};
@@ -252,7 +252,7 @@ static int parse_words(cli_context *cli, int argc, char **argv)
     return 0;
 }
 
-int cli_parse(cli_context *cli, const rank_command *command, int argc, char **argv)
+int cli_parse(cli_context *cli, const cli_command *command, int argc, char **argv)
 {
     *cli = (cli_context){.command = command};
     cli->arg = calloc((size_t)argc + 1, sizeof *cli->arg);

@@ -16,8 +16,8 @@ const char *cli_help_words(char *buffer, size_t size, cli_value_kind kind, const
     snprintf(buffer, size, "%s", choices ? choices : "");
     switch (kind) {
     case CLI_VALUE_COMMAND:
-        for (int i = 0; i < rank_command_count(); i++)
-            add(buffer, size, rank_command_at(i)->name);
+        for (int i = 0; i < cli_command_count(); i++)
+            add(buffer, size, cli_command_at(i)->name);
         break;
     case CLI_VALUE_NETWORK:
         for (int i = 0; i < moirai_zoo_count(); i++)

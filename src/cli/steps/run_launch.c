@@ -299,7 +299,7 @@ static void judge(watch *w, double running_s)
     const cli_launch_job *l = w->launch;
     if (w->code)
         return;
-    if (*cli_interrupt()) {
+    if (moirai_interrupt_raised(cli_interrupt())) {
         w->code = 1;
         snprintf(w->message, sizeof w->message, "interrupted");
     } else if (!l->inside && l->start_limit_s > 0 && w->n_started < l->n && running_s > l->start_limit_s) {

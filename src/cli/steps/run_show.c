@@ -1,5 +1,6 @@
 /* What `moirai run` prints: latencies, predicted against measured, and whether the outputs are right. */
 #include "cli/steps/run_steps.h"
+#include "cli/steps/step_ranks.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -36,11 +37,11 @@ static void compare_segment(cli_context *cli, yyjson_mut_val *list, const char *
 {
     int64_t planned = number(s, "planned_work_ns"), measured = number(s, "median_ns");
     size_t n_ops = yyjson_arr_size(yyjson_obj_get(s, "ops"));
-    cli_print(cli, "%-10.10s %-22.22s %5zu %13s %13s %7.2f\n", device, yyjson_get_str(yyjson_obj_get(s, "file")),
+    cli_print(cli, "%-10.10s %-22.22s %5zu %13s %13s %7.2f\n", device, cli_report_text(s, "file"),
                      n_ops, cli_human_ns(planned).s, cli_human_ns(measured).s, ratio(measured, planned));
     yyjson_mut_val *o = yyjson_mut_obj(cli->doc);
     yyjson_mut_obj_add_strcpy(cli->doc, o, "device", device);
-    yyjson_mut_obj_add_strcpy(cli->doc, o, "file", yyjson_get_str(yyjson_obj_get(s, "file")));
+    yyjson_mut_obj_add_strcpy(cli->doc, o, "file", cli_report_text(s, "file"));
     yyjson_mut_obj_add_int(cli->doc, o, "ops", (int64_t)n_ops);
     yyjson_mut_obj_add_int(cli->doc, o, "planned_ns", planned);
     yyjson_mut_obj_add_int(cli->doc, o, "measured_ns", measured);
@@ -76,7 +77,7 @@ static void show_compare(cli_context *cli, yyjson_val *root)
     {
         yyjson_arr_foreach(yyjson_obj_get(d, "segments"), j, m, s)
         {
-            compare_segment(cli, list, yyjson_get_str(yyjson_obj_get(d, "name")), s);
+            compare_segment(cli, list, cli_report_text(d, "name"), s);
         }
     }
     compare_transfers(cli, root);
@@ -141,7 +142,7 @@ int cli_show_verdict(cli_context *cli, const char *path)
         rc = moirai_error(
             MOIRAI_EVERIFY,
             "output '%s' differs from the %s's: %lld of %lld elements, the most element %lld: %.9g, expected %.9g",
-            yyjson_get_str(yyjson_obj_get(bad, "name")), yyjson_get_str(yyjson_obj_get(bad, "against")),
+            cli_report_text(bad, "name"), cli_report_text(bad, "against"),
             (long long)number(bad, "different"), (long long)number(bad, "elements"), (long long)number(bad, "at"),
             yyjson_get_num(yyjson_obj_get(bad, "got")), yyjson_get_num(yyjson_obj_get(bad, "expected")));
     yyjson_doc_free(doc);

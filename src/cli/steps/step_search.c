@@ -46,11 +46,11 @@ static int place_logged(moirai_plan **out, cli_context *cli, const moirai_proble
     int rc = cli_log_open(&log, cli, placer, p);
     if (rc)
         return rc;
-    o->progress = cli_log_event;
-    o->progress_data = log;
+    o->budget.progress = cli_log_event;
+    o->budget.progress_data = log;
     rc = moirai_place(out, p, placer->name, o);
     int log_rc = cli_log_close(log);
-    if (!rc && *cli_interrupt())
+    if (!rc && moirai_interrupt_raised(cli_interrupt()))
         cli_say(cli, "interrupted: this is the best plan so far\n");
     if (!rc && log_rc) /* the plan is worth more than its log */
         cli_say(cli, "warning: %s\n", moirai_error_message());
@@ -65,13 +65,13 @@ int cli_search(moirai_plan **out, cli_context *cli, const moirai_problem *p, con
         return rc;
     moirai_place_options o;
     moirai_place_options_init(&o);
-    o.seed = (uint64_t)cli_count(cli, "seed");
-    o.time_limit_s = cli_real(cli, "time-limit");
+    o.budget.seed = (uint64_t)cli_count(cli, "seed");
+    o.budget.time_limit_s = cli_real(cli, "time-limit");
     o.gap = cli_real(cli, "gap");
-    o.effort = cli_real(cli, "effort");
-    o.threads = (int)cli_count(cli, "threads");
+    o.budget.effort = cli_real(cli, "effort");
+    o.budget.threads = (int)cli_count(cli, "threads");
     o.start = start;
-    o.interrupt = cli_interrupt();
+    o.budget.interrupt = cli_interrupt();
     o.certificate_path = cli_text(cli, "certificate");
     size_t most = (size_t)cli_uses(cli, "set") + 1;
     moirai_setting *setting = calloc(most, sizeof *setting);

@@ -28,7 +28,7 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     if (rc == 0)
         rc = place_units_new(&u, p);
     if (rc == 0) {
-        draw(device, u, o->seed);
+        draw(device, u, o->budget.seed);
         rc = place_fit_plan(out, sim, p, u, device, NULL, NULL, 0);
     }
     moirai_sim_free(sim);

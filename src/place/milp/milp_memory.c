@@ -58,7 +58,7 @@ static bool keep_on(void *data, double bound, int64_t nodes)
 {
     const moirai_place_options *o = data;
     (void)bound, (void)nodes;
-    return !o->interrupt || !*o->interrupt;
+    return !moirai_interrupt_raised(o->budget.interrupt);
 }
 
 int milp_check_memory(const moirai_problem *p, const moirai_place_options *o)
@@ -71,9 +71,9 @@ int milp_check_memory(const moirai_problem *p, const moirai_place_options *o)
         return result;
     double *value = util_alloc((size_t)g->m.n_cols, sizeof *value);
     milp_solve job = {.g = g,
-                      .time_limit_s = o->time_limit_s,
-                      .threads = o->threads,
-                      .seed = o->seed,
+                      .time_limit_s = o->budget.time_limit_s,
+                      .threads = o->budget.threads,
+                      .seed = o->budget.seed,
                       .value = value,
                       .data = (void *)o,
                       .keep_on = keep_on};

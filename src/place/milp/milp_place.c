@@ -10,6 +10,7 @@
  * What counts is only: plans that were simulated and fit, and bounds that were rounded safely. */
 #include "place/milp/milp.h"
 #include "place/placers.h"
+#include "place/starts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,12 +48,12 @@ typedef struct search {
 
 static bool interrupted(const search *s)
 {
-    return s->o->interrupt && *s->o->interrupt;
+    return moirai_interrupt_raised(s->o->budget.interrupt);
 }
 
 static double time_left(const search *s)
 {
-    return s->o->time_limit_s > 0 ? s->o->time_limit_s - (util_seconds() - s->began) : 1e30;
+    return s->o->budget.time_limit_s > 0 ? s->o->budget.time_limit_s - (util_seconds() - s->began) : 1e30;
 }
 
 static bool proven(const search *s)
@@ -64,7 +65,7 @@ static void tell(search *s, char letter, const char *note)
 {
     double now = util_seconds() - s->began;
     s->last_news = now;
-    if (!s->o->progress)
+    if (!s->o->budget.progress)
         return;
     moirai_progress news = {now,
                             letter,
@@ -72,7 +73,7 @@ static void tell(search *s, char letter, const char *note)
                             s->lower_ns > 0 ? s->lower_ns : MOIRAI_UNKNOWN,
                             s->nodes,
                             note};
-    s->o->progress(s->o->progress_data, &news);
+    s->o->budget.progress(s->o->budget.progress_data, &news);
 }
 
 static void raise_bound(search *s, double bound)
@@ -137,30 +138,24 @@ static bool on_bound(void *data, double bound, int64_t nodes)
 
 /* ---- a first plan ---- */
 
-static const char *const starters[] = {"single", "heft", "m-etf", "m-topo", "getf", "anneal"};
-
-static void find_start(search *s)
+static int take_start(void *data, moirai_plan *plan, char letter)
 {
-    moirai_plan *plan;
-    if (s->o->start && moirai_plan_check(s->p, s->o->start, NULL, NULL) == 0 &&
-        moirai_plan_copy(&plan, s->o->start) == 0)
-        offer(s, plan, 'S');
-    moirai_place_options o = *s->o;
-    o.progress = NULL;
-    o.setting = NULL;
-    o.n_settings = 0;
-    o.certificate_path = NULL;
-    for (size_t n = 0; n < sizeof starters / sizeof *starters && !interrupted(s); n++) {
-        const char *why;
-        const moirai_placer *placer = moirai_placer_find(starters[n]);
-        if (!placer || (placer->available && !placer->available(&why)) || time_left(s) <= 0)
-            continue;
-        o.time_limit_s = s->o->time_limit_s > 0 ? UTIL_MAX(0.1 * s->o->time_limit_s, 0.01) : 5;
-        if (moirai_place(&plan, s->p, starters[n], &o) == 0) {
-            s->lower_ns = UTIL_MAX(s->lower_ns, plan->lower_bound_ns);
-            offer(s, plan, 'H');
-        }
-    }
+    offer(data, plan, letter);
+    return MOIRAI_OK;
+}
+
+/* A search for the first plan may take a tenth of the time. */
+static int find_start(search *s)
+{
+    util_stop stop = util_stop_of(&s->o->budget);
+    double limit = s->o->budget.time_limit_s;
+    place_starts_task task = {.p = s->p,
+                              .o = s->o,
+                              .stop = util_stop_within(&stop, limit > 0 ? UTIL_MAX(0.1 * limit, 0.01) : 5),
+                              .offer = take_start,
+                              .data = s};
+    s->lower_ns = UTIL_MAX(s->lower_ns, UTIL_MAX(moirai_bound_critical_path(s->p), moirai_bound_load(s->p)));
+    return place_starts(&task);
 }
 
 /* ---- rounds ---- */
@@ -181,16 +176,16 @@ static int solve_round(search *s, milp_status *status)
     int result = value ? give_start(s, &start) : MOIRAI_EFAIL;
     milp_solve job = {.g = s->g,
                       .gap = s->o->gap,
-                      .threads = s->o->threads,
-                      .seed = s->o->seed,
+                      .threads = s->o->budget.threads,
+                      .seed = s->o->budget.seed,
                       .start = start,
                       .time_limit_s = left < 1e29 ? UTIL_MAX(left, 0.01) : 0,
                       .data = s,
                       .solution = on_solution,
                       .keep_on = on_bound,
                       .value = value};
-    if (s->o->effort < 1)
-        job.max_iterations = (int64_t)UTIL_MAX(s->o->effort * ITERATIONS, 1000);
+    if (s->o->budget.effort < 1)
+        job.max_iterations = (int64_t)UTIL_MAX(s->o->budget.effort * ITERATIONS, 1000);
     if (result == 0)
         result = milp_solve_run(&job);
     if (result == 0) {
@@ -295,7 +290,7 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     if (result == 0 && (result = milp_rows_estimate(&rows, p, s.formulation)) == 0 && rows / 16 > s.max_rows)
         result = milp_refuse(p, s.formulation, rows, s.max_rows);
     if (result == 0 && s.warm)
-        find_start(&s);
+        result = find_start(&s);
     if (result == 0 && !s.best)
         result = milp_check_memory(p, o);
     if (result == 0)
@@ -318,7 +313,7 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
 const moirai_placer place_milp = {
     .name = "milp",
     .summary = "the paper's mixed-integer program, solved with proof by HiGHS",
-    .letters = "S given plan, H heuristic, M program",
+    .letters = PLACE_STARTS_KEY ", M program",
     .params = params,
     .n_params = sizeof params / sizeof *params,
     .available = milp_available,

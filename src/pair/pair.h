@@ -1,0 +1,47 @@
+/* A pair: a class of blocks between an entry device and an exit device, its best plan and its bound. */
+#ifndef MOIRAI_PAIR_PAIR_H
+#define MOIRAI_PAIR_PAIR_H
+
+#include "pair/pair_plan.h"
+#include "pricing/duals.h"
+#include "pricing/master.h"
+
+/* One case of a pair, and the proof that it takes at least proven_ns: prices on the grid of length proven_ns - 1. */
+typedef struct pair_case {
+    int32_t sending; /* number of the pair's sending */
+    int32_t n_branches;
+    pricing_branch *branch;
+    int64_t proven_ns;
+    pricing_duals proof; /* none: by the longest path alone */
+    bool seen;                 /* looked at on this level */
+    int64_t estimate_ns;       /* what its prices should prove, by a solve further up; INT64_MAX: all that is wanted */
+    pricing_duals duals;  /* the prices behind it */
+    pricing_branch split;        /* where to branch: [0, least] and [most, all]; PRICING_NO_BRANCH: nowhere */
+} pair_case;
+
+/* Block class between two devices. */
+typedef struct pair_state {
+    bool open;              /* set up: cases and first bounds are there */
+    bool exhausted;         /* lower_ns comes from the exhaustive search */
+    int32_t level;          /* of refinement done */
+    int64_t path_ns;        /* bound of the longest path, transfers included */
+    int64_t lower_ns;       /* proven: the least over the cases */
+    pair_plan plan; /* best known; plan.device NULL: none yet */
+    int32_t n_sendings;
+    pricing_sending *sending;
+    pricing_master *master; /* NULL: not needed yet */
+    int32_t n_cases;
+    size_t case_capacity;
+    pair_case *cases;
+    decompose_block block; /* the class's block with a mask of its own, pinned to the two devices */
+    int64_t first_ns;   /* length of the first plan: the best device alone */
+    int64_t solves;      /* at cases so far */
+} pair_state;
+
+void pair_cases_free(pair_case *cases, int32_t n);
+
+/* What the leaves of a pair prove: its bound without the exhaustive search. Of a pair that was never opened (blocks of
+ * one class may have cuts of different devices): 0. */
+int64_t pair_certified_ns(const pair_state *x);
+
+#endif

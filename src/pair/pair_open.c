@@ -1,0 +1,163 @@
+/* What is known of a pair at once: its longest path, a first plan, and one case for each way of sending the tensor that
+ * the block's components share. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "pair/cases.h"
+#include "pair/improve.h"
+#include "pair/pair_refine.h"
+#include "util/pool.h"
+#include "util/util.h"
+
+/* head(i, k): least start of i on k; every input may come from wherever it is quickest. */
+static int64_t longest_path(const decompose_block *b)
+{
+    const moirai_problem *q = &b->problem;
+    int32_t K = q->n_devices;
+    int64_t *head = util_alloc((size_t)q->n_ops * (size_t)K, sizeof *head), longest = 0;
+    if (!head)
+        return 0; /* no bound is a bound */
+    for (int32_t i = 0; i < q->n_ops; i++) {
+        int64_t least = INT64_MAX;
+        for (int32_t k = 0; k < K; k++) {
+            if (!(q->op_devices[i] >> k & 1))
+                continue;
+            int64_t ready = 0;
+            for (int32_t j = q->op_in_off[i]; j < q->op_in_off[i + 1]; j++) {
+                int32_t t = q->op_in[j], from = q->tensor_producer[t];
+                int64_t soonest = INT64_MAX;
+                for (int32_t l = 0; l < K; l++)
+                    if (q->op_devices[from] >> l & 1)
+                        soonest = UTIL_MIN(soonest, head[from * K + l] + moirai_op_ns(q, from, l) +
+                                                          moirai_transfer_ns(q, t, l, k));
+                ready = UTIL_MAX(ready, soonest);
+            }
+            head[i * K + k] = ready;
+            least = UTIL_MIN(least, ready + moirai_op_ns(q, i, k));
+        }
+        longest = UTIL_MAX(longest, least);
+    }
+    free(head);
+    return longest;
+}
+
+static int add_sending(pair_state *x, const pricing_sending *how)
+{
+    pricing_sending *grown = util_resize(x->sending, (size_t)x->n_sendings + 1, sizeof *grown);
+    if (!grown)
+        return MOIRAI_EFAIL;
+    x->sending = grown;
+    x->sending[x->n_sendings++] = *how;
+    return MOIRAI_OK;
+}
+
+/* All ordered sets of receivers (congestion port), or all sets (the order does not matter elsewhere). */
+static int add_sendings(pair_state *x, pricing_sending *how, uint64_t left, bool ordered)
+{
+    int result = add_sending(x, how);
+    for (uint64_t rest = left; rest && !result; rest &= rest - 1) {
+        int32_t k = __builtin_ctzll(rest);
+        how->receiver[how->n_receivers++] = (int8_t)k;
+        uint64_t next = left & ~(UINT64_C(1) << k);
+        if (!ordered)
+            next &= ~((UINT64_C(2) << k) - 1);
+        result = add_sendings(x, how, next, ordered);
+        how->n_receivers--;
+    }
+    return result;
+}
+
+/* Devices on which some reader of the tensor may run. */
+static uint64_t reader_mask(const moirai_problem *q, int32_t t)
+{
+    uint64_t mask = 0;
+    for (int32_t e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
+        mask |= q->op_devices[q->edge_reader[e]];
+    return mask;
+}
+
+static int list_sendings(pair_state *x, int32_t entry_device)
+{
+    const moirai_problem *q = &x->block.problem;
+    pricing_sending how = {0};
+    int32_t shared = decompose_block_shared_tensor(&x->block);
+    if (shared < 0)
+        return add_sending(x, &how);
+    uint64_t others = reader_mask(q, shared) & ~(UINT64_C(1) << entry_device);
+    bool ordered = q->congestion == MOIRAI_CONGESTION_PORT;
+    if (__builtin_popcountll(others) > (ordered ? 4 : 6))
+        return add_sending(x, &how); /* too many to go through: assume nothing */
+    how.fixed = true;
+    return add_sendings(x, &how, others, ordered);
+}
+
+/* The block with its own mask, pinned: others may use the block at the same time. */
+static int pin_block(pair_state *x, const decompose_block *b, int32_t entry_device, int32_t exit_device)
+{
+    uint64_t *devices = util_alloc((size_t)b->problem.n_ops, sizeof *devices);
+    if (!devices)
+        return MOIRAI_EFAIL;
+    memcpy(devices, b->problem.op_devices, sizeof *devices * (size_t)b->problem.n_ops);
+    x->block = *b;
+    x->block.problem.op_devices = devices;
+    decompose_block_pin(&x->block, entry_device, exit_device);
+    x->open = true;
+    return MOIRAI_OK;
+}
+
+int pair_open(pair_chain *c, int32_t class_, int32_t a, int32_t b)
+{
+    pair_state *x = pair_chain_at(c, class_, a, b);
+    if (x->open)
+        return MOIRAI_OK;
+    int result = pin_block(x, c->block[class_], a, b);
+    if (result)
+        return result;
+    x->path_ns = x->lower_ns = longest_path(&x->block);
+    pair_improve_task start = {.pair = x, .entry_device = a, .exit_device = b, .seed = 1};
+    result = pair_improve_plan(&start, 0);
+    x->first_ns = x->plan.length_ns;
+    if (!result && x->block.n_interior == 0) {
+        x->lower_ns = x->plan.length_ns; /* nothing to decide */
+        x->level = PAIR_LEVELS;
+    } else if (!result) {
+        result = list_sendings(x, a);
+        if (!result)
+            result = pair_cases_first(x);
+    }
+    return result;
+}
+
+static int open_one(void *data, int32_t i)
+{
+    pair_chain *c = data;
+    int32_t K = c->K, class_ = i / (K * K), a = i / K % K, b = i % K;
+    return pair_chain_possible(c, class_, a, b) ? pair_open(c, class_, a, b) : MOIRAI_OK;
+}
+
+int pair_chain_open(pair_chain *c, int threads)
+{
+    return util_pool_run(open_one, c, c->s->n_classes * c->K * c->K, threads);
+}
+
+void pair_cases_free(pair_case *cases, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++) {
+        free(cases[i].proof.price);
+        free(cases[i].duals.price);
+        free(cases[i].branch);
+    }
+    free(cases);
+}
+
+int64_t pair_certified_ns(const pair_state *x)
+{
+    if (!x->open)
+        return 0;
+    if (x->block.n_interior == 0)
+        return x->lower_ns;
+    int64_t least = x->n_cases ? INT64_MAX : x->path_ns;
+    for (int32_t i = 0; i < x->n_cases; i++)
+        least = UTIL_MIN(least, x->cases[i].proof.price ? x->cases[i].proven_ns : x->path_ns);
+    return UTIL_MAX(least, x->path_ns);
+}

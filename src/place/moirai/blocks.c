@@ -1,0 +1,200 @@
+/* Plans and bounds block by block.
+ *
+ * Each pair (a class of blocks between two devices) has a plan and a bound; the chain of pairs composes either. Work goes
+ * where the answer is still open: only pairs on the path that the bound or the plan takes are refined, the widest first;
+ * tightening one moves the path to others. Refinements run in batches of fixed size on as many threads as there are; a
+ * batch is chosen before it starts and read after it ends, so that the result depends on seed and effort, not on the
+ * number of threads. */
+#include <math.h>
+#include <string.h>
+
+#include "place/moirai/compose.h"
+#include "place/moirai/engine.h"
+#include "util/pool.h"
+#include "util/util.h"
+
+#define SMALL_SHARE 0.15 /* of the largest: classes with less of the makespan get less work at first */
+
+/* ---- the next batch ---- */
+
+static int refine_one(void *data, int32_t i)
+{
+    engine *x = data;
+    return pair_refine(x->c, &x->batch[i]);
+}
+
+/* How often the path of `device` goes through each pair. */
+static void count_path(engine *x, const int32_t *device)
+{
+    const decompose_cuts *s = x->c->s;
+    int32_t K = x->c->K;
+    memset(x->times, 0, sizeof *x->times * (size_t)s->n_classes * (size_t)K * (size_t)K);
+    for (int32_t i = 0; i < s->n_blocks; i++) {
+        int32_t a = i > 0 ? device[i - 1] : 0, b = i < s->n_cuts ? device[i] : 0;
+        x->times[(s->block_class[i] * K + a) * K + b]++;
+    }
+}
+
+/* The part of the gap that hangs on each pair of a path. */
+static void weigh_path(engine *x, const int32_t *device)
+{
+    int32_t n = x->c->s->n_classes * x->c->K * x->c->K;
+    count_path(x, device);
+    for (int32_t i = 0; i < n; i++) {
+        const pair_state *pair = &x->c->pair[i];
+        if (x->times[i] && pair->level < x->top_level && pair->plan.device)
+            x->weight[i] += x->times[i] * (pair->plan.length_ns - pair->lower_ns);
+    }
+}
+
+/* What pair `i` would have to prove for the gap's goal, were the path to stay; a little more, since it will not. */
+static int64_t needed(const engine *x, int32_t i)
+{
+    const pair_state *pair = &x->c->pair[i];
+    if (!x->best)
+        return INT64_MAX;
+    double goal = (double)x->best->makespan_ns * (1 - 0.5 * x->o->gap), rise = goal - (double)x->lower_ns;
+    int64_t times = UTIL_MAX(x->times[i], 1);
+    return pair->lower_ns + (int64_t)(rise / (double)times * 1.1) + 1;
+}
+
+static void add_to_batch(engine *x, int32_t i)
+{
+    int32_t K = x->c->K;
+    x->batch[x->n_batch++] = (pair_refine_task){.class_ = i / (K * K),
+                                                  .entry_device = i / K % K,
+                                                  .exit_device = i % K,
+                                                  .level = x->c->pair[i].level + 1,
+                                                  .need_ns = needed(x, i),
+                                                  .improve = x->plan_times[i] > 0 || x->c->pair[i].level < 2,
+                                                  .effort = x->o->budget.effort,
+                                                  .seed = x->o->budget.seed,
+                                                  .stop = x->stop};
+}
+
+/* The pairs on which most of the gap hangs, widest first, ties by number. */
+static void choose_batch(engine *x)
+{
+    int32_t n = x->c->s->n_classes * x->c->K * x->c->K;
+    memset(x->weight, 0, sizeof *x->weight * (size_t)n);
+    weigh_path(x, x->plan_device);
+    memcpy(x->plan_times, x->times, sizeof *x->times * (size_t)n);
+    weigh_path(x, x->cut_device); /* last: `times` stays that of the bound's path */
+    x->n_batch = 0;
+    while (x->n_batch < ENGINE_BATCH) {
+        int32_t best = -1;
+        for (int32_t i = 0; i < n; i++)
+            if (x->weight[i] > 0 && (best < 0 || x->weight[i] > x->weight[best]))
+                best = i;
+        if (best < 0 || (double)x->weight[best] < 0.0002 * (double)x->best->makespan_ns)
+            return;
+        x->weight[best] = 0;
+        add_to_batch(x, best);
+    }
+}
+
+/* ---- composing ---- */
+
+static int compose_path(engine *x)
+{
+    int64_t n = place_compose(x->c, x->plan_device, NULL, x->op_device, x->order);
+    return engine_take_simulated(x, moirai_sim_replay(x->sim, x->op_device, x->order, n), 'B');
+}
+
+/* The best chain of block plans as one plan; kept if it fits and is better. Paths that change devices less often are
+ * tried as well: edges that jump over cuts may make them the faster ones. The path of the best plan stays in
+ * plan_device. */
+static int compose_best(engine *x)
+{
+    static const double part[] = {0, 0.03, 0.1, 0.3, 1, 3, 1000};
+    int64_t length = pair_chain_path(x->c, PAIR_CHAIN_UPPER, x->plan_device);
+    if (length == INT64_MAX)
+        return MOIRAI_OK;
+    int result = MOIRAI_OK;
+    double mean = (double)length / (x->c->s->n_cuts + 1), best_part = 0;
+    bool binds = false;
+    for (size_t i = 0; i < sizeof part / sizeof *part && !result; i++) {
+        const moirai_plan *before = x->best;
+        pair_chain_steady_path(x->c, (int64_t)fmin(part[i] * mean, 1e17), x->plan_device);
+        x->memory_binds = false;
+        result = compose_path(x);
+        binds |= i == 0 && x->memory_binds;
+        if (x->best != before)
+            best_part = part[i];
+    }
+    x->memory_binds = binds;
+    pair_chain_steady_path(x->c, (int64_t)fmin(best_part * mean, 1e17), x->plan_device);
+    return result;
+}
+
+static void raise_bound(engine *x)
+{
+    engine_take_bound(x, pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->cut_device));
+}
+
+/* ---- the search ---- */
+
+/* Every pair's first level, so that paths mean something; classes that take little of the time get little. */
+static int first_level(void *data, int32_t i)
+{
+    engine *x = data;
+    int32_t K = x->c->K;
+    const pair_state *pair = &x->c->pair[i];
+    if (!pair->open || pair->level > 0 || engine_stopped(x))
+        return MOIRAI_OK;
+    /* Plans that do not mind the memory are of little use where it binds, and not worth the time where many classes
+     * want it. */
+    bool much = x->share[i / (K * K)] > SMALL_SHARE && (!x->memory_binds || x->n_large <= 1);
+    pair_refine_task job = {.class_ = i / (K * K),
+                              .entry_device = i / K % K,
+                              .exit_device = i % K,
+                              .level = 1,
+                              .need_ns = INT64_MAX,
+                              .improve = much,
+                              .effort = x->o->budget.effort * (much ? 1 : 0.4),
+                              .seed = x->o->budget.seed,
+                              .stop = x->stop};
+    return pair_refine(x->c, &job);
+}
+
+/* What the blocks of each class take of the makespan, against the class that takes most. */
+static void set_shares(engine *x)
+{
+    double most = 1e-9;
+    for (int32_t i = 0; i < x->c->s->n_classes; i++) {
+        x->share[i] = x->best ? pair_chain_share(x->c, i, x->best->makespan_ns) : 1;
+        most = fmax(most, x->c->block[i]->n_interior ? x->share[i] : 0);
+    }
+    x->n_large = 0;
+    for (int32_t i = 0; i < x->c->s->n_classes; i++) {
+        x->share[i] /= most;
+        x->n_large += x->c->block[i]->n_interior && x->share[i] > SMALL_SHARE;
+    }
+}
+
+int engine_improve_blocks(engine *x)
+{
+    int32_t pairs = x->c->s->n_classes * x->c->K * x->c->K;
+    int result = pair_chain_open(x->c, x->o->budget.threads);
+    if (!result) { /* already worth something, and soon there: every block whole on a device, every longest path */
+        raise_bound(x);
+        result = compose_best(x);
+    }
+    set_shares(x);
+    if (!result)
+        result = util_pool_run(first_level, x, pairs, x->o->budget.threads);
+    while (!result) {
+        raise_bound(x);
+        result = compose_best(x);
+        if (!result && x->memory_binds)
+            return engine_improve_within_memory(x);
+        if (result || !x->best || engine_gap(x) <= x->o->gap || engine_stopped(x))
+            break;
+        choose_batch(x);
+        if (!x->n_batch || x->batches_left-- <= 0)
+            break;
+        result = util_pool_run(refine_one, x, x->n_batch, x->o->budget.threads);
+        x->work += x->n_batch;
+    }
+    return result;
+}

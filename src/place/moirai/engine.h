@@ -1,0 +1,71 @@
+/* The engine of the placer `moirai`: what it knows, and the steps that share it. */
+#ifndef MOIRAI_PLACE_MOIRAI_ENGINE_H
+#define MOIRAI_PLACE_MOIRAI_ENGINE_H
+
+#include <moirai/placer.h>
+
+#include "bound/certificate.h"
+#include "pair/pair_refine.h"
+
+#define ENGINE_BATCH 4          /* pairs that are refined side by side, whatever the number of threads */
+#define ENGINE_MEMORY_BUCKETS 14 /* of the prices in time where memory binds */
+
+typedef struct engine {
+    const moirai_problem *p;
+    const moirai_place_options *o;
+    double begun;
+    util_stop stop;
+    pair_chain *c;
+    moirai_sim *sim;
+    moirai_plan *best;
+    int64_t lower_ns;
+    int32_t *cut_device;  /* of the bound's path */
+    int32_t *plan_device; /* of the plans' path */
+    int32_t *op_device;
+    moirai_task *order;
+    int64_t *weight;     /* per pair: how much of the gap hangs on it */
+    int64_t *times;      /* per pair: how often the bound's path uses it */
+    int64_t *plan_times; /* and how often the plan's does */
+    int32_t n_large;     /* classes above SMALL_SHARE */
+    double *share;       /* per class: of the makespan, against the largest; before the first level */
+    pair_refine_task batch[ENGINE_BATCH];
+    int32_t n_batch;
+    int32_t top_level; /* of refinement, by the effort */
+    int32_t batches_left;
+    bool memory_binds; /* the fastest chain does not fit */
+    bytes_prices *memory;
+    int64_t work;
+    decompose_spine *spine;  /* NULL: not needed */
+    struct engine *inner; /* the search on the spine */
+    struct engine *outer; /* of whose spine this is the search */
+} engine;
+
+/* ---- engine.c: what is known ---- */
+
+/* NULL: out of memory. The time of the budget runs from here on. */
+engine *engine_new(const moirai_problem *p, const moirai_place_options *o);
+void engine_free(engine *x);
+/* The chain of blocks and working memory: what everything but the starts needs. */
+int engine_prepare(engine *x);
+bool engine_stopped(const engine *x);
+/* News for the log; `letter` says who found the plan, ' ' nobody. Silent within a search on a spine. */
+void engine_tell(engine *x, char letter, const char *note);
+/* A proven bound; one of a spine is one of the whole. INT64_MAX and what is no better are passed over. */
+void engine_take_bound(engine *x, int64_t lower_ns);
+/* Takes ownership of plan and keeps it if it is the best. One of a spine becomes one of the whole as well. */
+int engine_offer(engine *x, moirai_plan *plan, char letter);
+/* Offers the simulator's last run if it is of use; notes where it does not fit the memory. */
+int engine_take_simulated(engine *x, int64_t makespan_ns, char letter);
+/* How far the best plan can be from the optimum, as a share of it; 1 without a plan. */
+double engine_gap(const engine *x);
+
+/* ---- blocks.c ---- */
+/* Refines pairs of the chain and composes their plans until the gap is closed, the effort used up or the time over. */
+int engine_improve_blocks(engine *x);
+
+/* ---- within_memory.c ---- */
+/* Where memory binds: plans and bound at prices on bytes, each at what the other has found, until the gap is closed or
+ * stays. */
+int engine_improve_within_memory(engine *x);
+
+#endif

@@ -1,0 +1,61 @@
+/* Where memory binds: plans and bounds at prices on bytes. */
+#include <math.h>
+
+#include "bytes/bytes.h"
+#include "place/moirai/compose.h"
+#include "place/moirai/engine.h"
+#include "util/util.h"
+
+#define MEMORY_ROUNDS 12
+
+/* Prices on bytes: a composition that keeps to the memory, then a bound at its prices. */
+static int price_memory(engine *x, int32_t rounds, int32_t solves, int64_t evaluations)
+{
+    int32_t searches = x->memory ? 3 : 6; /* at first there is nothing to begin with */
+    bytes_plan_task search = {.evaluations = (int64_t)((double)evaluations * x->o->budget.effort),
+                                   .rounds = 18,
+                                   .searches = searches,
+                                   .seed = x->o->budget.seed,
+                                   .upper_ns = x->best ? x->best->makespan_ns : x->lower_ns,
+                                   .threads = x->o->budget.threads,
+                                   .stop = x->stop};
+    int64_t lower = 0, length = INT64_MAX;
+    const int32_t *cut_device;
+    const pair_plan *const *block_plan;
+    int result = x->memory ? MOIRAI_OK : bytes_prices_new(&x->memory, x->c);
+    if (!result)
+        result = bytes_plan_find(&length, &cut_device, &block_plan, x->memory, &search);
+    if (!result && length != INT64_MAX) {
+        int64_t n = place_compose(x->c, cut_device, block_plan, x->op_device, x->order);
+        result = engine_take_simulated(x, moirai_sim_replay(x->sim, x->op_device, x->order, n), 'M');
+    }
+    bytes_bound_task bound = {.upper_ns = x->best ? x->best->makespan_ns : 2 * x->lower_ns,
+                                .rounds = rounds,
+                                .buckets = ENGINE_MEMORY_BUCKETS,
+                                .solves = (int32_t)(solves * fmin(x->o->budget.effort, 100)) + 4,
+                                .threads = x->o->budget.threads,
+                                .stop = x->stop};
+    if (!result)
+        result = bytes_bound(&lower, x->memory, &bound);
+    if (!result)
+        engine_take_bound(x, lower);
+    return result;
+}
+
+int engine_improve_within_memory(engine *x)
+{
+    int result = price_memory(x, 1, 20, 1000);
+    double before = 2;
+    int64_t evaluations = 4000;
+    int32_t most = 1 + (int32_t)((MEMORY_ROUNDS - 1) * fmin(x->o->budget.effort, 1));
+    for (int32_t round = 0; round < most && !result && engine_gap(x) > x->o->gap && !engine_stopped(x); round++) {
+        if (round >= 3 && engine_gap(x) > 0.95 * before)
+            break; /* it stays */
+        before = engine_gap(x);
+        int64_t known = x->best ? x->best->makespan_ns : INT64_MAX;
+        result = price_memory(x, 3, 30, evaluations);
+        /* Where more annealing has found nothing, a little will do until the prices have moved on. */
+        evaluations = x->best && x->best->makespan_ns < known ? 4000 : 1000;
+    }
+    return result;
+}

@@ -1,0 +1,83 @@
+/* The plans that every search begins with: the user's own start, and what the quick heuristics of the registry find.
+ *
+ * One list for all placers that search, so that none of their plans is worse than a heuristic's. A start that breaks the
+ * memory limits, or was made for other times, still says where things should go: it is replayed, and mended as a
+ * heuristic's plan would be. */
+#include "place/starts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "place/fit.h"
+#include "place/placers.h"
+#include "util/util.h"
+
+static const struct {
+    const moirai_placer *placer;
+    char letter;
+} heuristic[] = {{&place_single, '1'},
+                 {&place_heft, 'H'},
+                 {&place_m_etf, 'E'},
+                 {&place_m_topo, 'T'},
+                 {&place_random, 'R'}};
+
+/* Devices of the start, moved as little as memory asks for. */
+static int mend(moirai_plan **out, const moirai_problem *p, const moirai_plan *start)
+{
+    moirai_sim *sim = NULL;
+    place_units *units = NULL;
+    int32_t *device = util_alloc((size_t)p->n_ops, sizeof *device);
+    int result = device ? moirai_sim_new(&sim, p) : MOIRAI_EFAIL;
+    if (!result)
+        result = place_units_new(&units, p);
+    if (!result) {
+        memcpy(device, start->op_device, sizeof *device * (size_t)p->n_ops);
+        result = place_fit_plan(out, sim, p, units, device, NULL, NULL, 0);
+    }
+    place_units_free(units);
+    moirai_sim_free(sim);
+    free(device);
+    return result;
+}
+
+static int use_start(moirai_plan **out, const moirai_problem *p, const moirai_plan *start)
+{
+    int result = moirai_plan_tighten(out, p, start);
+    if (result || !moirai_plan_check(p, *out, NULL, NULL))
+        return result;
+    moirai_plan_free(*out);
+    *out = NULL;
+    return mend(out, p, start);
+}
+
+static int use_heuristic(moirai_plan **out, const place_starts_task *task, const moirai_placer *placer)
+{
+    moirai_place_options o = {.budget = util_stop_rest(&task->stop, &task->o->budget), .gap = task->o->gap};
+    return placer->place(out, task->p, &o);
+}
+
+int place_starts(place_starts_task *task)
+{
+    bool offered = false;
+    int result = MOIRAI_OK;
+    const size_t n = sizeof heuristic / sizeof *heuristic;
+    task->why[0] = '\0';
+    for (size_t i = 0; i <= n && !result && !(offered && util_stopped(&task->stop)); i++) {
+        moirai_plan *plan = NULL;
+        int found = MOIRAI_EINFEASIBLE;
+        if (i > 0)
+            found = use_heuristic(&plan, task, heuristic[i - 1].placer);
+        else if (task->o->start)
+            found = use_start(&plan, task->p, task->o->start);
+        if (!found) {
+            offered = true;
+            result = task->offer(task->data, plan, i > 0 ? heuristic[i - 1].letter : 'S');
+        } else if (i > 0 && found == MOIRAI_EINFEASIBLE) {
+            snprintf(task->why, sizeof task->why, "%s", moirai_error_message());
+        } else if (found == MOIRAI_EFAIL) {
+            result = found;
+        }
+    }
+    return result;
+}

@@ -1,0 +1,29 @@
+/* Cases: how the shared tensor is sent, and what the branch and bound has divided on. */
+#ifndef MOIRAI_PRICING_BRANCH_H
+#define MOIRAI_PRICING_BRANCH_H
+
+#include <moirai/problem.h>
+
+/* How the block's shared entry tensor (flow tensor) is sent around: one case of a disjunction. */
+typedef struct pricing_sending {
+    bool fixed;            /* false: nothing is assumed, `receiver` is not used */
+    int8_t n_receivers;    /* the devices that receive it, in the order of arrival */
+    int8_t receiver[MOIRAI_MAX_DEVICES];
+} pricing_sending;
+
+/* What a case of the branch and bound was divided on. */
+typedef enum pricing_branch_on {
+    PRICING_NO_BRANCH, /* nothing left to divide on */
+    PRICING_NUMBER,    /* how many components of `kind` have their operator `op` (number within it) on `device` */
+    PRICING_ARRIVAL,   /* when the shared entry tensor has arrived on `device` */
+    PRICING_LENGTH     /* how long the block takes (pair/priced.h) */
+} pricing_branch_on;
+
+/* It lies between least and most. */
+typedef struct pricing_branch {
+    pricing_branch_on on;
+    int32_t kind, op, device;
+    int64_t least, most;
+} pricing_branch;
+
+#endif

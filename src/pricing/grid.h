@@ -1,0 +1,28 @@
+/* Resources, and grids of steps and buckets over the time between a block's cuts. */
+#ifndef MOIRAI_PRICING_GRID_H
+#define MOIRAI_PRICING_GRID_H
+
+#include "decompose/block.h"
+
+/* Resources: device k is k. Congestion port: sender k is K + k, receiver k is 2K + k. Congestion channel: the channel
+ * from a to b is K + a * K + b. Congestion none: devices only. */
+int32_t pricing_resource_count(const moirai_problem *q);
+
+/* A grid of steps and buckets over the time between the block's cuts. */
+#define PRICING_MAX_BUCKETS 64
+typedef struct pricing_grid {
+    int64_t length_ns; /* T: the block is assumed to take no longer */
+    int64_t step_ns;
+    int32_t n_steps;   /* floor(T / step) + 1 */
+    int32_t n_buckets;
+    int32_t bucket_step[PRICING_MAX_BUCKETS + 1]; /* bucket i covers steps bucket_step[i] .. bucket_step[i+1]-1 */
+} pricing_grid;
+
+/* Steps of step_ns up to T. Buckets are finer near the ends, where devices wait for their first input or have sent
+ * their last output. */
+void pricing_grid_init(pricing_grid *grid, int64_t length_ns, int64_t step_ns, int32_t buckets);
+/* Moves the boundary next to `at_ns` there: prices can then tell before from after. */
+void pricing_grid_snap(pricing_grid *grid, int64_t at_ns);
+int64_t pricing_bucket_ns(const pricing_grid *grid, int32_t bucket); /* its length within [0, T] */
+
+#endif
