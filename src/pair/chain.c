@@ -39,13 +39,18 @@ void pair_chain_free(pair_chain *c)
 
 int pair_chain_new(pair_chain **out, const moirai_problem *p)
 {
+    return pair_chain_over(out, p, NULL);
+}
+
+int pair_chain_over(pair_chain **out, const moirai_problem *p, const bool *chosen)
+{
     *out = NULL;
     pair_chain *c = util_alloc(1, sizeof *c);
     if (!c)
         return MOIRAI_EFAIL;
     c->p = p;
     c->K = p->n_devices;
-    int result = decompose_cuts_new(&c->s, p);
+    int result = decompose_cuts_chosen(&c->s, p, chosen);
     if (!result) {
         c->block = util_alloc((size_t)c->s->n_classes, sizeof(decompose_block *));
         c->pair = util_alloc((size_t)c->s->n_classes * (size_t)c->K * (size_t)c->K, sizeof *c->pair);

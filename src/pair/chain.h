@@ -13,6 +13,8 @@ typedef struct pair_chain {
 } pair_chain;
 
 int pair_chain_new(pair_chain **out, const moirai_problem *p);
+/* The chain over chosen cuts alone (per operator; NULL: all). */
+int pair_chain_over(pair_chain **out, const moirai_problem *p, const bool *chosen);
 void pair_chain_free(pair_chain *c);
 
 static inline pair_state *pair_chain_at(const pair_chain *c, int32_t class_, int32_t a, int32_t b)

@@ -122,18 +122,38 @@ static int certify(engine *x)
     return result ? result : bound_certificate_write(&from, x->o->certificate_path);
 }
 
+/* By blocks between cuts, or by those of the spine, in this part of the time that is left. */
+static int improve_blocks(engine *x, double part)
+{
+    util_stop all = x->stop;
+    double left = util_stop_left_s(&x->stop);
+    if (left < HUGE_VAL)
+        x->stop = util_stop_within(&x->stop, part * left);
+    int result = decompose_spine_new(&x->spine, x->p);
+    if (!result && x->spine)
+        result = improve_spine(x);
+    else if (!result && !(result = engine_prepare(x)))
+        result = engine_improve_blocks(x);
+    x->stop = all;
+    return result;
+}
+
 static int solve(engine *x)
 {
     engine_take_bound(x, UTIL_MAX(moirai_bound_critical_path(x->p), moirai_bound_load(x->p)));
     int result = try_starts(x);
     if (!result)
         result = try_exact(x);
+    if (!result)
+        result = engine_anneal_whole(x, 2, 0.1);
+    if (!result)
+        result = engine_raise_by_intervals(x, 1, 2, 0.2);
     if (!result && engine_gap(x) > x->o->gap)
-        result = decompose_spine_new(&x->spine, x->p);
-    if (!result && x->spine)
-        result = improve_spine(x);
-    else if (!result && engine_gap(x) > x->o->gap && !(result = engine_prepare(x)))
-        result = engine_improve_blocks(x);
+        result = improve_blocks(x, 0.4);
+    if (!result)
+        result = engine_raise_by_intervals(x, 0, 4, 0.5);
+    if (!result)
+        result = engine_anneal_whole(x, 5, 1);
     if (!result && !x->best)
         result = moirai_error(MOIRAI_EINFEASIBLE, "no plan of '%s' that fits the memory was found", x->p->name);
     return result;
@@ -157,7 +177,8 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
 const moirai_placer place_moirai = {
     .name = "moirai",
     .summary = "blocks between cuts, annealed and bounded by prices in time; any size, proven gap",
-    .letters = PLACE_STARTS_KEY ", X exhaustive, B blocks, M blocks within memory, F floating work beside the spine",
+    .letters = PLACE_STARTS_KEY ", X exhaustive, B blocks, M blocks within memory, F floating work beside the spine, "
+               "W the whole annealed",
     .certifies = true,
     .place = place,
 };

@@ -1,0 +1,242 @@
+/* A chain of intervals, raised lazily.
+ *
+ * The chain's operators are cuts of what lies in its intervals (decompose/intervals.c), so the recursion over cuts
+ * (pair/chain.c) bounds the whole: f(i+1, l) = min over k of f(i, k) + L(interval, k, l) + time. The first L are longest
+ * paths. Only pairs on the path of devices that attains the minimum are worth raising, those on which most of the gap hangs first: the
+ * exhaustive search with both ends pinned, asked for anything below what the goal needs, with more nodes each time; its
+ * bound holds wherever it stops. What it can't close in its tries goes to prices in time (pair_refine.c). Fixing the
+ * devices at both ends of an interval is what makes this strong: prices over a whole graph are satisfied by mixing
+ * "everything here" with "everything there". */
+#include "bound/interval_chain.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "bound/bounds.h"
+#include "exact/exact.h"
+#include "util/pool.h"
+#include "util/util.h"
+
+#define SEARCH_TRIES 3
+#define SEARCH_OPS 80
+
+static const double nodes[SEARCH_TRIES] = {1500, 12000, 100000};
+
+void bound_interval_chain_free(bound_interval_chain *x)
+{
+    if (!x)
+        return;
+    pair_chain_free(x->c);
+    decompose_spine_free(x->spine);
+    free(x->tries);
+    free(x->device);
+    free(x->pick);
+    free(x);
+}
+
+static int build(bound_interval_chain *x, const moirai_problem *p, const decompose_intervals *all,
+                 const decompose_interval_taste *taste, bool *on_chain, bool *floating, bool *chosen)
+{
+    int result = decompose_intervals_choose(all, taste, on_chain, floating);
+    if (!result)
+        result = decompose_spine_from(&x->spine, p, floating);
+    for (int32_t i = 0; !result && i < x->spine->problem->n_ops; i++)
+        chosen[i] = on_chain[x->spine->whole_op[i]];
+    if (!result)
+        result = pair_chain_over(&x->c, x->spine->problem, chosen);
+    if (result)
+        return result;
+    size_t pairs = (size_t)x->c->s->n_classes * (size_t)x->c->K * (size_t)x->c->K;
+    x->tries = util_alloc(pairs, sizeof *x->tries);
+    x->device = util_alloc((size_t)x->c->s->n_cuts, sizeof *x->device);
+    x->pick = util_alloc(pairs, sizeof *x->pick);
+    return x->tries && x->device && x->pick ? MOIRAI_OK : MOIRAI_EFAIL;
+}
+
+int bound_interval_chain_new(bound_interval_chain **out, const moirai_problem *p, const decompose_intervals *all,
+                             const decompose_interval_taste *taste)
+{
+    *out = NULL;
+    bound_interval_chain *x = util_alloc(1, sizeof *x);
+    bool *mark = util_alloc(3 * (size_t)p->n_ops, sizeof *mark);
+    int result = x && mark ? build(x, p, all, taste, mark, mark + p->n_ops, mark + 2 * p->n_ops) : MOIRAI_EFAIL;
+    free(mark);
+    if (result)
+        bound_interval_chain_free(x);
+    else
+        *out = x;
+    return result;
+}
+
+/* ---- raising ---- */
+
+typedef struct raising {
+    bound_interval_chain *x;
+    const bound_interval_task *job;
+    int64_t lower_ns;
+    int64_t *need_ns; /* per pick: no use in proving more */
+    int64_t *times;   /* per pair: how often the path uses it */
+} raising;
+
+/* The exhaustive search below what is needed; true where it has left nothing to try. */
+static int search(bool *closed, pair_state *y, int64_t need_ns, int32_t tries, const bound_interval_task *job)
+{
+    exact_options o;
+    exact_result found;
+    exact_options_init(&o);
+    o.below_ns = UTIL_MIN(need_ns, y->plan.device ? y->plan.length_ns : INT64_MAX);
+    o.node_limit = (int64_t)(nodes[tries] * fmin(job->effort, 1e6)) + 1;
+    o.stop = job->stop;
+    int result = exact_solve(&y->block.problem, &o, &found);
+    if (result)
+        return result == MOIRAI_ELIMIT ? MOIRAI_OK : result;
+    int64_t proven = UTIL_MIN(found.lower_bound_ns, o.below_ns);
+    if (proven > y->lower_ns) {
+        y->lower_ns = proven;
+        y->exhausted = true;
+    }
+    if (found.found && found.makespan_ns < y->plan.length_ns) {
+        y->plan.length_ns = found.makespan_ns;
+        y->plan.cost = pricing_units(found.makespan_ns);
+        result = pair_plan_set(&y->plan, y->block.problem.n_ops, found.op_device, found.order, found.n_order);
+    }
+    *closed = y->lower_ns >= y->plan.length_ns;
+    exact_result_clear(&found);
+    return result;
+}
+
+static int raise_one(void *data, int32_t i)
+{
+    raising *r = data;
+    bound_interval_chain *x = r->x;
+    int32_t K = x->c->K, pair = x->pick[i], tries = x->tries[pair]++;
+    pair_state *y = &x->c->pair[pair];
+    if (util_stopped(&r->job->stop))
+        return MOIRAI_OK;
+    bool small = y->block.n_interior <= SEARCH_OPS && exact_fits(&y->block.problem, NULL);
+    if (!r->job->prices_only && small && tries < SEARCH_TRIES) {
+        bool closed = false;
+        int result = search(&closed, y, r->need_ns[i], tries, r->job);
+        x->tries[pair] = closed ? INT8_MAX : x->tries[pair];
+        return result;
+    }
+    int32_t level = y->level + 1;
+    if (level > PAIR_LEVELS) {
+        x->tries[pair] = INT8_MAX;
+        return MOIRAI_OK;
+    }
+    pair_refine_task task = {.class_ = pair / (K * K), .entry_device = pair / K % K, .exit_device = pair % K, .level = level,
+                             .need_ns = r->need_ns[i], .prices_only = true, .effort = 0.3 * r->job->effort,
+                             .seed = r->job->seed, .stop = r->job->stop};
+    return pair_refine(x->c, &task);
+}
+
+/* The pairs of the path, those on which most of the gap may hang first. */
+static void choose(raising *r)
+{
+    bound_interval_chain *x = r->x;
+    const decompose_cuts *s = x->c->s;
+    int32_t K = x->c->K;
+    for (int32_t i = 0; i < s->n_classes * K * K; i++)
+        r->times[i] = 0;
+    for (int32_t i = 0; i < s->n_blocks; i++) {
+        int32_t a = i > 0 ? x->device[i - 1] : 0, b = i < s->n_cuts ? x->device[i] : 0;
+        r->times[(s->block_class[i] * K + a) * K + b]++;
+    }
+    for (x->n_picks = 0; x->n_picks < BOUND_INTERVAL_BATCH; x->n_picks++) {
+        int32_t best = -1;
+        double most = 0;
+        for (int32_t i = 0; i < s->n_classes * K * K; i++) {
+            const pair_state *y = &x->c->pair[i];
+            int64_t open_ns = y->open && y->plan.device ? y->plan.length_ns - y->lower_ns : 0;
+            double hangs = (double)r->times[i] * (double)open_ns / (1 + 3 * x->tries[i]);
+            if (x->tries[i] < r->job->tries && y->block.n_interior > 0 && hangs > most) {
+                most = hangs;
+                best = i;
+            }
+        }
+        if (best < 0)
+            return;
+        int64_t room = r->job->goal_ns == INT64_MAX ? INT64_MAX / 4 : UTIL_MAX(r->job->goal_ns - r->lower_ns, 1);
+        r->need_ns[x->n_picks] = x->c->pair[best].lower_ns + room;
+        x->pick[x->n_picks] = best;
+        r->times[best] = 0;
+    }
+}
+
+int bound_interval_chain_raise(int64_t *lower_ns, bound_interval_chain *x, const bound_interval_task *job)
+{
+    size_t pairs = (size_t)x->c->s->n_classes * (size_t)x->c->K * (size_t)x->c->K;
+    int64_t need[BOUND_INTERVAL_BATCH];
+    raising r = {.x = x, .job = job, .need_ns = need};
+    r.times = util_alloc(pairs, sizeof *r.times);
+    int result = r.times ? pair_chain_open(x->c, job->threads) : MOIRAI_EFAIL;
+    *lower_ns = 0;
+    while (!result) {
+        r.lower_ns = pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->device);
+        *lower_ns = r.lower_ns == INT64_MAX ? 0 : r.lower_ns;
+        if (*lower_ns >= job->goal_ns || r.lower_ns == INT64_MAX || util_stopped(&job->stop))
+            break;
+        choose(&r);
+        if (!x->n_picks)
+            break;
+        result = util_pool_run(raise_one, &r, x->n_picks, job->threads);
+        x->searches += x->n_picks;
+    }
+    free(r.times);
+    return result;
+}
+
+/* ---- several chains ---- */
+
+static const decompose_interval_taste tastes[] = {
+    {30, 0.3, 0.5, 0, 1},
+    {20, 0.3, 1, 0, 1},
+    {44, 0.2, 0.5, 0, 1},
+    {30, 0.1, 0, 0.1, 1},
+    {36, 0.5, 1, 0.1, 2},
+    {14, 0.2, 0.3, 0.1, 3},
+};
+
+int bound_intervals(int64_t *lower_ns, bound_interval_chain **best, const moirai_problem *p,
+                    const bound_interval_task *job)
+{
+    decompose_intervals *all;
+    bound_interval_chain *kept = NULL;
+    *lower_ns = 0;
+    int result = decompose_intervals_new(&all, p, 60);
+    int32_t n = (int32_t)(sizeof tastes / sizeof *tastes);
+    if (job->chains > 0)
+        n = UTIL_MIN(n, job->chains);
+    for (int32_t i = 0; all && !result && i < n && *lower_ns < job->goal_ns && !util_stopped(&job->stop); i++) {
+        bound_interval_chain *x;
+        int64_t lower;
+        result = bound_interval_chain_new(&x, p, all, &tastes[i]);
+        if (!result)
+            result = bound_interval_chain_raise(&lower, x, job);
+        bool better = !result && lower > *lower_ns;
+        if (better) {
+            *lower_ns = lower;
+            bound_interval_chain_free(kept);
+            kept = x;
+        } else if (!result) {
+            bound_interval_chain_free(x);
+        }
+    }
+    decompose_intervals_free(all);
+    if (best && !result)
+        *best = kept;
+    else
+        bound_interval_chain_free(kept);
+    return result;
+}
+
+static int find_intervals(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
+{
+    bound_interval_task job = {.goal_ns = INT64_MAX, .tries = SEARCH_TRIES + 1, .effort = budget->effort,
+                               .threads = budget->threads, .seed = budget->seed, .stop = util_stop_of(budget)};
+    return bound_intervals(lower_ns, NULL, p, &job);
+}
+
+const moirai_bound bound_interval_chains = {
+    .name = "intervals", .summary = "chains of intervals, searched between two devices", .find = find_intervals};

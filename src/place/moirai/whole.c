@@ -1,0 +1,86 @@
+/* What the engine does about the whole problem at once: annealing for the plan, chains of intervals for the bound.
+ *
+ * Both serve where blocks are large or missing, and polish elsewhere. Annealing goes in rounds (whole_anneal.c), each
+ * twice as long as the one before and from the best plan at hand; the first one begins hot, later ones cooler, and two
+ * rounds in a row that gain nothing end it. Chains of intervals (bound/interval_chain.c) are tried from the likeliest on,
+ * with the best plan as the goal. */
+#include <math.h>
+
+#include "place/moirai/engine.h"
+#include "place/moirai/whole_anneal.h"
+#include "util/util.h"
+
+#define EVALUATIONS 30000.0 /* of the first round, per chain */
+#define STEPS 4e8           /* a round puts down at most about so many operators */
+#define WORTH_A_ROUND 0.0002
+
+/* Of the time that is left; 0 (no limit) stays so. */
+static util_stop part_of(const engine *x, double part)
+{
+    double left = util_stop_left_s(&x->stop);
+    return left < HUGE_VAL ? util_stop_within(&x->stop, part * left) : x->stop;
+}
+
+static int anneal_round(engine *x, util_stop stop)
+{
+    moirai_plan *plan;
+    int result = moirai_plan_copy(&plan, x->best);
+    if (result)
+        return result;
+    const moirai_budget *b = &x->o->budget;
+    double most = fmin(EVALUATIONS * pow(2, x->whole_rounds), STEPS / (double)UTIL_MAX(x->p->n_ops, 1));
+    place_whole_task job = {.evaluations = (int64_t)(most * fmin(b->effort, 1e6)) + 1,
+                            .heat = x->whole_rounds ? 0.4 : 1,
+                            .seed = b->seed * 1000 + (uint64_t)x->whole_rounds,
+                            .threads = b->threads,
+                            .stop = stop};
+    x->whole_rounds++;
+    result = place_whole_anneal(&plan, x->p, &job);
+    x->work += job.evaluations;
+    if (result) {
+        moirai_plan_free(plan);
+        return result;
+    }
+    return engine_offer(x, plan, 'W');
+}
+
+int engine_anneal_whole(engine *x, int32_t rounds, double part)
+{
+    util_stop stop = part_of(x, part);
+    int32_t idle = 0;
+    int result = MOIRAI_OK;
+    for (int32_t i = 0; i < rounds && !result && x->best && idle < 2; i++) {
+        if (engine_gap(x) <= x->o->gap || util_stopped(&stop))
+            break;
+        double before = (double)x->best->makespan_ns;
+        result = anneal_round(x, stop);
+        idle = (double)x->best->makespan_ns > (1 - WORTH_A_ROUND) * before ? idle + 1 : 0;
+    }
+    return result;
+}
+
+int engine_raise_by_intervals(engine *x, int32_t chains, int32_t tries, double part)
+{
+    if (engine_gap(x) <= x->o->gap || !x->best)
+        return MOIRAI_OK;
+    bound_interval_task job = {.goal_ns = x->best->makespan_ns,
+                               .chains = chains,
+                               .tries = tries,
+                               .effort = x->o->budget.effort,
+                               .threads = x->o->budget.threads,
+                               .seed = x->o->budget.seed,
+                               .stop = part_of(x, part)};
+    bound_interval_chain *chain = NULL;
+    int64_t lower = 0;
+    int result = bound_intervals(&lower, &chain, x->p, &job);
+    bool better = !result && lower > x->lower_ns;
+    if (!result)
+        engine_take_bound(x, lower);
+    if (better) { /* kept for the certificate */
+        bound_interval_chain_free(x->intervals);
+        x->intervals = chain;
+    } else {
+        bound_interval_chain_free(chain);
+    }
+    return result;
+}
