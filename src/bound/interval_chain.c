@@ -3,24 +3,29 @@
  * The chain's operators are cuts of what lies in its intervals (decompose/intervals.c), so the recursion over cuts
  * (pair/chain.c) bounds the whole: f(i+1, l) = min over k of f(i, k) + L(interval, k, l) + time. The first L are longest
  * paths. Only pairs on the path of devices that attains the minimum are worth raising, those on which most of the gap hangs first: the
- * exhaustive search with both ends pinned, asked for anything below what the goal needs, with more nodes each time; its
- * bound holds wherever it stops. What it can't close in its tries goes to prices in time (pair_refine.c). Fixing the
- * devices at both ends of an interval is what makes this strong: prices over a whole graph are satisfied by mixing
- * "everything here" with "everything there". */
+ * exhaustive search with both ends pinned, asked for anything below what the goal needs, with more nodes each time (its
+ * bound holds wherever it stops), the static programme (static_lp.c), prices in time (pair_refine.c). Fixing the devices at
+ * both ends of an interval is what makes this strong: prices over a whole graph are satisfied by mixing "everything here"
+ * with "everything there". Several chains compete: one attempt at each pair of the path for all of them, all attempts for
+ * the best two. */
 #include "bound/interval_chain.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "bound/bounds.h"
+#include "bound/static_lp.h"
 #include "exact/exact.h"
 #include "util/pool.h"
 #include "util/util.h"
 
-#define SEARCH_TRIES 3
-#define SEARCH_OPS 80
+#define SEARCH_OPS 80     /* larger intervals are not searched */
+#define SMALL_OPS 34      /* up to this size the search comes first */
+#define LIST_OPS 110      /* between two neighbours of a chain, at most */
+#define PRICES_EFFORT 0.3 /* of the effort goes into prices */
+#define FINALISTS 2       /* chains that are raised all the way */
 
-static const double nodes[SEARCH_TRIES] = {1500, 12000, 100000};
+static const double nodes[] = {1500, 12000, 100000}; /* of the three searches, at effort 1 */
 
 void bound_interval_chain_free(bound_interval_chain *x)
 {
@@ -79,13 +84,13 @@ typedef struct raising {
 } raising;
 
 /* The exhaustive search below what is needed; true where it has left nothing to try. */
-static int search(bool *closed, pair_state *y, int64_t need_ns, int32_t tries, const bound_interval_task *job)
+static int search(bool *closed, pair_state *y, int64_t need_ns, int32_t which, const bound_interval_task *job)
 {
     exact_options o;
     exact_result found;
     exact_options_init(&o);
     o.below_ns = UTIL_MIN(need_ns, y->plan.device ? y->plan.length_ns : INT64_MAX);
-    o.node_limit = (int64_t)(nodes[tries] * fmin(job->effort, 1e6)) + 1;
+    o.node_limit = (int64_t)(nodes[which] * fmin(job->effort, 1e6)) + 1;
     o.stop = job->stop;
     int result = exact_solve(&y->block.problem, &o, &found);
     if (result)
@@ -105,30 +110,65 @@ static int search(bool *closed, pair_state *y, int64_t need_ns, int32_t tries, c
     return result;
 }
 
+/* What is tried at a pair, one after the other: search with more and more nodes, the static programme, prices. */
+typedef enum attempt { SEARCH_1, SEARCH_2, SEARCH_3, STATIC, PRICES, NOTHING } attempt;
+
+static attempt attempt_of(const pair_state *y, int32_t tries, bool prices_only)
+{
+    static const attempt small[] = {SEARCH_1, STATIC, SEARCH_2, PRICES, SEARCH_3, PRICES},
+                         large[] = {STATIC, SEARCH_1, PRICES, SEARCH_2, PRICES, SEARCH_3};
+    if (prices_only)
+        return y->level < PAIR_LEVELS ? PRICES : NOTHING;
+    if (tries >= (int32_t)(sizeof small / sizeof *small))
+        return NOTHING;
+    return y->block.n_interior <= SMALL_OPS ? small[tries] : large[tries];
+}
+
+static int solve_static(bool *closed, pair_state *y, int64_t need_ns, const bound_interval_task *job)
+{
+    bound_static_task task = {
+        .proven_ns = y->lower_ns, .upper_ns = UTIL_MIN(need_ns, y->plan.length_ns), .rounds = 3, .stop = job->stop};
+    int64_t lower;
+    int result = bound_static_lp(&lower, &y->block.problem, &task);
+    if (!result && lower > y->lower_ns) {
+        y->lower_ns = lower;
+        y->exhausted = true;
+    }
+    *closed = y->lower_ns >= y->plan.length_ns;
+    return result;
+}
+
+static int raise_by_prices(bound_interval_chain *x, int32_t pair, int64_t need_ns, const bound_interval_task *job)
+{
+    int32_t K = x->c->K, level = x->c->pair[pair].level + 1;
+    if (level > PAIR_LEVELS)
+        return MOIRAI_OK;
+    pair_refine_task task = {.class_ = pair / (K * K), .entry_device = pair / K % K, .exit_device = pair % K, .level = level,
+                             .need_ns = need_ns, .prices_only = true, .effort = PRICES_EFFORT * job->effort,
+                             .seed = job->seed, .stop = job->stop};
+    return pair_refine(x->c, &task);
+}
+
 static int raise_one(void *data, int32_t i)
 {
     raising *r = data;
     bound_interval_chain *x = r->x;
-    int32_t K = x->c->K, pair = x->pick[i], tries = x->tries[pair]++;
+    int32_t pair = x->pick[i], tries = x->tries[pair]++;
     pair_state *y = &x->c->pair[pair];
+    attempt what = attempt_of(y, tries, r->job->prices_only);
+    bool closed = what == NOTHING, fits = y->block.n_interior <= SEARCH_OPS && exact_fits(&y->block.problem, NULL);
+    int result = MOIRAI_OK;
     if (util_stopped(&r->job->stop))
         return MOIRAI_OK;
-    bool small = y->block.n_interior <= SEARCH_OPS && exact_fits(&y->block.problem, NULL);
-    if (!r->job->prices_only && small && tries < SEARCH_TRIES) {
-        bool closed = false;
-        int result = search(&closed, y, r->need_ns[i], tries, r->job);
-        x->tries[pair] = closed ? INT8_MAX : x->tries[pair];
-        return result;
-    }
-    int32_t level = y->level + 1;
-    if (level > PAIR_LEVELS) {
+    if (what <= SEARCH_3 && fits)
+        result = search(&closed, y, r->need_ns[i], what, r->job);
+    else if (what == STATIC)
+        result = solve_static(&closed, y, r->need_ns[i], r->job);
+    else if (what == PRICES)
+        result = raise_by_prices(x, pair, r->need_ns[i], r->job);
+    if (closed)
         x->tries[pair] = INT8_MAX;
-        return MOIRAI_OK;
-    }
-    pair_refine_task task = {.class_ = pair / (K * K), .entry_device = pair / K % K, .exit_device = pair % K, .level = level,
-                             .need_ns = r->need_ns[i], .prices_only = true, .effort = 0.3 * r->job->effort,
-                             .seed = r->job->seed, .stop = r->job->stop};
-    return pair_refine(x->c, &task);
+    return result;
 }
 
 /* The pairs of the path, those on which most of the gap may hang first. */
@@ -190,50 +230,73 @@ int bound_interval_chain_raise(int64_t *lower_ns, bound_interval_chain *x, const
 /* ---- several chains ---- */
 
 static const decompose_interval_taste tastes[] = {
-    {30, 0.3, 0.5, 0, 1},
-    {20, 0.3, 1, 0, 1},
-    {44, 0.2, 0.5, 0, 1},
-    {30, 0.1, 0, 0.1, 1},
-    {36, 0.5, 1, 0.1, 2},
-    {14, 0.2, 0.3, 0.1, 3},
+    {30, 0.3, 0.5, 0, 1},   {44, 0.2, 0.5, 0, 1},   {60, 0.3, 0.5, 0, 1}, {20, 0.3, 1, 0, 1},
+    {36, 0.5, 1, 0.1, 2},   {30, 0.1, 0, 0.1, 1},   {44, 0.3, 1, 0.1, 3}, {110, 0.3, 0.5, 0, 1},
 };
+#define N_TASTES ((int32_t)(sizeof tastes / sizeof *tastes))
+
+typedef struct contest {
+    bound_interval_chain *chain[N_TASTES];
+    int64_t lower_ns[N_TASTES];
+    int32_t n;
+} contest;
+
+/* A chain for each taste, with one attempt at each pair of its path. */
+static int enter_chains(contest *c, const moirai_problem *p, const decompose_intervals *all, const bound_interval_task *job)
+{
+    bound_interval_task first = *job;
+    int32_t most = job->chains > 0 ? UTIL_MIN(N_TASTES, job->chains) : N_TASTES;
+    int result = MOIRAI_OK;
+    first.tries = 1;
+    while (c->n < most && !result && (c->n == 0 || !util_stopped(&job->stop))) {
+        result = bound_interval_chain_new(&c->chain[c->n], p, all, &tastes[c->n]);
+        if (!result)
+            result = bound_interval_chain_raise(&c->lower_ns[c->n], c->chain[c->n], &first);
+        c->n++;
+    }
+    return result;
+}
+
+static int32_t best_of(const contest *c, const bool *done)
+{
+    int32_t best = -1;
+    for (int32_t i = 0; i < c->n; i++)
+        if (!(done && done[i]) && c->chain[i] && (best < 0 || c->lower_ns[i] > c->lower_ns[best]))
+            best = i;
+    return best;
+}
 
 int bound_intervals(int64_t *lower_ns, bound_interval_chain **best, const moirai_problem *p,
                     const bound_interval_task *job)
 {
     decompose_intervals *all;
-    bound_interval_chain *kept = NULL;
+    contest c = {.n = 0};
+    bool done[N_TASTES] = {false};
     *lower_ns = 0;
-    int result = decompose_intervals_new(&all, p, 60);
-    int32_t n = (int32_t)(sizeof tastes / sizeof *tastes);
-    if (job->chains > 0)
-        n = UTIL_MIN(n, job->chains);
-    for (int32_t i = 0; all && !result && i < n && *lower_ns < job->goal_ns && !util_stopped(&job->stop); i++) {
-        bound_interval_chain *x;
+    int result = decompose_intervals_new(&all, p, LIST_OPS);
+    if (all && !result)
+        result = enter_chains(&c, p, all, job);
+    for (int32_t i = 0, x; i < FINALISTS && !result && (x = best_of(&c, done)) >= 0 && !util_stopped(&job->stop); i++) {
         int64_t lower;
-        result = bound_interval_chain_new(&x, p, all, &tastes[i]);
-        if (!result)
-            result = bound_interval_chain_raise(&lower, x, job);
-        bool better = !result && lower > *lower_ns;
-        if (better) {
-            *lower_ns = lower;
-            bound_interval_chain_free(kept);
-            kept = x;
-        } else if (!result) {
-            bound_interval_chain_free(x);
-        }
+        result = bound_interval_chain_raise(&lower, c.chain[x], job);
+        c.lower_ns[x] = UTIL_MAX(c.lower_ns[x], lower);
+        done[x] = true;
     }
+    int32_t first = result ? -1 : best_of(&c, NULL);
+    for (int32_t i = 0; i < c.n; i++)
+        if (i != first || !best)
+            bound_interval_chain_free(c.chain[i]);
+    if (first >= 0)
+        *lower_ns = c.lower_ns[first];
+    if (best)
+        *best = first >= 0 ? c.chain[first] : NULL;
     decompose_intervals_free(all);
-    if (best && !result)
-        *best = kept;
-    else
-        bound_interval_chain_free(kept);
     return result;
 }
 
 static int find_intervals(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
-    bound_interval_task job = {.goal_ns = INT64_MAX, .tries = SEARCH_TRIES + 1, .effort = budget->effort,
+    bound_interval_task job = {.goal_ns = INT64_MAX, .tries = 4, .effort = budget->effort,
                                .threads = budget->threads, .seed = budget->seed, .stop = util_stop_of(budget)};
     return bound_intervals(lower_ns, NULL, p, &job);
 }
