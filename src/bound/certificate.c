@@ -192,7 +192,7 @@ static void write_floating(util_writer *w, const decompose_spine *spine)
 }
 
 /* The claims come last: what the bytes prove is known only then. */
-static int write_all(util_writer *w, const bound_certificate *from)
+static int write_all(util_writer *w, bound_certificate *from)
 {
     const pair_chain *c = from->c;
     int64_t certified = pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL), by_memory = 0;
@@ -206,12 +206,13 @@ static int write_all(util_writer *w, const bound_certificate *from)
         result = bound_certificate_bytes(w, c, from->memory, &by_memory);
     util_writer_break(w);
     util_writer_pair_int(w, "lower_bound_ns", from->lower_bound_ns);
-    util_writer_pair_int(w, "certified_bound_ns", UTIL_MIN(UTIL_MAX(certified, by_memory), from->lower_bound_ns));
+    from->certified_ns = UTIL_MIN(UTIL_MAX(certified, by_memory), from->lower_bound_ns);
+    util_writer_pair_int(w, "certified_bound_ns", from->certified_ns);
     util_writer_close(w, '}');
     return result;
 }
 
-int bound_certificate_write(const bound_certificate *from, const char *path)
+int bound_certificate_write(bound_certificate *from, const char *path)
 {
     util_writer w;
     int result = write_all(&w, from);
@@ -221,7 +222,7 @@ int bound_certificate_write(const bound_certificate *from, const char *path)
     return result;
 }
 
-char *bound_certificate_text(const bound_certificate *from, size_t *length)
+char *bound_certificate_text(bound_certificate *from, size_t *length)
 {
     util_writer w;
     if (!write_all(&w, from))

@@ -235,11 +235,110 @@ static const decompose_interval_taste tastes[] = {
 };
 #define N_TASTES ((int32_t)(sizeof tastes / sizeof *tastes))
 
+/* What is known of an interval, by the operators at its ends, for all pairs of devices: chains have many in common. */
+typedef struct known {
+    int32_t entry, exit; /* of the whole; -1: none */
+    int64_t *lower_ns;   /* [entry device * K + exit device] */
+    int8_t *tries;
+} known;
+
 typedef struct contest {
     bound_interval_chain *chain[N_TASTES];
     int64_t lower_ns[N_TASTES];
     int32_t n;
+    known *known;
+    size_t n_known, capacity;
 } contest;
+
+static int32_t end_of(const bound_interval_chain *x, int32_t op)
+{
+    return op == MOIRAI_NONE ? MOIRAI_NONE : x->spine->whole_op[op];
+}
+
+static known *find_known(contest *c, int32_t entry, int32_t exit)
+{
+    for (size_t i = 0; i < c->n_known; i++)
+        if (c->known[i].entry == entry && c->known[i].exit == exit)
+            return &c->known[i];
+    return NULL;
+}
+
+static int add_known(known **out, contest *c, int32_t entry, int32_t exit, size_t pairs)
+{
+    known new_one = {entry, exit, util_alloc(pairs, sizeof(int64_t)), util_alloc(pairs, sizeof(int8_t))};
+    if (!new_one.lower_ns || !new_one.tries || util_grow(&c->known, &c->capacity, c->n_known + 1, sizeof *c->known)) {
+        free(new_one.lower_ns);
+        free(new_one.tries);
+        return MOIRAI_EFAIL;
+    }
+    c->known[c->n_known] = new_one;
+    *out = &c->known[c->n_known++];
+    return MOIRAI_OK;
+}
+
+/* Gives a chain what others have found, and takes what it has found; O(blocks * intervals known). */
+static int share_known(contest *c, bound_interval_chain *x)
+{
+    const decompose_cuts *s = x->c->s;
+    int32_t pairs = x->c->K * x->c->K;
+    int result = MOIRAI_OK;
+    for (int32_t b = 0; b < s->n_blocks && !result; b++) {
+        int32_t entry = end_of(x, decompose_entry(s, b)), exit = end_of(x, decompose_exit(s, b));
+        known *k = find_known(c, entry, exit);
+        if (!k)
+            result = add_known(&k, c, entry, exit, (size_t)pairs);
+        for (int32_t i = 0; i < pairs && !result; i++) {
+            int32_t at = s->block_class[b] * pairs + i;
+            pair_state *y = &x->c->pair[at];
+            if (!y->open)
+                continue;
+            k->lower_ns[i] = UTIL_MAX(k->lower_ns[i], y->lower_ns);
+            k->tries[i] = (int8_t)UTIL_MAX(k->tries[i], x->tries[at]);
+            y->exhausted |= k->lower_ns[i] > y->lower_ns;
+            y->lower_ns = k->lower_ns[i];
+            x->tries[at] = k->tries[i];
+        }
+    }
+    return result;
+}
+
+/* Whether an earlier chain has the same operators. */
+static bool is_twin(const contest *c, const bound_interval_chain *x)
+{
+    for (int32_t i = 0; i < c->n; i++) {
+        const decompose_cuts *s = c->chain[i]->c->s, *t = x->c->s;
+        bool same = s->n_cuts == t->n_cuts;
+        for (int32_t j = 0; same && j < s->n_cuts; j++)
+            same = end_of(c->chain[i], s->cut[j]) == end_of(x, t->cut[j]);
+        if (same)
+            return true;
+    }
+    return false;
+}
+
+static void contest_clear(contest *c, const bound_interval_chain *but)
+{
+    for (int32_t i = 0; i < c->n; i++)
+        if (c->chain[i] != but)
+            bound_interval_chain_free(c->chain[i]);
+    for (size_t i = 0; i < c->n_known; i++) {
+        free(c->known[i].lower_ns);
+        free(c->known[i].tries);
+    }
+    free(c->known);
+}
+
+static int raise_chain(contest *c, int32_t i, const bound_interval_task *job)
+{
+    int64_t lower = 0;
+    int result = pair_chain_open(c->chain[i]->c, job->threads);
+    if (!result)
+        result = share_known(c, c->chain[i]);
+    if (!result)
+        result = bound_interval_chain_raise(&lower, c->chain[i], job);
+    c->lower_ns[i] = UTIL_MAX(c->lower_ns[i], lower);
+    return result ? result : share_known(c, c->chain[i]);
+}
 
 /* A chain for each taste, with one attempt at each pair of its path. */
 static int enter_chains(contest *c, const moirai_problem *p, const decompose_intervals *all, const bound_interval_task *job)
@@ -248,11 +347,15 @@ static int enter_chains(contest *c, const moirai_problem *p, const decompose_int
     int32_t most = job->chains > 0 ? UTIL_MIN(N_TASTES, job->chains) : N_TASTES;
     int result = MOIRAI_OK;
     first.tries = 1;
-    while (c->n < most && !result && (c->n == 0 || !util_stopped(&job->stop))) {
-        result = bound_interval_chain_new(&c->chain[c->n], p, all, &tastes[c->n]);
-        if (!result)
-            result = bound_interval_chain_raise(&c->lower_ns[c->n], c->chain[c->n], &first);
-        c->n++;
+    for (int32_t i = 0; i < most && !result && (i == 0 || !util_stopped(&job->stop)); i++) {
+        bound_interval_chain *x;
+        result = bound_interval_chain_new(&x, p, all, &tastes[i]);
+        if (!result && is_twin(c, x)) {
+            bound_interval_chain_free(x);
+        } else if (!result) {
+            c->chain[c->n] = x;
+            result = raise_chain(c, c->n++, &first);
+        }
     }
     return result;
 }
@@ -261,7 +364,7 @@ static int32_t best_of(const contest *c, const bool *done)
 {
     int32_t best = -1;
     for (int32_t i = 0; i < c->n; i++)
-        if (!(done && done[i]) && c->chain[i] && (best < 0 || c->lower_ns[i] > c->lower_ns[best]))
+        if (!(done && done[i]) && (best < 0 || c->lower_ns[i] > c->lower_ns[best]))
             best = i;
     return best;
 }
@@ -277,19 +380,15 @@ int bound_intervals(int64_t *lower_ns, bound_interval_chain **best, const moirai
     if (all && !result)
         result = enter_chains(&c, p, all, job);
     for (int32_t i = 0, x; i < FINALISTS && !result && (x = best_of(&c, done)) >= 0 && !util_stopped(&job->stop); i++) {
-        int64_t lower;
-        result = bound_interval_chain_raise(&lower, c.chain[x], job);
-        c.lower_ns[x] = UTIL_MAX(c.lower_ns[x], lower);
+        result = raise_chain(&c, x, job);
         done[x] = true;
     }
     int32_t first = result ? -1 : best_of(&c, NULL);
-    for (int32_t i = 0; i < c.n; i++)
-        if (i != first || !best)
-            bound_interval_chain_free(c.chain[i]);
     if (first >= 0)
         *lower_ns = c.lower_ns[first];
     if (best)
         *best = first >= 0 ? c.chain[first] : NULL;
+    contest_clear(&c, best ? *best : NULL);
     decompose_intervals_free(all);
     return result;
 }

@@ -20,6 +20,7 @@ typedef struct engine {
     moirai_sim *sim;
     moirai_plan *best;
     int64_t lower_ns;
+    int64_t certified_ns; /* of it, by the certificate that was written */
     int32_t *cut_device;  /* of the bound's path */
     int32_t *plan_device; /* of the plans' path */
     int32_t *op_device;
@@ -69,6 +70,8 @@ int engine_improve_blocks(engine *x);
 /* ---- whole.c ---- */
 /* Anneals the whole problem from the best plan, in at most so many rounds and this part of the time that is left. */
 int engine_anneal_whole(engine *x, int32_t rounds, double part);
+/* The part of the operators in components of blocks that are too large for prices and for the search; O(V + E). */
+int engine_weakness(double *part, const engine *x);
 /* Raises the bound by chains of intervals, in this part of the time that is left. */
 int engine_raise_by_intervals(engine *x, int32_t chains, int32_t tries, double part);
 

@@ -25,6 +25,7 @@
 #define FLOAT_EVALUATIONS 3000.0
 #define FLOAT_SHARE 0.15      /* of the time that is left when the spine's search begins */
 #define WHOLE_OPS 48          /* problems up to this size go to the exhaustive search as a whole */
+#define WEAK 0.3              /* of the operators in large components: blocks are weak */
 #define WHOLE_NODES 2000000.0 /* of it, at effort 1 */
 
 static int offer_start(void *data, moirai_plan *plan, char letter)
@@ -77,6 +78,8 @@ static int improve_spine(engine *x)
     x->inner = y;
     y->outer = x;
     y->stop = x->stop;
+    y->top_level = x->top_level;
+    y->batches_left = x->batches_left;
     if (y->stop.deadline > 0) /* the last part is for the work that floats */
         y->stop.deadline -= FLOAT_SHARE * UTIL_MAX(y->stop.deadline - y->begun, 0);
     int result = try_starts(y);
@@ -119,7 +122,15 @@ static int certify(engine *x)
     if (!result && y->memory)
         result = bytes_settle(y->memory, &settle);
     bound_certificate from = {.c = y->c, .memory = y->memory, .spine = x->spine, .lower_bound_ns = x->lower_ns};
-    return result ? result : bound_certificate_write(&from, x->o->certificate_path);
+    if (!result && x->intervals) {
+        result = bound_certify(x->intervals->c, &job);
+        if (!result && pair_chain_path(x->intervals->c, PAIR_CHAIN_CERTIFIED, NULL) > pair_chain_path(y->c, PAIR_CHAIN_CERTIFIED, NULL) && !y->memory)
+            from = (bound_certificate){.c = x->intervals->c, .spine = x->intervals->spine, .lower_bound_ns = x->lower_ns};
+    }
+    if (!result)
+        result = bound_certificate_write(&from, x->o->certificate_path);
+    x->certified_ns = from.certified_ns;
+    return result;
 }
 
 /* By blocks between cuts, or by those of the spine, in this part of the time that is left. */
@@ -138,22 +149,38 @@ static int improve_blocks(engine *x, double part)
     return result;
 }
 
+/* Each step gets a part of the time that the ones before have left; a step that has nothing to do takes none. Where blocks
+ * are weak the whole comes first, elsewhere the blocks do most. */
+static int search(engine *x)
+{
+    double weak;
+    int result = engine_weakness(&weak, x);
+    bool whole_first = weak > WEAK && x->p->n_ops <= DECOMPOSE_INTERVALS_OPS;
+    if (!result)
+        result = engine_anneal_whole(x, whole_first ? 2 : 1, whole_first ? 0.15 : 0.05);
+    if (!result)
+        result = engine_raise_by_intervals(x, whole_first ? 0 : 2, whole_first ? 4 : 2, whole_first ? 0.45 : 0.1);
+    if (!result && whole_first)
+        result = engine_anneal_whole(x, 3, 0.5);
+    if (whole_first) { /* large components: finer prices would take for ever */
+        x->top_level = 1;
+        x->batches_left = 2;
+    }
+    if (!result && engine_gap(x) > x->o->gap)
+        result = improve_blocks(x, whole_first ? 0.35 : 0.75);
+    if (!result && !whole_first)
+        result = engine_raise_by_intervals(x, 0, 4, 0.5);
+    return result ? result : engine_anneal_whole(x, 5, 1);
+}
+
 static int solve(engine *x)
 {
     engine_take_bound(x, UTIL_MAX(moirai_bound_critical_path(x->p), moirai_bound_load(x->p)));
     int result = try_starts(x);
     if (!result)
         result = try_exact(x);
-    if (!result)
-        result = engine_anneal_whole(x, 2, 0.1);
-    if (!result)
-        result = engine_raise_by_intervals(x, 1, 2, 0.2);
     if (!result && engine_gap(x) > x->o->gap)
-        result = improve_blocks(x, 0.4);
-    if (!result)
-        result = engine_raise_by_intervals(x, 0, 4, 0.5);
-    if (!result)
-        result = engine_anneal_whole(x, 5, 1);
+        result = search(x);
     if (!result && !x->best)
         result = moirai_error(MOIRAI_EINFEASIBLE, "no plan of '%s' that fits the memory was found", x->p->name);
     return result;
@@ -168,6 +195,7 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     if (!result) {
         *out = x->best;
         (*out)->lower_bound_ns = x->lower_ns;
+        (*out)->certified_bound_ns = o->certificate_path ? x->certified_ns : MOIRAI_UNKNOWN;
         x->best = NULL;
     }
     engine_free(x);

@@ -10,9 +10,11 @@
 #include "place/moirai/whole_anneal.h"
 #include "util/util.h"
 
-#define EVALUATIONS 30000.0 /* of the first round, per chain */
+#define EVALUATIONS 30000.0 /* of the first round, per chain, */
+#define EVALUATIONS_OP 60.0 /* or so many per operator if that is more */
 #define STEPS 4e8           /* a round puts down at most about so many operators */
 #define WORTH_A_ROUND 0.0002
+#define LARGE_COMPONENT 36  /* operators */
 
 /* Of the time that is left; 0 (no limit) stays so. */
 static util_stop part_of(const engine *x, double part)
@@ -28,7 +30,7 @@ static int anneal_round(engine *x, util_stop stop)
     if (result)
         return result;
     const moirai_budget *b = &x->o->budget;
-    double most = fmin(EVALUATIONS * pow(2, x->whole_rounds), STEPS / (double)UTIL_MAX(x->p->n_ops, 1));
+    double n = x->p->n_ops, most = fmin(fmax(EVALUATIONS, EVALUATIONS_OP * n) * pow(2, x->whole_rounds), STEPS / fmax(n, 1));
     place_whole_task job = {.evaluations = (int64_t)(most * fmin(b->effort, 1e6)) + 1,
                             .heat = x->whole_rounds ? 0.4 : 1,
                             .seed = b->seed * 1000 + (uint64_t)x->whole_rounds,
@@ -83,4 +85,24 @@ int engine_raise_by_intervals(engine *x, int32_t chains, int32_t tries, double p
         bound_interval_chain_free(chain);
     }
     return result;
+}
+
+int engine_weakness(double *part, const engine *x)
+{
+    pair_chain *c;
+    int result = pair_chain_new(&c, x->p);
+    double large = 0;
+    *part = 0;
+    if (result)
+        return result;
+    for (int32_t i = 0; i < c->s->n_classes; i++) {
+        const decompose_block *b = c->block[i];
+        for (int32_t j = 0; j < b->n_components; j++) {
+            int32_t n = b->component_off[j + 1] - b->component_off[j];
+            large += n > LARGE_COMPONENT ? (double)n * c->s->class_count[i] : 0;
+        }
+    }
+    *part = large / fmax(x->p->n_ops, 1);
+    pair_chain_free(c);
+    return MOIRAI_OK;
 }
