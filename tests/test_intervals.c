@@ -3,7 +3,7 @@
 
 #include "bound/certificate.h"
 #include "bound/interval_chain.h"
-#include "bound/static_lp.h"
+#include "pair/static_lp.h"
 #include "pricing/lp.h"
 #include "support/check.h"
 #include "support/false_bound.h"
@@ -142,11 +142,11 @@ static void test_static_programme_keeps_between_floor_and_ceiling(void **state)
     (void)state;
     moirai_problem *p = experts();
     int64_t lower;
-    bound_static_task job = {.proven_ns = 1000, .upper_ns = 3000, .rounds = 2};
-    assert_ok(bound_static_lp(&lower, p, &job));
+    pair_static_task job = {.proven_ns = 1000, .upper_ns = 3000, .rounds = 2};
+    assert_ok(pair_static_lp(&lower, p, &job, NULL, NULL));
     assert_int_equal(lower, pricing_lp_available() ? 3000 : 1000);
-    job = (bound_static_task){.proven_ns = 2000, .upper_ns = 2000};
-    assert_ok(bound_static_lp(&lower, p, &job));
+    job = (pair_static_task){.proven_ns = 2000, .upper_ns = 2000};
+    assert_ok(pair_static_lp(&lower, p, &job, NULL, NULL));
     assert_int_equal(lower, 2000);
     moirai_problem_free(p);
 }

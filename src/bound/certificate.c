@@ -90,6 +90,30 @@ static bool says_more(const pair_state *x)
     return x->open && x->block.n_interior > 0 && pair_certified_ns(x) > x->path_ns;
 }
 
+/* Loads as they are, multipliers as pairs of place and value. */
+static void write_static(util_writer *w, const pair_static_proof *s)
+{
+    util_writer_break(w);
+    util_writer_open(w, '{');
+    util_writer_pair_int(w, "upper_ns", s->upper_ns);
+    util_writer_pair_open(w, "loads", '[');
+    for (int32_t i = 0; i < s->n_loads; i++) {
+        util_writer_int(w, s->load[i].kind);
+        util_writer_int(w, s->load[i].which);
+        util_writer_int(w, s->load[i].head_ns);
+        util_writer_int(w, s->load[i].tail_ns);
+    }
+    util_writer_close(w, ']');
+    util_writer_pair_open(w, "duals", '[');
+    for (int64_t i = 0; i < s->n_duals; i++)
+        if (s->dual[i]) {
+            util_writer_int(w, i);
+            util_writer_int(w, s->dual[i]);
+        }
+    util_writer_close(w, ']');
+    util_writer_close(w, '}');
+}
+
 static void write_pair(util_writer *w, const pair_state *x, int32_t a, int32_t b)
 {
     util_writer_break(w);
@@ -97,6 +121,12 @@ static void write_pair(util_writer *w, const pair_state *x, int32_t a, int32_t b
     util_writer_pair_int(w, "entry", a);
     util_writer_pair_int(w, "exit", b);
     util_writer_pair_int(w, "lower_ns", pair_certified_ns(x));
+    if (x->n_static) {
+        util_writer_pair_open(w, "static", '[');
+        for (int32_t i = 0; i < x->n_static; i++)
+            write_static(w, &x->static_proof[i]);
+        util_writer_close(w, ']');
+    }
     util_writer_pair_open(w, "leaves", '[');
     for (const pair_case *c = x->cases; c < x->cases + x->n_cases; c++)
         bound_certificate_leaf(w, x, c->sending, c->n_branches, c->branch, &c->proof);

@@ -9,6 +9,7 @@
 typedef struct bound_certify_task {
     int64_t goal_ns; /* the plan's bound: no need for more */
     int32_t levels;  /* 0: all */
+    bool statics;    /* the static programme before prices: for chains of intervals */
     double effort;
     int threads;
     uint64_t seed;

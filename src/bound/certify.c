@@ -28,6 +28,8 @@ static int certify_one(void *data, int32_t i)
                                .effort = x->job->effort, .seed = x->job->seed, .stop = x->job->stop};
     int32_t before = x->c->pair[pair].level;
     int result = pair_open(x->c, task.class_, task.entry_device, task.exit_device);
+    if (!result && x->job->statics)
+        result = pair_raise_static(&x->c->pair[pair], INT64_MAX, x->job->stop);
     if (!result && x->c->pair[pair].block.n_interior)
         result = pair_refine(x->c, &task);
     x->c->pair[pair].level = UTIL_MAX(x->c->pair[pair].level, before);

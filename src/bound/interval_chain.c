@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "bound/bounds.h"
-#include "bound/static_lp.h"
+#include "pair/static_lp.h"
 #include "exact/exact.h"
 #include "util/pool.h"
 #include "util/util.h"
@@ -124,20 +124,6 @@ static attempt attempt_of(const pair_state *y, int32_t tries, bool prices_only)
     return y->block.n_interior <= SMALL_OPS ? small[tries] : large[tries];
 }
 
-static int solve_static(bool *closed, pair_state *y, int64_t need_ns, const bound_interval_task *job)
-{
-    bound_static_task task = {
-        .proven_ns = y->lower_ns, .upper_ns = UTIL_MIN(need_ns, y->plan.length_ns), .rounds = 3, .stop = job->stop};
-    int64_t lower;
-    int result = bound_static_lp(&lower, &y->block.problem, &task);
-    if (!result && lower > y->lower_ns) {
-        y->lower_ns = lower;
-        y->exhausted = true;
-    }
-    *closed = y->lower_ns >= y->plan.length_ns;
-    return result;
-}
-
 static int raise_by_prices(bound_interval_chain *x, int32_t pair, int64_t need_ns, const bound_interval_task *job)
 {
     int32_t K = x->c->K, level = x->c->pair[pair].level + 1;
@@ -163,10 +149,10 @@ static int raise_one(void *data, int32_t i)
     if (what <= SEARCH_3 && fits)
         result = search(&closed, y, r->need_ns[i], what, r->job);
     else if (what == STATIC)
-        result = solve_static(&closed, y, r->need_ns[i], r->job);
+        result = pair_raise_static(y, r->need_ns[i], r->job->stop);
     else if (what == PRICES)
         result = raise_by_prices(x, pair, r->need_ns[i], r->job);
-    if (closed)
+    if (closed || y->lower_ns >= y->plan.length_ns)
         x->tries[pair] = INT8_MAX;
     return result;
 }

@@ -16,6 +16,7 @@
 static void free_pair(pair_state *x)
 {
     pair_cases_free(x->cases, x->n_cases);
+    pair_static_proof_free(x->static_proof, x->n_static);
     pricing_master_free(x->master);
     free(x->sending);
     if (x->open)

@@ -657,7 +657,7 @@ static bool check_intervals(const moirai_problem *p, int64_t optimum, uint64_t s
         bound_interval_chain_raise(&lower, x, &job))
         return fail(why, "intervals: %s", moirai_error_message());
     bool good = lower <= optimum || fail(why, "intervals' bound %lld, optimum %lld", (long long)lower, (long long)optimum);
-    bound_certify_task settle = {.goal_ns = lower, .levels = 1, .effort = 0.2, .threads = 1, .seed = seed};
+    bound_certify_task settle = {.goal_ns = lower, .levels = 1, .statics = true, .effort = 0.2, .threads = 1, .seed = seed};
     if (good && bound_certify(x->c, &settle))
         good = fail(why, "intervals: %s", moirai_error_message());
     size_t length;

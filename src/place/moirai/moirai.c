@@ -123,6 +123,7 @@ static int certify(engine *x)
         result = bytes_settle(y->memory, &settle);
     bound_certificate from = {.c = y->c, .memory = y->memory, .spine = x->spine, .lower_bound_ns = x->lower_ns};
     if (!result && x->intervals) {
+        job.statics = true;
         result = bound_certify(x->intervals->c, &job);
         if (!result && pair_chain_path(x->intervals->c, PAIR_CHAIN_CERTIFIED, NULL) > pair_chain_path(y->c, PAIR_CHAIN_CERTIFIED, NULL) && !y->memory)
             from = (bound_certificate){.c = x->intervals->c, .spine = x->intervals->spine, .lower_bound_ns = x->lower_ns};

@@ -19,32 +19,21 @@
  * edge a least over (a, b), for each z in [0, 1], for each start in its window [head, upper - tail], for T in [proven,
  * upper]. So the duals are rounded to whole numbers, and the sum of the least parts, in whole numbers, bounds every plan
  * no longer than `upper`; longer ones need no bound. O(edges K^2 + rows (V K + tensors K^2)) for the evaluation. */
-#include "bound/static_lp.h"
+#include "pair/static_lp.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <moirai/schedule.h>
-
-#include "bound/bounds.h"
 #include "pricing/lp.h"
 #include "util/util.h"
 
-#define UNIT (INT64_C(1) << 22) /* multipliers are in 1 / UNIT */
+#define UNIT PAIR_STATIC_UNIT
 #define LEVELS 5                /* thresholds of heads and of tails per resource */
-
-/* A load row: of device k, of a send port, of a receive port, of a channel a * K + b. */
-typedef enum load_kind { LOAD_DEVICE, LOAD_SEND, LOAD_RECEIVE, LOAD_CHANNEL } load_kind;
-typedef struct load_row {
-    load_kind kind;
-    int32_t which;
-    int64_t head_ns, tail_ns;
-} load_row;
 
 typedef struct programme {
     const moirai_problem *q;
-    const bound_static_task *job;
+    const pair_static_task *job;
     int32_t n, K, E;
     int64_t proven_ns;
     int32_t *from;           /* per edge: producer */
@@ -54,7 +43,7 @@ typedef struct programme {
     int64_t *first, *last;   /* per operator: window of its start */
     /* rows */
     int32_t out_row, in_row, share_row, path_row, end_row, load_row, n_rows, assign_row;
-    load_row *load;
+    pair_load *load;
     int32_t n_loads;
     size_t load_capacity;
     int64_t *dual;
@@ -156,16 +145,16 @@ static void find_windows(programme *x)
 /* ---- load rows ---- */
 
 /* Whether operator i on device k, or the transfer of t from a to b, counts in the row. */
-static bool op_counts(const programme *x, const load_row *r, int32_t i, int32_t k)
+static bool op_counts(const programme *x, const pair_load *r, int32_t i, int32_t k)
 {
-    return r->kind == LOAD_DEVICE && r->which == k && x->head[(int64_t)i * x->K + k] >= r->head_ns &&
+    return r->kind == PAIR_LOAD_DEVICE && r->which == k && x->head[(int64_t)i * x->K + k] >= r->head_ns &&
            x->tail[(int64_t)i * x->K + k] >= r->tail_ns;
 }
 
-static bool transfer_counts(const programme *x, const load_row *r, int32_t t, int32_t a, int32_t b)
+static bool transfer_counts(const programme *x, const pair_load *r, int32_t t, int32_t a, int32_t b)
 {
-    bool here = r->kind == LOAD_SEND ? r->which == a : r->kind == LOAD_RECEIVE ? r->which == b
-                                                   : r->kind == LOAD_CHANNEL && r->which == a * x->K + b;
+    bool here = r->kind == PAIR_LOAD_SEND ? r->which == a : r->kind == PAIR_LOAD_RECEIVE ? r->which == b
+                                                   : r->kind == PAIR_LOAD_CHANNEL && r->which == a * x->K + b;
     return here && x->send[(int64_t)t * x->K + a] >= r->head_ns && x->arrive[(int64_t)t * x->K + b] >= r->tail_ns;
 }
 
@@ -189,12 +178,12 @@ static int32_t thresholds(int64_t *value, int32_t n, int64_t *out)
     return m;
 }
 
-static int add_loads(programme *x, load_kind kind, int32_t which, int64_t *head, int64_t *tail, int32_t n)
+static int add_loads(programme *x, pair_load_kind kind, int32_t which, int64_t *head, int64_t *tail, int32_t n)
 {
     int64_t h[LEVELS], q[LEVELS];
     int32_t nh = thresholds(head, n, h), nq = thresholds(tail, n, q);
     for (int32_t i = 0; i < nh * nq && n > 0; i++) {
-        load_row row = {kind, which, h[i / nq], q[i % nq]};
+        pair_load row = {kind, which, h[i / nq], q[i % nq]};
         if (row.head_ns > x->proven_ns - row.tail_ns) /* the guard */
             continue;
         if (util_grow(&x->load, &x->load_capacity, (size_t)x->n_loads + 1, sizeof *x->load))
@@ -212,12 +201,12 @@ static int add_device_loads(programme *x, int32_t k, int64_t *head, int64_t *tai
             head[n] = x->head[(int64_t)i * x->K + k];
             tail[n++] = x->tail[(int64_t)i * x->K + k];
         }
-    return add_loads(x, LOAD_DEVICE, k, head, tail, n);
+    return add_loads(x, PAIR_LOAD_DEVICE, k, head, tail, n);
 }
 
-static int add_line_loads(programme *x, load_kind kind, int32_t which, int64_t *head, int64_t *tail)
+static int add_line_loads(programme *x, pair_load_kind kind, int32_t which, int64_t *head, int64_t *tail)
 {
-    const load_row any = {kind, which, INT64_MIN, INT64_MIN};
+    const pair_load any = {kind, which, INT64_MIN, INT64_MIN};
     int32_t n = 0, K = x->K;
     for (int32_t t = 0; t < x->q->n_tensors; t++)
         for (int32_t ab = 0; ab < K * K; ab++) {
@@ -240,12 +229,12 @@ static int choose_loads(programme *x)
     for (int32_t k = 0; k < x->K && !result; k++)
         result = add_device_loads(x, k, head, tail);
     for (int32_t k = 0; k < x->K && !result && x->q->congestion == MOIRAI_CONGESTION_PORT; k++) {
-        result = add_line_loads(x, LOAD_SEND, k, head, tail);
+        result = add_line_loads(x, PAIR_LOAD_SEND, k, head, tail);
         if (!result)
-            result = add_line_loads(x, LOAD_RECEIVE, k, head, tail);
+            result = add_line_loads(x, PAIR_LOAD_RECEIVE, k, head, tail);
     }
     for (int32_t k = 0; k < x->K * x->K && !result && x->q->congestion == MOIRAI_CONGESTION_CHANNEL; k++)
-        result = add_line_loads(x, LOAD_CHANNEL, k, head, tail);
+        result = add_line_loads(x, PAIR_LOAD_CHANNEL, k, head, tail);
     free(head);
     return result;
 }
@@ -552,21 +541,52 @@ static int prepare(programme *x)
     return MOIRAI_OK;
 }
 
-int bound_static_lp(int64_t *lower_ns, const moirai_problem *q, const bound_static_task *job)
+void pair_static_proof_free(pair_static_proof *proof, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++) {
+        free(proof[i].load);
+        free(proof[i].dual);
+    }
+}
+
+/* The multipliers at hand, as they prove `bound_ns`. */
+static int keep_proof(pair_static_proof *out, const programme *x, int64_t bound_ns)
+{
+    size_t duals = (size_t)(x->n_rows - x->out_row), loads = (size_t)x->n_loads;
+    pair_static_proof proof = {.upper_ns = x->job->upper_ns, .bound_ns = bound_ns, .n_loads = x->n_loads, .n_duals = (int64_t)duals};
+    proof.load = util_alloc(loads, sizeof *proof.load);
+    proof.dual = util_alloc(duals, sizeof *proof.dual);
+    if (!proof.load || !proof.dual) {
+        pair_static_proof_free(&proof, 1);
+        return MOIRAI_EFAIL;
+    }
+    memcpy(proof.load, x->load, loads * sizeof *proof.load);
+    memcpy(proof.dual, x->dual + x->out_row, duals * sizeof *proof.dual);
+    *out = proof;
+    return MOIRAI_OK;
+}
+
+int pair_static_lp(int64_t *lower_ns, const moirai_problem *q, const pair_static_task *job, pair_static_proof *proof,
+                   int32_t *n_proofs)
 {
     *lower_ns = job->proven_ns;
+    if (proof)
+        *n_proofs = 0;
     if (!pricing_lp_available() || q->n_ops == 0 || job->proven_ns >= job->upper_ns ||
-        (int64_t)q->n_edges * q->n_devices * q->n_devices > BOUND_STATIC_CELLS)
+        (int64_t)q->n_edges * q->n_devices * q->n_devices > PAIR_STATIC_CELLS)
         return MOIRAI_OK;
     programme x = {.q = q, .job = job, .n = q->n_ops, .K = q->n_devices, .E = q->n_edges, .proven_ns = job->proven_ns};
+    int32_t rounds = UTIL_MAX(1, UTIL_MIN(job->rounds, PAIR_STATIC_ROUNDS));
     int result = prepare(&x);
-    for (int32_t round = 0; round < UTIL_MAX(job->rounds, 1) && !result && !util_stopped(&job->stop); round++) {
+    for (int32_t round = 0; round < rounds && !result && !util_stopped(&job->stop); round++) {
         result = choose_loads(&x);
         number_rows(&x);
         if (!result)
             result = solve(&x);
         int64_t bound = result ? 0 : evaluate(&x);
         bool much = bound > x.proven_ns + x.proven_ns / 500;
+        if (!result && proof && bound > x.proven_ns && !(result = keep_proof(&proof[*n_proofs], &x, bound)))
+            ++*n_proofs;
         x.proven_ns = UTIL_MAX(x.proven_ns, bound);
         if (!much)
             break;
@@ -575,19 +595,3 @@ int bound_static_lp(int64_t *lower_ns, const moirai_problem *q, const bound_stat
     clear(&x);
     return result == MOIRAI_ELIMIT ? MOIRAI_OK : result;
 }
-
-static int find_static(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
-{
-    int64_t known = UTIL_MAX(moirai_bound_critical_path(p), moirai_bound_load(p)), all = 0;
-    for (int32_t i = 0; i < p->n_ops; i++) { /* no plan needs longer than all operators at their slowest, and transfers */
-        int64_t most = 0;
-        for (int32_t k = 0; k < p->n_devices; k++)
-            most = UTIL_MAX(most, moirai_op_ns(p, i, k));
-        all += most;
-    }
-    bound_static_task job = {.proven_ns = known, .upper_ns = UTIL_MAX(all, known), .rounds = 3, .stop = util_stop_of(budget)};
-    return bound_static_lp(lower_ns, p, &job);
-}
-
-const moirai_bound bound_static = {
-    .name = "static", .summary = "one linear programme over devices, transfers, paths and loads", .find = find_static};
