@@ -25,6 +25,8 @@
 #define FLOAT_EVALUATIONS 3000.0
 #define FLOAT_SHARE 0.15      /* of the time that is left when the spine's search begins */
 #define WHOLE_OPS 48          /* problems up to this size go to the exhaustive search as a whole */
+#define INTERVAL_LEVELS 2     /* of prices for a certificate: intervals are many */
+#define INTERVAL_EFFORT 0.3
 #define WEAK 0.3              /* of the operators in large components: blocks are weak */
 #define WHOLE_NODES 2000000.0 /* of it, at effort 1 */
 
@@ -98,6 +100,11 @@ static int improve_spine(engine *x)
     return result ? result : engine_offer(x, plan, 'F');
 }
 
+static int64_t certified(const pair_chain *c)
+{
+    return pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL);
+}
+
 /* The proof behind the bound, as far as prices carry it; of the spine where there is one. */
 static int certify(engine *x)
 {
@@ -113,7 +120,14 @@ static int certify(engine *x)
         stop.deadline = util_seconds() + fmax(x->o->budget.time_limit_s, 10);
     bound_certify_task job = {
         .goal_ns = goal, .effort = x->o->budget.effort, .threads = x->o->budget.threads, .seed = x->o->budget.seed, .stop = stop};
-    result = bound_certify(y->c, &job);
+    /* Where intervals have proven most, they are what is certified; blocks keep what the search has left. */
+    bool by_intervals = x->intervals && !y->memory;
+    if (by_intervals) {
+        job.levels = INTERVAL_LEVELS;
+        job.statics = true;
+        job.effort *= INTERVAL_EFFORT;
+    }
+    result = bound_certify(by_intervals ? x->intervals->c : y->c, &job);
     bytes_bound_task settle = {.upper_ns = x->best->makespan_ns,
                                  .buckets = ENGINE_MEMORY_BUCKETS,
                                  .solves = 30,
@@ -122,12 +136,8 @@ static int certify(engine *x)
     if (!result && y->memory)
         result = bytes_settle(y->memory, &settle);
     bound_certificate from = {.c = y->c, .memory = y->memory, .spine = x->spine, .lower_bound_ns = x->lower_ns};
-    if (!result && x->intervals) {
-        job.statics = true;
-        result = bound_certify(x->intervals->c, &job);
-        if (!result && pair_chain_path(x->intervals->c, PAIR_CHAIN_CERTIFIED, NULL) > pair_chain_path(y->c, PAIR_CHAIN_CERTIFIED, NULL) && !y->memory)
-            from = (bound_certificate){.c = x->intervals->c, .spine = x->intervals->spine, .lower_bound_ns = x->lower_ns};
-    }
+    if (!result && by_intervals && certified(x->intervals->c) > certified(y->c))
+        from = (bound_certificate){.c = x->intervals->c, .spine = x->intervals->spine, .lower_bound_ns = x->lower_ns};
     if (!result)
         result = bound_certificate_write(&from, x->o->certificate_path);
     x->certified_ns = from.certified_ns;
