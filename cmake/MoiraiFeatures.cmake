@@ -13,6 +13,16 @@ if(NOT MOIRAI_HAVE_HIGHS)
     "(a gap of 49 % in place of 3 % on gpt3-13B); every plan will say so")
 endif()
 
+# The header that declares openblas_set_num_threads; Debian keeps it in a folder of the variant.
+find_path(OPENBLAS_INCLUDE_DIR NAMES openblas_config.h PATH_SUFFIXES openblas openblas-pthread openblas-openmp openblas-serial)
+find_library(OPENBLAS_LIBRARY openblas)
+if(OPENBLAS_INCLUDE_DIR AND OPENBLAS_LIBRARY)
+  set(MOIRAI_HAVE_OPENBLAS TRUE)
+else()
+  set(MOIRAI_HAVE_OPENBLAS FALSE)
+  message(STATUS "moirai: OpenBLAS not found: the placers placeto and hrl are switched off (libopenblas-dev)")
+endif()
+
 find_program(PROTOC_C protoc-c)
 find_path(PROTOBUF_C_INCLUDE_DIR protobuf-c/protobuf-c.h)
 find_library(PROTOBUF_C_LIBRARY protobuf-c)

@@ -143,6 +143,24 @@ static void test_cli_every_placer_gives_a_plan_that_checks(void **state)
     }
 }
 
+static void test_cli_policies_are_saved_and_loaded(void **state)
+{
+    (void)state;
+    assert_runs("$M version --json");
+    if (!yyjson_get_bool(yyjson_obj_get(yyjson_obj_get(shell_json(), "features"), "openblas"))) {
+        assert_fails(1, "built without OpenBLAS", "$M plan gpt3-tiny --cluster inter-server --placer placeto -o plan.json");
+        return;
+    }
+    make_problem();
+    assert_runs("$M place problem.json --placer hrl --set episodes=1 --set save=policy.json -q -o a.json");
+    assert_true(file_exists("policy.json"));
+    assert_runs("$M place problem.json --placer hrl --load policy.json --set train=false -q -o b.json");
+    assert_fails(3, "policy.json: a policy of placer 'hrl', not of 'placeto'",
+                 "$M place problem.json --placer placeto --set load=policy.json -o c.json");
+    assert_fails(2, "must not be empty", "$M place problem.json --placer placeto --set load= -o c.json");
+    assert_false(file_exists("c.json"));
+}
+
 static void test_cli_json_is_json_everywhere(void **state)
 {
     (void)state;
@@ -291,6 +309,7 @@ int main(void)
         IN_FOLDER(test_cli_fixed_forms_work),
         IN_FOLDER(test_cli_modes_reach_the_problem_file),
         IN_FOLDER(test_cli_every_placer_gives_a_plan_that_checks),
+        IN_FOLDER(test_cli_policies_are_saved_and_loaded),
         IN_FOLDER(test_cli_json_is_json_everywhere),
         IN_FOLDER(test_cli_failures_are_json_too),
         IN_FOLDER(test_cli_place_and_simulate_agree),

@@ -19,8 +19,11 @@ typedef struct moirai_cost_model {
     int64_t (*op_ns)(const moirai_cost_context *x, int32_t op, int32_t device);
 } moirai_cost_model;
 
+/* How many cost models there are. */
 MOIRAI_API int moirai_cost_model_count(void);
+/* The model of that number, 0 to moirai_cost_model_count() - 1, in the order in which "auto" trusts them. Static. */
 MOIRAI_API const moirai_cost_model *moirai_cost_model_at(int index);
+/* The model of that name, or NULL. */
 MOIRAI_API const moirai_cost_model *moirai_cost_model_find(const char *name);
 
 /* What the times of a problem came from, for the user. */

@@ -3,6 +3,7 @@
 #define MOIRAI_MOIRAI_H
 
 #include <moirai/bound.h>
+#include <moirai/budget.h>
 #include <moirai/cluster.h>
 #include <moirai/coarsen.h>
 #include <moirai/cost.h>

@@ -113,12 +113,16 @@ MOIRAI_API int moirai_problem_new(moirai_problem **out, const moirai_graph *g, c
                                   const moirai_problem_options *options);
 /* Apply wishes to an existing problem (in place; on failure the problem is unchanged). */
 MOIRAI_API int moirai_problem_wish(moirai_problem *p, const moirai_wish *wishes, int n_wishes);
+/* A problem file. *out is the caller's; NULL on failure. MOIRAI_EINPUT names file, object, key and value. O((V+E) log V). */
 MOIRAI_API int moirai_problem_read(moirai_problem **out, const char *path);
+/* The same from memory; `label` stands for the path in messages. */
 MOIRAI_API int moirai_problem_parse(moirai_problem **out, const char *json, size_t length, const char *label);
+/* Writes a problem file, atomically; `path` "-" is stdout. */
 MOIRAI_API int moirai_problem_write(const moirai_problem *p, const char *path);
 /* The problem without the operators that `gone` marks: what they wrote comes from outside, what they alone read is read by
  * nobody. Operators keep their order. A plan of `p` without them is one of this problem, in memory mode static. O(V+E). */
 MOIRAI_API int moirai_problem_without(moirai_problem **out, const moirai_problem *p, const bool *gone);
+/* Frees all of it. NULL is fine. */
 MOIRAI_API void moirai_problem_free(moirai_problem *p);
 
 /* MOIRAI_EINFEASIBLE, with the numbers in the message, where memory can't fit for a plain reason: an operator or a
@@ -126,15 +130,24 @@ MOIRAI_API void moirai_problem_free(moirai_problem *p);
  * both memory modes. 0 does not promise that a plan exists. O(V K). */
 MOIRAI_API int moirai_problem_check_memory(const moirai_problem *p);
 
+/* Number of the operator of that name, or MOIRAI_NONE. O(V). */
 MOIRAI_API int32_t moirai_problem_find_op(const moirai_problem *p, const char *name);
+/* Number of the device of that name, or MOIRAI_NONE. O(devices). */
 MOIRAI_API int32_t moirai_problem_find_device(const moirai_problem *p, const char *name);
+/* Number of the produced tensor of that name, or MOIRAI_NONE. O(tensors). */
 MOIRAI_API int32_t moirai_problem_find_tensor(const moirai_problem *p, const char *name);
 
+/* Its name in files. Static. */
 MOIRAI_API const char *moirai_flow_name(moirai_flow f);
+/* Its name in files. Static. */
 MOIRAI_API const char *moirai_congestion_name(moirai_congestion c);
+/* Its name in files. Static. */
 MOIRAI_API const char *moirai_memory_name(moirai_memory m);
+/* "tensor" or "edge"; MOIRAI_EUSAGE for anything else. */
 MOIRAI_API int moirai_flow_parse(moirai_flow *out, const char *text);
+/* "port", "channel" or "none"; MOIRAI_EUSAGE for anything else. */
 MOIRAI_API int moirai_congestion_parse(moirai_congestion *out, const char *text);
+/* "static" or "peak"; MOIRAI_EUSAGE for anything else. */
 MOIRAI_API int moirai_memory_parse(moirai_memory *out, const char *text);
 
 #ifdef __cplusplus

@@ -23,6 +23,7 @@
 #define SMALL_OPS 34      /* up to this size the search comes first */
 #define LIST_OPS 110      /* between two neighbours of a chain, at most */
 #define PRICES_EFFORT 0.3 /* of the effort goes into prices */
+#define MOST_OPEN 20000   /* pairs that are opened at once */
 #define FINALISTS 2       /* chains that are raised all the way */
 
 static const double nodes[] = {1500, 12000, 100000}; /* of the three searches, at effort 1 */
@@ -126,7 +127,7 @@ static attempt attempt_of(const pair_state *y, int32_t tries, bool prices_only)
 
 static int raise_by_prices(bound_interval_chain *x, int32_t pair, int64_t need_ns, const bound_interval_task *job)
 {
-    int32_t K = x->c->K, level = x->c->pair[pair].level + 1;
+    int32_t K = x->c->K, level = x->c->pair[pair]->level + 1;
     if (level > PAIR_LEVELS)
         return MOIRAI_OK;
     pair_refine_task task = {.class_ = pair / (K * K), .entry_device = pair / K % K, .exit_device = pair % K, .level = level,
@@ -140,7 +141,7 @@ static int raise_one(void *data, int32_t i)
     raising *r = data;
     bound_interval_chain *x = r->x;
     int32_t pair = x->pick[i], tries = x->tries[pair]++;
-    pair_state *y = &x->c->pair[pair];
+    pair_state *y = x->c->pair[pair];
     attempt what = attempt_of(y, tries, r->job->prices_only);
     bool closed = what == NOTHING, fits = y->block.n_interior <= SEARCH_OPS && exact_fits(&y->block.problem, NULL);
     int result = MOIRAI_OK;
@@ -173,7 +174,7 @@ static void choose(raising *r)
         int32_t best = -1;
         double most = 0;
         for (int32_t i = 0; i < s->n_classes * K * K; i++) {
-            const pair_state *y = &x->c->pair[i];
+            const pair_state *y = pair_chain_get(x->c, i);
             int64_t open_ns = y->open && y->plan.device ? y->plan.length_ns - y->lower_ns : 0;
             double hangs = (double)r->times[i] * (double)open_ns / (1 + 3 * x->tries[i]);
             if (x->tries[i] < r->job->tries && y->block.n_interior > 0 && hangs > most) {
@@ -184,10 +185,34 @@ static void choose(raising *r)
         if (best < 0)
             return;
         int64_t room = r->job->goal_ns == INT64_MAX ? INT64_MAX / 4 : UTIL_MAX(r->job->goal_ns - r->lower_ns, 1);
-        r->need_ns[x->n_picks] = x->c->pair[best].lower_ns + room;
+        r->need_ns[x->n_picks] = pair_chain_get(x->c, best)->lower_ns + room;
         x->pick[x->n_picks] = best;
         r->times[best] = 0;
     }
+}
+
+/* All pairs at once where they are few; otherwise those of the path whenever it has changed. */
+static int open_pairs(bound_interval_chain *x, const bound_interval_task *job)
+{
+    if (pair_chain_count(x->c) <= MOST_OPEN)
+        return pair_chain_open_all(x->c, job->threads, &job->stop);
+    const decompose_cuts *s = x->c->s;
+    int64_t *index = util_alloc((size_t)s->n_blocks, sizeof *index);
+    int32_t n = 0;
+    if (!index)
+        return MOIRAI_EFAIL;
+    pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->device);
+    for (int32_t i = 0; i < s->n_blocks; i++) {
+        int64_t at = pair_chain_index(x->c, s->block_class[i], i > 0 ? x->device[i - 1] : 0, i < s->n_cuts ? x->device[i] : 0);
+        bool twice = x->c->pair[at] != NULL;
+        for (int32_t j = 0; j < n && !twice; j++)
+            twice = index[j] == at;
+        if (!twice)
+            index[n++] = at;
+    }
+    int result = pair_chain_open(x->c, index, n, job->threads, &job->stop);
+    free(index);
+    return result;
 }
 
 int bound_interval_chain_raise(int64_t *lower_ns, bound_interval_chain *x, const bound_interval_task *job)
@@ -196,8 +221,10 @@ int bound_interval_chain_raise(int64_t *lower_ns, bound_interval_chain *x, const
     int64_t need[BOUND_INTERVAL_BATCH];
     raising r = {.x = x, .job = job, .need_ns = need};
     r.times = util_alloc(pairs, sizeof *r.times);
-    int result = r.times ? pair_chain_open(x->c, job->threads) : MOIRAI_EFAIL;
+    int result = r.times ? MOIRAI_OK : MOIRAI_EFAIL;
     *lower_ns = 0;
+    if (!result)
+        result = open_pairs(x, job);
     while (!result) {
         r.lower_ns = pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->device);
         *lower_ns = r.lower_ns == INT64_MAX ? 0 : r.lower_ns;
@@ -208,6 +235,8 @@ int bound_interval_chain_raise(int64_t *lower_ns, bound_interval_chain *x, const
             break;
         result = util_pool_run(raise_one, &r, x->n_picks, job->threads);
         x->searches += x->n_picks;
+        if (!result && pair_chain_count(x->c) > MOST_OPEN)
+            result = open_pairs(x, job);
     }
     free(r.times);
     return result;
@@ -275,8 +304,8 @@ static int share_known(contest *c, bound_interval_chain *x)
             result = add_known(&k, c, entry, exit, (size_t)pairs);
         for (int32_t i = 0; i < pairs && !result; i++) {
             int32_t at = s->block_class[b] * pairs + i;
-            pair_state *y = &x->c->pair[at];
-            if (!y->open)
+            pair_state *y = x->c->pair[at];
+            if (!y)
                 continue;
             k->lower_ns[i] = UTIL_MAX(k->lower_ns[i], y->lower_ns);
             k->tries[i] = (int8_t)UTIL_MAX(k->tries[i], x->tries[at]);
@@ -317,7 +346,7 @@ static void contest_clear(contest *c, const bound_interval_chain *but)
 static int raise_chain(contest *c, int32_t i, const bound_interval_task *job)
 {
     int64_t lower = 0;
-    int result = pair_chain_open(c->chain[i]->c, job->threads);
+    int result = open_pairs(c->chain[i], job);
     if (!result)
         result = share_known(c, c->chain[i]);
     if (!result)

@@ -69,6 +69,11 @@ static int check_setting(const moirai_placer *placer, const moirai_setting *sett
                                 param->choices);
         return 0;
     }
+    if (param->kind == MOIRAI_PARAM_TEXT) {
+        if (setting->value[0] == '\0')
+            return moirai_error(MOIRAI_EUSAGE, "setting '%s': must not be empty", param->name);
+        return 0;
+    }
     if (param->kind == MOIRAI_PARAM_BOOL) {
         if (!parse_bool(&value, setting->value))
             return moirai_error(MOIRAI_EUSAGE, "setting '%s': \"%s\" is neither true nor false", param->name,
@@ -121,6 +126,12 @@ const char *moirai_setting_choice(const moirai_place_options *o, const moirai_pl
     return first;
 }
 
+const char *moirai_setting_text(const moirai_place_options *o, const moirai_placer *placer, const char *name)
+{
+    const moirai_param *param = find_param(placer, name);
+    return param != NULL && param->kind == MOIRAI_PARAM_TEXT ? given(o, name) : NULL;
+}
+
 /* ---- running ---- */
 
 static int unknown_placer(const char *name)
@@ -161,6 +172,8 @@ static int sign(moirai_plan *plan, const moirai_problem *p, const moirai_placer 
     plan->problem = problem;
     plan->placer = name;
     plan->seed = o->budget.seed;
+    if (placer->bounds)
+        return 0;
     int64_t path = moirai_bound_critical_path(p), load = moirai_bound_load(p);
     plan->lower_bound_ns = UTIL_MAX(plan->lower_bound_ns, UTIL_MAX(path, load));
     return 0;

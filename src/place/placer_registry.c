@@ -9,6 +9,8 @@ static const moirai_placer *const registry[] = {
     &place_m_topo,
     &place_m_etf,
     &place_random,
+    &place_placeto,
+    &place_hrl,
     &place_exact,
     &place_milp,
     &place_moirai,

@@ -4,6 +4,7 @@
 
 #include "pricing/branch.h"
 #include "pricing/grid.h"
+#include "util/stop.h"
 
 /* A task of a component's schedule: what it holds and when. */
 typedef struct pricing_use {
@@ -25,11 +26,9 @@ typedef struct pricing_column {
 
 /* Working memory for pricing one block on grids of up to `max_steps` steps. */
 typedef struct pricing_pricer pricing_pricer;
+/* MOIRAI_ELIMIT: one pricing would take too long, or too much memory. */
 int pricing_pricer_new(pricing_pricer **out, const decompose_block *b, int32_t max_steps);
 void pricing_pricer_free(pricing_pricer *w);
-
-/* The block's shared entry tensor, over whose receivers a sending decides, or MOIRAI_NONE. */
-int32_t decompose_block_shared_tensor(const decompose_block *b);
 
 /* An edge of a kind's spanning tree, in local numbers. */
 typedef struct pricing_tree_edge {
@@ -50,6 +49,9 @@ typedef struct pricing_prices {
     const pricing_branch *branch;
     const int64_t *branch_price;  /* parallel to count */
 } pricing_prices;
+
+/* From now on pricings end early when `stop` says so (NULL: never), with a cost that proves nothing. */
+void pricing_pricer_limit(pricing_pricer *w, const util_stop *stop);
 
 /* The cheapest cost of everything that must be scheduled, PRICING_NONE or more where nothing fits into T at all.
  * `column`, if not NULL, is called with cheap schedules of each kind, the cheapest for each device of the

@@ -19,6 +19,18 @@ static int32_t first_banned(const moirai_problem *p, int32_t device)
     return MOIRAI_NONE;
 }
 
+static int64_t replay_in_order(moirai_sim *sim, const moirai_problem *p, const int32_t *device)
+{
+    moirai_task *order = util_alloc((size_t)p->n_ops, sizeof *order);
+    if (order == NULL)
+        return -1;
+    for (int32_t i = 0; i < p->n_ops; i++)
+        order[i] = p->topo[i];
+    int64_t makespan = moirai_sim_replay(sim, device, order, p->n_ops);
+    free(order);
+    return makespan;
+}
+
 /* A plan on device k, or NULL with the reason in `why`. */
 static int try_device(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, int32_t *device, int32_t k, char *why,
                       size_t size)
@@ -31,7 +43,10 @@ static int try_device(moirai_plan **out, moirai_sim *sim, const moirai_problem *
     }
     for (int32_t i = 0; i < p->n_ops; i++)
         device[i] = k;
-    if (moirai_sim_dispatch(sim, device, NULL) < 0)
+    /* Any order takes the same time; only peak memory asks for a good one. */
+    int64_t makespan = p->memory == MOIRAI_MEMORY_STATIC ? replay_in_order(sim, p, device)
+                                                         : moirai_sim_dispatch(sim, device, NULL);
+    if (makespan < 0)
         return moirai_error(MOIRAI_EFAIL, "device '%s' could not be simulated", p->device_name[k]);
     int64_t excess = moirai_sim_memory_excess(sim, NULL);
     if (excess == 0)
@@ -43,27 +58,45 @@ static int try_device(moirai_plan **out, moirai_sim *sim, const moirai_problem *
     return rc;
 }
 
+/* Sums of times, which are the makespans; INT64_MAX where some operator can't run. */
+static void sum_times(const moirai_problem *p, int64_t *sum)
+{
+    for (int32_t k = 0; k < p->n_devices; k++)
+        sum[k] = first_banned(p, k) == MOIRAI_NONE ? 0 : INT64_MAX;
+    for (int32_t i = 0; i < p->n_ops; i++)
+        for (int32_t k = 0; k < p->n_devices; k++)
+            if (sum[k] != INT64_MAX)
+                sum[k] += moirai_op_ns(p, i, k);
+}
+
+/* The fastest device not tried yet, ties by number. */
+static int32_t next_device(const int64_t *sum, int32_t n, uint64_t tried)
+{
+    int32_t best = MOIRAI_NONE;
+    for (int32_t k = 0; k < n; k++)
+        if (!(tried >> k & 1) && (best == MOIRAI_NONE || sum[k] < sum[best]))
+            best = k;
+    return best;
+}
+
 static int try_all(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, int32_t *device)
 {
-    char reasons[768] = "", why[160];
+    char why[MOIRAI_MAX_DEVICES][160], reasons[768] = "";
+    int64_t sum[MOIRAI_MAX_DEVICES];
+    uint64_t tried = 0;
     size_t length = 0;
-    for (int32_t k = 0; k < p->n_devices; k++) {
-        moirai_plan *plan;
-        int rc = try_device(&plan, sim, p, device, k, why, sizeof why);
-        if (rc != 0)
+    sum_times(p, sum);
+    for (int32_t n = 0; n < p->n_devices; n++) {
+        int32_t k = next_device(sum, p->n_devices, tried);
+        tried |= UINT64_C(1) << k;
+        int rc = try_device(out, sim, p, device, k, why[k], sizeof why[k]);
+        if (rc != 0 || *out != NULL)
             return rc;
-        if (plan == NULL) {
-            if (length < sizeof reasons)
-                length += (size_t)snprintf(reasons + length, sizeof reasons - length, "%s%s: %s", length ? "; " : "",
-                                           p->device_name[k], why);
-        } else if (*out == NULL || plan->makespan_ns < (*out)->makespan_ns) {
-            moirai_plan_free(*out);
-            *out = plan;
-        } else {
-            moirai_plan_free(plan);
-        }
     }
-    return *out != NULL ? 0 : moirai_error(MOIRAI_EINFEASIBLE, "no single device will do: %s", reasons);
+    for (int32_t k = 0; k < p->n_devices && length < sizeof reasons; k++)
+        length += (size_t)snprintf(reasons + length, sizeof reasons - length, "%s%s: %s", length ? "; " : "",
+                                   p->device_name[k], why[k]);
+    return moirai_error(MOIRAI_EINFEASIBLE, "no single device will do: %s", reasons);
 }
 
 static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)

@@ -24,6 +24,8 @@
 
 #define FLOAT_EVALUATIONS 3000.0
 #define FLOAT_SHARE 0.15      /* of the time that is left when the spine's search begins */
+#define CERTIFY_SHARE 0.3     /* of the time, where the proof is wanted as well */
+#define RESERVE 1.2           /* a check may take so much longer than the last one */
 #define WHOLE_OPS 48          /* problems up to this size go to the exhaustive search as a whole */
 #define INTERVAL_LEVELS 2     /* of prices for a certificate: intervals are many */
 #define INTERVAL_EFFORT 0.3
@@ -47,14 +49,14 @@ static int try_starts(engine *x)
 }
 
 /* Small problems: the exhaustive search on the whole, in all modes. */
-static int try_exact(engine *x)
+static int try_exact(engine *x, double nodes)
 {
     if (x->p->n_ops > WHOLE_OPS || !exact_fits(x->p, NULL))
         return MOIRAI_OK;
     exact_options o;
     exact_result found;
     exact_options_init(&o);
-    o.node_limit = (int64_t)(WHOLE_NODES * x->o->budget.effort) + 1;
+    o.node_limit = (int64_t)fmin(nodes, 1e15) + 1;
     o.stop = x->stop;
     o.start = x->best;
     int result = exact_solve(x->p, &o, &found);
@@ -105,8 +107,9 @@ static int64_t certified(const pair_chain *c)
     return pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL);
 }
 
-/* The proof behind the bound, as far as prices carry it; of the spine where there is one. */
-static int certify(engine *x)
+/* The proof behind the bound, as far as prices carry it by then; of the spine where there is one. Without blocks there is
+ * nothing to write down but the longest paths. */
+static int certify(engine *x, const util_stop *stop)
 {
     engine *y = x->inner ? x->inner : x;
     int result = y->c ? MOIRAI_OK : engine_prepare(y);
@@ -114,12 +117,12 @@ static int certify(engine *x)
         return result;
     /* Prices on bytes have a part of their own in the certificate. */
     int64_t goal = y->memory ? UTIL_MIN(pair_chain_path(y->c, PAIR_CHAIN_LOWER, NULL), x->lower_ns) : x->lower_ns;
-    /* The search may have used up its time: writing the proof down gets as much again. */
-    util_stop stop = {.interrupt = x->o->budget.interrupt};
-    if (x->o->budget.time_limit_s > 0)
-        stop.deadline = util_seconds() + fmax(x->o->budget.time_limit_s, 10);
-    bound_certify_task job = {
-        .goal_ns = goal, .effort = x->o->budget.effort, .threads = x->o->budget.threads, .seed = x->o->budget.seed, .stop = stop};
+    bound_certify_task job = {.goal_ns = goal,
+                              .effort = x->o->budget.effort,
+                              .threads = x->o->budget.threads,
+                              .seed = x->o->budget.seed,
+                              .stop = *stop};
+    engine_tell(x, ' ', "proving the bound again for the certificate");
     /* Where intervals have proven most, they are what is certified; blocks keep what the search has left. */
     bool by_intervals = x->intervals && !y->memory;
     if (by_intervals) {
@@ -132,7 +135,7 @@ static int certify(engine *x)
                                  .buckets = ENGINE_MEMORY_BUCKETS,
                                  .solves = 30,
                                  .threads = x->o->budget.threads,
-                                 .stop = stop};
+                                 .stop = *stop};
     if (!result && y->memory)
         result = bytes_settle(y->memory, &settle);
     bound_certificate from = {.c = y->c, .memory = y->memory, .spine = x->spine, .lower_bound_ns = x->lower_ns};
@@ -144,20 +147,21 @@ static int certify(engine *x)
     return result;
 }
 
-/* By blocks between cuts, or by those of the spine, in this part of the time that is left. */
+/* Blocks, or the blocks of the spine, in this part of the time that is left; a problem with too many pairs is left to the
+ * other steps. */
 static int improve_blocks(engine *x, double part)
 {
     util_stop all = x->stop;
     double left = util_stop_left_s(&x->stop);
     if (left < HUGE_VAL)
         x->stop = util_stop_within(&x->stop, part * left);
-    int result = decompose_spine_new(&x->spine, x->p);
+    int result = decompose_spine_new(&x->spine, x->p, &x->stop);
     if (!result && x->spine)
         result = improve_spine(x);
     else if (!result && !(result = engine_prepare(x)))
         result = engine_improve_blocks(x);
     x->stop = all;
-    return result;
+    return result == MOIRAI_ELIMIT ? MOIRAI_OK : result;
 }
 
 /* Each step gets a part of the time that the ones before have left; a step that has nothing to do takes none. Where blocks
@@ -184,14 +188,29 @@ static int search(engine *x)
     return result ? result : engine_anneal_whole(x, 5, 1);
 }
 
+/* What comes after the search is the check of the plan. It is measured once; the last plan may send every tensor. */
+static void reserve_time(engine *x)
+{
+    double begun = util_seconds();
+    if (x->stop.deadline <= 0 || !x->best)
+        return;
+    moirai_plan_check(x->p, x->best, NULL, NULL);
+    double tasks = (double)x->p->n_ops + x->best->n_transfers, most = (double)x->p->n_ops + x->p->n_edges;
+    x->stop.deadline -= RESERVE * (util_seconds() - begun) * most / fmax(tasks, 1);
+}
+
 static int solve(engine *x)
 {
     engine_take_bound(x, UTIL_MAX(moirai_bound_critical_path(x->p), moirai_bound_load(x->p)));
     int result = try_starts(x);
+    reserve_time(x);
+    double nodes = WHOLE_NODES * x->effort;
     if (!result)
-        result = try_exact(x);
-    if (!result && engine_gap(x) > x->o->gap)
+        result = try_exact(x, nodes);
+    if (!result && engine_gap(x) > x->o->gap && !engine_stopped(x))
         result = search(x);
+    while (!result && x->p->n_ops <= WHOLE_OPS && engine_grow(x))
+        result = try_exact(x, nodes *= 8);
     if (!result && !x->best)
         result = moirai_error(MOIRAI_EINFEASIBLE, "no plan of '%s' that fits the memory was found", x->p->name);
     return result;
@@ -200,9 +219,12 @@ static int solve(engine *x)
 static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
 {
     engine *x = engine_new(p, o);
+    util_stop stop = x ? x->stop : (util_stop){0};
+    if (x && o->certificate_path && stop.deadline > 0)
+        x->stop.deadline -= CERTIFY_SHARE * o->budget.time_limit_s;
     int result = x ? solve(x) : MOIRAI_EFAIL;
     if (!result && o->certificate_path)
-        result = certify(x);
+        result = certify(x, &stop);
     if (!result) {
         *out = x->best;
         (*out)->lower_bound_ns = x->lower_ns;
@@ -219,5 +241,6 @@ const moirai_placer place_moirai = {
     .letters = PLACE_STARTS_KEY ", X exhaustive, B blocks, M blocks within memory, F floating work beside the spine, "
                "W the whole annealed",
     .certifies = true,
+    .bounds = true,
     .place = place,
 };

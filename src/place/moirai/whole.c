@@ -94,15 +94,16 @@ int engine_weakness(double *part, const engine *x)
     double large = 0;
     *part = 0;
     if (result)
-        return result;
-    for (int32_t i = 0; i < c->s->n_classes; i++) {
-        const decompose_block *b = c->block[i];
-        for (int32_t j = 0; j < b->n_components; j++) {
+        return result == MOIRAI_ELIMIT ? MOIRAI_OK : result;
+    for (int32_t i = 0; i < c->s->n_classes && !result; i++) {
+        const decompose_block *b = pair_chain_block(c, i);
+        result = b ? MOIRAI_OK : MOIRAI_EFAIL;
+        for (int32_t j = 0; b && j < b->n_components; j++) {
             int32_t n = b->component_off[j + 1] - b->component_off[j];
             large += n > LARGE_COMPONENT ? (double)n * c->s->class_count[i] : 0;
         }
     }
     *part = large / fmax(x->p->n_ops, 1);
     pair_chain_free(c);
-    return MOIRAI_OK;
+    return result;
 }
