@@ -174,7 +174,7 @@ static int search(engine *x)
     if (!result)
         result = engine_anneal_whole(x, whole_first ? 2 : 1, whole_first ? 0.15 : 0.05);
     if (!result)
-        result = engine_raise_by_intervals(x, whole_first ? 0 : 2, whole_first ? 4 : 2, whole_first ? 0.45 : 0.1);
+        result = engine_raise_by_intervals(x, whole_first ? 8 : 2, whole_first ? 4 : 2, whole_first ? 0.45 : 0.1);
     if (!result && whole_first)
         result = engine_anneal_whole(x, 3, 0.5);
     if (whole_first) { /* large components: finer prices would take for ever */
@@ -184,7 +184,7 @@ static int search(engine *x)
     if (!result && engine_gap(x) > x->o->gap)
         result = improve_blocks(x, whole_first ? 0.35 : 0.75);
     if (!result && !whole_first)
-        result = engine_raise_by_intervals(x, 0, 4, 0.5);
+        result = engine_raise_by_intervals(x, 8, 4, 0.5);
     return result ? result : engine_anneal_whole(x, 5, 1);
 }
 

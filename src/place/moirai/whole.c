@@ -15,6 +15,8 @@
 #define STEPS 4e8           /* a round puts down at most about so many operators */
 #define WORTH_A_ROUND 0.0002
 #define LARGE_COMPONENT 36  /* operators */
+#define CHAINS 8            /* of intervals, at effort 1 */
+#define LITTLE_EFFORT 0.2
 
 /* Of the time that is left; 0 (no limit) stays so. */
 static util_stop part_of(const engine *x, double part)
@@ -65,10 +67,12 @@ int engine_raise_by_intervals(engine *x, int32_t chains, int32_t tries, double p
 {
     if (engine_gap(x) <= x->o->gap || !x->best)
         return MOIRAI_OK;
+    double effort = x->o->budget.effort;
+    int32_t most = 1 + (int32_t)(CHAINS * fmin(effort, 1));
     bound_interval_task job = {.goal_ns = x->best->makespan_ns,
-                               .chains = chains,
-                               .tries = tries,
-                               .effort = x->o->budget.effort,
+                               .chains = UTIL_MIN(chains, most),
+                               .tries = effort < LITTLE_EFFORT ? UTIL_MIN(tries, 2) : tries,
+                               .effort = effort,
                                .threads = x->o->budget.threads,
                                .seed = x->o->budget.seed,
                                .stop = part_of(x, part)};
