@@ -77,6 +77,8 @@ int engine_improve_blocks(engine *x);
 /* ---- whole.c ---- */
 /* Anneals the whole problem from the best plan, in at most so many rounds and this part of the time that is left. */
 int engine_anneal_whole(engine *x, int32_t rounds, double part);
+/* Raises the bound by the static programme of the whole where that is small, in this part of the time that is left. */
+int engine_raise_by_programme(engine *x, double part);
 /* The part of the operators in components of blocks that are too large for prices and for the search; O(V + E). */
 int engine_weakness(double *part, const engine *x);
 /* Raises the bound by chains of intervals, in this part of the time that is left. */

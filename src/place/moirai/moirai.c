@@ -164,26 +164,40 @@ static int improve_blocks(engine *x, double part)
     return result == MOIRAI_ELIMIT ? MOIRAI_OK : result;
 }
 
-/* Each step gets a part of the time that the ones before have left; a step that has nothing to do takes none. Where blocks
- * are weak the whole comes first, elsewhere the blocks do most. */
+/* What each step gets of the time that the ones before have left; one that has nothing to do takes none. */
+typedef struct shares {
+    double anneal, intervals, blocks;
+} shares;
+
+/* Where blocks are weak the whole comes first; elsewhere blocks do most, and nearly all where intervals are too many. */
+static shares shares_of(const engine *x, bool weak)
+{
+    if (x->p->n_ops > DECOMPOSE_INTERVALS_OPS)
+        return (shares){0.02, 0, 0.95};
+    return weak ? (shares){0.15, 0.45, 0.35} : (shares){0.05, 0.1, 0.8};
+}
+
 static int search(engine *x)
 {
-    double weak;
-    int result = engine_weakness(&weak, x);
-    bool whole_first = weak > WEAK && x->p->n_ops <= DECOMPOSE_INTERVALS_OPS;
+    double part;
+    int result = engine_weakness(&part, x);
+    bool weak = part > WEAK && x->p->n_ops <= DECOMPOSE_INTERVALS_OPS;
+    shares s = shares_of(x, weak);
     if (!result)
-        result = engine_anneal_whole(x, whole_first ? 2 : 1, whole_first ? 0.15 : 0.05);
+        result = engine_anneal_whole(x, weak ? 2 : 1, s.anneal);
     if (!result)
-        result = engine_raise_by_intervals(x, whole_first ? 8 : 2, whole_first ? 4 : 2, whole_first ? 0.45 : 0.1);
-    if (!result && whole_first)
+        result = engine_raise_by_intervals(x, weak ? 8 : 2, weak ? 4 : 2, s.intervals);
+    if (!result && weak)
+        result = engine_raise_by_programme(x, 0.3);
+    if (!result && weak)
         result = engine_anneal_whole(x, 3, 0.5);
-    if (whole_first) { /* large components: finer prices would take for ever */
+    if (weak) { /* large components: finer prices would take for ever */
         x->top_level = 1;
         x->batches_left = 2;
     }
     if (!result && engine_gap(x) > x->o->gap)
-        result = improve_blocks(x, whole_first ? 0.35 : 0.75);
-    if (!result && !whole_first)
+        result = improve_blocks(x, s.blocks);
+    if (!result && !weak)
         result = engine_raise_by_intervals(x, 8, 4, 0.5);
     return result ? result : engine_anneal_whole(x, 5, 1);
 }

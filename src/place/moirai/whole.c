@@ -3,7 +3,7 @@
  * Both serve where blocks are large or missing, and polish elsewhere. Annealing goes in rounds (whole_anneal.c), each
  * twice as long as the one before and from the best plan at hand; the first one begins hot, later ones cooler, and two
  * rounds in a row that gain nothing end it. Chains of intervals (bound/interval_chain.c) are tried from the likeliest on,
- * with the best plan as the goal. */
+ * with the best plan as the goal; a small problem's static programme (pair/static_lp.c) as a whole comes last. */
 #include <math.h>
 
 #include "place/moirai/engine.h"
@@ -17,6 +17,7 @@
 #define LARGE_COMPONENT 36  /* operators */
 #define CHAINS 8            /* of intervals, at effort 1 */
 #define LITTLE_EFFORT 0.2
+#define MOST_CELLS 16000    /* of a programme for the whole: a few seconds */
 
 /* Of the time that is left; 0 (no limit) stays so. */
 static util_stop part_of(const engine *x, double part)
@@ -88,6 +89,20 @@ int engine_raise_by_intervals(engine *x, int32_t chains, int32_t tries, double p
     } else {
         bound_interval_chain_free(chain);
     }
+    return result;
+}
+
+/* One programme for all of a small problem. */
+int engine_raise_by_programme(engine *x, double part)
+{
+    int64_t lower = 0, cells = (int64_t)x->p->n_edges * x->p->n_devices * x->p->n_devices;
+    if (engine_gap(x) <= x->o->gap || !x->best || cells > MOST_CELLS || x->o->budget.effort < LITTLE_EFFORT)
+        return MOIRAI_OK;
+    pair_static_task job = {
+        .proven_ns = x->lower_ns, .upper_ns = x->best->makespan_ns, .rounds = PAIR_STATIC_ROUNDS, .stop = part_of(x, part)};
+    int result = pair_static_lp(&lower, x->p, &job, NULL, NULL);
+    if (!result)
+        engine_take_bound(x, lower);
     return result;
 }
 
