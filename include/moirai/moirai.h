@@ -17,6 +17,7 @@
 #include <moirai/problem.h>
 #include <moirai/prove.h>
 #include <moirai/refine.h>
+#include <moirai/report.h>
 #include <moirai/schedule.h>
 #include <moirai/split.h>
 #include <moirai/stats.h>

@@ -3,6 +3,7 @@
 #define MOIRAI_PROBLEM_H
 
 #include <moirai/cluster.h>
+#include <moirai/cost.h>
 #include <moirai/graph.h>
 
 #ifdef __cplusplus
@@ -65,6 +66,8 @@ typedef struct moirai_problem {
     int32_t *op_extern_off;
     const char **op_extern;
 
+    bool partial; /* made from a plan alone (moirai_problem_of_plan): what depends on what, and memory, are not known */
+
     void *store; /* owns every string above */
 } moirai_problem;
 
@@ -105,6 +108,7 @@ typedef struct moirai_problem_options {
     const char *cost_model; /* NULL: "auto" */
     const moirai_wish *wishes;
     int n_wishes;
+    moirai_cost_report *cost_report; /* gets where the times came from; may be NULL */
 } moirai_problem_options;
 
 /* Settle all numbers: times from the cost model, memory = weights + workspace, transfers from the
@@ -124,6 +128,28 @@ MOIRAI_API int moirai_problem_write(const moirai_problem *p, const char *path);
 MOIRAI_API int moirai_problem_without(moirai_problem **out, const moirai_problem *p, const bool *gone);
 /* Frees all of it. NULL is fine. */
 MOIRAI_API void moirai_problem_free(moirai_problem *p);
+
+/* One change of the cluster under a problem: what-ifs. */
+typedef enum moirai_change_kind {
+    MOIRAI_CHANGE_NONE,
+    MOIRAI_CHANGE_LINK,   /* between a and b, both ways, twice as fast: bandwidth doubled, latency halved (rounded up) */
+    MOIRAI_CHANGE_SPEED,  /* device a twice as fast: every time halved, rounded up */
+    MOIRAI_CHANGE_MEMORY, /* device a with twice the memory */
+    MOIRAI_CHANGE_LESS,   /* without device a */
+    MOIRAI_CHANGE_MORE    /* a second device like a, last; the two talk as fast as a and b, where b is not MOIRAI_NONE, and
+                             otherwise as fast as a's quickest channel */
+} moirai_change_kind;
+typedef struct moirai_change {
+    moirai_change_kind kind;
+    int32_t a, b; /* devices; MOIRAI_NONE where the kind needs none */
+} moirai_change;
+
+/* The problem with that change; all else, names included, stays. A link is one of the cluster `c`, whose mesh is closed
+ * anew; it must be the cluster of the problem (MOIRAI_EINPUT if its devices or channels differ). Without a cluster (NULL) every
+ * pair of devices is a link of its own. Tensors with transfer times of their own move over the changed pairs in half
+ * the time, rounded up. MOIRAI_EINFEASIBLE where an operator is left without any device. O((V+E) K + tables). */
+MOIRAI_API int moirai_problem_change(moirai_problem **out, const moirai_problem *p, const moirai_cluster *c,
+                                     const moirai_change *change);
 
 /* MOIRAI_EINFEASIBLE, with the numbers in the message, where memory can't fit for a plain reason: an operator or a
  * group is larger than every device that it may use, or all of them together than all devices together. Holds for

@@ -7,6 +7,7 @@ static const moirai_bound *const bounds[] = {
     &bound_critical_path,
     &bound_load,
     &bound_transfers,
+    &bound_getf,
     &bound_blocks,
     &bound_prices_1,
     &bound_spine,

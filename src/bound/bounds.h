@@ -7,6 +7,7 @@
 extern const moirai_bound bound_critical_path;
 extern const moirai_bound bound_load;
 extern const moirai_bound bound_transfers;
+extern const moirai_bound bound_getf;
 extern const moirai_bound bound_blocks;
 extern const moirai_bound bound_prices_1;
 extern const moirai_bound bound_spine;

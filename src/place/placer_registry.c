@@ -6,8 +6,12 @@
 static const moirai_placer *const registry[] = {
     &place_single,
     &place_heft,
+    &place_sequential,
+    &place_chain,
     &place_m_topo,
     &place_m_etf,
+    &place_m_sct,
+    &place_getf,
     &place_random,
     &place_placeto,
     &place_hrl,

@@ -10,7 +10,7 @@
 #if MOIRAI_HAVE_HIGHS
 
 /* The C header of HiGHS defines its constants with external linkage, so that only one file of a program can include it,
- * and the milp placer does. What is used here is declared by hand; HighsInt is int in every packaged build. */
+ * and lp_whole.c does. What is used here is declared by hand; HighsInt is int in every packaged build. */
 enum { kStatusError = -1, kModelOptimal = 7, kDualSimplex = 1, kPrimalSimplex = 4 };
 extern void *Highs_create(void);
 extern void Highs_destroy(void *highs);
