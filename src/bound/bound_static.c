@@ -8,13 +8,15 @@
 static int find_static(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
     int64_t known = UTIL_MAX(moirai_bound_critical_path(p), moirai_bound_load(p)), all = 0;
-    for (int32_t i = 0; i < p->n_ops; i++) { /* no plan needs longer than all operators at their slowest, and transfers */
+    for (int32_t i = 0; i < p->n_ops;
+         i++) { /* no plan needs longer than all operators at their slowest, and transfers */
         int64_t most = 0;
         for (int32_t k = 0; k < p->n_devices; k++)
             most = UTIL_MAX(most, moirai_op_ns(p, i, k));
         all += most;
     }
-    pair_static_task job = {.proven_ns = known, .upper_ns = UTIL_MAX(all, known), .rounds = 3, .stop = util_stop_of(budget)};
+    pair_static_task job = {
+        .proven_ns = known, .upper_ns = UTIL_MAX(all, known), .rounds = 3, .stop = util_stop_of(budget)};
     return pair_static_lp(lower_ns, p, &job, NULL, NULL);
 }
 

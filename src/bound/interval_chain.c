@@ -1,13 +1,13 @@
 /* A chain of intervals, raised lazily.
  *
  * The chain's operators are cuts of what lies in its intervals (decompose/intervals.c), so the recursion over cuts
- * (pair/chain.c) bounds the whole: f(i+1, l) = min over k of f(i, k) + L(interval, k, l) + time. The first L are longest
- * paths. Only pairs on the path of devices that attains the minimum are worth raising, those on which most of the gap hangs first: the
- * exhaustive search with both ends pinned, asked for anything below what the goal needs, with more nodes each time (its
- * bound holds wherever it stops), the static programme (static_lp.c), prices in time (pair_refine.c). Fixing the devices at
- * both ends of an interval is what makes this strong: prices over a whole graph are satisfied by mixing "everything here"
- * with "everything there". Several chains compete: one attempt at each pair of the path for all of them, all attempts for
- * the best two. */
+ * (pair/chain.c) bounds the whole: f(i+1, l) = min over k of f(i, k) + L(interval, k, l) + time. The first L are
+ * longest paths. Only pairs on the path of devices that attains the minimum are worth raising, those on which most of
+ * the gap hangs first: the exhaustive search with both ends pinned, asked for anything below what the goal needs, with
+ * more nodes each time (its bound holds wherever it stops), the static programme (static_lp.c), prices in time
+ * (pair_refine.c). Fixing the devices at both ends of an interval is what makes this strong: prices over a whole graph
+ * are satisfied by mixing "everything here" with "everything there". Several chains compete: one attempt at each pair
+ * of the path for all of them, all attempts for the best two. */
 #include "bound/interval_chain.h"
 
 #include <math.h>
@@ -43,20 +43,18 @@ void bound_interval_chain_free(bound_interval_chain *x)
 static int build(bound_interval_chain *x, const moirai_problem *p, const decompose_intervals *all,
                  const decompose_interval_taste *taste, bool *on_chain, bool *floating, bool *chosen)
 {
-    int result = decompose_intervals_choose(all, taste, on_chain, floating);
-    if (!result)
-        result = decompose_spine_from(&x->spine, p, floating);
-    for (int32_t i = 0; !result && i < x->spine->problem->n_ops; i++)
+    int rc = decompose_intervals_choose(all, taste, on_chain, floating);
+    rc = rc ? rc : decompose_spine_from(&x->spine, p, floating);
+    for (int32_t i = 0; !rc && i < x->spine->problem->n_ops; i++)
         chosen[i] = on_chain[x->spine->whole_op[i]];
-    if (!result)
-        result = pair_chain_over(&x->c, x->spine->problem, chosen);
-    if (result)
-        return result;
+    rc = rc ? rc : pair_chain_over(&x->c, x->spine->problem, chosen);
+    if (rc)
+        return rc;
     size_t pairs = (size_t)x->c->s->n_classes * (size_t)x->c->K * (size_t)x->c->K;
     x->tries = util_alloc(pairs, sizeof *x->tries);
     x->device = util_alloc((size_t)x->c->s->n_cuts, sizeof *x->device);
     x->pick = util_alloc(pairs, sizeof *x->pick);
-    return x->tries && x->device && x->pick ? MOIRAI_OK : MOIRAI_EFAIL;
+    return x->tries && x->device && x->pick ? 0 : MOIRAI_EFAIL;
 }
 
 int bound_interval_chain_new(bound_interval_chain **out, const moirai_problem *p, const decompose_intervals *all,
@@ -65,13 +63,13 @@ int bound_interval_chain_new(bound_interval_chain **out, const moirai_problem *p
     *out = NULL;
     bound_interval_chain *x = util_alloc(1, sizeof *x);
     bool *mark = util_alloc(3 * (size_t)p->n_ops, sizeof *mark);
-    int result = x && mark ? build(x, p, all, taste, mark, mark + p->n_ops, mark + 2 * p->n_ops) : MOIRAI_EFAIL;
+    int rc = x && mark ? build(x, p, all, taste, mark, mark + p->n_ops, mark + 2 * p->n_ops) : MOIRAI_EFAIL;
     free(mark);
-    if (result)
+    if (rc)
         bound_interval_chain_free(x);
     else
         *out = x;
-    return result;
+    return rc;
 }
 
 /* ---- raising ---- */
@@ -93,9 +91,9 @@ static int search(bool *closed, pair_state *y, int64_t need_ns, int32_t which, c
     o.below_ns = UTIL_MIN(need_ns, y->plan.device ? y->plan.length_ns : INT64_MAX);
     o.node_limit = (int64_t)(nodes[which] * fmin(job->effort, 1e6)) + 1;
     o.stop = job->stop;
-    int result = exact_solve(&y->block.problem, &o, &found);
-    if (result)
-        return result == MOIRAI_ELIMIT ? MOIRAI_OK : result;
+    int rc = exact_solve(&y->block.problem, &o, &found);
+    if (rc)
+        return rc == MOIRAI_ELIMIT ? 0 : rc;
     int64_t proven = UTIL_MIN(found.lower_bound_ns, o.below_ns);
     if (proven > y->lower_ns) {
         y->lower_ns = proven;
@@ -104,11 +102,11 @@ static int search(bool *closed, pair_state *y, int64_t need_ns, int32_t which, c
     if (found.found && found.makespan_ns < y->plan.length_ns) {
         y->plan.length_ns = found.makespan_ns;
         y->plan.cost = pricing_units(found.makespan_ns);
-        result = pair_plan_set(&y->plan, y->block.problem.n_ops, found.op_device, found.order, found.n_order);
+        rc = pair_plan_set(&y->plan, y->block.problem.n_ops, found.op_device, found.order, found.n_order);
     }
     *closed = y->lower_ns >= y->plan.length_ns;
     exact_result_clear(&found);
-    return result;
+    return rc;
 }
 
 /* What is tried at a pair, one after the other: search with more and more nodes, the static programme, prices. */
@@ -129,10 +127,16 @@ static int raise_by_prices(bound_interval_chain *x, int32_t pair, int64_t need_n
 {
     int32_t K = x->c->K, level = x->c->pair[pair]->level + 1;
     if (level > PAIR_LEVELS)
-        return MOIRAI_OK;
-    pair_refine_task task = {.class_ = pair / (K * K), .entry_device = pair / K % K, .exit_device = pair % K, .level = level,
-                             .need_ns = need_ns, .prices_only = true, .effort = PRICES_EFFORT * job->effort,
-                             .seed = job->seed, .stop = job->stop};
+        return 0;
+    pair_refine_task task = {.class_ = pair / (K * K),
+                             .entry_device = pair / K % K,
+                             .exit_device = pair % K,
+                             .level = level,
+                             .need_ns = need_ns,
+                             .prices_only = true,
+                             .effort = PRICES_EFFORT * job->effort,
+                             .seed = job->seed,
+                             .stop = job->stop};
     return pair_refine(x->c, &task);
 }
 
@@ -144,18 +148,18 @@ static int raise_one(void *data, int32_t i)
     pair_state *y = x->c->pair[pair];
     attempt what = attempt_of(y, tries, r->job->prices_only);
     bool closed = what == NOTHING, fits = y->block.n_interior <= SEARCH_OPS && exact_fits(&y->block.problem, NULL);
-    int result = MOIRAI_OK;
+    int rc = 0;
     if (util_stopped(&r->job->stop))
-        return MOIRAI_OK;
+        return 0;
     if (what <= SEARCH_3 && fits)
-        result = search(&closed, y, r->need_ns[i], what, r->job);
+        rc = search(&closed, y, r->need_ns[i], what, r->job);
     else if (what == STATIC)
-        result = pair_raise_static(y, r->need_ns[i], r->job->stop);
+        rc = pair_raise_static(y, r->need_ns[i], r->job->stop);
     else if (what == PRICES)
-        result = raise_by_prices(x, pair, r->need_ns[i], r->job);
+        rc = raise_by_prices(x, pair, r->need_ns[i], r->job);
     if (closed || y->lower_ns >= y->plan.length_ns)
         x->tries[pair] = INT8_MAX;
-    return result;
+    return rc;
 }
 
 /* The pairs of the path, those on which most of the gap may hang first. */
@@ -203,16 +207,17 @@ static int open_pairs(bound_interval_chain *x, const bound_interval_task *job)
         return MOIRAI_EFAIL;
     pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->device);
     for (int32_t i = 0; i < s->n_blocks; i++) {
-        int64_t at = pair_chain_index(x->c, s->block_class[i], i > 0 ? x->device[i - 1] : 0, i < s->n_cuts ? x->device[i] : 0);
+        int64_t at =
+            pair_chain_index(x->c, s->block_class[i], i > 0 ? x->device[i - 1] : 0, i < s->n_cuts ? x->device[i] : 0);
         bool twice = x->c->pair[at] != NULL;
         for (int32_t j = 0; j < n && !twice; j++)
             twice = index[j] == at;
         if (!twice)
             index[n++] = at;
     }
-    int result = pair_chain_open(x->c, index, n, job->threads, &job->stop);
+    int rc = pair_chain_open(x->c, index, n, job->threads, &job->stop);
     free(index);
-    return result;
+    return rc;
 }
 
 int bound_interval_chain_raise(int64_t *lower_ns, bound_interval_chain *x, const bound_interval_task *job)
@@ -221,11 +226,10 @@ int bound_interval_chain_raise(int64_t *lower_ns, bound_interval_chain *x, const
     int64_t need[BOUND_INTERVAL_BATCH];
     raising r = {.x = x, .job = job, .need_ns = need};
     r.times = util_alloc(pairs, sizeof *r.times);
-    int result = r.times ? MOIRAI_OK : MOIRAI_EFAIL;
+    int rc = r.times ? 0 : MOIRAI_EFAIL;
     *lower_ns = 0;
-    if (!result)
-        result = open_pairs(x, job);
-    while (!result) {
+    rc = rc ? rc : open_pairs(x, job);
+    while (!rc) {
         r.lower_ns = pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->device);
         *lower_ns = r.lower_ns == INT64_MAX ? 0 : r.lower_ns;
         if (*lower_ns >= job->goal_ns || r.lower_ns == INT64_MAX || util_stopped(&job->stop))
@@ -233,20 +237,20 @@ int bound_interval_chain_raise(int64_t *lower_ns, bound_interval_chain *x, const
         choose(&r);
         if (!x->n_picks)
             break;
-        result = util_pool_run(raise_one, &r, x->n_picks, job->threads);
+        rc = util_pool_run(raise_one, &r, x->n_picks, job->threads);
         x->searches += x->n_picks;
-        if (!result && pair_chain_count(x->c) > MOST_OPEN)
-            result = open_pairs(x, job);
+        if (!rc && pair_chain_count(x->c) > MOST_OPEN)
+            rc = open_pairs(x, job);
     }
     free(r.times);
-    return result;
+    return rc;
 }
 
 /* ---- several chains ---- */
 
 static const decompose_interval_taste tastes[] = {
-    {30, 0.3, 0.5, 0, 1},   {44, 0.2, 0.5, 0, 1},   {60, 0.3, 0.5, 0, 1}, {20, 0.3, 1, 0, 1},
-    {36, 0.5, 1, 0.1, 2},   {30, 0.1, 0, 0.1, 1},   {44, 0.3, 1, 0.1, 3}, {110, 0.3, 0.5, 0, 1},
+    {30, 0.3, 0.5, 0, 1}, {44, 0.2, 0.5, 0, 1}, {60, 0.3, 0.5, 0, 1}, {20, 0.3, 1, 0, 1},
+    {36, 0.5, 1, 0.1, 2}, {30, 0.1, 0, 0.1, 1}, {44, 0.3, 1, 0.1, 3}, {110, 0.3, 0.5, 0, 1},
 };
 #define N_TASTES ((int32_t)(sizeof tastes / sizeof *tastes))
 
@@ -288,7 +292,7 @@ static int add_known(known **out, contest *c, int32_t entry, int32_t exit, size_
     }
     c->known[c->n_known] = new_one;
     *out = &c->known[c->n_known++];
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* Gives a chain what others have found, and takes what it has found; O(blocks * intervals known). */
@@ -296,13 +300,13 @@ static int share_known(contest *c, bound_interval_chain *x)
 {
     const decompose_cuts *s = x->c->s;
     int32_t pairs = x->c->K * x->c->K;
-    int result = MOIRAI_OK;
-    for (int32_t b = 0; b < s->n_blocks && !result; b++) {
+    int rc = 0;
+    for (int32_t b = 0; b < s->n_blocks && !rc; b++) {
         int32_t entry = end_of(x, decompose_entry(s, b)), exit = end_of(x, decompose_exit(s, b));
         known *k = find_known(c, entry, exit);
         if (!k)
-            result = add_known(&k, c, entry, exit, (size_t)pairs);
-        for (int32_t i = 0; i < pairs && !result; i++) {
+            rc = add_known(&k, c, entry, exit, (size_t)pairs);
+        for (int32_t i = 0; i < pairs && !rc; i++) {
             int32_t at = s->block_class[b] * pairs + i;
             pair_state *y = x->c->pair[at];
             if (!y)
@@ -314,7 +318,7 @@ static int share_known(contest *c, bound_interval_chain *x)
             x->tries[at] = k->tries[i];
         }
     }
-    return result;
+    return rc;
 }
 
 /* Whether an earlier chain has the same operators. */
@@ -346,33 +350,32 @@ static void contest_clear(contest *c, const bound_interval_chain *but)
 static int raise_chain(contest *c, int32_t i, const bound_interval_task *job)
 {
     int64_t lower = 0;
-    int result = open_pairs(c->chain[i], job);
-    if (!result)
-        result = share_known(c, c->chain[i]);
-    if (!result)
-        result = bound_interval_chain_raise(&lower, c->chain[i], job);
+    int rc = open_pairs(c->chain[i], job);
+    rc = rc ? rc : share_known(c, c->chain[i]);
+    rc = rc ? rc : bound_interval_chain_raise(&lower, c->chain[i], job);
     c->lower_ns[i] = UTIL_MAX(c->lower_ns[i], lower);
-    return result ? result : share_known(c, c->chain[i]);
+    return rc ? rc : share_known(c, c->chain[i]);
 }
 
 /* A chain for each taste, with one attempt at each pair of its path. */
-static int enter_chains(contest *c, const moirai_problem *p, const decompose_intervals *all, const bound_interval_task *job)
+static int enter_chains(contest *c, const moirai_problem *p, const decompose_intervals *all,
+                        const bound_interval_task *job)
 {
     bound_interval_task first = *job;
     int32_t most = job->chains > 0 ? UTIL_MIN(N_TASTES, job->chains) : N_TASTES;
-    int result = MOIRAI_OK;
+    int rc = 0;
     first.tries = 1;
-    for (int32_t i = 0; i < most && !result && (i == 0 || !util_stopped(&job->stop)); i++) {
+    for (int32_t i = 0; i < most && !rc && (i == 0 || !util_stopped(&job->stop)); i++) {
         bound_interval_chain *x;
-        result = bound_interval_chain_new(&x, p, all, &tastes[i]);
-        if (!result && is_twin(c, x)) {
+        rc = bound_interval_chain_new(&x, p, all, &tastes[i]);
+        if (!rc && is_twin(c, x)) {
             bound_interval_chain_free(x);
-        } else if (!result) {
+        } else if (!rc) {
             c->chain[c->n] = x;
-            result = raise_chain(c, c->n++, &first);
+            rc = raise_chain(c, c->n++, &first);
         }
     }
-    return result;
+    return rc;
 }
 
 static int32_t best_of(const contest *c, const bool *done)
@@ -391,27 +394,31 @@ int bound_intervals(int64_t *lower_ns, bound_interval_chain **best, const moirai
     contest c = {.n = 0};
     bool done[N_TASTES] = {false};
     *lower_ns = 0;
-    int result = decompose_intervals_new(&all, p, LIST_OPS);
-    if (all && !result)
-        result = enter_chains(&c, p, all, job);
-    for (int32_t i = 0, x; i < FINALISTS && !result && (x = best_of(&c, done)) >= 0 && !util_stopped(&job->stop); i++) {
-        result = raise_chain(&c, x, job);
+    int rc = decompose_intervals_new(&all, p, LIST_OPS);
+    if (all && !rc)
+        rc = enter_chains(&c, p, all, job);
+    for (int32_t i = 0, x; i < FINALISTS && !rc && (x = best_of(&c, done)) >= 0 && !util_stopped(&job->stop); i++) {
+        rc = raise_chain(&c, x, job);
         done[x] = true;
     }
-    int32_t first = result ? -1 : best_of(&c, NULL);
+    int32_t first = rc ? -1 : best_of(&c, NULL);
     if (first >= 0)
         *lower_ns = c.lower_ns[first];
     if (best)
         *best = first >= 0 ? c.chain[first] : NULL;
     contest_clear(&c, best ? *best : NULL);
     decompose_intervals_free(all);
-    return result;
+    return rc;
 }
 
 static int find_intervals(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
-    bound_interval_task job = {.goal_ns = INT64_MAX, .tries = 4, .effort = budget->effort,
-                               .threads = budget->threads, .seed = budget->seed, .stop = util_stop_of(budget)};
+    bound_interval_task job = {.goal_ns = INT64_MAX,
+                               .tries = 4,
+                               .effort = budget->effort,
+                               .threads = budget->threads,
+                               .seed = budget->seed,
+                               .stop = util_stop_of(budget)};
     return bound_intervals(lower_ns, NULL, p, &job);
 }
 

@@ -2,15 +2,16 @@
  *
  * Take any operators c(1), c(2), ... of which each precedes the next. What follows c(i) and precedes c(i+1) happens
  * between the finish of the one and the start of the other: their *interval*. No cut is needed for that. Operators
- * in no interval float; without them (decompose/spine.h) every c(i) is a cut, so that all that is proven of blocks between
- * cuts holds of intervals (docs/optimality.md, 2.2).
+ * in no interval float; without them (decompose/spine.h) every c(i) is a cut, so that all that is proven of blocks
+ * between cuts holds of intervals (docs/optimality.md, 2.2).
  *
- * A good chain has intervals that are small enough to be searched to the end and that hold most of what goes on in their
- * time. Its worth is the sum over its intervals of an estimate of their length: the longest path through the interval or
- * its work shared out over all devices, whichever is more, and a part of the lesser one. An edge that jumps over a
- * chain's operator is lost to the bound, which takes away part of its transfer: so coarse intervals are preferred where
- * residual connections would be cut. The chain of greatest worth is a longest path over pairs of comparable operators. None of
- * this decides what is true: any chain is valid. Noise gives other chains, and the best bound of several counts.
+ * A good chain has intervals that are small enough to be searched to the end and that hold most of what goes on in
+ * their time. Its worth is the sum over its intervals of an estimate of their length: the longest path through the
+ * interval or its work shared out over all devices, whichever is more, and a part of the lesser one. An edge that jumps
+ * over a chain's operator is lost to the bound, which takes away part of its transfer: so coarse intervals are
+ * preferred where residual connections would be cut. The chain of greatest worth is a longest path over pairs of
+ * comparable operators. None of this decides what is true: any chain is valid. Noise gives other chains, and the best
+ * bound of several counts.
  *
  * Who precedes whom is kept as bits, by topological position: O(V^2 / 8) bytes each way. */
 #include "decompose/intervals.h"
@@ -72,7 +73,8 @@ static void find_order(decompose_intervals *x)
         }
         for (size_t w = 0; w < W; w++)
             for (uint64_t rest = row[w]; rest; rest &= rest - 1)
-                x->after[((size_t)w * 64 + (size_t)__builtin_ctzll(rest)) * W + (size_t)(z >> 6)] |= UINT64_C(1) << (z & 63);
+                x->after[((size_t)w * 64 + (size_t)__builtin_ctzll(rest)) * W + (size_t)(z >> 6)] |= UINT64_C(1)
+                                                                                                     << (z & 63);
     }
 }
 
@@ -130,16 +132,17 @@ static int add(decompose_intervals *x, int32_t from, int32_t to, int32_t most, d
     for (size_t w = first; w <= last && n <= most; w++)
         n += __builtin_popcountll((after ? after[w] : ~UINT64_C(0)) & (before ? before[w] : ~UINT64_C(0)));
     if (n > most)
-        return MOIRAI_OK;
+        return 0;
     for (size_t w = first; w <= last; w++)
-        for (uint64_t rest = (after ? after[w] : ~UINT64_C(0)) & (before ? before[w] : ~UINT64_C(0)); rest; rest &= rest - 1) {
+        for (uint64_t rest = (after ? after[w] : ~UINT64_C(0)) & (before ? before[w] : ~UINT64_C(0)); rest;
+             rest &= rest - 1) {
             size_t z = w * 64 + (size_t)__builtin_ctzll(rest);
             work += z < (size_t)x->n ? x->share[z] : 0;
         }
     if (util_grow(&x->list, &x->capacity, x->n_list + 1, sizeof *x->list))
         return MOIRAI_EFAIL;
     x->list[x->n_list++] = (interval){from, to, n, path, work};
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* All intervals that begin at a position, with the longest path through each: path[z] from the finish of `from` to the
@@ -149,8 +152,8 @@ static int add_from(decompose_intervals *x, int32_t from, int32_t most)
     const moirai_problem *p = x->p;
     const uint64_t *after = from >= 0 ? x->after + (size_t)from * x->words : NULL;
     double longest = 0;
-    int result = MOIRAI_OK;
-    for (int32_t z = from + 1; z < x->n && !result; z++) {
+    int rc = 0;
+    for (int32_t z = from + 1; z < x->n && !rc; z++) {
         if (after && !bit(after, z))
             continue;
         double path = 0;
@@ -161,16 +164,16 @@ static int add_from(decompose_intervals *x, int32_t from, int32_t most)
         }
         x->path[z] = path;
         longest = UTIL_MAX(longest, path + x->least[z]);
-        result = add(x, from, z, most, path);
+        rc = add(x, from, z, most, path);
     }
-    return result ? result : add(x, from, x->n, most, longest);
+    return rc ? rc : add(x, from, x->n, most, longest);
 }
 
 int decompose_intervals_new(decompose_intervals **out, const moirai_problem *p, int32_t most_ops)
 {
     *out = NULL;
     if (p->n_ops == 0 || p->n_ops > DECOMPOSE_INTERVALS_OPS)
-        return MOIRAI_OK;
+        return 0;
     decompose_intervals *x = util_alloc(1, sizeof *x);
     if (!x)
         return MOIRAI_EFAIL;
@@ -184,24 +187,25 @@ int decompose_intervals_new(decompose_intervals **out, const moirai_problem *p, 
     x->share = util_alloc(n, sizeof(double));
     x->jump = util_alloc(n, sizeof(double));
     x->path = util_alloc(n, sizeof(double));
-    int result = x->before && x->after && x->least && x->share && x->jump && x->path ? MOIRAI_OK : MOIRAI_EFAIL;
-    if (!result) {
+    int rc = x->before && x->after && x->least && x->share && x->jump && x->path ? 0 : MOIRAI_EFAIL;
+    if (!rc) {
         find_order(x);
         find_times(x);
         find_jumps(x);
     }
-    for (int32_t from = -1; from < x->n && !result; from++)
-        result = add_from(x, from, most_ops);
-    if (result)
+    for (int32_t from = -1; from < x->n && !rc; from++)
+        rc = add_from(x, from, most_ops);
+    if (rc)
         decompose_intervals_free(x);
     else
         *out = x;
-    return result;
+    return rc;
 }
 
 /* ---- the chain ---- */
 
-static double worth(const decompose_intervals *x, const interval *v, const decompose_interval_taste *taste, util_rng *rng)
+static double worth(const decompose_intervals *x, const interval *v, const decompose_interval_taste *taste,
+                    util_rng *rng)
 {
     double more = UTIL_MAX(v->path, v->work), less = UTIL_MIN(v->path, v->work), value = more + taste->both * less;
     if (taste->noise > 0)
@@ -222,7 +226,7 @@ int decompose_intervals_choose(const decompose_intervals *x, const decompose_int
                                bool *floating)
 {
     size_t n = (size_t)x->n;
-    double *best = util_alloc(n + 2, sizeof *best);   /* [position + 1]: of chains that end there */
+    double *best = util_alloc(n + 2, sizeof *best);  /* [position + 1]: of chains that end there */
     int32_t *from = util_alloc(n + 2, sizeof *from); /* the position before; -2: none yet */
     if (!best || !from) {
         free(best);
@@ -252,5 +256,5 @@ int decompose_intervals_choose(const decompose_intervals *x, const decompose_int
     }
     free(best);
     free(from);
-    return MOIRAI_OK;
+    return 0;
 }

@@ -1,24 +1,25 @@
 /* The static bound: one linear programme for a block of parallel work.
  *
- * Prices in time (pricing/) see a component through a spanning tree; a mixture of experts is one component, and most of its
- * edges are outside any tree. Here time is left out but for starts, heads and tails, and all edges are kept. For a plan of
- * length T let y(i, k) = 1 if operator i is on k, w(e, a, b) = 1 if the ends of edge e are on a and b, z(t, a, b) = 1 if tensor t is
- * sent from a to b, and s(i) the start of i. Then
+ * Prices in time (pricing/) see a component through a spanning tree; a mixture of experts is one component, and most of
+ * its edges are outside any tree. Here time is left out but for starts, heads and tails, and all edges are kept. For a
+ * plan of length T let y(i, k) = 1 if operator i is on k, w(e, a, b) = 1 if the ends of edge e are on a and b, z(t, a,
+ * b) = 1 if tensor t is sent from a to b, and s(i) the start of i. Then
  *
  *   sum over b of w(e, a, b) = y(i, a),   sum over a of w(e, a, b) = y(j, b)           for e from i to j
- *   z(t, a, b) >= w(e, a, b)                                                            for the edges e of t (flow tensor)
- *   s(j) >= s(i) + sum t(i, k) y(i, k) + sum x(e, a, b) w(e, a, b),  T >= s(i) + sum t(i, k) y(i, k)
- *   T >= h + q + sum over i with head(i, k) >= h, tail(i, k) >= q of t(i, k) y(i, k)    for device k, h + q <= proven
+ *   z(t, a, b) >= w(e, a, b)                                                            for the edges e of t (flow
+ * tensor) s(j) >= s(i) + sum t(i, k) y(i, k) + sum x(e, a, b) w(e, a, b),  T >= s(i) + sum t(i, k) y(i, k) T >= h + q +
+ * sum over i with head(i, k) >= h, tail(i, k) >= q of t(i, k) y(i, k)    for device k, h + q <= proven
  *
- * and the last row for ports (channels) with x z in place of t y. Tasks of a resource that come no sooner than h and are
- * followed by q at least fit between h and T - q; where there are none the row says T >= h + q, hence the guard. Without it
- * the bound would be false. The programme's optimum is a bound, in floating point; what proves is this:
+ * and the last row for ports (channels) with x z in place of t y. Tasks of a resource that come no sooner than h and
+ * are followed by q at least fit between h and T - q; where there are none the row says T >= h + q, hence the guard.
+ * Without it the bound would be false. The programme's optimum is a bound, in floating point; what proves is this:
  *
  * **Any multipliers are valid.** With multipliers u >= 0 on inequalities and any on equalities, the Lagrangian
- * T + sum u (right - left) is at most T at every plan. It is a sum of independent parts: for each operator a least over k, for each
- * edge a least over (a, b), for each z in [0, 1], for each start in its window [head, upper - tail], for T in [proven,
- * upper]. So the duals are rounded to whole numbers, and the sum of the least parts, in whole numbers, bounds every plan
- * no longer than `upper`; longer ones need no bound. O(edges K^2 + rows (V K + tensors K^2)) for the evaluation. */
+ * T + sum u (right - left) is at most T at every plan. It is a sum of independent parts: for each operator a least over
+ * k, for each edge a least over (a, b), for each z in [0, 1], for each start in its window [head, upper - tail], for T
+ * in [proven, upper]. So the duals are rounded to whole numbers, and the sum of the least parts, in whole numbers,
+ * bounds every plan no longer than `upper`; longer ones need no bound. O(edges K^2 + rows (V K + tensors K^2)) for the
+ * evaluation. */
 #include "pair/static_lp.h"
 
 #include <math.h>
@@ -29,18 +30,18 @@
 #include "util/util.h"
 
 #define UNIT PAIR_STATIC_UNIT
-#define LEVELS 5                /* thresholds of heads and of tails per resource */
+#define LEVELS 5 /* thresholds of heads and of tails per resource */
 
 typedef struct programme {
     const moirai_problem *q;
     const pair_static_task *job;
     int32_t n, K, E;
     int64_t proven_ns;
-    int32_t *from;           /* per edge: producer */
-    bool *shared;            /* per tensor: sent once for several readers */
-    int64_t *head, *tail;    /* [op * K + device] */
-    int64_t *send, *arrive;  /* [tensor * K + device]: head of sending from there; tail after arriving there */
-    int64_t *first, *last;   /* per operator: window of its start */
+    int32_t *from;          /* per edge: producer */
+    bool *shared;           /* per tensor: sent once for several readers */
+    int64_t *head, *tail;   /* [op * K + device] */
+    int64_t *send, *arrive; /* [tensor * K + device]: head of sending from there; tail after arriving there */
+    int64_t *first, *last;  /* per operator: window of its start */
     /* rows */
     int32_t out_row, in_row, share_row, path_row, end_row, load_row, n_rows, assign_row;
     pair_load *load;
@@ -56,7 +57,8 @@ typedef struct programme {
 
 static void clear(programme *x)
 {
-    void *all[] = {x->from, x->shared, x->head, x->tail, x->send, x->arrive, x->first, x->last, x->load, x->dual, x->row, x->value};
+    void *all[] = {x->from,  x->shared, x->head, x->tail, x->send, x->arrive,
+                   x->first, x->last,   x->load, x->dual, x->row,  x->value};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     pricing_lp_free(x->lp);
@@ -81,7 +83,8 @@ static void find_heads(programme *x)
                 int64_t least = INT64_MAX, *head = &x->head[(int64_t)i * K + k];
                 for (int32_t l = 0; l < K; l++)
                     if (allowed(x, from, l))
-                        least = UTIL_MIN(least, x->head[(int64_t)from * K + l] + moirai_op_ns(q, from, l) + moirai_transfer_ns(q, t, l, k));
+                        least = UTIL_MIN(least, x->head[(int64_t)from * K + l] + moirai_op_ns(q, from, l) +
+                                                    moirai_transfer_ns(q, t, l, k));
                 *head = UTIL_MAX(*head, least);
             }
     }
@@ -100,7 +103,8 @@ static void find_tails(programme *x)
                     int64_t least = INT64_MAX, *tail = &x->tail[(int64_t)i * K + k];
                     for (int32_t l = 0; l < K; l++)
                         if (allowed(x, r, l))
-                            least = UTIL_MIN(least, moirai_transfer_ns(q, t, k, l) + moirai_op_ns(q, r, l) + x->tail[(int64_t)r * K + l]);
+                            least = UTIL_MIN(least, moirai_transfer_ns(q, t, k, l) + moirai_op_ns(q, r, l) +
+                                                        x->tail[(int64_t)r * K + l]);
                     *tail = UTIL_MAX(*tail, least);
                 }
     }
@@ -115,7 +119,8 @@ static void find_transfer_windows(programme *x)
         for (int32_t k = 0; k < K; k++) {
             int32_t i = q->tensor_producer[t];
             int64_t least = INT64_MAX;
-            x->send[(int64_t)t * K + k] = allowed(x, i, k) ? x->head[(int64_t)i * K + k] + moirai_op_ns(q, i, k) : INT64_MAX;
+            x->send[(int64_t)t * K + k] =
+                allowed(x, i, k) ? x->head[(int64_t)i * K + k] + moirai_op_ns(q, i, k) : INT64_MAX;
             for (int32_t e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++) {
                 int32_t r = q->edge_reader[e];
                 if (allowed(x, r, k))
@@ -153,8 +158,9 @@ static bool op_counts(const programme *x, const pair_load *r, int32_t i, int32_t
 
 static bool transfer_counts(const programme *x, const pair_load *r, int32_t t, int32_t a, int32_t b)
 {
-    bool here = r->kind == PAIR_LOAD_SEND ? r->which == a : r->kind == PAIR_LOAD_RECEIVE ? r->which == b
-                                                   : r->kind == PAIR_LOAD_CHANNEL && r->which == a * x->K + b;
+    bool here = r->kind == PAIR_LOAD_SEND      ? r->which == a
+                : r->kind == PAIR_LOAD_RECEIVE ? r->which == b
+                                               : r->kind == PAIR_LOAD_CHANNEL && r->which == a * x->K + b;
     return here && x->send[(int64_t)t * x->K + a] >= r->head_ns && x->arrive[(int64_t)t * x->K + b] >= r->tail_ns;
 }
 
@@ -190,7 +196,7 @@ static int add_loads(programme *x, pair_load_kind kind, int32_t which, int64_t *
             return MOIRAI_EFAIL;
         x->load[x->n_loads++] = row;
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int add_device_loads(programme *x, int32_t k, int64_t *head, int64_t *tail)
@@ -224,19 +230,18 @@ static int choose_loads(programme *x)
 {
     size_t room = (size_t)UTIL_MAX(x->n, x->q->n_tensors * x->K * x->K);
     int64_t *head = util_alloc(2 * room, sizeof *head), *tail = head ? head + room : NULL;
-    int result = head ? MOIRAI_OK : MOIRAI_EFAIL;
+    int rc = head ? 0 : MOIRAI_EFAIL;
     x->n_loads = 0;
-    for (int32_t k = 0; k < x->K && !result; k++)
-        result = add_device_loads(x, k, head, tail);
-    for (int32_t k = 0; k < x->K && !result && x->q->congestion == MOIRAI_CONGESTION_PORT; k++) {
-        result = add_line_loads(x, PAIR_LOAD_SEND, k, head, tail);
-        if (!result)
-            result = add_line_loads(x, PAIR_LOAD_RECEIVE, k, head, tail);
+    for (int32_t k = 0; k < x->K && !rc; k++)
+        rc = add_device_loads(x, k, head, tail);
+    for (int32_t k = 0; k < x->K && !rc && x->q->congestion == MOIRAI_CONGESTION_PORT; k++) {
+        rc = add_line_loads(x, PAIR_LOAD_SEND, k, head, tail);
+        rc = rc ? rc : add_line_loads(x, PAIR_LOAD_RECEIVE, k, head, tail);
     }
-    for (int32_t k = 0; k < x->K * x->K && !result && x->q->congestion == MOIRAI_CONGESTION_CHANNEL; k++)
-        result = add_line_loads(x, PAIR_LOAD_CHANNEL, k, head, tail);
+    for (int32_t k = 0; k < x->K * x->K && !rc && x->q->congestion == MOIRAI_CONGESTION_CHANNEL; k++)
+        rc = add_line_loads(x, PAIR_LOAD_CHANNEL, k, head, tail);
     free(head);
-    return result;
+    return rc;
 }
 
 /* ---- the programme ---- */
@@ -262,53 +267,54 @@ static void enter(programme *x, int32_t row, double value)
 
 static int add_column(programme *x, double cost)
 {
-    int result = pricing_lp_add_column(x->lp, cost, x->n_entries, x->row, x->value);
+    int rc = pricing_lp_add_column(x->lp, cost, x->n_entries, x->row, x->value);
     x->n_entries = 0;
-    return result;
+    return rc;
 }
 
 static int begin_rows(programme *x)
 {
     double *low = util_alloc((size_t)x->n_rows, sizeof *low), *high = util_alloc((size_t)x->n_rows, sizeof *high);
-    int result = low && high ? MOIRAI_OK : MOIRAI_EFAIL;
-    for (int32_t r = 0; !result && r < x->n_rows; r++) {
+    int rc = low && high ? 0 : MOIRAI_EFAIL;
+    for (int32_t r = 0; !rc && r < x->n_rows; r++) {
         bool equal = r < x->share_row;
-        low[r] = r < x->out_row ? 1 : r >= x->load_row ? (double)(x->load[r - x->load_row].head_ns + x->load[r - x->load_row].tail_ns) : 0;
+        low[r] = r < x->out_row     ? 1
+                 : r >= x->load_row ? (double)(x->load[r - x->load_row].head_ns + x->load[r - x->load_row].tail_ns)
+                                    : 0;
         high[r] = equal ? low[r] : HUGE_VAL;
     }
-    if (!result)
-        result = pricing_lp_new(&x->lp, x->n_rows, low, high);
+    rc = rc ? rc : pricing_lp_new(&x->lp, x->n_rows, low, high);
     free(low);
     free(high);
-    return result;
+    return rc;
 }
 
 static int add_starts(programme *x)
 {
     const moirai_problem *q = x->q;
-    int result = MOIRAI_OK;
-    for (int32_t i = 0; i < x->n && !result; i++) {
+    int rc = 0;
+    for (int32_t i = 0; i < x->n && !rc; i++) {
         for (int32_t j = q->op_in_off[i]; j < q->op_in_off[i + 1]; j++)
             enter(x, x->path_row + q->op_in_edge[j], 1);
         for (int32_t o = q->op_out_off[i]; o < q->op_out_off[i + 1]; o++)
             for (int32_t t = q->op_out[o], e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
                 enter(x, x->path_row + e, -1);
         enter(x, x->end_row + i, -1);
-        result = add_column(x, 0);
+        rc = add_column(x, 0);
     }
     for (int32_t i = 0; i < x->n; i++)
         enter(x, x->end_row + i, 1);
     for (int32_t r = 0; r < x->n_loads; r++)
         enter(x, x->load_row + r, 1);
-    return result ? result : add_column(x, 1);
+    return rc ? rc : add_column(x, 1);
 }
 
 static int add_devices(programme *x, int32_t i)
 {
     const moirai_problem *q = x->q;
     int32_t K = x->K;
-    int result = MOIRAI_OK;
-    for (int32_t k = 0; k < K && !result; k++) {
+    int rc = 0;
+    for (int32_t k = 0; k < K && !rc; k++) {
         if (!allowed(x, i, k))
             continue;
         double ns = (double)moirai_op_ns(q, i, k);
@@ -324,9 +330,9 @@ static int add_devices(programme *x, int32_t i)
         for (int32_t r = 0; r < x->n_loads; r++)
             if (op_counts(x, &x->load[r], i, k))
                 enter(x, x->load_row + r, -ns);
-        result = add_column(x, 0);
+        rc = add_column(x, 0);
     }
-    return result;
+    return rc;
 }
 
 static void enter_line_loads(programme *x, int32_t t, int32_t a, int32_t b, double ns)
@@ -340,8 +346,8 @@ static int add_edge(programme *x, int32_t e)
 {
     const moirai_problem *q = x->q;
     int32_t K = x->K, t = q->edge_tensor[e], from = x->from[e], to = q->edge_reader[e];
-    int result = MOIRAI_OK;
-    for (int32_t ab = 0; ab < K * K && !result; ab++) {
+    int rc = 0;
+    for (int32_t ab = 0; ab < K * K && !rc; ab++) {
         int32_t a = ab / K, b = ab % K;
         if (!allowed(x, from, a) || !allowed(x, to, b))
             continue;
@@ -354,26 +360,26 @@ static int add_edge(programme *x, int32_t e)
             enter(x, x->share_row + e * K * K + ab, -1);
         else if (ns > 0)
             enter_line_loads(x, t, a, b, ns);
-        result = add_column(x, 0);
+        rc = add_column(x, 0);
     }
-    return result;
+    return rc;
 }
 
 static int add_sends(programme *x, int32_t t)
 {
     const moirai_problem *q = x->q;
     int32_t K = x->K;
-    int result = MOIRAI_OK;
-    for (int32_t ab = 0; ab < K * K && !result && x->shared[t]; ab++) {
+    int rc = 0;
+    for (int32_t ab = 0; ab < K * K && !rc && x->shared[t]; ab++) {
         int32_t a = ab / K, b = ab % K;
         if (a == b)
             continue;
         for (int32_t e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
             enter(x, x->share_row + e * K * K + ab, 1);
         enter_line_loads(x, t, a, b, (double)moirai_transfer_ns(q, t, a, b));
-        result = add_column(x, 0);
+        rc = add_column(x, 0);
     }
-    return result;
+    return rc;
 }
 
 static int solve(programme *x)
@@ -382,19 +388,17 @@ static int solve(programme *x)
     int64_t *whole = util_resize(x->dual, (size_t)x->n_rows, sizeof *whole);
     if (whole)
         x->dual = whole;
-    int result = dual && whole ? begin_rows(x) : MOIRAI_EFAIL;
-    if (!result)
-        result = add_starts(x);
-    for (int32_t i = 0; i < x->n && !result; i++)
-        result = add_devices(x, i);
-    for (int32_t e = 0; e < x->E && !result; e++)
-        result = add_edge(x, e);
-    for (int32_t t = 0; t < x->q->n_tensors && !result; t++)
-        result = add_sends(x, t);
+    int rc = dual && whole ? begin_rows(x) : MOIRAI_EFAIL;
+    rc = rc ? rc : add_starts(x);
+    for (int32_t i = 0; i < x->n && !rc; i++)
+        rc = add_devices(x, i);
+    for (int32_t e = 0; e < x->E && !rc; e++)
+        rc = add_edge(x, e);
+    for (int32_t t = 0; t < x->q->n_tensors && !rc; t++)
+        rc = add_sends(x, t);
     double left = util_stop_left_s(&x->job->stop);
-    if (!result)
-        result = pricing_lp_solve_once(x->lp, left < HUGE_VAL ? left + 0.05 : 0, dual, NULL);
-    for (int32_t r = 0; r < x->n_rows && !result; r++) {
+    rc = rc ? rc : pricing_lp_solve_once(x->lp, left < HUGE_VAL ? left + 0.05 : 0, dual, NULL);
+    for (int32_t r = 0; r < x->n_rows && !rc; r++) {
         double u = dual[r] * (double)UNIT;
         x->dual[r] = u > 1e15 ? (int64_t)1e15 : u < -1e15 ? (int64_t)-1e15 : (int64_t)floor(u + 0.5);
         if (r >= x->share_row && x->dual[r] < 0)
@@ -403,7 +407,7 @@ static int solve(programme *x)
     pricing_lp_free(x->lp);
     x->lp = NULL;
     free(dual);
-    return result;
+    return rc;
 }
 
 /* ---- the verdict, in whole numbers ---- */
@@ -463,7 +467,8 @@ static wide part_of_edge(const programme *x, int32_t e)
         int32_t a = ab / K, b = ab % K;
         if (!allowed(x, x->from[e], a) || !allowed(x, q->edge_reader[e], b))
             continue;
-        wide price = x->dual[x->path_row + e], cost = -(wide)x->dual[x->out_row + e * K + a] - x->dual[x->in_row + e * K + b];
+        wide price = x->dual[x->path_row + e],
+             cost = -(wide)x->dual[x->out_row + e * K + a] - x->dual[x->in_row + e * K + b];
         if (x->shared[t] && a != b)
             cost += x->dual[x->share_row + e * K * K + ab];
         else
@@ -531,14 +536,15 @@ static int prepare(programme *x)
     size_t longest = 2 * n + 3 * E + 3 * K * K * LEVELS * LEVELS + 8;
     x->row = util_alloc(longest, sizeof *x->row);
     x->value = util_alloc(longest, sizeof *x->value);
-    if (!x->from || !x->shared || !x->head || !x->tail || !x->send || !x->arrive || !x->first || !x->last || !x->row || !x->value)
+    if (!x->from || !x->shared || !x->head || !x->tail || !x->send || !x->arrive || !x->first || !x->last || !x->row ||
+        !x->value)
         return MOIRAI_EFAIL;
     for (int32_t e = 0; e < x->E; e++)
         x->from[e] = q->tensor_producer[q->edge_tensor[e]];
     for (int32_t t = 0; t < q->n_tensors; t++)
         x->shared[t] = q->flow == MOIRAI_FLOW_TENSOR && q->tensor_edge_off[t + 1] - q->tensor_edge_off[t] > 1;
     find_windows(x);
-    return MOIRAI_OK;
+    return 0;
 }
 
 void pair_static_proof_free(pair_static_proof *proof, int32_t n)
@@ -553,7 +559,8 @@ void pair_static_proof_free(pair_static_proof *proof, int32_t n)
 static int keep_proof(pair_static_proof *out, const programme *x, int64_t bound_ns)
 {
     size_t duals = (size_t)(x->n_rows - x->out_row), loads = (size_t)x->n_loads;
-    pair_static_proof proof = {.upper_ns = x->job->upper_ns, .bound_ns = bound_ns, .n_loads = x->n_loads, .n_duals = (int64_t)duals};
+    pair_static_proof proof = {
+        .upper_ns = x->job->upper_ns, .bound_ns = bound_ns, .n_loads = x->n_loads, .n_duals = (int64_t)duals};
     proof.load = util_alloc(loads, sizeof *proof.load);
     proof.dual = util_alloc(duals, sizeof *proof.dual);
     if (!proof.load || !proof.dual) {
@@ -563,7 +570,7 @@ static int keep_proof(pair_static_proof *out, const programme *x, int64_t bound_
     memcpy(proof.load, x->load, loads * sizeof *proof.load);
     memcpy(proof.dual, x->dual + x->out_row, duals * sizeof *proof.dual);
     *out = proof;
-    return MOIRAI_OK;
+    return 0;
 }
 
 int pair_static_lp(int64_t *lower_ns, const moirai_problem *q, const pair_static_task *job, pair_static_proof *proof,
@@ -574,18 +581,17 @@ int pair_static_lp(int64_t *lower_ns, const moirai_problem *q, const pair_static
         *n_proofs = 0;
     if (!pricing_lp_available() || q->n_ops == 0 || job->proven_ns >= job->upper_ns ||
         (int64_t)q->n_edges * q->n_devices * q->n_devices > PAIR_STATIC_CELLS)
-        return MOIRAI_OK;
+        return 0;
     programme x = {.q = q, .job = job, .n = q->n_ops, .K = q->n_devices, .E = q->n_edges, .proven_ns = job->proven_ns};
     int32_t rounds = UTIL_MAX(1, UTIL_MIN(job->rounds, PAIR_STATIC_ROUNDS));
-    int result = prepare(&x);
-    for (int32_t round = 0; round < rounds && !result && !util_stopped(&job->stop); round++) {
-        result = choose_loads(&x);
+    int rc = prepare(&x);
+    for (int32_t round = 0; round < rounds && !rc && !util_stopped(&job->stop); round++) {
+        rc = choose_loads(&x);
         number_rows(&x);
-        if (!result)
-            result = solve(&x);
-        int64_t bound = result ? 0 : evaluate(&x);
+        rc = rc ? rc : solve(&x);
+        int64_t bound = rc ? 0 : evaluate(&x);
         bool much = bound > x.proven_ns + x.proven_ns / 500;
-        if (!result && proof && bound > x.proven_ns && !(result = keep_proof(&proof[*n_proofs], &x, bound)))
+        if (!rc && proof && bound > x.proven_ns && !(rc = keep_proof(&proof[*n_proofs], &x, bound)))
             ++*n_proofs;
         x.proven_ns = UTIL_MAX(x.proven_ns, bound);
         if (!much)
@@ -593,5 +599,5 @@ int pair_static_lp(int64_t *lower_ns, const moirai_problem *q, const pair_static
     }
     *lower_ns = x.proven_ns;
     clear(&x);
-    return result == MOIRAI_ELIMIT ? MOIRAI_OK : result;
+    return rc == MOIRAI_ELIMIT ? 0 : rc;
 }

@@ -6,8 +6,8 @@
 
 #include "util/stop.h"
 
-/* A load row: tasks of a device, of a send port, of a receive port, or of the channel a * K + b, that start no sooner than
- * head_ns and are followed by tail_ns at least. */
+/* A load row: tasks of a device, of a send port, of a receive port, or of the channel a * K + b, that start no sooner
+ * than head_ns and are followed by tail_ns at least. */
 typedef enum pair_load_kind { PAIR_LOAD_DEVICE, PAIR_LOAD_SEND, PAIR_LOAD_RECEIVE, PAIR_LOAD_CHANNEL } pair_load_kind;
 typedef struct pair_load {
     pair_load_kind kind;
@@ -41,9 +41,9 @@ typedef struct pair_static_task {
 /* Programmes of more cells than this (edges * devices^2) are not made: *lower_ns is what was known. */
 #define PAIR_STATIC_CELLS 40000
 
-/* *lower_ns: the makespan of every plan of `q` is at least this; at least proven_ns. Masks of q->op_devices count; memory
- * and groups are left out. Without HiGHS: what was known. `proof` (room for PAIR_STATIC_ROUNDS, or NULL) gets *n_proofs
- * proofs, one for each round that has proven more than the one before; the caller frees them. */
+/* *lower_ns: the makespan of every plan of `q` is at least this; at least proven_ns. Masks of q->op_devices count;
+ * memory and groups are left out. Without HiGHS: what was known. `proof` (room for PAIR_STATIC_ROUNDS, or NULL) gets
+ * *n_proofs proofs, one for each round that has proven more than the one before; the caller frees them. */
 int pair_static_lp(int64_t *lower_ns, const moirai_problem *q, const pair_static_task *job, pair_static_proof *proof,
                    int32_t *n_proofs);
 

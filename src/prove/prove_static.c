@@ -1,8 +1,8 @@
 /* The static proof of a pair: multipliers of a linear programme, judged in whole numbers.
  *
- * For a plan of length T between the cuts, on devices a and z, let y(i, k) say that operator i is on k, w(e, k, l) that edge e
- * goes from k to l, v(t, k, l) that tensor t is sent from k to l (only where it has several readers and flow is `tensor`), s(i) the
- * start of i. Every plan obeys, e leading from i to j:
+ * For a plan of length T between the cuts, on devices a and z, let y(i, k) say that operator i is on k, w(e, k, l) that
+ * edge e goes from k to l, v(t, k, l) that tensor t is sent from k to l (only where it has several readers and flow is
+ * `tensor`), s(i) the start of i. Every plan obeys, e leading from i to j:
  *
  *   (out)   sum over l of w(e, k, l) = y(i, k)        (in)  sum over k of w(e, k, l) = y(j, l)
  *   (share) v(t, k, l) >= w(e, k, l)                  for the edges e of t
@@ -11,10 +11,10 @@
  *   (load)  T - sum over tasks of the resource that start no sooner than h and are followed by q >= h + q,
  *           if h + q is at most what is proven of T already
  *
- * Multiply (out), (in) by any whole numbers, the others by whole numbers >= 0, and add (right side - left side) to UNIT * T: at a plan
- * that adds nothing positive. What results is a sum of terms of one operator's device, one edge's devices, one v, one
- * start, and T alone; the least of each, added up, is at most UNIT * T for every plan of at most `upper`. The
- * certificate lists the multipliers; heads, tails and the least terms are computed here. */
+ * Multiply (out), (in) by any whole numbers, the others by whole numbers >= 0, and add (right side - left side) to UNIT
+ * * T: at a plan that adds nothing positive. What results is a sum of terms of one operator's device, one edge's
+ * devices, one v, one start, and T alone; the least of each, added up, is at most UNIT * T for every plan of at most
+ * `upper`. The certificate lists the multipliers; heads, tails and the least terms are computed here. */
 #include "prove/prove_read.h"
 
 #include <stdlib.h>
@@ -30,8 +30,8 @@ typedef struct judge {
     const prove_block *b;
     int32_t K, a, z;
     int64_t proven_ns, upper_ns;
-    int64_t *head, *tail; /* [local * K + device] */
-    int64_t *dual;        /* out, in, share, path, end, load */
+    int64_t *head, *tail;   /* [local * K + device] */
+    int64_t *dual;          /* out, in, share, path, end, load */
     int64_t n_loads, *load; /* kind, which, head, tail */
 } judge;
 
@@ -70,7 +70,8 @@ static void find_windows(judge *x)
                 int64_t least = NEVER;
                 for (int32_t k = 0; k < K; k++)
                     if (may(x, b->edge[e].from, k))
-                        least = UTIL_MIN(least, x->head[b->edge[e].from * K + k] + time_of(x, b->edge[e].from, k) + sent_in(x, e, k, l));
+                        least = UTIL_MIN(least, x->head[b->edge[e].from * K + k] + time_of(x, b->edge[e].from, k) +
+                                                    sent_in(x, e, k, l));
                 x->head[j * K + l] = UTIL_MAX(x->head[j * K + l], least);
             }
     for (int32_t e = b->n_edges - 1; e >= 0; e--)
@@ -107,7 +108,8 @@ static __int128 line_price(const judge *x, const int64_t *price, int32_t first, 
             after = UTIL_MIN(after, time_of(x, x->b->edge[e].to, l) + x->tail[x->b->edge[e].to * x->K + l]);
     for (int64_t r = 0; r < x->n_loads && k != l; r++) {
         const int64_t *row = x->load + 4 * r;
-        bool here = (row[0] == 1 && row[1] == k) || (row[0] == 2 && row[1] == l) || (row[0] == 3 && row[1] == k * x->K + l);
+        bool here =
+            (row[0] == 1 && row[1] == k) || (row[0] == 2 && row[1] == l) || (row[0] == 3 && row[1] == k * x->K + l);
         if (here && may(x, i, k) && x->head[i * x->K + k] + time_of(x, i, k) >= row[2] && after >= row[3])
             sum += price[r];
     }
@@ -164,7 +166,9 @@ static __int128 term_of_tensor(const judge *x, int32_t first, int32_t last, cons
                     continue;
                 bool once = shares(x, e) && k != l;
                 __int128 price = once ? path[e] : path[e] + line_price(x, load, e, shares(x, e) ? e : last, k, l);
-                less(&least, &any, price * sent_in(x, e, k, l) - out[e * K + k] - in[e * K + l] + (once ? share[(e * K + k) * K + l] : 0));
+                less(&least, &any,
+                     price * sent_in(x, e, k, l) - out[e * K + k] - in[e * K + l] +
+                         (once ? share[(e * K + k) * K + l] : 0));
             }
         sum += least;
     }
@@ -182,7 +186,8 @@ static int64_t verdict(const judge *x)
 {
     const prove_block *b = x->b;
     int64_t E = b->n_edges, K = x->K;
-    const int64_t *out = x->dual, *in = out + E * K, *share = in + E * K, *path = share + E * K * K, *end = path + E, *load = end + b->n;
+    const int64_t *out = x->dual, *in = out + E * K, *share = in + E * K, *path = share + E * K * K, *end = path + E,
+                  *load = end + b->n;
     __int128 sum = 0, slope = UNIT;
     for (int64_t r = 0; r < x->n_loads; r++) {
         sum += (__int128)load[r] * (x->load[4 * r + 2] + x->load[4 * r + 3]);
@@ -193,7 +198,8 @@ static int64_t verdict(const judge *x)
         sum += term_of_op(x, i, out, in, path, end, load);
     }
     for (int32_t first = 0, last; first < b->n_edges; first = last + 1) {
-        for (last = first; last + 1 < b->n_edges && b->edge[last + 1].tensor == b->edge[first].tensor && shares(x, first);)
+        for (last = first;
+             last + 1 < b->n_edges && b->edge[last + 1].tensor == b->edge[first].tensor && shares(x, first);)
             last++;
         sum += term_of_tensor(x, first, last, out, in, share, path, load);
     }
@@ -211,19 +217,20 @@ static int read_loads(judge *x, yyjson_val *object)
     size_t n;
     int64_t K = x->K;
     moirai_congestion how = x->b->p->congestion;
-    int result = prove_list(&x->load, &n, yyjson_obj_get(object, "loads"), 0, INT64_MAX / 4, "loads");
-    if (!result && n % 4)
-        result = prove_wrong("loads are not four numbers each");
+    int rc = prove_list(&x->load, &n, yyjson_obj_get(object, "loads"), 0, INT64_MAX / 4, "loads");
+    if (!rc && n % 4)
+        rc = prove_wrong("loads are not four numbers each");
     x->n_loads = (int64_t)(n / 4);
-    for (int64_t r = 0; !result && r < x->n_loads; r++) {
+    for (int64_t r = 0; !rc && r < x->n_loads; r++) {
         const int64_t *row = x->load + 4 * r;
-        bool exists = row[0] == 0 || (row[0] <= 2 && how == MOIRAI_CONGESTION_PORT) || (row[0] == 3 && how == MOIRAI_CONGESTION_CHANNEL);
+        bool exists = row[0] == 0 || (row[0] <= 2 && how == MOIRAI_CONGESTION_PORT) ||
+                      (row[0] == 3 && how == MOIRAI_CONGESTION_CHANNEL);
         if (!exists || row[1] >= (row[0] == 3 ? K * K : K))
-            result = prove_wrong("a load of no resource");
+            rc = prove_wrong("a load of no resource");
         else if (row[2] + row[3] > x->proven_ns)
-            result = prove_wrong("a load row for more than is proven");
+            rc = prove_wrong("a load row for more than is proven");
     }
-    return result;
+    return rc;
 }
 
 /* Pairs of place and value; what is not listed is 0. */
@@ -233,35 +240,35 @@ static int read_duals(judge *x, yyjson_val *object)
     int64_t E = b->n_edges, K = x->K, signs = 2 * E * K, all = signs + E * K * K + E + b->n + x->n_loads, *pair;
     size_t n;
     x->dual = util_alloc((size_t)all, sizeof *x->dual);
-    int result = prove_list(&pair, &n, yyjson_obj_get(object, "duals"), -MAX_DUAL, MAX_DUAL, "duals");
-    if (!result && !x->dual)
-        result = MOIRAI_EFAIL;
-    for (size_t i = 0; !result && i + 1 < n; i += 2) {
+    int rc = prove_list(&pair, &n, yyjson_obj_get(object, "duals"), -MAX_DUAL, MAX_DUAL, "duals");
+    if (!rc && !x->dual)
+        rc = MOIRAI_EFAIL;
+    for (size_t i = 0; !rc && i + 1 < n; i += 2) {
         if (pair[i] < 0 || pair[i] >= all)
-            result = prove_wrong("a multiplier of no row");
+            rc = prove_wrong("a multiplier of no row");
         else if (pair[i] >= signs && pair[i + 1] < 0)
-            result = prove_wrong("a negative multiplier of an inequality");
+            rc = prove_wrong("a negative multiplier of an inequality");
         else
             x->dual[pair[i]] = pair[i + 1];
     }
     free(pair);
-    return result;
+    return rc;
 }
 
 int prove_static(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson_val *object)
 {
     judge x = {.b = b, .K = b->p->n_devices, .a = a, .z = z, .proven_ns = *ns};
     size_t cells = (size_t)b->n * (size_t)x.K;
-    int result = prove_int64(yyjson_obj_get(object, "upper_ns"), 0, INT64_MAX / 4, &x.upper_ns) ? MOIRAI_OK : prove_wrong("upper_ns of a static proof");
+    int rc = prove_int64(yyjson_obj_get(object, "upper_ns"), 0, INT64_MAX / 4, &x.upper_ns)
+                 ? 0
+                 : prove_wrong("upper_ns of a static proof");
     x.head = util_alloc(cells, sizeof *x.head);
     x.tail = util_alloc(cells, sizeof *x.tail);
-    if (!result && (!x.head || !x.tail))
-        result = MOIRAI_EFAIL;
-    if (!result)
-        result = read_loads(&x, object);
-    if (!result)
-        result = read_duals(&x, object);
-    if (!result) {
+    if (!rc && (!x.head || !x.tail))
+        rc = MOIRAI_EFAIL;
+    rc = rc ? rc : read_loads(&x, object);
+    rc = rc ? rc : read_duals(&x, object);
+    if (!rc) {
         find_windows(&x);
         int64_t bound = verdict(&x);
         *ns = UTIL_MAX(*ns, bound);
@@ -270,5 +277,5 @@ int prove_static(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson
     free(x.tail);
     free(x.dual);
     free(x.load);
-    return result;
+    return rc;
 }

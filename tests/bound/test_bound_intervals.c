@@ -64,14 +64,19 @@ static void test_intervals_hold_what_lies_between_neighbours_of_the_chain(void *
 /* Blocks with a residual connection: between cuts alone the edge that jumps over `b` is lost. On one device everything
  * takes 3 x 40; to gain from the other device, the long way round has to pay for transfers of 30. */
 static const char residual[] =
-    "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"residual\",\"flow\":\"tensor\",\"congestion\":\"port\",\"memory\":\"static\","
+    "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"residual\",\"flow\":\"tensor\",\"congestion\":\"port\","
+    "\"memory\":\"static\","
     "\"devices\":[{\"name\":\"x\",\"memory_bytes\":1000},{\"name\":\"y\",\"memory_bytes\":1000}],"
     "\"channels\":[{\"from\":\"x\",\"to\":\"y\",\"bytes_per_second\":1000000000,\"latency_ns\":0},"
     "{\"from\":\"y\",\"to\":\"x\",\"bytes_per_second\":1000000000,\"latency_ns\":0}],\"ops\":["
-    "{\"name\":\"a\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[10,90],\"inputs\":[],\"outputs\":[{\"name\":\"ta\",\"bytes\":30}]},"
-    "{\"name\":\"b\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[90,10],\"inputs\":[\"ta\"],\"outputs\":[{\"name\":\"tb\",\"bytes\":1}]},"
-    "{\"name\":\"c\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[40,10],\"inputs\":[\"tb\",\"ta\"],\"outputs\":[{\"name\":\"tc\",\"bytes\":30}]},"
-    "{\"name\":\"d\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[10,90],\"inputs\":[\"tc\"],\"outputs\":[{\"name\":\"td\",\"bytes\":1}]}]}";
+    "{\"name\":\"a\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[10,90],\"inputs\":[],\"outputs\":[{\"name\":\"ta\","
+    "\"bytes\":30}]},"
+    "{\"name\":\"b\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[90,10],\"inputs\":[\"ta\"],\"outputs\":[{\"name\":"
+    "\"tb\",\"bytes\":1}]},"
+    "{\"name\":\"c\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[40,10],\"inputs\":[\"tb\",\"ta\"],\"outputs\":[{"
+    "\"name\":\"tc\",\"bytes\":30}]},"
+    "{\"name\":\"d\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[10,90],\"inputs\":[\"tc\"],\"outputs\":[{\"name\":"
+    "\"td\",\"bytes\":1}]}]}";
 
 static int64_t bound_of(const moirai_problem *p, const char *name)
 {
@@ -93,22 +98,31 @@ static void test_intervals_see_edges_that_jump_over_a_cut(void **state)
     moirai_problem_free(p);
 }
 
-/* Eight experts between a router and a sum that adds them up one after the other: one component, most of whose edges are
- * in no spanning tree. */
+/* Eight experts between a router and a sum that adds them up one after the other: one component, most of whose edges
+ * are in no spanning tree. */
 static moirai_problem *experts(void)
 {
     static char json[8192];
-    int n = snprintf(json, sizeof json, "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"experts\",\"flow\":\"tensor\",\"congestion\":\"port\","
-                     "\"memory\":\"static\",\"devices\":[{\"name\":\"x\",\"memory_bytes\":1000},{\"name\":\"y\",\"memory_bytes\":1000}],"
-                     "\"channels\":[{\"from\":\"x\",\"to\":\"y\",\"bytes_per_second\":1000000000,\"latency_ns\":0},"
-                     "{\"from\":\"y\",\"to\":\"x\",\"bytes_per_second\":1000000000,\"latency_ns\":0}],\"ops\":["
-                     "{\"name\":\"r\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[50,50],\"inputs\":[],\"outputs\":[{\"name\":\"tr\",\"bytes\":20}]}");
+    int n = snprintf(
+        json, sizeof json,
+        "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"experts\",\"flow\":\"tensor\",\"congestion\":\"port\","
+        "\"memory\":\"static\",\"devices\":[{\"name\":\"x\",\"memory_bytes\":1000},{\"name\":\"y\",\"memory_bytes\":"
+        "1000}],"
+        "\"channels\":[{\"from\":\"x\",\"to\":\"y\",\"bytes_per_second\":1000000000,\"latency_ns\":0},"
+        "{\"from\":\"y\",\"to\":\"x\",\"bytes_per_second\":1000000000,\"latency_ns\":0}],\"ops\":["
+        "{\"name\":\"r\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[50,50],\"inputs\":[],\"outputs\":[{\"name\":"
+        "\"tr\",\"bytes\":20}]}");
     for (int i = 0; i < 8; i++) {
-        n += snprintf(json + n, sizeof json - (size_t)n, ",{\"name\":\"e%d\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[1000,1000],\"inputs\":[\"tr\"],"
-                      "\"outputs\":[{\"name\":\"te%d\",\"bytes\":20}]}", i, i);
-        n += snprintf(json + n, sizeof json - (size_t)n, ",{\"name\":\"s%d\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[10,10],\"inputs\":[\"te%d\"", i, i);
-        n += i ? snprintf(json + n, sizeof json - (size_t)n, ",\"ts%d\"", i - 1) : 0;
-        n += snprintf(json + n, sizeof json - (size_t)n, "],\"outputs\":[{\"name\":\"ts%d\",\"bytes\":20}]}", i);
+        n +=
+            snprintf(json + n, sizeof json - (size_t)n,
+                     ",{\"name\":\"e%d\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[1000,1000],\"inputs\":[\"tr\"],"
+                     "\"outputs\":[{\"name\":\"ex%d\",\"bytes\":20}]}",
+                     i, i);
+        n += snprintf(json + n, sizeof json - (size_t)n,
+                      ",{\"name\":\"s%d\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[10,10],\"inputs\":[\"ex%d\"",
+                      i, i);
+        n += i ? snprintf(json + n, sizeof json - (size_t)n, ",\"tsum%d\"", i - 1) : 0;
+        n += snprintf(json + n, sizeof json - (size_t)n, "],\"outputs\":[{\"name\":\"tsum%d\",\"bytes\":20}]}", i);
     }
     n += snprintf(json + n, sizeof json - (size_t)n, "]}");
     moirai_problem *p;

@@ -1,10 +1,10 @@
 /* Simulated annealing over devices and one order of the whole problem.
  *
- * A chain begins with the plan at hand: its devices, its operators by their starts. Moves: the device of an operator, of
- * a connected stretch of operators that share one, or of an operator along with its neighbours' (copying a
- * neighbour's device is the likelier choice); an operator to an earlier or a later place of the order, with whatever must
- * go along. Half of the moves begin at an operator that is on a critical path: elsewhere a makespan does not fall. The
- * threshold is drawn before a state is evaluated (accept if next <= now - temperature * log(uniform)), so that the
+ * A chain begins with the plan at hand: its devices, its operators by their starts. Moves: the device of an operator,
+ * of a connected stretch of operators that share one, or of an operator along with its neighbours' (copying a
+ * neighbour's device is the likelier choice); an operator to an earlier or a later place of the order, with whatever
+ * must go along. Half of the moves begin at an operator that is on a critical path: elsewhere a makespan does not fall.
+ * The threshold is drawn before a state is evaluated (accept if next <= now - temperature * log(uniform)), so that the
  * evaluation (whole_sim.c) can stop where it is passed.
  *
  * Several chains with different seeds and temperatures make a round. The best states of all chains are replayed by
@@ -31,8 +31,8 @@ typedef struct chain {
     int32_t *best_device, *best_order;
     moirai_task *task; /* of the best state */
     int64_t n_tasks;
-    int32_t *stretch;  /* working memory of moves */
-    int32_t *seen;     /* per operator: number of the move that has seen it */
+    int32_t *stretch; /* working memory of moves */
+    int32_t *seen;    /* per operator: number of the move that has seen it */
     int32_t move;
 } chain;
 
@@ -64,7 +64,8 @@ static int32_t draw_op(chain *c)
 static int32_t draw_neighbour(chain *c, int32_t op)
 {
     const moirai_problem *p = c->w->p;
-    int32_t in = p->op_in_off[op + 1] - p->op_in_off[op], first = p->op_out_off[op], outs = p->op_out_off[op + 1] - first;
+    int32_t in = p->op_in_off[op + 1] - p->op_in_off[op], first = p->op_out_off[op],
+            outs = p->op_out_off[op + 1] - first;
     if (in && (!outs || util_rng_below(&c->rng, 2)))
         return c->w->in_producer[p->op_in_off[op] + draw(c, in)];
     if (!outs)
@@ -194,16 +195,16 @@ static int run_chain(void *data, int32_t i)
     static const double heat[PLACE_WHOLE_CHAINS] = {1, 0.4, 2, 0.15};
     round_ *r = data;
     chain *c = &r->chain[i];
-    int result = chain_open(c, r->p);
-    if (result)
-        return result;
+    int rc = chain_open(c, r->p);
+    if (rc)
+        return rc;
     util_rng_seed(&c->rng, r->job->seed * PLACE_WHOLE_CHAINS + (uint64_t)i);
     place_whole_set(c->w, r->plan->op_device, r->start_order);
     keep_best(c);
     cool(c, r->job, heat[i] * (r->job->heat > 0 ? r->job->heat : 1));
     place_whole_set(c->w, c->best_device, c->best_order);
     c->n_tasks = place_whole_tasks(c->w, c->task);
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* The chain's best state as a plan, where it is shorter than *plan and fits. */
@@ -216,14 +217,14 @@ static int take(moirai_plan **plan, moirai_sim *sim, const chain *c)
         length = moirai_sim_replay(sim, c->best_device, order, n);
     }
     if (length < 0 || length >= (*plan)->makespan_ns || moirai_sim_memory_excess(sim, NULL) > 0)
-        return MOIRAI_OK;
+        return 0;
     moirai_plan *better;
-    int result = moirai_sim_plan(&better, sim);
-    if (result)
-        return result;
+    int rc = moirai_sim_plan(&better, sim);
+    if (rc)
+        return rc;
     moirai_plan_free(*plan);
     *plan = better;
-    return MOIRAI_OK;
+    return 0;
 }
 
 typedef struct started {
@@ -252,31 +253,28 @@ static int order_of_plan(int32_t **out, const moirai_problem *p, const moirai_pl
         for (size_t i = 0; i < n; i++)
             order[i] = s[i].op;
     }
-    int result = s && order ? MOIRAI_OK : MOIRAI_EFAIL;
+    int rc = s && order ? 0 : MOIRAI_EFAIL;
     free(s);
     *out = order;
-    return result;
+    return rc;
 }
 
 int place_whole_anneal(moirai_plan **plan, const moirai_problem *p, const place_whole_task *job)
 {
     if (p->n_ops == 0 || (*plan)->makespan_ns == 0 || job->evaluations <= 0)
-        return MOIRAI_OK;
+        return 0;
     round_ r = {.p = p, .job = job, .plan = *plan};
     moirai_sim *sim = NULL;
     int32_t *order = NULL;
-    int result = order_of_plan(&order, p, *plan);
+    int rc = order_of_plan(&order, p, *plan);
     r.start_order = order;
-    if (!result)
-        result = moirai_sim_new(&sim, p);
-    if (!result)
-        result = util_pool_run(run_chain, &r, PLACE_WHOLE_CHAINS, job->threads);
+    rc = rc ? rc : moirai_sim_new(&sim, p);
+    rc = rc ? rc : util_pool_run(run_chain, &r, PLACE_WHOLE_CHAINS, job->threads);
     for (int32_t i = 0; i < PLACE_WHOLE_CHAINS; i++) {
-        if (!result)
-            result = take(plan, sim, &r.chain[i]);
+        rc = rc ? rc : take(plan, sim, &r.chain[i]);
         chain_clear(&r.chain[i]);
     }
     moirai_sim_free(sim);
     free(order);
-    return result;
+    return rc;
 }

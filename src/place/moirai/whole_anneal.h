@@ -16,8 +16,8 @@ typedef struct place_whole_task {
     util_stop stop;
 } place_whole_task;
 
-/* Replaces *plan by a shorter one where one that fits the memory is found. Deterministic for seed and evaluations unless
- * it is stopped. O(chains * evaluations * positions changed), and O(V+E) for states that are accepted. */
+/* Replaces *plan by a shorter one where one that fits the memory is found. Deterministic for seed and evaluations
+ * unless it is stopped. O(chains * evaluations * positions changed), and O(V+E) for states that are accepted. */
 int place_whole_anneal(moirai_plan **plan, const moirai_problem *p, const place_whole_task *job);
 
 #endif

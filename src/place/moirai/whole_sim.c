@@ -6,10 +6,10 @@
  * (schedule/sim_replay.c) with transfers in the order of their first readers: O(V+E), no queues.
  *
  * What makes it quick for a search that changes a little and asks again:
- *  - Marks. Every few positions of the order the state of all lines (devices, ports) is kept; a trial begins at the mark
- *    before its first change.
- *  - Lateness. One backward pass over the schedule says how late each operator may finish, and each line be free at each
- *    mark, without lengthening the whole. Behind the last position that a trial changes, orders and devices are as
+ *  - Marks. Every few positions of the order the state of all lines (devices, ports) is kept; a trial begins at the
+ * mark before its first change.
+ *  - Lateness. One backward pass over the schedule says how late each operator may finish, and each line be free at
+ * each mark, without lengthening the whole. Behind the last position that a trial changes, orders and devices are as
  *    before, so what it delays beyond that lateness is what it adds to the makespan: most trials that are too long are
  *    known to be so at the end of their stretch. It is a guess only where a transfer has found another first reader,
  *    or where the pass is a few accepted states old; then a good trial may be lost, never a wrong one taken.
@@ -27,12 +27,13 @@ void place_whole_free(place_whole *w)
 {
     if (!w)
         return;
-    void *all[] = {w->in_off,        w->in_producer,    w->in_slot,      w->in_class,     w->least_tail_ns, w->group_off,
-                   w->group_op,      w->group,          w->device,       w->order,        w->position,      w->finish_ns,
-                   w->slot,          w->bytes,          w->mark_ns,      w->part_ns,      w->late_start_ns, w->late_finish_ns,
-                   w->late_mark_ns,  w->need_ns,        w->slot_need_ns, w->moved_op,
-                   w->moved_from,    w->cut_order,      w->cut_spare,    w->mark_of_op,   w->line_ns,       w->trial_mark_ns,
-                   w->trial_part_ns, w->finish_log,     w->slot_log};
+    void *all[] = {w->in_off,       w->in_producer,   w->in_slot,        w->in_class,      w->least_tail_ns,
+                   w->group_off,    w->group_op,      w->group,          w->device,        w->order,
+                   w->position,     w->finish_ns,     w->slot,           w->bytes,         w->mark_ns,
+                   w->part_ns,      w->late_start_ns, w->late_finish_ns, w->late_mark_ns,  w->need_ns,
+                   w->slot_need_ns, w->moved_op,      w->moved_from,     w->cut_order,     w->cut_spare,
+                   w->mark_of_op,   w->line_ns,       w->trial_mark_ns,  w->trial_part_ns, w->finish_log,
+                   w->slot_log};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     free(w);
@@ -49,10 +50,9 @@ static bool allocate(place_whole *w)
            TAKE(device, V) && TAKE(order, V) && TAKE(position, V) && TAKE(finish_ns, V) && TAKE(slot, slots) &&
            TAKE(bytes, K) && TAKE(mark_ns, marks * lines) && TAKE(part_ns, marks) && TAKE(late_start_ns, V) &&
            TAKE(late_finish_ns, V) && TAKE(late_mark_ns, marks * lines) && TAKE(need_ns, V) &&
-           TAKE(slot_need_ns, slots) && TAKE(moved_op, V) &&
-           TAKE(moved_from, V) && TAKE(cut_order, V) && TAKE(cut_spare, V) && TAKE(mark_of_op, V) &&
-           TAKE(line_ns, lines) && TAKE(trial_mark_ns, marks * lines) && TAKE(trial_part_ns, marks) &&
-           TAKE(finish_log, V) && TAKE(slot_log, E);
+           TAKE(slot_need_ns, slots) && TAKE(moved_op, V) && TAKE(moved_from, V) && TAKE(cut_order, V) &&
+           TAKE(cut_spare, V) && TAKE(mark_of_op, V) && TAKE(line_ns, lines) && TAKE(trial_mark_ns, marks * lines) &&
+           TAKE(trial_part_ns, marks) && TAKE(finish_log, V) && TAKE(slot_log, E);
 #undef TAKE
 }
 
@@ -93,7 +93,8 @@ static void find_least_tails(place_whole *w)
 static void list_groups(place_whole *w)
 {
     const moirai_problem *p = w->p;
-    int32_t n = 0, *first = w->cut_spare; /* list of each of the problem's groups; there are no more groups than operators */
+    int32_t n = 0,
+            *first = w->cut_spare; /* list of each of the problem's groups; there are no more groups than operators */
     for (int32_t i = 0; i < w->n; i++)
         first[i] = MOIRAI_NONE;
     for (int32_t i = 0; i < w->n; i++) {
@@ -123,7 +124,9 @@ int place_whole_new(place_whole **out, const moirai_problem *p)
     w->K = K;
     w->per_edge = p->flow == MOIRAI_FLOW_EDGE;
     w->port = p->congestion == MOIRAI_CONGESTION_PORT;
-    w->n_lines = p->congestion == MOIRAI_CONGESTION_PORT ? 3 * K : p->congestion == MOIRAI_CONGESTION_CHANNEL ? K + K * K : K;
+    w->n_lines = p->congestion == MOIRAI_CONGESTION_PORT      ? 3 * K
+                 : p->congestion == MOIRAI_CONGESTION_CHANNEL ? K + K * K
+                                                              : K;
     w->n_marks = (w->n + PLACE_WHOLE_STRIDE - 1) / PLACE_WHOLE_STRIDE + 1;
     if (!allocate(w)) {
         place_whole_free(w);
@@ -133,7 +136,7 @@ int place_whole_new(place_whole **out, const moirai_problem *p)
     find_least_tails(w);
     list_groups(w);
     *out = w;
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* ---- putting down ---- */
@@ -194,7 +197,7 @@ static int64_t put_down(place_whole *w, int32_t q)
         } else {
             int32_t slot = w->per_edge ? w->in_slot[j] : w->in_slot[j] + d;
             here = !w->per_edge && is_there(w, &w->slot[slot], d, q) ? w->slot[slot].arrival_ns
-                                                                      : send(w, op, j, slot, from, d);
+                                                                     : send(w, op, j, slot, from, d);
         }
         start = UTIL_MAX(start, here);
     }
@@ -519,7 +522,8 @@ void place_whole_reject(place_whole *w)
 int64_t place_whole_set(place_whole *w, const int32_t *device, const int32_t *order)
 {
     const moirai_problem *p = w->p;
-    size_t n = (size_t)w->n, lines = (size_t)w->n_lines, slots = (size_t)(w->per_edge ? p->n_edges : p->n_tensors * w->K);
+    size_t n = (size_t)w->n, lines = (size_t)w->n_lines,
+           slots = (size_t)(w->per_edge ? p->n_edges : p->n_tensors * w->K);
     memcpy(w->device, device, sizeof *device * n);
     set_order(w, 0, w->n, order);
     memset(w->bytes, 0, sizeof *w->bytes * (size_t)w->K);

@@ -19,17 +19,18 @@ typedef struct place_whole_slot_log {
     place_whole_slot old;
 } place_whole_slot_log;
 
-/* State at hand: `device` and `order`, and the times that follow from them. A trial changes both, evaluates, and is then
- * accepted or rejected. */
+/* State at hand: `device` and `order`, and the times that follow from them. A trial changes both, evaluates, and is
+ * then accepted or rejected. */
 typedef struct place_whole {
     const moirai_problem *p;
     int32_t n, K;
     int32_t n_lines;     /* devices, then ports or channels: when each is free */
     int32_t n_marks;     /* marks lie before positions 0, STRIDE, ... and after the last */
     bool per_edge, port; /* flow edge; congestion port */
-    int32_t *in_off, *in_producer, *in_slot, *in_class; /* of operators, flat: producer, slot (of device 0), class * K * K */
-    int64_t *least_tail_ns;                             /* [op * K + device]: what follows its finish at least */
-    int32_t *group_off, *group_op, *group;              /* operators that share a device: group[op] is its list */
+    int32_t *in_off, *in_producer, *in_slot,
+        *in_class;                         /* of operators, flat: producer, slot (of device 0), class * K * K */
+    int64_t *least_tail_ns;                /* [op * K + device]: what follows its finish at least */
+    int32_t *group_off, *group_op, *group; /* operators that share a device: group[op] is its list */
 
     int32_t *device, *order, *position;
     int64_t *finish_ns;     /* per operator */
@@ -43,8 +44,8 @@ typedef struct place_whole {
     int64_t *late_start_ns, *late_finish_ns; /* per operator */
     int64_t *late_mark_ns;                   /* [mark * n_lines + line] */
     int64_t *need_ns, *slot_need_ns;         /* working memory of the backward pass */
-    int64_t late_makespan_ns; /* that of the state they were found for */
-    int32_t stale;            /* states accepted since */
+    int64_t late_makespan_ns;                /* that of the state they were found for */
+    int32_t stale;                           /* states accepted since */
 
     /* The trial. */
     uint32_t trial;
@@ -68,7 +69,8 @@ typedef struct place_whole {
 int place_whole_new(place_whole **out, const moirai_problem *p);
 void place_whole_free(place_whole *w);
 
-/* Sets the state: `order` holds all operators in an order of precedence, devices are allowed ones. The makespan. O(V+E). */
+/* Sets the state: `order` holds all operators in an order of precedence, devices are allowed ones. The makespan.
+ * O(V+E). */
 int64_t place_whole_set(place_whole *w, const int32_t *device, const int32_t *order);
 
 /* ---- one trial: changes, then place_whole_try, then accept or reject ---- */
@@ -77,12 +79,12 @@ void place_whole_begin(place_whole *w);
 /* The operator and its group to another device; false (and no change) where it is not allowed, does not fit (static
  * bytes), or is there already. */
 bool place_whole_move(place_whole *w, int32_t op, int32_t device);
-/* At most one of these per trial. The operator goes to an earlier (later) position, and what precedes (follows) it on the
- * way goes with it. */
+/* At most one of these per trial. The operator goes to an earlier (later) position, and what precedes (follows) it on
+ * the way goes with it. */
 void place_whole_pull(place_whole *w, int32_t op, int32_t to);
 void place_whole_push(place_whole *w, int32_t op, int32_t to);
-/* The makespan, or INT64_MAX where it is above `limit_ns`. That may be a guess: what the change delays is compared with how
- * late it may be. */
+/* The makespan, or INT64_MAX where it is above `limit_ns`. That may be a guess: what the change delays is compared with
+ * how late it may be. */
 int64_t place_whole_try(place_whole *w, int64_t limit_ns);
 void place_whole_accept(place_whole *w);
 void place_whole_reject(place_whole *w);
