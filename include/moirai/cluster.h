@@ -39,6 +39,7 @@ typedef struct moirai_device {
     /* How `moirai run` reaches it; NULL or 0 where not given. */
     char *ep, *cores, *host;
     int threads;
+    double share; /* the part of a GPU that it is, above 0 and at most 1 (CUDA MPS); 0: not given, all of it */
 } moirai_device;
 
 typedef struct moirai_link {

@@ -243,7 +243,7 @@ static void test_cluster_round_trip_of_own_figures(void **state)
                            "\"897.3GB/s\", \"sm\": 84},"
                            "{\"name\": \"B\", \"type\": \"mine\", \"memory_bytes\": 9223372036854775807, \"gflops\": "
                            "7, \"ep\": \"cpu\", "
-                           "\"cores\": \"0-3\", \"host\": \"node1\", \"threads\": 4}",
+                           "\"cores\": \"0-3\", \"host\": \"node1\", \"threads\": 4, \"share\": 0.3}",
                            "{\"from\": \"A\", \"to\": \"B\", \"bytes_per_second\": 9223372036854775807},"
                            "{\"from\": \"B\", \"to\": \"A\", \"bandwidth\": \"8bps\", \"latency\": \"1s\"}"));
     assert_int_equal(c->device[0].memory_bytes, 32000000000); /* the type's */
@@ -252,9 +252,12 @@ static void test_cluster_round_trip_of_own_figures(void **state)
     assert_true(c->device[1].figures.bandwidth_gb_s == 0);
     assert_string_equal(c->device[1].host, "node1");
     assert_null(c->device[0].host);
+    assert_true(c->device[1].share == 0.3 && c->device[0].share == 0);
+    assert_null(c->notes);
     assert_ok(moirai_cluster_write(c, path));
     assert_ok(moirai_cluster_open(&again, path));
     assert_clusters_equal(c, again);
+    assert_true(again->device[1].share == 0.3 && again->device[0].share == 0);
     remove(path);
     moirai_cluster_free(c);
     moirai_cluster_free(again);
@@ -341,6 +344,10 @@ static void test_cluster_reader_rejects_bad_devices(void **state)
     bad(CLUSTER(DEVICE("A") "," DEVICE("A"), ""), "c.json: two devices are named 'A'");
     bad(CLUSTER("{\"name\": \"B\", \"type\": \"t4\", \"gflops\": -1}", ""),
         "c.json: device 'B': gflops is -1, must be at least 0");
+    bad(CLUSTER("{\"name\": \"B\", \"type\": \"t4\", \"share\": 0}", ""),
+        "c.json: device 'B': share is 0, must be above 0 and at most 1");
+    bad(CLUSTER("{\"name\": \"B\", \"type\": \"t4\", \"share\": 1.5}", ""),
+        "c.json: device 'B': share is 1.5, must be above 0 and at most 1");
     bad(CLUSTER("{\"name\": \"B\", \"type\": \"t4\", \"threads\": 3000000000}", ""),
         "c.json: device 'B': threads is 3000000000, must be at most 2147483647");
 }

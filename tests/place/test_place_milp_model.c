@@ -222,20 +222,6 @@ static void test_place_milp_overflow_names_the_fewest(void **state)
     moirai_problem_free(p);
 }
 
-static void test_place_milp_figures_of_a_plan(void **state)
-{
-    (void)state;
-    moirai_problem *p = tiny_problem("device A 100\nop a 2 > s:8 mem=3\nop b 4 s mem=5\n");
-    moirai_plan *plan = tiny_place(p, "single");
-    plan->device_busy_ns[0] = plan->device_memory_bytes[0] = plan->device_peak_bytes[0] = 0;
-    assert_ok(milp_plan_figures(p, plan));
-    assert_int_equal(plan->device_busy_ns[0], 6);
-    assert_int_equal(plan->device_memory_bytes[0], 8);
-    assert_int_equal(plan->device_peak_bytes[0], 16);
-    moirai_plan_free(plan);
-    moirai_problem_free(p);
-}
-
 static void test_place_milp_count_grows_with_the_problem(void **state)
 {
     (void)state;
@@ -262,7 +248,6 @@ int main(void)
         cmocka_unit_test(test_place_milp_answer_obeys_arcs),
         cmocka_unit_test(test_place_milp_safe_bound_rounds_the_right_way),
         cmocka_unit_test(test_place_milp_overflow_names_the_fewest),
-        cmocka_unit_test(test_place_milp_figures_of_a_plan),
         cmocka_unit_test(test_place_milp_count_grows_with_the_problem),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
