@@ -9,7 +9,8 @@ find_package(Threads REQUIRED)
 find_package(HiGHS MODULE)
 set(MOIRAI_HAVE_HIGHS ${HiGHS_FOUND})
 if(NOT MOIRAI_HAVE_HIGHS)
-  message(STATUS "moirai: HiGHS not found: the milp placer is switched off (libhighs-dev)")
+  message(WARNING "moirai: HiGHS not found (libhighs-dev): the milp placer is switched off, and the default placer proves much less "
+    "(a gap of 49 % in place of 3 % on gpt3-13B); every plan will say so")
 endif()
 
 # The header that declares openblas_set_num_threads; Debian keeps it in a folder of the variant.

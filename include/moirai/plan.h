@@ -21,6 +21,7 @@ typedef struct moirai_plan {
     uint64_t seed;
     int64_t makespan_ns;
     int64_t lower_bound_ns; /* MOIRAI_UNKNOWN where nothing is proven */
+    int64_t certified_bound_ns; /* the part of it that a written certificate proves; MOIRAI_UNKNOWN without one */
     int64_t generation_ns;
     int32_t n_ops;
     int32_t *op_device;

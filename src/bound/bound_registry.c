@@ -15,6 +15,8 @@ static const moirai_bound *const bounds[] = {
     &bound_prices_3,
     &bound_prices_4,
     &bound_bytes,
+    &bound_static,
+    &bound_interval_chains,
     &bound_search,
 };
 

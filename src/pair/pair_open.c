@@ -190,5 +190,22 @@ int64_t pair_certified_ns(const pair_state *x)
     int64_t least = x->n_cases ? INT64_MAX : x->path_ns;
     for (int32_t i = 0; i < x->n_cases; i++)
         least = UTIL_MIN(least, x->cases[i].proof.price ? x->cases[i].proven_ns : x->path_ns);
-    return UTIL_MAX(least, x->path_ns);
+    return UTIL_MAX(least, pair_static_ns(x));
+}
+
+int64_t pair_static_ns(const pair_state *x)
+{
+    return x->n_static ? x->static_proof[x->n_static - 1].bound_ns : x->path_ns;
+}
+
+int pair_raise_static(pair_state *x, int64_t need_ns, util_stop stop)
+{
+    int64_t lower = 0;
+    if (x->n_static || x->block.n_interior == 0)
+        return MOIRAI_OK;
+    pair_static_task task = {
+        .proven_ns = x->path_ns, .upper_ns = UTIL_MIN(need_ns, x->plan.length_ns), .rounds = PAIR_STATIC_ROUNDS, .stop = stop};
+    int result = pair_static_lp(&lower, &x->block.problem, &task, x->static_proof, &x->n_static);
+    x->lower_ns = UTIL_MAX(x->lower_ns, lower);
+    return result;
 }

@@ -61,6 +61,8 @@ static void run_placer(const moirai_placer *placer, const random_spec *spec, con
 {
     moirai_place_options o = quick(placer, spec->seed);
     moirai_plan *plan, *again;
+    if (!strcmp(placer->name, "moirai"))
+        o.budget.time_limit_s = 0; /* the effort ends it, and a busy machine must not */
     int rc = moirai_place(&plan, p, placer->name, &o);
     if (rc == MOIRAI_EINFEASIBLE || (rc == MOIRAI_ELIMIT && optimum < 0)) {
         assert_null(plan);

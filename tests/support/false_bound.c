@@ -7,6 +7,7 @@
 
 #include "exact/exact.h"
 #include "bound/certificate.h"
+#include "bound/interval_chain.h"
 #include "bytes/bytes.h"
 #include "pair/pair_refine.h"
 #include "prove/prove.h"
@@ -690,6 +691,40 @@ static bool check_spine(const moirai_problem *p, int64_t optimum, uint64_t seed,
     return good;
 }
 
+/* Chains of intervals of any taste: no bound above the optimum, and a certificate that is accepted for the whole. */
+static bool check_intervals(const moirai_problem *p, int64_t optimum, uint64_t seed, false_bound_counts *counts, char *why)
+{
+    util_rng rng;
+    util_rng_seed(&rng, seed ^ 0x17e4);
+    decompose_interval_taste taste = {1 + (int32_t)util_rng_below(&rng, 8), util_rng_real(&rng), util_rng_real(&rng), 2, seed};
+    decompose_intervals *all;
+    bound_interval_chain *x = NULL;
+    int64_t lower = 0;
+    bound_interval_task job = {.goal_ns = INT64_MAX, .tries = 5, .effort = 0.02, .threads = 1, .seed = seed};
+    if (optimum < 0)
+        return true;
+    if (decompose_intervals_new(&all, p, 8) || bound_interval_chain_new(&x, p, all, &taste) ||
+        bound_interval_chain_raise(&lower, x, &job))
+        return fail(why, "intervals: %s", moirai_error_message());
+    bool good = lower <= optimum || fail(why, "intervals' bound %lld, optimum %lld", (long long)lower, (long long)optimum);
+    bound_certify_task settle = {.goal_ns = lower, .levels = 1, .statics = true, .effort = 0.2, .threads = 1, .seed = seed};
+    if (good && bound_certify(x->c, &settle))
+        good = fail(why, "intervals: %s", moirai_error_message());
+    size_t length;
+    char *json = good ? bound_certificate_text(&(bound_certificate){.c = x->c, .spine = x->spine, .lower_bound_ns = optimum}, &length) : NULL;
+    moirai_proof proof = {0};
+    if (good && (!json || moirai_prove_text(&proof, p, json, length, "certificate")))
+        good = fail(why, "intervals: not accepted: %s", moirai_error_message());
+    if (good && (proof.proven_ns > optimum || proof.proven_ns < pair_chain_path(x->c, PAIR_CHAIN_CERTIFIED, NULL)))
+        good = fail(why, "intervals: proves %lld, optimum %lld", (long long)proof.proven_ns, (long long)optimum);
+    good = good && check_mutations(p, json, optimum, seed, counts, why);
+    counts->interval_chains++;
+    free(json);
+    bound_interval_chain_free(x);
+    decompose_intervals_free(all);
+    return good;
+}
+
 bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_counts *counts, char *why)
 {
     pair_chain *c;
@@ -705,6 +740,7 @@ bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_count
     good = good && check_memory(c, optimum, counts, why);
     good = good && check_certificate(c, optimum, seed, counts, why);
     good = good && (seed % 3 || check_spine(p, optimum, seed, counts, why));
+    good = good && check_intervals(p, optimum, seed, counts, why);
     pair_chain_free(c);
     return good;
 }
