@@ -152,8 +152,7 @@ static const struct {
     {"rtxa5000", "a5000"},         {"rtxa6000", "a6000"},          {"6000ada", "rtx6000ada"},
     {"rtx6000adageneration", "rtx6000ada"}, {"mi250xmi250", "mi250x"}, {"mi300xoam", "mi300x"},
     {"mi250", "mi250x"},           {"orinnvgpu", "orin"},          {"agxorin", "orin"},
-    {"orinnx", "orin-nx"},         {"orinnano", "orin-nano"},      {"agxxavier", "xavier"},
-    {"xaviernx", "xavier-nx"},     {"gv11b", "xavier"},            {"rtx308012gb", "rtx3080-12g"},
+    {"agxxavier", "xavier"},       {"gv11b", "xavier"},            {"rtx308012gb", "rtx3080-12g"},
     {"rtx4060ti16gb", "rtx4060ti-16g"},
 };
 
@@ -193,23 +192,23 @@ const moirai_device_type *moirai_device_type_find(const char *name)
     plain_name(wanted, sizeof wanted, name);
     for (size_t i = 0; i < sizeof reported / sizeof reported[0]; i++)
         if (strcmp(wanted, reported[i].name) == 0)
-            return moirai_device_type_find(reported[i].type);
+            plain_name(wanted, sizeof wanted, reported[i].type);
     return find_plain(wanted);
 }
 
-/* Letters to change, leave out or put in, to make one name of the other. */
+/* What it takes to make one name of the other: 2 for a letter left out or put in, 3 for a changed one. */
 static int distance(const char *a, const char *b)
 {
     int row[65], n = (int)strlen(b);
     for (int j = 0; j <= n; j++)
-        row[j] = j;
+        row[j] = 2 * j;
     for (int i = 1; *a; a++, i++) {
         int corner = row[0];
-        row[0] = i;
+        row[0] = 2 * i;
         for (int j = 1; j <= n; j++) {
-            int changed = corner + (*a != b[j - 1]);
+            int changed = corner + (*a != b[j - 1] ? 3 : 0);
             corner = row[j];
-            row[j] = UTIL_MIN(changed, UTIL_MIN(row[j], row[j - 1]) + 1);
+            row[j] = UTIL_MIN(changed, UTIL_MIN(row[j], row[j - 1]) + 2);
         }
     }
     return row[n];
@@ -227,16 +226,16 @@ const moirai_device_type *moirai_device_type_closest(const char *name)
         plain_name(known, sizeof known, types[i].name);
         /* What a driver adds to a name (memory, form) comes behind it. */
         snprintf(cut, sizeof cut, "%.*s", (int)strlen(known), wanted);
-        int d = UTIL_MIN(2 * distance(wanted, known), strcmp(cut, known) ? 1000 : 1);
+        int d = UTIL_MIN(distance(wanted, known), strcmp(cut, known) ? 1000 : 1);
         if (strncmp(known, "rtx", 3) == 0)
-            d = UTIL_MIN(d, 2 * distance(wanted, known + 3));
+            d = UTIL_MIN(d, distance(wanted, known + 3));
         bool longer = best && d == least && d == 1 && strlen(types[i].name) > strlen(best->name);
         if (!best || d < least || longer) {
             best = &types[i];
             least = d;
         }
     }
-    return least <= UTIL_MAX(2, (int)strlen(wanted)) && least < 2 * (int)strlen(wanted) ? best : NULL;
+    return *wanted && least <= UTIL_MAX(3, (int)strlen(wanted)) ? best : NULL; /* half of the letters are right */
 }
 
 int moirai_device_type_count(void)
