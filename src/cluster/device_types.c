@@ -226,10 +226,10 @@ const moirai_device_type *moirai_device_type_closest(const char *name)
         plain_name(known, sizeof known, types[i].name);
         /* What a driver adds to a name (memory, form) comes behind it. */
         snprintf(cut, sizeof cut, "%.*s", (int)strlen(known), wanted);
-        int d = UTIL_MIN(distance(wanted, known), strcmp(cut, known) ? 1000 : 1);
+        int d = UTIL_MIN(distance(wanted, known), strcmp(cut, known) ? 1000 : 3);
         if (strncmp(known, "rtx", 3) == 0)
             d = UTIL_MIN(d, distance(wanted, known + 3));
-        bool longer = best && d == least && d == 1 && strlen(types[i].name) > strlen(best->name);
+        bool longer = best && d == least && !strcmp(cut, known) && strlen(types[i].name) > strlen(best->name);
         if (!best || d < least || longer) {
             best = &types[i];
             least = d;
