@@ -56,6 +56,7 @@ typedef struct moirai_cost_report {
     int64_t n_mixed;      /* operators for which no one model knows all devices: their times are not on one scale */
     int64_t n_two_scales; /* operators measured on some devices and, on others, not even scaled from those times */
     int64_t launch_ns[MOIRAI_MAX_DEVICES]; /* of an operator, in most times of that device; 0: measured, so not known */
+    int64_t mean_launch_ns[MOIRAI_MAX_DEVICES]; /* over the graph's operators: some classes take several launches' time to start */
 } moirai_cost_report;
 
 /* "auto" takes, for an operator, measured times first; for all devices that have none the first of scaled, wave, fitted, roofline

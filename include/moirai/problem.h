@@ -70,7 +70,7 @@ typedef struct moirai_problem {
 
     void *store; /* owns every string above */
 
-    int64_t *device_launch_ns; /* what starting an operator costs there, in its times; 0 where that is not known */
+    int64_t *device_launch_ns; /* what starting an operator costs there, on average; 0 where that is not known */
 } moirai_problem;
 
 /* Time to move tensor t from device a to device b; 0 if a == b. */

@@ -42,6 +42,8 @@ double cost_wave_ns(double ns, double flops, double bytes, const moirai_device_t
 bool cost_fitted_applies(const moirai_device_type *f); /* a GPU with all figures known */
 /* With launches as they were when the fit's times were measured where `launch_ns` is 0. */
 double cost_fitted_op(const moirai_cost_context *x, int32_t op, const moirai_device_type *f, double launch_ns);
+/* What passes before the operator's kernel works, in the fit's times. */
+double cost_fitted_start_ns(const moirai_cost_context *x, int32_t op);
 /* The launch of the fit's times: that of an addition. */
 double cost_fitted_launch_ns(const moirai_cost_context *x);
 /* The time key from which wave scaling to `to` starts, MOIRAI_NONE if nothing was measured. */

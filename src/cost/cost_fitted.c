@@ -23,6 +23,16 @@ double cost_fitted_launch_ns(const moirai_cost_context *x)
     return x->set->c[COST_CLASS_ADD][0];
 }
 
+double cost_fitted_start_ns(const moirai_cost_context *x, int32_t op)
+{
+    cost_shape s;
+    cost_shape_of(&s, x, op);
+    if (s.k == COST_CLASS_VIEW && !(s.bytes > 0))
+        return cost_fitted_launch_ns(x) / 2;
+    const double *c = x->set->c[s.k < COST_CLASS_MEASURED ? s.k : COST_CLASS_MULU];
+    return UTIL_MAX(c[0], c[1]);
+}
+
 /* A class with the launches of another runtime. Host and start, the first two coefficients of every class, are both what passes before
  * a kernel works; what a runtime saves of an addition's, it is taken to save of every class's, in proportion. */
 static double with_launch(const double *c, const cost_shape *s, const moirai_device_type *f, double share)

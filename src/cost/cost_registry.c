@@ -107,28 +107,45 @@ static int no_answer(const moirai_cost_context *x, int32_t op, int32_t device, c
                         g->name, g->op_name[op], g->op_type[op], model, d->name, type, hint);
 }
 
+/* What is counted per device while times are made. */
+typedef struct tally {
+    int32_t n_fitted[MOIRAI_MAX_DEVICES], n_roofline[MOIRAI_MAX_DEVICES];
+    double start_ns[MOIRAI_MAX_DEVICES];
+} tally;
+
 /* What most times of a device have as their launch. */
-static void note_launches(moirai_cost_report *r, const moirai_cost_context *x, const int32_t *n_fitted, const int32_t *n_roofline)
+static void note_launches(moirai_cost_report *r, const moirai_cost_context *x, const tally *t)
 {
     for (int32_t d = 0; d < x->c->n_devices; d++) {
-        double own = n_fitted[d] >= n_roofline[d] ? cost_fitted_launch_ns(x) : COST_ROOFLINE_LAUNCH_NS;
-        if (n_fitted[d] + n_roofline[d] > x->g->n_ops / 2)
-            r->launch_ns[d] = cost_round_ns(x->launch_ns[d] > 0 ? x->launch_ns[d] : own);
+        int32_t n = t->n_fitted[d] + t->n_roofline[d];
+        double own = t->n_fitted[d] >= t->n_roofline[d] ? cost_fitted_launch_ns(x) : COST_ROOFLINE_LAUNCH_NS;
+        if (n <= x->g->n_ops / 2)
+            continue;
+        r->launch_ns[d] = cost_round_ns(x->launch_ns[d] > 0 ? x->launch_ns[d] : own);
+        r->mean_launch_ns[d] = cost_round_ns(t->start_ns[d] / n);
     }
 }
 
 /* An operator's row into the report. */
 static void note_row(moirai_cost_report *r, const moirai_cost_context *x, int32_t op, const moirai_cost_model *const *used,
-                     int32_t *n_fitted, int32_t *n_roofline)
+                     tally *t)
 {
     bool measured = true, some = false, from_figures = false;
+    double start = -1;
     for (int32_t d = 0; d < x->c->n_devices; d++) {
+        bool fitted = used[d] == &cost_fitted, roofline = used[d] == &cost_roofline;
+        double given = x->launch_ns[d];
         r->n_by_model[index_of(used[d])]++;
-        n_fitted[d] += used[d] == &cost_fitted;
-        n_roofline[d] += used[d] == &cost_roofline;
+        if (fitted && start < 0)
+            start = cost_fitted_start_ns(x, op);
+        t->n_fitted[d] += fitted;
+        t->n_roofline[d] += roofline;
+        t->start_ns[d] += fitted     ? start * (given > 0 ? given / cost_fitted_launch_ns(x) : 1)
+                          : roofline ? (given > 0 ? given : COST_ROOFLINE_LAUNCH_NS)
+                                     : 0;
         measured &= used[d] == &cost_table;
         some |= used[d] == &cost_table;
-        from_figures |= used[d] == &cost_fitted || used[d] == &cost_roofline;
+        from_figures |= fitted || roofline;
     }
     r->n_two_scales += some && from_figures;
     if (!measured && x->op_class[op] == COST_CLASS_UNKNOWN && !r->n_fallback++)
@@ -138,7 +155,7 @@ static void note_row(moirai_cost_report *r, const moirai_cost_context *x, int32_
 static int fill(int64_t *time_ns, const moirai_cost_context *x, const moirai_cost_model *model, moirai_cost_report *r)
 {
     const moirai_cost_model *used[MOIRAI_MAX_DEVICES];
-    int32_t n_fitted[MOIRAI_MAX_DEVICES] = {0}, n_roofline[MOIRAI_MAX_DEVICES] = {0};
+    tally t = {0};
     cost_scale *scale;
     int result = cost_scale_new(&scale, x);
     for (int32_t op = 0; !result && op < x->g->n_ops; op++) {
@@ -147,11 +164,11 @@ static int fill(int64_t *time_ns, const moirai_cost_context *x, const moirai_cos
         if (unknown != MOIRAI_NONE)
             result = no_answer(x, op, unknown, model->name);
         else
-            note_row(r, x, op, used, n_fitted, n_roofline);
+            note_row(r, x, op, used, &t);
         r->n_mixed += mixed;
     }
     if (!result)
-        note_launches(r, x, n_fitted, n_roofline);
+        note_launches(r, x, &t);
     cost_scale_free(scale);
     return result;
 }

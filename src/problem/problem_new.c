@@ -44,7 +44,7 @@ static int fill(moirai_problem *p, const moirai_graph *g, const moirai_cluster *
         (result = moirai_cost_times_with(p->op_time_ns, g, c, &cost, &report)) ||
         (result = problem_settle(p, NULL)))
         return result;
-    memcpy(p->device_launch_ns, report.launch_ns, (size_t)c->n_devices * sizeof *p->device_launch_ns);
+    memcpy(p->device_launch_ns, report.mean_launch_ns, (size_t)c->n_devices * sizeof *p->device_launch_ns);
     return moirai_problem_wish(p, o->wishes, o->n_wishes);
 }
 
