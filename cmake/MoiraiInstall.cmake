@@ -1,5 +1,5 @@
 # What `cmake --install` leaves: headers, both libraries, pkg-config and CMake package files, the command with its man page
-# and bash completion (both written by the command itself, from the tables that it parses with).
+# and bash completion (both written by the command itself, from the tables that it parses with), and the documentation.
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/moirai DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
@@ -40,4 +40,7 @@ if(TARGET moirai)
   install(FILES ${man} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
   install(FILES ${completion} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME moirai)
 endif()
-install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# The book, with the paths that its links have; and the programs that it quotes.
+install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.c" PATTERN "*.py")

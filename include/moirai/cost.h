@@ -14,7 +14,7 @@ typedef struct moirai_cost_context moirai_cost_context;
 
 typedef struct moirai_cost_model {
     const char *name;    /* "table", "roofline", "wave", "fitted", "scaled", "auto" */
-    const char *summary; /* one line for `moirai costs` and the documentation */
+    const char *summary; /* one line for the documentation */
     /* Time of operator `op` on device number `device` in ns, or MOIRAI_UNKNOWN where this model has no answer. */
     int64_t (*op_ns)(const moirai_cost_context *x, int32_t op, int32_t device);
 } moirai_cost_model;

@@ -110,6 +110,7 @@ typedef struct moirai_problem_options {
     const char *cost_model; /* NULL: "auto" */
     const moirai_wish *wishes;
     int n_wishes;
+    moirai_cost_report *cost_report; /* gets where the times came from; may be NULL */
     moirai_runtime runtime; /* whose launches the times have */
     bool tf32;              /* fp32 products at the tf32 rate of devices that have one */
 } moirai_problem_options;

@@ -39,8 +39,10 @@ typedef struct moirai_measured {
 /* The timeline in `path`; a device or operator that `p` does not have is MOIRAI_EINPUT. Free with moirai_measured_free.
  */
 MOIRAI_API int moirai_measured_read(moirai_measured **out, const moirai_problem *p, const char *path);
+/* The same from memory; `label` stands for the path in messages. */
 MOIRAI_API int moirai_measured_parse(moirai_measured **out, const moirai_problem *p, const char *json, size_t length,
                                      const char *label);
+/* Frees all of it. NULL is fine. */
 MOIRAI_API void moirai_measured_free(moirai_measured *t);
 
 /* ---- the log of a search ---- */
@@ -130,11 +132,14 @@ typedef struct moirai_analysis {
  * Free with moirai_analysis_free. O((V+E) log V + transfers * K). */
 MOIRAI_API int moirai_analysis_new(moirai_analysis **out, const moirai_problem *p, const moirai_plan *plan,
                                    const moirai_measured *timeline);
+/* Frees all of it. NULL is fine. */
 MOIRAI_API void moirai_analysis_free(moirai_analysis *a);
 
-/* Start, finish and name of a task; a transfer has its tensor's name. */
+/* When a task starts: an operator, or a transfer, which has its tensor's name. */
 MOIRAI_API int64_t moirai_task_start(const moirai_analysis *a, int32_t task);
+/* When it ends. */
 MOIRAI_API int64_t moirai_task_finish(const moirai_analysis *a, int32_t task);
+/* What it is called; owned by the problem. */
 MOIRAI_API const char *moirai_task_name(const moirai_analysis *a, int32_t task);
 
 /* ---- one operator elsewhere ---- */
@@ -179,6 +184,7 @@ typedef struct moirai_what_if_options {
     int32_t most;         /* try no more changes than this, those first that touch most of the critical path; 0: all */
 } moirai_what_if_options;
 
+/* The defaults that the fields name. */
 MOIRAI_API void moirai_what_if_options_init(moirai_what_if_options *o);
 /* Place the plan's problem as it is (first in *out: change MOIRAI_CHANGE_NONE) and with one change at a time: each link
  * twice as fast, each device twice as fast and with twice the memory, one device less and one more of each kind. The
@@ -223,8 +229,11 @@ typedef struct moirai_exporter {
     int (*write)(char **out, size_t *length, const moirai_analysis *a, const moirai_export_options *o);
 } moirai_exporter;
 
+/* How many exporters there are. */
 MOIRAI_API int moirai_exporter_count(void);
+/* The exporter of that number, 0 to moirai_exporter_count() - 1. Static. */
 MOIRAI_API const moirai_exporter *moirai_exporter_at(int index);
+/* The exporter of that name, or NULL. */
 MOIRAI_API const moirai_exporter *moirai_exporter_find(const char *name);
 /* MOIRAI_EUSAGE for a format that there is none of. `o` may be NULL. */
 MOIRAI_API int moirai_export(char **out, size_t *length, const moirai_analysis *a, const char *format,

@@ -25,8 +25,7 @@ double cost_fitted_launch_ns(const moirai_cost_context *x)
 
 double cost_fitted_start_ns(const moirai_cost_context *x, int32_t op)
 {
-    cost_shape s;
-    cost_shape_of(&s, x, op);
+    cost_shape s = x->shape[op];
     if (s.k == COST_CLASS_VIEW && !(s.bytes > 0))
         return cost_fitted_launch_ns(x) / 2;
     const double *c = x->set->c[s.k < COST_CLASS_MEASURED ? s.k : COST_CLASS_MULU];
@@ -46,8 +45,7 @@ static double with_launch(const double *c, const cost_shape *s, const moirai_dev
 
 double cost_fitted_op(const moirai_cost_context *x, int32_t op, const moirai_device_type *f, double launch_ns)
 {
-    cost_shape s;
-    cost_shape_of(&s, x, op);
+    cost_shape s = x->shape[op];
     s.rate = cost_rate(x, s.k, f);
     const double(*c)[COST_FITTED_COEFFICIENTS] = x->set->c;
     double share = launch_ns > 0 ? launch_ns / cost_fitted_launch_ns(x) : 1;

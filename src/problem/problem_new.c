@@ -1,8 +1,6 @@
 /* Graph x cluster x cost model -> problem. */
 #include "problem/problem_build.h"
 
-#include <moirai/cost.h>
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +42,8 @@ static int fill(moirai_problem *p, const moirai_graph *g, const moirai_cluster *
         (result = moirai_cost_times_with(p->op_time_ns, g, c, &cost, &report)) ||
         (result = problem_settle(p, NULL)))
         return result;
+    if (o->cost_report)
+        *o->cost_report = report;
     memcpy(p->device_launch_ns, report.mean_launch_ns, (size_t)c->n_devices * sizeof *p->device_launch_ns);
     return moirai_problem_wish(p, o->wishes, o->n_wishes);
 }

@@ -52,11 +52,10 @@ int split_segments(split_plan *p);
 int split_merge(split_plan *p, int64_t price_ns);
 
 /* ---- split_model.c ---- */
-typedef struct onnx_import onnx_import;
-int split_models(split_plan *p, onnx_import *im, const moirai_graph *fine, const char *model_path,
-                        const char *folder, moirai_split_report *report);
+typedef struct onnx_network onnx_network; /* onnx/onnx_network.h */
+int split_models(split_plan *p, onnx_network *net, const char *folder, moirai_split_report *report);
 
 /* ---- split_manifest.c ---- */
-int split_manifest(const split_plan *p, const onnx_import *im, const char *model_path, const char *folder);
+int split_manifest(const split_plan *p, const onnx_network *net, const char *folder);
 
 #endif

@@ -11,7 +11,7 @@ static void add_path(cli_context *cli, const moirai_analysis *a)
     for (int s = 0; s < MOIRAI_SHARES; s++)
         yyjson_mut_obj_add_int(cli->doc, path, keys[s], a->share_ns[s]);
     yyjson_mut_obj_add_int(cli->doc, path, "tasks", a->n_steps);
-    yyjson_mut_obj_add_int(cli->doc, path, "launches_ns", a->launch_ns);
+    yyjson_mut_obj_add_int(cli->doc, cli->result, "launches_ns", a->launch_ns);
     yyjson_mut_obj_add_val(cli->doc, cli->result, "critical_path", path);
 }
 

@@ -7,6 +7,7 @@
 #include <moirai/moirai.h>
 
 /* ---- a network: a name of the zoo, an ONNX file, a graph file, "-" ---- */
+/* clang-format off */
 #define CLI_OPTION_DTYPE \
     {.name = "dtype", .argument = "TYPE", .kind = CLI_VALUE_CHOICE, .choices = "fp32|fp16|bf16", \
      .help = "number type of a network of the zoo (default fp32); a file has its own, and another one is refused"}
@@ -16,12 +17,14 @@
      .kind = CLI_VALUE_TEXT, .repeated = true}, \
     {.name = "shape", .argument = "INPUT:1x3x224x224", .help = "set the shape of an ONNX network's input", \
      .kind = CLI_VALUE_TEXT, .repeated = true}
+/* clang-format on */
 
 int cli_network(moirai_graph **out, cli_context *cli, const char *name_or_path);
 /* An ONNX file, by its name. */
 bool cli_is_onnx(const char *name_or_path);
 
 /* ---- a problem: a network meets a cluster ---- */
+/* clang-format off */
 #define CLI_OPTION_CLUSTER \
     {.name = "cluster", .letter = 'c', .argument = "NAME|FILE", .kind = CLI_VALUE_CLUSTER, \
      .help = "built-in cluster, cluster file, or a line such as '4x v100 32GB nvlink 600Gbps'"}
@@ -44,6 +47,7 @@ bool cli_is_onnx(const char *name_or_path);
      .help = "operators whose names match never run on these devices"}, \
     {.name = "together", .argument = "PATTERN", .kind = CLI_VALUE_TEXT, .repeated = true, \
      .help = "operators whose names match share one device"}
+/* clang-format on */
 
 /* Reads the options above; `name` may be NULL. Tells where the times came from. */
 int cli_problem(moirai_problem **out, cli_context *cli, const moirai_graph *g, const moirai_cluster *c,
@@ -56,6 +60,7 @@ int cli_cluster(moirai_cluster **out, cli_context *cli);
 int cli_cluster_of(moirai_cluster **out, const cli_context *cli, const char *name);
 
 /* ---- a search ---- */
+/* clang-format off */
 #define CLI_OPTIONS_SEARCH \
     {.name = "placer", .letter = 'p', .argument = "P", .kind = CLI_VALUE_PLACER, \
      .help = "method that makes the plan; 'moirai placers' lists them (default moirai)"}, \
@@ -77,6 +82,7 @@ int cli_cluster_of(moirai_cluster **out, const cli_context *cli, const char *nam
     {.name = "log", .kind = CLI_VALUE_FLAG, .help = "show the search even if stderr is no terminal"}, \
     {.name = "log-timeless", .kind = CLI_VALUE_FLAG, .help = "a log without times, to compare runs"}, \
     {.name = "log-json", .argument = "FILE", .kind = CLI_VALUE_FILE, .help = "write one JSON object per event"}
+/* clang-format on */
 
 /* The placer that will run: --placer or the default. MOIRAI_EUSAGE with the nearest name if there is none. */
 int cli_placer(const moirai_placer **out, const cli_context *cli);
@@ -86,6 +92,7 @@ int cli_search_writable(const cli_context *cli);
 int cli_search(moirai_plan **out, cli_context *cli, const moirai_problem *p, const moirai_plan *start);
 
 /* ---- a split ---- */
+/* clang-format off */
 #define CLI_OPTIONS_SPLIT \
     {.name = "rules", .argument = "RULES", .kind = CLI_VALUE_RULES, \
      .help = "fusion rules that the plan was made with (default: found out by the operators' names)"}, \
@@ -95,13 +102,16 @@ int cli_search(moirai_plan **out, cli_context *cli, const moirai_problem *p, con
      .kind = CLI_VALUE_TEXT, .repeated = true}, \
     {.name = "segment-us", .argument = "US", .kind = CLI_VALUE_REAL, .least = 0, .most = 1e6, .standard = "8", \
      .help = "what a sub-model of its own takes; neighbours are merged where that saves time (0: never)"}
+/* clang-format on */
 
 int cli_split(moirai_split_report *report, const cli_context *cli, const char *plan, const char *model,
                      const char *folder);
 
 /* ---- showing a plan ---- text by cli_print, and the same numbers into cli->result */
+/* clang-format off */
 #define CLI_OPTION_PICTURE \
     {.name = "picture", .kind = CLI_VALUE_FLAG, .help = "draw when each device works"}
+/* clang-format on */
 void cli_show_plan(cli_context *cli, const moirai_problem *p, const moirai_plan *plan);
 void cli_show_picture(cli_context *cli, const moirai_problem *p, const moirai_plan *plan);
 void cli_show_problem(cli_context *cli, const moirai_problem *p);

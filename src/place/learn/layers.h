@@ -3,7 +3,7 @@
  * A layer knows where its numbers lie in the flat array of a learn_params; `value` is that array, `grad` one of the
  * same length that derivatives are added to. Rows are samples. A backward pass takes the derivative of the loss by the
  * layer's output and gives that by its input (dx, overwritten; NULL where nobody wants it).
- * tests/test_learn_gradients.c compares every one with finite differences. */
+ * tests/place/test_place_learn_gradients.c compares every one with finite differences. */
 #ifndef MOIRAI_PLACE_LEARN_LAYERS_H
 #define MOIRAI_PLACE_LEARN_LAYERS_H
 
