@@ -148,10 +148,10 @@ static void test_cli_input_missing_files(void **state)
 static void test_cli_dtype_of_a_file_is_refused_if_it_differs(void **state)
 {
     (void)state;
-    assert_runs("$M zoo gpt3-tiny -q -o tiny.json");
+    assert_runs("$M zoo gpt3-tiny -q --force -o tiny.json");
     assert_fails(2, "--dtype fp16", "$M problem tiny.json --cluster inter-server --dtype fp16");
     assert_runs("$M problem tiny.json --cluster inter-server --dtype fp32");
-    assert_runs("$M zoo gpt3-tiny -q --dtype bf16 -o half.json");
+    assert_runs("$M zoo gpt3-tiny -q --force --dtype bf16 -o half.json");
     assert_fails(2, "--dtype fp32", "$M plan half.json --cluster inter-server --dtype fp32");
     assert_runs("$M problem half.json --cluster inter-server --dtype bf16");
 }
