@@ -2,14 +2,16 @@
  *
  * Left out are nodes that constants alone determine, and nodes on which no output of the network depends (often the
  * producers of shapes that were folded). Weights of an operator are the constants that it and its subgraphs read, each
- * once; a weight that several operators share counts for each of them, since each may be on a device of its own, and
- * once in the report. Traffic is what it reads (each tensor once) and writes; operators that a backend does by renaming
+ * once; a weight of some size that several operators read is named besides, so that a device that runs several of them
+ * holds it once. Traffic is what it reads (each tensor once) and writes; operators that a backend does by renaming
  * a tensor (Reshape, Squeeze, Identity, ...) have neither traffic nor arithmetic. O(nodes + edges). */
 #include "onnx/onnx_import.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define SHARED_BYTES 1024 /* smaller weights are nobody's worry: each reader has its own */
 
 /* ---- what is needed ---- */
 
@@ -133,8 +135,21 @@ static int name_all(onnx_import *im, namer *nm)
 
 /* ---- emission ---- */
 
+/* A weight under another name is the same weight. */
+static onnx_value *same_weight(onnx_value *v)
+{
+    while (v && v->constant && v->producer >= 0) {
+        const onnx_node *n = &v->scope->node[v->producer];
+        if (!n->folded || !n->proto->op_type || strcmp(n->proto->op_type, "Identity") || !onnx_in(n, 0))
+            break;
+        v = onnx_in(n, 0);
+    }
+    return v;
+}
+
 static int64_t count_once(onnx_value *v, int32_t stamp)
 {
+    v = same_weight(v);
     if (!v || v->stamp == stamp)
         return 0;
     v->stamp = stamp;
@@ -152,6 +167,56 @@ static int64_t constants_of(const onnx_node *n, int32_t stamp)
             if (!n->child[c]->node[i].folded)
                 sum = onnx_add(sum, constants_of(&n->child[c]->node[i], stamp));
     return sum;
+}
+
+typedef int (*weight_fn)(void *data, onnx_value *weight);
+
+/* Every constant that the operator holds; one may come twice. */
+static int each_constant(const onnx_node *n, weight_fn take, void *data)
+{
+    int rc = 0;
+    for (int32_t k = 0; k < n->n_in && !rc; k++)
+        if (n->in[k] && n->in[k]->constant)
+            rc = take(data, same_weight(n->in[k]));
+    for (int32_t c = 0; c < n->n_children && !rc; c++)
+        for (int32_t i = 0; i < n->child[c]->n_nodes && !rc; i++)
+            if (!n->child[c]->node[i].folded)
+                rc = each_constant(&n->child[c]->node[i], take, data);
+    return rc;
+}
+
+static int count_reader(void *data, onnx_value *weight)
+{
+    int32_t reader = *(const int32_t *)data + 1;
+    weight->n_readers += weight->read_stamp != reader;
+    weight->read_stamp = reader;
+    return 0;
+}
+
+static bool holds_weights(const onnx_node *n)
+{
+    return onnx_is_kept(n) && !(n->rule && n->rule->flags & ONNX_VIEW);
+}
+
+static void count_readers(onnx_scope *s)
+{
+    for (int32_t i = 0; i < s->n_nodes; i++)
+        if (holds_weights(&s->node[i]))
+            each_constant(&s->node[i], count_reader, &i);
+}
+
+typedef struct sharing {
+    onnx_import *im;
+    moirai_graph_builder *b;
+    int32_t op;
+} sharing;
+
+static int name_shared(void *data, onnx_value *weight)
+{
+    const sharing *x = data;
+    if (weight->n_readers < 2 || weight->stored_bytes < SHARED_BYTES || weight->scope != x->im->root || !*weight->name)
+        return 0;
+    return moirai_graph_builder_shared_weight(x->b, x->op, weight->name, weight->stored_bytes);
 }
 
 static int64_t traffic_of(const onnx_node *n, int64_t weight_bytes, int32_t stamp)
@@ -198,6 +263,9 @@ static int emit_node(onnx_import *im, moirai_graph_builder *b, onnx_node *n, con
     int64_t weights = n->rule && n->rule->flags & ONNX_VIEW ? 0 : constants_of(n, stamp);
     int64_t traffic = traffic_of(n, weights, stamp);
     report_node(im, n);
+    sharing shared = {im, b, op};
+    if ((rc = holds_weights(n) ? each_constant(n, name_shared, &shared) : 0))
+        return rc;
     return moirai_graph_builder_cost(b, op, weights, 0, n->cost_known ? n->flops : MOIRAI_UNKNOWN, traffic);
 }
 
@@ -207,6 +275,7 @@ static int emit_all(onnx_import *im, moirai_graph_builder *b)
     namer nm = {util_names_new((size_t)s->n_nodes), onnx_arena(im, (size_t)s->n_nodes, sizeof *nm.name)};
     int rc = nm.taken && nm.name ? name_all(im, &nm) : MOIRAI_EFAIL;
     im->report->n_nodes = s->n_nodes;
+    count_readers(s);
     for (int32_t i = 0; i < s->n_nodes && !rc; i++) {
         if (onnx_is_kept(&s->node[i]))
             rc = emit_node(im, b, &s->node[i], nm.name[i], i);
@@ -246,6 +315,10 @@ int onnx_build(moirai_graph **out, onnx_import *im, const char *label)
     if (rc)
         return rc;
     moirai_graph_builder_element_bytes(b, main_width(im, bytes_by_width));
+    for (int i = 0; im->options && i < im->options->n_dims; i++)
+        moirai_graph_builder_dim(b, im->options->dims[i]);
+    for (int i = 0; im->options && i < im->options->n_shapes; i++)
+        moirai_graph_builder_shape(b, im->options->shapes[i]);
     rc = emit_all(im, b);
     if (rc) {
         moirai_graph_builder_free(b);

@@ -41,6 +41,7 @@ typedef struct onnx_value {
     onnx_scope *scope;
     int32_t producer;                /* node of its scope, or -1 */
     int32_t stamp;                   /* last operator that counted it */
+    int32_t n_readers, read_stamp;   /* operators that hold this constant; the last that was counted, + 1 */
     const Onnx__TensorProto *tensor; /* of an initializer or a Constant */
     const Onnx__TypeProto *declared; /* by the graph's inputs, outputs or value_info */
     int32_t n_numbers;               /* of a small constant; at most one of the two arrays is set */

@@ -42,6 +42,8 @@ int cli_network(moirai_graph **out, cli_context *cli, const char *name_or_path);
 /* Reads the options above; `name` may be NULL. Tells where the times came from. */
 int cli_problem(moirai_problem **out, cli_context *cli, const moirai_graph *g, const moirai_cluster *c,
                        const char *name);
+/* The wishes among the options above once more, for the problem of what `fused` was made from. */
+int cli_wishes(const cli_context *cli, moirai_problem *p, const moirai_graph *fused);
 /* Opens --cluster; its absence is a usage error. */
 int cli_cluster(moirai_cluster **out, cli_context *cli);
 /* Opens one, and says on stderr what looks odd in its file. */

@@ -75,7 +75,9 @@ static int64_t resident(const moirai_problem *p, const moirai_plan *plan, int32_
     for (int32_t i = 0; i < p->n_ops; i++)
         if (plan->op_device[i] == k && !util_add64(&sum, sum, p->op_memory_bytes[i]))
             return INT64_MAX / 2;
-    return sum;
+    int64_t weights[MOIRAI_MAX_DEVICES] = {0};
+    moirai_problem_add_weights(p, plan->op_device, weights);
+    return util_add64(&sum, sum, weights[k]) ? sum : INT64_MAX / 2;
 }
 
 /* The largest first, until they exceed the room: few members make a strong row. */
@@ -319,8 +321,7 @@ static void clique_row(milp_program *g, milp_peak *k, int32_t c, int32_t *col)
         for (int32_t b = 0; b < q->n; b++)
             col[n++] = apart_col(g, k, q->device, q->tensor[a], q->tensor[b]);
     }
-    for (int32_t i = 0; i < p->n_ops; i++)
-        milp_term(&g->m, g->x[(int64_t)i * p->n_devices + q->device], (double)p->op_memory_bytes[i]);
+    milp_resident_terms(g, q->device);
     for (int32_t i = 0; i < n; i++)
         milp_term(&g->m, col[i], -bytes);
     milp_row(&g->m, '<', (double)p->device_memory_bytes[q->device] - bytes, MILP_BYTES, "c4dq_%d_%s", c,
