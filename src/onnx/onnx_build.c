@@ -86,8 +86,33 @@ static void report_node(onnx_import *im, const onnx_node *n)
     moirai_onnx_report *r = im->report;
     if (!n->cost_known && !r->n_unknown_ops++)
         snprintf(r->first_unknown, sizeof r->first_unknown, "%s", n->proto->op_type ? n->proto->op_type : "");
-    for (int32_t k = 0; k < n->n_out; k++)
-        r->n_unknown_sizes += n->out[k] && n->out[k]->guessed && (k == 0 || n->out[k]->needed);
+    for (int32_t k = 0; k < n->n_out; k++) {
+        if (!n->out[k] || !n->out[k]->guessed || (k && !n->out[k]->needed))
+            continue;
+        size_t used = strlen(r->unknown_sizes);
+        if (r->n_unknown_sizes++ < 3)
+            snprintf(r->unknown_sizes + used, sizeof r->unknown_sizes - used, "%s'%.60s'", used ? ", " : "", n->out[k]->name);
+    }
+}
+
+/* Inputs in the order of the file; what has a value of its own in the file is a weight. */
+static void report_inputs(onnx_import *im)
+{
+    const Onnx__GraphProto *graph = im->root->graph;
+    moirai_onnx_report *r = im->report;
+    for (size_t i = 0; i < graph->n_input; i++) {
+        const onnx_value *v = onnx_scope_find(im->root, graph->input[i]->name ? graph->input[i]->name : "");
+        if (!v || v->constant || v->producer >= 0)
+            continue;
+        if (r->n_inputs < MOIRAI_ONNX_INPUTS) {
+            moirai_onnx_input *in = &r->input[r->n_inputs];
+            snprintf(in->name, sizeof in->name, "%s", v->name);
+            snprintf(in->type, sizeof in->type, "%s", onnx_type_name(v->type));
+            onnx_value_show(v, in->shape, sizeof in->shape);
+            in->bytes = v->bytes;
+        }
+        r->n_inputs++;
+    }
 }
 
 /* ---- names ---- */
@@ -309,6 +334,7 @@ int onnx_build(moirai_graph **out, onnx_import *im, const char *label)
     int64_t bytes_by_width[3] = {0};
     moirai_graph_builder *b;
     mark_needed(im->root);
+    report_inputs(im);
     count_weights(im, im->root, bytes_by_width);
     const char *slash = strrchr(label, '/');
     int rc = moirai_graph_builder_new(&b, slash && slash[1] ? slash + 1 : label);

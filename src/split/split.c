@@ -2,6 +2,7 @@
 #include "split/split.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -17,7 +18,7 @@ static int make_folder(const char *folder)
     return 0;
 }
 
-static int split_import(onnx_import *im, const char *plan_path, const char *model_path, const char *folder,
+static int split_import(onnx_import *im, yyjson_val *root, const char *plan_path, const char *model_path, const char *folder,
                         const moirai_split_options *o, moirai_split_report *report)
 {
     moirai_graph *fine = NULL;
@@ -26,7 +27,7 @@ static int split_import(onnx_import *im, const char *plan_path, const char *mode
     rc = rc ? rc : onnx_build(&fine, im, model_path);
     if (rc)
         return moirai_error_prefix(rc, "%s", model_path);
-    rc = split_plan_read(&plan, plan_path, fine, o->rules);
+    rc = split_plan_read(&plan, root, plan_path, fine, o->rules);
     rc = rc ? rc : split_segments(plan);
     rc = rc ? rc : split_merge(plan, o->segment_ns);
     rc = rc ? rc : make_folder(folder);
@@ -37,6 +38,18 @@ static int split_import(onnx_import *im, const char *plan_path, const char *mode
     return rc;
 }
 
+static int open_plan(yyjson_doc **out, const char *path)
+{
+    char *data;
+    size_t length;
+    int rc = util_file_read(&data, &length, path);
+    if (rc)
+        return rc;
+    rc = util_json_open(out, data, length, path, "moirai-plan");
+    free(data);
+    return rc;
+}
+
 int moirai_split(const char *plan_path, const char *model_path, const char *folder, const moirai_split_options *options,
                  moirai_split_report *report)
 {
@@ -44,15 +57,22 @@ int moirai_split(const char *plan_path, const char *model_path, const char *fold
     const moirai_split_options *o = options ? options : &none;
     moirai_split_report scratch;
     moirai_onnx_report onnx_report = {0};
-    onnx_model *model;
+    split_settings settings = {0};
+    yyjson_doc *doc = NULL;
+    onnx_model *model = NULL;
     report = report ? report : &scratch;
     memset(report, 0, sizeof *report);
-    int rc = onnx_model_open(&model, model_path);
-    if (rc)
-        return moirai_error_prefix(rc, "%s", model_path);
-    onnx_import im = {.model = model, .options = &o->onnx, .report = &onnx_report};
-    rc = split_import(&im, plan_path, model_path, folder, o, report);
-    onnx_import_free(&im);
-    onnx_model_free(model);
+    int rc = open_plan(&doc, plan_path);
+    rc = rc ? rc : split_settings_new(&settings, yyjson_doc_get_root(doc), plan_path, &o->onnx);
+    if (!rc && (rc = onnx_model_open(&model, model_path)))
+        moirai_error_prefix(rc, "%s", model_path);
+    if (!rc) {
+        onnx_import im = {.model = model, .options = &settings.onnx, .report = &onnx_report};
+        rc = split_import(&im, yyjson_doc_get_root(doc), plan_path, model_path, folder, o, report);
+        onnx_import_free(&im);
+        onnx_model_free(model);
+    }
+    split_settings_free(&settings);
+    yyjson_doc_free(doc);
     return rc;
 }

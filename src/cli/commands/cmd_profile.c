@@ -182,12 +182,6 @@ static int refine(cli_context *cli, moirai_graph *g)
     return rc;
 }
 
-static bool is_onnx(const char *path)
-{
-    size_t n = strlen(path);
-    return n > 5 && !strcasecmp(path + n - 5, ".onnx");
-}
-
 static int run(cli_context *cli)
 {
     const char *output = cli_text(cli, "output"), *model = cli_arg(cli, 0);
@@ -197,12 +191,12 @@ static int run(cli_context *cli)
     rc = rc ? rc : cli_writable(cli, cli_text(cli, "cluster-out"));
     if (!rc && cli_has(cli, "cluster-out") && !refines)
         rc = moirai_error(MOIRAI_EUSAGE, "profile: --cluster-out needs --refine");
-    if (!rc && !is_onnx(model) && !refines)
+    if (!rc && !cli_is_onnx(model) && !refines)
         rc = moirai_error(MOIRAI_EUSAGE,
-                          "profile: '%s' is no ONNX file (.onnx): operators of other networks can't run; "
+                          "profile: '%s' is no ONNX file: operators of other networks can't run; "
                           "--refine takes a measured graph",
                           model);
-    rc = rc ? rc : is_onnx(model) ? measure(&g, cli) : moirai_graph_read(&g, model);
+    rc = rc ? rc : cli_is_onnx(model) ? measure(&g, cli) : moirai_graph_read(&g, model);
     rc = rc || !refines || !g ? rc : refine(cli, g);
     rc = rc || !output || !g ? rc : moirai_graph_write(g, output);
     moirai_graph_free(g);

@@ -17,6 +17,7 @@
     {.name = "shape", .argument = "INPUT:1x3x224x224", .help = "set the shape of an ONNX network's input", \
      .kind = CLI_VALUE_TEXT, .repeated = true}
 
+bool cli_is_onnx(const char *path);
 int cli_network(moirai_graph **out, cli_context *cli, const char *name_or_path);
 
 /* ---- a problem: a network meets a cluster ---- */
