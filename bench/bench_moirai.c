@@ -400,11 +400,13 @@ static int print_levels(pair_chain *c, const char *name)
     for (int32_t l = 1; l < c->K && cut >= 0; l++)
         if (moirai_op_ns(c->p, cut, l) >= 0 && moirai_op_ns(c->p, cut, l) < moirai_op_ns(c->p, cut, k))
             k = l;
-    printf("| %s | %d x %d operators in %d components of %d kinds |\n", name, c->s->class_count[class_],
-           c->s->block_size[block], c->block[class_]->n_components, c->block[class_]->n_kinds);
-    pair_state *pair = pair_chain_at(c, class_, k, k);
     double used = processor_s();
     int rc = pair_open(c, class_, k, k);
+    if (rc)
+        return rc;
+    pair_state *pair = c->pair[pair_chain_index(c, class_, k, k)];
+    printf("| %s | %d x %d operators in %d components of %d kinds |\n", name, c->s->class_count[class_],
+           c->s->block_size[block], c->block[class_]->n_components, c->block[class_]->n_kinds);
     for (int32_t level = 0; !rc && level <= 3; level++) {
         pair_refine_task job = {.class_ = class_,
                                   .entry_device = k,

@@ -18,6 +18,8 @@
 #include "support/scale.h"
 #include "util/util.h"
 
+static const util_stop never;
+
 static bool floats(const decompose_spine *s, const char *name)
 {
     int32_t op = moirai_problem_find_op(s->whole, name);
@@ -32,7 +34,7 @@ static void test_spine_of_an_encoder_decoder(void **state)
     moirai_problem *p = zoo_problem("t5-small", "inter-server", MOIRAI_FLOW_TENSOR);
     decompose_spine *s;
     decompose_cuts *whole, *spine;
-    assert_int_equal(decompose_spine_new(&s, p), 0);
+    assert_int_equal(decompose_spine_new(&s, p, &never), 0);
     assert_non_null(s);
     assert_true(floats(s, "dec0/ln1") && floats(s, "dec0/h3/qk"));
     assert_true(floats(s, "dec1/cross/h0/k") && floats(s, "dec5/cross/h7/v"));
@@ -54,7 +56,7 @@ static void test_spine_is_not_for_networks_with_cuts(void **state)
     for (size_t i = 0; i < sizeof network / sizeof *network; i++) {
         moirai_problem *p = zoo_problem(network[i], "intra-server", MOIRAI_FLOW_EDGE);
         decompose_spine *s;
-        assert_int_equal(decompose_spine_new(&s, p), 0);
+        assert_int_equal(decompose_spine_new(&s, p, &never), 0);
         assert_null(s);
         moirai_problem_free(p);
     }
@@ -180,7 +182,7 @@ static void test_spine_floating_work_makes_valid_plans(void **state)
         if (p && draw_floating(floating, p, seed)) {
             assert_int_equal(decompose_spine_from(&s, p, floating), 0);
             if (!moirai_place(&plan, s->problem, seed % 2 ? "heft" : "random", &o))
-                assert_int_equal(place_floats_insert(&whole, s, plan), 0);
+                assert_int_equal(place_floats_insert(&whole, s, plan, &never), 0);
         }
         if (whole) {
             place_floats_task job = {.evaluations = 20, .seed = seed};

@@ -25,7 +25,7 @@ static int open_chain(pair_chain **out, const moirai_problem *p, const moirai_bu
                                .threads = budget->threads,
                                .seed = budget->seed,
                                .stop = stop};
-    result = pair_chain_open(*out, budget->threads);
+    result = pair_chain_open_all(*out, budget->threads, &stop);
     if (!result && level)
         result = bound_certify(*out, &job);
     return result;
@@ -79,8 +79,9 @@ static int find_bytes(int64_t *lower_ns, const moirai_problem *p, const moirai_b
 static int find_spine(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
     decompose_spine *spine;
+    util_stop stop = util_stop_of(budget);
     *lower_ns = 0;
-    int result = decompose_spine_new(&spine, p);
+    int result = decompose_spine_new(&spine, p, &stop);
     if (!result && spine)
         result = find_at_level(lower_ns, spine->problem, budget, 1);
     decompose_spine_free(spine);

@@ -143,13 +143,13 @@ static int write_trees(util_writer *w, const decompose_block *b)
 static int write_class(util_writer *w, const pair_chain *c, int32_t class_, bool whole)
 {
     const decompose_block *b = c->block[class_];
-    int32_t shared = decompose_block_shared_tensor(b), pairs = 0;
+    int32_t shared = b ? decompose_block_shared_tensor(b) : MOIRAI_NONE, pairs = 0;
     int result = MOIRAI_OK;
     util_writer_break(w);
     util_writer_open(w, '{');
     for (int32_t i = 0; i < c->K * c->K; i++)
         pairs += says_more(pair_chain_at(c, class_, i / c->K, i % c->K));
-    if (pairs || (whole && b->n_interior)) {
+    if (b && (pairs || (whole && b->n_interior))) {
         write_list(w, "component_kind", b->component_kind, b->n_components);
         result = write_trees(w, b);
         if (shared >= 0)

@@ -13,7 +13,7 @@
 static void write_pair(util_writer *w, const pair_chain *c, bytes_prices *m, int32_t index, int64_t *value)
 {
     pair_priced *v = bytes_priced_at(m, index);
-    const pair_state *x = &c->pair[index];
+    const pair_state *x = pair_chain_get(c, index);
     const int64_t *price = bytes_prices_per_byte(m);
     int64_t lower = pair_certified_ns(x), least = INT64_MAX;
     int32_t K = c->K;
@@ -50,7 +50,7 @@ int bound_certificate_bytes(util_writer *w, const pair_chain *c, bytes_prices *m
     util_writer_close(w, ']');
     util_writer_pair_open(w, "pairs", '[');
     for (int32_t i = 0; i < n && !result; i++)
-        if (c->pair[i].open)
+        if (c->pair[i])
             write_pair(w, c, m, i, &value[i]);
     util_writer_close(w, ']');
     util_writer_close(w, '}');

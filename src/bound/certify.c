@@ -16,21 +16,31 @@ typedef struct certifying {
     const bound_certify_task *job;
     int32_t *device;
     int8_t *level;   /* per pair: by prices alone */
-    int32_t *pick, n_picks;
+    bool *picked;
+    int64_t *pick;
+    int32_t n_picks;
 } certifying;
 
 static int certify_one(void *data, int32_t i)
 {
     certifying *x = data;
-    int32_t K = x->c->K, pair = x->pick[i];
-    pair_refine_task task = {.class_ = pair / (K * K), .entry_device = pair / K % K, .exit_device = pair % K,
-                               .level = ++x->level[pair], .need_ns = INT64_MAX, .prices_only = true,
-                               .effort = x->job->effort, .seed = x->job->seed, .stop = x->job->stop};
-    int32_t before = x->c->pair[pair].level;
-    int result = pair_open(x->c, task.class_, task.entry_device, task.exit_device);
-    if (!result && x->c->pair[pair].block.n_interior)
-        result = pair_refine(x->c, &task);
-    x->c->pair[pair].level = UTIL_MAX(x->c->pair[pair].level, before);
+    int32_t K = x->c->K;
+    int64_t index = x->pick[i];
+    pair_state *pair = x->c->pair[index];
+    pair_refine_task task = {.class_ = (int32_t)(index / K / K),
+                             .entry_device = (int32_t)(index / K % K),
+                             .exit_device = (int32_t)(index % K),
+                             .level = ++x->level[index],
+                             .need_ns = INT64_MAX,
+                             .prices_only = true,
+                             .effort = x->job->effort,
+                             .seed = x->job->seed,
+                             .stop = x->job->stop};
+    if (!pair || !pair->block.n_interior)
+        return MOIRAI_OK;
+    int32_t before = pair->level;
+    int result = pair_refine(x->c, &task);
+    pair->level = UTIL_MAX(pair->level, before);
     return result;
 }
 
@@ -38,12 +48,13 @@ static int certify_one(void *data, int32_t i)
 static void choose(certifying *x)
 {
     const decompose_cuts *s = x->c->s;
-    int32_t K = x->c->K;
+    for (int32_t i = 0; i < x->n_picks; i++)
+        x->picked[x->pick[i]] = false;
     x->n_picks = 0;
     for (int32_t i = 0; i < s->n_blocks; i++) {
         int32_t a = i > 0 ? x->device[i - 1] : 0, b = i < s->n_cuts ? x->device[i] : 0;
-        int32_t pair = (s->block_class[i] * K + a) * K + b;
-        const pair_state *y = &x->c->pair[pair];
+        int64_t pair = pair_chain_index(x->c, s->block_class[i], a, b);
+        const pair_state *y = pair_chain_get(x->c, pair);
         bool wanted = !y->open || (y->block.n_interior > 0 && pair_certified_ns(y) < y->plan.length_ns);
         /* Pairs that the search itself has raised by prices have had their turn. */
         bool turn = !y->exhausted && y->level > x->level[pair];
@@ -51,31 +62,33 @@ static void choose(certifying *x)
             x->level[pair] = (int8_t)y->level;
         if (!wanted || x->level[pair] >= (x->job->levels ? x->job->levels : PAIR_LEVELS))
             continue;
-        bool twice = false;
-        for (int32_t j = 0; j < x->n_picks && !twice; j++)
-            twice = x->pick[j] == pair;
-        if (!twice)
+        if (!x->picked[pair])
             x->pick[x->n_picks++] = pair;
+        x->picked[pair] = true;
     }
 }
 
 int bound_certify(pair_chain *c, const bound_certify_task *job)
 {
-    size_t pairs = (size_t)c->s->n_classes * (size_t)c->K * (size_t)c->K;
+    size_t pairs = (size_t)pair_chain_count(c);
     certifying x = {.c = c, .job = job};
     x.device = util_alloc((size_t)c->s->n_cuts, sizeof(int32_t));
     x.level = util_alloc(pairs, sizeof(int8_t));
-    x.pick = util_alloc(pairs, sizeof(int32_t));
-    int result = x.device && x.level && x.pick ? MOIRAI_OK : MOIRAI_EFAIL;
+    x.picked = util_alloc(pairs, sizeof(bool));
+    x.pick = util_alloc((size_t)c->s->n_blocks, sizeof(int64_t));
+    int result = x.device && x.level && x.picked && x.pick ? MOIRAI_OK : MOIRAI_EFAIL;
     while (!result && pair_chain_path(c, PAIR_CHAIN_CERTIFIED, x.device) < job->goal_ns &&
            !util_stopped(&job->stop)) {
         choose(&x);
         if (!x.n_picks)
             break;
-        result = util_pool_run(certify_one, &x, x.n_picks, job->threads);
+        result = pair_chain_open(c, x.pick, x.n_picks, job->threads, &job->stop);
+        if (!result)
+            result = util_pool_run(certify_one, &x, x.n_picks, job->threads);
     }
     free(x.device);
     free(x.level);
+    free(x.picked);
     free(x.pick);
     return result;
 }

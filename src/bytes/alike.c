@@ -78,7 +78,7 @@ int bytes_find_alike(bytes_prices *m)
     for (int32_t i = 0; i < n && done; i++) {
         int32_t x = order[i];
         m->alike[x] = -1;
-        sum[x] = c->block[x]->n_interior ? work(c->block[x]) : 0;
+        sum[x] = c->block[x] && c->block[x]->n_interior ? work(c->block[x]) : 0;
         for (int32_t j = 0; j < i && m->alike[x] < 0 && sum[x] > 0; j++) {
             int32_t y = order[j]; /* who has a class of equal shape does not lead */
             if (m->alike[y] < 0 && fabs(sum[x] - sum[y]) < ALIKE * sum[x] && same_shape(c->block[x], c->block[y]))

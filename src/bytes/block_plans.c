@@ -38,7 +38,7 @@ static int64_t priced(const bytes_prices *m, int64_t length_ns, const int64_t *b
 const int64_t *bytes_block_plan_at(const bytes_prices *m, int64_t pair, int32_t pick, int64_t *length_ns)
 {
     bytes_pair *v = &m->view[pair];
-    const pair_state *x = &m->c->pair[pair];
+    const pair_state *x = pair_chain_get(m->c, pair);
     if (pick >= 0) {
         *length_ns = v->plans[pick].plan.length_ns;
         return v->plans[pick].bytes;
@@ -56,7 +56,7 @@ const int64_t *bytes_block_plan_at(const bytes_prices *m, int64_t pair, int32_t 
 int64_t bytes_block_plan_cost(const bytes_prices *m, int64_t pair, const int64_t *price, int8_t *pick)
 {
     int64_t best = INT64_MAX;
-    if (!m->c->pair[pair].open || !m->c->pair[pair].plan.device)
+    if (!pair_chain_get(m->c, pair)->open || !pair_chain_get(m->c, pair)->plan.device)
         return best;
     for (int32_t i = -1; i < m->view[pair].n_plans; i++) {
         int64_t length, cost;
@@ -93,8 +93,8 @@ static pair_anneal_task task_of(const seeker *x, int64_t evaluations)
 static int from_plan(const seeker *x, pair_plan *plan)
 {
     pair_anneal_task task = task_of(x, x->job->evaluations);
-    task.start_device = x->m->c->pair[x->pair].plan.device;
-    return pair_anneal(plan, &x->m->c->pair[x->pair].block, x->sim, &task);
+    task.start_device = pair_chain_get(x->m->c, x->pair)->plan.device;
+    return pair_anneal(plan, &pair_chain_get(x->m->c, x->pair)->block, x->sim, &task);
 }
 
 /* The weakest case of a sending that has an end, -1: none. */
@@ -162,7 +162,7 @@ static int anneal_trial(void *data, int32_t i)
 {
     trials *r = data;
     const seeker *x = r->x;
-    const decompose_block *b = &x->m->c->pair[x->pair].block;
+    const decompose_block *b = &pair_chain_get(x->m->c, x->pair)->block;
     const hints *h = &r->of_case[r->t[i].index];
     pair_anneal_task task = task_of(x, r->evaluations);
     task.column = h->column;
@@ -224,7 +224,7 @@ static void keep_plan(seeker *x, pair_plan *plan)
     bytes_block_plan o = {.plan = *plan};
     bool known = !plan->device || v->n_plans == BYTES_BLOCK_PLANS;
     if (!known)
-        plan_bytes(&x->m->c->pair[x->pair].block, &o);
+        plan_bytes(&pair_chain_get(x->m->c, x->pair)->block, &o);
     for (int32_t j = 0; j < v->n_plans && !known; j++)
         known = same_plan(x->m, &o, &v->plans[j]);
     if (known)
@@ -236,7 +236,7 @@ static void keep_plan(seeker *x, pair_plan *plan)
 /* A plan that sends nothing of the entry's but results: its bytes are on one device, and no small move leads there. */
 static int add_home_plan(seeker *x)
 {
-    const pair_state *pair = &x->m->c->pair[x->pair];
+    const pair_state *pair = pair_chain_get(x->m->c, x->pair);
     pair_anneal_task task = task_of(x, x->job->evaluations);
     pair_plan plan = {0};
     task.keep_readers = true;
@@ -251,7 +251,7 @@ static int add_home_plan(seeker *x)
 /* The devices and orders of a like class's block plans, played through here; those that were taken before are passed over. */
 static int take_from_alike(seeker *x, bytes_pair *v, const bytes_pair *alike)
 {
-    const decompose_block *b = &x->m->c->pair[x->pair].block;
+    const decompose_block *b = &pair_chain_get(x->m->c, x->pair)->block;
     int result = MOIRAI_OK;
     for (; v->n_from_alike < alike->n_plans && !result; v->n_from_alike++) {
         const pair_plan *from = &alike->plans[v->n_from_alike].plan;
@@ -271,7 +271,7 @@ static int take_from_alike(seeker *x, bytes_pair *v, const bytes_pair *alike)
 int bytes_block_plan_add(bytes_prices *m, int32_t pair, const bytes_plan_task *job)
 {
     bytes_pair *v = &m->view[pair];
-    const pair_state *y = &m->c->pair[pair];
+    const pair_state *y = pair_chain_get(m->c, pair);
     bytes_plan_task less = *job; /* for classes that take little of the time */
     if (pair_chain_share(m->c, pair / (m->K * m->K), job->upper_ns) < SMALL_SHARE)
         less.evaluations /= 6;

@@ -9,6 +9,7 @@
 /* What is known of the pairs of a chain under prices on bytes. */
 typedef struct bytes_prices bytes_prices;
 
+/* Of the pairs that are open by now; MOIRAI_ELIMIT where they are too many. */
 int bytes_prices_new(bytes_prices **out, pair_chain *c);
 void bytes_prices_free(bytes_prices *m);
 

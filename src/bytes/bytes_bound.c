@@ -17,6 +17,7 @@
 #include "util/util.h"
 
 #define SETTLE_ROUNDS 12
+#define MOST_BYTES 268435456.0 /* of what is kept per pair, in a small problem */
 #define PATH_REFINEMENTS 20 /* how often the bound's path may move to unpriced pairs within one round */
 
 static void free_view(bytes_pair *v)
@@ -52,7 +53,11 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
     bytes_prices *m = util_alloc(1, sizeof *m);
     if (!m)
         return MOIRAI_EFAIL;
-    size_t K = (size_t)c->K, blocks = (size_t)c->s->n_blocks, pairs = (size_t)c->s->n_classes * K * K;
+    size_t K = (size_t)c->K, blocks = (size_t)c->s->n_blocks, pairs = (size_t)pair_chain_count(c);
+    if ((double)pairs * sizeof *m->view > MOST_BYTES + 8.0 * c->p->n_ops * c->K) {
+        free(m);
+        return moirai_error(MOIRAI_ELIMIT, "'%s': too many pairs for prices on bytes", c->p->name);
+    }
     m->c = c;
     m->K = c->K;
     m->stamp = 1;
@@ -71,7 +76,7 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
     }
     for (size_t i = 0; i < pairs; i++)
         m->view[i].priced =
-            (pair_priced){.pair = &c->pair[i], .entry_device = (int32_t)(i / K % K), .exit_device = (int32_t)(i % K)};
+            (pair_priced){.pair = c->pair[i], .entry_device = (int32_t)(i / K % K), .exit_device = (int32_t)(i % K)};
     *out = m;
     return MOIRAI_OK;
 }
@@ -147,7 +152,7 @@ int64_t bytes_bound_path(bytes_prices *m)
     int32_t pairs = m->c->s->n_classes * m->K * m->K;
     for (int32_t i = 0; i < pairs; i++) {
         m->pair_cost[i] = 0; /* nothing known: nothing claimed */
-        if (!m->c->pair[i].open)
+        if (!pair_chain_get(m->c, i)->open)
             continue;
         pair_priced_update(&m->view[i].priced, &task);
         m->pair_cost[i] = m->view[i].priced.value;
@@ -190,13 +195,19 @@ static int refine_one(void *data, int32_t i)
     task.solves = solves_for(x, pair, ceiling, first);
     if (task.solves <= 5) /* little to gain */
         task.buckets = UTIL_MIN(task.buckets, 8);
-    return result ? result : pair_priced_refine(v, &task, ceiling);
+    if (!result)
+        result = pair_priced_refine(v, &task, ceiling);
+    if (result == MOIRAI_ELIMIT) { /* too large for prices: its length and cheapest bytes stand */
+        v->solved = true;
+        result = MOIRAI_OK;
+    }
+    return result;
 }
 
 int64_t bytes_alike(const bytes_prices *m, int64_t pair)
 {
     int64_t cells = (int64_t)m->K * m->K, alike = m->alike[pair / cells];
-    return alike < 0 || !m->c->pair[alike * cells + pair % cells].open ? -1 : alike * cells + pair % cells;
+    return alike < 0 || !pair_chain_get(m->c, alike * cells + pair % cells)->open ? -1 : alike * cells + pair % cells;
 }
 
 int bytes_batch_run(const bytes_prices *m, bytes_batch *x, util_job_fn job, void *data,
@@ -292,6 +303,7 @@ int bytes_master_solve(const bytes_prices *m, bytes_master *x, double room, doub
         lower[k] = k < m->K ? -HUGE_VAL : 1;
         upper[k] = k < m->K ? room : 1;
     }
+    static const util_stop never; /* a row per device: soon solved */
     pricing_lp *lp;
     int result = util_grow(&x->part, &x->part_capacity, x->n + (size_t)m->K, sizeof *x->part);
     if (!result)
@@ -310,7 +322,7 @@ int bytes_master_solve(const bytes_prices *m, bytes_master *x, double room, doub
     }
     double objective;
     if (!result)
-        result = pricing_lp_solve(lp, &objective, dual, x->part);
+        result = pricing_lp_solve(lp, &never, &objective, dual, x->part);
     for (int32_t k = 0; k < m->K && !result; k++)
         dual_ns[k] = fmax(-dual[k], 0);
     pricing_lp_free(lp);
@@ -354,7 +366,7 @@ static bool units_fit(const bytes_prices *m, const bytes_bound_task *job)
     const int64_t most = INT64_C(1) << 36;
     bool good = job->upper_ns <= most;
     for (int32_t i = 0; i < m->c->s->n_classes * m->K * m->K && good; i++)
-        good = m->c->pair[i].plan.length_ns <= most && m->c->pair[i].lower_ns <= most;
+        good = pair_chain_get(m->c, i)->plan.length_ns <= most && pair_chain_get(m->c, i)->lower_ns <= most;
     return good;
 }
 

@@ -83,7 +83,7 @@ static void list_path(bytes_prices *m, enriching *x)
     for (int32_t i = 0; i < m->c->s->n_blocks; i++) {
         int64_t pair = bytes_pair_of(m, i);
         bytes_pair *v = &m->view[pair];
-        if (v->searched == m->stamp || m->c->pair[pair].block.n_interior == 0)
+        if (v->searched == m->stamp || pair_chain_get(m->c, pair)->block.n_interior == 0)
             continue;
         v->searched = m->stamp;
         x->batch.pair[x->batch.n++] = (int32_t)pair;

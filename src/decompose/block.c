@@ -376,3 +376,20 @@ int decompose_block_new(decompose_block **out, const moirai_problem *p, const de
     *out = b;
     return MOIRAI_OK;
 }
+
+/* The entry's tensor with the most readers, if there are several. */
+int32_t decompose_block_shared_tensor(const decompose_block *b)
+{
+    const moirai_problem *q = &b->problem;
+    int32_t best = MOIRAI_NONE, most = 1;
+    if (q->flow != MOIRAI_FLOW_TENSOR || b->entry < 0)
+        return MOIRAI_NONE;
+    for (int32_t t = q->op_out_off[b->entry]; t < q->op_out_off[b->entry + 1]; t++) {
+        int32_t readers = q->tensor_edge_off[t + 1] - q->tensor_edge_off[t];
+        if (readers > most) {
+            most = readers;
+            best = t;
+        }
+    }
+    return best;
+}

@@ -34,4 +34,7 @@ int32_t decompose_block_global_op(const decompose_block *b, const moirai_problem
 int32_t decompose_block_global_tensor(const decompose_block *b, const moirai_problem *p, const decompose_cuts *s,
                                    int32_t block, int32_t tensor);
 
+/* The block's shared entry tensor, over whose receivers a sending decides, or MOIRAI_NONE. */
+int32_t decompose_block_shared_tensor(const decompose_block *b);
+
 #endif

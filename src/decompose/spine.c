@@ -30,6 +30,7 @@
 
 typedef struct finder {
     const moirai_problem *p;
+    const util_stop *stop;
     int64_t *weight; /* least time of each operator */
     int64_t *apart;  /* W */
     double total;
@@ -109,7 +110,7 @@ static int weigh(finder *x)
         total += x->weight[i];
     for (int32_t i = 0; i < p->n_ops; i++)
         x->apart[i] = total;
-    for (int32_t first = 0; first < p->n_ops; first += 64) {
+    for (int32_t first = 0; first < p->n_ops && !util_stopped(x->stop); first += 64) {
         int32_t n = UTIL_MIN(64, p->n_ops - first);
         fill_sums(sums, x, first, n);
         compare_with(x, sums, first, n);
@@ -204,7 +205,7 @@ static int find(int32_t *n_floating, finder *x)
     if (result || x->total <= 0 || largest < LARGE_BLOCK)
         return result;
     result = weigh(x);
-    if (!result) {
+    if (!result && !util_stopped(x->stop)) {
         qsort_r(x->by_apart, (size_t)p->n_ops, sizeof *x->by_apart, by_falling_apart, x);
         result = choose(n_floating, x, whole);
     }
@@ -255,9 +256,9 @@ int decompose_spine_from(decompose_spine **out, const moirai_problem *p, const b
     return MOIRAI_OK;
 }
 
-int decompose_spine_new(decompose_spine **out, const moirai_problem *p)
+int decompose_spine_new(decompose_spine **out, const moirai_problem *p, const util_stop *stop)
 {
-    finder x = {.p = p};
+    finder x = {.p = p, .stop = stop};
     size_t n = (size_t)p->n_ops;
     *out = NULL;
     x.weight = util_alloc(n, sizeof *x.weight);

@@ -4,6 +4,8 @@
 
 #include <moirai/plan.h>
 
+#include "util/stop.h"
+
 typedef struct decompose_spine {
     const moirai_problem *whole;
     bool *floating; /* per operator of the whole */
@@ -13,8 +15,8 @@ typedef struct decompose_spine {
     int32_t *whole_tensor;   /* of each tensor */
 } decompose_spine;
 
-/* *out is NULL where cuts do well enough or near-cuts would do no better. */
-int decompose_spine_new(decompose_spine **out, const moirai_problem *p);
+/* *out is NULL where cuts do well enough, near-cuts would do no better, or the time is up. */
+int decompose_spine_new(decompose_spine **out, const moirai_problem *p, const util_stop *stop);
 /* The spine that is left without the given operators. */
 int decompose_spine_from(decompose_spine **out, const moirai_problem *p, const bool *floating);
 void decompose_spine_free(decompose_spine *s);

@@ -94,6 +94,8 @@ static double priced_work(const anneal *x)
 /* Energy of the current state, INT64_MAX where it is not allowed; keeps the state if its value is the best so far. */
 static int64_t evaluate(anneal *x, const int64_t *priority)
 {
+    if (x->plan->device && util_stopped(&x->job->stop))
+        return INT64_MAX;
     int64_t length = moirai_sim_dispatch(x->sim, x->device, priority);
     x->evaluations++;
     if (length < 0)

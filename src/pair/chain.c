@@ -13,28 +13,86 @@
 
 #include "util/util.h"
 
+#define MOST_PAIRS 2e6 /* of a small problem: 16 MB of pointers */
+#define MOST_STEPS 4e8 /* of one walk over the cuts: about a second */
+
 static void free_pair(pair_state *x)
 {
+    if (!x)
+        return;
     pair_cases_free(x->cases, x->n_cases);
     pricing_master_free(x->master);
     free(x->sending);
     if (x->open)
         free(x->block.problem.op_devices);
     pair_plan_free(&x->plan);
+    free(x);
 }
 
 void pair_chain_free(pair_chain *c)
 {
     if (!c)
         return;
-    for (int32_t i = 0; c->s && c->pair && i < c->s->n_classes * c->K * c->K; i++)
-        free_pair(&c->pair[i]);
+    for (int64_t i = 0; c->s && c->pair && i < pair_chain_count(c); i++)
+        free_pair(c->pair[i]);
     for (int32_t i = 0; c->s && c->block && i < c->s->n_classes; i++)
         decompose_block_free(c->block[i]);
     decompose_cuts_free(c->s);
     free(c->block);
     free(c->pair);
+    free(c->floor_ns);
+    free(c->class_off);
+    free(c->class_member);
     free(c);
+}
+
+/* Pairs are pointers until they are opened: a byte per operator and device, and some more for small problems. */
+static int check_size(const pair_chain *c)
+{
+    double pairs = (double)pair_chain_count(c), steps = (double)c->s->n_blocks * c->K * c->K;
+    if (pairs > MOST_PAIRS + 0.125 * c->p->n_ops * c->K || steps > MOST_STEPS)
+        return moirai_error(MOIRAI_ELIMIT, "'%s': %d classes of blocks on %d devices are too many to go through",
+                            c->p->name, c->s->n_classes, c->K);
+    return MOIRAI_OK;
+}
+
+static void list_members(pair_chain *c)
+{
+    const decompose_cuts *s = c->s;
+    for (int32_t i = 0; i < s->n_blocks; i++)
+        c->class_off[s->block_class[i] + 1]++;
+    for (int32_t i = 0; i < s->n_classes; i++)
+        c->class_off[i + 1] += c->class_off[i];
+    for (int32_t i = s->n_blocks - 1; i >= 0; i--)
+        c->class_member[--c->class_off[s->block_class[i] + 1]] = i;
+    memmove(c->class_off, c->class_off + 1, sizeof *c->class_off * (size_t)s->n_classes);
+    c->class_off[s->n_classes] = s->n_blocks;
+}
+
+/* The longest path through each class's block by least times, transfers left out. O(V K + E). */
+static int find_floors(pair_chain *c)
+{
+    const moirai_problem *p = c->p;
+    const decompose_cuts *s = c->s;
+    int64_t *finish = util_alloc((size_t)p->n_ops, sizeof *finish);
+    if (!finish)
+        return MOIRAI_EFAIL;
+    for (int32_t class_ = 0; class_ < s->n_classes; class_++) {
+        int32_t block = s->class_block[class_], first = s->block_first[block], last = first + s->block_size[block];
+        for (int32_t z = first; z < last; z++) {
+            int32_t i = p->topo[z];
+            int64_t ready = 0;
+            for (int32_t j = p->op_in_off[i]; j < p->op_in_off[i + 1]; j++) {
+                int32_t from = p->tensor_producer[p->op_in[j]];
+                if (p->topo_rank[from] >= first)
+                    ready = UTIL_MAX(ready, finish[from]);
+            }
+            finish[i] = ready + moirai_op_least_ns(p, i);
+            c->floor_ns[class_] = UTIL_MAX(c->floor_ns[class_], finish[i]);
+        }
+    }
+    free(finish);
+    return MOIRAI_OK;
 }
 
 int pair_chain_new(pair_chain **out, const moirai_problem *p)
@@ -46,18 +104,32 @@ int pair_chain_new(pair_chain **out, const moirai_problem *p)
     c->p = p;
     c->K = p->n_devices;
     int result = decompose_cuts_new(&c->s, p);
+    if (!result)
+        result = check_size(c);
     if (!result) {
-        c->block = util_alloc((size_t)c->s->n_classes, sizeof(decompose_block *));
-        c->pair = util_alloc((size_t)c->s->n_classes * (size_t)c->K * (size_t)c->K, sizeof *c->pair);
-        result = c->block && c->pair ? MOIRAI_OK : MOIRAI_EFAIL;
+        size_t classes = (size_t)c->s->n_classes;
+        c->block = util_alloc(classes, sizeof(decompose_block *));
+        c->pair = util_alloc((size_t)pair_chain_count(c), sizeof *c->pair);
+        c->floor_ns = util_alloc(classes, sizeof(int64_t));
+        c->class_off = util_alloc(classes + 2, sizeof(int32_t));
+        c->class_member = util_alloc((size_t)c->s->n_blocks, sizeof(int32_t));
+        result =
+            c->block && c->pair && c->floor_ns && c->class_off && c->class_member ? find_floors(c) : MOIRAI_EFAIL;
     }
-    for (int32_t i = 0; !result && i < c->s->n_classes; i++)
-        result = decompose_block_new(&c->block[i], p, c->s, c->s->class_block[i]);
+    if (!result)
+        list_members(c);
     if (result)
         pair_chain_free(c);
     else
         *out = c;
     return result;
+}
+
+const decompose_block *pair_chain_block(pair_chain *c, int32_t class_)
+{
+    if (!c->block[class_])
+        decompose_block_new(&c->block[class_], c->p, c->s, c->s->class_block[class_]);
+    return c->block[class_];
 }
 
 uint64_t pair_chain_entry_mask(const pair_chain *c, int32_t block)
@@ -74,10 +146,11 @@ uint64_t pair_chain_exit_mask(const pair_chain *c, int32_t block)
 
 bool pair_chain_possible(const pair_chain *c, int32_t class_, int32_t a, int32_t b)
 {
-    for (int32_t i = 0; i < c->s->n_blocks; i++)
-        if (c->s->block_class[i] == class_ && (pair_chain_entry_mask(c, i) >> a & 1) &&
-            (pair_chain_exit_mask(c, i) >> b & 1))
+    for (int32_t i = c->class_off[class_]; i < c->class_off[class_ + 1]; i++) {
+        int32_t block = c->class_member[i];
+        if ((pair_chain_entry_mask(c, block) >> a & 1) && (pair_chain_exit_mask(c, block) >> b & 1))
             return true;
+    }
     return false;
 }
 
@@ -85,7 +158,7 @@ double pair_chain_share(const pair_chain *c, int32_t class_, int64_t length_ns)
 {
     int64_t least = INT64_MAX;
     for (int32_t i = 0; i < c->K * c->K; i++) {
-        const pair_state *x = &c->pair[(int64_t)class_ * c->K * c->K + i];
+        const pair_state *x = pair_chain_get(c, (int64_t)class_ * c->K * c->K + i);
         if (x->plan.device)
             least = UTIL_MIN(least, x->plan.length_ns);
     }
@@ -93,10 +166,10 @@ double pair_chain_share(const pair_chain *c, int32_t class_, int64_t length_ns)
     return least == INT64_MAX || length_ns <= 0 ? 0 : times * (double)least / (double)length_ns;
 }
 
-static int64_t pair_value(const pair_state *x, pair_chain_side side)
+static int64_t pair_value(const pair_state *x, pair_chain_side side, int64_t floor_ns)
 {
     if (side == PAIR_CHAIN_LOWER)
-        return x->lower_ns;
+        return UTIL_MAX(x->lower_ns, floor_ns);
     if (side == PAIR_CHAIN_CERTIFIED)
         return pair_certified_ns(x);
     return x->plan.device ? x->plan.length_ns : INT64_MAX;
@@ -107,14 +180,14 @@ static void step(const pair_chain *c, pair_chain_side side, int64_t switch_ns, i
                  int64_t *next, int8_t *from)
 {
     uint64_t exits = pair_chain_exit_mask(c, block), entries = pair_chain_entry_mask(c, block);
-    int32_t exit = decompose_exit(c->s, block);
+    int32_t exit = decompose_exit(c->s, block), class_ = c->s->block_class[block];
     for (int32_t l = 0; l < c->K; l++) {
         next[l] = INT64_MAX;
         from[l] = 0;
         for (int32_t k = 0; k < c->K && (exits >> l & 1); k++) {
             if (!(entries >> k & 1) || finish[k] == INT64_MAX)
                 continue;
-            int64_t value = pair_value(pair_chain_at(c, c->s->block_class[block], k, l), side);
+            int64_t value = pair_value(pair_chain_at(c, class_, k, l), side, c->floor_ns[class_]);
             if (value != INT64_MAX && k != l)
                 value += switch_ns;
             if (value != INT64_MAX && finish[k] + value < next[l]) {

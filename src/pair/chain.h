@@ -8,23 +8,48 @@ typedef struct pair_chain {
     const moirai_problem *p;
     decompose_cuts *s;
     int32_t K;
-    decompose_block **block; /* per class */
-    pair_state *pair;    /* [(class * K + entry device) * K + exit device]; index 0 where there is no cut */
+    decompose_block **block; /* per class; NULL until a pair of it is opened */
+    pair_state **pair;       /* [(class * K + entry device) * K + exit device], device 0 where there is no cut; NULL: not
+                              * opened. Opened when needed: most pairs of many devices never are */
+    int64_t *floor_ns;       /* per class: no block of it takes less, whatever the devices */
+    int32_t *class_off, *class_member; /* blocks of each class */
 } pair_chain;
 
+/* No pair is opened yet. MOIRAI_ELIMIT where the pairs, or the steps of a walk over the cuts, are too many for this way of
+ * solving: memory stays in proportion to operators x devices. */
 int pair_chain_new(pair_chain **out, const moirai_problem *p);
 void pair_chain_free(pair_chain *c);
 
-static inline pair_state *pair_chain_at(const pair_chain *c, int32_t class_, int32_t a, int32_t b)
+static inline int64_t pair_chain_index(const pair_chain *c, int32_t class_, int32_t a, int32_t b)
 {
-    return &c->pair[((int64_t)class_ * c->K + a) * c->K + b];
+    return ((int64_t)class_ * c->K + a) * c->K + b;
 }
+
+/* What is known of a pair; of one that was never opened: nothing, to be read only. */
+static inline const pair_state *pair_chain_get(const pair_chain *c, int64_t index)
+{
+    static const pair_state nothing;
+    return c->pair[index] ? c->pair[index] : &nothing;
+}
+
+static inline const pair_state *pair_chain_at(const pair_chain *c, int32_t class_, int32_t a, int32_t b)
+{
+    return pair_chain_get(c, pair_chain_index(c, class_, a, b));
+}
+
+static inline int64_t pair_chain_count(const pair_chain *c)
+{
+    return (int64_t)c->s->n_classes * c->K * c->K;
+}
+
+/* The block of a class, made when first asked for; NULL: out of memory. Not for several callers at once. */
+const decompose_block *pair_chain_block(pair_chain *c, int32_t class_);
 
 /* Devices that a block's entry (exit) can have, as a mask; 1 (device 0, unused) where there is no cut. */
 uint64_t pair_chain_entry_mask(const pair_chain *c, int32_t block);
 uint64_t pair_chain_exit_mask(const pair_chain *c, int32_t block);
 
-/* Whether some block of the class can have its entry on a and its exit on b. O(blocks). */
+/* Whether some block of the class can have its entry on a and its exit on b. O(blocks of the class). */
 bool pair_chain_possible(const pair_chain *c, int32_t class_, int32_t a, int32_t b);
 
 /* The part of `length_ns` that the blocks of a class take by the best of their plans; 0 without plans. */

@@ -9,11 +9,21 @@
 #include "util/pool.h"
 #include "util/util.h"
 
+#define MOST_PATH_STEPS 1e8 /* of one longest path with all devices: a quarter of a second */
+
+typedef struct pair_open_task {
+    int32_t entry_device, exit_device;
+    int64_t floor_ns;
+    util_stop stop;
+} pair_open_task;
+
 /* head(i, k): least start of i on k; every input may come from wherever it is quickest. */
 static int64_t longest_path(const decompose_block *b)
 {
     const moirai_problem *q = &b->problem;
     int32_t K = q->n_devices;
+    if ((double)q->n_edges * K * K > MOST_PATH_STEPS)
+        return 0; /* the class's floor stands in */
     int64_t *head = util_alloc((size_t)q->n_ops * (size_t)K, sizeof *head), longest = 0;
     if (!head)
         return 0; /* no bound is a bound */
@@ -105,39 +115,83 @@ static int pin_block(pair_state *x, const decompose_block *b, int32_t entry_devi
     return MOIRAI_OK;
 }
 
-int pair_open(pair_chain *c, int32_t class_, int32_t a, int32_t b)
+/* Longest path and first plan, and the cases that the bound begins with. */
+static int set_up(pair_state *x, const decompose_block *block, const pair_open_task *job)
 {
-    pair_state *x = pair_chain_at(c, class_, a, b);
-    if (x->open)
-        return MOIRAI_OK;
-    int result = pin_block(x, c->block[class_], a, b);
+    int result = pin_block(x, block, job->entry_device, job->exit_device);
     if (result)
         return result;
-    x->path_ns = x->lower_ns = longest_path(&x->block);
-    pair_improve_task start = {.pair = x, .entry_device = a, .exit_device = b, .seed = 1};
+    x->path_ns = x->lower_ns = UTIL_MAX(longest_path(&x->block), job->floor_ns);
+    pair_improve_task start = {.pair = x,
+                               .entry_device = job->entry_device,
+                               .exit_device = job->exit_device,
+                               .seed = 1,
+                               .stop = job->stop};
     result = pair_improve_plan(&start, 0);
     x->first_ns = x->plan.length_ns;
     if (!result && x->block.n_interior == 0) {
         x->lower_ns = x->plan.length_ns; /* nothing to decide */
         x->level = PAIR_LEVELS;
     } else if (!result) {
-        result = list_sendings(x, a);
+        result = list_sendings(x, job->entry_device);
         if (!result)
             result = pair_cases_first(x);
     }
     return result;
 }
 
+typedef struct opening {
+    pair_chain *c;
+    const int64_t *index;
+    util_stop stop;
+} opening;
+
 static int open_one(void *data, int32_t i)
 {
-    pair_chain *c = data;
-    int32_t K = c->K, class_ = i / (K * K), a = i / K % K, b = i % K;
-    return pair_chain_possible(c, class_, a, b) ? pair_open(c, class_, a, b) : MOIRAI_OK;
+    const opening *x = data;
+    const pair_chain *c = x->c;
+    int32_t K = c->K, class_ = (int32_t)(x->index[i] / K / K);
+    pair_open_task job = {.entry_device = (int32_t)(x->index[i] / K % K),
+                          .exit_device = (int32_t)(x->index[i] % K),
+                          .floor_ns = c->floor_ns[class_],
+                          .stop = x->stop};
+    if (c->pair[x->index[i]] || util_stopped(&x->stop))
+        return MOIRAI_OK;
+    pair_state *pair = util_alloc(1, sizeof *pair);
+    int result = pair ? set_up(pair, c->block[class_], &job) : MOIRAI_EFAIL;
+    c->pair[x->index[i]] = pair;
+    return result;
 }
 
-int pair_chain_open(pair_chain *c, int threads)
+int pair_chain_open(pair_chain *c, const int64_t *index, int32_t n, int threads, const util_stop *stop)
 {
-    return util_pool_run(open_one, c, c->s->n_classes * c->K * c->K, threads);
+    int result = MOIRAI_OK;
+    for (int32_t i = 0; i < n && !result && !util_stopped(stop); i++) {
+        int32_t class_ = (int32_t)(index[i] / c->K / c->K);
+        result = pair_chain_block(c, class_) ? MOIRAI_OK : MOIRAI_EFAIL;
+    }
+    opening x = {.c = c, .index = index, .stop = *stop};
+    return result || util_stopped(stop) ? result : util_pool_run(open_one, &x, n, threads);
+}
+
+int pair_open(pair_chain *c, int32_t class_, int32_t a, int32_t b)
+{
+    static const util_stop never;
+    int64_t index = pair_chain_index(c, class_, a, b);
+    return pair_chain_open(c, &index, 1, 1, &never);
+}
+
+int pair_chain_open_all(pair_chain *c, int threads, const util_stop *stop)
+{
+    int64_t n = 0, all = pair_chain_count(c), *index = util_alloc((size_t)all, sizeof *index);
+    if (!index)
+        return MOIRAI_EFAIL;
+    for (int64_t i = 0; i < all; i++)
+        if (pair_chain_possible(c, (int32_t)(i / c->K / c->K), (int32_t)(i / c->K % c->K), (int32_t)(i % c->K)))
+            index[n++] = i;
+    int result = pair_chain_open(c, index, (int32_t)n, threads, stop);
+    free(index);
+    return result;
 }
 
 void pair_cases_free(pair_case *cases, int32_t n)

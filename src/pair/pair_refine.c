@@ -65,6 +65,8 @@ static int bound_and_improve(const pair_improve_task *search, const pair_refine_
                       .need_ns = job->need_ns, .buckets = level->buckets, .rounds = level->rounds,
                       .solves = (int32_t)(level->solves * fmin(job->effort, 1000)), .stop = job->stop};
     int result = pricing_pricer_new(&r.pricer, &x->block, PAIR_CASE_STEPS + 2);
+    if (result == MOIRAI_ELIMIT)
+        return MOIRAI_OK; /* too large for prices: the longest path stands */
     if (!result)
         result = pair_cases_solve(&r);
     if (!result && x->lower_ns < x->plan.length_ns && job->improve)
@@ -75,7 +77,7 @@ static int bound_and_improve(const pair_improve_task *search, const pair_refine_
 
 int pair_refine(pair_chain *c, const pair_refine_task *job)
 {
-    pair_state *x = pair_chain_at(c, job->class_, job->entry_device, job->exit_device);
+    pair_state *x = c->pair[pair_chain_index(c, job->class_, job->entry_device, job->exit_device)];
     const level_plan *level = &levels[job->level];
     pair_improve_task search = {.pair = x, .entry_device = job->entry_device, .exit_device = job->exit_device,
                              .level = job->level, .seed = job->seed, .stop = job->stop};

@@ -17,10 +17,13 @@ typedef struct pair_refine_task {
     util_stop stop;
 } pair_refine_task;
 
-/* First bounds and plan of a pair: longest path, every device alone. */
+/* First bounds and plans of n pairs, by index: longest path, every device alone. Those that are open already are passed
+ * over; when the time is up, the rest stays closed. Not for several callers at once. */
+int pair_chain_open(pair_chain *c, const int64_t *index, int32_t n, int threads, const util_stop *stop);
+/* One of them. */
 int pair_open(pair_chain *c, int32_t class_, int32_t a, int32_t b);
 /* Every pair that some block can have. */
-int pair_chain_open(pair_chain *c, int threads);
+int pair_chain_open_all(pair_chain *c, int threads, const util_stop *stop);
 /* One level up. Touches this pair alone, so that different pairs can be refined at the same time. */
 int pair_refine(pair_chain *c, const pair_refine_task *job);
 

@@ -16,6 +16,8 @@ extern void Highs_destroy(void *highs);
 extern int Highs_setBoolOptionValue(void *highs, const char *option, int value);
 extern int Highs_setIntOptionValue(void *highs, const char *option, int value);
 extern int Highs_setStringOptionValue(void *highs, const char *option, const char *value);
+extern int Highs_setDoubleOptionValue(void *highs, const char *option, double value);
+extern double Highs_getRunTime(const void *highs);
 extern double Highs_getInfinity(const void *highs);
 extern int Highs_addRow(void *highs, double lower, double upper, int n, const int *index, const double *value);
 extern int Highs_addCol(void *highs, double cost, double lower, double upper, int n, const int *index,
@@ -84,14 +86,23 @@ int pricing_lp_add_column(pricing_lp *lp, double cost, int32_t n, const int32_t 
     return MOIRAI_OK;
 }
 
-int pricing_lp_solve(pricing_lp *lp, double *objective, double *row_dual, double *primal)
+/* The clock of HiGHS runs on from one solve to the next. */
+static void limit_time(pricing_lp *lp, const util_stop *stop)
+{
+    double left = util_stop_left_s(stop);
+    Highs_setDoubleOptionValue(lp->highs, "time_limit",
+                               isinf(left) ? Highs_getInfinity(lp->highs) : Highs_getRunTime(lp->highs) + left);
+}
+
+int pricing_lp_solve(pricing_lp *lp, const util_stop *stop, double *objective, double *row_dual, double *primal)
 {
     size_t n = (size_t)lp->n_columns, m = (size_t)lp->n_rows;
     if (util_grow(&lp->value, &lp->capacity, 2 * n + 2 * m, sizeof *lp->value))
         return MOIRAI_EFAIL;
+    limit_time(lp, stop);
     Highs_run(lp->highs);
     /* A tired basis: once more from scratch, the other way round. */
-    if (Highs_getModelStatus(lp->highs) != kModelOptimal) {
+    if (Highs_getModelStatus(lp->highs) != kModelOptimal && !util_stopped(stop)) {
         Highs_clearSolver(lp->highs);
         Highs_setIntOptionValue(lp->highs, "simplex_strategy", kDualSimplex);
         Highs_run(lp->highs);
@@ -135,9 +146,9 @@ int pricing_lp_add_column(pricing_lp *lp, double cost, int32_t n, const int32_t 
     return MOIRAI_EFAIL;
 }
 
-int pricing_lp_solve(pricing_lp *lp, double *objective, double *row_dual, double *primal)
+int pricing_lp_solve(pricing_lp *lp, const util_stop *stop, double *objective, double *row_dual, double *primal)
 {
-    (void)lp, (void)objective, (void)row_dual, (void)primal;
+    (void)lp, (void)stop, (void)objective, (void)row_dual, (void)primal;
     return MOIRAI_EFAIL;
 }
 

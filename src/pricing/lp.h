@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "util/stop.h"
+
 typedef struct pricing_lp pricing_lp;
 
 bool pricing_lp_available(void);
@@ -15,6 +17,6 @@ void pricing_lp_free(pricing_lp *lp);
 int pricing_lp_add_column(pricing_lp *lp, double cost, int32_t n, const int32_t *row, const double *value);
 /* Solve to optimality; row_dual (n_rows) and primal (columns so far) may be NULL. Deterministic. MOIRAI_ELIMIT where
  * the solver gives up on it: what was found before stays valid. */
-int pricing_lp_solve(pricing_lp *lp, double *objective, double *row_dual, double *primal);
+int pricing_lp_solve(pricing_lp *lp, const util_stop *stop, double *objective, double *row_dual, double *primal);
 
 #endif

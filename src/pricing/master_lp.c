@@ -276,7 +276,7 @@ int pricing_master_lp_solve(pricing_master *m, double *value)
     while (!result && overloaded) {
         if (util_grow(&m->primal, &m->primal_capacity, m->n_lp, sizeof *m->primal))
             return MOIRAI_EFAIL;
-        result = pricing_lp_solve(m->lp, value, m->row_dual, m->primal);
+        result = pricing_lp_solve(m->lp, &m->job->stop, value, m->row_dual, m->primal);
         if (!result) /* else the LP solution of the round before stays */
             m->n_solved = m->n_lp;
         overloaded = !result && m->n_lp_resources < m->n_cells / m->grid.n_buckets && find_overload(m, *value);

@@ -6,6 +6,9 @@
 #include "pricing/pricer_state.h"
 #include "util/util.h"
 
+#define MOST_STEPS 4e8     /* of one pricing, or of a spanning tree: about half a second */
+#define MOST_CELLS 16777216.0 /* of a table: 128 MB */
+
 /* ---- the spanning trees ---- */
 
 /* The slowest transfer of a tensor: what dropping its edge would lose. */
@@ -92,23 +95,6 @@ int32_t pricing_pricer_tree(const pricing_pricer *w, int32_t kind, pricing_tree_
     return n;
 }
 
-/* The entry's tensor with the most readers, if there are several. */
-int32_t decompose_block_shared_tensor(const decompose_block *b)
-{
-    const moirai_problem *q = &b->problem;
-    int32_t best = MOIRAI_NONE, most = 1;
-    if (q->flow != MOIRAI_FLOW_TENSOR || b->entry < 0)
-        return MOIRAI_NONE;
-    for (int32_t t = q->op_out_off[b->entry]; t < q->op_out_off[b->entry + 1]; t++) {
-        int32_t readers = q->tensor_edge_off[t + 1] - q->tensor_edge_off[t];
-        if (readers > most) {
-            most = readers;
-            best = t;
-        }
-    }
-    return best;
-}
-
 void pricing_pricer_free(pricing_pricer *w)
 {
     if (!w)
@@ -131,6 +117,12 @@ void pricing_pricer_free(pricing_pricer *w)
     free(w->start);
     free(w->use);
     free(w);
+}
+
+static int too_large(const moirai_problem *q)
+{
+    return moirai_error(MOIRAI_ELIMIT, "a block of %d operators on %d devices is too large to price", q->n_ops,
+                        q->n_devices);
 }
 
 static int assign_lines(pricing_pricer *w)
@@ -162,6 +154,8 @@ static int assign_lines(pricing_pricer *w)
             w->line_tensor[w->n_tensor_lines++] = t;
         w->tensor_line[t] = line;
     }
+    if ((double)w->n_op_lines * (double)(K * N) + (double)w->n_tensor_lines * (double)(K * K * N) > MOST_CELLS)
+        return too_large(q);
     w->op_cost = util_alloc((size_t)w->n_op_lines * K * N, sizeof(int64_t));
     w->transfer_cost = util_alloc((size_t)w->n_tensor_lines * K * K * N, sizeof(int64_t));
     return w->op_cost && w->transfer_cost ? MOIRAI_OK : MOIRAI_EFAIL;
@@ -174,14 +168,21 @@ int pricing_pricer_new(pricing_pricer **out, const decompose_block *b, int32_t m
     pricing_pricer *w = util_alloc(1, sizeof *w);
     if (!w)
         return MOIRAI_EFAIL;
-    size_t N = (size_t)max_steps + 2, K = (size_t)q->n_devices, largest = 1;
+    size_t N = (size_t)max_steps + 2, K = (size_t)q->n_devices, largest = 1, priced = 0;
     w->block = b;
     w->K = q->n_devices;
     w->n_resources = pricing_resource_count(q);
     w->max_steps = max_steps;
     for (int32_t kind = 0; kind < b->n_kinds; kind++) {
         int32_t c = b->kind_component[kind];
-        largest = UTIL_MAX(largest, (size_t)(b->component_off[c + 1] - b->component_off[c]));
+        size_t n = (size_t)(b->component_off[c + 1] - b->component_off[c]);
+        largest = UTIL_MAX(largest, n);
+        priced += n;
+    }
+    double steps = (double)priced * (double)(K * K * N);
+    if (steps > MOST_STEPS || (double)(largest * K * N) > MOST_CELLS || (double)largest * q->n_edges > MOST_STEPS) {
+        free(w);
+        return too_large(q);
     }
     size_t R = (size_t)w->n_resources;
     w->kind_node = util_alloc((size_t)b->n_kinds + 1, sizeof(int32_t));

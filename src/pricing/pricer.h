@@ -25,11 +25,9 @@ typedef struct pricing_column {
 
 /* Working memory for pricing one block on grids of up to `max_steps` steps. */
 typedef struct pricing_pricer pricing_pricer;
+/* MOIRAI_ELIMIT: one pricing would take too long, or too much memory. */
 int pricing_pricer_new(pricing_pricer **out, const decompose_block *b, int32_t max_steps);
 void pricing_pricer_free(pricing_pricer *w);
-
-/* The block's shared entry tensor, over whose receivers a sending decides, or MOIRAI_NONE. */
-int32_t decompose_block_shared_tensor(const decompose_block *b);
 
 /* An edge of a kind's spanning tree, in local numbers. */
 typedef struct pricing_tree_edge {

@@ -9,47 +9,52 @@
 #include "util/util.h"
 
 #define MESSAGE 512
+#define MOST_THREADS 64
 
 typedef struct pool {
     util_job_fn job;
     void *data;
     int32_t n;
     atomic_int next;
-    int *result;
-    char (*message)[MESSAGE]; /* messages are thread-local: carry them over */
+    pthread_mutex_t lock; /* of what follows: the first failing job by number */
+    int32_t failed;
+    int result;
+    char message[MESSAGE]; /* messages are thread-local: carry it over */
 } pool;
+
+static void note_failure(pool *x, int32_t i, int result)
+{
+    pthread_mutex_lock(&x->lock);
+    if (i < x->failed) {
+        x->failed = i;
+        x->result = result;
+        snprintf(x->message, MESSAGE, "%s", moirai_error_message());
+    }
+    pthread_mutex_unlock(&x->lock);
+}
 
 static void *work(void *data)
 {
     pool *x = data;
     for (int32_t i; (i = atomic_fetch_add(&x->next, 1)) < x->n;) {
-        x->result[i] = x->job(x->data, i);
-        if (x->result[i])
-            snprintf(x->message[i], MESSAGE, "%s", moirai_error_message());
+        int result = x->job(x->data, i);
+        if (result)
+            note_failure(x, i, result);
     }
     return NULL;
 }
 
 int util_pool_run(util_job_fn job, void *data, int32_t n, int threads)
 {
-    pool x = {.job = job, .data = data, .n = n};
-    x.result = util_alloc((size_t)n, sizeof *x.result);
-    x.message = util_alloc((size_t)n, sizeof *x.message);
-    int result = x.result && x.message ? MOIRAI_OK : MOIRAI_EFAIL;
-    if (!result) {
-        long cores = threads > 0 ? threads : sysconf(_SC_NPROCESSORS_ONLN);
-        pthread_t thread[64];
-        int32_t helpers = 0, want = (int32_t)UTIL_MIN(UTIL_MIN(cores, 64), n) - 1;
-        while (helpers < want && !pthread_create(&thread[helpers], NULL, work, &x))
-            helpers++;
-        work(&x);
-        for (int32_t i = 0; i < helpers; i++)
-            pthread_join(thread[i], NULL);
-        for (int32_t i = n - 1; i >= 0; i--)
-            if (x.result[i])
-                result = moirai_error(x.result[i], "%s", x.message[i]);
-    }
-    free(x.result);
-    free(x.message);
-    return result;
+    pool x = {.job = job, .data = data, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER, .failed = INT32_MAX};
+    long cores = threads > 0 ? threads : sysconf(_SC_NPROCESSORS_ONLN);
+    pthread_t thread[MOST_THREADS];
+    int32_t helpers = 0, want = (int32_t)UTIL_MIN(UTIL_MIN(cores, MOST_THREADS), n) - 1;
+    while (helpers < want && !pthread_create(&thread[helpers], NULL, work, &x))
+        helpers++;
+    work(&x);
+    for (int32_t i = 0; i < helpers; i++)
+        pthread_join(thread[i], NULL);
+    pthread_mutex_destroy(&x.lock);
+    return x.result ? moirai_error(x.result, "%s", x.message) : MOIRAI_OK;
 }

@@ -262,9 +262,9 @@ static int32_t counts_of(const decompose_block *b, const exact_result *found, ut
 }
 
 /* The verifier's block for a class, with the placer's kinds and trees. */
-static bool verifier_block(prove_block *v, const pair_chain *c, int32_t class_)
+static bool verifier_block(prove_block *v, pair_chain *c, int32_t class_)
 {
-    const decompose_block *b = c->block[class_];
+    const decompose_block *b = pair_chain_block(c, class_);
     const moirai_problem *q = &b->problem;
     prove_cuts cuts = {0};
     pricing_pricer *w = NULL;
@@ -360,11 +360,12 @@ static bool schedule_survives(const pair_chain *c, pair_state *x, const prove_bl
 static bool check_pair(pair_chain *c, int32_t class_, int32_t a, int32_t z, const prove_block *v, uint64_t seed,
                        false_bound_counts *counts, char *why)
 {
-    pair_state *x = pair_chain_at(c, class_, a, z);
+    int64_t index = pair_chain_index(c, class_, a, z);
     exact_options o;
     exact_result found;
     if (pair_open(c, class_, a, z))
         return fail(why, "pair %d %d does not open", a, z);
+    pair_state *x = c->pair[index];
     exact_options_init(&o);
     o.node_limit = NODES;
     bool ran = !exact_solve(&x->block.problem, &o, &found), solved = ran && found.complete && found.found, good = true;

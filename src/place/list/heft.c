@@ -97,7 +97,7 @@ static int place_op(heft *h, int32_t op)
 
 static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
 {
-    (void)o;
+    util_stop stop = util_stop_of(&o->budget);
     heft h = {.p = p};
     h.rank = util_alloc((size_t)p->n_ops, sizeof *h.rank);
     h.order = util_alloc((size_t)p->n_ops, sizeof *h.order);
@@ -105,7 +105,7 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     if (rc == 0)
         rc = rank_ops(&h);
     for (int32_t j = 0; j < p->n_ops && rc == 0; j++)
-        rc = place_op(&h, h.order[j]);
+        rc = util_stopped(&stop) ? place_list_late(p, j) : place_op(&h, h.order[j]);
     if (rc == 0)
         rc = place_list_plan(out, h.insert->list);
     place_insert_free(h.insert);

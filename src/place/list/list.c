@@ -157,3 +157,8 @@ int place_list_plan(moirai_plan **out, place_list *l)
     free(order);
     return rc;
 }
+
+int place_list_late(const moirai_problem *p, int32_t n_placed)
+{
+    return moirai_error(MOIRAI_ELIMIT, "the time was up when %d of %d operators were placed", n_placed, p->n_ops);
+}

@@ -3,6 +3,7 @@
 #define MOIRAI_PLACE_LIST_LIST_H
 
 #include "place/fit.h"
+#include "util/stop.h"
 
 typedef struct place_list {
     const moirai_problem *p;
@@ -49,5 +50,8 @@ static inline int32_t place_list_slot(const place_list *list, int32_t j, int32_t
 
 /* Simulate the placed tasks in order of their starts; repair memory where needed. */
 int place_list_plan(moirai_plan **out, place_list *list);
+
+/* MOIRAI_ELIMIT: the time was up when so many operators were placed. */
+int place_list_late(const moirai_problem *p, int32_t n_placed);
 
 #endif

@@ -30,6 +30,7 @@ typedef struct queue {
 
 typedef struct etf {
     const moirai_problem *p;
+    util_stop stop;
     place_list *list;
     int32_t *missing; /* producers not yet placed */
     int32_t *open;    /* devices on which a ready operator still has a chance */
@@ -274,14 +275,13 @@ static int run(moirai_plan **out, etf *x)
         if (p->op_in_off[i + 1] == p->op_in_off[i])
             rc = become_ready(x, i);
     while (rc == 0 && x->n_left > 0)
-        rc = place_next(x);
+        rc = util_stopped(&x->stop) ? place_list_late(p, p->n_ops - x->n_left) : place_next(x);
     return rc == 0 ? place_list_plan(out, x->list) : rc;
 }
 
 static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
 {
-    (void)o;
-    etf x = {.p = p};
+    etf x = {.p = p, .stop = util_stop_of(&o->budget)};
     int rc = place_list_new(&x.list, p);
     if (rc == 0)
         rc = run(out, &x);

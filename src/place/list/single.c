@@ -43,27 +43,45 @@ static int try_device(moirai_plan **out, moirai_sim *sim, const moirai_problem *
     return rc;
 }
 
+/* Sums of times, which are the makespans; INT64_MAX where some operator can't run. */
+static void sum_times(const moirai_problem *p, int64_t *sum)
+{
+    for (int32_t k = 0; k < p->n_devices; k++)
+        sum[k] = first_banned(p, k) == MOIRAI_NONE ? 0 : INT64_MAX;
+    for (int32_t i = 0; i < p->n_ops; i++)
+        for (int32_t k = 0; k < p->n_devices; k++)
+            if (sum[k] != INT64_MAX)
+                sum[k] += moirai_op_ns(p, i, k);
+}
+
+/* The fastest device not tried yet, ties by number. */
+static int32_t next_device(const int64_t *sum, int32_t n, uint64_t tried)
+{
+    int32_t best = MOIRAI_NONE;
+    for (int32_t k = 0; k < n; k++)
+        if (!(tried >> k & 1) && (best == MOIRAI_NONE || sum[k] < sum[best]))
+            best = k;
+    return best;
+}
+
 static int try_all(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, int32_t *device)
 {
-    char reasons[768] = "", why[160];
+    char why[MOIRAI_MAX_DEVICES][160], reasons[768] = "";
+    int64_t sum[MOIRAI_MAX_DEVICES];
+    uint64_t tried = 0;
     size_t length = 0;
-    for (int32_t k = 0; k < p->n_devices; k++) {
-        moirai_plan *plan;
-        int rc = try_device(&plan, sim, p, device, k, why, sizeof why);
-        if (rc != 0)
+    sum_times(p, sum);
+    for (int32_t n = 0; n < p->n_devices; n++) {
+        int32_t k = next_device(sum, p->n_devices, tried);
+        tried |= UINT64_C(1) << k;
+        int rc = try_device(out, sim, p, device, k, why[k], sizeof why[k]);
+        if (rc != 0 || *out != NULL)
             return rc;
-        if (plan == NULL) {
-            if (length < sizeof reasons)
-                length += (size_t)snprintf(reasons + length, sizeof reasons - length, "%s%s: %s", length ? "; " : "",
-                                           p->device_name[k], why);
-        } else if (*out == NULL || plan->makespan_ns < (*out)->makespan_ns) {
-            moirai_plan_free(*out);
-            *out = plan;
-        } else {
-            moirai_plan_free(plan);
-        }
     }
-    return *out != NULL ? 0 : moirai_error(MOIRAI_EINFEASIBLE, "no single device will do: %s", reasons);
+    for (int32_t k = 0; k < p->n_devices && length < sizeof reasons; k++)
+        length += (size_t)snprintf(reasons + length, sizeof reasons - length, "%s%s: %s", length ? "; " : "",
+                                   p->device_name[k], why[k]);
+    return moirai_error(MOIRAI_EINFEASIBLE, "no single device will do: %s", reasons);
 }
 
 static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)

@@ -13,6 +13,9 @@
 #include "util/pool.h"
 #include "util/util.h"
 
+#define OPEN_ALL_FEW 8192  /* pairs that are opened at once, on few devices */
+#define OPEN_ALL_MANY 1024 /* and on many */
+#define PATH_ROUNDS 200    /* in which the bound's path may meet closed pairs, at effort 1 */
 #define SMALL_SHARE 0.15 /* of the largest: classes with less of the makespan get less work at first */
 
 /* ---- the next batch ---- */
@@ -20,37 +23,41 @@
 static int refine_one(void *data, int32_t i)
 {
     engine *x = data;
-    return pair_refine(x->c, &x->batch[i]);
+    pair_refine_task job = x->batch[i];
+    int32_t level = job.level;
+    job.level = UTIL_MIN(level, PAIR_LEVELS);
+    int result = pair_refine(x->c, &job);
+    x->c->pair[pair_chain_index(x->c, job.class_, job.entry_device, job.exit_device)]->level = level;
+    return result;
 }
 
 /* How often the path of `device` goes through each pair. */
 static void count_path(engine *x, const int32_t *device)
 {
     const decompose_cuts *s = x->c->s;
-    int32_t K = x->c->K;
-    memset(x->times, 0, sizeof *x->times * (size_t)s->n_classes * (size_t)K * (size_t)K);
+    memset(x->times, 0, sizeof *x->times * (size_t)pair_chain_count(x->c));
     for (int32_t i = 0; i < s->n_blocks; i++) {
         int32_t a = i > 0 ? device[i - 1] : 0, b = i < s->n_cuts ? device[i] : 0;
-        x->times[(s->block_class[i] * K + a) * K + b]++;
+        x->times[pair_chain_index(x->c, s->block_class[i], a, b)]++;
     }
 }
 
 /* The part of the gap that hangs on each pair of a path. */
 static void weigh_path(engine *x, const int32_t *device)
 {
-    int32_t n = x->c->s->n_classes * x->c->K * x->c->K;
+    int64_t n = pair_chain_count(x->c);
     count_path(x, device);
-    for (int32_t i = 0; i < n; i++) {
-        const pair_state *pair = &x->c->pair[i];
+    for (int64_t i = 0; i < n; i++) {
+        const pair_state *pair = pair_chain_get(x->c, i);
         if (x->times[i] && pair->level < x->top_level && pair->plan.device)
             x->weight[i] += x->times[i] * (pair->plan.length_ns - pair->lower_ns);
     }
 }
 
 /* What pair `i` would have to prove for the gap's goal, were the path to stay; a little more, since it will not. */
-static int64_t needed(const engine *x, int32_t i)
+static int64_t needed(const engine *x, int64_t i)
 {
-    const pair_state *pair = &x->c->pair[i];
+    const pair_state *pair = pair_chain_get(x->c, i);
     if (!x->best)
         return INT64_MAX;
     double goal = (double)x->best->makespan_ns * (1 - 0.5 * x->o->gap), rise = goal - (double)x->lower_ns;
@@ -58,35 +65,35 @@ static int64_t needed(const engine *x, int32_t i)
     return pair->lower_ns + (int64_t)(rise / (double)times * 1.1) + 1;
 }
 
-static void add_to_batch(engine *x, int32_t i)
+static void add_to_batch(engine *x, int64_t i)
 {
     int32_t K = x->c->K;
-    x->batch[x->n_batch++] = (pair_refine_task){.class_ = i / (K * K),
-                                                  .entry_device = i / K % K,
-                                                  .exit_device = i % K,
-                                                  .level = x->c->pair[i].level + 1,
+    x->batch[x->n_batch++] = (pair_refine_task){.class_ = (int32_t)(i / K / K),
+                                                  .entry_device = (int32_t)(i / K % K),
+                                                  .exit_device = (int32_t)(i % K),
+                                                  .level = pair_chain_get(x->c, i)->level + 1,
                                                   .need_ns = needed(x, i),
-                                                  .improve = x->plan_times[i] > 0 || x->c->pair[i].level < 2,
-                                                  .effort = x->o->budget.effort,
-                                                  .seed = x->o->budget.seed,
+                                                  .improve = x->plan_times[i] > 0 || pair_chain_get(x->c, i)->level < 2,
+                                                  .effort = x->effort,
+                                                  .seed = x->o->budget.seed + (uint64_t)x->passes,
                                                   .stop = x->stop};
 }
 
 /* The pairs on which most of the gap hangs, widest first, ties by number. */
 static void choose_batch(engine *x)
 {
-    int32_t n = x->c->s->n_classes * x->c->K * x->c->K;
+    int64_t n = pair_chain_count(x->c);
     memset(x->weight, 0, sizeof *x->weight * (size_t)n);
     weigh_path(x, x->plan_device);
     memcpy(x->plan_times, x->times, sizeof *x->times * (size_t)n);
     weigh_path(x, x->cut_device); /* last: `times` stays that of the bound's path */
     x->n_batch = 0;
     while (x->n_batch < ENGINE_BATCH) {
-        int32_t best = -1;
-        for (int32_t i = 0; i < n; i++)
+        int64_t best = -1;
+        for (int64_t i = 0; i < n; i++)
             if (x->weight[i] > 0 && (best < 0 || x->weight[i] > x->weight[best]))
                 best = i;
-        if (best < 0 || (double)x->weight[best] < 0.0002 * (double)x->best->makespan_ns)
+        if (best < 0 || (double)x->weight[best] < ldexp(0.0002, -x->passes) * (double)x->best->makespan_ns)
             return;
         x->weight[best] = 0;
         add_to_batch(x, best);
@@ -132,30 +139,118 @@ static void raise_bound(engine *x)
     engine_take_bound(x, pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->cut_device));
 }
 
-/* ---- the search ---- */
+/* ---- opening ---- */
 
-/* Every pair's first level, so that paths mean something; classes that take little of the time get little. */
+/* A pair's first level, so that paths mean something; classes that take little of the time get little. */
 static int first_level(void *data, int32_t i)
 {
     engine *x = data;
-    int32_t K = x->c->K;
-    const pair_state *pair = &x->c->pair[i];
+    int32_t K = x->c->K, class_ = (int32_t)(x->opened[i] / K / K);
+    const pair_state *pair = pair_chain_get(x->c, x->opened[i]);
     if (!pair->open || pair->level > 0 || engine_stopped(x))
         return MOIRAI_OK;
     /* Plans that do not mind the memory are of little use where it binds, and not worth the time where many classes
      * want it. */
-    bool much = x->share[i / (K * K)] > SMALL_SHARE && (!x->memory_binds || x->n_large <= 1);
-    pair_refine_task job = {.class_ = i / (K * K),
-                              .entry_device = i / K % K,
-                              .exit_device = i % K,
-                              .level = 1,
-                              .need_ns = INT64_MAX,
-                              .improve = much,
-                              .effort = x->o->budget.effort * (much ? 1 : 0.4),
-                              .seed = x->o->budget.seed,
-                              .stop = x->stop};
+    bool much = x->share[class_] > SMALL_SHARE && (!x->memory_binds || x->n_large <= 1);
+    pair_refine_task job = {.class_ = class_,
+                            .entry_device = (int32_t)(x->opened[i] / K % K),
+                            .exit_device = (int32_t)(x->opened[i] % K),
+                            .level = 1,
+                            .need_ns = INT64_MAX,
+                            .improve = much,
+                            .effort = x->o->budget.effort * (much ? 1 : 0.4),
+                            .seed = x->o->budget.seed,
+                            .stop = x->stop};
     return pair_refine(x->c, &job);
 }
+
+static int first_levels(engine *x, const int64_t *opened, int32_t n)
+{
+    x->opened = opened;
+    return util_pool_run(first_level, x, n, x->o->budget.threads);
+}
+
+/* The pairs of a path that are not open, each once, in x->index; returns how many. */
+static int32_t closed_on_path(engine *x, const int32_t *device)
+{
+    const decompose_cuts *s = x->c->s;
+    int32_t n = 0;
+    count_path(x, device);
+    for (int32_t i = 0; i < s->n_blocks; i++) {
+        int32_t a = i > 0 ? device[i - 1] : 0, b = i < s->n_cuts ? device[i] : 0;
+        int64_t pair = pair_chain_index(x->c, s->block_class[i], a, b);
+        if (!x->c->pair[pair] && x->times[pair])
+            x->index[n++] = pair;
+        x->times[pair] = 0;
+    }
+    return n;
+}
+
+static int open_path(engine *x, const int32_t *device, int32_t *n)
+{
+    *n = closed_on_path(x, device);
+    return pair_chain_open(x->c, x->index, *n, x->o->budget.threads, &x->stop);
+}
+
+/* Devices of the best plan at the cuts, and each of its devices for all: paths to begin with where pairs are many. */
+static int open_some(engine *x)
+{
+    const decompose_cuts *s = x->c->s;
+    uint64_t used = 0;
+    int32_t n, result = MOIRAI_OK;
+    for (int32_t i = 0; x->best && i < s->n_cuts; i++) {
+        x->plan_device[i] = x->best->op_device[s->cut[i]];
+        used |= UINT64_C(1) << x->plan_device[i];
+    }
+    if (x->best)
+        result = open_path(x, x->plan_device, &n);
+    for (; used && !result && !engine_stopped(x); used &= used - 1) {
+        for (int32_t i = 0; i < s->n_cuts; i++)
+            x->plan_device[i] = __builtin_ctzll(used);
+        result = open_path(x, x->plan_device, &n);
+    }
+    return result;
+}
+
+static int open_pairs(engine *x)
+{
+    bool all = pair_chain_count(x->c) <= (x->c->K <= 8 ? OPEN_ALL_FEW : OPEN_ALL_MANY);
+    return all ? pair_chain_open_all(x->c, x->o->budget.threads, &x->stop) : open_some(x);
+}
+
+/* First levels of all that is open. */
+static int all_first_levels(engine *x)
+{
+    int64_t n = 0, all = pair_chain_count(x->c), *opened;
+    for (int64_t i = 0; i < all; i++)
+        n += x->c->pair[i] != NULL;
+    if (!(opened = util_alloc((size_t)n, sizeof *opened)))
+        return MOIRAI_EFAIL;
+    n = 0;
+    for (int64_t i = 0; i < all; i++)
+        if (x->c->pair[i])
+            opened[n++] = i;
+    int result = first_levels(x, opened, (int32_t)n);
+    free(opened);
+    return result;
+}
+
+/* The bound's path goes through open pairs alone in the end; what it meets closed is opened. */
+static int open_bound_path(engine *x)
+{
+    int32_t n = 1, rounds = (int32_t)(PATH_ROUNDS * fmin(fmax(x->effort, 0.05), 1000));
+    int result = MOIRAI_OK;
+    while (n > 0 && rounds-- > 0 && !result && !engine_stopped(x)) {
+        result = open_path(x, x->cut_device, &n);
+        if (n > 0 && !result)
+            result = first_levels(x, x->index, n);
+        if (n > 0)
+            raise_bound(x);
+    }
+    return result;
+}
+
+/* ---- the search ---- */
 
 /* What the blocks of each class take of the makespan, against the class that takes most. */
 static void set_shares(engine *x)
@@ -163,38 +258,48 @@ static void set_shares(engine *x)
     double most = 1e-9;
     for (int32_t i = 0; i < x->c->s->n_classes; i++) {
         x->share[i] = x->best ? pair_chain_share(x->c, i, x->best->makespan_ns) : 1;
-        most = fmax(most, x->c->block[i]->n_interior ? x->share[i] : 0);
+        most = fmax(most, x->c->s->block_size[x->c->s->class_block[i]] ? x->share[i] : 0);
     }
     x->n_large = 0;
     for (int32_t i = 0; i < x->c->s->n_classes; i++) {
         x->share[i] /= most;
-        x->n_large += x->c->block[i]->n_interior && x->share[i] > SMALL_SHARE;
+        x->n_large += x->c->s->block_size[x->c->s->class_block[i]] && x->share[i] > SMALL_SHARE;
     }
+}
+
+/* One batch; *done where nothing is left to refine, or no effort. */
+static int refine_batch(engine *x, bool *done)
+{
+    choose_batch(x);
+    *done = !x->n_batch || x->batches_left-- <= 0;
+    if (*done)
+        return MOIRAI_OK;
+    x->work += x->n_batch;
+    return util_pool_run(refine_one, x, x->n_batch, x->o->budget.threads);
 }
 
 int engine_improve_blocks(engine *x)
 {
-    int32_t pairs = x->c->s->n_classes * x->c->K * x->c->K;
-    int result = pair_chain_open(x->c, x->o->budget.threads);
+    int result = open_pairs(x);
     if (!result) { /* already worth something, and soon there: every block whole on a device, every longest path */
         raise_bound(x);
         result = compose_best(x);
     }
     set_shares(x);
     if (!result)
-        result = util_pool_run(first_level, x, pairs, x->o->budget.threads);
-    while (!result) {
+        result = all_first_levels(x);
+    for (bool done = false; !result && !done;) {
         raise_bound(x);
-        result = compose_best(x);
+        result = open_bound_path(x);
+        if (!result)
+            result = compose_best(x);
         if (!result && x->memory_binds)
             return engine_improve_within_memory(x);
         if (result || !x->best || engine_gap(x) <= x->o->gap || engine_stopped(x))
             break;
-        choose_batch(x);
-        if (!x->n_batch || x->batches_left-- <= 0)
-            break;
-        result = util_pool_run(refine_one, x, x->n_batch, x->o->budget.threads);
-        x->work += x->n_batch;
+        result = refine_batch(x, &done);
+        if (!result && done)
+            done = !engine_grow(x);
     }
     return result;
 }

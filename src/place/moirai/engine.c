@@ -8,6 +8,7 @@
 #include "place/moirai/floats.h"
 #include "util/util.h"
 
+#define MOST_PASSES 40
 #define NEAR_BEST 0.1 /* plans of a spine that are so near to its best are of use */
 
 bool engine_stopped(const engine *x)
@@ -64,7 +65,7 @@ int engine_offer(engine *x, moirai_plan *plan, char letter)
     moirai_plan *whole = NULL;
     int result = MOIRAI_OK;
     if (y && wanted(x, plan->makespan_ns) && !engine_stopped(y) && (!y->best || plan->makespan_ns < y->best->makespan_ns))
-        result = place_floats_insert(&whole, y->spine, plan);
+        result = place_floats_insert(&whole, y->spine, plan, &y->stop);
     if (whole)
         keep(y, whole, 'F');
     keep(x, plan, letter);
@@ -96,7 +97,7 @@ int engine_prepare(engine *x)
     int result = pair_chain_new(&x->c, x->p);
     if (result)
         return result;
-    size_t cuts = (size_t)x->c->s->n_cuts, pairs = (size_t)x->c->s->n_classes * (size_t)x->c->K * (size_t)x->c->K;
+    size_t cuts = (size_t)x->c->s->n_cuts, pairs = (size_t)pair_chain_count(x->c);
     x->cut_device = util_alloc(cuts, sizeof(int32_t));
     x->plan_device = util_alloc(cuts, sizeof(int32_t));
     x->op_device = util_alloc((size_t)x->p->n_ops, sizeof(int32_t));
@@ -105,8 +106,9 @@ int engine_prepare(engine *x)
     x->times = util_alloc(pairs, sizeof(int64_t));
     x->plan_times = util_alloc(pairs, sizeof(int64_t));
     x->share = util_alloc((size_t)x->c->s->n_classes, sizeof(double));
+    x->index = util_alloc((size_t)x->c->s->n_blocks, sizeof(int64_t));
     if (!x->cut_device || !x->plan_device || !x->op_device || !x->order || !x->weight || !x->times || !x->plan_times ||
-        !x->share)
+        !x->share || !x->index)
         return MOIRAI_EFAIL;
     return moirai_sim_new(&x->sim, x->p);
 }
@@ -120,9 +122,22 @@ engine *engine_new(const moirai_problem *p, const moirai_place_options *o)
     x->o = o;
     x->begun = util_seconds();
     x->stop = util_stop_of(&o->budget);
-    x->top_level = o->budget.effort < 0.5 ? 2 : o->budget.effort < 2 ? 3 : PAIR_LEVELS;
-    x->batches_left = 2 + (int32_t)(16 * fmin(o->budget.effort, 1000));
+    x->effort = o->budget.effort;
+    x->top_level = x->effort < 0.5 ? 2 : x->effort < 2 ? 3 : PAIR_LEVELS;
+    x->batches_left = 2 + (int32_t)(16 * fmin(x->effort, 1000));
     return x;
+}
+
+/* Levels above the last one repeat it with more effort. */
+bool engine_grow(engine *x)
+{
+    if (x->stop.deadline <= 0 || engine_stopped(x) || engine_gap(x) <= x->o->gap || x->passes >= MOST_PASSES)
+        return false;
+    x->effort *= 2;
+    x->passes++;
+    x->top_level = PAIR_LEVELS + x->passes;
+    x->batches_left = 16 << UTIL_MIN(x->passes, 16);
+    return true;
 }
 
 void engine_free(engine *x)
@@ -143,5 +158,6 @@ void engine_free(engine *x)
     free(x->times);
     free(x->plan_times);
     free(x->share);
+    free(x->index);
     free(x);
 }

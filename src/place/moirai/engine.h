@@ -30,6 +30,10 @@ typedef struct engine {
     double *share;       /* per class: of the makespan, against the largest; before the first level */
     pair_refine_task batch[ENGINE_BATCH];
     int32_t n_batch;
+    double effort;     /* that of the budget; doubled whenever it is used up and there is a time limit with time left */
+    int32_t passes;    /* how often it was doubled */
+    int64_t *index;    /* scratch: pairs of a path */
+    const int64_t *opened; /* pairs whose first level is due */
     int32_t top_level; /* of refinement, by the effort */
     int32_t batches_left;
     bool memory_binds; /* the fastest chain does not fit */
@@ -58,6 +62,9 @@ int engine_offer(engine *x, moirai_plan *plan, char letter);
 int engine_take_simulated(engine *x, int64_t makespan_ns, char letter);
 /* How far the best plan can be from the optimum, as a share of it; 1 without a plan. */
 double engine_gap(const engine *x);
+
+/* Goes on with twice the effort: true where there is a time limit, time left and a gap to close. */
+bool engine_grow(engine *x);
 
 /* ---- blocks.c ---- */
 /* Refines pairs of the chain and composes their plans until the gap is closed, the effort used up or the time over. */

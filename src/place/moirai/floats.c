@@ -261,11 +261,11 @@ static void keep_shorter(moirai_plan **best, moirai_plan *plan)
 }
 
 /* Rounds of one rule, each with the gaps that the last has left. */
-static int insert_rounds(moirai_plan **best, filling *x, const moirai_plan *spine_plan)
+static int insert_rounds(moirai_plan **best, filling *x, const moirai_plan *spine_plan, const util_stop *stop)
 {
     moirai_plan *last = NULL;
     int result = insert_once(&last, x, spine_plan, INT64_MAX);
-    for (int32_t round = 1; round < ROUNDS && last && !result; round++) {
+    for (int32_t round = 1; round < ROUNDS && last && !result && !util_stopped(stop); round++) {
         moirai_plan *next;
         result = insert_once(&next, x, last, INT64_MAX);
         keep_shorter(best, last);
@@ -275,16 +275,17 @@ static int insert_rounds(moirai_plan **best, filling *x, const moirai_plan *spin
     return result;
 }
 
-int place_floats_insert(moirai_plan **out, const decompose_spine *s, const moirai_plan *spine_plan)
+int place_floats_insert(moirai_plan **out, const decompose_spine *s, const moirai_plan *spine_plan,
+                        const util_stop *stop)
 {
     filling x;
     *out = NULL;
     int result = prepare(&x, s);
     if (result)
         return result;
-    for (size_t i = 0; i < sizeof rules / sizeof *rules && !result; i++) {
+    for (size_t i = 0; i < sizeof rules / sizeof *rules && !result && !util_stopped(stop); i++) {
         x.rule = &rules[i];
-        result = insert_rounds(out, &x, spine_plan);
+        result = insert_rounds(out, &x, spine_plan, stop);
     }
     release(&x);
     if (result) {

@@ -6,7 +6,8 @@
 #include "util/stop.h"
 
 /* A plan of the whole from one of the spine; *out is NULL where none that fits the memory was found. */
-int place_floats_insert(moirai_plan **out, const decompose_spine *s, const moirai_plan *spine_plan);
+int place_floats_insert(moirai_plan **out, const decompose_spine *s, const moirai_plan *spine_plan,
+                        const util_stop *stop);
 
 typedef struct place_floats_task {
     int64_t evaluations;

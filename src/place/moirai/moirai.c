@@ -24,6 +24,8 @@
 
 #define FLOAT_EVALUATIONS 3000.0
 #define FLOAT_SHARE 0.15      /* of the time that is left when the spine's search begins */
+#define CERTIFY_SHARE 0.3     /* of the time, where the proof is wanted as well */
+#define RESERVE 1.3           /* of what the last steps took once, for the next time */
 #define WHOLE_OPS 48          /* problems up to this size go to the exhaustive search as a whole */
 #define WHOLE_NODES 2000000.0 /* of it, at effort 1 */
 
@@ -44,14 +46,14 @@ static int try_starts(engine *x)
 }
 
 /* Small problems: the exhaustive search on the whole, in all modes. */
-static int try_exact(engine *x)
+static int try_exact(engine *x, double nodes)
 {
     if (x->p->n_ops > WHOLE_OPS || !exact_fits(x->p, NULL))
         return MOIRAI_OK;
     exact_options o;
     exact_result found;
     exact_options_init(&o);
-    o.node_limit = (int64_t)(WHOLE_NODES * x->o->budget.effort) + 1;
+    o.node_limit = (int64_t)fmin(nodes, 1e15) + 1;
     o.stop = x->stop;
     o.start = x->best;
     int result = exact_solve(x->p, &o, &found);
@@ -95,8 +97,9 @@ static int improve_spine(engine *x)
     return result ? result : engine_offer(x, plan, 'F');
 }
 
-/* The proof behind the bound, as far as prices carry it; of the spine where there is one. */
-static int certify(engine *x)
+/* The proof behind the bound, as far as prices carry it by then; of the spine where there is one. Without blocks there is
+ * nothing to write down but the longest paths. */
+static int certify(engine *x, const util_stop *stop)
 {
     engine *y = x->inner ? x->inner : x;
     int result = y->c ? MOIRAI_OK : engine_prepare(y);
@@ -104,36 +107,59 @@ static int certify(engine *x)
         return result;
     /* Prices on bytes have a part of their own in the certificate. */
     int64_t goal = y->memory ? UTIL_MIN(pair_chain_path(y->c, PAIR_CHAIN_LOWER, NULL), x->lower_ns) : x->lower_ns;
-    /* The search may have used up its time: writing the proof down gets as much again. */
-    util_stop stop = {.interrupt = x->o->budget.interrupt};
-    if (x->o->budget.time_limit_s > 0)
-        stop.deadline = util_seconds() + fmax(x->o->budget.time_limit_s, 10);
-    bound_certify_task job = {
-        .goal_ns = goal, .effort = x->o->budget.effort, .threads = x->o->budget.threads, .seed = x->o->budget.seed, .stop = stop};
+    bound_certify_task job = {.goal_ns = goal,
+                              .effort = x->o->budget.effort,
+                              .threads = x->o->budget.threads,
+                              .seed = x->o->budget.seed,
+                              .stop = *stop};
+    engine_tell(x, ' ', "proving the bound again for the certificate");
     result = bound_certify(y->c, &job);
     bytes_bound_task settle = {.upper_ns = x->best->makespan_ns,
                                  .buckets = ENGINE_MEMORY_BUCKETS,
                                  .solves = 30,
                                  .threads = x->o->budget.threads,
-                                 .stop = stop};
+                                 .stop = *stop};
     if (!result && y->memory)
         result = bytes_settle(y->memory, &settle);
     bound_certificate from = {.c = y->c, .memory = y->memory, .spine = x->spine, .lower_bound_ns = x->lower_ns};
     return result ? result : bound_certificate_write(&from, x->o->certificate_path);
 }
 
-static int solve(engine *x)
+/* Blocks, or the blocks of the spine; a problem with too many pairs is left to the heuristics. */
+static int improve(engine *x)
 {
-    engine_take_bound(x, UTIL_MAX(moirai_bound_critical_path(x->p), moirai_bound_load(x->p)));
-    int result = try_starts(x);
-    if (!result)
-        result = try_exact(x);
-    if (!result && engine_gap(x) > x->o->gap)
-        result = decompose_spine_new(&x->spine, x->p);
+    int result = decompose_spine_new(&x->spine, x->p, &x->stop);
     if (!result && x->spine)
         result = improve_spine(x);
-    else if (!result && engine_gap(x) > x->o->gap && !(result = engine_prepare(x)))
+    else if (!result && !(result = engine_prepare(x)))
         result = engine_improve_blocks(x);
+    return result == MOIRAI_ELIMIT ? MOIRAI_OK : result;
+}
+
+/* What comes after the search: the plain bounds once more and the check of the plan, which take as long as these did. */
+static void reserve_time(engine *x, double bounds_s)
+{
+    double begun = util_seconds();
+    if (x->stop.deadline <= 0 || !x->best)
+        return;
+    moirai_plan_check(x->p, x->best, NULL, NULL);
+    x->stop.deadline -= RESERVE * (util_seconds() - begun + bounds_s);
+}
+
+static int solve(engine *x)
+{
+    double begun = util_seconds();
+    engine_take_bound(x, UTIL_MAX(moirai_bound_critical_path(x->p), moirai_bound_load(x->p)));
+    double bounds_s = util_seconds() - begun;
+    int result = try_starts(x);
+    reserve_time(x, bounds_s);
+    double nodes = WHOLE_NODES * x->effort;
+    if (!result)
+        result = try_exact(x, nodes);
+    if (!result && engine_gap(x) > x->o->gap && !engine_stopped(x))
+        result = improve(x);
+    while (!result && x->p->n_ops <= WHOLE_OPS && engine_grow(x))
+        result = try_exact(x, nodes *= 8);
     if (!result && !x->best)
         result = moirai_error(MOIRAI_EINFEASIBLE, "no plan of '%s' that fits the memory was found", x->p->name);
     return result;
@@ -142,9 +168,12 @@ static int solve(engine *x)
 static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
 {
     engine *x = engine_new(p, o);
+    util_stop stop = x ? x->stop : (util_stop){0};
+    if (x && o->certificate_path && stop.deadline > 0)
+        x->stop.deadline -= CERTIFY_SHARE * o->budget.time_limit_s;
     int result = x ? solve(x) : MOIRAI_EFAIL;
     if (!result && o->certificate_path)
-        result = certify(x);
+        result = certify(x, &stop);
     if (!result) {
         *out = x->best;
         (*out)->lower_bound_ns = x->lower_ns;

@@ -12,7 +12,7 @@
 static int price_memory(engine *x, int32_t rounds, int32_t solves, int64_t evaluations)
 {
     int32_t searches = x->memory ? 3 : 6; /* at first there is nothing to begin with */
-    bytes_plan_task search = {.evaluations = (int64_t)((double)evaluations * x->o->budget.effort),
+    bytes_plan_task search = {.evaluations = (int64_t)((double)evaluations * x->effort),
                                    .rounds = 18,
                                    .searches = searches,
                                    .seed = x->o->budget.seed,
@@ -23,6 +23,8 @@ static int price_memory(engine *x, int32_t rounds, int32_t solves, int64_t evalu
     const int32_t *cut_device;
     const pair_plan *const *block_plan;
     int result = x->memory ? MOIRAI_OK : bytes_prices_new(&x->memory, x->c);
+    if (result == MOIRAI_ELIMIT)
+        return MOIRAI_OK; /* the heuristics' plans stand */
     if (!result)
         result = bytes_plan_find(&length, &cut_device, &block_plan, x->memory, &search);
     if (!result && length != INT64_MAX) {
@@ -32,7 +34,7 @@ static int price_memory(engine *x, int32_t rounds, int32_t solves, int64_t evalu
     bytes_bound_task bound = {.upper_ns = x->best ? x->best->makespan_ns : 2 * x->lower_ns,
                                 .rounds = rounds,
                                 .buckets = ENGINE_MEMORY_BUCKETS,
-                                .solves = (int32_t)(solves * fmin(x->o->budget.effort, 100)) + 4,
+                                .solves = (int32_t)(solves * fmin(x->effort, 100)) + 4,
                                 .threads = x->o->budget.threads,
                                 .stop = x->stop};
     if (!result)
@@ -45,12 +47,15 @@ static int price_memory(engine *x, int32_t rounds, int32_t solves, int64_t evalu
 int engine_improve_within_memory(engine *x)
 {
     int result = price_memory(x, 1, 20, 1000);
+    if (!x->memory)
+        return result;
     double before = 2;
     int64_t evaluations = 4000;
-    int32_t most = 1 + (int32_t)((MEMORY_ROUNDS - 1) * fmin(x->o->budget.effort, 1));
-    for (int32_t round = 0; round < most && !result && engine_gap(x) > x->o->gap && !engine_stopped(x); round++) {
-        if (round >= 3 && engine_gap(x) > 0.95 * before)
-            break; /* it stays */
+    int32_t most = 1 + (int32_t)((MEMORY_ROUNDS - 1) * fmin(x->effort, 1));
+    for (int32_t round = 0; !result && engine_gap(x) > x->o->gap && !engine_stopped(x); round++) {
+        bool stays = round >= 3 && engine_gap(x) > 0.95 * before;
+        if ((stays || round >= most) && !engine_grow(x))
+            break;
         before = engine_gap(x);
         int64_t known = x->best ? x->best->makespan_ns : INT64_MAX;
         result = price_memory(x, 3, 30, evaluations);
