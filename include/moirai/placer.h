@@ -41,6 +41,7 @@ typedef struct moirai_placer {
     const moirai_param *params;
     int n_params;
     bool certifies;       /* writes certificate_path; others refuse it */
+    bool bounds;          /* its lower_bound_ns is no less than the plain bounds: they need not be computed again */
     /* NULL: always there; else returns false with the reason when a feature is not built in. */
     bool (*available)(const char **why);
     /* Never called directly: use moirai_place. Fills *out with a simulated plan that fits the memory. */

@@ -108,12 +108,12 @@ int pair_improve_from_cases(const pair_improve_task *job, pair_bound_task *r, in
         return MOIRAI_EFAIL;
     int32_t n = list_trials(x, t);
     int result = MOIRAI_OK;
-    for (int32_t i = 0; !result && i < n && n > 1; i++)
+    for (int32_t i = 0; !result && i < n && n > 1 && !util_stopped(&job->stop); i++)
         result = anneal_solution(job, r, &x->cases[t[i].index], &t[i].plan, evaluations / 4 / n, 1);
     pair_trials_sort(t, n);
     for (int32_t i = 0; i < n; i++) {
         pair_plan *plan = &t[i].plan;
-        if (!result && i < FINALISTS && plan->device)
+        if (!result && i < FINALISTS && plan->device && !util_stopped(&job->stop))
             result = anneal_solution(job, r, &x->cases[t[i].index], plan, evaluations / 4, RESTARTS / 2);
         if (!result && plan->device && plan->length_ns < x->plan.length_ns) {
             pair_plan old = x->plan;
@@ -123,7 +123,7 @@ int pair_improve_from_cases(const pair_improve_task *job, pair_bound_task *r, in
         pair_plan_free(plan);
     }
     /* The pair's plan, whoever found it, with the LP solution at hand. */
-    if (!result && n && x->lower_ns < x->plan.length_ns)
+    if (!result && n && x->lower_ns < x->plan.length_ns && !util_stopped(&job->stop))
         result =
             anneal_solution(job, r, &x->cases[t[0].index], &x->plan, n > 1 ? evaluations * 3 / 4 : evaluations, RESTARTS);
     free(t);

@@ -161,6 +161,8 @@ static int sign(moirai_plan *plan, const moirai_problem *p, const moirai_placer 
     plan->problem = problem;
     plan->placer = name;
     plan->seed = o->budget.seed;
+    if (placer->bounds)
+        return 0;
     int64_t path = moirai_bound_critical_path(p), load = moirai_bound_load(p);
     plan->lower_bound_ns = UTIL_MAX(plan->lower_bound_ns, UTIL_MAX(path, load));
     return 0;

@@ -326,15 +326,21 @@ static int64_t flat_cost(const pricing_pricer *w, int32_t kind, int32_t op, int3
     return sum;
 }
 
+static bool out_of_time(pricing_pricer *w)
+{
+    w->cut_short = w->cut_short || (w->stop && util_stopped(w->stop));
+    return w->cut_short;
+}
+
 static void kind_values(pricing_pricer *w, int32_t kind)
 {
     int32_t base = w->kind_node[kind], end = w->kind_node[kind + 1], N = w->grid->n_steps;
     int64_t stride = (int64_t)w->K * N;
-    for (int32_t x = base; x < end; x++)
+    for (int32_t x = base; x < end && !out_of_time(w); x++)
         for (int32_t k = 0; k < w->K; k++)
             own_value(w, w->value + (x - base) * stride + (int64_t)k * N, w->node[x].op, k,
                       flat_cost(w, kind, w->node[x].op, k));
-    for (int32_t x = end - 1; x > base; x--)
+    for (int32_t x = end - 1; x > base && !out_of_time(w); x--)
         add_child(w, &w->node[x], w->value + (x - base) * stride, w->node[w->node[x].parent].op,
                   w->value + (w->node[x].parent - base) * stride);
 }
@@ -352,7 +358,7 @@ static int64_t price_kind(pricing_pricer *w, int32_t kind, pricing_column_fn col
                 least = w->value[(int64_t)k * N + g];
                 root.g = g;
             }
-        if (least < NONE && column)
+        if (least < NONE && column && !out_of_time(w))
             pricing_pricer_walk(w, kind, root, column, data);
         best = UTIL_MIN(best, least);
     }
@@ -387,6 +393,7 @@ int64_t pricing_pricer_cost(pricing_pricer *w, const pricing_prices *prices, pri
     if (!direct_edges_fit(w))
         return NONE;
     w->prices = prices;
+    w->cut_short = false;
     set_prices(w, prices->resource);
     __int128 sum = 0;
     for (int32_t j = 0; w->how.fixed && j < w->how.n_receivers; j++) {
@@ -397,6 +404,8 @@ int64_t pricing_pricer_cost(pricing_pricer *w, const pricing_prices *prices, pri
     }
     for (int32_t kind = 0; kind < b->n_kinds; kind++) {
         int64_t cost = price_kind(w, kind, column, data);
+        if (w->cut_short)
+            return -NONE;
         if (cost >= NONE)
             return NONE;
         sum += (__int128)cost * b->kind_count[kind];

@@ -445,6 +445,7 @@ int pricing_master_solve(pricing_master_result *out, pricing_master *m, const pr
     m->failed = 0;
     m->n_solved = 0;
     m->w = job->pricer;
+    pricing_pricer_limit(m->w, &job->stop);
     set_sending(m, job->how);
     if (job->start_price)
         take_start(m);
@@ -459,6 +460,7 @@ int pricing_master_solve(pricing_master_result *out, pricing_master *m, const pr
         result = generate(m, out);
     else
         weigh(m, out);
+    pricing_pricer_limit(m->w, NULL);
     pricing_lp_free(m->lp);
     m->lp = NULL;
     out->proven = m->best > 1 && job->form == PRICING_LENGTH_FORM;

@@ -95,6 +95,11 @@ int32_t pricing_pricer_tree(const pricing_pricer *w, int32_t kind, pricing_tree_
     return n;
 }
 
+void pricing_pricer_limit(pricing_pricer *w, const util_stop *stop)
+{
+    w->stop = stop;
+}
+
 void pricing_pricer_free(pricing_pricer *w)
 {
     if (!w)

@@ -4,6 +4,7 @@
 
 #include "pricing/branch.h"
 #include "pricing/grid.h"
+#include "util/stop.h"
 
 /* A task of a component's schedule: what it holds and when. */
 typedef struct pricing_use {
@@ -48,6 +49,9 @@ typedef struct pricing_prices {
     const pricing_branch *branch;
     const int64_t *branch_price;  /* parallel to count */
 } pricing_prices;
+
+/* From now on pricings end early when `stop` says so (NULL: never), with a cost that proves nothing. */
+void pricing_pricer_limit(pricing_pricer *w, const util_stop *stop);
 
 /* The cheapest cost of everything that must be scheduled, PRICING_NONE or more where nothing fits into T at all.
  * `column`, if not NULL, is called with cheap schedules of each kind, the cheapest for each device of the

@@ -15,6 +15,8 @@ typedef struct pricing_tree_node {
 } pricing_tree_node;
 
 struct pricing_pricer {
+    const util_stop *stop; /* or NULL */
+    bool cut_short;        /* this pricing was: its numbers mean nothing */
     const decompose_block *block;
     int32_t K, n_resources, max_steps;
     int32_t shared_tensor;

@@ -18,6 +18,7 @@ typedef enum cli_value_kind {
     CLI_VALUE_TEXT,
     CLI_VALUE_COUNT, /* whole number in [least, most] */
     CLI_VALUE_REAL,  /* number in [least, most] */
+    CLI_VALUE_LIMIT, /* the same, or "none", which reads as 0 */
     CLI_VALUE_CHOICE,
     CLI_VALUE_FILE,
     CLI_VALUE_FOLDER,

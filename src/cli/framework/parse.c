@@ -140,7 +140,8 @@ static int check_number(const cli_option *o, const char *text)
 static int add_value(cli_context *cli, const cli_option *o, const char *text)
 {
     int rc = 0;
-    if (o->kind == CLI_VALUE_COUNT || o->kind == CLI_VALUE_REAL)
+    bool none = o->kind == CLI_VALUE_LIMIT && strcmp(text, "none") == 0;
+    if (o->kind == CLI_VALUE_COUNT || o->kind == CLI_VALUE_REAL || (o->kind == CLI_VALUE_LIMIT && !none))
         rc = check_number(o, text);
     else if (o->kind == CLI_VALUE_CHOICE)
         rc = check_choice(o, text);

@@ -54,8 +54,10 @@ int cli_cluster_of(moirai_cluster **out, const cli_context *cli, const char *nam
 #define CLI_OPTIONS_SEARCH \
     {.name = "placer", .letter = 'p', .argument = "P", .kind = CLI_VALUE_PLACER, \
      .help = "method that makes the plan; 'moirai placers' lists them (default moirai)"}, \
-    {.name = "time-limit", .argument = "SECONDS", .kind = CLI_VALUE_REAL, .least = 1e-3, .most = 1e9, \
-     .help = "stop after this time with the best plan so far"}, \
+    {.name = "time-limit", .argument = "SECONDS", .kind = CLI_VALUE_LIMIT, .least = 1e-3, .most = 1e9, \
+     .help = "stop after this time with the best plan so far; until then effort grows while the gap is open. " \
+             "'none': the effort alone decides, and the same seed gives the same plan (default 20, or none where " \
+             "--effort is given)"}, \
     {.name = "gap", .argument = "G", .kind = CLI_VALUE_REAL, .least = 0, .most = 1, .standard = "0.01", \
      .help = "stop when the plan is proven to be within this share of the best"}, \
     {.name = "effort", .argument = "E", .kind = CLI_VALUE_REAL, .least = 1e-6, .most = 1e6, .standard = "1", \

@@ -19,6 +19,18 @@ static int32_t first_banned(const moirai_problem *p, int32_t device)
     return MOIRAI_NONE;
 }
 
+static int64_t replay_in_order(moirai_sim *sim, const moirai_problem *p, const int32_t *device)
+{
+    moirai_task *order = util_alloc((size_t)p->n_ops, sizeof *order);
+    if (order == NULL)
+        return -1;
+    for (int32_t i = 0; i < p->n_ops; i++)
+        order[i] = p->topo[i];
+    int64_t makespan = moirai_sim_replay(sim, device, order, p->n_ops);
+    free(order);
+    return makespan;
+}
+
 /* A plan on device k, or NULL with the reason in `why`. */
 static int try_device(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, int32_t *device, int32_t k, char *why,
                       size_t size)
@@ -31,7 +43,10 @@ static int try_device(moirai_plan **out, moirai_sim *sim, const moirai_problem *
     }
     for (int32_t i = 0; i < p->n_ops; i++)
         device[i] = k;
-    if (moirai_sim_dispatch(sim, device, NULL) < 0)
+    /* Any order takes the same time; only peak memory asks for a good one. */
+    int64_t makespan = p->memory == MOIRAI_MEMORY_STATIC ? replay_in_order(sim, p, device)
+                                                         : moirai_sim_dispatch(sim, device, NULL);
+    if (makespan < 0)
         return moirai_error(MOIRAI_EFAIL, "device '%s' could not be simulated", p->device_name[k]);
     int64_t excess = moirai_sim_memory_excess(sim, NULL);
     if (excess == 0)

@@ -25,7 +25,7 @@
 #define FLOAT_EVALUATIONS 3000.0
 #define FLOAT_SHARE 0.15      /* of the time that is left when the spine's search begins */
 #define CERTIFY_SHARE 0.3     /* of the time, where the proof is wanted as well */
-#define RESERVE 1.3           /* of what the last steps took once, for the next time */
+#define RESERVE 1.2           /* a check may take so much longer than the last one */
 #define WHOLE_OPS 48          /* problems up to this size go to the exhaustive search as a whole */
 #define WHOLE_NODES 2000000.0 /* of it, at effort 1 */
 
@@ -136,23 +136,22 @@ static int improve(engine *x)
     return result == MOIRAI_ELIMIT ? MOIRAI_OK : result;
 }
 
-/* What comes after the search: the plain bounds once more and the check of the plan, which take as long as these did. */
-static void reserve_time(engine *x, double bounds_s)
+/* What comes after the search is the check of the plan. It is measured once; the last plan may send every tensor. */
+static void reserve_time(engine *x)
 {
     double begun = util_seconds();
     if (x->stop.deadline <= 0 || !x->best)
         return;
     moirai_plan_check(x->p, x->best, NULL, NULL);
-    x->stop.deadline -= RESERVE * (util_seconds() - begun + bounds_s);
+    double tasks = (double)x->p->n_ops + x->best->n_transfers, most = (double)x->p->n_ops + x->p->n_edges;
+    x->stop.deadline -= RESERVE * (util_seconds() - begun) * most / fmax(tasks, 1);
 }
 
 static int solve(engine *x)
 {
-    double begun = util_seconds();
     engine_take_bound(x, UTIL_MAX(moirai_bound_critical_path(x->p), moirai_bound_load(x->p)));
-    double bounds_s = util_seconds() - begun;
     int result = try_starts(x);
-    reserve_time(x, bounds_s);
+    reserve_time(x);
     double nodes = WHOLE_NODES * x->effort;
     if (!result)
         result = try_exact(x, nodes);
@@ -188,5 +187,6 @@ const moirai_placer place_moirai = {
     .summary = "blocks between cuts, annealed and bounded by prices in time; any size, proven gap",
     .letters = PLACE_STARTS_KEY ", X exhaustive, B blocks, M blocks within memory, F floating work beside the spine",
     .certifies = true,
+    .bounds = true,
     .place = place,
 };
