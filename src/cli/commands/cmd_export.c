@@ -1,6 +1,7 @@
 /* moirai export: the placement problem as a mixed-integer program for any solver. */
 #include "cli/framework/cli.h"
 #include "cli/commands/commands.h"
+#include "cli/steps/steps.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -67,7 +68,7 @@ static int run(cli_context *cli)
     if (!result)
         result = cli_writable(cli, path);
     if (!result)
-        result = moirai_problem_read(&p, cli_arg(cli, 0));
+        result = cli_problem_read(&p, cli_arg(cli, 0));
     if (!result)
         result = find_start(&start, p, cli);
     if (!result)

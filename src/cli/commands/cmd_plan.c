@@ -31,6 +31,7 @@ static int coarsen(work *w, cli_context *cli)
 {
     moirai_rules *rules = NULL;
     int rc = moirai_rules_open(&rules, cli_text(cli, "rules"));
+    cli_status_set("coarsening");
     rc = rc ? rc : moirai_coarsen(&w->coarse, w->graph, rules, NULL);
     moirai_rules_free(rules);
     if (rc)
@@ -70,6 +71,7 @@ static int expand(work *w, cli_context *cli)
     if (n_devices != w->problem->n_devices)
         return moirai_error(MOIRAI_EFAIL, "the problem has %d devices, the cluster %lld", w->problem->n_devices,
                             (long long)n_devices);
+    cli_status_set("expanding the plan");
     int rc = moirai_problem_new(&w->fine, w->graph, w->cluster, &o);
     rc = rc ? rc : cli_wishes(cli, w->fine, w->coarse);
     rc = rc ? rc : moirai_plan_expand(&w->expanded, w->fine, w->problem, w->coarse, w->plan);
@@ -145,11 +147,13 @@ static int run(cli_context *cli)
     rc = rc ? rc : cli_cluster(&w.cluster, cli);
     rc = rc ? rc : cli_network(&w.graph, cli, cli_arg(cli, 0));
     rc = rc ? rc : coarsen(&w, cli);
+    cli_status_set("making the problem");
     rc = rc ? rc : cli_problem(&w.problem, cli, w.coarse, w.cluster, NULL);
     rc = rc ? rc : cli_search(&w.plan, cli, w.problem, NULL);
     rc = rc ? rc : moirai_plan_check(w.problem, w.plan, NULL, NULL);
     rc = rc ? rc : cli_has(cli, "expand") ? expand(&w, cli) : 0;
     rc = rc ? rc : write_outputs(&w, cli);
+    cli_status_set("%s", "");
     if (!rc) {
         const moirai_problem *p = w.expanded ? w.fine : w.problem;
         const moirai_plan *plan = w.expanded ? w.expanded : w.plan;

@@ -218,6 +218,8 @@ static int write_job(const work *w, const char *model)
     util_writer_pair_int(&o, "seed", cli_count(w->cli, "seed"));
     util_writer_key(&o, "stall_s");
     util_writer_real(&o, cli_real(w->cli, "stall"));
+    util_writer_key(&o, "progress");
+    util_writer_bool(&o, cli_status_terminal());
     write_devices(&o, w);
     int rc = write_inputs(&o, w);
     free(full);
@@ -237,6 +239,7 @@ static int prepare(work *w)
     int rc = cli_rank_program(program, sizeof program);
     rc = rc ? rc : cluster ? cli_cluster_of(&w->cluster, w->cli, cluster) : 0;
     rc = rc ? rc : make_folders(w);
+    cli_status_set("splitting %s", model);
     rc = rc ? rc : cli_split(&report, w->cli, cli_arg(w->cli, 0), model, w->parts);
     rc = rc ? rc : open_manifest(w);
     rc = rc ? rc : name_ranks(w);
@@ -254,6 +257,19 @@ static int prepare(work *w)
 
 /* ---- running ---- */
 
+/* "DONE TOTAL", warm-up included, as rank 0 counts; at most twice a second. */
+static void draw(void *data, const char *text)
+{
+    const work *w = data;
+    long done, total, warm = (long)cli_count(w->cli, "warmup") + 1;
+    if (sscanf(text, "%ld %ld", &done, &total) != 2 || done > total)
+        return;
+    if (done < warm)
+        cli_status_now("warming up: %ld of %ld", done, warm);
+    else
+        cli_status_now("running: %ld of %ld", done - warm, total - warm);
+}
+
 static int launch(const work *w, bool inside)
 {
     const char *argv[] = {"run", w->job, NULL};
@@ -263,10 +279,15 @@ static int launch(const work *w, bool inside)
                        .host = w->has_hosts && !inside ? w->host : NULL,
                        .argv = argv,
                        .inside = inside,
+                       .progress = draw,
+                       .data = (void *)w,
                        .start_limit_s = limit > 0      ? limit
                                         : w->has_hosts ? 5
                                                        : 60};
-    return cli_launch(&l);
+    cli_status_set("loading the sub-models on %d devices", w->n_ranks);
+    int rc = cli_launch(&l);
+    cli_status_set("%s", "");
+    return rc;
 }
 
 static int verify(const work *w)
@@ -275,7 +296,9 @@ static int verify(const work *w)
     const char *argv[] = {"whole", w->job, w->verdict, atol ? atol : "-1", rtol ? rtol : "-1", NULL};
     static const char *const name[] = {"whole model"};
     cli_launch_job l = {.n = 1, .name = name, .argv = argv, .inside = true};
+    cli_status_set("running the whole model on one device");
     int rc = cli_launch(&l);
+    cli_status_set("%s", "");
     return rc ? rc : cli_show_verdict(w->cli, w->verdict);
 }
 

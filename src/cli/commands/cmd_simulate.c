@@ -57,7 +57,7 @@ static int run(cli_context *cli)
     moirai_problem *p = NULL;
     moirai_plan *plan = NULL, *result = NULL;
     int rc = cli_writable(cli, output);
-    rc = rc ? rc : moirai_problem_read(&p, problem_path);
+    rc = rc ? rc : cli_problem_read(&p, problem_path);
     rc = rc ? rc : moirai_plan_read(&plan, p, plan_path);
     rc = rc ? rc : cli_has(cli, "dispatch") ? dispatch(&result, p, plan) : moirai_plan_tighten(&result, p, plan);
     rc = rc ? rc : keep_origin(cli, p, result, plan);

@@ -14,6 +14,7 @@ void cli_print(const cli_context *cli, const char *format, ...)
     if (cli->stdout_taken ? cli->quiet : cli->json)
         return;
     va_list args;
+    cli_status_clear();
     va_start(args, format);
     vfprintf(cli->stdout_taken ? stderr : stdout, format, args);
     va_end(args);
@@ -24,6 +25,7 @@ void cli_say(const cli_context *cli, const char *format, ...)
     if (cli->quiet)
         return;
     va_list args;
+    cli_status_clear();
     va_start(args, format);
     vfprintf(stderr, format, args);
     va_end(args);

@@ -94,6 +94,7 @@ int cli_network(moirai_graph **out, cli_context *cli, const char *name)
         return moirai_zoo_graph(out, name, strcmp(cli_text(cli, "dtype"), "fp16") ? 4 : 2);
     if (strcmp(name, "-") && access(name, F_OK))
         return no_such_network(name);
+    cli_status_set("reading %s", name);
     if (cli_is_onnx(name))
         return read_onnx(out, cli, name);
     return moirai_graph_read(out, name);

@@ -4,6 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+int cli_problem_read(moirai_problem **out, const char *path)
+{
+    cli_status_set("reading %s", path);
+    int rc = moirai_problem_read(out, path);
+    cli_status_set("%s", "");
+    return rc;
+}
+
 int cli_cluster_of(moirai_cluster **out, const cli_context *cli, const char *name)
 {
     int rc = moirai_cluster_open(out, name);

@@ -19,6 +19,8 @@
 
 bool cli_is_onnx(const char *path);
 int cli_network(moirai_graph **out, cli_context *cli, const char *name_or_path);
+/* moirai_problem_read, and the status line says so. */
+int cli_problem_read(moirai_problem **out, const char *path);
 
 /* ---- a problem: a network meets a cluster ---- */
 #define CLI_OPTION_CLUSTER \
@@ -101,10 +103,24 @@ void cli_show_plan(cli_context *cli, const moirai_problem *p, const moirai_plan 
 void cli_show_picture(cli_context *cli, const moirai_problem *p, const moirai_plan *plan);
 void cli_show_problem(cli_context *cli, const moirai_problem *p);
 
+/* ---- bounds ---- */
+typedef struct cli_bound_found {
+    const moirai_bound *bound;
+    int result;       /* not 0: it could not be computed, `error` says why */
+    int64_t lower_ns; /* MOIRAI_UNKNOWN: not meant for this problem */
+    double seconds;
+    char error[1024];
+} cli_bound_found;
+void cli_bound_find(cli_bound_found *f, const moirai_bound *b, const moirai_problem *p, const moirai_budget *budget);
+/* The table and cli->result. Fails only where every bound did. */
+int cli_bounds_show(cli_context *cli, const cli_bound_found *f, int n);
+
 /* ---- the log of a search ---- */
 typedef struct cli_log cli_log;
 int cli_log_open(cli_log **out, const cli_context *cli, const moirai_placer *placer, const moirai_problem *p);
 void cli_log_event(void *log, const moirai_progress *news); /* a moirai_progress_fn; any thread */
+/* What the status line shows `seconds` after the beginning; writes a line where nothing was said for long. */
+void cli_log_tick(cli_log *log, double seconds, char *text, size_t size);
 int cli_log_close(cli_log *log);
 
 #endif

@@ -12,6 +12,7 @@
  * batches of fixed size on as many threads as there are; a batch is chosen before it starts and read after it ends, so
  * that the result depends on seed and effort, not on the number of threads. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "bound/certificate.h"
@@ -42,7 +43,15 @@ static int try_starts(engine *x)
         without_start.start = NULL;
         task.o = &without_start;
     }
-    return place_starts(&task);
+    int result = place_starts(&task);
+    snprintf(x->why, sizeof x->why, "%s", task.why);
+    return result;
+}
+
+/* Nothing fits: what came nearest, in whole bytes. */
+static int explain(const engine *x, const char *how)
+{
+    return moirai_error(MOIRAI_EINFEASIBLE, "'%s' %s%s%s", x->p->name, how, *x->why ? "; the nearest try: " : "", x->why);
 }
 
 /* Small problems: the exhaustive search on the whole, in all modes. */
@@ -61,7 +70,7 @@ static int try_exact(engine *x, double nodes)
         return result == MOIRAI_ELIMIT ? MOIRAI_OK : result;
     moirai_plan *plan;
     if (found.complete && !found.found)
-        result = moirai_error(MOIRAI_EINFEASIBLE, "'%s' has no plan: every placement was tried", x->p->name);
+        result = explain(x, "has no plan that fits the memory: every placement was tried");
     else if (found.found && !(result = exact_plan(&plan, x->p, &found)))
         result = engine_offer(x, plan, 'X');
     if (!result)
@@ -150,7 +159,9 @@ static void reserve_time(engine *x)
 static int solve(engine *x)
 {
     engine_take_bound(x, UTIL_MAX(moirai_bound_critical_path(x->p), moirai_bound_load(x->p)));
-    int result = try_starts(x);
+    int result = moirai_problem_check_memory(x->p); /* what no search can cure is said at once */
+    if (!result)
+        result = try_starts(x);
     reserve_time(x);
     double nodes = WHOLE_NODES * x->effort;
     if (!result)
@@ -160,7 +171,7 @@ static int solve(engine *x)
     while (!result && x->p->n_ops <= WHOLE_OPS && engine_grow(x))
         result = try_exact(x, nodes *= 8);
     if (!result && !x->best)
-        result = moirai_error(MOIRAI_EINFEASIBLE, "no plan of '%s' that fits the memory was found", x->p->name);
+        result = explain(x, "has no plan that fits the memory, as far as was found");
     return result;
 }
 
