@@ -63,7 +63,7 @@ static void keeps_the_plan(int number)
 static void test_cli_signals_keep_the_best_plan(void **state)
 {
     (void)state;
-    assert_runs("$M problem gpt3-330M --cluster inter-server -q -o problem.json");
+    assert_runs("$M problem gpt3-mini --cluster inter-server -q -o problem.json");
     keeps_the_plan(SIGINT);
     keeps_the_plan(SIGTERM);
     keeps_the_plan(SIGHUP);
@@ -74,7 +74,7 @@ static void test_cli_signals_nohup_is_respected(void **state)
     (void)state;
     assert_runs("$M problem gpt3-tiny --cluster inter-server -q -o problem.json");
     /* Ignored when it begins, ignored to the end: the plan is made as if nothing had happened. */
-    assert_runs("trap '' HUP; $M place problem.json --effort 0.2 -o plan.json & p=$!; kill -HUP $p; wait $p");
+    assert_runs("trap '' HUP; $M place problem.json --effort 0.01 -o plan.json & p=$!; kill -HUP $p; wait $p");
     assert_null(strstr(shell_err, "interrupted"));
 }
 
@@ -103,7 +103,7 @@ static void test_cli_status_shows_plan_gap_and_silence(void **state)
     (void)state;
     int status;
     char *argv[] = {"moirai", "place", "problem.json", "--time-limit", "3.5", "--gap", "0", NULL};
-    assert_runs("$M problem gpt3-330M --cluster inter-server -q -o problem.json");
+    assert_runs("$M problem gpt3-mini --cluster inter-server -q -o problem.json");
     char *text = on_terminal(argv, &status);
     assert_int_equal(status, 0);
     /* The first plan is a line of the log, shown at once; then the status line, drawn over itself. */
@@ -111,7 +111,7 @@ static void test_cli_status_shows_plan_gap_and_silence(void **state)
     assert_contains(text, "\r\033[Kplan ");
     assert_contains(text, " %: no better plan in ");
     /* It is gone when the result is written. */
-    const char *last = strstr(text, "plan         gpt3-330M-inter-server by moirai");
+    const char *last = strstr(text, "plan         gpt3-mini-inter-server by moirai");
     assert_non_null(last);
     assert_null(strstr(last, "\033[K"));
 }
@@ -119,7 +119,7 @@ static void test_cli_status_shows_plan_gap_and_silence(void **state)
 static void test_cli_status_is_silent_without_a_terminal(void **state)
 {
     (void)state;
-    assert_runs("$M plan gpt3-tiny --cluster inter-server --effort 0.2");
+    assert_runs("$M plan gpt3-tiny --cluster inter-server --effort 0.01");
     assert_null(strstr(shell_err, "\033["));
     assert_null(strstr(shell_out, "\033["));
 }
