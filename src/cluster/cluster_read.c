@@ -176,6 +176,8 @@ static int read_device(moirai_cluster *c, const char *label, yyjson_val *object,
         (result = read_text(&d->cores, &at, object, "cores")) || (result = read_text(&d->host, &at, object, "host")) ||
         (result = read_count(&d->threads, &at, object, "threads")))
         return result;
+    if (d->host && !util_is_host(d->host))
+        return util_json_fail(&at, "host is \"%.60s\": not the name of a machine", d->host);
     if (memory_bytes < 0)
         return util_json_fail(&at, "memory is missing%s", *type ? ", and its type's is not known" : "");
     d->memory_bytes = d->figures.memory_bytes = memory_bytes;

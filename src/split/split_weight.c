@@ -10,8 +10,10 @@
 #include "split/split_build.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PAGE = 4096, COPY_BYTES = 1 << 20 };
@@ -69,6 +71,54 @@ static int copy_range(split_builder *b, FILE *from, const char *path, int64_t le
     return rc;
 }
 
+/* The folder of a path, links resolved: of the path as given, or of the file that it leads to. NULL: there is none. */
+static char *folder_of(const char *path, bool resolve_file)
+{
+    char *full = resolve_file ? realpath(path, NULL) : NULL, *copy = full ? NULL : util_strdup(path);
+    char *slash = full ? strrchr(full, '/') : copy ? strrchr(copy, '/') : NULL;
+    if (full) {
+        slash[slash == full] = '\0';
+        return full;
+    }
+    if (slash)
+        slash[slash == copy] = '\0';
+    full = copy ? realpath(slash ? copy : ".", NULL) : NULL;
+    free(copy);
+    return full;
+}
+
+static bool is_below(const char *file, const char *folder)
+{
+    size_t n = folder ? strlen(folder) : 0;
+    return n && !strncmp(file, folder, n) && (file[n] == '/' || n == 1);
+}
+
+/* A plain file below the model's folder, or, where the model itself is a link, beside the file that it leads to (caches of
+ * downloads are made of links). A link to anywhere else would copy what is nobody's business, and a pipe never ends. */
+static int open_data(FILE **out, const char *model_path, const char *path)
+{
+    char *file = realpath(path, NULL), *here = folder_of(model_path, false), *there = folder_of(model_path, true);
+    struct stat info;
+    int rc = 0, fd = -1;
+    *out = NULL;
+    if (!file)
+        rc = moirai_error(MOIRAI_EINPUT, "%s: can't read the model's weights: %s", path, strerror(errno));
+    else if (!is_below(file, here) && !is_below(file, there))
+        rc = moirai_error(MOIRAI_EINPUT, "%s: leads to '%s', which is not below the model's folder", path, file);
+    else if ((fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)) < 0 || fstat(fd, &info))
+        rc = moirai_error(MOIRAI_EINPUT, "%s: can't read the model's weights: %s", path, strerror(errno));
+    else if (!S_ISREG(info.st_mode))
+        rc = moirai_error(MOIRAI_EINPUT, "%s: weights must be in a plain file", path);
+    else if (!(*out = fdopen(fd, "rb")))
+        rc = moirai_error(MOIRAI_EFAIL, "%s: %s", path, strerror(errno));
+    if (rc && fd >= 0)
+        close(fd);
+    free(file);
+    free(here);
+    free(there);
+    return rc;
+}
+
 static int copy_external(split_builder *b, const onnx_data *d, int64_t length, int64_t *offset)
 {
     static const char zeros[PAGE];
@@ -80,15 +130,17 @@ static int copy_external(split_builder *b, const onnx_data *d, int64_t length, i
         return moirai_error(MOIRAI_EINPUT, "external data: \"%s\" is not below the model's folder", d->location);
     if ((size_t)snprintf(path, sizeof path, "%.*s%s", folder, b->model_path, d->location) >= sizeof path)
         return moirai_error(MOIRAI_EINPUT, "external data: the path is too long");
-    FILE *from = fopen(path, "rb");
-    if (!from || fseeko(from, (off_t)d->external_offset, SEEK_SET)) {
-        int rc = moirai_error(MOIRAI_EINPUT, "%s: can't read the model's weights: %s", path, strerror(errno));
-        if (from)
-            fclose(from);
+    FILE *from;
+    int rc = open_data(&from, b->model_path, path);
+    if (rc)
+        return rc;
+    if (fseeko(from, (off_t)d->external_offset, SEEK_SET)) {
+        rc = moirai_error(MOIRAI_EINPUT, "%s: can't read the model's weights: %s", path, strerror(errno));
+        fclose(from);
         return rc;
     }
     int64_t gap = (PAGE - w->offset % PAGE) % PAGE; /* mapped weights begin at a page */
-    int rc = fwrite(zeros, 1, (size_t)gap, w->stream) == (size_t)gap ? 0 : MOIRAI_EFAIL;
+    rc = fwrite(zeros, 1, (size_t)gap, w->stream) == (size_t)gap ? 0 : MOIRAI_EFAIL;
     if (rc)
         moirai_error(rc, "%s/%s: can't write: %s", b->folder, w->name, strerror(errno));
     *offset = w->offset + gap;

@@ -106,6 +106,10 @@ static int measure(moirai_graph **out, cli_context *cli)
     int rc = cli_cluster(&c, cli);
     rc = rc ? rc : cli_ranks_open(&r, cli, "profile", c, c->n_devices);
     if (!rc) {
+        const moirai_device *device[MOIRAI_MAX_DEVICES];
+        for (int32_t k = 0; k < c->n_devices; k++)
+            device[k] = &c->device[k];
+        cli_note_stand_ins(cli, device, c->n_devices);
         add_arguments(&r, cli);
         r.progress = draw;
         cli_status_set("starting the ranks");

@@ -1,6 +1,7 @@
 /* moirai run: a plan, carried out: split, one process per device, measured, verified. */
 #include "cli/commands/commands.h"
 #include "cli/steps/run_steps.h"
+#include "cli/steps/step_ranks.h"
 #include "cli/steps/steps.h"
 
 #include <ctype.h>
@@ -142,6 +143,9 @@ static int spread_hosts(work *w)
     for (char *host; (host = strsep(&rest, ",")) && n < 256;)
         if (*host)
             list[n++] = host;
+    int rc = cli_check_hosts(w->cli, list, n);
+    if (rc)
+        return rc;
     if (!n)
         return moirai_error(MOIRAI_EUSAGE, "run: --hosts '%s' names no host", given);
     for (int i = 0; i < w->n_ranks; i++)
@@ -247,6 +251,7 @@ static int prepare(work *w)
     rc = rc ? rc : write_job(w, model);
     if (rc)
         return rc;
+    cli_note_stand_ins(w->cli, w->device, w->n_ranks);
     cli_say(w->cli, "split into %s segments on %d devices, %s transfers\n",
                    cli_human_count(report.n_segments).s, report.n_used, cli_human_count(report.n_transfers).s);
     yyjson_mut_obj_add_int(w->cli->doc, w->cli->result, "n_segments", report.n_segments);
@@ -282,7 +287,7 @@ static int launch(const work *w, bool inside)
                        .progress = draw,
                        .data = (void *)w,
                        .start_limit_s = limit > 0      ? limit
-                                        : w->has_hosts ? 5
+                                        : w->has_hosts ? 30
                                                        : 60};
     cli_status_set("loading the sub-models on %d devices", w->n_ranks);
     int rc = cli_launch(&l);
@@ -475,7 +480,7 @@ static const cli_option options[] = {
      .kind = CLI_VALUE_REAL,
      .least = 0.1,
      .most = 1e6,
-     .help = "time for all ranks to come up (default 60, with several machines 5)"},
+     .help = "time for all ranks to come up (default 60, with several machines 30)"},
     {.name = "stall",
      .argument = "SECONDS",
      .kind = CLI_VALUE_REAL,

@@ -6,6 +6,7 @@
 #ifndef MOIRAI_CLI_FRAMEWORK_CLI_H
 #define MOIRAI_CLI_FRAMEWORK_CLI_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -103,6 +104,9 @@ const char *cli_arg(const cli_context *cli, int index);
 /* ---- what is said ---- */
 /* The result as text: stdout; nothing with --json; stderr while `-o -` owns stdout. */
 void cli_print(const cli_context *cli, const char *format, ...) MOIRAI_PRINTF(2, 3);
+/* The same to any stream, for text that may come from files: control characters within %s become '?'. */
+void cli_vprint(FILE *out, const char *format, va_list args);
+void cli_clean(char *text); /* in place */
 /* The story: stderr, silent with --quiet. */
 void cli_say(const cli_context *cli, const char *format, ...) MOIRAI_PRINTF(2, 3);
 /* May `path` be written? Call for every output before the work begins: an existing file without --force, a missing or

@@ -16,7 +16,7 @@ void cli_print(const cli_context *cli, const char *format, ...)
     va_list args;
     cli_status_clear();
     va_start(args, format);
-    vfprintf(cli->stdout_taken ? stderr : stdout, format, args);
+    cli_vprint(cli->stdout_taken ? stderr : stdout, format, args);
     va_end(args);
 }
 
@@ -27,7 +27,7 @@ void cli_say(const cli_context *cli, const char *format, ...)
     va_list args;
     cli_status_clear();
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    cli_vprint(stderr, format, args);
     va_end(args);
 }
 

@@ -112,9 +112,7 @@ static void set(bool now, const char *format, va_list args)
 {
     pthread_mutex_lock(&status.lock);
     vsnprintf(status.doing, sizeof status.doing, format, args);
-    for (char *c = status.doing; *c; c++) /* names of files may hold anything */
-        if ((unsigned char)*c < ' ' || *c == 127)
-            *c = '?';
+    cli_clean(status.doing); /* names of files may hold anything */
     status.since = util_seconds();
     if (now && !status.over)
         draw(status.doing);
