@@ -59,13 +59,13 @@ static void test_prove_enemy_arrival_at_the_end_of_time(void **state)
             "a count is of a kind");
     /* The largest that is allowed is counted on without harm. */
     moirai_proof proof;
-    assert_ok(prove_leaves("{\"receivers\":[1],\"counts\":[-1,0,1,0,2305843009213693951],\"length_ns\":19,\"step_ns\":1,"
-                           "\"buckets\":[0,20],\"prices\":[]},{\"receivers\":[1],\"counts\":[-1,0,1,2305843009213693952,"
-                           "9223372036854775807],\"length_ns\":2305843009213693951,\"step_ns\":2305843009213693951,"
-                           "\"buckets\":[0,1,2],\"prices\":[]}",
-                           &proof) == 0
-                  ? 0
-                  : strstr(moirai_error_message(), "prices do not exclude") ? 0 : -1);
+    int rc = prove_leaves("{\"receivers\":[1],\"counts\":[-1,0,1,0,2305843009213693951],\"length_ns\":19,\"step_ns\":1,"
+                          "\"buckets\":[0,20],\"prices\":[]},{\"receivers\":[1],\"counts\":[-1,0,1,2305843009213693952,"
+                          "9223372036854775807],\"length_ns\":2305843009213693951,\"step_ns\":2305843009213693951,"
+                          "\"buckets\":[0,1,2],\"prices\":[]}",
+                          &proof);
+    assert_true(rc == 0 || rc == MOIRAI_EVERIFY);
+    assert_true(rc || proof.proven_ns <= 220);
 }
 
 /* 300,000 questions one within the other: the verifier's stack is not theirs. */
