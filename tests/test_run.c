@@ -196,6 +196,40 @@ static void test_run_types_subgraphs_and_constants(void **state)
     }
 }
 
+/* An If with an LSTM in the branch that is not taken, which makes no sense with the shapes at hand: the whole model runs,
+ * since its shapes are not known beforehand, and so must its parts. */
+static void test_run_a_branch_that_is_never_taken(void **state)
+{
+    (void)state;
+    wire graph = {0}, taken = {0}, never = {0}, attrs = {0}, lstm = {0};
+    int64_t rate = 16000, hidden = 2;
+    make_input(&graph, "x", MAKE_FLOAT, NULL); /* a tensor of any rank */
+    make_input(&graph, "sr", MAKE_INT64, "");
+    make_ints(&graph, "rate", 1, &rate, 1);
+    make_node(&graph, "Equal", "sr,rate", "high", NULL);
+    make_node(&graph, "Relu", "x", "positive", NULL);
+    wire_text(&never, 2, "never");
+    wire_text(&taken, 2, "taken");
+    make_weights(&never, "W", "1x8x4");
+    make_weights(&never, "R", "1x8x2");
+    make_attr_int(&lstm, "hidden_size", hidden);
+    make_node(&never, "LSTM", "positive,W,R", "rows", &lstm);
+    make_output(&never, "rows", MAKE_FLOAT, NULL);
+    make_node(&taken, "Neg", "positive", "negative", NULL);
+    make_output(&taken, "negative", MAKE_FLOAT, NULL);
+    make_attr_graph(&attrs, "then_branch", &never);
+    make_attr_graph(&attrs, "else_branch", &taken);
+    make_node(&graph, "If", "high", "y", &attrs);
+    make_output(&graph, "y", MAKE_FLOAT, NULL);
+    write_model(&graph);
+    for (int seed = 1; seed <= 4; seed++) {
+        char options[96];
+        snprintf(options, sizeof options, "--shape x:3x4 --placer random --rules none --seed %d", seed);
+        assert_true(plan(options));
+        assert_runs(RUN "--verify");
+    }
+}
+
 /* ---- inputs and outputs ---- */
 
 static void write_npy(const char *path, const char *type, const char *shape, const void *data, size_t bytes)
@@ -482,6 +516,7 @@ int main(void)
         TEST(test_run_half_precision),
         TEST(test_run_messages_of_many_chunks),
         TEST(test_run_types_subgraphs_and_constants),
+        TEST(test_run_a_branch_that_is_never_taken),
         TEST(test_run_given_inputs_reach_the_outputs),
         TEST(test_run_data_sets_are_run_and_verified),
         TEST(test_run_timeline_follows_the_plan),

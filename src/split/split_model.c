@@ -55,12 +55,26 @@ static Onnx__TensorShapeProto *describe_shape(split_builder *b, const onnx_value
     return shape;
 }
 
-/* A guessed size is left out, and with it the shape: the backend finds its own. */
+/* The type as the file has it, or NULL. */
+static Onnx__TypeProto *declared_type(const onnx_value *v)
+{
+    const Onnx__TypeProto *t = v->declared;
+    bool whole = t && t->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE && t->tensor_type->has_elem_type &&
+                 t->tensor_type->elem_type;
+    return whole ? (Onnx__TypeProto *)t : NULL;
+}
+
+/* A guessed size is left out, and with it the shape: the backend finds its own. A node with graphs inside (If, Loop) may
+ * hold a branch that is never taken with these shapes and makes no sense with them; the whole model runs because nobody
+ * knows its shapes beforehand. A sub-model with such a node says no more of its tensors than the file does. */
 static Onnx__TypeProto *describe_type(split_builder *b, const onnx_value *v)
 {
     if (v->declared && v->declared->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE &&
         v->declared->value_case != ONNX__TYPE_PROTO__VALUE__NOT_SET)
         return (Onnx__TypeProto *)v->declared;
+    bool open = b->open[b->segment];
+    if (open && declared_type(v))
+        return declared_type(v);
     Onnx__TypeProto *type = onnx_arena(b->im, 1, sizeof *type);
     Onnx__TypeProto__Tensor *t = onnx_arena(b->im, 1, sizeof *t);
     if (!type || !t)
@@ -71,7 +85,7 @@ static Onnx__TypeProto *describe_type(split_builder *b, const onnx_value *v)
     type->tensor_type = t;
     t->has_elem_type = 1;
     t->elem_type = v->type;
-    if (b->certain[v->stamp] && !(t->shape = describe_shape(b, v)))
+    if (!open && b->certain[v->stamp] && !(t->shape = describe_shape(b, v)))
         return NULL;
     return type;
 }
@@ -334,6 +348,8 @@ static void mark_values(split_builder *b)
         int32_t i = s->order[o];
         const onnx_node *n = &s->node[i];
         bool certain = true;
+        if (n->n_children && b->node_segment[i] >= 0)
+            b->open[b->node_segment[i]] = true;
         b->node_rank[i] = o;
         b->node_taken[i] = -1;
         for (int32_t k = 0; k < n->n_in + n->n_captured; k++) {
@@ -362,12 +378,13 @@ static int prepare(split_builder *b)
     b->node_segment = onnx_arena(im, n_nodes, sizeof *b->node_segment);
     b->node_rank = onnx_arena(im, n_nodes, sizeof *b->node_rank);
     b->node_taken = onnx_arena(im, n_nodes, sizeof *b->node_taken);
+    b->open = onnx_arena(im, (size_t)b->p->n_segments, sizeof *b->open);
     b->leaves = onnx_arena(im, n_values, sizeof *b->leaves);
     b->certain = onnx_arena(im, n_values, sizeof *b->certain);
     b->taken = onnx_arena(im, n_values, sizeof *b->taken);
     b->read = onnx_arena(im, n_values, sizeof *b->read);
     if (!b->op_node || !b->node_segment || !b->node_rank || !b->node_taken || !b->leaves || !b->certain || !b->taken ||
-        !b->read)
+        !b->read || !b->open)
         return MOIRAI_EFAIL;
     int32_t op = 0;
     for (int32_t i = 0; i < im->root->n_nodes; i++)
