@@ -38,3 +38,10 @@ if(TARGET moirai)
   install(FILES ${completion} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME moirai)
 endif()
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
+
+# All that is installed and nothing else: what scripts/demo builds, and a user who wants no tests.
+add_custom_target(moirai_install DEPENDS moirai_shared moirai_static)
+if(TARGET moirai)
+  add_dependencies(moirai_install moirai moirai_manual)
+endif()
