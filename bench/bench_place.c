@@ -1,4 +1,4 @@
-/* The plain placers on networks of the zoo: seconds of processor time (bounds and check included), their ratio to the target, quality, peak memory of the process.
+/* The placers that do not search, on networks of the zoo: seconds of processor time (bounds and check included), their ratio to the target, quality, peak memory of the process.
  *
  * usage: bench_place [NETWORK ...]      default: gpt3-330M and alphafold2-3.2B on both testbeds
  * Targets: heft within 0.2 s on gpt3-330M, 2 s and 500 MB on alphafold2-3.2B; m-etf within 5 s there. */
@@ -32,10 +32,10 @@ static void place(const moirai_problem *p, const char *network, const char *test
     int rc = moirai_place(&plan, p, placer, NULL);
     double seconds = (double)(clock() - begun) / CLOCKS_PER_SEC, target = target_s(network, placer);
     if (rc != 0) {
-        printf("%-16s %-13s %-8s %s\n", network, testbed, placer, moirai_error_message());
+        printf("%-16s %-13s %-10s %s\n", network, testbed, placer, moirai_error_message());
         return;
     }
-    printf("%-16s %-13s %-8s %8.4f s ", network, testbed, placer, seconds);
+    printf("%-16s %-13s %-10s %8.4f s ", network, testbed, placer, seconds);
     if (target > 0)
         printf("%6.2f of %.1f s", seconds / target, target);
     else
@@ -47,7 +47,7 @@ static void place(const moirai_problem *p, const char *network, const char *test
 
 static int run(const char *network, const char *testbed)
 {
-    static const char *const placers[] = {"single", "heft", "m-topo", "m-etf", "random"};
+    static const char *const placers[] = {"single", "heft", "sequential", "chain", "m-topo", "m-etf", "m-sct", "getf", "random"};
     moirai_graph *g = NULL;
     moirai_cluster *c = NULL;
     moirai_problem *p = NULL;

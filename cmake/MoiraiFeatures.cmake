@@ -9,7 +9,18 @@ find_package(Threads REQUIRED)
 find_package(HiGHS MODULE)
 set(MOIRAI_HAVE_HIGHS ${HiGHS_FOUND})
 if(NOT MOIRAI_HAVE_HIGHS)
-  message(STATUS "moirai: HiGHS not found: the milp placer is switched off (libhighs-dev)")
+  message(WARNING "moirai: HiGHS not found (libhighs-dev): the milp placer is switched off, and the default placer proves much less "
+    "(a gap of 49 % in place of 3 % on gpt3-13B); every plan will say so")
+endif()
+
+# The header that declares openblas_set_num_threads; Debian keeps it in a folder of the variant.
+find_path(OPENBLAS_INCLUDE_DIR NAMES openblas_config.h PATH_SUFFIXES openblas openblas-pthread openblas-openmp openblas-serial)
+find_library(OPENBLAS_LIBRARY openblas)
+if(OPENBLAS_INCLUDE_DIR AND OPENBLAS_LIBRARY)
+  set(MOIRAI_HAVE_OPENBLAS TRUE)
+else()
+  set(MOIRAI_HAVE_OPENBLAS FALSE)
+  message(STATUS "moirai: OpenBLAS not found: the placers placeto and hrl are switched off (libopenblas-dev)")
 endif()
 
 find_program(PROTOC_C protoc-c)

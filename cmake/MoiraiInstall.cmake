@@ -1,5 +1,5 @@
 # What `cmake --install` leaves: headers, both libraries, pkg-config and CMake package files, the command with its man page
-# and bash completion (both written by the command itself, from the tables that it parses with).
+# and bash completion (both written by the command itself, from the tables that it parses with), and the documentation.
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/moirai DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
@@ -17,6 +17,9 @@ install(FILES ${PROJECT_BINARY_DIR}/moiraiConfig.cmake ${PROJECT_BINARY_DIR}/moi
 set(MOIRAI_PC_PRIVATE "-lyyjson -lpthread -lm")
 if(MOIRAI_HAVE_HIGHS)
   string(PREPEND MOIRAI_PC_PRIVATE "-lhighs ")
+endif()
+if(MOIRAI_HAVE_OPENBLAS)
+  string(PREPEND MOIRAI_PC_PRIVATE "-lopenblas ")
 endif()
 if(MOIRAI_HAVE_ONNX)
   string(PREPEND MOIRAI_PC_PRIVATE "-lprotobuf-c ")
@@ -37,8 +40,10 @@ if(TARGET moirai)
   install(FILES ${man} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
   install(FILES ${completion} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME moirai)
 endif()
-install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
+# The book, with the paths that its links have; and the programs that it quotes.
+install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.c" PATTERN "*.py")
 
 # All that is installed and nothing else: what scripts/demo builds, and a user who wants no tests.
 add_custom_target(moirai_install DEPENDS moirai_shared moirai_static)

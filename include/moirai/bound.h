@@ -21,7 +21,9 @@ typedef struct moirai_bound {
 
 /* In order of effort. */
 MOIRAI_API int moirai_bound_count(void);
+/* The bound of that number, 0 to moirai_bound_count() - 1. Static. */
 MOIRAI_API const moirai_bound *moirai_bound_at(int index);
+/* The bound of that name, or NULL. */
 MOIRAI_API const moirai_bound *moirai_bound_find(const char *name);
 
 #ifdef __cplusplus

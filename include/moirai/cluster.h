@@ -25,7 +25,9 @@ typedef struct moirai_device_type {
 
 /* NULL if unknown. Case-insensitive; "RTX 2080 Ti", "rtx-2080ti" and "rtx2080ti" are one. */
 MOIRAI_API const moirai_device_type *moirai_device_type_find(const char *name);
+/* How many device types the library knows. */
 MOIRAI_API int moirai_device_type_count(void);
+/* The type of that number, 0 to moirai_device_type_count() - 1. Static: never freed. */
 MOIRAI_API const moirai_device_type *moirai_device_type_at(int index);
 
 typedef struct moirai_device {
@@ -37,6 +39,7 @@ typedef struct moirai_device {
     /* How `moirai run` reaches it; NULL or 0 where not given. */
     char *ep, *cores, *host;
     int threads;
+    double share; /* the part of a GPU that it is, above 0 and at most 1 (CUDA MPS); 0: not given, all of it */
 } moirai_device;
 
 typedef struct moirai_link {
@@ -59,18 +62,29 @@ typedef struct moirai_cluster {
 /* A built-in name ("inter-server", "intra-server"), a file ("-" for stdin), or a one-line
  * description such as "4x v100 32GB nvlink 600Gbps" or "2x v100, 2x p100 16GB, 100Gbps 5us". */
 MOIRAI_API int moirai_cluster_open(moirai_cluster **out, const char *name_or_path);
+/* A cluster file from memory; `label` stands for its path in messages. *out is the caller's, to be freed with
+ * moirai_cluster_free. MOIRAI_EINPUT, with *out NULL, on anything that docs/formats.md does not allow. */
 MOIRAI_API int moirai_cluster_parse(moirai_cluster **out, const char *json, size_t length, const char *label);
+/* A cluster from one line of text, such as "2x v100, 2x p100 16GB, 100Gbps 5us": every two devices linked alike.
+ * MOIRAI_EINPUT names the word that is not understood. */
 MOIRAI_API int moirai_cluster_synthetic(moirai_cluster **out, const char *description);
+/* How many clusters come with the library. */
 MOIRAI_API int moirai_cluster_builtin_count(void);
+/* The name of that one, which moirai_cluster_open takes. Static. */
 MOIRAI_API const char *moirai_cluster_builtin_name(int index);
+/* Writes a cluster file, atomically; `path` "-" is stdout. MOIRAI_EFAIL where that fails: the old file is untouched. */
 MOIRAI_API int moirai_cluster_write(const moirai_cluster *c, const char *path);
+/* Frees all of it. NULL is fine. */
 MOIRAI_API void moirai_cluster_free(moirai_cluster *c);
+/* Number of the device of that name, or -1. O(devices). */
 MOIRAI_API int32_t moirai_cluster_find(const moirai_cluster *c, const char *device_name);
 
 /* "11GB" (10^9), "16GiB" (2^30) -> bytes; "44.26Gbps", "5.5GB/s" -> bytes per second;
  * "10us" -> nanoseconds. Exact decimal arithmetic, rounded down. */
 MOIRAI_API int moirai_parse_bytes(int64_t *out, const char *text);
+/* As above, for "44.26Gbps" and "5.5GB/s". */
 MOIRAI_API int moirai_parse_rate(int64_t *out, const char *text);
+/* As above, for "10us", "1.5ms", "2s", "300ns". */
 MOIRAI_API int moirai_parse_duration(int64_t *out, const char *text);
 
 #ifdef __cplusplus

@@ -14,13 +14,16 @@ typedef struct moirai_cost_context moirai_cost_context;
 
 typedef struct moirai_cost_model {
     const char *name;    /* "table", "roofline", "wave", "fitted", "scaled", "auto" */
-    const char *summary; /* one line for `moirai costs` and the documentation */
+    const char *summary; /* one line for the documentation */
     /* Time of operator `op` on device number `device` in ns, or MOIRAI_UNKNOWN where this model has no answer. */
     int64_t (*op_ns)(const moirai_cost_context *x, int32_t op, int32_t device);
 } moirai_cost_model;
 
+/* How many cost models there are. */
 MOIRAI_API int moirai_cost_model_count(void);
+/* The model of that number, 0 to moirai_cost_model_count() - 1, in the order in which "auto" trusts them. Static. */
 MOIRAI_API const moirai_cost_model *moirai_cost_model_at(int index);
+/* The model of that name, or NULL. */
 MOIRAI_API const moirai_cost_model *moirai_cost_model_find(const char *name);
 
 /* What the times of a problem came from, for the user. */

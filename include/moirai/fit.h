@@ -15,22 +15,32 @@ typedef struct moirai_fit moirai_fit;
  * those that the operator needs; others are ignored. Lines of an unknown device or operator, or whose numbers make no
  * sense (not positive, not finite), are skipped and counted. MOIRAI_EINPUT if nothing is left. `path` "-" is stdin. */
 MOIRAI_API int moirai_fit_read(moirai_fit **out, const char *path);
+/* The same from memory; `label` stands for the path in messages. */
 MOIRAI_API int moirai_fit_parse(moirai_fit **out, const char *text, size_t length, const char *label);
+/* Frees it. NULL is fine. */
 MOIRAI_API void moirai_fit_free(moirai_fit *fit);
+/* Measurements that count. */
 MOIRAI_API int64_t moirai_fit_used(const moirai_fit *fit);
+/* Lines that were skipped. */
 MOIRAI_API int64_t moirai_fit_skipped(const moirai_fit *fit);
 
+/* How many classes of operators have coefficients of their own. */
 MOIRAI_API int moirai_fit_class_count(void);
-MOIRAI_API const char *moirai_fit_class_name(int op_class); /* "add", ..., "conv" */
+/* The name of a class: "add", ..., "conv". Static. */
+MOIRAI_API const char *moirai_fit_class_name(int op_class);
 /* The device types measured, in order of appearance. */
 MOIRAI_API int moirai_fit_device_count(const moirai_fit *fit);
+/* Its name as the library spells the type. Owned by the fit. */
 MOIRAI_API const char *moirai_fit_device_name(const moirai_fit *fit, int device);
 
 /* Coefficients from all measurements but those of device number `without` (MOIRAI_NONE = -1: from all). Classes without
  * measurements keep the shipped coefficients. Deterministic; 1.3 seconds for 24,000 measurements on one core. */
 MOIRAI_API int moirai_fit_solve(moirai_fit *fit, int without);
+/* How many coefficients a class has. */
 MOIRAI_API int moirai_fit_coefficient_count(int op_class);
+/* What a coefficient stands for. Static. */
 MOIRAI_API const char *moirai_fit_coefficient_name(int op_class, int index);
+/* Its value after the last solve; before the first, the shipped one. */
 MOIRAI_API double moirai_fit_coefficient(const moirai_fit *fit, int op_class, int index);
 
 /* Mean absolute relative errors on the measurements of one class and device, with the coefficients of the last solve. */
@@ -40,6 +50,7 @@ typedef struct moirai_fit_error {
     int64_t n_wave;  /* (measurement, other device) pairs where the same shape was measured on another device */
     double wave;
 } moirai_fit_error;
+/* Errors of the last solve on the measurements of one class and device; n is 0 where there are none. */
 MOIRAI_API void moirai_fit_measure(moirai_fit_error *out, const moirai_fit *fit, int op_class, int device);
 
 /* The coefficients as JSON (format "moirai-coefficients"), for the cost model "fitted:PATH"; or, where `path` ends in

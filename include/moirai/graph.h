@@ -69,17 +69,26 @@ typedef struct moirai_graph {
  * later calls and `finish` repeat it, so checking `finish` alone is enough. */
 typedef struct moirai_graph_builder moirai_graph_builder;
 
+/* A builder for a network of that name, which is copied. Give it to moirai_graph_builder_finish, or free it. */
 MOIRAI_API int moirai_graph_builder_new(moirai_graph_builder **out, const char *name);
+/* Frees a builder that will not be finished. NULL is fine. */
 MOIRAI_API void moirai_graph_builder_free(moirai_graph_builder *b);
 /* 4 (fp32, the default) or 2 (fp16). */
 MOIRAI_API void moirai_graph_builder_element_bytes(moirai_graph_builder *b, int32_t bytes);
 /* Returns the operator's number (>= 0) or a negative result. Strings are copied. */
 MOIRAI_API int32_t moirai_graph_builder_op(moirai_graph_builder *b, const char *name, const char *type);
+/* Operator `op` reads this tensor, after those it reads already. A tensor that no operator writes is an input of the
+ * network, or a weight. 0 or the builder's first error. */
 MOIRAI_API int moirai_graph_builder_input(moirai_graph_builder *b, int32_t op, const char *tensor);
+/* Operator `op` writes this tensor of so many bytes (>= 0). A tensor has one producer. 0 or the first error. */
 MOIRAI_API int moirai_graph_builder_output(moirai_graph_builder *b, int32_t op, const char *tensor, int64_t bytes);
+/* What cost models need to know: weights and workspace in bytes (>= 0), arithmetic operations and bytes moved
+ * (MOIRAI_UNKNOWN where not known). Replaces what was said before. 0 or the first error. */
 MOIRAI_API int moirai_graph_builder_cost(moirai_graph_builder *b, int32_t op, int64_t weight_bytes,
                                          int64_t workspace_bytes, int64_t flops, int64_t traffic_bytes);
+/* A measured time of the operator on a device, by the device's name or type. 0 or the first error. */
 MOIRAI_API int moirai_graph_builder_time(moirai_graph_builder *b, int32_t op, const char *device, int64_t ns);
+/* The operator was fused from, among others, the operator of this name. 0 or the first error. */
 MOIRAI_API int moirai_graph_builder_member(moirai_graph_builder *b, int32_t op, const char *member);
 /* A weight that other operators read as well, known by its name; part of the weight_bytes given to
  * moirai_graph_builder_cost. MOIRAI_EINPUT where the name was given with another size. Giving it twice to one operator
@@ -93,11 +102,15 @@ MOIRAI_API int moirai_graph_builder_shape(moirai_graph_builder *b, const char *s
  * operators the message lists. O((V+E) log V). */
 MOIRAI_API int moirai_graph_builder_finish(moirai_graph **out, moirai_graph_builder *b);
 
+/* Frees all of it. NULL is fine. */
 MOIRAI_API void moirai_graph_free(moirai_graph *g);
 
 /* ---- files ---- `path` "-" is stdin/stdout; writers are atomic and replace `path`. */
+/* A graph file. *out is the caller's; NULL on failure. MOIRAI_EINPUT names file, operator, key and value. O((V+E) log V). */
 MOIRAI_API int moirai_graph_read(moirai_graph **out, const char *path);
+/* The same from memory; `label` stands for the path in messages. */
 MOIRAI_API int moirai_graph_parse(moirai_graph **out, const char *json, size_t length, const char *label);
+/* Writes a graph file; the same graph gives the same bytes. */
 MOIRAI_API int moirai_graph_write(const moirai_graph *g, const char *path);
 
 /* The times of all operators on one device (by name or type): replaces what is known of it. MOIRAI_UNKNOWN where an

@@ -11,7 +11,9 @@ extern "C" {
 
 /* tight: the default. paper: as printed. Both have the same optimum. */
 typedef enum moirai_formulation { MOIRAI_FORMULATION_TIGHT, MOIRAI_FORMULATION_PAPER } moirai_formulation;
+/* "tight" or "paper"; MOIRAI_EUSAGE for anything else. */
 MOIRAI_API int moirai_formulation_parse(moirai_formulation *out, const char *text);
+/* Its name. Static. */
 MOIRAI_API const char *moirai_formulation_name(moirai_formulation f);
 
 typedef struct moirai_milp_size {

@@ -3,6 +3,7 @@
 #define MOIRAI_MOIRAI_H
 
 #include <moirai/bound.h>
+#include <moirai/budget.h>
 #include <moirai/cluster.h>
 #include <moirai/coarsen.h>
 #include <moirai/cost.h>
@@ -16,6 +17,7 @@
 #include <moirai/problem.h>
 #include <moirai/prove.h>
 #include <moirai/refine.h>
+#include <moirai/report.h>
 #include <moirai/schedule.h>
 #include <moirai/split.h>
 #include <moirai/stats.h>

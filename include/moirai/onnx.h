@@ -39,6 +39,7 @@ typedef struct moirai_onnx_report {
     char first_default_dim[64];            /* name of the first such dimension, "" if none */
 } moirai_onnx_report;
 
+/* Whether this library was built with ONNX. Without it every function of this header says so and fails. */
 MOIRAI_API bool moirai_onnx_available(void);
 /* The network in `path` as operators, with constant-only and unused ones left out. Weights are not read: the file is
  * mapped, external files need not exist. Fails with MOIRAI_EINPUT on malformed files and MOIRAI_EUSAGE on options that

@@ -12,7 +12,13 @@
 extern "C" {
 #endif
 
-typedef enum moirai_param_kind { MOIRAI_PARAM_INT, MOIRAI_PARAM_REAL, MOIRAI_PARAM_BOOL, MOIRAI_PARAM_CHOICE } moirai_param_kind;
+typedef enum moirai_param_kind {
+    MOIRAI_PARAM_INT,
+    MOIRAI_PARAM_REAL,
+    MOIRAI_PARAM_BOOL,
+    MOIRAI_PARAM_CHOICE,
+    MOIRAI_PARAM_TEXT /* any text, such as a file's name; none by default */
+} moirai_param_kind;
 typedef struct moirai_param {
     const char *name;
     moirai_param_kind kind;
@@ -32,6 +38,7 @@ typedef struct moirai_place_options {
     const char *certificate_path; /* where to write the proof, or NULL (placer moirai) */
 } moirai_place_options;
 
+/* No settings, no start, no certificate, a gap of 1 %, and the budget of moirai_budget_init. */
 MOIRAI_API void moirai_place_options_init(moirai_place_options *o);
 
 typedef struct moirai_placer {
@@ -48,8 +55,11 @@ typedef struct moirai_placer {
     int (*place)(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o);
 } moirai_placer;
 
+/* How many placers there are. */
 MOIRAI_API int moirai_placer_count(void);
+/* The placer of that number, 0 to moirai_placer_count() - 1. Static. */
 MOIRAI_API const moirai_placer *moirai_placer_at(int index);
+/* The placer of that name, or NULL. */
 MOIRAI_API const moirai_placer *moirai_placer_find(const char *name);
 
 /* Run a placer: checks settings against its declared parameters, measures generation_ns, fills in
@@ -59,7 +69,10 @@ MOIRAI_API int moirai_place(moirai_plan **out, const moirai_problem *p, const ch
 
 /* For placers: the value of a declared parameter (setting or default). */
 MOIRAI_API double moirai_setting_real(const moirai_place_options *o, const moirai_placer *placer, const char *name);
+/* The same for a choice: the value given, or the first of its choices. */
 MOIRAI_API const char *moirai_setting_choice(const moirai_place_options *o, const moirai_placer *placer, const char *name);
+/* Of a text: NULL where it was not set. The caller of moirai_place owns it. */
+MOIRAI_API const char *moirai_setting_text(const moirai_place_options *o, const moirai_placer *placer, const char *name);
 
 #ifdef __cplusplus
 }

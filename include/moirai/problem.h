@@ -3,6 +3,7 @@
 #define MOIRAI_PROBLEM_H
 
 #include <moirai/cluster.h>
+#include <moirai/cost.h>
 #include <moirai/graph.h>
 
 #ifdef __cplusplus
@@ -76,6 +77,8 @@ typedef struct moirai_problem {
     int32_t *op_extern_off;
     const char **op_extern;
 
+    bool partial; /* made from a plan alone (moirai_problem_of_plan): what depends on what, and memory, are not known */
+
     void *store; /* owns every string above */
 } moirai_problem;
 
@@ -116,6 +119,7 @@ typedef struct moirai_problem_options {
     const char *cost_model; /* NULL: "auto" */
     const moirai_wish *wishes;
     int n_wishes;
+    moirai_cost_report *cost_report; /* gets where the times came from; may be NULL */
 } moirai_problem_options;
 
 /* Settle all numbers: times from the cost model, memory = weights + workspace, transfers from the
@@ -130,13 +134,39 @@ MOIRAI_API int moirai_problem_wish(moirai_problem *p, const moirai_wish *wishes,
  * where an operator of `p` is not in `g`. */
 MOIRAI_API int moirai_problem_wish_fused(moirai_problem *p, const moirai_graph *g, const moirai_wish *wishes,
                                          int n_wishes);
+/* A problem file. *out is the caller's; NULL on failure. MOIRAI_EINPUT names file, object, key and value. O((V+E) log V). */
 MOIRAI_API int moirai_problem_read(moirai_problem **out, const char *path);
+/* The same from memory; `label` stands for the path in messages. */
 MOIRAI_API int moirai_problem_parse(moirai_problem **out, const char *json, size_t length, const char *label);
+/* Writes a problem file, atomically; `path` "-" is stdout. */
 MOIRAI_API int moirai_problem_write(const moirai_problem *p, const char *path);
 /* The problem without the operators that `gone` marks: what they wrote comes from outside, what they alone read is read by
  * nobody. Operators keep their order. A plan of `p` without them is one of this problem, in memory mode static. O(V+E). */
 MOIRAI_API int moirai_problem_without(moirai_problem **out, const moirai_problem *p, const bool *gone);
+/* Frees all of it. NULL is fine. */
 MOIRAI_API void moirai_problem_free(moirai_problem *p);
+
+/* One change of the cluster under a problem: what-ifs. */
+typedef enum moirai_change_kind {
+    MOIRAI_CHANGE_NONE,
+    MOIRAI_CHANGE_LINK,   /* between a and b, both ways, twice as fast: bandwidth doubled, latency halved (rounded up) */
+    MOIRAI_CHANGE_SPEED,  /* device a twice as fast: every time halved, rounded up */
+    MOIRAI_CHANGE_MEMORY, /* device a with twice the memory */
+    MOIRAI_CHANGE_LESS,   /* without device a */
+    MOIRAI_CHANGE_MORE    /* a second device like a, last; the two talk as fast as a and b, where b is not MOIRAI_NONE, and
+                             otherwise as fast as a's quickest channel */
+} moirai_change_kind;
+typedef struct moirai_change {
+    moirai_change_kind kind;
+    int32_t a, b; /* devices; MOIRAI_NONE where the kind needs none */
+} moirai_change;
+
+/* The problem with that change; all else, names included, stays. A link is one of the cluster `c`, whose mesh is closed
+ * anew; it must be the cluster of the problem (MOIRAI_EINPUT if its devices or channels differ). Without a cluster (NULL) every
+ * pair of devices is a link of its own. Tensors with transfer times of their own move over the changed pairs in half
+ * the time, rounded up. MOIRAI_EINFEASIBLE where an operator is left without any device. O((V+E) K + tables). */
+MOIRAI_API int moirai_problem_change(moirai_problem **out, const moirai_problem *p, const moirai_cluster *c,
+                                     const moirai_change *change);
 
 /* MOIRAI_EINFEASIBLE, with the numbers in the message, where memory can't fit for a plain reason: an operator or a
  * group is larger than every device that it may use, or all of them together than all devices together. Holds for
@@ -149,15 +179,24 @@ MOIRAI_API uint64_t moirai_problem_digest(const moirai_problem *p);
 /* Bytes of shared weights that device k holds where `op_device` places the operators, added to need_bytes[k]. */
 MOIRAI_API void moirai_problem_add_weights(const moirai_problem *p, const int32_t *op_device, int64_t *need_bytes);
 
+/* Number of the operator of that name, or MOIRAI_NONE. O(V). */
 MOIRAI_API int32_t moirai_problem_find_op(const moirai_problem *p, const char *name);
+/* Number of the device of that name, or MOIRAI_NONE. O(devices). */
 MOIRAI_API int32_t moirai_problem_find_device(const moirai_problem *p, const char *name);
+/* Number of the produced tensor of that name, or MOIRAI_NONE. O(tensors). */
 MOIRAI_API int32_t moirai_problem_find_tensor(const moirai_problem *p, const char *name);
 
+/* Its name in files. Static. */
 MOIRAI_API const char *moirai_flow_name(moirai_flow f);
+/* Its name in files. Static. */
 MOIRAI_API const char *moirai_congestion_name(moirai_congestion c);
+/* Its name in files. Static. */
 MOIRAI_API const char *moirai_memory_name(moirai_memory m);
+/* "tensor" or "edge"; MOIRAI_EUSAGE for anything else. */
 MOIRAI_API int moirai_flow_parse(moirai_flow *out, const char *text);
+/* "port", "channel" or "none"; MOIRAI_EUSAGE for anything else. */
 MOIRAI_API int moirai_congestion_parse(moirai_congestion *out, const char *text);
+/* "static" or "peak"; MOIRAI_EUSAGE for anything else. */
 MOIRAI_API int moirai_memory_parse(moirai_memory *out, const char *text);
 
 #ifdef __cplusplus

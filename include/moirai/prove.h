@@ -21,6 +21,7 @@ typedef struct moirai_proof {
  * what it claims; MOIRAI_EVERIFY, with what is wrong, if not; MOIRAI_EINPUT if the file is not a certificate at all. Time:
  * one pricing per leaf, O(operators * K^2 * steps). */
 MOIRAI_API int moirai_prove(moirai_proof *out, const moirai_problem *p, const char *path);
+/* The same for a certificate in memory; `label` stands for the path in messages. */
 MOIRAI_API int moirai_prove_text(moirai_proof *out, const moirai_problem *p, const char *json, size_t length,
                                  const char *label);
 

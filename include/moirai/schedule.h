@@ -19,7 +19,9 @@ extern "C" {
 
 typedef struct moirai_sim moirai_sim;
 
+/* A simulator of one problem, which must outlive it. *out is the caller's. MOIRAI_EFAIL: out of memory. O(V K + E). */
 MOIRAI_API int moirai_sim_new(moirai_sim **out, const moirai_problem *p);
+/* Frees it. NULL is fine. */
 MOIRAI_API void moirai_sim_free(moirai_sim *sim);
 
 /* Task numbers in an order: operator i is i; the transfer of edge e (flow edge) is n_ops + e; the
@@ -35,8 +37,10 @@ MOIRAI_API int64_t moirai_sim_dispatch(moirai_sim *sim, const int32_t *op_device
  * are not needed are skipped; needed ones that are missing are sent just before their reader. */
 MOIRAI_API int64_t moirai_sim_replay(moirai_sim *sim, const int32_t *op_device, const moirai_task *order, int64_t n_order);
 
-/* Of the last simulation: start of each operator; all tasks sorted by start (for replay). */
+/* Of the last simulation: start of each operator. Owned by the simulator, valid until the next simulation. */
 MOIRAI_API const int64_t *moirai_sim_op_start(const moirai_sim *sim);
+/* Of the last simulation: all tasks sorted by start, which a replay takes. Returns how many; *order is owned by the
+ * simulator and valid until the next simulation. */
 MOIRAI_API int64_t moirai_sim_order(moirai_sim *sim, const moirai_task **order);
 /* Of the last simulation: bytes by which the fullest device exceeds its memory (0: all fit),
  * in the problem's memory mode; *device gets that device if not NULL. */
@@ -49,8 +53,11 @@ MOIRAI_API int moirai_sim_plan(moirai_plan **out, const moirai_sim *sim);
 MOIRAI_API int moirai_plan_tighten(moirai_plan **out, const moirai_problem *p, const moirai_plan *plan);
 
 /* ---- plain bounds ---- whole nanoseconds, valid for every plan of the problem. */
-MOIRAI_API int64_t moirai_bound_critical_path(const moirai_problem *p); /* least times, no transfers. O(V+E) */
-MOIRAI_API int64_t moirai_bound_load(const moirai_problem *p);          /* work shared out over devices at best. O(V K) */
+
+/* The longest path by least times, transfers left out. O(V K + E). */
+MOIRAI_API int64_t moirai_bound_critical_path(const moirai_problem *p);
+/* All work shared out over the devices as well as can be. O(V K). */
+MOIRAI_API int64_t moirai_bound_load(const moirai_problem *p);
 
 #ifdef __cplusplus
 }

@@ -16,8 +16,11 @@ typedef struct moirai_zoo_entry {
     const char *paper_parameters; /* as the paper's table has it, NULL for our own */
 } moirai_zoo_entry;
 
+/* How many networks the zoo has. */
 MOIRAI_API int moirai_zoo_count(void);
+/* The network of that number, 0 to moirai_zoo_count() - 1. Static. */
 MOIRAI_API const moirai_zoo_entry *moirai_zoo_at(int index);
+/* The network of that name, or NULL. */
 MOIRAI_API const moirai_zoo_entry *moirai_zoo_find(const char *name);
 /* element_bytes: 4 (fp32) or 2 (fp16). */
 MOIRAI_API int moirai_zoo_graph(moirai_graph **out, const char *name, int element_bytes);

@@ -7,6 +7,7 @@ static const moirai_bound *const bounds[] = {
     &bound_critical_path,
     &bound_load,
     &bound_transfers,
+    &bound_getf,
     &bound_blocks,
     &bound_prices_1,
     &bound_spine,
@@ -14,6 +15,8 @@ static const moirai_bound *const bounds[] = {
     &bound_prices_3,
     &bound_prices_4,
     &bound_bytes,
+    &bound_static,
+    &bound_interval_chains,
     &bound_search,
 };
 

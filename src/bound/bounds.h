@@ -7,6 +7,7 @@
 extern const moirai_bound bound_critical_path;
 extern const moirai_bound bound_load;
 extern const moirai_bound bound_transfers;
+extern const moirai_bound bound_getf;
 extern const moirai_bound bound_blocks;
 extern const moirai_bound bound_prices_1;
 extern const moirai_bound bound_spine;
@@ -14,6 +15,8 @@ extern const moirai_bound bound_prices_2;
 extern const moirai_bound bound_prices_3;
 extern const moirai_bound bound_prices_4;
 extern const moirai_bound bound_bytes;
+extern const moirai_bound bound_static;
+extern const moirai_bound bound_interval_chains;
 extern const moirai_bound bound_search;
 
 #endif

@@ -90,6 +90,30 @@ static bool says_more(const pair_state *x)
     return x->open && x->block.n_interior > 0 && pair_certified_ns(x) > x->path_ns;
 }
 
+/* Loads as they are, multipliers as pairs of place and value. */
+static void write_static(util_writer *w, const pair_static_proof *s)
+{
+    util_writer_break(w);
+    util_writer_open(w, '{');
+    util_writer_pair_int(w, "upper_ns", s->upper_ns);
+    util_writer_pair_open(w, "loads", '[');
+    for (int32_t i = 0; i < s->n_loads; i++) {
+        util_writer_int(w, s->load[i].kind);
+        util_writer_int(w, s->load[i].which);
+        util_writer_int(w, s->load[i].head_ns);
+        util_writer_int(w, s->load[i].tail_ns);
+    }
+    util_writer_close(w, ']');
+    util_writer_pair_open(w, "duals", '[');
+    for (int64_t i = 0; i < s->n_duals; i++)
+        if (s->dual[i]) {
+            util_writer_int(w, i);
+            util_writer_int(w, s->dual[i]);
+        }
+    util_writer_close(w, ']');
+    util_writer_close(w, '}');
+}
+
 static void write_pair(util_writer *w, const pair_state *x, int32_t a, int32_t b)
 {
     util_writer_break(w);
@@ -97,6 +121,12 @@ static void write_pair(util_writer *w, const pair_state *x, int32_t a, int32_t b
     util_writer_pair_int(w, "entry", a);
     util_writer_pair_int(w, "exit", b);
     util_writer_pair_int(w, "lower_ns", pair_certified_ns(x));
+    if (x->n_static) {
+        util_writer_pair_open(w, "static", '[');
+        for (int32_t i = 0; i < x->n_static; i++)
+            write_static(w, &x->static_proof[i]);
+        util_writer_close(w, ']');
+    }
     util_writer_pair_open(w, "leaves", '[');
     for (const pair_case *c = x->cases; c < x->cases + x->n_cases; c++)
         bound_certificate_leaf(w, x, c->sending, c->n_branches, c->branch, &c->proof);
@@ -192,7 +222,7 @@ static void write_floating(util_writer *w, const decompose_spine *spine)
 }
 
 /* The claims come last: what the bytes prove is known only then. */
-static int write_all(util_writer *w, const bound_certificate *from)
+static int write_all(util_writer *w, bound_certificate *from)
 {
     const pair_chain *c = from->c;
     int64_t certified = pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL), by_memory = 0;
@@ -206,12 +236,13 @@ static int write_all(util_writer *w, const bound_certificate *from)
         result = bound_certificate_bytes(w, c, from->memory, &by_memory);
     util_writer_break(w);
     util_writer_pair_int(w, "lower_bound_ns", from->lower_bound_ns);
-    util_writer_pair_int(w, "certified_bound_ns", UTIL_MIN(UTIL_MAX(certified, by_memory), from->lower_bound_ns));
+    from->certified_ns = UTIL_MIN(UTIL_MAX(certified, by_memory), from->lower_bound_ns);
+    util_writer_pair_int(w, "certified_bound_ns", from->certified_ns);
     util_writer_close(w, '}');
     return result;
 }
 
-int bound_certificate_write(const bound_certificate *from, const char *path)
+int bound_certificate_write(bound_certificate *from, const char *path)
 {
     util_writer w;
     int result = write_all(&w, from);
@@ -221,7 +252,7 @@ int bound_certificate_write(const bound_certificate *from, const char *path)
     return result;
 }
 
-char *bound_certificate_text(const bound_certificate *from, size_t *length)
+char *bound_certificate_text(bound_certificate *from, size_t *length)
 {
     util_writer w;
     if (!write_all(&w, from))

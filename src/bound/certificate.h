@@ -9,6 +9,7 @@
 typedef struct bound_certify_task {
     int64_t goal_ns; /* the plan's bound: no need for more */
     int32_t levels;  /* 0: all */
+    bool statics;    /* the static programme before prices: for chains of intervals */
     double effort;
     int threads;
     uint64_t seed;
@@ -24,12 +25,13 @@ typedef struct bound_certificate {
     bytes_prices *memory; /* settled, or NULL */
     const decompose_spine *spine;    /* the chain is that of its problem; NULL: of the whole */
     int64_t lower_bound_ns;       /* of the plan, whoever proved it */
+    int64_t certified_ns;         /* out: what the certificate claims */
 } bound_certificate;
 
 /* Writes format moirai-certificate, version 1. */
-int bound_certificate_write(const bound_certificate *from, const char *path);
+int bound_certificate_write(bound_certificate *from, const char *path);
 /* The same as text; free() it. NULL if memory runs out. */
-char *bound_certificate_text(const bound_certificate *from, size_t *length);
+char *bound_certificate_text(bound_certificate *from, size_t *length);
 
 /* The part about bytes, at the settled prices: *bound_ns gets what it proves. */
 int bound_certificate_bytes(util_writer *w, const pair_chain *c, bytes_prices *m, int64_t *bound_ns);

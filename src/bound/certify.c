@@ -39,7 +39,9 @@ static int certify_one(void *data, int32_t i)
     if (!pair || !pair->block.n_interior)
         return MOIRAI_OK;
     int32_t before = pair->level;
-    int result = pair_refine(x->c, &task);
+    int result = x->job->statics ? pair_raise_static(pair, INT64_MAX, x->job->stop) : MOIRAI_OK;
+    if (!result)
+        result = pair_refine(x->c, &task);
     pair->level = UTIL_MAX(pair->level, before);
     return result;
 }

@@ -1,10 +1,10 @@
-/* Twins: classes of blocks that differ in numbers alone.
+/* Classes of equal shape: blocks that differ in numbers alone.
  *
  * Layers that were measured one by one, windows that are shifted or not, the first layer of a stage: same operators,
  * same edges, other times and sizes. They are no copies, so that nothing that is proven of one holds for the other; but
- * prices are valid for every block whatever they were found for, and a plan's devices and order make a plan of its
- * class of equal shape. So the class of equal shape that occurs more often leads, and the other begins where it has ended. O(classes^2) comparisons of
- * sums, O(V+E) where those agree. */
+ * prices are valid for every block whatever they were found for, and a plan's devices and order make a plan of the
+ * other. So of two classes of equal shape the one that occurs more often leads, and the other begins where it has
+ * ended. O(classes^2) comparisons of sums, O(V+E) where those agree. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

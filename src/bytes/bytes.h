@@ -2,7 +2,6 @@
 #ifndef MOIRAI_BYTES_BYTES_H
 #define MOIRAI_BYTES_BYTES_H
 
-#include "place/moirai/compose.h"
 #include "util/stop.h"
 #include "pair/priced.h"
 

@@ -5,7 +5,7 @@
  * (weak duality), and the minimum splits along the chain: cuts pay for their time and bytes, and a block between two
  * devices costs at least V = min over its plans of (length + price of its bytes), which priced.c bounds. The best prices
  * are found by a master (Dantzig and Wolfe): every path met so far is a column with its time and its bytes, the
- * cheapest LP solution of paths that fits on average gives the next prices, and these the next path. A handful of rounds per
+ * cheapest combination of paths that fits on average gives the next prices, and these the next path. A handful of rounds per
  * device that is full. Plans are in bytes_plan.c. */
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  *
  * The prices of bytes_bound.c with plans in place of bounds: a path is the devices of the cuts and one plan per block, among
  * block plans that the annealing finds for each pair at the prices met, beginning with the LP solution of the weakest case at these
- * prices. The final LP solution of paths says which part of the layers goes which way: the chain is cut into as many stretches
+ * prices. The final combination of paths says which part of the layers goes which way: the chain is cut into as many stretches
  * as the LP solution has paths, each as long as its part, and the blocks where two stretches meet take the pair of devices that
  * joins them. That is wrong by up to a layer per stretch; so windows of the chain are then taken anew at prices drawn
  * around the LP solution's, and kept where time plus a fine on overflowing bytes does not rise. */

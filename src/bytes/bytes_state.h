@@ -31,7 +31,7 @@ typedef struct bytes_path {
     int8_t *pick;                            /* block plan of each block */
 } bytes_path;
 
-/* Paths met so far; every LP solution of them that fits on average bounds what prices can reach. */
+/* Paths met so far; every combination of them that fits on average bounds what prices can reach. */
 typedef struct bytes_master {
     bytes_path *path;
     size_t n, capacity;
@@ -63,7 +63,7 @@ struct bytes_prices {
 
 int bytes_master_add(bytes_master *x, const bytes_path *path);
 void bytes_master_free(bytes_master *x);
-/* The fastest LP solution of paths whose mean bytes fit into `room` of every device, and the dual value of the devices' memory in
+/* The fastest combination of paths whose mean bytes fit into `room` of every device, and the dual value of the devices' memory in
  * it. */
 int bytes_master_solve(const bytes_prices *m, bytes_master *x, double room, double overflow_ns,
                       double *dual_ns);
@@ -78,7 +78,7 @@ int64_t bytes_cheapest_path(bytes_prices *m, int32_t first, int32_t last, int32_
 int64_t bytes_bound_path(bytes_prices *m);
 /* What the pair's cheapest plan costs at `price`, INT64_MAX: there is none; *pick gets which it is. */
 int64_t bytes_block_plan_cost(const bytes_prices *m, int64_t pair, const int64_t *price, int8_t *pick);
-/* Length and bytes of an block plan; -1 is the pair's own plan. */
+/* Length and bytes of a block plan; -1 is the pair's own plan. */
 const int64_t *bytes_block_plan_at(const bytes_prices *m, int64_t pair, int32_t pick, int64_t *length_ns);
 /* The same pair of devices of the class's class of equal shape, -1: none. */
 int64_t bytes_alike(const bytes_prices *m, int64_t pair);

@@ -53,6 +53,18 @@ static int read_count(int *out, const util_json_at *at, yyjson_val *object, cons
     return result;
 }
 
+/* A part of a GPU. */
+static int read_share(double *out, const util_json_at *at, yyjson_val *object)
+{
+    yyjson_val *value = yyjson_obj_get(object, "share");
+    if (!value || yyjson_is_null(value))
+        return MOIRAI_OK;
+    int result = util_json_real(out, at, object, "share", false);
+    if (!result && !(*out > 0 && *out <= 1))
+        return util_json_fail(at, "share is %g, must be above 0 and at most 1", *out);
+    return result;
+}
+
 static int read_figures(moirai_device_type *f, const util_json_at *at, yyjson_val *object)
 {
     int64_t rate = -1;
@@ -129,6 +141,7 @@ static const char *const device_keys[] = {"name",
                                           "cores",
                                           "host",
                                           "threads",
+                                          "share",
                                           "cores_per_sm",
                                           NULL};
 static const char *const link_keys[] = {"from",    "to",         "bandwidth", "bytes_per_second",
@@ -174,7 +187,7 @@ static int read_device(moirai_cluster *c, const char *label, yyjson_val *object,
     if ((result = read_quantity(&memory_bytes, &at, object, "memory", "memory_bytes", moirai_parse_bytes)) ||
         (result = read_figures(&d->figures, &at, object)) || (result = read_text(&d->ep, &at, object, "ep")) ||
         (result = read_text(&d->cores, &at, object, "cores")) || (result = read_text(&d->host, &at, object, "host")) ||
-        (result = read_count(&d->threads, &at, object, "threads")))
+        (result = read_count(&d->threads, &at, object, "threads")) || (result = read_share(&d->share, &at, object)))
         return result;
     if (d->host && !util_is_host(d->host))
         return util_json_fail(&at, "host is \"%.60s\": not the name of a machine", d->host);

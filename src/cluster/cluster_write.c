@@ -94,6 +94,10 @@ static void write_device(util_writer *w, const moirai_device *d)
         util_writer_pair_string(w, "host", d->host);
     if (d->threads)
         util_writer_pair_int(w, "threads", d->threads);
+    if (d->share > 0) {
+        util_writer_key(w, "share");
+        util_writer_real(w, d->share);
+    }
     util_writer_close(w, '}');
 }
 

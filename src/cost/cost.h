@@ -11,6 +11,7 @@ struct moirai_cost_context {
     const moirai_cluster *c;
     const cost_fitted_set *set;        /* coefficients of the fitted model; not owned */
     uint8_t *op_class;                   /* [op], a cost_class */
+    cost_shape *shape;                   /* [op], worked out once for all devices */
     int32_t *name_key, *type_key;        /* [device] -> time key of its name / of its type, MOIRAI_NONE */
     const moirai_device_type **key_type; /* [time key] -> the type whose times these are, NULL if unknown */
 };
@@ -24,7 +25,7 @@ int64_t cost_traffic_bytes(const moirai_cost_context *x, int32_t op);
 /* As the graph states them, else estimated from sizes; 0 where it can't be told. */
 int64_t cost_flops(const moirai_cost_context *x, int32_t op);
 
-/* All that the fitted formulas read. The class is the refined one: a scalar operand, weights or not, kernel size. */
+/* All that the fitted formulas read, for cost_context_new; then it is in x->shape. The class is the refined one: a scalar operand, weights or not, kernel size. */
 void cost_shape_of(cost_shape *out, const moirai_cost_context *x, int32_t op);
 
 /* The formulas themselves, in ns. */

@@ -1,5 +1,5 @@
-/* What the models look up for every pair, worked out once: classes of operators, and which of the graph's time keys
- * speak of which device.
+/* What the models look up for every pair, worked out once: classes of operators, the shapes of their work, and which of
+ * the graph's time keys speak of which device.
  *
  * A time key is a device's name or its type. Names win: two cards of one type may well have been measured apart. Types
  * are compared by what they mean ("RTX 2080 Ti" is "rtx2080ti"); types that we know nothing of, by their letters. */
@@ -47,15 +47,18 @@ int cost_context_new(moirai_cost_context **out, const moirai_graph *g, const moi
     x->c = c;
     x->set = &cost_fitted_shipped;
     x->op_class = util_alloc((size_t)g->n_ops, sizeof *x->op_class);
+    x->shape = util_alloc((size_t)g->n_ops, sizeof *x->shape);
     x->name_key = util_alloc((size_t)c->n_devices, sizeof *x->name_key);
     x->type_key = util_alloc((size_t)c->n_devices, sizeof *x->type_key);
     x->key_type = util_alloc((size_t)g->n_time_keys, sizeof *x->key_type);
-    if (!x->op_class || !x->name_key || !x->type_key || !x->key_type) {
+    if (!x->op_class || !x->shape || !x->name_key || !x->type_key || !x->key_type) {
         cost_context_free(x);
         return MOIRAI_EFAIL;
     }
     for (int32_t i = 0; i < g->n_ops; i++)
         x->op_class[i] = (uint8_t)cost_class_of(g->op_type[i]);
+    for (int32_t i = 0; i < g->n_ops; i++)
+        cost_shape_of(&x->shape[i], x, i);
     find_keys(x);
     *out = x;
     return 0;
@@ -66,6 +69,7 @@ void cost_context_free(moirai_cost_context *x)
     if (!x)
         return;
     free(x->op_class);
+    free(x->shape);
     free(x->name_key);
     free(x->type_key);
     free(x->key_type);

@@ -20,8 +20,7 @@ bool cost_fitted_applies(const moirai_device_type *f)
 
 double cost_fitted_op(const moirai_cost_context *x, int32_t op, const moirai_device_type *f)
 {
-    cost_shape s;
-    cost_shape_of(&s, x, op);
+    cost_shape s = x->shape[op];
     const double(*c)[COST_FITTED_COEFFICIENTS] = x->set->c;
     if (s.k < COST_CLASS_MEASURED)
         return cost_fitted_ns(c[s.k], &s, f);

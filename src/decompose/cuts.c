@@ -85,14 +85,16 @@ int decompose_cuts_find(bool *is_cut, const moirai_problem *p, const bool *gone)
     return MOIRAI_OK;
 }
 
-static int find_cuts(decompose_cuts *s, const moirai_problem *p)
+static int find_cuts(decompose_cuts *s, const moirai_problem *p, const bool *chosen)
 {
     size_t n = (size_t)p->n_ops;
     bool *is_cut = util_alloc(n, sizeof *is_cut);
     int result = is_cut ? decompose_cuts_find(is_cut, p, NULL) : MOIRAI_EFAIL;
     if (!result) {
-        for (size_t z = 0; z < n; z++)
+        for (size_t z = 0; z < n; z++) {
+            is_cut[z] = is_cut[z] && (!chosen || chosen[p->topo[z]]);
             s->n_cuts += is_cut[z];
+        }
         s->n_blocks = s->n_cuts + 1;
         s->cut = util_alloc((size_t)s->n_cuts, sizeof *s->cut);
         s->block_first = util_alloc((size_t)s->n_blocks, sizeof(int32_t));
@@ -281,9 +283,14 @@ static int64_t choose_unit(const moirai_problem *p)
 
 int decompose_cuts_new(decompose_cuts **out, const moirai_problem *p)
 {
+    return decompose_cuts_chosen(out, p, NULL);
+}
+
+int decompose_cuts_chosen(decompose_cuts **out, const moirai_problem *p, const bool *chosen)
+{
     *out = NULL;
     decompose_cuts *s = util_alloc(1, sizeof *s);
-    int result = s ? find_cuts(s, p) : MOIRAI_EFAIL;
+    int result = s ? find_cuts(s, p, chosen) : MOIRAI_EFAIL;
     if (!result)
         result = classify(s, p);
     if (!result)

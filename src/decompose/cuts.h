@@ -23,6 +23,9 @@ typedef struct decompose_cuts {
 } decompose_cuts;
 
 int decompose_cuts_new(decompose_cuts **out, const moirai_problem *p);
+/* The same with those cuts alone that `chosen` marks (per operator): blocks are the larger, and edges that would jump over
+ * the others lie inside them. */
+int decompose_cuts_chosen(decompose_cuts **out, const moirai_problem *p, const bool *chosen);
 /* Which positions of the topological order hold cuts, were the operators that `gone` marks (may be NULL) not there. */
 int decompose_cuts_find(bool *is_cut, const moirai_problem *p, const bool *gone);
 void decompose_cuts_free(decompose_cuts *s);

@@ -10,6 +10,7 @@
  *
  * Complexity: O(E K^2) plus one small one-machine problem per operator, device and machine. */
 #include "exact/exact_search.h"
+#include "schedule/paths.h"
 
 static inline int64_t finish_of(const exact_search *s, const exact_state *st, int32_t i, int32_t k)
 {
@@ -29,33 +30,31 @@ static inline void raise(int64_t *value, int64_t to, bool *changed)
     }
 }
 
-/* When the tensor of edge e can be on device k at the soonest. `job` gets the transfer's start and length, where it
- * can only come from elsewhere; length 0 otherwise. */
-static int64_t arrival(const exact_search *s, const exact_state *st, int32_t e, int32_t k,
-                       exact_job *job)
+/* When the tensor of edge e can be on device k at the soonest. */
+static int64_t arrival(const exact_search *s, const exact_state *st, int32_t e, int32_t k)
+{
+    int32_t t = s->p->edge_tensor[e], i = s->p->edge_reader[e], j = s->p->tensor_producer[t];
+    uint64_t from = s->unit[i] == s->unit[j] ? (uint64_t)1 << k : st->dom[j];
+    return schedule_arrival_ns(s->p, st->head, from, t, k, st->xhead[exact_slot(s, e, k)]);
+}
+
+/* The transfer of edge e to device k, which its producer can't use: it starts and takes at least so much. Length 0 where
+ * there is none. */
+static exact_job arriving(const exact_search *s, const exact_state *st, int32_t e, int32_t k)
 {
     const moirai_problem *p = s->p;
-    int32_t t = p->edge_tensor[e], i = p->edge_reader[e], j = p->tensor_producer[t];
-    job->p = 0;
-    if (s->unit[i] == s->unit[j])
-        return finish_of(s, st, j, k);
-    int64_t floor_ns = st->xhead[exact_slot(s, e, k)], best = EXACT_NONE_NS, start = EXACT_NONE_NS,
-            least = EXACT_NONE_NS;
+    int32_t t = p->edge_tensor[e], j = p->tensor_producer[t];
+    int64_t floor_ns = st->xhead[exact_slot(s, e, k)];
+    exact_job job = {EXACT_NONE_NS, EXACT_NONE_NS, 0, j};
+    if (s->unit[p->edge_reader[e]] == s->unit[j])
+        return (exact_job){0, 0, 0, j};
     for (uint64_t m = st->dom[j]; m != 0; m &= m - 1) {
         int32_t l = EXACT_FIRST(m);
         int64_t at = finish_of(s, st, j, l);
-        if (l != k) {
-            int64_t ns = moirai_transfer_ns(p, t, l, k);
-            at = UTIL_MAX(at, floor_ns);
-            start = UTIL_MIN(start, at);
-            least = UTIL_MIN(least, ns);
-            at += ns;
-        }
-        best = UTIL_MIN(best, at);
+        job.r = UTIL_MIN(job.r, UTIL_MAX(at, floor_ns));
+        job.p = UTIL_MIN(job.p, moirai_transfer_ns(p, t, l, k));
     }
-    if (!(st->dom[j] >> k & 1))
-        *job = (exact_job){start, least, 0, j};
-    return best;
+    return job;
 }
 
 /* Keep one job per task: the larger release and tail. */
@@ -99,7 +98,7 @@ static int64_t head_over_port(const exact_search *s, const exact_state *st, int3
         int32_t j = p->tensor_producer[p->op_in[a]];
         if (st->dom[j] >> k & 1 || (l >= 0 && st->dom[j] != (uint64_t)1 << l))
             continue;
-        arrival(s, st, p->op_in_edge[a], k, &s->job[n]);
+        s->job[n] = arriving(s, st, p->op_in_edge[a], k);
         n += s->job[n].p > 0;
     }
     return n < 2 ? 0 : exact_preemptive(s->job, n);
@@ -110,9 +109,8 @@ static void head_of(exact_search *s, exact_state *st, int32_t i, int32_t k, bool
     const moirai_problem *p = s->p;
     int64_t h = 0;
     uint64_t from = 0;
-    exact_job ignored;
     for (int32_t a = p->op_in_off[i]; a < p->op_in_off[i + 1]; a++) {
-        h = UTIL_MAX(h, arrival(s, st, p->op_in_edge[a], k, &ignored));
+        h = UTIL_MAX(h, arrival(s, st, p->op_in_edge[a], k));
         uint64_t dom = st->dom[p->tensor_producer[p->op_in[a]]];
         if (EXACT_ONLY(dom))
             from |= dom;
@@ -147,32 +145,30 @@ void exact_heads(exact_search *s, exact_state *st, bool *changed)
     }
 }
 
-/* What follows the finish of the producer on l because of edge e, at least. `job` gets the transfer's length and tail
- * where the reader can only be elsewhere; length 0 otherwise. */
-static int64_t departure(const exact_search *s, const exact_state *st, int32_t e, int32_t l,
-                         exact_job *job)
+/* What follows the finish of the producer on l because of edge e, at least. */
+static int64_t departure(const exact_search *s, const exact_state *st, int32_t e, int32_t l)
+{
+    int32_t t = s->p->edge_tensor[e], i = s->p->edge_reader[e], j = s->p->tensor_producer[t];
+    uint64_t to = s->unit[i] == s->unit[j] ? (uint64_t)1 << l : st->dom[i];
+    return schedule_departure_ns(s->p, st->tail, to, i, t, l, &st->xtail[exact_slot(s, e, 0)], s->edge ? 0 : 1);
+}
+
+/* The transfer of edge e from device l, which its reader can't use: it takes and is followed by at least so much. Length
+ * 0 where there is none. */
+static exact_job departing(const exact_search *s, const exact_state *st, int32_t e, int32_t l)
 {
     const moirai_problem *p = s->p;
-    int32_t t = p->edge_tensor[e], i = p->edge_reader[e], j = p->tensor_producer[t];
-    job->p = 0;
-    if (s->unit[i] == s->unit[j])
-        return rest_of(s, st, i, l);
-    int64_t best = EXACT_NONE_NS, rest = EXACT_NONE_NS, least = EXACT_NONE_NS;
+    int32_t t = p->edge_tensor[e], i = p->edge_reader[e];
+    exact_job job = {0, EXACT_NONE_NS, EXACT_NONE_NS, e};
+    if (s->unit[i] == s->unit[p->tensor_producer[t]])
+        return (exact_job){0, 0, 0, e};
     for (uint64_t m = st->dom[i]; m != 0; m &= m - 1) {
         int32_t k = EXACT_FIRST(m);
-        int64_t after = rest_of(s, st, i, k);
-        if (k != l) {
-            int64_t ns = moirai_transfer_ns(p, t, l, k);
-            after = UTIL_MAX(after, st->xtail[exact_slot(s, e, k)]);
-            rest = UTIL_MIN(rest, after);
-            least = UTIL_MIN(least, ns);
-            after += ns;
-        }
-        best = UTIL_MIN(best, after);
+        int64_t after = rest_of(s, st, i, k), floor_ns = st->xtail[exact_slot(s, e, k)];
+        job.q = UTIL_MIN(job.q, UTIL_MAX(after, floor_ns));
+        job.p = UTIL_MIN(job.p, moirai_transfer_ns(p, t, l, k));
     }
-    if (!(st->dom[i] >> l & 1))
-        *job = (exact_job){0, least, rest, e};
-    return best;
+    return job;
 }
 
 static int64_t tail_over_device(const exact_search *s, const exact_state *st, int32_t j, int32_t l,
@@ -207,7 +203,7 @@ static int32_t sends_of(const exact_search *s, const exact_state *st, int32_t t,
         exact_job one;
         if (dom >> l & 1 || (to >= 0 && dom != (uint64_t)1 << to))
             continue;
-        departure(s, st, e, l, &one);
+        one = departing(s, st, e, l);
         if (s->edge) {
             s->job[n] = one;
             n += one.p > 0;
@@ -239,11 +235,10 @@ static void tail_of(exact_search *s, exact_state *st, int32_t j, int32_t l, bool
     int64_t q = 0;
     uint64_t to = 0;
     int32_t readers = 0;
-    exact_job ignored;
     for (int32_t a = p->op_out_off[j]; a < p->op_out_off[j + 1]; a++) {
         int32_t t = p->op_out[a];
         for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
-            q = UTIL_MAX(q, departure(s, st, e, l, &ignored));
+            q = UTIL_MAX(q, departure(s, st, e, l));
             uint64_t dom = st->dom[p->edge_reader[e]];
             if (EXACT_ONLY(dom))
                 to |= dom;

@@ -125,7 +125,7 @@ typedef struct namer {
 static int name_node(onnx_import *im, namer *nm, int32_t i, const char *type)
 {
     size_t room = strlen(type) + 32;
-    char *text = onnx_arena(im, room, 1);
+    char *text = onnx_take(&im->arena, room, 1);
     if (!text)
         return MOIRAI_EFAIL;
     snprintf(text, room, "%s_%d", type, i);
@@ -297,7 +297,7 @@ static int emit_node(onnx_import *im, moirai_graph_builder *b, onnx_node *n, con
 static int emit_all(onnx_import *im, moirai_graph_builder *b)
 {
     onnx_scope *s = im->root;
-    namer nm = {util_names_new((size_t)s->n_nodes), onnx_arena(im, (size_t)s->n_nodes, sizeof *nm.name)};
+    namer nm = {util_names_new((size_t)s->n_nodes), onnx_take(&im->arena, (size_t)s->n_nodes, sizeof *nm.name)};
     int rc = nm.taken && nm.name ? name_all(im, &nm) : MOIRAI_EFAIL;
     im->report->n_nodes = s->n_nodes;
     count_readers(s);

@@ -7,57 +7,16 @@
  * node in topological order, O(nodes + edges). */
 #include "onnx/onnx_import.h"
 
-#include <errno.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK_BYTES (1u << 18)
-
-/* ---- arena ---- */
-
-typedef struct chunk {
-    struct chunk *next;
-    max_align_t data[];
-} chunk;
-
-void *onnx_arena(onnx_import *im, size_t n, size_t size)
-{
-    if (size && n > (SIZE_MAX / 2 - CHUNK_BYTES) / size) {
-        moirai_error(MOIRAI_EFAIL, "out of memory");
-        return NULL;
-    }
-    size_t bytes = (n * size + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
-    bytes = UTIL_MAX(bytes, sizeof(max_align_t)); /* nothing is something, too: NULL means out of memory */
-    if (bytes > im->chunk_left) {
-        size_t room = UTIL_MAX(bytes, (size_t)CHUNK_BYTES);
-        chunk *c = util_alloc(sizeof *c + room, 1);
-        if (!c)
-            return NULL;
-        c->next = im->chunks;
-        im->chunks = c;
-        im->chunk_next = (char *)c->data;
-        im->chunk_left = room;
-    }
-    void *at = im->chunk_next;
-    im->chunk_next += bytes;
-    im->chunk_left -= bytes;
-    return at;
-}
-
 void onnx_import_free(onnx_import *im)
 {
-    for (chunk *c = im->chunks; c;) {
-        chunk *next = c->next;
-        free(c);
-        c = next;
-    }
+    onnx_arena_free(&im->arena);
     for (size_t i = 0; i < im->n_maps; i++)
         util_names_free(im->maps[i]);
     free(im->maps);
 }
-
-/* ---- inference ---- */
 
 static void guess(const onnx_node *n, onnx_value *out)
 {
@@ -186,75 +145,19 @@ int onnx_scope_infer(onnx_import *im, onnx_scope *s)
     return rc;
 }
 
-/* ---- options ---- */
-
-static int check_dims(const moirai_onnx_options *o)
-{
-    for (int i = 0; o && i < o->n_dims; i++) {
-        const char *equals = strrchr(o->dims[i], '=');
-        char *end = NULL;
-        errno = 0;
-        long long value = equals ? strtoll(equals + 1, &end, 10) : 0;
-        if (!equals || equals == o->dims[i] || end == equals + 1 || *end || errno || value < 0 || value > INT32_MAX)
-            return moirai_error(MOIRAI_EUSAGE, "dimension \"%s\": expected NAME=NUMBER, as batch=8", o->dims[i]);
-    }
-    return 0;
-}
-
-static int parse_shape(const char *text, int64_t *dim, int32_t *rank)
-{
-    *rank = 0;
-    for (const char *at = text; *at;) {
-        char *end;
-        errno = 0;
-        long long value = strtoll(at, &end, 10);
-        if (end == at || errno || value < 0 || *rank == ONNX_MAX_RANK || (*end && *end != 'x' && *end != ','))
-            return -1;
-        dim[(*rank)++] = value;
-        at = *end ? end + 1 : end;
-        if (*end && !*at)
-            return -1;
-    }
-    return 0;
-}
-
-static int apply_shape(onnx_import *im, const char *option)
-{
-    int64_t dim[ONNX_MAX_RANK];
-    int32_t rank;
-    const char *colon = strrchr(option, ':'); /* names of inputs may hold colons themselves */
-    if (!colon || parse_shape(colon + 1, dim, &rank))
-        return moirai_error(MOIRAI_EUSAGE, "shape \"%s\": expected INPUT:NUMBERxNUMBER..., as input:1x3x224x224",
-                            option);
-    size_t length = (size_t)(colon - option);
-    for (int32_t i = 0; i < im->root->n_values; i++) {
-        onnx_value *v = im->root->value[i];
-        if (v->producer >= 0 || v->constant || strlen(v->name) != length || strncmp(v->name, option, length))
-            continue;
-        bool set;
-        int rc = onnx_value_from_type(im, v, v->declared, false, &set);
-        if (!rc)
-            rc = onnx_value_agrees(v, rank, dim, option);
-        if (!rc && !onnx_value_shape(v, v->type, rank, dim))
-            rc = moirai_error(MOIRAI_EUSAGE, "shape \"%s\": too large", option);
-        return rc;
-    }
-    return moirai_error(MOIRAI_EUSAGE, "shape \"%s\": the model has no such input", option);
-}
-
 int onnx_import_run(onnx_import *im)
 {
     const moirai_onnx_options *o = im->options;
-    int rc = check_dims(o);
+    int rc = onnx_options_check(o);
     if (rc)
         return rc;
     im->numbers_left = ONNX_NUMBERS_BUDGET;
-    im->dim_used = onnx_arena(im, o ? (size_t)UTIL_MAX(o->n_dims, 0) : 0, sizeof *im->dim_used);
+    im->dim_used = onnx_take(&im->arena, o ? (size_t)UTIL_MAX(o->n_dims, 0) : 0, sizeof *im->dim_used);
     if (!im->dim_used)
         return MOIRAI_EFAIL;
     rc = onnx_scope_new(&im->root, im, NULL, im->model->proto->graph);
     for (int i = 0; o && i < o->n_shapes && !rc; i++)
-        rc = apply_shape(im, o->shapes[i]);
+        rc = onnx_options_shape(im, o->shapes[i]);
     if (!rc)
         rc = onnx_scope_infer(im, im->root);
     for (int i = 0; o && i < o->n_dims && !rc; i++)

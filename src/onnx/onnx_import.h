@@ -5,6 +5,7 @@
 
 #include <moirai/onnx.h>
 
+#include "onnx/onnx_arena.h"
 #include "onnx/onnx_model.h"
 #include "util/util.h"
 
@@ -86,9 +87,7 @@ struct onnx_import {
     int64_t opset;
     size_t numbers_left; /* of ONNX_NUMBERS_BUDGET */
     bool *dim_used;      /* options->dims that were met */
-    void *chunks;        /* the arena */
-    size_t chunk_left;
-    char *chunk_next;
+    onnx_arena arena;
     util_names **maps; /* to free */
     size_t n_maps, maps_capacity;
 };
@@ -111,13 +110,16 @@ enum {
 };
 
 /* ---- onnx_import.c ---- */
-void *onnx_arena(onnx_import *im, size_t n, size_t size); /* zeroed; NULL and a message when out of memory */
-onnx_value *onnx_scope_find(const onnx_scope *s, const char *name);
 int onnx_scope_infer(onnx_import *im, onnx_scope *s);
 int onnx_import_run(onnx_import *im);
 void onnx_import_free(onnx_import *im);
 
+/* ---- onnx_options.c ---- */
+int onnx_options_check(const moirai_onnx_options *o); /* are all dimensions NAME=NUMBER? `o` may be NULL */
+int onnx_options_shape(onnx_import *im, const char *option); /* give an input its shape */
+
 /* ---- onnx_scope.c ---- */
+onnx_value *onnx_scope_find(const onnx_scope *s, const char *name);
 int onnx_scope_new(onnx_scope **out, onnx_import *im, onnx_scope *parent, const Onnx__GraphProto *graph);
 
 /* ---- onnx_value.c ---- */

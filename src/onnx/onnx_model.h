@@ -26,6 +26,10 @@ int onnx_model_open(onnx_model **out, const char *path);
 int onnx_model_parse(onnx_model **out, const void *data, size_t length);
 void onnx_model_free(onnx_model *model);
 
+/* `proto` may be any message tree that uses parts of `model`; a file is replaced at once or not at all. */
+int onnx_model_write(const onnx_model *model, const Onnx__ModelProto *proto, const char *path);
+
+/* ---- onnx_tensor.c ---- */
 /* Where the numbers of a tensor are. */
 typedef enum onnx_data_kind {
     ONNX_DATA_NONE,    /* nowhere: no field holds any */
@@ -56,9 +60,7 @@ bool onnx_type_is_float(int32_t elem_type);
 int onnx_tensor_size(const onnx_model *model, const Onnx__TensorProto *tensor, int64_t *elements,
                             int64_t *bytes);
 
-/* `proto` may be any message tree that uses parts of `model`; a file is replaced at once or not at all. */
-int onnx_model_write(const onnx_model *model, const Onnx__ModelProto *proto, const char *path);
-
+/* ---- onnx_attr.c ---- */
 /* Attributes by name; the value given where the node has none of that name. */
 const Onnx__AttributeProto *onnx_attr(const Onnx__NodeProto *node, const char *name);
 int64_t onnx_attr_int(const Onnx__NodeProto *node, const char *name, int64_t missing);

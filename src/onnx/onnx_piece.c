@@ -10,21 +10,13 @@
  * The message tree borrows nodes' attributes from the open model and lives in an arena until it is packed. */
 #include "onnx/onnx_piece.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "onnx/onnx_import.h"
+#include "onnx/onnx_message.h"
+#include "onnx/onnx_network.h"
 
 #define MOST_REALS 8
-
-struct onnx_pieces {
-    onnx_model *model;
-    onnx_import im;
-    moirai_onnx_report report;
-    onnx_node **node; /* [operator of the graph] */
-    int32_t n_nodes;
-};
 
 /* A tensor of the piece under construction. */
 typedef struct piece_value {
@@ -35,97 +27,23 @@ typedef struct piece_value {
 } piece_value;
 
 typedef struct piece {
-    const onnx_pieces *from;
-    onnx_import arena; /* only its arena is used */
+    const onnx_network *from;
+    onnx_arena arena;
     Onnx__GraphProto graph;
     piece_value *value;
     size_t n_values, capacity;
     bool keep_names;
 } piece;
 
-/* ---- the network ---- */
-
-static int list_nodes(onnx_pieces *p, const moirai_graph *g)
-{
-    onnx_scope *s = p->im.root;
-    p->node = util_alloc((size_t)g->n_ops, sizeof *p->node);
-    if (!p->node)
-        return MOIRAI_EFAIL;
-    for (int32_t i = 0; i < s->n_nodes; i++) {
-        if (!onnx_is_kept(&s->node[i]))
-            continue;
-        if (p->n_nodes == g->n_ops)
-            return moirai_error(MOIRAI_EFAIL, "more nodes than operators");
-        p->node[p->n_nodes++] = &s->node[i];
-    }
-    return p->n_nodes == g->n_ops ? MOIRAI_OK : moirai_error(MOIRAI_EFAIL, "fewer nodes than operators");
-}
-
-int onnx_pieces_open(onnx_pieces **out, moirai_graph **graph, const char *path,
-                            const moirai_onnx_options *options, moirai_onnx_report *report)
-{
-    *out = NULL;
-    *graph = NULL;
-    onnx_pieces *p = util_alloc(1, sizeof *p);
-    if (!p)
-        return MOIRAI_EFAIL;
-    int rc = onnx_model_open(&p->model, path);
-    p->im = (onnx_import){.model = p->model, .options = options, .report = &p->report};
-    rc = rc ? rc : onnx_import_run(&p->im);
-    rc = rc ? rc : onnx_build(graph, &p->im, path);
-    rc = rc ? rc : list_nodes(p, *graph);
-    if (rc) {
-        moirai_graph_free(*graph);
-        *graph = NULL;
-        onnx_pieces_free(p);
-        return moirai_error_prefix(rc, "%s", path);
-    }
-    if (report)
-        *report = p->report;
-    *out = p;
-    return MOIRAI_OK;
-}
-
-void onnx_pieces_free(onnx_pieces *p)
-{
-    if (!p)
-        return;
-    onnx_import_free(&p->im);
-    onnx_model_free(p->model);
-    free(p->node);
-    free(p);
-}
-
 /* ---- constants ---- */
-
-static char *text_of(piece *c, const char *format, long long number)
-{
-    char text[64];
-    int n = snprintf(text, sizeof text, format, number);
-    char *copy = onnx_arena(&c->arena, (size_t)n + 1, 1);
-    if (copy)
-        memcpy(copy, text, (size_t)n + 1);
-    return copy;
-}
-
-static Onnx__StringStringEntryProto *entry_new(piece *c, char *key, char *value)
-{
-    Onnx__StringStringEntryProto *e = value ? onnx_arena(&c->arena, 1, sizeof *e) : NULL;
-    if (!e)
-        return NULL;
-    onnx__string_string_entry_proto__init(e);
-    e->key = key;
-    e->value = value;
-    return e;
-}
 
 static int make_up_weights(piece *c, Onnx__TensorProto *t, const onnx_value *v)
 {
-    t->external_data = onnx_arena(&c->arena, 2, sizeof *t->external_data);
+    t->external_data = onnx_take(&c->arena, 2, sizeof *t->external_data);
     if (!t->external_data)
         return MOIRAI_EFAIL;
-    t->external_data[0] = entry_new(c, "location", text_of(c, ONNX_PIECE_WEIGHTS "%lld", v->type));
-    t->external_data[1] = entry_new(c, "length", text_of(c, "%lld", (long long)v->bytes));
+    t->external_data[0] = onnx_entry(&c->arena, "location", onnx_text(&c->arena, ONNX_PIECE_WEIGHTS "%d", v->type));
+    t->external_data[1] = onnx_entry(&c->arena, "length", onnx_text(&c->arena, "%lld", (long long)v->bytes));
     if (!t->external_data[0] || !t->external_data[1])
         return MOIRAI_EFAIL;
     t->n_external_data = 2;
@@ -164,7 +82,7 @@ static bool keeps_numbers(const onnx_value *v)
 static int add_constant(piece *c, const onnx_value *v, char *name)
 {
     Onnx__GraphProto *g = &c->graph;
-    Onnx__TensorProto *t = onnx_arena(&c->arena, 1, sizeof *t);
+    Onnx__TensorProto *t = onnx_take(&c->arena, 1, sizeof *t);
     int bits = onnx_type_bits(v->type);
     if (!t)
         return MOIRAI_EFAIL;
@@ -181,7 +99,7 @@ static int add_constant(piece *c, const onnx_value *v, char *name)
         return make_up_weights(c, t, v);
     t->has_raw_data = 1;
     t->raw_data.len = (size_t)v->elements * (size_t)bits / 8;
-    t->raw_data.data = onnx_arena(&c->arena, t->raw_data.len, 1);
+    t->raw_data.data = onnx_take(&c->arena, t->raw_data.len, 1);
     if (!t->raw_data.data)
         return MOIRAI_EFAIL;
     for (int32_t i = 0; i < (int32_t)v->elements; i++)
@@ -191,37 +109,11 @@ static int add_constant(piece *c, const onnx_value *v, char *name)
 
 /* ---- tensors ---- */
 
-static int describe(piece *c, Onnx__ValueInfoProto **out, char *name, const onnx_value *v, bool shape)
+static int describe(piece *c, Onnx__ValueInfoProto **out, const char *name, const onnx_value *v, bool shape)
 {
-    Onnx__ValueInfoProto *info = onnx_arena(&c->arena, 1, sizeof *info);
-    Onnx__TypeProto *type = onnx_arena(&c->arena, 1, sizeof *type);
-    Onnx__TypeProto__Tensor *t = onnx_arena(&c->arena, 1, sizeof *t);
-    Onnx__TensorShapeProto *s = onnx_arena(&c->arena, 1, sizeof *s);
-    Onnx__TensorShapeProto__Dimension *d = onnx_arena(&c->arena, (size_t)v->rank, sizeof *d);
-    Onnx__TensorShapeProto__Dimension **list = onnx_arena(&c->arena, (size_t)v->rank, sizeof *list);
-    if (!info || !type || !t || !s || !d || !list)
-        return MOIRAI_EFAIL;
-    onnx__value_info_proto__init(info);
-    onnx__type_proto__init(type);
-    onnx__type_proto__tensor__init(t);
-    onnx__tensor_shape_proto__init(s);
-    for (int32_t i = 0; i < v->rank; i++) {
-        onnx__tensor_shape_proto__dimension__init(&d[i]);
-        d[i].value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
-        d[i].dim_value = v->dim[i];
-        list[i] = &d[i];
-    }
-    s->dim = list;
-    s->n_dim = (size_t)v->rank;
-    t->has_elem_type = 1;
-    t->elem_type = v->type;
-    t->shape = shape ? s : NULL;
-    type->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
-    type->tensor_type = t;
-    info->name = name;
-    info->type = type;
-    *out = info;
-    return MOIRAI_OK;
+    Onnx__TypeProto *type = onnx_tensor_type(&c->arena, v, shape);
+    *out = type ? onnx_value_info(&c->arena, name, type) : NULL;
+    return *out ? MOIRAI_OK : MOIRAI_EFAIL;
 }
 
 static piece_value *find_value(piece *c, const onnx_value *v)
@@ -236,7 +128,7 @@ static piece_value *new_value(piece *c, const onnx_value *v)
 {
     if (util_grow(&c->value, &c->capacity, c->n_values + 1, sizeof *c->value))
         return NULL;
-    char *name = c->keep_names ? (char *)v->name : text_of(c, "t%lld", (long long)c->n_values);
+    char *name = c->keep_names ? (char *)v->name : onnx_text(&c->arena, "t%zu", c->n_values);
     if (!name)
         return NULL;
     c->value[c->n_values] = (piece_value){.value = v, .name = name};
@@ -280,14 +172,14 @@ static int write_value(piece *c, char **name, const onnx_value *v)
 static int add_node(piece *c, const onnx_node *n)
 {
     static char nothing[] = "";
-    Onnx__NodeProto *copy = onnx_arena(&c->arena, 1, sizeof *copy);
+    Onnx__NodeProto *copy = onnx_take(&c->arena, 1, sizeof *copy);
     if (!copy)
         return MOIRAI_EFAIL;
     *copy = *n->proto;
     copy->name = copy->doc_string = NULL;
     copy->n_metadata_props = 0;
-    copy->input = onnx_arena(&c->arena, (size_t)n->n_in, sizeof *copy->input);
-    copy->output = onnx_arena(&c->arena, (size_t)n->n_out, sizeof *copy->output);
+    copy->input = onnx_take(&c->arena, (size_t)n->n_in, sizeof *copy->input);
+    copy->output = onnx_take(&c->arena, (size_t)n->n_out, sizeof *copy->output);
     if (!copy->input || !copy->output)
         return MOIRAI_EFAIL;
     int rc = MOIRAI_OK;
@@ -322,11 +214,16 @@ static int add_outputs(piece *c, const onnx_node *n)
     return MOIRAI_OK;
 }
 
+static const onnx_node *node_of(const onnx_network *from, int32_t op)
+{
+    return &from->im.root->node[from->op_node[op]];
+}
+
 static int allocate(piece *c, const int32_t *op, int32_t n)
 {
     size_t n_in = 0, n_out = 0;
     for (int32_t i = 0; i < n; i++) {
-        const onnx_node *node = c->from->node[op[i]];
+        const onnx_node *node = node_of(c->from, op[i]);
         n_in += (size_t)(node->n_in + node->n_captured);
         n_out += (size_t)node->n_out;
         c->keep_names |= node->n_children > 0;
@@ -334,10 +231,10 @@ static int allocate(piece *c, const int32_t *op, int32_t n)
     Onnx__GraphProto *g = &c->graph;
     onnx__graph_proto__init(g);
     g->name = "piece";
-    g->node = onnx_arena(&c->arena, (size_t)n, sizeof *g->node);
-    g->input = onnx_arena(&c->arena, n_in, sizeof *g->input);
-    g->initializer = onnx_arena(&c->arena, n_in, sizeof *g->initializer);
-    g->output = onnx_arena(&c->arena, n_out, sizeof *g->output);
+    g->node = onnx_take(&c->arena, (size_t)n, sizeof *g->node);
+    g->input = onnx_take(&c->arena, n_in, sizeof *g->input);
+    g->initializer = onnx_take(&c->arena, n_in, sizeof *g->initializer);
+    g->output = onnx_take(&c->arena, n_out, sizeof *g->output);
     return g->node && g->input && g->initializer && g->output ? MOIRAI_OK : MOIRAI_EFAIL;
 }
 
@@ -381,18 +278,18 @@ static int pack(bytes *out, const piece *c)
     return rc;
 }
 
-int onnx_piece_make(uint8_t **data, size_t *length, const onnx_pieces *p, const int32_t *op, int32_t n)
+int onnx_piece_make(uint8_t **data, size_t *length, const onnx_network *from, const int32_t *op, int32_t n)
 {
-    piece c = {.from = p};
+    piece c = {.from = from};
     bytes packed = {0};
     int rc = allocate(&c, op, n);
     for (int32_t i = 0; i < n && !rc; i++)
-        rc = add_node(&c, p->node[op[i]]);
+        rc = add_node(&c, node_of(from, op[i]));
     for (int32_t i = 0; i < n && !rc; i++)
-        rc = add_outputs(&c, p->node[op[i]]);
+        rc = add_outputs(&c, node_of(from, op[i]));
     rc = rc ? rc : pack(&packed, &c);
     free(c.value);
-    onnx_import_free(&c.arena);
+    onnx_arena_free(&c.arena);
     if (rc) {
         free(packed.data);
         packed = (bytes){0};

@@ -15,7 +15,7 @@ static int declare(onnx_value **out, onnx_import *im, onnx_scope *s, const char 
 {
     if (util_names_get(s->names, name) >= 0)
         return moirai_error(MOIRAI_EINPUT, "%s '%s': the name is taken by another tensor", what, name);
-    onnx_value *v = onnx_arena(im, 1, sizeof *v);
+    onnx_value *v = onnx_take(&im->arena, 1, sizeof *v);
     if (!v || util_names_put(s->names, name, s->n_values) < 0)
         return MOIRAI_EFAIL;
     v->name = name;
@@ -78,7 +78,7 @@ static int add_node_outputs(onnx_import *im, onnx_scope *s, onnx_node *n, int32_
 {
     const Onnx__NodeProto *p = n->proto;
     n->n_out = (int32_t)p->n_output;
-    n->out = onnx_arena(im, p->n_output, sizeof *n->out);
+    n->out = onnx_take(&im->arena, p->n_output, sizeof *n->out);
     if (!n->out)
         return MOIRAI_EFAIL;
     for (int32_t i = 0; i < n->n_out; i++) {
@@ -96,7 +96,7 @@ static int add_node_inputs(onnx_import *im, onnx_node *n)
 {
     const Onnx__NodeProto *p = n->proto;
     n->n_in = (int32_t)p->n_input;
-    n->in = onnx_arena(im, p->n_input, sizeof *n->in);
+    n->in = onnx_take(&im->arena, p->n_input, sizeof *n->in);
     if (!n->in)
         return MOIRAI_EFAIL;
     for (int32_t i = 0; i < n->n_in; i++) {
@@ -162,9 +162,9 @@ static int allocate(onnx_import *im, onnx_scope *s)
     }
     im->maps[im->n_maps++] = s->names;
     s->n_nodes = (int32_t)g->n_node;
-    s->value = onnx_arena(im, n, sizeof *s->value);
-    s->node = onnx_arena(im, g->n_node, sizeof *s->node);
-    s->order = onnx_arena(im, g->n_node, sizeof *s->order);
+    s->value = onnx_take(&im->arena, n, sizeof *s->value);
+    s->node = onnx_take(&im->arena, g->n_node, sizeof *s->node);
+    s->order = onnx_take(&im->arena, g->n_node, sizeof *s->order);
     return s->value && s->node && s->order ? 0 : MOIRAI_EFAIL;
 }
 
@@ -172,7 +172,7 @@ static int sort_nodes(onnx_scope *s);
 
 int onnx_scope_new(onnx_scope **out, onnx_import *im, onnx_scope *parent, const Onnx__GraphProto *graph)
 {
-    onnx_scope *s = onnx_arena(im, 1, sizeof *s);
+    onnx_scope *s = onnx_take(&im->arena, 1, sizeof *s);
     if (!s)
         return MOIRAI_EFAIL;
     s->parent = parent;

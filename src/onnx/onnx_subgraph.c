@@ -94,7 +94,7 @@ static int collect_of_node(name_list *l, const Onnx__NodeProto *p)
 static int resolve(onnx_import *im, onnx_node *n, const name_list *l)
 {
     util_names *seen = util_names_new(l->n);
-    n->captured = onnx_arena(im, l->n, sizeof *n->captured);
+    n->captured = onnx_take(&im->arena, l->n, sizeof *n->captured);
     int rc = seen && n->captured ? 0 : MOIRAI_EFAIL;
     for (size_t i = 0; i < l->n && !rc; i++) {
         int32_t first = util_names_put(seen, l->name[i], (int32_t)i);
@@ -278,7 +278,7 @@ static void bind_inputs(onnx_node *n, const onnx_scope *body, bool loop, bool sc
 
 static int open_children(onnx_import *im, onnx_node *n, bool loop, bool scan)
 {
-    n->child = onnx_arena(im, graph_count(n->proto), sizeof *n->child);
+    n->child = onnx_take(&im->arena, graph_count(n->proto), sizeof *n->child);
     if (!n->child)
         return MOIRAI_EFAIL;
     for (size_t i = 0; i < n->proto->n_attribute; i++) {

@@ -46,7 +46,7 @@ static void *numbers(onnx_import *im, onnx_value *v, size_t size)
         return NULL;
     im->numbers_left -= n * size;
     v->n_numbers = (int32_t)n;
-    return onnx_arena(im, n, size);
+    return onnx_take(&im->arena, n, size);
 }
 
 int64_t *onnx_value_ints(onnx_import *im, onnx_value *v)

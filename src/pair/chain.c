@@ -21,6 +21,7 @@ static void free_pair(pair_state *x)
     if (!x)
         return;
     pair_cases_free(x->cases, x->n_cases);
+    pair_static_proof_free(x->static_proof, x->n_static);
     pricing_master_free(x->master);
     free(x->sending);
     if (x->open)
@@ -97,13 +98,18 @@ static int find_floors(pair_chain *c)
 
 int pair_chain_new(pair_chain **out, const moirai_problem *p)
 {
+    return pair_chain_over(out, p, NULL);
+}
+
+int pair_chain_over(pair_chain **out, const moirai_problem *p, const bool *chosen)
+{
     *out = NULL;
     pair_chain *c = util_alloc(1, sizeof *c);
     if (!c)
         return MOIRAI_EFAIL;
     c->p = p;
     c->K = p->n_devices;
-    int result = decompose_cuts_new(&c->s, p);
+    int result = decompose_cuts_chosen(&c->s, p, chosen);
     if (!result)
         result = check_size(c);
     if (!result) {

@@ -18,6 +18,8 @@ typedef struct pair_chain {
 /* No pair is opened yet. MOIRAI_ELIMIT where the pairs, or the steps of a walk over the cuts, are too many for this way of
  * solving: memory stays in proportion to operators x devices. */
 int pair_chain_new(pair_chain **out, const moirai_problem *p);
+/* The chain over chosen cuts alone (per operator; NULL: all). */
+int pair_chain_over(pair_chain **out, const moirai_problem *p, const bool *chosen);
 void pair_chain_free(pair_chain *c);
 
 static inline int64_t pair_chain_index(const pair_chain *c, int32_t class_, int32_t a, int32_t b)

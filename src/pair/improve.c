@@ -1,7 +1,7 @@
 /* Plans from LP solutions.
  *
  * Where the shared tensor goes decides what good plans look like, and no small move leads from one way of sending it to
- * another. So the weakest case of each sending, which is where its bound thinks that good plans are, gives its LP solution of
+ * another. So the weakest case of each sending, which is where its bound thinks that good plans are, gives its LP solution over
  * component schedules to a short annealing, and the two where that went best a longer one. Then the pair's plan itself
  * is annealed, with parts of the best LP solution among the moves. Every other run is guided by the prices. */
 #include "pair/anneal.h"

@@ -1,4 +1,4 @@
-/* Plans for a pair: annealing from plans and from what the masters of its cases LP solution. */
+/* Plans for a pair: annealing from plans and from the LP solutions of its cases. */
 #ifndef MOIRAI_PAIR_IMPROVE_H
 #define MOIRAI_PAIR_IMPROVE_H
 

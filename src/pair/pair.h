@@ -3,6 +3,7 @@
 #define MOIRAI_PAIR_PAIR_H
 
 #include "pair/pair_plan.h"
+#include "pair/static_lp.h"
 #include "pricing/duals.h"
 #include "pricing/master.h"
 
@@ -35,6 +36,8 @@ typedef struct pair_state {
     pair_case *cases;
     decompose_block block; /* the class's block with a mask of its own, pinned to the two devices */
     int64_t first_ns;   /* length of the first plan: the best device alone */
+    int32_t n_static; /* proofs by the static programme, each on top of the one before, the first on the longest path */
+    pair_static_proof static_proof[PAIR_STATIC_ROUNDS];
     int64_t solves;      /* at cases so far */
 } pair_state;
 
@@ -43,5 +46,9 @@ void pair_cases_free(pair_case *cases, int32_t n);
 /* What the leaves of a pair prove: its bound without the exhaustive search. Of a pair that was never opened (blocks of
  * one class may have cuts of different devices): 0. */
 int64_t pair_certified_ns(const pair_state *x);
+/* What the longest path and the static proofs prove. */
+int64_t pair_static_ns(const pair_state *x);
+/* Raises lower_ns by the static programme where it has not been tried; what it proves can be certified. */
+int pair_raise_static(pair_state *x, int64_t need_ns, util_stop stop);
 
 #endif

@@ -6,6 +6,7 @@
 #include "pair/cases.h"
 #include "pair/improve.h"
 #include "pair/pair_refine.h"
+#include "schedule/paths.h"
 #include "util/pool.h"
 #include "util/util.h"
 
@@ -17,38 +18,13 @@ typedef struct pair_open_task {
     util_stop stop;
 } pair_open_task;
 
-/* head(i, k): least start of i on k; every input may come from wherever it is quickest. */
+/* 0 where that is too much work, or memory runs out: no bound is a bound, and the class's floor stands in. */
 static int64_t longest_path(const decompose_block *b)
 {
     const moirai_problem *q = &b->problem;
-    int32_t K = q->n_devices;
-    if ((double)q->n_edges * K * K > MOST_PATH_STEPS)
-        return 0; /* the class's floor stands in */
-    int64_t *head = util_alloc((size_t)q->n_ops * (size_t)K, sizeof *head), longest = 0;
-    if (!head)
-        return 0; /* no bound is a bound */
-    for (int32_t i = 0; i < q->n_ops; i++) {
-        int64_t least = INT64_MAX;
-        for (int32_t k = 0; k < K; k++) {
-            if (!(q->op_devices[i] >> k & 1))
-                continue;
-            int64_t ready = 0;
-            for (int32_t j = q->op_in_off[i]; j < q->op_in_off[i + 1]; j++) {
-                int32_t t = q->op_in[j], from = q->tensor_producer[t];
-                int64_t soonest = INT64_MAX;
-                for (int32_t l = 0; l < K; l++)
-                    if (q->op_devices[from] >> l & 1)
-                        soonest = UTIL_MIN(soonest, head[from * K + l] + moirai_op_ns(q, from, l) +
-                                                          moirai_transfer_ns(q, t, l, k));
-                ready = UTIL_MAX(ready, soonest);
-            }
-            head[i * K + k] = ready;
-            least = UTIL_MIN(least, ready + moirai_op_ns(q, i, k));
-        }
-        longest = UTIL_MAX(longest, least);
-    }
-    free(head);
-    return longest;
+    double steps = (double)q->n_edges * q->n_devices * q->n_devices;
+    int64_t longest = steps > MOST_PATH_STEPS ? 0 : schedule_longest_path(&(schedule_paths){.p = q});
+    return UTIL_MAX(longest, 0);
 }
 
 static int add_sending(pair_state *x, const pricing_sending *how)
@@ -121,7 +97,8 @@ static int set_up(pair_state *x, const decompose_block *block, const pair_open_t
     int result = pin_block(x, block, job->entry_device, job->exit_device);
     if (result)
         return result;
-    x->path_ns = x->lower_ns = UTIL_MAX(longest_path(&x->block), job->floor_ns);
+    int64_t path_ns = longest_path(&x->block);
+    x->path_ns = x->lower_ns = UTIL_MAX(path_ns, job->floor_ns);
     pair_improve_task start = {.pair = x,
                                .entry_device = job->entry_device,
                                .exit_device = job->exit_device,
@@ -213,5 +190,22 @@ int64_t pair_certified_ns(const pair_state *x)
     int64_t least = x->n_cases ? INT64_MAX : x->path_ns;
     for (int32_t i = 0; i < x->n_cases; i++)
         least = UTIL_MIN(least, x->cases[i].proof.price ? x->cases[i].proven_ns : x->path_ns);
-    return UTIL_MAX(least, x->path_ns);
+    return UTIL_MAX(least, pair_static_ns(x));
+}
+
+int64_t pair_static_ns(const pair_state *x)
+{
+    return x->n_static ? x->static_proof[x->n_static - 1].bound_ns : x->path_ns;
+}
+
+int pair_raise_static(pair_state *x, int64_t need_ns, util_stop stop)
+{
+    int64_t lower = 0;
+    if (x->n_static || x->block.n_interior == 0)
+        return MOIRAI_OK;
+    pair_static_task task = {
+        .proven_ns = x->path_ns, .upper_ns = UTIL_MIN(need_ns, x->plan.length_ns), .rounds = PAIR_STATIC_ROUNDS, .stop = stop};
+    int result = pair_static_lp(&lower, &x->block.problem, &task, x->static_proof, &x->n_static);
+    x->lower_ns = UTIL_MAX(x->lower_ns, lower);
+    return result;
 }

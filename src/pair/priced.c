@@ -8,7 +8,7 @@
  * since all that is done within L is paid at most that worth. With one range from 0 on, that is a rate: the time until
  * L can't be worth more than L. With narrow ranges it sees that devices wait for their first input and that results
  * must be back by the end, which a rate does not. Beyond the last range the length itself is enough. Cases are divided
- * lazily: the weakest is solved, and if it stays the weakest, divided: in its range of lengths if the master LP solutions
+ * lazily: the weakest is solved, and if it stays the weakest, divided: in its range of lengths if the LP solution combines
  * short and long ones, else as in cases.c. */
 #include "pair/priced.h"
 

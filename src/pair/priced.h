@@ -8,7 +8,7 @@
 typedef struct pair_priced_case {
     int32_t sending;
     int32_t n_branches;
-    pricing_branch *branch;            /* questions of branches, arrivals and lengths, in the order they were asked */
+    pricing_branch *branch;            /* what the case was divided on, in that order */
     int64_t least_ns, most_ns;      /* the block's time; most_ns INT64_MAX: no end, and no prices */
     pricing_duals prices;     /* on a grid of length most_ns or more; none: length and cheapest bytes alone */
     bool solved;                    /* the master was solved for the present prices on bytes */

@@ -69,6 +69,11 @@ static int check_setting(const moirai_placer *placer, const moirai_setting *sett
                                 param->choices);
         return 0;
     }
+    if (param->kind == MOIRAI_PARAM_TEXT) {
+        if (setting->value[0] == '\0')
+            return moirai_error(MOIRAI_EUSAGE, "setting '%s': must not be empty", param->name);
+        return 0;
+    }
     if (param->kind == MOIRAI_PARAM_BOOL) {
         if (!parse_bool(&value, setting->value))
             return moirai_error(MOIRAI_EUSAGE, "setting '%s': \"%s\" is neither true nor false", param->name,
@@ -119,6 +124,12 @@ const char *moirai_setting_choice(const moirai_place_options *o, const moirai_pl
     char *first = kept[(param - placer->params) % 16];
     snprintf(first, sizeof kept[0], "%.*s", (int)strcspn(param->choices, "|"), param->choices);
     return first;
+}
+
+const char *moirai_setting_text(const moirai_place_options *o, const moirai_placer *placer, const char *name)
+{
+    const moirai_param *param = find_param(placer, name);
+    return param != NULL && param->kind == MOIRAI_PARAM_TEXT ? given(o, name) : NULL;
 }
 
 /* ---- running ---- */

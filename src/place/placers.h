@@ -6,9 +6,15 @@
 
 extern const moirai_placer place_single;
 extern const moirai_placer place_heft;
+extern const moirai_placer place_sequential;
+extern const moirai_placer place_chain;
 extern const moirai_placer place_m_topo;
 extern const moirai_placer place_m_etf;
+extern const moirai_placer place_m_sct;
+extern const moirai_placer place_getf;
 extern const moirai_placer place_random;
+extern const moirai_placer place_placeto;
+extern const moirai_placer place_hrl;
 extern const moirai_placer place_exact;
 extern const moirai_placer place_milp;
 extern const moirai_placer place_moirai;

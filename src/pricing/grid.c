@@ -1,4 +1,4 @@
-/* Grids of steps and buckets, and what prices on them are value. */
+/* Grids of steps and buckets, and what capacity is worth at prices on them. */
 #include <stdlib.h>
 
 #include "pricing/pricer.h"

@@ -3,18 +3,20 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "util/util.h"
 
 #if MOIRAI_HAVE_HIGHS
 
 /* The C header of HiGHS defines its constants with external linkage, so that only one file of a program can include it,
- * and the milp placer does. What is used here is declared by hand; HighsInt is int in every packaged build. */
+ * and lp_whole.c does. What is used here is declared by hand; HighsInt is int in every packaged build. */
 enum { kStatusError = -1, kModelOptimal = 7, kDualSimplex = 1, kPrimalSimplex = 4 };
 extern void *Highs_create(void);
 extern void Highs_destroy(void *highs);
 extern int Highs_setBoolOptionValue(void *highs, const char *option, int value);
 extern int Highs_setIntOptionValue(void *highs, const char *option, int value);
+extern int Highs_setDoubleOptionValue(void *highs, const char *option, double value);
 extern int Highs_setStringOptionValue(void *highs, const char *option, const char *value);
 extern int Highs_setDoubleOptionValue(void *highs, const char *option, double value);
 extern double Highs_getRunTime(const void *highs);
@@ -121,6 +123,26 @@ int pricing_lp_solve(pricing_lp *lp, const util_stop *stop, double *objective, d
     return MOIRAI_OK;
 }
 
+int pricing_lp_solve_once(pricing_lp *lp, double time_limit_s, double *row_dual, double *primal)
+{
+    size_t n = (size_t)lp->n_columns, m = (size_t)lp->n_rows;
+    if (util_grow(&lp->value, &lp->capacity, 2 * n + 2 * m, sizeof *lp->value))
+        return MOIRAI_EFAIL;
+    Highs_setStringOptionValue(lp->highs, "presolve", "on");
+    Highs_setIntOptionValue(lp->highs, "simplex_strategy", kDualSimplex);
+    if (time_limit_s > 0)
+        Highs_setDoubleOptionValue(lp->highs, "time_limit", time_limit_s);
+    Highs_run(lp->highs);
+    double *column = lp->value, *column_dual = column + n, *row = column_dual + n, *dual = row + m;
+    if (Highs_getModelStatus(lp->highs) != kModelOptimal ||
+        Highs_getSolution(lp->highs, column, column_dual, row, dual) == kStatusError)
+        return moirai_error(MOIRAI_ELIMIT, "HiGHS: model status %d", Highs_getModelStatus(lp->highs));
+    memcpy(row_dual, dual, m * sizeof *dual);
+    if (primal)
+        memcpy(primal, column, n * sizeof *column);
+    return MOIRAI_OK;
+}
+
 #else
 
 bool pricing_lp_available(void)
@@ -149,6 +171,12 @@ int pricing_lp_add_column(pricing_lp *lp, double cost, int32_t n, const int32_t 
 int pricing_lp_solve(pricing_lp *lp, const util_stop *stop, double *objective, double *row_dual, double *primal)
 {
     (void)lp, (void)stop, (void)objective, (void)row_dual, (void)primal;
+    return MOIRAI_EFAIL;
+}
+
+int pricing_lp_solve_once(pricing_lp *lp, double time_limit_s, double *row_dual, double *primal)
+{
+    (void)lp, (void)time_limit_s, (void)row_dual, (void)primal;
     return MOIRAI_EFAIL;
 }
 

@@ -1,16 +1,16 @@
 /* Column generation for prices.
  *
- * The master (its LP is in master_lp.c) chooses, for every kind of component, a LP solution of schedules (columns), and sees
- * only how much of each resource they use in each bucket:
+ * The master (its LP is in master_lp.c) chooses, for every kind of component, a convex combination of schedules (columns),
+ * and sees only how much of each resource they use in each bucket:
  *   length form:  minimise theta
  *                 subject to  use(r, bucket) <= held(r, bucket) + theta * (length(bucket) - held(r, bucket))
  *   priced form:   minimise sum of z(L) * L + memory cost
  *                 subject to  use(r, bucket) <= sum of z(L) * (part of the bucket before L)
  * where held is what sends of the shared tensor take whatever is done (were it scaled, a bucket filled by a send would
- * ask for theta = 1 and hide everything else), the LP solution of each kind sums to its number of components, and numbers (how
+ * ask for theta = 1 and hide everything else), the columns of each kind sum to its number of components, and numbers (how
  * many components have operator i on device k) keep to their ranges. Its dual values are prices; pricing returns cheap
  * schedules under them, new columns, until none helps or the prices prove what is asked for. In the priced form z is a
- * LP solution of block times L, from least_ns to T, at the ends of buckets; whatever prices come out, cost of the schedules +
+ * combination of block times L, from least_ns to T, at the ends of buckets; whatever prices come out, cost of the schedules +
  * least over L of (L - worth of all resources until L) bounds length plus memory cost from below. Dual values are
  * rounded to whole numbers before they are used to prove anything; any prices are valid, so rounding costs strength,
  * never truth.
@@ -92,7 +92,7 @@ int pricing_master_new(pricing_master **out, const decompose_block *b, int32_t e
                          m->price && m->best_price && m->mass && m->value && m->row
                      ? MOIRAI_OK
                      : MOIRAI_EFAIL;
-    /* Devices have rows from the start; ports and channels get theirs when a LP solution first asks too much of them. */
+    /* Devices have rows from the start; ports and channels get theirs when an LP solution first asks too much of them. */
     for (int32_t r = 0; !result && r < pricing_resource_count(&b->problem); r++)
         m->lp_resource[r] = r < b->problem.n_devices ? m->n_lp_resources++ : -1;
     if (result)

@@ -1,4 +1,4 @@
-/* What the last master chose: its LP solution of schedules, read in several ways.
+/* What the last master chose: its LP solution, read in several ways.
  *
  * The LP solution is no plan, since parts of schedules are chosen and only sums over buckets are kept to; but it tells where
  * good plans are (the schedules themselves, as hints for annealing), and what is wrong with it is where a case is best

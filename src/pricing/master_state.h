@@ -41,7 +41,7 @@ struct pricing_master {
     size_t n_lp, lp_capacity;
     size_t n_solved;      /* LP columns when `primal` was found */
     double *bucket_ns;    /* per cell */
-    double length_ns[PRICING_MAX_BUCKETS + 1]; /* block times that the priced form LP solutions: the first columns of the LP */
+    double length_ns[PRICING_MAX_BUCKETS + 1]; /* block times that the priced form combines: the first columns of the LP */
     int32_t n_lengths;
     double *held;         /* per cell: the part that sends hold in any case; theta scales the rest alone */
     double *dual, *center, *mean, *row_dual;

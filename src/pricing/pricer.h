@@ -47,7 +47,7 @@ typedef struct pricing_prices {
     const int64_t *memory;       /* per device, or NULL */
     int32_t n_branches;
     const pricing_branch *branch;
-    const int64_t *branch_price;  /* parallel to count */
+    const int64_t *branch_price;  /* parallel to branch */
 } pricing_prices;
 
 /* From now on pricings end early when `stop` says so (NULL: never), with a cost that proves nothing. */

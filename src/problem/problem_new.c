@@ -1,8 +1,6 @@
 /* Graph x cluster x cost model -> problem. */
 #include "problem/problem_build.h"
 
-#include <moirai/cost.h>
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +46,7 @@ static int fill(moirai_problem *p, const moirai_graph *g, const moirai_cluster *
     p->congestion = o->congestion;
     p->memory = o->memory;
     if ((result = copy_devices(p, c)) || (result = copy_memory(p, g)) ||
-        (result = moirai_cost_times(p->op_time_ns, g, c, o->cost_model, NULL)) ||
+        (result = moirai_cost_times(p->op_time_ns, g, c, o->cost_model, o->cost_report)) ||
         (result = problem_settle(p, NULL)))
         return result;
     return moirai_problem_wish_fused(p, g, o->wishes, o->n_wishes);

@@ -3,7 +3,7 @@
  * The certificate names cuts, says which blocks are copies of each other and, for each class of copies and each pair of
  * devices of its cuts, lists leaves: cases with prices that exclude a length. Everything is checked: cuts
  * (prove_block.c), copies, components, spanning trees, that the cases leave nothing out (prove_cases.c), and each
- * leaf's inequality (prove_price.c). A pair without leaves is bounded by its longest path, which needs no help. A
+ * leaf's inequality (prove_price.c), or a static proof of the pair (prove_static.c). A pair without leaves is bounded by its longest path, which needs no help. A
  * recursion over the cuts adds up: f(i, l) = least over k of f(i-1, k) + bound(block, k, l) + time of cut i on l. Since
  * every operator of a block runs after its entry cut has finished and before its exit cut starts, no plan is faster
  * than f at the end. Groups, memory and edges that jump over a cut are left out, which can only lower f.
@@ -79,7 +79,15 @@ static int read_pair(prover *x, int32_t class_, yyjson_val *object)
         (b->exit < 0 && z) || !prove_int64(yyjson_obj_get(object, "lower_ns"), 0, INT64_MAX, &claim))
         return prove_wrong("entry, exit or lower_ns of a pair is missing or out of range");
     int64_t *bound = &x->bound[((int64_t)class_ * K + a) * K + z];
-    int result = pair_bound(bound, x, b, a, z, yyjson_obj_get(object, "leaves"));
+    int64_t by_leaves = *bound;
+    int result = MOIRAI_OK;
+    size_t i, max;
+    yyjson_val *value;
+    yyjson_arr_foreach(yyjson_obj_get(object, "static"), i, max, value) if (!result)
+        result = prove_static(bound, b, a, z, value);
+    if (!result)
+        result = pair_bound(&by_leaves, x, b, a, z, yyjson_obj_get(object, "leaves"));
+    *bound = UTIL_MAX(*bound, by_leaves);
     x->proof->pairs++;
     if (!result && *bound < claim)
         result = moirai_error(MOIRAI_EVERIFY, "%lld ns are claimed, %lld proven", (long long)claim, (long long)*bound);

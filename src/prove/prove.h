@@ -66,7 +66,7 @@ typedef struct prove_leaf {
     int64_t length_ns, step_ns;
     int32_t n_steps, n_buckets, *bucket;
     int64_t *price;        /* [resource * n_buckets + bucket] */
-    int64_t *branch_price;  /* per count */
+    int64_t *branch_price;  /* per branch */
     const int64_t *byte_price; /* per device, what a byte there pays; NULL: nothing */
 } prove_leaf;
 
@@ -79,7 +79,7 @@ typedef struct prove_cost {
 } prove_cost;
 int prove_least_cost(prove_cost *out, const prove_block *b, int32_t a, int32_t z,
                             const prove_leaf *leaf);
-/* What the leaf's counts are worth at their prices, at the most. */
+/* What the leaf's branches are worth at their prices, at the most. */
 __int128 prove_branch_term(const prove_leaf *leaf);
 /* *holds: the leaf's prices exclude its length between a and z. */
 int prove_prices(bool *holds, const prove_block *b, int32_t a, int32_t z, const prove_leaf *leaf);

@@ -16,6 +16,9 @@ int prove_list32(int32_t **out, size_t *n, yyjson_val *array, int32_t least, int
 int prove_read_leaf(prove_leaf *leaf, const prove_block *b, int32_t a, yyjson_val *object);
 void prove_free_leaf(prove_leaf *leaf);
 
+/* A static proof: raises *ns, which is proven of the pair, to what the multipliers prove on top of it. */
+int prove_static(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson_val *object);
+
 /* What the verifier knows by the time it comes to bytes. */
 typedef struct prove_chain {
     const moirai_problem *p; /* without what floats */

@@ -30,7 +30,7 @@ int rank_world_open(rank_world *w, int *argc, char ***argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &w->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &w->size);
     prctl(PR_SET_TIMERSLACK, 1000ul);                 /* or every short sleep lasts 50 us longer */
-    const char *chunk = getenv("RANK_CHUNK_BYTES"); /* for tests: messages of many chunks without gigabytes */
+    const char *chunk = getenv("MOIRAI_CHUNK_BYTES"); /* for tests: messages of many chunks without gigabytes */
     long long bytes = chunk ? atoll(chunk) : 0;
     w->chunk_bytes = bytes > 0 && (size_t)bytes < CHUNK_BYTES ? (size_t)bytes : CHUNK_BYTES;
     int n = snprintf(line, sizeof line, "moirai-rank: start %d %ld\n", w->rank, (long)getpid());

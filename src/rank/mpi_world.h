@@ -1,5 +1,5 @@
-/* MPI as moirai-rank uses it: one thread talks to MPI (MPI_THREAD_FUNNELED is enough), waiting never spins for long,
- * messages may be larger than 2 GiB, and a failure anywhere is known everywhere. */
+/* MPI as moirai-rank uses it: one thread at a time talks to MPI (MPI_THREAD_SERIALIZED), waiting never spins for
+ * long, messages may be larger than 2 GiB, and a failure anywhere is known everywhere. */
 #ifndef MOIRAI_RANK_MPI_WORLD_H
 #define MOIRAI_RANK_MPI_WORLD_H
 

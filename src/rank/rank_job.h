@@ -57,6 +57,7 @@ typedef struct rank_job {
 int rank_job_read(rank_job **out, const char *path);
 void rank_job_free(rank_job *job);
 
+/* ---- rank_input.c ---- */
 /* The value of a network input: from its file, the data set or random. `index`: in job->input. */
 int rank_job_input(OrtValue **out, const rank_job *job, const rank_ort *ort, int index);
 

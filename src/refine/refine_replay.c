@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "cluster/cluster_build.h"
+#include "schedule/tasks.h"
 #include "util/util.h"
 
 enum { BISECTIONS = 40, MOST = 3 };
@@ -25,37 +26,21 @@ enum { BISECTIONS = 40, MOST = 3 };
 #define MOST_DOUBT 1.25
 
 typedef struct replay {
-    int32_t n_tasks, n_ops; /* operators, then transfers */
-    int32_t *order;         /* tasks, each after all that it waits for */
-    int32_t *off, *wait;    /* task -> those that it waits for */
-    double *length_ns;      /* of a transfer without the extra time */
-    double *finish_ns;
-    double measured_ns; /* end to end */
+    schedule_tasks tasks; /* operators, then transfers */
+    int32_t n_ops;
+    double *transfer_ns; /* lengths of transfers without the extra time */
+    double measured_ns;  /* end to end */
 } replay;
-
-typedef struct edges {
-    int32_t *from, *to;
-    int32_t n;
-} edges;
 
 static void replay_free(replay *p)
 {
-    free(p->order);
-    free(p->off);
-    free(p->wait);
-    free(p->length_ns);
-    free(p->finish_ns);
+    schedule_tasks_free(&p->tasks);
+    free(p->transfer_ns);
 }
 
 /* ---- who waits for whom ---- */
 
-static void add_edge(edges *e, int32_t from, int32_t to)
-{
-    e->from[e->n] = from;
-    e->to[e->n++] = to;
-}
-
-static void chain_ops(edges *e, replay *p, const refiner *r, const refine_timeline *t, int32_t *task, int32_t *where)
+static void chain_ops(replay *p, const refiner *r, const refine_timeline *t, int32_t *task, int32_t *where)
 {
     for (size_t s = 0; s < t->n_segments; s++) {
         const refine_segment *x = &t->segment[s];
@@ -64,15 +49,15 @@ static void chain_ops(edges *e, replay *p, const refiner *r, const refine_timeli
             bool first = s == 0 ? i == 0 : i == 0 && t->segment[s - 1].device != x->device;
             task[op] = me;
             where[op] = x->device;
-            p->length_ns[me] = (double)r->time_ns[refine_cell(r->g, op, t->key[x->device])];
+            p->tasks.length_ns[me] = (double)r->time_ns[refine_cell(r->g, op, t->key[x->device])];
             if (!first && me > 0)
-                add_edge(e, me - 1, me);
+                schedule_tasks_wait(&p->tasks, me, me - 1);
         }
     }
 }
 
 /* False: this transfer is not one of the graph's. */
-static bool chain_transfer(edges *e, replay *p, const refiner *r, const refine_timeline *t, size_t index,
+static bool chain_transfer(replay *p, const refiner *r, const refine_timeline *t, size_t index,
                            const util_names *tensors, const int32_t *task, const int32_t *where)
 {
     const refine_transfer *x = &t->transfer[index];
@@ -82,15 +67,15 @@ static bool chain_transfer(edges *e, replay *p, const refiner *r, const refine_t
     int32_t pair = t->number[x->from] * r->c->n_devices + t->number[x->to];
     if (maker == MOIRAI_NONE || task[maker] < 0 || where[maker] != x->from)
         return false;
-    p->length_ns[me] = (double)r->latency_ns[pair] + (double)x->bytes * 1e9 / (double)r->c->bytes_per_second[pair];
-    add_edge(e, task[maker], me);
+    p->transfer_ns[index] = (double)r->latency_ns[pair] + (double)x->bytes * 1e9 / (double)r->c->bytes_per_second[pair];
+    schedule_tasks_wait(&p->tasks, me, task[maker]);
     for (int32_t i = g->tensor_reader_off[tensor]; i < g->tensor_reader_off[tensor + 1]; i++)
         if (task[g->tensor_reader[i]] >= 0 && where[g->tensor_reader[i]] == x->to)
-            add_edge(e, me, task[g->tensor_reader[i]]);
+            schedule_tasks_wait(&p->tasks, task[g->tensor_reader[i]], me);
     return true;
 }
 
-static void chain_ports(edges *e, const replay *p, const refine_timeline *t)
+static void chain_ports(replay *p, const refine_timeline *t)
 {
     int32_t sent[MOIRAI_MAX_DEVICES], received[MOIRAI_MAX_DEVICES];
     for (int32_t k = 0; k < t->n_devices; k++)
@@ -99,55 +84,14 @@ static void chain_ports(edges *e, const replay *p, const refine_timeline *t)
         const refine_transfer *x = &t->transfer[i];
         int32_t me = p->n_ops + (int32_t)i;
         if (sent[x->from] != MOIRAI_NONE)
-            add_edge(e, sent[x->from], me);
+            schedule_tasks_wait(&p->tasks, me, sent[x->from]);
         if (received[x->to] != MOIRAI_NONE && received[x->to] != sent[x->from])
-            add_edge(e, received[x->to], me);
+            schedule_tasks_wait(&p->tasks, me, received[x->to]);
         sent[x->from] = received[x->to] = me;
     }
 }
 
-/* ---- an order ---- */
-
-/* False: out of memory, or the tasks wait in a circle. */
-static bool arrange(replay *p, const edges *e)
-{
-    size_t n = (size_t)p->n_tasks;
-    int32_t *missing = util_alloc(n, sizeof *missing), *first = util_alloc(n + 1, sizeof *first);
-    int32_t *next = util_alloc((size_t)e->n, sizeof *next), done = 0, made = 0;
-    bool fine = missing && first && next;
-    if (fine) {
-        for (int32_t i = 0; i < e->n; i++) {
-            p->off[e->to[i] + 1]++;
-            first[e->from[i] + 1]++;
-            missing[e->to[i]]++;
-        }
-        for (size_t i = 0; i < n; i++) {
-            p->off[i + 1] += p->off[i];
-            first[i + 1] += first[i];
-        }
-        for (int32_t i = 0; i < e->n; i++) { /* p->finish_ns counts for a moment */
-            p->wait[p->off[e->to[i]] + (int32_t)p->finish_ns[e->to[i]]++] = e->from[i];
-            next[first[e->from[i]]++] = e->to[i];
-        }
-        for (size_t i = n; i > 0; i--)
-            first[i] = first[i - 1];
-        first[0] = 0;
-        for (int32_t i = 0; i < p->n_tasks; i++)
-            if (!missing[i])
-                p->order[made++] = i;
-        while (done < made) {
-            int32_t i = p->order[done++];
-            for (int32_t k = first[i]; k < first[i + 1]; k++)
-                if (!--missing[next[k]])
-                    p->order[made++] = next[k];
-        }
-        fine = made == p->n_tasks;
-    }
-    free(missing);
-    free(first);
-    free(next);
-    return fine;
-}
+/* ---- a run ---- */
 
 /* When a run is to end. A plan is chosen because it looks fast, so that errors in its favour are part of the choice; by
  * how much the last one was better on paper, the next one will be, too. */
@@ -158,37 +102,50 @@ static double sober_ns(const refine_timeline *t)
     return (double)t->latency_ns * UTIL_MIN(UTIL_MAX(ratio, 1), MOST_DOUBT);
 }
 
-static bool prepare(replay *p, const refiner *r, const refine_timeline *t, const util_names *tensors)
+static int64_t count_waits(const refiner *r, const refine_timeline *t, const util_names *tensors)
 {
-    int64_t most = (int64_t)t->n_ops + 3 * (int64_t)t->n_transfers + r->g->n_ops;
+    int64_t most = (int64_t)t->n_ops + 3 * (int64_t)t->n_transfers;
     for (size_t i = 0; i < t->n_transfers; i++) {
         int32_t x = t->transfer[i].tensor ? util_names_get(tensors, t->transfer[i].tensor) : -1;
         most += x < 0 ? 0 : r->g->tensor_reader_off[x + 1] - r->g->tensor_reader_off[x];
     }
-    if (!t->n_transfers || t->latency_ns <= 0 || most > INT32_MAX)
-        return false;
+    return most;
+}
+
+static double play(replay *p, double extra_ns)
+{
+    double end_ns;
+    for (int32_t i = p->n_ops; i < p->tasks.n; i++)
+        p->tasks.length_ns[i] = p->transfer_ns[i - p->n_ops] + extra_ns;
+    schedule_tasks_play(&p->tasks, &end_ns);
+    return end_ns;
+}
+
+/* False: this run says nothing, or memory ran out. */
+static bool prepare(replay *p, const refiner *r, const refine_timeline *t, const util_names *tensors)
+{
+    int64_t most = count_waits(r, t, tensors);
     size_t n = t->n_ops + t->n_transfers;
-    *p = (replay){.n_tasks = (int32_t)n, .n_ops = (int32_t)t->n_ops, .measured_ns = sober_ns(t)};
-    edges e = {util_alloc((size_t)most, sizeof *e.from), util_alloc((size_t)most, sizeof *e.to), 0};
+    if (!t->n_transfers || t->latency_ns <= 0 || most > INT32_MAX || n > INT32_MAX)
+        return false;
+    *p = (replay){.n_ops = (int32_t)t->n_ops, .measured_ns = sober_ns(t)};
     int32_t *task = util_alloc((size_t)r->g->n_ops, sizeof *task),
             *where = util_alloc((size_t)r->g->n_ops, sizeof *where);
-    p->order = util_alloc(n, sizeof *p->order);
-    p->off = util_alloc(n + 1, sizeof *p->off);
-    p->wait = util_alloc((size_t)most, sizeof *p->wait);
-    p->length_ns = util_alloc(n, sizeof *p->length_ns);
-    p->finish_ns = util_alloc(n, sizeof *p->finish_ns);
-    bool fine = e.from && e.to && task && where && p->order && p->off && p->wait && p->length_ns && p->finish_ns;
+    p->transfer_ns = util_alloc(t->n_transfers, sizeof *p->transfer_ns);
+    double end_ns;
+    bool fine = !schedule_tasks_init(&p->tasks, n, (size_t)most) && task && where && p->transfer_ns;
     for (int32_t i = 0; i < r->g->n_ops && fine; i++)
         task[i] = MOIRAI_NONE;
-    if (fine)
-        chain_ops(&e, p, r, t, task, where);
+    if (fine) {
+        schedule_tasks_reset(&p->tasks, (int32_t)n);
+        chain_ops(p, r, t, task, where);
+    }
     for (size_t i = 0; i < t->n_transfers && fine; i++)
-        fine = chain_transfer(&e, p, r, t, i, tensors, task, where);
-    if (fine)
-        chain_ports(&e, p, t);
-    fine = fine && arrange(p, &e);
-    free(e.from);
-    free(e.to);
+        fine = chain_transfer(p, r, t, i, tensors, task, where);
+    if (fine) {
+        chain_ports(p, t);
+        fine = schedule_tasks_play(&p->tasks, &end_ns); /* no circle */
+    }
     free(task);
     free(where);
     if (!fine)
@@ -196,23 +153,9 @@ static bool prepare(replay *p, const refiner *r, const refine_timeline *t, const
     return fine;
 }
 
-/* ---- playing ---- */
+/* ---- fitting ---- */
 
-static double play(const replay *p, double extra_ns)
-{
-    double end = 0;
-    for (int32_t k = 0; k < p->n_tasks; k++) {
-        int32_t i = p->order[k];
-        double start = 0;
-        for (int32_t w = p->off[i]; w < p->off[i + 1]; w++)
-            start = UTIL_MAX(start, p->finish_ns[p->wait[w]]);
-        p->finish_ns[i] = start + p->length_ns[i] + (i >= p->n_ops ? extra_ns : 0);
-        end = UTIL_MAX(end, p->finish_ns[i]);
-    }
-    return end;
-}
-
-static double fitting(const replay *p, double least, double most)
+static double fitting(replay *p, double least, double most)
 {
     for (int i = 0; i < BISECTIONS; i++) {
         double middle = (least + most) / 2;
@@ -222,7 +165,7 @@ static double fitting(const replay *p, double least, double most)
 }
 
 /* Each run counts twice as much as the one before: the last plan is most like the next one. */
-static double difference(const replay *list, size_t n, double extra_ns)
+static double difference(replay *list, size_t n, double extra_ns)
 {
     double sum = 0;
     for (size_t i = 0; i < n; i++)

@@ -13,7 +13,7 @@ int schedule_plan_new(moirai_plan **out, const char *problem, int32_t n_ops, int
         return MOIRAI_EFAIL;
     size_t V = (size_t)n_ops, K = (size_t)n_devices;
     plan->seed = 1;
-    plan->lower_bound_ns = MOIRAI_UNKNOWN;
+    plan->lower_bound_ns = plan->certified_bound_ns = MOIRAI_UNKNOWN;
     plan->n_ops = n_ops;
     plan->n_transfers = n_transfers;
     plan->n_devices = n_devices;
@@ -64,6 +64,7 @@ int schedule_plan_keep_origin(moirai_plan *plan, const moirai_plan *from)
     plan->placer = placer;
     plan->seed = from->seed;
     plan->lower_bound_ns = from->lower_bound_ns;
+    plan->certified_bound_ns = from->certified_bound_ns;
     plan->generation_ns = from->generation_ns;
     return 0;
 }

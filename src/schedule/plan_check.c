@@ -4,7 +4,7 @@
  * Three stages, as later ones make no sense when earlier ones fail: every operator on a device, for its time (4b, 4c,
  * groups); every needed transfer once, for its time, in order (4a, 4f); then resources (4e, 4g), memory (4d) and the plan's
  * own sums. O((V + E) log(V + E)). */
-#include <moirai/plan.h>
+#include "schedule/plan_check.h"
 #include "util/util.h"
 
 #include <inttypes.h>
@@ -13,35 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct span {
-    int64_t start_ns, finish_ns;
-    int32_t what; /* operator or index of a transfer */
-    int32_t where; /* resource */
-} span;
-
-typedef struct moment {
-    int64_t time_ns;
-    int32_t device;
-    int64_t change_bytes;
-} moment;
-
-typedef __int128 wide; /* sums of sizes, which a file may make as large as it likes */
-
-typedef struct check {
-    const moirai_problem *p;
-    const moirai_plan *plan;
-    moirai_report_fn report;
-    void *data;
-    int64_t n_bad;
-    char first[512];
-    int32_t *sorted;   /* transfers by (tensor, destination device or reader) */
-    span *spans;
-    moment *moments;
-    int32_t *group_op; /* first member met */
-} check;
-
-static void bad(check *c, const char *format, ...) MOIRAI_PRINTF(2, 3);
-static void bad(check *c, const char *format, ...)
+void schedule_check_bad(schedule_check *c, const char *format, ...)
 {
     char line[512];
     va_list args;
@@ -56,36 +28,36 @@ static void bad(check *c, const char *format, ...)
 
 /* ---- operators ---- */
 
-static void check_op(check *c, int32_t i)
+static void check_op(schedule_check *c, int32_t i)
 {
     const moirai_problem *p = c->p;
     const moirai_plan *plan = c->plan;
     int32_t d = plan->op_device[i];
     if (d < 0 || d >= p->n_devices) {
-        bad(c, "op %s: not placed", p->op_name[i]);
+        schedule_check_bad(c, "op %s: not placed", p->op_name[i]);
         return;
     }
     int64_t want = p->op_time_ns[(int64_t)i * p->n_devices + d], start = plan->op_start_ns[i], takes;
     if (want < 0)
-        bad(c, "op %s: cannot run on %s", p->op_name[i], p->device_name[d]);
+        schedule_check_bad(c, "op %s: cannot run on %s", p->op_name[i], p->device_name[d]);
     else if (__builtin_sub_overflow(plan->op_finish_ns[i], start, &takes) || takes != want)
-        bad(c, "op %s: runs from %" PRId64 " to %" PRId64 " ns, the problem says for %" PRId64, p->op_name[i], start,
+        schedule_check_bad(c, "op %s: runs from %" PRId64 " to %" PRId64 " ns, the problem says for %" PRId64, p->op_name[i], start,
             plan->op_finish_ns[i], want);
     if (start < 0)
-        bad(c, "op %s: starts before 0", p->op_name[i]);
+        schedule_check_bad(c, "op %s: starts before 0", p->op_name[i]);
     int32_t g = p->op_group[i];
     if (g == MOIRAI_NONE)
         return;
     if (c->group_op[g] == MOIRAI_NONE)
         c->group_op[g] = i;
     else if (plan->op_device[c->group_op[g]] != d)
-        bad(c, "group %s: %s and %s are on two devices", p->group_name[g], p->op_name[c->group_op[g]], p->op_name[i]);
+        schedule_check_bad(c, "group %s: %s and %s are on two devices", p->group_name[g], p->op_name[c->group_op[g]], p->op_name[i]);
 }
 
 /* ---- transfers ---- */
 
 /* The second half of a transfer's key: with flow tensor its destination, with flow edge its reader. */
-static int32_t key_of(const check *c, int32_t j)
+static int32_t key_of(const schedule_check *c, int32_t j)
 {
     const moirai_transfer *x = &c->plan->transfer[j];
     return c->p->flow == MOIRAI_FLOW_TENSOR ? x->to : x->reader;
@@ -93,7 +65,7 @@ static int32_t key_of(const check *c, int32_t j)
 
 static int by_key(const void *left, const void *right, void *data)
 {
-    const check *c = data;
+    const schedule_check *c = data;
     int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
     int32_t ta = c->plan->transfer[a].tensor, tb = c->plan->transfer[b].tensor;
     if (ta != tb)
@@ -104,8 +76,7 @@ static int by_key(const void *left, const void *right, void *data)
     return (a > b) - (a < b);
 }
 
-/* Index of the transfer of that key, or MOIRAI_NONE. */
-static int32_t find_transfer(const check *c, int32_t tensor, int32_t key)
+int32_t schedule_check_find(const schedule_check *c, int32_t tensor, int32_t key)
 {
     int32_t low = 0, high = c->plan->n_transfers;
     while (low < high) {
@@ -143,7 +114,7 @@ static bool reads(const moirai_problem *p, int32_t op, int32_t tensor)
     return false;
 }
 
-static bool is_needed(const check *c, const moirai_transfer *x, int32_t home)
+static bool is_needed(const schedule_check *c, const moirai_transfer *x, int32_t home)
 {
     const moirai_problem *p = c->p;
     if (p->flow == MOIRAI_FLOW_EDGE)
@@ -154,33 +125,33 @@ static bool is_needed(const check *c, const moirai_transfer *x, int32_t home)
     return false;
 }
 
-static void check_transfer(check *c, int32_t j)
+static void check_transfer(schedule_check *c, int32_t j)
 {
     const moirai_problem *p = c->p;
     const moirai_transfer *x = &c->plan->transfer[j];
     const char *name = p->tensor_name[x->tensor];
     int32_t producer = p->tensor_producer[x->tensor], home = c->plan->op_device[producer];
     if (!is_needed(c, x, home)) {
-        bad(c, "transfer of %s to %s: not needed", name, p->device_name[x->to]);
+        schedule_check_bad(c, "transfer of %s to %s: not needed", name, p->device_name[x->to]);
         return;
     }
     int32_t to = p->flow == MOIRAI_FLOW_EDGE ? c->plan->op_device[x->reader] : x->to;
     if (x->from != home || x->to != to) {
-        bad(c, "transfer of %s: goes %s to %s, not %s to %s", name, p->device_name[x->from], p->device_name[x->to],
+        schedule_check_bad(c, "transfer of %s: goes %s to %s, not %s to %s", name, p->device_name[x->from], p->device_name[x->to],
             p->device_name[home], p->device_name[to]);
         return;
     }
     int64_t want = moving_ns(p, x->tensor, home, to), takes;
     if (want < 0)
-        bad(c, "transfer of %s: no channel %s to %s", name, p->device_name[home], p->device_name[to]);
+        schedule_check_bad(c, "transfer of %s: no channel %s to %s", name, p->device_name[home], p->device_name[to]);
     else if (__builtin_sub_overflow(x->finish_ns, x->start_ns, &takes) || takes != want)
-        bad(c, "transfer of %s to %s: runs from %" PRId64 " to %" PRId64 " ns, the problem says for %" PRId64, name,
+        schedule_check_bad(c, "transfer of %s to %s: runs from %" PRId64 " to %" PRId64 " ns, the problem says for %" PRId64, name,
             p->device_name[to], x->start_ns, x->finish_ns, want);
     if (x->start_ns < c->plan->op_finish_ns[producer])
-        bad(c, "transfer of %s to %s: starts before its tensor exists", name, p->device_name[to]);
+        schedule_check_bad(c, "transfer of %s to %s: starts before its tensor exists", name, p->device_name[to]);
 }
 
-static void check_inputs(check *c, int32_t i)
+static void check_inputs(schedule_check *c, int32_t i)
 {
     const moirai_problem *p = c->p;
     const moirai_plan *plan = c->plan;
@@ -188,19 +159,19 @@ static void check_inputs(check *c, int32_t i)
         int32_t t = p->op_in[j], producer = p->tensor_producer[t], here = plan->op_device[i];
         if (plan->op_device[producer] == here) {
             if (plan->op_finish_ns[producer] > plan->op_start_ns[i])
-                bad(c, "op %s: starts before %s finishes", p->op_name[i], p->op_name[producer]);
+                schedule_check_bad(c, "op %s: starts before %s finishes", p->op_name[i], p->op_name[producer]);
             continue;
         }
-        int32_t x = find_transfer(c, t, p->flow == MOIRAI_FLOW_TENSOR ? here : i);
+        int32_t x = schedule_check_find(c, t, p->flow == MOIRAI_FLOW_TENSOR ? here : i);
         if (x == MOIRAI_NONE)
-            bad(c, "transfer of %s to %s for %s: needed and missing", p->tensor_name[t], p->device_name[here],
+            schedule_check_bad(c, "transfer of %s to %s for %s: needed and missing", p->tensor_name[t], p->device_name[here],
                 p->op_name[i]);
         else if (plan->transfer[x].finish_ns > plan->op_start_ns[i])
-            bad(c, "op %s: starts before its input %s arrives", p->op_name[i], p->tensor_name[t]);
+            schedule_check_bad(c, "op %s: starts before its input %s arrives", p->op_name[i], p->tensor_name[t]);
     }
 }
 
-static bool transfers_make_sense(check *c)
+static bool transfers_make_sense(schedule_check *c)
 {
     const moirai_problem *p = c->p;
     for (int32_t j = 0; j < c->plan->n_transfers; j++) {
@@ -208,12 +179,12 @@ static bool transfers_make_sense(check *c)
         bool edge = p->flow == MOIRAI_FLOW_EDGE;
         if (x->tensor < 0 || x->tensor >= p->n_tensors || x->from < 0 || x->from >= p->n_devices || x->to < 0 ||
             x->to >= p->n_devices || (edge && (x->reader < 0 || x->reader >= p->n_ops)))
-            bad(c, "transfer %d: names no tensor, consumer or device of the problem", j);
+            schedule_check_bad(c, "transfer %d: names no tensor, consumer or device of the problem", j);
     }
     return c->n_bad == 0;
 }
 
-static void check_transfers(check *c)
+static void check_transfers(schedule_check *c)
 {
     int32_t n = c->plan->n_transfers;
     if (!transfers_make_sense(c))
@@ -224,7 +195,7 @@ static void check_transfers(check *c)
     for (int32_t s = 1; s < n; s++) {
         int32_t a = c->sorted[s - 1], b = c->sorted[s];
         if (c->plan->transfer[a].tensor == c->plan->transfer[b].tensor && key_of(c, a) == key_of(c, b))
-            bad(c, "transfer of %s to %s: listed twice", c->p->tensor_name[c->plan->transfer[a].tensor],
+            schedule_check_bad(c, "transfer of %s to %s: listed twice", c->p->tensor_name[c->plan->transfer[a].tensor],
                 c->p->device_name[c->plan->transfer[a].to]);
     }
     for (int32_t i = 0; i < c->p->n_ops; i++)
@@ -237,7 +208,7 @@ static void check_transfers(check *c)
 
 static int by_resource(const void *left, const void *right)
 {
-    const span *a = left, *b = right;
+    const schedule_span *a = left, *b = right;
     if (a->where != b->where)
         return a->where < b->where ? -1 : 1;
     if (a->start_ns != b->start_ns)
@@ -246,35 +217,35 @@ static int by_resource(const void *left, const void *right)
 }
 
 /* Neighbours in (resource, start) order suffice: if any two overlap, so do two neighbours. */
-static void check_overlaps(check *c, int32_t n, const char *resource, bool ops)
+static void check_overlaps(schedule_check *c, int32_t n, const char *resource, bool ops)
 {
     const moirai_problem *p = c->p;
     qsort(c->spans, (size_t)n, sizeof *c->spans, by_resource);
     for (int32_t j = 1; j < n; j++) {
-        const span *a = &c->spans[j - 1], *b = &c->spans[j];
+        const schedule_span *a = &c->spans[j - 1], *b = &c->spans[j];
         if (a->where != b->where || b->start_ns >= a->finish_ns)
             continue;
         const char *first = ops ? p->op_name[a->what] : p->tensor_name[c->plan->transfer[a->what].tensor];
         const char *second = ops ? p->op_name[b->what] : p->tensor_name[c->plan->transfer[b->what].tensor];
         bool pair = strcmp(resource, "channel") == 0;
-        bad(c, "%s %s%s%s: %s%s and %s overlap", resource, p->device_name[pair ? a->where / p->n_devices : a->where],
+        schedule_check_bad(c, "%s %s%s%s: %s%s and %s overlap", resource, p->device_name[pair ? a->where / p->n_devices : a->where],
             pair ? " to " : "", pair ? p->device_name[a->where % p->n_devices] : "", ops ? "" : "transfers of ", first,
             second);
     }
 }
 
-static void check_devices(check *c)
+static void check_devices(schedule_check *c)
 {
     int32_t n = 0;
     for (int32_t i = 0; i < c->p->n_ops; i++)
         if (c->plan->op_finish_ns[i] > c->plan->op_start_ns[i])
-            c->spans[n++] = (span){c->plan->op_start_ns[i], c->plan->op_finish_ns[i], i, c->plan->op_device[i]};
+            c->spans[n++] = (schedule_span){c->plan->op_start_ns[i], c->plan->op_finish_ns[i], i, c->plan->op_device[i]};
     check_overlaps(c, n, "device", true);
 }
 
 typedef enum side { SEND, RECEIVE, CHANNEL } side;
 
-static void check_side(check *c, side s)
+static void check_side(schedule_check *c, side s)
 {
     static const char *const name[] = {"send port of", "receive port of", "channel"};
     int32_t n = 0;
@@ -282,122 +253,14 @@ static void check_side(check *c, side s)
         const moirai_transfer *x = &c->plan->transfer[j];
         int32_t where = s == SEND ? x->from : s == RECEIVE ? x->to : x->from * c->p->n_devices + x->to;
         if (x->finish_ns > x->start_ns)
-            c->spans[n++] = (span){x->start_ns, x->finish_ns, j, where};
+            c->spans[n++] = (schedule_span){x->start_ns, x->finish_ns, j, where};
     }
     check_overlaps(c, n, name[s], false);
 }
 
-/* ---- memory ---- */
-
-static int by_moment(const void *left, const void *right)
-{
-    const moment *a = left, *b = right;
-    if (a->device != b->device)
-        return a->device < b->device ? -1 : 1;
-    if (a->time_ns != b->time_ns)
-        return a->time_ns < b->time_ns ? -1 : 1;
-    return (a->change_bytes > b->change_bytes) - (a->change_bytes < b->change_bytes);
-}
-
-/* Life of tensor t on device d: [*first, *last), empty where it never is there. */
-static void life_of(const check *c, int32_t t, int32_t d, int64_t end_ns, int64_t *first, int64_t *last)
-{
-    const moirai_problem *p = c->p;
-    const moirai_plan *plan = c->plan;
-    int32_t producer = p->tensor_producer[t], begin = p->tensor_edge_off[t], end = p->tensor_edge_off[t + 1];
-    bool home = plan->op_device[producer] == d;
-    *first = home ? plan->op_start_ns[producer] : INT64_MAX;
-    *last = home ? plan->op_finish_ns[producer] : 0;
-    if (home && begin == end)
-        *last = end_ns;
-    for (int32_t e = begin; e < end; e++) {
-        int32_t reader = p->edge_reader[e], to = plan->op_device[reader];
-        if (to == d)
-            *last = UTIL_MAX(*last, plan->op_finish_ns[reader]);
-        if (to == plan->op_device[producer] || (to != d && !home))
-            continue;
-        const moirai_transfer *x = &plan->transfer[find_transfer(c, t, p->flow == MOIRAI_FLOW_TENSOR ? to : reader)];
-        if (home)
-            *last = UTIL_MAX(*last, x->finish_ns);
-        else
-            *first = UTIL_MIN(*first, x->start_ns);
-    }
-}
-
-/* Most bytes of tensors alive at once, per device. A tensor is looked at only on devices that have it. */
-static void peaks(check *c, int64_t end_ns, wide *peak)
-{
-    const moirai_problem *p = c->p;
-    size_t n = 0;
-    for (int32_t t = 0; t < p->n_tensors; t++) {
-        uint64_t there = (uint64_t)1 << c->plan->op_device[p->tensor_producer[t]];
-        for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++)
-            there |= (uint64_t)1 << c->plan->op_device[p->edge_reader[e]];
-        for (int32_t d = 0; d < p->n_devices; d++) {
-            int64_t first, last;
-            if (!(there >> d & 1))
-                continue;
-            life_of(c, t, d, end_ns, &first, &last);
-            if (last <= first)
-                continue;
-            c->moments[n++] = (moment){first, d, p->tensor_bytes[t]};
-            c->moments[n++] = (moment){last, d, -p->tensor_bytes[t]};
-        }
-    }
-    qsort(c->moments, n, sizeof *c->moments, by_moment);
-    wide live[MOIRAI_MAX_DEVICES] = {0};
-    for (size_t j = 0; j < n; j++) {
-        int32_t d = c->moments[j].device;
-        live[d] += c->moments[j].change_bytes;
-        peak[d] = UTIL_MAX(peak[d], live[d]);
-    }
-}
-
-static int64_t shown(wide bytes)
-{
-    return bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;
-}
-
-/* A shared weight is on a device once, however many of its readers are. */
-static void add_weights(const check *c, wide *resident)
-{
-    const moirai_problem *p = c->p;
-    for (int32_t w = 0; w < p->n_weights; w++)
-        for (int32_t d = 0; d < p->n_devices; d++)
-            for (int32_t e = p->weight_reader_off[w]; e < p->weight_reader_off[w + 1]; e++)
-                if (c->plan->op_device[p->weight_reader[e]] == d) {
-                    resident[d] += p->weight_bytes[w];
-                    break;
-                }
-}
-
-static void check_memory(check *c, int64_t makespan_ns)
-{
-    const moirai_problem *p = c->p;
-    wide resident[MOIRAI_MAX_DEVICES] = {0}, peak[MOIRAI_MAX_DEVICES] = {0};
-    for (int32_t i = 0; i < p->n_ops; i++)
-        resident[c->plan->op_device[i]] += p->op_memory_bytes[i];
-    add_weights(c, resident);
-    peaks(c, makespan_ns, peak);
-    for (int32_t d = 0; d < p->n_devices; d++) {
-        wide need = resident[d] + (p->memory == MOIRAI_MEMORY_PEAK ? peak[d] : 0);
-        if (need > p->device_memory_bytes[d])
-            bad(c, "device %s: needs %" PRId64 " bytes, has %" PRId64, p->device_name[d], shown(need),
-                p->device_memory_bytes[d]);
-        int64_t said = c->plan->device_memory_bytes[d];
-        if (said != MOIRAI_UNKNOWN && said != resident[d])
-            bad(c, "device %s: plan says %" PRId64 " bytes of memory, its ops say %" PRId64, p->device_name[d], said,
-                shown(resident[d]));
-        said = c->plan->device_peak_bytes[d];
-        if (said != MOIRAI_UNKNOWN && said != resident[d] + peak[d])
-            bad(c, "device %s: plan says a peak of %" PRId64 " bytes, its tensors say %" PRId64, p->device_name[d], said,
-                shown(resident[d] + peak[d]));
-    }
-}
-
 /* ---- sums ---- */
 
-static int64_t check_sums(check *c)
+static int64_t check_sums(schedule_check *c)
 {
     const moirai_plan *plan = c->plan;
     int64_t makespan = 0, busy[MOIRAI_MAX_DEVICES] = {0};
@@ -406,17 +269,17 @@ static int64_t check_sums(check *c)
         busy[plan->op_device[i]] += plan->op_finish_ns[i] - plan->op_start_ns[i];
     }
     if (plan->makespan_ns != makespan)
-        bad(c, "plan says makespan %" PRId64 " ns, its ops say %" PRId64, plan->makespan_ns, makespan);
+        schedule_check_bad(c, "plan says makespan %" PRId64 " ns, its ops say %" PRId64, plan->makespan_ns, makespan);
     if (plan->lower_bound_ns != MOIRAI_UNKNOWN && plan->lower_bound_ns > makespan)
-        bad(c, "plan claims the lower bound %" PRId64 " ns above its makespan %" PRId64, plan->lower_bound_ns, makespan);
+        schedule_check_bad(c, "plan claims the lower bound %" PRId64 " ns above its makespan %" PRId64, plan->lower_bound_ns, makespan);
     for (int32_t d = 0; d < plan->n_devices; d++)
         if (plan->device_busy_ns[d] != MOIRAI_UNKNOWN && plan->device_busy_ns[d] != busy[d])
-            bad(c, "device %s: plan says busy for %" PRId64 " ns, its ops say %" PRId64, c->p->device_name[d],
+            schedule_check_bad(c, "device %s: plan says busy for %" PRId64 " ns, its ops say %" PRId64, c->p->device_name[d],
                 plan->device_busy_ns[d], busy[d]);
     return makespan;
 }
 
-static void run_checks(check *c)
+static void run_checks(schedule_check *c)
 {
     const moirai_problem *p = c->p;
     for (int32_t g = 0; g < p->n_groups; g++)
@@ -437,7 +300,7 @@ static void run_checks(check *c)
     } else if (p->congestion == MOIRAI_CONGESTION_CHANNEL) {
         check_side(c, CHANNEL);
     }
-    check_memory(c, check_sums(c));
+    schedule_check_memory(c, check_sums(c));
 }
 
 int moirai_plan_check(const moirai_problem *p, const moirai_plan *plan, moirai_report_fn report, void *data)
@@ -445,7 +308,7 @@ int moirai_plan_check(const moirai_problem *p, const moirai_plan *plan, moirai_r
     if (plan->n_ops != p->n_ops || plan->n_devices != p->n_devices)
         return moirai_error(MOIRAI_EFAIL, "a plan of %d ops on %d devices for a problem of %d on %d", plan->n_ops,
                             plan->n_devices, p->n_ops, p->n_devices);
-    check c = {.p = p, .plan = plan, .report = report, .data = data};
+    schedule_check c = {.p = p, .plan = plan, .report = report, .data = data};
     size_t n = (size_t)plan->n_transfers;
     c.sorted = util_alloc(n, sizeof *c.sorted);
     c.spans = util_alloc(UTIL_MAX(n, (size_t)p->n_ops), sizeof *c.spans);

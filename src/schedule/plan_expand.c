@@ -188,7 +188,7 @@ static int expand(moirai_plan **out, expander *x, const moirai_graph *g)
         *out = NULL;
         return MOIRAI_EFAIL;
     }
-    (*out)->lower_bound_ns = MOIRAI_UNKNOWN;
+    (*out)->lower_bound_ns = (*out)->certified_bound_ns = MOIRAI_UNKNOWN;
     return MOIRAI_OK;
 }
 

@@ -17,4 +17,8 @@ schedule_timed_task schedule_timed_transfer(const moirai_problem *p, int32_t ten
                                         moirai_task task);
 void schedule_timed_sort(schedule_timed_task *task, size_t n);
 
+/* The tasks of a plan in that order, for moirai_sim_replay; the caller frees *out. `p` may differ from the plan's problem
+ * in times, and have further devices behind the plan's. MOIRAI_EINPUT where the plan does not fit it. */
+int schedule_plan_order(moirai_task **out, int64_t *n_order, const moirai_problem *p, const moirai_plan *plan);
+
 #endif

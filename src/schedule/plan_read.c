@@ -127,6 +127,8 @@ static int read_head(moirai_plan *plan, const util_json_at *at, yyjson_val *root
     if (rc == 0)
         rc = util_json_int64(&plan->lower_bound_ns, at, root, "lower_bound_ns", false, 0);
     if (rc == 0)
+        rc = util_json_int64(&plan->certified_bound_ns, at, root, "certified_bound_ns", false, 0);
+    if (rc == 0)
         rc = util_json_int64(&plan->generation_ns, at, root, "generation_ns", false, 0);
     if (rc != 0)
         return rc;

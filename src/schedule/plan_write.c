@@ -27,6 +27,8 @@ static void write_head(util_writer *w, const moirai_plan *plan, const moirai_pro
         util_writer_null(w);
     else
         util_writer_real(w, moirai_plan_gap(plan));
+    if (plan->certified_bound_ns != MOIRAI_UNKNOWN)
+        util_writer_pair_int(w, "certified_bound_ns", plan->certified_bound_ns);
     util_writer_pair_int(w, "generation_ns", plan->generation_ns);
 }
 

@@ -69,6 +69,10 @@ void schedule_sim_radix_sort(uint64_t *key, int32_t *item, uint64_t *key_spare, 
 /* Bring the log into order of start. */
 void schedule_sim_sort_log(moirai_sim *sim);
 
+/* Replay in which arc_to[arc_off[task] .. arc_off[task + 1]) wait for `task` as well. The order respects these arcs and
+ * holds the needed transfers, no others; -1 as moirai_sim_replay, -2 if memory ran out. */
+int64_t schedule_sim_replay_arcs(moirai_sim *sim, const int32_t *op_device, const moirai_task *order, int64_t n_order,
+                                 const int64_t *arc_off, const int64_t *arc_to);
 /* Replay that trades time for memory: see sim_replay.c. `op_order` holds all operators in an order of precedence. */
 int64_t schedule_sim_replay_window(moirai_sim *sim, const int32_t *op_device, const int32_t *op_order, int32_t window);
 

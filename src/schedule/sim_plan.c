@@ -99,7 +99,7 @@ static int tightened(moirai_plan **out, moirai_sim *sim, const moirai_plan *plan
     return rc;
 }
 
-int moirai_plan_tighten(moirai_plan **out, const moirai_problem *p, const moirai_plan *plan)
+int schedule_plan_order(moirai_task **out, int64_t *n_order, const moirai_problem *p, const moirai_plan *plan)
 {
     *out = NULL;
     if (plan->n_ops != p->n_ops)
@@ -108,21 +108,34 @@ int moirai_plan_tighten(moirai_plan **out, const moirai_problem *p, const moirai
     size_t n = (size_t)p->n_ops + (size_t)plan->n_transfers;
     schedule_timed_task *task = util_alloc(n, sizeof *task);
     moirai_task *order = util_alloc(n, sizeof *order);
-    moirai_sim *sim = NULL;
-    int rc = task && order ? moirai_sim_new(&sim, p) : MOIRAI_EFAIL;
-    if (rc == 0)
-        rc = collect(task, p, plan);
+    int rc = task && order ? collect(task, p, plan) : MOIRAI_EFAIL;
     if (rc == 0) {
         schedule_timed_sort(task, n);
         for (size_t j = 0; j < n; j++)
             order[j] = task[j].task;
-        if (moirai_sim_replay(sim, plan->op_device, order, (int64_t)n) < 0)
-            rc = moirai_error(MOIRAI_EINPUT, "plan of '%s': its devices or its order of starts are not allowed", p->name);
-        else
-            rc = tightened(out, sim, plan);
+        *out = order;
+        *n_order = (int64_t)n;
+        order = NULL;
     }
-    moirai_sim_free(sim);
     free(order);
     free(task);
+    return rc;
+}
+
+int moirai_plan_tighten(moirai_plan **out, const moirai_problem *p, const moirai_plan *plan)
+{
+    *out = NULL;
+    moirai_task *order = NULL;
+    moirai_sim *sim = NULL;
+    int64_t n = 0;
+    int rc = schedule_plan_order(&order, &n, p, plan);
+    if (rc == 0)
+        rc = moirai_sim_new(&sim, p);
+    if (rc == 0 && moirai_sim_replay(sim, plan->op_device, order, n) < 0)
+        rc = moirai_error(MOIRAI_EINPUT, "plan of '%s': its devices or its order of starts are not allowed", p->name);
+    if (rc == 0)
+        rc = tightened(out, sim, plan);
+    moirai_sim_free(sim);
+    free(order);
     return rc;
 }

@@ -9,6 +9,7 @@
 #include "schedule/sim.h"
 #include "util/util.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define NOT_YET (-1)
@@ -121,9 +122,16 @@ static void begin(moirai_sim *sim)
     sim->gate_ns = 0;
 }
 
+static bool replay_task(moirai_sim *sim, moirai_task task)
+{
+    int32_t V = sim->p->n_ops;
+    if (task < 0 || task >= (int64_t)V + sim->n_slots)
+        return false;
+    return task < V ? replay_op(sim, (int32_t)task) : replay_transfer(sim, (int32_t)(task - V));
+}
+
 int64_t moirai_sim_replay(moirai_sim *sim, const int32_t *op_device, const moirai_task *order, int64_t n_order)
 {
-    const moirai_problem *p = sim->p;
     if (order == sim->log) { /* the caller replays what moirai_sim_order gave: keep it whole while we write */
         sim->log = sim->log_spare;
         sim->log_spare = (moirai_task *)order;
@@ -131,17 +139,36 @@ int64_t moirai_sim_replay(moirai_sim *sim, const int32_t *op_device, const moira
     if (!schedule_sim_take_devices(sim, op_device))
         return -1;
     begin(sim);
-    int64_t n_tasks = (int64_t)p->n_ops + sim->n_slots, n_done = 0;
+    int64_t n_done = 0;
     for (int64_t j = 0; j < n_order; j++) {
-        moirai_task task = order[j];
-        if (task < 0 || task >= n_tasks)
+        if (!replay_task(sim, order[j]))
             return -1;
-        bool fine = task < p->n_ops ? replay_op(sim, (int32_t)task) : replay_transfer(sim, (int32_t)(task - p->n_ops));
-        if (!fine)
-            return -1;
-        n_done += task < p->n_ops;
+        n_done += order[j] < sim->p->n_ops;
     }
-    sim->complete = n_done == p->n_ops;
+    sim->complete = n_done == sim->p->n_ops;
+    return sim->complete ? sim->makespan_ns : -1;
+}
+
+int64_t schedule_sim_replay_arcs(moirai_sim *sim, const int32_t *op_device, const moirai_task *order, int64_t n_order,
+                                 const int64_t *arc_off, const int64_t *arc_to)
+{
+    int64_t V = sim->p->n_ops, n_done = 0;
+    int64_t *gate = util_alloc((size_t)(V + sim->n_slots), sizeof *gate); /* when all that a task waits for is done */
+    if (!gate)
+        return -2;
+    bool fine = schedule_sim_take_devices(sim, op_device);
+    begin(sim);
+    for (int64_t j = 0; fine && j < n_order; j++) {
+        moirai_task task = order[j];
+        sim->gate_ns = gate[task];
+        fine = replay_task(sim, task);
+        int64_t finish = !fine ? 0 : task < V ? sim->finish_ns[task] : sim->arrival_ns[task - V];
+        for (int64_t i = arc_off[task]; i < arc_off[task + 1]; i++)
+            gate[arc_to[i]] = UTIL_MAX(gate[arc_to[i]], finish);
+        n_done += task < V;
+    }
+    free(gate);
+    sim->complete = fine && n_done == V;
     return sim->complete ? sim->makespan_ns : -1;
 }
 

@@ -1,12 +1,12 @@
-/* moirai_split: read, match, group, write. */
+/* moirai_split, the walk from a model and a plan to sub-models: open the network, read the plan on its operators, group
+ * these into segments, write each, and the manifest. */
 #include "split/split.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "onnx/onnx_import.h"
+#include "onnx/onnx_network.h"
 
 static int make_folder(const char *folder)
 {
@@ -18,35 +18,17 @@ static int make_folder(const char *folder)
     return 0;
 }
 
-static int split_import(onnx_import *im, yyjson_val *root, const char *plan_path, const char *model_path, const char *folder,
-                        const moirai_split_options *o, moirai_split_report *report)
+static int split_network(onnx_network *net, yyjson_val *root, const char *plan_path, const char *folder,
+                         const moirai_split_options *o, moirai_split_report *report)
 {
-    moirai_graph *fine = NULL;
     split_plan *plan = NULL;
-    int rc = onnx_import_run(im);
-    rc = rc ? rc : onnx_build(&fine, im, model_path);
-    if (rc)
-        return moirai_error_prefix(rc, "%s", model_path);
-    rc = split_plan_read(&plan, root, plan_path, fine, o->rules);
+    int rc = split_plan_take(&plan, root, plan_path, net->graph, o->rules);
     rc = rc ? rc : split_segments(plan);
     rc = rc ? rc : split_merge(plan, o->segment_ns);
     rc = rc ? rc : make_folder(folder);
-    rc = rc ? rc : split_models(plan, im, fine, model_path, folder, report);
-    rc = rc ? rc : split_manifest(plan, im, model_path, folder);
+    rc = rc ? rc : split_models(plan, net, folder, report);
+    rc = rc ? rc : split_manifest(plan, net, folder);
     split_plan_free(plan);
-    moirai_graph_free(fine);
-    return rc;
-}
-
-static int open_plan(yyjson_doc **out, const char *path)
-{
-    char *data;
-    size_t length;
-    int rc = util_file_read(&data, &length, path);
-    if (rc)
-        return rc;
-    rc = util_json_open(out, data, length, path, "moirai-plan");
-    free(data);
     return rc;
 }
 
@@ -56,22 +38,16 @@ int moirai_split(const char *plan_path, const char *model_path, const char *fold
     static const moirai_split_options none;
     const moirai_split_options *o = options ? options : &none;
     moirai_split_report scratch;
-    moirai_onnx_report onnx_report = {0};
+    onnx_network *net = NULL;
     split_settings settings = {0};
     yyjson_doc *doc = NULL;
-    onnx_model *model = NULL;
     report = report ? report : &scratch;
     memset(report, 0, sizeof *report);
-    int rc = open_plan(&doc, plan_path);
+    int rc = split_plan_open(&doc, plan_path);
     rc = rc ? rc : split_settings_new(&settings, yyjson_doc_get_root(doc), plan_path, &o->onnx);
-    if (!rc && (rc = onnx_model_open(&model, model_path)))
-        moirai_error_prefix(rc, "%s", model_path);
-    if (!rc) {
-        onnx_import im = {.model = model, .options = &settings.onnx, .report = &onnx_report};
-        rc = split_import(&im, yyjson_doc_get_root(doc), plan_path, model_path, folder, o, report);
-        onnx_import_free(&im);
-        onnx_model_free(model);
-    }
+    rc = rc ? rc : onnx_network_open(&net, model_path, &settings.onnx);
+    rc = rc ? rc : split_network(net, yyjson_doc_get_root(doc), plan_path, folder, o, report);
+    onnx_network_free(net);
     split_settings_free(&settings);
     yyjson_doc_free(doc);
     return rc;

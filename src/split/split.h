@@ -44,7 +44,10 @@ typedef struct split_plan {
 } split_plan;
 
 /* ---- split_plan.c ---- names are resolved against `fine`, or against its coarsening by `rules` (see split.h). */
-int split_plan_read(split_plan **out, yyjson_val *root, const char *path, const moirai_graph *fine, const char *rules);
+int split_plan_read(split_plan **out, const char *path, const moirai_graph *fine, const char *rules);
+/* The same in two steps: the file, and its root. */
+int split_plan_open(yyjson_doc **out, const char *path);
+int split_plan_take(split_plan **out, yyjson_val *root, const char *path, const moirai_graph *fine, const char *rules);
 void split_plan_free(split_plan *p);
 
 /* ---- split_setting.c ---- dimensions and shapes: those given, and those of the plan that nobody gives anew. */
@@ -62,11 +65,10 @@ int split_segments(split_plan *p);
 int split_merge(split_plan *p, int64_t price_ns);
 
 /* ---- split_model.c ---- */
-typedef struct onnx_import onnx_import;
-int split_models(split_plan *p, onnx_import *im, const moirai_graph *fine, const char *model_path,
-                        const char *folder, moirai_split_report *report);
+typedef struct onnx_network onnx_network; /* onnx/onnx_network.h */
+int split_models(split_plan *p, onnx_network *net, const char *folder, moirai_split_report *report);
 
 /* ---- split_manifest.c ---- */
-int split_manifest(const split_plan *p, const onnx_import *im, const char *model_path, const char *folder);
+int split_manifest(const split_plan *p, const onnx_network *net, const char *folder);
 
 #endif

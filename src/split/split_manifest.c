@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "onnx/onnx_import.h"
+#include "onnx/onnx_network.h"
 #include "util/json.h"
 
 static const char *type_name(int32_t type)
@@ -108,18 +108,18 @@ static void write_transfers(util_writer *w, const split_plan *p)
     util_writer_close(w, ']');
 }
 
-int split_manifest(const split_plan *p, const onnx_import *im, const char *model_path, const char *folder)
+int split_manifest(const split_plan *p, const onnx_network *net, const char *folder)
 {
     util_writer w;
     char path[4096];
-    const char *slash = strrchr(model_path, '/');
+    const char *slash = strrchr(net->label, '/');
     if ((size_t)snprintf(path, sizeof path, "%s/manifest.json", folder) >= sizeof path)
         return moirai_error(MOIRAI_EUSAGE, "%s: the path is too long", folder);
     util_writer_begin(&w, "moirai-manifest");
-    util_writer_pair_string(&w, "model", slash ? slash + 1 : model_path);
+    util_writer_pair_string(&w, "model", slash ? slash + 1 : net->label);
     util_writer_pair_string(&w, "placer", p->placer);
     util_writer_pair_int(&w, "makespan_ns", p->makespan_ns);
-    const onnx_scope *s = im->root;
+    const onnx_scope *s = net->im.root;
     /* Before IR version 4 initializers are inputs, too. */
     write_values(&w, "inputs", s, s->graph->input, s->graph->n_input, false);
     write_values(&w, "outputs", s, s->graph->output, s->graph->n_output, true);

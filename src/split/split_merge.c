@@ -11,7 +11,7 @@
  * Greedy from left to right until nothing changes, cuts brought back included, from two starts: all cuts that the
  * schedule asks for, and as few as make no circle. O(cuts x (operators + edges)) per pass; given up beyond MOST_STEPS,
  * where operators are so many that none of this matters much. */
-#include "split/split.h"
+#include "split/split_tasks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,174 +22,56 @@
 enum { MOST_PASSES = 6 };
 
 typedef struct score {
-    int64_t makespan_ns;
+    double makespan_ns;
     double sum_ns; /* of the finishes of transfers and devices */
 } score;
 
 typedef struct merger {
     const split_plan *p;
     int64_t price_ns;
-    int32_t n_readers; /* (transfer, unit that waits for it) pairs */
-    int32_t *reader_of, *reader;
-    bool *cut;   /* [position in order] a segment starts here */
-    bool *asked; /* the cuts that the schedule asks for */
-    int64_t steps;
+    split_tasks tasks;
+    bool *cut;        /* [position in order] a segment starts here */
+    bool *asked;      /* the cuts that the schedule asks for */
     int32_t *segment; /* [unit] */
-    int32_t n_segments, n_tasks, n_edges;
-    int64_t *length_ns, *ready_ns; /* [task] segments, then transfers */
-    int32_t *missing, *first, *queue;
-    int32_t *edge_to, *edge_next;
-    int32_t *last_sent; /* [device] */
+    int64_t steps;
 } merger;
 
 static void merger_free(merger *m)
 {
-    free(m->reader_of);
-    free(m->reader);
+    split_tasks_free(&m->tasks);
     free(m->cut);
     free(m->asked);
     free(m->segment);
-    free(m->length_ns);
-    free(m->ready_ns);
-    free(m->missing);
-    free(m->first);
-    free(m->queue);
-    free(m->edge_to);
-    free(m->edge_next);
-    free(m->last_sent);
 }
 
-static int count_readers(int64_t *out, const split_plan *p)
+static int merger_init(merger *m)
 {
-    const moirai_graph *g = p->units;
-    *out = 0;
-    for (int32_t x = 0; x < p->n_transfers; x++)
-        *out += g->tensor_reader_off[p->transfer[x].tensor + 1] - g->tensor_reader_off[p->transfer[x].tensor];
-    return *out + g->n_ops + 2ll * p->n_transfers > INT32_MAX
-               ? moirai_error(MOIRAI_EFAIL, "%s: too many transfers", p->label)
-               : 0;
-}
-
-static int allocate(merger *m)
-{
-    int64_t readers;
-    const split_plan *p = m->p;
-    int rc = count_readers(&readers, p);
-    if (rc)
-        return rc;
-    size_t units = (size_t)p->units->n_ops, tasks = units + (size_t)p->n_transfers;
-    size_t edges = units + 2 * (size_t)p->n_transfers + (size_t)readers;
-    m->reader_of = util_alloc((size_t)readers, sizeof *m->reader_of);
-    m->reader = util_alloc((size_t)readers, sizeof *m->reader);
+    size_t units = (size_t)m->p->units->n_ops;
+    int rc = split_tasks_init(&m->tasks, m->p);
     m->cut = util_alloc(units, sizeof *m->cut);
     m->asked = util_alloc(units, sizeof *m->asked);
     m->segment = util_alloc(units, sizeof *m->segment);
-    m->length_ns = util_alloc(tasks, sizeof *m->length_ns);
-    m->ready_ns = util_alloc(tasks, sizeof *m->ready_ns);
-    m->missing = util_alloc(tasks, sizeof *m->missing);
-    m->first = util_alloc(tasks, sizeof *m->first);
-    m->queue = util_alloc(tasks, sizeof *m->queue);
-    m->edge_to = util_alloc(edges, sizeof *m->edge_to);
-    m->edge_next = util_alloc(edges, sizeof *m->edge_next);
-    m->last_sent = util_alloc((size_t)p->n_devices, sizeof *m->last_sent);
-    return m->reader_of && m->reader && m->cut && m->asked && m->segment && m->length_ns && m->ready_ns && m->missing &&
-                   m->first && m->queue && m->edge_to && m->edge_next && m->last_sent
-               ? 0
-               : MOIRAI_EFAIL;
-}
-
-static void find_readers(merger *m)
-{
-    const moirai_graph *g = m->p->units;
-    for (int32_t x = 0; x < m->p->n_transfers; x++) {
-        const split_transfer *t = &m->p->transfer[x];
-        for (int32_t e = g->tensor_reader_off[t->tensor]; e < g->tensor_reader_off[t->tensor + 1]; e++)
-            if (m->p->unit_device[g->tensor_reader[e]] == t->to) {
-                m->reader_of[m->n_readers] = x;
-                m->reader[m->n_readers++] = g->tensor_reader[e];
-            }
-    }
-}
-
-/* ---- playing through ---- */
-
-static void lay_segments(merger *m)
-{
-    const split_plan *p = m->p;
-    m->n_segments = 0;
-    for (int32_t at = 0; at < p->units->n_ops; at++) {
-        int32_t unit = p->order[at];
-        if (m->cut[at])
-            m->length_ns[m->n_segments++] = m->price_ns;
-        m->segment[unit] = m->n_segments - 1;
-        m->length_ns[m->n_segments - 1] += p->unit_finish_ns[unit] - p->unit_start_ns[unit];
-    }
-    m->n_tasks = m->n_segments + p->n_transfers;
-    for (int32_t i = 0; i < m->n_tasks; i++) {
-        m->ready_ns[i] = m->missing[i] = 0;
-        m->first[i] = MOIRAI_NONE;
-    }
-    m->n_edges = 0;
-}
-
-static void add_edge(merger *m, int32_t from, int32_t to)
-{
-    m->edge_to[m->n_edges] = to;
-    m->edge_next[m->n_edges] = m->first[from];
-    m->first[from] = m->n_edges++;
-    m->missing[to]++;
-}
-
-static void lay_edges(merger *m)
-{
-    const split_plan *p = m->p;
-    for (int32_t k = 0; k < p->n_devices; k++) {
-        m->last_sent[k] = MOIRAI_NONE;
-        for (int32_t at = p->device_off[k] + 1; at < p->device_off[k + 1]; at++)
-            if (m->cut[at])
-                add_edge(m, m->segment[p->order[at - 1]], m->segment[p->order[at]]);
-    }
-    for (int32_t x = 0; x < p->n_transfers; x++) {
-        const split_transfer *t = &p->transfer[x];
-        int32_t task = m->n_segments + x;
-        m->length_ns[task] = t->finish_ns - t->start_ns;
-        add_edge(m, m->segment[p->units->tensor_producer[t->tensor]], task);
-        if (m->last_sent[t->from] != MOIRAI_NONE)
-            add_edge(m, m->last_sent[t->from], task);
-        m->last_sent[t->from] = task;
-    }
-    for (int32_t i = 0; i < m->n_readers; i++)
-        add_edge(m, m->n_segments + m->reader_of[i], m->segment[m->reader[i]]);
+    return rc || !m->cut || !m->asked || !m->segment ? MOIRAI_EFAIL : 0;
 }
 
 /* False: it waits for itself. */
 static bool play(merger *m, score *out)
 {
-    int32_t n = 0, done = 0;
-    lay_segments(m);
-    lay_edges(m);
-    *out = (score){0};
-    for (int32_t i = 0; i < m->n_tasks; i++)
-        if (!m->missing[i])
-            m->queue[n++] = i;
-    while (done < n) {
-        int32_t i = m->queue[done++];
-        int64_t finish_ns = m->ready_ns[i] + m->length_ns[i];
-        out->makespan_ns = UTIL_MAX(out->makespan_ns, finish_ns);
-        out->sum_ns += i >= m->n_segments ? (double)finish_ns : 0;
-        for (int32_t e = m->first[i]; e != MOIRAI_NONE; e = m->edge_next[e]) {
-            int32_t to = m->edge_to[e];
-            m->ready_ns[to] = UTIL_MAX(m->ready_ns[to], finish_ns);
-            if (!--m->missing[to])
-                m->queue[n++] = to;
-        }
+    const split_plan *p = m->p;
+    int32_t n = 0;
+    for (int32_t at = 0; at < p->units->n_ops; at++) {
+        n += m->cut[at];
+        m->segment[p->order[at]] = n - 1;
     }
-    for (int32_t k = 0; k < m->p->n_devices; k++)
-        if (m->p->device_off[k] < m->p->device_off[k + 1]) {
-            int32_t last = m->segment[m->p->order[m->p->device_off[k + 1] - 1]];
-            out->sum_ns += (double)(m->ready_ns[last] + m->length_ns[last]);
-        }
-    return n == m->n_tasks;
+    *out = (score){0};
+    bool runs = split_tasks_play(&m->tasks, m->segment, n, m->price_ns, &out->makespan_ns);
+    const double *finish_ns = m->tasks.tasks.finish_ns;
+    for (int32_t x = 0; x < p->n_transfers; x++)
+        out->sum_ns += finish_ns[n + x];
+    for (int32_t k = 0; k < p->n_devices; k++)
+        if (p->device_off[k] < p->device_off[k + 1])
+            out->sum_ns += finish_ns[m->segment[p->order[p->device_off[k + 1] - 1]]];
+    return runs;
 }
 
 static bool is_better(const score *a, const score *b)
@@ -213,7 +95,7 @@ static bool change_cuts(merger *m, score *best, bool back, bool anyhow)
     for (int32_t at = 1; at < m->p->units->n_ops; at++) {
         if (!m->asked[at] || m->cut[at] == back || !is_inner(m->p, at))
             continue;
-        if ((m->steps += m->p->units->n_ops + m->p->n_transfers + m->n_readers) > MOST_STEPS)
+        if ((m->steps += m->p->units->n_ops + m->p->n_transfers + m->tasks.n_readers) > MOST_STEPS)
             return false;
         m->cut[at] = back;
         bool runs = play(m, &now), better = runs && is_better(&now, best);
@@ -276,9 +158,8 @@ int split_merge(split_plan *p, int64_t price_ns)
     merger m = {.p = p, .price_ns = price_ns};
     if (price_ns <= 0 || p->n_segments < 2)
         return 0;
-    int rc = allocate(&m);
+    int rc = merger_init(&m);
     if (!rc) {
-        find_readers(&m);
         for (int32_t i = 0; i < p->n_segments; i++)
             m.cut[p->segment[i].first] = m.asked[p->segment[i].first] = true;
         rc = merge(&m);

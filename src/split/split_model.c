@@ -7,102 +7,48 @@
 #include "split/split_build.h"
 
 #include <ctype.h>
-#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-int split_list_add(message_list *l, void *item)
-{
-    int rc = util_grow(&l->item, &l->capacity, l->n + 1, sizeof *l->item);
-    if (!rc)
-        l->item[l->n++] = item;
-    return rc;
-}
-
-char *split_text(split_builder *b, const char *format, ...)
-{
-    va_list args, again;
-    va_start(args, format);
-    va_copy(again, args);
-    int n = vsnprintf(NULL, 0, format, args);
-    char *text = n < 0 ? NULL : onnx_arena(b->im, (size_t)n + 1, 1);
-    if (text)
-        vsnprintf(text, (size_t)n + 1, format, again);
-    va_end(again);
-    va_end(args);
-    return text;
-}
+#include "onnx/onnx_message.h"
 
 /* ---- inputs and outputs ---- */
 
-static Onnx__TensorShapeProto *describe_shape(split_builder *b, const onnx_value *v)
-{
-    Onnx__TensorShapeProto *shape = onnx_arena(b->im, 1, sizeof *shape);
-    Onnx__TensorShapeProto__Dimension **dim = onnx_arena(b->im, (size_t)v->rank, sizeof *dim);
-    if (!shape || !dim)
-        return NULL;
-    onnx__tensor_shape_proto__init(shape);
-    shape->dim = dim;
-    for (int32_t i = 0; i < v->rank; i++) {
-        if (!(dim[i] = onnx_arena(b->im, 1, sizeof **dim)))
-            return NULL;
-        onnx__tensor_shape_proto__dimension__init(dim[i]);
-        dim[i]->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
-        dim[i]->dim_value = v->dim[i];
-        shape->n_dim++;
-    }
-    return shape;
-}
-
 /* The type as the file has it, or NULL. */
-static Onnx__TypeProto *declared_type(const onnx_value *v)
+static const Onnx__TypeProto *declared_type(const onnx_value *v)
 {
     const Onnx__TypeProto *t = v->declared;
     bool whole = t && t->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE && t->tensor_type->has_elem_type &&
                  t->tensor_type->elem_type;
-    return whole ? (Onnx__TypeProto *)t : NULL;
+    return whole ? t : NULL;
 }
 
 /* A guessed size is left out, and with it the shape: the backend finds its own. A node with graphs inside (If, Loop) may
  * hold a branch that is never taken with these shapes and makes no sense with them; the whole model runs because nobody
  * knows its shapes beforehand. A sub-model with such a node says no more of its tensors than the file does. */
-static Onnx__TypeProto *describe_type(split_builder *b, const onnx_value *v)
+static const Onnx__TypeProto *type_of(split_builder *b, const onnx_value *v)
 {
     if (v->declared && v->declared->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE &&
         v->declared->value_case != ONNX__TYPE_PROTO__VALUE__NOT_SET)
-        return (Onnx__TypeProto *)v->declared;
+        return v->declared;
     bool open = b->open[b->segment];
     if (open && declared_type(v))
         return declared_type(v);
-    Onnx__TypeProto *type = onnx_arena(b->im, 1, sizeof *type);
-    Onnx__TypeProto__Tensor *t = onnx_arena(b->im, 1, sizeof *t);
-    if (!type || !t)
-        return NULL;
-    onnx__type_proto__init(type);
-    onnx__type_proto__tensor__init(t);
-    type->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
-    type->tensor_type = t;
-    t->has_elem_type = 1;
-    t->elem_type = v->type;
-    if (!open && b->certain[v->stamp] && !(t->shape = describe_shape(b, v)))
-        return NULL;
-    return type;
+    return onnx_tensor_type(&b->net->im.arena, v, !open && b->certain[v->stamp]);
 }
 
-static int add_value(split_builder *b, message_list *list, const onnx_value *v)
+static int add_value(split_builder *b, split_list *list, const onnx_value *v)
 {
-    Onnx__ValueInfoProto *info = onnx_arena(b->im, 1, sizeof *info);
-    if (!info)
-        return MOIRAI_EFAIL;
+    const Onnx__TypeProto *type = NULL;
     if (!v->type && list == &b->inputs && !v->declared)
         return moirai_error(MOIRAI_EINPUT, "%s: the type of tensor '%s' is not known, and the plan cuts there",
-                            b->model_path, v->name);
-    onnx__value_info_proto__init(info);
-    info->name = (char *)v->name;
-    if ((v->type || v->declared) && !(info->type = describe_type(b, v)))
+                            b->net->label, v->name);
+    if ((v->type || v->declared) && !(type = type_of(b, v)))
         return MOIRAI_EFAIL;
-    return split_list_add(list, info);
+    Onnx__ValueInfoProto *info = onnx_value_info(&b->net->im.arena, v->name, type);
+    return info ? split_list_add(list, info) : MOIRAI_EFAIL;
 }
 
 /* ---- nodes ---- */
@@ -113,25 +59,20 @@ static int add_metadata(split_builder *b, Onnx__NodeProto *node, int32_t unit)
     enum { N = 5 };
     const split_plan *p = b->p;
     const char *key[N] = {"moirai.device", "moirai.segment", "moirai.op", "moirai.start_ns", "moirai.finish_ns"};
-    char *value[N] = {split_text(b, "%s", p->device[p->unit_device[unit]]),
-                      split_text(b, "%d", b->segment), split_text(b, "%s", p->units->op_name[unit]),
-                      split_text(b, "%lld", (long long)p->unit_start_ns[unit]),
-                      split_text(b, "%lld", (long long)p->unit_finish_ns[unit])};
+    onnx_arena *arena = &b->net->im.arena;
+    char *value[N] = {onnx_text(arena, "%s", p->device[p->unit_device[unit]]), onnx_text(arena, "%d", b->segment),
+                      onnx_text(arena, "%s", p->units->op_name[unit]),
+                      onnx_text(arena, "%lld", (long long)p->unit_start_ns[unit]),
+                      onnx_text(arena, "%lld", (long long)p->unit_finish_ns[unit])};
     size_t old = node->n_metadata_props;
-    Onnx__StringStringEntryProto **list = onnx_arena(b->im, old + N, sizeof *list);
-    Onnx__StringStringEntryProto *entry = onnx_arena(b->im, N, sizeof *entry);
-    if (!list || !entry)
+    Onnx__StringStringEntryProto **list = onnx_take(arena, old + N, sizeof *list);
+    if (!list)
         return MOIRAI_EFAIL;
     for (size_t i = 0; i < old; i++)
         list[i] = node->metadata_props[i];
-    for (size_t i = 0; i < N; i++) {
-        if (!value[i])
+    for (size_t i = 0; i < N; i++)
+        if (!(list[old + i] = onnx_entry(arena, key[i], value[i])))
             return MOIRAI_EFAIL;
-        onnx__string_string_entry_proto__init(&entry[i]);
-        entry[i].key = (char *)key[i];
-        entry[i].value = value[i];
-        list[old + i] = &entry[i];
-    }
     node->metadata_props = list;
     node->n_metadata_props = old + N;
     return 0;
@@ -160,8 +101,8 @@ static int add_input(split_builder *b, onnx_value *v)
 
 static int add_node(split_builder *b, int32_t node, int32_t unit)
 {
-    const onnx_node *n = &b->im->root->node[node];
-    Onnx__NodeProto *copy = onnx_arena(b->im, 1, sizeof *copy);
+    const onnx_node *n = &b->net->im.root->node[node];
+    Onnx__NodeProto *copy = onnx_take(&b->net->im.arena, 1, sizeof *copy);
     if (!copy)
         return MOIRAI_EFAIL;
     *copy = *n->proto;
@@ -190,14 +131,14 @@ static int add_unit(split_builder *b, int32_t unit)
 {
     const moirai_graph *u = b->p->units;
     int32_t n = u->op_member_off[unit + 1] - u->op_member_off[unit];
-    if (u == b->fine || n == 0) {
-        int32_t op = u == b->fine ? unit : moirai_graph_find(b->fine, u->op_name[unit]);
-        return add_node(b, b->op_node[op], unit);
+    if (u == b->net->graph || n == 0) {
+        int32_t op = u == b->net->graph ? unit : moirai_graph_find(b->net->graph, u->op_name[unit]);
+        return add_node(b, b->net->op_node[op], unit);
     }
     int32_t *node = util_alloc((size_t)n, sizeof *node);
     int rc = node ? 0 : MOIRAI_EFAIL;
     for (int32_t k = 0; k < n && !rc; k++)
-        node[k] = b->op_node[moirai_graph_find(b->fine, u->op_member[u->op_member_off[unit] + k])];
+        node[k] = b->net->op_node[moirai_graph_find(b->net->graph, u->op_member[u->op_member_off[unit] + k])];
     if (!rc)
         qsort_r(node, (size_t)n, sizeof *node, by_rank, b->node_rank);
     for (int32_t k = 0; k < n && !rc; k++)
@@ -208,7 +149,7 @@ static int add_unit(split_builder *b, int32_t unit)
 
 /* ---- the file ---- */
 
-static char **copy_names(const message_list *l)
+static char **copy_names(const split_list *l)
 {
     char **name = util_alloc(l->n, sizeof *name);
     for (size_t i = 0; name && i < l->n; i++)
@@ -233,7 +174,7 @@ static int remember(split_builder *b, split_segment *s)
 
 static int write_file(split_builder *b, const split_segment *s)
 {
-    const Onnx__ModelProto *whole = b->im->model->proto;
+    const Onnx__ModelProto *whole = b->net->model->proto;
     Onnx__ModelProto model = *whole;
     Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
     char path[4096];
@@ -253,7 +194,7 @@ static int write_file(split_builder *b, const split_segment *s)
     graph.n_input = b->inputs.n;
     graph.output = (Onnx__ValueInfoProto **)b->outputs.item;
     graph.n_output = b->outputs.n;
-    int rc = onnx_model_write(b->im->model, &model, path);
+    int rc = onnx_model_write(b->net->model, &model, path);
     if (!rc && !stat(path, &info))
         b->report->file_bytes += info.st_size;
     return rc;
@@ -262,12 +203,12 @@ static int write_file(split_builder *b, const split_segment *s)
 /* Folded nodes come first: they wait for constants only. */
 static int put_folded_first(split_builder *b)
 {
-    message_list all = {0};
+    split_list all = {0};
     int rc = 0;
     if (b->n_folded)
         qsort_r(b->folded, b->n_folded, sizeof *b->folded, by_rank, b->node_rank);
     for (size_t i = 0; i < b->n_folded && !rc; i++)
-        rc = split_list_add(&all, (void *)b->im->root->node[b->folded[i]].proto);
+        rc = split_list_add(&all, (void *)b->net->im.root->node[b->folded[i]].proto);
     for (size_t i = 0; i < b->nodes.n && !rc; i++)
         rc = split_list_add(&all, b->nodes.item[i]);
     free(b->nodes.item);
@@ -278,10 +219,10 @@ static int put_folded_first(split_builder *b)
 /* Outputs of the network that are constants have no segment of their own: the first one hands them out. */
 static int add_constant_outputs(split_builder *b)
 {
-    const Onnx__GraphProto *g = b->im->root->graph;
+    const Onnx__GraphProto *g = b->net->im.root->graph;
     int rc = 0;
     for (size_t i = 0; i < g->n_output && !rc && b->segment == 0; i++) {
-        onnx_value *v = onnx_scope_find(b->im->root, g->output[i]->name ? g->output[i]->name : "");
+        onnx_value *v = onnx_scope_find(b->net->im.root, g->output[i]->name ? g->output[i]->name : "");
         if (!v || !v->constant)
             continue;
         rc = split_take_constant(b, v);
@@ -318,107 +259,35 @@ static int build_segment(split_builder *b)
     return rc ? rc : write_file(b, s);
 }
 
-/* ---- what belongs where ---- */
-
-static void mark_segments(split_builder *b)
+static int close_weights(split_builder *b)
 {
-    const moirai_graph *u = b->p->units;
-    for (int32_t i = 0; i < b->im->root->n_nodes; i++)
-        b->node_segment[i] = -1;
-    for (int32_t unit = 0; unit < u->n_ops; unit++) {
-        int32_t segment = b->p->unit_segment[unit], first = u->op_member_off[unit], end = u->op_member_off[unit + 1];
-        if (u == b->fine)
-            b->node_segment[b->op_node[unit]] = segment;
-        else if (first == end)
-            b->node_segment[b->op_node[moirai_graph_find(b->fine, u->op_name[unit])]] = segment;
-        for (int32_t k = first; k < end && u != b->fine; k++)
-            b->node_segment[b->op_node[moirai_graph_find(b->fine, u->op_member[k])]] = segment;
-    }
-}
-
-static void mark_values(split_builder *b)
-{
-    const onnx_scope *s = b->im->root;
-    for (int32_t i = 0; i < s->n_values; i++) {
-        s->value[i]->stamp = i;
-        b->taken[i] = b->read[i] = -1;
-        b->certain[i] = s->value[i]->shaped && !s->value[i]->guessed;
-    }
-    for (int32_t o = 0; o < s->n_nodes; o++) {
-        int32_t i = s->order[o];
-        const onnx_node *n = &s->node[i];
-        bool certain = true;
-        if (n->n_children && b->node_segment[i] >= 0)
-            b->open[b->node_segment[i]] = true;
-        b->node_rank[i] = o;
-        b->node_taken[i] = -1;
-        for (int32_t k = 0; k < n->n_in + n->n_captured; k++) {
-            const onnx_value *v = k < n->n_in ? n->in[k] : n->captured[k - n->n_in];
-            certain &= !v || b->certain[v->stamp];
-            if (v && !v->constant && v->producer >= 0 && b->node_segment[i] >= 0 &&
-                b->node_segment[v->producer] != b->node_segment[i])
-                b->leaves[v->stamp] = true;
-        }
-        for (int32_t k = 0; k < n->n_out; k++)
-            if (n->out[k] && !certain && !n->out[k]->declared)
-                b->certain[n->out[k]->stamp] = false;
-    }
-    for (size_t i = 0; i < s->graph->n_output; i++) {
-        const onnx_value *v = onnx_scope_find(s, s->graph->output[i]->name ? s->graph->output[i]->name : "");
-        if (v && !v->constant)
-            b->leaves[v->stamp] = true;
-    }
-}
-
-static int prepare(split_builder *b)
-{
-    onnx_import *im = b->im;
-    size_t n_nodes = (size_t)im->root->n_nodes, n_values = (size_t)im->root->n_values;
-    b->op_node = onnx_arena(im, n_nodes, sizeof *b->op_node);
-    b->node_segment = onnx_arena(im, n_nodes, sizeof *b->node_segment);
-    b->node_rank = onnx_arena(im, n_nodes, sizeof *b->node_rank);
-    b->node_taken = onnx_arena(im, n_nodes, sizeof *b->node_taken);
-    b->open = onnx_arena(im, (size_t)b->p->n_segments, sizeof *b->open);
-    b->leaves = onnx_arena(im, n_values, sizeof *b->leaves);
-    b->certain = onnx_arena(im, n_values, sizeof *b->certain);
-    b->taken = onnx_arena(im, n_values, sizeof *b->taken);
-    b->read = onnx_arena(im, n_values, sizeof *b->read);
-    if (!b->op_node || !b->node_segment || !b->node_rank || !b->node_taken || !b->leaves || !b->certain || !b->taken ||
-        !b->read || !b->open)
-        return MOIRAI_EFAIL;
-    int32_t op = 0;
-    for (int32_t i = 0; i < im->root->n_nodes; i++)
-        if (onnx_is_kept(&im->root->node[i]))
-            b->op_node[op++] = i;
-    mark_segments(b);
-    mark_values(b);
-    return 0;
+    b->report->file_bytes += b->weights.offset;
+    return split_weights_close(&b->weights);
 }
 
 static int build_all(split_builder *b)
 {
     split_plan *p = b->p;
     int32_t number = 0;
-    int rc = prepare(b);
+    int rc = split_mark(b);
     for (int32_t i = 0; i < p->n_segments && !rc; i++) {
         bool fresh = i == 0 || p->segment[i].device != p->segment[i - 1].device;
-        rc = fresh ? split_weights_close(b) : 0;
+        rc = fresh ? close_weights(b) : 0;
         b->report->n_used += fresh;
         number = fresh ? 0 : number + 1;
         b->segment = i;
         rc = rc ? rc : name_file(p, &p->segment[i], number);
         rc = rc ? rc : build_segment(b);
     }
-    int closed = split_weights_close(b);
+    int closed = close_weights(b);
     return rc ? rc : closed;
 }
 
-int split_models(split_plan *p, onnx_import *im, const moirai_graph *fine, const char *model_path,
-                        const char *folder, moirai_split_report *report)
+int split_models(split_plan *p, onnx_network *net, const char *folder, moirai_split_report *report)
 {
-    split_builder b = {.p = p, .im = im, .fine = fine, .model_path = model_path, .folder = folder, .report = report};
+    split_builder b = {.p = p, .net = net, .folder = folder, .report = report};
     if (!p->n_segments)
-        return moirai_error(MOIRAI_EINPUT, "%s: the model has nothing to run", model_path);
+        return moirai_error(MOIRAI_EINPUT, "%s: the model has nothing to run", net->label);
     int rc = build_all(&b);
     report->n_devices = p->n_devices;
     report->n_segments = p->n_segments;

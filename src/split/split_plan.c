@@ -1,16 +1,13 @@
 /* A plan file on the operators of a model, without the problem that it was made from.
  *
- * The plan's operators are the model's own, or what fusion rules made of them. Which, the names tell: the set of names
- * in the plan must be that of the model's graph, or of its coarsening by the rules given (or by the shipped sets in
- * turn). What else would go wrong later is checked here: a transfer of other bytes (another batch size), a tensor that
+ * Whose operators they are, split_match.c finds out; in which order they run, split_order.c. What would go wrong later
+ * is checked here: a transfer of other bytes (another batch size), a tensor that
  * never arrives, an operator before what it reads. */
-#include "split/split.h"
+#include "split/split_read.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include <moirai/coarsen.h>
-#include "util/json.h"
 #include "util/util.h"
 
 typedef struct reader {
@@ -46,63 +43,6 @@ void split_plan_free(split_plan *p)
     free(p->unit_segment);
     moirai_graph_free(p->coarse);
     free(p);
-}
-
-/* ---- whose operators ---- */
-
-/* *stranger: the first operator of the plan that `g` has not, or NULL. */
-static bool same_names(const moirai_graph *g, yyjson_val *ops, const char **stranger)
-{
-    size_t i, n;
-    yyjson_val *op;
-    yyjson_arr_foreach(ops, i, n, op)
-    {
-        const char *name = yyjson_get_str(yyjson_obj_get(op, "name"));
-        if (name && moirai_graph_find(g, name) == MOIRAI_NONE) {
-            *stranger = name;
-            return false;
-        }
-    }
-    *stranger = NULL;
-    return n == (size_t)g->n_ops;
-}
-
-static int try_rules(split_plan *p, const moirai_graph *fine, const char *rules_name, yyjson_val *ops,
-                     const char **stranger)
-{
-    moirai_rules *rules = NULL;
-    moirai_graph *coarse = NULL;
-    int rc = moirai_rules_open(&rules, rules_name);
-    rc = rc ? rc : moirai_coarsen(&coarse, fine, rules, NULL);
-    moirai_rules_free(rules);
-    if (rc)
-        return rc;
-    if (same_names(coarse, ops, stranger))
-        p->units = p->coarse = coarse;
-    else
-        moirai_graph_free(coarse);
-    return 0;
-}
-
-static int match(split_plan *p, const moirai_graph *fine, const char *rules, yyjson_val *ops)
-{
-    const char *shipped[] = {"onnxruntime", "eigen"}, *stranger = NULL;
-    int rc = 0, n = rules ? 1 : 2;
-    size_t count = yyjson_arr_size(ops);
-    if (same_names(fine, ops, &stranger))
-        p->units = fine;
-    for (int i = 0; i < n && !p->units && !rc; i++)
-        rc = try_rules(p, fine, rules ? rules : shipped[i], ops, &stranger);
-    if (rc || p->units)
-        return rc;
-    if (stranger && moirai_graph_find(fine, stranger) == MOIRAI_NONE)
-        return moirai_error(MOIRAI_EINPUT, "%s: the plan does not belong to this model, which has no operator '%s'",
-                            p->label, stranger);
-    return moirai_error(
-        MOIRAI_EINPUT,
-        "%s: the plan does not belong to this model: its %zu operators are neither the model's %d nor what "
-        "the rules %s make of them (--rules names those that the plan was made with)",
-        p->label, count, fine->n_ops, rules ? rules : "onnxruntime or eigen");
 }
 
 /* ---- reading ---- */
@@ -188,78 +128,6 @@ static int read_lists(reader *r, yyjson_val *ops, yyjson_val *transfers, const u
         rc = rc ? rc : read_transfer(r, &r->p->transfer[i], tensors, value, i);
     }
     return rc;
-}
-
-/* ---- order ---- by start; ties by the graph's order, a transfer just after its producer: so every task comes after
- * all that it waits for, whatever takes no time. */
-
-static int64_t unit_compare(const split_plan *p, int32_t a, int32_t b)
-{
-    if (p->unit_start_ns[a] != p->unit_start_ns[b])
-        return p->unit_start_ns[a] < p->unit_start_ns[b] ? -1 : 1;
-    return (int64_t)p->units->topo_rank[a] - p->units->topo_rank[b];
-}
-
-static int order_compare(const void *x, const void *y, void *data)
-{
-    const split_plan *p = data;
-    int32_t a = *(const int32_t *)x, b = *(const int32_t *)y;
-    if (p->unit_device[a] != p->unit_device[b])
-        return p->unit_device[a] < p->unit_device[b] ? -1 : 1;
-    int64_t c = unit_compare(p, a, b);
-    return c < 0 ? -1 : c > 0;
-}
-
-static int transfer_compare(const void *x, const void *y, void *data)
-{
-    const moirai_graph *g = ((const split_plan *)data)->units;
-    const split_transfer *a = x, *b = y;
-    if (a->start_ns != b->start_ns)
-        return a->start_ns < b->start_ns ? -1 : 1;
-    int32_t ra = g->topo_rank[g->tensor_producer[a->tensor]], rb = g->topo_rank[g->tensor_producer[b->tensor]];
-    if (ra != rb)
-        return ra < rb ? -1 : 1;
-    if (a->tensor != b->tensor)
-        return a->tensor < b->tensor ? -1 : 1;
-    return a->to < b->to ? -1 : a->to > b->to;
-}
-
-/* With flow "edge" a tensor goes to a device once per reader: the runtime sends it once, at the first time. */
-static int drop_repeats(split_plan *p)
-{
-    int32_t kept = 0, n_devices = p->n_devices;
-    char *seen = util_alloc((size_t)p->units->n_tensors * (size_t)n_devices, 1);
-    if (!seen)
-        return MOIRAI_EFAIL;
-    for (int32_t i = 0; i < p->n_transfers; i++) {
-        split_transfer *x = &p->transfer[i];
-        int64_t key = (int64_t)x->tensor * n_devices + x->to;
-        if (seen[key])
-            continue;
-        seen[key] = 1;
-        p->transfer[kept++] = *x;
-    }
-    p->n_transfers = kept;
-    free(seen);
-    return 0;
-}
-
-static int sort_all(split_plan *p)
-{
-    int32_t n = p->units->n_ops;
-    p->order = util_alloc((size_t)n, sizeof *p->order);
-    p->device_off = util_alloc((size_t)p->n_devices + 1, sizeof *p->device_off);
-    if (!p->order || !p->device_off)
-        return MOIRAI_EFAIL;
-    for (int32_t i = 0; i < n; i++) {
-        p->order[i] = i;
-        p->device_off[p->unit_device[i] + 1]++;
-    }
-    for (int32_t k = 0; k < p->n_devices; k++)
-        p->device_off[k + 1] += p->device_off[k];
-    qsort_r(p->order, (size_t)n, sizeof *p->order, order_compare, p);
-    qsort_r(p->transfer, (size_t)p->n_transfers, sizeof *p->transfer, transfer_compare, p);
-    return drop_repeats(p);
 }
 
 /* ---- sense ---- */
@@ -359,17 +227,17 @@ static int read_root(split_plan *p, yyjson_val *root, const moirai_graph *fine, 
     rc = rc ? rc : util_json_string(&placer, NULL, &at, root, "placer", false);
     rc = rc ? rc : util_json_int64(&p->makespan_ns, &at, root, "makespan_ns", true, 0);
     rc = rc ? rc : (p->placer = util_strdup(placer)) ? 0 : MOIRAI_EFAIL;
-    rc = rc ? rc : match(p, fine, rules, ops);
+    rc = rc ? rc : split_match(p, fine, rules, ops);
     rc = rc ? rc : allocate(p, transfers);
     reader r = {.p = p, .devices = util_names_new(16)};
     rc = rc || r.devices ? rc : MOIRAI_EFAIL;
     rc = rc ? rc : read_placement(&r, ops, transfers, devices);
     util_names_free(r.devices);
-    rc = rc ? rc : sort_all(p);
+    rc = rc ? rc : split_order(p);
     return rc ? rc : check(p);
 }
 
-int split_plan_read(split_plan **out, yyjson_val *root, const char *path, const moirai_graph *fine, const char *rules)
+int split_plan_take(split_plan **out, yyjson_val *root, const char *path, const moirai_graph *fine, const char *rules)
 {
     *out = NULL;
     split_plan *p = util_alloc(1, sizeof *p);
@@ -383,4 +251,28 @@ int split_plan_read(split_plan **out, yyjson_val *root, const char *path, const 
     }
     *out = p;
     return 0;
+}
+
+int split_plan_open(yyjson_doc **out, const char *path)
+{
+    char *data;
+    size_t length;
+    int rc = util_file_read(&data, &length, path);
+    if (rc)
+        return rc;
+    rc = util_json_open(out, data, length, path, "moirai-plan");
+    free(data);
+    return rc;
+}
+
+int split_plan_read(split_plan **out, const char *path, const moirai_graph *fine, const char *rules)
+{
+    yyjson_doc *doc;
+    *out = NULL;
+    int rc = split_plan_open(&doc, path);
+    if (rc)
+        return rc;
+    rc = split_plan_take(out, yyjson_doc_get_root(doc), path, fine, rules);
+    yyjson_doc_free(doc);
+    return rc;
 }

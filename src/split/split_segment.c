@@ -9,7 +9,7 @@
  * Segments, and transfers in their sender's order, then wait for each other in the order of planned times, so nothing
  * can wait in a circle, except where times are equal: operators and transfers that take no time. Whether that has
  * happened is looked for; then segments end at every transfer, where the graph's own order excludes circles. */
-#include "split/split.h"
+#include "split/split_tasks.h"
 
 #include <stdlib.h>
 
@@ -78,95 +78,14 @@ static void group(split_plan *p, const limits *l, bool careful)
     }
 }
 
-/* ---- circles ---- tasks are segments, then transfers; edges lead from a task to those that wait for it. */
-
-typedef struct waits {
-    int32_t n, n_edges;
-    int32_t *from, *to;
-    int32_t *missing, *offset, *next, *queue;
-} waits;
-
-static void add_wait(waits *w, int32_t from, int32_t to)
-{
-    w->from[w->n_edges] = from;
-    w->to[w->n_edges++] = to;
-}
-
-static void collect(waits *w, const split_plan *p, int32_t *last_sent)
-{
-    const moirai_graph *g = p->units;
-    for (int32_t s = 1; s < p->n_segments; s++)
-        if (p->segment[s].device == p->segment[s - 1].device)
-            add_wait(w, s - 1, s);
-    for (int32_t k = 0; k < p->n_devices; k++)
-        last_sent[k] = MOIRAI_NONE;
-    for (int32_t x = 0; x < p->n_transfers; x++) {
-        const split_transfer *t = &p->transfer[x];
-        int32_t me = p->n_segments + x;
-        add_wait(w, p->unit_segment[g->tensor_producer[t->tensor]], me);
-        if (last_sent[t->from] != MOIRAI_NONE)
-            add_wait(w, last_sent[t->from], me);
-        last_sent[t->from] = me;
-        for (int32_t e = g->tensor_reader_off[t->tensor]; e < g->tensor_reader_off[t->tensor + 1]; e++)
-            if (p->unit_device[g->tensor_reader[e]] == t->to)
-                add_wait(w, me, p->unit_segment[g->tensor_reader[e]]);
-    }
-}
-
-static bool all_run(waits *w)
-{
-    for (int32_t e = 0; e < w->n_edges; e++) {
-        w->missing[w->to[e]]++;
-        w->offset[w->from[e] + 1]++;
-    }
-    for (int32_t i = 0; i < w->n; i++)
-        w->offset[i + 1] += w->offset[i];
-    for (int32_t e = w->n_edges - 1; e >= 0; e--)
-        w->next[w->offset[w->from[e] + 1] - 1 - w->queue[w->from[e]]++] = w->to[e];
-    int32_t n = 0, done = 0;
-    for (int32_t i = 0; i < w->n; i++)
-        w->queue[i] = 0;
-    for (int32_t i = 0; i < w->n; i++)
-        if (!w->missing[i])
-            w->queue[n++] = i;
-    while (done < n) {
-        int32_t i = w->queue[done++];
-        for (int32_t e = w->offset[i]; e < w->offset[i + 1]; e++)
-            if (!--w->missing[w->next[e]])
-                w->queue[n++] = w->next[e];
-    }
-    return n == w->n;
-}
-
 static int runs_through(bool *out, const split_plan *p)
 {
-    size_t n = (size_t)p->n_segments + (size_t)p->n_transfers, most = n + (size_t)p->n_transfers;
-    for (int32_t x = 0; x < p->n_transfers; x++) {
-        int32_t t = p->transfer[x].tensor;
-        most += (size_t)(p->units->tensor_reader_off[t + 1] - p->units->tensor_reader_off[t]);
-    }
-    if (most > INT32_MAX)
-        return moirai_error(MOIRAI_EFAIL, "%s: too many transfers", p->label);
-    waits w = {.n = (int32_t)n,
-               .from = util_alloc(most, sizeof(int32_t)),
-               .to = util_alloc(most, sizeof(int32_t)),
-               .missing = util_alloc(n, sizeof(int32_t)),
-               .offset = util_alloc(n + 1, sizeof(int32_t)),
-               .next = util_alloc(most, sizeof(int32_t)),
-               .queue = util_alloc(n, sizeof(int32_t))};
-    int32_t *last_sent = util_alloc((size_t)p->n_devices, sizeof *last_sent);
-    int rc = w.from && w.to && w.missing && w.offset && w.next && w.queue && last_sent ? 0 : MOIRAI_EFAIL;
-    if (!rc) {
-        collect(&w, p, last_sent);
-        *out = all_run(&w);
-    }
-    free(w.from);
-    free(w.to);
-    free(w.missing);
-    free(w.offset);
-    free(w.next);
-    free(w.queue);
-    free(last_sent);
+    split_tasks x;
+    double end_ns;
+    int rc = split_tasks_init(&x, p);
+    if (!rc)
+        *out = split_tasks_play(&x, p->unit_segment, p->n_segments, 0, &end_ns);
+    split_tasks_free(&x);
     return rc;
 }
 

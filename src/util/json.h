@@ -51,6 +51,9 @@ int util_json_value_int64(int64_t *out, const util_json_at *at, yyjson_val *valu
 int util_json_value_string(const char **out, size_t *length, const util_json_at *at, yyjson_val *value,
                              const char *key);
 
+/* Length of the valid UTF-8 sequence at `s`, 0 if there is none. A NUL ends strings, so no read passes it. */
+size_t util_utf8_length(const unsigned char *s);
+
 /* ---- writing ----
  * Commas come by themselves; an error (out of memory) is remembered and reported by save or take. The same calls
  * give the same bytes on every machine. */

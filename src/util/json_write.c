@@ -76,8 +76,7 @@ void util_writer_close(util_writer *w, char bracket)
     w->first = false;
 }
 
-/* Length of the valid UTF-8 sequence at `s`, 0 if there is none. A NUL ends strings, so no read passes it. */
-static size_t utf8_length(const unsigned char *s)
+size_t util_utf8_length(const unsigned char *s)
 {
     if (s[0] < 0x80)
         return 1;
@@ -123,7 +122,7 @@ static void append_quoted(util_writer *w, const char *text)
     append(w, "\"", 1);
     const unsigned char *start = (const unsigned char *)text, *s = start;
     while (*s) {
-        size_t n = utf8_length(s);
+        size_t n = util_utf8_length(s);
         if (n && *s >= 0x20 && *s != '"' && *s != '\\') {
             s += n;
             continue;

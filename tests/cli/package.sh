@@ -51,6 +51,12 @@ cmake --build b >build.log 2>&1 || { cat build.log; exit 1; }
 verify b/shared "find_package, shared"
 verify b/static "find_package, static"
 
+for page in "$prefix"/share/doc/moirai/*.md "$prefix"/share/doc/moirai/docs/*.md; do # the book, with all pages that its pages link to
+    for link in $(grep -oE '\]\([^)# ]+' "$page" | sed 's/^](//' | grep -E '\.(md|svg)$' | grep -vE '^[a-z]+:' || true); do
+        [ -e "$(dirname "$page")/$link" ] || { echo "FAILED: $page links to $link, which is not installed"; exit 1; }
+    done
+done
+[ -f "$prefix"/share/doc/moirai/docs/tutorial.md ]
 grep -q '^.TH MOIRAI 1' "$prefix"/share/man/man1/moirai.1
 bash -n "$prefix"/share/bash-completion/completions/moirai
 for header in "$prefix"/include/moirai/*.h; do # each stands alone, also in C++

@@ -2,9 +2,9 @@
  *
  * Every placement; for each, every schedule built by adding tasks (operators and transfers) in order of start. With
  * static memory an added task starts as early as it can after those already there: some optimal schedule is of that
- * kind (semi-active), and sorted by start it is built task by task. With peak memory waiting can be right: a task may start
- * at its earliest moment or at any later finish of a task that takes time. Those moments suffice: in a schedule of
- * least sum of starts, whatever starts when nothing ends could start a little earlier without breaking anything. */
+ * kind (semi-active), and sorted by start it is built task by task. With peak memory waiting can be right: a task may
+ * start at its earliest moment or at any later finish of a task that takes time. Those moments suffice: in a schedule
+ * of least sum of starts, whatever starts when nothing ends could start a little earlier without breaking anything. */
 #include "support/brute_force.h"
 #include "schedule/plan.h"
 #include "util/util.h"
@@ -14,9 +14,9 @@
 #define MAX_TASKS 96
 
 typedef struct task {
-    int32_t op;                  /* MOIRAI_NONE: a transfer */
+    int32_t op; /* MOIRAI_NONE: a transfer */
     int32_t tensor, reader, from, to;
-    int64_t ns, tail_ns;         /* own time; own time and the longest way to the end */
+    int64_t ns, tail_ns; /* own time; own time and the longest way to the end */
     int32_t n_after, after[MAX_TASKS];
     int32_t n_before;
 } task;
@@ -53,8 +53,8 @@ static int32_t add_transfer(brute *b, int32_t tensor, int32_t reader, int32_t fr
         if (b->task[j].tensor == tensor && b->task[j].to == to)
             return j;
     int64_t ns = moirai_transfer_ns(b->p, tensor, from, to);
-    b->task[b->n] = (task){.op = MOIRAI_NONE, .tensor = tensor, .reader = shared ? MOIRAI_NONE : reader,
-                           .from = from, .to = to, .ns = ns};
+    b->task[b->n] = (task){
+        .op = MOIRAI_NONE, .tensor = tensor, .reader = shared ? MOIRAI_NONE : reader, .from = from, .to = to, .ns = ns};
     return b->n++;
 }
 
@@ -280,7 +280,8 @@ static moirai_plan *make_plan(const brute *b)
             plan->op_start_ns[t] = start;
             plan->op_finish_ns[t] = start + x->ns;
         } else {
-            plan->transfer[t - p->n_ops] = (moirai_transfer){x->tensor, x->reader, x->from, x->to, start, start + x->ns};
+            plan->transfer[t - p->n_ops] =
+                (moirai_transfer){x->tensor, x->reader, x->from, x->to, start, start + x->ns};
         }
     }
     schedule_plan_sort_transfers(plan);

@@ -29,14 +29,10 @@ char *temporary_path(const char *name)
     return path;
 }
 
-char *shared_path(const char *name)
+char *data_path(const char *name)
 {
-    char *path = next_buffer(strlen(MOIRAI_SHARED_DIR) + strlen(name) + 2);
-    sprintf(path, "%s/%s", MOIRAI_SHARED_DIR, name);
-    if (access(path, R_OK)) {
-        print_message("skipped: no %s beside the checkout\n", name);
-        skip();
-    }
+    char *path = next_buffer(strlen(MOIRAI_SOURCE_DIR) + strlen(name) + 16);
+    sprintf(path, "%s/tests/data/%s", MOIRAI_SOURCE_DIR, name);
     return path;
 }
 

@@ -22,8 +22,8 @@ void check_ok(int result, const char *call, const char *file, int line);
 
 /* A path for a scratch file of this process (one of eight static buffers). */
 char *temporary_path(const char *name);
-/* A file of the shared data beside the checkout; skips the test where it is missing. */
-char *shared_path(const char *name);
+/* A file of tests/data. */
+char *data_path(const char *name);
 
 void assert_graphs_equal(const moirai_graph *a, const moirai_graph *b);
 void assert_clusters_equal(const moirai_cluster *a, const moirai_cluster *b);

@@ -11,7 +11,12 @@ static const cli_argument fake_arguments[] = {
 };
 static const cli_option fake_options[] = {
     CLI_OPTIONS_SEARCH,
-    {.name = "colour", .letter = 'c', .argument = "C", .help = "a colour", .kind = CLI_VALUE_CHOICE, .choices = "red|green",
+    {.name = "colour",
+     .letter = 'c',
+     .argument = "C",
+     .help = "a colour",
+     .kind = CLI_VALUE_CHOICE,
+     .choices = "red|green",
      .standard = "green"},
     {.name = "tag", .argument = "T", .help = "a tag", .kind = CLI_VALUE_TEXT, .repeated = true},
     CLI_OPTION_OUTPUT("a file"),

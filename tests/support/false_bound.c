@@ -8,6 +8,7 @@
 
 #include "exact/exact.h"
 #include "bound/certificate.h"
+#include "bound/interval_chain.h"
 #include "bytes/bytes.h"
 #include "pair/pair_refine.h"
 #include "prove/prove.h"
@@ -58,7 +59,9 @@ static model draw_model(maker *m)
     model x = {.memory = draw(m, 4)};
     int never = m->nulls && draw(m, 3) == 0 ? draw(m, m->K) : -1;
     for (int k = 0; k < m->K; k++)
-        x.time[k] = k == never ? -1 : m->zeros && draw(m, 4) == 0 ? 0 : (1 + draw(m, 12)) * m->scale + draw(m, m->scale);
+        x.time[k] = k == never                    ? -1
+                    : m->zeros && draw(m, 4) == 0 ? 0
+                                                  : (1 + draw(m, 12)) * m->scale + draw(m, m->scale);
     for (int j = 0; j < 2; j++)
         x.bytes[j] = m->zeros && draw(m, 4) == 0 ? 0 : (1 + draw(m, 9)) * m->scale;
     return x;
@@ -66,7 +69,8 @@ static model draw_model(maker *m)
 
 static void put_op(maker *m, const char *name, model x, int outputs, const char *inputs)
 {
-    put(&m->out, "%s{\"name\":\"%s\",\"type\":\"T\",\"memory_bytes\":%d,\"time_ns\":[", m->first ? "" : ",\n", name, x.memory);
+    put(&m->out, "%s{\"name\":\"%s\",\"type\":\"T\",\"memory_bytes\":%d,\"time_ns\":[", m->first ? "" : ",\n", name,
+        x.memory);
     for (int k = 0; k < m->K; k++)
         x.time[k] < 0 ? put(&m->out, "%snull", k ? "," : "") : put(&m->out, "%s%d", k ? "," : "", x.time[k]);
     put(&m->out, "],\"inputs\":[%s],\"outputs\":[", inputs);
@@ -89,11 +93,13 @@ static void put_head(maker *m, uint64_t seed, int max_ops)
     m->nulls = draw(m, 3) == 0;
     m->groups = draw(m, 6) == 0;
     bool tight = draw(m, 2);
-    put(&m->out, "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"layers-%llu\",\"flow\":\"%s\",\"congestion\":\"%s\","
-                 "\"memory\":\"%s\",\"devices\":[", (unsigned long long)seed, flow[draw(m, 2)], congestion[draw(m, 3)],
-        draw(m, 4) ? "static" : "peak");
+    put(&m->out,
+        "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"layers-%llu\",\"flow\":\"%s\",\"congestion\":\"%s\","
+        "\"memory\":\"%s\",\"devices\":[",
+        (unsigned long long)seed, flow[draw(m, 2)], congestion[draw(m, 3)], draw(m, 4) ? "static" : "peak");
     for (int k = 0; k < m->K; k++)
-        put(&m->out, "%s{\"name\":\"d%d\",\"memory_bytes\":%d}", k ? "," : "", k, tight ? 1 + draw(m, 3 * max_ops / m->K + 3) : 1000000);
+        put(&m->out, "%s{\"name\":\"d%d\",\"memory_bytes\":%d}", k ? "," : "", k,
+            tight ? 1 + draw(m, 3 * max_ops / m->K + 3) : 1000000);
     put(&m->out, "],\"channels\":[");
     for (int a = 0, n = 0; a < m->K; a++)
         for (int b = 0; b < m->K; b++)
@@ -122,7 +128,8 @@ static void put_component(maker *m, const part *x, const char *entry, int layer,
         int n = 0;
         for (int j = 0; j < i; j++)
             if (feeds[x->shape][i] >> j & 1)
-                n += snprintf(inputs + n, sizeof inputs - (size_t)n, "%s\"l%dc%do%d_0\"", n ? "," : "", layer, which, j);
+                n +=
+                    snprintf(inputs + n, sizeof inputs - (size_t)n, "%s\"l%dc%do%d_0\"", n ? "," : "", layer, which, j);
         if (!n && entry)
             snprintf(inputs, sizeof inputs, "\"%s_%d\"", entry, x->input);
         put_op(m, name, x->model[i], 1, inputs);
@@ -233,8 +240,8 @@ static pricing_sending sending_of(const decompose_block *b, const exact_result *
 }
 
 /* Up to two times of arrival that the schedule obeys. */
-static int32_t arrivals_of(const decompose_block *b, const exact_result *found, const pricing_sending *how, util_rng *rng,
-                           pricing_branch *count)
+static int32_t arrivals_of(const decompose_block *b, const exact_result *found, const pricing_sending *how,
+                           util_rng *rng, pricing_branch *count)
 {
     int32_t n = 0, shared = decompose_block_shared_tensor(b);
     for (int32_t i = 0; how->fixed && i < found->n_transfers && n < 2; i++) {
@@ -242,7 +249,8 @@ static int32_t arrivals_of(const decompose_block *b, const exact_result *found, 
         if (t->tensor != shared || util_rng_below(rng, 2))
             continue;
         bool below = util_rng_below(rng, 2);
-        count[n++] = (pricing_branch){PRICING_ARRIVAL, 0, 0, t->to, below ? 0 : t->finish_ns, below ? t->finish_ns : INT64_MAX};
+        count[n++] =
+            (pricing_branch){PRICING_ARRIVAL, 0, 0, t->to, below ? 0 : t->finish_ns, below ? t->finish_ns : INT64_MAX};
     }
     return n;
 }
@@ -256,9 +264,11 @@ static int32_t counts_of(const decompose_block *b, const exact_result *found, ut
         int32_t ops = b->component_off[c + 1] - b->component_off[c], op = (int32_t)util_rng_below(rng, (uint32_t)ops);
         int32_t device = (int32_t)util_rng_below(rng, (uint32_t)b->problem.n_devices), here = 0;
         for (c = 0; c < b->n_components; c++)
-            here += b->component_kind[c] == kind && found->op_device[b->component_op[b->component_off[c] + op]] == device;
+            here +=
+                b->component_kind[c] == kind && found->op_device[b->component_op[b->component_off[c] + op]] == device;
         bool below = util_rng_below(rng, 2);
-        count[i] = (pricing_branch){PRICING_NUMBER, kind, op, device, below ? 0 : here, below ? here : b->kind_count[kind]};
+        count[i] =
+            (pricing_branch){PRICING_NUMBER, kind, op, device, below ? 0 : here, below ? here : b->kind_count[kind]};
     }
     return n;
 }
@@ -303,20 +313,29 @@ static bool verifier_block(prove_block *v, pair_chain *c, int32_t class_)
 
 /* The verifier on the same prices. */
 static bool verifier_excludes(const prove_block *v, const pair_state *x, int32_t a, int32_t z,
-                              const pricing_master_task *task, const pricing_master_result *found, const pricing_grid *grid,
-                              const pricing_sending *how)
+                              const pricing_master_task *task, const pricing_master_result *found,
+                              const pricing_grid *grid, const pricing_sending *how)
 {
     (void)x;
     prove_branch count[6];
-    prove_leaf leaf = {.fixed = how->fixed, .n_receivers = how->n_receivers, .n_branches = task->n_branches, .branch = count,
-                              .priced = true, .length_ns = grid->length_ns, .step_ns = grid->step_ns, .n_steps = grid->n_steps,
-                              .n_buckets = grid->n_buckets, .bucket = (int32_t *)grid->bucket_step,
-                              .price = (int64_t *)found->price, .branch_price = (int64_t *)found->branch_price};
+    prove_leaf leaf = {.fixed = how->fixed,
+                       .n_receivers = how->n_receivers,
+                       .n_branches = task->n_branches,
+                       .branch = count,
+                       .priced = true,
+                       .length_ns = grid->length_ns,
+                       .step_ns = grid->step_ns,
+                       .n_steps = grid->n_steps,
+                       .n_buckets = grid->n_buckets,
+                       .bucket = (int32_t *)grid->bucket_step,
+                       .price = (int64_t *)found->price,
+                       .branch_price = (int64_t *)found->branch_price};
     for (int32_t i = 0; i < how->n_receivers; i++)
         leaf.receiver[i] = how->receiver[i];
     for (int32_t i = 0; i < task->n_branches; i++)
-        count[i] = (prove_branch){task->branch[i].on == PRICING_NUMBER ? task->branch[i].kind : PROVE_ARRIVAL, task->branch[i].op, task->branch[i].device, task->branch[i].least,
-                                        task->branch[i].most};
+        count[i] =
+            (prove_branch){task->branch[i].on == PRICING_NUMBER ? task->branch[i].kind : PROVE_ARRIVAL,
+                           task->branch[i].op, task->branch[i].device, task->branch[i].least, task->branch[i].most};
     bool holds = false;
     return !prove_prices(&holds, v, a, z, &leaf) && holds;
 }
@@ -335,9 +354,14 @@ static bool schedule_survives(const pair_chain *c, pair_state *x, const prove_bl
         int32_t arrivals = arrivals_of(&x->block, found, &how, &rng, count);
         /* The schedule's own length, and sometimes more. */
         int64_t length = found->makespan_ns + (util_rng_below(&rng, 4) ? 0 : util_rng_below(&rng, 20));
-        pricing_master_task task = {.how = &how, .form = PRICING_LENGTH_FORM, .length_ns = length, .buckets = grids[i][1],
-                                   .n_branches = arrivals + counts_of(&x->block, found, &rng, count + arrivals), .branch = count,
-                                   .max_rounds = 30, .converge = true};
+        pricing_master_task task = {.how = &how,
+                                    .form = PRICING_LENGTH_FORM,
+                                    .length_ns = length,
+                                    .buckets = grids[i][1],
+                                    .n_branches = arrivals + counts_of(&x->block, found, &rng, count + arrivals),
+                                    .branch = count,
+                                    .max_rounds = 30,
+                                    .converge = true};
         pricing_master *m;
         pricing_master_result result;
         if (pricing_master_new(&m, &x->block, a, z, grids[i][0]) ||
@@ -349,10 +373,15 @@ static bool schedule_survives(const pair_chain *c, pair_state *x, const prove_bl
         pricing_master_free(m);
         pricing_pricer_free(task.pricer);
         if (rc || false_proof || false_verdict)
-            return fail(why, "%s excludes a schedule of %lld ns at T = %lld, pair %d %d, steps %d, buckets %d, %d receivers, "
-                             "%d counts (%s)", false_proof ? "pricing" : false_verdict ? "verifier" : "failure",
-                        (long long)found->makespan_ns, (long long)length, a, z, grids[i][0], grids[i][1],
-                        how.fixed ? how.n_receivers : -1, task.n_branches, c->p->name);
+            return fail(
+                why,
+                "%s excludes a schedule of %lld ns at T = %lld, pair %d %d, steps %d, buckets %d, %d receivers, "
+                "%d counts (%s)",
+                false_proof     ? "pricing"
+                : false_verdict ? "verifier"
+                                : "failure",
+                (long long)found->makespan_ns, (long long)length, a, z, grids[i][0], grids[i][1],
+                how.fixed ? how.n_receivers : -1, task.n_branches, c->p->name);
     }
     return true;
 }
@@ -373,8 +402,15 @@ static bool check_pair(pair_chain *c, int32_t class_, int32_t a, int32_t z, cons
     bool ran = !exact_solve(&x->block.problem, &o, &found), solved = ran && found.complete && found.found, good = true;
     int32_t levels = x->block.n_interior ? PAIR_LEVELS : 0;
     for (int32_t level = 1; level <= levels && good; level++) {
-        pair_refine_task job = {.class_ = class_, .entry_device = a, .exit_device = z, .level = level, .need_ns = INT64_MAX,
-                                  .prices_only = true, .improve = level > 2, .effort = 0.2, .seed = seed};
+        pair_refine_task job = {.class_ = class_,
+                                .entry_device = a,
+                                .exit_device = z,
+                                .level = level,
+                                .need_ns = INT64_MAX,
+                                .prices_only = true,
+                                .improve = level > 2,
+                                .effort = 0.2,
+                                .seed = seed};
         if (pair_refine(c, &job))
             good = fail(why, "level %d: %s", level, moirai_error_message());
         else if (solved && x->lower_ns > found.makespan_ns)
@@ -382,7 +418,8 @@ static bool check_pair(pair_chain *c, int32_t class_, int32_t a, int32_t z, cons
                         (long long)found.makespan_ns);
     }
     if (good && solved && x->lower_ns > found.makespan_ns)
-        good = fail(why, "pair %d %d: bound %lld, optimum %lld", a, z, (long long)x->lower_ns, (long long)found.makespan_ns);
+        good = fail(why, "pair %d %d: bound %lld, optimum %lld", a, z, (long long)x->lower_ns,
+                    (long long)found.makespan_ns);
     if (good && solved && levels) {
         good = schedule_survives(c, x, v, a, z, &found, seed, why);
         counts->schedules++;
@@ -437,7 +474,8 @@ static char *bump(const char *json, const char *key, int which, int64_t by)
 /* Without the first leaf of the first pair. */
 static char *drop_leaf(const char *json)
 {
-    const char *at = strstr(json, "\"leaves\""), *end = at ? strchr(at, '}') : NULL, *begin = at ? strchr(at, '{') : NULL;
+    const char *at = strstr(json, "\"leaves\""), *end = at ? strchr(at, '}') : NULL,
+               *begin = at ? strchr(at, '{') : NULL;
     if (!end || !begin || begin > end)
         return NULL;
     end++;
@@ -463,7 +501,10 @@ static bool rejected(const moirai_problem *p, char *json, false_bound_counts *co
 
 static bool check_tampered(const moirai_problem *p, const char *json, false_bound_counts *counts, char *why)
 {
-    struct { const char *what; char *json; } bad[] = {
+    struct {
+        const char *what;
+        char *json;
+    } bad[] = {
         {"bound raised", bump(json, "\"certified_bound_ns\"", 0, 1)},
         {"pair raised", bump(json, "\"lower_ns\"", 0, 1)},
         {"operators", bump(json, "\"operators\"", 0, 1)},
@@ -500,13 +541,15 @@ static bool check_mutations(const moirai_problem *p, const char *json, int64_t o
         moirai_proof proof;
         counts->mutations++;
         if (!moirai_prove_text(&proof, p, copy, length, "changed") && proof.proven_ns > optimum)
-            good = fail(why, "a changed certificate proves %lld, optimum %lld", (long long)proof.proven_ns, (long long)optimum);
+            good = fail(why, "a changed certificate proves %lld, optimum %lld", (long long)proof.proven_ns,
+                        (long long)optimum);
     }
     free(copy);
     return good;
 }
 
-static bool check_certificate(const pair_chain *c, int64_t optimum, uint64_t seed, false_bound_counts *counts, char *why)
+static bool check_certificate(const pair_chain *c, int64_t optimum, uint64_t seed, false_bound_counts *counts,
+                              char *why)
 {
     int64_t lower = pair_chain_path(c, PAIR_CHAIN_LOWER, NULL);
     size_t length;
@@ -552,13 +595,16 @@ static bool check_memory_certificate(pair_chain *c, bytes_prices *m, int64_t low
     moirai_proof proof;
     size_t length = 0;
     bool good = !bytes_settle(m, &job);
-    char *json = good ? bound_certificate_text(&(bound_certificate){.c = c, .memory = m, .lower_bound_ns = optimum}, &length) : NULL;
+    char *json =
+        good ? bound_certificate_text(&(bound_certificate){.c = c, .memory = m, .lower_bound_ns = optimum}, &length)
+             : NULL;
     if (!json)
         return fail(why, "memory: no certificate");
     if (moirai_prove_text(&proof, c->p, json, length, "certificate"))
         good = fail(why, "memory: not accepted: %s", moirai_error_message());
     else if (proof.proven_ns > optimum)
-        good = fail(why, "memory: certificate proves %lld, optimum %lld", (long long)proof.proven_ns, (long long)optimum);
+        good =
+            fail(why, "memory: certificate proves %lld, optimum %lld", (long long)proof.proven_ns, (long long)optimum);
     /* Settling solves the path again, from better columns: it may end a little off, never far. */
     else if ((double)proof.proven_ns < 0.9 * (double)lower)
         good = fail(why, "memory: certificate proves %lld of %lld", (long long)proof.proven_ns, (long long)lower);
@@ -583,7 +629,8 @@ static bool check_memory(pair_chain *c, int64_t optimum, uint64_t seed, false_bo
         if (bytes_bound(&lower, m, &job))
             good = fail(why, "memory: %s", moirai_error_message());
         else if (lower > optimum)
-            good = fail(why, "memory bound %lld, optimum %lld, %d buckets", (long long)lower, (long long)optimum, buckets);
+            good =
+                fail(why, "memory bound %lld, optimum %lld, %d buckets", (long long)lower, (long long)optimum, buckets);
     }
     if (good && lower > plain)
         good = check_memory_certificate(c, m, lower, optimum, seed, counts, why);
@@ -602,7 +649,8 @@ static bool check_registry(const moirai_problem *p, int64_t optimum, char *why)
     for (int i = 0; i < moirai_bound_count() && optimum >= 0; i++) {
         int64_t lower;
         if (!moirai_bound_at(i)->find(&lower, p, &o) && lower > optimum)
-            return fail(why, "bound %s %lld, optimum %lld", moirai_bound_at(i)->name, (long long)lower, (long long)optimum);
+            return fail(why, "bound %s %lld, optimum %lld", moirai_bound_at(i)->name, (long long)lower,
+                        (long long)optimum);
     }
     return true;
 }
@@ -632,7 +680,9 @@ static bool check_spine(const moirai_problem *p, int64_t optimum, uint64_t seed,
     if (good && lower > optimum)
         good = fail(why, "spine bound %lld, optimum %lld", (long long)lower, (long long)optimum);
     size_t length;
-    char *json = good ? bound_certificate_text(&(bound_certificate){.c = c, .spine = s, .lower_bound_ns = lower}, &length) : NULL;
+    char *json =
+        good ? bound_certificate_text(&(bound_certificate){.c = c, .spine = s, .lower_bound_ns = lower}, &length)
+             : NULL;
     moirai_proof proof;
     if (good && (!json || moirai_prove_text(&proof, p, json, length, "certificate")))
         good = fail(why, "spine: not accepted: %s", moirai_error_message());
@@ -643,6 +693,40 @@ static bool check_spine(const moirai_problem *p, int64_t optimum, uint64_t seed,
     free(json);
     pair_chain_free(c);
     decompose_spine_free(s);
+    return good;
+}
+
+/* Chains of intervals of any taste: no bound above the optimum, and a certificate that is accepted for the whole. */
+static bool check_intervals(const moirai_problem *p, int64_t optimum, uint64_t seed, false_bound_counts *counts, char *why)
+{
+    util_rng rng;
+    util_rng_seed(&rng, seed ^ 0x17e4);
+    decompose_interval_taste taste = {1 + (int32_t)util_rng_below(&rng, 8), util_rng_real(&rng), util_rng_real(&rng), 2, seed};
+    decompose_intervals *all;
+    bound_interval_chain *x = NULL;
+    int64_t lower = 0;
+    bound_interval_task job = {.goal_ns = INT64_MAX, .tries = 5, .effort = 0.02, .threads = 1, .seed = seed};
+    if (optimum < 0)
+        return true;
+    if (decompose_intervals_new(&all, p, 8) || bound_interval_chain_new(&x, p, all, &taste) ||
+        bound_interval_chain_raise(&lower, x, &job))
+        return fail(why, "intervals: %s", moirai_error_message());
+    bool good = lower <= optimum || fail(why, "intervals' bound %lld, optimum %lld", (long long)lower, (long long)optimum);
+    bound_certify_task settle = {.goal_ns = lower, .levels = 1, .statics = true, .effort = 0.2, .threads = 1, .seed = seed};
+    if (good && bound_certify(x->c, &settle))
+        good = fail(why, "intervals: %s", moirai_error_message());
+    size_t length;
+    char *json = good ? bound_certificate_text(&(bound_certificate){.c = x->c, .spine = x->spine, .lower_bound_ns = optimum}, &length) : NULL;
+    moirai_proof proof = {0};
+    if (good && (!json || moirai_prove_text(&proof, p, json, length, "certificate")))
+        good = fail(why, "intervals: not accepted: %s", moirai_error_message());
+    if (good && (proof.proven_ns > optimum || proof.proven_ns < pair_chain_path(x->c, PAIR_CHAIN_CERTIFIED, NULL)))
+        good = fail(why, "intervals: proves %lld, optimum %lld", (long long)proof.proven_ns, (long long)optimum);
+    good = good && check_mutations(p, json, optimum, seed, counts, why);
+    counts->interval_chains++;
+    free(json);
+    bound_interval_chain_free(x);
+    decompose_intervals_free(all);
     return good;
 }
 
@@ -661,6 +745,7 @@ bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_count
     good = good && check_memory(c, optimum, seed, counts, why);
     good = good && check_certificate(c, optimum, seed, counts, why);
     good = good && (seed % 3 || check_spine(p, optimum, seed, counts, why));
+    good = good && check_intervals(p, optimum, seed, counts, why);
     pair_chain_free(c);
     return good;
 }

@@ -14,6 +14,7 @@ moirai_problem *random_layers(uint64_t seed, int max_ops);
 typedef struct false_bound_counts {
     int32_t pair_every; /* refine one pair in so many at all levels; 0: all */
     int64_t problems, optimal, pairs, schedules, certificates, tampered, mutations;
+    int64_t interval_chains;
     int64_t spines;    /* chains without some operators, certified for the whole */
     int64_t memory;    /* problems where prices on bytes raised the bound */
     attack_counts attacks; /* on certificates with a part about bytes */
@@ -28,6 +29,7 @@ int64_t false_bound_optimum(const moirai_problem *p);
  *  - no bound of the registry and no chain bound at any level is above the optimum, where the exhaustive search finds it;
  *  - no schedule that exists is excluded by any prices that the master finds, on any grid, neither by the pricing nor by the verifier;
  *  - the certificate is accepted and proves just what it claims; tampered ones are rejected;
+ *  - chains of intervals drawn at random prove no more, nor do their certificates;
  *  - a certificate that leaves operators out proves no more than the optimum with them. */
 bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_counts *counts, char *why);
 

@@ -94,17 +94,10 @@ static void make_shape(draft *d)
         for (int j = 1; j < d->spec->n_ops; j++)
             feed(d, j - 1, j);
         break;
-    case SHAPE_FORK_JOIN:
-        shape_fork_join(d);
-        break;
-    case SHAPE_SERIES_PARALLEL:
-        shape_series_parallel(d);
-        break;
-    case SHAPE_LAYERED:
-        shape_layered(d);
-        break;
-    default:
-        shape_dense(d);
+    case SHAPE_FORK_JOIN: shape_fork_join(d); break;
+    case SHAPE_SERIES_PARALLEL: shape_series_parallel(d); break;
+    case SHAPE_LAYERED: shape_layered(d); break;
+    default: shape_dense(d);
     }
 }
 

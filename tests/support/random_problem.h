@@ -4,7 +4,14 @@
 
 #include <moirai/problem.h>
 
-typedef enum random_shape { SHAPE_CHAIN, SHAPE_FORK_JOIN, SHAPE_SERIES_PARALLEL, SHAPE_LAYERED, SHAPE_DENSE, N_SHAPES } random_shape;
+typedef enum random_shape {
+    SHAPE_CHAIN,
+    SHAPE_FORK_JOIN,
+    SHAPE_SERIES_PARALLEL,
+    SHAPE_LAYERED,
+    SHAPE_DENSE,
+    N_SHAPES
+} random_shape;
 
 typedef struct random_spec {
     uint64_t seed;
@@ -13,13 +20,13 @@ typedef struct random_spec {
     moirai_flow flow;
     moirai_congestion congestion;
     moirai_memory memory;
-    bool tight;       /* memory near what is needed in all; may be infeasible */
-    bool nulls;       /* some devices can't run some operators */
-    bool groups;      /* some operators must stay together */
-    bool zeros;       /* some operators and tensors take no time */
-    bool tables;      /* some tensors have transfer_ns of their own */
-    bool shuffled;    /* operators stand in the file in any order */
-    int64_t scale;    /* times and bytes are multiplied by this (1: tiny numbers, many ties) */
+    bool tight;    /* memory near what is needed in all; may be infeasible */
+    bool nulls;    /* some devices can't run some operators */
+    bool groups;   /* some operators must stay together */
+    bool zeros;    /* some operators and tensors take no time */
+    bool tables;   /* some tensors have transfer_ns of their own */
+    bool shuffled; /* operators stand in the file in any order */
+    int64_t scale; /* times and bytes are multiplied by this (1: tiny numbers, many ties) */
 } random_spec;
 
 /* Everything drawn from the seed: shape, modes and all switches; 2 .. 4 devices, 1 .. max_ops operators. */

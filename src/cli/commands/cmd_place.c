@@ -15,6 +15,7 @@ static int run(cli_context *cli)
     int rc = cli_placer(&placer, cli);
     rc = rc ? rc : cli_writable(cli, output);
     rc = rc ? rc : cli_search_writable(cli);
+    rc = rc ? rc : cli_writable(cli, cli_text(cli, "report"));
     rc = rc ? rc : cli_problem_read(&p, cli_arg(cli, 0));
     rc = rc ? rc : start_path ? moirai_plan_read(&start, p, start_path) : 0;
     rc = rc ? rc : cli_search(&plan, cli, p, start);
@@ -23,6 +24,7 @@ static int run(cli_context *cli)
         cli_show_plan(cli, p, plan);
         if (cli_has(cli, "picture"))
             cli_show_picture(cli, p, plan);
+        rc = cli_show_explained(cli, p, plan);
     }
     moirai_plan_free(plan);
     moirai_plan_free(start);
@@ -38,6 +40,7 @@ static const cli_option options[] = {
     CLI_OPTIONS_SEARCH,
     {.name = "start", .argument = "PLAN", .help = "begin from this plan", .kind = CLI_VALUE_FILE},
     CLI_OPTION_PICTURE,
+    CLI_OPTION_REPORT,
     CLI_OPTION_OUTPUT("write the plan"),
     {0},
 };

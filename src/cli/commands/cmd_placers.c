@@ -9,6 +9,8 @@ static void standard_text(char *text, size_t size, const moirai_param *q)
         length++;
     if (q->kind == MOIRAI_PARAM_CHOICE)
         snprintf(text, size, "%.*s of %s", length, q->choices, q->choices);
+    else if (q->kind == MOIRAI_PARAM_TEXT)
+        snprintf(text, size, "none");
     else if (q->kind == MOIRAI_PARAM_BOOL)
         snprintf(text, size, "%s", q->value != 0 ? "on" : "off");
     else
@@ -17,7 +19,7 @@ static void standard_text(char *text, size_t size, const moirai_param *q)
 
 static void show_param(cli_context *cli, yyjson_mut_val *list, const moirai_param *q)
 {
-    static const char *const kinds[] = {"int", "real", "bool", "choice"};
+    static const char *const kinds[] = {"int", "real", "bool", "choice", "text"};
     char text[160];
     standard_text(text, sizeof text, q);
     cli_print(cli, "    %s: %s (%s)\n", q->name, q->help, text);
@@ -27,6 +29,10 @@ static void show_param(cli_context *cli, yyjson_mut_val *list, const moirai_para
     yyjson_mut_obj_add_str(cli->doc, o, "help", q->help);
     if (q->kind == MOIRAI_PARAM_CHOICE) {
         yyjson_mut_obj_add_str(cli->doc, o, "choices", q->choices);
+        return;
+    }
+    if (q->kind == MOIRAI_PARAM_TEXT) {
+        yyjson_mut_obj_add_null(cli->doc, o, "default");
         return;
     }
     yyjson_mut_obj_add_real(cli->doc, o, "default", q->value);

@@ -112,7 +112,7 @@ static void show_verdict(work *w, cli_context *cli)
 
 static int check_outputs(const cli_context *cli)
 {
-    static const char *const names[] = {"output", "problem-out", "graph-out", "certificate", "log-json"};
+    static const char *const names[] = {"output", "problem-out", "graph-out", "certificate", "log-json", "report"};
     enum { N = sizeof names / sizeof *names };
     for (int i = 0; i < N; i++) {
         const char *path = cli_text(cli, names[i]);
@@ -161,6 +161,7 @@ static int run(cli_context *cli)
         cli_show_plan(cli, p, plan);
         if (cli_has(cli, "picture"))
             cli_show_picture(cli, p, plan);
+        rc = cli_show_explained(cli, p, plan);
     }
     work_free(&w);
     return rc;
@@ -181,11 +182,13 @@ static const cli_option options[] = {
     {.name = "problem-out", .argument = "FILE", .kind = CLI_VALUE_FILE, .help = "write the problem that the plan belongs to"},
     {.name = "graph-out", .argument = "FILE", .kind = CLI_VALUE_FILE, .help = "write the graph that the problem was made from"},
     CLI_OPTION_PICTURE,
+    CLI_OPTION_REPORT,
     CLI_OPTION_OUTPUT("write the plan"),
     {0},
 };
 static const cli_example examples[] = {
     {"moirai plan model.onnx --cluster inter-server -o plan.json", "Place an ONNX network on the paper's testbed"},
+    {"moirai plan model.onnx --cluster inter-server --report report.html", "The same, as a page to look at"},
     {"moirai plan gpt3-330M --cluster '4x v100, 100Gbps 5us' --picture", "What would four V100 do?"},
     {"moirai plan model.onnx --cluster mine.json --dim batch=8 --rules none --time-limit 10 --json", "For a script"},
     {0},

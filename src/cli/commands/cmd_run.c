@@ -5,250 +5,26 @@
 #include "cli/steps/steps.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "util/json.h"
 #include "util/util.h"
 
-typedef struct work {
-    cli_context *cli;
-    char folder[4000]; /* everything of this run */
-    bool temporary;
-    char parts[4096], outputs[4096], job[4096], result[4096], verdict[4096];
-    moirai_cluster *cluster; /* or NULL */
-    yyjson_doc *manifest;
-    int n_ranks;
-    const char **name, **host; /* by rank; the names are the manifest's */
-    const moirai_device **device;
-    char *hosts; /* --hosts, cut at the commas */
-    bool has_hosts;
-} work;
-
-/* ---- folders ---- */
-
-static int make_folders(work *w)
-{
-    const char *given = cli_text(w->cli, "work"), *tmp = getenv("TMPDIR");
-    if (given) {
-        char *full = mkdir(given, 0777) && errno != EEXIST ? NULL : realpath(given, NULL);
-        if (!full)
-            return moirai_error(MOIRAI_EFAIL, "%s: can't make this folder: %s", given, strerror(errno));
-        snprintf(w->folder, sizeof w->folder, "%s", full);
-        free(full);
-    } else {
-        snprintf(w->folder, sizeof w->folder, "%s/moirai-run-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-        if (!mkdtemp(w->folder))
-            return moirai_error(MOIRAI_EFAIL, "%s: can't make a folder: %s", w->folder, strerror(errno));
-        w->temporary = true;
-    }
-    snprintf(w->parts, sizeof w->parts, "%s/parts", w->folder);
-    snprintf(w->outputs, sizeof w->outputs, "%s/outputs", w->folder);
-    snprintf(w->job, sizeof w->job, "%s/job.json", w->folder);
-    snprintf(w->result, sizeof w->result, "%s/timeline.json", w->folder);
-    snprintf(w->verdict, sizeof w->verdict, "%s/verdict.json", w->folder);
-    if (mkdir(w->outputs, 0777) && errno != EEXIST)
-        return moirai_error(MOIRAI_EFAIL, "%s: can't make this folder: %s", w->outputs, strerror(errno));
-    return 0;
-}
-
-/* Folders here are two levels deep and hold plain files. */
-static void remove_folder(const char *folder, int depth)
-{
-    DIR *d = opendir(folder);
-    for (struct dirent *e; d && (e = readdir(d));) {
-        char path[4096];
-        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
-            continue;
-        if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, e->d_name) < sizeof path && unlink(path) && depth)
-            remove_folder(path, depth - 1);
-    }
-    if (d)
-        closedir(d);
-    rmdir(folder);
-}
-
-static void work_free(work *w)
-{
-    if (w->temporary && !cli_has(w->cli, "keep"))
-        remove_folder(w->folder, 1);
-    else if (w->temporary)
-        cli_say(w->cli, "kept %s\n", w->folder);
-    yyjson_doc_free(w->manifest);
-    moirai_cluster_free(w->cluster);
-    free(w->name);
-    free(w->host);
-    free(w->device);
-    free(w->hosts);
-}
-
-/* ---- ranks ---- */
-
-static int open_manifest(work *w)
-{
-    char path[4200], *data;
-    size_t length;
-    snprintf(path, sizeof path, "%s/manifest.json", w->parts);
-    int rc = util_file_read(&data, &length, path);
-    if (rc)
-        return rc;
-    rc = util_json_open(&w->manifest, data, length, path, "moirai-manifest");
-    free(data);
-    return rc;
-}
-
-static int name_ranks(work *w)
-{
-    size_t i, n;
-    yyjson_val *d, *devices = yyjson_obj_get(yyjson_doc_get_root(w->manifest), "devices");
-    size_t most = yyjson_arr_size(devices);
-    w->name = util_alloc(most, sizeof *w->name);
-    w->host = util_alloc(most, sizeof *w->host);
-    w->device = util_alloc(most, sizeof *w->device);
-    if (!w->name || !w->host || !w->device)
-        return MOIRAI_EFAIL;
-    yyjson_arr_foreach(devices, i, n, d)
-    {
-        if (!yyjson_arr_size(yyjson_obj_get(d, "segments")))
-            continue;
-        const char *name = yyjson_get_str(yyjson_obj_get(d, "name"));
-        int32_t at = w->cluster ? moirai_cluster_find(w->cluster, name) : MOIRAI_NONE;
-        if (w->cluster && at == MOIRAI_NONE)
-            return moirai_error(MOIRAI_EINPUT, "the plan's device '%s' is not in cluster '%s'", name, w->cluster->name);
-        w->name[w->n_ranks] = name;
-        w->device[w->n_ranks] = w->cluster ? &w->cluster->device[at] : NULL;
-        w->host[w->n_ranks] = w->cluster ? w->cluster->device[at].host : NULL;
-        w->has_hosts |= w->host[w->n_ranks] != NULL;
-        w->n_ranks++;
-    }
-    return 0;
-}
-
-/* --hosts a,b,c: for the devices in order, again from the first when there are more devices; a device's own host wins.
- */
-static int spread_hosts(work *w)
-{
-    const char *given = cli_text(w->cli, "hosts");
-    if (!given)
-        return 0;
-    const char *list[256];
-    int n = 0;
-    char *rest = w->hosts = util_strdup(given);
-    if (!rest)
-        return MOIRAI_EFAIL;
-    for (char *host; (host = strsep(&rest, ",")) && n < 256;)
-        if (*host)
-            list[n++] = host;
-    int rc = cli_check_hosts(w->cli, list, n);
-    if (rc)
-        return rc;
-    if (!n)
-        return moirai_error(MOIRAI_EUSAGE, "run: --hosts '%s' names no host", given);
-    for (int i = 0; i < w->n_ranks; i++)
-        w->host[i] = w->host[i] ? w->host[i] : list[i % n];
-    w->has_hosts = true;
-    return 0;
-}
-
-/* ---- the job ---- */
-
-static void write_devices(util_writer *o, const work *w)
-{
-    util_writer_pair_open(o, "devices", '[');
-    for (int i = 0; i < w->n_ranks; i++) {
-        const moirai_device *d = w->device[i];
-        util_writer_open(o, '{');
-        util_writer_pair_string(o, "name", w->name[i]);
-        if (d && d->ep)
-            util_writer_pair_string(o, "ep", d->ep);
-        if (d && d->cores)
-            util_writer_pair_string(o, "cores", d->cores);
-        util_writer_pair_int(o, "threads", d && d->threads > 0 ? d->threads : 1);
-        util_writer_close(o, '}');
-    }
-    util_writer_close(o, ']');
-}
-
-static int write_inputs(util_writer *o, const work *w)
-{
-    const char *data_set = NULL;
-    util_writer_pair_open(o, "inputs", '[');
-    for (int i = 0; i < cli_uses(w->cli, "input"); i++) {
-        const char *text = cli_use(w->cli, "input", i), *colon = strrchr(text, ':');
-        struct stat info;
-        if (!stat(text, &info) && S_ISDIR(info.st_mode)) {
-            data_set = text;
-            continue;
-        }
-        if (!colon || colon == text || !colon[1])
-            return moirai_error(MOIRAI_EUSAGE, "run: --input '%s': write NAME:FILE.npy, or a test_data_set folder",
-                                text);
-        char *name = strndup(text, (size_t)(colon - text)), *file = realpath(colon + 1, NULL);
-        util_writer_open(o, '{');
-        util_writer_pair_string(o, "name", name);
-        util_writer_pair_string(o, "file", file);
-        util_writer_close(o, '}');
-        int rc = name && file ? 0 : moirai_error(MOIRAI_EINPUT, "%s: %s", colon + 1, strerror(errno));
-        free(name);
-        free(file);
-        if (rc)
-            return rc;
-    }
-    util_writer_close(o, ']');
-    char *full = data_set ? realpath(data_set, NULL) : NULL;
-    if (full)
-        util_writer_pair_string(o, "data_set", full);
-    free(full);
-    return 0;
-}
-
-static int write_job(const work *w, const char *model)
-{
-    util_writer o;
-    char *full = realpath(model, NULL);
-    if (!full)
-        return moirai_error(MOIRAI_EINPUT, "%s: %s", model, strerror(errno));
-    util_writer_begin(&o, "moirai-job");
-    util_writer_pair_string(&o, "folder", w->parts);
-    util_writer_pair_string(&o, "model", full);
-    util_writer_pair_string(&o, "outputs", w->outputs);
-    util_writer_pair_string(&o, "result", w->result);
-    util_writer_pair_int(&o, "warmup", cli_count(w->cli, "warmup"));
-    util_writer_pair_int(&o, "runs", cli_count(w->cli, "runs"));
-    util_writer_pair_int(&o, "seed", cli_count(w->cli, "seed"));
-    util_writer_key(&o, "stall_s");
-    util_writer_real(&o, cli_real(w->cli, "stall"));
-    util_writer_key(&o, "progress");
-    util_writer_bool(&o, cli_status_terminal());
-    write_devices(&o, w);
-    int rc = write_inputs(&o, w);
-    free(full);
-    if (rc) {
-        util_writer_free(&o);
-        return rc;
-    }
-    util_writer_close(&o, '}');
-    return util_writer_save(&o, w->job);
-}
-
-static int prepare(work *w)
+static int prepare(cli_run *w)
 {
     const char *cluster = cli_text(w->cli, "cluster"), *model = cli_arg(w->cli, 1);
     moirai_split_report report;
     char program[4200];
     int rc = cli_rank_program(program, sizeof program);
     rc = rc ? rc : cluster ? cli_cluster_of(&w->cluster, w->cli, cluster) : 0;
-    rc = rc ? rc : make_folders(w);
+    rc = rc ? rc : cli_run_folders(w);
     cli_status_set("splitting %s", model);
     rc = rc ? rc : cli_split(&report, w->cli, cli_arg(w->cli, 0), model, w->parts);
-    rc = rc ? rc : open_manifest(w);
-    rc = rc ? rc : name_ranks(w);
-    rc = rc ? rc : spread_hosts(w);
-    rc = rc ? rc : write_job(w, model);
+    rc = rc ? rc : cli_run_job(w, model);
+    cli_status_set("%s", "");
     if (rc)
         return rc;
     cli_note_stand_ins(w->cli, w->device, w->n_ranks);
@@ -265,7 +41,7 @@ static int prepare(work *w)
 /* "DONE TOTAL", warm-up included, as rank 0 counts; at most twice a second. */
 static void draw(void *data, const char *text)
 {
-    const work *w = data;
+    const cli_run *w = data;
     long done, total, warm = (long)cli_count(w->cli, "warmup") + 1;
     if (sscanf(text, "%ld %ld", &done, &total) != 2 || done > total)
         return;
@@ -275,7 +51,7 @@ static void draw(void *data, const char *text)
         cli_status_now("running: %ld of %ld", done - warm, total - warm);
 }
 
-static int launch(const work *w, bool inside)
+static int launch(const cli_run *w, bool inside)
 {
     const char *argv[] = {"run", w->job, NULL};
     double limit = cli_real(w->cli, "start-limit");
@@ -295,7 +71,7 @@ static int launch(const work *w, bool inside)
     return rc;
 }
 
-static int verify(const work *w)
+static int verify(const cli_run *w)
 {
     const char *atol = cli_text(w->cli, "atol"), *rtol = cli_text(w->cli, "rtol");
     const char *argv[] = {"whole", w->job, w->verdict, atol ? atol : "-1", rtol ? rtol : "-1", NULL};
@@ -320,7 +96,7 @@ static int copy_file(const char *from, const char *to)
 }
 
 /* Outputs under their own names, where these can be names of files. */
-static int hand_out(const work *w)
+static int hand_out(const cli_run *w)
 {
     const char *folder = cli_text(w->cli, "output");
     yyjson_val *value;
@@ -346,7 +122,7 @@ static int hand_out(const work *w)
 }
 
 /* The measured timeline lies beside the plan: plan.json -> plan.measured.json. */
-static int write_timeline(const work *w)
+static int write_timeline(const cli_run *w)
 {
     const char *given = cli_text(w->cli, "timeline"), *plan = cli_arg(w->cli, 0);
     char path[4200];
@@ -388,7 +164,7 @@ static int follow(void)
 
 static int run(cli_context *cli)
 {
-    work w = {.cli = cli};
+    cli_run w = {.cli = cli};
     int rank = 0, size = 0;
     bool inside = cli_inside_mpi(&rank, &size);
     if (inside && rank)
@@ -401,7 +177,7 @@ static int run(cli_context *cli)
     rc = rc ? rc : write_timeline(&w);
     rc = rc ? rc : hand_out(&w);
     rc = rc || !cli_has(cli, "verify") ? rc : verify(&w);
-    work_free(&w);
+    cli_run_free(&w);
     return rc;
 }
 

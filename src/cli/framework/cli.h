@@ -13,6 +13,17 @@
 #include <yyjson.h>
 #include <moirai/budget.h>
 
+#include "util/text.h"
+
+/* Numbers for people, under the command's own names. */
+#define cli_human util_human
+#define cli_human_ns util_human_ns
+#define cli_human_bytes util_human_bytes
+#define cli_human_rate util_human_rate
+#define cli_human_count util_human_count
+#define cli_human_flops util_human_flops
+#define cli_human_gap util_human_gap
+
 /* What a value must look like (checked while parsing) and how the shell completes it. */
 typedef enum cli_value_kind {
     CLI_VALUE_FLAG, /* no value */
@@ -129,15 +140,6 @@ void cli_status_watch(cli_tick_fn tick, void *data);
 /* Takes the line away before something else is written; it comes back by itself. */
 void cli_status_clear(void);
 void cli_status_close(void);
-
-/* ---- numbers for people ---- use as cli_human_ns(x).s */
-typedef struct cli_human { char s[80]; } cli_human;
-cli_human cli_human_ns(int64_t ns);                 /* "12.345 ms" */
-cli_human cli_human_bytes(int64_t bytes);           /* "1.23 GB" */
-cli_human cli_human_rate(int64_t bytes_per_second); /* "5.53 GB/s" */
-cli_human cli_human_count(int64_t count);           /* "50,560" */
-cli_human cli_human_flops(double flops);            /* "1.23 Tflop" */
-cli_human cli_human_gap(double gap);                /* "1.23 %", "-" if negative */
 
 /* ---- framework ---- */
 extern const cli_option cli_options_common[];

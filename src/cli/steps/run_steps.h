@@ -4,6 +4,32 @@
 
 #include "cli/framework/cli.h"
 
+#include <moirai/cluster.h>
+
+/* ---- run_job.c ---- */
+/* A run on its way from a plan to measured times. */
+typedef struct cli_run {
+    cli_context *cli;
+    char folder[4000]; /* everything of this run */
+    bool temporary;
+    char parts[4096], outputs[4096], job[4096], result[4096], verdict[4096];
+    moirai_cluster *cluster; /* or NULL */
+    yyjson_doc *manifest;
+    int n_ranks;
+    const char **name, **host; /* by rank; the names are the manifest's */
+    const moirai_device **device;
+    char *hosts; /* --hosts, cut at the commas */
+    bool has_hosts;
+} cli_run;
+
+/* Makes --work or a temporary folder, and the names of all files in it. */
+int cli_run_folders(cli_run *w);
+/* After the split: the ranks of its manifest, and the job file. */
+int cli_run_job(cli_run *w, const char *model);
+/* Removes a temporary folder unless --keep. */
+void cli_run_free(cli_run *w);
+
+/* ---- run_launch.c, run_watch.c ---- */
 /* The ranks of a job, and how to name them to the user. */
 typedef struct cli_launch_job {
     int n;                   /* ranks */
@@ -23,6 +49,9 @@ bool cli_inside_mpi(int *rank, int *size);
 /* Starts the ranks, waits, and ends them all when one fails, dies, or does not come up. The message is the first rank's
  * that failed; the result its own. */
 int cli_launch(const cli_launch_job *launch);
+/* The part of cli_launch that starts argv (the program's path first) and watches over it. */
+int cli_watch(const cli_launch_job *launch, const char *const *argv);
+/* ---- run_show.c ---- */
 /* What was measured, from the timeline that rank 0 wrote. */
 int cli_show_timeline(cli_context *cli, const char *path, bool compare);
 /* What `moirai-rank whole` found out; MOIRAI_EVERIFY where outputs differ. */

@@ -61,6 +61,23 @@ static void show_devices(cli_context *cli, const moirai_problem *p, const moirai
     yyjson_mut_obj_add_val(cli->doc, cli->result, "devices", list);
 }
 
+/* How much of the bound a certificate proves, and what this build can't do. */
+static void show_proof(cli_context *cli, const moirai_plan *plan)
+{
+    if (plan->certified_bound_ns >= 0) {
+        cli_print(cli, "certified    %s%s\n", cli_human_ns(plan->certified_bound_ns).s,
+                  plan->certified_bound_ns < plan->lower_bound_ns ? "; the rest was searched to the end and left no proof behind" : ", all of the bound");
+        yyjson_mut_obj_add_int(cli->doc, cli->result, "certified_bound_ns", plan->certified_bound_ns);
+    }
+#if !MOIRAI_HAVE_HIGHS
+    static const char note[] = "this build has no HiGHS: placer moirai proves much less without it";
+    if (!strcmp(plan->placer, "moirai")) {
+        cli_print(cli, "note         %s\n", note);
+        yyjson_mut_obj_add_str(cli->doc, cli->result, "note", note);
+    }
+#endif
+}
+
 void cli_show_plan(cli_context *cli, const moirai_problem *p, const moirai_plan *plan)
 {
     const char *status = moirai_plan_is_optimal(plan) ? "optimal" : "feasible";
@@ -70,6 +87,7 @@ void cli_show_plan(cli_context *cli, const moirai_problem *p, const moirai_plan 
     cli_print(cli, "makespan     %s\n", cli_human_ns(plan->makespan_ns).s);
     if (plan->lower_bound_ns >= 0)
         cli_print(cli, "bound        %s, gap %s\n", cli_human_ns(plan->lower_bound_ns).s, cli_human_gap(gap).s);
+    show_proof(cli, plan);
     cli_print(cli, "transfers    %s, %s\n", cli_human_count(plan->n_transfers).s, cli_human_bytes(sent).s);
     cli_print(cli, "made in      %s\n", cli_human_ns(plan->generation_ns).s);
     yyjson_mut_obj_add_strcpy(cli->doc, cli->result, "problem", p->name);

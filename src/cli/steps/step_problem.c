@@ -32,7 +32,6 @@ int cli_cluster(moirai_cluster **out, cli_context *cli)
     return cli_cluster_of(out, cli, name);
 }
 
-
 /* "PATTERN=DEVICES" is cut at the last '=': names of operators may hold one. */
 static int add_wishes(moirai_wish *wish, int *n, char **copy, const cli_context *cli, const char *option, moirai_wish_kind kind)
 {
@@ -57,36 +56,29 @@ static int add_wishes(moirai_wish *wish, int *n, char **copy, const cli_context 
 }
 
 /* Which model gave the times, and how many operators nothing was known of. */
-static int tell_costs(cli_context *cli, const moirai_graph *g, const moirai_cluster *c, const char *model)
+static void tell_costs(cli_context *cli, const moirai_graph *g, const moirai_cluster *c, const moirai_cost_report *report)
 {
-    moirai_cost_report report = {0};
-    int64_t *times = calloc((size_t)g->n_ops * (size_t)c->n_devices + 1, sizeof *times);
-    int rc = times ? moirai_cost_times(times, g, c, model, &report) : moirai_error(MOIRAI_EFAIL, "out of memory");
-    free(times);
-    if (rc)
-        return rc;
     char text[256] = "";
     int used = 0;
     yyjson_mut_val *o = yyjson_mut_obj(cli->doc);
     for (int i = 0; i < moirai_cost_model_count() && i < 8; i++)
-        if (report.n_by_model[i]) {
+        if (report->n_by_model[i]) {
             const char *name = moirai_cost_model_at(i)->name;
             used += snprintf(text + used, sizeof text - (size_t)used, "%s%s %s", used ? ", " : "", name,
-                             cli_human_count(report.n_by_model[i]).s);
-            yyjson_mut_obj_add_int(cli->doc, o, name, report.n_by_model[i]);
+                             cli_human_count(report->n_by_model[i]).s);
+            yyjson_mut_obj_add_int(cli->doc, o, name, report->n_by_model[i]);
         }
     if (*text)
         cli_say(cli, "times of (operator, device) pairs by cost model: %s\n", text);
-    for (int32_t k = 0; k < c->n_devices && report.n_by_model[0] < (int64_t)g->n_ops * c->n_devices; k++)
+    for (int32_t k = 0; k < c->n_devices && report->n_by_model[0] < (int64_t)g->n_ops * c->n_devices; k++)
         if (c->device[k].generic)
             cli_say(cli, "note: device '%s': nothing is known of type '%s': taken for a generic cpu where no time was measured; 'moirai profile' measures\n",
                            c->device[k].name, c->device[k].type);
-    if (report.n_fallback)
+    if (report->n_fallback)
         cli_say(cli, "warning: nothing is known of %s operators: they cost a launch and their traffic\n",
-                       cli_human_count(report.n_fallback).s);
-    yyjson_mut_obj_add_int(cli->doc, o, "fallback_ops", report.n_fallback);
+                       cli_human_count(report->n_fallback).s);
+    yyjson_mut_obj_add_int(cli->doc, o, "fallback_ops", report->n_fallback);
     yyjson_mut_obj_add_val(cli->doc, cli->result, "times_by_model", o);
-    return 0;
 }
 
 /* --pin, --forbid and --together as the library takes them. */
@@ -128,7 +120,8 @@ int cli_wishes(const cli_context *cli, moirai_problem *p, const moirai_graph *fu
 int cli_problem(moirai_problem **out, cli_context *cli, const moirai_graph *g, const moirai_cluster *c,
                        const char *name)
 {
-    moirai_problem_options o = {.name = name, .cost_model = cli_text(cli, "cost")};
+    moirai_cost_report report = {0};
+    moirai_problem_options o = {.name = name, .cost_model = cli_text(cli, "cost"), .cost_report = &report};
     wishes w;
     int rc = wishes_read(&w, cli);
     rc = rc ? rc : moirai_flow_parse(&o.flow, cli_text(cli, "flow"));
@@ -137,10 +130,8 @@ int cli_problem(moirai_problem **out, cli_context *cli, const moirai_graph *g, c
     o.wishes = w.wish;
     o.n_wishes = w.n;
     rc = rc ? rc : moirai_problem_new(out, g, c, &o);
-    if (!rc && (rc = tell_costs(cli, g, c, o.cost_model))) {
-        moirai_problem_free(*out);
-        *out = NULL;
-    }
+    if (!rc)
+        tell_costs(cli, g, c, &report);
     wishes_free(&w);
     return rc;
 }

@@ -5,12 +5,14 @@
 #include "cli/steps/run_steps.h"
 #include "cli/steps/steps.h"
 
+/* clang-format off */
 #define CLI_OPTION_HOSTS                                                                                            \
     {                                                                                                                  \
         .name = "hosts", .argument = "HOST,HOST", .kind = CLI_VALUE_TEXT,                                           \
         .help = "where the ranks run, in order, again from the first when there are more (default: the cluster's, "    \
                 "else here)"                                                                                           \
     }
+/* clang-format on */
 
 #define CLI_MOST_RANK_ARGUMENTS 96
 

@@ -7,6 +7,7 @@
 #include <moirai/moirai.h>
 
 /* ---- a network: a name of the zoo, an ONNX file, a graph file, "-" ---- */
+/* clang-format off */
 #define CLI_OPTION_DTYPE \
     {.name = "dtype", .argument = "TYPE", .help = "number type of a network of the zoo", .standard = "fp32", \
      .kind = CLI_VALUE_CHOICE, .choices = "fp32|fp16"}
@@ -16,6 +17,7 @@
      .kind = CLI_VALUE_TEXT, .repeated = true}, \
     {.name = "shape", .argument = "INPUT:1x3x224x224", .help = "set the shape of an ONNX network's input", \
      .kind = CLI_VALUE_TEXT, .repeated = true}
+/* clang-format on */
 
 bool cli_is_onnx(const char *path);
 int cli_network(moirai_graph **out, cli_context *cli, const char *name_or_path);
@@ -23,6 +25,7 @@ int cli_network(moirai_graph **out, cli_context *cli, const char *name_or_path);
 int cli_problem_read(moirai_problem **out, const char *path);
 
 /* ---- a problem: a network meets a cluster ---- */
+/* clang-format off */
 #define CLI_OPTION_CLUSTER \
     {.name = "cluster", .letter = 'c', .argument = "NAME|FILE", .kind = CLI_VALUE_CLUSTER, \
      .help = "built-in cluster, cluster file, or a line such as '4x v100 32GB nvlink 600Gbps'"}
@@ -41,6 +44,7 @@ int cli_problem_read(moirai_problem **out, const char *path);
      .help = "operators whose names match never run on these devices"}, \
     {.name = "together", .argument = "PATTERN", .kind = CLI_VALUE_TEXT, .repeated = true, \
      .help = "operators whose names match share one device"}
+/* clang-format on */
 
 /* Reads the options above; `name` may be NULL. Tells where the times came from. */
 int cli_problem(moirai_problem **out, cli_context *cli, const moirai_graph *g, const moirai_cluster *c,
@@ -53,6 +57,7 @@ int cli_cluster(moirai_cluster **out, cli_context *cli);
 int cli_cluster_of(moirai_cluster **out, const cli_context *cli, const char *name);
 
 /* ---- a search ---- */
+/* clang-format off */
 #define CLI_OPTIONS_SEARCH \
     {.name = "placer", .letter = 'p', .argument = "P", .kind = CLI_VALUE_PLACER, \
      .help = "method that makes the plan; 'moirai placers' lists them (default moirai)"}, \
@@ -74,6 +79,7 @@ int cli_cluster_of(moirai_cluster **out, const cli_context *cli, const char *nam
     {.name = "log", .kind = CLI_VALUE_FLAG, .help = "show the search even if stderr is no terminal"}, \
     {.name = "log-timeless", .kind = CLI_VALUE_FLAG, .help = "a log without times, to compare runs"}, \
     {.name = "log-json", .argument = "FILE", .kind = CLI_VALUE_FILE, .help = "write one JSON object per event"}
+/* clang-format on */
 
 /* The placer that will run: --placer or the default. MOIRAI_EUSAGE with the nearest name if there is none. */
 int cli_placer(const moirai_placer **out, const cli_context *cli);
@@ -83,6 +89,7 @@ int cli_search_writable(const cli_context *cli);
 int cli_search(moirai_plan **out, cli_context *cli, const moirai_problem *p, const moirai_plan *start);
 
 /* ---- a split ---- */
+/* clang-format off */
 #define CLI_OPTIONS_SPLIT \
     {.name = "rules", .argument = "RULES", .kind = CLI_VALUE_RULES, \
      .help = "fusion rules that the plan was made with (default: found out by the operators' names)"}, \
@@ -92,16 +99,49 @@ int cli_search(moirai_plan **out, cli_context *cli, const moirai_problem *p, con
      .kind = CLI_VALUE_TEXT, .repeated = true}, \
     {.name = "segment-us", .argument = "US", .kind = CLI_VALUE_REAL, .least = 0, .most = 1e6, .standard = "8", \
      .help = "what a sub-model of its own takes; neighbours are merged where that saves time (0: never)"}
+/* clang-format on */
 
 int cli_split(moirai_split_report *report, const cli_context *cli, const char *plan, const char *model,
                      const char *folder);
 
 /* ---- showing a plan ---- text by cli_print, and the same numbers into cli->result */
+/* clang-format off */
 #define CLI_OPTION_PICTURE \
     {.name = "picture", .kind = CLI_VALUE_FLAG, .help = "draw when each device works"}
+/* clang-format on */
 void cli_show_plan(cli_context *cli, const moirai_problem *p, const moirai_plan *plan);
 void cli_show_picture(cli_context *cli, const moirai_problem *p, const moirai_plan *plan);
 void cli_show_problem(cli_context *cli, const moirai_problem *p);
+/* Lines [first, first + most) of the verdict as text, all of it and the critical path into cli->result. */
+void cli_show_why(cli_context *cli, const moirai_analysis *a, int first, int most);
+
+/* ---- a plan with what belongs to it ---- */
+#define CLI_OPTION_PLAN_PROBLEM \
+    {.name = "problem", .argument = "FILE", .kind = CLI_VALUE_FILE, .help = "the problem that the plan belongs to"}
+#define CLI_OPTION_REPORT \
+    {.name = "report", .argument = "FILE", .kind = CLI_VALUE_FILE, .help = "write a page that shows the plan"}
+
+typedef struct cli_read {
+    moirai_plan *plan;
+    moirai_measured *timeline; /* or NULL */
+    moirai_analysis *analysis;
+} cli_read;
+
+/* --problem, or what the plan says by itself where it is not given. */
+int cli_problem_of(moirai_problem **out, const cli_context *cli, const char *plan_path);
+/* `timeline_path` may be NULL. Free with cli_read_free, also after a failure. */
+int cli_read_plan(cli_read *out, const moirai_problem *p, const char *plan_path, const char *timeline_path);
+void cli_read_free(cli_read *r);
+
+typedef struct cli_page_plan {
+    const char *label; /* NULL: the placer's name */
+    const moirai_analysis *analysis;
+    const char *log; /* a file of --log-json, or NULL */
+} cli_page_plan;
+/* Writes the page of n plans and says so. */
+int cli_write_page(cli_context *cli, const char *path, const cli_page_plan *plan, int n);
+/* What limits the plan, in two lines; and the page where --report asks for it. */
+int cli_show_explained(cli_context *cli, const moirai_problem *p, const moirai_plan *plan);
 
 /* ---- bounds ---- */
 typedef struct cli_bound_found {

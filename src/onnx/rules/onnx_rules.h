@@ -20,25 +20,28 @@ bool onnx_axis(int64_t *axis, int32_t rank); /* negative counts from the end; fa
 bool onnx_broadcast(int32_t *rank, int64_t *dim, const onnx_value *v);
 int64_t onnx_product(const int64_t *dim, int32_t begin, int32_t end); /* saturating */
 
-#define ONNX_SHAPE_RULES(X)                                                                                            \
-    X(same)                                                                                                            \
-    X(broadcast) X(compare) X(where) X(cast) X(cast_like) X(bool_same) X(dropout) X(quantize) X(dequantize)            \
-        X(dynamic_quantize) X(qlinear_binary) X(batch_norm) X(layer_norm) X(skip_norm) X(reduce) X(arg) X(top_k)       \
-            X(non_zero) X(unique) X(compress) X(one_hot) X(nms) X(conv) X(conv_transpose) X(pool) X(global_pool)       \
-                X(resize) X(depth_to_space) X(space_to_depth) X(roi) X(unpool) X(grid_sample) X(conv_integer)          \
-                    X(qlinear_conv) X(matmul) X(matmul_integer) X(qlinear_matmul) X(gemm) X(einsum) X(rnn)             \
-                        X(matmul_nbits) X(det) X(attention) X(multi_head) X(embed_norm) X(reshape) X(flatten)          \
-                            X(squeeze) X(unsqueeze) X(transpose) X(concat) X(split) X(slice) X(gather) X(gather_nd)    \
-                                X(like_index) X(expand) X(tile) X(pad) X(shape) X(size) X(constant_of_shape) X(range)  \
-                                    X(constant) X(eye) X(random) X(dft)
-#define ONNX_FOLD_RULES(X)                                                                                             \
-    X(unary)                                                                                                           \
-    X(binary) X(where) X(copy) X(cast) X(shape) X(size) X(gather) X(concat) X(slice) X(expand) X(range) X(fill)        \
-        X(reduce) X(transpose) X(split) X(variadic)
-#define ONNX_FLOP_RULES(X)                                                                                             \
-    X(conv)                                                                                                            \
-    X(conv_transpose) X(pool) X(input) X(norm) X(matmul) X(gemm) X(einsum) X(rnn) X(attention) X(multi_head)           \
-        X(qlinear_conv) X(qlinear_matmul) X(variadic) X(resize) X(lrn) X(matmul_nbits) X(dft)
+static inline int64_t onnx_clamp(int64_t value, int64_t least, int64_t most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+/* clang-format off */
+#define ONNX_SHAPE_RULES(X) \
+    X(same) X(broadcast) X(compare) X(where) X(cast) X(cast_like) X(bool_same) X(dropout) X(quantize) X(dequantize) \
+    X(dynamic_quantize) X(qlinear_binary) X(batch_norm) X(layer_norm) X(skip_norm) X(reduce) X(arg) X(top_k) \
+    X(non_zero) X(unique) X(compress) X(one_hot) X(nms) X(conv) X(conv_transpose) X(pool) X(global_pool) X(resize) \
+    X(depth_to_space) X(space_to_depth) X(roi) X(unpool) X(grid_sample) X(conv_integer) X(qlinear_conv) X(matmul) \
+    X(matmul_integer) X(qlinear_matmul) X(gemm) X(einsum) X(rnn) X(matmul_nbits) X(det) X(attention) X(multi_head) \
+    X(embed_norm) X(reshape) X(flatten) X(squeeze) X(unsqueeze) X(transpose) X(concat) X(split) X(slice) X(gather) \
+    X(gather_nd) X(like_index) X(expand) X(tile) X(pad) X(shape) X(size) X(constant_of_shape) X(range) X(constant) \
+    X(eye) X(random) X(dft)
+#define ONNX_FOLD_RULES(X) \
+    X(unary) X(binary) X(where) X(copy) X(cast) X(shape) X(size) X(gather) X(concat) X(slice) X(expand) X(range) \
+    X(fill) X(reduce) X(transpose) X(split) X(variadic)
+#define ONNX_FLOP_RULES(X) \
+    X(conv) X(conv_transpose) X(pool) X(input) X(norm) X(matmul) X(gemm) X(einsum) X(rnn) X(attention) X(multi_head) \
+    X(qlinear_conv) X(qlinear_matmul) X(variadic) X(resize) X(lrn) X(matmul_nbits) X(dft)
+/* clang-format on */
 
 #define ONNX_DECLARE(name) bool onnx_shape_##name(onnx_node *n);
 ONNX_SHAPE_RULES(ONNX_DECLARE)

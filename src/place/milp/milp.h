@@ -23,8 +23,8 @@ typedef struct milp_dag {
     uint64_t *reach; /* [op * words]: bit j: j is a direct or indirect successor */
     int64_t grid_ns; /* greatest common divisor of all times */
     int64_t upper;   /* plans beyond this many grid units are not solutions */
-    /* Windows, [op * n_devices + device], in grid units. A pair that no plan within `upper` uses is not `allowed`. */
-    bool *allowed;
+    uint64_t *devices; /* of each operator, less those that no plan within `upper` uses */
+    /* Windows, [op * n_devices + device], in grid units. */
     int64_t *head;                                                  /* earliest start of the operator on that device */
     int64_t *tail;                                                  /* least time from its finish there to the end */
     int64_t *first_start, *last_finish, *first_finish, *last_start; /* of an operator over its devices */
@@ -41,6 +41,9 @@ bool milp_op_before(const milp_dag *d, int32_t i, int32_t j);   /* j succeeds i 
 bool milp_flow_before(const milp_dag *d, int32_t q, int32_t r); /* r starts after q ends, where both exist */
 int64_t milp_grid_ns(const moirai_problem *p);
 void milp_symmetry(milp_dag *d);
+/* First and last starts and finishes of all operators. `prune_devices`: from heads and tails, dropping devices that no
+ * plan within `upper` uses. MOIRAI_EINFEASIBLE: an operator is left without a device. */
+int milp_windows(milp_dag *d, bool prune_devices);
 /* Rows that pairs of the model would take at least, without any quadratic memory. O(V E / 64 + V^2). */
 int milp_rows_estimate(int64_t *rows, const moirai_problem *p, moirai_formulation f);
 static inline int64_t milp_op_units(const milp_dag *d, int32_t i, int32_t k)
@@ -53,7 +56,11 @@ static inline int64_t milp_flow_units(const milp_dag *d, int32_t t, int32_t a, i
 }
 static inline bool milp_allowed(const milp_dag *d, int32_t i, int32_t k)
 {
-    return d->allowed[(int64_t)i * d->p->n_devices + k];
+    return d->devices[i] >> k & 1;
+}
+static inline bool milp_same_group(const moirai_problem *p, int32_t i, int32_t j)
+{
+    return p->op_group[i] != MOIRAI_NONE && p->op_group[i] == p->op_group[j];
 }
 
 /* ---- abstract model: minimise column 0 ---- */
@@ -177,8 +184,6 @@ int milp_encode(double *value, const milp_program *g, const moirai_plan *plan);
  * it). */
 int64_t milp_overflow(const moirai_problem *p, const moirai_plan *plan, int32_t device, int32_t *clique,
                              int32_t *n);
-/* Fill in busy, resident and peak of every device. */
-int milp_plan_figures(const moirai_problem *p, moirai_plan *plan);
 
 /* A clique that must not live together on a device, and the binaries that say how it is kept apart. */
 typedef struct milp_apart {

@@ -6,10 +6,10 @@
  * that order, so the replay is never later. Tasks that take no time hold no resource, so that ties among them do no
  * harm.
  *
- * With memory "peak" waiting can be what makes a plan fit. What waits for what is then given by arcs (milp_peak.c), and
- * the same pass is done here with the arcs as further precedence. O((V + E) log V + arcs). */
+ * With memory "peak" waiting can be what makes a plan fit. What waits for what is then given by arcs (milp_peak.c),
+ * which the replay takes as further precedence. O((V + E) log V + arcs). */
 #include "place/milp/milp.h"
-#include "schedule/plan.h"
+#include "schedule/sim.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -205,98 +205,19 @@ static int make_order(ordering *o)
     return o->n_order == needed ? 0 : moirai_error(MOIRAI_EFAIL, "milp: the solver's order runs in a circle");
 }
 
-/* ---- times with arcs ---- */
+/* ---- the plan ---- */
 
-typedef struct clocks {
-    int64_t device[MOIRAI_MAX_DEVICES], send[MOIRAI_MAX_DEVICES], receive[MOIRAI_MAX_DEVICES];
-    int64_t *channel; /* [from * K + to] */
-    int64_t *ready;   /* by task */
-} clocks;
-
-static void finish_task(const ordering *o, clocks *c, moirai_task task, int64_t finish)
+/* With arcs the simulator waits for these as well: memory is short, and starting sooner would not fit. */
+static int replay(moirai_plan **out, const ordering *o, moirai_sim *sim)
 {
-    const moirai_problem *p = o->p;
-    if (task < p->n_ops) {
-        for (int32_t i = p->op_out_off[task]; i < p->op_out_off[task + 1]; i++)
-            for (int32_t e = p->tensor_edge_off[p->op_out[i]]; e < p->tensor_edge_off[p->op_out[i] + 1]; e++) {
-                moirai_task f = transfer_of(o, e), next = f < 0 ? p->edge_reader[e] : f;
-                c->ready[next] = UTIL_MAX(c->ready[next], finish);
-            }
-    } else {
-        int32_t t =
-            p->flow == MOIRAI_FLOW_EDGE ? p->edge_tensor[task - p->n_ops] : (int32_t)((task - p->n_ops) / p->n_devices);
-        for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++)
-            if (transfer_of(o, e) == task)
-                c->ready[p->edge_reader[e]] = UTIL_MAX(c->ready[p->edge_reader[e]], finish);
-    }
-    for (int64_t i = o->arc_off[task]; i < o->arc_off[task + 1]; i++)
-        c->ready[o->arc_to[i]] = UTIL_MAX(c->ready[o->arc_to[i]], finish);
-}
-
-static int64_t start_transfer(const ordering *o, clocks *c, moirai_task task, moirai_transfer *x)
-{
-    const moirai_problem *p = o->p;
-    bool edge = p->flow == MOIRAI_FLOW_EDGE;
-    int32_t number = (int32_t)(task - p->n_ops), t = edge ? p->edge_tensor[number] : number / p->n_devices;
-    int32_t from = o->a->device[p->tensor_producer[t]];
-    int32_t to = edge ? o->a->device[p->edge_reader[number]] : number % p->n_devices;
-    int64_t ns = moirai_transfer_ns(p, t, from, to), start = c->ready[task],
-            *channel = &c->channel[from * p->n_devices + to];
-    if (ns > 0 && p->congestion == MOIRAI_CONGESTION_PORT) {
-        start = UTIL_MAX(start, UTIL_MAX(c->send[from], c->receive[to]));
-        c->send[from] = c->receive[to] = start + ns;
-    } else if (ns > 0 && p->congestion == MOIRAI_CONGESTION_CHANNEL) {
-        start = UTIL_MAX(start, *channel);
-        *channel = start + ns;
-    }
-    *x = (moirai_transfer){t, edge ? p->edge_reader[number] : MOIRAI_NONE, from, to, start, start + ns};
-    return start + ns;
-}
-
-static int time_tasks(moirai_plan *plan, const ordering *o)
-{
-    const moirai_problem *p = o->p;
-    clocks c = {.channel = util_alloc((size_t)p->n_devices * (size_t)p->n_devices, sizeof *c.channel),
-                .ready = util_alloc((size_t)o->a->n_tasks, sizeof *c.ready)};
-    int result = c.channel && c.ready ? 0 : MOIRAI_EFAIL;
-    int32_t n = 0;
-    for (int64_t i = 0; result == 0 && i < o->n_order; i++) {
-        moirai_task task = o->order[i];
-        if (task >= p->n_ops) {
-            finish_task(o, &c, task, start_transfer(o, &c, task, &plan->transfer[n++]));
-            continue;
-        }
-        int32_t k = o->a->device[task];
-        int64_t ns = moirai_op_ns(p, (int32_t)task, k), start = c.ready[task];
-        if (ns > 0) {
-            start = UTIL_MAX(start, c.device[k]);
-            c.device[k] = start + ns;
-        }
-        plan->op_device[task] = k;
-        plan->op_start_ns[task] = start;
-        plan->op_finish_ns[task] = start + ns;
-        plan->makespan_ns = UTIL_MAX(plan->makespan_ns, start + ns);
-        finish_task(o, &c, task, start + ns);
-    }
-    free(c.channel);
-    free(c.ready);
-    return result;
-}
-
-static int plan_with_arcs(moirai_plan **out, const ordering *o)
-{
-    moirai_plan *plan;
-    int result = schedule_plan_new(&plan, o->p->name, o->p->n_ops, (int32_t)(o->n_order - o->p->n_ops), o->p->n_devices);
-    if (result != 0)
-        return result;
-    if ((result = time_tasks(plan, o)) == 0)
-        schedule_plan_sort_transfers(plan);
-    if (result != 0 || (result = milp_plan_figures(o->p, plan)) != 0) {
-        moirai_plan_free(plan);
-        return result;
-    }
-    *out = plan;
-    return 0;
+    int64_t end = o->a->n_arcs > 0
+                      ? schedule_sim_replay_arcs(sim, o->a->device, o->order, o->n_order, o->arc_off, o->arc_to)
+                      : moirai_sim_replay(sim, o->a->device, o->order, o->n_order);
+    if (end == -2)
+        return MOIRAI_EFAIL;
+    if (end < 0)
+        return moirai_error(MOIRAI_EFAIL, "milp: the solver's devices are not allowed in problem '%s'", o->p->name);
+    return moirai_sim_plan(out, sim);
 }
 
 int milp_answer_plan(moirai_plan **out, const moirai_problem *p, const milp_answer *a, moirai_sim *sim)
@@ -310,15 +231,10 @@ int milp_answer_plan(moirai_plan **out, const moirai_problem *p, const milp_answ
             result = moirai_error(MOIRAI_EFAIL, "milp: operator '%s' is on a device that cannot run it", p->op_name[i]);
     if (result == 0)
         result = make_order(&o);
-    if (result == 0 && a->n_arcs > 0)
-        result = plan_with_arcs(out, &o);
-    else if (result == 0 && (sim || (result = moirai_sim_new(&mine, p)) == 0)) {
-        moirai_sim *s = sim ? sim : mine;
-        if (moirai_sim_replay(s, a->device, o.order, o.n_order) < 0)
-            result = moirai_error(MOIRAI_EFAIL, "milp: the solver's devices are not allowed in problem '%s'", p->name);
-        else
-            result = moirai_sim_plan(out, s);
-    }
+    if (result == 0 && !sim)
+        result = moirai_sim_new(&mine, p);
+    if (result == 0)
+        result = replay(out, &o, sim ? sim : mine);
     moirai_sim_free(mine);
     free(o.missing);
     free(o.arc_off);

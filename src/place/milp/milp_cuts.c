@@ -36,7 +36,7 @@ static void path_cuts(milp_program *g)
         milp_term(&g->m, 0, 1);
         milp_term(&g->m, g->c[i], -1);
         for (int32_t k = 0; k < K; k++)
-            if (d->allowed[i * K + k])
+            if (milp_allowed(d, i, k))
                 milp_term(&g->m, g->x[i * K + k], -(double)d->tail[i * K + k]);
         milp_row(&g->m, '>', 0, MILP_TIMES, "path_%s", g->op_tag[i]);
     }
@@ -48,7 +48,7 @@ static void load_cut(milp_program *g, int32_t k, int64_t h, int64_t t)
     int64_t K = g->p->n_devices, most = 0;
     int32_t n = 0;
     for (int32_t i = 0; i < g->p->n_ops; i++)
-        if (d->allowed[i * K + k] && d->head[i * K + k] >= h && d->tail[i * K + k] >= t) {
+        if (milp_allowed(d, i, k) && d->head[i * K + k] >= h && d->tail[i * K + k] >= t) {
             n++;
             most += milp_op_units(d, i, k);
         }
@@ -58,7 +58,7 @@ static void load_cut(milp_program *g, int32_t k, int64_t h, int64_t t)
         return;
     milp_term(&g->m, 0, 1);
     for (int32_t i = 0; i < g->p->n_ops; i++)
-        if (d->allowed[i * K + k] && d->head[i * K + k] >= h && d->tail[i * K + k] >= t)
+        if (milp_allowed(d, i, k) && d->head[i * K + k] >= h && d->tail[i * K + k] >= t)
             milp_term(&g->m, g->x[i * K + k], -(double)milp_op_units(d, i, k));
     milp_row(&g->m, '>', (double)base, MILP_TIMES, "load_%s_%lld_%lld", g->device_tag[k], (long long)h,
                     (long long)t);
@@ -90,7 +90,7 @@ static void load_cuts(milp_program *g)
         int32_t n = 1;
         h[0] = t[0] = 0;
         for (int32_t i = 0; i < g->p->n_ops; i++)
-            if (d->allowed[i * K + k] && milp_op_units(d, i, k) > 0) {
+            if (milp_allowed(d, i, k) && milp_op_units(d, i, k) > 0) {
                 h[n] = d->head[i * K + k];
                 t[n++] = d->tail[i * K + k];
             }

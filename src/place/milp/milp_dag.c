@@ -6,18 +6,12 @@
  * Differences from the paper: successors are bits, one row of words per operator, instead of sets; all times are
  * divided by their greatest common divisor, because every left-shifted plan's makespan is a sum of times and so a
  * multiple of it: that makes a bound from floating point exact when rounded up to the next multiple.
- *
- * Windows: head(i,k) is the earliest start of operator i on device k over all devices of its ancestors, each edge
- * paying its transfer where the devices differ (ports ignored): a longest path in a layered graph. tail is the same
- * from the other end. A pair (i,k) with head + time + tail beyond the best known plan is never used by a plan as
- * good; dropping it can only lengthen other heads, so the two passes repeat until nothing is dropped.
- * O(V E / 64) for reach, O(E K^2) per pass. */
+ * O(V E / 64) for reach; windows: milp_window.c. */
 #include "place/milp/milp.h"
+#include "schedule/paths.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define NEVER_UNITS (INT64_MAX / 8)
 
 static int64_t gcd64(int64_t a, int64_t b)
 {
@@ -60,7 +54,7 @@ static int horizon(int64_t *out, const moirai_problem *p)
             most = UTIL_MAX(most, table[i]);
         fits = fits && util_add64(&sum, sum, most);
     }
-    if (!fits || sum > NEVER_UNITS / 4)
+    if (!fits || sum > SCHEDULE_NEVER_NS / 8)
         return moirai_error(MOIRAI_EINPUT, "problem '%s': all its times together do not fit 64 bits", p->name);
     *out = sum;
     return 0;
@@ -105,100 +99,6 @@ bool milp_flow_before(const milp_dag *d, int32_t q, int32_t r)
     return true;
 }
 
-static bool same_group(const moirai_problem *p, int32_t i, int32_t j)
-{
-    return p->op_group[i] != MOIRAI_NONE && p->op_group[i] == p->op_group[j];
-}
-
-static void heads(milp_dag *d)
-{
-    const moirai_problem *p = d->p;
-    int32_t K = p->n_devices;
-    for (int32_t r = 0; r < p->n_ops; r++) {
-        int32_t j = p->topo[r];
-        for (int32_t k = 0; k < K; k++) {
-            int64_t head = 0;
-            for (int32_t n = p->op_in_off[j]; n < p->op_in_off[j + 1]; n++) {
-                int32_t t = p->op_in[n], i = p->tensor_producer[t];
-                int64_t least = NEVER_UNITS;
-                for (int32_t a = 0; a < K; a++)
-                    if (milp_allowed(d, i, a) && (a == k || !same_group(p, i, j)))
-                        least = UTIL_MIN(least, d->head[(int64_t)i * K + a] + milp_op_units(d, i, a) +
-                                                      milp_flow_units(d, t, a, k));
-                head = UTIL_MAX(head, least);
-            }
-            d->head[(int64_t)j * K + k] = head;
-        }
-    }
-}
-
-static void tails(milp_dag *d)
-{
-    const moirai_problem *p = d->p;
-    int32_t K = p->n_devices;
-    for (int32_t r = p->n_ops - 1; r >= 0; r--) {
-        int32_t i = p->topo[r];
-        for (int32_t k = 0; k < K; k++) {
-            int64_t tail = 0;
-            for (int32_t o = p->op_out_off[i]; o < p->op_out_off[i + 1]; o++) {
-                int32_t t = p->op_out[o];
-                for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
-                    int32_t j = p->edge_reader[e];
-                    int64_t least = NEVER_UNITS;
-                    for (int32_t a = 0; a < K; a++)
-                        if (milp_allowed(d, j, a) && (a == k || !same_group(p, i, j)))
-                            least = UTIL_MIN(least, d->tail[(int64_t)j * K + a] + milp_op_units(d, j, a) +
-                                                          milp_flow_units(d, t, k, a));
-                    tail = UTIL_MAX(tail, least);
-                }
-            }
-            d->tail[(int64_t)i * K + k] = tail;
-        }
-    }
-}
-
-/* Drop what does not fit below `upper`; a device dropped for one operator of a group is dropped for all. */
-static bool prune(milp_dag *d)
-{
-    const moirai_problem *p = d->p;
-    int32_t K = p->n_devices;
-    bool changed = false;
-    for (int32_t i = 0; i < p->n_ops; i++)
-        for (int32_t k = 0; k < K; k++) {
-            int64_t at = (int64_t)i * K + k;
-            if (!d->allowed[at] || d->head[at] + milp_op_units(d, i, k) + d->tail[at] <= d->upper)
-                continue;
-            changed = true;
-            d->allowed[at] = false;
-            for (int32_t j = 0; p->op_group[i] != MOIRAI_NONE && j < p->n_ops; j++)
-                if (same_group(p, i, j))
-                    d->allowed[(int64_t)j * K + k] = false;
-        }
-    return changed;
-}
-
-static int operator_windows(milp_dag *d)
-{
-    const moirai_problem *p = d->p;
-    for (int32_t i = 0; i < p->n_ops; i++) {
-        d->first_start[i] = d->first_finish[i] = NEVER_UNITS;
-        d->last_start[i] = d->last_finish[i] = -1;
-        for (int32_t k = 0; k < p->n_devices; k++) {
-            int64_t at = (int64_t)i * p->n_devices + k, time = milp_op_units(d, i, k);
-            if (!d->allowed[at])
-                continue;
-            d->first_start[i] = UTIL_MIN(d->first_start[i], d->head[at]);
-            d->first_finish[i] = UTIL_MIN(d->first_finish[i], d->head[at] + time);
-            d->last_start[i] = UTIL_MAX(d->last_start[i], d->upper - d->tail[at] - time);
-            d->last_finish[i] = UTIL_MAX(d->last_finish[i], d->upper - d->tail[at]);
-        }
-        if (d->last_finish[i] < 0)
-            return moirai_error(MOIRAI_EINFEASIBLE, "operator '%s': no device lets a plan end within %lld ns",
-                                p->op_name[i], (long long)(d->upper * d->grid_ns));
-    }
-    return 0;
-}
-
 static int find_flows(milp_dag *d)
 {
     const moirai_problem *p = d->p;
@@ -218,7 +118,7 @@ static int find_flows(milp_dag *d)
             bool needed = false;
             for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++)
                 needed = needed || (milp_allowed(d, p->edge_reader[e], k) &&
-                                    !same_group(p, p->edge_reader[e], p->tensor_producer[t]));
+                                    !milp_same_group(p, p->edge_reader[e], p->tensor_producer[t]));
             if (needed)
                 d->flow[d->n_flows++] = (milp_flow){t, p->tensor_producer[t], MOIRAI_NONE, k, t * p->n_devices + k};
         }
@@ -230,7 +130,7 @@ static int allocate(milp_dag *d)
     size_t n = (size_t)d->p->n_ops, nk = n * (size_t)d->p->n_devices;
     d->words = (d->p->n_ops + 63) / 64;
     d->reach = util_alloc(n * (size_t)d->words, sizeof *d->reach);
-    d->allowed = util_alloc(nk, sizeof *d->allowed);
+    d->devices = util_alloc(n, sizeof *d->devices);
     d->head = util_alloc(nk, sizeof *d->head);
     d->tail = util_alloc(nk, sizeof *d->tail);
     d->first_start = util_alloc(n, sizeof *d->first_start);
@@ -239,7 +139,7 @@ static int allocate(milp_dag *d)
     d->last_finish = util_alloc(n, sizeof *d->last_finish);
     d->device_class = util_alloc((size_t)d->p->n_devices, sizeof *d->device_class);
     d->twin = util_alloc(n, sizeof *d->twin);
-    return d->reach && d->allowed && d->head && d->tail && d->first_start && d->last_start && d->first_finish &&
+    return d->reach && d->devices && d->head && d->tail && d->first_start && d->last_start && d->first_finish &&
                    d->last_finish && d->device_class && d->twin
                ? 0
                : MOIRAI_EFAIL;
@@ -257,15 +157,8 @@ static int fill(milp_dag *d, int64_t upper_ns, bool windows)
     if ((result = allocate(d)) != 0)
         return result;
     compute_reach(d);
-    for (int32_t i = 0; i < p->n_ops; i++)
-        for (int32_t k = 0; k < p->n_devices; k++)
-            d->allowed[(int64_t)i * p->n_devices + k] = p->op_devices[i] >> k & 1;
-    if (windows)
-        do {
-            heads(d);
-            tails(d);
-        } while (prune(d));
-    if ((result = operator_windows(d)) != 0)
+    memcpy(d->devices, p->op_devices, (size_t)p->n_ops * sizeof *d->devices);
+    if ((result = milp_windows(d, windows)) != 0)
         return result;
     milp_symmetry(d);
     return find_flows(d);
@@ -293,7 +186,7 @@ void milp_dag_free(milp_dag *d)
         return;
     free(d->flow);
     free(d->reach);
-    free(d->allowed);
+    free(d->devices);
     free(d->head);
     free(d->tail);
     free(d->first_start);

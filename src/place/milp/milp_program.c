@@ -239,7 +239,7 @@ static int64_t least_makespan(const milp_dag *d)
         int64_t mine = INT64_MAX;
         for (int32_t k = 0; k < d->p->n_devices; k++) {
             int64_t at = (int64_t)i * d->p->n_devices + k;
-            if (d->allowed[at])
+            if (milp_allowed(d, i, k))
                 mine = UTIL_MIN(mine, d->head[at] + milp_op_units(d, i, k) + d->tail[at]);
         }
         least = UTIL_MAX(least, mine);

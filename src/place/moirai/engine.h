@@ -5,6 +5,7 @@
 #include <moirai/placer.h>
 
 #include "bound/certificate.h"
+#include "bound/interval_chain.h"
 #include "pair/pair_refine.h"
 
 #define ENGINE_BATCH 4          /* pairs that are refined side by side, whatever the number of threads */
@@ -19,6 +20,7 @@ typedef struct engine {
     moirai_sim *sim;
     moirai_plan *best;
     int64_t lower_ns;
+    int64_t certified_ns; /* of it, by the certificate that was written */
     int32_t *cut_device;  /* of the bound's path */
     int32_t *plan_device; /* of the plans' path */
     int32_t *op_device;
@@ -39,6 +41,8 @@ typedef struct engine {
     char why[512]; /* what a heuristic said that found no plan that fits, or "" */
     bool memory_binds; /* the fastest chain does not fit */
     bytes_prices *memory;
+    int32_t whole_rounds;            /* of annealing so far */
+    bound_interval_chain *intervals; /* of the best chain of intervals; NULL: none that has raised the bound */
     int64_t work;
     decompose_spine *spine;  /* NULL: not needed */
     struct engine *inner; /* the search on the spine */
@@ -70,6 +74,16 @@ bool engine_grow(engine *x);
 /* ---- blocks.c ---- */
 /* Refines pairs of the chain and composes their plans until the gap is closed, the effort used up or the time over. */
 int engine_improve_blocks(engine *x);
+
+/* ---- whole.c ---- */
+/* Anneals the whole problem from the best plan, in at most so many rounds and this part of the time that is left. */
+int engine_anneal_whole(engine *x, int32_t rounds, double part);
+/* Raises the bound by the static programme of the whole where that is small, in this part of the time that is left. */
+int engine_raise_by_programme(engine *x, double part);
+/* The part of the operators in components of blocks that are too large for prices and for the search; O(V + E). */
+int engine_weakness(double *part, const engine *x);
+/* Raises the bound by chains of intervals, in this part of the time that is left. */
+int engine_raise_by_intervals(engine *x, int32_t chains, int32_t tries, double part);
 
 /* ---- within_memory.c ---- */
 /* Where memory binds: plans and bound at prices on bytes, each at what the other has found, until the gap is closed or

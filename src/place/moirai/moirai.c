@@ -2,8 +2,8 @@
  *
  * Networks are deep and repeat themselves: most operators lie on or between cuts (cuts.c), and the blocks between
  * cuts are copies of a few. So each *distinct* block is studied once per pair of devices at its ends (chain.h):
- * annealing gives plans (anneal.c), prices in time give proven bounds (cheapest.c, master.c), and dynamic programming over
- * the cuts (chain.c) composes either into a statement about the whole problem. Work goes where the answer is still
+ * annealing gives plans (anneal.c), prices in time give proven bounds (cheapest.c, master.c), and dynamic programming
+ * over the cuts (chain.c) composes either into a statement about the whole problem. Work goes where the answer is still
  * open: only pairs on the path that the bound or the plan takes are refined, the widest first; tightening one moves the
  * path to others. A network without cuts is searched by its spine (spine.c), by an engine within the engine; what
  * floats beside the spine is then put into gaps (floats.c).
@@ -24,10 +24,13 @@
 #include "util/util.h"
 
 #define FLOAT_EVALUATIONS 3000.0
-#define FLOAT_SHARE 0.15      /* of the time that is left when the spine's search begins */
-#define CERTIFY_SHARE 0.3     /* of the time, where the proof is wanted as well */
-#define RESERVE 1.2           /* a check may take so much longer than the last one */
-#define WHOLE_OPS 48          /* problems up to this size go to the exhaustive search as a whole */
+#define FLOAT_SHARE 0.15  /* of the time that is left when the spine's search begins */
+#define CERTIFY_SHARE 0.3 /* of the time, where the proof is wanted as well */
+#define RESERVE 1.2       /* a check may take so much longer than the last one */
+#define WHOLE_OPS 48      /* problems up to this size go to the exhaustive search as a whole */
+#define INTERVAL_LEVELS 2 /* of prices for a certificate: intervals are many */
+#define INTERVAL_EFFORT 0.3
+#define WEAK 0.3              /* of the operators in large components: blocks are weak */
 #define WHOLE_NODES 2000000.0 /* of it, at effort 1 */
 
 static int offer_start(void *data, moirai_plan *plan, char letter)
@@ -43,9 +46,9 @@ static int try_starts(engine *x)
         without_start.start = NULL;
         task.o = &without_start;
     }
-    int result = place_starts(&task);
+    int rc = place_starts(&task);
     snprintf(x->why, sizeof x->why, "%s", task.why);
-    return result;
+    return rc;
 }
 
 /* Nothing fits: what came nearest, in whole bytes. */
@@ -58,25 +61,25 @@ static int explain(const engine *x, const char *how)
 static int try_exact(engine *x, double nodes)
 {
     if (x->p->n_ops > WHOLE_OPS || !exact_fits(x->p, NULL))
-        return MOIRAI_OK;
+        return 0;
     exact_options o;
     exact_result found;
     exact_options_init(&o);
     o.node_limit = (int64_t)fmin(nodes, 1e15) + 1;
     o.stop = x->stop;
     o.start = x->best;
-    int result = exact_solve(x->p, &o, &found);
-    if (result)
-        return result == MOIRAI_ELIMIT ? MOIRAI_OK : result;
+    int rc = exact_solve(x->p, &o, &found);
+    if (rc)
+        return rc == MOIRAI_ELIMIT ? 0 : rc;
     moirai_plan *plan;
     if (found.complete && !found.found)
-        result = explain(x, "has no plan that fits the memory: every placement was tried");
-    else if (found.found && !(result = exact_plan(&plan, x->p, &found)))
-        result = engine_offer(x, plan, 'X');
-    if (!result)
+        rc = explain(x, "has no plan that fits the memory: every placement was tried");
+    else if (found.found && !(rc = exact_plan(&plan, x->p, &found)))
+        rc = engine_offer(x, plan, 'X');
+    if (!rc)
         engine_take_bound(x, found.lower_bound_ns);
     exact_result_clear(&found);
-    return result;
+    return rc;
 }
 
 /* A network without cuts: the search goes on with its spine; what it finds comes back through offer and take_bound. */
@@ -88,32 +91,37 @@ static int improve_spine(engine *x)
     x->inner = y;
     y->outer = x;
     y->stop = x->stop;
+    y->top_level = x->top_level;
+    y->batches_left = x->batches_left;
     if (y->stop.deadline > 0) /* the last part is for the work that floats */
         y->stop.deadline -= FLOAT_SHARE * UTIL_MAX(y->stop.deadline - y->begun, 0);
-    int result = try_starts(y);
-    if (!result)
-        result = engine_prepare(y);
-    if (!result)
-        result = engine_improve_blocks(y);
+    int rc = try_starts(y);
+    rc = rc ? rc : engine_prepare(y);
+    rc = rc ? rc : engine_improve_blocks(y);
     moirai_plan *plan;
-    if (result || !x->best || engine_gap(x) <= x->o->gap || (result = moirai_plan_copy(&plan, x->best)))
-        return result;
+    if (rc || !x->best || engine_gap(x) <= x->o->gap || (rc = moirai_plan_copy(&plan, x->best)))
+        return rc;
     place_floats_task floats = {
         .evaluations = (int64_t)(FLOAT_EVALUATIONS * x->o->budget.effort), .seed = x->o->budget.seed, .stop = x->stop};
-    result = place_floats_improve(&plan, x->spine, &floats);
-    if (result)
+    rc = place_floats_improve(&plan, x->spine, &floats);
+    if (rc)
         moirai_plan_free(plan);
-    return result ? result : engine_offer(x, plan, 'F');
+    return rc ? rc : engine_offer(x, plan, 'F');
 }
 
-/* The proof behind the bound, as far as prices carry it by then; of the spine where there is one. Without blocks there is
- * nothing to write down but the longest paths. */
+static int64_t certified(const pair_chain *c)
+{
+    return pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL);
+}
+
+/* The proof behind the bound, as far as prices carry it by then; of the spine where there is one. Without blocks there
+ * is nothing to write down but the longest paths. */
 static int certify(engine *x, const util_stop *stop)
 {
     engine *y = x->inner ? x->inner : x;
-    int result = y->c ? MOIRAI_OK : engine_prepare(y);
-    if (result)
-        return result;
+    int rc = y->c ? 0 : engine_prepare(y);
+    if (rc)
+        return rc;
     /* Prices on bytes have a part of their own in the certificate. */
     int64_t goal = y->memory ? UTIL_MIN(pair_chain_path(y->c, PAIR_CHAIN_LOWER, NULL), x->lower_ns) : x->lower_ns;
     bound_certify_task job = {.goal_ns = goal,
@@ -122,27 +130,81 @@ static int certify(engine *x, const util_stop *stop)
                               .seed = x->o->budget.seed,
                               .stop = *stop};
     engine_tell(x, ' ', "proving the bound again for the certificate");
-    result = bound_certify(y->c, &job);
+    /* Where intervals have proven most, they are what is certified; blocks keep what the search has left. */
+    bool by_intervals = x->intervals && !y->memory;
+    if (by_intervals) {
+        job.levels = INTERVAL_LEVELS;
+        job.statics = true;
+        job.effort *= INTERVAL_EFFORT;
+    }
+    rc = bound_certify(by_intervals ? x->intervals->c : y->c, &job);
     bytes_bound_task settle = {.upper_ns = x->best->makespan_ns,
-                                 .buckets = ENGINE_MEMORY_BUCKETS,
-                                 .solves = 30,
-                                 .threads = x->o->budget.threads,
-                                 .stop = *stop};
-    if (!result && y->memory)
-        result = bytes_settle(y->memory, &settle);
+                               .buckets = ENGINE_MEMORY_BUCKETS,
+                               .solves = 30,
+                               .threads = x->o->budget.threads,
+                               .stop = *stop};
+    if (!rc && y->memory)
+        rc = bytes_settle(y->memory, &settle);
     bound_certificate from = {.c = y->c, .memory = y->memory, .spine = x->spine, .lower_bound_ns = x->lower_ns};
-    return result ? result : bound_certificate_write(&from, x->o->certificate_path);
+    if (!rc && by_intervals && certified(x->intervals->c) > certified(y->c))
+        from = (bound_certificate){.c = x->intervals->c, .spine = x->intervals->spine, .lower_bound_ns = x->lower_ns};
+    rc = rc ? rc : bound_certificate_write(&from, x->o->certificate_path);
+    x->certified_ns = from.certified_ns;
+    return rc;
 }
 
-/* Blocks, or the blocks of the spine; a problem with too many pairs is left to the heuristics. */
-static int improve(engine *x)
+/* Blocks, or the blocks of the spine, in this part of the time that is left; a problem with too many pairs is left to
+ * the other steps. */
+static int improve_blocks(engine *x, double part)
 {
-    int result = decompose_spine_new(&x->spine, x->p, &x->stop);
-    if (!result && x->spine)
-        result = improve_spine(x);
-    else if (!result && !(result = engine_prepare(x)))
-        result = engine_improve_blocks(x);
-    return result == MOIRAI_ELIMIT ? MOIRAI_OK : result;
+    util_stop all = x->stop;
+    double left = util_stop_left_s(&x->stop);
+    if (left < HUGE_VAL)
+        x->stop = util_stop_within(&x->stop, part * left);
+    int rc = decompose_spine_new(&x->spine, x->p, &x->stop);
+    if (!rc && x->spine)
+        rc = improve_spine(x);
+    else if (!rc && !(rc = engine_prepare(x)))
+        rc = engine_improve_blocks(x);
+    x->stop = all;
+    return rc == MOIRAI_ELIMIT ? 0 : rc;
+}
+
+/* What each step gets of the time that the ones before have left; one that has nothing to do takes none. */
+typedef struct shares {
+    double anneal, intervals, blocks;
+} shares;
+
+/* Where blocks are weak the whole comes first; elsewhere blocks do most, and nearly all where intervals are too many.
+ */
+static shares shares_of(const engine *x, bool weak)
+{
+    if (x->p->n_ops > DECOMPOSE_INTERVALS_OPS)
+        return (shares){0.02, 0, 0.95};
+    return weak ? (shares){0.15, 0.45, 0.35} : (shares){0.05, 0.1, 0.8};
+}
+
+static int search(engine *x)
+{
+    double part;
+    int rc = engine_weakness(&part, x);
+    bool weak = part > WEAK && x->p->n_ops <= DECOMPOSE_INTERVALS_OPS;
+    shares s = shares_of(x, weak);
+    rc = rc ? rc : engine_anneal_whole(x, weak ? 2 : 1, s.anneal);
+    rc = rc ? rc : engine_raise_by_intervals(x, weak ? 8 : 2, weak ? 4 : 2, s.intervals);
+    if (!rc && weak)
+        rc = engine_raise_by_programme(x, 0.3);
+    if (!rc && weak)
+        rc = engine_anneal_whole(x, 3, 0.5);
+    if (weak) { /* large components: finer prices would take for ever */
+        x->top_level = 1;
+        x->batches_left = 2;
+    }
+    if (!rc && engine_gap(x) > x->o->gap)
+        rc = improve_blocks(x, s.blocks);
+    if (!rc && !weak)
+        rc = engine_raise_by_intervals(x, 8, 4, 0.5);
+    return rc ? rc : engine_anneal_whole(x, 5, 1);
 }
 
 /* What comes after the search is the check of the plan. It is measured once; the last plan may send every tensor. */
@@ -159,20 +221,18 @@ static void reserve_time(engine *x)
 static int solve(engine *x)
 {
     engine_take_bound(x, UTIL_MAX(moirai_bound_critical_path(x->p), moirai_bound_load(x->p)));
-    int result = moirai_problem_check_memory(x->p); /* what no search can cure is said at once */
-    if (!result)
-        result = try_starts(x);
+    int rc = moirai_problem_check_memory(x->p); /* what no search can cure is said at once */
+    rc = rc ? rc : try_starts(x);
     reserve_time(x);
     double nodes = WHOLE_NODES * x->effort;
-    if (!result)
-        result = try_exact(x, nodes);
-    if (!result && engine_gap(x) > x->o->gap && !engine_stopped(x))
-        result = improve(x);
-    while (!result && x->p->n_ops <= WHOLE_OPS && engine_grow(x))
-        result = try_exact(x, nodes *= 8);
-    if (!result && !x->best)
-        result = explain(x, "has no plan that fits the memory, as far as was found");
-    return result;
+    rc = rc ? rc : try_exact(x, nodes);
+    if (!rc && engine_gap(x) > x->o->gap && !engine_stopped(x))
+        rc = search(x);
+    while (!rc && x->p->n_ops <= WHOLE_OPS && engine_grow(x))
+        rc = try_exact(x, nodes *= 8);
+    if (!rc && !x->best)
+        rc = explain(x, "has no plan that fits the memory, as far as was found");
+    return rc;
 }
 
 static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
@@ -181,22 +241,24 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     util_stop stop = x ? x->stop : (util_stop){0};
     if (x && o->certificate_path && stop.deadline > 0)
         x->stop.deadline -= CERTIFY_SHARE * o->budget.time_limit_s;
-    int result = x ? solve(x) : MOIRAI_EFAIL;
-    if (!result && o->certificate_path)
-        result = certify(x, &stop);
-    if (!result) {
+    int rc = x ? solve(x) : MOIRAI_EFAIL;
+    if (!rc && o->certificate_path)
+        rc = certify(x, &stop);
+    if (!rc) {
         *out = x->best;
         (*out)->lower_bound_ns = x->lower_ns;
+        (*out)->certified_bound_ns = o->certificate_path ? x->certified_ns : MOIRAI_UNKNOWN;
         x->best = NULL;
     }
     engine_free(x);
-    return result;
+    return rc;
 }
 
 const moirai_placer place_moirai = {
     .name = "moirai",
     .summary = "blocks between cuts, annealed and bounded by prices in time; any size, proven gap",
-    .letters = PLACE_STARTS_KEY ", X exhaustive, B blocks, M blocks within memory, F floating work beside the spine",
+    .letters = PLACE_STARTS_KEY ", X exhaustive, B blocks, M blocks within memory, F floating work beside the spine, "
+                                "W the whole annealed",
     .certifies = true,
     .bounds = true,
     .place = place,

@@ -5,17 +5,17 @@
 #include <string.h>
 
 #include <moirai/coarsen.h>
+#include "onnx/onnx_network.h"
 #include "onnx/onnx_piece.h"
 #include "util/util.h"
 
 /* Rank 0's tools while it cuts. */
 typedef struct cutter {
     profile_job *job;
-    onnx_pieces *from;
-    moirai_graph *fine;
+    onnx_network *from;
     util_names *seen;   /* content -> piece */
     profile_key *content; /* [piece] owns the names */
-    int32_t *member;      /* operators of `fine` in the piece at hand */
+    int32_t *member;      /* operators of the network in the piece at hand */
     size_t capacity;
 } cutter;
 
@@ -28,7 +28,7 @@ static int list_members(cutter *c, int32_t op, int32_t *n)
         return MOIRAI_EFAIL;
     for (int32_t i = 0; i < *n; i++) {
         const char *name = first == last ? g->op_name[op] : g->op_member[first + i];
-        c->member[i] = moirai_graph_find(c->fine, name);
+        c->member[i] = moirai_graph_find(c->from->graph, name);
         if (c->member[i] == MOIRAI_NONE)
             return moirai_error(MOIRAI_EFAIL, "operator '%.200s' is not in the network", name);
     }
@@ -67,8 +67,8 @@ static int cut_all(cutter *c, const moirai_onnx_options *options, const char *ru
     profile_job *j = c->job;
     moirai_rules *rules = NULL;
     int rc = moirai_rules_open(&rules, rules_name);
-    rc = rc ? rc : onnx_pieces_open(&c->from, &c->fine, j->model_path, options, NULL);
-    rc = rc ? rc : moirai_coarsen(&j->graph, c->fine, rules, NULL);
+    rc = rc ? rc : onnx_network_open(&c->from, j->model_path, options);
+    rc = rc ? rc : moirai_coarsen(&j->graph, c->from->graph, rules, NULL);
     moirai_rules_free(rules);
     if (rc)
         return rc;
@@ -89,8 +89,7 @@ int rank_profile_cut(profile_job *job, const moirai_onnx_options *options, const
     cutter c = {.job = job};
     int rc = cut_all(&c, options, rules);
     util_names_free(c.seen);
-    moirai_graph_free(c.fine);
-    onnx_pieces_free(c.from);
+    onnx_network_free(c.from);
     free(c.content);
     free(c.member);
     return rc;

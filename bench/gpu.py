@@ -1,0 +1,432 @@
+#!/usr/bin/env python3
+"""One GPU cut into unequal parts: plans of several placers, predicted and measured. One call makes the table of
+docs/pytorch.md.
+
+    python3 bench/gpu.py --out FOLDER
+
+Per network: capture, profile of every distinct operator on every part (all parts at once, as they will run). Then, for
+fast links (readers look at tensors where they are, by CUDA IPC) and slow ones (through pinned host memory): plans,
+runs, one refinement from these runs, plans, runs. The numbers of the table are those of the last round. Writes
+results.json, timelines and table.md to FOLDER; --small tries all of it on a processor.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import sys
+import threading
+import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
+
+import torch  # noqa: E402
+
+import moirai  # noqa: E402
+import moirai.torch as mt  # noqa: E402
+import networks  # noqa: E402
+
+began = time.monotonic()
+gpu = threading.Lock()  # one measurement at a time; plans are made meanwhile
+
+
+def say(*words: Any) -> None:
+    print(f"[{time.monotonic() - began:6.1f}]", *words, flush=True)
+
+
+# ---- in a rank's process
+
+
+def plain(name: str, small: bool, runs: int) -> dict[str, float]:
+    """The module itself on this part, in milliseconds: eagerly, and as one CUDA graph."""
+    module, args = networks.make(name, small)
+    if not torch.cuda.is_available():
+        times = []
+        for _ in range(runs):
+            start = time.perf_counter_ns()
+            module(*args)
+            times.append(time.perf_counter_ns() - start)
+        return {"eager": statistics.median(times) / 1e6, "graph": statistics.median(times) / 1e6}
+    module, args = module.cuda(), tuple(a.cuda() for a in args)
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            module(*args)
+    torch.cuda.synchronize()
+
+    def timed(work: Any) -> float:
+        times = []
+        for _ in range(runs + 3):
+            a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            a.record()
+            work()
+            b.record()
+            b.synchronize()
+            times.append(a.elapsed_time(b))
+        return statistics.median(times[3:])
+
+    eager = timed(lambda: module(*args))
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        module(*args)
+    found = {"eager": eager, "graph": timed(graph.replay)}
+    torch.cuda.empty_cache()
+    return found
+
+
+# ---- a network
+
+
+class Ranks:
+    """Workers that are started again where a failure has ended them."""
+
+    def __init__(self, o: argparse.Namespace) -> None:
+        self.o, self.workers = o, None
+
+    def get(self) -> mt.Workers:
+        if self.workers is None or not self.workers.alive:
+            self.workers = mt.Workers(
+                cluster_of(self.o), logs=self.o.out / f"ranks-{time.monotonic():.0f}", keep_weights=True
+            )
+        return self.workers
+
+
+class Network:
+    def __init__(self, name: str, o: argparse.Namespace, ranks: Ranks) -> None:
+        self.name, self.o, self.ranks = name, o, ranks
+        start = time.monotonic()
+        self.module, self.args = networks.make(name, o.small)
+        self.captured = mt.capture(self.module, self.args, heads=networks.HEADS.get(name, False), name=name)
+        self.capture_s = time.monotonic() - start
+        start = time.monotonic()
+        with gpu:
+            self.report = mt.profile(
+                self.captured, workers=ranks.get(), cache=None, options=mt.Options(runs=10, seconds=0.1)
+            )
+        self.profile_s = time.monotonic() - start
+        self.captured.graph.save(o.out / f"{name}.graph.json")
+        say(f"{name}: {len(self.captured.graph)} operators, {self.report.distinct} distinct; "
+            f"capture {self.capture_s:.1f} s, profile {self.profile_s:.1f} s, "
+            f"{len(self.report.failed)} not measured")  # fmt: skip
+        for op, why in list(self.report.failed.items())[:3]:
+            say(f"  {op}: {why}")
+
+    def graph(self) -> moirai.Graph:
+        return moirai.Graph.open(self.o.out / f"{self.name}.graph.json")
+
+    def run(self, plan: moirai.Plan, link: str, label: str, verify: bool = False) -> dict[str, Any]:
+        """Loads, verifies and measures a plan; its timeline goes to a file."""
+        with gpu:
+            start = time.monotonic()
+            workers = self.ranks.get()
+            transport = "auto" if workers.kind == "cpu" else link
+            with mt.distribute(self.captured, plan, workers=workers, transport=transport, stall_s=20) as module:
+                loaded = time.monotonic() - start
+                result = module(*self.args)
+                if verify:
+                    self.compare(result)
+                measured = module.measure(warmup=5, runs=self.o.runs)
+                why = module.why_eager
+        path = self.o.out / f"{self.name}.{link}.{label}.timeline.json"
+        measured.save(path)
+        say(f"{self.name} {link} {label}: predicted {plan.makespan_ns / 1e6:.3f} ms, "
+            f"measured {measured.median_ns / 1e6:.3f} ms, {len(plan.transfers)} transfers, loaded in {loaded:.1f} s, "
+            f"off {self.off:.1e}" + (f", EAGER {why}" if why else ""))  # fmt: skip
+        return {
+            "predicted_ms": plan.makespan_ns / 1e6,
+            "measured_ms": measured.median_ns / 1e6,
+            "least_ms": measured.least_ns / 1e6,
+            "bound_ms": (plan.lower_bound_ns or 0) / 1e6,
+            "generation_s": plan.generation_ns / 1e9,
+            "transfers": len(plan.transfers),
+            "devices": len(set(plan.placement.values())),
+            "timeline": str(path),
+        }
+
+    expected: Any = None
+    off = 0.0  # the largest relative difference of results so far
+
+    def compare(self, result: Any) -> None:
+        """Against the module on this host's processor. Convolutions on the GPU are TF32 by PyTorch's default: 1e-2."""
+        if self.expected is None:
+            with torch.no_grad():
+                self.expected = self.module(*self.args)
+        off = float((result - self.expected).norm() / self.expected.norm())
+        self.off = max(self.off, off)
+        if not off < 1e-2:
+            raise RuntimeError(f"{self.name}: results are off by {off:.2g} of their norm")
+
+
+def placers(o: argparse.Namespace) -> list[str]:
+    there = moirai.placers()
+    return [p for p in o.placers.split(",") if p in there]
+
+
+def plans(problem: moirai.Problem, o: argparse.Namespace) -> dict[str, moirai.Plan]:
+    return {p: moirai.place(problem, p, time_limit=o.time_limit, threads=o.threads) for p in placers(o)}
+
+
+def by_hand(net: Network, problem: moirai.Problem) -> moirai.Plan | None:
+    """The split of experts that people found best for four parts: 1, 2, 2, 3; all else on the largest."""
+    devices = problem.devices
+    if net.name != "moe" or len(devices) != 4:
+        return None
+    owner = [devices[k] for k, n in enumerate((1, 2, 2, 3)) for _ in range(n)]
+    places = {}
+    for op in problem.op_names:
+        parts = op.replace("/", ".").split(".")
+        at = parts.index("experts") if "experts" in parts else -1
+        places[op] = owner[int(parts[at + 1]) % len(owner)] if at >= 0 else devices[-1]
+    return moirai.Plan.by_devices(problem, places)
+
+
+def case(net: Network, link: str, cluster: moirai.Cluster, o: argparse.Namespace) -> dict[str, Any]:
+    """All rounds of one network on one kind of link."""
+    options = {"congestion": "none" if link == "ipc" else "port"}
+    graph, links = net.graph(), cluster.copy()
+    found: dict[str, Any] = {"network": net.name, "link": link, "rounds": []}
+    kept: dict[str, moirai.Plan] = {}  # each placer's fastest plan of all rounds
+    split: list[str] = []  # timelines of plans with several devices, where parts disturb each other as they do
+    alone: list[str] = []
+    for number in range(o.rounds + 1):
+        problem = moirai.Problem(graph, links, **options)
+        rows: dict[str, Any] = {}
+        made = plans(problem, o)
+        hand = by_hand(net, problem)
+        if hand is not None:
+            made["by hand"] = hand
+        for placer, plan in made.items():
+            rows[placer] = net.run(plan, link, f"{placer.replace(' ', '-')}-{number}", verify=True)
+            if placer not in kept or rows[placer]["measured_ms"] < min(
+                r[placer]["measured_ms"] for r in found["rounds"]
+            ):
+                kept[placer] = plan
+            (split if plan.transfers else alone).append(rows[placer]["timeline"])
+            plan.save(o.out / f"{net.name}.{link}.{placer.replace(' ', '-')}-{number}.plan.json")
+        found["rounds"].append(rows)
+        if number < o.rounds:
+            graph, links = net.graph(), cluster.copy()
+            moirai.refine(graph, links, split or alone)
+    passes: dict[str, list[float]] = {placer: [] for placer in kept}
+    for number in range(o.passes):  # in turns: whatever changes with time changes for all
+        for placer, plan in kept.items():
+            passes[placer].append(net.run(plan, link, f"kept-{placer.replace(' ', '-')}-{number}")["measured_ms"])
+    found["kept"] = {
+        p: {"measured_ms": statistics.median(x), "devices": len(set(kept[p].placement.values()))}
+        for p, x in passes.items()
+        if x
+    }
+    return found
+
+
+# ---- checks that are not tables
+
+
+def requests(o: argparse.Namespace, workers: mt.Workers, problem_of: Any, link: str) -> dict[str, Any]:
+    """A thousand requests, each with inputs of its own: are all results right?"""
+    module, args = networks.make("moe", True)
+    captured = mt.capture(module, args, name="moe-small")
+    for device in workers.devices:
+        captured.graph.set_times(device.name, [1000] * len(captured.graph))
+    problem = moirai.Problem(captured.graph, problem_of)
+    names = problem.op_names
+    spread = {n: problem.devices[i % len(problem.devices)] for i, n in enumerate(names)}
+    plan = moirai.Plan.by_devices(problem, spread)
+    start, wrong, worst, threads = time.monotonic(), 0, 0.0, torch.get_num_threads()
+    torch.set_num_threads(1)  # the module itself is so small that more would wait for each other
+    transport = link if workers.kind == "cuda" else "auto"
+    with gpu, mt.distribute(captured, plan, workers=workers, transport=transport, stall_s=20) as run:
+        for i in range(o.requests):
+            x = torch.randn(args[0].shape, generator=torch.Generator().manual_seed(i))
+            got = run(x)
+            with torch.no_grad():
+                off = float((got - module(x)).abs().max())
+            worst = max(worst, off)
+            wrong += off > 1e-3
+    torch.set_num_threads(threads)
+    seconds = time.monotonic() - start
+    say(
+        f"{o.requests} requests over {link}, {len(plan.transfers)} transfers each: "
+        f"{wrong} wrong, worst {worst:.2g}, {seconds:.1f} s"
+    )
+    return {"link": link, "requests": o.requests, "wrong": wrong, "worst": worst, "transfers": len(plan.transfers)}
+
+
+# ---- the tables
+
+
+def predictions(results: dict[str, Any], names: list[str]) -> list[str]:
+    lines = ["| network | links | " + " | ".join(names) + " | off, moirai |", "|---|---|" + "---:|" * (len(names) + 1)]
+    offs = []
+    for c in results["cases"]:
+        rows = c["rounds"][min(1, len(c["rounds"]) - 1)]
+        offs += [abs(r["predicted_ms"] / r["measured_ms"] - 1) for r in rows.values()]
+        cells = [f"{rows[n]['predicted_ms']:.2f} / {rows[n]['measured_ms']:.2f}" if n in rows else "" for n in names]
+        own = rows["moirai"]["predicted_ms"] / rows["moirai"]["measured_ms"] - 1 if "moirai" in rows else 0
+        lines.append(f"| {c['network']} | {c['link']} | " + " | ".join(cells) + f" | {100 * own:+.1f} % |")
+    if offs:
+        lines += ["", f"The median difference over these {len(offs)} plans is {100 * statistics.median(offs):.1f} %."]
+    return lines
+
+
+def speeds(results: dict[str, Any], names: list[str]) -> list[str]:
+    lines = [
+        "| network | links | plain | " + " | ".join(names) + " | parts | of single |",
+        "|---|---|---:|" + "---:|" * (len(names) + 2),
+    ]
+    for c in results["cases"]:
+        kept = c.get("kept") or {}
+        plain_ms = results["plain"].get(c["network"], {}).get("graph") or 0
+        cells = [f"{kept[n]['measured_ms']:.2f}" if n in kept else "" for n in names]
+        best, single = kept.get("moirai"), kept.get("single")
+        ratio = f"{best['measured_ms'] / single['measured_ms']:.2f}" if best and single else ""
+        parts = best["devices"] if best else ""
+        lines.append(
+            f"| {c['network']} | {c['link']} | {plain_ms:.2f} | " + " | ".join(cells) + f" | {parts} | {ratio} |"
+        )
+    return lines
+
+
+def table(results: dict[str, Any]) -> str:
+    hand = any("by hand" in c["rounds"][-1] for c in results["cases"])
+    about = next(iter(results.get("about", {}).values()), {})
+    head = [
+        f"{about.get('name', '')}, {results['date'][:10]}, PyTorch {results['torch']}, Python {results['python']}; "
+        f"`{results['command']}`. Times in ms.",
+        "",
+        "Predicted / measured after one refinement:",
+        "",
+    ]
+    names = results["placers"] + (["by hand"] if hand else [])
+    middle = [
+        "",
+        "The fastest plan of each placer, measured again in turns; "
+        "plain is the module itself as a CUDA graph on the largest part:",
+        "",
+    ]
+    return "\n".join(head + predictions(results, results["placers"]) + middle + speeds(results, names)) + "\n"
+
+
+def options() -> argparse.Namespace:
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--out", type=Path, default=Path("out/gpu"), help="folder for results")
+    p.add_argument("--networks", default=",".join(networks.NETWORKS))
+    p.add_argument("--links", default="ipc,host")
+    p.add_argument("--placers", default="single,sequential,m-etf,heft,moirai")
+    p.add_argument("--shares", default="0.1,0.2,0.3,0.4", help="parts of the GPU")
+    p.add_argument("--rounds", type=int, default=2, help="refinements")
+    p.add_argument("--passes", type=int, default=2, help="measurements of the plans that were kept")
+    p.add_argument("--runs", type=int, default=50)
+    p.add_argument("--time-limit", type=float, default=10, help="of a search, in seconds")
+    p.add_argument("--threads", type=int, default=4, help="of a search")
+    p.add_argument("--parallel", type=int, default=4, help="networks planned at the same time")
+    p.add_argument("--requests", type=int, default=1000, help="requests with changing inputs; 0: none")
+    p.add_argument("--small", action="store_true", help="small networks on two processor ranks: tries the script")
+    o = p.parse_args()
+    o.out.mkdir(parents=True, exist_ok=True)
+    return o
+
+
+def cluster_of(o: argparse.Namespace) -> moirai.Cluster:
+    if o.small:
+        devices = [{"name": n, "type": "cpu", "memory": "2GB"} for n in "AB"]
+    else:
+        parts = [float(s) for s in o.shares.split(",")]
+        devices = [{"name": f"p{round(100 * s)}", "type": "h200", "memory": "30GB", "share": s} for s in parts]
+    names = [d["name"] for d in devices]
+    links = [{"from": a, "to": b, "bandwidth": "100Gbps", "latency": "10us"} for a in names for b in names if a != b]
+    return moirai.Cluster.open({"name": "parts", "devices": devices, "links": links})
+
+
+def everything(o: argparse.Namespace, ranks: Ranks, results: dict[str, Any], links: list[str], save: Any) -> None:
+    about = ranks.get().about
+    say("ranks:", about)
+    results["about"] = {str(k): v for k, v in about.items()}
+    clusters = {}
+    for link in links:
+        clusters[link] = mt.probe(ranks.get(), transport="auto" if o.small else link)
+        results["links"][link] = [vars(x) for x in clusters[link].links]
+        say(link, [(x.source, x.target, x.latency_ns, x.bytes_per_second) for x in clusters[link].links])
+
+    def attempt(what: str, work: Any) -> Any:
+        try:
+            return work()
+        except Exception as error:
+            traceback.print_exc()
+            results["errors"].append(f"{what}: {error}")
+            return None
+
+    for link in links if o.requests else []:
+        found = attempt(f"requests {link}", lambda: requests(o, ranks.get(), clusters[link], link))  # noqa: B023
+        results["requests"] += [found] if found else []
+    with ThreadPoolExecutor(o.parallel) as pool:
+        waiting = []
+        for name in o.networks.split(","):
+            net = attempt(name, lambda: Network(name, o, ranks))  # noqa: B023
+            if net is None:
+                continue
+            results["plain"][name] = attempt(f"{name} plain", lambda: run_plain(o, ranks, name)) or {}  # noqa: B023
+            waiting += [(name, link, pool.submit(case, net, link, clusters[link], o)) for link in links]
+        for name, link, future in waiting:
+            found = attempt(f"{name} {link}", future.result)
+            results["cases"] += [found] if found else []
+            save()
+
+
+def run_plain(o: argparse.Namespace, ranks: Ranks, name: str) -> dict[str, float]:
+    with gpu:
+        workers = ranks.get()
+        last = len(workers.devices) - 1
+        found = workers.tell("call", {last: {"module": "gpu", "function": "plain", "args": (name, o.small, o.runs)}})[
+            last
+        ]
+    say(f"{name}: plain on {workers.devices[last].name}: {found}")
+    return found
+
+
+def main() -> int:
+    o = options()
+    results: dict[str, Any] = {
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "host": platform.platform(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "command": " ".join(["python3 bench/gpu.py", *sys.argv[1:]]),
+        "placers": [],
+        "links": {},
+        "plain": {},
+        "requests": [],
+        "cases": [],
+        "errors": [],
+    }
+    results["placers"] = placers(o)
+
+    def save() -> None:
+        (o.out / "results.json").write_text(json.dumps(results, indent=1))
+        (o.out / "table.md").write_text(table(results))
+
+    links = ["ipc"] if o.small else o.links.split(",")
+    ranks = Ranks(o)
+    try:
+        everything(o, ranks, results, links, save)
+    finally:
+        if ranks.workers is not None:
+            ranks.workers.close()
+    save()
+    say("errors:", results["errors"])
+    print(table(results))
+    return 1 if results["errors"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

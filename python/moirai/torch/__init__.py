@@ -1,0 +1,29 @@
+"""From a torch.nn.Module to several devices: capture, profile, plan, distribute (docs/pytorch.md)."""
+
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as error:
+    raise ImportError("moirai.torch needs PyTorch 2.6 or later: pip install torch") from error
+
+from .capture import Captured, CaptureError, capture
+from .distribute import Distributed, distribute, whole
+from .measure import Options
+from .profile import Profile, probe, profile
+from .timeline import Measured
+from .workers import RankError, Workers
+
+__all__ = [
+    "CaptureError",
+    "Captured",
+    "Distributed",
+    "Measured",
+    "Options",
+    "Profile",
+    "RankError",
+    "Workers",
+    "capture",
+    "distribute",
+    "probe",
+    "profile",
+    "whole",
+]

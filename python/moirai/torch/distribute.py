@@ -1,0 +1,288 @@
+"""A module that runs as a plan says, with the same forward."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import Any, Mapping
+
+import torch
+import torch.utils._pytree as pytree
+
+from .._lib import UsageError, VerifyError
+from ..cluster import Cluster
+from ..plan import Plan
+from .capture import Captured, remembered
+from .ir import INPUT, WEIGHT, Meta, Ref, call
+from .program import Program, build
+from .spmd import SpmdDistributed, launched
+from .shared import Tensors, create, lay_out
+from .timeline import Measured, timeline
+from .workers import Workers
+
+_HEAD = 1024  # of a pinned file (rank_cuda.py), before the tensors
+
+
+class Distributed(torch.nn.Module):
+    """The captured module on several devices. Call it as the module itself, with tensors of the captured shapes.
+
+    Results are on the caller's processor. Weights are those of the moment when it was made.
+    """
+
+    def __init__(
+        self,
+        captured: Captured,
+        plan: Plan,
+        workers: Workers,
+        *,
+        transport: str = "auto",
+        graphs: bool = True,
+        verify: bool | torch.nn.Module = False,
+        own_workers: bool = False,
+        stall_s: float = 120,
+    ) -> None:
+        super().__init__()
+        if transport not in ("auto", "ipc", "host", "gloo"):
+            raise UsageError(f"transport '{transport}': expected auto, ipc, host or gloo")
+        if workers.kind == "cpu" and transport in ("ipc", "host"):
+            raise UsageError(f"transport '{transport}' is for GPUs: processors exchange tensors by gloo")
+        if workers.kind == "cuda" and transport == "gloo":
+            raise UsageError("transport 'gloo' is for processors: GPUs of one host exchange tensors by ipc or host")
+        names = [d.name for d in workers.devices]
+        if plan.problem.devices != names:
+            raise UsageError(f"the plan's devices are {plan.problem.devices}, the ranks' {names}")
+        self._captured, self._workers, self._own = captured, workers, own_workers
+        self._verify = verify
+        self._stall_s = stall_s
+        self.program: Program = build(captured, plan)
+        self.transport = "gloo" if workers.kind == "cpu" else "host" if transport == "host" else "ipc"
+        self._ranks = [r.rank for r in self.program.ranks if r.segments or r.outputs]
+        self._key = workers.key = workers.key + 1
+        self._files: list[str] = []
+        self.why_eager: dict[str, str] = {}
+        self._load(graphs)
+
+    # ---- loading
+
+    def _metas(self) -> dict[Any, Meta]:
+        nodes = self._captured.nodes
+        metas: dict[Any, Meta] = {("in", n): nodes[n].meta for n in self._captured.inputs}
+        for i, leaf in enumerate(self._captured.out_leaves):
+            if isinstance(leaf, Ref):
+                metas["out", i] = nodes[leaf.name].meta
+        return metas
+
+    def _load(self, graphs: bool) -> None:
+        metas = self._metas()
+        shared = create(Tensors.size(metas))
+        self._files.append(shared)
+        self._shared = Tensors(shared, metas)
+        through = self.program.transfers if self.transport == "host" else []
+        offsets, size = lay_out([t.meta.bytes for t in through], _HEAD)
+        pinned = ""
+        if self._workers.kind == "cuda":
+            pinned = create(size)
+            self._files.append(pinned)
+            self._workers.aborts.append(pinned)
+        host_at = {t.index: at for t, at in zip(through, offsets)}
+        with tempfile.TemporaryDirectory(prefix="moirai-weights-") as folder:
+            jobs = {
+                k: self._job(k, folder, shared, pinned, host_at, metas, graphs)
+                for k in range(len(self._workers.devices))
+            }
+            answers = self._workers.tell("load", jobs)
+        self.why_eager = {self._workers.devices[k].name: why for k, why in answers.items() if why}
+
+    def _job(
+        self, k: int, folder: str, shared: str, pinned: str, host_at: dict[int, int], metas: Any, graphs: bool
+    ) -> Any:
+        program = self.program.ranks[k]
+        weights = os.path.join(folder, f"{k}.pt")
+        active = k in self._ranks
+        owner, held = self._workers.held.get(k, (None, set()))
+        fresh = owner is not self._captured or not self._workers.keep_weights
+        missing = [n for n in program.weights if fresh or n not in held] if active else []
+        if missing:
+            torch.save({n: self._captured.weights[n].cpu().contiguous().clone() for n in missing}, weights)
+        if active and self._workers.keep_weights:
+            self._workers.held[k] = (self._captured, set(missing) if fresh else held | set(missing))
+        return {
+            "fresh": fresh,
+            "keep": self._workers.keep_weights,
+            "key": self._key,
+            "program": program if active else None,
+            "peers": self._ranks,
+            "weights": weights if missing else "",
+            "shared": shared,
+            "metas": metas,
+            "pinned": pinned,
+            "host_at": host_at,
+            "graphs": graphs,
+            "stall_s": self._stall_s,
+        }
+
+    # ---- running
+
+    def _put(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        captured = self._captured
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        if spec != captured.in_spec or len(leaves) != len(captured.in_leaves):
+            raise UsageError(f"arguments are not laid out as those captured: {spec}, expected {captured.in_spec}")
+        for given, known in zip(leaves, captured.in_leaves):
+            if not isinstance(known, Ref):
+                if given != known:
+                    raise UsageError(f"an argument is {given!r}; the module was captured with {known!r}")
+                continue
+            room = self._shared.tensor["in", known.name]
+            if not isinstance(given, torch.Tensor) or given.shape != room.shape or given.dtype != room.dtype:
+                what = (
+                    f"{tuple(given.shape)} {given.dtype}" if isinstance(given, torch.Tensor) else type(given).__name__
+                )
+                raise UsageError(f"argument '{known.name}' is {what}; captured was {tuple(room.shape)} {room.dtype}")
+            room.copy_(given.detach())
+
+    def _get(self) -> Any:
+        leaves = [
+            self._shared.tensor["out", i].clone() if isinstance(leaf, Ref) else leaf
+            for i, leaf in enumerate(self._captured.out_leaves)
+        ]
+        return pytree.tree_unflatten(leaves, self._captured.out_spec)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """One request. Raises RankError where a rank fails, VerifyError where results differ (`verify`)."""
+        self._put(args, kwargs)
+        self._workers.tell("run", {k: {"key": self._key} for k in self._ranks}, self._stall_s + 10)
+        result = self._get()
+        if self._verify:
+            self._compare(result, args, kwargs)
+        return result
+
+    def _compare(self, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        with torch.no_grad():
+            if isinstance(self._verify, torch.nn.Module):
+                expected = self._verify(*args, **kwargs)
+            else:
+                expected = whole(self._captured, args, kwargs)
+        for i, (a, b) in enumerate(zip(pytree.tree_leaves(result), pytree.tree_leaves(expected))):
+            if isinstance(a, torch.Tensor):
+                check_close(a, b, f"result {i}")
+
+    def measure(self, *args: Any, warmup: int = 5, runs: int = 50, **kwargs: Any) -> Measured:
+        """The same request again and again, without the caller in between: latencies, and a timeline of ours. Without
+        arguments those of the last call."""
+        if args or kwargs:
+            self._put(args, kwargs)
+        job = {"key": self._key, "warmup": warmup, "runs": runs}
+        stamps = self._workers.tell("measure", {k: job for k in self._ranks})
+        return timeline(self.program, stamps, warmup, queued=self.transport == "host")
+
+    # ---- ending
+
+    def close(self) -> None:
+        """Frees what the ranks hold for it; ends the ranks where they were started for it alone."""
+        if self._workers.alive and self._key:
+            for step in ("unload", "free"):
+                self._workers.tell(step, {k: {"key": self._key} for k in self._ranks})
+        self._key = 0
+        for path in self._files:
+            if path in self._workers.aborts:
+                self._workers.aborts.remove(path)
+            try:
+                os.unlink(path)
+            except OSError:
+                pass
+        self._files = []
+        if self._own:
+            self._workers.close()
+
+    def __enter__(self) -> Distributed:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        try:
+            if self._files:
+                self.close()
+        except Exception:
+            pass
+
+
+def whole(captured: Captured, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None,
+          device: torch.device | str = "cpu") -> Any:  # fmt: skip
+    """The captured network on one device, in this process: what distributed runs are compared with."""
+    target = torch.device(device)
+    leaves = pytree.tree_leaves((args, dict(kwargs or {})))
+    given = {k.name: v for k, v in zip(captured.in_leaves, leaves) if isinstance(k, Ref)}
+    env: dict[str, Any] = {n: w.to(target) for n, w in captured.weights.items()}
+    with torch.no_grad():
+        for node in captured.nodes.values():
+            if node.kind == INPUT:
+                env[node.name] = given[node.name].to(target)
+            elif node.kind != WEIGHT:
+                env[node.name] = call(node, env, target)
+    results = [env[x.name] if isinstance(x, Ref) else x for x in captured.out_leaves]
+    return pytree.tree_unflatten(results, captured.out_spec)
+
+
+def check_close(got: torch.Tensor, expected: torch.Tensor, what: str) -> None:
+    """Within atol 1e-4 and rtol 1e-3 of the largest number (half precision: 1e-2); whole numbers equal."""
+    a, b = got.detach().cpu(), expected.detach().cpu()
+    if a.shape != b.shape or a.dtype != b.dtype:
+        raise VerifyError(f"{what} is {tuple(a.shape)} {a.dtype}, expected {tuple(b.shape)} {b.dtype}")
+    if not a.is_floating_point():
+        if not torch.equal(a, b):
+            raise VerifyError(f"{what}: {int((a != b).sum())} of {a.numel()} numbers differ")
+        return
+    half = a.dtype in (torch.float16, torch.bfloat16)
+    atol, rtol = (1e-2, 1e-2) if half else (1e-4, 1e-3)
+    x, y = a.double(), b.double()
+    if not torch.equal(x.isfinite(), y.isfinite()):
+        raise VerifyError(f"{what}: {int((x.isfinite() != y.isfinite()).sum())} numbers are not finite in one of both")
+    off = torch.nan_to_num((x - y).abs())
+    scale = float(torch.nan_to_num(y.abs(), posinf=0.0).max()) if y.numel() else 0.0
+    worst = float(off.max()) if off.numel() else 0.0
+    if worst > atol + rtol * scale:
+        raise VerifyError(f"{what} is off by {worst:.3g} where numbers reach {scale:.3g}")
+
+
+def distribute(
+    module: torch.nn.Module | Captured,
+    plan: Plan,
+    *,
+    cluster: Cluster | str | Mapping[str, Any] | None = None,
+    workers: Workers | None = None,
+    verify: bool | torch.nn.Module = False,
+    transport: str = "auto",
+    graphs: bool = True,
+    stall_s: float = 120,
+) -> Distributed | SpmdDistributed:
+    """A module with the same forward that runs as the plan says, one process per device.
+
+    In a process that torchrun started, and without `cluster` or `workers`, this process is the device of its rank
+    (spmd.py).
+
+    `module` is what `capture` was given, or what it returned. `cluster` starts the processes; `workers` that are there
+    already serve any number of modules. `transport` is "ipc" (readers look at tensors where they are), "host" (through
+    pinned memory) or "gloo"; "auto" takes the first for GPUs and the last for processors. `verify` compares every
+    result with the whole network's, or with that of the module given. A request that takes longer than `stall_s` ends
+    all ranks.
+    """
+    captured = module if isinstance(module, Captured) else remembered.get(module)
+    if captured is None:
+        raise UsageError(f"{type(module).__name__} was not captured: call moirai.torch.capture first")
+    if cluster is None and workers is None and launched():
+        return SpmdDistributed(captured, plan)
+    if (cluster is None) == (workers is None):
+        raise UsageError("either cluster or workers says where to run")
+    own = workers is None
+    ranks = workers if workers is not None else Workers(cluster)  # type: ignore[arg-type]
+    try:
+        return Distributed(
+            captured, plan, ranks, transport=transport, graphs=graphs, verify=verify, own_workers=own, stall_s=stall_s
+        )
+    except BaseException:
+        if own:
+            ranks.close()
+        raise

@@ -1,0 +1,132 @@
+"""A captured network: nodes in an order in which they can run, each a call of an ATen operator.
+
+torch.fx graphs hold live Python objects; ranks are other processes, often with another device and other strides. So
+what travels is this: plain data, pickled in microseconds, with operators by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Callable, Iterator
+
+import torch
+
+
+@dataclass(frozen=True)
+class Ref:
+    """An argument that is another node's value."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Meta:
+    """What is known of a tensor before it exists."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    stride: tuple[int, ...]
+
+    @property
+    def numel(self) -> int:
+        n = 1
+        for d in self.shape:
+            n *= d
+        return n
+
+    @property
+    def bytes(self) -> int:
+        return self.numel * self.dtype.itemsize
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> Meta:
+        return cls(tuple(int(d) for d in tensor.shape), tensor.dtype, tuple(int(s) for s in tensor.stride()))
+
+    def empty(self, device: torch.device | str) -> torch.Tensor:
+        return torch.empty_strided(self.shape, self.stride, dtype=self.dtype, device=device)
+
+
+# What a node is to a plan.
+OP = "op"  # computes: an operator of the graph
+ALIAS = "alias"  # another look at its only tensor: a view, a part of a tuple; free, repeated wherever it is needed
+CONST = "const"  # depends on weights alone: computed once, when a rank is loaded
+INPUT = "input"
+WEIGHT = "weight"
+
+
+@dataclass
+class Node:
+    """`meta` is a Meta, or a tuple of Meta and None for operators with several results."""
+
+    name: str
+    kind: str
+    target: str = ""
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    meta: Any = None
+    path: str = ""  # the module that it came from: "layers.3.attn.q_proj"
+    members: tuple[str, ...] = ()
+
+    def refs(self) -> list[str]:
+        """Names of the values that it reads, in order, repeats kept."""
+        return [r.name for r in walk((self.args, self.kwargs)) if isinstance(r, Ref)]
+
+
+def walk(value: Any) -> Iterator[Any]:
+    """The leaves of nested tuples, lists and dicts."""
+    if isinstance(value, (tuple, list)):
+        for item in value:
+            yield from walk(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from walk(item)
+    elif isinstance(value, slice):
+        yield from walk((value.start, value.stop, value.step))
+    else:
+        yield value
+
+
+def substitute(value: Any, change: Callable[[Any], Any]) -> Any:
+    """The same nest with other leaves."""
+    if isinstance(value, tuple):
+        return tuple(substitute(item, change) for item in value)
+    if isinstance(value, list):
+        return [substitute(item, change) for item in value]
+    if isinstance(value, dict):
+        return {key: substitute(item, change) for key, item in value.items()}
+    return change(value)
+
+
+@lru_cache(maxsize=None)
+def function_of(target: str) -> Callable[..., Any]:
+    """The operator of a name such as aten.linear.default.
+
+    A view that was possible where the network was captured need not be on another device, whose kernels may lay their
+    results out otherwise: reshape copies then.
+    """
+    if target == "getitem":
+        return lambda value, index: value[index]
+    if target in ("aten.view.default", "aten._unsafe_view.default"):
+        target = "aten.reshape.default"
+    found: Any = torch.ops
+    for part in target.split("."):
+        found = getattr(found, part)
+    return found  # type: ignore[no-any-return]
+
+
+def call(node: Node, env: dict[str, Any], device: torch.device) -> Any:
+    """Runs a node on values of `env`; devices among its arguments become this one."""
+
+    def change(leaf: Any) -> Any:
+        if isinstance(leaf, Ref):
+            return env[leaf.name]
+        return device if isinstance(leaf, torch.device) else leaf
+
+    args = [
+        env[a.name] if type(a) is Ref else substitute(a, change) if type(a) in (list, tuple, torch.device) else a
+        for a in node.args
+    ]
+    if node.kwargs:
+        return function_of(node.target)(*args, **substitute(node.kwargs, change))
+    return function_of(node.target)(*args)

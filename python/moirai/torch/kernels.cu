@@ -1,0 +1,98 @@
+/* How ranks meet without their hosts: flags in GPU memory that one process writes and another polls.
+ *
+ * A flag holds the number of the request for which it was set, so that nothing has to be reset between requests. Polling
+ * threads look at `abort` (in host memory) now and then: when a rank is gone, kernels end instead of spinning for ever.
+ * Stamps are the GPU's own nanosecond clock, one for all processes on it.
+ *
+ * kernels.ptx beside this file is made from it by scripts/make_ptx, for drivers from 2020 on and GPUs from Volta on. */
+#define GLOBAL extern "C" __attribute__((global))
+#define DEVICE static inline __attribute__((device))
+typedef unsigned long long u64;
+typedef unsigned int u32;
+
+DEVICE u64 load(const u64 *p)
+{
+    u64 v;
+    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+    return v;
+}
+
+DEVICE void store(u64 *p, u64 v)
+{
+    asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
+
+DEVICE u64 now(void)
+{
+    u64 v;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(v)::"memory");
+    return v;
+}
+
+DEVICE u32 thread(void)
+{
+    u32 v;
+    asm("mov.u32 %0, %%tid.x;" : "=r"(v));
+    return v;
+}
+
+DEVICE u32 threads(void)
+{
+    u32 v;
+    asm("mov.u32 %0, %%ntid.x;" : "=r"(v));
+    return v;
+}
+
+DEVICE void barrier(void)
+{
+    asm volatile("bar.sync 0;" ::: "memory");
+}
+
+DEVICE void fence(void)
+{
+    asm volatile("fence.acq_rel.sys;" ::: "memory");
+}
+
+/* Each thread waits for flags of its own; seen[i] is when flag i was found set. */
+DEVICE void poll(u64 *const *flag, u32 n, u64 request, const u32 *abort, u64 *seen)
+{
+    for (u32 i = thread(); i < n; i += threads()) {
+        for (u32 turn = 1; load(flag[i]) < request; turn++)
+            if (turn % 4096 == 0 && *(const volatile u32 *)abort)
+                break;
+        if (seen)
+            seen[i] = now();
+    }
+    barrier();
+    fence();
+}
+
+/* Begins a request on a rank: counts it, tells all others, waits for all others. stamp[0] when all are there. */
+GLOBAL void moirai_start(u64 *request, u64 *const *out, u64 *const *in, u32 n, const u32 *abort, u64 *stamp)
+{
+    u64 mine = *request + 1;
+    barrier();
+    fence();
+    for (u32 i = thread(); i < n; i += threads())
+        store(out[i], mine);
+    poll(in, n, mine, abort, 0);
+    if (thread() == 0) {
+        *request = mine;
+        stamp[0] = now();
+    }
+}
+
+/* Between two segments: tells others that tensors are there, then waits for theirs. stamp[0] when the segment before has
+ * ended, stamp[1] when the next can start, stamp[2..] when each tensor was found to be there. */
+GLOBAL void moirai_meet(const u64 *request, u64 *const *out, u32 n_out, u64 *const *in, u32 n_in, const u32 *abort, u64 *stamp)
+{
+    u64 mine = *request;
+    if (thread() == 0)
+        stamp[0] = now();
+    fence();
+    for (u32 i = thread(); i < n_out; i += threads())
+        store(out[i], mine);
+    poll(in, n_in, mine, abort, stamp + 2);
+    if (thread() == 0)
+        stamp[1] = now();
+}

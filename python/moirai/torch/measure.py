@@ -1,0 +1,160 @@
+"""The time of single operators on this process' device: run by a worker for `profile`.
+
+Weights go through the cache once a request and are cold when their operator comes; activations have just been written.
+So copies of the weights take turns until they exceed the cache, activations stay the same.
+
+On a GPU two times are found: as a CUDA graph of many calls in a row (what an operator takes when its launch does not
+count), and eagerly.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+from typing import Any, Callable
+
+import torch
+
+from .ir import Meta, Node, call
+
+_COLD_BYTES = 160 << 20  # more than any cache
+_MOST_COPIES = 16
+
+
+@dataclass(frozen=True)
+class OpToMeasure:
+    node: Node
+    metas: dict[str, Meta]  # of what it reads
+    weights: frozenset[str]  # those that are weights or constants
+
+
+@dataclass(frozen=True)
+class Options:
+    warmup: int = 3
+    runs: int = 20
+    seconds: float = 0.25
+    graphs: bool = True
+
+
+@dataclass(frozen=True)
+class OpTime:
+    """None where it could not be run; `reason` says why."""
+
+    time_ns: int | None
+    eager_ns: int | None = None
+    spread: float = 0.0  # interquartile range over median
+    reason: str = ""
+
+
+def _fill(meta: Meta, device: torch.device) -> torch.Tensor:
+    """Reals in [0.05, 1); whole numbers 0, which index everything; booleans true."""
+    once = tuple(1 if s == 0 else d for d, s in zip(meta.shape, meta.stride))  # an expanded tensor repeats its elements
+    tensor = torch.empty_strided(once, meta.stride, dtype=meta.dtype, device=device)
+    if meta.dtype.is_floating_point:
+        tensor.uniform_(0.05, 1.0)
+    else:
+        tensor.fill_(1 if meta.dtype == torch.bool else 0)
+    return tensor.expand(meta.shape)
+
+
+def _environments(op: OpToMeasure, device: torch.device) -> list[dict[str, Any]]:
+    cold = sum(op.metas[w].bytes for w in op.weights)
+    copies = min(max(-(-_COLD_BYTES // cold), 1), _MOST_COPIES) if cold >= 1 << 16 else 1
+    warm = {n: _fill(m, device) for n, m in op.metas.items() if n not in op.weights}
+    return [{**warm, **{w: _fill(op.metas[w], device) for w in op.weights}} for _ in range(copies)]
+
+
+def measure_ops(ops: list[OpToMeasure], device: torch.device, options: Options) -> list[OpTime]:
+    found = []
+    for op in ops:
+        try:
+            environments = _environments(op, device)
+            measure = _measure_cuda if device.type == "cuda" else _measure_cpu
+            found.append(measure(op.node, environments, device, options))
+        except Exception as error:
+            found.append(OpTime(None, reason=str(error).splitlines()[0] if str(error) else type(error).__name__))
+    return found
+
+
+def _calmest(batch: Callable[[], list[float]]) -> tuple[float, float]:
+    """The median and its spread; up to three batches where the interquartile range is above a tenth, the calmest
+    counts."""
+    best = (float("inf"), 0.0)
+    for _ in range(3):
+        times = sorted(batch())
+        middle = statistics.median(times)
+        spread = (times[(3 * len(times)) // 4] - times[len(times) // 4]) / max(middle, 1e-9)
+        if spread < best[0]:
+            best = (spread, middle)
+        if spread <= 0.1:
+            break
+    return best[1], best[0]
+
+
+def _limited(once: Callable[[], float], options: Options) -> list[float]:
+    times: list[float] = []
+    limit = time.monotonic() + options.seconds
+    while len(times) < options.runs and (len(times) < 5 or time.monotonic() < limit):
+        times.append(once())
+    return times
+
+
+# ---- processors
+
+
+def _measure_cpu(node: Node, environments: list[dict[str, Any]], device: torch.device, options: Options) -> OpTime:
+    turn = 0
+
+    def once() -> float:
+        nonlocal turn
+        turn += 1
+        env = environments[turn % len(environments)]
+        began = time.perf_counter_ns()
+        call(node, env, device)
+        return time.perf_counter_ns() - began
+
+    for _ in range(options.warmup):
+        once()
+    middle, spread = _calmest(lambda: _limited(once, options))
+    return OpTime(max(int(middle), 1), max(int(middle), 1), spread)
+
+
+# ---- GPUs
+
+
+def _event_ns(work: Callable[[], None]) -> float:
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    begin.record()
+    work()
+    end.record()
+    end.synchronize()
+    return begin.elapsed_time(end) * 1e6
+
+
+def _measure_cuda(node: Node, environments: list[dict[str, Any]], device: torch.device, options: Options) -> OpTime:
+    def calls(n: int) -> None:
+        for i in range(n):
+            call(node, environments[i % len(environments)], device)
+
+    for _ in range(options.warmup):
+        calls(1)
+    rough = max(min(_event_ns(lambda: calls(4)) / 4 for _ in range(2)), 500.0)
+    repeats = int(min(max(400_000 / rough, 4), 64))
+    eager, spread = _calmest(
+        lambda: [t / repeats for t in _limited(lambda: _event_ns(lambda: calls(repeats)), options)]
+    )
+    if not options.graphs:
+        return OpTime(max(int(eager), 1), max(int(eager), 1), spread)
+    graph = torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.graph(graph):
+            calls(repeats)
+    except RuntimeError as error:
+        torch.cuda.synchronize()
+        return OpTime(max(int(eager), 1), max(int(eager), 1), spread, str(error).splitlines()[0])
+    for _ in range(options.warmup):
+        graph.replay()
+    torch.cuda.synchronize()
+    inside, spread = _calmest(lambda: [t / repeats for t in _limited(lambda: _event_ns(graph.replay), options)])
+    return OpTime(max(int(inside), 1), max(int(eager), 1), spread)

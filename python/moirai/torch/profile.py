@@ -1,0 +1,229 @@
+"""Measured times: every distinct operator on every device, and what a cut between two devices costs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import statistics
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Mapping
+
+import torch
+
+from ..cluster import Cluster, Link
+from ..graph import Graph, Op, Tensor
+from ..plan import Plan
+from ..problem import Problem
+from .capture import Captured
+from .distribute import distribute
+from .ir import CONST, INPUT, OP, WEIGHT, Meta, Node, Ref, substitute
+from .measure import OpTime, Options, OpToMeasure
+from .workers import Workers
+
+
+@dataclass
+class Profile:
+    """How a profile went: operators, how many of them are distinct, how many were measured now, and which could not
+    be."""
+
+    ops: int
+    distinct: int
+    measured: int
+    failed: dict[str, str] = field(default_factory=dict)
+    eager_ns: dict[str, dict[str, int]] = field(default_factory=dict)  # device -> operator -> time with its launch
+
+
+def _signature(captured: Captured, node: Node) -> str:
+    """What makes two operators equal: all but names."""
+
+    def change(leaf: Any) -> Any:
+        if not isinstance(leaf, Ref):
+            return "device" if isinstance(leaf, torch.device) else str(leaf)
+        read = captured.nodes[leaf.name]
+        constant = captured.nodes[captured.path_to(leaf.name)[0]].kind in (WEIGHT, CONST)
+        return (str(read.meta), constant)
+
+    return repr((node.target, substitute(node.args, change), sorted(substitute(node.kwargs, change).items())))
+
+
+def _to_measure(captured: Captured, node: Node) -> OpToMeasure:
+    refs = set(node.refs())
+    constant = {r for r in refs if captured.nodes[captured.path_to(r)[0]].kind in (WEIGHT, CONST)}
+    return OpToMeasure(node, {r: captured.nodes[r].meta for r in refs}, frozenset(constant))
+
+
+def cache_folder() -> Path:
+    given = os.environ.get("XDG_CACHE_HOME")
+    return (Path(given) if given else Path.home() / ".cache") / "moirai" / "torch"
+
+
+class _Cache:
+    """One file per kind of device; {} where it can't be read."""
+
+    def __init__(self, folder: Path | None, identity: str) -> None:
+        self.path = folder / (hashlib.sha256(identity.encode()).hexdigest()[:24] + ".json") if folder else None
+        self.times: dict[str, Any] = {}
+        if self.path and self.path.exists():
+            try:
+                self.times = json.loads(self.path.read_text())
+            except (OSError, ValueError):
+                self.times = {}
+
+    def save(self) -> None:
+        if self.path:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            part = self.path.with_suffix(f".{os.getpid()}")
+            part.write_text(json.dumps(self.times))
+            part.replace(self.path)
+
+
+def profile(
+    captured: Captured,
+    cluster: Cluster | str | Mapping[str, Any] | None = None,
+    *,
+    workers: Workers | None = None,
+    cache: str | os.PathLike[str] | None | bool = True,
+    fresh: bool = False,
+    options: Options | None = None,
+    turns: bool | None = None,
+) -> Profile:
+    """Measures every distinct operator on every device and puts the times into `captured.graph`.
+
+    Times are kept on disk (`cache`: a folder, True for the usual one, None for nowhere) under the operator and all that
+    they depend on; `fresh` measures anew. Ranks of processors take `turns`; shares of a GPU are measured side by side,
+    since they run side by side, too. Operators that can't run alone (`failed`) are estimated from their traffic.
+    """
+    if workers is None:
+        if cluster is None:
+            raise ValueError("profile needs a cluster or workers")
+        with Workers(cluster) as started:
+            return profile(captured, workers=started, cache=cache, fresh=fresh, options=options, turns=turns)
+    options = options or Options()
+    folder = cache_folder() if cache is True else Path(cache) if cache else None
+    by_signature: dict[str, list[str]] = {}
+    for name, node in captured.ops.items():
+        by_signature.setdefault(_signature(captured, captured.nodes[node]), []).append(name)
+    report = Profile(len(captured.ops), len(by_signature), 0)
+    caches: dict[int, _Cache] = {}
+    todo: dict[int, list[str]] = {}
+    leader: dict[str, int] = {}  # equal devices are measured once
+    for k, device in enumerate(workers.devices):
+        identity = json.dumps(
+            [workers.about[k], device.share, device.threads, device.ep, vars(options)], sort_keys=True
+        )
+        first = leader.setdefault(identity, k)
+        caches[k] = caches[first] if first != k else _Cache(folder, identity)
+        if first == k:
+            todo[k] = [s for s in by_signature if fresh or s not in caches[k].times]
+    for batch in [[k] for k in todo] if (workers.kind == "cpu" if turns is None else turns) else [list(todo)]:
+        jobs = {
+            k: {
+                "ops": [_to_measure(captured, captured.nodes[captured.ops[by_signature[s][0]]]) for s in todo[k]],
+                "options": options,
+            }
+            for k in batch
+            if todo[k]
+        }
+        for k, times in workers.tell("profile", jobs, 3600).items():
+            caches[k].times.update({s: vars(t) for s, t in zip(todo[k], times)})
+            caches[k].save()
+            report.measured += len(times)
+    for k, device in enumerate(workers.devices):
+        _put(captured, device.name, by_signature, caches[k].times, report)
+    return report
+
+
+def _put(
+    captured: Captured, device: str, by_signature: dict[str, list[str]], times: dict[str, Any], report: Profile
+) -> None:
+    known: dict[str, int] = {}
+    for signature, names in by_signature.items():
+        t = OpTime(**times[signature])
+        for name in names:
+            if t.time_ns is None:
+                report.failed[name] = t.reason
+            else:
+                known[name] = t.time_ns
+                report.eager_ns.setdefault(device, {})[name] = t.eager_ns or t.time_ns
+    _estimate(captured, known, report)
+    captured.graph.set_times(device, known)
+
+
+def _estimate(captured: Captured, known: dict[str, int], report: Profile) -> None:
+    """What could not be measured takes the device's median time per byte of traffic."""
+    ops = {op.name: op for op in captured.graph.ops}
+    rates = [ns / t for name, ns in known.items() if (t := ops[name].traffic_bytes)]
+    rate = statistics.median(rates) if rates else 0.0
+    for name in report.failed:
+        known.setdefault(name, max(int(rate * (ops[name].traffic_bytes or 0)), 1))
+
+
+# ---- links
+
+
+def chain(length: int, n_bytes: int) -> Captured:
+    """`length` operators in a row on a tensor of that size."""
+    meta = Meta((max(n_bytes // 4, 1),), torch.float32, (1,))
+    nodes = {"x": Node("x", INPUT, meta=meta)}
+    ops = []
+    before = "x"
+    for i in range(length):
+        name = f"relu{i}"
+        nodes[name] = Node(name, OP, "aten.relu.default", (Ref(before),), {}, meta)
+        ops.append(
+            Op(name, "relu", (before,), (Tensor(name, meta.bytes),), flops=meta.numel, traffic_bytes=2 * meta.bytes)
+        )
+        before = name
+    spec = torch.utils._pytree.tree_flatten(((torch.empty(0),), {}))[1]
+    out = torch.utils._pytree.tree_flatten(torch.empty(0))[1]
+    names = {n: n for n in nodes if n != "x"}
+    return Captured(
+        Graph.build("chain", ops), nodes, {}, ["x"], spec, [Ref("x")], out, [Ref(before)], dict(names), dict(names)
+    )
+
+
+def probe(
+    workers: Workers,
+    *,
+    transport: str = "auto",
+    length: int = 16,
+    sizes: tuple[int, int] = (4096, 4 << 20),
+    runs: int = 20,
+) -> Cluster:
+    """The workers' cluster with measured links: what a plan's cut costs, end to end.
+
+    A chain of small operators goes back and forth between two devices; what that takes beyond the same chain on one of
+    each, per cut, is the time of a transfer, in the mean of both directions. The smaller size gives the latency, both
+    the bandwidth.
+    """
+    devices = workers.devices
+    hop: dict[tuple[int, int, int], float] = {}
+    for size in sizes:
+        captured = chain(length, size)
+        for d in devices:
+            captured.graph.set_times(d.name, [1000] * length)
+        every = [Link(a.name, b.name, 10**9, 1000) for a in devices for b in devices if a.name != b.name]
+        problem = Problem(captured.graph, workers.cluster.with_links(every))
+        names = list(captured.ops)
+
+        def latency(places: list[str]) -> float:
+            plan = Plan.by_devices(problem, dict(zip(names, places)))
+            with distribute(captured, plan, workers=workers, transport=transport, stall_s=20) as module:
+                return float(statistics.median(module.measure(warmup=5, runs=runs).latency_ns))
+
+        alone = {d.name: latency([d.name] * length) for d in devices}
+        for i, a in enumerate(devices):
+            for j, b in enumerate(devices[:i]):
+                both = latency([(a, b)[x % 2].name for x in range(length)])
+                hop[i, j, size] = max((both - (alone[a.name] + alone[b.name]) / 2) / (length - 1), 0.0)
+    links = []
+    for i, a in enumerate(devices):
+        for j, b in enumerate(devices[:i]):
+            small, large = hop[i, j, sizes[0]], hop[i, j, sizes[1]]
+            per_byte = max(large - small, 0.0) / (sizes[1] - sizes[0])
+            rate = int(min(1e9 / per_byte, 1e13)) if per_byte > 1e-4 else 10**13
+            for x, y in ((a, b), (b, a)):
+                links.append(Link(x.name, y.name, rate, int(small)))
+    return workers.cluster.with_links(links, name=f"{workers.cluster.name}-{transport}")

@@ -1,0 +1,375 @@
+"""The rank of a GPU, or of a share of one: a whole request is one CUDA graph, and ranks meet on the GPU, not on their
+hosts.
+
+Tensors that another rank on the same host reads stay where they were computed, and the reader looks at them through
+CUDA IPC ("ipc"); or they go through pinned host memory ("host"): a stream of the sender's copies out and then into the
+reader's memory, while both devices go on computing. Where the sender can't reach that memory (GPUs without peer
+access), the reader copies in itself, when it needs the tensor. A flag is set when a tensor is there, a kernel of the
+reader polls it (kernels.cu). Kernels are on the main stream alone: branches of a graph may share a queue of the GPU,
+where a kernel that polls would hold up those behind it that others poll for. What goes through the host is copies, flag
+and all, for which the GPU has engines of their own.
+
+Addresses are part of a CUDA graph. So ranks capture at the same time, in the plan's order: a rank that comes to a
+tensor from elsewhere waits until the other has captured the operator that makes it and has published the address.
+Tensors that leave are never freed, so that nothing in the graph reuses their memory. A request begins when all ranks
+have ended the one before (moirai_start).
+
+Where an operator can't be captured, the rank runs its steps eagerly with the same kernels, and copies what leaves to a
+buffer of its own, whose address stays.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import pickle
+import time
+from ctypes import addressof, c_char, c_uint
+from typing import Any, Callable
+
+import torch
+
+from .driver import Driver, DriverError, foreign_tensor, span_of
+from .ir import Meta
+from .program import RankProgram, Send
+from .rank import Rank, Stamps
+
+_THREADS = 64
+COUNTS, HEAD = 64, 1024  # of a pinned file: the word that ends all waiting, numbers of requests; then room for tensors
+
+
+class PinnedFile:
+    """A file in memory, mapped by all ranks and by their GPUs."""
+
+    def __init__(self, path: str, driver: Driver) -> None:
+        self._driver = driver
+        descriptor = os.open(path, os.O_RDWR)
+        try:
+            self.size = os.fstat(descriptor).st_size
+            self._map = mmap.mmap(descriptor, self.size)
+        finally:
+            os.close(descriptor)
+        self._first = c_char.from_buffer(self._map)
+        self.address = addressof(self._first)
+        self.gpu_address = driver.pin(self.address, self.size)
+
+    def write(self, at: int, value: int) -> None:
+        self._map[at : at + 8] = value.to_bytes(8, "little")
+
+    @property
+    def aborted(self) -> bool:
+        return self._map[0] != 0
+
+    def close(self) -> None:
+        self._driver.unpin(self.address)
+        del self._first
+        self._map.close()
+
+
+class CudaRank(Rank):
+    """`store` is where ranks publish addresses under `prefix`; `peers` are the ranks that take part; `host_at` maps
+    transfers to offsets in the pinned file, for transfers that go through the host (the others go by IPC)."""
+
+    def __init__(
+        self,
+        program: RankProgram,
+        weights: dict[str, torch.Tensor],
+        device: torch.device,
+        store: Any,
+        prefix: str,
+        peers: list[int],
+        pinned: PinnedFile,
+        host_at: dict[int, int],
+        graphs: bool = True,
+        stall_s: float = 120,
+    ) -> None:
+        super().__init__(program, weights, device)
+        self.store, self.prefix, self.peers = store, prefix, [p for p in peers if p != program.rank]
+        self.pinned, self.host_at, self.stall_s = pinned, host_at, stall_s
+        self.count_at = COUNTS + 8 * program.rank  # where the host has the request's number, for copies to take it from
+        self.count = 0
+        self.driver = pinned._driver
+        self.opened: list[bytes] = []
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.inputs = {n: torch.zeros(m.shape, dtype=m.dtype, device=device) for n, m in program.inputs.items()}
+        self.kept: dict[str, torch.Tensor] = {}  # what leaves: never freed
+        self.foreign: dict[int, torch.Tensor] = {}  # what arrives: looked at, or copied in
+        self.outputs: list[tuple[int, torch.Tensor]] = []
+        self.eager = not graphs
+        self.why_eager = "" if graphs else "asked for"
+        self._lay_out()
+        self._warm_up()
+        if graphs:
+            try:
+                self._capture()
+            except RuntimeError as error:
+                if self.published:  # others may have taken addresses that are gone now
+                    raise
+                self.eager, self.why_eager = True, str(error).splitlines()[0]
+        if self.eager:
+            self._buffers()
+
+    # ---- flags, stamps
+
+    def _lay_out(self) -> None:
+        """Flags that others set here (one per transfer, one per peer), addresses of those that we set, stamps."""
+        arriving = [w for g in self.program.segments for w in g.waits]
+        leaving = [s for g in self.program.segments for s in g.sends]
+        self.published = False
+        self._lay_out_host(arriving, leaving)
+        self.request = torch.zeros(1, dtype=torch.int64, device=self.device)
+        self.flag_at = {w.index: i for i, w in enumerate(arriving)}
+        here = len(arriving)
+        self.flags = torch.zeros(max(here + len(self.peers), 1), dtype=torch.int64, device=self.device)
+        base = self.flags.data_ptr()
+        own = {w.index: base + 8 * self.flag_at[w.index] for w in arriving}
+        meet = {p: base + 8 * (here + i) for i, p in enumerate(self.peers)}
+        torch.cuda.synchronize()
+        self._publish(
+            "flags", (self.driver.export(base), self.flag_at, {p: here + i for i, p in enumerate(self.peers)})
+        )
+        others = {p: self._find(f"flags/{p}") for p in self.peers}
+        opened = {p: self._open(handle) + offset for p, ((handle, offset), _, _) in others.items()}
+        theirs = self.theirs = {s.index: opened[s.target] + 8 * others[s.target][1][s.index] for s in leaving}
+        self.n_stamps = 0
+        self.lists: dict[Any, tuple[int, int]] = {}
+        addresses: list[int] = []
+
+        def add(key: Any, values: list[int]) -> None:
+            self.lists[key] = (len(addresses), len(values))
+            addresses.extend(values)
+
+        add("meet-out", [opened[p] + 8 * others[p][2][self.program.rank] for p in self.peers])
+        add("meet-in", [meet[p] for p in self.peers])
+        for i, g in enumerate(self.program.segments):
+            add(("in", i), [own[w.index] for w in g.waits])
+            add(("out", i), [theirs[s.index] for s in g.sends if s.index not in self.host_at])
+        self.addresses = torch.tensor(addresses or [0], dtype=torch.int64, device=self.device)
+        n = 3 + 2 * len(self.program.segments) + len(arriving)
+        self.stamp = torch.zeros(n, dtype=torch.int64, device=self.device)
+        self.slot: dict[Any, int] = {}
+
+    def _lay_out_host(self, arriving: list[Send], leaving: list[Send]) -> None:
+        """Buffers for what arrives through the host, and whether senders reach them."""
+        self.push: dict[int, int] = {}  # transfer -> address of the reader's buffer, as seen from here
+        for w in arriving:
+            if w.index in self.host_at:
+                buffer = torch.empty(max(w.meta.bytes, 1), dtype=torch.uint8, device=self.device)
+                self.foreign[w.index] = buffer[: w.meta.bytes].view(w.meta.dtype).view(w.meta.shape)
+                place = self.driver.export(buffer.data_ptr())
+                self.store.set(f"{self.prefix}/buffer/{w.index}", pickle.dumps((buffer.numel(), place)))
+        for s in leaving:
+            if s.index in self.host_at:
+                _, (handle, offset) = self._find(f"buffer/{s.index}")
+                try:
+                    self.push[s.index] = self._open(handle) + offset
+                except DriverError:
+                    pass
+                self.store.set(f"{self.prefix}/pushed/{s.index}", pickle.dumps(s.index in self.push))
+        self.pull = {w.index for w in arriving if w.index in self.host_at and not self._find(f"pushed/{w.index}")}
+
+    def _open(self, handle: bytes) -> int:
+        address = self.driver.open(handle)
+        self.opened.append(handle)
+        return address
+
+    def _publish(self, key: str, value: Any) -> None:
+        self.store.set(f"{self.prefix}/{key}/{self.program.rank}", pickle.dumps(value))
+
+    def _find(self, key: str) -> Any:
+        return pickle.loads(self.store.get(f"{self.prefix}/{key}"))
+
+    def _list(self, key: Any) -> tuple[int, c_uint]:
+        first, n = self.lists[key]
+        return self.addresses.data_ptr() + 8 * first, c_uint(n)
+
+    def _stamp_at(self, key: Any, n: int = 1) -> int:
+        if key not in self.slot:
+            self.slot[key] = self.n_stamps
+            self.n_stamps += n
+        return self.stamp.data_ptr() + 8 * self.slot[key]
+
+    def _start(self, stream: torch.cuda.Stream) -> None:
+        out, n = self._list("meet-out")
+        arrive, _ = self._list("meet-in")
+        self.driver.launch("moirai_start", stream, _THREADS, self.request.data_ptr(), out, arrive, n,
+                           self.pinned.gpu_address, self._stamp_at("start"))  # fmt: skip
+
+    def _meet(self, after: int, stream: torch.cuda.Stream) -> None:
+        """Between segment `after` and the next: -1 before the first."""
+        out, n_out = self._list(("out", after)) if ("out", after) in self.lists else (0, c_uint(0))
+        arrive, n_in = self._list(("in", after + 1)) if ("in", after + 1) in self.lists else (0, c_uint(0))
+        self.driver.launch("moirai_meet", stream, _THREADS, self.request.data_ptr(), out, n_out, arrive, n_in,
+                           self.pinned.gpu_address, self._stamp_at(after, 2 + n_in.value))  # fmt: skip
+
+    # ---- a request, captured or eager
+
+    def _warm_up(self) -> None:
+        """Libraries choose kernels and take workspace at their first call: not while a graph is captured."""
+        for _ in range(2):
+            env: dict[str, Any] = {**self.fixed, **self.inputs}
+            for g in self.program.segments:
+                for w in g.waits:
+                    env[w.value] = torch.zeros(w.meta.shape, dtype=w.meta.dtype, device=self.device)
+                self.run_steps(env, g.steps)
+            self.results(env)
+        torch.cuda.synchronize()
+
+    def _capture(self) -> None:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, capture_error_mode="relaxed"):
+            self._steps(self._keep)
+        self.graph = graph
+
+    def _keep(self, s: Send, env: dict[str, Any]) -> torch.Tensor:
+        """While capturing: the tensor itself is what others read."""
+        known = self.kept.get(s.value)
+        if known is None:
+            known = self.kept[s.value] = env[s.value].contiguous() if s.index in self.host_at else env[s.value]
+        if s.index not in self.host_at:
+            self._announce(s, known)
+        return known
+
+    def _announce(self, s: Send, tensor: torch.Tensor) -> None:
+        place = (self.driver.export(tensor.data_ptr()) if tensor.numel() else None, span_of(tensor), Meta.of(tensor))
+        self.published = True
+        self.store.set(f"{self.prefix}/tensor/{s.index}", pickle.dumps(place))
+
+    def _arrival(self, w: Send) -> torch.Tensor:
+        known = self.foreign.get(w.index)
+        if known is not None:
+            return known
+        place, span, meta = self._find(f"tensor/{w.index}")
+        if place is None:
+            known = meta.empty(self.device)
+        else:
+            handle, offset = place
+            known = foreign_tensor(self._open(handle) + offset, span, meta.shape, meta.stride, meta.dtype)
+        self.foreign[w.index] = known
+        return known
+
+    def _buffers(self) -> None:
+        """For eager runs: a first pass finds shapes and strides, and publishes buffers before anybody waits for
+        them."""
+        env: dict[str, Any] = {**self.fixed, **self.inputs}
+        for g in self.program.segments:
+            for w in g.waits:
+                env[w.value] = torch.zeros(w.meta.shape, dtype=w.meta.dtype, device=self.device)
+            self.run_steps(env, g.steps)
+            for s in g.sends:
+                if s.value not in self.kept:
+                    self.kept[s.value] = torch.empty_like(env[s.value].contiguous())
+                if s.index not in self.host_at:
+                    self._announce(s, self.kept[s.value])
+        torch.cuda.synchronize()
+
+    def _copy_out(self, s: Send, env: dict[str, Any]) -> torch.Tensor:
+        buffer = self.kept[s.value]
+        buffer.copy_(env[s.value])
+        return buffer
+
+    def _steps(self, outgoing: Callable[[Send, dict[str, Any]], torch.Tensor]) -> None:
+        main = torch.cuda.current_stream()
+        self._start(main)
+        through = [s for g in self.program.segments for s in g.sends if s.index in self.host_at]
+        sending = torch.cuda.Stream() if through else None
+        queue = sorted(through, key=lambda s: s.index)
+        ready: dict[int, tuple[torch.Tensor, torch.cuda.Event]] = {}
+        env: dict[str, Any] = {**self.fixed, **self.inputs}
+        if self.program.segments and self.program.segments[0].waits:
+            self._meet(-1, main)
+        for i, g in enumerate(self.program.segments):
+            for w in g.waits:
+                env[w.value] = self._arrival(w)
+                if w.index in self.pull:
+                    host = self.pinned.address + self.host_at[w.index]
+                    self.driver.to_device(env[w.value].data_ptr(), host, w.meta.bytes, main)
+            self.run_steps(env, g.steps)
+            for s in g.sends:
+                tensor = outgoing(s, env)
+                if s.index in self.host_at:
+                    event = torch.cuda.Event()
+                    event.record(main)  # before we meet: others may wait for this before we get what we wait for
+                    ready[s.index] = (tensor, event)
+            while sending is not None and queue and queue[0].index in ready:
+                self._send_host(queue.pop(0), ready, sending)
+            self._meet(i, main)
+        self.outputs = [(p, t.contiguous()) for p, t in self.results(env)]
+        if sending is not None:
+            main.wait_stream(sending)
+
+    def _send_host(self, s: Send, ready: dict[int, Any], stream: torch.cuda.Stream) -> None:
+        tensor, event = ready[s.index]
+        host = self.pinned.address + self.host_at[s.index]
+        stream.wait_event(event)
+        self.driver.to_host(host, tensor.data_ptr(), s.meta.bytes, stream)
+        if s.index in self.push:
+            self.driver.to_device(self.push[s.index], host, s.meta.bytes, stream)
+        self.driver.to_device(self.theirs[s.index], self.pinned.address + self.count_at, 8, stream)
+
+    # ---- for the worker
+
+    def _go(self) -> None:
+        self.count += 1
+        self.pinned.write(self.count_at, self.count)
+        if self.graph is not None:
+            self.graph.replay()
+        else:
+            self._steps(self._copy_out)
+
+    def _finish(self) -> None:
+        """Waits for the GPU without giving up the chance to notice that others are gone."""
+        done = torch.cuda.Event()
+        done.record()
+        limit = time.monotonic() + self.stall_s
+        while not done.query():
+            if self.pinned.aborted:
+                raise RuntimeError("another rank is gone")
+            if time.monotonic() > limit:
+                raise RuntimeError(f"the GPU did not finish a request within {self.stall_s:g} s")
+
+    def _take(self, inputs: dict[str, torch.Tensor]) -> None:
+        for name, tensor in self.inputs.items():
+            tensor.copy_(inputs[name], non_blocking=True)
+
+    def run(self, inputs: dict[str, torch.Tensor]) -> list[tuple[int, torch.Tensor]]:
+        self._take(inputs)
+        self._go()
+        self._finish()
+        return self.outputs
+
+    def measure(self, inputs: dict[str, torch.Tensor], warmup: int, runs: int) -> list[Stamps]:
+        self._take(inputs)
+        found = []
+        for i in range(warmup + runs):
+            self._go()
+            self._finish()
+            if i >= warmup:
+                found.append(self._read_stamps())
+        return found
+
+    def _read_stamps(self) -> Stamps:
+        raw = self.stamp.tolist()
+        s = Stamps(start=raw[self.slot["start"]])
+        before = s.end = s.start
+        for i, g in enumerate(self.program.segments):
+            if i - 1 in self.slot:
+                at = self.slot[i - 1]
+                before = raw[at + 1]
+                s.arrived.update((w.index, raw[at + 2 + k]) for k, w in enumerate(g.waits))
+            s.end = raw[self.slot[i]]
+            s.segments.append((before, s.end))
+            s.sent.update((x.index, s.end) for x in g.sends)
+        return s
+
+    def close(self) -> None:
+        """Lets go of what other ranks own. They free it once all ranks have done this."""
+        if self.graph is not None:
+            self.graph.reset()
+            self.graph = None
+        self.foreign.clear()
+        torch.cuda.synchronize()
+        for handle in self.opened:
+            self.driver.close(handle)
+        self.opened.clear()
+        self.pinned.close()

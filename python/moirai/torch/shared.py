@@ -1,0 +1,60 @@
+"""A file in memory that the caller and all ranks have mapped: arguments and results of a request lie in it."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from typing import Any
+
+import torch
+
+from .ir import Meta
+
+_ALIGN = 256
+
+
+def memory_folder() -> str:
+    return "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
+
+
+def lay_out(sizes: list[int], first: int = 0) -> tuple[list[int], int]:
+    """Offsets of pieces of these sizes, and the size of all."""
+    offsets = []
+    for size in sizes:
+        offsets.append(first)
+        first += -(-max(size, 1) // _ALIGN) * _ALIGN
+    return offsets, max(first, _ALIGN)
+
+
+def create(size: int) -> str:
+    """A new file of zeros; the caller removes it."""
+    descriptor, path = tempfile.mkstemp(prefix="moirai-", dir=memory_folder())
+    try:
+        os.posix_fallocate(descriptor, 0, size)  # no room is an error now, not a signal later
+    except OSError:
+        os.unlink(path)
+        raise
+    finally:
+        os.close(descriptor)
+    return path
+
+
+class Tensors:
+    """Tensors of known shapes in such a file."""
+
+    def __init__(self, path: str, metas: dict[Any, Meta]) -> None:
+        offsets, size = lay_out([m.bytes for m in metas.values()])
+        with open(path, "r+b") as file:
+            self._map = mmap.mmap(file.fileno(), size)
+        whole = torch.frombuffer(self._map, dtype=torch.uint8)
+        self.tensor = {
+            key: whole[at : at + m.bytes].view(m.dtype).view(m.shape)
+            if m.bytes
+            else torch.empty(m.shape, dtype=m.dtype)
+            for (key, m), at in zip(metas.items(), offsets)
+        }
+
+    @staticmethod
+    def size(metas: dict[Any, Meta]) -> int:
+        return lay_out([m.bytes for m in metas.values()])[1]

@@ -1,0 +1,174 @@
+"""The process of one device: `python -m moirai.torch.worker ADDRESS RANK`, started by Workers. It does what its caller
+says and ends with it."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+import time
+import traceback
+from datetime import timedelta
+from multiprocessing.connection import Client, Connection
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from .rank import CpuRank, Rank
+from .shared import Tensors
+
+
+def _end_with(parent: int) -> None:
+    """A rank that computes or waits does not read from its caller: look whether that is still there."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
+
+
+class Worker:
+    def __init__(self, connection: Connection, hello: dict[str, Any]) -> None:
+        self.connection = connection
+        self.rank, self.world = hello["rank"], hello["world"]
+        self.kind = hello["kind"]
+        if hello["cores"]:
+            os.sched_setaffinity(0, hello["cores"])
+        torch.set_num_threads(hello["threads"])
+        torch.set_grad_enabled(False)
+        self.device = torch.device(hello["kind"])
+        limit = timedelta(seconds=hello["start_limit_s"])
+        self.store = dist.TCPStore("127.0.0.1", hello["port"], is_master=False, timeout=limit)
+        self.loaded: dict[int, tuple[Rank, dict[str, Any], dict[int, Any]]] = {}
+        self.weights: dict[str, torch.Tensor] = {}  # of the last network, where they are kept
+        if self.kind == "cuda":
+            from .driver import Driver
+
+            torch.cuda.init()
+            torch.zeros(1, device="cuda")
+            self.driver = Driver()
+        else:
+            dist.init_process_group(
+                "gloo", store=dist.PrefixStore("gloo", self.store), rank=self.rank, world_size=self.world, timeout=limit
+            )
+
+    # ---- what it can be told
+
+    def about(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"torch": torch.__version__, "kind": self.kind}
+        if self.kind == "cuda":
+            p = torch.cuda.get_device_properties(0)
+            found.update(name=p.name, sm=p.multi_processor_count, cuda=torch.version.cuda, memory=p.total_memory)
+        else:
+            found.update(name=_processor(), threads=torch.get_num_threads())
+        return found
+
+    def load(self, job: dict[str, Any]) -> str:
+        """Returns why its segments run eagerly, "" where they are a CUDA graph or the device has none."""
+        program, key = job["program"], job["key"]
+        group = dist.new_group(job["peers"]) if self.kind == "cpu" else None  # by all, also those without work
+        if program is None:
+            return ""
+        if job["fresh"]:
+            self.weights.clear()
+        if job["weights"]:
+            given = torch.load(job["weights"], map_location="cpu", mmap=True)
+            self.weights.update({n: w.to(self.device) for n, w in given.items()})
+        weights = dict(self.weights)
+        if not job["keep"]:
+            self.weights.clear()
+        shared = Tensors(job["shared"], job["metas"])
+        inputs = {name: shared.tensor["in", name] for name in program.all_inputs}
+        outputs = {p: shared.tensor["out", p] for p, _, _ in program.outputs}
+        rank: Rank
+        if self.kind == "cpu":
+            rank = CpuRank(program, weights, group)
+        else:
+            from .rank_cuda import CudaRank, PinnedFile
+
+            pinned = PinnedFile(job["pinned"], self.driver)
+            rank = CudaRank(
+                program, weights, self.device, self.store, f"load{key}", job["peers"], pinned, job["host_at"],
+                job["graphs"], job["stall_s"],
+            )  # fmt: skip
+        self.loaded[key] = (rank, inputs, outputs)
+        return getattr(rank, "why_eager", "")
+
+    def run(self, job: dict[str, Any]) -> None:
+        rank, inputs, outputs = self.loaded[job["key"]]
+        for position, tensor in rank.run(inputs):
+            outputs[position].copy_(tensor)
+
+    def measure(self, job: dict[str, Any]) -> Any:
+        rank, inputs, _ = self.loaded[job["key"]]
+        return rank.measure(inputs, job["warmup"], job["runs"])
+
+    def unload(self, job: dict[str, Any]) -> None:
+        """First step of two: what other ranks own is let go of."""
+        if job["key"] in self.loaded and self.kind == "cuda":
+            rank: Any = self.loaded[job["key"]][0]
+            rank.close()
+
+    def free(self, job: dict[str, Any]) -> None:
+        """Second step: memory that nobody else looks at any more."""
+        self.loaded.pop(job["key"], None)
+        gc.collect()
+        if self.kind == "cuda":
+            torch.cuda.empty_cache()
+
+    def profile(self, job: dict[str, Any]) -> Any:
+        from .measure import measure_ops
+
+        return measure_ops(job["ops"], self.device, job["options"])
+
+    def call(self, job: dict[str, Any]) -> Any:
+        """A function of the caller's, by module and name: for measurements that only this process can make."""
+        import importlib
+
+        return getattr(importlib.import_module(job["module"]), job["function"])(*job["args"])
+
+    def serve(self) -> None:
+        while True:
+            try:
+                what, job = self.connection.recv()
+            except EOFError:
+                return
+            if what == "exit":
+                return
+            try:
+                answer = ("ok", getattr(self, what)(job) if job is not None else getattr(self, what)())
+            except Exception as error:
+                traceback.print_exc()
+                lines = [x.strip() for x in str(error).splitlines() if x.strip()]
+                answer = ("error", lines[0] if lines else type(error).__name__)
+            self.connection.send(answer)
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo") as file:
+            return next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return os.uname().machine
+
+
+def main() -> None:
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    key = bytes.fromhex(os.environ.pop("MOIRAI_WORKER_KEY"))
+    with Client(sys.argv[1], authkey=key) as connection:
+        connection.send(int(sys.argv[2]))
+        hello = connection.recv()
+        try:
+            worker = Worker(connection, hello)
+        except Exception as error:
+            traceback.print_exc()
+            connection.send(("error", str(error).splitlines()[0] if str(error) else type(error).__name__))
+            return
+        connection.send(("ok", worker.about()))
+        worker.serve()
+    sys.stdout.flush()
+    os._exit(0)  # gloo and CUDA take their time to end, and have nothing left to do
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Parts of a GPU. Skipped where there is none, or no CUDA MPS."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import threading
+import time
+from functools import lru_cache
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not here: tests of moirai.torch are skipped")
+if not torch.cuda.is_available() or not shutil.which("nvidia-cuda-mps-control"):
+    pytest.skip("no GPU with CUDA MPS here", allow_module_level=True)
+
+import networks  # noqa: E402
+from conftest import links  # noqa: E402
+from test_distribute import problem_of  # noqa: E402
+
+import moirai  # noqa: E402
+import moirai.torch as mt  # noqa: E402
+
+
+@lru_cache(maxsize=None)
+def captured(name):
+    module, args = networks.make(name, small=True)
+    return module, args, mt.capture(module, args, name=name, heads=networks.HEADS.get(name, False))
+
+
+def parts():
+    devices = [
+        {"name": n, "type": "h200", "memory": "20GB", "share": s} for n, s in (("A", 0.2), ("B", 0.3), ("C", 0.5))
+    ]
+    return {"devices": devices, "links": links("ABC")}
+
+
+@pytest.fixture(scope="module")
+def workers():
+    with mt.Workers(parts()) as found:
+        yield found
+
+
+def test_parts_have_their_share_of_multiprocessors(workers):
+    sm = [workers.about[k]["sm"] for k in range(3)]
+    assert sm[0] < sm[1] < sm[2] and sum(sm) <= torch.cuda.get_device_properties(0).multi_processor_count + 3
+
+
+@pytest.mark.parametrize("transport", ["ipc", "host"])
+@pytest.mark.parametrize("graphs", [True, False])
+@pytest.mark.parametrize("name", ["inception", "gpt2", "t5", "moe"])
+def test_plans_give_the_module_s_results(name, graphs, transport, workers):
+    module, args, network = captured(name)
+    problem = problem_of(network, workers.cluster)
+    spread = {n: problem.devices[i % 3] for i, n in enumerate(problem.op_names)}
+    for plan in (moirai.place(problem, "heft"), moirai.Plan.by_devices(problem, spread)):
+        with mt.distribute(network, plan, workers=workers, transport=transport, graphs=graphs, stall_s=20) as run:
+            for _ in range(20):
+                got = run(*args)
+            with torch.no_grad():
+                expected = module(*args)
+            assert float((got - expected).norm() / expected.norm()) < 1e-2  # convolutions are TF32
+            assert bool(run.why_eager) is not graphs
+
+
+def test_rank_that_dies_ends_all_within_ten_seconds():
+    workers = mt.Workers(parts())
+    module, args = networks.make("moe", small=True)
+    network = mt.capture(module, args)
+    problem = problem_of(network, workers.cluster)
+    plan = moirai.Plan.by_devices(problem, {n: "ABC"[i % 3] for i, n in enumerate(problem.op_names)})
+    run = mt.distribute(network, plan, workers=workers)
+    run(*args)
+    pids = [p.pid for p in workers._processes]
+    threading.Timer(0.5, lambda: os.kill(pids[1], signal.SIGKILL)).start()
+    began = time.monotonic()
+    with pytest.raises(mt.RankError, match="all ranks were ended"):
+        while time.monotonic() - began < 30:
+            run(*args)
+    assert time.monotonic() - began < 10

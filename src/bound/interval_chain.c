@@ -1,0 +1,426 @@
+/* A chain of intervals, raised lazily.
+ *
+ * The chain's operators are cuts of what lies in its intervals (decompose/intervals.c), so the recursion over cuts
+ * (pair/chain.c) bounds the whole: f(i+1, l) = min over k of f(i, k) + L(interval, k, l) + time. The first L are
+ * longest paths. Only pairs on the path of devices that attains the minimum are worth raising, those on which most of
+ * the gap hangs first: the exhaustive search with both ends pinned, asked for anything below what the goal needs, with
+ * more nodes each time (its bound holds wherever it stops), the static programme (static_lp.c), prices in time
+ * (pair_refine.c). Fixing the devices at both ends of an interval is what makes this strong: prices over a whole graph
+ * are satisfied by mixing "everything here" with "everything there". Several chains compete: one attempt at each pair
+ * of the path for all of them, all attempts for the best two. */
+#include "bound/interval_chain.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "bound/bounds.h"
+#include "pair/static_lp.h"
+#include "exact/exact.h"
+#include "util/pool.h"
+#include "util/util.h"
+
+#define SEARCH_OPS 80     /* larger intervals are not searched */
+#define SMALL_OPS 34      /* up to this size the search comes first */
+#define LIST_OPS 110      /* between two neighbours of a chain, at most */
+#define PRICES_EFFORT 0.3 /* of the effort goes into prices */
+#define MOST_OPEN 20000   /* pairs that are opened at once */
+#define FINALISTS 2       /* chains that are raised all the way */
+
+static const double nodes[] = {1500, 12000, 100000}; /* of the three searches, at effort 1 */
+
+void bound_interval_chain_free(bound_interval_chain *x)
+{
+    if (!x)
+        return;
+    pair_chain_free(x->c);
+    decompose_spine_free(x->spine);
+    free(x->tries);
+    free(x->device);
+    free(x->pick);
+    free(x);
+}
+
+static int build(bound_interval_chain *x, const moirai_problem *p, const decompose_intervals *all,
+                 const decompose_interval_taste *taste, bool *on_chain, bool *floating, bool *chosen)
+{
+    int rc = decompose_intervals_choose(all, taste, on_chain, floating);
+    rc = rc ? rc : decompose_spine_from(&x->spine, p, floating);
+    for (int32_t i = 0; !rc && i < x->spine->problem->n_ops; i++)
+        chosen[i] = on_chain[x->spine->whole_op[i]];
+    rc = rc ? rc : pair_chain_over(&x->c, x->spine->problem, chosen);
+    if (rc)
+        return rc;
+    size_t pairs = (size_t)x->c->s->n_classes * (size_t)x->c->K * (size_t)x->c->K;
+    x->tries = util_alloc(pairs, sizeof *x->tries);
+    x->device = util_alloc((size_t)x->c->s->n_cuts, sizeof *x->device);
+    x->pick = util_alloc(pairs, sizeof *x->pick);
+    return x->tries && x->device && x->pick ? 0 : MOIRAI_EFAIL;
+}
+
+int bound_interval_chain_new(bound_interval_chain **out, const moirai_problem *p, const decompose_intervals *all,
+                             const decompose_interval_taste *taste)
+{
+    *out = NULL;
+    bound_interval_chain *x = util_alloc(1, sizeof *x);
+    bool *mark = util_alloc(3 * (size_t)p->n_ops, sizeof *mark);
+    int rc = x && mark ? build(x, p, all, taste, mark, mark + p->n_ops, mark + 2 * p->n_ops) : MOIRAI_EFAIL;
+    free(mark);
+    if (rc)
+        bound_interval_chain_free(x);
+    else
+        *out = x;
+    return rc;
+}
+
+/* ---- raising ---- */
+
+typedef struct raising {
+    bound_interval_chain *x;
+    const bound_interval_task *job;
+    int64_t lower_ns;
+    int64_t *need_ns; /* per pick: no use in proving more */
+    int64_t *times;   /* per pair: how often the path uses it */
+} raising;
+
+/* The exhaustive search below what is needed; true where it has left nothing to try. */
+static int search(bool *closed, pair_state *y, int64_t need_ns, int32_t which, const bound_interval_task *job)
+{
+    exact_options o;
+    exact_result found;
+    exact_options_init(&o);
+    o.below_ns = UTIL_MIN(need_ns, y->plan.device ? y->plan.length_ns : INT64_MAX);
+    o.node_limit = (int64_t)(nodes[which] * fmin(job->effort, 1e6)) + 1;
+    o.stop = job->stop;
+    int rc = exact_solve(&y->block.problem, &o, &found);
+    if (rc)
+        return rc == MOIRAI_ELIMIT ? 0 : rc;
+    int64_t proven = UTIL_MIN(found.lower_bound_ns, o.below_ns);
+    if (proven > y->lower_ns) {
+        y->lower_ns = proven;
+        y->exhausted = true;
+    }
+    if (found.found && found.makespan_ns < y->plan.length_ns) {
+        y->plan.length_ns = found.makespan_ns;
+        y->plan.cost = pricing_units(y->block.unit, found.makespan_ns);
+        rc = pair_plan_set(&y->plan, y->block.problem.n_ops, found.op_device, found.order, found.n_order);
+    }
+    *closed = y->lower_ns >= y->plan.length_ns;
+    exact_result_clear(&found);
+    return rc;
+}
+
+/* What is tried at a pair, one after the other: search with more and more nodes, the static programme, prices. */
+typedef enum attempt { SEARCH_1, SEARCH_2, SEARCH_3, STATIC, PRICES, NOTHING } attempt;
+
+static attempt attempt_of(const pair_state *y, int32_t tries, bool prices_only)
+{
+    static const attempt small[] = {SEARCH_1, STATIC, SEARCH_2, PRICES, SEARCH_3, PRICES},
+                         large[] = {STATIC, SEARCH_1, PRICES, SEARCH_2, PRICES, SEARCH_3};
+    if (prices_only)
+        return y->level < PAIR_LEVELS ? PRICES : NOTHING;
+    if (tries >= (int32_t)(sizeof small / sizeof *small))
+        return NOTHING;
+    return y->block.n_interior <= SMALL_OPS ? small[tries] : large[tries];
+}
+
+static int raise_by_prices(bound_interval_chain *x, int32_t pair, int64_t need_ns, const bound_interval_task *job)
+{
+    int32_t K = x->c->K, level = x->c->pair[pair]->level + 1;
+    if (level > PAIR_LEVELS)
+        return 0;
+    pair_refine_task task = {.class_ = pair / (K * K),
+                             .entry_device = pair / K % K,
+                             .exit_device = pair % K,
+                             .level = level,
+                             .need_ns = need_ns,
+                             .prices_only = true,
+                             .effort = PRICES_EFFORT * job->effort,
+                             .seed = job->seed,
+                             .stop = job->stop};
+    return pair_refine(x->c, &task);
+}
+
+static int raise_one(void *data, int32_t i)
+{
+    raising *r = data;
+    bound_interval_chain *x = r->x;
+    int32_t pair = x->pick[i], tries = x->tries[pair]++;
+    pair_state *y = x->c->pair[pair];
+    attempt what = attempt_of(y, tries, r->job->prices_only);
+    bool closed = what == NOTHING, fits = y->block.n_interior <= SEARCH_OPS && exact_fits(&y->block.problem, NULL);
+    int rc = 0;
+    if (util_stopped(&r->job->stop))
+        return 0;
+    if (what <= SEARCH_3 && fits)
+        rc = search(&closed, y, r->need_ns[i], what, r->job);
+    else if (what == STATIC)
+        rc = pair_raise_static(y, r->need_ns[i], r->job->stop);
+    else if (what == PRICES)
+        rc = raise_by_prices(x, pair, r->need_ns[i], r->job);
+    if (closed || y->lower_ns >= y->plan.length_ns)
+        x->tries[pair] = INT8_MAX;
+    return rc;
+}
+
+/* The pairs of the path, those on which most of the gap may hang first. */
+static void choose(raising *r)
+{
+    bound_interval_chain *x = r->x;
+    const decompose_cuts *s = x->c->s;
+    int32_t K = x->c->K;
+    for (int32_t i = 0; i < s->n_classes * K * K; i++)
+        r->times[i] = 0;
+    for (int32_t i = 0; i < s->n_blocks; i++) {
+        int32_t a = i > 0 ? x->device[i - 1] : 0, b = i < s->n_cuts ? x->device[i] : 0;
+        r->times[(s->block_class[i] * K + a) * K + b]++;
+    }
+    for (x->n_picks = 0; x->n_picks < BOUND_INTERVAL_BATCH; x->n_picks++) {
+        int32_t best = -1;
+        double most = 0;
+        for (int32_t i = 0; i < s->n_classes * K * K; i++) {
+            const pair_state *y = pair_chain_get(x->c, i);
+            int64_t open_ns = y->open && y->plan.device ? y->plan.length_ns - y->lower_ns : 0;
+            double hangs = (double)r->times[i] * (double)open_ns / (1 + 3 * x->tries[i]);
+            if (x->tries[i] < r->job->tries && y->block.n_interior > 0 && hangs > most) {
+                most = hangs;
+                best = i;
+            }
+        }
+        if (best < 0)
+            return;
+        int64_t room = r->job->goal_ns == INT64_MAX ? INT64_MAX / 4 : UTIL_MAX(r->job->goal_ns - r->lower_ns, 1);
+        r->need_ns[x->n_picks] = pair_chain_get(x->c, best)->lower_ns + room;
+        x->pick[x->n_picks] = best;
+        r->times[best] = 0;
+    }
+}
+
+/* All pairs at once where they are few; otherwise those of the path whenever it has changed. */
+static int open_pairs(bound_interval_chain *x, const bound_interval_task *job)
+{
+    if (pair_chain_count(x->c) <= MOST_OPEN)
+        return pair_chain_open_all(x->c, job->threads, &job->stop);
+    const decompose_cuts *s = x->c->s;
+    int64_t *index = util_alloc((size_t)s->n_blocks, sizeof *index);
+    int32_t n = 0;
+    if (!index)
+        return MOIRAI_EFAIL;
+    pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->device);
+    for (int32_t i = 0; i < s->n_blocks; i++) {
+        int64_t at =
+            pair_chain_index(x->c, s->block_class[i], i > 0 ? x->device[i - 1] : 0, i < s->n_cuts ? x->device[i] : 0);
+        bool twice = x->c->pair[at] != NULL;
+        for (int32_t j = 0; j < n && !twice; j++)
+            twice = index[j] == at;
+        if (!twice)
+            index[n++] = at;
+    }
+    int rc = pair_chain_open(x->c, index, n, job->threads, &job->stop);
+    free(index);
+    return rc;
+}
+
+int bound_interval_chain_raise(int64_t *lower_ns, bound_interval_chain *x, const bound_interval_task *job)
+{
+    size_t pairs = (size_t)x->c->s->n_classes * (size_t)x->c->K * (size_t)x->c->K;
+    int64_t need[BOUND_INTERVAL_BATCH];
+    raising r = {.x = x, .job = job, .need_ns = need};
+    r.times = util_alloc(pairs, sizeof *r.times);
+    int rc = r.times ? 0 : MOIRAI_EFAIL;
+    *lower_ns = 0;
+    rc = rc ? rc : open_pairs(x, job);
+    while (!rc) {
+        r.lower_ns = pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->device);
+        *lower_ns = r.lower_ns == INT64_MAX ? 0 : r.lower_ns;
+        if (*lower_ns >= job->goal_ns || r.lower_ns == INT64_MAX || util_stopped(&job->stop))
+            break;
+        choose(&r);
+        if (!x->n_picks)
+            break;
+        rc = util_pool_run(raise_one, &r, x->n_picks, job->threads);
+        x->searches += x->n_picks;
+        if (!rc && pair_chain_count(x->c) > MOST_OPEN)
+            rc = open_pairs(x, job);
+    }
+    free(r.times);
+    return rc;
+}
+
+/* ---- several chains ---- */
+
+static const decompose_interval_taste tastes[] = {
+    {30, 0.3, 0.5, 0, 1}, {44, 0.2, 0.5, 0, 1}, {60, 0.3, 0.5, 0, 1}, {20, 0.3, 1, 0, 1},
+    {36, 0.5, 1, 0.1, 2}, {30, 0.1, 0, 0.1, 1}, {44, 0.3, 1, 0.1, 3}, {110, 0.3, 0.5, 0, 1},
+};
+#define N_TASTES ((int32_t)(sizeof tastes / sizeof *tastes))
+
+/* What is known of an interval, by the operators at its ends, for all pairs of devices: chains have many in common. */
+typedef struct known {
+    int32_t entry, exit; /* of the whole; -1: none */
+    int64_t *lower_ns;   /* [entry device * K + exit device] */
+    int8_t *tries;
+} known;
+
+typedef struct contest {
+    bound_interval_chain *chain[N_TASTES];
+    int64_t lower_ns[N_TASTES];
+    int32_t n;
+    known *known;
+    size_t n_known, capacity;
+} contest;
+
+static int32_t end_of(const bound_interval_chain *x, int32_t op)
+{
+    return op == MOIRAI_NONE ? MOIRAI_NONE : x->spine->whole_op[op];
+}
+
+static known *find_known(contest *c, int32_t entry, int32_t exit)
+{
+    for (size_t i = 0; i < c->n_known; i++)
+        if (c->known[i].entry == entry && c->known[i].exit == exit)
+            return &c->known[i];
+    return NULL;
+}
+
+static int add_known(known **out, contest *c, int32_t entry, int32_t exit, size_t pairs)
+{
+    known new_one = {entry, exit, util_alloc(pairs, sizeof(int64_t)), util_alloc(pairs, sizeof(int8_t))};
+    if (!new_one.lower_ns || !new_one.tries || util_grow(&c->known, &c->capacity, c->n_known + 1, sizeof *c->known)) {
+        free(new_one.lower_ns);
+        free(new_one.tries);
+        return MOIRAI_EFAIL;
+    }
+    c->known[c->n_known] = new_one;
+    *out = &c->known[c->n_known++];
+    return 0;
+}
+
+/* Gives a chain what others have found, and takes what it has found; O(blocks * intervals known). */
+static int share_known(contest *c, bound_interval_chain *x)
+{
+    const decompose_cuts *s = x->c->s;
+    int32_t pairs = x->c->K * x->c->K;
+    int rc = 0;
+    for (int32_t b = 0; b < s->n_blocks && !rc; b++) {
+        int32_t entry = end_of(x, decompose_entry(s, b)), exit = end_of(x, decompose_exit(s, b));
+        known *k = find_known(c, entry, exit);
+        if (!k)
+            rc = add_known(&k, c, entry, exit, (size_t)pairs);
+        for (int32_t i = 0; i < pairs && !rc; i++) {
+            int32_t at = s->block_class[b] * pairs + i;
+            pair_state *y = x->c->pair[at];
+            if (!y)
+                continue;
+            k->lower_ns[i] = UTIL_MAX(k->lower_ns[i], y->lower_ns);
+            k->tries[i] = (int8_t)UTIL_MAX(k->tries[i], x->tries[at]);
+            y->exhausted |= k->lower_ns[i] > y->lower_ns;
+            y->lower_ns = k->lower_ns[i];
+            x->tries[at] = k->tries[i];
+        }
+    }
+    return rc;
+}
+
+/* Whether an earlier chain has the same operators. */
+static bool is_twin(const contest *c, const bound_interval_chain *x)
+{
+    for (int32_t i = 0; i < c->n; i++) {
+        const decompose_cuts *s = c->chain[i]->c->s, *t = x->c->s;
+        bool same = s->n_cuts == t->n_cuts;
+        for (int32_t j = 0; same && j < s->n_cuts; j++)
+            same = end_of(c->chain[i], s->cut[j]) == end_of(x, t->cut[j]);
+        if (same)
+            return true;
+    }
+    return false;
+}
+
+static void contest_clear(contest *c, const bound_interval_chain *but)
+{
+    for (int32_t i = 0; i < c->n; i++)
+        if (c->chain[i] != but)
+            bound_interval_chain_free(c->chain[i]);
+    for (size_t i = 0; i < c->n_known; i++) {
+        free(c->known[i].lower_ns);
+        free(c->known[i].tries);
+    }
+    free(c->known);
+}
+
+static int raise_chain(contest *c, int32_t i, const bound_interval_task *job)
+{
+    int64_t lower = 0;
+    int rc = open_pairs(c->chain[i], job);
+    rc = rc ? rc : share_known(c, c->chain[i]);
+    rc = rc ? rc : bound_interval_chain_raise(&lower, c->chain[i], job);
+    c->lower_ns[i] = UTIL_MAX(c->lower_ns[i], lower);
+    return rc ? rc : share_known(c, c->chain[i]);
+}
+
+/* A chain for each taste, with one attempt at each pair of its path. */
+static int enter_chains(contest *c, const moirai_problem *p, const decompose_intervals *all,
+                        const bound_interval_task *job)
+{
+    bound_interval_task first = *job;
+    int32_t most = job->chains > 0 ? UTIL_MIN(N_TASTES, job->chains) : N_TASTES;
+    int rc = 0;
+    first.tries = 1;
+    for (int32_t i = 0; i < most && !rc && (i == 0 || !util_stopped(&job->stop)); i++) {
+        bound_interval_chain *x;
+        rc = bound_interval_chain_new(&x, p, all, &tastes[i]);
+        if (!rc && is_twin(c, x)) {
+            bound_interval_chain_free(x);
+        } else if (!rc) {
+            c->chain[c->n] = x;
+            rc = raise_chain(c, c->n++, &first);
+        }
+    }
+    return rc;
+}
+
+static int32_t best_of(const contest *c, const bool *done)
+{
+    int32_t best = -1;
+    for (int32_t i = 0; i < c->n; i++)
+        if (!(done && done[i]) && (best < 0 || c->lower_ns[i] > c->lower_ns[best]))
+            best = i;
+    return best;
+}
+
+int bound_intervals(int64_t *lower_ns, bound_interval_chain **best, const moirai_problem *p,
+                    const bound_interval_task *job)
+{
+    decompose_intervals *all;
+    contest c = {.n = 0};
+    bool done[N_TASTES] = {false};
+    *lower_ns = 0;
+    int rc = decompose_intervals_new(&all, p, LIST_OPS);
+    if (all && !rc)
+        rc = enter_chains(&c, p, all, job);
+    for (int32_t i = 0, x; i < FINALISTS && !rc && (x = best_of(&c, done)) >= 0 && !util_stopped(&job->stop); i++) {
+        rc = raise_chain(&c, x, job);
+        done[x] = true;
+    }
+    int32_t first = rc ? -1 : best_of(&c, NULL);
+    if (first >= 0)
+        *lower_ns = c.lower_ns[first];
+    if (best)
+        *best = first >= 0 ? c.chain[first] : NULL;
+    contest_clear(&c, best ? *best : NULL);
+    decompose_intervals_free(all);
+    return rc;
+}
+
+static int find_intervals(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
+{
+    bound_interval_task job = {.goal_ns = INT64_MAX,
+                               .tries = 4,
+                               .effort = budget->effort,
+                               .threads = budget->threads,
+                               .seed = budget->seed,
+                               .stop = util_stop_of(budget)};
+    return bound_intervals(lower_ns, NULL, p, &job);
+}
+
+const moirai_bound bound_interval_chains = {
+    .name = "intervals", .summary = "chains of intervals, searched between two devices", .find = find_intervals};

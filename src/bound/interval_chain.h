@@ -1,0 +1,42 @@
+/* The bound of a chain of intervals. */
+#ifndef MOIRAI_BOUND_INTERVAL_CHAIN_H
+#define MOIRAI_BOUND_INTERVAL_CHAIN_H
+
+#include "decompose/intervals.h"
+#include "decompose/spine.h"
+#include "pair/pair_refine.h"
+
+#define BOUND_INTERVAL_BATCH 8 /* pairs that are searched side by side, whatever the number of threads */
+
+typedef struct bound_interval_chain {
+    decompose_spine *spine; /* what is in some interval */
+    pair_chain *c;          /* over the chain's operators; its pairs are the intervals between two devices */
+    int8_t *tries;          /* per pair */
+    int32_t *device, *pick, n_picks;
+    int64_t searches;
+} bound_interval_chain;
+
+int bound_interval_chain_new(bound_interval_chain **out, const moirai_problem *p, const decompose_intervals *x,
+                             const decompose_interval_taste *taste);
+void bound_interval_chain_free(bound_interval_chain *x);
+
+typedef struct bound_interval_task {
+    int64_t goal_ns;  /* no use in proving more; INT64_MAX: no goal */
+    int32_t chains;   /* that are tried, the likeliest first; 0: all */
+    int32_t tries;    /* at each pair, each with more nodes */
+    double effort;    /* scales the nodes */
+    bool prices_only; /* no exhaustive search: what is proven can go into a certificate */
+    int threads;
+    uint64_t seed;
+    util_stop stop;
+} bound_interval_task;
+
+/* Opens the pairs and raises those on the bound's path, until the goal is reached or nothing is left to try. *lower_ns
+ * holds at any time. */
+int bound_interval_chain_raise(int64_t *lower_ns, bound_interval_chain *x, const bound_interval_task *job);
+
+/* Several chains; *lower_ns is the best bound, *best (may be NULL) its chain. */
+int bound_intervals(int64_t *lower_ns, bound_interval_chain **best, const moirai_problem *p,
+                    const bound_interval_task *job);
+
+#endif

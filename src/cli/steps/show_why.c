@@ -1,0 +1,45 @@
+/* The verdict of an analysis as text, and its numbers for --json. */
+#include "cli/steps/steps.h"
+
+#include <string.h>
+
+static void add_path(cli_context *cli, const moirai_analysis *a)
+{
+    static const char *const keys[MOIRAI_SHARES] = {"computing_ns", "transferring_ns", "waiting_device_ns",
+                                                    "waiting_port_ns", "held_ns"};
+    yyjson_mut_val *path = yyjson_mut_obj(cli->doc);
+    for (int s = 0; s < MOIRAI_SHARES; s++)
+        yyjson_mut_obj_add_int(cli->doc, path, keys[s], a->share_ns[s]);
+    yyjson_mut_obj_add_int(cli->doc, path, "tasks", a->n_steps);
+    yyjson_mut_obj_add_val(cli->doc, cli->result, "critical_path", path);
+}
+
+void cli_show_why(cli_context *cli, const moirai_analysis *a, int first, int most)
+{
+    yyjson_mut_val *lines = yyjson_mut_arr(cli->doc);
+    for (int i = 0; i < a->n_verdict; i++) {
+        yyjson_mut_arr_add_strcpy(cli->doc, lines, a->verdict[i]);
+        if (i >= first && i < first + most)
+            cli_print(cli, "%s\n", a->verdict[i]);
+    }
+    yyjson_mut_obj_add_val(cli->doc, cli->result, "verdict", lines);
+    if (!a->problem->partial)
+        add_path(cli, a);
+}
+
+int cli_show_explained(cli_context *cli, const moirai_problem *p, const moirai_plan *plan)
+{
+    moirai_analysis *a;
+    const char *page = cli_text(cli, "report");
+    int rc = moirai_analysis_new(&a, p, plan, NULL);
+    if (rc)
+        return rc;
+    cli_print(cli, "\n");
+    cli_show_why(cli, a, 1, 2);
+    if (page) {
+        const char *log = cli_text(cli, "log-json");
+        rc = cli_write_page(cli, page, &(cli_page_plan){.analysis = a, .log = log && strcmp(log, "-") ? log : NULL}, 1);
+    }
+    moirai_analysis_free(a);
+    return rc;
+}

@@ -1,0 +1,131 @@
+/* What the engine does about the whole problem at once: annealing for the plan, chains of intervals for the bound.
+ *
+ * Both serve where blocks are large or missing, and polish elsewhere. Annealing goes in rounds (whole_anneal.c), each
+ * twice as long as the one before and from the best plan at hand; the first one begins hot, later ones cooler, and two
+ * rounds in a row that gain nothing end it. Chains of intervals (bound/interval_chain.c) are tried from the likeliest
+ * on, with the best plan as the goal; a small problem's static programme (pair/static_lp.c) as a whole comes last. */
+#include <math.h>
+
+#include "place/moirai/engine.h"
+#include "place/moirai/whole_anneal.h"
+#include "util/util.h"
+
+#define EVALUATIONS 30000.0 /* of the first round, per chain, */
+#define EVALUATIONS_OP 60.0 /* or so many per operator if that is more */
+#define STEPS 4e8           /* a round puts down at most about so many operators */
+#define WORTH_A_ROUND 0.0002
+#define LARGE_COMPONENT 36 /* operators */
+#define CHAINS 8           /* of intervals, at effort 1 */
+#define LITTLE_EFFORT 0.2
+#define MOST_CELLS 16000 /* of a programme for the whole: a few seconds */
+
+/* Of the time that is left; 0 (no limit) stays so. */
+static util_stop part_of(const engine *x, double part)
+{
+    double left = util_stop_left_s(&x->stop);
+    return left < HUGE_VAL ? util_stop_within(&x->stop, part * left) : x->stop;
+}
+
+static int anneal_round(engine *x, util_stop stop)
+{
+    moirai_plan *plan;
+    int rc = moirai_plan_copy(&plan, x->best);
+    if (rc)
+        return rc;
+    const moirai_budget *b = &x->o->budget;
+    double n = x->p->n_ops,
+           most = fmin(fmax(EVALUATIONS, EVALUATIONS_OP * n) * pow(2, x->whole_rounds), STEPS / fmax(n, 1));
+    place_whole_task job = {.evaluations = (int64_t)(most * fmin(b->effort, 1e6)) + 1,
+                            .heat = x->whole_rounds ? 0.4 : 1,
+                            .seed = b->seed * 1000 + (uint64_t)x->whole_rounds,
+                            .threads = b->threads,
+                            .stop = stop};
+    x->whole_rounds++;
+    rc = place_whole_anneal(&plan, x->p, &job);
+    x->work += job.evaluations;
+    if (rc) {
+        moirai_plan_free(plan);
+        return rc;
+    }
+    return engine_offer(x, plan, 'W');
+}
+
+int engine_anneal_whole(engine *x, int32_t rounds, double part)
+{
+    util_stop stop = part_of(x, part);
+    int32_t idle = 0;
+    int rc = 0;
+    for (int32_t i = 0; i < rounds && !rc && x->best && idle < 2; i++) {
+        if (engine_gap(x) <= x->o->gap || util_stopped(&stop))
+            break;
+        double before = (double)x->best->makespan_ns;
+        rc = anneal_round(x, stop);
+        idle = (double)x->best->makespan_ns > (1 - WORTH_A_ROUND) * before ? idle + 1 : 0;
+    }
+    return rc;
+}
+
+int engine_raise_by_intervals(engine *x, int32_t chains, int32_t tries, double part)
+{
+    if (engine_gap(x) <= x->o->gap || !x->best)
+        return 0;
+    double effort = x->o->budget.effort;
+    int32_t most = 1 + (int32_t)(CHAINS * fmin(effort, 1));
+    bound_interval_task job = {.goal_ns = x->best->makespan_ns,
+                               .chains = UTIL_MIN(chains, most),
+                               .tries = effort < LITTLE_EFFORT ? UTIL_MIN(tries, 2) : tries,
+                               .effort = effort,
+                               .threads = x->o->budget.threads,
+                               .seed = x->o->budget.seed,
+                               .stop = part_of(x, part)};
+    bound_interval_chain *chain = NULL;
+    int64_t lower = 0;
+    int rc = bound_intervals(&lower, &chain, x->p, &job);
+    bool better = !rc && lower > x->lower_ns;
+    if (!rc)
+        engine_take_bound(x, lower);
+    if (better) { /* kept for the certificate */
+        bound_interval_chain_free(x->intervals);
+        x->intervals = chain;
+    } else {
+        bound_interval_chain_free(chain);
+    }
+    return rc;
+}
+
+/* One programme for all of a small problem. */
+int engine_raise_by_programme(engine *x, double part)
+{
+    int64_t lower = 0, cells = (int64_t)x->p->n_edges * x->p->n_devices * x->p->n_devices;
+    if (engine_gap(x) <= x->o->gap || !x->best || cells > MOST_CELLS || x->o->budget.effort < LITTLE_EFFORT)
+        return 0;
+    pair_static_task job = {.proven_ns = x->lower_ns,
+                            .upper_ns = x->best->makespan_ns,
+                            .rounds = PAIR_STATIC_ROUNDS,
+                            .stop = part_of(x, part)};
+    int rc = pair_static_lp(&lower, x->p, &job, NULL, NULL);
+    if (!rc)
+        engine_take_bound(x, lower);
+    return rc;
+}
+
+int engine_weakness(double *part, const engine *x)
+{
+    pair_chain *c;
+    int rc = pair_chain_new(&c, x->p);
+    double large = 0;
+    *part = 0;
+    if (rc)
+        return rc == MOIRAI_ELIMIT ? 0 : rc;
+    for (int32_t i = 0; i < c->s->n_classes && !rc; i++) {
+        const decompose_block *b = pair_chain_block(c, i);
+        rc = b ? 0 : MOIRAI_EFAIL;
+        for (int32_t j = 0; b && j < b->n_components; j++) {
+            int32_t n = b->component_off[j + 1] - b->component_off[j];
+            large += n > LARGE_COMPONENT ? (double)n * c->s->class_count[i] : 0;
+        }
+    }
+    *part = large / fmax(x->p->n_ops, 1);
+    pair_chain_free(c);
+    return rc;
+}

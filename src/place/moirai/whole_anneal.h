@@ -1,0 +1,23 @@
+/* Annealing of the whole problem: what improves a plan where nothing falls apart into blocks. */
+#ifndef MOIRAI_PLACE_MOIRAI_WHOLE_ANNEAL_H
+#define MOIRAI_PLACE_MOIRAI_WHOLE_ANNEAL_H
+
+#include <moirai/plan.h>
+
+#include "util/stop.h"
+
+#define PLACE_WHOLE_CHAINS 4 /* at once; their number is part of the result, that of the threads is not */
+
+typedef struct place_whole_task {
+    int64_t evaluations; /* of each chain */
+    double heat;         /* scales the first temperature; 0: 1 */
+    uint64_t seed;
+    int threads;
+    util_stop stop;
+} place_whole_task;
+
+/* Replaces *plan by a shorter one where one that fits the memory is found. Deterministic for seed and evaluations
+ * unless it is stopped. O(chains * evaluations * positions changed), and O(V+E) for states that are accepted. */
+int place_whole_anneal(moirai_plan **plan, const moirai_problem *p, const place_whole_task *job);
+
+#endif

@@ -1,0 +1,281 @@
+/* The static proof of a pair: multipliers of a linear programme, judged in whole numbers.
+ *
+ * For a plan of length T between the cuts, on devices a and z, let y(i, k) say that operator i is on k, w(e, k, l) that
+ * edge e goes from k to l, v(t, k, l) that tensor t is sent from k to l (only where it has several readers and flow is
+ * `tensor`), s(i) the start of i. Every plan obeys, e leading from i to j:
+ *
+ *   (out)   sum over l of w(e, k, l) = y(i, k)        (in)  sum over k of w(e, k, l) = y(j, l)
+ *   (share) v(t, k, l) >= w(e, k, l)                  for the edges e of t
+ *   (path)  s(j) - s(i) - sum t(i, k) y(i, k) - sum x(e, k, l) w(e, k, l) >= 0
+ *   (end)   T - s(i) - sum t(i, k) y(i, k) >= 0
+ *   (load)  T - sum over tasks of the resource that start no sooner than h and are followed by q >= h + q,
+ *           if h + q is at most what is proven of T already
+ *
+ * Multiply (out), (in) by any whole numbers, the others by whole numbers >= 0, and add (right side - left side) to UNIT
+ * * T: at a plan that adds nothing positive. What results is a sum of terms of one operator's device, one edge's
+ * devices, one v, one start, and T alone; the least of each, added up, is at most UNIT * T for every plan of at most
+ * `upper`. The certificate lists the multipliers; heads, tails and the least terms are computed here. */
+#include "prove/prove_read.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/util.h"
+
+#define UNIT ((__int128)1 << 22)
+#define MAX_DUAL INT64_C(1000000000000000)
+#define NEVER INT64_MAX
+
+typedef struct judge {
+    const prove_block *b;
+    int32_t K, a, z;
+    int64_t proven_ns, upper_ns;
+    int64_t *head, *tail;   /* [local * K + device] */
+    int64_t *dual;          /* out, in, share, path, end, load */
+    int64_t n_loads, *load; /* kind, which, head, tail */
+} judge;
+
+static bool may(const judge *x, int32_t i, int32_t k)
+{
+    if (i == x->b->entry)
+        return k == x->a;
+    if (i == x->b->exit)
+        return k == x->z;
+    return x->b->p->op_devices[x->b->op[i]] >> k & 1;
+}
+
+static int64_t time_of(const judge *x, int32_t i, int32_t k)
+{
+    return i == x->b->entry || i == x->b->exit ? 0 : moirai_op_ns(x->b->p, x->b->op[i], k);
+}
+
+static int64_t sent_in(const judge *x, int32_t e, int32_t k, int32_t l)
+{
+    return moirai_transfer_ns(x->b->p, x->b->edge[e].tensor, k, l);
+}
+
+static bool shares(const judge *x, int32_t e)
+{
+    return x->b->p->flow == MOIRAI_FLOW_TENSOR && x->b->edge[e].readers > 1;
+}
+
+/* Local numbers are topological: edges in order of their producers settle heads, backwards tails. */
+static void find_windows(judge *x)
+{
+    const prove_block *b = x->b;
+    int32_t K = x->K;
+    for (int32_t j = 0; j < b->n; j++)
+        for (int32_t e = 0; e < b->n_edges; e++)
+            for (int32_t l = 0; l < K && b->edge[e].to == j; l++) {
+                int64_t least = NEVER;
+                for (int32_t k = 0; k < K; k++)
+                    if (may(x, b->edge[e].from, k))
+                        least = UTIL_MIN(least, x->head[b->edge[e].from * K + k] + time_of(x, b->edge[e].from, k) +
+                                                    sent_in(x, e, k, l));
+                x->head[j * K + l] = UTIL_MAX(x->head[j * K + l], least);
+            }
+    for (int32_t e = b->n_edges - 1; e >= 0; e--)
+        for (int32_t k = 0; k < K; k++) {
+            int32_t i = b->edge[e].from, j = b->edge[e].to;
+            int64_t least = NEVER;
+            for (int32_t l = 0; l < K; l++)
+                if (may(x, j, l))
+                    least = UTIL_MIN(least, sent_in(x, e, k, l) + time_of(x, j, l) + x->tail[j * K + l]);
+            x->tail[i * K + k] = UTIL_MAX(x->tail[i * K + k], least);
+        }
+}
+
+/* Sum of the multipliers of the load rows in which operator i on k counts. */
+static __int128 device_price(const judge *x, const int64_t *price, int32_t i, int32_t k)
+{
+    __int128 sum = 0;
+    for (int64_t r = 0; r < x->n_loads; r++) {
+        const int64_t *row = x->load + 4 * r;
+        if (row[0] == 0 && row[1] == k && x->head[i * x->K + k] >= row[2] && x->tail[i * x->K + k] >= row[3])
+            sum += price[r];
+    }
+    return sum;
+}
+
+/* The same for the tensor of edges first .. last sent from k to l. */
+static __int128 line_price(const judge *x, const int64_t *price, int32_t first, int32_t last, int32_t k, int32_t l)
+{
+    int32_t i = x->b->edge[first].from;
+    int64_t after = NEVER;
+    __int128 sum = 0;
+    for (int32_t e = first; e <= last; e++)
+        if (may(x, x->b->edge[e].to, l))
+            after = UTIL_MIN(after, time_of(x, x->b->edge[e].to, l) + x->tail[x->b->edge[e].to * x->K + l]);
+    for (int64_t r = 0; r < x->n_loads && k != l; r++) {
+        const int64_t *row = x->load + 4 * r;
+        bool here =
+            (row[0] == 1 && row[1] == k) || (row[0] == 2 && row[1] == l) || (row[0] == 3 && row[1] == k * x->K + l);
+        if (here && may(x, i, k) && x->head[i * x->K + k] + time_of(x, i, k) >= row[2] && after >= row[3])
+            sum += price[r];
+    }
+    return sum;
+}
+
+static void less(__int128 *least, bool *any, __int128 value)
+{
+    if (!*any || value < *least)
+        *least = value;
+    *any = true;
+}
+
+/* Least over the devices and the start of an operator. */
+static __int128 term_of_op(const judge *x, int32_t i, const int64_t *out, const int64_t *in, const int64_t *path,
+                           const int64_t *end, const int64_t *load)
+{
+    const prove_block *b = x->b;
+    __int128 behind = end[i], before = 0, least = 0;
+    int64_t first = NEVER, after = NEVER;
+    bool any = false;
+    for (int32_t e = 0; e < b->n_edges; e++) {
+        behind += b->edge[e].from == i ? path[e] : 0;
+        before += b->edge[e].to == i ? path[e] : 0;
+    }
+    for (int32_t k = 0; k < x->K; k++) {
+        if (!may(x, i, k))
+            continue;
+        __int128 cost = (behind + device_price(x, load, i, k)) * time_of(x, i, k);
+        for (int32_t e = 0; e < b->n_edges; e++) {
+            cost += b->edge[e].from == i ? out[e * x->K + k] : 0;
+            cost += b->edge[e].to == i ? in[e * x->K + k] : 0;
+        }
+        less(&least, &any, cost);
+        first = UTIL_MIN(first, x->head[i * x->K + k]);
+        after = UTIL_MIN(after, time_of(x, i, k) + x->tail[i * x->K + k]);
+    }
+    __int128 slope = behind - before;
+    return least + slope * (slope > 0 ? first : x->upper_ns - after);
+}
+
+/* Least over the devices of the edges of one tensor, and over whether it is sent. */
+static __int128 term_of_tensor(const judge *x, int32_t first, int32_t last, const int64_t *out, const int64_t *in,
+                               const int64_t *share, const int64_t *path, const int64_t *load)
+{
+    int32_t K = x->K;
+    __int128 sum = 0;
+    for (int32_t e = first; e <= last; e++) {
+        __int128 least = 0;
+        bool any = false;
+        for (int32_t k = 0; k < K; k++)
+            for (int32_t l = 0; l < K; l++) {
+                if (!may(x, x->b->edge[e].from, k) || !may(x, x->b->edge[e].to, l))
+                    continue;
+                bool once = shares(x, e) && k != l;
+                __int128 price = once ? path[e] : path[e] + line_price(x, load, e, shares(x, e) ? e : last, k, l);
+                less(&least, &any,
+                     price * sent_in(x, e, k, l) - out[e * K + k] - in[e * K + l] +
+                         (once ? share[(e * K + k) * K + l] : 0));
+            }
+        sum += least;
+    }
+    for (int32_t k = 0; k < K && shares(x, first); k++)
+        for (int32_t l = 0; l < K; l++) {
+            __int128 cost = line_price(x, load, first, last, k, l) * sent_in(x, first, k, l);
+            for (int32_t e = first; e <= last && k != l; e++)
+                cost -= share[(e * K + k) * K + l];
+            sum += cost < 0 ? cost : 0;
+        }
+    return sum;
+}
+
+static int64_t verdict(const judge *x)
+{
+    const prove_block *b = x->b;
+    int64_t E = b->n_edges, K = x->K;
+    const int64_t *out = x->dual, *in = out + E * K, *share = in + E * K, *path = share + E * K * K, *end = path + E,
+                  *load = end + b->n;
+    __int128 sum = 0, slope = UNIT;
+    for (int64_t r = 0; r < x->n_loads; r++) {
+        sum += (__int128)load[r] * (x->load[4 * r + 2] + x->load[4 * r + 3]);
+        slope -= load[r];
+    }
+    for (int32_t i = 0; i < b->n; i++) {
+        slope -= end[i];
+        sum += term_of_op(x, i, out, in, path, end, load);
+    }
+    for (int32_t first = 0, last; first < b->n_edges; first = last + 1) {
+        for (last = first;
+             last + 1 < b->n_edges && b->edge[last + 1].tensor == b->edge[first].tensor && shares(x, first);)
+            last++;
+        sum += term_of_tensor(x, first, last, out, in, share, path, load);
+    }
+    sum += slope * (slope > 0 ? x->proven_ns : x->upper_ns);
+    if (sum <= 0)
+        return 0;
+    __int128 bound = (sum + UNIT - 1) / UNIT;
+    return bound > x->upper_ns ? x->upper_ns : (int64_t)bound;
+}
+
+/* ---- reading ---- */
+
+static int read_loads(judge *x, yyjson_val *object)
+{
+    size_t n;
+    int64_t K = x->K;
+    moirai_congestion how = x->b->p->congestion;
+    int rc = prove_list(&x->load, &n, yyjson_obj_get(object, "loads"), 0, INT64_MAX / 4, "loads");
+    if (!rc && n % 4)
+        rc = prove_wrong("loads are not four numbers each");
+    x->n_loads = (int64_t)(n / 4);
+    for (int64_t r = 0; !rc && r < x->n_loads; r++) {
+        const int64_t *row = x->load + 4 * r;
+        bool exists = row[0] == 0 || (row[0] <= 2 && how == MOIRAI_CONGESTION_PORT) ||
+                      (row[0] == 3 && how == MOIRAI_CONGESTION_CHANNEL);
+        if (!exists || row[1] >= (row[0] == 3 ? K * K : K))
+            rc = prove_wrong("a load of no resource");
+        else if (row[2] + row[3] > x->proven_ns)
+            rc = prove_wrong("a load row for more than is proven");
+    }
+    return rc;
+}
+
+/* Pairs of place and value; what is not listed is 0. */
+static int read_duals(judge *x, yyjson_val *object)
+{
+    const prove_block *b = x->b;
+    int64_t E = b->n_edges, K = x->K, signs = 2 * E * K, all = signs + E * K * K + E + b->n + x->n_loads, *pair;
+    size_t n;
+    x->dual = util_alloc((size_t)all, sizeof *x->dual);
+    int rc = prove_list(&pair, &n, yyjson_obj_get(object, "duals"), -MAX_DUAL, MAX_DUAL, "duals");
+    if (!rc && !x->dual)
+        rc = MOIRAI_EFAIL;
+    for (size_t i = 0; !rc && i + 1 < n; i += 2) {
+        if (pair[i] < 0 || pair[i] >= all)
+            rc = prove_wrong("a multiplier of no row");
+        else if (pair[i] >= signs && pair[i + 1] < 0)
+            rc = prove_wrong("a negative multiplier of an inequality");
+        else
+            x->dual[pair[i]] = pair[i + 1];
+    }
+    free(pair);
+    return rc;
+}
+
+int prove_static(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson_val *object)
+{
+    judge x = {.b = b, .K = b->p->n_devices, .a = a, .z = z, .proven_ns = *ns};
+    size_t cells = (size_t)b->n * (size_t)x.K;
+    int rc = prove_int64(yyjson_obj_get(object, "upper_ns"), 0, INT64_MAX / 4, &x.upper_ns)
+                 ? 0
+                 : prove_wrong("upper_ns of a static proof");
+    x.head = util_alloc(cells, sizeof *x.head);
+    x.tail = util_alloc(cells, sizeof *x.tail);
+    if (!rc && (!x.head || !x.tail))
+        rc = MOIRAI_EFAIL;
+    rc = rc ? rc : read_loads(&x, object);
+    rc = rc ? rc : read_duals(&x, object);
+    if (!rc) {
+        find_windows(&x);
+        int64_t bound = verdict(&x);
+        *ns = UTIL_MAX(*ns, bound);
+    }
+    free(x.head);
+    free(x.tail);
+    free(x.dual);
+    free(x.load);
+    return rc;
+}

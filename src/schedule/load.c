@@ -1,0 +1,173 @@
+/* The load bound: all work shared out over the devices at best.
+ *
+ * Whatever the assignment, for any weights w_k >= 0 of the devices the makespan T obeys
+ *     T * sum_k w_k  >=  sum_k w_k load_k  >=  sum_u min_k w_k time_uk
+ * over units u (operators, or groups that must share a device). That is the dual of the best fractional sharing of
+ * the work; "work / sum of speeds" would be wrong, since each device may be best at something else. The weights are
+ * found by a fixed number of multiplicative steps in plain arithmetic, and each candidate is then judged in whole numbers,
+ * so that a rounding error can only cost quality, never validity. Units of equal times are counted once: a
+ * network of 50,000 operators has a few dozen kinds. O(V K + rounds * kinds * K). */
+#include <moirai/schedule.h>
+#include "util/util.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ROUNDS 300
+#define WEIGHT_BITS 24 /* weights are whole numbers below 2^24 */
+
+typedef struct kinds {
+    int32_t n, K;
+    int64_t *time_ns; /* [kind * K + device], -1: not there */
+    int64_t *count;
+} kinds;
+
+static int compare_rows(const void *left, const void *right, void *data)
+{
+    size_t K = *(const size_t *)data;
+    return memcmp(left, right, K * sizeof(int64_t));
+}
+
+/* Times of all units, group members added up. Returns the number of units, -1 where a sum leaves int64. */
+static int32_t collect_units(int64_t *row, const moirai_problem *p, int32_t *unit_of_group)
+{
+    int32_t K = p->n_devices, n = 0;
+    for (int32_t g = 0; g < p->n_groups; g++)
+        unit_of_group[g] = MOIRAI_NONE;
+    for (int32_t i = 0; i < p->n_ops; i++) {
+        int32_t g = p->op_group[i];
+        bool fresh = g == MOIRAI_NONE || unit_of_group[g] == MOIRAI_NONE;
+        int32_t u = fresh ? n++ : unit_of_group[g];
+        if (g != MOIRAI_NONE)
+            unit_of_group[g] = u;
+        for (int32_t k = 0; k < K; k++) {
+            int64_t *at = &row[(int64_t)u * K + k];
+            bool can = p->op_devices[i] >> k & 1;
+            if (fresh)
+                *at = can ? moirai_op_ns(p, i, k) : -1;
+            else if (can && !util_add64(at, *at, moirai_op_ns(p, i, k)))
+                return -1;
+        }
+    }
+    return n;
+}
+
+static void count_kinds(kinds *q, int32_t n_units)
+{
+    size_t K = (size_t)q->K;
+    qsort_r(q->time_ns, (size_t)n_units, K * sizeof *q->time_ns, compare_rows, &K);
+    q->n = 0;
+    for (int32_t u = 0; u < n_units; u++) {
+        int64_t *row = q->time_ns + (size_t)u * K;
+        if (q->n > 0 && memcmp(row, row - K, K * sizeof *row) == 0) {
+            q->count[q->n - 1]++;
+            continue;
+        }
+        q->count[q->n++] = 1;
+    }
+    /* Close the ranks only now: the loop above compares neighbours. */
+    int64_t at = 0;
+    for (int32_t j = 0; j < q->n; j++) {
+        memmove(q->time_ns + (size_t)j * K, q->time_ns + (size_t)at * K, K * sizeof *q->time_ns);
+        at += q->count[j];
+    }
+}
+
+/* The bound for whole weights: ceil(sum_u min_k w_k t_uk / sum_k w_k); T is whole, so rounding up is sound.
+ * The products stay far below 2^127: 2^24 * 2^63 * 2^31 units. */
+static int64_t judge(const kinds *q, const int64_t *weight)
+{
+    __int128 total = 0, sum = 0;
+    for (int32_t k = 0; k < q->K; k++)
+        sum += weight[k];
+    for (int32_t j = 0; j < q->n; j++) {
+        __int128 least = -1;
+        for (int32_t k = 0; k < q->K; k++) {
+            int64_t t = q->time_ns[(int64_t)j * q->K + k];
+            if (t >= 0 && (least < 0 || (__int128)t * weight[k] < least))
+                least = (__int128)t * weight[k];
+        }
+        if (least > 0)
+            total += least * q->count[j];
+    }
+    __int128 bound = sum > 0 ? (total + sum - 1) / sum : 0;
+    return bound > INT64_MAX ? 0 : (int64_t)bound;
+}
+
+/* Loads when every unit goes where weight * time is least, shares among equals split evenly. */
+static void loads(const kinds *q, const double *weight, double *load)
+{
+    for (int32_t k = 0; k < q->K; k++)
+        load[k] = 0;
+    for (int32_t j = 0; j < q->n; j++) {
+        const int64_t *t = q->time_ns + (int64_t)j * q->K;
+        double least = -1;
+        int32_t at = 0;
+        for (int32_t k = 0; k < q->K; k++)
+            if (t[k] >= 0 && (least < 0 || weight[k] * (double)t[k] < least))
+                least = weight[k] * (double)t[k], at = k;
+        if (least >= 0)
+            load[at] += (double)t[at] * (double)q->count[j];
+    }
+}
+
+static int64_t judge_real(const kinds *q, const double *weight)
+{
+    int64_t whole[MOIRAI_MAX_DEVICES];
+    for (int32_t k = 0; k < q->K; k++)
+        whole[k] = (int64_t)(weight[k] * (double)((int64_t)1 << WEIGHT_BITS));
+    return judge(q, whole);
+}
+
+static int64_t best_weights(const kinds *q)
+{
+    double weight[MOIRAI_MAX_DEVICES], load[MOIRAI_MAX_DEVICES];
+    int32_t K = q->K;
+    int64_t best = 0;
+    for (int32_t k = 0; k < K; k++) /* one device's own load, whatever else happens */
+        weight[k] = 0;
+    for (int32_t k = 0; k < K; k++) {
+        weight[k] = 1;
+        best = UTIL_MAX(best, judge_real(q, weight));
+        weight[k] = 0;
+    }
+    for (int32_t k = 0; k < K; k++)
+        weight[k] = 1.0 / K;
+    for (int round = 0; round < ROUNDS; round++) {
+        best = UTIL_MAX(best, judge_real(q, weight));
+        loads(q, weight, load);
+        double most = 0, sum = 0, step = 1.0 / (1.0 + 0.25 * round);
+        for (int32_t k = 0; k < K; k++)
+            most = UTIL_MAX(most, load[k]);
+        if (most <= 0)
+            break;
+        for (int32_t k = 0; k < K; k++) {
+            weight[k] *= 1.0 + step * load[k] / most;
+            sum += weight[k];
+        }
+        for (int32_t k = 0; k < K; k++)
+            weight[k] /= sum;
+    }
+    return best;
+}
+
+int64_t moirai_bound_load(const moirai_problem *p)
+{
+    size_t V = (size_t)p->n_ops, K = (size_t)p->n_devices;
+    kinds q = {.K = p->n_devices};
+    int32_t *unit_of_group = util_alloc((size_t)p->n_groups, sizeof *unit_of_group);
+    q.time_ns = util_alloc(V * K, sizeof *q.time_ns);
+    q.count = util_alloc(V, sizeof *q.count);
+    int64_t best = 0;
+    if (unit_of_group && q.time_ns && q.count) {
+        int32_t n_units = collect_units(q.time_ns, p, unit_of_group);
+        if (n_units > 0) {
+            count_kinds(&q, n_units);
+            best = best_weights(&q);
+        }
+    }
+    free(unit_of_group);
+    free(q.time_ns);
+    free(q.count);
+    return best;
+}

@@ -1,0 +1,40 @@
+/* Inside the checker of plans: its state. Private to plan_check.c and plan_check_memory.c. */
+#ifndef MOIRAI_SCHEDULE_PLAN_CHECK_H
+#define MOIRAI_SCHEDULE_PLAN_CHECK_H
+
+#include <moirai/plan.h>
+
+typedef struct schedule_span {
+    int64_t start_ns, finish_ns;
+    int32_t what; /* operator or index of a transfer */
+    int32_t where; /* resource */
+} schedule_span;
+
+typedef struct schedule_moment {
+    int64_t time_ns;
+    int32_t device;
+    int64_t change_bytes;
+} schedule_moment;
+
+typedef struct schedule_check {
+    const moirai_problem *p;
+    const moirai_plan *plan;
+    moirai_report_fn report;
+    void *data;
+    int64_t n_bad;
+    char first[512];
+    int32_t *sorted;   /* transfers by (tensor, destination device or reader) */
+    schedule_span *spans;
+    schedule_moment *moments;
+    int32_t *group_op; /* first member met */
+} schedule_check;
+
+/* Something is wrong, in one line. */
+void schedule_check_bad(schedule_check *c, const char *format, ...) MOIRAI_PRINTF(2, 3);
+/* Index of the transfer of a tensor to a device (flow tensor) or reader (flow edge), or MOIRAI_NONE. */
+int32_t schedule_check_find(const schedule_check *c, int32_t tensor, int32_t key);
+
+/* ---- plan_check_memory.c ---- */
+void schedule_check_memory(schedule_check *c, int64_t makespan_ns);
+
+#endif

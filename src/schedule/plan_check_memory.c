@@ -1,0 +1,114 @@
+/* Memory of a plan, checked (4d): every device's resident bytes, the most alive at once, and what the plan says of both. */
+#include "schedule/plan_check.h"
+#include "util/util.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+typedef __int128 wide; /* sums of sizes, which a file may make as large as it likes */
+
+static int by_moment(const void *left, const void *right)
+{
+    const schedule_moment *a = left, *b = right;
+    if (a->device != b->device)
+        return a->device < b->device ? -1 : 1;
+    if (a->time_ns != b->time_ns)
+        return a->time_ns < b->time_ns ? -1 : 1;
+    return (a->change_bytes > b->change_bytes) - (a->change_bytes < b->change_bytes);
+}
+
+/* Life of tensor t on device d: [*first, *last), empty where it never is there. */
+static void life_of(const schedule_check *c, int32_t t, int32_t d, int64_t end_ns, int64_t *first, int64_t *last)
+{
+    const moirai_problem *p = c->p;
+    const moirai_plan *plan = c->plan;
+    int32_t producer = p->tensor_producer[t], begin = p->tensor_edge_off[t], end = p->tensor_edge_off[t + 1];
+    bool home = plan->op_device[producer] == d;
+    *first = home ? plan->op_start_ns[producer] : INT64_MAX;
+    *last = home ? plan->op_finish_ns[producer] : 0;
+    if (home && begin == end)
+        *last = end_ns;
+    for (int32_t e = begin; e < end; e++) {
+        int32_t reader = p->edge_reader[e], to = plan->op_device[reader];
+        if (to == d)
+            *last = UTIL_MAX(*last, plan->op_finish_ns[reader]);
+        if (to == plan->op_device[producer] || (to != d && !home))
+            continue;
+        const moirai_transfer *x = &plan->transfer[schedule_check_find(c, t, p->flow == MOIRAI_FLOW_TENSOR ? to : reader)];
+        if (home)
+            *last = UTIL_MAX(*last, x->finish_ns);
+        else
+            *first = UTIL_MIN(*first, x->start_ns);
+    }
+}
+
+/* Most bytes of tensors alive at once, per device. A tensor is looked at only on devices that have it. */
+static void peaks(schedule_check *c, int64_t end_ns, wide *peak)
+{
+    const moirai_problem *p = c->p;
+    size_t n = 0;
+    for (int32_t t = 0; t < p->n_tensors; t++) {
+        uint64_t there = (uint64_t)1 << c->plan->op_device[p->tensor_producer[t]];
+        for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++)
+            there |= (uint64_t)1 << c->plan->op_device[p->edge_reader[e]];
+        for (int32_t d = 0; d < p->n_devices; d++) {
+            int64_t first, last;
+            if (!(there >> d & 1))
+                continue;
+            life_of(c, t, d, end_ns, &first, &last);
+            if (last <= first)
+                continue;
+            c->moments[n++] = (schedule_moment){first, d, p->tensor_bytes[t]};
+            c->moments[n++] = (schedule_moment){last, d, -p->tensor_bytes[t]};
+        }
+    }
+    qsort(c->moments, n, sizeof *c->moments, by_moment);
+    wide live[MOIRAI_MAX_DEVICES] = {0};
+    for (size_t j = 0; j < n; j++) {
+        int32_t d = c->moments[j].device;
+        live[d] += c->moments[j].change_bytes;
+        peak[d] = UTIL_MAX(peak[d], live[d]);
+    }
+}
+
+static int64_t shown(wide bytes)
+{
+    return bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;
+}
+
+/* A shared weight is on a device once, however many of its readers are. */
+static void add_weights(const schedule_check *c, wide *resident)
+{
+    const moirai_problem *p = c->p;
+    for (int32_t w = 0; w < p->n_weights; w++)
+        for (int32_t d = 0; d < p->n_devices; d++)
+            for (int32_t e = p->weight_reader_off[w]; e < p->weight_reader_off[w + 1]; e++)
+                if (c->plan->op_device[p->weight_reader[e]] == d) {
+                    resident[d] += p->weight_bytes[w];
+                    break;
+                }
+}
+
+void schedule_check_memory(schedule_check *c, int64_t makespan_ns)
+{
+    const moirai_problem *p = c->p;
+    wide resident[MOIRAI_MAX_DEVICES] = {0}, peak[MOIRAI_MAX_DEVICES] = {0};
+    for (int32_t i = 0; i < p->n_ops; i++)
+        resident[c->plan->op_device[i]] += p->op_memory_bytes[i];
+    add_weights(c, resident);
+    peaks(c, makespan_ns, peak);
+    for (int32_t d = 0; d < p->n_devices; d++) {
+        wide need = resident[d] + (p->memory == MOIRAI_MEMORY_PEAK ? peak[d] : 0);
+        if (need > p->device_memory_bytes[d])
+            schedule_check_bad(c, "device %s: needs %" PRId64 " bytes, has %" PRId64, p->device_name[d], shown(need),
+                p->device_memory_bytes[d]);
+        int64_t said = c->plan->device_memory_bytes[d];
+        if (said != MOIRAI_UNKNOWN && said != resident[d])
+            schedule_check_bad(c, "device %s: plan says %" PRId64 " bytes of memory, its ops say %" PRId64, p->device_name[d], said,
+                shown(resident[d]));
+        said = c->plan->device_peak_bytes[d];
+        if (said != MOIRAI_UNKNOWN && said != resident[d] + peak[d])
+            schedule_check_bad(c, "device %s: plan says a peak of %" PRId64 " bytes, its tensors say %" PRId64, p->device_name[d], said,
+                shown(resident[d] + peak[d]));
+    }
+}

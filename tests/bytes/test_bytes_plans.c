@@ -1,0 +1,164 @@
+/* Plans of a pair at prices on bytes: what they cost, which is picked, and paths through the chain at prices. */
+#include <math.h>
+
+#include "bytes/bytes_state.h"
+#include "pair/pair_refine.h"
+#include "support/check.h"
+#include "support/tiny.h"
+#include "support/tiny_block.h"
+
+typedef struct fixture {
+    moirai_problem *p;
+    pair_chain *c;
+    bytes_prices *m;
+} fixture;
+
+static void open_prices(fixture *f, const char *text)
+{
+    f->p = tiny_problem(text);
+    assert_ok(pair_chain_new(&f->c, f->p));
+    assert_ok(pair_chain_open_all(f->c, 1, &(util_stop){0}));
+    assert_ok(bytes_prices_new(&f->m, f->c));
+}
+
+static void close_prices(fixture *f)
+{
+    bytes_prices_free(f->m);
+    pair_chain_free(f->c);
+    moirai_problem_free(f->p);
+}
+
+/* The block between the cuts, both on A. Its own plan: one on each device, 16 long, ten bytes each. */
+static void test_bytes_block_plans_cost_length_and_bytes(void **state)
+{
+    (void)state;
+    fixture f;
+    int64_t length, price[2] = {0, 0};
+    int8_t pick = 9;
+    open_prices(&f, TINY_TWO);
+    int64_t pair = pair_chain_index(f.c, f.c->s->block_class[1], 0, 0);
+    const int64_t *bytes = bytes_block_plan_at(f.m, pair, -1, &length);
+    assert_int_equal(length, 16);
+    assert_true(bytes[0] == 10 && bytes[1] == 10);
+    assert_int_equal(bytes_block_plan_cost(f.m, pair, price, &pick), pricing_units(DECOMPOSE_MOST_UNITS, 16));
+    assert_int_equal(pick, -1); /* the pair's own */
+    price[0] = 3 * DECOMPOSE_MOST_UNITS;
+    assert_int_equal(bytes_block_plan_cost(f.m, pair, price, &pick), pricing_units(DECOMPOSE_MOST_UNITS, 16 + 30));
+    close_prices(&f);
+}
+
+/* At 3 ns per byte of A everything on B is cheaper: 26 against 46; the search finds it and it is kept once. */
+static void test_bytes_block_plans_are_searched_at_prices(void **state)
+{
+    (void)state;
+    fixture f;
+    int64_t length;
+    int8_t pick;
+    double dual_ns[2] = {300, 0};
+    open_prices(&f, TINY_TWO);
+    int64_t pair = pair_chain_index(f.c, f.c->s->block_class[1], 0, 0);
+    bytes_set_duals(f.m, dual_ns); /* 100 bytes on A: 3 ns each */
+    assert_int_equal(f.m->price[0], 3 * DECOMPOSE_MOST_UNITS);
+    bytes_plan_task job = {.evaluations = 600, .upper_ns = 30, .rounds = 4, .searches = 2, .seed = 1, .threads = 1};
+    assert_ok(bytes_block_plan_add(f.m, (int32_t)pair, &job));
+    assert_int_equal(bytes_block_plan_cost(f.m, pair, f.m->price, &pick), pricing_units(DECOMPOSE_MOST_UNITS, 26));
+    assert_true(pick >= 0);
+    const int64_t *bytes = bytes_block_plan_at(f.m, pair, pick, &length);
+    assert_true(length == 26 && bytes[0] == 0 && bytes[1] == 20);
+    int32_t before = f.m->view[pair].n_plans;
+    assert_ok(bytes_block_plan_add(f.m, (int32_t)pair, &job));
+    assert_int_equal(f.m->view[pair].n_plans, before); /* the same again is not kept */
+    close_prices(&f);
+}
+
+/* Four in a row on A (10 ns) and B (30 ns), ten bytes each: the cheapest path at a price, whole and in windows. */
+static void test_bytes_paths_at_prices(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t per_byte_ns, cost_ns;
+    } list[] = {{0, 40}, {1, 80}, {2, 120}, {3, 120}};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        fixture f;
+        open_prices(&f, "device A 20\ndevice B 100\nop a 10,30 mem=10 > s:0\nop b 10,30 s mem=10 > t:0\nop c 10,30 t "
+                        "mem=10 > u:0\nop d 10,30 u mem=10\n");
+        int64_t price[2] = {list[i].per_byte_ns * DECOMPOSE_MOST_UNITS, 0};
+        for (int64_t k = 0; k < pair_chain_count(f.c); k++)
+            f.m->pair_cost[k] = 0;
+        assert_int_equal(bytes_cheapest_path(f.m, 0, f.c->s->n_blocks - 1, 0, 0, price),
+                         list[i].cost_ns * DECOMPOSE_MOST_UNITS);
+        for (int32_t k = 0; k < 4; k++)
+            assert_true(list[i].per_byte_ns == 2 || f.m->device[k] == (list[i].per_byte_ns > 2));
+        /* Between the first cut on A and the third on B, the second in between: the ends are not paid for. */
+        assert_int_equal(bytes_cheapest_path(f.m, 1, 2, 0, 1, price),
+                         (10 + 10 * list[i].per_byte_ns < 30 ? 10 + 10 * list[i].per_byte_ns : 30) * DECOMPOSE_MOST_UNITS);
+        for (int64_t k = 0; k < pair_chain_count(f.c); k++)
+            f.m->pair_cost[k] = INT64_MAX;
+        assert_true(bytes_cheapest_path(f.m, 0, f.c->s->n_blocks - 1, 0, 0, price) == INT64_MAX); /* no way through */
+        close_prices(&f);
+    }
+}
+
+/* Pairs whose class follows another's wait for it. */
+typedef struct record {
+    bytes_batch batch;
+    int32_t seen[16], n;
+} record;
+
+static int note(void *data, int32_t i)
+{
+    record *x = data;
+    x->seen[x->n++] = x->batch.pair[x->batch.first + i];
+    return MOIRAI_OK;
+}
+
+static void test_bytes_batches_run_leaders_first(void **state)
+{
+    (void)state;
+    fixture f;
+    record x = {0};
+    int32_t pairs[4];
+    open_prices(&f, "device A 9\ndevice B 99\nop a 1,1 > s:0\nop b 21,31 s > t:0\nop c 21,31 s > u:0\nop d 1,1 t u > "
+                    "v:0\nop e 20,30 v > w:0\nop f 20,30 v > x:0\n"
+                    "op g 1,1 w x > y:0\nop h 20,30 y > z:0\nop i 20,30 y > k:0\nop j 1,1 z k\n");
+    int32_t follows = f.c->s->block_class[1],
+            leads = f.c->s->block_class[2]; /* the second class occurs twice: it leads */
+    assert_int_equal(f.m->alike[follows], leads);
+    pairs[0] = follows * 4;
+    pairs[1] = leads * 4;
+    pairs[2] = follows * 4 + 3;
+    pairs[3] = leads * 4 + 3;
+    x.batch = (bytes_batch){.pair = pairs, .n = 4};
+    assert_ok(bytes_batch_run(f.m, &x.batch, note, &x, 1));
+    assert_int_equal(x.n, 4);
+    assert_true(x.seen[0] / 4 == leads && x.seen[1] / 4 == leads && x.seen[2] / 4 == follows &&
+                x.seen[3] / 4 == follows);
+    close_prices(&f);
+}
+
+/* Prices stay within what the pricing can add up, whatever the duals. */
+static void test_bytes_duals_are_bounded(void **state)
+{
+    (void)state;
+    fixture f;
+    double huge[2] = {1e300, -5};
+    open_prices(&f, TINY_TIGHT);
+    int64_t stamp = f.m->stamp;
+    bytes_set_duals(f.m, huge);
+    assert_true(f.m->price[0] > 0 && (double)f.m->price[0] * 10 < 1e18);
+    assert_int_equal(f.m->price[1], 0);
+    assert_true(f.m->stamp != stamp); /* other prices: what was solved for the old ones is known as such */
+    close_prices(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bytes_block_plans_cost_length_and_bytes),
+        cmocka_unit_test(test_bytes_block_plans_are_searched_at_prices),
+        cmocka_unit_test(test_bytes_paths_at_prices),
+        cmocka_unit_test(test_bytes_batches_run_leaders_first),
+        cmocka_unit_test(test_bytes_duals_are_bounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,242 @@
+/* Prices on memory: the Lagrangian bound, its master and its plans, on problems whose best prices are known. */
+#include <math.h>
+
+#include "bytes/bytes_state.h"
+#include "pair/pair_refine.h"
+#include "pricing/lp.h"
+#include "support/check.h"
+#include "support/tiny.h"
+#include "support/tiny_block.h"
+
+typedef struct fixture {
+    moirai_problem *p;
+    pair_chain *c;
+    bytes_prices *m;
+} fixture;
+
+static void open_prices(fixture *f, const char *text)
+{
+    f->p = tiny_problem(text);
+    assert_ok(pair_chain_new(&f->c, f->p));
+    assert_ok(pair_chain_open_all(f->c, 1, &(util_stop){0}));
+    assert_ok(bytes_prices_new(&f->m, f->c));
+}
+
+static void close_prices(fixture *f)
+{
+    bytes_prices_free(f->m);
+    pair_chain_free(f->c);
+    moirai_problem_free(f->p);
+}
+
+static int64_t bound_of(fixture *f, int32_t rounds)
+{
+    int64_t lower;
+    bytes_bound_task job = {.upper_ns = 60, .rounds = rounds, .buckets = 8, .solves = 20, .threads = 1};
+    assert_ok(bytes_bound(&lower, f->m, &job));
+    return lower;
+}
+
+/* ---- the bound ---- */
+
+/* Two operators of 10 bytes, 10 ns on A and 30 on B; A has room for one. At 2 ns per byte both cost 30 anywhere, less
+ * 20 for A: 40, and that is the best plan. Any other price proves less: 20 for nothing, 30 at 1 or 3 ns. */
+static void test_bytes_bound_of_a_chain_is_the_optimum(void **state)
+{
+    (void)state;
+    fixture f;
+    open_prices(&f, TINY_TIGHT);
+    assert_int_equal(pair_chain_path(f.c, PAIR_CHAIN_LOWER, NULL), 20);
+    assert_int_equal(bound_of(&f, 12), 40);
+    assert_true(fabs(f.m->best_dual_ns[0] - 20) < 0.01); /* of A's ten bytes */
+    assert_true(f.m->best_dual_ns[1] == 0);
+    assert_int_equal(bound_of(&f, 0), 40); /* what was found stays */
+    close_prices(&f);
+}
+
+static void test_bytes_bound_at_given_prices(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t per_byte_ns, bound_ns;
+    } list[] = {{0, 20}, {1, 30}, {2, 40}, {3, 30}, {4, 20}};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        fixture f;
+        open_prices(&f, TINY_TIGHT);
+        double dual_ns[2] = {(double)list[i].per_byte_ns * 10, 0};
+        bytes_set_duals(f.m, dual_ns);
+        assert_int_equal(f.m->price[0], list[i].per_byte_ns * DECOMPOSE_MOST_UNITS);
+        assert_int_equal(f.m->price[1], 0);
+        int64_t path = bytes_bound_path(f.m);
+        assert_int_equal(path, (list[i].bound_ns + 10 * list[i].per_byte_ns) * DECOMPOSE_MOST_UNITS);
+        int64_t value[64] = {0}; /* nothing happens between the cuts */
+        assert_int_equal(bytes_proven_ns(f.m, value), list[i].bound_ns);
+        close_prices(&f);
+    }
+}
+
+/* Memory that is enough has no price. */
+static void test_bytes_bound_where_memory_does_not_bind(void **state)
+{
+    (void)state;
+    fixture f;
+    open_prices(&f, "device A 20\ndevice B 100\nop a 10,30 mem=10 > s:0\nop b 10,30 s mem=10\n");
+    assert_int_equal(bound_of(&f, 12), 20);
+    close_prices(&f);
+}
+
+/* Four operators that need 40 bytes in all, on devices of 10, 20 and 10 that take 10, 20 and 40 ns: one, two and one is
+ * the best, 10 + 20 + 20 + 40; the LP agrees, since it is whole. */
+static void test_bytes_bound_on_three_devices(void **state)
+{
+    (void)state;
+    fixture f;
+    open_prices(&f, "device A 10\ndevice B 20\ndevice C 10\nop a 10,20,40 mem=10 > s:0\nop b 10,20,40 s mem=10 > t:0\n"
+                    "op c 10,20,40 t mem=10 > u:0\nop d 10,20,40 u mem=10\n");
+    int64_t bound = bound_of(&f, 40);
+    assert_true(bound >= 89 && bound <= 90);
+    close_prices(&f);
+}
+
+/* A block of two between cuts on A, 10 bytes each, and A has room for neither: both on B, 26 between the cuts, 28 in
+ * all. */
+static void test_bytes_bound_of_a_block(void **state)
+{
+    (void)state;
+    fixture f;
+    char text[512];
+    snprintf(text, sizeof text, "%s", TINY_TWO);
+    memcpy(strstr(text, "device A 100"), "device A 000", 12);
+    open_prices(&f, text);
+    assert_int_equal(pair_chain_path(f.c, PAIR_CHAIN_LOWER, NULL), 12);
+    int64_t bound = bound_of(&f, 20);
+    assert_true(bound >= 26 && bound <= 28);
+    bytes_bound_task job = {.upper_ns = 60, .rounds = 1, .buckets = 8, .solves = 20, .threads = 1};
+    assert_ok(bytes_settle(f.m, &job)); /* the proof can be shown again */
+    int64_t value[64];
+    for (int32_t i = 0; i < f.c->s->n_classes * 4; i++)
+        value[i] = pair_chain_get(f.c, i)->open ? bytes_priced_at(f.m, i)->value : 0;
+    assert_true(bytes_proven_ns(f.m, value) >= bound);
+    assert_ptr_equal(bytes_prices_per_byte(f.m), f.m->price);
+    close_prices(&f);
+}
+
+/* ---- the master ---- */
+
+/* Two paths: 20 ns with 20 bytes on A, 60 ns with none; A has 10. Half of each fits: 40 ns, and A's memory is worth 20.
+ */
+static void test_bytes_master_by_hand(void **state)
+{
+    (void)state;
+    fixture f;
+    bytes_master x = {0};
+    double dual_ns[2];
+    if (!pricing_lp_available())
+        skip();
+    open_prices(&f, TINY_TIGHT);
+    assert_ok(bytes_master_add(&x, &(bytes_path){.time_ns = 20, .use = {20, 0}}));
+    assert_ok(bytes_master_add(&x, &(bytes_path){.time_ns = 60, .use = {0, 20}}));
+    assert_ok(bytes_master_solve(f.m, &x, 1, 1000, dual_ns));
+    assert_true(fabs(dual_ns[0] - 20) < 1e-9 && fabs(dual_ns[1]) < 1e-9);
+    assert_true(fabs(x.part[0] - 0.5) < 1e-9 && fabs(x.part[1] - 0.5) < 1e-9);
+    assert_ok(bytes_master_solve(f.m, &x, 0.5, 1000, dual_ns)); /* half the room */
+    assert_true(fabs(x.part[0] - 0.25) < 1e-9);
+    bytes_master_free(&x);
+    close_prices(&f);
+}
+
+/* ---- plans ---- */
+
+static void test_bytes_plan_puts_one_on_each(void **state)
+{
+    (void)state;
+    fixture f;
+    int64_t length;
+    const int32_t *device;
+    const pair_plan *const *plan;
+    open_prices(&f, TINY_TIGHT);
+    bytes_plan_task job = {.evaluations = 100, .upper_ns = 60, .rounds = 12, .searches = 4, .seed = 1, .threads = 1};
+    assert_ok(bytes_plan_find(&length, &device, &plan, f.m, &job));
+    assert_int_equal(length, 40);
+    assert_int_equal(device[0] + device[1], 1);
+    close_prices(&f);
+}
+
+/* Six of 10 bytes and 10 or 30 ns; A holds two of them: 2 * 10 + 4 * 30. Nothing fits where the devices are too small.
+ */
+static void test_bytes_plan_fills_the_fast_device(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *b;
+        int64_t length_ns;
+    } list[] = {{"100", 140}, {"40", 140}, {"30", INT64_MAX}};
+    for (size_t i = 0; i < 3; i++) {
+        fixture f;
+        char text[512];
+        int64_t length;
+        const int32_t *device;
+        const pair_plan *const *plan;
+        int n = snprintf(text, sizeof text, "device A 25\ndevice B %s\nop o0 10,30 mem=10 > t0:0\n", list[i].b);
+        for (int j = 1; j < 6; j++)
+            n += snprintf(text + n, sizeof text - (size_t)n, "op o%d 10,30 t%d mem=10 > t%d:0\n", j, j - 1, j);
+        open_prices(&f, text);
+        bytes_plan_task job = {
+            .evaluations = 100, .upper_ns = 180, .rounds = 20, .searches = 4, .seed = 1, .threads = 1};
+        assert_ok(bytes_plan_find(&length, &device, &plan, f.m, &job));
+        assert_true(length == list[i].length_ns);
+        int32_t on_a = 0;
+        for (int j = 0; j < 6 && length != INT64_MAX; j++)
+            on_a += device[j] == 0;
+        assert_int_equal(on_a, length == INT64_MAX ? 0 : 2);
+        close_prices(&f);
+    }
+}
+
+/* ---- classes of equal shape ---- */
+
+static void test_bytes_alike_differ_in_numbers_alone(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *second;
+        bool alike;
+    } list[] = {
+        {"op e 21,31 v > w:1 mem=3\nop f 21,31 v > x:1 mem=3\n", true}, /* other times and sizes */
+        {"op e 80,90 v > w:0\nop f 80,90 v > x:0\n", false},            /* far more work */
+        {"op e 49,- v > w:0\nop f 49,- v > x:0\n", false},              /* another set of devices */
+        {"op e 21,31 v > w:0\nop f 20,30 v > x:0\n", false},            /* two kinds of components */
+    };
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        fixture f;
+        char text[512];
+        snprintf(text, sizeof text,
+                 "device A 9\ndevice B 99\nop a 1,1 > s:0\nop b 20,30 s > t:0\nop c 20,30 s > u:0\nop d 1,1 t u > "
+                 "v:0\n%sop g 1,1 w x\n",
+                 list[i].second);
+        open_prices(&f, text);
+        int32_t first = f.c->s->block_class[1], second = f.c->s->block_class[2];
+        assert_true(first != second);
+        assert_int_equal(f.m->alike[first], -1);
+        assert_int_equal(f.m->alike[second], list[i].alike ? first : -1);
+        int64_t pair = (int64_t)second * 4 + 3;
+        assert_int_equal(bytes_alike(f.m, pair), list[i].alike ? (int64_t)first * 4 + 3 : -1);
+        close_prices(&f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bytes_bound_of_a_chain_is_the_optimum),
+        cmocka_unit_test(test_bytes_bound_at_given_prices),
+        cmocka_unit_test(test_bytes_bound_where_memory_does_not_bind),
+        cmocka_unit_test(test_bytes_bound_on_three_devices),
+        cmocka_unit_test(test_bytes_bound_of_a_block),
+        cmocka_unit_test(test_bytes_master_by_hand),
+        cmocka_unit_test(test_bytes_plan_puts_one_on_each),
+        cmocka_unit_test(test_bytes_plan_fills_the_fast_device),
+        cmocka_unit_test(test_bytes_alike_differ_in_numbers_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

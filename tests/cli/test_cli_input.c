@@ -1,0 +1,162 @@
+/* Bad input of every kind, as a user meets it: one clear line, the right exit code, no half-written file. */
+#include "support/check.h"
+#include "support/command.h"
+
+/* Writes `text` as input.json, runs the line, expects the code and the words, and no new file. */
+static void refuse(const char *text, int code, const char *part, const char *line)
+{
+    write_text("input.json", text);
+    int before = files_here();
+    assert_fails(code, part, "%s", line);
+    assert_false(file_exists("out.json"));
+    assert_int_equal(files_here(), before);
+}
+
+#define GRAPH(ops) "{\"format\": \"moirai-graph\", \"version\": 1, \"name\": \"g\", \"ops\": [" ops "]}"
+#define OP(name, in, out, more) \
+    "{\"name\": \"" name "\", \"type\": \"MatMul\", \"inputs\": [" in "], \"outputs\": [" out "]" more "}"
+#define OUT(name, bytes) "{\"name\": \"" name "\", \"bytes\": " bytes "}"
+
+static const char graph_line[] = "$M problem input.json --cluster inter-server -o out.json";
+
+static void test_cli_input_graph_truncated(void **state)
+{
+    (void)state;
+    assert_runs("$M zoo gpt3-tiny -q -o - | head -c 1000 >input.json");
+    assert_fails(3, "input.json", "%s", graph_line);
+    refuse("", 3, "input.json", graph_line);
+    refuse("{", 3, "input.json", graph_line);
+    refuse("[1, 2]", 3, "input.json", graph_line);
+    refuse("{\"format\": \"moirai-plan\", \"version\": 1}", 3, "input.json", graph_line);
+}
+
+static void test_cli_input_graph_cycle_names_its_operators(void **state)
+{
+    (void)state;
+    refuse(GRAPH(OP("left", "\"b\"", OUT("a", "4"), "") "," OP("right", "\"a\"", OUT("b", "4"), "")), 3, "left",
+           graph_line);
+    assert_contains(shell_err, "right");
+}
+
+static void test_cli_input_graph_duplicate_names(void **state)
+{
+    (void)state;
+    refuse(GRAPH(OP("same", "", OUT("a", "4"), "") "," OP("same", "", OUT("b", "4"), "")), 3, "same", graph_line);
+    refuse(GRAPH(OP("x", "", OUT("twice", "4"), "") "," OP("y", "", OUT("twice", "4"), "")), 3, "twice", graph_line);
+}
+
+static void test_cli_input_graph_bad_numbers(void **state)
+{
+    (void)state;
+    refuse(GRAPH(OP("x", "", OUT("a", "-4"), "")), 3, "-4", graph_line);
+    refuse(GRAPH(OP("x", "", OUT("a", "99999999999999999999999"), "")), 3, "input.json", graph_line);
+    refuse(GRAPH(OP("x", "", OUT("a", "9223372036854775808"), "")), 3, "input.json", graph_line);
+    refuse(GRAPH(OP("x", "", OUT("a", "4"), ", \"weight_bytes\": -1")), 3, "-1", graph_line);
+    refuse(GRAPH(OP("x", "", OUT("a", "4.5"), "")), 3, "input.json", graph_line);
+}
+
+#define CLUSTER(devices, links) \
+    "{\"format\": \"moirai-cluster\", \"version\": 1, \"name\": \"c\", \"devices\": [" devices "], \"links\": [" links \
+    "]}"
+#define DEVICE(name, memory) "{\"name\": \"" name "\", \"type\": \"v100\", \"memory\": \"" memory "\"}"
+
+static const char cluster_line[] = "$M problem gpt3-tiny --cluster input.json -o out.json";
+
+static void test_cli_input_cluster_unknown_unit(void **state)
+{
+    (void)state;
+    refuse(CLUSTER(DEVICE("A", "16XB"), ""), 3, "16XB", cluster_line);
+    refuse(CLUSTER(DEVICE("A", "16GB") "," DEVICE("B", "16GB"),
+                   "{\"from\": \"A\", \"to\": \"B\", \"bandwidth\": \"10 parsec\", \"both\": true}"),
+           3, "parsec", cluster_line);
+    refuse(CLUSTER(DEVICE("A", "-16GB"), ""), 3, "-16GB", cluster_line);
+    refuse(CLUSTER(DEVICE("A", "99999999999EB"), ""), 3, "99999999999EB", cluster_line);
+}
+
+static void test_cli_input_cluster_missing_channel(void **state)
+{
+    (void)state;
+    refuse(CLUSTER(DEVICE("A", "16GB") "," DEVICE("B", "16GB"), ""), 3, "B", cluster_line);
+    refuse(CLUSTER(DEVICE("A", "16GB") "," DEVICE("A", "16GB"), ""), 3, "'A'", cluster_line);
+    refuse(CLUSTER(DEVICE("A", "16GB"), "{\"from\": \"A\", \"to\": \"Z\", \"bandwidth\": \"1Gbps\"}"), 3, "Z",
+           cluster_line);
+    refuse(CLUSTER("", ""), 3, "input.json", cluster_line);
+}
+
+#define PROBLEM(devices, channels, ops) \
+    "{\"format\": \"moirai-problem\", \"version\": 1, \"name\": \"p\", \"flow\": \"tensor\", \"congestion\": " \
+    "\"port\", " \
+    "\"memory\": \"static\", \"devices\": [" devices "], \"channels\": [" channels "], \"ops\": [" ops "]}"
+#define TWO "{\"name\": \"A\", \"memory_bytes\": 100}, {\"name\": \"B\", \"memory_bytes\": 100}"
+#define WAY(from, to) "{\"from\": \"" from "\", \"to\": \"" to "\", \"bytes_per_second\": 1000, \"latency_ns\": 0}"
+#define POP(name, memory, times) \
+    "{\"name\": \"" name "\", \"type\": \"t\", \"memory_bytes\": " memory ", \"time_ns\": [" times \
+    "], \"inputs\": [], " \
+    "\"outputs\": [{\"name\": \"" name "\", \"bytes\": 1}]}"
+
+static const char place_line[] = "$M place input.json --placer heft -o out.json";
+
+static void test_cli_input_problem_missing_channel(void **state)
+{
+    (void)state;
+    refuse(PROBLEM(TWO, WAY("A", "B"), POP("x", "1", "1, 1")), 3, "'B'", place_line);
+}
+
+static void test_cli_input_problem_that_cannot_fit_is_infeasible(void **state)
+{
+    (void)state;
+    refuse(PROBLEM(TWO, WAY("A", "B") "," WAY("B", "A"), POP("x", "101", "1, 1")), 4, "x", place_line);
+    refuse(PROBLEM(TWO, WAY("A", "B") "," WAY("B", "A"),
+                   POP("x", "90", "1, 1") "," POP("y", "90", "1, 1") "," POP("z", "90", "1, 1")),
+           4, "", place_line);
+}
+
+static void test_cli_input_problem_bad_numbers(void **state)
+{
+    (void)state;
+    refuse(PROBLEM(TWO, WAY("A", "B") "," WAY("B", "A"), POP("x", "1", "1")), 3, "input.json", place_line);
+    refuse(PROBLEM(TWO, WAY("A", "B") "," WAY("B", "A"), POP("x", "1", "-5, 1")), 3, "-5", place_line);
+    refuse(PROBLEM(TWO, WAY("A", "B") "," WAY("B", "A"),
+                   POP("x", "1", "1, 9223372036854775807") "," POP("y", "1", "1, 9223372036854775807")),
+           3, "input.json", place_line);
+}
+
+static void test_cli_input_plan_of_another_problem(void **state)
+{
+    (void)state;
+    assert_runs(
+        "$M problem gpt3-tiny --cluster inter-server -q -o a.json && $M place a.json --placer heft -q -o plan.json");
+    write_text("b.json", PROBLEM(TWO, WAY("A", "B") "," WAY("B", "A"), POP("x", "1", "1, 1")));
+    assert_fails(3, "plan.json", "$M check b.json plan.json");
+    assert_fails(3, "plan.json", "$M simulate b.json plan.json");
+}
+
+static void test_cli_input_missing_files(void **state)
+{
+    (void)state;
+    assert_fails(3, "nothing.json", "$M place nothing.json");
+    assert_fails(3, "nothing.json", "$M check nothing.json nothing.json");
+    assert_fails(3, "nothing", "$M problem gpt3-tiny --cluster nothing");
+    assert_fails(3, "nothing.onnx", "$M plan nothing.onnx --cluster inter-server");
+    assert_int_equal(files_here(), 0);
+}
+
+#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_FOLDER(test_cli_input_graph_truncated),
+        IN_FOLDER(test_cli_input_graph_cycle_names_its_operators),
+        IN_FOLDER(test_cli_input_graph_duplicate_names),
+        IN_FOLDER(test_cli_input_graph_bad_numbers),
+        IN_FOLDER(test_cli_input_cluster_unknown_unit),
+        IN_FOLDER(test_cli_input_cluster_missing_channel),
+        IN_FOLDER(test_cli_input_problem_missing_channel),
+        IN_FOLDER(test_cli_input_problem_that_cannot_fit_is_infeasible),
+        IN_FOLDER(test_cli_input_problem_bad_numbers),
+        IN_FOLDER(test_cli_input_plan_of_another_problem),
+        IN_FOLDER(test_cli_input_missing_files),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

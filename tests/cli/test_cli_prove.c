@@ -1,0 +1,75 @@
+/* The commands place --certificate, prove and bound, as typed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/command.h"
+
+static const char pair[] =
+    "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"pair\",\"flow\":\"tensor\",\"congestion\":\"port\","
+    "\"memory\":\"static\","
+    "\"devices\":[{\"name\":\"A\",\"memory_bytes\":100},{\"name\":\"B\",\"memory_bytes\":100}],\"channels\":["
+    "{\"from\":\"A\",\"to\":\"B\",\"bytes_per_second\":1000000000},{\"from\":\"B\",\"to\":\"A\",\"bytes_per_second\":"
+    "1000000000}],"
+    "\"ops\":["
+    "{\"name\":\"in\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[10,null],\"inputs\":[],\"outputs\":[{\"name\":"
+    "\"t\",\"bytes\":20}]},"
+    "{\"name\":\"h0\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[100,110],\"inputs\":[\"t\"],\"outputs\":[{"
+    "\"name\":\"u0\",\"bytes\":5}]},"
+    "{\"name\":\"h1\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[100,110],\"inputs\":[\"t\"],\"outputs\":[{"
+    "\"name\":\"u1\",\"bytes\":5}]},"
+    "{\"name\":\"h2\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[100,110],\"inputs\":[\"t\"],\"outputs\":[{"
+    "\"name\":\"u2\",\"bytes\":5}]},"
+    "{\"name\":\"out\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[10,null],\"inputs\":[\"u0\",\"u1\",\"u2\"],"
+    "\"outputs\":[]}]}";
+
+static void test_cli_prove_accepts_and_rejects(void **state)
+{
+    (void)state;
+    write_text("p.json", pair);
+    assert_runs("$M place p.json --certificate c.json -q");
+    assert_runs("$M prove p.json c.json");
+    assert_contains(shell_out, "no plan takes less than 220 ns");
+    assert_runs("$M prove p.json c.json --json");
+    assert_int_equal(yyjson_get_int(yyjson_obj_get(shell_json(), "proven_bound_ns")), 220);
+    char *json = read_text("c.json"), *at = strstr(json, "\"certified_bound_ns\": 220");
+    assert_non_null(at);
+    memcpy(at, "\"certified_bound_ns\": 221", 25);
+    write_text("d.json", json);
+    assert_fails(6, "d.json", "$M prove p.json d.json");
+    free(json);
+    assert_fails(3, "p.json", "$M prove p.json p.json");
+}
+
+static void test_cli_bound_shows_every_bound(void **state)
+{
+    (void)state;
+    write_text("p.json", pair);
+    assert_runs("$M bound p.json --json");
+    yyjson_val *root = shell_json(), *bound;
+    assert_int_equal(yyjson_get_int(yyjson_obj_get(root, "lower_bound_ns")), 220);
+    size_t i, max, best = 0;
+    yyjson_arr_foreach(yyjson_obj_get(root, "bounds"), i, max, bound) {
+        assert_true(yyjson_get_int(yyjson_obj_get(bound, "lower_bound_ns")) <= 220);
+        best += yyjson_get_bool(yyjson_obj_get(bound, "best"));
+    }
+    assert_int_equal(best, 1);
+    assert_runs("$M bound p.json --only load");
+    assert_contains(shell_out, "load");
+    assert_null(strstr(shell_out, "prices"));
+    assert_fails(2, "no bound 'lode'", "$M bound p.json --only lode");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_cli_prove_accepts_and_rejects, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_cli_bound_shows_every_bound, enter_folder, leave_folder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,113 @@
+/* The commands report, explain and export as a user types them, and what plan and place say at their end. */
+#include "support/check.h"
+#include "support/command.h"
+
+static void make_plan(void)
+{
+    assert_runs("$M plan gpt3-tiny --cluster inter-server --rules none --placer heft -o plan.json --problem-out "
+                "problem.json --log-json log.json -q");
+}
+
+static void test_plan_and_place_end_with_what_limits(void **state)
+{
+    (void)state;
+    assert_runs("$M plan gpt3-tiny --cluster inter-server --placer heft -o plan.json --problem-out problem.json -q");
+    assert_contains(shell_out, "\nlimited by ");
+    assert_contains(shell_out, "\ncritical path: ");
+    assert_runs("$M place problem.json --placer heft --json -q");
+    yyjson_val *path = yyjson_obj_get(shell_json(), "critical_path");
+    int64_t sum = 0;
+    size_t i, n;
+    yyjson_val *key, *value;
+    yyjson_obj_foreach(path, i, n, key, value) {
+        sum += strstr(yyjson_get_str(key), "_ns") ? yyjson_get_sint(value) : 0;
+    }
+    assert_true(sum > 0 && sum == yyjson_get_sint(yyjson_obj_get(shell_json(), "makespan_ns")));
+}
+
+static void test_report_writes_one_page(void **state)
+{
+    (void)state;
+    make_plan();
+    assert_runs("$M report plan.json --problem problem.json --log log.json -o r.html --json -q");
+    assert_true(yyjson_get_uint(yyjson_obj_get(shell_json(), "report_bytes")) > 10000);
+    char *page = read_text("r.html");
+    assert_contains(page, "<!DOCTYPE html>");
+    assert_contains(page, "</html>");
+    assert_null(strstr(page, "{{"));
+    assert_null(strstr(page, "http://"));
+    assert_null(strstr(page, "https://"));
+    free(page);
+    assert_runs("$M report plan.json --problem problem.json -o - -q >s.html && tail -c 8 s.html");
+    assert_runs("$M place problem.json --placer heft --report p.html -q");
+    assert_true(file_exists("p.html"));
+}
+
+static void test_report_refuses_what_makes_no_sense(void **state)
+{
+    (void)state;
+    make_plan();
+    assert_fails(2, "--problem", "$M report plan.json plan.json -o r.html");
+    assert_fails(2, "--log is given 2 times for 1 plans",
+                 "$M report plan.json --problem problem.json --log log.json --log log.json -o r.html");
+    assert_runs("$M report plan.json --problem problem.json -o r.html -q");
+    assert_fails(1, "--force", "$M report plan.json --problem problem.json -o r.html");
+    assert_runs("sed 's/\"finish_ns\": [0-9]*/\"finish_ns\": 7/' plan.json >wrong.json");
+    assert_fails(1, "wrong.json: the plan breaks the rules", "$M report wrong.json --problem problem.json -o w.html");
+    assert_false(file_exists("w.html"));
+    assert_fails(3, "problem.json", "$M report plan.json --problem problem.json --timeline problem.json -o w.html");
+}
+
+static void test_explain_says_why(void **state)
+{
+    (void)state;
+    make_plan();
+    assert_runs("$M explain plan.json --problem problem.json --op L0/fc1 -q");
+    assert_contains(shell_out, "'L0/fc1' (MatMul): it runs on ");
+    assert_null(strstr(shell_out, "what if"));
+    assert_runs("$M explain plan.json --problem problem.json --what-if 1 --changes 3 --placer heft --json -q");
+    yyjson_val *list = yyjson_obj_get(shell_json(), "what_if");
+    assert_int_equal(yyjson_arr_size(list), 4);
+    assert_string_equal(yyjson_get_str(yyjson_obj_get(yyjson_arr_get_first(list), "change")), "as it is");
+    assert_runs(
+        "$M explain plan.json --problem problem.json --cluster inter-server --what-if 1 --changes 2 --placer heft -q");
+    assert_contains(shell_out, "proven bound");
+    assert_fails(
+        3, "devices",
+        "$M explain plan.json --problem problem.json --cluster '2x v100, 100Gbps 5us' --what-if 1 --placer heft -q");
+    assert_fails(2, "no operator 'nobody'", "$M explain plan.json --problem problem.json --op nobody");
+    assert_fails(2, "--problem", "$M explain plan.json --op L0/fc1");
+    assert_runs("$M explain plan.json -q");
+    assert_contains(shell_out, "give its problem");
+}
+
+static void test_export_writes_plans_and_problems(void **state)
+{
+    (void)state;
+    make_plan();
+    assert_runs("$M export plan.json --problem problem.json --to svg >plan.svg");
+    assert_contains(shell("head -c 4 plan.svg") ? "" : shell_out, "<svg");
+    assert_runs("$M export plan.json --problem problem.json --to trace -o trace.json --json -q");
+    assert_string_equal(yyjson_get_str(yyjson_obj_get(shell_json(), "format")), "trace");
+    assert_runs("$M export plan.json --to csv | head -1");
+    assert_contains(shell_out, "kind,name,type");
+    assert_runs("$M export problem.json --to mps -o m.mps -q");
+    assert_fails(2, "--problem is for exports of a plan",
+                 "$M export problem.json --to lp --problem problem.json -o m.lp");
+    assert_fails(2, "--formulation is for lp and mps",
+                 "$M export plan.json --problem problem.json --to dot --formulation paper");
+    assert_fails(2, "needs the plan's problem", "$M export plan.json --to dot");
+    assert_fails(3, "is split over devices", "$M export plan.json --problem problem.json --to device-map --depth 1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_plan_and_place_end_with_what_limits, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_report_writes_one_page, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_report_refuses_what_makes_no_sense, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_explain_says_why, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_export_writes_plans_and_problems, enter_folder, leave_folder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

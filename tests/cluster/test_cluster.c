@@ -1,0 +1,447 @@
+/* Clusters: units, device types, the closure, files, one-line descriptions. */
+#include "support/check.h"
+
+#include "util/util.h"
+
+/* ---- units ---- */
+
+static void test_units_are_exact(void **state)
+{
+    (void)state;
+    int64_t v;
+    assert_ok(moirai_parse_bytes(&v, "11GB"));
+    assert_int_equal(v, 11000000000);
+    assert_ok(moirai_parse_bytes(&v, "16GiB"));
+    assert_int_equal(v, 17179869184);
+    assert_ok(moirai_parse_bytes(&v, " 1.5 KiB"));
+    assert_int_equal(v, 1536);
+    assert_ok(moirai_parse_bytes(&v, "0.3B")); /* rounded down */
+    assert_int_equal(v, 0);
+    assert_ok(moirai_parse_bytes(&v, "9223372036854775807B"));
+    assert_true(v == INT64_MAX);
+    assert_ok(moirai_parse_rate(&v, "44.26Gbps"));
+    assert_int_equal(v, 5532500000);
+    assert_ok(moirai_parse_rate(&v, "5.5GB/s"));
+    assert_int_equal(v, 5500000000);
+    assert_ok(moirai_parse_rate(&v, "0.1Gbps")); /* a double would be off */
+    assert_int_equal(v, 12500000);
+    assert_ok(moirai_parse_duration(&v, "10us"));
+    assert_int_equal(v, 10000);
+    assert_ok(moirai_parse_duration(&v, "2.5ms"));
+    assert_int_equal(v, 2500000);
+    assert_ok(moirai_parse_duration(&v, "3 \xc2\xb5s"));
+    assert_int_equal(v, 3000);
+}
+
+static void bad_unit(int (*parse)(int64_t *, const char *), const char *text, const char *expected)
+{
+    int64_t v = 42;
+    assert_int_equal(parse(&v, text), MOIRAI_EINPUT);
+    assert_string_equal(moirai_error_message(), expected);
+    assert_int_equal(v, 42);
+}
+
+static void test_units_reject_nonsense(void **state)
+{
+    (void)state;
+    bad_unit(moirai_parse_bytes, "16XB", "\"16XB\": unknown unit");
+    bad_unit(moirai_parse_bytes, "16", "\"16\": the unit is missing (11GB, 16GiB)");
+    bad_unit(moirai_parse_bytes, "-1GB", "\"-1GB\": must not be negative");
+    bad_unit(moirai_parse_bytes, "", "\"\": expected a number with a unit (11GB, 16GiB)");
+    bad_unit(moirai_parse_bytes, ".GB", "\".GB\": a number of at most 19 digits is expected");
+    bad_unit(moirai_parse_bytes, "1.2.3GB", "\"1.2.3GB\": unknown unit");
+    bad_unit(moirai_parse_bytes, "9223372036854775808B", "\"9223372036854775808B\": beyond 64 bits");
+    bad_unit(moirai_parse_bytes, "99999999TB", "\"99999999TB\": beyond 64 bits");
+    bad_unit(moirai_parse_bytes, "123456789012345678901234567890B",
+             "\"123456789012345678901234567890B\": a number of at most 19 digits is expected");
+    bad_unit(moirai_parse_rate, "5GB", "\"5GB\": unknown unit");
+    bad_unit(moirai_parse_duration, "5 hours", "\"5 hours\": unknown unit");
+}
+
+/* ---- device types ---- */
+
+static void test_device_type_has_many_spellings(void **state)
+{
+    (void)state;
+    const moirai_device_type *t = moirai_device_type_find("rtx2080ti");
+    assert_non_null(t);
+    assert_ptr_equal(moirai_device_type_find("RTX 2080 Ti"), t);
+    assert_ptr_equal(moirai_device_type_find("rtx-2080ti"), t);
+    assert_ptr_equal(moirai_device_type_find("NVIDIA GeForce RTX 2080 Ti"), t);
+    assert_ptr_equal(moirai_device_type_find("2080Ti"), t);
+    assert_non_null(moirai_device_type_find("Tesla V100"));
+    assert_non_null(moirai_device_type_find("cpu"));
+    assert_null(moirai_device_type_find("v1000"));
+    assert_null(moirai_device_type_find(""));
+    for (int i = 0; i < moirai_device_type_count(); i++)
+        assert_ptr_equal(moirai_device_type_find(moirai_device_type_at(i)->name), moirai_device_type_at(i));
+}
+
+/* ---- testbeds and closure ---- */
+
+static void test_cluster_testbeds_have_the_papers_figures(void **state)
+{
+    (void)state;
+    moirai_cluster *c;
+    assert_ok(moirai_cluster_open(&c, "inter-server"));
+    assert_int_equal(c->n_devices, 4);
+    assert_int_equal(c->device[1].memory_bytes, 16000000000);
+    assert_int_equal(c->bytes_per_second[0 * 4 + 1], 5532500000);
+    assert_int_equal(c->bytes_per_second[1 * 4 + 0], 5298750000);
+    assert_int_equal(c->bytes_per_second[3 * 4 + 2], 4160000000);
+    assert_int_equal(c->bytes_per_second[0], 0);
+    moirai_cluster_free(c);
+    assert_ok(moirai_cluster_open(&c, "intra-server"));
+    assert_int_equal(c->bytes_per_second[0 * 4 + 1], 146255000000);
+    assert_int_equal(c->bytes_per_second[3 * 4 + 1], 71885000000);
+    moirai_cluster_free(c);
+}
+
+#define CLUSTER(devices, links) \
+    "{\"format\": \"moirai-cluster\", \"version\": 1, \"name\": \"c\", \"devices\": [" devices "], \"links\": [" links \
+    "]}"
+#define DEVICE(name) "{\"name\": \"" name "\", \"memory\": \"1GB\"}"
+#define LINK(a, b, bps, ns) \
+    "{\"from\": \"" a "\", \"to\": \"" b "\", \"bytes_per_second\": " bps ", \"latency_ns\": " ns ", \"both\": true}"
+
+static moirai_cluster *parse(const char *json)
+{
+    moirai_cluster *c;
+    assert_ok(moirai_cluster_parse(&c, json, strlen(json), "c.json"));
+    return c;
+}
+
+static void test_cluster_direct_link_wins_over_wider_path(void **state)
+{
+    (void)state;
+    moirai_cluster *c =
+        parse(CLUSTER(DEVICE("A") "," DEVICE("B") "," DEVICE("C"),
+                      LINK("A", "B", "100", "1") "," LINK("B", "C", "100", "1") "," LINK("A", "C", "7", "9")));
+    assert_int_equal(c->bytes_per_second[0 * 3 + 2], 7);
+    assert_int_equal(c->latency_ns[0 * 3 + 2], 9);
+    moirai_cluster_free(c);
+}
+
+static void test_cluster_path_prefers_width_then_hops_then_latency(void **state)
+{
+    (void)state;
+    /* A-B-E has bottleneck 5; A-C-E 8 with latency 30; A-D-E 8 with latency 20. */
+    moirai_cluster *c =
+        parse(CLUSTER(DEVICE("A") "," DEVICE("B") "," DEVICE("C") "," DEVICE("D") "," DEVICE("E"),
+                      LINK("A", "B", "50", "0") "," LINK("B", "E", "5", "0") "," LINK("A", "C", "8", "10") "," LINK(
+                          "C", "E", "9", "20") "," LINK("A", "D", "9", "10") "," LINK("D", "E", "8", "10")));
+    assert_int_equal(c->bytes_per_second[0 * 5 + 4], 8);
+    assert_int_equal(c->latency_ns[0 * 5 + 4], 20);
+    moirai_cluster_free(c);
+}
+
+static void test_cluster_path_is_not_fooled_by_a_wide_detour(void **state)
+{
+    (void)state;
+    /* The widest way from A to C is A-B-C; but on the way to D the bottleneck is C-D anyway, and A-X-C, as many hops,
+     * has the smaller latency. */
+    moirai_cluster *c =
+        parse(CLUSTER(DEVICE("A") "," DEVICE("B") "," DEVICE("C") "," DEVICE("D") "," DEVICE("X"),
+                      LINK("A", "B", "100", "25") "," LINK("B", "C", "100", "25") "," LINK("C", "D", "5", "0") "," LINK(
+                          "A", "X", "6", "1") "," LINK("X", "C", "6", "0")));
+    assert_int_equal(c->bytes_per_second[0 * 5 + 2], 100);
+    assert_int_equal(c->latency_ns[0 * 5 + 2], 50);
+    assert_int_equal(c->bytes_per_second[0 * 5 + 3], 5);
+    assert_int_equal(c->latency_ns[0 * 5 + 3], 1);
+    moirai_cluster_free(c);
+}
+
+/* All simple paths by brute force, against the closure. */
+typedef struct best {
+    int64_t width, latency;
+    int hops;
+} best;
+
+static void walk(best *b, const moirai_cluster *c, int32_t at, int32_t goal, uint32_t seen, best path)
+{
+    if (at == goal) {
+        bool better =
+            path.width > b->width ||
+            (path.width == b->width && (path.hops < b->hops || (path.hops == b->hops && path.latency < b->latency)));
+        if (better)
+            *b = path;
+        return;
+    }
+    for (int32_t e = 0; e < c->n_links; e++) {
+        const moirai_link *l = &c->link[e];
+        if (l->from != at || (seen >> l->to & 1))
+            continue;
+        best next = {UTIL_MIN(path.width, l->bytes_per_second), path.latency + l->latency_ns, path.hops + 1};
+        walk(b, c, l->to, goal, seen | 1u << l->to, next);
+    }
+}
+
+static void test_cluster_closure_equals_brute_force(void **state)
+{
+    (void)state;
+    util_rng r;
+    util_rng_seed(&r, 3);
+    for (int round = 0; round < 200; round++) {
+        char json[8192];
+        int n = 2 + (int)util_rng_below(&r, 5), used = 0;
+        used += sprintf(json, "{\"format\":\"moirai-cluster\",\"version\":1,\"devices\":[");
+        for (int i = 0; i < n; i++)
+            used += sprintf(json + used, "%s{\"name\":\"%d\",\"memory\":\"1GB\"}", i ? "," : "", i);
+        used += sprintf(json + used, "],\"links\":[");
+        for (int a = 0, count = 0; a < n; a++) {
+            for (int b = 0; b < n; b++) {
+                if (a != b && (b == (a + 1) % n || util_rng_below(&r, 3) == 0))
+                    used += sprintf(json + used,
+                                    "%s{\"from\":\"%d\",\"to\":\"%d\",\"bytes_per_second\":%u,\"latency_ns\":%u}",
+                                    count++ ? "," : "", a, b, 1 + util_rng_below(&r, 4), util_rng_below(&r, 4));
+            }
+        }
+        sprintf(json + used, "]}");
+        moirai_cluster *c = parse(json);
+        for (int32_t a = 0; a < n; a++) {
+            for (int32_t b = 0; b < n; b++) {
+                best found = {0, 0, 0}, start = {INT64_MAX, 0, 0};
+                if (a == b)
+                    continue;
+                walk(&found, c, a, b, 1u << a, start);
+                for (int32_t e = 0; e < c->n_links; e++)
+                    if (c->link[e].from == a && c->link[e].to == b)
+                        found = (best){c->link[e].bytes_per_second, c->link[e].latency_ns, 1};
+                assert_int_equal(c->bytes_per_second[a * n + b], found.width);
+                assert_int_equal(c->latency_ns[a * n + b], found.latency);
+            }
+        }
+        moirai_cluster_free(c);
+    }
+}
+
+/* ---- files ---- */
+
+static void test_cluster_round_trip(void **state)
+{
+    (void)state;
+    const char *all[] = {"inter-server", "intra-server", "3x v100 nvlink 600Gbps", "2x t4, 1x cpu 12GiB, 1.5Gbps 17ns"};
+    char *path = temporary_path("cluster.json");
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        moirai_cluster *c, *again;
+        assert_ok(moirai_cluster_open(&c, all[i]));
+        assert_ok(moirai_cluster_write(c, path));
+        assert_ok(moirai_cluster_open(&again, path));
+        assert_clusters_equal(c, again);
+        moirai_cluster_free(c);
+        moirai_cluster_free(again);
+    }
+    remove(path);
+}
+
+static void test_cluster_round_trip_of_own_figures(void **state)
+{
+    (void)state;
+    char *path = temporary_path("figures.json");
+    moirai_cluster *again,
+        *c = parse(CLUSTER("{\"name\": \"A\", \"type\": \"v100\", \"gflops\": 15700.5, \"memory_bandwidth\": "
+                           "\"897.3GB/s\", \"sm\": 84},"
+                           "{\"name\": \"B\", \"type\": \"mine\", \"memory_bytes\": 9223372036854775807, \"gflops\": "
+                           "7, \"ep\": \"cpu\", "
+                           "\"cores\": \"0-3\", \"host\": \"node1\", \"threads\": 4, \"share\": 0.3}",
+                           "{\"from\": \"A\", \"to\": \"B\", \"bytes_per_second\": 9223372036854775807},"
+                           "{\"from\": \"B\", \"to\": \"A\", \"bandwidth\": \"8bps\", \"latency\": \"1s\"}"));
+    assert_int_equal(c->device[0].memory_bytes, 32000000000); /* the type's */
+    assert_true(c->device[0].figures.bandwidth_gb_s == 897.3);
+    assert_true(c->device[0].figures.clock_mhz == 1370);
+    assert_true(c->device[1].figures.bandwidth_gb_s == 0);
+    assert_string_equal(c->device[1].host, "node1");
+    assert_null(c->device[0].host);
+    assert_true(c->device[1].share == 0.3 && c->device[0].share == 0);
+    assert_null(c->notes);
+    assert_ok(moirai_cluster_write(c, path));
+    assert_ok(moirai_cluster_open(&again, path));
+    assert_clusters_equal(c, again);
+    assert_true(again->device[1].share == 0.3 && again->device[0].share == 0);
+    remove(path);
+    moirai_cluster_free(c);
+    moirai_cluster_free(again);
+}
+
+static void bad(const char *json, const char *expected)
+{
+    moirai_cluster *c = (moirai_cluster *)1;
+    assert_int_equal(moirai_cluster_parse(&c, json, strlen(json), "c.json"), MOIRAI_EINPUT);
+    assert_string_equal(moirai_error_message(), expected);
+    assert_null(c);
+}
+
+#define AB DEVICE("A") "," DEVICE("B")
+
+/* A processor that nobody knows is a processor all the same; its file stays as it was. */
+static void test_cluster_unknown_processors_are_generic(void **state)
+{
+    (void)state;
+    static const char json[] =
+        "{\"format\": \"moirai-cluster\", \"version\": 1, \"devices\": ["
+        "{\"name\": \"a\", \"type\": \"cpu 0x41/0xd0c\", \"memory\": \"1GB\"},"
+        "{\"name\": \"b\", \"type\": \"Some Xeon\", \"memory\": \"1GB\", \"ep\": \"xnnpack\"},"
+        "{\"name\": \"c\", \"type\": \"Some Xeon\", \"memory\": \"1GB\", \"ep\": \"cpu\", \"gflops\": 5},"
+        "{\"name\": \"d\", \"type\": \"Some GPU\", \"memory\": \"1GB\", \"ep\": \"cuda\"}], \"links\": ["
+        "{\"from\": \"a\", \"to\": \"b\", \"bandwidth\": \"1Gbps\", \"both\": true},"
+        "{\"from\": \"b\", \"to\": \"c\", \"bandwidth\": \"1Gbps\", \"both\": true},"
+        "{\"from\": \"c\", \"to\": \"d\", \"bandwidth\": \"1Gbps\", \"both\": true}]}";
+    static const bool generic[] = {true, true, false, false};
+    moirai_cluster *c, *back;
+    char *path = temporary_path("generic.json");
+    assert_ok(moirai_cluster_parse(&c, json, strlen(json), "c.json"));
+    assert_ok(moirai_cluster_write(c, path));
+    assert_ok(moirai_cluster_open(&back, path));
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(c->device[i].generic, generic[i]);
+        assert_int_equal(back->device[i].generic, generic[i]);
+        assert_true(back->device[i].figures.gflops_fp32 == c->device[i].figures.gflops_fp32);
+        assert_int_equal(back->device[i].memory_bytes, 1000000000);
+    }
+    assert_true(c->device[0].figures.bandwidth_gb_s == moirai_device_type_find("cpu")->bandwidth_gb_s);
+    assert_string_equal(back->device[0].type, "cpu 0x41/0xd0c");
+    assert_null(c->notes);
+    remove(path);
+    moirai_cluster_free(c);
+    moirai_cluster_free(back);
+}
+
+static void test_cluster_unread_keys_are_noted(void **state)
+{
+    (void)state;
+    static const char json[] =
+        "{\"format\": \"moirai-cluster\", \"version\": 1, \"devices\": ["
+        "{\"name\": \"a\", \"type\": \"v100\", \"thread\": 1}, {\"name\": \"b\", \"type\": \"v100\"}],"
+        "\"links\": [{\"from\": \"a\", \"to\": \"b\", \"bandwidth\": \"1Gbps\", \"Latency\": \"1us\"},"
+        " {\"from\": \"b\", \"to\": \"a\", \"bandwidth\": \"1Gbps\"}]}";
+    moirai_cluster *c;
+    assert_ok(moirai_cluster_parse(&c, json, strlen(json), "c.json"));
+    assert_string_equal(c->notes, "c.json: device 'a': key 'thread' is not known and not read\n"
+                                  "c.json: link 0: key 'Latency' is not known and not read");
+    moirai_cluster_free(c);
+}
+
+static void test_cluster_reader_rejects_bad_devices(void **state)
+{
+    (void)state;
+    bad("{\"format\": \"moirai-cluster\", \"ver", "c.json: line 1, column 34: bad JSON: unexpected end of data");
+    bad(CLUSTER("", ""), "c.json: the cluster has no devices");
+    bad(CLUSTER("{\"name\": \"B\", \"memory\": \"16XB\"}", ""), "c.json: device 'B': memory \"16XB\": unknown unit");
+    bad(CLUSTER("{\"name\": \"B\", \"memory\": \"-16GB\"}", ""),
+        "c.json: device 'B': memory \"-16GB\": must not be negative");
+    bad(CLUSTER("{\"name\": \"B\", \"memory_bytes\": -1}", ""),
+        "c.json: device 'B': memory_bytes is -1, must be at least 0");
+    bad(CLUSTER("{\"name\": \"B\", \"memory_bytes\": 99999999999999999999}", ""),
+        "c.json: device 'B': memory_bytes is 99999999999999999999, beyond 64 bits");
+    bad(CLUSTER("{\"name\": \"B\", \"memory\": 16}", ""),
+        "c.json: device 'B': memory is 16, expected a string with a unit (or use memory_bytes)");
+    bad(CLUSTER("{\"name\": \"B\", \"memory\": \"1GB\", \"memory_bytes\": 1}", ""),
+        "c.json: device 'B': both memory and memory_bytes are given");
+    bad(CLUSTER("{\"name\": \"B\"}", ""), "c.json: device 'B': memory is missing");
+    bad(CLUSTER("{\"name\": \"B\", \"type\": \"abacus\"}", ""),
+        "c.json: device 'B': memory is missing, and its type's is not known");
+    bad(CLUSTER("{\"memory\": \"1GB\"}", ""), "c.json: device 0: key 'name' is missing");
+    bad(CLUSTER(DEVICE("A") "," DEVICE("A"), ""), "c.json: two devices are named 'A'");
+    bad(CLUSTER("{\"name\": \"B\", \"type\": \"t4\", \"gflops\": -1}", ""),
+        "c.json: device 'B': gflops is -1, must be at least 0");
+    bad(CLUSTER("{\"name\": \"B\", \"type\": \"t4\", \"share\": 0}", ""),
+        "c.json: device 'B': share is 0, must be above 0 and at most 1");
+    bad(CLUSTER("{\"name\": \"B\", \"type\": \"t4\", \"share\": 1.5}", ""),
+        "c.json: device 'B': share is 1.5, must be above 0 and at most 1");
+    bad(CLUSTER("{\"name\": \"B\", \"type\": \"t4\", \"threads\": 3000000000}", ""),
+        "c.json: device 'B': threads is 3000000000, must be at most 2147483647");
+}
+
+static void test_cluster_reader_rejects_bad_links(void **state)
+{
+    (void)state;
+    bad(CLUSTER(AB, ""), "c.json: missing channel: no path of links from device 'A' to 'B'");
+    bad(CLUSTER(AB, "{\"from\": \"A\", \"to\": \"B\", \"bandwidth\": \"1Gbps\"}"),
+        "c.json: missing channel: no path of links from device 'B' to 'A'");
+    bad(CLUSTER(AB, "{\"from\": \"A\", \"to\": \"Z\", \"bandwidth\": \"1Gbps\"}"),
+        "c.json: link 0: to is 'Z': no such device");
+    bad(CLUSTER(AB, "{\"from\": \"A\", \"to\": \"A\", \"bandwidth\": \"1Gbps\"}"), "c.json: link from 'A' to itself");
+    bad(CLUSTER(AB, "{\"from\": \"A\", \"to\": \"B\"}"), "c.json: link 0: 'A' -> 'B': bandwidth is missing");
+    bad(CLUSTER(AB, "{\"from\": \"A\", \"to\": \"B\", \"bandwidth\": \"0Gbps\"}"),
+        "c.json: link 'A' -> 'B': bandwidth of 0 bytes per second, must be at least 1");
+    bad(CLUSTER(AB, "{\"from\": \"A\", \"to\": \"B\", \"bandwidth\": \"1Gbps\", \"latency\": \"5 weeks\"}"),
+        "c.json: link 0: latency \"5 weeks\": unknown unit");
+    bad(CLUSTER(AB, "{\"from\": \"A\", \"to\": \"B\", \"bandwidth\": \"1Gbps\", \"latency_ns\": 100000000000001}"),
+        "c.json: link 'A' -> 'B': latency of 100000000000001 ns, must be 0 to 100000000000000");
+    bad(CLUSTER(AB, LINK("A", "B", "1", "0") "," LINK("B", "A", "1", "0")), "c.json: link 'B' -> 'A' is there twice");
+    bad(CLUSTER(AB, "{\"from\": \"A\", \"to\": \"B\", \"bandwidth\": \"1Gbps\", \"both\": 1}"),
+        "c.json: link 0: both is 1, expected true or false");
+}
+
+/* ---- one line ---- */
+
+static void test_cluster_synthetic_in_one_line(void **state)
+{
+    (void)state;
+    moirai_cluster *c;
+    assert_ok(moirai_cluster_open(&c, "4x v100 32GB nvlink 600Gbps"));
+    assert_int_equal(c->n_devices, 4);
+    assert_string_equal(c->device[3].name, "D");
+    assert_int_equal(c->device[3].memory_bytes, 32000000000);
+    assert_int_equal(c->bytes_per_second[1], 75000000000);
+    assert_int_equal(c->latency_ns[1], 0);
+    moirai_cluster_free(c);
+    assert_ok(moirai_cluster_synthetic(&c, "2x v100, 2x p100 16GB, 100Gbps 5us"));
+    assert_int_equal(c->n_devices, 4);
+    assert_string_equal(c->device[2].type, "p100");
+    assert_int_equal(c->latency_ns[2], 5000);
+    moirai_cluster_free(c);
+    assert_ok(moirai_cluster_synthetic(&c, "30xRTX 2080 Ti,1Gbps"));
+    assert_string_equal(c->device[25].name, "Z");
+    assert_string_equal(c->device[26].name, "AA");
+    assert_string_equal(c->device[29].type, "rtx2080ti");
+    moirai_cluster_free(c);
+    assert_ok(moirai_cluster_open(&c, "v100"));
+    assert_int_equal(c->n_devices, 1);
+    moirai_cluster_free(c);
+}
+
+static void bad_line(const char *text, const char *expected)
+{
+    moirai_cluster *c = (moirai_cluster *)1;
+    assert_int_equal(moirai_cluster_open(&c, text), MOIRAI_EINPUT);
+    assert_string_equal(moirai_error_message(), expected);
+    assert_null(c);
+}
+
+static void test_cluster_synthetic_rejects_nonsense(void **state)
+{
+    (void)state;
+    bad_line("nowhere.json", "nowhere.json: no such file, and no built-in cluster (inter-server, intra-server)");
+    bad_line("2x v100", "\"2x v100\": no bandwidth for the links (such as 100Gbps)");
+    bad_line("2x v1000 5Gbps", "\"2x v1000 5Gbps\": unknown device type 'v1000'");
+    bad_line("65x t4 5Gbps", "\"65x t4 5Gbps\": device 'BM': more than 64 devices");
+    bad_line("2x t4 5Gbps 6Gbps", "\"2x t4 5Gbps 6Gbps\": a second bandwidth: \"6Gbps\"");
+    bad_line("2x 5Gbps", "\"2x 5Gbps\": a part without a device type");
+    bad_line("0x t4", "\"0x t4\": no devices or no memory for type 't4'");
+    bad_line("5Gbps 2us", "\"5Gbps 2us\": the cluster has no devices");
+    bad_line("2x t4 16XB 5Gbps", "\"2x t4 16XB 5Gbps\": \"16XB\": unknown unit");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_units_are_exact),
+        cmocka_unit_test(test_units_reject_nonsense),
+        cmocka_unit_test(test_device_type_has_many_spellings),
+        cmocka_unit_test(test_cluster_testbeds_have_the_papers_figures),
+        cmocka_unit_test(test_cluster_direct_link_wins_over_wider_path),
+        cmocka_unit_test(test_cluster_path_prefers_width_then_hops_then_latency),
+        cmocka_unit_test(test_cluster_path_is_not_fooled_by_a_wide_detour),
+        cmocka_unit_test(test_cluster_closure_equals_brute_force),
+        cmocka_unit_test(test_cluster_round_trip),
+        cmocka_unit_test(test_cluster_round_trip_of_own_figures),
+        cmocka_unit_test(test_cluster_unknown_processors_are_generic),
+        cmocka_unit_test(test_cluster_unread_keys_are_noted),
+        cmocka_unit_test(test_cluster_reader_rejects_bad_devices),
+        cmocka_unit_test(test_cluster_reader_rejects_bad_links),
+        cmocka_unit_test(test_cluster_synthetic_in_one_line),
+        cmocka_unit_test(test_cluster_synthetic_rejects_nonsense),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

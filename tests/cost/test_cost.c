@@ -1,0 +1,361 @@
+/* Cost models: what each promises, on graphs small enough to do the sums by hand. */
+#include "support/check.h"
+
+#include <math.h>
+#include <moirai/coarsen.h>
+#include <moirai/cost.h>
+#include <moirai/fit.h>
+#include <moirai/zoo.h>
+#include "cost/cost.h"
+#include "util/util.h"
+
+/* One operator with one input `x` of in_bytes (made by a free view) and one output. */
+typedef struct one {
+    const char *type;
+    int64_t in, out, weights, flops, traffic;
+} one;
+
+static moirai_graph *graph_of(const one *o, const char *key, int64_t ns)
+{
+    moirai_graph_builder *b;
+    moirai_graph *g;
+    assert_ok(moirai_graph_builder_new(&b, "test"));
+    int32_t source = moirai_graph_builder_op(b, "source", "Reshape"), op = moirai_graph_builder_op(b, "op", o->type);
+    assert_ok(moirai_graph_builder_output(b, source, "x", o->in));
+    assert_ok(moirai_graph_builder_input(b, op, "x"));
+    assert_ok(moirai_graph_builder_output(b, op, "y", o->out));
+    assert_ok(moirai_graph_builder_cost(b, op, o->weights, 0, o->flops, o->traffic));
+    if (key) {
+        assert_ok(moirai_graph_builder_time(b, op, key, ns));
+        assert_ok(moirai_graph_builder_time(b, source, key, 0));
+    }
+    assert_ok(moirai_graph_builder_finish(&g, b));
+    return g;
+}
+
+static moirai_cluster *cluster_of(const char *description)
+{
+    moirai_cluster *c;
+    assert_ok(moirai_cluster_synthetic(&c, description));
+    return c;
+}
+
+/* Time of "op" on the first device. */
+static int64_t time_of(const moirai_graph *g, const char *cluster, const char *model, moirai_cost_report *report)
+{
+    moirai_cluster *c = cluster_of(cluster);
+    int64_t *t = calloc((size_t)g->n_ops * (size_t)c->n_devices, sizeof *t);
+    assert_ok(moirai_cost_times(t, g, c, model, report));
+    int64_t ns = t[moirai_graph_find(g, "op") * c->n_devices];
+    free(t);
+    moirai_cluster_free(c);
+    return ns;
+}
+
+static int64_t time_of_one(one o, const char *cluster, const char *model)
+{
+    moirai_graph *g = graph_of(&o, NULL, 0);
+    int64_t ns = time_of(g, cluster, model, NULL);
+    moirai_graph_free(g);
+    return ns;
+}
+
+/* The published problems were made with these formulas from rates rounded to two or three digits. */
+static void test_cost_roofline_gives_the_published_times(void **state)
+{
+    (void)state;
+    moirai_device_type rtx2080ti = {.bandwidth_gb_s = 616, .gflops_fp32 = 13450},
+                       t4 = {.bandwidth_gb_s = 320, .gflops_fp32 = 8100};
+    moirai_device_type p4 = {.bandwidth_gb_s = 192, .gflops_fp32 = 5500},
+                       rtx3060ti = {.bandwidth_gb_s = 448, .gflops_fp32 = 16200};
+    double flops = 2.0 * 2048 * 1024 * 64, bytes = 8388608 + 262144 + 524288;
+    assert_int_equal(cost_round_ns(cost_roofline_ns(flops, bytes, &rtx2080ti)), 33511);
+    assert_int_equal(cost_round_ns(cost_roofline_ns(flops, bytes, &t4)), 52343);
+    assert_int_equal(cost_round_ns(cost_roofline_ns(flops, bytes, &p4)), 74723);
+    assert_int_equal(cost_round_ns(cost_roofline_ns(flops, bytes, &rtx3060ti)), 32307);
+    one ln = {"LayerNormalization", 8388608, 8388608, 8192, 0, 16777216};
+    one bias = {"Add", 524288, 524288, 256, 0, 1048576};
+    assert_int_equal(time_of_one(ln, "1x rtx2080ti", "roofline"), 41314);
+    assert_int_equal(time_of_one(ln, "1x rtx3060ti", "roofline"), 54932);
+    assert_int_equal(time_of_one(bias, "1x rtx2080ti", "roofline"), 7270);
+    assert_int_equal(time_of_one(bias, "1x t4", "roofline"), 9369);
+}
+
+static void test_cost_table_goes_by_name_then_by_type(void **state)
+{
+    (void)state;
+    one o = {"Relu", 4096, 4096, 0, -1, -1};
+    moirai_cost_report report;
+    moirai_graph *g = graph_of(&o, "RTX 2080 Ti", 777);
+    assert_int_equal(time_of(g, "1x rtx2080ti", "table", NULL), 777);
+    assert_int_equal(time_of(g, "1x rtx2080ti", "auto", &report), 777);
+    assert_int_equal(report.n_by_model[0], 2);
+    moirai_graph_free(g);
+
+    moirai_cluster *c = cluster_of("2x rtx2080ti 100Gbps");
+    g = graph_of(&o, c->device[1].name, 555);
+    int64_t t[4];
+    assert_int_equal(moirai_cost_times(t, g, c, "table", NULL), MOIRAI_EINPUT);
+    assert_non_null(strstr(moirai_error_message(), c->device[0].name));
+    assert_ok(moirai_cost_times(t, g, c, "auto", NULL));
+    int32_t op = moirai_graph_find(g, "op");
+    assert_int_equal(t[op * 2 + 1], 555);
+    assert_int_equal(t[op * 2], 555); /* scaled to its own type: the same */
+    moirai_graph_free(g);
+    moirai_cluster_free(c);
+}
+
+static void test_cost_unknown_model_is_a_usage_error(void **state)
+{
+    (void)state;
+    one o = {"Relu", 4096, 4096, 0, -1, -1};
+    moirai_graph *g = graph_of(&o, NULL, 0);
+    moirai_cluster *c = cluster_of("1x t4");
+    int64_t t[2];
+    assert_int_equal(moirai_cost_times(t, g, c, "guess", NULL), MOIRAI_EUSAGE);
+    assert_int_not_equal(moirai_cost_times(t, g, c, "fitted:/nowhere/at/all.json", NULL), 0);
+    moirai_graph_free(g);
+    moirai_cluster_free(c);
+}
+
+static void test_cost_wave_is_exact_at_the_ends(void **state)
+{
+    (void)state;
+    const moirai_device_type *t4 = moirai_device_type_find("t4"), *v100 = moirai_device_type_find("v100");
+    assert_true(fabs(cost_wave_ns(1000, 0, 1e6, t4, v100) - 1000 * 320.0 / 900) < 1e-6);
+    assert_true(fabs(cost_wave_ns(1000, 1e12, 0, t4, v100) - 1000 * (1590.0 * 40) / (1370 * 80)) < 1e-6);
+    double ridge = v100->gflops_fp32 / v100->bandwidth_gb_s;
+    assert_true(fabs(cost_wave_ns(1000, ridge, 1, t4, v100) - 1000 * sqrt(320.0 / 900 * 1590 * 40 / (1370 * 80))) <
+                1e-6);
+    assert_true(fabs(cost_wave_ns(1000, 1e9, 1e6, v100, v100) - 1000) < 1e-9);
+}
+
+static void test_cost_auto_prefers_scaled_over_fitted(void **state)
+{
+    (void)state;
+    one o = {"Relu", 1 << 24, 1 << 24, 0, -1, -1};
+    moirai_cost_report report;
+    moirai_graph *g = graph_of(&o, "t4", 1000000); /* ten times as slow as it should be */
+    int64_t ns = time_of(g, "1x v100", "auto", &report);
+    assert_int_equal(report.n_by_model[4], 2);
+    assert_string_equal(moirai_cost_model_at(4)->name, "scaled");
+    assert_true(ns > 2 * time_of(g, "1x v100", "fitted", NULL));
+    assert_int_equal(time_of(g, "1x v100", "wave", NULL), 355556);
+    moirai_graph_free(g);
+    g = graph_of(&o, NULL, 0);
+    time_of(g, "1x v100", "auto", &report);
+    assert_int_equal(report.n_by_model[3], 2);
+    time_of(g, "1x cpu", "auto", &report); /* the fit speaks of GPUs only */
+    assert_int_equal(report.n_by_model[1], 2);
+    moirai_graph_free(g);
+}
+
+static void test_cost_unknown_types_fall_back_and_are_counted(void **state)
+{
+    (void)state;
+    one o = {"com.example.Mystery", 1 << 20, 1 << 20, 0, -1, -1};
+    moirai_cost_report report;
+    moirai_graph *g = graph_of(&o, NULL, 0);
+    assert_int_equal(time_of(g, "1x t4", "roofline", &report), 5000 + 8738); /* 2 MiB at 240 GB/s */
+    assert_int_equal(report.n_fallback, 1);
+    assert_string_equal(report.first_fallback, "com.example.Mystery");
+    assert_true(time_of(g, "1x t4", "auto", &report) > 0);
+    assert_int_equal(report.n_fallback, 1);
+    moirai_graph_free(g);
+    g = graph_of(&o, "t4", 1234); /* measured: nothing to fall back to */
+    time_of(g, "1x t4", "auto", &report);
+    assert_int_equal(report.n_fallback, 0);
+    moirai_graph_free(g);
+}
+
+static void test_cost_types_are_sorted_and_found(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type;
+        cost_class k;
+    } CASES[] = {
+        {"MatMul", COST_CLASS_BMM},
+        {"Gemm", COST_CLASS_LINEAR},
+        {"addmm", COST_CLASS_LINEAR},
+        {"Conv", COST_CLASS_CONV},
+        {"xor", COST_CLASS_ADD},
+        {"abs", COST_CLASS_ADDU},
+        {"layer_norm", COST_CLASS_LN},
+        {"ln", COST_CLASS_LN},
+        {"LayerNormalization", COST_CLASS_LN},
+        {"Reshape", COST_CLASS_VIEW},
+        {"where", COST_CLASS_ADD},
+        {"Softmax", COST_CLASS_SOFTMAX},
+        {"", COST_CLASS_UNKNOWN},
+        {"+", COST_CLASS_UNKNOWN},
+        {"Conv+BatchNormalization+Relu", COST_CLASS_CONV},
+        {"Add+Relu", COST_CLASS_ADD},
+        {"Mul+Softmax", COST_CLASS_SOFTMAX},
+        {"Transpose+MatMul", COST_CLASS_BMM},
+        {"Mystery+Relu", COST_CLASS_RELU},
+        {"GatherND", COST_CLASS_MEMORY},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        assert_int_equal(cost_class_of(CASES[i].type), CASES[i].k);
+    assert_null(cost_class_unsorted());
+}
+
+/* Every operator of the zoo has a known class. */
+static void test_cost_zoo_needs_no_fallback(void **state)
+{
+    (void)state;
+    for (int i = 0; i < moirai_zoo_count(); i++) {
+        if (moirai_zoo_at(i)->n_ops > 5000)
+            continue;
+        moirai_graph *g;
+        moirai_cost_report report;
+        assert_ok(moirai_zoo_graph(&g, moirai_zoo_at(i)->name, 4));
+        moirai_cluster *c = cluster_of("1x v100, 1x t4, 100Gbps");
+        int64_t *t = calloc((size_t)g->n_ops * 2, sizeof *t);
+        assert_ok(moirai_cost_times(t, g, c, NULL, &report));
+        assert_int_equal(report.n_fallback, 0);
+        for (int32_t k = 0; k < 2 * g->n_ops; k++)
+            assert_true(t[k] >= 0 && t[k] < INT64_C(100000000000));
+        free(t);
+        moirai_cluster_free(c);
+        moirai_graph_free(g);
+    }
+}
+
+/* Dimensions come back from sizes: 4096 x 1280 times 1280 x 3840 with bias, with and without flops; 3 x 3 convolution.
+ */
+static void test_cost_shape_recovers_dimensions(void **state)
+{
+    (void)state;
+    one cases[] = {
+        {"addmm", 20971520, 62914560, 19676160, -1, -1},
+        {"addmm", 20971520, 62914560, 19676160, INT64_C(2) * 4096 * 1280 * 3840, -1},
+        {"MatMul", 20971520, 62914560, 19660800, -1, -1},
+        {"Conv", 4 * 8 * 64 * 56 * 56, 4 * 8 * 128 * 56 * 56, 4 * 128 * 64 * 9, INT64_C(2) * 8 * 56 * 56 * 128 * 64 * 9,
+         -1},
+        {"Conv", 4 * 8 * 64 * 56 * 56, 4 * 8 * 128 * 56 * 56, 4 * 128 * 64, INT64_C(2) * 8 * 56 * 56 * 128 * 64, -1},
+    };
+    double want[][3] = {
+        {4096, 3840, 1280}, {4096, 3840, 1280}, {4096, 3840, 1280}, {8 * 56 * 56, 128, 576}, {8 * 56 * 56, 128, 64}};
+    moirai_cluster *c = cluster_of("1x t4");
+    for (int i = 0; i < 5; i++) {
+        moirai_graph *g = graph_of(&cases[i], NULL, 0);
+        moirai_cost_context *x;
+        cost_shape s;
+        assert_ok(cost_context_new(&x, g, c));
+        cost_shape_of(&s, x, moirai_graph_find(g, "op"));
+        assert_true(fabs(s.m - want[i][0]) < 1e-6 && fabs(s.n - want[i][1]) < 1e-6 &&
+                    fabs(s.depth - want[i][2]) < 1e-6);
+        assert_int_equal(s.k, i == 3 ? COST_CLASS_CONV : COST_CLASS_LINEAR);
+        cost_context_free(x);
+        moirai_graph_free(g);
+    }
+    moirai_cluster_free(c);
+}
+
+/* On every model and device: a fused operator costs less than its members' sum, and at least its heaviest member less
+ * the traffic that it no longer has. */
+/* The scale of attention, a constant in a file, is no matrix: the product stays one of two tensors. */
+static void test_cost_scalar_weight_makes_no_linear(void **state)
+{
+    (void)state;
+    one plain = {"MatMul", 2048, 4096, 0, 2 * 32 * 32 * 16, 2048 + 2048 + 4096}, scaled = plain;
+    scaled.weights += 4;
+    scaled.traffic += 4;
+    int64_t without = time_of_one(plain, "1x v100", "fitted"), with = time_of_one(scaled, "1x v100", "fitted");
+    assert_in_range(with, without, without + without / 100);
+}
+
+static void test_cost_fused_is_cheaper_than_its_members(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"roofline", "fitted", "auto"};
+    static const char *const networks[] = {"gpt3-tiny", "inception-tiny"};
+    moirai_cluster *c = cluster_of("1x t4, 1x v100, 1x rtx2080ti, 100Gbps");
+    moirai_rules *rules;
+    assert_ok(moirai_rules_open(&rules, "onnxruntime"));
+    for (int m = 0; m < 3; m++)
+        for (int w = 0; w < 2; w++) {
+            moirai_graph *g, *coarse;
+            assert_ok(moirai_zoo_graph(&g, networks[w], 4));
+            assert_ok(moirai_coarsen(&coarse, g, rules, NULL));
+            int64_t *fine_t = calloc((size_t)g->n_ops * 3, sizeof *fine_t);
+            int64_t *coarse_t = calloc((size_t)coarse->n_ops * 3, sizeof *coarse_t);
+            assert_ok(moirai_cost_times(fine_t, g, c, models[m], NULL));
+            assert_ok(moirai_cost_times(coarse_t, coarse, c, models[m], NULL));
+            int n_fused = 0;
+            for (int32_t i = 0; i < coarse->n_ops; i++) {
+                int32_t from = coarse->op_member_off[i], to = coarse->op_member_off[i + 1];
+                for (int d = 0; to - from > 1 && d < 3; d++) {
+                    int64_t sum = 0;
+                    for (int32_t e = from; e < to; e++)
+                        sum += fine_t[moirai_graph_find(g, coarse->op_member[e]) * 3 + d];
+                    assert_true(coarse_t[i * 3 + d] < sum);
+                    n_fused++;
+                }
+            }
+            assert_true(n_fused > 0);
+            free(fine_t);
+            free(coarse_t);
+            moirai_graph_free(coarse);
+            moirai_graph_free(g);
+        }
+    moirai_rules_free(rules);
+    moirai_cluster_free(c);
+}
+
+static void test_cost_fp16_streams_in_half_the_time(void **state)
+{
+    (void)state;
+    int64_t full = time_of_one((one){"Relu", 1 << 28, 1 << 28, 0, -1, -1}, "1x v100", "fitted");
+    int64_t half = time_of_one((one){"Relu", 1 << 27, 1 << 27, 0, -1, -1}, "1x v100", "fitted");
+    assert_true(half * 2 > full && half * 18 < full * 10);
+}
+
+/* Odd numbers of every kind: any answer from 0 up to the clamp, no crash. */
+static void test_cost_survives_odd_numbers(void **state)
+{
+    (void)state;
+    static const char *const types[] = {
+        "MatMul", "Gemm", "Conv", "Softmax", "LayerNormalization", "Add", "Reshape", "?", "Gather", "Conv+Relu", ""};
+    static const int64_t numbers[] = {0, 1, 3, 4096, INT64_MAX / 8, INT64_MAX / 2, INT64_MAX, -1};
+    util_rng r;
+    util_rng_seed(&r, 7);
+    moirai_cluster *c = cluster_of("1x t4, 1x cpu, 100Gbps");
+    for (int i = 0; i < 4000; i++) {
+        int64_t n[5];
+        for (int j = 0; j < 5; j++)
+            n[j] = numbers[util_rng_below(&r, j < 3 ? 7 : 8)];
+        one o = {types[util_rng_below(&r, 10)], n[0], n[1], n[2], n[3], n[4]};
+        moirai_graph *g = graph_of(&o, util_rng_below(&r, 2) ? "v100" : NULL, numbers[util_rng_below(&r, 7)]);
+        for (int m = 0; m < moirai_cost_model_count(); m++) {
+            int64_t t[4];
+            if (!moirai_cost_times(t, g, c, moirai_cost_model_at(m)->name, NULL))
+                for (int k = 0; k < 4; k++)
+                    assert_true(t[k] >= 0);
+        }
+        moirai_graph_free(g);
+    }
+    moirai_cluster_free(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cost_roofline_gives_the_published_times),
+        cmocka_unit_test(test_cost_table_goes_by_name_then_by_type),
+        cmocka_unit_test(test_cost_unknown_model_is_a_usage_error),
+        cmocka_unit_test(test_cost_wave_is_exact_at_the_ends),
+        cmocka_unit_test(test_cost_auto_prefers_scaled_over_fitted),
+        cmocka_unit_test(test_cost_unknown_types_fall_back_and_are_counted),
+        cmocka_unit_test(test_cost_types_are_sorted_and_found),
+        cmocka_unit_test(test_cost_zoo_needs_no_fallback),
+        cmocka_unit_test(test_cost_shape_recovers_dimensions),
+        cmocka_unit_test(test_cost_scalar_weight_makes_no_linear),
+        cmocka_unit_test(test_cost_fused_is_cheaper_than_its_members),
+        cmocka_unit_test(test_cost_fp16_streams_in_half_the_time),
+        cmocka_unit_test(test_cost_survives_odd_numbers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

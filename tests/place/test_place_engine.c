@@ -1,0 +1,236 @@
+/* The placer `moirai` from inside: plans composed of block plans, what the engine keeps, floating work beside a spine.
+ */
+#include "place/moirai/compose.h"
+#include "place/moirai/engine.h"
+#include "place/moirai/floats.h"
+#include "support/check.h"
+#include "support/tiny.h"
+#include "support/tiny_block.h"
+
+/* ---- composition ---- */
+
+/* Two layers of three, one class: its one plan serves both, and the whole is as long as the chain says. */
+static void test_place_compose_puts_block_plans_in_a_row(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem(
+        "device A 9\ndevice B 9\nop a 10,- > s:20\nop b 100,110 s > t:0\nop c 100,110 s > u:0\nop d 100,110 s > v:0\n"
+        "op e 10,- t u v > w:20\nop f 100,110 w > x:0\nop g 100,110 w > y:0\nop h 100,110 w > z:0\nop i 10,- x y z\n");
+    pair_chain *c;
+    moirai_sim *sim;
+    assert_ok(pair_chain_new(&c, p));
+    assert_ok(pair_chain_open_all(c, 1, &(util_stop){0}));
+    assert_ok(moirai_sim_new(&sim, p));
+    int32_t cut_device[3], op_device[16];
+    int64_t length = pair_chain_path(c, PAIR_CHAIN_UPPER, cut_device);
+    moirai_task *order = calloc((size_t)place_compose_capacity(p), sizeof *order);
+    int64_t n = place_compose(c, cut_device, NULL, op_device, order);
+    assert_true(n >= p->n_ops && n <= place_compose_capacity(p));
+    assert_int_equal(moirai_sim_replay(sim, op_device, order, n), length);
+    assert_int_equal(length, 430);
+    /* One block with a plan of its own: everything on A. */
+    int32_t layer = c->s->block_class[1];
+    const pair_state *x = pair_chain_at(c, layer, 0, 0);
+    pair_plan on_a = {0};
+    int32_t device[8] = {0};
+    moirai_task local[8];
+    for (int32_t i = 0; i < x->block.problem.n_ops; i++)
+        local[i] = i;
+    assert_ok(pair_plan_set(&on_a, x->block.problem.n_ops, device, local, x->block.problem.n_ops));
+    on_a.length_ns = 300;
+    const pair_plan *own[4] = {NULL, &on_a, NULL, NULL};
+    for (int i = 0; i < 4; i++)
+        own[i] = own[i] ? own[i] : &pair_chain_at(c, c->s->block_class[i], 0, 0)->plan;
+    n = place_compose(c, cut_device, own, op_device, order);
+    assert_int_equal(moirai_sim_replay(sim, op_device, order, n), 430 + 100);
+    assert_true(op_device[tiny_op(p, "b")] == 0 && op_device[tiny_op(p, "c")] == 0 && op_device[tiny_op(p, "d")] == 0);
+    pair_plan_free(&on_a);
+    free(order);
+    moirai_sim_free(sim);
+    pair_chain_free(c);
+    moirai_problem_free(p);
+}
+
+/* ---- the engine ---- */
+
+static void test_place_engine_keeps_the_best(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem(TINY_THREE);
+    moirai_place_options o;
+    moirai_place_options_init(&o);
+    engine *x = engine_new(p, &o);
+    assert_non_null(x);
+    assert_true(engine_gap(x) == 1); /* nothing is known */
+    assert_ok(engine_offer(x, tiny_place(p, "single"), 'S'));
+    assert_int_equal(x->best->makespan_ns, 320);
+    assert_ok(engine_offer(x, tiny_place(p, "exact"), 'E'));
+    assert_int_equal(x->best->makespan_ns, 220);
+    assert_ok(engine_offer(x, tiny_place(p, "single"), 'S')); /* no better: passed over */
+    assert_int_equal(x->best->makespan_ns, 220);
+    engine_take_bound(x, 110);
+    assert_true(engine_gap(x) == 0.5);
+    engine_take_bound(x, 50);
+    engine_take_bound(x, INT64_MAX);
+    assert_int_equal(x->lower_ns, 110);
+    engine_take_bound(x, 220);
+    assert_true(engine_gap(x) == 0);
+    engine_free(x);
+    moirai_problem_free(p);
+}
+
+static void test_place_engine_closes_blocks(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem(TINY_THREE);
+    moirai_place_options o;
+    moirai_place_options_init(&o);
+    o.budget.threads = 1;
+    o.gap = 0;
+    engine *x = engine_new(p, &o);
+    assert_ok(engine_prepare(x));
+    assert_ok(engine_offer(x, tiny_place(p, "single"), 'S'));
+    assert_ok(engine_improve_blocks(x));
+    assert_int_equal(x->best->makespan_ns, 220);
+    assert_int_equal(x->lower_ns, 220);
+    engine_free(x);
+    moirai_problem_free(p);
+}
+
+static void test_place_engine_within_memory(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem(TINY_TIGHT);
+    moirai_place_options o;
+    moirai_place_options_init(&o);
+    o.budget.threads = 1;
+    o.gap = 0;
+    moirai_plan *plan;
+    assert_ok(moirai_place(&plan, p, "moirai", &o));
+    assert_int_equal(plan->makespan_ns, 40);
+    assert_int_equal(plan->lower_bound_ns, 40);
+    moirai_plan_free(plan);
+    moirai_problem_free(p);
+}
+
+typedef struct story {
+    int n;
+    int64_t best_ns, bound_ns;
+    bool worse;
+} story;
+
+static void listen(void *data, const moirai_progress *news)
+{
+    story *s = data;
+    s->n++;
+    if (news->makespan_ns >= 0) {
+        s->worse |= s->best_ns > 0 && news->makespan_ns > s->best_ns;
+        s->best_ns = news->makespan_ns;
+    }
+    if (news->lower_bound_ns >= 0) {
+        s->worse |= news->lower_bound_ns < s->bound_ns;
+        s->bound_ns = news->lower_bound_ns;
+    }
+}
+
+static void test_place_engine_tells_better_and_better(void **state)
+{
+    (void)state;
+    moirai_problem *p = zoo_problem("gpt3-tiny", "inter-server", MOIRAI_FLOW_TENSOR);
+    moirai_place_options o;
+    moirai_plan *plan;
+    story s = {0};
+    moirai_place_options_init(&o);
+    o.budget.effort = 0.05;
+    o.budget.progress = listen;
+    o.budget.progress_data = &s;
+    assert_ok(moirai_place(&plan, p, "moirai", &o));
+    assert_true(s.n > 1);
+    assert_false(s.worse);
+    assert_int_equal(s.best_ns, plan->makespan_ns);
+    assert_true(s.bound_ns <= plan->lower_bound_ns);
+    moirai_plan_free(plan);
+    moirai_problem_free(p);
+}
+
+/* Interrupted before it begins, it still has a plan. */
+static void test_place_engine_interrupted_keeps_a_plan(void **state)
+{
+    (void)state;
+    moirai_problem *p = zoo_problem("gpt3-tiny", "inter-server", MOIRAI_FLOW_TENSOR);
+    moirai_interrupt now = {0};
+    moirai_place_options o;
+    moirai_plan *plan;
+    moirai_interrupt_raise(&now);
+    moirai_place_options_init(&o);
+    o.budget.interrupt = &now;
+    assert_ok(moirai_place(&plan, p, "moirai", &o));
+    assert_ok(moirai_plan_check(p, plan, NULL, NULL));
+    moirai_plan_free(plan);
+    moirai_problem_free(p);
+}
+
+/* ---- floating work ---- */
+
+/* The spine a, b, c on A takes 30; x floats between a and c. On A it would make the whole longer, on B it fits beside.
+ */
+static void test_place_floats_go_where_there_is_time(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem(
+        "device A 99\ndevice B 99\nop a 10,- > s:1\nop b 10,- s > t:1\nop c 10,- t u > v:1\nop x 5,5 s > u:1\n");
+    bool floating[4] = {false};
+    decompose_spine *s;
+    moirai_plan *spine_plan, *whole;
+    floating[tiny_op(p, "x")] = true;
+    assert_ok(decompose_spine_from(&s, p, floating));
+    spine_plan = tiny_place(s->problem, "single");
+    assert_int_equal(spine_plan->makespan_ns, 30);
+    assert_ok(place_floats_insert(&whole, s, spine_plan, &(util_stop){0}));
+    assert_non_null(whole);
+    assert_ok(moirai_plan_check(p, whole, NULL, NULL));
+    assert_int_equal(whole->makespan_ns, 30);
+    assert_int_equal(whole->op_device[tiny_op(p, "x")], 1);
+    /* Where it stands on A, another device makes it no longer. */
+    int64_t before = whole->makespan_ns;
+    place_floats_task job = {.evaluations = 50, .seed = 1};
+    assert_ok(place_floats_improve(&whole, s, &job));
+    assert_true(whole->makespan_ns <= before);
+    moirai_plan_free(whole);
+    moirai_plan_free(spine_plan);
+    decompose_spine_free(s);
+    moirai_problem_free(p);
+}
+
+/* No device has room for what floats: no plan. */
+static void test_place_floats_need_room(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("device A 10\nop a 10 > s:1 mem=6\nop c 10 s u mem=4\nop x 5 > u:1 mem=3\n");
+    bool floating[3] = {false};
+    decompose_spine *s;
+    moirai_plan *spine_plan, *whole = NULL;
+    floating[tiny_op(p, "x")] = true;
+    assert_ok(decompose_spine_from(&s, p, floating));
+    spine_plan = tiny_place(s->problem, "single");
+    assert_ok(place_floats_insert(&whole, s, spine_plan, &(util_stop){0}));
+    assert_null(whole);
+    moirai_plan_free(spine_plan);
+    decompose_spine_free(s);
+    moirai_problem_free(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_place_compose_puts_block_plans_in_a_row),
+        cmocka_unit_test(test_place_engine_keeps_the_best),
+        cmocka_unit_test(test_place_engine_closes_blocks),
+        cmocka_unit_test(test_place_engine_within_memory),
+        cmocka_unit_test(test_place_engine_tells_better_and_better),
+        cmocka_unit_test(test_place_engine_interrupted_keeps_a_plan),
+        cmocka_unit_test(test_place_floats_go_where_there_is_time),
+        cmocka_unit_test(test_place_floats_need_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

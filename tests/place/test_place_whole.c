@@ -1,0 +1,154 @@
+/* The search over the whole graph: its quick simulation, and what it makes of plans. */
+#include <moirai/moirai.h>
+
+#include "place/moirai/whole_anneal.h"
+#include "place/moirai/whole_sim.h"
+#include "support/check.h"
+#include "support/random_problem.h"
+#include "util/util.h"
+
+static int32_t draw(util_rng *rng, int32_t n)
+{
+    return (int32_t)util_rng_below(rng, (uint32_t)n);
+}
+
+/* A random change of device, order, or both. */
+static void change(place_whole *w, util_rng *rng)
+{
+    int32_t op = draw(rng, w->n), what = draw(rng, 4), by = 1 + draw(rng, 12);
+    place_whole_begin(w);
+    if (what == 0 || what == 3)
+        place_whole_move(w, op, draw(rng, w->K));
+    if (what == 1 || what == 3)
+        place_whole_pull(w, op, UTIL_MAX(w->position[op] - by, 0));
+    if (what == 2)
+        place_whole_push(w, op, UTIL_MIN(w->position[op] + by, w->n - 1));
+}
+
+static void assert_same_state(const place_whole *a, const place_whole *b)
+{
+    size_t n = (size_t)a->n;
+    assert_int_equal(a->makespan_ns, b->makespan_ns);
+    assert_memory_equal(a->finish_ns, b->finish_ns, n * sizeof *a->finish_ns);
+    assert_memory_equal(a->bytes, b->bytes, (size_t)a->K * sizeof *a->bytes);
+    assert_memory_equal(a->mark_ns, b->mark_ns, (size_t)a->n_marks * (size_t)a->n_lines * sizeof *a->mark_ns);
+}
+
+static void assert_precedence(const place_whole *w)
+{
+    for (int32_t i = 0; i < w->n; i++) {
+        assert_int_equal(w->order[w->position[i]], i);
+        for (int32_t j = w->in_off[i]; j < w->in_off[i + 1]; j++)
+            assert_true(w->position[w->in_producer[j]] < w->position[i]);
+    }
+}
+
+/* Trials, accepted and rejected at random limits: the state is always what a simulation from nothing would give, and
+ * its tasks replay to at most its makespan. */
+static void follow(const moirai_problem *p, uint64_t seed)
+{
+    place_whole *w, *fresh;
+    moirai_sim *sim;
+    moirai_plan *plan;
+    moirai_place_options o;
+    moirai_place_options_init(&o);
+    if (moirai_place(&plan, p, "heft", &o))
+        return; /* does not fit */
+    util_rng rng;
+    util_rng_seed(&rng, seed);
+    moirai_task *task = malloc(sizeof *task * (size_t)(p->n_ops + p->n_edges + 1));
+    assert_ok(place_whole_new(&w, p));
+    assert_ok(place_whole_new(&fresh, p));
+    assert_ok(moirai_sim_new(&sim, p));
+    place_whole_set(w, plan->op_device, p->topo);
+    for (int i = 0; i < 200; i++) {
+        change(w, &rng);
+        int64_t limit = w->makespan_ns + (draw(&rng, 2) ? w->makespan_ns / (1 + draw(&rng, 20)) : 0);
+        int64_t length = place_whole_try(w, limit);
+        assert_true(length == INT64_MAX || length <= limit);
+        length == INT64_MAX ? place_whole_reject(w) : place_whole_accept(w);
+        place_whole_set(fresh, w->device, w->order);
+        assert_same_state(w, fresh);
+        assert_precedence(w);
+        if (i % 20 == 0) {
+            int64_t replayed = moirai_sim_replay(sim, w->device, task, place_whole_tasks(w, task));
+            assert_int_equal(replayed, w->makespan_ns);
+        }
+    }
+    place_whole_free(w);
+    place_whole_free(fresh);
+    moirai_sim_free(sim);
+    moirai_plan_free(plan);
+    free(task);
+}
+
+static void test_trials_leave_the_state_that_a_simulation_from_nothing_gives(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 120; seed++) {
+        random_spec spec = random_spec_draw(seed, 40);
+        moirai_problem *p = random_problem(&spec);
+        if (p)
+            follow(p, seed);
+        moirai_problem_free(p);
+    }
+}
+
+static moirai_plan *annealed(const moirai_problem *p, int threads, uint64_t seed)
+{
+    moirai_place_options o;
+    moirai_plan *plan;
+    moirai_place_options_init(&o);
+    if (moirai_place(&plan, p, "m-etf", &o))
+        return NULL;
+    int64_t before = plan->makespan_ns;
+    place_whole_task job = {.evaluations = 1500, .seed = seed, .threads = threads};
+    assert_ok(place_whole_anneal(&plan, p, &job));
+    assert_true(plan->makespan_ns <= before);
+    assert_int_equal(moirai_plan_check(p, plan, NULL, NULL), 0);
+    return plan;
+}
+
+static void test_annealed_plans_are_correct_and_no_longer_in_every_mode(void **state)
+{
+    (void)state;
+    int shorter = 0;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        random_spec spec = random_spec_draw(seed * 31, 40);
+        moirai_problem *p = random_problem(&spec);
+        moirai_plan *plan = p ? annealed(p, 1, seed) : NULL, *etf = NULL;
+        moirai_place_options o;
+        moirai_place_options_init(&o);
+        if (plan && !moirai_place(&etf, p, "m-etf", &o))
+            shorter += plan->makespan_ns < etf->makespan_ns;
+        moirai_plan_free(etf);
+        moirai_plan_free(plan);
+        moirai_problem_free(p);
+    }
+    assert_true(shorter > 20);
+}
+
+static void test_annealing_does_not_depend_on_the_threads(void **state)
+{
+    (void)state;
+    moirai_problem *p = zoo_problem("inception-tiny", "inter-server", MOIRAI_FLOW_TENSOR);
+    moirai_plan *one = annealed(p, 1, 3), *three = annealed(p, 3, 3);
+    assert_non_null(one);
+    assert_non_null(three);
+    assert_int_equal(one->makespan_ns, three->makespan_ns);
+    assert_memory_equal(one->op_device, three->op_device, sizeof *one->op_device * (size_t)p->n_ops);
+    assert_memory_equal(one->op_start_ns, three->op_start_ns, sizeof *one->op_start_ns * (size_t)p->n_ops);
+    moirai_plan_free(one);
+    moirai_plan_free(three);
+    moirai_problem_free(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_trials_leave_the_state_that_a_simulation_from_nothing_gives),
+        cmocka_unit_test(test_annealed_plans_are_correct_and_no_longer_in_every_mode),
+        cmocka_unit_test(test_annealing_does_not_depend_on_the_threads),
+    };
+    return cmocka_run_group_tests_name("whole", tests, NULL, NULL);
+}

@@ -1,0 +1,213 @@
+/* Grids, what prices on them are worth, and the LP behind the master: all by hand. */
+#include <math.h>
+
+#include "pricing/duals.h"
+#include "pricing/lp.h"
+#include "pricing/pricer.h"
+#include "support/check.h"
+#include "support/tiny_block.h"
+#include "util/util.h"
+
+static void test_pricing_resources_by_congestion(void **state)
+{
+    (void)state;
+    moirai_problem q = {.n_devices = 3, .congestion = MOIRAI_CONGESTION_PORT};
+    assert_int_equal(pricing_resource_count(&q), 9);
+    q.congestion = MOIRAI_CONGESTION_CHANNEL;
+    assert_int_equal(pricing_resource_count(&q), 12);
+    q.congestion = MOIRAI_CONGESTION_NONE;
+    assert_int_equal(pricing_resource_count(&q), 3);
+}
+
+/* T = 15 in steps of 1: steps 0 .. 15, the last of them without length. */
+static void test_pricing_grid_of_one_bucket(void **state)
+{
+    (void)state;
+    pricing_grid g;
+    pricing_grid_init(&g, 15, 1, 1);
+    assert_int_equal(g.n_steps, 16);
+    assert_int_equal(g.n_buckets, 1);
+    assert_int_equal(g.bucket_step[0], 0);
+    assert_int_equal(g.bucket_step[1], 16);
+    assert_int_equal(pricing_bucket_ns(&g, 0), 15);
+    pricing_grid_init(&g, 15, 4, 2); /* steps at 0, 4, 8, 12 */
+    assert_int_equal(g.n_steps, 4);
+    assert_int_equal(g.bucket_step[1], 2);
+    assert_int_equal(pricing_bucket_ns(&g, 0), 8);
+    assert_int_equal(pricing_bucket_ns(&g, 1), 7);
+    pricing_grid_init(&g, 2, 1, 64); /* no more buckets than steps */
+    assert_int_equal(g.n_buckets, 3);
+}
+
+/* Buckets ascend and cover [0, T] without a gap, for every size; twelve and more are finer at both ends. */
+static void test_pricing_grid_buckets_cover_the_length(void **state)
+{
+    (void)state;
+    for (int64_t length = 0; length < 300; length += 7)
+        for (int64_t step = 1; step < 20; step += 3)
+            for (int32_t buckets = 1; buckets <= 64; buckets += 9) {
+                pricing_grid g;
+                int64_t sum = 0;
+                pricing_grid_init(&g, length, step, buckets);
+                assert_int_equal(g.bucket_step[0], 0);
+                assert_int_equal(g.bucket_step[g.n_buckets], g.n_steps);
+                for (int32_t i = 0; i < g.n_buckets; i++) {
+                    assert_true(g.bucket_step[i] < g.bucket_step[i + 1]);
+                    assert_true(pricing_bucket_ns(&g, i) >= 0);
+                    sum += pricing_bucket_ns(&g, i);
+                }
+                assert_int_equal(sum, length);
+            }
+    pricing_grid g;
+    pricing_grid_init(&g, 1200, 1, 12);
+    assert_true(pricing_bucket_ns(&g, 0) < pricing_bucket_ns(&g, 6));
+    assert_true(pricing_bucket_ns(&g, 11) < pricing_bucket_ns(&g, 6));
+}
+
+static void test_pricing_grid_snaps_the_nearest_boundary(void **state)
+{
+    (void)state;
+    pricing_grid g;
+    pricing_grid_init(&g, 39, 1, 4); /* 0 10 20 30 40 */
+    pricing_grid_snap(&g, 13);
+    assert_int_equal(g.bucket_step[1], 13);
+    pricing_grid_snap(&g, 18);
+    assert_int_equal(g.bucket_step[2], 18);
+    pricing_grid_snap(&g, 18); /* there already */
+    assert_int_equal(g.bucket_step[1], 13);
+    assert_int_equal(g.bucket_step[2], 18);
+    pricing_grid_snap(&g, 0); /* an end stays an end */
+    assert_int_equal(g.bucket_step[0], 0);
+    assert_int_equal(g.bucket_step[1], 13);
+}
+
+/* K = 2 devices, no congestion, T = 25: nothing at first, 2 on B from 3 to 22, nothing behind. */
+static void fill(pricing_grid *g, int64_t price[6])
+{
+    pricing_grid_init(g, 25, 1, 3);
+    g->bucket_step[1] = 3;
+    g->bucket_step[2] = 22;
+    memset(price, 0, 6 * sizeof *price);
+    price[3 + 1] = 2;
+}
+
+static void test_pricing_capacity_by_hand(void **state)
+{
+    (void)state;
+    moirai_problem q = {.n_devices = 2, .congestion = MOIRAI_CONGESTION_NONE};
+    pricing_grid g;
+    int64_t price[6], branch_price[2] = {5, -7};
+    pricing_branch branch[2] = {{PRICING_NUMBER, 0, 0, 0, 1, 4}, {PRICING_NUMBER, 0, 0, 1, 2, 9}};
+    fill(&g, price);
+    pricing_prices x = {.resource = price};
+    assert_int_equal(pricing_capacity(&q, &g, &x), 2 * 19);
+    x.n_branches = 2;
+    x.branch = branch;
+    x.branch_price = branch_price;
+    assert_int_equal(pricing_branch_term(&x), 5 * 4 - 7 * 2); /* the most of what is paid, the least of what is given */
+    assert_int_equal(pricing_capacity(&q, &g, &x), 2 * 19 + 6);
+}
+
+/* L less what B is worth until L: 10 - 14 at L = 10, falling by 1 per ns to 22 - 38, rising again to 25 - 38. */
+static void test_pricing_length_term_by_hand(void **state)
+{
+    (void)state;
+    moirai_problem q = {.n_devices = 2, .congestion = MOIRAI_CONGESTION_NONE};
+    pricing_grid g;
+    int64_t price[6];
+    fill(&g, price);
+    pricing_prices x = {.resource = price};
+    assert_int_equal(pricing_length_term(&q, &g, &x, 1, 10), -16);
+    assert_int_equal(pricing_length_term(&q, &g, &x, 1, 23), 23 - 38);
+    assert_int_equal(pricing_length_term(&q, &g, &x, 1, 25), 25 - 38);
+    assert_int_equal(pricing_length_term(&q, &g, &x, 3, 10),
+                     30 - 14); /* time is dearer than B: the shortest is cheapest */
+    assert_int_equal(pricing_length_term(&q, &g, &x, 1, 0), -16);
+}
+
+static void test_pricing_duals_are_copies(void **state)
+{
+    (void)state;
+    moirai_problem q = {.n_devices = 2, .congestion = MOIRAI_CONGESTION_NONE};
+    pricing_grid g;
+    int64_t price[8] = {0};
+    pricing_duals kept = {0};
+    fill(&g, price);
+    price[6] = 11;
+    price[7] = -12;
+    assert_ok(pricing_duals_set(&kept, &q, &g, price, 2));
+    price[4] = price[7] = 0;
+    assert_int_equal(kept.price[4], 2);
+    assert_int_equal(kept.price[7], -12);
+    assert_int_equal(kept.n_branches, 2);
+    assert_int_equal(kept.grid.bucket_step[2], 22);
+    assert_ok(pricing_duals_set(&kept, &q, &g, NULL, 0));
+    assert_null(kept.price);
+}
+
+/* ---- the LP ---- */
+
+#define NEAR(a, b) assert_true(fabs((a) - (b)) < 1e-9)
+
+/* Least of 2x + 3y with x + y >= 4 and x <= 3: x = 3, y = 1. A unit more of the first row costs 3, of the second
+ * saves 1. A new column z of cost 1 in the first row takes over. */
+static void test_pricing_lp_has_the_known_duals(void **state)
+{
+    (void)state;
+    pricing_lp *lp;
+    double value, dual[2], x[3];
+    if (!pricing_lp_available())
+        skip();
+    assert_ok(pricing_lp_new(&lp, 2, (double[]){4, -HUGE_VAL}, (double[]){HUGE_VAL, 3}));
+    assert_ok(pricing_lp_add_column(lp, 2, 2, (int32_t[]){0, 1}, (double[]){1, 1}));
+    assert_ok(pricing_lp_add_column(lp, 3, 1, (int32_t[]){0}, (double[]){1}));
+    assert_ok(pricing_lp_solve(lp, &(util_stop){0}, &value, dual, x));
+    NEAR(value, 9);
+    NEAR(x[0], 3);
+    NEAR(x[1], 1);
+    NEAR(dual[0], 3);
+    NEAR(dual[1], -1);
+    assert_ok(pricing_lp_add_column(lp, 1, 1, (int32_t[]){0}, (double[]){1}));
+    assert_ok(pricing_lp_solve(lp, &(util_stop){0}, &value, dual, x));
+    NEAR(value, 4);
+    NEAR(x[2], 4);
+    NEAR(dual[0], 1);
+    NEAR(dual[1], 0);
+    assert_ok(pricing_lp_solve(lp, &(util_stop){0}, &value, NULL, NULL));
+    NEAR(value, 4);
+    pricing_lp_free(lp);
+}
+
+/* What has no solution, or no end, is a limit, not a failure: prices found before stay valid. */
+static void test_pricing_lp_without_a_solution(void **state)
+{
+    (void)state;
+    pricing_lp *lp;
+    double value;
+    if (!pricing_lp_available())
+        skip();
+    assert_ok(pricing_lp_new(&lp, 1, (double[]){5}, (double[]){HUGE_VAL}));
+    assert_ok(pricing_lp_add_column(lp, 1, 1, (int32_t[]){0}, (double[]){-1}));
+    assert_int_equal(pricing_lp_solve(lp, &(util_stop){0}, &value, NULL, NULL), MOIRAI_ELIMIT);
+    assert_ok(pricing_lp_add_column(lp, 7, 1, (int32_t[]){0}, (double[]){1}));
+    assert_ok(pricing_lp_solve(lp, &(util_stop){0}, &value, NULL, NULL)); /* and it recovers */
+    NEAR(value, 35);
+    pricing_lp_free(lp);
+    pricing_lp_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pricing_resources_by_congestion),
+        cmocka_unit_test(test_pricing_grid_of_one_bucket),
+        cmocka_unit_test(test_pricing_grid_buckets_cover_the_length),
+        cmocka_unit_test(test_pricing_grid_snaps_the_nearest_boundary),
+        cmocka_unit_test(test_pricing_capacity_by_hand),
+        cmocka_unit_test(test_pricing_length_term_by_hand),
+        cmocka_unit_test(test_pricing_duals_are_copies),
+        cmocka_unit_test(test_pricing_lp_has_the_known_duals),
+        cmocka_unit_test(test_pricing_lp_without_a_solution),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

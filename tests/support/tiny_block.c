@@ -1,0 +1,21 @@
+#include "support/tiny_block.h"
+
+#include "support/check.h"
+#include "support/tiny.h"
+
+tiny_block tiny_block_open(const char *text, int32_t block)
+{
+    tiny_block t;
+    t.p = tiny_problem(text);
+    assert_ok(decompose_cuts_new(&t.s, t.p));
+    assert_true(block < t.s->n_blocks);
+    assert_ok(decompose_block_new(&t.b, t.p, t.s, block));
+    return t;
+}
+
+void tiny_block_close(tiny_block *t)
+{
+    decompose_block_free(t->b);
+    decompose_cuts_free(t->s);
+    moirai_problem_free(t->p);
+}
