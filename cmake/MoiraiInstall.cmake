@@ -44,3 +44,9 @@ endif()
 install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.c" PATTERN "*.py")
+
+# All that is installed and nothing else: what scripts/demo builds, and a user who wants no tests.
+add_custom_target(moirai_install DEPENDS moirai_shared moirai_static)
+if(TARGET moirai)
+  add_dependencies(moirai_install moirai moirai_manual)
+endif()

@@ -46,6 +46,18 @@ typedef struct moirai_graph {
     const char **time_key;
     int64_t *time_ns;       /* [op * n_time_keys + key], MOIRAI_UNKNOWN where not measured */
 
+    /* Weights that several operators read, by name; a device that runs several of their readers holds them once. Their
+     * bytes are part of the readers' op_weight_bytes. */
+    int32_t n_weights;
+    const char **weight_name;
+    int64_t *weight_bytes;
+    int32_t *op_weight_off, *op_weight; /* operator -> such weights that it reads, each once */
+
+    /* How an ONNX model's open dimensions were set when this graph was made ("batch=8", "input:1x3x224x224"). Whatever is
+     * made from the graph keeps them, so that running needs not be told again. */
+    int32_t n_dims, n_shapes;
+    const char **dim, **shape;
+
     int32_t *topo;      /* a topological order: among the ready, the least number first */
     int32_t *topo_rank; /* inverse of topo */
 
@@ -78,6 +90,13 @@ MOIRAI_API int moirai_graph_builder_cost(moirai_graph_builder *b, int32_t op, in
 MOIRAI_API int moirai_graph_builder_time(moirai_graph_builder *b, int32_t op, const char *device, int64_t ns);
 /* The operator was fused from, among others, the operator of this name. 0 or the first error. */
 MOIRAI_API int moirai_graph_builder_member(moirai_graph_builder *b, int32_t op, const char *member);
+/* A weight that other operators read as well, known by its name; part of the weight_bytes given to
+ * moirai_graph_builder_cost. MOIRAI_EINPUT where the name was given with another size. Giving it twice to one operator
+ * counts once. */
+MOIRAI_API int moirai_graph_builder_shared_weight(moirai_graph_builder *b, int32_t op, const char *name, int64_t bytes);
+/* How a dimension ("batch=8") or an input's shape ("input:1x3x224x224") of the ONNX model was set. */
+MOIRAI_API int moirai_graph_builder_dim(moirai_graph_builder *b, const char *setting);
+MOIRAI_API int moirai_graph_builder_shape(moirai_graph_builder *b, const char *setting);
 /* Check names and acyclicity and hand over the graph; frees the builder in every case.
  * Fails with MOIRAI_EINPUT on two operators or tensors of one name, and on a cycle, whose
  * operators the message lists. O((V+E) log V). */

@@ -15,6 +15,15 @@ typedef struct moirai_onnx_options {
     int n_shapes;
 } moirai_onnx_options;
 
+/* An input of the network, as it was taken. */
+typedef struct moirai_onnx_input {
+    char name[128];
+    char type[16];   /* "float", "int64", ... */
+    char shape[160]; /* "batch=1x3x224x224": names of open dimensions with what they were taken as; "scalar" */
+    int64_t bytes;
+} moirai_onnx_input;
+#define MOIRAI_ONNX_INPUTS 32 /* so many are shown */
+
 /* What was met on the way, for the user. */
 typedef struct moirai_onnx_report {
     int32_t n_nodes, n_folded;             /* nodes in the file; constant-only ones folded away */
@@ -23,6 +32,9 @@ typedef struct moirai_onnx_report {
     int32_t n_unknown_sizes;               /* tensors whose size could not be inferred: see docs/onnx.md */
     int32_t n_default_dims;                /* dimensions of inputs that neither file nor options give: taken as 1 */
     int64_t parameter_count, weight_bytes; /* of distinct weights that are used */
+    char unknown_sizes[256];               /* names of the first of those tensors, "" if none */
+    int32_t n_inputs;                      /* of the network; the first MOIRAI_ONNX_INPUTS are in `input` */
+    moirai_onnx_input input[MOIRAI_ONNX_INPUTS];
     char first_unknown[128];               /* type of the first operator without a rule, "" if none */
     char first_default_dim[64];            /* name of the first such dimension, "" if none */
 } moirai_onnx_report;

@@ -33,7 +33,7 @@ typedef struct moirai_problem {
     int32_t n_ops;
     const char **op_name;
     const char **op_type;
-    int64_t *op_memory_bytes;
+    int64_t *op_memory_bytes; /* what it needs for itself, shared weights aside */
     int64_t *op_time_ns;   /* [op * n_devices + device], MOIRAI_NEVER where it can't run */
     int32_t *op_group;     /* keep-together group, MOIRAI_NONE where free */
     int32_t n_groups;
@@ -61,6 +61,17 @@ typedef struct moirai_problem {
 
     int32_t *topo;      /* topological order: as read, least number first among the ready */
     int32_t *topo_rank;
+
+    /* Weights that several operators read: a device that runs any of the readers holds it once. In both memory modes
+     * they count beside op_memory_bytes. */
+    int32_t n_weights;
+    const char **weight_name;
+    int64_t *weight_bytes;
+    int32_t *weight_reader_off, *weight_reader; /* weight -> its readers, ascending; at least two */
+
+    /* How the ONNX model's open dimensions were set, as the graph has it. */
+    int32_t n_dims, n_shapes;
+    const char **dim, **shape;
 
     /* Network inputs and weights that operators read, as the file names them (kept for the writer). */
     int32_t *op_extern_off;
@@ -121,6 +132,12 @@ MOIRAI_API int moirai_problem_new(moirai_problem **out, const moirai_graph *g, c
                                   const moirai_problem_options *options);
 /* Apply wishes to an existing problem (in place; on failure the problem is unchanged). */
 MOIRAI_API int moirai_problem_wish(moirai_problem *p, const moirai_wish *wishes, int n_wishes);
+/* The same where `g` knows what was fused: an operator of `p` is one of `g`, or a member of one, and a pattern that fits
+ * the name of that operator of `g` or of any of its members holds for the operator. So wishes by the names of a model
+ * hold for the fused operators that swallowed them, and for all their members when the plan is expanded. MOIRAI_EINPUT
+ * where an operator of `p` is not in `g`. */
+MOIRAI_API int moirai_problem_wish_fused(moirai_problem *p, const moirai_graph *g, const moirai_wish *wishes,
+                                         int n_wishes);
 /* A problem file. *out is the caller's; NULL on failure. MOIRAI_EINPUT names file, object, key and value. O((V+E) log V). */
 MOIRAI_API int moirai_problem_read(moirai_problem **out, const char *path);
 /* The same from memory; `label` stands for the path in messages. */
@@ -159,6 +176,12 @@ MOIRAI_API int moirai_problem_change(moirai_problem **out, const moirai_problem 
  * group is larger than every device that it may use, or all of them together than all devices together. Holds for
  * both memory modes. 0 does not promise that a plan exists. O(V K). */
 MOIRAI_API int moirai_problem_check_memory(const moirai_problem *p);
+
+/* A number that names the problem's content: devices, channels, operators with their times, sizes, groups, tensors and
+ * edges, not its own name. Problems that differ have different digests, but for one chance in 2^64. O(V K + E). */
+MOIRAI_API uint64_t moirai_problem_digest(const moirai_problem *p);
+/* Bytes of shared weights that device k holds where `op_device` places the operators, added to need_bytes[k]. */
+MOIRAI_API void moirai_problem_add_weights(const moirai_problem *p, const int32_t *op_device, int64_t *need_bytes);
 
 /* Number of the operator of that name, or MOIRAI_NONE. O(V). */
 MOIRAI_API int32_t moirai_problem_find_op(const moirai_problem *p, const char *name);

@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 typedef struct moirai_split_options {
-    moirai_onnx_options onnx; /* dimensions and shapes as the plan was made with */
+    moirai_onnx_options onnx; /* dimensions and shapes; those that the plan remembers need not be given again */
     int64_t segment_ns;       /* what a sub-model takes beside its operators: fewer where that saves time; 0: nothing */
     const char *rules;        /* fusion rules that the plan was made with; NULL: none, onnxruntime and eigen in turn */
 } moirai_split_options;

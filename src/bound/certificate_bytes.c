@@ -17,7 +17,7 @@ static void write_pair(util_writer *w, const pair_chain *c, bytes_prices *m, int
     const int64_t *price = bytes_prices_per_byte(m);
     int64_t lower = pair_certified_ns(x), least = INT64_MAX;
     int32_t K = c->K;
-    *value = lower * PRICING_UNIT + pair_priced_cheapest_bytes(&x->block, price, NULL);
+    *value = pricing_units(x->block.unit, lower) + pair_priced_cheapest_bytes(&x->block, price, NULL);
     for (int32_t i = 0; i < v->n_cases; i++)
         least = UTIL_MIN(least, pair_priced_of_case(v, &v->cases[i], price, lower));
     if (!v->n_cases || least <= *value)
@@ -43,7 +43,7 @@ int bound_certificate_bytes(util_writer *w, const pair_chain *c, bytes_prices *m
     int result = value ? MOIRAI_OK : MOIRAI_EFAIL;
     util_writer_break(w);
     util_writer_pair_open(w, "memory", '{');
-    util_writer_pair_int(w, "unit", PRICING_UNIT);
+    util_writer_pair_int(w, "unit", c->s->unit);
     util_writer_pair_open(w, "byte_prices", '[');
     for (int32_t k = 0; k < c->K; k++)
         util_writer_int(w, price[k]);

@@ -101,7 +101,7 @@ static int search(bool *closed, pair_state *y, int64_t need_ns, int32_t which, c
     }
     if (found.found && found.makespan_ns < y->plan.length_ns) {
         y->plan.length_ns = found.makespan_ns;
-        y->plan.cost = pricing_units(found.makespan_ns);
+        y->plan.cost = pricing_units(y->block.unit, found.makespan_ns);
         rc = pair_plan_set(&y->plan, y->block.problem.n_ops, found.op_device, found.order, found.n_order);
     }
     *closed = y->lower_ns >= y->plan.length_ns;

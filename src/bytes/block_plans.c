@@ -29,7 +29,7 @@ static bool same_plan(const bytes_prices *m, const bytes_block_plan *x, const by
 
 static int64_t priced(const bytes_prices *m, int64_t length_ns, const int64_t *bytes, const int64_t *price)
 {
-    int64_t cost = pricing_units(length_ns);
+    int64_t cost = pricing_units(m->c->s->unit, length_ns);
     for (int32_t k = 0; k < m->K; k++)
         cost += price[k] * bytes[k];
     return cost;

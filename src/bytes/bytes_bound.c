@@ -17,6 +17,7 @@
 #include "util/util.h"
 
 #define SETTLE_ROUNDS 12
+#define MOST_COST (INT64_C(1) << 60) /* of a path, in units; what costs more is no path that anyone takes */
 #define MOST_BYTES 268435456.0 /* of what is kept per pair, in a small problem */
 #define PATH_REFINEMENTS 20 /* how often the bound's path may move to unpriced pairs within one round */
 
@@ -61,6 +62,8 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
     m->c = c;
     m->K = c->K;
     m->stamp = 1;
+    for (int32_t i = 0; i < c->p->n_ops; i++)
+        m->largest_bytes = UTIL_MAX(m->largest_bytes, c->p->op_memory_bytes[i]);
     m->view = util_alloc(pairs, sizeof *m->view);
     m->device = util_alloc(blocks, sizeof(int32_t));
     m->plan_device = util_alloc(blocks, sizeof(int32_t));
@@ -86,7 +89,7 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
 static int64_t cut_cost(const bytes_prices *m, int32_t cut, int32_t k, const int64_t *price)
 {
     const moirai_problem *p = m->c->p;
-    return pricing_units(moirai_op_ns(p, cut, k)) + price[k] * p->op_memory_bytes[cut];
+    return pricing_units(m->c->s->unit, moirai_op_ns(p, cut, k)) + price[k] * p->op_memory_bytes[cut];
 }
 
 int64_t bytes_pair_of(const bytes_prices *m, int32_t block)
@@ -105,9 +108,12 @@ static void advance(bytes_prices *m, int32_t block, uint64_t out, int64_t *cost)
         next[l] = INT64_MAX;
         for (int32_t k = 0; k < m->K && (out >> l & 1); k++) {
             int64_t pair = m->pair_cost[((int64_t)c->s->block_class[block] * m->K + k) * m->K + l];
-            if (cost[k] == INT64_MAX || pair == INT64_MAX || cost[k] + pair >= next[l])
+            if (cost[k] == INT64_MAX || pair == INT64_MAX)
                 continue;
-            next[l] = cost[k] + pair;
+            int64_t sum = UTIL_MIN(cost[k] + UTIL_MIN(pair, MOST_COST), MOST_COST); /* less is claimed: still true */
+            if (sum >= next[l])
+                continue;
+            next[l] = sum;
             m->from[(int64_t)block * m->K + l] = (int8_t)k;
         }
     }
@@ -125,7 +131,7 @@ int64_t bytes_cheapest_path(bytes_prices *m, int32_t first, int32_t last, int32_
         advance(m, i, i == last ? UINT64_C(1) << exit : pair_chain_exit_mask(m->c, i), cost);
         for (int32_t l = 0; l < m->K && i < last; l++)
             if (cost[l] != INT64_MAX)
-                cost[l] += cut_cost(m, s->cut[i], l, price);
+                cost[l] = UTIL_MIN(cost[l] + cut_cost(m, s->cut[i], l, price), MOST_COST);
     }
     if (cost[exit] == INT64_MAX)
         return INT64_MAX;
@@ -176,7 +182,7 @@ static int32_t solves_for(const refining *x, int32_t pair, int64_t ceiling, bool
     const pair_priced *v = &m->view[pair].priced;
     double part = 10 * pair_chain_share(m->c, pair / (m->K * m->K), x->upper_ns);
     if (!first && ceiling != INT64_MAX) {
-        double open_ns = (double)(ceiling - v->value) / (double)PRICING_UNIT * x->times[pair];
+        double open_ns = (double)(ceiling - v->value) / (double)m->c->s->unit * x->times[pair];
         part = fmax(0.2 * part, 200 * open_ns / (double)x->upper_ns);
     }
     return UTIL_MAX((int32_t)(x->task.solves * fmin(part, 1)), 5);
@@ -267,7 +273,7 @@ static int64_t lagrangian_ns(const bytes_prices *m, int64_t path_cost)
         value -= (__int128)m->price[k] * m->c->p->device_memory_bytes[k];
     if (value <= 0)
         return 0;
-    return (int64_t)(value / PRICING_UNIT);
+    return (int64_t)(value / m->c->s->unit);
 }
 
 void bytes_set_duals(bytes_prices *m, const double *dual_ns)
@@ -275,9 +281,11 @@ void bytes_set_duals(bytes_prices *m, const double *dual_ns)
     m->stamp++;
     for (int32_t k = 0; k < m->K; k++) {
         double capacity = (double)UTIL_MAX(m->c->p->device_memory_bytes[k], 1);
-        double price = dual_ns[k] / capacity * (double)PRICING_UNIT;
-        /* All devices full are worth less than half of what the pricing takes for "does not fit". */
-        m->price[k] = (int64_t)fmin(fmax(price, 0), 1e18 / fmax(m->K, 4) / fmax(capacity, 1e3));
+        double price = dual_ns[k] / capacity * (double)m->c->s->unit;
+        /* All devices full are worth less than half of what the pricing takes for "does not fit", and so is the largest
+         * operator where it does not fit. */
+        double most = fmax(fmax(capacity, (double)m->largest_bytes), 1e3);
+        m->price[k] = (int64_t)fmin(fmax(price, 0), 1e18 / fmax(m->K, 4) / most);
     }
 }
 
@@ -353,21 +361,17 @@ static int price_path(bytes_prices *m, const double *dual_ns, const bytes_bound_
     *bound = lagrangian_ns(m, cost);
     *out = (bytes_path){0};
     path_bytes(m, out->use);
-    out->time_ns = (double)cost / (double)PRICING_UNIT;
+    out->time_ns = (double)cost / (double)m->c->s->unit;
     for (int32_t k = 0; k < m->K; k++)
-        out->time_ns -= (double)m->price[k] / (double)PRICING_UNIT * out->use[k];
+        out->time_ns -= (double)m->price[k] / (double)m->c->s->unit * out->use[k];
     return result;
 }
 
 /* What a component pays must stay well below what the pricing takes for "does not fit": prices go up to a few units per
- * ns. */
+ * ns. Units are chosen such that only times of months do not. */
 static bool units_fit(const bytes_prices *m, const bytes_bound_task *job)
 {
-    const int64_t most = INT64_C(1) << 36;
-    bool good = job->upper_ns <= most;
-    for (int32_t i = 0; i < m->c->s->n_classes * m->K * m->K && good; i++)
-        good = pair_chain_get(m->c, i)->plan.length_ns <= most && pair_chain_get(m->c, i)->lower_ns <= most;
-    return good;
+    return job->upper_ns <= DECOMPOSE_MOST_LENGTH / m->c->s->unit;
 }
 
 /* Paths of plans as columns: they are a few percent from the truth everywhere, and so are the prices that come of
@@ -402,6 +406,8 @@ static int next_duals(bytes_prices *m, bytes_master *x, const bytes_bound_task *
         return MOIRAI_OK;
     }
     int result = x->n ? bytes_master_solve(m, x, 1, 4 * (double)job->upper_ns, dual_ns) : MOIRAI_OK;
+    if (result)
+        return result;
     for (int32_t k = 0; k < m->K && round % 2 == 0 && m->best_ns; k++)
         dual_ns[k] = 0.5 * (dual_ns[k] + m->best_dual_ns[k]);
     return result;
@@ -419,6 +425,10 @@ int bytes_bound(int64_t *lower_ns, bytes_prices *m, const bytes_bound_task *job)
         int64_t bound;
         bytes_path found;
         result = next_duals(m, x, job, round, dual_ns);
+        if (result == MOIRAI_ELIMIT) { /* the LP gave up: what is proven so far stays */
+            result = MOIRAI_OK;
+            break;
+        }
         if (result || (round && !memcmp(dual_ns, before, sizeof dual_ns)))
             break; /* nothing new to learn */
         memcpy(before, dual_ns, sizeof dual_ns);

@@ -264,6 +264,10 @@ static int fit_solution(bytes_prices *m, bytes_master *x, const bytes_plan_task 
     for (size_t i = 0; i < sizeof room / sizeof *room && !result; i++) {
         double dual_ns[MOIRAI_MAX_DEVICES];
         result = bytes_master_solve(m, x, room[i], overflow_ns, dual_ns);
+        if (result == MOIRAI_ELIMIT) { /* the LP gave up: another room may do */
+            result = MOIRAI_OK;
+            continue;
+        }
         if (result)
             break;
         lay_out(m, x);
@@ -290,6 +294,10 @@ int bytes_plan_find(int64_t *length_ns, const int32_t **cut_device, const pair_p
             overflow_ns = 8 * x->path[0].time_ns;
         if (!result)
             result = bytes_master_solve(m, x, 1, overflow_ns, next);
+        if (result == MOIRAI_ELIMIT) {
+            result = MOIRAI_OK;
+            break;
+        }
         for (int32_t k = 0; k < m->K && !result; k++)
             dual_ns[k] = round % 2 || !m->best_ns ? next[k] : 0.5 * (next[k] + m->best_dual_ns[k]);
     }

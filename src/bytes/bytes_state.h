@@ -45,6 +45,7 @@ struct bytes_prices {
     int32_t *alike; /* per class: one of the same shape and of about the same work that occurs more often, -1: none */
     bytes_pair *view; /* parallel to c->pair */
     int64_t stamp;
+    int64_t largest_bytes; /* of an operator */
     int64_t price[MOIRAI_MAX_DEVICES];     /* per byte, in units */
     double best_dual_ns[MOIRAI_MAX_DEVICES]; /* of the whole capacity, in ns: price * capacity at the best bound */
     int64_t best_ns;

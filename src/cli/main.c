@@ -60,11 +60,23 @@ const moirai_interrupt *cli_interrupt(void)
     return &interrupted;
 }
 
-/* The first Ctrl-C asks the search to stop and keep its best plan; the second one kills. */
+/* The first signal asks the search to stop and keep its best plan, and what runs to end and tidy up; the second kills. */
 static void on_interrupt(int signal_number)
 {
+    (void)signal_number;
     moirai_interrupt_raise(&interrupted);
-    signal(signal_number, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
+}
+
+static void catch_signals(void)
+{
+    signal(SIGINT, on_interrupt);
+    signal(SIGTERM, on_interrupt);
+    if (signal(SIGHUP, on_interrupt) == SIG_IGN) /* nohup */
+        signal(SIGHUP, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file over the limit is an error to report, not a death */
 }
 
 static int complain(int result)
@@ -100,8 +112,10 @@ static int run_command(const cli_command *command, int argc, char **argv)
     if (!result && cli_has(&cli, "help")) {
         cli_help_command(stdout, command);
     } else {
+        cli_status_open(cli.quiet);
         if (!result)
             result = command->run(&cli);
+        cli_status_close();
         print_json(&cli, result);
     }
     /* A full disk behind stdout is a failure that only the last flush shows. */
@@ -113,8 +127,7 @@ static int run_command(const cli_command *command, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    signal(SIGINT, on_interrupt);
-    signal(SIGXFSZ, SIG_IGN); /* a file over the limit is an error to report, not a death */
+    catch_signals();
     if (argc < 2) {
         cli_help_overview(stderr);
         return -MOIRAI_EUSAGE;

@@ -220,6 +220,8 @@ static int read_device(moirai_cluster *c, const char *label, yyjson_val *object,
         (result = read_figure(&d->launch_us, &at, object, "launch_us")) ||
         (result = read_count(&d->threads, &at, object, "threads")) || (result = read_share(&d->share, &at, object)))
         return result;
+    if (d->host && !util_is_host(d->host))
+        return util_json_fail(&at, "host is \"%.60s\": not the name of a machine", d->host);
     if (memory_bytes < 0)
         return no_memory(&at, type);
     d->memory_bytes = d->figures.memory_bytes = memory_bytes;

@@ -25,6 +25,7 @@ typedef struct fuser {
     const coarsen_fusions *f;
     moirai_graph_builder *b;
     int32_t *seen;   /* [tensor] 1 + number of the last fusion that listed it as an input */
+    int32_t *held;   /* [shared weight] 1 + number of the last fusion that holds it */
     double *gb_s;    /* [time key] memory bandwidth of that device, 0: unknown */
     char *type;      /* the joined type under construction */
     size_t type_capacity;
@@ -116,6 +117,23 @@ static int member_names(fuser *x, int32_t op, int32_t fused)
     return result;
 }
 
+/* A shared weight that several members read is one weight of the fused operator. */
+static int member_weights(fuser *x, int32_t op, int32_t group, int32_t fused, total *sum)
+{
+    const moirai_graph *g = x->g;
+    int result = add_to(&sum->weight_bytes, g->op_weight_bytes[op], "weights", g->op_name[op]);
+
+    for (int32_t e = g->op_weight_off[op]; e < g->op_weight_off[op + 1] && !result; e++) {
+        int32_t w = g->op_weight[e];
+
+        if (x->held[w] == group + 1)
+            sum->weight_bytes -= UTIL_MIN(g->weight_bytes[w], sum->weight_bytes);
+        x->held[w] = group + 1;
+        result = moirai_graph_builder_shared_weight(x->b, fused, g->weight_name[w], g->weight_bytes[w]);
+    }
+    return result;
+}
+
 static int member_add(fuser *x, int32_t op, int32_t group, int32_t fused, total *sum)
 {
     const moirai_graph *g = x->g;
@@ -127,7 +145,7 @@ static int member_add(fuser *x, int32_t op, int32_t group, int32_t fused, total 
     if (!result)
         result = member_names(x, op, fused);
     if (!result)
-        result = add_to(&sum->weight_bytes, g->op_weight_bytes[op], "weights", name);
+        result = member_weights(x, op, group, fused, sum);
     if (!result)
         result = add_to(&sum->flops, g->op_flops[op], "flops", name);
     if (!result)
@@ -228,6 +246,9 @@ static int op_copy(fuser *x, int32_t op)
         result = moirai_graph_builder_output(x->b, to, g->tensor_name[g->op_out[e]], g->tensor_bytes[g->op_out[e]]);
     for (int32_t e = g->op_member_off[op]; e < g->op_member_off[op + 1] && !result; e++)
         result = moirai_graph_builder_member(x->b, to, g->op_member[e]);
+    for (int32_t e = g->op_weight_off[op]; e < g->op_weight_off[op + 1] && !result; e++)
+        result = moirai_graph_builder_shared_weight(x->b, to, g->weight_name[g->op_weight[e]],
+                                                    g->weight_bytes[g->op_weight[e]]);
     for (int32_t k = 0; k < g->n_time_keys && !result; k++)
         if (g->time_ns[(int64_t)op * g->n_time_keys + k] != MOIRAI_UNKNOWN)
             result = moirai_graph_builder_time(x->b, to, g->time_key[k], g->time_ns[(int64_t)op * g->n_time_keys + k]);
@@ -259,6 +280,17 @@ static int ops_emit(fuser *x)
     return result;
 }
 
+static int settings_copy(moirai_graph_builder *b, const moirai_graph *g)
+{
+    int result = MOIRAI_OK;
+
+    for (int32_t i = 0; i < g->n_dims && !result; i++)
+        result = moirai_graph_builder_dim(b, g->dim[i]);
+    for (int32_t i = 0; i < g->n_shapes && !result; i++)
+        result = moirai_graph_builder_shape(b, g->shape[i]);
+    return result;
+}
+
 static int graph_fuse(moirai_graph **out, const moirai_graph *g, const coarsen_fusions *f)
 {
     fuser x = {.g = g, .f = f};
@@ -266,16 +298,20 @@ static int graph_fuse(moirai_graph **out, const moirai_graph *g, const coarsen_f
 
     x.seen = util_alloc((size_t)g->n_tensors, sizeof *x.seen);
     x.gb_s = util_alloc((size_t)g->n_time_keys, sizeof *x.gb_s);
-    result = x.seen && x.gb_s ? moirai_graph_builder_new(&x.b, g->name) : MOIRAI_EFAIL;
+    x.held = util_alloc((size_t)g->n_weights, sizeof *x.held);
+    result = x.seen && x.held && x.gb_s ? moirai_graph_builder_new(&x.b, g->name) : MOIRAI_EFAIL;
     if (!result) {
         moirai_graph_builder_element_bytes(x.b, g->element_bytes);
-        result = ops_emit(&x);
+        result = settings_copy(x.b, g);
+        if (!result)
+            result = ops_emit(&x);
         if (result)
             moirai_graph_builder_free(x.b);
         else
             result = moirai_graph_builder_finish(out, x.b);
     }
     free(x.seen);
+    free(x.held);
     free(x.gb_s);
     free(x.type);
     return result;

@@ -366,6 +366,7 @@ int decompose_block_new(decompose_block **out, const moirai_problem *p, const de
         return MOIRAI_EFAIL;
     bool has_entry = decompose_entry(s, block) >= 0, has_exit = decompose_exit(s, block) >= 0;
     b->n_interior = s->block_size[block];
+    b->unit = s->unit;
     b->first = has_entry;
     b->entry = has_entry ? 0 : MOIRAI_NONE;
     b->exit = has_exit ? b->first + b->n_interior : MOIRAI_NONE;

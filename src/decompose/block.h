@@ -19,6 +19,7 @@ typedef struct decompose_block {
     int32_t n_kinds;
     int32_t *kind_component;       /* first component of the kind */
     int32_t *kind_count;
+    int64_t unit;                  /* of the problem's cuts */
     int32_t *op_component;         /* of each local operator, MOIRAI_NONE for the cuts */
 } decompose_block;
 

@@ -4,6 +4,9 @@
 
 #include <moirai/problem.h>
 
+#define DECOMPOSE_MOST_UNITS (INT64_C(1) << 18)  /* of price per nanosecond */
+#define DECOMPOSE_MOST_LENGTH (INT64_C(1) << 54) /* of a plan, in units */
+
 /* Block b lies between cut b-1 and cut b, in topological order: block 0 before the first cut (often empty),
  * block n_cuts after the last. */
 typedef struct decompose_cuts {
@@ -16,6 +19,7 @@ typedef struct decompose_cuts {
     int32_t n_classes;
     int32_t *class_block; /* the first block of each class */
     int32_t *class_count; /* how many blocks it has */
+    int64_t unit;         /* so many units of price make a nanosecond: fewer where times are long, so that all fit 64 bits */
 } decompose_cuts;
 
 int decompose_cuts_new(decompose_cuts **out, const moirai_problem *p);

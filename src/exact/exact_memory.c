@@ -65,12 +65,26 @@ static int64_t unit_running_bytes(const exact_search *s, int32_t u, int32_t k)
     return most;
 }
 
+/* A shared weight is on every device that has one of its readers for certain. */
+static void take_weights(const exact_search *s, const exact_state *st, int64_t *free_bytes)
+{
+    const moirai_problem *p = s->p;
+    for (int32_t w = 0; w < p->n_weights; w++) {
+        uint64_t there = 0;
+        for (int32_t e = p->weight_reader_off[w]; e < p->weight_reader_off[w + 1]; e++)
+            there |= EXACT_ONLY(st->dom[p->weight_reader[e]]) ? st->dom[p->weight_reader[e]] : 0;
+        for (; there != 0; there &= there - 1)
+            free_bytes[EXACT_FIRST(there)] -= p->weight_bytes[w];
+    }
+}
+
 bool exact_memory(exact_search *s, exact_state *st, bool *changed)
 {
     memcpy(s->free_bytes, s->p->device_memory_bytes, (size_t)s->K * sizeof *s->free_bytes);
     for (int32_t i = 0; i < s->n; i++)
         if (EXACT_ONLY(st->dom[i]))
             s->free_bytes[EXACT_FIRST(st->dom[i])] -= s->p->op_memory_bytes[i];
+    take_weights(s, st, s->free_bytes);
     for (int32_t k = 0; k < s->K; k++)
         if (s->free_bytes[k] < 0)
             return false;
@@ -193,8 +207,11 @@ static int32_t cover(const exact_search *s, int32_t n, int64_t now, int64_t room
 
 int32_t exact_overload(exact_search *s, const exact_state *st, int32_t *device, int32_t *tensor)
 {
+    int64_t rooms[MOIRAI_MAX_DEVICES];
+    memcpy(rooms, s->p->device_memory_bytes, (size_t)s->K * sizeof *rooms);
+    take_weights(s, st, rooms);
     for (int32_t d = 0; d < s->K; d++) {
-        int64_t room = s->p->device_memory_bytes[d], worst = EXACT_NONE_NS;
+        int64_t room = rooms[d], worst = EXACT_NONE_NS;
         for (int32_t i = 0; i < s->n; i++)
             if (st->dom[i] >> d & 1)
                 room -= s->p->op_memory_bytes[i];

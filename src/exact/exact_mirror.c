@@ -21,11 +21,24 @@ static uint64_t mix(uint64_t h, uint64_t v)
     return h ^ h >> 32;
 }
 
+/* Operators that share weights with others are told apart: who else is on the device matters to them. */
+static bool shares_weight(const moirai_problem *p, int32_t i)
+{
+    if (p->n_weights == 0)
+        return false;
+    for (int32_t e = 0; e < p->weight_reader_off[p->n_weights]; e++)
+        if (p->weight_reader[e] == i)
+            return true;
+    return false;
+}
+
 static bool same_rows(const exact_search *s, int32_t i, int32_t j)
 {
     size_t row = (size_t)s->K * sizeof(int64_t);
     int64_t a = (int64_t)i * s->K, b = (int64_t)j * s->K;
     const exact_options *o = s->o;
+    if (i != j && (shares_weight(s->p, i) || shares_weight(s->p, j)))
+        return false;
     return memcmp(s->p->op_time_ns + a, s->p->op_time_ns + b, row) == 0 &&
            (o->release_ns == NULL || memcmp(o->release_ns + a, o->release_ns + b, row) == 0) &&
            (o->tail_ns == NULL || memcmp(o->tail_ns + a, o->tail_ns + b, row) == 0) &&

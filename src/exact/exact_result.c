@@ -105,6 +105,7 @@ int exact_plan(moirai_plan **out, const moirai_problem *p, const exact_result *r
         plan->device_busy_ns[k] += moirai_op_ns(p, i, k);
         plan->device_memory_bytes[k] += p->op_memory_bytes[i];
     }
+    moirai_problem_add_weights(p, plan->op_device, plan->device_memory_bytes);
     for (int32_t a = 0; a < r->n_transfers; a++) {
         const exact_transfer *x = &r->transfer[a];
         int32_t reader = x->edge != MOIRAI_NONE ? p->edge_reader[x->edge] : MOIRAI_NONE;

@@ -38,6 +38,8 @@ static int horizon(exact_search *s, int64_t *out)
         outer = UTIL_MAX(outer, (__int128)release + tail);
         bytes += p->op_memory_bytes[i];
     }
+    for (int32_t w = 0; w < p->n_weights; w++)
+        bytes += p->weight_bytes[w];
     for (int32_t t = 0; t < p->n_tensors; t++) {
         int64_t most = 0;
         for (int32_t a = 0; a < s->K * s->K; a++)

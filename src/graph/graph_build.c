@@ -18,7 +18,8 @@ int moirai_graph_builder_new(moirai_graph_builder **out, const char *name)
     b->op_names = util_names_new(256);
     b->tensor_names = util_names_new(256);
     b->key_names = util_names_new(8);
-    if (!b->name || !b->strings || !b->op_names || !b->tensor_names || !b->key_names) {
+    b->weight_names = util_names_new(8);
+    if (!b->name || !b->strings || !b->op_names || !b->tensor_names || !b->key_names || !b->weight_names) {
         moirai_graph_builder_free(b);
         return MOIRAI_EFAIL;
     }
@@ -35,6 +36,7 @@ void moirai_graph_builder_free(moirai_graph_builder *b)
     util_names_free(b->op_names);
     util_names_free(b->tensor_names);
     util_names_free(b->key_names);
+    util_names_free(b->weight_names);
     free(b->op);
     free(b->tensor);
     free(b->member);
@@ -44,6 +46,11 @@ void moirai_graph_builder_free(moirai_graph_builder *b)
     free(b->outputs.row);
     free(b->members.row);
     free(b->times.row);
+    free(b->weight);
+    free(b->weight_bytes);
+    free(b->weights.row);
+    free(b->setting[0]);
+    free(b->setting[1]);
     free(b->message);
     free(b);
 }
@@ -244,4 +251,59 @@ int moirai_graph_builder_member(moirai_graph_builder *b, int32_t op, const char 
         return fail(b, MOIRAI_EFAIL);
     int result = add_pair(&b->members, op, (int32_t)n);
     return result ? fail(b, result) : MOIRAI_OK;
+}
+
+static int32_t weight_number(moirai_graph_builder *b, int32_t op, const char *name, int64_t bytes)
+{
+    if (bytes < 0 || !*name)
+        return moirai_error(MOIRAI_EINPUT, "operator '%.200s': shared weight '%.200s' of %" PRId64 " bytes", b->op[op].name,
+                            name, bytes);
+    int32_t number = util_names_get(b->weight_names, name);
+    if (number >= 0 && b->weight_bytes[number] != bytes)
+        return moirai_error(MOIRAI_EINPUT,
+                            "operator '%.200s': shared weight '%.200s' has %" PRId64 " bytes here, %" PRId64 " before",
+                            b->op[op].name, name, bytes, b->weight_bytes[number]);
+    if (number >= 0)
+        return number;
+    const char *kept = keep(b, name);
+    size_t n = b->n_weights;
+    if (!kept || n >= INT32_MAX || util_grow(&b->weight, &b->weights_capacity, n + 1, sizeof *b->weight) ||
+        util_grow(&b->weight_bytes, &b->weight_bytes_capacity, n + 1, sizeof *b->weight_bytes) ||
+        util_names_put(b->weight_names, kept, (int32_t)n) < 0)
+        return MOIRAI_EFAIL;
+    b->weight[n] = kept;
+    b->weight_bytes[n] = bytes;
+    b->n_weights++;
+    return (int32_t)n;
+}
+
+int moirai_graph_builder_shared_weight(moirai_graph_builder *b, int32_t op, const char *name, int64_t bytes)
+{
+    if (ready_for(b, op))
+        return b->failed;
+    int32_t number = weight_number(b, op, name, bytes);
+    int result = number < 0 ? number : add_pair(&b->weights, op, number);
+    return result ? fail(b, result) : MOIRAI_OK;
+}
+
+static int add_setting(moirai_graph_builder *b, int which, const char *setting)
+{
+    if (b->failed)
+        return repeat_failure(b);
+    size_t n = b->n_settings[which];
+    const char *kept = keep(b, setting);
+    if (!kept || n >= INT32_MAX || util_grow(&b->setting[which], &b->settings_capacity[which], n + 1, sizeof kept))
+        return fail(b, MOIRAI_EFAIL);
+    b->setting[which][b->n_settings[which]++] = kept;
+    return MOIRAI_OK;
+}
+
+int moirai_graph_builder_dim(moirai_graph_builder *b, const char *setting)
+{
+    return add_setting(b, 0, setting);
+}
+
+int moirai_graph_builder_shape(moirai_graph_builder *b, const char *setting)
+{
+    return add_setting(b, 1, setting);
 }

@@ -44,7 +44,14 @@ struct moirai_graph_builder {
     size_t n_keys, keys_capacity;
     int64_t *time; /* parallel to times.row */
     size_t time_capacity;
-    pairs inputs, outputs, members, times;
+    util_names *weight_names;
+    const char **weight;
+    size_t n_weights, weights_capacity;
+    int64_t *weight_bytes;
+    size_t weight_bytes_capacity;
+    const char **setting[2]; /* of dimensions, of shapes */
+    size_t n_settings[2], settings_capacity[2];
+    pairs inputs, outputs, members, times, weights;
     int failed; /* the first error: every later call repeats it */
     char *message;
 };

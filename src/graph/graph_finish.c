@@ -133,6 +133,54 @@ static int copy_members(moirai_graph *g, const moirai_graph_builder *b)
     return result;
 }
 
+/* Shared weights are numbered by first reader; what an operator names twice counts once. */
+static int copy_weights(moirai_graph *g, const moirai_graph_builder *b)
+{
+    size_t n = b->n_weights;
+    int32_t *number = util_alloc(n, sizeof *number), *last = util_alloc(n, sizeof *last), used = 0;
+    g->weight_name = util_alloc(n, sizeof *g->weight_name);
+    g->weight_bytes = util_alloc(n, sizeof *g->weight_bytes);
+    int result = number && last && g->weight_name && g->weight_bytes
+                     ? to_csr(&g->op_weight_off, &g->op_weight, &b->weights, b->n_ops)
+                     : MOIRAI_EFAIL;
+    for (int32_t i = 0, from = 0; !result && i < g->n_ops; i++) {
+        int32_t end = g->op_weight_off[i + 1];
+        g->op_weight_off[i] = used;
+        for (; from < end; from++) {
+            int32_t w = g->op_weight[from];
+            if (!number[w]) {
+                number[w] = ++g->n_weights;
+                g->weight_name[g->n_weights - 1] = b->weight[w];
+                g->weight_bytes[g->n_weights - 1] = b->weight_bytes[w];
+            }
+            if (last[w] == i + 1)
+                continue;
+            last[w] = i + 1;
+            g->op_weight[used++] = number[w] - 1;
+        }
+    }
+    if (!result)
+        g->op_weight_off[g->n_ops] = used;
+    free(number);
+    free(last);
+    return result;
+}
+
+static int copy_settings(moirai_graph *g, const moirai_graph_builder *b)
+{
+    g->n_dims = (int32_t)b->n_settings[0];
+    g->n_shapes = (int32_t)b->n_settings[1];
+    g->dim = util_alloc(b->n_settings[0], sizeof *g->dim);
+    g->shape = util_alloc(b->n_settings[1], sizeof *g->shape);
+    if (!g->dim || !g->shape)
+        return MOIRAI_EFAIL;
+    for (int32_t i = 0; i < g->n_dims; i++)
+        g->dim[i] = b->setting[0][i];
+    for (int32_t i = 0; i < g->n_shapes; i++)
+        g->shape[i] = b->setting[1][i];
+    return MOIRAI_OK;
+}
+
 /* Number the keys by operator, then fill the table. `order` lists the time rows by operator. */
 static int fill_times(moirai_graph *g, const moirai_graph_builder *b, const int32_t *order)
 {
@@ -254,6 +302,10 @@ static int assemble(moirai_graph *g, moirai_graph_builder *b)
         result = copy_members(g, b);
     if (!result)
         result = copy_times(g, b);
+    if (!result)
+        result = copy_weights(g, b);
+    if (!result)
+        result = copy_settings(g, b);
     return result ? result : sort_ops(g);
 }
 

@@ -41,6 +41,54 @@ static int read_outputs(moirai_graph_builder *b, int32_t op, const util_json_at 
     return MOIRAI_OK;
 }
 
+static int read_weights(moirai_graph_builder *b, int32_t op, const util_json_at *at, yyjson_val *object)
+{
+    yyjson_val *list = NULL, *item;
+    size_t i, n;
+    int result = util_json_array(&list, at, object, "shared_weights", false);
+    if (result || !list)
+        return result;
+    yyjson_arr_foreach(list, i, n, item)
+    {
+        util_json_at weight = {.label = at->label, .kind = "shared weight", .index = i};
+        int64_t bytes = 0;
+        if ((result = util_json_object(&weight, item)) ||
+            (result = util_json_string(&weight.name, NULL, &weight, item, "name", true)) ||
+            (result = util_json_int64(&bytes, &weight, item, "bytes", true, 0)) ||
+            (result = moirai_graph_builder_shared_weight(b, op, weight.name, bytes)))
+            return result;
+    }
+    return MOIRAI_OK;
+}
+
+static int read_setting(moirai_graph_builder *b, const util_json_at *at, yyjson_val *object, const char *key,
+                        int (*add)(moirai_graph_builder *b, const char *setting))
+{
+    yyjson_val *list = NULL, *item;
+    size_t i, n;
+    int result = util_json_array(&list, at, object, key, false);
+    if (result || !list)
+        return result;
+    yyjson_arr_foreach(list, i, n, item)
+    {
+        const char *text;
+        if ((result = util_json_value_string(&text, NULL, at, item, key)) || (result = add(b, text)))
+            return result;
+    }
+    return MOIRAI_OK;
+}
+
+int graph_read_settings(moirai_graph_builder *b, const util_json_at *at, yyjson_val *root)
+{
+    yyjson_val *object = yyjson_obj_get(root, "onnx");
+    if (!object || yyjson_is_null(object))
+        return MOIRAI_OK;
+    if (!yyjson_is_obj(object))
+        return util_json_fail(at, "onnx is not an object with dims and shapes");
+    int result = read_setting(b, at, object, "dims", moirai_graph_builder_dim);
+    return result ? result : read_setting(b, at, object, "shapes", moirai_graph_builder_shape);
+}
+
 int32_t graph_read_op(moirai_graph_builder *b, util_json_at *at, yyjson_val *object)
 {
     yyjson_val *inputs = NULL, *outputs = NULL;
@@ -56,7 +104,7 @@ int32_t graph_read_op(moirai_graph_builder *b, util_json_at *at, yyjson_val *obj
     if ((result = util_json_array(&inputs, at, object, "inputs", true)) ||
         (result = util_json_array(&outputs, at, object, "outputs", true)) ||
         (result = read_strings(b, op, at, inputs, "an item of inputs", moirai_graph_builder_input)) ||
-        (result = read_outputs(b, op, at, outputs)))
+        (result = read_outputs(b, op, at, outputs)) || (result = read_weights(b, op, at, object)))
         return result;
     return op;
 }
@@ -142,6 +190,8 @@ static int read_document(moirai_graph **out, yyjson_val *root, const char *label
         (result = util_json_array(&ops, &at, root, "ops", true)) || (result = moirai_graph_builder_new(&b, name)))
         return result;
     result = read_dtype(b, &at, root);
+    if (!result)
+        result = graph_read_settings(b, &at, root);
     yyjson_arr_foreach(ops, i, n, op)
     {
         if (!result)

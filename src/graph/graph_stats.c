@@ -66,6 +66,18 @@ int32_t moirai_graph_cut_points(const moirai_graph *g, int32_t *ops)
 
 /* ---- sums ---- */
 
+/* Bytes of shared weights that readers beyond the first have counted again; at most `counted`. */
+static int64_t shared_again(const moirai_graph *g, int64_t counted)
+{
+    int64_t all = 0, once = 0;
+    for (int32_t i = 0; i < g->n_ops; i++)
+        for (int32_t e = g->op_weight_off[i]; e < g->op_weight_off[i + 1]; e++)
+            all = add(all, g->weight_bytes[g->op_weight[e]]);
+    for (int32_t w = 0; w < g->n_weights; w++)
+        once = add(once, g->weight_bytes[w]);
+    return UTIL_MIN(all - once, counted);
+}
+
 static void sum_up(moirai_graph_stats *s, const moirai_graph *g)
 {
     for (int32_t i = 0; i < g->n_ops; i++) {
@@ -74,6 +86,7 @@ static void sum_up(moirai_graph_stats *s, const moirai_graph *g)
         s->traffic_bytes = add(s->traffic_bytes, g->op_traffic_bytes[i]);
         s->weight_bytes = add(s->weight_bytes, g->op_weight_bytes[i]);
     }
+    s->weight_bytes -= shared_again(g, s->weight_bytes);
     for (int32_t t = 0; t < g->n_tensors; t++)
         if (g->tensor_producer[t] != MOIRAI_NONE)
             s->activation_bytes = add(s->activation_bytes, g->tensor_bytes[t]);

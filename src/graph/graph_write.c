@@ -1,7 +1,7 @@
 /* Graphs into moirai-graph files, one operator per line; what a reader would assume anyway is left out. */
 #include <moirai/graph.h>
 
-#include "util/json.h"
+#include "graph/graph_read.h"
 #include "util/util.h"
 
 static void write_names(util_writer *w, const char *key, const moirai_graph *g, const int32_t *tensor, int32_t n)
@@ -64,6 +64,38 @@ static void write_members(util_writer *w, const moirai_graph *g, int32_t op)
     util_writer_close(w, ']');
 }
 
+void graph_write_weights(util_writer *w, const char *const *name, const int64_t *bytes, const int32_t *weight, int32_t n)
+{
+    if (!n)
+        return;
+    util_writer_pair_open(w, "shared_weights", '[');
+    for (int32_t i = 0; i < n; i++) {
+        util_writer_open(w, '{');
+        util_writer_pair_string(w, "name", name[weight[i]]);
+        util_writer_pair_int(w, "bytes", bytes[weight[i]]);
+        util_writer_close(w, '}');
+    }
+    util_writer_close(w, ']');
+}
+
+void graph_write_settings(util_writer *w, int32_t n_dims, const char *const *dim, int32_t n_shapes,
+                          const char *const *shape)
+{
+    if (!n_dims && !n_shapes)
+        return;
+    util_writer_break(w);
+    util_writer_pair_open(w, "onnx", '{');
+    util_writer_pair_open(w, "dims", '[');
+    for (int32_t i = 0; i < n_dims; i++)
+        util_writer_string(w, dim[i]);
+    util_writer_close(w, ']');
+    util_writer_pair_open(w, "shapes", '[');
+    for (int32_t i = 0; i < n_shapes; i++)
+        util_writer_string(w, shape[i]);
+    util_writer_close(w, ']');
+    util_writer_close(w, '}');
+}
+
 static void write_op(util_writer *w, const moirai_graph *g, int32_t op)
 {
     util_writer_break(w);
@@ -75,6 +107,8 @@ static void write_op(util_writer *w, const moirai_graph *g, int32_t op)
     write_costs(w, g, op);
     write_times(w, g, op);
     write_members(w, g, op);
+    graph_write_weights(w, g->weight_name, g->weight_bytes, g->op_weight + g->op_weight_off[op],
+                        g->op_weight_off[op + 1] - g->op_weight_off[op]);
     util_writer_close(w, '}');
 }
 
@@ -84,6 +118,7 @@ int moirai_graph_write(const moirai_graph *g, const char *path)
     util_writer_begin(&w, "moirai-graph");
     util_writer_pair_string(&w, "name", g->name);
     util_writer_pair_string(&w, "dtype", g->element_bytes == 2 ? "fp16" : "fp32");
+    graph_write_settings(&w, g->n_dims, g->dim, g->n_shapes, g->shape);
     util_writer_break(&w);
     util_writer_pair_open(&w, "ops", '[');
     for (int32_t i = 0; i < g->n_ops; i++)

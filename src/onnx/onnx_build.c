@@ -2,14 +2,16 @@
  *
  * Left out are nodes that constants alone determine, and nodes on which no output of the network depends (often the
  * producers of shapes that were folded). Weights of an operator are the constants that it and its subgraphs read, each
- * once; a weight that several operators share counts for each of them, since each may be on a device of its own, and
- * once in the report. Traffic is what it reads (each tensor once) and writes; operators that a backend does by renaming
+ * once; a weight of some size that several operators read is named besides, so that a device that runs several of them
+ * holds it once. Traffic is what it reads (each tensor once) and writes; operators that a backend does by renaming
  * a tensor (Reshape, Squeeze, Identity, ...) have neither traffic nor arithmetic. O(nodes + edges). */
 #include "onnx/onnx_import.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define SHARED_BYTES 1024 /* smaller weights are nobody's worry: each reader has its own */
 
 /* ---- what is needed ---- */
 
@@ -84,8 +86,33 @@ static void report_node(onnx_import *im, const onnx_node *n)
     moirai_onnx_report *r = im->report;
     if (!n->cost_known && !r->n_unknown_ops++)
         snprintf(r->first_unknown, sizeof r->first_unknown, "%s", n->proto->op_type ? n->proto->op_type : "");
-    for (int32_t k = 0; k < n->n_out; k++)
-        r->n_unknown_sizes += n->out[k] && n->out[k]->guessed && (k == 0 || n->out[k]->needed);
+    for (int32_t k = 0; k < n->n_out; k++) {
+        if (!n->out[k] || !n->out[k]->guessed || (k && !n->out[k]->needed))
+            continue;
+        size_t used = strlen(r->unknown_sizes);
+        if (r->n_unknown_sizes++ < 3)
+            snprintf(r->unknown_sizes + used, sizeof r->unknown_sizes - used, "%s'%.60s'", used ? ", " : "", n->out[k]->name);
+    }
+}
+
+/* Inputs in the order of the file; what has a value of its own in the file is a weight. */
+static void report_inputs(onnx_import *im)
+{
+    const Onnx__GraphProto *graph = im->root->graph;
+    moirai_onnx_report *r = im->report;
+    for (size_t i = 0; i < graph->n_input; i++) {
+        const onnx_value *v = onnx_scope_find(im->root, graph->input[i]->name ? graph->input[i]->name : "");
+        if (!v || v->constant || v->producer >= 0)
+            continue;
+        if (r->n_inputs < MOIRAI_ONNX_INPUTS) {
+            moirai_onnx_input *in = &r->input[r->n_inputs];
+            snprintf(in->name, sizeof in->name, "%s", v->name);
+            snprintf(in->type, sizeof in->type, "%s", onnx_type_name(v->type));
+            onnx_value_show(v, in->shape, sizeof in->shape);
+            in->bytes = v->bytes;
+        }
+        r->n_inputs++;
+    }
 }
 
 /* ---- names ---- */
@@ -133,8 +160,21 @@ static int name_all(onnx_import *im, namer *nm)
 
 /* ---- emission ---- */
 
+/* A weight under another name is the same weight. */
+static onnx_value *same_weight(onnx_value *v)
+{
+    while (v && v->constant && v->producer >= 0) {
+        const onnx_node *n = &v->scope->node[v->producer];
+        if (!n->folded || !n->proto->op_type || strcmp(n->proto->op_type, "Identity") || !onnx_in(n, 0))
+            break;
+        v = onnx_in(n, 0);
+    }
+    return v;
+}
+
 static int64_t count_once(onnx_value *v, int32_t stamp)
 {
+    v = same_weight(v);
     if (!v || v->stamp == stamp)
         return 0;
     v->stamp = stamp;
@@ -152,6 +192,56 @@ static int64_t constants_of(const onnx_node *n, int32_t stamp)
             if (!n->child[c]->node[i].folded)
                 sum = onnx_add(sum, constants_of(&n->child[c]->node[i], stamp));
     return sum;
+}
+
+typedef int (*weight_fn)(void *data, onnx_value *weight);
+
+/* Every constant that the operator holds; one may come twice. */
+static int each_constant(const onnx_node *n, weight_fn take, void *data)
+{
+    int rc = 0;
+    for (int32_t k = 0; k < n->n_in && !rc; k++)
+        if (n->in[k] && n->in[k]->constant)
+            rc = take(data, same_weight(n->in[k]));
+    for (int32_t c = 0; c < n->n_children && !rc; c++)
+        for (int32_t i = 0; i < n->child[c]->n_nodes && !rc; i++)
+            if (!n->child[c]->node[i].folded)
+                rc = each_constant(&n->child[c]->node[i], take, data);
+    return rc;
+}
+
+static int count_reader(void *data, onnx_value *weight)
+{
+    int32_t reader = *(const int32_t *)data + 1;
+    weight->n_readers += weight->read_stamp != reader;
+    weight->read_stamp = reader;
+    return 0;
+}
+
+static bool holds_weights(const onnx_node *n)
+{
+    return onnx_is_kept(n) && !(n->rule && n->rule->flags & ONNX_VIEW);
+}
+
+static void count_readers(onnx_scope *s)
+{
+    for (int32_t i = 0; i < s->n_nodes; i++)
+        if (holds_weights(&s->node[i]))
+            each_constant(&s->node[i], count_reader, &i);
+}
+
+typedef struct sharing {
+    onnx_import *im;
+    moirai_graph_builder *b;
+    int32_t op;
+} sharing;
+
+static int name_shared(void *data, onnx_value *weight)
+{
+    const sharing *x = data;
+    if (weight->n_readers < 2 || weight->stored_bytes < SHARED_BYTES || weight->scope != x->im->root || !*weight->name)
+        return 0;
+    return moirai_graph_builder_shared_weight(x->b, x->op, weight->name, weight->stored_bytes);
 }
 
 static int64_t traffic_of(const onnx_node *n, int64_t weight_bytes, int32_t stamp)
@@ -198,6 +288,9 @@ static int emit_node(onnx_import *im, moirai_graph_builder *b, onnx_node *n, con
     int64_t weights = n->rule && n->rule->flags & ONNX_VIEW ? 0 : constants_of(n, stamp);
     int64_t traffic = traffic_of(n, weights, stamp);
     report_node(im, n);
+    sharing shared = {im, b, op};
+    if ((rc = holds_weights(n) ? each_constant(n, name_shared, &shared) : 0))
+        return rc;
     return moirai_graph_builder_cost(b, op, weights, 0, n->cost_known ? n->flops : MOIRAI_UNKNOWN, traffic);
 }
 
@@ -207,6 +300,7 @@ static int emit_all(onnx_import *im, moirai_graph_builder *b)
     namer nm = {util_names_new((size_t)s->n_nodes), onnx_take(&im->arena, (size_t)s->n_nodes, sizeof *nm.name)};
     int rc = nm.taken && nm.name ? name_all(im, &nm) : MOIRAI_EFAIL;
     im->report->n_nodes = s->n_nodes;
+    count_readers(s);
     for (int32_t i = 0; i < s->n_nodes && !rc; i++) {
         if (onnx_is_kept(&s->node[i]))
             rc = emit_node(im, b, &s->node[i], nm.name[i], i);
@@ -240,12 +334,17 @@ int onnx_build(moirai_graph **out, onnx_import *im, const char *label)
     int64_t bytes_by_width[3] = {0};
     moirai_graph_builder *b;
     mark_needed(im->root);
+    report_inputs(im);
     count_weights(im, im->root, bytes_by_width);
     const char *slash = strrchr(label, '/');
     int rc = moirai_graph_builder_new(&b, slash && slash[1] ? slash + 1 : label);
     if (rc)
         return rc;
     moirai_graph_builder_element_bytes(b, main_width(im, bytes_by_width));
+    for (int i = 0; im->options && i < im->options->n_dims; i++)
+        moirai_graph_builder_dim(b, im->options->dims[i]);
+    for (int i = 0; im->options && i < im->options->n_shapes; i++)
+        moirai_graph_builder_shape(b, im->options->shapes[i]);
     rc = emit_all(im, b);
     if (rc) {
         moirai_graph_builder_free(b);

@@ -42,6 +42,7 @@ typedef struct onnx_value {
     onnx_scope *scope;
     int32_t producer;                /* node of its scope, or -1 */
     int32_t stamp;                   /* last operator that counted it */
+    int32_t n_readers, read_stamp;   /* operators that hold this constant; the last that was counted, + 1 */
     const Onnx__TensorProto *tensor; /* of an initializer or a Constant */
     const Onnx__TypeProto *declared; /* by the graph's inputs, outputs or value_info */
     int32_t n_numbers;               /* of a small constant; at most one of the two arrays is set */
@@ -128,6 +129,12 @@ bool onnx_value_like(onnx_value *v, int32_t type, const onnx_value *other);
 int onnx_value_from_tensor(onnx_import *im, onnx_value *v, const Onnx__TensorProto *t);
 /* From a declared type; symbolic dimensions by option, else 1 where `defaults`, else false. */
 int onnx_value_from_type(onnx_import *im, onnx_value *v, const Onnx__TypeProto *t, bool defaults, bool *set);
+/* MOIRAI_EUSAGE where a shape asked for has another rank or other fixed dimensions than the file declares; `option` is
+ * what the user wrote. */
+int onnx_value_agrees(const onnx_value *v, int32_t rank, const int64_t *dim, const char *option);
+/* "batch=8 x 3 x 224": the declared names with what they are taken as. */
+void onnx_value_show(const onnx_value *v, char *text, size_t size);
+const char *onnx_type_name(int32_t type); /* "float", "int64", ... */
 int64_t *onnx_value_ints(onnx_import *im, onnx_value *v); /* room for v->elements numbers, or NULL */
 double *onnx_value_reals(onnx_import *im, onnx_value *v);
 static inline bool onnx_has_numbers(const onnx_value *v)

@@ -72,7 +72,7 @@ static int map_file(onnx_model *m, int fd)
 int onnx_model_open(onnx_model **out, const char *path)
 {
     *out = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe is refused below, not waited for */
     if (fd < 0)
         return moirai_error(MOIRAI_EINPUT, "can't open: %s", strerror(errno));
     onnx_model *m = util_alloc(1, sizeof *m);

@@ -236,3 +236,50 @@ int onnx_value_from_type(onnx_import *im, onnx_value *v, const Onnx__TypeProto *
         return moirai_error(MOIRAI_EINPUT, "its dimensions make more than 2^50 bytes");
     return 0;
 }
+
+static const Onnx__TensorShapeProto *declared_shape(const onnx_value *v)
+{
+    const Onnx__TypeProto *t = inner_type(v->declared);
+    return t && t->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ? t->tensor_type->shape : NULL;
+}
+
+static bool is_fixed(const Onnx__TensorShapeProto__Dimension *d)
+{
+    return d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && d->dim_value >= 0;
+}
+
+int onnx_value_agrees(const onnx_value *v, int32_t rank, const int64_t *dim, const char *option)
+{
+    const Onnx__TensorShapeProto *s = declared_shape(v);
+    if (!s)
+        return 0;
+    if (s->n_dim != (size_t)rank)
+        return moirai_error(MOIRAI_EUSAGE, "shape \"%s\": %d dimensions, the model declares %zu", option, rank, s->n_dim);
+    for (int32_t i = 0; i < rank; i++)
+        if (is_fixed(s->dim[i]) && s->dim[i]->dim_value != dim[i])
+            return moirai_error(MOIRAI_EUSAGE, "shape \"%s\": dimension %d is %lld, the model fixes it at %lld", option,
+                                i + 1, (long long)dim[i], (long long)s->dim[i]->dim_value);
+    return 0;
+}
+
+void onnx_value_show(const onnx_value *v, char *text, size_t size)
+{
+    const Onnx__TensorShapeProto *s = declared_shape(v);
+    size_t used = 0;
+    snprintf(text, size, "%s", v->shaped && v->rank == 0 ? "scalar" : v->shaped ? "" : "?");
+    for (int32_t i = 0; v->shaped && i < v->rank && used < size; i++) {
+        const Onnx__TensorShapeProto__Dimension *d = s && s->n_dim == (size_t)v->rank ? s->dim[i] : NULL;
+        bool named = d && d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM && d->dim_param[0];
+        int n = snprintf(text + used, size - used, "%s%.40s%s%lld", i ? "x" : "", named ? d->dim_param : "",
+                         named ? "=" : "", (long long)v->dim[i]);
+        used += n > 0 ? (size_t)n : 0;
+    }
+}
+
+const char *onnx_type_name(int32_t type)
+{
+    static const char *const names[] = {"?",    "float",   "uint8",  "int8",   "uint16", "int16",     "int32",      "int64",
+                                        "text", "bool",    "half",   "double", "uint32", "uint64",    "complex64",  "complex128",
+                                        "bfloat16"};
+    return type >= 0 && (size_t)type < sizeof names / sizeof *names ? names[type] : "small";
+}

@@ -100,10 +100,10 @@ static int64_t evaluate(anneal *x, const int64_t *priority)
     x->evaluations++;
     if (length < 0)
         return INT64_MAX;
-    int64_t cost = pricing_units(length) + memory_cost(x, x->device);
+    int64_t cost = pricing_units(x->b->unit, length) + memory_cost(x, x->device);
     if (!x->plan->device || cost < x->plan->cost)
         x->failed |= store(x, length, cost);
-    return x->job->weight ? cost + (int64_t)(GUIDE * (double)PRICING_UNIT * priced_work(x)) : cost;
+    return x->job->weight ? cost + (int64_t)(GUIDE * (double)x->b->unit * priced_work(x)) : cost;
 }
 
 static bool can_run(const anneal *x, int32_t op, int32_t k)

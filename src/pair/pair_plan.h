@@ -7,7 +7,7 @@
 /* A plan of a block: devices and the order of tasks, in local numbers. */
 typedef struct pair_plan {
     int64_t length_ns;  /* from the finish of the entry to the start of the exit */
-    int64_t cost;       /* length in units plus memory cost (PRICING_UNIT-ths of ns) */
+    int64_t cost;       /* length in units plus memory cost */
     int32_t *device;    /* per local operator */
     moirai_task *order; /* sorted by start */
     int64_t n_order;

@@ -45,7 +45,7 @@ static int exhaust(pair_state *x, const pair_refine_task *job, int64_t nodes)
         return result == MOIRAI_ELIMIT ? MOIRAI_OK : result;
     if (found.found && found.makespan_ns < x->plan.length_ns) {
         x->plan.length_ns = found.makespan_ns;
-        x->plan.cost = pricing_units(found.makespan_ns);
+        x->plan.cost = pricing_units(x->block.unit, found.makespan_ns);
         result = pair_plan_set(&x->plan, x->block.problem.n_ops, found.op_device, found.order, found.n_order);
     }
     int64_t proven = UTIL_MIN(found.lower_bound_ns, x->plan.length_ns);

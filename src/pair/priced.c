@@ -83,7 +83,7 @@ static int64_t value_of_case(const pair_priced *v, const pair_priced_solver *by,
                              const int64_t *byte_price, int64_t proven_ns)
 {
     int64_t least = UTIL_MAX(c->least_ns, proven_ns);
-    int64_t value = least * PRICING_UNIT + pair_priced_cheapest_bytes(&v->pair->block, byte_price, NULL);
+    int64_t value = pricing_units(v->pair->block.unit, least) + pair_priced_cheapest_bytes(&v->pair->block, byte_price, NULL);
     if (least > c->most_ns)
         return PRICING_NONE;
     if (c->prices.price) {
@@ -150,7 +150,7 @@ void pair_priced_update(pair_priced *v, const pair_priced_task *job)
     v->stamp = job->stamp;
     v->solved = x->block.n_interior == 0;
     memset(v->use, 0, sizeof v->use);
-    v->value = x->lower_ns * PRICING_UNIT + pair_priced_cheapest_bytes(&x->block, job->byte_price, v->use);
+    v->value = pricing_units(x->block.unit, x->lower_ns) + pair_priced_cheapest_bytes(&x->block, job->byte_price, v->use);
     for (int32_t i = 0; i < v->n_cases; i++) {
         pair_priced_case *c = &v->cases[i];
         c->solved = false;
@@ -296,7 +296,7 @@ static int open_range(pair_priced *v, int32_t index, const pair_priced_task *job
     pair_priced_case *c = &v->cases[index];
     int64_t least = UTIL_MAX(c->least_ns, v->pair->lower_ns),
             bytes = pair_priced_cheapest_bytes(&v->pair->block, job->byte_price, NULL);
-    int64_t end = UTIL_MAX((ceiling - bytes) / PRICING_UNIT, least + least / 16);
+    int64_t end = UTIL_MAX((ceiling - bytes) / v->pair->block.unit, least + least / 16);
     c->split = (pricing_branch){.on = PRICING_LENGTH, .least = end, .most = end + 1};
     int result = divide(v, index);
     if (!result)
@@ -388,6 +388,10 @@ int pair_priced_refine(pair_priced *v, const pair_priced_task *job, int64_t ceil
 {
     solving x = {.v = v, .job = job};
     int result = begin(v, job);
+    if (!result && v->pair->lower_ns > DECOMPOSE_MOST_LENGTH / v->pair->block.unit) { /* nobody goes that way */
+        v->solved = true;
+        return MOIRAI_OK;
+    }
     if (!result)
         result = open_ranges(v, job, ceiling);
     for (int32_t solves = 0; !result && solves < job->solves && !util_stopped(&job->stop); solves += x.n) {

@@ -16,7 +16,7 @@ typedef struct place_units {
 int place_units_new(place_units **out, const moirai_problem *p);
 void place_units_free(place_units *u);
 
-/* Move as little as possible until the operators' own bytes fit `capacity` (per device). op_device holds allowed devices,
+/* Move as little as possible until the operators' own bytes and the weights that they share fit `capacity` (per device). op_device holds allowed devices,
  * groups undivided, or MOIRAI_NONE for units that have none yet. MOIRAI_EINFEASIBLE where nothing is found;
  * op_device is then unspecified. O(E K log V) plus, where moving is not enough, a bounded search. */
 int place_fit_assignment(const moirai_problem *p, const place_units *u, const int64_t *capacity, int32_t *op_device);

@@ -85,15 +85,78 @@ typedef struct moving {
     int32_t *list;
     double *harm;
     int32_t *heap;
+    int32_t *weight_off, *weight; /* unit -> shared weights that its operators read, each once; NULL: there are none */
+    int32_t *held;                /* [weight * K + k]: how many units on k read it */
 } moving;
+
+/* ---- shared weights ---- a device holds them while it has a reader */
+
+static int index_weights(moving *m)
+{
+    const moirai_problem *p = m->p;
+    size_t n = (size_t)m->u->n, reads = (size_t)p->weight_reader_off[p->n_weights];
+    m->held = util_alloc((size_t)p->n_weights * (size_t)p->n_devices, sizeof *m->held);
+    m->weight_off = util_alloc(n + 2, sizeof *m->weight_off);
+    m->weight = util_alloc(reads, sizeof *m->weight);
+    int32_t *last = util_alloc(n, sizeof *last);
+    int rc = m->held && m->weight_off && m->weight && last ? 0 : MOIRAI_EFAIL;
+    for (int pass = 0; pass < 2 && rc == 0; pass++) {
+        memset(last, 0, n * sizeof *last);
+        for (int32_t w = 0; w < p->n_weights; w++)
+            for (int32_t e = p->weight_reader_off[w]; e < p->weight_reader_off[w + 1]; e++) {
+                int32_t unit = m->u->of_op[p->weight_reader[e]];
+                if (last[unit] == w + 1)
+                    continue;
+                last[unit] = w + 1;
+                if (pass == 0)
+                    m->weight_off[unit + 2]++;
+                else
+                    m->weight[m->weight_off[unit + 1]++] = w;
+            }
+        for (size_t unit = 0; pass == 0 && unit < n; unit++)
+            m->weight_off[unit + 2] += m->weight_off[unit + 1];
+    }
+    free(last);
+    return rc;
+}
+
+/* Bytes that come to device k with the unit, or leave it when `others` is what stays behind: 0 where it is not there, 1
+ * where it is. */
+static int64_t bytes_on(const moving *m, int32_t unit, int32_t k, int32_t others)
+{
+    int64_t bytes = m->u->bytes[unit];
+    for (int32_t e = m->weight_off ? m->weight_off[unit] : 0; m->weight_off && e < m->weight_off[unit + 1]; e++)
+        if (m->held[m->weight[e] * m->p->n_devices + k] == others)
+            bytes += m->p->weight_bytes[m->weight[e]];
+    return bytes;
+}
+
+/* With all its weights, as if alone. */
+static int64_t whole_bytes(const moving *m, int32_t unit)
+{
+    int64_t bytes = m->u->bytes[unit];
+    for (int32_t e = m->weight_off ? m->weight_off[unit] : 0; m->weight_off && e < m->weight_off[unit + 1]; e++)
+        bytes += m->p->weight_bytes[m->weight[e]];
+    return bytes;
+}
+
+static void count_held(moving *m, int32_t unit, int32_t k, int32_t change)
+{
+    for (int32_t e = m->weight_off ? m->weight_off[unit] : 0; m->weight_off && e < m->weight_off[unit + 1]; e++)
+        m->held[m->weight[e] * m->p->n_devices + k] += change;
+}
 
 static void move_unit(moving *m, int32_t unit, int32_t to)
 {
     const place_units *u = m->u;
-    if (m->where[unit] != MOIRAI_NONE)
-        m->load[m->where[unit]] -= u->bytes[unit];
-    if (to != MOIRAI_NONE)
-        m->load[to] += u->bytes[unit];
+    if (m->where[unit] != MOIRAI_NONE) {
+        m->load[m->where[unit]] -= bytes_on(m, unit, m->where[unit], 1);
+        count_held(m, unit, m->where[unit], -1);
+    }
+    if (to != MOIRAI_NONE) {
+        m->load[to] += bytes_on(m, unit, to, 0);
+        count_held(m, unit, to, 1);
+    }
     m->where[unit] = to;
     for (int32_t j = u->off[unit]; j < u->off[unit + 1]; j++)
         m->device[u->op[j]] = to;
@@ -112,17 +175,19 @@ static int check_totals(const moving *m)
     for (int32_t k = 0; k < m->p->n_devices; k++)
         room += UTIL_MAX(m->capacity[k], 0);
     for (int32_t unit = 0; unit < m->u->n; unit++) {
-        int64_t most = -1;
+        int64_t most = -1, bytes = whole_bytes(m, unit);
         need += m->u->bytes[unit];
         for (int32_t k = 0; k < m->p->n_devices; k++)
             if (m->u->devices[unit] >> k & 1)
                 most = UTIL_MAX(most, UTIL_MAX(m->capacity[k], 0));
-        if (most < m->u->bytes[unit])
+        if (most < bytes)
             return moirai_error(MOIRAI_EINFEASIBLE,
                                 "'%s' needs %" PRId64 " bytes, the largest device that can run it has %" PRId64 " (%" PRId64
                                 " short)",
-                                unit_name(m, unit), m->u->bytes[unit], most, m->u->bytes[unit] - most);
+                                unit_name(m, unit), bytes, most, bytes - most);
     }
+    for (int32_t w = 0; w < m->p->n_weights; w++)
+        need += m->p->weight_bytes[w];
     if (need > room)
         return moirai_error(MOIRAI_EINFEASIBLE,
                             "the operators need %" PRId64 " bytes, all devices together have %" PRId64 " (%" PRId64
@@ -169,7 +234,7 @@ static int32_t best_move(const moving *m, int32_t unit, double *harm)
         here += cost_at(m, u->op[j], from);
     for (uint64_t open = u->devices[unit]; open != 0; open &= open - 1) {
         int32_t k = __builtin_ctzll(open);
-        if (k == from || m->load[k] > m->capacity[k] - u->bytes[unit])
+        if (k == from || m->load[k] > m->capacity[k] - bytes_on(m, unit, k, 0))
             continue;
         double there = 0;
         for (int32_t j = u->off[unit]; j < u->off[unit + 1]; j++)
@@ -202,16 +267,16 @@ static void shed(moving *m, int32_t from)
     int32_t n = 0;
     double harm = 0;
     for (int32_t unit = 0; unit < m->u->n; unit++) {
-        if (m->where[unit] != from || m->u->bytes[unit] == 0 || best_move(m, unit, &harm) == MOIRAI_NONE)
+        if (m->where[unit] != from || whole_bytes(m, unit) == 0 || best_move(m, unit, &harm) == MOIRAI_NONE)
             continue;
-        m->harm[unit] = harm / (double)m->u->bytes[unit];
+        m->harm[unit] = harm / (double)UTIL_MAX(bytes_on(m, unit, from, 1), 1);
         m->heap[n++] = unit;
     }
     for (int32_t at = n / 2 - 1; at >= 0; at--)
         sift(m, n, at);
     while (n > 0 && m->load[from] > m->capacity[from]) {
         int32_t unit = m->heap[0], to = best_move(m, unit, &harm);
-        double key = to == MOIRAI_NONE ? 0 : harm / (double)m->u->bytes[unit];
+        double key = to == MOIRAI_NONE ? 0 : harm / (double)UTIL_MAX(bytes_on(m, unit, from, 1), 1);
         if (to != MOIRAI_NONE && key > m->harm[unit] + 1e-9 * (key < 0 ? -key : key)) {
             m->harm[unit] = key; /* dearer than thought: wait for its turn */
             sift(m, n, 0);
@@ -228,10 +293,11 @@ static void shed(moving *m, int32_t from)
 
 static int by_falling_bytes(const void *left, const void *right, void *data)
 {
-    const place_units *u = data;
+    const moving *m = data;
     int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
-    if (u->bytes[a] != u->bytes[b])
-        return u->bytes[a] > u->bytes[b] ? -1 : 1;
+    int64_t x = whole_bytes(m, a), y = whole_bytes(m, b);
+    if (x != y)
+        return x > y ? -1 : 1;
     return (a > b) - (a < b);
 }
 
@@ -241,7 +307,7 @@ static int32_t next_device(const moving *m, int32_t unit, int32_t wanted, uint64
     int32_t best = MOIRAI_NONE;
     for (uint64_t open = m->u->devices[unit] & ~tried; open != 0; open &= open - 1) {
         int32_t k = __builtin_ctzll(open);
-        if (m->capacity[k] - m->load[k] < m->u->bytes[unit])
+        if (m->capacity[k] - m->load[k] < bytes_on(m, unit, k, 0))
             continue;
         if (k == wanted)
             return k;
@@ -257,11 +323,11 @@ static int pack(moving *m, const int32_t *wanted, uint64_t *tried)
     const place_units *u = m->u;
     int32_t n = 0, depth = 0;
     for (int32_t unit = 0; unit < u->n; unit++)
-        if (u->bytes[unit] > 0) {
+        if (whole_bytes(m, unit) > 0) {
             m->list[n++] = unit;
             move_unit(m, unit, MOIRAI_NONE);
         }
-    qsort_r(m->list, (size_t)n, sizeof *m->list, by_falling_bytes, (void *)u);
+    qsort_r(m->list, (size_t)n, sizeof *m->list, by_falling_bytes, m);
     int64_t steps = 0, most = 500000 + 8 * (int64_t)n;
     if (n > 0)
         tried[0] = 0;
@@ -330,13 +396,16 @@ int place_fit_assignment(const moirai_problem *p, const place_units *u, const in
     m.heap = util_alloc(n, sizeof *m.heap);
     int32_t *wanted = util_alloc(n, sizeof *wanted);
     uint64_t *tried = util_alloc(n, sizeof *tried);
-    int rc = MOIRAI_EFAIL;
-    if (m.where && m.list && m.harm && m.heap && wanted && tried)
-        rc = fit(&m, wanted, tried);
+    int rc = p->n_weights ? index_weights(&m) : 0;
+    if (rc == 0)
+        rc = m.where && m.list && m.harm && m.heap && wanted && tried ? fit(&m, wanted, tried) : MOIRAI_EFAIL;
     free(m.where);
     free(m.list);
     free(m.harm);
     free(m.heap);
+    free(m.weight_off);
+    free(m.weight);
+    free(m.held);
     free(wanted);
     free(tried);
     return rc;

@@ -107,9 +107,9 @@ const pricing_grid *pricing_master_grid(const pricing_master *m)
     return &m->grid;
 }
 
-static double price_scale(const pricing_master_task *job)
+static double price_scale(const pricing_master *m, const pricing_master_task *job)
 {
-    return job->form == PRICING_PRICED_FORM ? (double)PRICING_UNIT : LENGTH_SCALE;
+    return job->form == PRICING_PRICED_FORM ? (double)m->b->unit : LENGTH_SCALE;
 }
 
 /* Prices of another solve as those of the last one. */
@@ -119,7 +119,7 @@ static void take_start(pricing_master *m)
     int32_t cells = pricing_resource_count(&m->b->problem) * job->start_grid->n_buckets;
     m->grid = *job->start_grid;
     for (int32_t i = 0; i < cells; i++)
-        m->center[i] = (double)job->start_price[i] / price_scale(job) *
+        m->center[i] = (double)job->start_price[i] / price_scale(m, job) *
                        (double)UTIL_MAX(pricing_bucket_ns(&m->grid, i % m->grid.n_buckets), 1);
 }
 
@@ -152,7 +152,7 @@ static void regrid(pricing_master *m, int64_t length_ns, int32_t buckets)
         m->center[i] = 0;
     for (int32_t i = 0; m->job->start_price && i < m->job->n_start_branches; i++)
         m->center[pricing_master_branch_row(m, i)] =
-            (double)m->job->start_price[resources * old.n_buckets + i] / price_scale(m->job);
+            (double)m->job->start_price[resources * old.n_buckets + i] / price_scale(m, m->job);
     for (int32_t i = 0; i < m->n_cells; i++)
         m->bucket_ns[i] = (double)UTIL_MAX(pricing_bucket_ns(&m->grid, i % m->grid.n_buckets), 1);
 }
@@ -236,7 +236,7 @@ static void round_prices(const pricing_master *m, const double *per_use, int64_t
 {
     const double most = (double)PRICING_NONE;
     int32_t resources = m->n_cells / m->grid.n_buckets;
-    double scale = price_scale(m->job), most_price = most / 8 / resources / (double)UTIL_MAX(m->grid.length_ns, 1);
+    double scale = price_scale(m, m->job), most_price = most / 8 / resources / (double)UTIL_MAX(m->grid.length_ns, 1);
     for (int32_t i = 0; i < m->n_cells; i++) {
         bool empty = pricing_bucket_ns(&m->grid, i % m->grid.n_buckets) <= 0;
         price[i] = empty ? 0 : (int64_t)fmin(fmax(per_use[i], 0) / m->bucket_ns[i] * scale, most_price);
@@ -278,7 +278,7 @@ static double judge(pricing_master *m, const int64_t *price, bool columns)
     if (m->job->form == PRICING_LENGTH_FORM)
         return judge_length(m, &prices, cost);
     return (double)(cost - pricing_branch_term(&prices) +
-                    pricing_length_term(&m->b->problem, &m->grid, &prices, PRICING_UNIT, m->job->least_ns));
+                    pricing_length_term(&m->b->problem, &m->grid, &prices, m->b->unit, m->job->least_ns));
 }
 
 static void consider(pricing_master *m, double bound, const double *per_use)
@@ -295,7 +295,7 @@ static void consider(pricing_master *m, double bound, const double *per_use)
 static bool settled(const pricing_master *m, double master)
 {
     if (m->job->form == PRICING_PRICED_FORM)
-        return m->best >= master * (double)PRICING_UNIT * (1 - 5e-4);
+        return m->best >= master * (double)m->b->unit * (1 - 5e-4);
     return m->best > 1 || m->best >= master * (1 - 1e-3) || (master <= 1 + 1e-12 && !m->job->converge);
 }
 
@@ -483,5 +483,5 @@ int64_t pricing_master_reprice(pricing_master *m, const pricing_master_task *job
     if (cost >= PRICING_NONE)
         return PRICING_NONE;
     return cost - pricing_branch_term(&prices) +
-           pricing_length_term(&m->b->problem, grid, &prices, PRICING_UNIT, job->least_ns);
+           pricing_length_term(&m->b->problem, grid, &prices, m->b->unit, job->least_ns);
 }

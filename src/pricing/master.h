@@ -5,14 +5,12 @@
 #include "pricing/pricer.h"
 #include "util/stop.h"
 
-/* So many units of price make a nanosecond in the priced form. */
-#define PRICING_UNIT (INT64_C(1) << 18)
-
-/* Saturates: times of hours are all alike. */
-static inline int64_t pricing_units(int64_t ns)
+/* A time in units of price, of which `unit` make a nanosecond (decompose_cuts). Saturates: plans that are longer than any
+ * good one are all alike. */
+static inline int64_t pricing_units(int64_t unit, int64_t ns)
 {
     const int64_t most = INT64_MAX / 16;
-    return ns < most / PRICING_UNIT ? ns * PRICING_UNIT : most;
+    return ns < most / unit ? ns * unit : most;
 }
 
 typedef enum pricing_form {
@@ -37,7 +35,7 @@ typedef struct pricing_master_task {
     int32_t buckets;
     int32_t n_branches;
     const pricing_branch *branch;
-    const int64_t *memory_price; /* per device, PRICING_UNIT-ths of ns per byte; NULL: none (priced form only) */
+    const int64_t *memory_price; /* per device, units per byte; NULL: none (priced form only) */
     int32_t max_rounds;
     bool converge;               /* length form: go on to find theta where it is below 1 */
     const pricing_grid *start_grid;   /* prices to begin with, cells and then branches, or NULL */

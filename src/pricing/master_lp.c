@@ -33,7 +33,7 @@ double pricing_master_column_cost(const pricing_master *m, const pricing_pool_co
     int32_t begin = m->b->component_off[m->b->kind_component[c->kind]];
     int32_t n = m->b->component_off[m->b->kind_component[c->kind] + 1] - begin;
     for (int32_t i = 0; i < n; i++)
-        cost += (double)m->job->memory_price[c->device[i]] / (double)PRICING_UNIT *
+        cost += (double)m->job->memory_price[c->device[i]] / (double)m->b->unit *
                 (double)m->b->problem.op_memory_bytes[m->b->component_op[begin + i]];
     return cost;
 }

@@ -48,6 +48,12 @@ void moirai_problem_free(moirai_problem *p)
         p->topo_rank,
         p->op_extern_off,
         p->op_extern,
+        p->weight_name,
+        p->weight_bytes,
+        p->weight_reader_off,
+        p->weight_reader,
+        p->dim,
+        p->shape,
     };
     for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
         free(owned[i]);
@@ -172,6 +178,8 @@ int moirai_problem_check_memory(const moirai_problem *p)
     free(group_bytes);
     if (result)
         return result;
+    for (int32_t w = 0; w < p->n_weights; w++)
+        need += p->weight_bytes[w];
     for (int32_t k = 0; k < p->n_devices; k++) /* device memories may be anything: saturate */
         if (!util_add64(&have, have, p->device_memory_bytes[k]))
             have = INT64_MAX;

@@ -28,6 +28,11 @@ const char *problem_keep(moirai_problem *p, const char *text);
 /* Transfer tables by class, device masks, checks. `table` is NULL or has for each tensor NULL or its K x K times. */
 int problem_settle(moirai_problem *p, const int64_t *const *table);
 
+/* Weights that are one device's whatever the plan go to their first reader; the others stay shared. */
+void problem_own_weights(moirai_problem *p);
+/* Shared weights by operator: operator i has weight[off[i]] .. weight[off[i+1]-1]. Free both. */
+int problem_weights_by_op(const moirai_problem *p, int32_t **off, int32_t **weight);
+
 /* Number the groups by their first operator (`name` has one name per old number) and set op_devices.
  * MOIRAI_EINFEASIBLE where a mask is empty. */
 int problem_number_groups(moirai_problem *p);

@@ -19,14 +19,23 @@ static int copy_devices(moirai_problem *p, const moirai_cluster *c)
     return MOIRAI_OK;
 }
 
+/* Shared weights are counted beside: what is left is the operator's own. */
 static int copy_memory(moirai_problem *p, const moirai_graph *g)
 {
-    for (int32_t i = 0; i < g->n_ops; i++)
+    for (int32_t i = 0; i < g->n_ops; i++) {
         if (!util_add64(&p->op_memory_bytes[i], g->op_weight_bytes[i], g->op_workspace_bytes[i]))
             return moirai_error(MOIRAI_EINPUT,
                                 "operator '%.200s': weight_bytes %" PRId64 " and workspace_bytes %" PRId64
                                 " add up beyond 64 bits",
                                 g->op_name[i], g->op_weight_bytes[i], g->op_workspace_bytes[i]);
+        for (int32_t e = g->op_weight_off[i]; e < g->op_weight_off[i + 1]; e++) {
+            p->op_memory_bytes[i] -= g->weight_bytes[g->op_weight[e]];
+            if (p->op_memory_bytes[i] < g->op_workspace_bytes[i])
+                return moirai_error(MOIRAI_EINPUT,
+                                    "operator '%.200s': its shared weights are larger than its weight_bytes %" PRId64,
+                                    g->op_name[i], g->op_weight_bytes[i]);
+        }
+    }
     return MOIRAI_OK;
 }
 
@@ -45,7 +54,7 @@ static int fill(moirai_problem *p, const moirai_graph *g, const moirai_cluster *
     if (o->cost_report)
         *o->cost_report = report;
     memcpy(p->device_launch_ns, report.mean_launch_ns, (size_t)c->n_devices * sizeof *p->device_launch_ns);
-    return moirai_problem_wish(p, o->wishes, o->n_wishes);
+    return moirai_problem_wish_fused(p, g, o->wishes, o->n_wishes);
 }
 
 static char *default_name(const moirai_graph *g, const moirai_cluster *c)

@@ -32,6 +32,12 @@ static int read_structure(moirai_graph **out, const document *doc)
             return op;
         }
     }
+    util_json_at top = {.label = doc->label};
+    result = graph_read_settings(b, &top, doc->root);
+    if (result) {
+        moirai_graph_builder_free(b);
+        return result;
+    }
     return moirai_graph_builder_finish(out, b);
 }
 

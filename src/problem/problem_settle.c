@@ -127,6 +127,8 @@ static int check_totals(const moirai_problem *p)
         time = add_limited(time, largest(p->op_time_ns + (size_t)i * k, k));
         memory = add_limited(memory, p->op_memory_bytes[i]);
     }
+    for (int32_t w = 0; w < p->n_weights; w++)
+        memory = add_limited(memory, p->weight_bytes[w]);
     if (time >= PROBLEM_TOTAL_LIMIT)
         return moirai_error(MOIRAI_EINPUT, "the operators' times add up to more than 2^61 ns");
     int64_t *worst = util_alloc((size_t)p->n_classes, sizeof *worst);
@@ -209,5 +211,6 @@ int problem_settle(moirai_problem *p, const int64_t *const *table)
     if ((result = classify(p, table)) || (result = fill_tables(p, table)) || (result = check_totals(p)) ||
         (result = problem_number_groups(p)))
         return result;
+    problem_own_weights(p);
     return problem_mask_devices(p);
 }

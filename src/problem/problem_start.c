@@ -144,6 +144,48 @@ static int copy_structure(moirai_problem *p, const moirai_graph *g)
     return copy_inputs(p, g);
 }
 
+/* Readers per weight; all of them, settle drops those that are not shared. */
+static int copy_weights(moirai_problem *p, const moirai_graph *g)
+{
+    size_t n = (size_t)g->n_weights, reads = (size_t)g->op_weight_off[g->n_ops];
+    p->weight_name = util_alloc(n, sizeof *p->weight_name);
+    p->weight_bytes = util_alloc(n, sizeof *p->weight_bytes);
+    p->weight_reader_off = util_alloc(n + 1, sizeof *p->weight_reader_off);
+    p->weight_reader = util_alloc(reads, sizeof *p->weight_reader);
+    if (!p->weight_name || !p->weight_bytes || !p->weight_reader_off || !p->weight_reader)
+        return MOIRAI_EFAIL;
+    p->n_weights = g->n_weights;
+    for (int32_t w = 0; w < g->n_weights; w++) {
+        p->weight_bytes[w] = g->weight_bytes[w];
+        if (!(p->weight_name[w] = problem_keep(p, g->weight_name[w])))
+            return MOIRAI_EFAIL;
+    }
+    for (size_t e = 0; e < reads; e++)
+        p->weight_reader_off[g->op_weight[e] + 1]++;
+    for (size_t w = 0; w < n; w++)
+        p->weight_reader_off[w + 1] += p->weight_reader_off[w];
+    for (int32_t i = 0; i < g->n_ops; i++)
+        for (int32_t e = g->op_weight_off[i]; e < g->op_weight_off[i + 1]; e++)
+            p->weight_reader[p->weight_reader_off[g->op_weight[e]]++] = i;
+    memmove(p->weight_reader_off + 1, p->weight_reader_off, n * sizeof *p->weight_reader_off);
+    p->weight_reader_off[0] = 0;
+    return MOIRAI_OK;
+}
+
+static int copy_settings(moirai_problem *p, const moirai_graph *g)
+{
+    p->n_dims = g->n_dims;
+    p->n_shapes = g->n_shapes;
+    p->dim = util_alloc((size_t)g->n_dims, sizeof *p->dim);
+    p->shape = util_alloc((size_t)g->n_shapes, sizeof *p->shape);
+    bool good = p->dim && p->shape;
+    for (int32_t i = 0; good && i < g->n_dims; i++)
+        good = (p->dim[i] = problem_keep(p, g->dim[i])) != NULL;
+    for (int32_t i = 0; good && i < g->n_shapes; i++)
+        good = (p->shape[i] = problem_keep(p, g->shape[i])) != NULL;
+    return good ? MOIRAI_OK : MOIRAI_EFAIL;
+}
+
 int problem_start(moirai_problem **out, const moirai_graph *g, const char *name, int32_t n_devices)
 {
     *out = NULL;
@@ -155,7 +197,7 @@ int problem_start(moirai_problem **out, const moirai_graph *g, const char *name,
     p->n_tensors = g->op_out_off[g->n_ops];
     p->n_edges = g->tensor_reader_off[p->n_tensors];
     p->name = util_strdup(name);
-    if (!p->name || copy_structure(p, g)) {
+    if (!p->name || copy_structure(p, g) || copy_weights(p, g) || copy_settings(p, g)) {
         moirai_problem_free(p);
         return MOIRAI_EFAIL;
     }

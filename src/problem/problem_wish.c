@@ -56,8 +56,52 @@ static void unite(int32_t *parent, int32_t a, int32_t b)
     parent[UTIL_MAX(a, b)] = UTIL_MIN(a, b);
 }
 
+/* What each operator is called: by its own name, or by those of an operator of `g` and of what was fused into that. */
+typedef struct called {
+    const moirai_graph *g; /* NULL: by its own name alone */
+    int32_t *owner;        /* operator of the problem -> operator of g */
+} called;
+
+static int find_owners(called *names, const moirai_problem *p, const moirai_graph *g)
+{
+    util_names *owner = util_names_new((size_t)g->n_ops);
+    names->g = g;
+    names->owner = util_alloc((size_t)p->n_ops, sizeof *names->owner);
+    int result = owner && names->owner ? MOIRAI_OK : MOIRAI_EFAIL;
+    for (int32_t i = 0; i < g->n_ops && !result; i++) {
+        result = util_names_put(owner, g->op_name[i], i) < 0 ? MOIRAI_EFAIL : MOIRAI_OK;
+        for (int32_t e = g->op_member_off[i]; e < g->op_member_off[i + 1] && !result; e++)
+            result = util_names_put(owner, g->op_member[e], i) < 0 ? MOIRAI_EFAIL : MOIRAI_OK;
+    }
+    for (int32_t i = 0; i < p->n_ops && !result; i++) {
+        names->owner[i] = util_names_get(owner, p->op_name[i]);
+        if (names->owner[i] < 0)
+            result = moirai_error(MOIRAI_EINPUT, "operator '%.200s' of problem '%.200s' is not in graph '%.200s'",
+                                  p->op_name[i], p->name, g->name);
+    }
+    util_names_free(owner);
+    return result;
+}
+
+static bool fits_name(const moirai_problem *p, const called *names, int32_t op, const char *pattern)
+{
+    const moirai_graph *g = names->g;
+    if (fnmatch(pattern, p->op_name[op], 0) == 0)
+        return true;
+    if (!g)
+        return false;
+    int32_t owner = names->owner[op];
+    if (fnmatch(pattern, g->op_name[owner], 0) == 0)
+        return true;
+    for (int32_t e = g->op_member_off[owner]; e < g->op_member_off[owner + 1]; e++)
+        if (fnmatch(pattern, g->op_member[e], 0) == 0)
+            return true;
+    return false;
+}
+
 /* `label` has the name that an operator gives to its group: that of the group it was in, or the pattern. */
-static int apply_wish(moirai_problem *p, const moirai_wish *wish, int32_t *parent, const char **label)
+static int apply_wish(moirai_problem *p, const called *names, const moirai_wish *wish, int32_t *parent,
+                      const char **label)
 {
     uint64_t mask = 0;
     int32_t first = MOIRAI_NONE;
@@ -67,7 +111,7 @@ static int apply_wish(moirai_problem *p, const moirai_wish *wish, int32_t *paren
     if (wish->kind == MOIRAI_PIN)
         mask = ~mask;
     for (int32_t i = 0; i < p->n_ops; i++) {
-        if (fnmatch(wish->pattern, p->op_name[i], 0) != 0)
+        if (!fits_name(p, names, i, wish->pattern))
             continue;
         if (first == MOIRAI_NONE)
             first = i;
@@ -123,7 +167,7 @@ static int rebuild_groups(moirai_problem *p, int32_t *parent, const char **label
     return result ? result : problem_number_groups(p);
 }
 
-static int apply_all(moirai_problem *p, const moirai_wish *wishes, int n_wishes)
+static int apply_all(moirai_problem *p, const called *names, const moirai_wish *wishes, int n_wishes)
 {
     int32_t *parent = util_alloc((size_t)p->n_ops, sizeof *parent);
     int32_t *first = util_alloc((size_t)p->n_groups, sizeof *first);
@@ -141,7 +185,7 @@ static int apply_all(moirai_problem *p, const moirai_wish *wishes, int n_wishes)
         label[i] = p->group_name[p->op_group[i]];
     }
     for (int w = 0; !result && w < n_wishes; w++)
-        result = apply_wish(p, &wishes[w], parent, label);
+        result = apply_wish(p, names, &wishes[w], parent, label);
     if (!result)
         result = rebuild_groups(p, parent, label);
     free(parent);
@@ -158,10 +202,8 @@ static void *copy_array(const void *from, size_t n, size_t size)
     return to;
 }
 
-int moirai_problem_wish(moirai_problem *p, const moirai_wish *wishes, int n_wishes)
+static int wish_by(moirai_problem *p, const called *names, const moirai_wish *wishes, int n_wishes)
 {
-    if (n_wishes <= 0)
-        return MOIRAI_OK;
     /* All that wishes touch is changed in a copy, so that a failure leaves the problem as it was. */
     moirai_problem trial = *p;
     size_t n = (size_t)p->n_ops;
@@ -171,7 +213,7 @@ int moirai_problem_wish(moirai_problem *p, const moirai_wish *wishes, int n_wish
     trial.group_name = copy_array(p->group_name, n, sizeof *p->group_name);
     int result = trial.op_time_ns && trial.op_group && trial.op_devices && trial.group_name ? MOIRAI_OK : MOIRAI_EFAIL;
     if (!result)
-        result = apply_all(&trial, wishes, n_wishes);
+        result = apply_all(&trial, names, wishes, n_wishes);
     moirai_problem old = *p;
     if (!result)
         *p = trial;
@@ -180,5 +222,25 @@ int moirai_problem_wish(moirai_problem *p, const moirai_wish *wishes, int n_wish
     free(unused->op_group);
     free(unused->op_devices);
     free(unused->group_name);
+    if (!result)
+        problem_own_weights(p); /* groups may have made some of them private */
+    return result;
+}
+
+int moirai_problem_wish(moirai_problem *p, const moirai_wish *wishes, int n_wishes)
+{
+    called names = {0};
+    return n_wishes > 0 ? wish_by(p, &names, wishes, n_wishes) : MOIRAI_OK;
+}
+
+int moirai_problem_wish_fused(moirai_problem *p, const moirai_graph *g, const moirai_wish *wishes, int n_wishes)
+{
+    called names = {0};
+    if (n_wishes <= 0)
+        return MOIRAI_OK;
+    int result = find_owners(&names, p, g);
+    if (!result)
+        result = wish_by(p, &names, wishes, n_wishes);
+    free(names.owner);
     return result;
 }

@@ -1,8 +1,10 @@
 /* Problems into moirai-problem files, one operator and one channel per line. */
 #include <moirai/problem.h>
 
-#include "util/json.h"
-#include "util/util.h"
+#include <stdlib.h>
+
+#include "graph/graph_read.h"
+#include "problem/problem_build.h"
 
 static void write_devices(util_writer *w, const moirai_problem *p)
 {
@@ -77,7 +79,7 @@ static void write_outputs(util_writer *w, const moirai_problem *p, int32_t op)
     util_writer_close(w, ']');
 }
 
-static void write_op(util_writer *w, const moirai_problem *p, int32_t op)
+static void write_op(util_writer *w, const moirai_problem *p, int32_t op, const int32_t *weight, int32_t n_weights)
 {
     util_writer_break(w);
     util_writer_open(w, '{');
@@ -96,24 +98,35 @@ static void write_op(util_writer *w, const moirai_problem *p, int32_t op)
     write_outputs(w, p, op);
     if (p->op_group[op] != MOIRAI_NONE)
         util_writer_pair_string(w, "group", p->group_name[p->op_group[op]]);
+    graph_write_weights(w, p->weight_name, p->weight_bytes, weight, n_weights);
     util_writer_close(w, '}');
 }
 
 int moirai_problem_write(const moirai_problem *p, const char *path)
 {
     util_writer w;
+    int32_t *off, *weight;
+    int result = problem_weights_by_op(p, &off, &weight);
+    if (result) {
+        free(off);
+        free(weight);
+        return result;
+    }
     util_writer_begin(&w, "moirai-problem");
     util_writer_pair_string(&w, "name", p->name);
     util_writer_break(&w);
     util_writer_pair_string(&w, "flow", moirai_flow_name(p->flow));
     util_writer_pair_string(&w, "congestion", moirai_congestion_name(p->congestion));
     util_writer_pair_string(&w, "memory", moirai_memory_name(p->memory));
+    graph_write_settings(&w, p->n_dims, p->dim, p->n_shapes, p->shape);
     write_devices(&w, p);
     write_channels(&w, p);
     util_writer_break(&w);
     util_writer_pair_open(&w, "ops", '[');
     for (int32_t i = 0; i < p->n_ops; i++)
-        write_op(&w, p, i);
+        write_op(&w, p, i, weight + off[i], off[i + 1] - off[i]);
+    free(off);
+    free(weight);
     util_writer_close(&w, ']');
     util_writer_close(&w, '}');
     return util_writer_save(&w, path);

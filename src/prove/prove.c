@@ -40,8 +40,10 @@ static int leaf_bound(int64_t *ns, const prove_block *b, int32_t a, int32_t z, c
 static int pair_bound(int64_t *ns, prover *x, const prove_block *b, int32_t a, int32_t z, yyjson_val *list)
 {
     size_t n = yyjson_arr_size(list), i, max, read = 0;
-    if (n == 0 || n > INT32_MAX)
+    if (n == 0)
         return MOIRAI_OK;
+    if (n > PROVE_MAX_LEAVES)
+        return prove_wrong("a pair has too many leaves");
     prove_leaf *leaf = util_alloc(n, sizeof *leaf);
     int result = leaf ? MOIRAI_OK : MOIRAI_EFAIL;
     int64_t path = *ns, least = INT64_MAX;

@@ -14,6 +14,7 @@
 
 #define MAX_BYTE_PRICE (INT64_C(1) << 50) /* times any memory, over all devices, fits 128 bits */
 #define MAX_UNIT (INT64_C(1) << 40)
+#define FAR ((__int128)1 << 120) /* what a path costs is counted up to here: less is still true */
 
 typedef struct memory_proof {
     prove_chain *x;
@@ -100,6 +101,8 @@ static int pair_value(memory_proof *y, const prove_block *b, int32_t a, int32_t 
                       yyjson_val *list)
 {
     size_t n = yyjson_arr_size(list), i, max, read = 0;
+    if (n > PROVE_MAX_LEAVES)
+        return prove_wrong("a pair has too many leaves");
     prove_leaf *leaf = util_alloc(n, sizeof *leaf);
     int result = leaf ? MOIRAI_OK : MOIRAI_EFAIL;
     __int128 least = 0;
@@ -153,7 +156,7 @@ static int64_t chain_bound(const memory_proof *y)
             bool first = true;
             for (int32_t a = 0; a < K; a++)
                 if ((in >> a & 1) && (out >> z & 1)) {
-                    __int128 sum = cost[a] + y->value[((int64_t)x->block_class[i] * K + a) * K + z];
+                    __int128 sum = UTIL_MIN(cost[a], FAR) + y->value[((int64_t)x->block_class[i] * K + a) * K + z];
                     next[z] = first ? sum : UTIL_MIN(next[z], sum);
                     first = false;
                 }

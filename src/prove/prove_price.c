@@ -19,6 +19,7 @@
 #include "util/util.h"
 
 #define NEVER (INT64_MAX / 4)
+#define MAX_CELLS (INT64_C(1) << 30) /* numbers of one leaf's tables: 8 GiB, more than any search makes */
 
 typedef struct pricing {
     const prove_block *b;
@@ -376,15 +377,15 @@ static void set_arrivals(pricing *w)
     for (int32_t x = 0; x < n; x++) {
         int32_t k = w->leaf->receiver[x];
         int64_t ns = moirai_transfer_ns(w->b->p, w->b->shared_tensor, w->a, k);
-        /* One port sends them one after the other; nothing else is known elsewhere. */
-        sent = port ? sent + ns : ns;
+        /* One port sends them one after the other; nothing else is known elsewhere. Later than any leaf is late enough. */
+        sent = port ? UTIL_MIN(sent + ns, NEVER) : ns;
         narrow(w, k, &sent, &w->arrived[k]);
         w->arrival[k] = sent;
     }
     for (int32_t x = n - 1; x >= 0 && port; x--) {
         int32_t k = w->leaf->receiver[x];
         w->arrived[k] = UTIL_MIN(w->arrived[k], next);
-        next = w->arrived[k] - moirai_transfer_ns(w->b->p, w->b->shared_tensor, w->a, k);
+        next = UTIL_MAX(w->arrived[k] - moirai_transfer_ns(w->b->p, w->b->shared_tensor, w->a, k), -1); /* -1: never */
     }
 }
 
@@ -497,11 +498,22 @@ static bool fits(const pricing *w)
     return true;
 }
 
+/* A certificate may ask for a grid so fine that its tables fill the machine: no honest one does. */
+static bool is_modest(const pricing *w, size_t largest)
+{
+    const prove_block *b = w->b;
+    __int128 K = w->K, cells = (__int128)b->n_op_lines * K + (__int128)b->n_edge_lines * K * K + (__int128)largest * K + K +
+                               2 * prove_resources(b->p);
+    return cells * w->N <= MAX_CELLS;
+}
+
 static int allocate(pricing *w)
 {
     size_t N = (size_t)w->N, K = (size_t)w->K, R = (size_t)prove_resources(w->b->p), largest = 1;
     for (int32_t c = 0; c < w->b->n_components; c++)
         largest = UTIL_MAX(largest, (size_t)(w->b->component_off[c + 1] - w->b->component_off[c]));
+    if (!is_modest(w, largest))
+        return moirai_error(MOIRAI_EVERIFY, "a leaf's grid of %d steps is too fine for its block", w->N);
     w->rate = util_alloc(R * N, sizeof(int64_t));
     w->sum = util_alloc(R * N, sizeof(int64_t));
     w->op_cost = util_alloc((size_t)w->b->n_op_lines * K * N, sizeof(int64_t));

@@ -8,6 +8,7 @@
 
 #define MAX_STEPS 65536
 #define MAX_BUCKETS 4096
+#define MAX_COUNTS 1024 /* questions of one leaf: the cover is looked at by recursion over them */
 #define MAX_TIME (INT64_C(1) << 61) /* the reader keeps all times of a problem together below this */
 
 int prove_wrong(const char *what)
@@ -74,9 +75,11 @@ void prove_free_leaf(prove_leaf *leaf)
     free(leaf->branch_price);
 }
 
+/* Times end at MAX_TIME, or never: INT64_MAX. */
 static bool count_exists(const prove_leaf *leaf, const prove_block *b, const int64_t *x)
 {
-    if (x[2] < 0 || x[2] >= b->p->n_devices || x[3] < 0 || x[4] < 0)
+    if (x[2] < 0 || x[2] >= b->p->n_devices || x[3] < 0 || x[4] < 0 || x[3] > MAX_TIME ||
+        (x[4] > MAX_TIME && x[4] != INT64_MAX))
         return false;
     if (x[0] == PROVE_ARRIVAL || x[0] == PROVE_LENGTH)
         return leaf->fixed || x[0] == PROVE_LENGTH;
@@ -95,6 +98,8 @@ static int read_counts(prove_leaf *leaf, const prove_block *b, yyjson_val *objec
     int result = prove_list(&number, &n, list, PROVE_LENGTH, INT64_MAX, "counts");
     if (!result && n % 5)
         result = prove_wrong("counts do not come in fives");
+    if (!result && n / 5 > MAX_COUNTS)
+        result = prove_wrong("a leaf asks more than 1024 questions");
     if (!result && !(leaf->branch = util_alloc(n / 5, sizeof *leaf->branch)))
         result = MOIRAI_EFAIL;
     for (size_t i = 0; !result && i < n / 5; i++) {

@@ -5,6 +5,8 @@
 #include "prove/prove.h"
 #include "util/json.h"
 
+#define PROVE_MAX_LEAVES ((size_t)1 << 20) /* of one pair */
+
 int prove_wrong(const char *what); /* MOIRAI_EVERIFY */
 bool prove_int64(yyjson_val *value, int64_t least, int64_t most, int64_t *out);
 bool prove_int32(yyjson_val *value, int32_t least, int32_t most, int32_t *out);

@@ -38,6 +38,7 @@ static int read_settings(rank_job *job, const char *path, yyjson_val *root)
     rc = rc ? rc : util_json_int64(&job->warmup, &at, root, "warmup", true, 0);
     rc = rc ? rc : util_json_int64(&job->runs, &at, root, "runs", true, 1);
     rc = rc ? rc : util_json_int64(&job->seed, &at, root, "seed", true, 0);
+    rc = rc ? rc : util_json_bool(&job->progress, &at, root, "progress", false);
     return rc ? rc : util_json_real(&job->stall_s, &at, root, "stall_s", true);
 }
 

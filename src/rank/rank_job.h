@@ -43,6 +43,7 @@ typedef struct rank_job {
     const char *outputs, *result; /* where the outputs' folder and the measured timeline go */
     const char *data_set;         /* ONNX test_data_set folder, or NULL */
     int64_t warmup, runs, seed, makespan_ns;
+    bool progress; /* rank 0 tells how many runs are done */
     double stall_s;
     int n_devices, n_ranks; /* ranks: devices that run something */
     job_device *device;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "rank/rank.h"
 #include "rank/rank_exec.h"
@@ -79,6 +80,21 @@ static bool has_own_core(void)
     return known && sharing <= CPU_COUNT(&mine);
 }
 
+/* Between runs, twice a second at most: nothing that is measured waits for it. */
+static void tell(const rank_exec *x, int64_t done, double *told_s)
+{
+    const rank_job *job = x->job;
+    int64_t all = job->warmup + 1 + job->runs;
+    double now = util_seconds();
+    if (!job->progress || x->world->rank || (now - *told_s < 0.5 && done < all))
+        return;
+    *told_s = now;
+    char line[80];
+    int n = snprintf(line, sizeof line, "moirai-rank: progress %lld %lld\n", (long long)done, (long long)all);
+    if (write(STDERR_FILENO, line, (size_t)n) < 0)
+        *told_s = 1e300; /* nobody listens */
+}
+
 static int run_all(rank_exec *x)
 {
     const rank_job *job = x->job;
@@ -93,9 +109,11 @@ static int run_all(rank_exec *x)
     setpriority(PRIO_PROCESS, 0, -15);
     if (!rc) {
         rank_clock_align(&x->clock, x->world, 0);
+        double told_s = 0;
         for (int64_t run = -job->warmup - 1; run < job->runs; run++) { /* one more: it learns the sizes */
             int64_t begin_ns;
             rank_comm_run(x, (int)(run + job->warmup + 1), &begin_ns);
+            tell(x, run + job->warmup + 2, &told_s);
             if (run < 0)
                 continue;
             begin[run] = begin_ns;

@@ -76,12 +76,26 @@ static int64_t shown(wide bytes)
     return bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;
 }
 
+/* A shared weight is on a device once, however many of its readers are. */
+static void add_weights(const schedule_check *c, wide *resident)
+{
+    const moirai_problem *p = c->p;
+    for (int32_t w = 0; w < p->n_weights; w++)
+        for (int32_t d = 0; d < p->n_devices; d++)
+            for (int32_t e = p->weight_reader_off[w]; e < p->weight_reader_off[w + 1]; e++)
+                if (c->plan->op_device[p->weight_reader[e]] == d) {
+                    resident[d] += p->weight_bytes[w];
+                    break;
+                }
+}
+
 void schedule_check_memory(schedule_check *c, int64_t makespan_ns)
 {
     const moirai_problem *p = c->p;
     wide resident[MOIRAI_MAX_DEVICES] = {0}, peak[MOIRAI_MAX_DEVICES] = {0};
     for (int32_t i = 0; i < p->n_ops; i++)
         resident[c->plan->op_device[i]] += p->op_memory_bytes[i];
+    add_weights(c, resident);
     peaks(c, makespan_ns, peak);
     for (int32_t d = 0; d < p->n_devices; d++) {
         wide need = resident[d] + (p->memory == MOIRAI_MEMORY_PEAK ? peak[d] : 0);

@@ -6,6 +6,7 @@
 #include "util/util.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static int read_device(int32_t *out, const util_json_at *at, yyjson_val *object, const char *key,
                        const moirai_problem *p)
@@ -95,6 +96,22 @@ static int read_device_figures(moirai_plan *plan, const moirai_problem *p, const
     return rc;
 }
 
+/* What was proven of another problem is dropped. */
+static int read_digest(moirai_plan *plan, const moirai_problem *p, const util_json_at *at, yyjson_val *root)
+{
+    const char *text = NULL;
+    int rc = util_json_string(&text, NULL, at, root, "problem_digest", false);
+    if (rc != 0 || text == NULL)
+        return rc;
+    char *end;
+    plan->problem_digest = strtoull(text, &end, 16);
+    if (strlen(text) != 16 || *end != '\0')
+        return util_json_fail(at, "problem_digest is \"%.40s\", expected 16 hexadecimal digits", text);
+    if (plan->problem_digest != moirai_problem_digest(p))
+        plan->lower_bound_ns = MOIRAI_UNKNOWN;
+    return 0;
+}
+
 static int read_head(moirai_plan *plan, const util_json_at *at, yyjson_val *root)
 {
     const char *placer = "", *problem = plan->problem;
@@ -165,6 +182,8 @@ static int read_root(moirai_plan **out, const moirai_problem *p, yyjson_val *roo
         rc = schedule_plan_new(out, p->name, p->n_ops, (int32_t)yyjson_arr_size(transfers), p->n_devices);
     if (rc == 0)
         rc = read_head(*out, &at, root);
+    if (rc == 0)
+        rc = read_digest(*out, p, &at, root);
     if (rc == 0)
         rc = read_lists(*out, p, label, ops, transfers, devices);
     if (rc == 0)

@@ -1,10 +1,16 @@
 /* moirai-plan files, writing (formats.md). */
-#include "schedule/plan.h"
-#include "util/json.h"
+#include <inttypes.h>
+#include <stdio.h>
 
-static void write_head(util_writer *w, const moirai_plan *plan)
+#include "graph/graph_read.h"
+#include "schedule/plan.h"
+
+static void write_head(util_writer *w, const moirai_plan *plan, const moirai_problem *p)
 {
+    char digest[32];
+    snprintf(digest, sizeof digest, "%016" PRIx64, moirai_problem_digest(p));
     util_writer_pair_string(w, "problem", plan->problem);
+    util_writer_pair_string(w, "problem_digest", digest);
     util_writer_pair_string(w, "placer", plan->placer);
     util_writer_key(w, "seed");
     util_writer_uint(w, plan->seed);
@@ -94,7 +100,8 @@ int moirai_plan_write(const moirai_plan *plan, const moirai_problem *p, const ch
                             path, plan->n_ops, plan->n_devices, p->name);
     util_writer w;
     util_writer_begin(&w, "moirai-plan");
-    write_head(&w, plan);
+    write_head(&w, plan, p);
+    graph_write_settings(&w, p->n_dims, p->dim, p->n_shapes, p->shape);
     write_ops(&w, plan, p);
     write_transfers(&w, plan, p);
     write_devices(&w, plan, p);

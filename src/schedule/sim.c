@@ -37,6 +37,8 @@ static int check_bytes(const moirai_problem *p)
     __int128 total = 0;
     for (int32_t i = 0; i < p->n_ops; i++)
         total += p->op_memory_bytes[i];
+    for (int32_t w = 0; w < p->n_weights; w++)
+        total += p->weight_bytes[w];
     for (int32_t t = 0; t < p->n_tensors; t++)
         total += p->tensor_bytes[t];
     if (total >= LIMIT)

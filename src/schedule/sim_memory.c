@@ -65,6 +65,7 @@ void schedule_sim_need(moirai_sim *sim, int64_t *need_bytes, bool with_tensors)
     memset(need_bytes, 0, (size_t)p->n_devices * sizeof *need_bytes);
     for (int32_t i = 0; i < p->n_ops; i++)
         need_bytes[sim->device[i]] += p->op_memory_bytes[i];
+    moirai_problem_add_weights(p, sim->device, need_bytes);
     if (!with_tensors || sim->n_log == 0)
         return;
     lives x = {sim, 0};

@@ -18,11 +18,11 @@ static int make_folder(const char *folder)
     return 0;
 }
 
-static int split_network(onnx_network *net, const char *plan_path, const char *folder, const moirai_split_options *o,
-                         moirai_split_report *report)
+static int split_network(onnx_network *net, yyjson_val *root, const char *plan_path, const char *folder,
+                         const moirai_split_options *o, moirai_split_report *report)
 {
     split_plan *plan = NULL;
-    int rc = split_plan_read(&plan, plan_path, net->graph, o->rules);
+    int rc = split_plan_take(&plan, root, plan_path, net->graph, o->rules);
     rc = rc ? rc : split_segments(plan);
     rc = rc ? rc : split_merge(plan, o->segment_ns);
     rc = rc ? rc : make_folder(folder);
@@ -38,12 +38,17 @@ int moirai_split(const char *plan_path, const char *model_path, const char *fold
     static const moirai_split_options none;
     const moirai_split_options *o = options ? options : &none;
     moirai_split_report scratch;
-    onnx_network *net;
+    onnx_network *net = NULL;
+    split_settings settings = {0};
+    yyjson_doc *doc = NULL;
     report = report ? report : &scratch;
     memset(report, 0, sizeof *report);
-    int rc = onnx_network_open(&net, model_path, &o->onnx);
-    if (!rc)
-        rc = split_network(net, plan_path, folder, o, report);
+    int rc = split_plan_open(&doc, plan_path);
+    rc = rc ? rc : split_settings_new(&settings, yyjson_doc_get_root(doc), plan_path, &o->onnx);
+    rc = rc ? rc : onnx_network_open(&net, model_path, &settings.onnx);
+    rc = rc ? rc : split_network(net, yyjson_doc_get_root(doc), plan_path, folder, o, report);
     onnx_network_free(net);
+    split_settings_free(&settings);
+    yyjson_doc_free(doc);
     return rc;
 }

@@ -5,6 +5,8 @@
 #include <moirai/graph.h>
 #include <moirai/split.h>
 
+#include "util/json.h"
+
 /* A unit is what the plan calls an operator: a node of the model, or several that were fused. */
 typedef struct split_transfer {
     int32_t tensor; /* of the units' graph */
@@ -43,7 +45,18 @@ typedef struct split_plan {
 
 /* ---- split_plan.c ---- names are resolved against `fine`, or against its coarsening by `rules` (see split.h). */
 int split_plan_read(split_plan **out, const char *path, const moirai_graph *fine, const char *rules);
+/* The same in two steps: the file, and its root. */
+int split_plan_open(yyjson_doc **out, const char *path);
+int split_plan_take(split_plan **out, yyjson_val *root, const char *path, const moirai_graph *fine, const char *rules);
 void split_plan_free(split_plan *p);
+
+/* ---- split_setting.c ---- dimensions and shapes: those given, and those of the plan that nobody gives anew. */
+typedef struct split_settings {
+    moirai_onnx_options onnx; /* texts belong to the plan's document and the caller */
+    const char **text;        /* owned: the lists behind it */
+} split_settings;
+int split_settings_new(split_settings *s, yyjson_val *root, const char *path, const moirai_onnx_options *given);
+void split_settings_free(split_settings *s);
 
 /* ---- split_segment.c ---- */
 int split_segments(split_plan *p);

@@ -25,6 +25,7 @@ typedef struct split_builder {
     bool *certain;       /* its shape was inferred, not guessed */
     int32_t *taken;      /* the last segment that took this constant in */
     int32_t *read;       /* the last segment that has it as an input */
+    bool *open;          /* segment: has a node with graphs inside, see describe_type */
     int32_t *node_taken; /* folded node -> the last segment that took it in */
     /* Of the sub-model at hand: */
     int32_t segment;

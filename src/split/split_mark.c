@@ -31,6 +31,8 @@ static void mark_values(split_builder *b)
         int32_t i = s->order[o];
         const onnx_node *n = &s->node[i];
         bool certain = true;
+        if (n->n_children && b->node_segment[i] >= 0)
+            b->open[b->node_segment[i]] = true;
         b->node_rank[i] = o;
         b->node_taken[i] = -1;
         for (int32_t k = 0; k < n->n_in + n->n_captured; k++) {
@@ -55,6 +57,7 @@ int split_mark(split_builder *b)
 {
     onnx_import *im = &b->net->im;
     size_t n_nodes = (size_t)im->root->n_nodes, n_values = (size_t)im->root->n_values;
+    b->open = onnx_take(&im->arena, (size_t)b->p->n_segments, sizeof *b->open);
     b->node_segment = onnx_take(&im->arena, n_nodes, sizeof *b->node_segment);
     b->node_rank = onnx_take(&im->arena, n_nodes, sizeof *b->node_rank);
     b->node_taken = onnx_take(&im->arena, n_nodes, sizeof *b->node_taken);

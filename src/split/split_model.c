@@ -16,13 +16,27 @@
 
 /* ---- inputs and outputs ---- */
 
-/* A guessed size is left out, and with it the shape: the backend finds its own. */
+/* The type as the file has it, or NULL. */
+static const Onnx__TypeProto *declared_type(const onnx_value *v)
+{
+    const Onnx__TypeProto *t = v->declared;
+    bool whole = t && t->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE && t->tensor_type->has_elem_type &&
+                 t->tensor_type->elem_type;
+    return whole ? t : NULL;
+}
+
+/* A guessed size is left out, and with it the shape: the backend finds its own. A node with graphs inside (If, Loop) may
+ * hold a branch that is never taken with these shapes and makes no sense with them; the whole model runs because nobody
+ * knows its shapes beforehand. A sub-model with such a node says no more of its tensors than the file does. */
 static const Onnx__TypeProto *type_of(split_builder *b, const onnx_value *v)
 {
     if (v->declared && v->declared->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE &&
         v->declared->value_case != ONNX__TYPE_PROTO__VALUE__NOT_SET)
         return v->declared;
-    return onnx_tensor_type(&b->net->im.arena, v, b->certain[v->stamp]);
+    bool open = b->open[b->segment];
+    if (open && declared_type(v))
+        return declared_type(v);
+    return onnx_tensor_type(&b->net->im.arena, v, !open && b->certain[v->stamp]);
 }
 
 static int add_value(split_builder *b, split_list *list, const onnx_value *v)

@@ -237,27 +237,42 @@ static int read_root(split_plan *p, yyjson_val *root, const moirai_graph *fine, 
     return rc ? rc : check(p);
 }
 
-int split_plan_read(split_plan **out, const char *path, const moirai_graph *fine, const char *rules)
+int split_plan_take(split_plan **out, yyjson_val *root, const char *path, const moirai_graph *fine, const char *rules)
 {
-    char *data;
-    size_t length;
-    yyjson_doc *doc;
     *out = NULL;
-    int rc = util_file_read(&data, &length, path);
-    if (rc)
-        return rc;
     split_plan *p = util_alloc(1, sizeof *p);
-    rc = p ? util_json_open(&doc, data, length, path, "moirai-plan") : MOIRAI_EFAIL;
-    if (!rc) {
-        p->label = path;
-        rc = read_root(p, yyjson_doc_get_root(doc), fine, rules);
-        yyjson_doc_free(doc);
-    }
-    free(data);
+    if (!p)
+        return MOIRAI_EFAIL;
+    p->label = path;
+    int rc = read_root(p, root, fine, rules);
     if (rc) {
         split_plan_free(p);
         return rc;
     }
     *out = p;
     return 0;
+}
+
+int split_plan_open(yyjson_doc **out, const char *path)
+{
+    char *data;
+    size_t length;
+    int rc = util_file_read(&data, &length, path);
+    if (rc)
+        return rc;
+    rc = util_json_open(out, data, length, path, "moirai-plan");
+    free(data);
+    return rc;
+}
+
+int split_plan_read(split_plan **out, const char *path, const moirai_graph *fine, const char *rules)
+{
+    yyjson_doc *doc;
+    *out = NULL;
+    int rc = split_plan_open(&doc, path);
+    if (rc)
+        return rc;
+    rc = split_plan_take(out, yyjson_doc_get_root(doc), path, fine, rules);
+    yyjson_doc_free(doc);
+    return rc;
 }

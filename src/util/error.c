@@ -13,6 +13,8 @@ static void one_line(char *text)
     for (; *text; text++)
         if (*text == '\n' || *text == '\r')
             *text = ' ';
+        else if ((unsigned char)*text < ' ' || *text == 127)
+            *text = '?'; /* names in files may hold what steers a terminal */
 }
 
 const char *moirai_error_message(void)

@@ -32,6 +32,9 @@ void util_names_free(util_names *m);
 int32_t util_names_put(util_names *m, const char *name, int32_t number);
 int32_t util_names_get(const util_names *m, const char *name); /* -1: not there */
 
+/* Can this be the name of a machine, and nothing else, to mpiexec and ssh? */
+bool util_is_host(const char *text);
+
 /* Whole files. "-" is stdin or stdout. Messages start with the path. */
 int util_file_read(char **data, size_t *length, const char *path);
 /* Write to a temporary beside `path`, flush, rename: the old content or the new, never half of one. */

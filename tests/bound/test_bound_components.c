@@ -351,9 +351,9 @@ static void test_bound_certificate_of_memory(void **state)
     yyjson_doc *doc;
     assert_ok(util_json_open(&doc, text, length, "c.json", "moirai-certificate"));
     yyjson_val *root = yyjson_doc_get_root(doc), *memory = yyjson_obj_get(root, "memory");
-    assert_int_equal(number(memory, "unit"), PRICING_UNIT);
+    assert_int_equal(number(memory, "unit"), DECOMPOSE_MOST_UNITS);
     char prices[64];
-    snprintf(prices, sizeof prices, "%lld 0", (long long)(2 * PRICING_UNIT));
+    snprintf(prices, sizeof prices, "%lld 0", (long long)(2 * DECOMPOSE_MOST_UNITS));
     assert_string_equal(list(memory, "byte_prices"), prices);
     assert_int_equal(yyjson_arr_size(yyjson_obj_get(memory, "pairs")), 0);
     assert_int_equal(number(root, "certified_bound_ns"), 40);

@@ -2,6 +2,7 @@
 #include "support/check.h"
 #include "support/random_problem.h"
 
+#include <moirai/bound.h>
 #include <moirai/placer.h>
 
 /* Operators without edges, with the given times on two devices. */
@@ -77,12 +78,71 @@ static void test_bound_makes_a_chain_optimal(void **state)
     moirai_problem_free(p);
 }
 
+/* A chain of 24 operators of 1 GB each on three devices that hold 8, 10 and 12 of them. */
+static moirai_problem *full_chain(int64_t scale)
+{
+    static char text[16384];
+    static const int room[] = {8, 10, 12};
+    moirai_problem *p;
+    size_t n = (size_t)snprintf(text, sizeof text,
+                                "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"b\",\"flow\":\"tensor\",\"congestion\":"
+                                "\"port\",\"memory\":\"static\",\"devices\":[");
+    for (int k = 0; k < 3; k++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s{\"name\":\"%c\",\"memory_bytes\":%d000000000}", k ? "," : "",
+                              'A' + k, room[k]);
+    n += (size_t)snprintf(text + n, sizeof text - n, "],\"channels\":[");
+    for (int a = 0; a < 9; a++)
+        if (a / 3 != a % 3)
+            n += (size_t)snprintf(text + n, sizeof text - n,
+                                  "%s{\"from\":\"%c\",\"to\":\"%c\",\"bytes_per_second\":1000000000,\"latency_ns\":%lld}",
+                                  a > 1 ? "," : "", 'A' + a / 3, 'A' + a % 3, (long long)(1000 * scale));
+    n += (size_t)snprintf(text + n, sizeof text - n, "],\"ops\":[");
+    for (int i = 0; i < 24; i++) {
+        char in[16] = "";
+        if (i)
+            snprintf(in, sizeof in, "\"t%d\"", i - 1);
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              "%s{\"name\":\"o%d\",\"memory_bytes\":1000000000,\"time_ns\":[%lld,%lld,%lld],\"inputs\":[%s],"
+                              "\"outputs\":[{\"name\":\"t%d\",\"bytes\":1000}]}",
+                              i ? "," : "", i, (long long)(1000000 * scale), (long long)(2000000 * scale),
+                              (long long)(5000000 * scale), in, i);
+    }
+    n += (size_t)snprintf(text + n, sizeof text - n, "]}");
+    assert_ok(moirai_problem_parse(&p, text, n, "b"));
+    return p;
+}
+
+/* Prices on bytes know no longest time: an hour is bounded as well as a millisecond. */
+static void test_bound_on_bytes_is_as_good_at_any_scale(void **state)
+{
+    (void)state;
+    const moirai_bound *b = moirai_bound_find("bytes");
+    moirai_budget o;
+    double first = 0;
+    assert_non_null(b);
+    moirai_budget_init(&o);
+    o.effort = 0.1;
+    for (int64_t scale = 1; scale <= 100000000; scale *= 100) {
+        moirai_problem *p = full_chain(scale);
+        int64_t lower = 0;
+        assert_ok(b->find(&lower, p, &o));
+        double share = (double)lower / (double)scale;
+        first = first > 0 ? first : share;
+        if (first > 40e6 && (share < 0.99 * first || share > 58e6 * 1.001))
+            fail_msg("scale %lld: %.0f, at scale 1 %.0f", (long long)scale, share, first);
+        moirai_problem_free(p);
+    }
+    if (first <= 40e6)
+        skip(); /* built without HiGHS */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bound_load_shares_work),
         cmocka_unit_test(test_bound_load_respects_specialists),
         cmocka_unit_test(test_bound_of_nothing_is_zero),
+        cmocka_unit_test(test_bound_on_bytes_is_as_good_at_any_scale),
         cmocka_unit_test(test_bound_makes_a_chain_optimal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,10 +40,10 @@ static void test_bytes_block_plans_cost_length_and_bytes(void **state)
     const int64_t *bytes = bytes_block_plan_at(f.m, pair, -1, &length);
     assert_int_equal(length, 16);
     assert_true(bytes[0] == 10 && bytes[1] == 10);
-    assert_int_equal(bytes_block_plan_cost(f.m, pair, price, &pick), pricing_units(16));
+    assert_int_equal(bytes_block_plan_cost(f.m, pair, price, &pick), pricing_units(DECOMPOSE_MOST_UNITS, 16));
     assert_int_equal(pick, -1); /* the pair's own */
-    price[0] = 3 * PRICING_UNIT;
-    assert_int_equal(bytes_block_plan_cost(f.m, pair, price, &pick), pricing_units(16 + 30));
+    price[0] = 3 * DECOMPOSE_MOST_UNITS;
+    assert_int_equal(bytes_block_plan_cost(f.m, pair, price, &pick), pricing_units(DECOMPOSE_MOST_UNITS, 16 + 30));
     close_prices(&f);
 }
 
@@ -58,10 +58,10 @@ static void test_bytes_block_plans_are_searched_at_prices(void **state)
     open_prices(&f, TINY_TWO);
     int64_t pair = pair_chain_index(f.c, f.c->s->block_class[1], 0, 0);
     bytes_set_duals(f.m, dual_ns); /* 100 bytes on A: 3 ns each */
-    assert_int_equal(f.m->price[0], 3 * PRICING_UNIT);
+    assert_int_equal(f.m->price[0], 3 * DECOMPOSE_MOST_UNITS);
     bytes_plan_task job = {.evaluations = 600, .upper_ns = 30, .rounds = 4, .searches = 2, .seed = 1, .threads = 1};
     assert_ok(bytes_block_plan_add(f.m, (int32_t)pair, &job));
-    assert_int_equal(bytes_block_plan_cost(f.m, pair, f.m->price, &pick), pricing_units(26));
+    assert_int_equal(bytes_block_plan_cost(f.m, pair, f.m->price, &pick), pricing_units(DECOMPOSE_MOST_UNITS, 26));
     assert_true(pick >= 0);
     const int64_t *bytes = bytes_block_plan_at(f.m, pair, pick, &length);
     assert_true(length == 26 && bytes[0] == 0 && bytes[1] == 20);
@@ -82,16 +82,16 @@ static void test_bytes_paths_at_prices(void **state)
         fixture f;
         open_prices(&f, "device A 20\ndevice B 100\nop a 10,30 mem=10 > s:0\nop b 10,30 s mem=10 > t:0\nop c 10,30 t "
                         "mem=10 > u:0\nop d 10,30 u mem=10\n");
-        int64_t price[2] = {list[i].per_byte_ns * PRICING_UNIT, 0};
+        int64_t price[2] = {list[i].per_byte_ns * DECOMPOSE_MOST_UNITS, 0};
         for (int64_t k = 0; k < pair_chain_count(f.c); k++)
             f.m->pair_cost[k] = 0;
         assert_int_equal(bytes_cheapest_path(f.m, 0, f.c->s->n_blocks - 1, 0, 0, price),
-                         list[i].cost_ns * PRICING_UNIT);
+                         list[i].cost_ns * DECOMPOSE_MOST_UNITS);
         for (int32_t k = 0; k < 4; k++)
             assert_true(list[i].per_byte_ns == 2 || f.m->device[k] == (list[i].per_byte_ns > 2));
         /* Between the first cut on A and the third on B, the second in between: the ends are not paid for. */
         assert_int_equal(bytes_cheapest_path(f.m, 1, 2, 0, 1, price),
-                         (10 + 10 * list[i].per_byte_ns < 30 ? 10 + 10 * list[i].per_byte_ns : 30) * PRICING_UNIT);
+                         (10 + 10 * list[i].per_byte_ns < 30 ? 10 + 10 * list[i].per_byte_ns : 30) * DECOMPOSE_MOST_UNITS);
         for (int64_t k = 0; k < pair_chain_count(f.c); k++)
             f.m->pair_cost[k] = INT64_MAX;
         assert_true(bytes_cheapest_path(f.m, 0, f.c->s->n_blocks - 1, 0, 0, price) == INT64_MAX); /* no way through */

@@ -65,3 +65,21 @@ for header in "$prefix"/include/moirai/*.h; do # each stands alone, also in C++
     $cc -x c++ -Wall -Wextra -Werror -I"$prefix/include" -fsyntax-only one.c
 done
 echo "ok: man page, completion, headers"
+[ -f "$(find "$prefix" -path '*doc*' -name formats.md)" ] || { echo "FAILED: docs are not installed"; exit 1; }
+echo "ok: docs"
+
+# What scripts/demo builds is all that the README's 'cmake --install' needs.
+source=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$build/CMakeCache.txt")
+grep -q -- '--target moirai_install$' "$source/scripts/demo"
+if [ -f "$build/build.ninja" ]; then
+    ninja -C "$build" -t inputs moirai_install >built
+    for file in $(find "$prefix" -type f \( -name 'libmoirai.*' -o -name 'moirai*' \) ! -name '*.cmake' ! -name '*.pc' ! -name '*.h' -printf '%f\n'); do
+        [ "$file" = moirai ] || grep -q "/$file\$\|^$file\$" built || { echo "FAILED: $file is installed, but not built by the demo"; exit 1; }
+    done
+fi
+echo "ok: the demo builds what is installed"
+
+# Without cmocka a user's build goes on without tests.
+cmake -G Ninja -S "$source" -B c -DCMOCKA_LIBRARY=OFF >cmocka.log 2>&1 || { cat cmocka.log; echo "FAILED: no cmocka, no build"; exit 1; }
+grep -q 'the tests are left out' cmocka.log
+echo "ok: without cmocka"

@@ -156,9 +156,85 @@ static void test_cli_log_json_has_every_event(void **state)
 
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
 
+/* Silence is broken: how long nothing better was found, every second for the terminal, every 5 s in the log. */
+static void test_cli_log_tells_how_long_nothing_came(void **state)
+{
+    (void)state;
+    cli_context cli;
+    cli_log *log;
+    char text[256];
+    assert_int_equal(fake_parse(&cli, WORDS("p", "--log")), 0);
+    fflush(stderr);
+    int keep = dup(STDERR_FILENO);
+    assert_non_null(freopen("err", "w", stderr));
+    assert_int_equal(cli_log_open(&log, &cli, &placer, &problem), 0);
+    cli_log_tick(log, 0.5, text, sizeof text);
+    assert_contains(text, "no plan yet");
+    moirai_progress e = event(1, 'H', 3000000, 1000000);
+    cli_log_event(log, &e);
+    cli_log_tick(log, 4, text, sizeof text);
+    assert_string_equal(text, "plan 3.000 ms, bound 1.000 ms, gap 66.67 %: no better plan in 3 s");
+    cli_log_tick(log, 7, text, sizeof text); /* 6 s after the last line */
+    cli_log_tick(log, 8, text, sizeof text);
+    e = event(9, ' ', 3000000, 2000000); /* a better bound is no better plan */
+    cli_log_event(log, &e);
+    cli_log_tick(log, 9, text, sizeof text);
+    assert_contains(text, "no better plan in 8 s");
+    assert_int_equal(cli_log_close(log), 0);
+    fflush(stderr);
+    dup2(keep, STDERR_FILENO);
+    close(keep);
+    cli_free(&cli);
+    char *err = read_text("err");
+    assert_int_equal(lines_with(err, "no better plan in 6 s"), 1);
+    assert_int_equal(lines_with(err, "no better plan in"), 1);
+    free(err);
+}
+
+/* ---- bounds ---- */
+
+static int find_seven(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
+{
+    (void)p, (void)budget;
+    *lower_ns = 7;
+    return 0;
+}
+
+static int find_nothing(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
+{
+    (void)p, (void)budget;
+    *lower_ns = 99; /* what a failure leaves behind counts for nothing */
+    return moirai_error(MOIRAI_ELIMIT, "HiGHS: model status 0");
+}
+
+/* One that fails is one line; the others stand. */
+static void test_cli_bound_that_fails_is_one_line(void **state)
+{
+    (void)state;
+    static const moirai_bound good = {"good", "a bound", find_seven}, bad = {"bad", "another", find_nothing};
+    cli_bound_found f[2];
+    cli_context cli;
+    moirai_budget o;
+    moirai_budget_init(&o);
+    assert_int_equal(fake_parse(&cli, WORDS("p")), 0);
+    cli_bound_find(&f[0], &bad, &problem, &o);
+    cli_bound_find(&f[1], &good, &problem, &o);
+    assert_int_equal(cli_bounds_show(&cli, f, 2), 0);
+    yyjson_mut_val *list = yyjson_mut_obj_get(cli.result, "bounds"), *first = yyjson_mut_arr_get(list, 0);
+    assert_int_equal(yyjson_mut_arr_size(list), 2);
+    assert_string_equal(yyjson_mut_get_str(yyjson_mut_obj_get(first, "error")), "HiGHS: model status 0");
+    assert_true(yyjson_mut_is_null(yyjson_mut_obj_get(first, "lower_bound_ns")));
+    assert_int_equal(yyjson_mut_get_sint(yyjson_mut_obj_get(cli.result, "lower_bound_ns")), 7);
+    /* Nothing is left: that is a failure. */
+    assert_int_equal(cli_bounds_show(&cli, f, 1), MOIRAI_ELIMIT);
+    cli_free(&cli);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        IN_FOLDER(test_cli_log_tells_how_long_nothing_came),
+        IN_FOLDER(test_cli_bound_that_fails_is_one_line),
         IN_FOLDER(test_cli_log_shows_key_header_and_better_plans),
         IN_FOLDER(test_cli_log_is_silent_without_a_terminal),
         IN_FOLDER(test_cli_log_repeats_the_header_every_20_lines),

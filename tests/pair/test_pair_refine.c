@@ -248,7 +248,7 @@ static void test_pair_anneal_finds_a_known_optimum(void **state)
     pair_anneal_task job = {.evaluations = 3000, .seed = 7};
     assert_ok(pair_anneal(&plan, t.b, sim, &job));
     assert_int_equal(plan.length_ns, 28);
-    assert_int_equal(plan.cost, pricing_units(28));
+    assert_int_equal(plan.cost, pricing_units(DECOMPOSE_MOST_UNITS, 28));
     assert_int_equal(moirai_sim_replay(sim, plan.device, plan.order, plan.n_order), 28); /* the plan is what it says */
     assert_ok(pair_anneal(&again, t.b, sim, &job));
     assert_memory_equal(plan.device, again.device, sizeof *plan.device * (size_t)t.b->problem.n_ops); /* by its seed */
@@ -265,13 +265,13 @@ static void test_pair_anneal_pays_for_bytes(void **state)
     tiny_block t = tiny_block_open(TINY_TWO, 1);
     moirai_sim *sim;
     pair_plan plan = {0};
-    int64_t per_byte[2] = {100 * PRICING_UNIT, 0};
+    int64_t per_byte[2] = {100 * DECOMPOSE_MOST_UNITS, 0};
     decompose_block_pin(t.b, 0, 0);
     assert_ok(moirai_sim_new(&sim, &t.b->problem));
     pair_anneal_task job = {.evaluations = 500, .seed = 7, .memory_price = per_byte};
     assert_ok(pair_anneal(&plan, t.b, sim, &job));
     assert_int_equal(plan.length_ns, 26);
-    assert_int_equal(plan.cost, pricing_units(26));
+    assert_int_equal(plan.cost, pricing_units(DECOMPOSE_MOST_UNITS, 26));
     assert_true(plan.device[1] == 1 && plan.device[2] == 1);
     pair_plan_free(&plan);
     moirai_sim_free(sim);
@@ -314,14 +314,14 @@ static void test_pair_priced_bound_comes_near_the_optimum(void **state)
     fixture f;
     open_pair(&f, TINY_TWO);
     refine(&f, 1, true);
-    int64_t per_byte[2] = {2 * PRICING_UNIT, 0};
+    int64_t per_byte[2] = {2 * DECOMPOSE_MOST_UNITS, 0};
     pair_priced v = {.pair = f.x};
     pair_priced_task job = {.byte_price = per_byte, .stamp = 1, .buckets = 16, .solves = 60, .threads = 1};
     pair_priced_update(&v, &job);
-    assert_int_equal(v.value, pricing_units(16)); /* the length alone, bytes on B */
-    assert_ok(pair_priced_refine(&v, &job, pricing_units(26)));
-    assert_true(v.value <= pricing_units(26));
-    assert_true(v.value >= pricing_units(25));
+    assert_int_equal(v.value, pricing_units(DECOMPOSE_MOST_UNITS, 16)); /* the length alone, bytes on B */
+    assert_ok(pair_priced_refine(&v, &job, pricing_units(DECOMPOSE_MOST_UNITS, 26)));
+    assert_true(v.value <= pricing_units(DECOMPOSE_MOST_UNITS, 26));
+    assert_true(v.value >= pricing_units(DECOMPOSE_MOST_UNITS, 25));
     int64_t least = INT64_MAX;
     for (int32_t i = 0; i < v.n_cases; i++) {
         int64_t value = pair_priced_of_case(&v, &v.cases[i], per_byte, f.x->lower_ns);
@@ -332,7 +332,7 @@ static void test_pair_priced_bound_comes_near_the_optimum(void **state)
     int64_t nothing[2] = {0, 0};
     pair_priced_task cheap = {.byte_price = nothing, .stamp = 2, .buckets = 16, .solves = 0, .threads = 1};
     pair_priced_update(&v, &cheap);
-    assert_int_equal(v.value, pricing_units(16));
+    assert_int_equal(v.value, pricing_units(DECOMPOSE_MOST_UNITS, 16));
     pair_priced_free(&v);
     close_pair(&f);
 }

@@ -168,13 +168,13 @@ static void test_pricing_master_in_the_priced_form(void **state)
     fixture f;
     pricing_master_result r;
     double spread;
-    int64_t per_byte[2] = {2 * PRICING_UNIT, 0};
+    int64_t per_byte[2] = {2 * DECOMPOSE_MOST_UNITS, 0};
     open_master(&f, TINY_TWO);
     pricing_master_task task = task_of(&f, PRICING_PRICED_FORM, 25);
     task.least_ns = 10;
     task.memory_price = per_byte;
     assert_ok(pricing_master_solve(&r, f.m, &task));
-    double value = (double)r.value / (double)PRICING_UNIT;
+    double value = (double)r.value / (double)DECOMPOSE_MOST_UNITS;
     assert_true(value <= 20 + 1e-9 && value > 20 * (1 - 6e-4));
     assert_true(fabs(pricing_master_length(f.m, &spread) - 20) < 0.05);
     assert_true(fabs(spread - 20.0 / 3) < 0.1);
@@ -184,7 +184,7 @@ static void test_pricing_master_in_the_priced_form(void **state)
     task.memory_price = nothing;
     assert_true(pricing_master_reprice(f.m, &task, pricing_master_grid(f.m), r.price) < r.value);
     assert_ok(pricing_master_solve(&r, f.m, &task));
-    assert_true(fabs((double)r.value / (double)PRICING_UNIT - 10) < 0.01); /* one on each, 10 long */
+    assert_true(fabs((double)r.value / (double)DECOMPOSE_MOST_UNITS - 10) < 0.01); /* one on each, 10 long */
     close_master(&f);
 }
 
@@ -230,9 +230,9 @@ static void test_pricing_master_begins_with_given_prices(void **state)
 static void test_pricing_units_saturate(void **state)
 {
     (void)state;
-    assert_int_equal(pricing_units(0), 0);
-    assert_int_equal(pricing_units(3), 3 * PRICING_UNIT);
-    assert_true(pricing_units(INT64_MAX) == INT64_MAX / 16);
+    assert_int_equal(pricing_units(DECOMPOSE_MOST_UNITS, 0), 0);
+    assert_int_equal(pricing_units(DECOMPOSE_MOST_UNITS, 3), 3 * DECOMPOSE_MOST_UNITS);
+    assert_true(pricing_units(DECOMPOSE_MOST_UNITS, INT64_MAX) == INT64_MAX / 16);
 }
 
 int main(void)

@@ -196,6 +196,40 @@ static void test_run_types_subgraphs_and_constants(void **state)
     }
 }
 
+/* An If with an LSTM in the branch that is not taken, which makes no sense with the shapes at hand: the whole model runs,
+ * since its shapes are not known beforehand, and so must its parts. */
+static void test_run_a_branch_that_is_never_taken(void **state)
+{
+    (void)state;
+    wire graph = {0}, taken = {0}, never = {0}, attrs = {0}, lstm = {0};
+    int64_t rate = 16000, hidden = 2;
+    make_input(&graph, "x", MAKE_FLOAT, NULL); /* a tensor of any rank */
+    make_input(&graph, "sr", MAKE_INT64, "");
+    make_ints(&graph, "rate", 1, &rate, 1);
+    make_node(&graph, "Equal", "sr,rate", "high", NULL);
+    make_node(&graph, "Relu", "x", "positive", NULL);
+    wire_text(&never, 2, "never");
+    wire_text(&taken, 2, "taken");
+    make_weights(&never, "W", "1x8x4");
+    make_weights(&never, "R", "1x8x2");
+    make_attr_int(&lstm, "hidden_size", hidden);
+    make_node(&never, "LSTM", "positive,W,R", "rows", &lstm);
+    make_output(&never, "rows", MAKE_FLOAT, NULL);
+    make_node(&taken, "Neg", "positive", "negative", NULL);
+    make_output(&taken, "negative", MAKE_FLOAT, NULL);
+    make_attr_graph(&attrs, "then_branch", &never);
+    make_attr_graph(&attrs, "else_branch", &taken);
+    make_node(&graph, "If", "high", "y", &attrs);
+    make_output(&graph, "y", MAKE_FLOAT, NULL);
+    write_model(&graph);
+    for (int seed = 1; seed <= 4; seed++) {
+        char options[96];
+        snprintf(options, sizeof options, "--shape x:3x4 --placer random --rules none --seed %d", seed);
+        assert_true(plan(options));
+        assert_runs(RUN "--verify");
+    }
+}
+
 /* ---- inputs and outputs ---- */
 
 static void write_npy(const char *path, const char *type, const char *shape, const void *data, size_t bytes)
@@ -402,10 +436,77 @@ static void test_run_a_host_that_does_not_answer(void **state)
     assert_fails(1, "", "timeout 30 $M run plan.json m.onnx --quiet --hosts no-such-host.invalid --work w");
 }
 
+/* A name is a name to its last dot. */
+static void test_run_hosts_keep_their_domain(void **state)
+{
+    (void)state;
+    small_model();
+    assert_true(plan("--placer random --rules none --seed 3"));
+    write_text("agent", "#!/bin/sh\necho \"$@\" >>asked\nexit 1\n");
+    assert_int_equal(chmod("agent", 0755), 0);
+    shell("OMPI_MCA_plm_rsh_agent=$PWD/agent PRTE_MCA_plm_ssh_agent=$PWD/agent HYDRA_LAUNCHER_EXEC=$PWD/agent timeout 30 "
+          "$M run plan.json m.onnx --quiet --hosts far.example.invalid --work w --start-limit 5");
+    char *asked = read_text("asked");
+    if (!asked)
+        skip(); /* this MPI looks the name up before it asks */
+    assert_contains(asked, "far.example.invalid");
+    free(asked);
+}
+
+static void test_run_a_host_that_does_not_answer_gets_a_hint(void **state)
+{
+    (void)state;
+    small_model();
+    assert_true(plan("--placer random --rules none --seed 3"));
+    write_text("agent", "#!/bin/sh\nexec sleep 50\n");
+    assert_int_equal(chmod("agent", 0755), 0);
+    assert_fails(1, "without a password",
+                 "OMPI_MCA_plm_rsh_agent=$PWD/agent HYDRA_LAUNCHER_EXEC=$PWD/agent timeout 30 $M run plan.json m.onnx --quiet "
+                 "--hosts 192.0.2.1 --work w --start-limit 1");
+}
+
+/* A GPU by its type, but nothing says how to reach it. */
+static void test_run_a_gpu_without_ep_is_told(void **state)
+{
+    (void)state;
+    small_model();
+    write_text("c.json", "{\"format\":\"moirai-cluster\",\"version\":1,\"name\":\"c\",\"devices\":[{\"name\":\"A\",\"type\":\"v100\"},"
+                         "{\"name\":\"B\",\"type\":\"cpu\"}],\"links\":[{\"from\":\"A\",\"to\":\"B\",\"bandwidth\":\"1Gbps\",\"both\":true}]}");
+    assert_runs("$M plan m.onnx -c c.json --placer single --rules none -q -o p.json --pin '*=A'");
+    assert_runs("timeout 60 $M run p.json m.onnx -c c.json --runs 2 --warmup 1 --json");
+    assert_contains(shell_err, "device 'A' is a v100, but the cluster gives it no \"ep\": it runs on the CPU");
+    assert_int_equal(yyjson_arr_size(yyjson_obj_get(shell_json(), "cpu_stand_ins")), 1);
+}
+
+/* SIGTERM ends the ranks, too, and takes the sub-models away. */
+static void test_run_signals_leave_nothing_behind(void **state)
+{
+    (void)state;
+    static const char *const name[] = {"TERM", "HUP", "INT"};
+    small_model();
+    assert_true(plan("--placer random --rules none --seed 3"));
+    for (int i = 0; i < 3; i++) {
+        /* The temporary folder shows that it is under way; a job of a million runs would not end by itself. */
+        shell("mkdir -p tmp; TMPDIR=$PWD/tmp setsid $M run plan.json m.onnx --quiet --runs 1000000 2>said & p=$!; "
+              "for i in $(seq 300); do ls tmp/*/parts/manifest.json >/dev/null 2>&1 && break; sleep 0.1; done; "
+              "sleep 1; kill -%s $p; wait $p",
+              name[i]);
+        assert_runs("! ls tmp/moirai-run-* 2>/dev/null");
+        char *said = read_text("said");
+        assert_contains(said, "interrupted");
+        free(said);
+        assert_runs("! pgrep -f \"moirai-rank run $PWD/tmp\"");
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, enter, leave_folder)
     const struct CMUnitTest tests[] = {
+        TEST(test_run_hosts_keep_their_domain),
+        TEST(test_run_a_host_that_does_not_answer_gets_a_hint),
+        TEST(test_run_a_gpu_without_ep_is_told),
+        TEST(test_run_signals_leave_nothing_behind),
         TEST(test_run_every_placer_on_a_transformer),
         TEST(test_run_every_placer_on_a_wider_transformer),
         TEST(test_run_every_placer_on_a_cnn),
@@ -413,6 +514,7 @@ int main(void)
         TEST(test_run_half_precision),
         TEST(test_run_messages_of_many_chunks),
         TEST(test_run_types_subgraphs_and_constants),
+        TEST(test_run_a_branch_that_is_never_taken),
         TEST(test_run_given_inputs_reach_the_outputs),
         TEST(test_run_data_sets_are_run_and_verified),
         TEST(test_run_timeline_follows_the_plan),

@@ -136,6 +136,12 @@ static bool fits(const brute *b, int64_t now, int64_t end)
         int64_t room = p->device_memory_bytes[d];
         for (int32_t i = 0; i < p->n_ops; i++)
             room -= b->device[i] == d ? p->op_memory_bytes[i] : 0;
+        for (int32_t w = 0; w < p->n_weights; w++) {
+            bool there = false;
+            for (int32_t e = p->weight_reader_off[w]; e < p->weight_reader_off[w + 1]; e++)
+                there = there || b->device[p->weight_reader[e]] == d;
+            room -= there ? p->weight_bytes[w] : 0;
+        }
         if (room < 0)
             return false;
         if (p->memory == MOIRAI_MEMORY_STATIC)

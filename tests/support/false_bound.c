@@ -1,3 +1,4 @@
+#include "support/attack.h"
 #include "support/false_bound.h"
 
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 #include "prove/prove.h"
 #include "util/util.h"
 
+#define ATTACKS 60 /* on the part about bytes of one certificate */
 #define NODES 300000
 
 /* ---- problems ---- */
@@ -586,7 +588,7 @@ int64_t false_bound_optimum(const moirai_problem *p)
 }
 
 /* The certificate with its part about bytes. */
-static bool check_memory_certificate(pair_chain *c, bytes_prices *m, int64_t lower, int64_t optimum,
+static bool check_memory_certificate(pair_chain *c, bytes_prices *m, int64_t lower, int64_t optimum, uint64_t seed,
                                      false_bound_counts *counts, char *why)
 {
     bytes_bound_task job = {.upper_ns = optimum, .buckets = 8, .solves = 12, .threads = 1};
@@ -606,13 +608,16 @@ static bool check_memory_certificate(pair_chain *c, bytes_prices *m, int64_t low
     /* Settling solves the path again, from better columns: it may end a little off, never far. */
     else if ((double)proof.proven_ns < 0.9 * (double)lower)
         good = fail(why, "memory: certificate proves %lld of %lld", (long long)proof.proven_ns, (long long)lower);
+    else
+        good = attack_certificate(c->p, json, length, "memory", optimum, seed, ATTACKS, &counts->attacks, NULL, why) &&
+               attack_certificate(c->p, json, length, "classes", optimum, seed, ATTACKS / 4, &counts->attacks, NULL, why);
     counts->certificates++;
     free(json);
     return good;
 }
 
 /* Prices on bytes. */
-static bool check_memory(pair_chain *c, int64_t optimum, false_bound_counts *counts, char *why)
+static bool check_memory(pair_chain *c, int64_t optimum, uint64_t seed, false_bound_counts *counts, char *why)
 {
     bytes_prices *m;
     int64_t lower = 0, plain = pair_chain_path(c, PAIR_CHAIN_LOWER, NULL);
@@ -628,7 +633,7 @@ static bool check_memory(pair_chain *c, int64_t optimum, false_bound_counts *cou
                 fail(why, "memory bound %lld, optimum %lld, %d buckets", (long long)lower, (long long)optimum, buckets);
     }
     if (good && lower > plain)
-        good = check_memory_certificate(c, m, lower, optimum, counts, why);
+        good = check_memory_certificate(c, m, lower, optimum, seed, counts, why);
     counts->memory += lower > plain;
     bytes_prices_free(m);
     return good;
@@ -737,7 +742,7 @@ bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_count
     int64_t lower = good ? pair_chain_path(c, PAIR_CHAIN_LOWER, NULL) : 0;
     if (good && optimum >= 0 && lower > optimum)
         good = fail(why, "chain bound %lld, optimum %lld", (long long)lower, (long long)optimum);
-    good = good && check_memory(c, optimum, counts, why);
+    good = good && check_memory(c, optimum, seed, counts, why);
     good = good && check_certificate(c, optimum, seed, counts, why);
     good = good && (seed % 3 || check_spine(p, optimum, seed, counts, why));
     good = good && check_intervals(p, optimum, seed, counts, why);

@@ -4,6 +4,8 @@
 
 #include <moirai/moirai.h>
 
+#include "support/attack.h"
+
 /* Cuts, blocks that repeat, components that are copies of each other, shared tensors, edges that jump over cuts; every flow and
  * congestion, null and zero times, groups. At most max_ops operators. */
 char *random_layers_json(uint64_t seed, int max_ops, size_t *length);
@@ -15,6 +17,7 @@ typedef struct false_bound_counts {
     int64_t interval_chains;
     int64_t spines;    /* chains without some operators, certified for the whole */
     int64_t memory;    /* problems where prices on bytes raised the bound */
+    attack_counts attacks; /* on certificates with a part about bytes */
     int64_t tight;     /* certificates whose bound is the optimum */
     double gap;        /* sum of (optimum - certified) / optimum over problems with known optimum */
 } false_bound_counts;

@@ -5,39 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/util.h"
-
-typedef struct found {
-    int64_t lower_ns; /* MOIRAI_UNKNOWN: not meant for this problem, or not asked for */
-    double seconds;
-    bool asked;
-} found;
-
-static void show(cli_context *cli, const found *f, int n, int best)
-{
-    yyjson_mut_val *list = yyjson_mut_arr(cli->doc);
-    cli_print(cli, "%-14s %14s %10s  %s\n", "bound", "value", "time", "by");
-    for (int i = 0; i < n; i++) {
-        const moirai_bound *b = moirai_bound_at(i);
-        if (!f[i].asked)
-            continue;
-        bool known = f[i].lower_ns != MOIRAI_UNKNOWN;
-        yyjson_mut_val *object = yyjson_mut_arr_add_obj(cli->doc, list);
-        yyjson_mut_obj_add_str(cli->doc, object, "name", b->name);
-        if (known)
-            yyjson_mut_obj_add_int(cli->doc, object, "lower_bound_ns", f[i].lower_ns);
-        else
-            yyjson_mut_obj_add_null(cli->doc, object, "lower_bound_ns");
-        yyjson_mut_obj_add_real(cli->doc, object, "seconds", f[i].seconds);
-        yyjson_mut_obj_add_bool(cli->doc, object, "best", i == best);
-        cli_print(cli, "%-14s %14s %8.3f s%s %s\n", b->name, known ? cli_human_ns(f[i].lower_ns).s : "-", f[i].seconds,
-                         i == best ? "*" : " ", b->summary);
-    }
-    yyjson_mut_obj_add_val(cli->doc, cli->result, "bounds", list);
-    if (best >= 0)
-        yyjson_mut_obj_add_int(cli->doc, cli->result, "lower_bound_ns", f[best].lower_ns);
-}
-
 static bool asked_for(const cli_context *cli, const char *name)
 {
     int n = cli_uses(cli, "only");
@@ -59,27 +26,22 @@ static int check_names(const cli_context *cli)
 static int run(cli_context *cli)
 {
     moirai_problem *p = NULL;
-    int n = moirai_bound_count(), best = -1;
-    found *f = calloc((size_t)n, sizeof *f);
+    int n = moirai_bound_count(), found = 0;
+    cli_bound_found *f = calloc((size_t)n, sizeof *f);
     int rc = f ? check_names(cli) : moirai_error(MOIRAI_EFAIL, "out of memory");
-    rc = rc ? rc : moirai_problem_read(&p, cli_arg(cli, 0));
+    rc = rc ? rc : cli_problem_read(&p, cli_arg(cli, 0));
     moirai_budget o;
     moirai_budget_init(&o);
     o.effort = cli_real(cli, "effort");
     o.time_limit_s = cli_real(cli, "time-limit");
     o.threads = (int)cli_count(cli, "threads");
     o.interrupt = cli_interrupt();
-    for (int i = 0; !rc && i < n && !moirai_interrupt_raised(cli_interrupt()); i++) {
-        double begun = util_seconds();
-        if (!(f[i].asked = asked_for(cli, moirai_bound_at(i)->name)))
-            continue;
-        rc = moirai_bound_at(i)->find(&f[i].lower_ns, p, &o);
-        f[i].seconds = util_seconds() - begun;
-        if (f[i].lower_ns != MOIRAI_UNKNOWN && (best < 0 || f[i].lower_ns > f[best].lower_ns))
-            best = i;
-    }
-    if (!rc)
-        show(cli, f, n, best);
+    for (int i = 0; !rc && i < n && !moirai_interrupt_raised(cli_interrupt()); i++)
+        if (asked_for(cli, moirai_bound_at(i)->name)) {
+            cli_status_set("bound '%s'", moirai_bound_at(i)->name);
+            cli_bound_find(&f[found++], moirai_bound_at(i), p, &o);
+        }
+    rc = rc ? rc : cli_bounds_show(cli, f, found);
     free(f);
     moirai_problem_free(p);
     return rc;

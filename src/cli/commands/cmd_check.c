@@ -26,7 +26,7 @@ static int run(cli_context *cli)
     findings f = {.cli = cli, .list = yyjson_mut_arr(cli->doc)};
     moirai_problem *p = NULL;
     moirai_plan *plan = NULL;
-    int rc = moirai_problem_read(&p, problem_path);
+    int rc = cli_problem_read(&p, problem_path);
     rc = rc ? rc : moirai_plan_read(&plan, p, plan_path);
     if (!rc) {
         rc = moirai_plan_check(p, plan, report, &f);

@@ -68,7 +68,7 @@ static int export_problem(cli_context *cli)
     if (!result)
         result = cli_writable(cli, path);
     if (!result)
-        result = moirai_problem_read(&p, cli_arg(cli, 0));
+        result = cli_problem_read(&p, cli_arg(cli, 0));
     if (!result)
         result = find_start(&start, p, cli);
     if (!result)

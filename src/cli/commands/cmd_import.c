@@ -1,6 +1,7 @@
 /* moirai import: another solver's answer as a plan. */
 #include "cli/framework/cli.h"
 #include "cli/commands/commands.h"
+#include "cli/steps/steps.h"
 
 #include <string.h>
 #include <moirai/milp.h>
@@ -43,7 +44,7 @@ static int run(cli_context *cli)
         return moirai_error(MOIRAI_EUSAGE, "import: give the solution file with --sol");
     int result = cli_writable(cli, path);
     if (!result)
-        result = moirai_problem_read(&p, cli_arg(cli, 0));
+        result = cli_problem_read(&p, cli_arg(cli, 0));
     if (!result)
         result = moirai_milp_import(&plan, p, solution, cli_has(cli, "trust-bound"), &claim);
     if (!result)

@@ -35,12 +35,31 @@ static void say_types(const cli_context *cli, const moirai_type_stats *type, int
     }
 }
 
+/* As cli_network has found them in an ONNX file. */
+static void say_inputs(const cli_context *cli)
+{
+    yyjson_mut_val *onnx = yyjson_mut_obj_get(cli->result, "onnx"), *in;
+    yyjson_mut_val *list = onnx ? yyjson_mut_obj_get(onnx, "inputs") : NULL;
+    size_t i, n = 0;
+    if (list)
+        yyjson_mut_arr_foreach(list, i, n, in)
+        {
+            cli_print(cli, "%-14s %s: %s %s\n", i ? "" : n == 1 ? "input" : "inputs",
+                      yyjson_mut_get_str(yyjson_mut_obj_get(in, "name")), yyjson_mut_get_str(yyjson_mut_obj_get(in, "type")),
+                      yyjson_mut_get_str(yyjson_mut_obj_get(in, "shape")));
+        }
+    int64_t all = onnx ? yyjson_mut_get_sint(yyjson_mut_obj_get(onnx, "n_inputs")) : 0;
+    if (all > (int64_t)n)
+        cli_print(cli, "%-14s and %s more\n", "", cli_human_count(all - (int64_t)n).s);
+}
+
 static void say_stats(const cli_context *cli, const moirai_graph *g, const moirai_graph_stats *s)
 {
     int64_t count = parameters(cli, g, s);
     cli_print(cli, "%s\n", g->name);
     cli_print(cli, "operators      %s of %d types, %s edges\n", cli_human_count(g->n_ops).s, s->n_types,
                      cli_human_count(s->n_edges).s);
+    say_inputs(cli);
     cli_print(cli, "parameters     %s, weights %s\n", cli_human_count(count).s,
                      cli_human_bytes(s->weight_bytes).s);
     cli_print(cli, "arithmetic     %s, traffic %s\n", cli_human_flops((double)s->flops).s,

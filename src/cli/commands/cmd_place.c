@@ -16,7 +16,7 @@ static int run(cli_context *cli)
     rc = rc ? rc : cli_writable(cli, output);
     rc = rc ? rc : cli_search_writable(cli);
     rc = rc ? rc : cli_writable(cli, cli_text(cli, "report"));
-    rc = rc ? rc : moirai_problem_read(&p, cli_arg(cli, 0));
+    rc = rc ? rc : cli_problem_read(&p, cli_arg(cli, 0));
     rc = rc ? rc : start_path ? moirai_plan_read(&start, p, start_path) : 0;
     rc = rc ? rc : cli_search(&plan, cli, p, start);
     rc = rc ? rc : output ? moirai_plan_write(plan, p, output) : 0;

@@ -9,24 +9,14 @@
 
 /* ---- progress ---- */
 
-typedef struct bar {
-    bool shown;
-} bar;
-
 /* "DONE TOTAL DEVICE" */
 static void draw(void *data, const char *text)
 {
-    enum { WIDTH = 30 };
-    bar *b = data;
+    (void)data;
     long done, total;
     int at = 0;
-    if (sscanf(text, "%ld %ld %n", &done, &total, &at) < 2 || !at || total <= 0 || done > total)
-        return;
-    int full = (int)(done * WIDTH / total);
-    fprintf(stderr, "\r%-12.12s [%.*s%*s] %ld/%ld", text + at, full, "##############################", WIDTH - full, "",
-            done, total);
-    fflush(stderr);
-    b->shown = true;
+    if (sscanf(text, "%ld %ld %n", &done, &total, &at) >= 2 && at && total > 0 && done <= total)
+        cli_status_now("measuring on %s: %ld of %ld operators", text + at, done, total);
 }
 
 /* ---- the report ---- */
@@ -101,7 +91,7 @@ static void add_arguments(cli_ranks *r, const cli_context *cli)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         cli_ranks_add(r, names[i][1], cli_text(cli, names[i][0]));
     cli_ranks_add(r, "--fresh", cli_has(cli, "fresh") ? "" : NULL);
-    cli_ranks_add(r, "--progress", !cli->quiet && isatty(STDERR_FILENO) ? "" : NULL);
+    cli_ranks_add(r, "--progress", cli_status_terminal() ? "" : NULL);
     for (int i = 0; i < cli_uses(cli, "dim"); i++)
         cli_ranks_add(r, "--dim", cli_use(cli, "dim", i));
     for (int i = 0; i < cli_uses(cli, "shape"); i++)
@@ -113,17 +103,19 @@ static int measure(moirai_graph **out, cli_context *cli)
 {
     moirai_cluster *c = NULL;
     cli_ranks r = {0};
-    bar b = {0};
     int rc = cli_cluster(&c, cli);
     rc = rc ? rc : cli_ranks_open(&r, cli, "profile", c, c->n_devices);
     if (!rc) {
+        const moirai_device *device[MOIRAI_MAX_DEVICES];
+        for (int32_t k = 0; k < c->n_devices; k++)
+            device[k] = &c->device[k];
+        cli_note_stand_ins(cli, device, c->n_devices);
         add_arguments(&r, cli);
         r.progress = draw;
-        r.data = &b;
+        cli_status_set("starting the ranks");
         rc = cli_ranks_run(&r);
     }
-    if (b.shown)
-        fprintf(stderr, "\n");
+    cli_status_set("%s", "");
     if (!rc && !(r.inside && r.rank)) {
         rc = show(cli, &r);
         rc = rc ? rc : moirai_graph_read(out, r.result);
@@ -182,12 +174,6 @@ static int refine(cli_context *cli, moirai_graph *g)
     return rc;
 }
 
-static bool is_onnx(const char *path)
-{
-    size_t n = strlen(path);
-    return n > 5 && !strcasecmp(path + n - 5, ".onnx");
-}
-
 static int run(cli_context *cli)
 {
     const char *output = cli_text(cli, "output"), *model = cli_arg(cli, 0);
@@ -197,12 +183,12 @@ static int run(cli_context *cli)
     rc = rc ? rc : cli_writable(cli, cli_text(cli, "cluster-out"));
     if (!rc && cli_has(cli, "cluster-out") && !refines)
         rc = moirai_error(MOIRAI_EUSAGE, "profile: --cluster-out needs --refine");
-    if (!rc && !is_onnx(model) && !refines)
+    if (!rc && !cli_is_onnx(model) && !refines)
         rc = moirai_error(MOIRAI_EUSAGE,
-                          "profile: '%s' is no ONNX file (.onnx): operators of other networks can't run; "
+                          "profile: '%s' is no ONNX file: operators of other networks can't run; "
                           "--refine takes a measured graph",
                           model);
-    rc = rc ? rc : is_onnx(model) ? measure(&g, cli) : moirai_graph_read(&g, model);
+    rc = rc ? rc : cli_is_onnx(model) ? measure(&g, cli) : moirai_graph_read(&g, model);
     rc = rc || !refines || !g ? rc : refine(cli, g);
     rc = rc || !output || !g ? rc : moirai_graph_write(g, output);
     moirai_graph_free(g);

@@ -34,7 +34,8 @@ static int run(cli_context *cli)
         return moirai_error(MOIRAI_EUSAGE, "prove: problem and certificate can't both come from stdin");
     moirai_problem *p = NULL;
     moirai_proof proof = {0};
-    int rc = moirai_problem_read(&p, problem_path);
+    int rc = cli_problem_read(&p, problem_path);
+    cli_status_set("proving %s", path);
     rc = rc ? rc : moirai_prove(&proof, p, path);
     if (!rc)
         show(cli, &proof);

@@ -1,6 +1,7 @@
 /* moirai run: a plan, carried out: split, one process per device, measured, verified. */
 #include "cli/commands/commands.h"
 #include "cli/steps/run_steps.h"
+#include "cli/steps/step_ranks.h"
 #include "cli/steps/steps.h"
 
 #include <ctype.h>
@@ -20,10 +21,13 @@ static int prepare(cli_run *w)
     int rc = cli_rank_program(program, sizeof program);
     rc = rc ? rc : cluster ? cli_cluster_of(&w->cluster, w->cli, cluster) : 0;
     rc = rc ? rc : cli_run_folders(w);
+    cli_status_set("splitting %s", model);
     rc = rc ? rc : cli_split(&report, w->cli, cli_arg(w->cli, 0), model, w->parts);
     rc = rc ? rc : cli_run_job(w, model);
+    cli_status_set("%s", "");
     if (rc)
         return rc;
+    cli_note_stand_ins(w->cli, w->device, w->n_ranks);
     cli_say(w->cli, "split into %s segments on %d devices, %s transfers\n",
                    cli_human_count(report.n_segments).s, report.n_used, cli_human_count(report.n_transfers).s);
     yyjson_mut_obj_add_int(w->cli->doc, w->cli->result, "n_segments", report.n_segments);
@@ -34,6 +38,19 @@ static int prepare(cli_run *w)
 
 /* ---- running ---- */
 
+/* "DONE TOTAL", warm-up included, as rank 0 counts; at most twice a second. */
+static void draw(void *data, const char *text)
+{
+    const cli_run *w = data;
+    long done, total, warm = (long)cli_count(w->cli, "warmup") + 1;
+    if (sscanf(text, "%ld %ld", &done, &total) != 2 || done > total)
+        return;
+    if (done < warm)
+        cli_status_now("warming up: %ld of %ld", done, warm);
+    else
+        cli_status_now("running: %ld of %ld", done - warm, total - warm);
+}
+
 static int launch(const cli_run *w, bool inside)
 {
     const char *argv[] = {"run", w->job, NULL};
@@ -43,10 +60,15 @@ static int launch(const cli_run *w, bool inside)
                        .host = w->has_hosts && !inside ? w->host : NULL,
                        .argv = argv,
                        .inside = inside,
+                       .progress = draw,
+                       .data = (void *)w,
                        .start_limit_s = limit > 0      ? limit
-                                        : w->has_hosts ? 5
+                                        : w->has_hosts ? 30
                                                        : 60};
-    return cli_launch(&l);
+    cli_status_set("loading the sub-models on %d devices", w->n_ranks);
+    int rc = cli_launch(&l);
+    cli_status_set("%s", "");
+    return rc;
 }
 
 static int verify(const cli_run *w)
@@ -55,7 +77,9 @@ static int verify(const cli_run *w)
     const char *argv[] = {"whole", w->job, w->verdict, atol ? atol : "-1", rtol ? rtol : "-1", NULL};
     static const char *const name[] = {"whole model"};
     cli_launch_job l = {.n = 1, .name = name, .argv = argv, .inside = true};
+    cli_status_set("running the whole model on one device");
     int rc = cli_launch(&l);
+    cli_status_set("%s", "");
     return rc ? rc : cli_show_verdict(w->cli, w->verdict);
 }
 
@@ -232,7 +256,7 @@ static const cli_option options[] = {
      .kind = CLI_VALUE_REAL,
      .least = 0.1,
      .most = 1e6,
-     .help = "time for all ranks to come up (default 60, with several machines 5)"},
+     .help = "time for all ranks to come up (default 60, with several machines 30)"},
     {.name = "stall",
      .argument = "SECONDS",
      .kind = CLI_VALUE_REAL,

@@ -17,9 +17,11 @@ static int dispatch(moirai_plan **out, const moirai_problem *p, const moirai_pla
     return rc;
 }
 
-/* A simulated plan keeps its author and what was proven of the problem. */
-static int keep_origin(moirai_plan *to, const moirai_plan *from)
+/* A simulated plan keeps its author, and what was proven if that was of this very problem; what is plain to see holds in
+ * any case. */
+static int keep_origin(const cli_context *cli, const moirai_problem *p, moirai_plan *to, const moirai_plan *from)
 {
+    bool own = from->problem_digest == moirai_problem_digest(p);
     char *placer = strdup(from->placer ? from->placer : "");
     if (!placer)
         return moirai_error(MOIRAI_EFAIL, "out of memory");
@@ -27,7 +29,13 @@ static int keep_origin(moirai_plan *to, const moirai_plan *from)
     to->placer = placer;
     to->seed = from->seed;
     to->generation_ns = from->generation_ns;
-    to->lower_bound_ns = from->lower_bound_ns;
+    int64_t path = moirai_bound_critical_path(p), load = moirai_bound_load(p);
+    to->lower_bound_ns = path > load ? path : load;
+    if (own && from->lower_bound_ns > to->lower_bound_ns)
+        to->lower_bound_ns = from->lower_bound_ns;
+    if (!own)
+        cli_say(cli, "note: the plan was %s: its bound is not taken over\n",
+                from->problem_digest ? "made for another problem" : "written without saying for which problem");
     return 0;
 }
 
@@ -49,10 +57,10 @@ static int run(cli_context *cli)
     moirai_problem *p = NULL;
     moirai_plan *plan = NULL, *result = NULL;
     int rc = cli_writable(cli, output);
-    rc = rc ? rc : moirai_problem_read(&p, problem_path);
+    rc = rc ? rc : cli_problem_read(&p, problem_path);
     rc = rc ? rc : moirai_plan_read(&plan, p, plan_path);
     rc = rc ? rc : cli_has(cli, "dispatch") ? dispatch(&result, p, plan) : moirai_plan_tighten(&result, p, plan);
-    rc = rc ? rc : keep_origin(result, plan);
+    rc = rc ? rc : keep_origin(cli, p, result, plan);
     rc = rc ? rc : output ? moirai_plan_write(result, p, output) : 0;
     if (!rc) {
         compare(cli, plan, result);

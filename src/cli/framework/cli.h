@@ -6,6 +6,7 @@
 #ifndef MOIRAI_CLI_FRAMEWORK_CLI_H
 #define MOIRAI_CLI_FRAMEWORK_CLI_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -114,11 +115,31 @@ const char *cli_arg(const cli_context *cli, int index);
 /* ---- what is said ---- */
 /* The result as text: stdout; nothing with --json; stderr while `-o -` owns stdout. */
 void cli_print(const cli_context *cli, const char *format, ...) MOIRAI_PRINTF(2, 3);
+/* The same to any stream, for text that may come from files: control characters within %s become '?'. */
+void cli_vprint(FILE *out, const char *format, va_list args);
+void cli_clean(char *text); /* in place */
 /* The story: stderr, silent with --quiet. */
 void cli_say(const cli_context *cli, const char *format, ...) MOIRAI_PRINTF(2, 3);
 /* May `path` be written? Call for every output before the work begins: an existing file without --force, a missing or
  * read-only folder fail here. NULL and "-" are fine. */
 int cli_writable(const cli_context *cli, const char *path);
+
+/* ---- what is going on ---- one line of the terminal, drawn again every second (status.c) */
+/* Before anything else; `quiet`: nothing is ever drawn. */
+void cli_status_open(bool quiet);
+/* Is there a terminal to draw on? */
+bool cli_status_terminal(void);
+/* "reading model.onnx": shown with its seconds until the next call; "" for nothing. */
+void cli_status_set(const char *format, ...) MOIRAI_PRINTF(1, 2);
+/* The same, shown at once: news of something that counts. */
+void cli_status_now(const char *format, ...) MOIRAI_PRINTF(1, 2);
+/* `tick` is asked about every second for the line to show, from another thread, and may write lines of its own after
+ * cli_status_clear. NULL ends it: then it runs no more. */
+typedef void (*cli_tick_fn)(void *data, char *text, size_t size);
+void cli_status_watch(cli_tick_fn tick, void *data);
+/* Takes the line away before something else is written; it comes back by itself. */
+void cli_status_clear(void);
+void cli_status_close(void);
 
 /* ---- framework ---- */
 extern const cli_option cli_options_common[];
@@ -148,7 +169,7 @@ cli_human cli_help_flags(const cli_option *option);
 /* Words that complete a value, separated by '|', into `buffer`; "" if there are none. */
 const char *cli_help_words(char *buffer, size_t size, cli_value_kind kind, const char *choices);
 
-/* Raised by Ctrl-C; a second Ctrl-C ends the process as usual. */
+/* Raised by Ctrl-C, SIGTERM and SIGHUP; a second signal ends the process as usual. */
 const moirai_interrupt *cli_interrupt(void);
 
 #endif

@@ -13,8 +13,9 @@ void cli_print(const cli_context *cli, const char *format, ...)
     if (cli->stdout_taken ? cli->quiet : cli->json)
         return;
     va_list args;
+    cli_status_clear();
     va_start(args, format);
-    vfprintf(cli->stdout_taken ? stderr : stdout, format, args);
+    cli_vprint(cli->stdout_taken ? stderr : stdout, format, args);
     va_end(args);
 }
 
@@ -23,8 +24,9 @@ void cli_say(const cli_context *cli, const char *format, ...)
     if (cli->quiet)
         return;
     va_list args;
+    cli_status_clear();
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    cli_vprint(stderr, format, args);
     va_end(args);
 }
 

@@ -1,6 +1,7 @@
 /* The log of a search, as MIP solvers write it: a key for the letters, a header every 20 lines, a line for
- * every better plan (at most ten a second) and otherwise at most one every 5 s. Lines go to stderr when it is a terminal
- * or with --log; --log-json gets every event as one object a line. */
+ * every better plan (at most ten a second) and otherwise one every 5 s, which says how long nothing better was found.
+ * Lines go to stderr when it is a terminal or with --log; on a terminal the last line (status.c) has the plan at hand and
+ * its gap every second. --log-json gets every event as one object a line. */
 #include "cli/steps/steps.h"
 
 #include <errno.h>
@@ -9,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "util/util.h"
+
 #define HEADER_EVERY 20
 #define QUIET_S 5.0 /* without news */
 #define NEWS_S 0.1  /* between two better plans */
@@ -16,15 +19,20 @@
 struct cli_log {
     pthread_mutex_t lock;
     bool text, timeless;
+    double begun;    /* of util_seconds */
+    double better_s; /* when the best plan came */
     char key[256], title[128];
     int lines;
     double shown_s;            /* when the last line was written */
     int64_t shown_makespan_ns; /* what it said */
-    moirai_progress last;      /* the newest event, note dropped */
+    moirai_progress last;      /* the newest event, its note in `note` */
+    char note[120];            /* what it is busy with, as it said last */
     bool pending;              /* it was not shown */
     FILE *json;
     const char *json_path;
 };
+
+static void tick(void *data, char *text, size_t size);
 
 int cli_log_open(cli_log **out, const cli_context *cli, const moirai_placer *placer, const moirai_problem *p)
 {
@@ -48,6 +56,10 @@ int cli_log_open(cli_log **out, const cli_context *cli, const moirai_placer *pla
         }
     }
     pthread_mutex_init(&log->lock, NULL);
+    log->begun = util_seconds();
+    log->last = (moirai_progress){.makespan_ns = MOIRAI_UNKNOWN, .lower_bound_ns = MOIRAI_UNKNOWN};
+    if (log->text && !log->timeless)
+        cli_status_watch(tick, log);
     *out = log;
     return 0;
 }
@@ -61,6 +73,7 @@ static double gap_of(const moirai_progress *e)
 
 static void write_header(cli_log *log)
 {
+    cli_status_clear();
     if (log->lines == 0) {
         fprintf(stderr, "%s\n", log->title);
         if (*log->key)
@@ -71,6 +84,7 @@ static void write_header(cli_log *log)
 
 static void write_line(cli_log *log, const moirai_progress *e)
 {
+    cli_status_clear();
     if (log->lines % HEADER_EVERY == 0)
         write_header(log);
     log->lines++;
@@ -125,19 +139,56 @@ void cli_log_event(void *data, const moirai_progress *e)
         write_json(log, e);
     bool better = e->makespan_ns >= 0 && (log->shown_makespan_ns < 0 || e->makespan_ns < log->shown_makespan_ns);
     double since = e->seconds - log->shown_s;
+    if (e->makespan_ns >= 0 && (log->last.makespan_ns < 0 || e->makespan_ns < log->last.makespan_ns))
+        log->better_s = e->seconds;
     log->last = *e;
     log->last.note = NULL;
+    if (e->note)
+        snprintf(log->note, sizeof log->note, "%s", e->note);
     log->pending = true;
     /* Without a clock, what is shown must not depend on when it happened. */
-    bool show = log->timeless ? better || e->note : e->note || since >= QUIET_S || (better && since >= NEWS_S);
+    bool first = better && log->shown_makespan_ns < 0; /* the plan at hand is shown at once */
+    bool show = log->timeless ? better || e->note
+                              : e->note || first || since >= QUIET_S || (better && since >= NEWS_S);
     if (log->text && show)
         write_line(log, e);
     pthread_mutex_unlock(&log->lock);
 }
 
+/* The line that the terminal shows; and, where the search is silent, a line of the log. */
+void cli_log_tick(cli_log *log, double seconds, char *text, size_t size)
+{
+    char still[160];
+    pthread_mutex_lock(&log->lock);
+    const moirai_progress *e = &log->last;
+    if (e->makespan_ns < 0)
+        snprintf(text, size, "no plan yet, bound %s, %.0f s", cli_human_ns(e->lower_bound_ns).s, seconds);
+    else
+        snprintf(text, size, "plan %s, bound %s, gap %s: no better plan in %.0f s%s%s", cli_human_ns(e->makespan_ns).s,
+                 cli_human_ns(e->lower_bound_ns).s, cli_human_gap(gap_of(e)).s, seconds - log->better_s,
+                 *log->note ? "; " : "", log->note);
+    if (log->text && !log->timeless && log->lines && seconds - log->shown_s >= QUIET_S) {
+        moirai_progress now = *e;
+        now.seconds = seconds;
+        now.letter = ' ';
+        snprintf(still, sizeof still, "no better plan in %.0f s", seconds - log->better_s);
+        now.note = e->makespan_ns < 0 ? "no plan yet" : still;
+        write_line(log, &now);
+    }
+    pthread_mutex_unlock(&log->lock);
+}
+
+static void tick(void *data, char *text, size_t size)
+{
+    cli_log *log = data;
+    cli_log_tick(log, util_seconds() - log->begun, text, size);
+}
+
 int cli_log_close(cli_log *log)
 {
     int rc = 0;
+    if (log->text && !log->timeless)
+        cli_status_watch(NULL, NULL);
     if (log->text && log->pending && log->lines)
         write_line(log, &log->last);
     if (log->text && log->lines)

@@ -1,5 +1,6 @@
 /* The job of a run: its folders, which rank is which device on which host, and the file that every rank reads. */
 #include "cli/steps/run_steps.h"
+#include "cli/steps/step_ranks.h"
 #include "cli/steps/steps.h"
 
 #include <dirent.h>
@@ -126,6 +127,9 @@ static int spread_hosts(cli_run *w)
     for (char *host; (host = strsep(&rest, ",")) && n < 256;)
         if (*host)
             list[n++] = host;
+    int rc = cli_check_hosts(w->cli, list, n);
+    if (rc)
+        return rc;
     if (!n)
         return moirai_error(MOIRAI_EUSAGE, "run: --hosts '%s' names no host", given);
     for (int i = 0; i < w->n_ranks; i++)
@@ -202,6 +206,8 @@ static int write_job(const cli_run *w, const char *model)
     util_writer_pair_int(&o, "seed", cli_count(w->cli, "seed"));
     util_writer_key(&o, "stall_s");
     util_writer_real(&o, cli_real(w->cli, "stall"));
+    util_writer_key(&o, "progress");
+    util_writer_bool(&o, cli_status_terminal());
     write_devices(&o, w);
     int rc = write_inputs(&o, w);
     free(full);

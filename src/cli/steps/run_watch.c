@@ -55,6 +55,9 @@ static pid_t start(const char *const *argv, int fd)
         dup2(nothing, STDIN_FILENO);
     dup2(fd, STDOUT_FILENO);
     dup2(fd, STDERR_FILENO);
+    /* Open MPI 4 and 5 cut names of machines at the first dot unless told not to. */
+    setenv("OMPI_MCA_orte_keep_fqdn_hostnames", "1", 1);
+    setenv("PRTE_MCA_prte_keep_fqdn_hostnames", "1", 1);
     execv(argv[0], (char *const *)argv);
     dprintf(STDERR_FILENO, "moirai-rank: error 1 0 can't start %s: %s\n", argv[0], strerror(errno));
     _exit(127);
@@ -149,8 +152,12 @@ static void judge_start(watch *w)
                                      name_of(w, i), w->launch->host ? " on host " : "",
                                      w->launch->host ? w->launch->host[i] ? w->launch->host[i] : "localhost" : "");
     w->code = 1;
-    snprintf(w->message, sizeof w->message, "no answer within %.0f s from device %s", w->launch->start_limit_s,
-             missing);
+    snprintf(w->message, sizeof w->message, "no answer within %.0f s from device %s%s%s%.300s", w->launch->start_limit_s,
+             missing,
+             w->launch->host ? ": does 'ssh HOST true' work without a password, and is moirai installed there at the same "
+                               "path? (--start-limit waits longer)"
+                             : "",
+             *w->words ? "; MPI says: " : "", w->words);
 }
 
 /* Something new that ends the job? */

@@ -4,12 +4,39 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-static bool ends_with(const char *text, const char *tail)
+/* By its name, or by its first byte: our files begin with a brace or space, ONNX with the field of its version (8). Pipes
+ * are not looked into. */
+bool cli_is_onnx(const char *path)
 {
-    size_t n = strlen(text), m = strlen(tail);
-    return n >= m && !strcasecmp(text + n - m, tail);
+    size_t n = path ? strlen(path) : 0;
+    struct stat s;
+    if (!path)
+        return false;
+    if (n >= 5 && !strcasecmp(path + n - 5, ".onnx"))
+        return true;
+    if (stat(path, &s) || !S_ISREG(s.st_mode))
+        return false;
+    FILE *f = fopen(path, "rb");
+    int first = f ? fgetc(f) : EOF;
+    if (f)
+        fclose(f);
+    return first == 8;
+}
+
+static void add_inputs(cli_context *cli, yyjson_mut_val *o, const moirai_onnx_report *report)
+{
+    yyjson_mut_val *list = yyjson_mut_obj_add_arr(cli->doc, o, "inputs");
+    yyjson_mut_obj_add_int(cli->doc, o, "n_inputs", report->n_inputs);
+    for (int32_t i = 0; i < report->n_inputs && i < MOIRAI_ONNX_INPUTS; i++) {
+        yyjson_mut_val *in = yyjson_mut_arr_add_obj(cli->doc, list);
+        yyjson_mut_obj_add_strcpy(cli->doc, in, "name", report->input[i].name);
+        yyjson_mut_obj_add_strcpy(cli->doc, in, "type", report->input[i].type);
+        yyjson_mut_obj_add_strcpy(cli->doc, in, "shape", report->input[i].shape);
+        yyjson_mut_obj_add_int(cli->doc, in, "bytes", report->input[i].bytes);
+    }
 }
 
 static int read_onnx(moirai_graph **out, cli_context *cli, const char *path)
@@ -40,8 +67,8 @@ static int read_onnx(moirai_graph **out, cli_context *cli, const char *path)
         cli_say(cli, "warning: %d operators of unknown type (the first: %s) get a fallback cost\n",
                        report.n_unknown_ops, report.first_unknown);
     if (report.n_unknown_sizes)
-        cli_say(cli, "warning: %d tensors of unknown size: set dimensions with --dim or --shape\n",
-                       report.n_unknown_sizes);
+        cli_say(cli, "warning: %d tensors of unknown size (%s%s): set dimensions with --dim or --shape\n",
+                report.n_unknown_sizes, report.unknown_sizes, report.n_unknown_sizes > 3 ? ", ..." : "");
     yyjson_mut_val *o = yyjson_mut_obj(cli->doc);
     yyjson_mut_obj_add_int(cli->doc, o, "nodes", report.n_nodes);
     yyjson_mut_obj_add_int(cli->doc, o, "folded", report.n_folded);
@@ -49,6 +76,9 @@ static int read_onnx(moirai_graph **out, cli_context *cli, const char *path)
     yyjson_mut_obj_add_int(cli->doc, o, "default_dims", report.n_default_dims);
     yyjson_mut_obj_add_int(cli->doc, o, "unknown_ops", report.n_unknown_ops);
     yyjson_mut_obj_add_int(cli->doc, o, "unknown_sizes", report.n_unknown_sizes);
+    if (report.n_unknown_sizes)
+        yyjson_mut_obj_add_strcpy(cli->doc, o, "first_unknown_sizes", report.unknown_sizes);
+    add_inputs(cli, o, &report);
     yyjson_mut_obj_add_int(cli->doc, o, "parameters", report.parameter_count);
     yyjson_mut_obj_add_val(cli->doc, cli->result, "onnx", o);
     return 0;
@@ -58,11 +88,6 @@ static int no_such_network(const char *name)
 {
     return moirai_error(MOIRAI_EINPUT, "%s: neither a file nor a network of the zoo: %s", name,
                         cli_hint(name, CLI_VALUE_NETWORK, "'moirai zoo list' shows them").s);
-}
-
-bool cli_is_onnx(const char *name)
-{
-    return name && ends_with(name, ".onnx") && !moirai_zoo_find(name);
 }
 
 /* A file's numbers are what they are: another type would be another network. */
@@ -84,6 +109,7 @@ int cli_network(moirai_graph **out, cli_context *cli, const char *name)
         return moirai_zoo_graph(out, name, !dtype || !strcmp(dtype, "fp32") ? 4 : 2);
     if (strcmp(name, "-") && access(name, F_OK))
         return no_such_network(name);
+    cli_status_set("reading %s", name);
     int rc = cli_is_onnx(name) ? read_onnx(out, cli, name) : moirai_graph_read(out, name);
     return rc ? rc : check_dtype(out, name, dtype);
 }

@@ -4,6 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+int cli_problem_read(moirai_problem **out, const char *path)
+{
+    cli_status_set("reading %s", path);
+    int rc = moirai_problem_read(out, path);
+    cli_status_set("%s", "");
+    return rc;
+}
+
 int cli_cluster_of(moirai_cluster **out, const cli_context *cli, const char *name)
 {
     int rc = moirai_cluster_open(out, name);
@@ -121,32 +129,60 @@ static void tell_costs(cli_context *cli, const moirai_graph *g, const moirai_clu
     yyjson_mut_obj_add_val(cli->doc, cli->result, "times_by_model", o);
 }
 
+/* --pin, --forbid and --together as the library takes them. */
+typedef struct wishes {
+    moirai_wish *wish;
+    char **copy;
+    int n;
+} wishes;
+
+static int wishes_read(wishes *w, const cli_context *cli)
+{
+    size_t most = (size_t)(cli_uses(cli, "pin") + cli_uses(cli, "forbid") + cli_uses(cli, "together")) + 1;
+    w->wish = calloc(most, sizeof *w->wish);
+    w->copy = calloc(most, sizeof *w->copy);
+    w->n = 0;
+    int rc = w->wish && w->copy ? 0 : moirai_error(MOIRAI_EFAIL, "out of memory");
+    rc = rc ? rc : add_wishes(w->wish, &w->n, w->copy, cli, "pin", MOIRAI_PIN);
+    rc = rc ? rc : add_wishes(w->wish, &w->n, w->copy, cli, "forbid", MOIRAI_FORBID);
+    return rc ? rc : add_wishes(w->wish, &w->n, w->copy, cli, "together", MOIRAI_TOGETHER);
+}
+
+static void wishes_free(wishes *w)
+{
+    for (int i = 0; i < w->n; i++)
+        free(w->copy[i]);
+    free(w->copy);
+    free(w->wish);
+}
+
+int cli_wishes(const cli_context *cli, moirai_problem *p, const moirai_graph *fused)
+{
+    wishes w;
+    int rc = wishes_read(&w, cli);
+    rc = rc ? rc : moirai_problem_wish_fused(p, fused, w.wish, w.n);
+    wishes_free(&w);
+    return rc;
+}
+
 int cli_problem(moirai_problem **out, cli_context *cli, const moirai_graph *g, const moirai_cluster *c,
                        const char *name)
 {
     moirai_cost_report report = {0};
     moirai_problem_options o = {.name = name, .cost_model = cli_text(cli, "cost"), .cost_report = &report,
                                 .tf32 = cli_has(cli, "tf32")};
-    size_t most = (size_t)(cli_uses(cli, "pin") + cli_uses(cli, "forbid") + cli_uses(cli, "together")) + 1;
-    moirai_wish *wish = calloc(most, sizeof *wish);
-    char **copy = calloc(most, sizeof *copy);
-    int n = 0, rc = wish && copy ? 0 : moirai_error(MOIRAI_EFAIL, "out of memory");
+    wishes w;
+    int rc = wishes_read(&w, cli);
     rc = rc ? rc : cli_runtime(&o.runtime, cli);
     rc = rc ? rc : moirai_flow_parse(&o.flow, cli_text(cli, "flow"));
     rc = rc ? rc : moirai_congestion_parse(&o.congestion, cli_text(cli, "congestion"));
     rc = rc ? rc : moirai_memory_parse(&o.memory, cli_text(cli, "memory"));
-    rc = rc ? rc : add_wishes(wish, &n, copy, cli, "pin", MOIRAI_PIN);
-    rc = rc ? rc : add_wishes(wish, &n, copy, cli, "forbid", MOIRAI_FORBID);
-    rc = rc ? rc : add_wishes(wish, &n, copy, cli, "together", MOIRAI_TOGETHER);
-    o.wishes = wish;
-    o.n_wishes = n;
+    o.wishes = w.wish;
+    o.n_wishes = w.n;
     rc = rc ? rc : moirai_problem_new(out, g, c, &o);
     if (!rc)
         tell_costs(cli, g, c, &report, o.runtime);
-    for (int i = 0; i < n; i++)
-        free(copy[i]);
-    free(copy);
-    free(wish);
+    wishes_free(&w);
     return rc;
 }
 
@@ -155,6 +191,8 @@ void cli_show_problem(cli_context *cli, const moirai_problem *p)
     int64_t memory = 0, capacity = 0; /* of one problem: readers guarantee that the sums fit */
     for (int32_t i = 0; i < p->n_ops; i++)
         memory = memory > INT64_MAX - p->op_memory_bytes[i] ? INT64_MAX : memory + p->op_memory_bytes[i];
+    for (int32_t i = 0; i < p->n_weights; i++)
+        memory = memory > INT64_MAX - p->weight_bytes[i] ? INT64_MAX : memory + p->weight_bytes[i];
     for (int32_t k = 0; k < p->n_devices; k++)
         capacity = capacity > INT64_MAX - p->device_memory_bytes[k] ? INT64_MAX : capacity + p->device_memory_bytes[k];
     int64_t path = moirai_bound_critical_path(p), load = moirai_bound_load(p);

@@ -23,6 +23,31 @@ static int make_folder(cli_ranks *r)
     return 0;
 }
 
+int cli_check_hosts(const cli_context *cli, const char *const *host, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!util_is_host(host[i]))
+            return moirai_error(MOIRAI_EUSAGE, "%s: --hosts: '%s' is not the name of a machine", cli->command->name, host[i]);
+    return 0;
+}
+
+void cli_note_stand_ins(cli_context *cli, const moirai_device *const *device, int n)
+{
+    yyjson_mut_val *list = NULL;
+    for (int i = 0; i < n; i++) {
+        const moirai_device *d = device[i];
+        const moirai_device_type *type = d && !d->ep ? moirai_device_type_find(d->type) : NULL;
+        if (!type || !strcmp(type->name, "cpu"))
+            continue;
+        cli_say(cli,
+                "warning: device '%s' is a %s, but the cluster gives it no \"ep\": it runs on the CPU; \"ep\": \"cuda\" "
+                "makes it a GPU\n",
+                d->name, d->type);
+        list = list ? list : yyjson_mut_obj_add_arr(cli->doc, cli->result, "cpu_stand_ins");
+        yyjson_mut_arr_add_strcpy(cli->doc, list, d->name);
+    }
+}
+
 static int find_hosts(cli_ranks *r, const cli_context *cli, const moirai_cluster *c)
 {
     const char *given = cli_text(cli, "hosts"), *list[MOIRAI_MAX_DEVICES];
@@ -33,6 +58,9 @@ static int find_hosts(cli_ranks *r, const cli_context *cli, const moirai_cluster
     for (char *host; (host = strsep(&rest, ",")) && n < MOIRAI_MAX_DEVICES;)
         if (*host)
             list[n++] = host;
+    int rc = cli_check_hosts(cli, list, n);
+    if (rc)
+        return rc;
     if (given && !n)
         return moirai_error(MOIRAI_EUSAGE, "%s: --hosts '%s' names no host", cli->command->name, given);
     for (int i = 0; i < r->n; i++) {
@@ -95,7 +123,7 @@ int cli_ranks_run(const cli_ranks *r)
                        .host = r->has_hosts && !r->inside ? r->host : NULL,
                        .argv = r->argument,
                        .inside = r->inside,
-                       .start_limit_s = r->has_hosts ? 8 : 60,
+                       .start_limit_s = r->has_hosts ? 30 : 60,
                        .progress = r->progress,
                        .data = r->data};
     return cli_launch(&l);

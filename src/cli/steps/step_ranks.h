@@ -39,6 +39,11 @@ void cli_ranks_free(cli_ranks *r);
 void cli_ranks_add(cli_ranks *r, const char *option, const char *value);
 int cli_ranks_run(const cli_ranks *r);
 
+/* MOIRAI_EUSAGE where one of --hosts can't be a machine's name. */
+int cli_check_hosts(const cli_context *cli, const char *const *host, int n);
+/* Says which devices are GPUs by their type but run on the CPU, since nobody gave them an execution provider. */
+void cli_note_stand_ins(cli_context *cli, const moirai_device *const *device, int n);
+
 /* The report that rank 0 wrote; free with yyjson_doc_free. */
 int cli_ranks_report(yyjson_doc **out, const cli_ranks *r);
 /* Of such reports: what is missing reads as nothing. */

@@ -19,9 +19,10 @@
      .kind = CLI_VALUE_TEXT, .repeated = true}
 /* clang-format on */
 
+bool cli_is_onnx(const char *path);
 int cli_network(moirai_graph **out, cli_context *cli, const char *name_or_path);
-/* An ONNX file, by its name. */
-bool cli_is_onnx(const char *name_or_path);
+/* moirai_problem_read, and the status line says so. */
+int cli_problem_read(moirai_problem **out, const char *path);
 
 /* ---- a problem: a network meets a cluster ---- */
 /* clang-format off */
@@ -54,6 +55,8 @@ int cli_problem(moirai_problem **out, cli_context *cli, const moirai_graph *g, c
                        const char *name);
 /* --runtime, or what fits the network. */
 int cli_runtime(moirai_runtime *out, const cli_context *cli);
+/* The wishes among the options above once more, for the problem of what `fused` was made from. */
+int cli_wishes(const cli_context *cli, moirai_problem *p, const moirai_graph *fused);
 /* Opens --cluster; its absence is a usage error. */
 int cli_cluster(moirai_cluster **out, cli_context *cli);
 /* Opens one, and says on stderr what looks odd in its file. */
@@ -146,10 +149,24 @@ int cli_write_page(cli_context *cli, const char *path, const cli_page_plan *plan
 /* What limits the plan, in two lines; and the page where --report asks for it. */
 int cli_show_explained(cli_context *cli, const moirai_problem *p, const moirai_plan *plan);
 
+/* ---- bounds ---- */
+typedef struct cli_bound_found {
+    const moirai_bound *bound;
+    int result;       /* not 0: it could not be computed, `error` says why */
+    int64_t lower_ns; /* MOIRAI_UNKNOWN: not meant for this problem */
+    double seconds;
+    char error[1024];
+} cli_bound_found;
+void cli_bound_find(cli_bound_found *f, const moirai_bound *b, const moirai_problem *p, const moirai_budget *budget);
+/* The table and cli->result. Fails only where every bound did. */
+int cli_bounds_show(cli_context *cli, const cli_bound_found *f, int n);
+
 /* ---- the log of a search ---- */
 typedef struct cli_log cli_log;
 int cli_log_open(cli_log **out, const cli_context *cli, const moirai_placer *placer, const moirai_problem *p);
 void cli_log_event(void *log, const moirai_progress *news); /* a moirai_progress_fn; any thread */
+/* What the status line shows `seconds` after the beginning; writes a line where nothing was said for long. */
+void cli_log_tick(cli_log *log, double seconds, char *text, size_t size);
 int cli_log_close(cli_log *log);
 
 #endif

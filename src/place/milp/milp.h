@@ -125,6 +125,7 @@ typedef struct milp_program {
         int32_t a, b, col;
     } * order;
     size_t cap_order;
+    int32_t *held;    /* [weight * n_devices + device]: 1 where the device holds the shared weight; NULL: there are none */
     milp_peak *peak; /* cliques to keep apart (memory peak), or NULL; not owned */
     char (*op_tag)[40], (*flow_tag)[64], (*device_tag)[32]; /* "5.op5": the names' parts */
 } milp_program;
@@ -145,6 +146,8 @@ void milp_build_paper(milp_program *g);
 void milp_build_cuts(milp_program *g); /* tight: load, path, symmetry */
 /* `excess`: a column of bytes by which every device may exceed its memory, or -1. */
 void milp_build_memory(milp_program *g, int32_t excess);
+/* Terms of the row under construction: the bytes of operators and shared weights on a device. */
+void milp_resident_terms(milp_program *g, int32_t device);
 
 /* ---- text ---- */
 int milp_write_lp(const milp_program *g, const char *path);

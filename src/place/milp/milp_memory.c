@@ -22,6 +22,9 @@ static int64_t worst_device(const milp_program *g, const double *value, int32_t 
             if (x >= 0 && value[x] > 0.5)
                 sum += p->op_memory_bytes[i];
         }
+        for (int32_t w = 0; w < p->n_weights; w++)
+            if (value[g->held[(int64_t)w * p->n_devices + k]] > 0.5)
+                sum += p->weight_bytes[w];
         if (sum - p->device_memory_bytes[k] > worst) {
             worst = sum - p->device_memory_bytes[k];
             *device = k;

@@ -203,8 +203,7 @@ static void clique_row(milp_program *g, milp_peak *k, int32_t c, int32_t *col)
         for (int32_t b = 0; b < q->n; b++)
             col[n++] = apart_col(g, k, q->device, q->tensor[a], q->tensor[b]);
     }
-    for (int32_t i = 0; i < p->n_ops; i++)
-        milp_term(&g->m, g->x[(int64_t)i * p->n_devices + q->device], (double)p->op_memory_bytes[i]);
+    milp_resident_terms(g, q->device);
     for (int32_t i = 0; i < n; i++)
         milp_term(&g->m, col[i], -bytes);
     milp_row(&g->m, '<', (double)p->device_memory_bytes[q->device] - bytes, MILP_BYTES, "c4dq_%d_%s", c,

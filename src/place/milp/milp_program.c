@@ -161,13 +161,45 @@ static double final_bytes(const moirai_problem *p, int32_t i, int32_t k)
     return sum;
 }
 
+/* A device holds a shared weight where it runs a reader: h >= x of each. Continuous: nothing pulls it up but these. */
+static void build_held(milp_program *g)
+{
+    const moirai_problem *p = g->p;
+    if (p->n_weights && !g->held &&
+        !(g->held = util_alloc((size_t)p->n_weights * (size_t)p->n_devices, sizeof *g->held)))
+        g->m.failed = MOIRAI_EFAIL;
+    for (int32_t w = 0; w < p->n_weights && !g->m.failed; w++)
+        for (int32_t k = 0; k < p->n_devices; k++) {
+            int32_t col = milp_col(&g->m, MILP_SHARE, 0, 1, "h_%d_%s", w, g->device_tag[k]);
+            g->held[(int64_t)w * p->n_devices + k] = col;
+            for (int32_t e = p->weight_reader_off[w]; e < p->weight_reader_off[w + 1]; e++) {
+                int32_t x = g->x[(int64_t)p->weight_reader[e] * p->n_devices + k];
+                if (x < 0)
+                    continue;
+                milp_term(&g->m, x, 1);
+                milp_term(&g->m, col, -1);
+                milp_row(&g->m, '<', 0, MILP_COUNT, "held_%d_%s_%s", w, g->op_tag[p->weight_reader[e]], g->device_tag[k]);
+            }
+        }
+}
+
+void milp_resident_terms(milp_program *g, int32_t device)
+{
+    const moirai_problem *p = g->p;
+    for (int32_t i = 0; i < p->n_ops; i++)
+        milp_term(&g->m, g->x[(int64_t)i * p->n_devices + device], (double)p->op_memory_bytes[i]);
+    for (int32_t w = 0; w < p->n_weights && g->held; w++)
+        milp_term(&g->m, g->held[(int64_t)w * p->n_devices + device], (double)p->weight_bytes[w]);
+}
+
 void milp_build_memory(milp_program *g, int32_t excess)
 {
     const moirai_problem *p = g->p;
+    build_held(g);
     for (int32_t k = 0; k < p->n_devices; k++) {
+        milp_resident_terms(g, k);
         for (int32_t i = 0; i < p->n_ops; i++)
-            milp_term(&g->m, g->x[(int64_t)i * p->n_devices + k],
-                             (double)p->op_memory_bytes[i] + final_bytes(p, i, k));
+            milp_term(&g->m, g->x[(int64_t)i * p->n_devices + k], final_bytes(p, i, k));
         milp_term(&g->m, excess, -1);
         milp_row(&g->m, '<', (double)p->device_memory_bytes[k], MILP_BYTES, "c4d_%s", g->device_tag[k]);
     }
@@ -177,8 +209,7 @@ void milp_build_memory(milp_program *g, int32_t excess)
         for (int32_t k = 0; has && k < p->n_devices; k++) {
             if (g->x[(int64_t)j * p->n_devices + k] < 0 || moirai_op_ns(p, j, k) <= 0)
                 continue;
-            for (int32_t i = 0; i < p->n_ops; i++)
-                milp_term(&g->m, g->x[(int64_t)i * p->n_devices + k], (double)p->op_memory_bytes[i]);
+            milp_resident_terms(g, k);
             milp_term(&g->m, g->x[(int64_t)j * p->n_devices + k], (double)working);
             milp_term(&g->m, excess, -1);
             milp_row(&g->m, '<', (double)p->device_memory_bytes[k], MILP_BYTES, "c4dp_%s_%s", g->op_tag[j],
@@ -278,6 +309,8 @@ int milp_program_memory(milp_program **out, const moirai_problem *p)
             bool has;
             most += (double)p->op_memory_bytes[i] + (double)working_bytes(p, i, &has);
         }
+        for (int32_t w = 0; w < p->n_weights; w++)
+            most += (double)p->weight_bytes[w];
         milp_col(&g->m, MILP_AMOUNT, 0, most, "short");
         add_placement(g);
         milp_build_memory(g, 0);
@@ -324,6 +357,7 @@ void milp_program_free(milp_program *g)
     free(g->z);
     free(g->u);
     free(g->y);
+    free(g->held);
     free(g->order);
     free(g->op_tag);
     free(g->flow_tag);

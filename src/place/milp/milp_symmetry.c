@@ -56,8 +56,18 @@ static bool inputs_equal(const moirai_problem *p, int32_t i, int32_t j)
             memcmp(p->op_in + p->op_in_off[i], p->op_in + p->op_in_off[j], (size_t)n * sizeof *p->op_in) == 0);
 }
 
+static bool shares_weight(const moirai_problem *p, int32_t i)
+{
+    bool found = false;
+    for (int32_t e = 0; p->n_weights && e < p->weight_reader_off[p->n_weights] && !found; e++)
+        found = p->weight_reader[e] == i;
+    return found;
+}
+
 static bool operators_equal(const moirai_problem *p, int32_t i, int32_t j)
 {
+    if (shares_weight(p, i) || shares_weight(p, j))
+        return false;
     return p->op_group[i] == MOIRAI_NONE && p->op_group[j] == MOIRAI_NONE &&
            p->op_memory_bytes[i] == p->op_memory_bytes[j] &&
            memcmp(p->op_time_ns + (int64_t)i * p->n_devices, p->op_time_ns + (int64_t)j * p->n_devices,

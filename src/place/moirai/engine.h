@@ -38,6 +38,7 @@ typedef struct engine {
     const int64_t *opened; /* pairs whose first level is due */
     int32_t top_level; /* of refinement, by the effort */
     int32_t batches_left;
+    char why[512]; /* what a heuristic said that found no plan that fits, or "" */
     bool memory_binds; /* the fastest chain does not fit */
     bytes_prices *memory;
     int32_t whole_rounds;            /* of annealing so far */

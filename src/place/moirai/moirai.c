@@ -12,6 +12,7 @@
  * batches of fixed size on as many threads as there are; a batch is chosen before it starts and read after it ends, so
  * that the result depends on seed and effort, not on the number of threads. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "bound/certificate.h"
@@ -45,7 +46,15 @@ static int try_starts(engine *x)
         without_start.start = NULL;
         task.o = &without_start;
     }
-    return place_starts(&task);
+    int rc = place_starts(&task);
+    snprintf(x->why, sizeof x->why, "%s", task.why);
+    return rc;
+}
+
+/* Nothing fits: what came nearest, in whole bytes. */
+static int explain(const engine *x, const char *how)
+{
+    return moirai_error(MOIRAI_EINFEASIBLE, "'%s' %s%s%s", x->p->name, how, *x->why ? "; the nearest try: " : "", x->why);
 }
 
 /* Small problems: the exhaustive search on the whole, in all modes. */
@@ -64,7 +73,7 @@ static int try_exact(engine *x, double nodes)
         return rc == MOIRAI_ELIMIT ? 0 : rc;
     moirai_plan *plan;
     if (found.complete && !found.found)
-        rc = moirai_error(MOIRAI_EINFEASIBLE, "'%s' has no plan: every placement was tried", x->p->name);
+        rc = explain(x, "has no plan that fits the memory: every placement was tried");
     else if (found.found && !(rc = exact_plan(&plan, x->p, &found)))
         rc = engine_offer(x, plan, 'X');
     if (!rc)
@@ -212,7 +221,8 @@ static void reserve_time(engine *x)
 static int solve(engine *x)
 {
     engine_take_bound(x, UTIL_MAX(moirai_bound_critical_path(x->p), moirai_bound_load(x->p)));
-    int rc = try_starts(x);
+    int rc = moirai_problem_check_memory(x->p); /* what no search can cure is said at once */
+    rc = rc ? rc : try_starts(x);
     reserve_time(x);
     double nodes = WHOLE_NODES * x->effort;
     rc = rc ? rc : try_exact(x, nodes);
@@ -221,7 +231,7 @@ static int solve(engine *x)
     while (!rc && x->p->n_ops <= WHOLE_OPS && engine_grow(x))
         rc = try_exact(x, nodes *= 8);
     if (!rc && !x->best)
-        rc = moirai_error(MOIRAI_EINFEASIBLE, "no plan of '%s' that fits the memory was found", x->p->name);
+        rc = explain(x, "has no plan that fits the memory, as far as was found");
     return rc;
 }
 
