@@ -80,6 +80,8 @@ typedef struct moirai_problem {
     bool partial; /* made from a plan alone (moirai_problem_of_plan): what depends on what, and memory, are not known */
 
     void *store; /* owns every string above */
+
+    int64_t *device_launch_ns; /* what starting an operator costs there, on average; 0 where that is not known */
 } moirai_problem;
 
 /* Time to move tensor t from device a to device b; 0 if a == b. */
@@ -120,6 +122,8 @@ typedef struct moirai_problem_options {
     const moirai_wish *wishes;
     int n_wishes;
     moirai_cost_report *cost_report; /* gets where the times came from; may be NULL */
+    moirai_runtime runtime; /* whose launches the times have */
+    bool tf32;              /* fp32 products at the tf32 rate of devices that have one */
 } moirai_problem_options;
 
 /* Settle all numbers: times from the cost model, memory = weights + workspace, transfers from the

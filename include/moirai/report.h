@@ -121,6 +121,11 @@ typedef struct moirai_analysis {
     /* The verdict: sentences, the most important first. */
     int n_verdict;
     char verdict[MOIRAI_VERDICT_LINES][320];
+
+    /* Of the makespan, what launches take: those on the critical path, and their share of the work that it waits for. 0 where
+     * the problem does not say what a launch costs. */
+    int64_t launch_ns;
+    bool mostly_launches; /* more than half of the makespan; the verdict's fourth line says so */
 } moirai_analysis;
 
 /* Work a plan out. `timeline` may be NULL. MOIRAI_EFAIL, with the first broken rule, for a plan that breaks the model.

@@ -74,6 +74,10 @@ static int read_figures(moirai_device_type *f, const util_json_at *at, yyjson_va
     if (rate >= 0)
         f->bandwidth_gb_s = (double)rate / 1e9;
     if ((result = read_figure(&f->gflops_fp32, at, object, "gflops")) ||
+        (result = read_figure(&f->gflops_tf32, at, object, "gflops_tf32")) ||
+        (result = read_figure(&f->gflops_fp16, at, object, "gflops_fp16")) ||
+        (result = read_figure(&f->watt, at, object, "watt")) ||
+        (result = read_figure(&f->process_nm, at, object, "process_nm")) ||
         (result = read_figure(&f->clock_mhz, at, object, "clock_mhz")) ||
         (result = read_figure(&f->l2_mb, at, object, "l2_mb")) || (result = read_count(&f->sm, at, object, "sm")))
         return result;
@@ -134,6 +138,11 @@ static const char *const device_keys[] = {"name",
                                           "memory_bandwidth",
                                           "memory_bytes_per_second",
                                           "gflops",
+                                          "gflops_tf32",
+                                          "gflops_fp16",
+                                          "watt",
+                                          "process_nm",
+                                          "launch_us",
                                           "clock_mhz",
                                           "l2_mb",
                                           "sm",
@@ -148,11 +157,12 @@ static const char *const link_keys[] = {"from",    "to",         "bandwidth", "b
                                         "latency", "latency_ns", "both",      NULL};
 static const char *const root_keys[] = {"format", "version", "name", "devices", "links", NULL};
 
-/* Its type is a processor's model, as `moirai probe` writes it, or its execution provider one of processors. */
+/* Its type is a processor's model, as `moirai probe` writes it, or its execution provider one of processors, or nothing
+ * is said of it. */
 static bool is_processor(const moirai_device *d)
 {
     static const char *const providers[] = {"cpu", "dnnl", "xnnpack"};
-    bool found = !strncasecmp(d->type, "cpu", 3);
+    bool found = !strncasecmp(d->type, "cpu", 3) || (!*d->type && !d->ep); /* `moirai run` takes the CPU, too */
     for (size_t i = 0; i < sizeof providers / sizeof *providers && d->ep; i++)
         found |= !strcasecmp(d->ep, providers[i]);
     return found;
@@ -171,6 +181,26 @@ static void take_generic(moirai_device *d)
     d->generic = true;
 }
 
+static int no_memory(const util_json_at *at, const char *type)
+{
+    const moirai_device_type *closest = *type ? moirai_device_type_closest(type) : NULL;
+    if (closest)
+        return util_json_fail(at, "memory is missing, and its type's is not known: did you mean '%s'?", closest->name);
+    return util_json_fail(at, "memory is missing%s", *type ? ", and its type's is not known" : "");
+}
+
+/* A type that nobody knows, without figures of its own, is most likely misspelt. */
+static int note_type(moirai_cluster *c, const util_json_at *at, const moirai_device *d)
+{
+    char text[400];
+    const moirai_device_type *closest = moirai_device_type_closest(d->type);
+    if (!*d->type || d->generic || moirai_device_type_find(d->type) || d->figures.gflops_fp32 > 0 || !closest)
+        return MOIRAI_OK;
+    snprintf(text, sizeof text, "%.100s: device '%.100s': type '%.60s' is not known: did you mean '%s'?",
+             at->label ? at->label : "cluster", d->name, d->type, closest->name);
+    return add_note(c, text);
+}
+
 static int read_device(moirai_cluster *c, const char *label, yyjson_val *object, size_t index)
 {
     util_json_at at = {.label = label, .kind = "device", .index = index};
@@ -187,15 +217,17 @@ static int read_device(moirai_cluster *c, const char *label, yyjson_val *object,
     if ((result = read_quantity(&memory_bytes, &at, object, "memory", "memory_bytes", moirai_parse_bytes)) ||
         (result = read_figures(&d->figures, &at, object)) || (result = read_text(&d->ep, &at, object, "ep")) ||
         (result = read_text(&d->cores, &at, object, "cores")) || (result = read_text(&d->host, &at, object, "host")) ||
+        (result = read_figure(&d->launch_us, &at, object, "launch_us")) ||
         (result = read_count(&d->threads, &at, object, "threads")) || (result = read_share(&d->share, &at, object)))
         return result;
     if (d->host && !util_is_host(d->host))
         return util_json_fail(&at, "host is \"%.60s\": not the name of a machine", d->host);
     if (memory_bytes < 0)
-        return util_json_fail(&at, "memory is missing%s", *type ? ", and its type's is not known" : "");
+        return no_memory(&at, type);
     d->memory_bytes = d->figures.memory_bytes = memory_bytes;
     take_generic(d);
-    return check_keys(c, &at, object, device_keys);
+    result = check_keys(c, &at, object, device_keys);
+    return result ? result : note_type(c, &at, d);
 }
 
 static int read_end(int32_t *out, moirai_cluster *c, const util_json_at *at, yyjson_val *object, const char *key)

@@ -96,8 +96,10 @@ static int read_word(part *p, wishes *all, const char *word)
 static int add_devices(moirai_cluster *c, const part *p)
 {
     const moirai_device_type *type = moirai_device_type_find(p->type);
+    const moirai_device_type *closest = type ? NULL : moirai_device_type_closest(p->type);
     if (!type)
-        return moirai_error(MOIRAI_EINPUT, "unknown device type '%s'", p->type);
+        return moirai_error(MOIRAI_EINPUT, "unknown device type '%s'%s%s%s", p->type, closest ? ": did you mean '" : "",
+                            closest ? closest->name : "", closest ? "'?" : "");
     if (p->count == 0 || p->memory_bytes == 0)
         return moirai_error(MOIRAI_EINPUT, "no devices or no memory for type '%s'", p->type);
     for (int64_t i = 0; i < (p->count < 0 ? 1 : p->count); i++) {

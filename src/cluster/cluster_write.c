@@ -69,6 +69,10 @@ static void write_figures(util_writer *w, const moirai_device *d)
     if (f->bandwidth_gb_s != usual->bandwidth_gb_s)
         util_writer_pair_int(w, "memory_bytes_per_second", llround(f->bandwidth_gb_s * 1e9));
     pair_figure(w, "gflops", f->gflops_fp32, usual->gflops_fp32);
+    pair_figure(w, "gflops_tf32", f->gflops_tf32, usual->gflops_tf32);
+    pair_figure(w, "gflops_fp16", f->gflops_fp16, usual->gflops_fp16);
+    pair_figure(w, "watt", f->watt, usual->watt);
+    pair_figure(w, "process_nm", f->process_nm, usual->process_nm);
     pair_figure(w, "clock_mhz", f->clock_mhz, usual->clock_mhz);
     pair_figure(w, "l2_mb", f->l2_mb, usual->l2_mb);
     if (f->sm != usual->sm)
@@ -92,6 +96,7 @@ static void write_device(util_writer *w, const moirai_device *d)
         util_writer_pair_string(w, "cores", d->cores);
     if (d->host)
         util_writer_pair_string(w, "host", d->host);
+    pair_figure(w, "launch_us", d->launch_us, 0);
     if (d->threads)
         util_writer_pair_int(w, "threads", d->threads);
     if (d->share > 0) {

@@ -46,17 +46,20 @@ int cost_context_new(moirai_cost_context **out, const moirai_graph *g, const moi
     x->g = g;
     x->c = c;
     x->set = &cost_fitted_shipped;
+    x->launch_ns = util_alloc((size_t)c->n_devices, sizeof *x->launch_ns);
     x->op_class = util_alloc((size_t)g->n_ops, sizeof *x->op_class);
     x->shape = util_alloc((size_t)g->n_ops, sizeof *x->shape);
     x->name_key = util_alloc((size_t)c->n_devices, sizeof *x->name_key);
     x->type_key = util_alloc((size_t)c->n_devices, sizeof *x->type_key);
     x->key_type = util_alloc((size_t)g->n_time_keys, sizeof *x->key_type);
-    if (!x->op_class || !x->shape || !x->name_key || !x->type_key || !x->key_type) {
+    if (!x->launch_ns || !x->op_class || !x->shape || !x->name_key || !x->type_key || !x->key_type) {
         cost_context_free(x);
         return MOIRAI_EFAIL;
     }
     for (int32_t i = 0; i < g->n_ops; i++)
         x->op_class[i] = (uint8_t)cost_class_of(g->op_type[i]);
+    for (int32_t d = 0; d < c->n_devices; d++)
+        x->launch_ns[d] = c->device[d].launch_us * 1e3;
     for (int32_t i = 0; i < g->n_ops; i++)
         cost_shape_of(&x->shape[i], x, i);
     find_keys(x);
@@ -68,6 +71,7 @@ void cost_context_free(moirai_cost_context *x)
 {
     if (!x)
         return;
+    free(x->launch_ns);
     free(x->op_class);
     free(x->shape);
     free(x->name_key);

@@ -18,24 +18,52 @@ bool cost_fitted_applies(const moirai_device_type *f)
     return f->bandwidth_gb_s > 0 && f->gflops_fp32 > 0 && f->sm > 0 && f->clock_mhz > 0 && f->cores_per_sm >= 32;
 }
 
-double cost_fitted_op(const moirai_cost_context *x, int32_t op, const moirai_device_type *f)
+double cost_fitted_launch_ns(const moirai_cost_context *x)
+{
+    return x->set->c[COST_CLASS_ADD][0];
+}
+
+double cost_fitted_start_ns(const moirai_cost_context *x, int32_t op)
 {
     cost_shape s = x->shape[op];
-    const double(*c)[COST_FITTED_COEFFICIENTS] = x->set->c;
-    if (s.k < COST_CLASS_MEASURED)
-        return cost_fitted_ns(c[s.k], &s, f);
     if (s.k == COST_CLASS_VIEW && !(s.bytes > 0))
-        return c[COST_CLASS_ADD][0] / 2;
+        return cost_fitted_launch_ns(x) / 2;
+    const double *c = x->set->c[s.k < COST_CLASS_MEASURED ? s.k : COST_CLASS_MULU];
+    return UTIL_MAX(c[0], c[1]);
+}
+
+/* A class with the launches of another runtime. Host and start, the first two coefficients of every class, are both what passes before
+ * a kernel works; what a runtime saves of an addition's, it is taken to save of every class's, in proportion. */
+static double with_launch(const double *c, const cost_shape *s, const moirai_device_type *f, double share)
+{
+    double own[COST_FITTED_COEFFICIENTS];
+    memcpy(own, c, sizeof own);
+    own[0] *= share;
+    own[1] *= share;
+    return cost_fitted_ns(own, s, f);
+}
+
+double cost_fitted_op(const moirai_cost_context *x, int32_t op, const moirai_device_type *f, double launch_ns)
+{
+    cost_shape s = x->shape[op];
+    s.rate = cost_rate(x, s.k, f);
+    const double(*c)[COST_FITTED_COEFFICIENTS] = x->set->c;
+    double share = launch_ns > 0 ? launch_ns / cost_fitted_launch_ns(x) : 1;
+    if (s.k < COST_CLASS_MEASURED)
+        return with_launch(c[s.k], &s, f, share);
+    if (s.k == COST_CLASS_VIEW && !(s.bytes > 0))
+        return cost_fitted_launch_ns(x) / 2 * share;
     bool unknown = s.k == COST_CLASS_UNKNOWN;
     s.k = COST_CLASS_MULU;
-    double ns = cost_fitted_ns(c[COST_CLASS_MULU], &s, f);
-    return unknown ? UTIL_MAX(ns, cost_roofline_ns((double)cost_flops(x, op), s.bytes, f)) : ns;
+    double ns = with_launch(c[COST_CLASS_MULU], &s, f, share);
+    double least = unknown ? cost_roofline_work_ns((double)cost_flops(x, op), s.bytes, f->gflops_fp32, f) : 0;
+    return UTIL_MAX(ns, least + (unknown ? (launch_ns > 0 ? launch_ns : COST_ROOFLINE_LAUNCH_NS) : 0));
 }
 
 static int64_t fitted_ns(const moirai_cost_context *x, int32_t op, int32_t device)
 {
     const moirai_device_type *f = &x->c->device[device].figures;
-    return cost_fitted_applies(f) ? cost_round_ns(cost_fitted_op(x, op, f)) : MOIRAI_UNKNOWN;
+    return cost_fitted_applies(f) ? cost_round_ns(cost_fitted_op(x, op, f, x->launch_ns[device])) : MOIRAI_UNKNOWN;
 }
 
 const moirai_cost_model cost_fitted = {

@@ -21,7 +21,6 @@
  * All coefficients are positive and have a meaning of their own; the table gives the range that makes sense.
  * O(1) per operator and device. */
 #include <math.h>
-#include <string.h>
 #include "cost/fitted.h"
 #include "util/util.h"
 
@@ -83,19 +82,15 @@ const cost_fitted_coefficient *cost_fitted_coefficient_at(cost_class k, int inde
     return index >= 0 && index < n ? t + index : NULL;
 }
 
-/* Board power in W (the larger, where a card was sold with two) and process in nm, from the data sheets. Energy per
- * operation falls about with the process: 12 nm is the unit. */
+/* Energy per operation falls about with the process: 12 nm is the unit. */
 static double power_of(const moirai_device_type *f)
 {
-    static const struct {
-        const char *name;
-        double watt, nm;
-    } CARDS[] = {{"p4", 75, 16},   {"t4", 70, 12},        {"p100", 300, 16}, {"v100", 300, 12},     {"a100", 400, 7},
-                 {"a100-80g", 400, 7}, {"l4", 72, 5},     {"h100", 700, 5},  {"rtx2080ti", 250, 12}, {"rtx3060ti", 200, 8}};
-    for (int i = 0; f->name && i < COUNT(CARDS); i++)
-        if (!strcmp(f->name, CARDS[i].name))
-            return CARDS[i].watt * 12 / CARDS[i].nm;
-    return INFINITY;
+    return f->watt > 0 && f->process_nm > 0 ? f->watt * 12 / f->process_nm : INFINITY;
+}
+
+static double rate_of(const cost_shape *s, const moirai_device_type *f)
+{
+    return s->rate > 0 ? s->rate : f->gflops_fp32;
 }
 
 /* max(a, b) with a soft corner, 6 % above it where both are equal; smooth, so that the fit sees a slope. */
@@ -125,8 +120,8 @@ static double rows_ns(const double *c, const cost_shape *s, const moirai_device_
     return soft_max(c[HOST], c[START] + stream + rows);
 }
 
-/* b products of m x depth by depth x n at a share of the rate, by the best tiling. */
-static double tiles_ns(double b, double m, double n, double depth, double share, const double *c,
+/* b products of m x depth by depth x n at this rate, by the best tiling. */
+static double tiles_ns(double b, double m, double n, double depth, double rate, const double *c,
                        const moirai_device_type *f)
 {
     double best = INFINITY, smaller_m = 1;
@@ -139,19 +134,20 @@ static double tiles_ns(double b, double m, double n, double depth, double share,
             best = UTIL_MIN(best, waves * tm * tn * (depth / split + c[TILE_DEPTH]) * smaller);
         }
     }
-    return best * 2 * f->sm / (share * f->gflops_fp32);
+    return best * 2 * f->sm / rate;
 }
 
-static double power_limited(double ns, double flops, const double *c, const moirai_device_type *f)
+/* Tensor cores need less energy by as much as they are faster: they were built for the same power. */
+static double power_limited(double ns, double flops, const double *c, const cost_shape *s, const moirai_device_type *f)
 {
-    double limit = flops * PJ_PER_FLOP * 1e-3 / power_of(f);
+    double limit = flops * PJ_PER_FLOP * 1e-3 / power_of(f) * (f->gflops_fp32 / rate_of(s, f));
     return limit > ns ? ns + (limit - ns) * limit / (limit + c[WARM]) : ns;
 }
 
 static double product_ns(const double *c, const cost_shape *s, const moirai_device_type *f)
 {
-    double rate = tiles_ns(s->b, s->m, s->n, s->depth, c[RATE_SHARE], c, f);
-    rate = power_limited(rate, s->flops, c, f);
+    double rate = tiles_ns(s->b, s->m, s->n, s->depth, c[RATE_SHARE] * rate_of(s, f), c, f);
+    rate = power_limited(rate, s->flops, c, s, f);
     double bus = s->out_bytes / (c[OUT_SHARE] * f->bandwidth_gb_s) +
                  UTIL_MAX(s->bytes - s->out_bytes, 0) / (c[IN_SHARE] * f->bandwidth_gb_s);
     return soft_max(c[HOST], c[START] + sqrt(rate * rate + bus * bus));
@@ -160,12 +156,12 @@ static double product_ns(const double *c, const cost_shape *s, const moirai_devi
 static double conv_ns(const double *c, const cost_shape *s, const moirai_device_type *f)
 {
     double weights = UTIL_MIN(s->n * s->depth * s->element_bytes, s->bytes), rest = s->bytes - weights;
-    double direct = tiles_ns(1, s->m, s->n, s->depth, c[RATE_SHARE], c, f);
-    direct = power_limited(direct, s->flops, c, f) + s->bytes / (DIRECT_SHARE * f->bandwidth_gb_s);
+    double direct = tiles_ns(1, s->m, s->n, s->depth, c[RATE_SHARE] * rate_of(s, f), c, f);
+    direct = power_limited(direct, s->flops, c, s, f) + s->bytes / (DIRECT_SHARE * f->bandwidth_gb_s);
     if (!s->is_3x3)
         return soft_max(c[HOST], c[START] + direct);
-    double winograd = tiles_ns(16, s->m / 4, s->n, s->depth / 9, c[WINOGRAD], c, f);
-    winograd = power_limited(winograd, s->flops / 2.25, c, f) + rest / (c[OUT_SHARE] * f->bandwidth_gb_s) +
+    double winograd = tiles_ns(16, s->m / 4, s->n, s->depth / 9, c[WINOGRAD] * rate_of(s, f), c, f);
+    winograd = power_limited(winograd, s->flops / 2.25, c, s, f) + rest / (c[OUT_SHARE] * f->bandwidth_gb_s) +
                weights / (c[IN_SHARE] * f->bandwidth_gb_s);
     return soft_max(c[HOST], c[START] + soft_min(direct, winograd));
 }

@@ -209,6 +209,7 @@ static int fill_problem(decompose_block *b, const moirai_problem *p, span w)
     q->n_devices = p->n_devices;
     q->device_name = p->device_name;
     q->device_memory_bytes = p->device_memory_bytes;
+    q->device_launch_ns = p->device_launch_ns;
     q->bytes_per_second = p->bytes_per_second;
     q->latency_ns = p->latency_ns;
     q->n_classes = p->n_classes;

@@ -171,9 +171,10 @@ static int read_dtype(moirai_graph_builder *b, const util_json_at *at, yyjson_va
     int result = util_json_string(&dtype, NULL, at, root, "dtype", false);
     if (result)
         return result;
-    if (strcmp(dtype, "fp32") != 0 && strcmp(dtype, "fp16") != 0)
-        return util_json_fail(at, "dtype is \"%.60s\", expected \"fp32\" or \"fp16\"", dtype);
-    moirai_graph_builder_element_bytes(b, strcmp(dtype, "fp16") == 0 ? 2 : 4);
+    bool half = strcmp(dtype, "fp16") == 0 || strcmp(dtype, "bf16") == 0; /* one size, and one rate on tensor cores */
+    if (strcmp(dtype, "fp32") != 0 && !half)
+        return util_json_fail(at, "dtype is \"%.60s\", expected \"fp32\", \"fp16\" or \"bf16\"", dtype);
+    moirai_graph_builder_element_bytes(b, half ? 2 : 4);
     return MOIRAI_OK;
 }
 

@@ -171,9 +171,11 @@ static int change_devices(changer *x)
     size_t K = (size_t)x->K;
     free(q->device_name);
     free(q->device_memory_bytes);
+    free(q->device_launch_ns);
     q->device_name = util_alloc(K, sizeof *q->device_name);
     q->device_memory_bytes = util_alloc(K, sizeof *q->device_memory_bytes);
-    if (!q->device_name || !q->device_memory_bytes)
+    q->device_launch_ns = util_alloc(K, sizeof *q->device_launch_ns);
+    if (!q->device_name || !q->device_memory_bytes || !q->device_launch_ns)
         return MOIRAI_EFAIL;
     q->n_devices = x->K;
     for (int32_t k = 0; k < x->K; k++) {
@@ -182,6 +184,7 @@ static int change_devices(changer *x)
         bool doubled = x->change->kind == MOIRAI_CHANGE_MEMORY && x->old[k] == x->change->a;
         q->device_name[k] = copy ? copy_name(x, name) : problem_keep(q, name);
         q->device_memory_bytes[k] = x->p->device_memory_bytes[x->old[k]];
+        q->device_launch_ns[k] = x->p->device_launch_ns[x->old[k]];
         if (!q->device_name[k])
             return MOIRAI_EFAIL;
         if (doubled && !util_mul64(&q->device_memory_bytes[k], q->device_memory_bytes[k], 2))

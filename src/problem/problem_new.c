@@ -42,13 +42,18 @@ static int copy_memory(moirai_problem *p, const moirai_graph *g)
 static int fill(moirai_problem *p, const moirai_graph *g, const moirai_cluster *c, const moirai_problem_options *o)
 {
     int result;
+    moirai_cost_report report;
+    moirai_cost_options cost = {.model = o->cost_model, .runtime = o->runtime, .tf32 = o->tf32};
     p->flow = o->flow;
     p->congestion = o->congestion;
     p->memory = o->memory;
     if ((result = copy_devices(p, c)) || (result = copy_memory(p, g)) ||
-        (result = moirai_cost_times(p->op_time_ns, g, c, o->cost_model, o->cost_report)) ||
+        (result = moirai_cost_times_with(p->op_time_ns, g, c, &cost, &report)) ||
         (result = problem_settle(p, NULL)))
         return result;
+    if (o->cost_report)
+        *o->cost_report = report;
+    memcpy(p->device_launch_ns, report.mean_launch_ns, (size_t)c->n_devices * sizeof *p->device_launch_ns);
     return moirai_problem_wish_fused(p, g, o->wishes, o->n_wishes);
 }
 

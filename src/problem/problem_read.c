@@ -53,7 +53,8 @@ static int read_devices(moirai_problem *p, const document *doc)
         int result;
         if ((result = util_json_object(&at, object)) ||
             (result = util_json_string(&at.name, NULL, &at, object, "name", true)) ||
-            (result = util_json_int64(&p->device_memory_bytes[i], &at, object, "memory_bytes", true, 0)))
+            (result = util_json_int64(&p->device_memory_bytes[i], &at, object, "memory_bytes", true, 0)) ||
+            (result = util_json_int64(&p->device_launch_ns[i], &at, object, "launch_ns", false, 0)))
             return result;
         for (size_t j = 0; j < i; j++)
             if (strcmp(p->device_name[j], at.name) == 0)

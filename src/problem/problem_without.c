@@ -41,6 +41,7 @@ static int copy_devices(const part *x)
         if (!(q->device_name[k] = problem_keep(q, p->device_name[k])))
             return MOIRAI_EFAIL;
     memcpy(q->device_memory_bytes, p->device_memory_bytes, K * sizeof *q->device_memory_bytes);
+    memcpy(q->device_launch_ns, p->device_launch_ns, K * sizeof *q->device_launch_ns);
     memcpy(q->bytes_per_second, p->bytes_per_second, K * K * sizeof *q->bytes_per_second);
     memcpy(q->latency_ns, p->latency_ns, K * K * sizeof *q->latency_ns);
     q->n_classes = p->n_classes;

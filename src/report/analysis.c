@@ -109,6 +109,7 @@ int moirai_analysis_new(moirai_analysis **out, const moirai_problem *p, const mo
         moirai_analysis_free(a);
         return rc;
     }
+    report_find_launches(a);
     report_find_verdict(a);
     *out = a;
     return MOIRAI_OK;

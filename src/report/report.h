@@ -11,6 +11,7 @@ int report_find_delays(moirai_analysis *a);
 int report_find_path(moirai_analysis *a);
 int report_find_memory(moirai_analysis *a);
 int report_find_levels(moirai_analysis *a);
+void report_find_launches(moirai_analysis *a);
 void report_find_verdict(moirai_analysis *a);
 
 /* Device whose port or processor a task uses: of an operator its own, of a transfer its sender. */

@@ -120,6 +120,20 @@ static void say_path(moirai_analysis *a)
         say(a, "critical path: %s", text);
 }
 
+/* More devices launch more at once, which says little of how fast they compute. */
+static void say_launches(moirai_analysis *a)
+{
+    if (!a->mostly_launches)
+        return;
+    int64_t most = 0;
+    for (int32_t k = 0; k < a->n_devices; k++)
+        most = a->device_ops[k] ? UTIL_MAX(most, a->problem->device_launch_ns[k]) : most;
+    say(a,
+        "most of it, %d %%, is launches (%s an operator), not work: a runtime that launches faster changes the plan and its gain "
+        "(--runtime)",
+        percent(a, a->launch_ns), util_human_ns(most).s);
+}
+
 static void say_single(moirai_analysis *a)
 {
     if (a->single_ns < 0) {
@@ -192,6 +206,7 @@ void report_find_verdict(moirai_analysis *a)
     }
     say_limit(a);
     say_path(a);
+    say_launches(a);
     say_single(a);
     say_measured(a);
     say_devices(a);

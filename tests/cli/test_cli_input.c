@@ -143,6 +143,52 @@ static void test_cli_input_missing_files(void **state)
 
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
 
+/* ---- what the times mean ---- */
+
+static void test_cli_dtype_of_a_file_is_refused_if_it_differs(void **state)
+{
+    (void)state;
+    assert_runs("$M zoo gpt3-tiny -q --force -o tiny.json");
+    assert_fails(2, "--dtype fp16", "$M problem tiny.json --cluster inter-server --dtype fp16");
+    assert_runs("$M problem tiny.json --cluster inter-server --dtype fp32");
+    assert_runs("$M zoo gpt3-tiny -q --force --dtype bf16 -o half.json");
+    assert_fails(2, "--dtype fp32", "$M plan half.json --cluster inter-server --dtype fp32");
+    assert_runs("$M problem half.json --cluster inter-server --dtype bf16");
+}
+
+static void test_cli_runtime_sets_launches_and_the_verdict_tells(void **state)
+{
+    (void)state;
+    assert_runs("$M problem gpt3-tiny --cluster inter-server --runtime graph --json");
+    assert_contains(shell_out, "\"runtime\"");
+    assert_contains(shell_out, "1000");
+    assert_contains(shell_err, "a launch costs 1.000 us: graph");
+    assert_runs("$M plan inception-tiny --cluster inter-server --effort 0.1");
+    assert_contains(shell_err, "the cost model's own");
+    assert_contains(shell_out, "is launches (");
+    assert_runs("$M plan gpt3-330M --cluster inter-server --runtime graph --placer single");
+    assert_null(strstr(shell_out, "is launches ("));
+    assert_fails(2, "runtime", "$M plan gpt3-tiny --cluster inter-server --runtime tpu");
+}
+
+static void test_cli_two_scales_are_warned_of(void **state)
+{
+    (void)state;
+    write_text("c.json", "{\"format\": \"moirai-cluster\", \"version\": 1, \"devices\": [{\"name\": \"A\", \"memory\": \"8GB\"}, {\"name\": "
+                         "\"B\", \"memory\": \"8GB\"}], \"links\": [{\"from\": \"A\", \"to\": \"B\", \"bandwidth\": \"1Gbps\", "
+                         "\"both\": true}]}");
+    assert_runs("$M problem gpt3-tiny --cluster c.json"); /* neither type nor ep: a CPU */
+    assert_contains(shell_err, "taken for a generic cpu");
+    assert_null(strstr(shell_err, "NOT ON ONE SCALE"));
+    write_text("g.json", GRAPH(OP("one", "", OUT("a", "4"), ", \"time_ns\": {\"A\": 5}")));
+    write_text("two.json", "{\"format\": \"moirai-cluster\", \"version\": 1, \"devices\": [{\"name\": \"A\", \"type\": \"mine\", \"memory\": \"8GB\"}, "
+                           "{\"name\": \"B\", \"memory\": \"8GB\"}], \"links\": [{\"from\": \"A\", \"to\": \"B\", \"bandwidth\": \"1Gbps\", "
+                           "\"both\": true}]}");
+    assert_runs("$M problem g.json --cluster two.json");
+    assert_contains(shell_err, "NOT ON ONE SCALE");
+    assert_fails(3, "did you mean 'h200'?", "$M problem gpt3-tiny --cluster h20");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +203,9 @@ int main(void)
         IN_FOLDER(test_cli_input_problem_bad_numbers),
         IN_FOLDER(test_cli_input_plan_of_another_problem),
         IN_FOLDER(test_cli_input_missing_files),
+        cmocka_unit_test(test_cli_dtype_of_a_file_is_refused_if_it_differs),
+        cmocka_unit_test(test_cli_runtime_sets_launches_and_the_verdict_tells),
+        cmocka_unit_test(test_cli_two_scales_are_warned_of),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -305,6 +305,173 @@ static void test_cost_fused_is_cheaper_than_its_members(void **state)
     moirai_cluster_free(c);
 }
 
+/* ---- one scale ---- */
+
+/* One operator of every class, small and large. */
+static const one EVERY_CLASS[] = {
+    {"Add", 1 << 12, 1 << 12, 0, -1, 3 << 12},       {"Add", 1 << 26, 1 << 26, 0, -1, INT64_C(3) << 26},
+    {"Mul", 1 << 22, 1 << 22, 0, -1, -1},            {"Div", 1 << 24, 1 << 24, 0, -1, INT64_C(3) << 24},
+    {"Pow", 1 << 24, 1 << 24, 0, -1, -1},            {"Relu", 1 << 20, 1 << 20, 0, -1, -1},
+    {"Tanh", 1 << 27, 1 << 27, 0, -1, -1},           {"Gelu", 1 << 25, 1 << 25, 0, -1, -1},
+    {"Softmax", 1 << 16, 1 << 16, 0, -1, -1},        {"Softmax", 1 << 27, 1 << 27, 0, -1, -1},
+    {"LayerNormalization", 1 << 25, 1 << 25, 8192, -1, -1},
+    {"Gemm", 4 * 4096, 4 * 1000, 4 * 4096 * 1000, INT64_C(2) * 4096 * 1000, -1},
+    {"Gemm", 4 * 128 * 4096, 4 * 128 * 128, 4 * 4096 * 128, INT64_C(2) * 128 * 4096 * 128, -1},
+    {"Gemm", 20971520, 62914560, 19660800, INT64_C(2) * 4096 * 1280 * 3840, -1},
+    {"MatMul", 1 << 22, 1 << 24, 0, INT64_C(2) * 64 * (1 << 22), 3 << 22},
+    {"Conv", 4 * 8 * 64 * 56 * 56, 4 * 8 * 128 * 56 * 56, 4 * 128 * 64 * 9, INT64_C(2) * 8 * 56 * 56 * 128 * 64 * 9, -1},
+    {"Conv", 4 * 64 * 7 * 7, 4 * 512 * 7 * 7, 4 * 512 * 64, INT64_C(2) * 49 * 512 * 64, -1},
+    {"Gather", 1 << 20, 1 << 20, 1 << 22, -1, -1},   {"Reshape", 1 << 20, 1 << 20, 0, -1, -1},
+    {"Mystery", 1 << 22, 1 << 22, 0, 1 << 30, -1},
+};
+#define N_CLASSES_TRIED ((int)(sizeof EVERY_CLASS / sizeof *EVERY_CLASS))
+
+static bool is_better(const moirai_device_type *a, const moirai_device_type *b)
+{
+    return a->gflops_fp32 >= b->gflops_fp32 && a->bandwidth_gb_s >= b->bandwidth_gb_s &&
+           UTIL_MAX(a->gflops_fp32, a->gflops_tf32) >= UTIL_MAX(b->gflops_fp32, b->gflops_tf32) &&
+           UTIL_MAX(a->gflops_fp32, a->gflops_fp16) >= UTIL_MAX(b->gflops_fp32, b->gflops_fp16);
+}
+
+/* A device that is the better one in every figure is never slower, whatever the operator, its number type and the runtime. */
+static void test_cost_better_device_is_never_slower(void **state)
+{
+    (void)state;
+    int n = moirai_device_type_count(), n_pairs = 0;
+    for (int a = 0; a < n; a++)
+        for (int b = 0; b < n; b++) {
+            const moirai_device_type *better = moirai_device_type_at(a), *worse = moirai_device_type_at(b);
+            if (a == b || !is_better(better, worse))
+                continue;
+            char text[160];
+            snprintf(text, sizeof text, "1x %s, 1x %s, 100Gbps", better->name, worse->name);
+            moirai_cluster *c = cluster_of(text);
+            n_pairs++;
+            for (int i = 0; i < 2 * N_CLASSES_TRIED; i++) {
+                moirai_graph *g = graph_of(&EVERY_CLASS[i / 2], NULL, 0);
+                g->element_bytes = i % 2 ? 2 : 4;
+                moirai_cost_options o = {.runtime = (moirai_runtime)((a + b + i) % MOIRAI_RUNTIMES), .tf32 = (a + i) % 3 == 0};
+                moirai_cost_report report;
+                int64_t t[4];
+                assert_ok(moirai_cost_times_with(t, g, c, &o, &report));
+                int32_t op = moirai_graph_find(g, "op");
+                if (t[op * 2] > t[op * 2 + 1])
+                    fail_msg("%s: %s: %lld > %lld ns", text, EVERY_CLASS[i / 2].type, (long long)t[op * 2], (long long)t[op * 2 + 1]);
+                assert_int_equal(report.n_mixed, 0);
+                moirai_graph_free(g);
+            }
+            moirai_cluster_free(c);
+        }
+    assert_true(n_pairs > 2000);
+}
+
+static moirai_cluster *cluster_of_devices(const char *devices)
+{
+    char text[2000];
+    moirai_cluster *c;
+    snprintf(text, sizeof text,
+             "{\"format\": \"moirai-cluster\", \"version\": 1, \"devices\": [%s], \"links\": [{\"from\": \"A\", \"to\": "
+             "\"B\", \"bandwidth\": \"100Gbps\", \"both\": true}]}",
+             devices);
+    assert_ok(moirai_cluster_parse(&c, text, strlen(text), "test"));
+    return c;
+}
+
+/* A card given by two figures next to one with all: the roofline for both, and the large one wins. */
+static void test_cost_devices_of_a_plan_share_one_model(void **state)
+{
+    (void)state;
+    one o = {"Relu", 1 << 16, 1 << 16, 0, -1, -1};
+    moirai_graph *g = graph_of(&o, NULL, 0);
+    moirai_cost_report report;
+    int64_t t[4];
+    moirai_cluster *c = cluster_of_devices("{\"name\": \"A\", \"type\": \"h100\"}, {\"name\": \"B\", \"memory\": \"2GB\", "
+                                           "\"type\": \"mine\", \"memory_bandwidth\": \"112GB/s\", \"gflops\": 1862}");
+    assert_ok(moirai_cost_times(t, g, c, NULL, &report));
+    assert_int_equal(report.n_by_model[1], 4);
+    assert_int_equal(report.n_mixed, 0);
+    assert_int_equal(report.launch_ns[0], report.launch_ns[1]);
+    int32_t op = moirai_graph_find(g, "op");
+    assert_true(t[op * 2] < t[op * 2 + 1]);
+    moirai_cluster_free(c);
+    moirai_graph_free(g);
+
+    /* No model knows both: counted. Only A measured: counted, too. */
+    one product = {"Gemm", 4096, 4096, 4096, 1 << 20, -1};
+    g = graph_of(&product, NULL, 0);
+    c = cluster_of_devices("{\"name\": \"A\", \"type\": \"h100\"}, {\"name\": \"B\", \"type\": \"x\", \"memory\": \"2GB\"}");
+    assert_int_equal(moirai_cost_times(t, g, c, NULL, NULL), MOIRAI_EINPUT);
+    moirai_cluster_free(c);
+    moirai_graph_free(g);
+    g = graph_of(&product, "A", 777);
+    c = cluster_of_devices("{\"name\": \"A\", \"type\": \"cpu\"}, {\"name\": \"B\", \"memory\": \"2GB\", \"type\": \"mine\", "
+                           "\"memory_bandwidth\": \"112GB/s\", \"gflops\": 1862}");
+    assert_ok(moirai_cost_times(t, g, c, NULL, &report));
+    assert_int_equal(report.n_two_scales, 2);
+    moirai_cluster_free(c);
+    moirai_graph_free(g);
+}
+
+static void test_cost_launches_are_the_runtimes(void **state)
+{
+    (void)state;
+    one tiny = {"Add", 64, 64, 0, -1, 192}, large = {"Add", 1 << 28, 1 << 28, 0, -1, INT64_C(3) << 28};
+    static const char *const models[] = {"fitted", "roofline"};
+    for (int m = 0; m < 2; m++) {
+        int64_t t[MOIRAI_RUNTIMES][4], l[MOIRAI_RUNTIMES][4];
+        moirai_graph *g = graph_of(&tiny, NULL, 0), *h = graph_of(&large, NULL, 0);
+        moirai_cluster *c = cluster_of("1x v100");
+        int32_t op = moirai_graph_find(g, "op");
+        for (int r = 0; r < MOIRAI_RUNTIMES; r++) {
+            moirai_cost_options o = {.model = models[m], .runtime = (moirai_runtime)r};
+            moirai_cost_report report;
+            assert_ok(moirai_cost_times_with(t[r], g, c, &o, &report));
+            assert_ok(moirai_cost_times_with(l[r], h, c, &o, NULL));
+            if (r) {
+                assert_int_equal(report.launch_ns[0], moirai_runtime_launch_ns((moirai_runtime)r));
+                assert_in_range(t[r][op], report.launch_ns[0], report.launch_ns[0] + 10);
+            }
+        }
+        assert_int_equal(t[0][op], t[m ? MOIRAI_RUNTIME_ORT : MOIRAI_RUNTIME_EAGER][op]);
+        assert_true(l[MOIRAI_RUNTIME_EAGER][op] < l[MOIRAI_RUNTIME_GRAPH][op] + 27000); /* work stays work */
+        /* A device's own goes before. */
+        c->device[0].launch_us = 3;
+        assert_ok(moirai_cost_times_with(t[0], g, c, &(moirai_cost_options){models[m], MOIRAI_RUNTIME_EAGER, false}, NULL));
+        assert_in_range(t[0][op], 3000, 3010);
+        moirai_graph_free(g);
+        moirai_graph_free(h);
+        moirai_cluster_free(c);
+    }
+    moirai_runtime r;
+    assert_ok(moirai_runtime_parse(&r, "graph"));
+    assert_int_equal(r, MOIRAI_RUNTIME_GRAPH);
+    assert_int_equal(moirai_runtime_parse(&r, "tpu"), MOIRAI_EUSAGE);
+}
+
+/* A large product in fp16 runs at the tensor cores' rate, and not where there are none. */
+static void test_cost_fp16_products_use_tensor_cores(void **state)
+{
+    (void)state;
+    one o = {"Gemm", INT64_C(4) << 24, INT64_C(4) << 24, INT64_C(4) << 24, INT64_C(2) << 36, -1};
+    static const char *const models[] = {"roofline", "fitted"};
+    for (int m = 0; m < 2; m++) {
+        moirai_graph *g = graph_of(&o, NULL, 0);
+        int64_t full = time_of(g, "1x v100", models[m], NULL), old = time_of(g, "1x p4", models[m], NULL);
+        moirai_cluster *c = cluster_of("1x a100");
+        int64_t plain[2], tf32[2];
+        int32_t op = moirai_graph_find(g, "op");
+        assert_ok(moirai_cost_times_with(plain, g, c, &(moirai_cost_options){.model = models[m]}, NULL));
+        assert_ok(moirai_cost_times_with(tf32, g, c, &(moirai_cost_options){.model = models[m], .tf32 = true}, NULL));
+        assert_true(plain[op] > 5 * tf32[op]);
+        g->element_bytes = 2;
+        assert_true(full > 5 * time_of(g, "1x v100", models[m], NULL));
+        int64_t old_half = time_of(g, "1x p4", models[m], NULL);
+        assert_true(llabs(old_half - old) < old / 10);
+        moirai_cluster_free(c);
+        moirai_graph_free(g);
+    }
+}
+
 static void test_cost_fp16_streams_in_half_the_time(void **state)
 {
     (void)state;
@@ -355,6 +522,10 @@ int main(void)
         cmocka_unit_test(test_cost_scalar_weight_makes_no_linear),
         cmocka_unit_test(test_cost_fused_is_cheaper_than_its_members),
         cmocka_unit_test(test_cost_fp16_streams_in_half_the_time),
+        cmocka_unit_test(test_cost_better_device_is_never_slower),
+        cmocka_unit_test(test_cost_devices_of_a_plan_share_one_model),
+        cmocka_unit_test(test_cost_launches_are_the_runtimes),
+        cmocka_unit_test(test_cost_fp16_products_use_tensor_cores),
         cmocka_unit_test(test_cost_survives_odd_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

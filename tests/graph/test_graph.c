@@ -164,7 +164,7 @@ static void test_graph_reader_rejects_another_format(void **state)
     bad("{\"format\": \"moirai-graph\", \"version\": 2}", "g.json: moirai-graph version 2, only version 1 is known");
     bad("{\"format\": \"moirai-graph\", \"version\": 1}", "g.json: key 'ops' is missing");
     bad("{\"format\": \"moirai-graph\", \"version\": 1, \"ops\": [], \"dtype\": \"int8\"}",
-        "g.json: dtype is \"int8\", expected \"fp32\" or \"fp16\"");
+        "g.json: dtype is \"int8\", expected \"fp32\", \"fp16\" or \"bf16\"");
     bad("{\"format\": \"moirai-graph\", \"version\": 1, \"ops\": [], \"ops\": []}", "g.json: key 'ops' is there twice");
 }
 

@@ -12,16 +12,27 @@ static int list(cli_context *cli)
         cli_print(cli, "  %s\n", moirai_cluster_builtin_name(i));
         yyjson_mut_arr_add_str(cli->doc, clusters, moirai_cluster_builtin_name(i));
     }
-    cli_print(cli, "\n%-14s %10s %12s %12s %5s\n", "device type", "memory", "bandwidth", "fp32", "SMs");
+    cli_print(cli, "\n%-14s %10s %12s %12s %8s %8s %7s %5s\n", "device type", "memory", "bandwidth", "fp32", "tf32", "fp16",
+              "power", "SMs");
     for (int i = 0; i < moirai_device_type_count(); i++) {
         const moirai_device_type *t = moirai_device_type_at(i);
-        cli_print(cli, "%-14s %10s %7.0f GB/s %5.1f Tflop/s %3d\n", t->name, cli_human_bytes(t->memory_bytes).s,
-                         t->bandwidth_gb_s, t->gflops_fp32 / 1000, t->sm);
+        char tf32[16] = "-", fp16[16] = "-", power[16] = "-";
+        if (t->gflops_tf32 > 0)
+            snprintf(tf32, sizeof tf32, "%.1f", t->gflops_tf32 / 1000);
+        if (t->gflops_fp16 > 0)
+            snprintf(fp16, sizeof fp16, "%.1f", t->gflops_fp16 / 1000);
+        if (t->watt > 0)
+            snprintf(power, sizeof power, "%.0f W", t->watt);
+        cli_print(cli, "%-14s %10s %7.0f GB/s %5.1f Tflop/s %8s %8s %7s %5d\n", t->name,
+                  cli_human_bytes(t->memory_bytes).s, t->bandwidth_gb_s, t->gflops_fp32 / 1000, tf32, fp16, power, t->sm);
         yyjson_mut_val *o = yyjson_mut_arr_add_obj(cli->doc, types);
         yyjson_mut_obj_add_str(cli->doc, o, "name", t->name);
         yyjson_mut_obj_add_int(cli->doc, o, "memory_bytes", t->memory_bytes);
         yyjson_mut_obj_add_real(cli->doc, o, "bandwidth_gb_s", t->bandwidth_gb_s);
         yyjson_mut_obj_add_real(cli->doc, o, "gflops_fp32", t->gflops_fp32);
+        yyjson_mut_obj_add_real(cli->doc, o, "gflops_tf32", t->gflops_tf32);
+        yyjson_mut_obj_add_real(cli->doc, o, "gflops_fp16", t->gflops_fp16);
+        yyjson_mut_obj_add_real(cli->doc, o, "watt", t->watt);
         yyjson_mut_obj_add_int(cli->doc, o, "sm", t->sm);
     }
     yyjson_mut_obj_add_val(cli->doc, cli->result, "clusters", clusters);

@@ -67,12 +67,13 @@ static int expand(work *w, cli_context *cli)
 {
     int64_t n_devices = w->cluster->n_devices;
     moirai_problem_options o = {.flow = w->problem->flow, .congestion = w->problem->congestion, .memory = w->problem->memory,
-                                .cost_model = cli_text(cli, "cost")};
+                                .cost_model = cli_text(cli, "cost"), .tf32 = cli_has(cli, "tf32")};
     if (n_devices != w->problem->n_devices)
         return moirai_error(MOIRAI_EFAIL, "the problem has %d devices, the cluster %lld", w->problem->n_devices,
                             (long long)n_devices);
     cli_status_set("expanding the plan");
-    int rc = moirai_problem_new(&w->fine, w->graph, w->cluster, &o);
+    int rc = cli_runtime(&o.runtime, cli);
+    rc = rc ? rc : moirai_problem_new(&w->fine, w->graph, w->cluster, &o);
     rc = rc ? rc : cli_wishes(cli, w->fine, w->coarse);
     rc = rc ? rc : moirai_plan_expand(&w->expanded, w->fine, w->problem, w->coarse, w->plan);
     rc = rc ? rc : bound_expanded(w, cli);

@@ -74,7 +74,9 @@ static int run(cli_context *cli)
         return moirai_error(MOIRAI_EUSAGE, "zoo: no network '%s': %s", name,
                             cli_hint(name, CLI_VALUE_NETWORK, "'moirai zoo list' shows them").s);
     const char *model = cli_text(cli, "onnx");
-    int element_bytes = strcmp(cli_text(cli, "dtype"), "fp16") ? 4 : 2;
+    if (model && !strcmp(cli_text(cli, "dtype"), "bf16"))
+        return moirai_error(MOIRAI_EUSAGE, "zoo: --onnx writes fp32 or fp16, not bf16");
+    int element_bytes = strcmp(cli_text(cli, "dtype"), "fp32") ? 2 : 4;
     int rc = cli_writable(cli, output);
     rc = rc ? rc : model_writable(cli, model);
     rc = rc ? rc : moirai_zoo_graph(&g, name, element_bytes);
@@ -92,7 +94,7 @@ static const cli_argument arguments[] = {
 };
 static const cli_option options[] = {
     {.name = "dtype", .argument = "TYPE", .help = "number type", .standard = "fp32", .kind = CLI_VALUE_CHOICE,
-     .choices = "fp32|fp16"},
+     .choices = "fp32|fp16|bf16"},
     {.name = "onnx", .argument = "FILE", .help = "write it as an ONNX model that runs, with random weights",
      .kind = CLI_VALUE_FILE},
     {.name = "seed", .argument = "N", .help = "draws the random weights", .standard = "1", .kind = CLI_VALUE_COUNT},

@@ -11,6 +11,7 @@ static void add_path(cli_context *cli, const moirai_analysis *a)
     for (int s = 0; s < MOIRAI_SHARES; s++)
         yyjson_mut_obj_add_int(cli->doc, path, keys[s], a->share_ns[s]);
     yyjson_mut_obj_add_int(cli->doc, path, "tasks", a->n_steps);
+    yyjson_mut_obj_add_int(cli->doc, cli->result, "launches_ns", a->launch_ns);
     yyjson_mut_obj_add_val(cli->doc, cli->result, "critical_path", path);
 }
 
@@ -35,7 +36,7 @@ int cli_show_explained(cli_context *cli, const moirai_problem *p, const moirai_p
     if (rc)
         return rc;
     cli_print(cli, "\n");
-    cli_show_why(cli, a, 1, 2);
+    cli_show_why(cli, a, 1, a->mostly_launches ? 3 : 2);
     if (page) {
         const char *log = cli_text(cli, "log-json");
         rc = cli_write_page(cli, page, &(cli_page_plan){.analysis = a, .log = log && strcmp(log, "-") ? log : NULL}, 1);

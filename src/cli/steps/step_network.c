@@ -11,8 +11,10 @@
  * are not looked into. */
 bool cli_is_onnx(const char *path)
 {
-    size_t n = strlen(path);
+    size_t n = path ? strlen(path) : 0;
     struct stat s;
+    if (!path)
+        return false;
     if (n >= 5 && !strcasecmp(path + n - 5, ".onnx"))
         return true;
     if (stat(path, &s) || !S_ISREG(s.st_mode))
@@ -88,14 +90,26 @@ static int no_such_network(const char *name)
                         cli_hint(name, CLI_VALUE_NETWORK, "'moirai zoo list' shows them").s);
 }
 
+/* A file's numbers are what they are: another type would be another network. */
+static int check_dtype(moirai_graph **g, const char *path, const char *dtype)
+{
+    int32_t has = (*g)->element_bytes;
+    if (!dtype || has == (strcmp(dtype, "fp32") ? 2 : 4))
+        return 0;
+    moirai_graph_free(*g);
+    *g = NULL;
+    return moirai_error(MOIRAI_EUSAGE, "%s: --dtype %s: the file's numbers have %d bytes: convert the model itself", path, dtype,
+                        has);
+}
+
 int cli_network(moirai_graph **out, cli_context *cli, const char *name)
 {
+    const char *dtype = cli_text(cli, "dtype");
     if (moirai_zoo_find(name))
-        return moirai_zoo_graph(out, name, strcmp(cli_text(cli, "dtype"), "fp16") ? 4 : 2);
+        return moirai_zoo_graph(out, name, !dtype || !strcmp(dtype, "fp32") ? 4 : 2);
     if (strcmp(name, "-") && access(name, F_OK))
         return no_such_network(name);
     cli_status_set("reading %s", name);
-    if (cli_is_onnx(name))
-        return read_onnx(out, cli, name);
-    return moirai_graph_read(out, name);
+    int rc = cli_is_onnx(name) ? read_onnx(out, cli, name) : moirai_graph_read(out, name);
+    return rc ? rc : check_dtype(out, name, dtype);
 }

@@ -55,8 +55,53 @@ static int add_wishes(moirai_wish *wish, int *n, char **copy, const cli_context 
     return 0;
 }
 
+int cli_runtime(moirai_runtime *out, const cli_context *cli)
+{
+    const char *typed = cli_text(cli, "runtime");
+    return moirai_runtime_parse(out, typed ? typed : cli_is_onnx(cli_arg(cli, 0)) ? "ort" : NULL);
+}
+
+/* What an operator's launch costs, by device where they differ. */
+static void tell_launches(cli_context *cli, const moirai_cluster *c, const moirai_cost_report *r, moirai_runtime runtime)
+{
+    int64_t least = INT64_MAX, most = 0;
+    yyjson_mut_val *o = yyjson_mut_obj(cli->doc);
+    for (int32_t k = 0; k < c->n_devices; k++) {
+        if (!r->launch_ns[k])
+            continue;
+        least = r->launch_ns[k] < least ? r->launch_ns[k] : least;
+        most = r->launch_ns[k] > most ? r->launch_ns[k] : most;
+        yyjson_mut_val *key = yyjson_mut_strcpy(cli->doc, c->device[k].name);
+        yyjson_mut_obj_add(o, key, yyjson_mut_int(cli->doc, r->launch_ns[k]));
+    }
+    yyjson_mut_obj_add_val(cli->doc, cli->result, "launch_ns", o);
+    yyjson_mut_obj_add_str(cli->doc, cli->result, "runtime", moirai_runtime_name(runtime));
+    if (!most)
+        return;
+    cli_say(cli, "a launch costs %s%s%s: %s\n", cli_human_ns(least).s, most > least ? " to " : "",
+            most > least ? cli_human_ns(most).s : "",
+            runtime ? moirai_runtime_name(runtime) : "the cost model's own; --runtime eager|ort|graph chooses");
+}
+
+/* Loud: such times decide between devices by where they come from. */
+static void tell_scales(cli_context *cli, const moirai_cost_report *r)
+{
+    if (r->n_mixed)
+        cli_say(cli,
+                "warning: times of %s operators are NOT ON ONE SCALE: no cost model knows all devices, so each device has its "
+                "own: give every device a known type, or its memory_bandwidth and gflops\n",
+                cli_human_count(r->n_mixed).s);
+    if (r->n_two_scales)
+        cli_say(cli,
+                "warning: times of %s operators are NOT ON ONE SCALE: measured on some devices, from figures on others: "
+                "'moirai profile' measures the rest\n",
+                cli_human_count(r->n_two_scales).s);
+    yyjson_mut_obj_add_int(cli->doc, cli->result, "mixed_scale_ops", r->n_mixed + r->n_two_scales);
+}
+
 /* Which model gave the times, and how many operators nothing was known of. */
-static void tell_costs(cli_context *cli, const moirai_graph *g, const moirai_cluster *c, const moirai_cost_report *report)
+static void tell_costs(cli_context *cli, const moirai_graph *g, const moirai_cluster *c, const moirai_cost_report *report,
+                       moirai_runtime runtime)
 {
     char text[256] = "";
     int used = 0;
@@ -70,10 +115,13 @@ static void tell_costs(cli_context *cli, const moirai_graph *g, const moirai_clu
         }
     if (*text)
         cli_say(cli, "times of (operator, device) pairs by cost model: %s\n", text);
+    tell_launches(cli, c, report, runtime);
+    tell_scales(cli, report);
     for (int32_t k = 0; k < c->n_devices && report->n_by_model[0] < (int64_t)g->n_ops * c->n_devices; k++)
         if (c->device[k].generic)
-            cli_say(cli, "note: device '%s': nothing is known of type '%s': taken for a generic cpu where no time was measured; 'moirai profile' measures\n",
-                           c->device[k].name, c->device[k].type);
+            cli_say(cli, "note: device '%s': nothing is known of %s%s%s: taken for a generic cpu where no time was measured; 'moirai profile' measures\n",
+                           c->device[k].name, *c->device[k].type ? "type '" : "it", c->device[k].type,
+                           *c->device[k].type ? "'" : "");
     if (report->n_fallback)
         cli_say(cli, "warning: nothing is known of %s operators: they cost a launch and their traffic\n",
                        cli_human_count(report->n_fallback).s);
@@ -121,9 +169,11 @@ int cli_problem(moirai_problem **out, cli_context *cli, const moirai_graph *g, c
                        const char *name)
 {
     moirai_cost_report report = {0};
-    moirai_problem_options o = {.name = name, .cost_model = cli_text(cli, "cost"), .cost_report = &report};
+    moirai_problem_options o = {.name = name, .cost_model = cli_text(cli, "cost"), .cost_report = &report,
+                                .tf32 = cli_has(cli, "tf32")};
     wishes w;
     int rc = wishes_read(&w, cli);
+    rc = rc ? rc : cli_runtime(&o.runtime, cli);
     rc = rc ? rc : moirai_flow_parse(&o.flow, cli_text(cli, "flow"));
     rc = rc ? rc : moirai_congestion_parse(&o.congestion, cli_text(cli, "congestion"));
     rc = rc ? rc : moirai_memory_parse(&o.memory, cli_text(cli, "memory"));
@@ -131,7 +181,7 @@ int cli_problem(moirai_problem **out, cli_context *cli, const moirai_graph *g, c
     o.n_wishes = w.n;
     rc = rc ? rc : moirai_problem_new(out, g, c, &o);
     if (!rc)
-        tell_costs(cli, g, c, &report);
+        tell_costs(cli, g, c, &report, o.runtime);
     wishes_free(&w);
     return rc;
 }

@@ -9,8 +9,8 @@
 /* ---- a network: a name of the zoo, an ONNX file, a graph file, "-" ---- */
 /* clang-format off */
 #define CLI_OPTION_DTYPE \
-    {.name = "dtype", .argument = "TYPE", .help = "number type of a network of the zoo", .standard = "fp32", \
-     .kind = CLI_VALUE_CHOICE, .choices = "fp32|fp16"}
+    {.name = "dtype", .argument = "TYPE", .kind = CLI_VALUE_CHOICE, .choices = "fp32|fp16|bf16", \
+     .help = "number type of a network of the zoo (default fp32); a file has its own, and another one is refused"}
 #define CLI_OPTIONS_NETWORK \
     CLI_OPTION_DTYPE, \
     {.name = "dim", .argument = "NAME=N", .help = "set a symbolic dimension of an ONNX network", \
@@ -38,6 +38,10 @@ int cli_problem_read(moirai_problem **out, const char *path);
      .help = "what must fit: weights and workspace, or these and the tensors alive at once"}, \
     {.name = "cost", .argument = "MODEL", .kind = CLI_VALUE_COST, .standard = "auto", \
      .help = "cost model that gives the operators' times"}, \
+    {.name = "runtime", .argument = "R", .kind = CLI_VALUE_CHOICE, .choices = "eager|ort|graph", \
+     .help = "what will run the plan, for the cost of a launch where times are not measured: eager PyTorch, ONNX Runtime, " \
+             "CUDA graphs or TensorRT (default ort for an ONNX file, else the cost model's own)"}, \
+    {.name = "tf32", .kind = CLI_VALUE_FLAG, .help = "products of fp32 numbers at the tf32 rate, where a device has one"}, \
     {.name = "pin", .argument = "PATTERN=DEVICE", .kind = CLI_VALUE_TEXT, .repeated = true, \
      .help = "operators whose names match run on this device (or one of several, A,B)"}, \
     {.name = "forbid", .argument = "PATTERN=DEVICES", .kind = CLI_VALUE_TEXT, .repeated = true, \
@@ -49,6 +53,8 @@ int cli_problem_read(moirai_problem **out, const char *path);
 /* Reads the options above; `name` may be NULL. Tells where the times came from. */
 int cli_problem(moirai_problem **out, cli_context *cli, const moirai_graph *g, const moirai_cluster *c,
                        const char *name);
+/* --runtime, or what fits the network. */
+int cli_runtime(moirai_runtime *out, const cli_context *cli);
 /* The wishes among the options above once more, for the problem of what `fused` was made from. */
 int cli_wishes(const cli_context *cli, moirai_problem *p, const moirai_graph *fused);
 /* Opens --cluster; its absence is a usage error. */
