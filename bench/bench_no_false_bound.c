@@ -38,7 +38,7 @@ int main(int argc, char **argv)
            " tampered ones, %" PRId64 " changed at random, %" PRId64 " without some operators, %" PRId64 " chains of intervals\n%" PRId64 " certified bounds are the optimum, mean gap %.2f %%; prices on bytes raised %" PRId64 "\n%" PRId64 " wrong, %.1f s\n",
            counts.problems, broken, counts.optimal, counts.pairs, counts.schedules, counts.certificates, counts.tampered,
            counts.mutations, counts.spines, counts.interval_chains, counts.tight, counts.optimal ? 100 * counts.gap / (double)counts.optimal : 0, counts.memory, wrong, util_seconds() - begun);
-    printf("%" PRId64 " enemy's certificates with a part about bytes, %" PRId64 " of them accepted\n", counts.attacks.tried,
-           counts.attacks.accepted);
+    printf("%" PRId64 " enemy's certificates with prices on bytes or static proofs (%" PRId64 " of these), %" PRId64 " accepted\n",
+           counts.attacks.tried, counts.statics, counts.attacks.accepted);
     return wrong > 0;
 }

@@ -25,6 +25,8 @@
 #define UNIT ((__int128)1 << 22)
 #define MAX_DUAL INT64_C(1000000000000000)
 #define NEVER INT64_MAX
+#define MAX_ROWS (INT64_C(1) << 28)     /* of the programme, edges times devices squared mostly: 2 GiB of multipliers */
+#define MAX_SUM ((__int128)1 << 120)    /* of all that the verdict adds up */
 
 typedef struct judge {
     const prove_block *b;
@@ -182,6 +184,37 @@ static __int128 term_of_tensor(const judge *x, int32_t first, int32_t last, cons
     return sum;
 }
 
+static __int128 sum_of(const int64_t *dual, int64_t n)
+{
+    __int128 sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += dual[i] < 0 ? -(__int128)dual[i] : dual[i];
+    return sum;
+}
+
+/* No sum of the verdict can leave 128 bits. Multipliers of (path), (end) and (load) meet times: at most `upper`, what is
+ * proven, and all tasks of the block at their longest; those of the other rows stand alone, twice. */
+static bool fits(const judge *x)
+{
+    const prove_block *b = x->b;
+    int64_t E = b->n_edges, K = x->K, flat = 2 * E * K + E * K * K, timed = E + b->n + x->n_loads;
+    __int128 span = (__int128)x->upper_ns + x->proven_ns + 1, alone = 2 * sum_of(x->dual, flat),
+             multiplied = sum_of(x->dual + flat, timed) + UNIT;
+    for (int32_t i = 0; i < b->n; i++) {
+        int64_t most = 0;
+        for (int32_t k = 0; k < K; k++)
+            most = UTIL_MAX(most, time_of(x, i, k));
+        span += most;
+    }
+    for (int32_t e = 0; e < E; e++) {
+        int64_t most = 0;
+        for (int32_t k = 0; k < K * K; k++)
+            most = UTIL_MAX(most, sent_in(x, e, k / (int32_t)K, k % (int32_t)K));
+        span += most;
+    }
+    return alone < MAX_SUM && multiplied <= (MAX_SUM - alone) / span;
+}
+
 static int64_t verdict(const judge *x)
 {
     const prove_block *b = x->b;
@@ -239,6 +272,8 @@ static int read_duals(judge *x, yyjson_val *object)
     const prove_block *b = x->b;
     int64_t E = b->n_edges, K = x->K, signs = 2 * E * K, all = signs + E * K * K + E + b->n + x->n_loads, *pair;
     size_t n;
+    if (all > MAX_ROWS)
+        return prove_wrong("a static proof of a block that is too large for one");
     x->dual = util_alloc((size_t)all, sizeof *x->dual);
     int rc = prove_list(&pair, &n, yyjson_obj_get(object, "duals"), -MAX_DUAL, MAX_DUAL, "duals");
     if (!rc && !x->dual)
@@ -268,6 +303,8 @@ int prove_static(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson
         rc = MOIRAI_EFAIL;
     rc = rc ? rc : read_loads(&x, object);
     rc = rc ? rc : read_duals(&x, object);
+    if (!rc && !fits(&x))
+        rc = prove_wrong("multipliers are too large");
     if (!rc) {
         find_windows(&x);
         int64_t bound = verdict(&x);

@@ -92,7 +92,70 @@ static void test_prove_enemy_asks_for_a_vast_grid(void **state)
             "length or step is missing or out of range");
 }
 
-/* Prices on bytes, attacked on problems whose optimum is known. */
+/* Rows of a static proof whose multipliers add up beyond 128 bits: what wraps around would prove anything. */
+static void test_prove_enemy_sums_that_wrap(void **state)
+{
+    (void)state;
+    enum { LOADS = 150000 };
+    moirai_problem *p;
+    moirai_proof proof;
+    assert_ok(moirai_problem_parse(&p, pair_json, strlen(pair_json), "pair"));
+    /* The block has 6 edges and 5 operators: multipliers of its loads come after 2*6*2 + 6*2*2 + 6 + 5 others. */
+    size_t size = (size_t)LOADS * 48 + 1000, at = 0;
+    char *json = malloc(size);
+    assert_non_null(json);
+    at += (size_t)snprintf(json, size, "{\"format\":\"moirai-certificate\",\"version\":1,\"problem\":\"pair\",\"operators\":5,"
+                                       "\"cuts\":[0,4],\"block_class\":[0,1,2],\"classes\":[{},{\"component_kind\":[0,0,0],"
+                                       "\"trees\":[[]],\"shared\":0,\"pairs\":[{\"entry\":0,\"exit\":0,\"lower_ns\":0,\"static\":["
+                                       "{\"upper_ns\":2305843009213693951,\"loads\":[0,0,0,0");
+    for (int i = 1; i < LOADS; i++)
+        at += (size_t)snprintf(json + at, size - at, ",0,0,0,0");
+    at += (size_t)snprintf(json + at, size - at, "],\"duals\":[59,1000000000000000");
+    for (int i = 1; i < LOADS; i++)
+        at += (size_t)snprintf(json + at, size - at, ",%d,1000000000000000", 59 + i);
+    at += (size_t)snprintf(json + at, size - at, "]}],\"leaves\":[]}]},{}],\"lower_bound_ns\":220,\"certified_bound_ns\":0}");
+    int rc = moirai_prove_text(&proof, p, json, at, "enemy");
+    if (rc != MOIRAI_EVERIFY || !strstr(moirai_error_message(), "multipliers are too large"))
+        fail_msg("%d, %lld proven: %s", rc, (long long)proof.proven_ns, moirai_error_message());
+    free(json);
+    moirai_problem_free(p);
+}
+
+/* What the placer itself writes, attacked. */
+static void test_prove_enemy_of_the_placers_certificates(void **state)
+{
+    (void)state;
+    attack_counts counts = {0};
+    char *path = temporary_path("enemy.json"), why[256], *json = calloc(1, 1 << 22);
+    assert_non_null(json);
+    for (uint64_t seed = 1; seed <= (uint64_t)TEST_SHARE(60); seed++) {
+        moirai_problem *p = random_layers(seed, 7);
+        moirai_place_options o;
+        moirai_plan *plan = NULL;
+        moirai_place_options_init(&o);
+        o.budget.effort = 0.1;
+        o.budget.threads = 1;
+        o.certificate_path = path;
+        int64_t optimum = p ? false_bound_optimum(p) : -1;
+        if (optimum >= 0 && !moirai_place(&plan, p, "moirai", &o)) {
+            FILE *f = fopen(path, "r");
+            size_t length = f ? fread(json, 1, (1 << 22) - 1, f) : 0;
+            assert_non_null(f);
+            fclose(f);
+            json[length] = '\0';
+            if (!attack_certificate(p, json, length, "classes", optimum, seed, 60, &counts, NULL, why) ||
+                !attack_certificate(p, json, length, "memory", optimum, seed, 30, &counts, NULL, why))
+                fail_msg("%s", why);
+        }
+        moirai_plan_free(plan);
+        moirai_problem_free(p);
+    }
+    assert_true(counts.tried > 500 && counts.accepted > 0);
+    remove(path);
+    free(json);
+}
+
+/* Prices on bytes and static proofs, attacked on problems whose optimum is known. */
 static void test_prove_enemy_of_the_part_about_bytes(void **state)
 {
     (void)state;
@@ -107,6 +170,7 @@ static void test_prove_enemy_of_the_part_about_bytes(void **state)
     /* The attack reaches its target: certificates with such a part exist, and some changes leave them true. */
     assert_true(counts.attacks.tried > 300);
     assert_true(counts.attacks.accepted > 0 && counts.attacks.accepted < counts.attacks.tried);
+    assert_true(counts.statics > 0);
 }
 
 /* The certificate of the fuzzer's corpus, attacked a thousand times. */
@@ -136,7 +200,9 @@ int main(void)
         cmocka_unit_test(test_prove_enemy_arrival_at_the_end_of_time),
         cmocka_unit_test(test_prove_enemy_asks_without_end),
         cmocka_unit_test(test_prove_enemy_asks_for_a_vast_grid),
+        cmocka_unit_test(test_prove_enemy_sums_that_wrap),
         cmocka_unit_test(test_prove_enemy_of_one_certificate),
+        cmocka_unit_test(test_prove_enemy_of_the_placers_certificates),
         cmocka_unit_test(test_prove_enemy_of_the_part_about_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -723,6 +723,10 @@ static bool check_intervals(const moirai_problem *p, int64_t optimum, uint64_t s
     if (good && (proof.proven_ns > optimum || proof.proven_ns < pair_chain_path(x->c, PAIR_CHAIN_CERTIFIED, NULL)))
         good = fail(why, "intervals: proves %lld, optimum %lld", (long long)proof.proven_ns, (long long)optimum);
     good = good && check_mutations(p, json, optimum, seed, counts, why);
+    bool by_static = json && strstr(json, "\"static\"");
+    counts->statics += by_static;
+    good = good && (!by_static ||
+                    attack_certificate(p, json, length, "classes", optimum, seed, ATTACKS, &counts->attacks, NULL, why));
     counts->interval_chains++;
     free(json);
     bound_interval_chain_free(x);
