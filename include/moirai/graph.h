@@ -94,8 +94,9 @@ MOIRAI_API int moirai_graph_builder_member(moirai_graph_builder *b, int32_t op, 
  * moirai_graph_builder_cost. MOIRAI_EINPUT where the name was given with another size. Giving it twice to one operator
  * counts once. */
 MOIRAI_API int moirai_graph_builder_shared_weight(moirai_graph_builder *b, int32_t op, const char *name, int64_t bytes);
-/* How a dimension ("batch=8") or an input's shape ("input:1x3x224x224") of the ONNX model was set. */
+/* How a dimension of the ONNX model was set ("batch=8"). Copied. MOIRAI_EFAIL if memory runs out. */
 MOIRAI_API int moirai_graph_builder_dim(moirai_graph_builder *b, const char *setting);
+/* How the shape of one of its inputs was set ("input:1x3x224x224"). As above. */
 MOIRAI_API int moirai_graph_builder_shape(moirai_graph_builder *b, const char *setting);
 /* Check names and acyclicity and hand over the graph; frees the builder in every case.
  * Fails with MOIRAI_EINPUT on two operators or tensors of one name, and on a cycle, whose

@@ -1,5 +1,6 @@
-/* A problem's content as one number. A plan carries it, so that a bound proven of one problem is never shown for another
- * that happens to have the same name. Not meant against forgers: a plan's file is believed no more than its words. */
+/* A problem's content as one number. A plan carries it, so that a bound proven of one problem is never shown for
+ * another that happens to have the same name. Not meant against forgers: a plan's file is believed no more than its
+ * words. */
 #include "problem/problem_build.h"
 
 #include <string.h>

@@ -1,9 +1,9 @@
 /* Weights that several operators read.
  *
- * A device that runs any of the readers holds the weight once. That is no sum over operators, so bounds and searches that
- * only add up leave these bytes out, which can only make their problem easier: what they prove stays true, and what
- * they find is checked against the whole need, as the simulator and the checker count it. Where a weight has one reader,
- * or all of its readers must share a device, it is that reader's own, and nothing is left out. */
+ * A device that runs any of the readers holds the weight once. That is no sum over operators, so bounds and searches
+ * that only add up leave these bytes out, which can only make their problem easier: what they prove stays true, and
+ * what they find is checked against the whole need, as the simulator and the checker count it. Where a weight has one
+ * reader, or all of its readers must share a device, it is that reader's own, and nothing is left out. */
 #include "problem/problem_build.h"
 
 #include <stdlib.h>
@@ -12,7 +12,8 @@
 /* Do all readers share a device whatever the plan? */
 static bool is_private(const moirai_problem *p, int32_t w)
 {
-    int32_t begin = p->weight_reader_off[w], end = p->weight_reader_off[w + 1], group = p->op_group[p->weight_reader[begin]];
+    int32_t begin = p->weight_reader_off[w], end = p->weight_reader_off[w + 1],
+            group = p->op_group[p->weight_reader[begin]];
     for (int32_t e = begin + 1; e < end; e++)
         if (group == MOIRAI_NONE || p->op_group[p->weight_reader[e]] != group)
             return false;

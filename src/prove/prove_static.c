@@ -25,8 +25,8 @@
 #define UNIT ((__int128)1 << 22)
 #define MAX_DUAL INT64_C(1000000000000000)
 #define NEVER INT64_MAX
-#define MAX_ROWS (INT64_C(1) << 28)     /* of the programme, edges times devices squared mostly: 2 GiB of multipliers */
-#define MAX_SUM ((__int128)1 << 120)    /* of all that the verdict adds up */
+#define MAX_ROWS (INT64_C(1) << 28)  /* of the programme, edges times devices squared mostly: 2 GiB of multipliers */
+#define MAX_SUM ((__int128)1 << 120) /* of all that the verdict adds up */
 
 typedef struct judge {
     const prove_block *b;
@@ -192,8 +192,8 @@ static __int128 sum_of(const int64_t *dual, int64_t n)
     return sum;
 }
 
-/* No sum of the verdict can leave 128 bits. Multipliers of (path), (end) and (load) meet times: at most `upper`, what is
- * proven, and all tasks of the block at their longest; those of the other rows stand alone, twice. */
+/* No sum of the verdict can leave 128 bits. Multipliers of (path), (end) and (load) meet times: at most `upper`, what
+ * is proven, and all tasks of the block at their longest; those of the other rows stand alone, twice. */
 static bool fits(const judge *x)
 {
     const prove_block *b = x->b;

@@ -1,5 +1,5 @@
-/* With which dimensions a model is read for a plan: the plan remembers how they were set when it was made; what the caller
- * gives for the same name wins. */
+/* With which dimensions a model is read for a plan: the plan remembers how they were set when it was made; what the
+ * caller gives for the same name wins. */
 #include "split/split.h"
 
 #include <stdlib.h>
@@ -30,8 +30,7 @@ static int merge(const char **text, yyjson_val *list, const util_json_at *at, co
     int used = 0;
     for (; used < n; used++)
         text[used] = given[used];
-    yyjson_arr_foreach(list, i, most, item)
-    {
+    yyjson_arr_foreach(list, i, most, item) {
         const char *own;
         int rc = util_json_value_string(&own, NULL, at, item, "a setting of onnx");
         if (rc)

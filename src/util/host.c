@@ -1,5 +1,5 @@
-/* Names of machines go to mpiexec and from there to ssh, where one that begins with '-' would be an option, and a comma or
- * a space would make two of one. */
+/* Names of machines go to mpiexec and from there to ssh, where one that begins with '-' would be an option, and a comma
+ * or a space would make two of one. */
 #include "util/util.h"
 
 #include <ctype.h>

@@ -1,5 +1,5 @@
-/* What was wrong or misleading once: plans that forgot, bounds of other problems, names that fusion swallowed, files under
- * other names, and what an enemy may write into them. */
+/* What was wrong or misleading once: plans that forgot, bounds of other problems, names that fusion swallowed, files
+ * under other names, and what an enemy may write into them. */
 #include "support/check.h"
 #include "support/command.h"
 #include "support/onnx_maker.h"
@@ -7,10 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char two[] =
-    "{\"format\":\"moirai-cluster\",\"version\":1,\"name\":\"two\",\"devices\":[{\"name\":\"A\",\"type\":\"v100\",\"memory\":\"16GB\"},"
-    "{\"name\":\"B\",\"type\":\"p100\",\"memory\":\"16GB\"}],\"links\":[{\"from\":\"A\",\"to\":\"B\",\"bandwidth\":\"100Gbps\",\"latency\":"
-    "\"5us\",\"both\":true}]}";
+static const char two[] = "{\"format\":\"moirai-cluster\",\"version\":1,\"name\":\"two\",\"devices\":[{\"name\":\"A\","
+                          "\"type\":\"v100\",\"memory\":\"16GB\"},"
+                          "{\"name\":\"B\",\"type\":\"p100\",\"memory\":\"16GB\"}],\"links\":[{\"from\":\"A\",\"to\":"
+                          "\"B\",\"bandwidth\":\"100Gbps\",\"latency\":"
+                          "\"5us\",\"both\":true}]}";
 
 static int64_t number(const char *key)
 {
@@ -27,10 +28,13 @@ static void test_cli_promises_start_that_does_not_fit(void **state)
 {
     (void)state;
     static const char problem[] =
-        "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"p\",\"flow\":\"tensor\",\"congestion\":\"port\",\"memory\":\"static\","
+        "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"p\",\"flow\":\"tensor\",\"congestion\":\"port\","
+        "\"memory\":\"static\","
         "\"devices\":[{\"name\":\"A\",\"memory_bytes\":10},{\"name\":\"B\",\"memory_bytes\":10}],\"channels\":["
-        "{\"from\":\"A\",\"to\":\"B\",\"bytes_per_second\":1000000000},{\"from\":\"B\",\"to\":\"A\",\"bytes_per_second\":1000000000}],"
-        "\"ops\":[{\"name\":\"a\",\"memory_bytes\":8,\"time_ns\":[10,10],\"inputs\":[],\"outputs\":[{\"name\":\"t\",\"bytes\":1}]},"
+        "{\"from\":\"A\",\"to\":\"B\",\"bytes_per_second\":1000000000},{\"from\":\"B\",\"to\":\"A\",\"bytes_per_"
+        "second\":1000000000}],"
+        "\"ops\":[{\"name\":\"a\",\"memory_bytes\":8,\"time_ns\":[10,10],\"inputs\":[],\"outputs\":[{\"name\":\"t\","
+        "\"bytes\":1}]},"
         "{\"name\":\"b\",\"memory_bytes\":8,\"time_ns\":[10,10],\"inputs\":[\"t\"],\"outputs\":[]}]}";
     write_text("problem.json", problem);
     write_text("big.json", "{\"format\":\"moirai-plan\",\"version\":1,\"problem\":\"p\",\"makespan_ns\":20,\"ops\":["
@@ -46,7 +50,8 @@ static void test_cli_promises_expand_keeps_the_pins(void **state)
 {
     (void)state;
     write_text("two.json", two);
-    assert_runs("$M plan gpt3-tiny -c two.json --effort 0.01 --pin 'L0/h0/q=B' --expand --problem-out p.json -o plan.json --json");
+    assert_runs("$M plan gpt3-tiny -c two.json --effort 0.01 --pin 'L0/h0/q=B' --expand --problem-out p.json -o "
+                "plan.json --json");
     assert_true(number("makespan_ns") > 0);
     assert_true(number("lower_bound_ns") > 0 && number("lower_bound_ns") <= number("makespan_ns"));
     /* One screen, one pair of numbers: the speed-up is that of the plan shown. */
@@ -83,8 +88,9 @@ static void test_cli_promises_pins_by_swallowed_names(void **state)
 static void test_cli_promises_simulate_drops_foreign_bounds(void **state)
 {
     (void)state;
-    assert_runs("$M problem gpt3-tiny -c '2x v100, 100Gbps 5us' -q -o slow.json && "
-                "$M problem gpt3-tiny -c '2x a100, 600Gbps 1us' -q -o fast.json && sed -i 's/gpt3-tiny-[^\"]*/same/' *.json");
+    assert_runs(
+        "$M problem gpt3-tiny -c '2x v100, 100Gbps 5us' -q -o slow.json && "
+        "$M problem gpt3-tiny -c '2x a100, 600Gbps 1us' -q -o fast.json && sed -i 's/gpt3-tiny-[^\"]*/same/' *.json");
     assert_runs("$M place slow.json --effort 0.01 -q -o plan.json");
     assert_runs("$M simulate fast.json plan.json --dispatch --json");
     assert_true(number("lower_bound_ns") <= number("makespan_ns"));
@@ -99,15 +105,18 @@ static void test_cli_promises_simulate_drops_foreign_bounds(void **state)
 static void test_cli_promises_no_memory_is_explained(void **state)
 {
     (void)state;
-    assert_runs("$M problem gpt3-tiny -c '2x v100 16GB, 100Gbps 5us' -q -o p.json && sed -i 's/16000000000/100000/g' p.json");
+    assert_runs(
+        "$M problem gpt3-tiny -c '2x v100 16GB, 100Gbps 5us' -q -o p.json && sed -i 's/16000000000/100000/g' p.json");
     assert_fails(4, "the operators need", "$M place p.json --placer heft");
     assert_fails(4, "the operators need", "$M place p.json");
     assert_contains(shell_err, " bytes, all devices together have 200000");
     /* Where only a search can know, it says what came nearest. */
     write_text("q.json",
-               "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"q\",\"flow\":\"tensor\",\"congestion\":\"port\",\"memory\":\"static\","
+               "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"q\",\"flow\":\"tensor\",\"congestion\":"
+               "\"port\",\"memory\":\"static\","
                "\"devices\":[{\"name\":\"A\",\"memory_bytes\":10},{\"name\":\"B\",\"memory_bytes\":10}],\"channels\":["
-               "{\"from\":\"A\",\"to\":\"B\",\"bytes_per_second\":1000},{\"from\":\"B\",\"to\":\"A\",\"bytes_per_second\":1000}],"
+               "{\"from\":\"A\",\"to\":\"B\",\"bytes_per_second\":1000},{\"from\":\"B\",\"to\":\"A\",\"bytes_per_"
+               "second\":1000}],"
                "\"ops\":[{\"name\":\"a\",\"memory_bytes\":6,\"time_ns\":[1,1],\"inputs\":[],\"outputs\":[]},"
                "{\"name\":\"b\",\"memory_bytes\":6,\"time_ns\":[1,1],\"inputs\":[],\"outputs\":[]},"
                "{\"name\":\"c\",\"memory_bytes\":6,\"time_ns\":[1,1],\"inputs\":[],\"outputs\":[]}]}");
@@ -231,7 +240,8 @@ static void test_cli_promises_shared_weights_count_once(void **state)
     int64_t once = 4 * (384 * 384 + 2 * 384 * 1536);
     assert_runs("$M inspect albert.onnx --json");
     assert_int_equal(number("weight_bytes"), once);
-    assert_runs("$M plan albert.onnx -c two.json --rules none --placer single -q --problem-out p.json -o plan.json --json");
+    assert_runs(
+        "$M plan albert.onnx -c two.json --rules none --placer single -q --problem-out p.json -o plan.json --json");
     assert_runs("$M check p.json plan.json");
     assert_runs("$M simulate p.json plan.json --json");
     yyjson_val *devices = yyjson_obj_get(shell_json(), "devices");
@@ -248,7 +258,8 @@ static void test_cli_promises_shared_weights_count_once(void **state)
 static void test_cli_promises_hosts_are_no_options(void **state)
 {
     (void)state;
-    write_text("c.json", "{\"format\":\"moirai-cluster\",\"version\":1,\"name\":\"c\",\"devices\":[{\"name\":\"A\",\"memory\":\"1GB\",\"host\":"
+    write_text("c.json", "{\"format\":\"moirai-cluster\",\"version\":1,\"name\":\"c\",\"devices\":[{\"name\":\"A\","
+                         "\"memory\":\"1GB\",\"host\":"
                          "\"-oProxyCommand=touch x\"}],\"links\":[]}");
     assert_fails(3, "not the name of a machine", "$M cluster c.json");
     assert_fails(2, "not the name of a machine", "$M probe --hosts=-oProxyCommand=id,b");
@@ -260,7 +271,8 @@ static void test_cli_promises_names_do_no_harm(void **state)
     (void)state;
     /* A device and an operator whose names hold a line break, a bell and an escape sequence. */
     write_text("p.json",
-               "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"two\\nlines\",\"flow\":\"tensor\",\"congestion\":\"port\",\"memory\":\"static\","
+               "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"two\\nlines\",\"flow\":\"tensor\","
+               "\"congestion\":\"port\",\"memory\":\"static\","
                "\"devices\":[{\"name\":\"A\\u001b[31m\\n\\u0007B\",\"memory_bytes\":10}],\"channels\":[],"
                "\"ops\":[{\"name\":\"a\\nb\",\"memory_bytes\":6,\"time_ns\":[1],\"inputs\":[],\"outputs\":[]}]}");
     assert_runs("$M place p.json --placer heft");
@@ -306,20 +318,13 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(test_cli_promises_##name, enter_folder, leave_folder)
     const struct CMUnitTest tests[] = {
-        CASE(start_that_does_not_fit),
-        CASE(expand_keeps_the_pins),
-        CASE(pins_by_swallowed_names),
-        CASE(simulate_drops_foreign_bounds),
-        CASE(no_memory_is_explained),
-        CASE(plans_remember_dimensions),
-        CASE(shapes_must_fit_the_model),
-        CASE(inspect_shows_inputs),
-        CASE(onnx_under_another_name),
-        CASE(unknown_sizes_are_named),
-        CASE(shared_weights_count_once),
-        CASE(hosts_are_no_options),
-        CASE(names_do_no_harm),
-        CASE(weights_are_plain_files_below_the_model),
+        CASE(start_that_does_not_fit),   CASE(expand_keeps_the_pins),
+        CASE(pins_by_swallowed_names),   CASE(simulate_drops_foreign_bounds),
+        CASE(no_memory_is_explained),    CASE(plans_remember_dimensions),
+        CASE(shapes_must_fit_the_model), CASE(inspect_shows_inputs),
+        CASE(onnx_under_another_name),   CASE(unknown_sizes_are_named),
+        CASE(shared_weights_count_once), CASE(hosts_are_no_options),
+        CASE(names_do_no_harm),          CASE(weights_are_plain_files_below_the_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,8 +43,8 @@ static void wait_for(const char *path)
 /* A search without any limit ends soon after the signal, and the plan is there and right. */
 static void keeps_the_plan(int number)
 {
-    char *argv[] = {"moirai", "place", "problem.json", "--time-limit", "none", "--gap", "0", "--log-json", "log", "--effort",
-                    "1000", "-o", "plan.json", "--force", NULL};
+    char *argv[] = {"moirai", "place",    "problem.json", "--time-limit", "none",      "--gap",   "0", "--log-json",
+                    "log",    "--effort", "1000",         "-o",           "plan.json", "--force", NULL};
     int status;
     remove("plan.json");
     remove("log");

@@ -25,8 +25,7 @@ static moirai_problem *problem_with_weights(uint64_t seed)
     for (int w = 0; w < 3; w++)
         bytes[w] = (1 + (int64_t)util_rng_below(&rng, 8)) * spec.scale;
     size_t i, n;
-    yyjson_mut_arr_foreach(ops, i, n, op)
-    {
+    yyjson_mut_arr_foreach(ops, i, n, op) {
         yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, op, "shared_weights");
         for (int w = 0; w < 3; w++) {
             if (util_rng_below(&rng, 2))
@@ -71,9 +70,10 @@ static void test_problem_shared_weights_all_placers_against_brute_force(void **s
                 fail_msg("seed %d, %s: %s", (int)seed, name, moirai_error_message());
             if (best == BRUTE_INFEASIBLE ? rc == 0 : exact && rc)
                 fail_msg("seed %d, %s: %s", (int)seed, name, rc ? moirai_error_message() : "a plan that can't be");
-            if (!rc && (plan->makespan_ns < best || plan->lower_bound_ns > best || (exact && plan->makespan_ns != best)))
-                fail_msg("seed %d, %s: %lld, bound %lld, the truth is %lld", (int)seed, name, (long long)plan->makespan_ns,
-                         (long long)plan->lower_bound_ns, (long long)best);
+            if (!rc &&
+                (plan->makespan_ns < best || plan->lower_bound_ns > best || (exact && plan->makespan_ns != best)))
+                fail_msg("seed %d, %s: %lld, bound %lld, the truth is %lld", (int)seed, name,
+                         (long long)plan->makespan_ns, (long long)plan->lower_bound_ns, (long long)best);
             moirai_plan_free(plan);
         }
         infeasible += best == BRUTE_INFEASIBLE;
@@ -85,9 +85,11 @@ static void test_problem_shared_weights_all_placers_against_brute_force(void **s
 
 /* Two readers of one weight of 60 bytes, devices of 100 bytes: together they fit, counted twice they would not. */
 static const char two_readers[] =
-    "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"two\",\"flow\":\"tensor\",\"congestion\":\"port\",\"memory\":\"static\","
+    "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"two\",\"flow\":\"tensor\",\"congestion\":\"port\","
+    "\"memory\":\"static\","
     "\"devices\":[{\"name\":\"A\",\"memory_bytes\":100},{\"name\":\"B\",\"memory_bytes\":10}],\"channels\":["
-    "{\"from\":\"A\",\"to\":\"B\",\"bytes_per_second\":1000000000},{\"from\":\"B\",\"to\":\"A\",\"bytes_per_second\":1000000000}],"
+    "{\"from\":\"A\",\"to\":\"B\",\"bytes_per_second\":1000000000},{\"from\":\"B\",\"to\":\"A\",\"bytes_per_second\":"
+    "1000000000}],"
     "\"ops\":[{\"name\":\"a\",\"type\":\"T\",\"memory_bytes\":15,\"time_ns\":[10,10],\"inputs\":[],"
     "\"outputs\":[{\"name\":\"t\",\"bytes\":2}],\"shared_weights\":[{\"name\":\"w\",\"bytes\":60}]},"
     "{\"name\":\"b\",\"type\":\"T\",\"memory_bytes\":%d,\"time_ns\":[10,10],\"inputs\":[\"t\"],\"outputs\":[],"

@@ -1,4 +1,5 @@
-/* Certificates written by an enemy: the verifier answers with a value or a refusal, soon, and never with a falsehood. */
+/* Certificates written by an enemy: the verifier answers with a value or a refusal, soon, and never with a falsehood.
+ */
 #include "support/check.h"
 #include "support/attack.h"
 #include "support/false_bound.h"
@@ -7,21 +8,26 @@
 #include <moirai/moirai.h>
 
 /* The problem of fuzz/fuzz_certificate.c: three heads between two cuts, the optimum is 220. */
-#define HEAD(n)                                                                                                            \
-    "{\"name\":\"h" n "\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[100,110],\"inputs\":[\"t\"],\"outputs\":[{\"name\":\"u" n \
+#define HEAD(n) \
+    "{\"name\":\"h" n \
+    "\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[100,110],\"inputs\":[\"t\"],\"outputs\":[{\"name\":\"u" n \
     "\",\"bytes\":5}]},"
 static const char pair_json[] =
-    "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"pair\",\"flow\":\"tensor\",\"congestion\":\"port\",\"memory\":\"static\","
+    "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"pair\",\"flow\":\"tensor\",\"congestion\":\"port\","
+    "\"memory\":\"static\","
     "\"devices\":[{\"name\":\"A\",\"memory_bytes\":100},{\"name\":\"B\",\"memory_bytes\":100}],\"channels\":["
-    "{\"from\":\"A\",\"to\":\"B\",\"bytes_per_second\":1000000000},{\"from\":\"B\",\"to\":\"A\",\"bytes_per_second\":1000000000}],"
+    "{\"from\":\"A\",\"to\":\"B\",\"bytes_per_second\":1000000000},{\"from\":\"B\",\"to\":\"A\",\"bytes_per_second\":"
+    "1000000000}],"
     "\"ops\":[{\"name\":\"in\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[10,null],\"inputs\":[],"
-    "\"outputs\":[{\"name\":\"t\",\"bytes\":20}]}," HEAD("0") HEAD("1") HEAD("2")
-    "{\"name\":\"out\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[10,null],\"inputs\":[\"u0\",\"u1\",\"u2\"],\"outputs\":[]}]}";
+    "\"outputs\":[{\"name\":\"t\",\"bytes\":20}]}," HEAD("0") HEAD("1")
+        HEAD("2") "{\"name\":\"out\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[10,null],\"inputs\":[\"u0\",\"u1\","
+                  "\"u2\"],\"outputs\":[]}]}";
 
-static const char before[] =
-    "{\"format\":\"moirai-certificate\",\"version\":1,\"problem\":\"pair\",\"operators\":5,\"cuts\":[0,4],\"block_class\":[0,1,2],"
-    "\"classes\":[{},{\"component_kind\":[0,0,0],\"trees\":[[]],\"shared\":0,\"pairs\":["
-    "{\"entry\":0,\"exit\":0,\"lower_ns\":0,\"leaves\":[{\"receivers\":[],\"length_ns\":10,\"step_ns\":1,\"buckets\":[0,11],\"prices\":[]},";
+static const char before[] = "{\"format\":\"moirai-certificate\",\"version\":1,\"problem\":\"pair\",\"operators\":5,"
+                             "\"cuts\":[0,4],\"block_class\":[0,1,2],"
+                             "\"classes\":[{},{\"component_kind\":[0,0,0],\"trees\":[[]],\"shared\":0,\"pairs\":["
+                             "{\"entry\":0,\"exit\":0,\"lower_ns\":0,\"leaves\":[{\"receivers\":[],\"length_ns\":10,"
+                             "\"step_ns\":1,\"buckets\":[0,11],\"prices\":[]},";
 static const char after[] = "]}]},{}],\"lower_bound_ns\":220,\"certified_bound_ns\":0}";
 
 /* A certificate with these leaves for the case that B receives the tensor. Returns the verifier's answer. */
@@ -51,10 +57,12 @@ static void refused(const char *leaves, const char *part)
 static void test_prove_enemy_arrival_at_the_end_of_time(void **state)
 {
     (void)state;
-    refused("{\"receivers\":[1],\"counts\":[-1,0,1,9223372036854775807,9223372036854775807],\"length_ns\":199,\"step_ns\":1,"
+    refused("{\"receivers\":[1],\"counts\":[-1,0,1,9223372036854775807,9223372036854775807],\"length_ns\":199,\"step_"
+            "ns\":1,"
             "\"buckets\":[0,200],\"prices\":[0,0,5]}",
             "a count is of a kind");
-    refused("{\"receivers\":[1],\"counts\":[-2,0,1,0,9223372036854775806],\"length_ns\":199,\"step_ns\":1,\"buckets\":[0,200],"
+    refused("{\"receivers\":[1],\"counts\":[-2,0,1,0,9223372036854775806],\"length_ns\":199,\"step_ns\":1,\"buckets\":["
+            "0,200],"
             "\"prices\":[0,0,5]}",
             "a count is of a kind");
     /* The largest that is allowed is counted on without harm. */
@@ -104,16 +112,18 @@ static void test_prove_enemy_sums_that_wrap(void **state)
     size_t size = (size_t)LOADS * 48 + 1000, at = 0;
     char *json = malloc(size);
     assert_non_null(json);
-    at += (size_t)snprintf(json, size, "{\"format\":\"moirai-certificate\",\"version\":1,\"problem\":\"pair\",\"operators\":5,"
-                                       "\"cuts\":[0,4],\"block_class\":[0,1,2],\"classes\":[{},{\"component_kind\":[0,0,0],"
-                                       "\"trees\":[[]],\"shared\":0,\"pairs\":[{\"entry\":0,\"exit\":0,\"lower_ns\":0,\"static\":["
-                                       "{\"upper_ns\":2305843009213693951,\"loads\":[0,0,0,0");
+    at += (size_t)snprintf(json, size,
+                           "{\"format\":\"moirai-certificate\",\"version\":1,\"problem\":\"pair\",\"operators\":5,"
+                           "\"cuts\":[0,4],\"block_class\":[0,1,2],\"classes\":[{},{\"component_kind\":[0,0,0],"
+                           "\"trees\":[[]],\"shared\":0,\"pairs\":[{\"entry\":0,\"exit\":0,\"lower_ns\":0,\"static\":["
+                           "{\"upper_ns\":2305843009213693951,\"loads\":[0,0,0,0");
     for (int i = 1; i < LOADS; i++)
         at += (size_t)snprintf(json + at, size - at, ",0,0,0,0");
     at += (size_t)snprintf(json + at, size - at, "],\"duals\":[59,1000000000000000");
     for (int i = 1; i < LOADS; i++)
         at += (size_t)snprintf(json + at, size - at, ",%d,1000000000000000", 59 + i);
-    at += (size_t)snprintf(json + at, size - at, "]}],\"leaves\":[]}]},{}],\"lower_bound_ns\":220,\"certified_bound_ns\":0}");
+    at += (size_t)snprintf(json + at, size - at,
+                           "]}],\"leaves\":[]}]},{}],\"lower_bound_ns\":220,\"certified_bound_ns\":0}");
     int rc = moirai_prove_text(&proof, p, json, at, "enemy");
     if (rc != MOIRAI_EVERIFY || !strstr(moirai_error_message(), "multipliers are too large"))
         fail_msg("%d, %lld proven: %s", rc, (long long)proof.proven_ns, moirai_error_message());

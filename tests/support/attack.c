@@ -21,33 +21,27 @@ static void collect(values *v, yyjson_mut_val *at)
         abort();
     v->value[v->n++] = at;
     if (yyjson_mut_is_arr(at))
-        yyjson_mut_arr_foreach(at, i, n, item) collect(v, item);
+        yyjson_mut_arr_foreach(at, i, n, item)
+            collect(v, item);
     if (yyjson_mut_is_obj(at))
         yyjson_mut_obj_foreach(at, i, n, key, item) collect(v, item);
 }
 
 static int64_t other_number(int64_t old, util_rng *rng)
 {
-    static const int64_t extreme[] = {0,          1,          -1,         -2,         -3,         INT32_MAX,  (int64_t)1 << 31,
-                                      1ll << 36,  1ll << 40,  1ll << 50,  1ll << 54,  1ll << 60,  1ll << 61,  (1ll << 61) - 1,
-                                      1ll << 62,  INT64_MAX,  INT64_MIN,  INT64_MAX - 1};
+    static const int64_t extreme[] = {
+        0,         1,         -1,        -2,           -3,        INT32_MAX, (int64_t)1 << 31,
+        1ll << 36, 1ll << 40, 1ll << 50, 1ll << 54,    1ll << 60, 1ll << 61, (1ll << 61) - 1,
+        1ll << 62, INT64_MAX, INT64_MIN, INT64_MAX - 1};
     switch (util_rng_below(rng, 8)) {
-    case 0:
-        return extreme[util_rng_below(rng, sizeof extreme / sizeof *extreme)];
-    case 1:
-        return old + 1;
-    case 2:
-        return old - 1;
-    case 3:
-        return (int64_t)((uint64_t)old * 2);
-    case 4:
-        return old / 2;
-    case 5:
-        return old + (int64_t)util_rng_below(rng, 100) - 50;
-    case 6:
-        return util_rng_below(rng, 8);
-    default:
-        return (int64_t)(util_rng_next(rng) >> (1 + util_rng_below(rng, 62)));
+    case 0: return extreme[util_rng_below(rng, sizeof extreme / sizeof *extreme)];
+    case 1: return old + 1;
+    case 2: return old - 1;
+    case 3: return (int64_t)((uint64_t)old * 2);
+    case 4: return old / 2;
+    case 5: return old + (int64_t)util_rng_below(rng, 100) - 50;
+    case 6: return util_rng_below(rng, 8);
+    default: return (int64_t)(util_rng_next(rng) >> (1 + util_rng_below(rng, 62)));
     }
 }
 
@@ -66,7 +60,8 @@ static void change_list(yyjson_mut_doc *doc, yyjson_mut_val *list, const values 
         return;
     case 2: /* one twice */
         if (n)
-            yyjson_mut_arr_append(list, yyjson_mut_val_mut_copy(doc, yyjson_mut_arr_get(list, util_rng_below(rng, (uint32_t)n))));
+            yyjson_mut_arr_append(
+                list, yyjson_mut_val_mut_copy(doc, yyjson_mut_arr_get(list, util_rng_below(rng, (uint32_t)n))));
         return;
     case 3: /* another order */
         if (n)
@@ -128,12 +123,10 @@ static void lower_claims(yyjson_mut_val *root, const char *part)
     yyjson_mut_val *class_, *pair, *list = yyjson_mut_obj_get(root, "classes");
     if (!list || strcmp(part, "classes"))
         return;
-    yyjson_mut_arr_foreach(list, i, n, class_)
-    {
+    yyjson_mut_arr_foreach(list, i, n, class_) {
         yyjson_mut_val *pairs = yyjson_mut_obj_get(class_, "pairs");
         if (pairs)
-            yyjson_mut_arr_foreach(pairs, j, m, pair)
-            {
+            yyjson_mut_arr_foreach(pairs, j, m, pair) {
                 yyjson_mut_val *claim = yyjson_mut_obj_get(pair, "lower_ns");
                 if (claim)
                     yyjson_mut_set_sint(claim, 0);

@@ -1,7 +1,7 @@
 /* printf in which text from files can do no harm: names of operators, devices and files may hold line breaks and escape
  * sequences, which would break a table apart or steer the terminal. Every %s is printed with control characters as '?';
- * those of the format itself stay. Knows what our formats use: flags, width and precision (also '*'), and the conversions
- * d i u x s c f e g with h l ll z. */
+ * those of the format itself stay. Knows what our formats use: flags, width and precision (also '*'), and the
+ * conversions d i u x s c f e g with h l ll z. */
 #include "cli/framework/cli.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-/* What the command is doing, on one line of the terminal that is drawn again every second and taken away before anything
- * else is written. A thread of its own draws it, so that reading, certifying and running show as well as a search does.
- * Nothing is drawn where stderr is no terminal; what a search has to say there is its log's business (tick). */
+/* What the command is doing, on one line of the terminal that is drawn again every second and taken away before
+ * anything else is written. A thread of its own draws it, so that reading, certifying and running show as well as a
+ * search does. Nothing is drawn where stderr is no terminal; what a search has to say there is its log's business
+ * (tick). */
 #include "cli/framework/cli.h"
 
 #include <errno.h>
