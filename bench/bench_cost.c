@@ -1,7 +1,7 @@
 /* How accurate the cost models are: the two tables of docs/cost-models.md.
  *
- *  1. Leave one GPU out: fit to the measured times of all other GPUs, predict this one's. Mean absolute relative error per
- *     class, the mean over GPUs, beside roofline (nothing fitted) and wave (same shape measured on another GPU).
+ *  1. Leave one GPU out: fit to the measured times of all other GPUs, predict this one's. Mean absolute relative error
+ * per class, the mean over GPUs, beside roofline (nothing fitted) and wave (same shape measured on another GPU).
  *  2. GPT-2 large: the sum of its operators' predicted times on each of four GPUs, without that GPU's measurements,
  *     against the sum of its measured operators and its measured end-to-end time.
  *
@@ -50,7 +50,8 @@ static void leave_one_out(moirai_fit *fit)
         for (int k = 0; k < n_classes; k++)
             moirai_fit_measure(&error[k][d], fit, k, d);
     }
-    printf("leave one GPU out: mean absolute error of the fitted model per GPU left out; means over GPUs\n%-8s", "class");
+    printf("leave one GPU out: mean absolute error of the fitted model per GPU left out; means over GPUs\n%-8s",
+           "class");
     for (int d = 0; d < n_devices; d++)
         printf(" %9s", moirai_fit_device_name(fit, d));
     printf(" | %8s %9s %8s\n", "fitted", "roofline", "wave");

@@ -46,8 +46,8 @@ static void run(totals *t, const moirai_problem *p)
 static void print_totals(const char *label, const totals *t)
 {
     printf("%-22s %4d/%-4d %10lld %10lld %9.3f %9.3f %8.2f %%\n", label, t->proven, t->runs,
-           (long long)(t->nodes / UTIL_MAX(1, t->runs)), (long long)t->worst_nodes,
-           t->seconds / UTIL_MAX(1, t->runs), t->worst_seconds, 100 * t->gap);
+           (long long)(t->nodes / UTIL_MAX(1, t->runs)), (long long)t->worst_nodes, t->seconds / UTIL_MAX(1, t->runs),
+           t->worst_seconds, 100 * t->gap);
     fflush(stdout);
 }
 

@@ -279,7 +279,8 @@ static void bench_network(const setup *s, const char *name)
                  .testbed = testbeds[j / 4],
                  .coarse = j / 2 % 2,
                  .flow = j % 2 ? MOIRAI_FLOW_TENSOR : MOIRAI_FLOW_EDGE};
-        printf("| %s | %s | %s | %s |", r.network, r.testbed, r.coarse ? "coarsened" : "original", moirai_flow_name(r.flow));
+        printf("| %s | %s | %s | %s |", r.network, r.testbed, r.coarse ? "coarsened" : "original",
+               moirai_flow_name(r.flow));
         run_row(&r, s, true);
     }
 }
@@ -409,13 +410,13 @@ static int print_levels(pair_chain *c, const char *name)
            c->s->block_size[block], c->block[class_]->n_components, c->block[class_]->n_kinds);
     for (int32_t level = 0; !rc && level <= 3; level++) {
         pair_refine_task job = {.class_ = class_,
-                                  .entry_device = k,
-                                  .exit_device = k,
-                                  .level = level,
-                                  .need_ns = INT64_MAX,
-                                  .improve = true,
-                                  .effort = 1,
-                                  .seed = 1};
+                                .entry_device = k,
+                                .exit_device = k,
+                                .level = level,
+                                .need_ns = INT64_MAX,
+                                .improve = true,
+                                .effort = 1,
+                                .seed = 1};
         if (level > 0 && pair->level < level)
             rc = pair_refine(c, &job);
         if (!rc)
@@ -449,9 +450,8 @@ static void bench_levels(const setup *s)
 static const struct {
     const char *name;
     void (*run)(const setup *s);
-} parts[] = {{"files", bench_files},   {"zoo", bench_zoo},       {"spine", bench_spine},
-             {"onnx", bench_onnx},     {"family", bench_family}, {"effort", bench_effort},
-             {"levels", bench_levels}};
+} parts[] = {{"files", bench_files},   {"zoo", bench_zoo},       {"spine", bench_spine},  {"onnx", bench_onnx},
+             {"family", bench_family}, {"effort", bench_effort}, {"levels", bench_levels}};
 
 int main(int argc, char **argv)
 {

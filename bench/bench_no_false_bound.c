@@ -3,8 +3,8 @@
  *   bench_no_false_bound [COUNT [FIRST_SEED [MAX_OPS]]]    default 20000 1 10
  *
  * Half of the problems are made of repeated blocks (tests/support/false_bound.c), half of the shapes of
- * tests/support/random_problem.c. Exit code 1 and the seed of each offender if a bound is above the optimum, a schedule that
- * exists is excluded, a good certificate is rejected or a tampered one accepted. */
+ * tests/support/random_problem.c. Exit code 1 and the seed of each offender if a bound is above the optimum, a schedule
+ * that exists is excluded, a good certificate is rejected or a tampered one accepted. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,10 +35,16 @@ int main(int argc, char **argv)
     }
     printf("%" PRId64 " problems (%" PRId64 " more had no device for some operator), %" PRId64 " with known optimum\n"
            "%" PRId64 " pairs, %" PRId64 " optimal schedules put to the prices, %" PRId64 " certificates, %" PRId64
-           " tampered ones, %" PRId64 " changed at random, %" PRId64 " without some operators, %" PRId64 " chains of intervals\n%" PRId64 " certified bounds are the optimum, mean gap %.2f %%; prices on bytes raised %" PRId64 "\n%" PRId64 " wrong, %.1f s\n",
-           counts.problems, broken, counts.optimal, counts.pairs, counts.schedules, counts.certificates, counts.tampered,
-           counts.mutations, counts.spines, counts.interval_chains, counts.tight, counts.optimal ? 100 * counts.gap / (double)counts.optimal : 0, counts.memory, wrong, util_seconds() - begun);
-    printf("%" PRId64 " enemy's certificates with prices on bytes or static proofs (%" PRId64 " of these), %" PRId64 " accepted\n",
+           " tampered ones, %" PRId64 " changed at random, %" PRId64 " without some operators, %" PRId64
+           " chains of intervals\n%" PRId64
+           " certified bounds are the optimum, mean gap %.2f %%; prices on bytes raised %" PRId64 "\n%" PRId64
+           " wrong, %.1f s\n",
+           counts.problems, broken, counts.optimal, counts.pairs, counts.schedules, counts.certificates,
+           counts.tampered, counts.mutations, counts.spines, counts.interval_chains, counts.tight,
+           counts.optimal ? 100 * counts.gap / (double)counts.optimal : 0, counts.memory, wrong,
+           util_seconds() - begun);
+    printf("%" PRId64 " enemy's certificates with prices on bytes or static proofs (%" PRId64 " of these), %" PRId64
+           " accepted\n",
            counts.attacks.tried, counts.statics, counts.attacks.accepted);
     return wrong > 0;
 }

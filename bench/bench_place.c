@@ -1,4 +1,5 @@
-/* The placers that do not search, on networks of the zoo: seconds of processor time (bounds and check included), their ratio to the target, quality, peak memory of the process.
+/* The placers that do not search, on networks of the zoo: seconds of processor time (bounds and check included), their
+ * ratio to the target, quality, peak memory of the process.
  *
  * usage: bench_place [NETWORK ...]      default: gpt3-330M and alphafold2-3.2B on both testbeds
  * Targets: heft within 0.2 s on gpt3-330M, 2 s and 500 MB on alphafold2-3.2B; m-etf within 5 s there. */
@@ -47,7 +48,8 @@ static void place(const moirai_problem *p, const char *network, const char *test
 
 static int run(const char *network, const char *testbed)
 {
-    static const char *const placers[] = {"single", "heft", "sequential", "chain", "m-topo", "m-etf", "m-sct", "getf", "random"};
+    static const char *const placers[] = {"single", "heft",  "sequential", "chain", "m-topo",
+                                          "m-etf",  "m-sct", "getf",       "random"};
     moirai_graph *g = NULL;
     moirai_cluster *c = NULL;
     moirai_problem *p = NULL;
@@ -69,7 +71,8 @@ static int run(const char *network, const char *testbed)
 
 int main(int argc, char **argv)
 {
-    static const char *const usual[] = {"gpt3-330M", "alphafold2-3.2B"}, *const testbeds[] = {"inter-server", "intra-server"};
+    static const char *const usual[] = {"gpt3-330M", "alphafold2-3.2B"}, *const testbeds[] = {"inter-server",
+                                                                                              "intra-server"};
     int n = argc > 1 ? argc - 1 : 2, rc = 0;
     for (int i = 0; i < n; i++)
         for (int j = 0; j < 2; j++)

@@ -5,8 +5,8 @@
  * Every cell runs twice in a process of its own: once with the time limit, and once without any limit but interrupted
  * after half of it. "over" is the time taken beyond the limit less 5 % of it; the promise is at most 0.3 s. "answer" is
  * the time from the interrupt to the plan; the promise is at most 1 s. "peak" is the memory of the placing process less
- * what it had before (the problem itself), and "per" that in bytes per operator and device: the law is that this does not
- * grow with the number of devices or of distinct blocks. */
+ * what it had before (the problem itself), and "per" that in bytes per operator and device: the law is that this does
+ * not grow with the number of devices or of distinct blocks. */
 #include <moirai/moirai.h>
 
 #include <pthread.h>

@@ -1,6 +1,8 @@
-/* The simulator's speed: tasks (operators and transfers) per second of processor time of dispatch, replay and memory accounting.
+/* The simulator's speed: tasks (operators and transfers) per second of processor time of dispatch, replay and memory
+ * accounting.
  *
- * usage: bench_sim [NETWORK ...]     default: gpt3-330M and alphafold2-3.2B. Targets: dispatch 2, replay 5 million tasks a second. */
+ * usage: bench_sim [NETWORK ...]     default: gpt3-330M and alphafold2-3.2B. Targets: dispatch 2, replay 5 million
+ * tasks a second. */
 #include <moirai/moirai.h>
 
 #include <stdio.h>
@@ -14,7 +16,8 @@ static double seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static void measure(const moirai_problem *p, moirai_sim *sim, const char *network, const char *kind, const int32_t *device)
+static void measure(const moirai_problem *p, moirai_sim *sim, const char *network, const char *kind,
+                    const int32_t *device)
 {
     int rounds = 0, replays = 0, sums = 0;
     double begun = seconds(), dispatch_s, replay_s, memory_s;

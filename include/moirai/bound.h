@@ -14,8 +14,8 @@ extern "C" {
 typedef struct moirai_bound {
     const char *name;
     const char *summary; /* one line */
-    /* 0 and a valid bound in whole nanoseconds (0 always is one, also when stopped early); MOIRAI_UNKNOWN where this bound is
-     * not meant for the problem; negative on failure. */
+    /* 0 and a valid bound in whole nanoseconds (0 always is one, also when stopped early); MOIRAI_UNKNOWN where this
+     * bound is not meant for the problem; negative on failure. */
     int (*find)(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget);
 } moirai_bound;
 

@@ -21,14 +21,16 @@ typedef struct moirai_device_type {
     double gflops_fp32;
     int sm, cores_per_sm;
     double clock_mhz, l2_mb;
-    /* Rates of matrix products on tensor cores (dense, summed in fp32); 0: none, products run at the fp32 rate. fp16 is bf16's, too. */
+    /* Rates of matrix products on tensor cores (dense, summed in fp32); 0: none, products run at the fp32 rate. fp16 is
+     * bf16's, too. */
     double gflops_tf32, gflops_fp16;
     double watt;       /* board power */
     double process_nm; /* of its chip, by the foundry's name for it */
 } moirai_device_type;
 
 /* NULL if unknown. Case-insensitive; "RTX 2080 Ti", "rtx-2080ti" and "rtx2080ti" are one, and so are the names that
- * drivers report: "NVIDIA GeForce RTX 2080 Ti", "Tesla V100-PCIE-32GB", "NVIDIA H100 80GB HBM3", "AMD Instinct MI300X". */
+ * drivers report: "NVIDIA GeForce RTX 2080 Ti", "Tesla V100-PCIE-32GB", "NVIDIA H100 80GB HBM3", "AMD Instinct MI300X".
+ */
 MOIRAI_API const moirai_device_type *moirai_device_type_find(const char *name);
 /* The known type whose name is the closest to one that is not known, or NULL where nothing is close. Static. */
 MOIRAI_API const moirai_device_type *moirai_device_type_closest(const char *name);
@@ -39,14 +41,14 @@ MOIRAI_API const moirai_device_type *moirai_device_type_at(int index);
 
 typedef struct moirai_device {
     char *name;
-    char *type;           /* "" if not given */
+    char *type; /* "" if not given */
     int64_t memory_bytes;
     moirai_device_type figures; /* of its type, with the file's own overrides; name == type */
-    bool generic; /* a processor of unknown type and figures: those of "cpu" stand in */
+    bool generic;               /* a processor of unknown type and figures: those of "cpu" stand in */
     /* How `moirai run` reaches it; NULL or 0 where not given. */
     char *ep, *cores, *host;
     int threads;
-    double share; /* the part of a GPU that it is, above 0 and at most 1 (CUDA MPS); 0: not given, all of it */
+    double share;     /* the part of a GPU that it is, above 0 and at most 1 (CUDA MPS); 0: not given, all of it */
     double launch_us; /* what its runtime needs to start an operator; 0: as the runtime that times are asked for */
 } moirai_device;
 

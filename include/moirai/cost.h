@@ -50,18 +50,19 @@ typedef struct moirai_cost_options {
 
 /* What the times of a problem came from, for the user. */
 typedef struct moirai_cost_report {
-    int64_t n_by_model[8]; /* (operator, device) pairs by model index; "auto" itself never appears */
-    int64_t n_fallback;    /* operators of a type that no model knows: they got a launch and their traffic */
+    int64_t n_by_model[8];    /* (operator, device) pairs by model index; "auto" itself never appears */
+    int64_t n_fallback;       /* operators of a type that no model knows: they got a launch and their traffic */
     char first_fallback[128]; /* type of the first of them, "" if none */
-    int64_t n_mixed;      /* operators for which no one model knows all devices: their times are not on one scale */
-    int64_t n_two_scales; /* operators measured on some devices and, on others, not even scaled from those times */
+    int64_t n_mixed;          /* operators for which no one model knows all devices: their times are not on one scale */
+    int64_t n_two_scales;     /* operators measured on some devices and, on others, not even scaled from those times */
     int64_t launch_ns[MOIRAI_MAX_DEVICES]; /* of an operator, in most times of that device; 0: measured, so not known */
-    int64_t mean_launch_ns[MOIRAI_MAX_DEVICES]; /* over the graph's operators: some classes take several launches' time to start */
+    int64_t mean_launch_ns[MOIRAI_MAX_DEVICES]; /* over the graph's operators: some classes take several launches' time
+                                                   to start */
 } moirai_cost_report;
 
-/* "auto" takes, for an operator, measured times first; for all devices that have none the first of scaled, wave, fitted, roofline
- * that knows them all: one scale. With every model but "table" a device that is at least as good as another one in
- * every figure (fp32 rate, rate of products, bandwidth, launch) never takes longer than that one.
+/* "auto" takes, for an operator, measured times first; for all devices that have none the first of scaled, wave,
+ * fitted, roofline that knows them all: one scale. With every model but "table" a device that is at least as good as
+ * another one in every figure (fp32 rate, rate of products, bandwidth, launch) never takes longer than that one.
  * time_ns[op * n_devices + device] for all pairs, never below 0. `model` NULL or "auto": the best available for each;
  * "fitted:FILE": the fitted model with the coefficients that `moirai fit -o FILE` wrote.
  * `report` may be NULL. MOIRAI_EUSAGE: no such model. MOIRAI_EINPUT: the model has no answer for a pair, which the

@@ -43,11 +43,12 @@ MOIRAI_API const char *moirai_fit_coefficient_name(int op_class, int index);
 /* Its value after the last solve; before the first, the shipped one. */
 MOIRAI_API double moirai_fit_coefficient(const moirai_fit *fit, int op_class, int index);
 
-/* Mean absolute relative errors on the measurements of one class and device, with the coefficients of the last solve. */
+/* Mean absolute relative errors on the measurements of one class and device, with the coefficients of the last solve.
+ */
 typedef struct moirai_fit_error {
-    int64_t n;       /* measurements */
+    int64_t n; /* measurements */
     double fitted, roofline;
-    int64_t n_wave;  /* (measurement, other device) pairs where the same shape was measured on another device */
+    int64_t n_wave; /* (measurement, other device) pairs where the same shape was measured on another device */
     double wave;
 } moirai_fit_error;
 /* Errors of the last solve on the measurements of one class and device; n is 0 where there are none. */

@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-#define MOIRAI_NONE (-1)   /* "no operator", "no tensor", "no device" */
+#define MOIRAI_NONE (-1)    /* "no operator", "no tensor", "no device" */
 #define MOIRAI_UNKNOWN (-1) /* a number that the file does not give */
 
 typedef struct moirai_graph {
@@ -42,9 +42,9 @@ typedef struct moirai_graph {
     int32_t *tensor_producer;                   /* MOIRAI_NONE: network input or weight */
     int32_t *tensor_reader_off, *tensor_reader; /* tensor -> distinct operators that read it, ascending */
 
-    int32_t n_time_keys;    /* device names or types for which measured times exist */
+    int32_t n_time_keys; /* device names or types for which measured times exist */
     const char **time_key;
-    int64_t *time_ns;       /* [op * n_time_keys + key], MOIRAI_UNKNOWN where not measured */
+    int64_t *time_ns; /* [op * n_time_keys + key], MOIRAI_UNKNOWN where not measured */
 
     /* Weights that several operators read, by name; a device that runs several of their readers holds them once. Their
      * bytes are part of the readers' op_weight_bytes. */
@@ -53,8 +53,8 @@ typedef struct moirai_graph {
     int64_t *weight_bytes;
     int32_t *op_weight_off, *op_weight; /* operator -> such weights that it reads, each once */
 
-    /* How an ONNX model's open dimensions were set when this graph was made ("batch=8", "input:1x3x224x224"). Whatever is
-     * made from the graph keeps them, so that running needs not be told again. */
+    /* How an ONNX model's open dimensions were set when this graph was made ("batch=8", "input:1x3x224x224"). Whatever
+     * is made from the graph keeps them, so that running needs not be told again. */
     int32_t n_dims, n_shapes;
     const char **dim, **shape;
 
@@ -94,9 +94,9 @@ MOIRAI_API int moirai_graph_builder_member(moirai_graph_builder *b, int32_t op, 
  * moirai_graph_builder_cost. MOIRAI_EINPUT where the name was given with another size. Giving it twice to one operator
  * counts once. */
 MOIRAI_API int moirai_graph_builder_shared_weight(moirai_graph_builder *b, int32_t op, const char *name, int64_t bytes);
-/* How a dimension of the ONNX model was set ("batch=8"). Copied. MOIRAI_EFAIL if memory runs out. */
+/* How a dimension of the ONNX model was set ("batch=8"); kept for plans. 0 or the first error. */
 MOIRAI_API int moirai_graph_builder_dim(moirai_graph_builder *b, const char *setting);
-/* How the shape of one of its inputs was set ("input:1x3x224x224"). As above. */
+/* The same for the shape of an input. */
 MOIRAI_API int moirai_graph_builder_shape(moirai_graph_builder *b, const char *setting);
 /* Check names and acyclicity and hand over the graph; frees the builder in every case.
  * Fails with MOIRAI_EINPUT on two operators or tensors of one name, and on a cycle, whose
@@ -107,7 +107,8 @@ MOIRAI_API int moirai_graph_builder_finish(moirai_graph **out, moirai_graph_buil
 MOIRAI_API void moirai_graph_free(moirai_graph *g);
 
 /* ---- files ---- `path` "-" is stdin/stdout; writers are atomic and replace `path`. */
-/* A graph file. *out is the caller's; NULL on failure. MOIRAI_EINPUT names file, operator, key and value. O((V+E) log V). */
+/* A graph file. *out is the caller's; NULL on failure. MOIRAI_EINPUT names file, operator, key and value. O((V+E) log
+ * V). */
 MOIRAI_API int moirai_graph_read(moirai_graph **out, const char *path);
 /* The same from memory; `label` stands for the path in messages. */
 MOIRAI_API int moirai_graph_parse(moirai_graph **out, const char *json, size_t length, const char *label);

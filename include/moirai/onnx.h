@@ -35,8 +35,8 @@ typedef struct moirai_onnx_report {
     char unknown_sizes[256];               /* names of the first of those tensors, "" if none */
     int32_t n_inputs;                      /* of the network; the first MOIRAI_ONNX_INPUTS are in `input` */
     moirai_onnx_input input[MOIRAI_ONNX_INPUTS];
-    char first_unknown[128];               /* type of the first operator without a rule, "" if none */
-    char first_default_dim[64];            /* name of the first such dimension, "" if none */
+    char first_unknown[128];    /* type of the first operator without a rule, "" if none */
+    char first_default_dim[64]; /* name of the first such dimension, "" if none */
 } moirai_onnx_report;
 
 /* Whether this library was built with ONNX. Without it every function of this header says so and fails. */

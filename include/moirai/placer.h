@@ -27,11 +27,13 @@ typedef struct moirai_param {
     const char *choices;       /* CHOICE: "tight|paper", the first is the default */
 } moirai_param;
 
-typedef struct moirai_setting { const char *name, *value; } moirai_setting; /* --set name=value */
+typedef struct moirai_setting {
+    const char *name, *value;
+} moirai_setting; /* --set name=value */
 
 typedef struct moirai_place_options {
-    moirai_budget budget;         /* effort, time limit, threads, seed, interrupt, progress */
-    double gap;                   /* stop when proven within this share of the best; default 0.01 */
+    moirai_budget budget;          /* effort, time limit, threads, seed, interrupt, progress */
+    double gap;                    /* stop when proven within this share of the best; default 0.01 */
     const moirai_setting *setting; /* n_settings of them; not owned */
     int n_settings;
     const moirai_plan *start;     /* a plan to begin from, or NULL; not owned. One that does not fit is mended first */
@@ -43,12 +45,12 @@ MOIRAI_API void moirai_place_options_init(moirai_place_options *o);
 
 typedef struct moirai_placer {
     const char *name;
-    const char *summary;  /* one line */
-    const char *letters;  /* key of the progress letters: "H heft, A annealing", or NULL */
+    const char *summary; /* one line */
+    const char *letters; /* key of the progress letters: "H heft, A annealing", or NULL */
     const moirai_param *params;
     int n_params;
-    bool certifies;       /* writes certificate_path; others refuse it */
-    bool bounds;          /* its lower_bound_ns is no less than the plain bounds: they need not be computed again */
+    bool certifies; /* writes certificate_path; others refuse it */
+    bool bounds;    /* its lower_bound_ns is no less than the plain bounds: they need not be computed again */
     /* NULL: always there; else returns false with the reason when a feature is not built in. */
     bool (*available)(const char **why);
     /* Never called directly: use moirai_place. Fills *out with a simulated plan that fits the memory. */
@@ -63,16 +65,19 @@ MOIRAI_API const moirai_placer *moirai_placer_at(int index);
 MOIRAI_API const moirai_placer *moirai_placer_find(const char *name);
 
 /* Run a placer: checks settings against its declared parameters, measures generation_ns, fills in
- * problem, placer, seed, checks the plan with moirai_plan_check (a wrong plan is MOIRAI_EFAIL, never returned), and sets
- * lower_bound_ns to the best of the placer's own bound and the plain bounds. */
-MOIRAI_API int moirai_place(moirai_plan **out, const moirai_problem *p, const char *placer, const moirai_place_options *o);
+ * problem, placer, seed, checks the plan with moirai_plan_check (a wrong plan is MOIRAI_EFAIL, never returned), and
+ * sets lower_bound_ns to the best of the placer's own bound and the plain bounds. */
+MOIRAI_API int moirai_place(moirai_plan **out, const moirai_problem *p, const char *placer,
+                            const moirai_place_options *o);
 
 /* For placers: the value of a declared parameter (setting or default). */
 MOIRAI_API double moirai_setting_real(const moirai_place_options *o, const moirai_placer *placer, const char *name);
 /* The same for a choice: the value given, or the first of its choices. */
-MOIRAI_API const char *moirai_setting_choice(const moirai_place_options *o, const moirai_placer *placer, const char *name);
+MOIRAI_API const char *moirai_setting_choice(const moirai_place_options *o, const moirai_placer *placer,
+                                             const char *name);
 /* Of a text: NULL where it was not set. The caller of moirai_place owns it. */
-MOIRAI_API const char *moirai_setting_text(const moirai_place_options *o, const moirai_placer *placer, const char *name);
+MOIRAI_API const char *moirai_setting_text(const moirai_place_options *o, const moirai_placer *placer,
+                                           const char *name);
 
 #ifdef __cplusplus
 }

@@ -19,9 +19,10 @@ typedef struct moirai_plan {
     char *problem; /* name */
     char *placer;
     uint64_t seed;
-    uint64_t problem_digest; /* of the problem that it was read as a plan of (moirai_problem_digest); 0: the file has none */
+    uint64_t
+        problem_digest; /* of the problem that it was read as a plan of (moirai_problem_digest); 0: the file has none */
     int64_t makespan_ns;
-    int64_t lower_bound_ns; /* MOIRAI_UNKNOWN where nothing is proven */
+    int64_t lower_bound_ns;     /* MOIRAI_UNKNOWN where nothing is proven */
     int64_t certified_bound_ns; /* the part of it that a written certificate proves; MOIRAI_UNKNOWN without one */
     int64_t generation_ns;
     int32_t n_ops;
@@ -42,8 +43,8 @@ MOIRAI_API double moirai_plan_gap(const moirai_plan *plan);
 /* Whether the plan is as short as its proven bound. */
 MOIRAI_API bool moirai_plan_is_optimal(const moirai_plan *plan);
 
-/* Names are resolved against `p`: a plan whose names are not there is MOIRAI_EINPUT. A plan that says that it was made for
- * a problem of other content keeps its decisions, but not its lower bound, which says nothing about `p`. */
+/* Names are resolved against `p`: a plan whose names are not there is MOIRAI_EINPUT. A plan that says that it was made
+ * for a problem of other content keeps its decisions, but not its lower bound, which says nothing about `p`. */
 MOIRAI_API int moirai_plan_read(moirai_plan **out, const moirai_problem *p, const char *path);
 /* The same from memory; `label` stands for the path in messages. */
 MOIRAI_API int moirai_plan_parse(moirai_plan **out, const moirai_problem *p, const char *json, size_t length,

@@ -12,7 +12,9 @@ extern "C" {
 
 typedef enum moirai_flow { MOIRAI_FLOW_TENSOR, MOIRAI_FLOW_EDGE } moirai_flow;
 typedef enum moirai_congestion {
-    MOIRAI_CONGESTION_PORT, MOIRAI_CONGESTION_CHANNEL, MOIRAI_CONGESTION_NONE
+    MOIRAI_CONGESTION_PORT,
+    MOIRAI_CONGESTION_CHANNEL,
+    MOIRAI_CONGESTION_NONE
 } moirai_congestion;
 typedef enum moirai_memory { MOIRAI_MEMORY_STATIC, MOIRAI_MEMORY_PEAK } moirai_memory;
 
@@ -34,11 +36,11 @@ typedef struct moirai_problem {
     const char **op_name;
     const char **op_type;
     int64_t *op_memory_bytes; /* what it needs for itself, shared weights aside */
-    int64_t *op_time_ns;   /* [op * n_devices + device], MOIRAI_NEVER where it can't run */
-    int32_t *op_group;     /* keep-together group, MOIRAI_NONE where free */
+    int64_t *op_time_ns;      /* [op * n_devices + device], MOIRAI_NEVER where it can't run */
+    int32_t *op_group;        /* keep-together group, MOIRAI_NONE where free */
     int32_t n_groups;
     const char **group_name;
-    uint64_t *op_devices;  /* mask of devices that can run the operator and all of its group */
+    uint64_t *op_devices; /* mask of devices that can run the operator and all of its group */
 
     int32_t *op_in_off, *op_in;   /* operator -> distinct tensors read that some operator produces */
     int32_t *op_out_off, *op_out; /* operator -> tensors written */
@@ -59,7 +61,7 @@ typedef struct moirai_problem {
     int32_t *tensor_edge_off;
     int32_t *op_in_edge; /* parallel to op_in: the edge of that input */
 
-    int32_t *topo;      /* topological order: as read, least number first among the ready */
+    int32_t *topo; /* topological order: as read, least number first among the ready */
     int32_t *topo_rank;
 
     /* Weights that several operators read: a device that runs any of the readers holds it once. In both memory modes
@@ -122,8 +124,8 @@ typedef struct moirai_problem_options {
     const moirai_wish *wishes;
     int n_wishes;
     moirai_cost_report *cost_report; /* gets where the times came from; may be NULL */
-    moirai_runtime runtime; /* whose launches the times have */
-    bool tf32;              /* fp32 products at the tf32 rate of devices that have one */
+    moirai_runtime runtime;          /* whose launches the times have */
+    bool tf32;                       /* fp32 products at the tf32 rate of devices that have one */
 } moirai_problem_options;
 
 /* Settle all numbers: times from the cost model, memory = weights + workspace, transfers from the
@@ -132,20 +134,22 @@ MOIRAI_API int moirai_problem_new(moirai_problem **out, const moirai_graph *g, c
                                   const moirai_problem_options *options);
 /* Apply wishes to an existing problem (in place; on failure the problem is unchanged). */
 MOIRAI_API int moirai_problem_wish(moirai_problem *p, const moirai_wish *wishes, int n_wishes);
-/* The same where `g` knows what was fused: an operator of `p` is one of `g`, or a member of one, and a pattern that fits
- * the name of that operator of `g` or of any of its members holds for the operator. So wishes by the names of a model
- * hold for the fused operators that swallowed them, and for all their members when the plan is expanded. MOIRAI_EINPUT
- * where an operator of `p` is not in `g`. */
+/* The same where `g` knows what was fused: an operator of `p` is one of `g`, or a member of one, and a pattern that
+ * fits the name of that operator of `g` or of any of its members holds for the operator. So wishes by the names of a
+ * model hold for the fused operators that swallowed them, and for all their members when the plan is expanded.
+ * MOIRAI_EINPUT where an operator of `p` is not in `g`. */
 MOIRAI_API int moirai_problem_wish_fused(moirai_problem *p, const moirai_graph *g, const moirai_wish *wishes,
                                          int n_wishes);
-/* A problem file. *out is the caller's; NULL on failure. MOIRAI_EINPUT names file, object, key and value. O((V+E) log V). */
+/* A problem file. *out is the caller's; NULL on failure. MOIRAI_EINPUT names file, object, key and value. O((V+E) log
+ * V). */
 MOIRAI_API int moirai_problem_read(moirai_problem **out, const char *path);
 /* The same from memory; `label` stands for the path in messages. */
 MOIRAI_API int moirai_problem_parse(moirai_problem **out, const char *json, size_t length, const char *label);
 /* Writes a problem file, atomically; `path` "-" is stdout. */
 MOIRAI_API int moirai_problem_write(const moirai_problem *p, const char *path);
-/* The problem without the operators that `gone` marks: what they wrote comes from outside, what they alone read is read by
- * nobody. Operators keep their order. A plan of `p` without them is one of this problem, in memory mode static. O(V+E). */
+/* The problem without the operators that `gone` marks: what they wrote comes from outside, what they alone read is read
+ * by nobody. Operators keep their order. A plan of `p` without them is one of this problem, in memory mode static.
+ * O(V+E). */
 MOIRAI_API int moirai_problem_without(moirai_problem **out, const moirai_problem *p, const bool *gone);
 /* Frees all of it. NULL is fine. */
 MOIRAI_API void moirai_problem_free(moirai_problem *p);
@@ -153,12 +157,12 @@ MOIRAI_API void moirai_problem_free(moirai_problem *p);
 /* One change of the cluster under a problem: what-ifs. */
 typedef enum moirai_change_kind {
     MOIRAI_CHANGE_NONE,
-    MOIRAI_CHANGE_LINK,   /* between a and b, both ways, twice as fast: bandwidth doubled, latency halved (rounded up) */
-    MOIRAI_CHANGE_SPEED,  /* device a twice as fast: every time halved, rounded up */
+    MOIRAI_CHANGE_LINK,  /* between a and b, both ways, twice as fast: bandwidth doubled, latency halved (rounded up) */
+    MOIRAI_CHANGE_SPEED, /* device a twice as fast: every time halved, rounded up */
     MOIRAI_CHANGE_MEMORY, /* device a with twice the memory */
     MOIRAI_CHANGE_LESS,   /* without device a */
-    MOIRAI_CHANGE_MORE    /* a second device like a, last; the two talk as fast as a and b, where b is not MOIRAI_NONE, and
-                             otherwise as fast as a's quickest channel */
+    MOIRAI_CHANGE_MORE /* a second device like a, last; the two talk as fast as a and b, where b is not MOIRAI_NONE, and
+                          otherwise as fast as a's quickest channel */
 } moirai_change_kind;
 typedef struct moirai_change {
     moirai_change_kind kind;
@@ -166,9 +170,10 @@ typedef struct moirai_change {
 } moirai_change;
 
 /* The problem with that change; all else, names included, stays. A link is one of the cluster `c`, whose mesh is closed
- * anew; it must be the cluster of the problem (MOIRAI_EINPUT if its devices or channels differ). Without a cluster (NULL) every
- * pair of devices is a link of its own. Tensors with transfer times of their own move over the changed pairs in half
- * the time, rounded up. MOIRAI_EINFEASIBLE where an operator is left without any device. O((V+E) K + tables). */
+ * anew; it must be the cluster of the problem (MOIRAI_EINPUT if its devices or channels differ). Without a cluster
+ * (NULL) every pair of devices is a link of its own. Tensors with transfer times of their own move over the changed
+ * pairs in half the time, rounded up. MOIRAI_EINFEASIBLE where an operator is left without any device. O((V+E) K +
+ * tables). */
 MOIRAI_API int moirai_problem_change(moirai_problem **out, const moirai_problem *p, const moirai_cluster *c,
                                      const moirai_change *change);
 

@@ -18,15 +18,16 @@ typedef struct moirai_refine_report {
     int64_t extra_ns;   /* what a cut costs beyond what its transfer shows; 0 without a cluster */
 } moirai_refine_report;
 
-/* `path` has the n timelines that `moirai run` wrote; they count together. The times of operators on a device become such
- * that they sum to the measured times of its segments as well as can be: operators of one type with equal times stay
- * equal, and a segment of at least half the network is met exactly. Operators that did not run on a device follow all of
- * its segments; devices that ran nothing follow all devices. Times of devices that the graph has none of are not made up.
+/* `path` has the n timelines that `moirai run` wrote; they count together. The times of operators on a device become
+ * such that they sum to the measured times of its segments as well as can be: operators of one type with equal times
+ * stay equal, and a segment of at least half the network is met exactly. Operators that did not run on a device follow
+ * all of its segments; devices that ran nothing follow all devices. Times of devices that the graph has none of are not
+ * made up.
  *
  * With a cluster (`c` may be NULL) what a segment takes beside its operators goes to the latencies of the channels into
  * its device, since it is a transfer that begins a segment, and not to the operators; latencies become those that the
- * transfers had; and all of them change by what makes the runs, played through, as long as they were. All channels become
- * direct links, bandwidths stay.
+ * transfers had; and all of them change by what makes the runs, played through, as long as they were. All channels
+ * become direct links, bandwidths stay.
  *
  * Graph and cluster are unchanged on failure: MOIRAI_EINPUT for a file that names an operator or device that they do
  * not have. `report`, one for each file, may be NULL. O(operators x devices + segments^2 + segments x transfers). */

@@ -122,8 +122,8 @@ typedef struct moirai_analysis {
     int n_verdict;
     char verdict[MOIRAI_VERDICT_LINES][320];
 
-    /* Of the makespan, what launches take: those on the critical path, and their share of the work that it waits for. 0 where
-     * the problem does not say what a launch costs. */
+    /* Of the makespan, what launches take: those on the critical path, and their share of the work that it waits for. 0
+     * where the problem does not say what a launch costs. */
     int64_t launch_ns;
     bool mostly_launches; /* more than half of the makespan; the verdict's fourth line says so */
 } moirai_analysis;

@@ -35,7 +35,8 @@ typedef int64_t moirai_task;
 MOIRAI_API int64_t moirai_sim_dispatch(moirai_sim *sim, const int32_t *op_device, const int64_t *priority);
 /* `order` must hold every operator and every needed transfer once and respect precedence; transfers that
  * are not needed are skipped; needed ones that are missing are sent just before their reader. */
-MOIRAI_API int64_t moirai_sim_replay(moirai_sim *sim, const int32_t *op_device, const moirai_task *order, int64_t n_order);
+MOIRAI_API int64_t moirai_sim_replay(moirai_sim *sim, const int32_t *op_device, const moirai_task *order,
+                                     int64_t n_order);
 
 /* Of the last simulation: start of each operator. Owned by the simulator, valid until the next simulation. */
 MOIRAI_API const int64_t *moirai_sim_op_start(const moirai_sim *sim);

@@ -1,11 +1,11 @@
 /* The chain's bounds as components: blocks between cuts, bounded by longest paths or by prices in time.
  *
  * `blocks` sums longest paths over the cheapest path of devices through the cuts (chain.c). `prices-1` .. `prices-4`
- * raise the pairs on that path by prices (pair_refine.c) up to a level: one price per resource for the whole time at level
- * 1, then finer and finer buckets of time, with branching on receivers, arrivals and branches at all of them. `bytes`
- * adds prices on memory (bytes_bound.c) to the first of these levels. `spine` is the first level for what is left of a
- * network without cuts when work that floats beside it is taken away (spine.c). Just what a certificate can carry; no
- * exhaustive search. */
+ * raise the pairs on that path by prices (pair_refine.c) up to a level: one price per resource for the whole time at
+ * level 1, then finer and finer buckets of time, with branching on receivers, arrivals and branches at all of them.
+ * `bytes` adds prices on memory (bytes_bound.c) to the first of these levels. `spine` is the first level for what is
+ * left of a network without cuts when work that floats beside it is taken away (spine.c). Just what a certificate can
+ * carry; no exhaustive search. */
 #include "bound/bounds.h"
 #include "bound/certificate.h"
 #include "bytes/bytes.h"
@@ -16,28 +16,28 @@
 static int open_chain(pair_chain **out, const moirai_problem *p, const moirai_budget *budget, int32_t level,
                       util_stop stop)
 {
-    int result = pair_chain_new(out, p);
-    if (result)
-        return result;
+    int rc = pair_chain_new(out, p);
+    if (rc)
+        return rc;
     bound_certify_task job = {.goal_ns = INT64_MAX,
-                               .levels = level,
-                               .effort = budget->effort,
-                               .threads = budget->threads,
-                               .seed = budget->seed,
-                               .stop = stop};
-    result = pair_chain_open_all(*out, budget->threads, &stop);
-    if (!result && level)
-        result = bound_certify(*out, &job);
-    return result;
+                              .levels = level,
+                              .effort = budget->effort,
+                              .threads = budget->threads,
+                              .seed = budget->seed,
+                              .stop = stop};
+    rc = pair_chain_open_all(*out, budget->threads, &stop);
+    if (!rc && level)
+        rc = bound_certify(*out, &job);
+    return rc;
 }
 
 static int find_at_level(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget, int32_t level)
 {
     pair_chain *c = NULL;
-    int result = open_chain(&c, p, budget, level, util_stop_of(budget));
-    *lower_ns = result ? 0 : pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL);
+    int rc = open_chain(&c, p, budget, level, util_stop_of(budget));
+    *lower_ns = rc ? 0 : pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL);
     pair_chain_free(c);
-    return result;
+    return rc;
 }
 
 /* Prices from plans that fit, then the bound at these and around. */
@@ -45,34 +45,31 @@ static int find_bytes(int64_t *lower_ns, const moirai_problem *p, const moirai_b
 {
     util_stop stop = util_stop_of(budget);
     bytes_plan_task plans = {.evaluations = (int64_t)(1000 * budget->effort),
-                                  .rounds = 12,
-                                  .searches = 4,
-                                  .upper_ns = moirai_bound_critical_path(p),
-                                  .seed = budget->seed,
-                                  .threads = budget->threads,
-                                  .stop = stop};
+                             .rounds = 12,
+                             .searches = 4,
+                             .upper_ns = moirai_bound_critical_path(p),
+                             .seed = budget->seed,
+                             .threads = budget->threads,
+                             .stop = stop};
     pair_chain *c = NULL;
     bytes_prices *m = NULL;
     int64_t length, bound = 0;
     const int32_t *cut_device;
     const pair_plan *const *block_plan;
-    int result = open_chain(&c, p, budget, 1, stop);
-    if (!result)
-        result = bytes_prices_new(&m, c);
-    if (!result)
-        result = bytes_plan_find(&length, &cut_device, &block_plan, m, &plans);
+    int rc = open_chain(&c, p, budget, 1, stop);
+    rc = rc ? rc : bytes_prices_new(&m, c);
+    rc = rc ? rc : bytes_plan_find(&length, &cut_device, &block_plan, m, &plans);
     bytes_bound_task job = {.upper_ns = c ? 2 * pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL) : 0,
-                              .rounds = 6,
-                              .buckets = 14,
-                              .solves = (int32_t)(30 * budget->effort) + 4,
-                              .threads = budget->threads,
-                              .stop = stop};
-    if (!result)
-        result = bytes_bound(&bound, m, &job);
-    *lower_ns = result ? 0 : UTIL_MAX(bound, pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL));
+                            .rounds = 6,
+                            .buckets = 14,
+                            .solves = (int32_t)(30 * budget->effort) + 4,
+                            .threads = budget->threads,
+                            .stop = stop};
+    rc = rc ? rc : bytes_bound(&bound, m, &job);
+    *lower_ns = rc ? 0 : UTIL_MAX(bound, pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL));
     bytes_prices_free(m);
     pair_chain_free(c);
-    return result;
+    return rc;
 }
 
 /* 0 where the network needs no spine: the other components say more. */
@@ -81,11 +78,11 @@ static int find_spine(int64_t *lower_ns, const moirai_problem *p, const moirai_b
     decompose_spine *spine;
     util_stop stop = util_stop_of(budget);
     *lower_ns = 0;
-    int result = decompose_spine_new(&spine, p, &stop);
-    if (!result && spine)
-        result = find_at_level(lower_ns, spine->problem, budget, 1);
+    int rc = decompose_spine_new(&spine, p, &stop);
+    if (!rc && spine)
+        rc = find_at_level(lower_ns, spine->problem, budget, 1);
     decompose_spine_free(spine);
-    return result;
+    return rc;
 }
 
 static int find_blocks(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)

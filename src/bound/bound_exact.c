@@ -11,18 +11,18 @@ static int find_search(int64_t *lower_ns, const moirai_problem *p, const moirai_
     exact_result found;
     *lower_ns = MOIRAI_UNKNOWN;
     if (p->n_ops > MOST_OPS || !exact_fits(p, NULL))
-        return MOIRAI_OK;
+        return 0;
     exact_options_init(&exact);
     exact.node_limit = (int64_t)(NODES * budget->effort) + 1;
     exact.stop = util_stop_of(budget);
-    int result = exact_solve(p, &exact, &found);
-    if (result)
-        return result == MOIRAI_ELIMIT ? MOIRAI_OK : result;
+    int rc = exact_solve(p, &exact, &found);
+    if (rc)
+        return rc == MOIRAI_ELIMIT ? 0 : rc;
     if (found.complete && !found.found)
-        result = moirai_error(MOIRAI_EINFEASIBLE, "'%s' has no plan: every placement was tried", p->name);
+        rc = moirai_error(MOIRAI_EINFEASIBLE, "'%s' has no plan: every placement was tried", p->name);
     *lower_ns = found.lower_bound_ns;
     exact_result_clear(&found);
-    return result;
+    return rc;
 }
 
 const moirai_bound bound_search = {

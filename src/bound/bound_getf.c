@@ -11,11 +11,11 @@ static int find_getf(int64_t *lower_ns, const moirai_problem *p, const moirai_bu
     const char *why;
     *lower_ns = MOIRAI_UNKNOWN;
     if (!pricing_whole_available(&why))
-        return MOIRAI_OK;
+        return 0;
     bound_getf_result g;
     bound_getf_task task = {.devices = ~(uint64_t)0, .seed = budget->seed, .stop = util_stop_of(budget)};
     int rc = bound_getf_solve(&g, p, &task);
-    *lower_ns = rc == 0 ? g.lower_ns : MOIRAI_UNKNOWN;
+    *lower_ns = !rc ? g.lower_ns : MOIRAI_UNKNOWN;
     bound_getf_clear(&g);
     return rc;
 }

@@ -9,21 +9,21 @@ static int find_critical_path(int64_t *lower_ns, const moirai_problem *p, const 
 {
     (void)budget;
     *lower_ns = moirai_bound_critical_path(p);
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int find_load(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
     (void)budget;
     *lower_ns = moirai_bound_load(p);
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int find_transfers(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
     (void)budget;
     *lower_ns = schedule_longest_path(&(schedule_paths){.p = p});
-    return *lower_ns < 0 ? MOIRAI_EFAIL : MOIRAI_OK;
+    return *lower_ns < 0 ? MOIRAI_EFAIL : 0;
 }
 
 const moirai_bound bound_critical_path = {

@@ -73,7 +73,7 @@ static void write_receivers(util_writer *w, const pricing_sending *how)
 }
 
 void bound_certificate_leaf(util_writer *w, const pair_state *x, int32_t sending, int32_t n_branches,
-                             const pricing_branch *branch, const pricing_duals *proof)
+                            const pricing_branch *branch, const pricing_duals *proof)
 {
     util_writer_break(w);
     util_writer_open(w, '{');
@@ -166,7 +166,7 @@ static int write_trees(util_writer *w, const decompose_block *b)
     util_writer_close(w, ']');
     pricing_pricer_free(pricer);
     free(edge);
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* `whole`: kinds and trees are wanted also without pairs. */
@@ -174,14 +174,14 @@ static int write_class(util_writer *w, const pair_chain *c, int32_t class_, bool
 {
     const decompose_block *b = c->block[class_];
     int32_t shared = b ? decompose_block_shared_tensor(b) : MOIRAI_NONE, pairs = 0;
-    int result = MOIRAI_OK;
+    int rc = 0;
     util_writer_break(w);
     util_writer_open(w, '{');
     for (int32_t i = 0; i < c->K * c->K; i++)
         pairs += says_more(pair_chain_at(c, class_, i / c->K, i % c->K));
     if (b && (pairs || (whole && b->n_interior))) {
         write_list(w, "component_kind", b->component_kind, b->n_components);
-        result = write_trees(w, b);
+        rc = write_trees(w, b);
         if (shared >= 0)
             util_writer_pair_int(w, "shared", shared - b->problem.op_out_off[b->entry]);
         util_writer_break(w);
@@ -194,7 +194,7 @@ static int write_class(util_writer *w, const pair_chain *c, int32_t class_, bool
         util_writer_close(w, ']');
     }
     util_writer_close(w, '}');
-    return result;
+    return rc;
 }
 
 static int write_classes(util_writer *w, const pair_chain *c, bool whole)
@@ -203,11 +203,11 @@ static int write_classes(util_writer *w, const pair_chain *c, bool whole)
     write_list(w, "block_class", c->s->block_class, c->s->n_blocks);
     util_writer_break(w);
     util_writer_pair_open(w, "classes", '[');
-    int result = MOIRAI_OK;
-    for (int32_t i = 0; !result && i < c->s->n_classes; i++)
-        result = write_class(w, c, i, whole);
+    int rc = 0;
+    for (int32_t i = 0; !rc && i < c->s->n_classes; i++)
+        rc = write_class(w, c, i, whole);
     util_writer_close(w, ']');
-    return result;
+    return rc;
 }
 
 static void write_floating(util_writer *w, const decompose_spine *spine)
@@ -231,25 +231,25 @@ static int write_all(util_writer *w, bound_certificate *from)
     util_writer_pair_int(w, "operators", from->spine ? from->spine->whole->n_ops : c->p->n_ops);
     if (from->spine)
         write_floating(w, from->spine);
-    int result = write_classes(w, c, from->memory != NULL);
-    if (!result && from->memory)
-        result = bound_certificate_bytes(w, c, from->memory, &by_memory);
+    int rc = write_classes(w, c, from->memory != NULL);
+    if (!rc && from->memory)
+        rc = bound_certificate_bytes(w, c, from->memory, &by_memory);
     util_writer_break(w);
     util_writer_pair_int(w, "lower_bound_ns", from->lower_bound_ns);
     from->certified_ns = UTIL_MIN(UTIL_MAX(certified, by_memory), from->lower_bound_ns);
     util_writer_pair_int(w, "certified_bound_ns", from->certified_ns);
     util_writer_close(w, '}');
-    return result;
+    return rc;
 }
 
 int bound_certificate_write(bound_certificate *from, const char *path)
 {
     util_writer w;
-    int result = write_all(&w, from);
-    if (!result)
+    int rc = write_all(&w, from);
+    if (!rc)
         return util_writer_save(&w, path);
     util_writer_free(&w);
-    return result;
+    return rc;
 }
 
 char *bound_certificate_text(bound_certificate *from, size_t *length)

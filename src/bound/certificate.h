@@ -22,8 +22,8 @@ int bound_certify(pair_chain *c, const bound_certify_task *job);
 /* What a certificate is made from. */
 typedef struct bound_certificate {
     const pair_chain *c;
-    bytes_prices *memory; /* settled, or NULL */
-    const decompose_spine *spine;    /* the chain is that of its problem; NULL: of the whole */
+    bytes_prices *memory;         /* settled, or NULL */
+    const decompose_spine *spine; /* the chain is that of its problem; NULL: of the whole */
     int64_t lower_bound_ns;       /* of the plan, whoever proved it */
     int64_t certified_ns;         /* out: what the certificate claims */
 } bound_certificate;
@@ -37,6 +37,6 @@ char *bound_certificate_text(bound_certificate *from, size_t *length);
 int bound_certificate_bytes(util_writer *w, const pair_chain *c, bytes_prices *m, int64_t *bound_ns);
 /* A case of a pair and, where it has them, its prices. */
 void bound_certificate_leaf(util_writer *w, const pair_state *x, int32_t sending, int32_t n_branches,
-                             const pricing_branch *branch, const pricing_duals *proof);
+                            const pricing_branch *branch, const pricing_duals *proof);
 
 #endif

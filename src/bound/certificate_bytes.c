@@ -40,7 +40,7 @@ int bound_certificate_bytes(util_writer *w, const pair_chain *c, bytes_prices *m
     int32_t n = c->s->n_classes * c->K * c->K;
     const int64_t *price = bytes_prices_per_byte(m);
     int64_t *value = util_alloc((size_t)n, sizeof *value);
-    int result = value ? MOIRAI_OK : MOIRAI_EFAIL;
+    int rc = value ? 0 : MOIRAI_EFAIL;
     util_writer_break(w);
     util_writer_pair_open(w, "memory", '{');
     util_writer_pair_int(w, "unit", c->s->unit);
@@ -49,12 +49,12 @@ int bound_certificate_bytes(util_writer *w, const pair_chain *c, bytes_prices *m
         util_writer_int(w, price[k]);
     util_writer_close(w, ']');
     util_writer_pair_open(w, "pairs", '[');
-    for (int32_t i = 0; i < n && !result; i++)
+    for (int32_t i = 0; i < n && !rc; i++)
         if (c->pair[i])
             write_pair(w, c, m, i, &value[i]);
     util_writer_close(w, ']');
     util_writer_close(w, '}');
-    *bound_ns = result ? 0 : bytes_proven_ns(m, value);
+    *bound_ns = rc ? 0 : bytes_proven_ns(m, value);
     free(value);
-    return result;
+    return rc;
 }

@@ -15,7 +15,7 @@ typedef struct certifying {
     pair_chain *c;
     const bound_certify_task *job;
     int32_t *device;
-    int8_t *level;   /* per pair: by prices alone */
+    int8_t *level; /* per pair: by prices alone */
     bool *picked;
     int64_t *pick;
     int32_t n_picks;
@@ -37,13 +37,12 @@ static int certify_one(void *data, int32_t i)
                              .seed = x->job->seed,
                              .stop = x->job->stop};
     if (!pair || !pair->block.n_interior)
-        return MOIRAI_OK;
+        return 0;
     int32_t before = pair->level;
-    int result = x->job->statics ? pair_raise_static(pair, INT64_MAX, x->job->stop) : MOIRAI_OK;
-    if (!result)
-        result = pair_refine(x->c, &task);
+    int rc = x->job->statics ? pair_raise_static(pair, INT64_MAX, x->job->stop) : 0;
+    rc = rc ? rc : pair_refine(x->c, &task);
     pair->level = UTIL_MAX(pair->level, before);
-    return result;
+    return rc;
 }
 
 /* Pairs of the path that prove less by prices than otherwise, or were never looked at. */
@@ -78,19 +77,17 @@ int bound_certify(pair_chain *c, const bound_certify_task *job)
     x.level = util_alloc(pairs, sizeof(int8_t));
     x.picked = util_alloc(pairs, sizeof(bool));
     x.pick = util_alloc((size_t)c->s->n_blocks, sizeof(int64_t));
-    int result = x.device && x.level && x.picked && x.pick ? MOIRAI_OK : MOIRAI_EFAIL;
-    while (!result && pair_chain_path(c, PAIR_CHAIN_CERTIFIED, x.device) < job->goal_ns &&
-           !util_stopped(&job->stop)) {
+    int rc = x.device && x.level && x.picked && x.pick ? 0 : MOIRAI_EFAIL;
+    while (!rc && pair_chain_path(c, PAIR_CHAIN_CERTIFIED, x.device) < job->goal_ns && !util_stopped(&job->stop)) {
         choose(&x);
         if (!x.n_picks)
             break;
-        result = pair_chain_open(c, x.pick, x.n_picks, job->threads, &job->stop);
-        if (!result)
-            result = util_pool_run(certify_one, &x, x.n_picks, job->threads);
+        rc = pair_chain_open(c, x.pick, x.n_picks, job->threads, &job->stop);
+        rc = rc ? rc : util_pool_run(certify_one, &x, x.n_picks, job->threads);
     }
     free(x.device);
     free(x.level);
     free(x.picked);
     free(x.pick);
-    return result;
+    return rc;
 }

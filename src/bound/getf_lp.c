@@ -178,19 +178,19 @@ static int solve_lp(bound_getf_result *out, bound_getf_state *s)
     pricing_whole_answer answer;
     pricing_whole_task task = {.method = PRICING_INTERIOR, .presolve = true, .stop = s->task->stop};
     int rc = pricing_whole_solve(&answer, &s->lp, &task);
-    if (rc == 0 && answer.end != PRICING_OPTIMAL && !util_stopped(&s->task->stop)) {
+    if (!rc && answer.end != PRICING_OPTIMAL && !util_stopped(&s->task->stop)) {
         pricing_whole_answer_clear(&answer);
         task.method = PRICING_SIMPLEX;
         rc = pricing_whole_solve(&answer, &s->lp, &task);
     }
-    if (rc == 0 && answer.has_duals)
+    if (!rc && answer.has_duals)
         rc = bound_getf_prove(&out->lower_ns, s, answer.row_dual);
-    if (rc == 0 && answer.end == PRICING_OPTIMAL) {
+    if (!rc && answer.end == PRICING_OPTIMAL) {
         out->solved = true;
         out->value_ns = answer.objective / s->scale;
         out->share = util_alloc((size_t)s->p->n_ops * (size_t)s->p->n_devices, sizeof *out->share);
         rc = out->share ? 0 : MOIRAI_EFAIL;
-        if (rc == 0)
+        if (!rc)
             take_shares(out, s, answer.column);
     }
     pricing_whole_answer_clear(&answer);
@@ -244,7 +244,7 @@ static int solve_milp(bound_getf_result *out, bound_getf_state *s)
     bound_colours_clear(&s->colour);
     int rc = bound_colours_find(&s->colour, s->p, true);
     rc = rc ? rc : write_programme(s);
-    double *start = rc == 0 ? util_alloc((size_t)s->lp.n_columns, sizeof *start) : NULL;
+    double *start = !rc ? util_alloc((size_t)s->lp.n_columns, sizeof *start) : NULL;
     if (rc || !start)
         return rc ? rc : MOIRAI_EFAIL;
     round_shares(out, s, start);
@@ -258,8 +258,8 @@ static int solve_milp(bound_getf_result *out, bound_getf_state *s)
                                .seed = s->task->seed,
                                .start = start};
     rc = pricing_whole_solve(&answer, &s->lp, &task);
-    take_shares(out, s, rc == 0 && answer.has_columns ? answer.column : start);
-    out->milp_found = rc == 0 && answer.has_columns;
+    take_shares(out, s, !rc && answer.has_columns ? answer.column : start);
+    out->milp_found = !rc && answer.has_columns;
     pricing_whole_answer_clear(&answer);
     free(start);
     return rc;
@@ -323,10 +323,10 @@ int bound_getf_solve(bound_getf_result *out, const moirai_problem *p, const boun
     bound_getf_state s = {.p = p, .task = task};
     int rc = bound_getf_open(&s, task->plain);
     rc = rc ? rc : solve_lp(out, &s);
-    if (rc == 0 && task->milp && out->solved)
+    if (!rc && task->milp && out->solved)
         rc = solve_milp(out, &s);
     bound_getf_close(&s);
-    if (rc != 0)
+    if (rc)
         bound_getf_clear(out);
     return rc;
 }

@@ -87,5 +87,5 @@ int bytes_find_alike(bytes_prices *m)
     }
     free(order);
     free(sum);
-    return done ? MOIRAI_OK : MOIRAI_EFAIL;
+    return done ? 0 : MOIRAI_EFAIL;
 }

@@ -83,11 +83,11 @@ static pair_anneal_task task_of(const seeker *x, int64_t evaluations)
 {
     const bytes_prices *m = x->m;
     return (pair_anneal_task){.entry_device = x->pair / m->K % m->K,
-                                .exit_device = x->pair % m->K,
-                                .memory_price = m->price,
-                                .evaluations = evaluations,
-                                .seed = x->job->seed + (uint64_t)m->view[x->pair].n_plans,
-                                .stop = x->job->stop};
+                              .exit_device = x->pair % m->K,
+                              .memory_price = m->price,
+                              .evaluations = evaluations,
+                              .seed = x->job->seed + (uint64_t)m->view[x->pair].n_plans,
+                              .stop = x->job->stop};
 }
 
 static int from_plan(const seeker *x, pair_plan *plan)
@@ -151,11 +151,11 @@ static int solve_trial(void *data, int32_t i)
     pair_priced *v = &x->m->view[x->pair].priced;
     int32_t index = r->t[r->first + i].index;
     pair_priced_task solve = {.byte_price = x->m->price, .stamp = x->m->stamp, .buckets = 10, .stop = x->job->stop};
-    int result = pair_priced_solve_case(v, i, &v->cases[index], &solve);
-    if (result)
-        return result;
+    int rc = pair_priced_solve_case(v, i, &v->cases[index], &solve);
+    if (rc)
+        return rc;
     r->of_case[index].column = pricing_master_solution(v->solver[i].master, &r->of_case[index].n);
-    return r->of_case[index].column ? MOIRAI_OK : MOIRAI_EFAIL;
+    return r->of_case[index].column ? 0 : MOIRAI_EFAIL;
 }
 
 static int anneal_trial(void *data, int32_t i)
@@ -170,27 +170,25 @@ static int anneal_trial(void *data, int32_t i)
     task.solution_only = true;
     moirai_sim *sim;
     if (!h->n)
-        return MOIRAI_OK;
+        return 0;
     if (moirai_sim_new(&sim, &b->problem))
         return MOIRAI_EFAIL;
-    int result = pair_anneal(&r->t[i].plan, b, sim, &task);
+    int rc = pair_anneal(&r->t[i].plan, b, sim, &task);
     moirai_sim_free(sim);
-    return result;
+    return rc;
 }
 
 static int run_trials(trials *r, int32_t n)
 {
-    int threads = r->x->job->threads, result = MOIRAI_OK;
-    for (r->first = 0; r->first < n && !result; r->first += PAIR_PRICED_SOLVERS)
-        result = util_pool_run(solve_trial, r, UTIL_MIN(n - r->first, PAIR_PRICED_SOLVERS), threads);
+    int threads = r->x->job->threads, rc = 0;
+    for (r->first = 0; r->first < n && !rc; r->first += PAIR_PRICED_SOLVERS)
+        rc = util_pool_run(solve_trial, r, UTIL_MIN(n - r->first, PAIR_PRICED_SOLVERS), threads);
     r->evaluations = r->x->job->evaluations / 4;
-    if (!result)
-        result = util_pool_run(anneal_trial, r, n, threads);
+    rc = rc ? rc : util_pool_run(anneal_trial, r, n, threads);
     pair_trials_sort(r->t, n);
     r->evaluations = r->x->job->evaluations;
-    if (!result)
-        result = util_pool_run(anneal_trial, r, UTIL_MIN(n, FINALISTS), threads);
-    return result;
+    rc = rc ? rc : util_pool_run(anneal_trial, r, UTIL_MIN(n, FINALISTS), threads);
+    return rc;
 }
 
 static int from_cases(const seeker *x, pair_plan *plan)
@@ -202,10 +200,10 @@ static int from_cases(const seeker *x, pair_plan *plan)
     r.t = util_alloc((size_t)v->pair->n_sendings, sizeof *r.t);
     r.of_case = util_alloc((size_t)v->n_cases, sizeof *r.of_case);
     int32_t n = r.t && r.of_case ? list_trials(v, x->m->pair_cost[x->pair], r.t) : 0;
-    int result = r.t && r.of_case ? run_trials(&r, n) : MOIRAI_EFAIL;
+    int rc = r.t && r.of_case ? run_trials(&r, n) : MOIRAI_EFAIL;
     for (int32_t i = 0; i < n; i++) {
         free(r.of_case[r.t[i].index].column);
-        if (!result && r.t[i].plan.device && (!plan->device || r.t[i].plan.cost < plan->cost)) {
+        if (!rc && r.t[i].plan.device && (!plan->device || r.t[i].plan.cost < plan->cost)) {
             pair_plan_free(plan);
             *plan = r.t[i].plan;
         } else {
@@ -214,7 +212,7 @@ static int from_cases(const seeker *x, pair_plan *plan)
     }
     free(r.t);
     free(r.of_case);
-    return result;
+    return rc;
 }
 
 /* Takes the plan if it is a new one and there is room for it, or frees it. */
@@ -240,32 +238,33 @@ static int add_home_plan(seeker *x)
     pair_anneal_task task = task_of(x, x->job->evaluations);
     pair_plan plan = {0};
     task.keep_readers = true;
-    int result = pair_anneal(&plan, &pair->block, x->sim, &task);
-    if (!result)
+    int rc = pair_anneal(&plan, &pair->block, x->sim, &task);
+    if (!rc)
         keep_plan(x, &plan);
     else
         pair_plan_free(&plan);
-    return result == MOIRAI_EINFEASIBLE ? MOIRAI_OK : result; /* not allowed here: there are others */
+    return rc == MOIRAI_EINFEASIBLE ? 0 : rc; /* not allowed here: there are others */
 }
 
-/* The devices and orders of a like class's block plans, played through here; those that were taken before are passed over. */
+/* The devices and orders of a like class's block plans, played through here; those that were taken before are passed
+ * over. */
 static int take_from_alike(seeker *x, bytes_pair *v, const bytes_pair *alike)
 {
     const decompose_block *b = &pair_chain_get(x->m->c, x->pair)->block;
-    int result = MOIRAI_OK;
-    for (; v->n_from_alike < alike->n_plans && !result; v->n_from_alike++) {
+    int rc = 0;
+    for (; v->n_from_alike < alike->n_plans && !rc; v->n_from_alike++) {
         const pair_plan *from = &alike->plans[v->n_from_alike].plan;
         pair_plan plan = {0};
         plan.length_ns = moirai_sim_replay(x->sim, from->device, from->order, from->n_order);
         if (plan.length_ns < 0)
             continue;
-        result = pair_plan_set(&plan, b->problem.n_ops, from->device, from->order, from->n_order);
-        if (!result)
+        rc = pair_plan_set(&plan, b->problem.n_ops, from->device, from->order, from->n_order);
+        if (!rc)
             keep_plan(x, &plan);
         else
             pair_plan_free(&plan);
     }
-    return result;
+    return rc;
 }
 
 int bytes_block_plan_add(bytes_prices *m, int32_t pair, const bytes_plan_task *job)
@@ -277,26 +276,26 @@ int bytes_block_plan_add(bytes_prices *m, int32_t pair, const bytes_plan_task *j
         less.evaluations /= 6;
     seeker x = {.m = m, .pair = pair, .job = &less};
     if (v->n_plans == BYTES_BLOCK_PLANS)
-        return MOIRAI_OK;
+        return 0;
     if (moirai_sim_new(&x.sim, &y->block.problem))
         return MOIRAI_EFAIL;
     pair_plan plan = {0};
     int64_t alike = bytes_alike(m, pair);
-    int result = alike >= 0 ? take_from_alike(&x, v, &m->view[alike]) : MOIRAI_OK;
+    int rc = alike >= 0 ? take_from_alike(&x, v, &m->view[alike]) : 0;
     if (alike >= 0 && m->view[alike].n_plans) {
         moirai_sim_free(x.sim);
-        return result; /* as good as what a search of its own would find, for nothing */
+        return rc; /* as good as what a search of its own would find, for nothing */
     }
-    if (!result && !v->n_plans && y->n_sendings > 1)
-        result = add_home_plan(&x);
-    if (!result && v->priced.n_cases)
-        result = from_cases(&x, &plan);
-    if (!result && !plan.device)
-        result = from_plan(&x, &plan);
-    if (!result)
+    if (!rc && !v->n_plans && y->n_sendings > 1)
+        rc = add_home_plan(&x);
+    if (!rc && v->priced.n_cases)
+        rc = from_cases(&x, &plan);
+    if (!rc && !plan.device)
+        rc = from_plan(&x, &plan);
+    if (!rc)
         keep_plan(&x, &plan);
     else
         pair_plan_free(&plan);
     moirai_sim_free(x.sim);
-    return result;
+    return rc;
 }

@@ -16,7 +16,7 @@ typedef struct bytes_bound_task {
     int64_t upper_ns; /* of a plan that fits, or of any guess: steers the steps */
     int32_t rounds;
     int32_t buckets; /* of the prices in time */
-    int32_t solves;   /* per pair and round */
+    int32_t solves;  /* per pair and round */
     int32_t threads;
     util_stop stop;
 } bytes_bound_task;
@@ -37,7 +37,7 @@ typedef struct bytes_plan_task {
 /* The best composition that keeps to the memory: devices of the cuts and a plan for each block (both owned by m, valid
  * until the next call). *length_ns is INT64_MAX where none was found. */
 int bytes_plan_find(int64_t *length_ns, const int32_t **cut_device, const pair_plan *const **block_plan,
-                       bytes_prices *m, const bytes_plan_task *job);
+                    bytes_prices *m, const bytes_plan_task *job);
 
 /* For certificates: go back to the best prices on bytes and solve their path, then read what proves it. */
 int bytes_settle(bytes_prices *m, const bytes_bound_task *job);

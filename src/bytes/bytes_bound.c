@@ -3,10 +3,10 @@
  * Put a price u(k) >= 0 on every byte of device k. A plan that fits pays at most sum of u(k) * capacity(k), so
  *     makespan >= min over all plans of (makespan + sum of u(k) * bytes on k) - sum of u(k) * capacity(k)
  * (weak duality), and the minimum splits along the chain: cuts pay for their time and bytes, and a block between two
- * devices costs at least V = min over its plans of (length + price of its bytes), which priced.c bounds. The best prices
- * are found by a master (Dantzig and Wolfe): every path met so far is a column with its time and its bytes, the
- * cheapest combination of paths that fits on average gives the next prices, and these the next path. A handful of rounds per
- * device that is full. Plans are in bytes_plan.c. */
+ * devices costs at least V = min over its plans of (length + price of its bytes), which priced.c bounds. The best
+ * prices are found by a master (Dantzig and Wolfe): every path met so far is a column with its time and its bytes, the
+ * cheapest combination of paths that fits on average gives the next prices, and these the next path. A handful of
+ * rounds per device that is full. Plans are in bytes_plan.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +18,8 @@
 
 #define SETTLE_ROUNDS 12
 #define MOST_COST (INT64_C(1) << 60) /* of a path, in units; what costs more is no path that anyone takes */
-#define MOST_BYTES 268435456.0 /* of what is kept per pair, in a small problem */
-#define PATH_REFINEMENTS 20 /* how often the bound's path may move to unpriced pairs within one round */
+#define MOST_BYTES 268435456.0       /* of what is kept per pair, in a small problem */
+#define PATH_REFINEMENTS 20          /* how often the bound's path may move to unpriced pairs within one round */
 
 static void free_view(bytes_pair *v)
 {
@@ -72,8 +72,8 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
     m->pair_cost = util_alloc(pairs, sizeof(int64_t));
     m->plan_pick = util_alloc(pairs, 1);
     m->picked = util_alloc(blocks, 1);
-    if (bytes_find_alike(m) || !m->view || !m->device || !m->plan_device || !m->plan || !m->from ||
-        !m->pair_cost || !m->plan_pick || !m->picked) {
+    if (bytes_find_alike(m) || !m->view || !m->device || !m->plan_device || !m->plan || !m->from || !m->pair_cost ||
+        !m->plan_pick || !m->picked) {
         bytes_prices_free(m);
         return MOIRAI_EFAIL;
     }
@@ -81,7 +81,7 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
         m->view[i].priced =
             (pair_priced){.pair = c->pair[i], .entry_device = (int32_t)(i / K % K), .exit_device = (int32_t)(i % K)};
     *out = m;
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* ---- paths ---- */
@@ -121,7 +121,7 @@ static void advance(bytes_prices *m, int32_t block, uint64_t out, int64_t *cost)
 }
 
 int64_t bytes_cheapest_path(bytes_prices *m, int32_t first, int32_t last, int32_t entry, int32_t exit,
-                                   const int64_t *price)
+                            const int64_t *price)
 {
     const decompose_cuts *s = m->c->s;
     int64_t cost[MOIRAI_MAX_DEVICES];
@@ -145,11 +145,11 @@ int64_t bytes_cheapest_path(bytes_prices *m, int32_t first, int32_t last, int32_
 static pair_priced_task priced_task(const bytes_prices *m, const bytes_bound_task *job)
 {
     return (pair_priced_task){.byte_price = m->price,
-                               .stamp = m->stamp,
-                               .buckets = job->buckets,
-                               .solves = job->solves,
-                               .threads = job->threads,
-                               .stop = job->stop};
+                              .stamp = m->stamp,
+                              .buckets = job->buckets,
+                              .solves = job->solves,
+                              .threads = job->threads,
+                              .stop = job->stop};
 }
 
 int64_t bytes_bound_path(bytes_prices *m)
@@ -197,17 +197,16 @@ static int refine_one(void *data, int32_t i)
     pair_priced *v = &x->m->view[pair].priced;
     pair_priced_task task = x->task;
     bool first = !v->solver[0].master;
-    int result = alike < 0 ? MOIRAI_OK : pair_priced_adopt(v, &x->m->view[alike].priced, &task);
+    int rc = alike < 0 ? 0 : pair_priced_adopt(v, &x->m->view[alike].priced, &task);
     task.solves = solves_for(x, pair, ceiling, first);
     if (task.solves <= 5) /* little to gain */
         task.buckets = UTIL_MIN(task.buckets, 8);
-    if (!result)
-        result = pair_priced_refine(v, &task, ceiling);
-    if (result == MOIRAI_ELIMIT) { /* too large for prices: its length and cheapest bytes stand */
+    rc = rc ? rc : pair_priced_refine(v, &task, ceiling);
+    if (rc == MOIRAI_ELIMIT) { /* too large for prices: its length and cheapest bytes stand */
         v->solved = true;
-        result = MOIRAI_OK;
+        rc = 0;
     }
-    return result;
+    return rc;
 }
 
 int64_t bytes_alike(const bytes_prices *m, int64_t pair)
@@ -216,8 +215,7 @@ int64_t bytes_alike(const bytes_prices *m, int64_t pair)
     return alike < 0 || !pair_chain_get(m->c, alike * cells + pair % cells)->open ? -1 : alike * cells + pair % cells;
 }
 
-int bytes_batch_run(const bytes_prices *m, bytes_batch *x, util_job_fn job, void *data,
-                            int threads)
+int bytes_batch_run(const bytes_prices *m, bytes_batch *x, util_job_fn job, void *data, int threads)
 {
     int32_t leaders = 0;
     for (int32_t i = 0; i < x->n; i++)
@@ -227,9 +225,9 @@ int bytes_batch_run(const bytes_prices *m, bytes_batch *x, util_job_fn job, void
             x->pair[leaders++] = leader;
         }
     x->first = 0;
-    int result = util_pool_run(job, data, leaders, threads);
+    int rc = util_pool_run(job, data, leaders, threads);
     x->first = leaders;
-    return result ? result : util_pool_run(job, data, x->n - leaders, threads);
+    return rc ? rc : util_pool_run(job, data, x->n - leaders, threads);
 }
 
 /* Refine the pairs of the path that are not refined at these prices; true in *any if there was one. */
@@ -247,9 +245,9 @@ static int refine_path(bytes_prices *m, const bytes_bound_task *job, bool *any)
             x.batch.pair[x.batch.n++] = (int32_t)pair;
     }
     *any = x.batch.n > 0;
-    int result = bytes_batch_run(m, &x.batch, refine_one, &x, job->threads);
+    int rc = bytes_batch_run(m, &x.batch, refine_one, &x, job->threads);
     free(x.batch.pair);
-    return result;
+    return rc;
 }
 
 static void path_bytes(const bytes_prices *m, double *use)
@@ -313,28 +311,26 @@ int bytes_master_solve(const bytes_prices *m, bytes_master *x, double room, doub
     }
     static const util_stop never; /* a row per device: soon solved */
     pricing_lp *lp;
-    int result = util_grow(&x->part, &x->part_capacity, x->n + (size_t)m->K, sizeof *x->part);
-    if (!result)
-        result = pricing_lp_new(&lp, m->K + 1, lower, upper);
-    if (result)
-        return result;
-    for (size_t i = 0; i < x->n && !result; i++) {
+    int rc = util_grow(&x->part, &x->part_capacity, x->n + (size_t)m->K, sizeof *x->part);
+    rc = rc ? rc : pricing_lp_new(&lp, m->K + 1, lower, upper);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < x->n && !rc; i++) {
         for (int32_t k = 0; k < m->K; k++)
             value[k] = x->path[i].use[k] / (double)UTIL_MAX(m->c->p->device_memory_bytes[k], 1);
         value[m->K] = 1;
-        result = pricing_lp_add_column(lp, x->path[i].time_ns, m->K + 1, row, value);
+        rc = pricing_lp_add_column(lp, x->path[i].time_ns, m->K + 1, row, value);
     }
-    for (int32_t k = 0; k < m->K && !result; k++) { /* overflow, at a price that no good LP solution pays */
+    for (int32_t k = 0; k < m->K && !rc; k++) { /* overflow, at a price that no good LP solution pays */
         double out = -1;
-        result = pricing_lp_add_column(lp, overflow_ns, 1, &row[k], &out);
+        rc = pricing_lp_add_column(lp, overflow_ns, 1, &row[k], &out);
     }
     double objective;
-    if (!result)
-        result = pricing_lp_solve(lp, &never, &objective, dual, x->part);
-    for (int32_t k = 0; k < m->K && !result; k++)
+    rc = rc ? rc : pricing_lp_solve(lp, &never, &objective, dual, x->part);
+    for (int32_t k = 0; k < m->K && !rc; k++)
         dual_ns[k] = fmax(-dual[k], 0);
     pricing_lp_free(lp);
-    return result;
+    return rc;
 }
 
 int bytes_master_add(bytes_master *x, const bytes_path *path)
@@ -342,7 +338,7 @@ int bytes_master_add(bytes_master *x, const bytes_path *path)
     if (util_grow(&x->path, &x->capacity, x->n + 1, sizeof *x->path))
         return MOIRAI_EFAIL;
     x->path[x->n++] = *path;
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* The cheapest path at these dual values, its pairs solved; the bound that it gives. */
@@ -352,10 +348,10 @@ static int price_path(bytes_prices *m, const double *dual_ns, const bytes_bound_
     bytes_set_duals(m, dual_ns);
     int64_t cost = bytes_bound_path(m);
     bool any = true;
-    int result = MOIRAI_OK;
-    for (int32_t i = 0; i < PATH_REFINEMENTS && any && !result; i++) {
-        result = refine_path(m, job, &any);
-        if (any && !result)
+    int rc = 0;
+    for (int32_t i = 0; i < PATH_REFINEMENTS && any && !rc; i++) {
+        rc = refine_path(m, job, &any);
+        if (any && !rc)
             cost = bytes_bound_path(m);
     }
     *bound = lagrangian_ns(m, cost);
@@ -364,7 +360,7 @@ static int price_path(bytes_prices *m, const double *dual_ns, const bytes_bound_
     out->time_ns = (double)cost / (double)m->c->s->unit;
     for (int32_t k = 0; k < m->K; k++)
         out->time_ns -= (double)m->price[k] / (double)m->c->s->unit * out->use[k];
-    return result;
+    return rc;
 }
 
 /* What a component pays must stay well below what the pricing takes for "does not fit": prices go up to a few units per
@@ -378,13 +374,13 @@ static bool units_fit(const bytes_prices *m, const bytes_bound_task *job)
  * them. */
 static int take_plans(bytes_prices *m)
 {
-    int result = MOIRAI_OK;
-    for (; m->n_plans_taken < m->plans.n && !result; m->n_plans_taken++) {
+    int rc = 0;
+    for (; m->n_plans_taken < m->plans.n && !rc; m->n_plans_taken++) {
         bytes_path path = m->plans.path[m->n_plans_taken];
         path.device = path.pick = NULL;
-        result = bytes_master_add(&m->cuts, &path);
+        rc = bytes_master_add(&m->cuts, &path);
     }
-    return result;
+    return rc;
 }
 
 /* What was claimed of older paths has been raised since: they would lead the LP solution astray. */
@@ -396,21 +392,20 @@ static int forget_cuts(bytes_prices *m)
     return take_plans(m);
 }
 
-/* The next prices to look at: the best so far once more, whose pairs can be refined further; then those of the LP solution, and
- * between. */
-static int next_duals(bytes_prices *m, bytes_master *x, const bytes_bound_task *job, int32_t round,
-                      double *dual_ns)
+/* The next prices to look at: the best so far once more, whose pairs can be refined further; then those of the LP
+ * solution, and between. */
+static int next_duals(bytes_prices *m, bytes_master *x, const bytes_bound_task *job, int32_t round, double *dual_ns)
 {
     if (m->best_ns && round == 0) {
         memcpy(dual_ns, m->best_dual_ns, sizeof m->best_dual_ns);
-        return MOIRAI_OK;
+        return 0;
     }
-    int result = x->n ? bytes_master_solve(m, x, 1, 4 * (double)job->upper_ns, dual_ns) : MOIRAI_OK;
-    if (result)
-        return result;
+    int rc = x->n ? bytes_master_solve(m, x, 1, 4 * (double)job->upper_ns, dual_ns) : 0;
+    if (rc)
+        return rc;
     for (int32_t k = 0; k < m->K && round % 2 == 0 && m->best_ns; k++)
         dual_ns[k] = 0.5 * (dual_ns[k] + m->best_dual_ns[k]);
-    return result;
+    return rc;
 }
 
 int bytes_bound(int64_t *lower_ns, bytes_prices *m, const bytes_bound_task *job)
@@ -419,32 +414,32 @@ int bytes_bound(int64_t *lower_ns, bytes_prices *m, const bytes_bound_task *job)
     bytes_master *x = &m->cuts;
     *lower_ns = m->best_ns;
     if (!pricing_lp_available() || !units_fit(m, job))
-        return MOIRAI_OK;
-    int result = take_plans(m);
-    for (int32_t round = 0; round < job->rounds && !result && !util_stopped(&job->stop); round++) {
+        return 0;
+    int rc = take_plans(m);
+    for (int32_t round = 0; round < job->rounds && !rc && !util_stopped(&job->stop); round++) {
         int64_t bound;
         bytes_path found;
-        result = next_duals(m, x, job, round, dual_ns);
-        if (result == MOIRAI_ELIMIT) { /* the LP gave up: what is proven so far stays */
-            result = MOIRAI_OK;
+        rc = next_duals(m, x, job, round, dual_ns);
+        if (rc == MOIRAI_ELIMIT) { /* the LP gave up: what is proven so far stays */
+            rc = 0;
             break;
         }
-        if (result || (round && !memcmp(dual_ns, before, sizeof dual_ns)))
+        if (rc || (round && !memcmp(dual_ns, before, sizeof dual_ns)))
             break; /* nothing new to learn */
         memcpy(before, dual_ns, sizeof dual_ns);
-        result = price_path(m, dual_ns, job, &bound, &found);
-        if (!result && round == 0 && bound - m->best_ns > m->best_ns / 1000)
-            result = forget_cuts(m);
-        if (result)
+        rc = price_path(m, dual_ns, job, &bound, &found);
+        if (!rc && round == 0 && bound - m->best_ns > m->best_ns / 1000)
+            rc = forget_cuts(m);
+        if (rc)
             break;
         if (bound > m->best_ns) {
             m->best_ns = bound;
             memcpy(m->best_dual_ns, dual_ns, sizeof dual_ns);
         }
-        result = bytes_master_add(x, &found);
+        rc = bytes_master_add(x, &found);
     }
     *lower_ns = m->best_ns;
-    return result;
+    return rc;
 }
 
 /* ---- evidence for a certificate ---- */
@@ -453,11 +448,11 @@ int bytes_settle(bytes_prices *m, const bytes_bound_task *job)
 {
     int64_t bound = 0;
     bytes_path found;
-    int result = MOIRAI_OK;
+    int rc = 0;
     /* Prices found since then for other prices on bytes may serve these less: look until it is proven again. */
-    for (int32_t i = 0; i < SETTLE_ROUNDS && !result && bound < m->best_ns && units_fit(m, job); i++)
-        result = price_path(m, m->best_dual_ns, job, &bound, &found);
-    return result;
+    for (int32_t i = 0; i < SETTLE_ROUNDS && !rc && bound < m->best_ns && units_fit(m, job); i++)
+        rc = price_path(m, m->best_dual_ns, job, &bound, &found);
+    return rc;
 }
 
 const int64_t *bytes_prices_per_byte(const bytes_prices *m)

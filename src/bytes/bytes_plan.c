@@ -1,11 +1,12 @@
 /* Memory that binds: plans.
  *
- * The prices of bytes_bound.c with plans in place of bounds: a path is the devices of the cuts and one plan per block, among
- * block plans that the annealing finds for each pair at the prices met, beginning with the LP solution of the weakest case at these
- * prices. The final combination of paths says which part of the layers goes which way: the chain is cut into as many stretches
- * as the LP solution has paths, each as long as its part, and the blocks where two stretches meet take the pair of devices that
- * joins them. That is wrong by up to a layer per stretch; so windows of the chain are then taken anew at prices drawn
- * around the LP solution's, and kept where time plus a fine on overflowing bytes does not rise. */
+ * The prices of bytes_bound.c with plans in place of bounds: a path is the devices of the cuts and one plan per block,
+ * among block plans that the annealing finds for each pair at the prices met, beginning with the LP solution of the
+ * weakest case at these prices. The final combination of paths says which part of the layers goes which way: the chain
+ * is cut into as many stretches as the LP solution has paths, each as long as its part, and the blocks where two
+ * stretches meet take the pair of devices that joins them. That is wrong by up to a layer per stretch; so windows of
+ * the chain are then taken anew at prices drawn around the LP solution's, and kept where time plus a fine on
+ * overflowing bytes does not rise. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,8 +91,8 @@ static void list_path(bytes_prices *m, enriching *x)
     }
 }
 
-/* New block plans for the pairs of the plans' path, and for those of the bound's: where they promise much more than their
- * plans do, they would never come to be on the former. */
+/* New block plans for the pairs of the plans' path, and for those of the bound's: where they promise much more than
+ * their plans do, they would never come to be on the former. */
 static int enrich_path(bytes_prices *m, const bytes_plan_task *job)
 {
     enriching x = {.m = m, .job = job};
@@ -103,23 +104,22 @@ static int enrich_path(bytes_prices *m, const bytes_plan_task *job)
         bytes_bound_path(m);
         list_path(m, &x);
     }
-    int result = bytes_batch_run(m, &x.batch, enrich_one, &x, job->threads);
+    int rc = bytes_batch_run(m, &x.batch, enrich_one, &x, job->threads);
     free(x.batch.pair);
-    return result;
+    return rc;
 }
 
 /* A column of the plans' master at these dual values. */
-static int plan_column(bytes_prices *m, bytes_master *x, const double *dual_ns,
-                       const bytes_plan_task *job, bool enrich)
+static int plan_column(bytes_prices *m, bytes_master *x, const double *dual_ns, const bytes_plan_task *job, bool enrich)
 {
     size_t cuts = (size_t)m->c->s->n_cuts, blocks = (size_t)m->c->s->n_blocks;
     bytes_set_duals(m, dual_ns);
     price_plans(m);
     if (!planned_path(m))
         return moirai_error(MOIRAI_EINFEASIBLE, "no path of block plans");
-    int result = enrich ? enrich_path(m, job) : MOIRAI_OK;
-    if (result)
-        return result;
+    int rc = enrich ? enrich_path(m, job) : 0;
+    if (rc)
+        return rc;
     price_plans(m);
     planned_path(m);
     bytes_path found = measure_path(m);
@@ -133,11 +133,11 @@ static int plan_column(bytes_prices *m, bytes_master *x, const double *dual_ns,
     for (size_t i = 0; i < cuts; i++)
         found.device[i] = (int8_t)m->device[i];
     memcpy(found.pick, m->picked, blocks);
-    return MOIRAI_OK;
+    return 0;
 }
 
-/* The LP solution as stretches of the chain, paths in the order of their number; where two meet, the joining pair's cheapest
- * block plan. */
+/* The LP solution as stretches of the chain, paths in the order of their number; where two meet, the joining pair's
+ * cheapest block plan. */
 static void lay_out(bytes_prices *m, const bytes_master *x)
 {
     const decompose_cuts *s = m->c->s;
@@ -257,51 +257,50 @@ static void polish(bytes_prices *m, const double *dual_ns, const bytes_plan_task
 
 /* Lay out LP solutions with more or less room to spare, and polish each. */
 static int fit_solution(bytes_prices *m, bytes_master *x, const bytes_plan_task *job, double overflow_ns,
-                   int64_t *length_ns)
+                        int64_t *length_ns)
 {
     static const double room[] = {1, 0.998, 0.995, 0.99, 0.97, 0.9};
-    int result = MOIRAI_OK;
-    for (size_t i = 0; i < sizeof room / sizeof *room && !result; i++) {
+    int rc = 0;
+    for (size_t i = 0; i < sizeof room / sizeof *room && !rc; i++) {
         double dual_ns[MOIRAI_MAX_DEVICES];
-        result = bytes_master_solve(m, x, room[i], overflow_ns, dual_ns);
-        if (result == MOIRAI_ELIMIT) { /* the LP gave up: another room may do */
-            result = MOIRAI_OK;
+        rc = bytes_master_solve(m, x, room[i], overflow_ns, dual_ns);
+        if (rc == MOIRAI_ELIMIT) { /* the LP gave up: another room may do */
+            rc = 0;
             continue;
         }
-        if (result)
+        if (rc)
             break;
         lay_out(m, x);
         polish(m, dual_ns, job, length_ns);
     }
-    return result;
+    return rc;
 }
 
 int bytes_plan_find(int64_t *length_ns, const int32_t **cut_device, const pair_plan *const **block_plan,
-                       bytes_prices *m, const bytes_plan_task *job)
+                    bytes_prices *m, const bytes_plan_task *job)
 {
     double dual_ns[MOIRAI_MAX_DEVICES], next[MOIRAI_MAX_DEVICES], overflow_ns = 0;
     bytes_master *x = &m->plans;
-    int result = MOIRAI_OK;
+    int rc = 0;
     *length_ns = INT64_MAX;
     *cut_device = m->plan_device;
     *block_plan = m->plan;
     if (!pricing_lp_available())
-        return MOIRAI_OK;
+        return 0;
     memcpy(dual_ns, m->best_dual_ns, sizeof dual_ns);
-    for (int32_t round = 0; round < job->rounds && !result && !util_stopped(&job->stop); round++) {
-        result = plan_column(m, x, dual_ns, job, round % 3 == 0 && round < 3 * job->searches);
-        if (!result && !overflow_ns)
+    for (int32_t round = 0; round < job->rounds && !rc && !util_stopped(&job->stop); round++) {
+        rc = plan_column(m, x, dual_ns, job, round % 3 == 0 && round < 3 * job->searches);
+        if (!rc && !overflow_ns)
             overflow_ns = 8 * x->path[0].time_ns;
-        if (!result)
-            result = bytes_master_solve(m, x, 1, overflow_ns, next);
-        if (result == MOIRAI_ELIMIT) {
-            result = MOIRAI_OK;
+        rc = rc ? rc : bytes_master_solve(m, x, 1, overflow_ns, next);
+        if (rc == MOIRAI_ELIMIT) {
+            rc = 0;
             break;
         }
-        for (int32_t k = 0; k < m->K && !result; k++)
+        for (int32_t k = 0; k < m->K && !rc; k++)
             dual_ns[k] = round % 2 || !m->best_ns ? next[k] : 0.5 * (next[k] + m->best_dual_ns[k]);
     }
-    if (!result && x->n)
-        result = fit_solution(m, x, job, overflow_ns, length_ns);
-    return result;
+    if (!rc && x->n)
+        rc = fit_solution(m, x, job, overflow_ns, length_ns);
+    return rc;
 }

@@ -21,7 +21,7 @@ typedef struct bytes_pair {
     int64_t own_length_ns; /* of the pair's own plan when own_bytes was taken */
     int64_t own_bytes[MOIRAI_MAX_DEVICES];
     int32_t n_from_alike; /* block plans of the like class's pair that were looked at */
-    int64_t searched;    /* stamp of the prices at which block plans were last searched for */
+    int64_t searched;     /* stamp of the prices at which block plans were last searched for */
 } bytes_pair;
 
 /* A path: the devices of the cuts and what happens in between. */
@@ -42,11 +42,11 @@ typedef struct bytes_master {
 struct bytes_prices {
     pair_chain *c;
     int32_t K;
-    int32_t *alike; /* per class: one of the same shape and of about the same work that occurs more often, -1: none */
+    int32_t *alike;   /* per class: one of the same shape and of about the same work that occurs more often, -1: none */
     bytes_pair *view; /* parallel to c->pair */
     int64_t stamp;
-    int64_t largest_bytes; /* of an operator */
-    int64_t price[MOIRAI_MAX_DEVICES];     /* per byte, in units */
+    int64_t largest_bytes;                   /* of an operator */
+    int64_t price[MOIRAI_MAX_DEVICES];       /* per byte, in units */
     double best_dual_ns[MOIRAI_MAX_DEVICES]; /* of the whole capacity, in ns: price * capacity at the best bound */
     int64_t best_ns;
     bytes_master plans; /* paths of plans met so far */
@@ -63,17 +63,16 @@ struct bytes_prices {
 
 int bytes_master_add(bytes_master *x, const bytes_path *path);
 void bytes_master_free(bytes_master *x);
-/* The fastest combination of paths whose mean bytes fit into `room` of every device, and the dual value of the devices' memory in
- * it. */
-int bytes_master_solve(const bytes_prices *m, bytes_master *x, double room, double overflow_ns,
-                      double *dual_ns);
+/* The fastest combination of paths whose mean bytes fit into `room` of every device, and the dual value of the devices'
+ * memory in it. */
+int bytes_master_solve(const bytes_prices *m, bytes_master *x, double room, double overflow_ns, double *dual_ns);
 
 /* Prices per byte from dual values of whole devices. */
 void bytes_set_duals(bytes_prices *m, const double *dual_ns);
 /* The cheapest way through blocks first .. last by m->pair_cost and cuts at `price`, between devices entry and exit (0
  * where there is no cut). Devices of the cuts in between go to m->device. INT64_MAX: there is none. O(blocks * K^2). */
 int64_t bytes_cheapest_path(bytes_prices *m, int32_t first, int32_t last, int32_t entry, int32_t exit,
-                                   const int64_t *price);
+                            const int64_t *price);
 /* The cheapest path by what is known of the pairs' values at the present prices, in units; into m->device. */
 int64_t bytes_bound_path(bytes_prices *m);
 /* What the pair's cheapest plan costs at `price`, INT64_MAX: there is none; *pick gets which it is. */
@@ -91,11 +90,11 @@ typedef struct bytes_batch {
     int32_t first; /* of those at work */
 } bytes_batch;
 
-/* Runs the job for every pair, those without a class of equal shape before the others: what has a class of equal shape begins where that has ended.
- * `data` holds the batch. */
-int bytes_batch_run(const bytes_prices *m, bytes_batch *x, util_job_fn job, void *data,
-                            int threads);
-/* Look for a plan of the pair that is cheap at the present prices; changes this pair alone, and reads its like class's. */
+/* Runs the job for every pair, those without a class of equal shape before the others: what has a class of equal shape
+ * begins where that has ended. `data` holds the batch. */
+int bytes_batch_run(const bytes_prices *m, bytes_batch *x, util_job_fn job, void *data, int threads);
+/* Look for a plan of the pair that is cheap at the present prices; changes this pair alone, and reads its like class's.
+ */
 int bytes_block_plan_add(bytes_prices *m, int32_t pair, const bytes_plan_task *job);
 /* Number of the pair that the present path takes through a block. */
 int64_t bytes_pair_of(const bytes_prices *m, int32_t block);

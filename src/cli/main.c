@@ -9,30 +9,11 @@
 
 /* In the order in which a newcomer meets them. */
 static const cli_command *const commands[] = {
-    &cli_command_plan,
-    &cli_command_inspect,
-    &cli_command_zoo,
-    &cli_command_cluster,
-    &cli_command_coarsen,
-    &cli_command_problem,
-    &cli_command_place,
-    &cli_command_report,
-    &cli_command_explain,
-    &cli_command_compare,
-    &cli_command_bound,
-    &cli_command_check,
-    &cli_command_prove,
-    &cli_command_simulate,
-    &cli_command_split,
-    &cli_command_run,
-    &cli_command_placers,
-    &cli_command_export,
-    &cli_command_import,
-    &cli_command_fit,
-    &cli_command_probe,
-    &cli_command_profile,
-    &cli_command_version,
-    &cli_command_help,
+    &cli_command_plan,    &cli_command_inspect, &cli_command_zoo,     &cli_command_cluster,  &cli_command_coarsen,
+    &cli_command_problem, &cli_command_place,   &cli_command_report,  &cli_command_explain,  &cli_command_compare,
+    &cli_command_bound,   &cli_command_check,   &cli_command_prove,   &cli_command_simulate, &cli_command_split,
+    &cli_command_run,     &cli_command_placers, &cli_command_export,  &cli_command_import,   &cli_command_fit,
+    &cli_command_probe,   &cli_command_profile, &cli_command_version, &cli_command_help,
 };
 
 static moirai_interrupt interrupted;
@@ -60,7 +41,8 @@ const moirai_interrupt *cli_interrupt(void)
     return &interrupted;
 }
 
-/* The first signal asks the search to stop and keep its best plan, and what runs to end and tidy up; the second kills. */
+/* The first signal asks the search to stop and keep its best plan, and what runs to end and tidy up; the second kills.
+ */
 static void on_interrupt(int signal_number)
 {
     (void)signal_number;
@@ -79,10 +61,10 @@ static void catch_signals(void)
     signal(SIGXFSZ, SIG_IGN); /* a file over the limit is an error to report, not a death */
 }
 
-static int complain(int result)
+static int complain(int rc)
 {
     fprintf(stderr, "moirai: %s\n", moirai_error_message());
-    return -result;
+    return -rc;
 }
 
 static int unknown_command(const char *typed)
@@ -92,13 +74,13 @@ static int unknown_command(const char *typed)
 }
 
 /* With --json a failure is a result too: scripts read one place. */
-static void print_json(cli_context *cli, int result)
+static void print_json(cli_context *cli, int rc)
 {
     if (!cli->json || cli->stdout_taken)
         return;
-    if (result) {
+    if (rc) {
         yyjson_mut_obj_add_strcpy(cli->doc, cli->result, "error", moirai_error_message());
-        yyjson_mut_obj_add_int(cli->doc, cli->result, "exit_code", -result);
+        yyjson_mut_obj_add_int(cli->doc, cli->result, "exit_code", -rc);
     }
     char *text = yyjson_mut_write(cli->doc, YYJSON_WRITE_PRETTY_TWO_SPACES, NULL);
     printf("%s\n", text ? text : "{\"error\": \"out of memory\"}");
@@ -108,21 +90,20 @@ static void print_json(cli_context *cli, int result)
 static int run_command(const cli_command *command, int argc, char **argv)
 {
     cli_context cli;
-    int result = cli_parse(&cli, command, argc, argv);
-    if (!result && cli_has(&cli, "help")) {
+    int rc = cli_parse(&cli, command, argc, argv);
+    if (!rc && cli_has(&cli, "help")) {
         cli_help_command(stdout, command);
     } else {
         cli_status_open(cli.quiet);
-        if (!result)
-            result = command->run(&cli);
+        rc = rc ? rc : command->run(&cli);
         cli_status_close();
-        print_json(&cli, result);
+        print_json(&cli, rc);
     }
     /* A full disk behind stdout is a failure that only the last flush shows. */
-    if ((fflush(stdout) || ferror(stdout)) && !result)
-        result = moirai_error(MOIRAI_EFAIL, "stdout: %s", strerror(errno));
+    if ((fflush(stdout) || ferror(stdout)) && !rc)
+        rc = moirai_error(MOIRAI_EFAIL, "stdout: %s", strerror(errno));
     cli_free(&cli);
-    return result ? complain(result) : 0;
+    return rc ? complain(rc) : 0;
 }
 
 int main(int argc, char **argv)

@@ -20,7 +20,7 @@ int cluster_new(moirai_cluster **out, const char *name)
         return MOIRAI_EFAIL;
     }
     *out = c;
-    return MOIRAI_OK;
+    return 0;
 }
 
 void moirai_cluster_free(moirai_cluster *c)
@@ -47,7 +47,7 @@ void moirai_cluster_free(moirai_cluster *c)
 int32_t moirai_cluster_find(const moirai_cluster *c, const char *device_name)
 {
     for (int32_t i = 0; i < c->n_devices; i++)
-        if (strcmp(c->device[i].name, device_name) == 0)
+        if (!strcmp(c->device[i].name, device_name))
             return i;
     return -1;
 }
@@ -96,5 +96,5 @@ int cluster_add_link(moirai_cluster *c, int32_t from, int32_t to, int64_t bytes_
         if (c->link[i].from == from && c->link[i].to == to)
             return moirai_error(MOIRAI_EINPUT, "link '%.200s' -> '%.200s' is there twice", a, b);
     c->link[c->n_links++] = (moirai_link){from, to, bytes_per_second, latency_ns};
-    return MOIRAI_OK;
+    return 0;
 }

@@ -51,9 +51,9 @@ static int build_testbed(moirai_cluster *c, const testbed *t)
     }
     for (int a = 0; a < 4; a++) {
         for (int b = 0; b < 4; b++) {
-            int result = a == b ? 0 : cluster_add_link(c, a, b, (int64_t)t->centi_gbps[a][b] * 10000000 / 8, 0);
-            if (result)
-                return result;
+            int rc = a == b ? 0 : cluster_add_link(c, a, b, (int64_t)t->centi_gbps[a][b] * 10000000 / 8, 0);
+            if (rc)
+                return rc;
         }
     }
     return cluster_close(c);
@@ -62,15 +62,15 @@ static int build_testbed(moirai_cluster *c, const testbed *t)
 static int open_testbed(moirai_cluster **out, const testbed *t)
 {
     moirai_cluster *c;
-    int result = cluster_new(&c, t->name);
-    if (result)
-        return result;
-    result = build_testbed(c, t);
-    if (result)
+    int rc = cluster_new(&c, t->name);
+    if (rc)
+        return rc;
+    rc = build_testbed(c, t);
+    if (rc)
         moirai_cluster_free(c);
     else
         *out = c;
-    return result;
+    return rc;
 }
 
 /* "4x v100 ..." or anything with a blank in it that is no file. */
@@ -84,23 +84,23 @@ int moirai_cluster_open(moirai_cluster **out, const char *name_or_path)
 {
     *out = NULL;
     for (int i = 0; i < N_TESTBEDS; i++)
-        if (strcmp(name_or_path, testbeds[i].name) == 0)
+        if (!strcmp(name_or_path, testbeds[i].name))
             return open_testbed(out, &testbeds[i]);
-    bool is_stdin = strcmp(name_or_path, "-") == 0;
+    bool is_stdin = !strcmp(name_or_path, "-");
     if (!is_stdin && access(name_or_path, F_OK)) {
         if (looks_like_description(name_or_path))
             return moirai_cluster_synthetic(out, name_or_path);
         const moirai_device_type *closest = moirai_device_type_closest(name_or_path);
-        return moirai_error(MOIRAI_EINPUT, "%s: no such file, and no built-in cluster (inter-server, intra-server)%s%s%s",
-                            name_or_path, closest ? " nor device type: did you mean '" : "", closest ? closest->name : "",
-                            closest ? "'?" : "");
+        return moirai_error(
+            MOIRAI_EINPUT, "%s: no such file, and no built-in cluster (inter-server, intra-server)%s%s%s", name_or_path,
+            closest ? " nor device type: did you mean '" : "", closest ? closest->name : "", closest ? "'?" : "");
     }
     char *text;
     size_t length;
-    int result = util_file_read(&text, &length, name_or_path);
-    if (result)
-        return result;
-    result = moirai_cluster_parse(out, text, length, is_stdin ? "standard input" : name_or_path);
+    int rc = util_file_read(&text, &length, name_or_path);
+    if (rc)
+        return rc;
+    rc = moirai_cluster_parse(out, text, length, is_stdin ? "standard input" : name_or_path);
     free(text);
-    return result;
+    return rc;
 }

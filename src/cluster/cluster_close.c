@@ -62,7 +62,7 @@ static int close_pairs(moirai_cluster *c, const bool *direct)
             c->latency_ns[pair] = shortest_latency(c, a, b, c->bytes_per_second[pair]);
         }
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 int cluster_close(moirai_cluster *c)
@@ -87,7 +87,7 @@ int cluster_close(moirai_cluster *c)
         c->bytes_per_second[pair] = c->link[e].bytes_per_second;
         c->latency_ns[pair] = c->link[e].latency_ns;
     }
-    int result = close_pairs(c, direct);
+    int rc = close_pairs(c, direct);
     free(direct);
-    return result;
+    return rc;
 }

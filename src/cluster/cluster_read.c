@@ -24,33 +24,33 @@ static int read_quantity(int64_t *out, const util_json_at *at, yyjson_val *objec
         return util_json_fail(at, "both %s and %s are given", key, number_key);
     if (!yyjson_is_str(value))
         return util_json_fail(at, "%s is %s, expected a string with a unit (or use %s)", key,
-                                util_json_show(shown, value), number_key);
-    int result = util_json_value_string(&text, NULL, at, value, key);
-    if (!result && parse(out, text))
-        result = util_json_fail(at, "%s %s", key, moirai_error_message());
-    return result;
+                              util_json_show(shown, value), number_key);
+    int rc = util_json_value_string(&text, NULL, at, value, key);
+    if (!rc && parse(out, text))
+        rc = util_json_fail(at, "%s %s", key, moirai_error_message());
+    return rc;
 }
 
 static int read_figure(double *out, const util_json_at *at, yyjson_val *object, const char *key)
 {
     double value = -1;
-    int result = util_json_real(&value, at, object, key, false);
-    if (result || !yyjson_obj_get(object, key) || yyjson_is_null(yyjson_obj_get(object, key)))
-        return result;
+    int rc = util_json_real(&value, at, object, key, false);
+    if (rc || !yyjson_obj_get(object, key) || yyjson_is_null(yyjson_obj_get(object, key)))
+        return rc;
     if (!(value >= 0) || !isfinite(value))
         return util_json_fail(at, "%s is %g, must be at least 0", key, value);
     *out = value;
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int read_count(int *out, const util_json_at *at, yyjson_val *object, const char *key)
 {
     int64_t value = *out;
-    int result = util_json_int64(&value, at, object, key, false, 0);
-    if (!result && value > INT_MAX)
+    int rc = util_json_int64(&value, at, object, key, false, 0);
+    if (!rc && value > INT_MAX)
         return util_json_fail(at, "%s is %lld, must be at most %d", key, (long long)value, INT_MAX);
     *out = (int)value;
-    return result;
+    return rc;
 }
 
 /* A part of a GPU. */
@@ -58,39 +58,39 @@ static int read_share(double *out, const util_json_at *at, yyjson_val *object)
 {
     yyjson_val *value = yyjson_obj_get(object, "share");
     if (!value || yyjson_is_null(value))
-        return MOIRAI_OK;
-    int result = util_json_real(out, at, object, "share", false);
-    if (!result && !(*out > 0 && *out <= 1))
+        return 0;
+    int rc = util_json_real(out, at, object, "share", false);
+    if (!rc && !(*out > 0 && *out <= 1))
         return util_json_fail(at, "share is %g, must be above 0 and at most 1", *out);
-    return result;
+    return rc;
 }
 
 static int read_figures(moirai_device_type *f, const util_json_at *at, yyjson_val *object)
 {
     int64_t rate = -1;
-    int result = read_quantity(&rate, at, object, "memory_bandwidth", "memory_bytes_per_second", moirai_parse_rate);
-    if (result)
-        return result;
+    int rc = read_quantity(&rate, at, object, "memory_bandwidth", "memory_bytes_per_second", moirai_parse_rate);
+    if (rc)
+        return rc;
     if (rate >= 0)
         f->bandwidth_gb_s = (double)rate / 1e9;
-    if ((result = read_figure(&f->gflops_fp32, at, object, "gflops")) ||
-        (result = read_figure(&f->gflops_tf32, at, object, "gflops_tf32")) ||
-        (result = read_figure(&f->gflops_fp16, at, object, "gflops_fp16")) ||
-        (result = read_figure(&f->watt, at, object, "watt")) ||
-        (result = read_figure(&f->process_nm, at, object, "process_nm")) ||
-        (result = read_figure(&f->clock_mhz, at, object, "clock_mhz")) ||
-        (result = read_figure(&f->l2_mb, at, object, "l2_mb")) || (result = read_count(&f->sm, at, object, "sm")))
-        return result;
+    if ((rc = read_figure(&f->gflops_fp32, at, object, "gflops")) ||
+        (rc = read_figure(&f->gflops_tf32, at, object, "gflops_tf32")) ||
+        (rc = read_figure(&f->gflops_fp16, at, object, "gflops_fp16")) ||
+        (rc = read_figure(&f->watt, at, object, "watt")) ||
+        (rc = read_figure(&f->process_nm, at, object, "process_nm")) ||
+        (rc = read_figure(&f->clock_mhz, at, object, "clock_mhz")) ||
+        (rc = read_figure(&f->l2_mb, at, object, "l2_mb")) || (rc = read_count(&f->sm, at, object, "sm")))
+        return rc;
     return read_count(&f->cores_per_sm, at, object, "cores_per_sm");
 }
 
 static int read_text(char **out, const util_json_at *at, yyjson_val *object, const char *key)
 {
     const char *text = NULL;
-    int result = util_json_string(&text, NULL, at, object, key, false);
-    if (!result && text && !(*out = util_strdup(text)))
+    int rc = util_json_string(&text, NULL, at, object, key, false);
+    if (!rc && text && !(*out = util_strdup(text)))
         return MOIRAI_EFAIL;
-    return result;
+    return rc;
 }
 
 /* ---- keys that nobody reads ---- most likely misspelt, so they are noted, and the file is taken all the same. */
@@ -112,8 +112,7 @@ static int check_keys(moirai_cluster *c, const util_json_at *at, yyjson_val *obj
     yyjson_val *key, *value;
     char text[600];
     int rc = 0;
-    yyjson_obj_foreach(object, i, n, key, value)
-    {
+    yyjson_obj_foreach(object, i, n, key, value) {
         const char *name = yyjson_get_str(key);
         size_t k = 0;
         while (known[k] && strcmp(known[k], name))
@@ -195,7 +194,7 @@ static int note_type(moirai_cluster *c, const util_json_at *at, const moirai_dev
     char text[400];
     const moirai_device_type *closest = moirai_device_type_closest(d->type);
     if (!*d->type || d->generic || moirai_device_type_find(d->type) || d->figures.gflops_fp32 > 0 || !closest)
-        return MOIRAI_OK;
+        return 0;
     snprintf(text, sizeof text, "%.100s: device '%.100s': type '%.60s' is not known: did you mean '%s'?",
              at->label ? at->label : "cluster", d->name, d->type, closest->name);
     return add_note(c, text);
@@ -205,39 +204,38 @@ static int read_device(moirai_cluster *c, const char *label, yyjson_val *object,
 {
     util_json_at at = {.label = label, .kind = "device", .index = index};
     const char *type = "";
-    int result;
-    if ((result = util_json_object(&at, object)) ||
-        (result = util_json_string(&at.name, NULL, &at, object, "name", true)) ||
-        (result = util_json_string(&type, NULL, &at, object, "type", false)))
-        return result;
+    int rc;
+    if ((rc = util_json_object(&at, object)) || (rc = util_json_string(&at.name, NULL, &at, object, "name", true)) ||
+        (rc = util_json_string(&type, NULL, &at, object, "type", false)))
+        return rc;
     moirai_device *d = cluster_add_device(c, at.name, type);
     if (!d)
         return MOIRAI_EINPUT;
     int64_t memory_bytes = d->memory_bytes ? d->memory_bytes : -1;
-    if ((result = read_quantity(&memory_bytes, &at, object, "memory", "memory_bytes", moirai_parse_bytes)) ||
-        (result = read_figures(&d->figures, &at, object)) || (result = read_text(&d->ep, &at, object, "ep")) ||
-        (result = read_text(&d->cores, &at, object, "cores")) || (result = read_text(&d->host, &at, object, "host")) ||
-        (result = read_figure(&d->launch_us, &at, object, "launch_us")) ||
-        (result = read_count(&d->threads, &at, object, "threads")) || (result = read_share(&d->share, &at, object)))
-        return result;
+    if ((rc = read_quantity(&memory_bytes, &at, object, "memory", "memory_bytes", moirai_parse_bytes)) ||
+        (rc = read_figures(&d->figures, &at, object)) || (rc = read_text(&d->ep, &at, object, "ep")) ||
+        (rc = read_text(&d->cores, &at, object, "cores")) || (rc = read_text(&d->host, &at, object, "host")) ||
+        (rc = read_figure(&d->launch_us, &at, object, "launch_us")) ||
+        (rc = read_count(&d->threads, &at, object, "threads")) || (rc = read_share(&d->share, &at, object)))
+        return rc;
     if (d->host && !util_is_host(d->host))
         return util_json_fail(&at, "host is \"%.60s\": not the name of a machine", d->host);
     if (memory_bytes < 0)
         return no_memory(&at, type);
     d->memory_bytes = d->figures.memory_bytes = memory_bytes;
     take_generic(d);
-    result = check_keys(c, &at, object, device_keys);
-    return result ? result : note_type(c, &at, d);
+    rc = check_keys(c, &at, object, device_keys);
+    return rc ? rc : note_type(c, &at, d);
 }
 
 static int read_end(int32_t *out, moirai_cluster *c, const util_json_at *at, yyjson_val *object, const char *key)
 {
     const char *name = NULL;
-    int result = util_json_string(&name, NULL, at, object, key, true);
-    if (result)
-        return result;
+    int rc = util_json_string(&name, NULL, at, object, key, true);
+    if (rc)
+        return rc;
     *out = moirai_cluster_find(c, name);
-    return *out < 0 ? util_json_fail(at, "%s is '%.200s': no such device", key, name) : MOIRAI_OK;
+    return *out < 0 ? util_json_fail(at, "%s is '%.200s': no such device", key, name) : 0;
 }
 
 static int read_link(moirai_cluster *c, const char *label, yyjson_val *object, size_t index)
@@ -246,20 +244,20 @@ static int read_link(moirai_cluster *c, const char *label, yyjson_val *object, s
     int32_t from, to;
     int64_t rate = -1, latency = 0;
     bool both = false;
-    int result;
-    if ((result = util_json_object(&at, object)) || (result = read_end(&from, c, &at, object, "from")) ||
-        (result = read_end(&to, c, &at, object, "to")) ||
-        (result = read_quantity(&rate, &at, object, "bandwidth", "bytes_per_second", moirai_parse_rate)) ||
-        (result = read_quantity(&latency, &at, object, "latency", "latency_ns", moirai_parse_duration)) ||
-        (result = util_json_bool(&both, &at, object, "both", false)))
-        return result;
+    int rc;
+    if ((rc = util_json_object(&at, object)) || (rc = read_end(&from, c, &at, object, "from")) ||
+        (rc = read_end(&to, c, &at, object, "to")) ||
+        (rc = read_quantity(&rate, &at, object, "bandwidth", "bytes_per_second", moirai_parse_rate)) ||
+        (rc = read_quantity(&latency, &at, object, "latency", "latency_ns", moirai_parse_duration)) ||
+        (rc = util_json_bool(&both, &at, object, "both", false)))
+        return rc;
     if (rate < 0)
         return util_json_fail(&at, "'%.200s' -> '%.200s': bandwidth is missing", c->device[from].name,
-                                c->device[to].name);
-    if ((result = check_keys(c, &at, object, link_keys)))
-        return result;
-    result = cluster_add_link(c, from, to, rate, latency);
-    return !result && both ? cluster_add_link(c, to, from, rate, latency) : result;
+                              c->device[to].name);
+    if ((rc = check_keys(c, &at, object, link_keys)))
+        return rc;
+    rc = cluster_add_link(c, from, to, rate, latency);
+    return !rc && both ? cluster_add_link(c, to, from, rate, latency) : rc;
 }
 
 static int read_document(moirai_cluster *c, yyjson_val *root, const char *label)
@@ -267,21 +265,18 @@ static int read_document(moirai_cluster *c, yyjson_val *root, const char *label)
     util_json_at at = {.label = label};
     yyjson_val *devices = NULL, *links = NULL, *item;
     size_t i, n;
-    int result;
-    if ((result = check_keys(c, &at, root, root_keys)) ||
-        (result = util_json_array(&devices, &at, root, "devices", true)) ||
-        (result = util_json_array(&links, &at, root, "links", false)))
-        return result;
-    yyjson_arr_foreach(devices, i, n, item)
-    {
-        if ((result = read_device(c, label, item, i)))
-            return result;
+    int rc;
+    if ((rc = check_keys(c, &at, root, root_keys)) || (rc = util_json_array(&devices, &at, root, "devices", true)) ||
+        (rc = util_json_array(&links, &at, root, "links", false)))
+        return rc;
+    yyjson_arr_foreach(devices, i, n, item) {
+        if ((rc = read_device(c, label, item, i)))
+            return rc;
     }
     if (links) {
-        yyjson_arr_foreach(links, i, n, item)
-        {
-            if ((result = read_link(c, label, item, i)))
-                return result;
+        yyjson_arr_foreach(links, i, n, item) {
+            if ((rc = read_link(c, label, item, i)))
+                return rc;
         }
     }
     return cluster_close(c);
@@ -293,19 +288,18 @@ int moirai_cluster_parse(moirai_cluster **out, const char *json, size_t length, 
     moirai_cluster *c = NULL;
     const char *name = "";
     *out = NULL;
-    int result = util_json_open(&doc, json, length, label, "moirai-cluster");
-    if (result)
-        return util_json_label(result, label);
+    int rc = util_json_open(&doc, json, length, label, "moirai-cluster");
+    if (rc)
+        return util_json_label(rc, label);
     yyjson_val *root = yyjson_doc_get_root(doc);
     util_json_at at = {.label = label};
-    if (!(result = util_json_string(&name, NULL, &at, root, "name", false)) &&
-        !(result = cluster_new(&c, name)))
-        result = read_document(c, root, label);
+    if (!(rc = util_json_string(&name, NULL, &at, root, "name", false)) && !(rc = cluster_new(&c, name)))
+        rc = read_document(c, root, label);
     yyjson_doc_free(doc);
-    if (result) {
+    if (rc) {
         moirai_cluster_free(c);
-        return util_json_label(result, label);
+        return util_json_label(rc, label);
     }
     *out = c;
-    return MOIRAI_OK;
+    return 0;
 }

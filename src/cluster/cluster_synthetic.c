@@ -29,7 +29,7 @@ static bool is_link_word(const char *word)
 {
     static const char *const words[] = {"nvlink", "pcie", "ethernet", "infiniband", "roce", "mesh"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strcasecmp(word, words[i]) == 0)
+        if (!strcasecmp(word, words[i]))
             return true;
     return false;
 }
@@ -58,7 +58,7 @@ static int read_type_word(part *p, const char *word)
     if (used + strlen(word) + 2 > sizeof p->type)
         return moirai_error(MOIRAI_EINPUT, "device type '%.60s %.60s' is too long", p->type, word);
     snprintf(p->type + used, sizeof p->type - used, "%s%s", used ? " " : "", word);
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int set_once(int64_t *slot, int64_t value, const char *what, const char *word)
@@ -66,7 +66,7 @@ static int set_once(int64_t *slot, int64_t value, const char *what, const char *
     if (*slot >= 0)
         return moirai_error(MOIRAI_EINPUT, "a second %s: \"%.60s\"", what, word);
     *slot = value;
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int read_word(part *p, wishes *all, const char *word)
@@ -74,23 +74,23 @@ static int read_word(part *p, wishes *all, const char *word)
     int64_t value;
     const char *rest;
     if (p->count < 0 && !*p->type && (rest = read_count(&p->count, word)))
-        return *rest ? read_type_word(p, rest) : MOIRAI_OK;
+        return *rest ? read_type_word(p, rest) : 0;
     if (is_link_word(word))
-        return MOIRAI_OK;
+        return 0;
     if (isdigit((unsigned char)*word)) {
-        if (moirai_parse_bytes(&value, word) == MOIRAI_OK)
+        if (!moirai_parse_bytes(&value, word))
             return set_once(&p->memory_bytes, value, "memory size in one part", word);
-        if (moirai_parse_rate(&value, word) == MOIRAI_OK)
+        if (!moirai_parse_rate(&value, word))
             return set_once(&all->bytes_per_second, value, "bandwidth", word);
-        if (moirai_parse_duration(&value, word) == MOIRAI_OK)
+        if (!moirai_parse_duration(&value, word))
             return set_once(&all->latency_ns, value, "latency", word);
     }
-    int result = read_type_word(p, word);
+    int rc = read_type_word(p, word);
     /* "2080" may go on with "Ti" and "80g" ends a type; "16XB" is a slip of the pen. */
     bool number = isdigit((unsigned char)*word) && word[strspn(word, "0123456789")];
-    if (!result && number && !moirai_device_type_find(word) && !moirai_device_type_find(p->type))
+    if (!rc && number && !moirai_device_type_find(word) && !moirai_device_type_find(p->type))
         return moirai_error(MOIRAI_EINPUT, "\"%.60s\": unknown unit", word);
-    return result;
+    return rc;
 }
 
 static int add_devices(moirai_cluster *c, const part *p)
@@ -111,7 +111,7 @@ static int add_devices(moirai_cluster *c, const part *p)
         if (p->memory_bytes > 0)
             d->memory_bytes = d->figures.memory_bytes = p->memory_bytes;
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int read_part(moirai_cluster *c, wishes *all, char *text)
@@ -119,15 +119,15 @@ static int read_part(moirai_cluster *c, wishes *all, char *text)
     part p = {-1, -1, ""};
     char *place = NULL;
     for (char *word = strtok_r(text, " \t", &place); word; word = strtok_r(NULL, " \t", &place)) {
-        int result = read_word(&p, all, word);
-        if (result)
-            return result;
+        int rc = read_word(&p, all, word);
+        if (rc)
+            return rc;
     }
     if (*p.type)
         return add_devices(c, &p);
     if (p.count >= 0 || p.memory_bytes >= 0)
         return moirai_error(MOIRAI_EINPUT, "a part without a device type");
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int build(moirai_cluster *c, char *text)
@@ -137,9 +137,9 @@ static int build(moirai_cluster *c, char *text)
         next = strchr(at, ',');
         if (next)
             *next++ = '\0';
-        int result = read_part(c, &all, at);
-        if (result)
-            return result;
+        int rc = read_part(c, &all, at);
+        if (rc)
+            return rc;
     }
     if (c->n_devices > 1 && all.bytes_per_second < 0)
         return moirai_error(MOIRAI_EINPUT, "no bandwidth for the links (such as 100Gbps)");
@@ -147,9 +147,9 @@ static int build(moirai_cluster *c, char *text)
         for (int32_t b = 0; b < c->n_devices; b++) {
             if (a == b)
                 continue;
-            int result = cluster_add_link(c, a, b, all.bytes_per_second, UTIL_MAX(all.latency_ns, 0));
-            if (result)
-                return result;
+            int rc = cluster_add_link(c, a, b, all.bytes_per_second, UTIL_MAX(all.latency_ns, 0));
+            if (rc)
+                return rc;
         }
     }
     return cluster_close(c);
@@ -159,16 +159,16 @@ int moirai_cluster_synthetic(moirai_cluster **out, const char *description)
 {
     moirai_cluster *c;
     *out = NULL;
-    int result = cluster_new(&c, description);
-    if (result)
-        return result;
+    int rc = cluster_new(&c, description);
+    if (rc)
+        return rc;
     char *text = util_strdup(description);
-    result = text ? build(c, text) : MOIRAI_EFAIL;
+    rc = text ? build(c, text) : MOIRAI_EFAIL;
     free(text);
-    if (result) {
+    if (rc) {
         moirai_cluster_free(c);
-        return moirai_error_prefix(result, "\"%.200s\"", description);
+        return moirai_error_prefix(rc, "\"%.200s\"", description);
     }
     *out = c;
-    return MOIRAI_OK;
+    return 0;
 }

@@ -1,19 +1,20 @@
 /* What is known of device types: memory, bandwidth, rates, multiprocessors, clock, L2 cache, power, process.
  *
- * Sources, by family. P4 to A100, L4 and H100 (SXM): the device table published with NeuSight (MIT licence), which follows
- * NVIDIA's data sheets. H100 PCIe and NVL, H200, GH200, B200, A2 to A40, L40 and L40S: NVIDIA's data sheets of these
- * names (B200: an eighth of HGX B200's). GeForce: the white papers of Pascal, Turing, Ampere GA102, Ada and Blackwell,
- * and NVIDIA's product pages. RTX A and RTX 6000 Ada: NVIDIA's data sheets. Instinct: AMD's data sheets; an MI250X is two
- * devices to every runtime, and these are the figures of one. Jetson: NVIDIA's module data sheets, at their largest power.
+ * Sources, by family. P4 to A100, L4 and H100 (SXM): the device table published with NeuSight (MIT licence), which
+ * follows NVIDIA's data sheets. H100 PCIe and NVL, H200, GH200, B200, A2 to A40, L40 and L40S: NVIDIA's data sheets of
+ * these names (B200: an eighth of HGX B200's). GeForce: the white papers of Pascal, Turing, Ampere GA102, Ada and
+ * Blackwell, and NVIDIA's product pages. RTX A and RTX 6000 Ada: NVIDIA's data sheets. Instinct: AMD's data sheets; an
+ * MI250X is two devices to every runtime, and these are the figures of one. Jetson: NVIDIA's module data sheets, at
+ * their largest power.
  *
  * Rates on tensor cores are dense (data sheets like to double them for sparse weights) and those that sum up in fp32,
  * as frameworks do: on GeForce that is half of the larger figure. Where a card was sold with two board powers, the
  * larger. Memory is in decimal gigabytes.
  *
- * CPUs are no products: "cpu" is four cores at 3 GHz with one 8-lane fused multiply-add unit each, behind one channel of
- * DDR4-3200; "cpu-CORES-SET" has the vector units that are usual with that instruction set (flops per cycle and core: sse4
- * 8, neon 16, avx2 32, avx512 64, amx also 2048 in bf16) and as many memory channels as such servers have. Override figures in
- * the cluster file where they matter. */
+ * CPUs are no products: "cpu" is four cores at 3 GHz with one 8-lane fused multiply-add unit each, behind one channel
+ * of DDR4-3200; "cpu-CORES-SET" has the vector units that are usual with that instruction set (flops per cycle and
+ * core: sse4 8, neon 16, avx2 32, avx512 64, amx also 2048 in bf16) and as many memory channels as such servers have.
+ * Override figures in the cluster file where they matter. */
 #include <moirai/cluster.h>
 
 #include <ctype.h>
@@ -25,14 +26,20 @@
 #define GB INT64_C(1000000000)
 /* GeForce since Ampere: tf32 at the fp32 rate, fp16 at twice that. */
 #define RTX(name, gb, gb_s, gflops, sm, mhz, l2, watt, nm) \
-    {name, gb * GB, gb_s, gflops, sm, 128, mhz, l2, gflops, 2 * gflops, watt, nm}
+    { \
+        name, gb *GB, gb_s, gflops, sm, 128, mhz, l2, gflops, 2 * gflops, watt, nm \
+    }
 /* Turing: fp16 at four times the fp32 rate. */
 #define TURING(name, gb, gb_s, gflops, sm, mhz, l2, watt) \
-    {name, gb * GB, gb_s, gflops, sm, 64, mhz, l2, 0, 4 * gflops, watt, 12}
+    { \
+        name, gb *GB, gb_s, gflops, sm, 64, mhz, l2, 0, 4 * gflops, watt, 12 \
+    }
 /* cores_per_sm of a CPU: flops per cycle and core / 2. */
 #define CPU(name, cores, gb, gb_s, flops, mhz, fp16) \
-    {name, gb * GB, gb_s, (cores) * (flops) * (mhz) / 1000.0, cores, (flops) / 2, mhz, 1.5 * (cores), 0, \
-     (cores) * (fp16) * (mhz) / 1000.0, 0, 0}
+    { \
+        name, gb *GB, gb_s, (cores) * (flops) * (mhz) / 1000.0, cores, (flops) / 2, mhz, 1.5 * (cores), 0, \
+            (cores) * (fp16) * (mhz) / 1000.0, 0, 0 \
+    }
 #define CPUS(n, gb, gb_s) \
     CPU("cpu-" #n "-sse4", n, gb, gb_s, 8, 3000, 0), CPU("cpu-" #n "-neon", n, gb, gb_s, 16, 2600, 0), \
         CPU("cpu-" #n "-avx2", n, gb, gb_s, 32, 3000, 0), CPU("cpu-" #n "-avx512", n, gb, gb_s, 64, 2500, 0), \
@@ -139,20 +146,48 @@ static const moirai_device_type types[] = {
 static const struct {
     const char *name, *type;
 } reported[] = {
-    {"p100pcie16gb", "p100"},      {"p100pcie12gb", "p100"},       {"p100sxm216gb", "p100"},
-    {"v100pcie32gb", "v100"},      {"v100sxm232gb", "v100"},       {"v100spcie32gb", "v100"},
-    {"v100sxm332gb", "v100"},      {"v100pcie16gb", "v100-16g"},   {"v100sxm216gb", "v100-16g"},
-    {"v10032g", "v100"},           {"a100sxm440gb", "a100"},       {"a100pcie40gb", "a100"},
-    {"a10040g", "a100"},           {"a100sxm480gb", "a100-80g"},   {"a10080gbpcie", "a100-80g"},
-    {"a100pcie80gb", "a100-80g"},  {"a10080gb", "a100-80g"},       {"h10080gbhbm3", "h100"},
-    {"h100sxm", "h100"},           {"h100sxm5", "h100"},           {"h10080gbhbm2e", "h100-pcie"},
-    {"h200sxm", "h200"},           {"h200141gbhbm3e", "h200"},     {"gh200480gb", "gh200"},
-    {"gh20096gb", "gh200"},        {"gh200144ghbm3e", "gh200-144g"}, {"gh200144gbhbm3e", "gh200-144g"},
-    {"b200180gb", "b200"},         {"b200180gbhbm3e", "b200"},     {"rtxa4000", "a4000"},
-    {"rtxa5000", "a5000"},         {"rtxa6000", "a6000"},          {"6000ada", "rtx6000ada"},
-    {"rtx6000adageneration", "rtx6000ada"}, {"mi250xmi250", "mi250x"}, {"mi300xoam", "mi300x"},
-    {"mi250", "mi250x"},           {"orinnvgpu", "orin"},          {"agxorin", "orin"},
-    {"agxxavier", "xavier"},       {"gv11b", "xavier"},            {"rtx308012gb", "rtx3080-12g"},
+    {"p100pcie16gb", "p100"},
+    {"p100pcie12gb", "p100"},
+    {"p100sxm216gb", "p100"},
+    {"v100pcie32gb", "v100"},
+    {"v100sxm232gb", "v100"},
+    {"v100spcie32gb", "v100"},
+    {"v100sxm332gb", "v100"},
+    {"v100pcie16gb", "v100-16g"},
+    {"v100sxm216gb", "v100-16g"},
+    {"v10032g", "v100"},
+    {"a100sxm440gb", "a100"},
+    {"a100pcie40gb", "a100"},
+    {"a10040g", "a100"},
+    {"a100sxm480gb", "a100-80g"},
+    {"a10080gbpcie", "a100-80g"},
+    {"a100pcie80gb", "a100-80g"},
+    {"a10080gb", "a100-80g"},
+    {"h10080gbhbm3", "h100"},
+    {"h100sxm", "h100"},
+    {"h100sxm5", "h100"},
+    {"h10080gbhbm2e", "h100-pcie"},
+    {"h200sxm", "h200"},
+    {"h200141gbhbm3e", "h200"},
+    {"gh200480gb", "gh200"},
+    {"gh20096gb", "gh200"},
+    {"gh200144ghbm3e", "gh200-144g"},
+    {"gh200144gbhbm3e", "gh200-144g"},
+    {"b200180gb", "b200"},
+    {"b200180gbhbm3e", "b200"},
+    {"rtxa4000", "a4000"},
+    {"rtxa5000", "a5000"},
+    {"rtxa6000", "a6000"},
+    {"6000ada", "rtx6000ada"},
+    {"rtx6000adageneration", "rtx6000ada"},
+    {"mi250xmi250", "mi250x"},
+    {"mi300xoam", "mi300x"},
+    {"mi250", "mi250x"},
+    {"orinnvgpu", "orin"},
+    {"agxorin", "orin"},
+    {"agxxavier", "xavier"},
+    {"gv11b", "xavier"},
+    {"rtx308012gb", "rtx3080-12g"},
     {"rtx4060ti16gb", "rtx4060ti-16g"},
 };
 
@@ -167,7 +202,7 @@ static void plain_name(char *out, size_t size, const char *name)
     out[n] = '\0';
     for (size_t i = 0; i < sizeof family / sizeof family[0]; i++) {
         size_t length = strlen(family[i]);
-        if (strncmp(out, family[i], length) == 0)
+        if (!strncmp(out, family[i], length))
             memmove(out, out + length, strlen(out + length) + 1);
     }
 }
@@ -178,7 +213,7 @@ static const moirai_device_type *find_plain(const char *wanted)
     for (int i = 0; i < N_TYPES; i++) {
         plain_name(known, sizeof known, types[i].name);
         /* "2080 Ti" is as good as "RTX 2080 Ti". */
-        if (strcmp(wanted, known) == 0 || (strncmp(known, "rtx", 3) == 0 && strcmp(wanted, known + 3) == 0))
+        if (!strcmp(wanted, known) || (!strncmp(known, "rtx", 3) && !strcmp(wanted, known + 3)))
             return &types[i];
     }
     return NULL;
@@ -191,7 +226,7 @@ const moirai_device_type *moirai_device_type_find(const char *name)
         return NULL;
     plain_name(wanted, sizeof wanted, name);
     for (size_t i = 0; i < sizeof reported / sizeof reported[0]; i++)
-        if (strcmp(wanted, reported[i].name) == 0)
+        if (!strcmp(wanted, reported[i].name))
             plain_name(wanted, sizeof wanted, reported[i].type);
     return find_plain(wanted);
 }
@@ -227,7 +262,7 @@ const moirai_device_type *moirai_device_type_closest(const char *name)
         /* What a driver adds to a name (memory, form) comes behind it. */
         snprintf(cut, sizeof cut, "%.*s", (int)strlen(known), wanted);
         int d = UTIL_MIN(distance(wanted, known), strcmp(cut, known) ? 1000 : 3);
-        if (strncmp(known, "rtx", 3) == 0)
+        if (!strncmp(known, "rtx", 3))
             d = UTIL_MIN(d, distance(wanted, known + 3));
         bool longer = best && d == least && !strcmp(cut, known) && strlen(types[i].name) > strlen(best->name);
         if (!best || d < least || longer) {

@@ -81,7 +81,7 @@ static int parse(int64_t *out, const char *text, const unit *units, const char *
     if (!*at)
         return moirai_error(MOIRAI_EINPUT, "\"%.60s\": the unit is missing (%s)", text, examples);
     const unit *u = units;
-    while (u->name && strcmp(u->name, at) != 0)
+    while (u->name && strcmp(u->name, at))
         u++;
     if (!u->name)
         return moirai_error(MOIRAI_EINPUT, "\"%.60s\": unknown unit", text);
@@ -90,7 +90,7 @@ static int parse(int64_t *out, const char *text, const unit *units, const char *
     if (value > INT64_MAX)
         return moirai_error(MOIRAI_EINPUT, "\"%.60s\": beyond 64 bits", text);
     *out = (int64_t)value;
-    return MOIRAI_OK;
+    return 0;
 }
 
 int moirai_parse_bytes(int64_t *out, const char *text)

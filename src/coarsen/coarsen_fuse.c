@@ -24,10 +24,10 @@ typedef struct fuser {
     const moirai_graph *g;
     const coarsen_fusions *f;
     moirai_graph_builder *b;
-    int32_t *seen;   /* [tensor] 1 + number of the last fusion that listed it as an input */
-    int32_t *held;   /* [shared weight] 1 + number of the last fusion that holds it */
-    double *gb_s;    /* [time key] memory bandwidth of that device, 0: unknown */
-    char *type;      /* the joined type under construction */
+    int32_t *seen; /* [tensor] 1 + number of the last fusion that listed it as an input */
+    int32_t *held; /* [shared weight] 1 + number of the last fusion that holds it */
+    double *gb_s;  /* [time key] memory bandwidth of that device, 0: unknown */
+    char *type;    /* the joined type under construction */
     size_t type_capacity;
 } fuser;
 
@@ -42,11 +42,11 @@ static int add_to(int64_t *sum, int64_t value, const char *what, const char *op)
 {
     if (*sum == MOIRAI_UNKNOWN || value == MOIRAI_UNKNOWN) {
         *sum = MOIRAI_UNKNOWN;
-        return MOIRAI_OK;
+        return 0;
     }
     if (!util_add64(sum, *sum, value))
         return moirai_error(MOIRAI_EINPUT, "operator '%s': the %s of what is fused do not fit 64 bits", op, what);
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int32_t group_of_tensor(const fuser *x, int32_t tensor)
@@ -69,89 +69,82 @@ static bool leaves(const fuser *x, int32_t tensor, int32_t group)
 static int member_inputs(fuser *x, int32_t op, int32_t group, int32_t fused, total *sum)
 {
     const moirai_graph *g = x->g;
-    int result = MOIRAI_OK;
+    int rc = 0;
 
-    for (int32_t e = g->op_in_off[op]; e < g->op_in_off[op + 1] && !result; e++) {
+    for (int32_t e = g->op_in_off[op]; e < g->op_in_off[op + 1] && !rc; e++) {
         int32_t t = g->op_in[e];
 
         if (group_of_tensor(x, t) == group || x->seen[t] == group + 1)
             continue;
         x->seen[t] = group + 1;
-        result = moirai_graph_builder_input(x->b, fused, g->tensor_name[t]);
-        if (!result)
-            result = add_to(&sum->boundary_bytes, g->tensor_bytes[t], "tensors", g->op_name[op]);
+        rc = moirai_graph_builder_input(x->b, fused, g->tensor_name[t]);
+        rc = rc ? rc : add_to(&sum->boundary_bytes, g->tensor_bytes[t], "tensors", g->op_name[op]);
     }
-    return result;
+    return rc;
 }
 
 static int member_outputs(fuser *x, int32_t op, int32_t group, int32_t fused, total *sum)
 {
     const moirai_graph *g = x->g;
     const char *name = g->op_name[op];
-    int result = MOIRAI_OK;
+    int rc = 0;
 
-    for (int32_t e = g->op_out_off[op]; e < g->op_out_off[op + 1] && !result; e++) {
+    for (int32_t e = g->op_out_off[op]; e < g->op_out_off[op + 1] && !rc; e++) {
         int32_t t = g->op_out[e];
 
         if (leaves(x, t, group)) {
-            result = moirai_graph_builder_output(x->b, fused, g->tensor_name[t], g->tensor_bytes[t]);
-            if (!result)
-                result = add_to(&sum->boundary_bytes, g->tensor_bytes[t], "tensors", name);
+            rc = moirai_graph_builder_output(x->b, fused, g->tensor_name[t], g->tensor_bytes[t]);
+            rc = rc ? rc : add_to(&sum->boundary_bytes, g->tensor_bytes[t], "tensors", name);
         } else {
-            result = add_to(&sum->inner_bytes, g->tensor_bytes[t], "tensors", name);
+            rc = add_to(&sum->inner_bytes, g->tensor_bytes[t], "tensors", name);
         }
     }
-    return result;
+    return rc;
 }
 
 /* Names of what the operator stands for: its own members, or itself. */
 static int member_names(fuser *x, int32_t op, int32_t fused)
 {
     const moirai_graph *g = x->g;
-    int result = MOIRAI_OK;
+    int rc = 0;
 
     if (g->op_member_off[op] == g->op_member_off[op + 1])
         return moirai_graph_builder_member(x->b, fused, g->op_name[op]);
-    for (int32_t e = g->op_member_off[op]; e < g->op_member_off[op + 1] && !result; e++)
-        result = moirai_graph_builder_member(x->b, fused, g->op_member[e]);
-    return result;
+    for (int32_t e = g->op_member_off[op]; e < g->op_member_off[op + 1] && !rc; e++)
+        rc = moirai_graph_builder_member(x->b, fused, g->op_member[e]);
+    return rc;
 }
 
 /* A shared weight that several members read is one weight of the fused operator. */
 static int member_weights(fuser *x, int32_t op, int32_t group, int32_t fused, total *sum)
 {
     const moirai_graph *g = x->g;
-    int result = add_to(&sum->weight_bytes, g->op_weight_bytes[op], "weights", g->op_name[op]);
+    int rc = add_to(&sum->weight_bytes, g->op_weight_bytes[op], "weights", g->op_name[op]);
 
-    for (int32_t e = g->op_weight_off[op]; e < g->op_weight_off[op + 1] && !result; e++) {
+    for (int32_t e = g->op_weight_off[op]; e < g->op_weight_off[op + 1] && !rc; e++) {
         int32_t w = g->op_weight[e];
 
         if (x->held[w] == group + 1)
             sum->weight_bytes -= UTIL_MIN(g->weight_bytes[w], sum->weight_bytes);
         x->held[w] = group + 1;
-        result = moirai_graph_builder_shared_weight(x->b, fused, g->weight_name[w], g->weight_bytes[w]);
+        rc = moirai_graph_builder_shared_weight(x->b, fused, g->weight_name[w], g->weight_bytes[w]);
     }
-    return result;
+    return rc;
 }
 
 static int member_add(fuser *x, int32_t op, int32_t group, int32_t fused, total *sum)
 {
     const moirai_graph *g = x->g;
     const char *name = g->op_name[op];
-    int result = member_inputs(x, op, group, fused, sum);
+    int rc = member_inputs(x, op, group, fused, sum);
 
-    if (!result)
-        result = member_outputs(x, op, group, fused, sum);
-    if (!result)
-        result = member_names(x, op, fused);
-    if (!result)
-        result = member_weights(x, op, group, fused, sum);
-    if (!result)
-        result = add_to(&sum->flops, g->op_flops[op], "flops", name);
-    if (!result)
-        result = add_to(&sum->traffic_bytes, g->op_traffic_bytes[op], "bytes of traffic", name);
+    rc = rc ? rc : member_outputs(x, op, group, fused, sum);
+    rc = rc ? rc : member_names(x, op, fused);
+    rc = rc ? rc : member_weights(x, op, group, fused, sum);
+    rc = rc ? rc : add_to(&sum->flops, g->op_flops[op], "flops", name);
+    rc = rc ? rc : add_to(&sum->traffic_bytes, g->op_traffic_bytes[op], "bytes of traffic", name);
     sum->workspace_bytes = UTIL_MAX(sum->workspace_bytes, g->op_workspace_bytes[op]);
-    return result;
+    return rc;
 }
 
 static int fused_times(fuser *x, const coarsen_fusion *m, int32_t fused, double saved_bytes)
@@ -161,7 +154,7 @@ static int fused_times(fuser *x, const coarsen_fusion *m, int32_t fused, double 
     for (int32_t k = 0; k < g->n_time_keys; k++) {
         int64_t sum = 0, slowest = 0;
         double saved_ns = 0;
-        int result;
+        int rc;
 
         for (int32_t i = 0, op = m->first; i < m->length; i++, op = x->f->next[op]) {
             int64_t ns = g->time_ns[(int64_t)op * g->n_time_keys + k];
@@ -178,11 +171,11 @@ static int fused_times(fuser *x, const coarsen_fusion *m, int32_t fused, double 
             sum = slowest;
         else
             sum -= (int64_t)saved_ns;
-        result = moirai_graph_builder_time(x->b, fused, g->time_key[k], sum);
-        if (result)
-            return result;
+        rc = moirai_graph_builder_time(x->b, fused, g->time_key[k], sum);
+        if (rc)
+            return rc;
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int type_join(fuser *x, const coarsen_fusion *m)
@@ -200,7 +193,7 @@ static int type_join(fuser *x, const coarsen_fusion *m)
         memcpy(x->type + n, type, length + 1);
         n += length;
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* `last` is the last member: the fused operator stands where it stood, under its name. */
@@ -210,127 +203,124 @@ static int fusion_emit(fuser *x, int32_t group, int32_t last)
     total sum = {0};
     int32_t fused, op = m->first;
     double saved_bytes;
-    int result = type_join(x, m);
+    int rc = type_join(x, m);
 
-    if (result)
-        return result;
+    if (rc)
+        return rc;
     fused = moirai_graph_builder_op(x->b, x->g->op_name[last], x->type);
     if (fused < 0)
         return fused;
-    for (int32_t i = 0; i < m->length && !result; i++, op = x->f->next[op])
-        result = member_add(x, op, group, fused, &sum);
-    if (!result)
-        result = add_to(&sum.boundary_bytes, sum.weight_bytes, "tensors and weights", x->g->op_name[last]);
-    if (result)
-        return result;
+    for (int32_t i = 0; i < m->length && !rc; i++, op = x->f->next[op])
+        rc = member_add(x, op, group, fused, &sum);
+    rc = rc ? rc : add_to(&sum.boundary_bytes, sum.weight_bytes, "tensors and weights", x->g->op_name[last]);
+    if (rc)
+        return rc;
     saved_bytes = 2 * (double)sum.inner_bytes;
     if (sum.traffic_bytes != MOIRAI_UNKNOWN) {
         bool all = sum.inner_bytes > sum.traffic_bytes / 2;
 
         sum.traffic_bytes = UTIL_MAX(all ? 0 : sum.traffic_bytes - 2 * sum.inner_bytes, sum.boundary_bytes);
     }
-    result = moirai_graph_builder_cost(x->b, fused, sum.weight_bytes, sum.workspace_bytes, sum.flops,
-                                       sum.traffic_bytes);
-    return result ? result : fused_times(x, m, fused, saved_bytes);
+    rc = moirai_graph_builder_cost(x->b, fused, sum.weight_bytes, sum.workspace_bytes, sum.flops, sum.traffic_bytes);
+    return rc ? rc : fused_times(x, m, fused, saved_bytes);
 }
 
 static int op_copy(fuser *x, int32_t op)
 {
     const moirai_graph *g = x->g;
     int32_t to = moirai_graph_builder_op(x->b, g->op_name[op], g->op_type[op]);
-    int result = to < 0 ? to : MOIRAI_OK;
+    int rc = to < 0 ? to : 0;
 
-    for (int32_t e = g->op_in_off[op]; e < g->op_in_off[op + 1] && !result; e++)
-        result = moirai_graph_builder_input(x->b, to, g->tensor_name[g->op_in[e]]);
-    for (int32_t e = g->op_out_off[op]; e < g->op_out_off[op + 1] && !result; e++)
-        result = moirai_graph_builder_output(x->b, to, g->tensor_name[g->op_out[e]], g->tensor_bytes[g->op_out[e]]);
-    for (int32_t e = g->op_member_off[op]; e < g->op_member_off[op + 1] && !result; e++)
-        result = moirai_graph_builder_member(x->b, to, g->op_member[e]);
-    for (int32_t e = g->op_weight_off[op]; e < g->op_weight_off[op + 1] && !result; e++)
-        result = moirai_graph_builder_shared_weight(x->b, to, g->weight_name[g->op_weight[e]],
-                                                    g->weight_bytes[g->op_weight[e]]);
-    for (int32_t k = 0; k < g->n_time_keys && !result; k++)
+    for (int32_t e = g->op_in_off[op]; e < g->op_in_off[op + 1] && !rc; e++)
+        rc = moirai_graph_builder_input(x->b, to, g->tensor_name[g->op_in[e]]);
+    for (int32_t e = g->op_out_off[op]; e < g->op_out_off[op + 1] && !rc; e++)
+        rc = moirai_graph_builder_output(x->b, to, g->tensor_name[g->op_out[e]], g->tensor_bytes[g->op_out[e]]);
+    for (int32_t e = g->op_member_off[op]; e < g->op_member_off[op + 1] && !rc; e++)
+        rc = moirai_graph_builder_member(x->b, to, g->op_member[e]);
+    for (int32_t e = g->op_weight_off[op]; e < g->op_weight_off[op + 1] && !rc; e++)
+        rc = moirai_graph_builder_shared_weight(x->b, to, g->weight_name[g->op_weight[e]],
+                                                g->weight_bytes[g->op_weight[e]]);
+    for (int32_t k = 0; k < g->n_time_keys && !rc; k++)
         if (g->time_ns[(int64_t)op * g->n_time_keys + k] != MOIRAI_UNKNOWN)
-            result = moirai_graph_builder_time(x->b, to, g->time_key[k], g->time_ns[(int64_t)op * g->n_time_keys + k]);
-    if (!result)
-        result = moirai_graph_builder_cost(x->b, to, g->op_weight_bytes[op], g->op_workspace_bytes[op], g->op_flops[op],
-                                           g->op_traffic_bytes[op]);
-    return result;
+            rc = moirai_graph_builder_time(x->b, to, g->time_key[k], g->time_ns[(int64_t)op * g->n_time_keys + k]);
+    rc = rc ? rc
+            : moirai_graph_builder_cost(x->b, to, g->op_weight_bytes[op], g->op_workspace_bytes[op], g->op_flops[op],
+                                        g->op_traffic_bytes[op]);
+    return rc;
 }
 
 static int ops_emit(fuser *x)
 {
     const moirai_graph *g = x->g;
     const coarsen_fusions *f = x->f;
-    int result = MOIRAI_OK;
+    int rc = 0;
 
     for (int32_t k = 0; k < g->n_time_keys; k++) {
         const moirai_device_type *type = moirai_device_type_find(g->time_key[k]);
 
         x->gb_s[k] = type ? type->bandwidth_gb_s : 0;
     }
-    for (int32_t i = 0; i < g->n_ops && !result; i++) {
+    for (int32_t i = 0; i < g->n_ops && !rc; i++) {
         int32_t group = f->group[i];
 
         if (group == MOIRAI_NONE)
-            result = op_copy(x, i);
+            rc = op_copy(x, i);
         else if (f->next[i] == MOIRAI_NONE || f->group[f->next[i]] != group)
-            result = fusion_emit(x, group, i);
+            rc = fusion_emit(x, group, i);
     }
-    return result;
+    return rc;
 }
 
 static int settings_copy(moirai_graph_builder *b, const moirai_graph *g)
 {
-    int result = MOIRAI_OK;
+    int rc = 0;
 
-    for (int32_t i = 0; i < g->n_dims && !result; i++)
-        result = moirai_graph_builder_dim(b, g->dim[i]);
-    for (int32_t i = 0; i < g->n_shapes && !result; i++)
-        result = moirai_graph_builder_shape(b, g->shape[i]);
-    return result;
+    for (int32_t i = 0; i < g->n_dims && !rc; i++)
+        rc = moirai_graph_builder_dim(b, g->dim[i]);
+    for (int32_t i = 0; i < g->n_shapes && !rc; i++)
+        rc = moirai_graph_builder_shape(b, g->shape[i]);
+    return rc;
 }
 
 static int graph_fuse(moirai_graph **out, const moirai_graph *g, const coarsen_fusions *f)
 {
     fuser x = {.g = g, .f = f};
-    int result;
+    int rc;
 
     x.seen = util_alloc((size_t)g->n_tensors, sizeof *x.seen);
     x.gb_s = util_alloc((size_t)g->n_time_keys, sizeof *x.gb_s);
     x.held = util_alloc((size_t)g->n_weights, sizeof *x.held);
-    result = x.seen && x.held && x.gb_s ? moirai_graph_builder_new(&x.b, g->name) : MOIRAI_EFAIL;
-    if (!result) {
+    rc = x.seen && x.held && x.gb_s ? moirai_graph_builder_new(&x.b, g->name) : MOIRAI_EFAIL;
+    if (!rc) {
         moirai_graph_builder_element_bytes(x.b, g->element_bytes);
-        result = settings_copy(x.b, g);
-        if (!result)
-            result = ops_emit(&x);
-        if (result)
+        rc = settings_copy(x.b, g);
+        rc = rc ? rc : ops_emit(&x);
+        if (rc)
             moirai_graph_builder_free(x.b);
         else
-            result = moirai_graph_builder_finish(out, x.b);
+            rc = moirai_graph_builder_finish(out, x.b);
     }
     free(x.seen);
     free(x.held);
     free(x.gb_s);
     free(x.type);
-    return result;
+    return rc;
 }
 
 int moirai_coarsen(moirai_graph **out, const moirai_graph *g, const moirai_rules *rules, int64_t *count)
 {
     coarsen_fusions f;
-    int result;
+    int rc;
 
     *out = NULL;
-    result = coarsen_fusions_find(&f, g, rules);
-    if (result)
-        return result;
+    rc = coarsen_fusions_find(&f, g, rules);
+    if (rc)
+        return rc;
     for (int r = 0; count && r < rules->n_rules; r++)
         count[r] = 0;
     for (int32_t i = 0; count && i < f.n; i++)
         count[f.fusion[i].rule]++;
-    result = graph_fuse(out, g, &f);
+    rc = graph_fuse(out, g, &f);
     coarsen_fusions_free(&f);
-    return result;
+    return rc;
 }

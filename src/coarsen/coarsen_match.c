@@ -37,9 +37,9 @@ typedef struct search {
     const moirai_graph *g;
     const moirai_rules *rules;
     coarsen_fusions *f;
-    int32_t *symbol;         /* [op] type for the trie */
+    int32_t *symbol;            /* [op] type for the trie */
     int32_t *child_off, *child; /* the forest upside down: op -> operators that only it reads, by input */
-    int32_t *post, *place;   /* postorder of the forest and its inverse */
+    int32_t *post, *place;      /* postorder of the forest and its inverse */
     int32_t *stack;
     match *match, *sorted;
     size_t n_matches, capacity;
@@ -127,7 +127,7 @@ static int matches_collect(search *s)
             s->match[s->n_matches++] = (match){s->post[i], s->place[v], length, s->rules->node[node].rule};
         }
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* Stable counting sort from `match` to `sorted` and back; keys in [0, n_keys), largest first if `falling`. */
@@ -154,7 +154,7 @@ static int matches_sort(search *s, size_t key_offset, int32_t n_keys, bool falli
     }
     free(start);
     swap = s->match, s->match = s->sorted, s->sorted = swap;
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int match_take(search *s, const match *m)
@@ -164,19 +164,19 @@ static int match_take(search *s, const match *m)
 
     for (int32_t i = 0; i < m->length; i++, v = f->next[v])
         if (f->group[v] != MOIRAI_NONE)
-            return MOIRAI_OK;
+            return 0;
     if (util_grow(&f->fusion, &f->capacity, (size_t)f->n + 1, sizeof *f->fusion))
         return MOIRAI_EFAIL;
     v = m->first;
     for (int32_t i = 0; i < m->length; i++, v = f->next[v])
         f->group[v] = f->n;
     f->fusion[f->n++] = (coarsen_fusion){m->first, m->length, m->rule};
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int search_run(search *s)
 {
-    int result;
+    int rc;
 
     coarsen_rules_symbols(s->rules, s->g, s->symbol);
     for (int32_t i = 0; i < s->g->n_ops; i++) {
@@ -185,23 +185,23 @@ static int search_run(search *s)
     }
     forest_turn(s);
     forest_postorder(s);
-    result = matches_collect(s);
-    if (result)
-        return result;
+    rc = matches_collect(s);
+    if (rc)
+        return rc;
     s->sorted = util_alloc(s->n_matches, sizeof *s->sorted);
     if (!s->sorted || matches_sort(s, offsetof(match, last), s->g->n_ops, false) ||
         matches_sort(s, offsetof(match, length), s->rules->longest + 1, true))
         return MOIRAI_EFAIL;
-    for (size_t i = 0; !result && i < s->n_matches; i++)
-        result = match_take(s, &s->match[i]);
-    return result;
+    for (size_t i = 0; !rc && i < s->n_matches; i++)
+        rc = match_take(s, &s->match[i]);
+    return rc;
 }
 
 int coarsen_fusions_find(coarsen_fusions *f, const moirai_graph *g, const moirai_rules *rules)
 {
     size_t n = (size_t)g->n_ops;
     search s = {.g = g, .rules = rules, .f = f};
-    int result = MOIRAI_EFAIL;
+    int rc = MOIRAI_EFAIL;
 
     *f = (coarsen_fusions){.next = util_alloc(n, sizeof *f->next), .group = util_alloc(n, sizeof *f->group)};
     s.symbol = util_alloc(n, sizeof *s.symbol);
@@ -211,7 +211,7 @@ int coarsen_fusions_find(coarsen_fusions *f, const moirai_graph *g, const moirai
     s.place = util_alloc(n, sizeof *s.place);
     s.stack = util_alloc(n, sizeof *s.stack);
     if (f->next && f->group && s.symbol && s.child_off && s.child && s.post && s.place && s.stack)
-        result = search_run(&s);
+        rc = search_run(&s);
     free(s.symbol);
     free(s.child_off);
     free(s.child);
@@ -220,9 +220,9 @@ int coarsen_fusions_find(coarsen_fusions *f, const moirai_graph *g, const moirai
     free(s.stack);
     free(s.match);
     free(s.sorted);
-    if (result)
+    if (rc)
         coarsen_fusions_free(f);
-    return result;
+    return rc;
 }
 
 void coarsen_fusions_free(coarsen_fusions *f)

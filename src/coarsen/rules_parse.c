@@ -55,7 +55,7 @@ static int slots_double(moirai_rules *r)
         if (old[i].child)
             slot[slot_of(r, old[i].node, old[i].symbol)] = old[i];
     free(old);
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int32_t node_add(moirai_rules *r, int32_t depth)
@@ -90,12 +90,12 @@ static int32_t child_add(parser *p, int32_t node, int32_t symbol)
 static int reach(parser *p, int32_t node)
 {
     if (p->r->node[node].stamp == p->walk)
-        return MOIRAI_OK;
+        return 0;
     if (util_grow(&p->next, &p->next_capacity, p->n_next + 1, sizeof *p->next))
         return MOIRAI_EFAIL;
     p->r->node[node].stamp = p->walk;
     p->next[p->n_next++] = node;
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* Every node of the frontier, one step by `type`. */
@@ -117,7 +117,7 @@ static int step_type(parser *p, const char *type, size_t length)
         if (reach(p, child))
             return MOIRAI_EFAIL;
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* One alternative: a type or the name of a group of types. */
@@ -139,13 +139,13 @@ static int step_word(parser *p, const char *word, size_t length)
                             (int)length, word);
     for (list = coarsen_type_alternatives(canonical); *list;) {
         size_t n = strcspn(list, " ");
-        int result = step_type(p, list, n);
+        int rc = step_type(p, list, n);
 
-        if (result)
-            return result;
+        if (rc)
+            return rc;
         list += n + (list[n] == ' ');
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* `relu|clip?`: advance the frontier over one item. */
@@ -161,10 +161,10 @@ static int item(parser *p, const char *text, size_t length)
     for (size_t i = 0; i <= end;) {
         const char *bar = memchr(text + i, '|', end - i);
         size_t n = bar ? (size_t)(bar - text) - i : end - i;
-        int result = step_word(p, text + i, n);
+        int rc = step_word(p, text + i, n);
 
-        if (result)
-            return result;
+        if (rc)
+            return rc;
         i += n + 1;
     }
     for (size_t i = 0; optional && i < p->n_frontier; i++)
@@ -173,7 +173,7 @@ static int item(parser *p, const char *text, size_t length)
     swap = p->frontier, capacity = p->frontier_capacity;
     p->frontier = p->next, p->frontier_capacity = p->next_capacity, p->n_frontier = p->n_next;
     p->next = swap, p->next_capacity = capacity;
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int rule_close(parser *p, const char *text, size_t length)
@@ -197,7 +197,7 @@ static int rule_close(parser *p, const char *text, size_t length)
     if (util_grow(&r->text, &r->rules_capacity, (size_t)r->n_rules + 1, sizeof *r->text))
         return MOIRAI_EFAIL;
     r->text[r->n_rules] = util_strings_add(r->strings, text, length);
-    return r->text[r->n_rules++] ? MOIRAI_OK : MOIRAI_EFAIL;
+    return r->text[r->n_rules++] ? 0 : MOIRAI_EFAIL;
 }
 
 /* The words of a line with single spaces between them, without comment; the number of words. */
@@ -225,10 +225,10 @@ static int line_tidy(char *line)
 static int line_parse(parser *p, char *line)
 {
     int words = line_tidy(line);
-    int result = MOIRAI_OK;
+    int rc = 0;
 
     if (!words)
-        return MOIRAI_OK;
+        return 0;
     if (words > COARSEN_RULE_MOST_ITEMS)
         return moirai_error(MOIRAI_EINPUT, "%s:%d: %d types in one rule, at most %d", p->label, p->line, words,
                             COARSEN_RULE_MOST_ITEMS);
@@ -237,30 +237,30 @@ static int line_parse(parser *p, char *line)
         return MOIRAI_EFAIL;
     p->frontier[0] = 0;
     p->n_frontier = 1;
-    for (const char *word = line; !result && *word;) {
+    for (const char *word = line; !rc && *word;) {
         size_t n = strcspn(word, " ");
 
-        result = item(p, word, n);
+        rc = item(p, word, n);
         word += n + (word[n] == ' ');
     }
-    return result ? result : rule_close(p, line, strlen(line));
+    return rc ? rc : rule_close(p, line, strlen(line));
 }
 
 static int text_parse(parser *p, char *text)
 {
     for (char *line = text; line;) {
         char *end = strchr(line, '\n');
-        int result;
+        int rc;
 
         if (end)
             *end = 0;
         p->line++;
-        result = line_parse(p, line);
-        if (result)
-            return result;
+        rc = line_parse(p, line);
+        if (rc)
+            return rc;
         line = end ? end + 1 : NULL;
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 static moirai_rules *rules_new(void)
@@ -284,17 +284,17 @@ int moirai_rules_parse(moirai_rules **out, const char *text, const char *label)
 {
     parser p = {.r = rules_new(), .label = label};
     char *copy = util_strdup(text);
-    int result = p.r && copy ? text_parse(&p, copy) : MOIRAI_EFAIL;
+    int rc = p.r && copy ? text_parse(&p, copy) : MOIRAI_EFAIL;
 
     free(copy);
     free(p.frontier);
     free(p.next);
-    if (result) {
+    if (rc) {
         moirai_rules_free(p.r);
         p.r = NULL;
     }
     *out = p.r;
-    return result;
+    return rc;
 }
 
 int moirai_rules_open(moirai_rules **out, const char *name_or_path)
@@ -302,20 +302,20 @@ int moirai_rules_open(moirai_rules **out, const char *name_or_path)
     const char *shipped = coarsen_rules_shipped(name_or_path);
     char *text;
     size_t length;
-    int result;
+    int rc;
 
     *out = NULL;
     if (shipped)
         return moirai_rules_parse(out, shipped, name_or_path);
-    result = util_file_read(&text, &length, name_or_path);
-    if (result)
-        return moirai_error_prefix(result, "rules (eigen, onnxruntime, none or a file)");
+    rc = util_file_read(&text, &length, name_or_path);
+    if (rc)
+        return moirai_error_prefix(rc, "rules (eigen, onnxruntime, none or a file)");
     if (memchr(text, 0, length))
-        result = moirai_error(MOIRAI_EINPUT, "%s: not a text file: it has a zero byte", name_or_path);
+        rc = moirai_error(MOIRAI_EINPUT, "%s: not a text file: it has a zero byte", name_or_path);
     else
-        result = moirai_rules_parse(out, text, name_or_path);
+        rc = moirai_rules_parse(out, text, name_or_path);
     free(text);
-    return result;
+    return rc;
 }
 
 void moirai_rules_free(moirai_rules *rules)

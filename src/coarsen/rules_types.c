@@ -17,7 +17,8 @@ typedef struct pair {
     const char *word, *meaning;
 } pair;
 
-static const pair aliases[] = { /* sorted: test_coarsen_rules_words_have_their_meaning */
+static const pair aliases[] = {
+    /* sorted: test_coarsen_rules_words_have_their_meaning */
     {"addmm", "matmul"},
     {"baddbmm", "matmul"},
     {"batchnorm", "bn"},
@@ -50,7 +51,8 @@ static const pair aliases[] = { /* sorted: test_coarsen_rules_words_have_their_m
     {"view", "reshape"},
 };
 
-static const pair groups[] = { /* sorted: test_coarsen_rules_words_have_their_meaning */
+static const pair groups[] = {
+    /* sorted: test_coarsen_rules_words_have_their_meaning */
     {"act", "clip elu gelu hardsigmoid hardswish leakyrelu mish relu selu sigmoid silu softplus tanh"},
     {"add", "add add1"},
     {"bias", "add1"},

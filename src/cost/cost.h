@@ -9,7 +9,7 @@
 struct moirai_cost_context {
     const moirai_graph *g;
     const moirai_cluster *c;
-    const cost_fitted_set *set;        /* coefficients of the fitted model; not owned */
+    const cost_fitted_set *set;          /* coefficients of the fitted model; not owned */
     bool tf32;                           /* fp32 products at the tf32 rate */
     double *launch_ns;                   /* [device] what starting an operator costs there; 0: the model's own */
     uint8_t *op_class;                   /* [op], a cost_class */
@@ -27,10 +27,12 @@ int64_t cost_traffic_bytes(const moirai_cost_context *x, int32_t op);
 /* As the graph states them, else estimated from sizes; 0 where it can't be told. */
 int64_t cost_flops(const moirai_cost_context *x, int32_t op);
 
-/* All that the fitted formulas read, for cost_context_new; then it is in x->shape. The class is the refined one: a scalar operand, weights or not, kernel size. */
+/* All that the fitted formulas read, for cost_context_new; then it is in x->shape. The class is the refined one: a
+ * scalar operand, weights or not, kernel size. */
 void cost_shape_of(cost_shape *out, const moirai_cost_context *x, int32_t op);
 
-/* The rate in GFLOPS at which operators of a class compute: products of fp16 numbers run on tensor cores, where there are. */
+/* The rate in GFLOPS at which operators of a class compute: products of fp16 numbers run on tensor cores, where there
+ * are. */
 double cost_rate(const moirai_cost_context *x, cost_class k, const moirai_device_type *f);
 
 #define COST_ROOFLINE_LAUNCH_NS 5000.0
@@ -39,7 +41,8 @@ double cost_rate(const moirai_cost_context *x, cost_class k, const moirai_device
 double cost_roofline_ns(double flops, double bytes, const moirai_device_type *f);
 /* The same without its launch, with arithmetic at `rate`. */
 double cost_roofline_work_ns(double flops, double bytes, double rate, const moirai_device_type *f);
-double cost_wave_ns(double ns, double flops, double bytes, const moirai_device_type *from, const moirai_device_type *to);
+double cost_wave_ns(double ns, double flops, double bytes, const moirai_device_type *from,
+                    const moirai_device_type *to);
 bool cost_fitted_applies(const moirai_device_type *f); /* a GPU with all figures known */
 /* With launches as they were when the fit's times were measured where `launch_ns` is 0. */
 double cost_fitted_op(const moirai_cost_context *x, int32_t op, const moirai_device_type *f, double launch_ns);
@@ -58,15 +61,14 @@ extern const moirai_cost_model *const cost_best_first[COST_BEST_FIRST];
 typedef struct cost_scale cost_scale;
 int cost_scale_new(cost_scale **out, const moirai_cost_context *x);
 void cost_scale_free(cost_scale *s);
-/* Times of an operator on all devices, row[device], and who gave them, used[device]. `mixed`: no one model knew all the devices
- * that were not measured. The device without any answer, or MOIRAI_NONE. */
+/* Times of an operator on all devices, row[device], and who gave them, used[device]. `mixed`: no one model knew all the
+ * devices that were not measured. The device without any answer, or MOIRAI_NONE. */
 int32_t cost_scale_op(int64_t *row, const moirai_cost_model **used, bool *mixed, const cost_scale *s, int32_t op,
                       const moirai_cost_model *model);
 
 /* Nearest whole nanosecond, clamped to what placers can sum up safely; MOIRAI_UNKNOWN for NaN. */
 int64_t cost_round_ns(double ns);
 
-extern const moirai_cost_model cost_table, cost_roofline, cost_wave, cost_fitted,
-    cost_scaled, cost_auto;
+extern const moirai_cost_model cost_table, cost_roofline, cost_wave, cost_fitted, cost_scaled, cost_auto;
 
 #endif

@@ -4,9 +4,22 @@
 
 /* The first sixteen are those of the measured times, by the names used there. */
 typedef enum cost_class {
-    COST_CLASS_ADD, COST_CLASS_ADDU, COST_CLASS_MUL, COST_CLASS_MULU, COST_CLASS_DIV, COST_CLASS_DIVU,
-    COST_CLASS_POW, COST_CLASS_POWU, COST_CLASS_RELU, COST_CLASS_TANH, COST_CLASS_GELU,
-    COST_CLASS_SOFTMAX, COST_CLASS_LN, COST_CLASS_LINEAR, COST_CLASS_BMM, COST_CLASS_CONV,
+    COST_CLASS_ADD,
+    COST_CLASS_ADDU,
+    COST_CLASS_MUL,
+    COST_CLASS_MULU,
+    COST_CLASS_DIV,
+    COST_CLASS_DIVU,
+    COST_CLASS_POW,
+    COST_CLASS_POWU,
+    COST_CLASS_RELU,
+    COST_CLASS_TANH,
+    COST_CLASS_GELU,
+    COST_CLASS_SOFTMAX,
+    COST_CLASS_LN,
+    COST_CLASS_LINEAR,
+    COST_CLASS_BMM,
+    COST_CLASS_CONV,
     COST_CLASS_MEMORY, /* kernels that only move data: copies, gathers, pooling, reductions */
     COST_CLASS_VIEW,   /* no kernel at all: another look at the same memory */
     COST_CLASS_UNKNOWN,

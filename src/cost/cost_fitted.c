@@ -1,8 +1,9 @@
 /* `fitted`: our own model, fitted to measured times (formulas: fitted_formula.c; the fit: fit_solve.c).
  *
- * What was not measured, borrows: kernels that only move data are streamed like a product with a scalar (one tensor read,
- * one written); a view costs half a launch, the host's share without a kernel; unknown types stream their traffic and
- * compute at the roofline's rate. It speaks of GPUs only: devices with all figures known and at least 32 cores per SM. */
+ * What was not measured, borrows: kernels that only move data are streamed like a product with a scalar (one tensor
+ * read, one written); a view costs half a launch, the host's share without a kernel; unknown types stream their traffic
+ * and compute at the roofline's rate. It speaks of GPUs only: devices with all figures known and at least 32 cores per
+ * SM. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,8 +33,9 @@ double cost_fitted_start_ns(const moirai_cost_context *x, int32_t op)
     return UTIL_MAX(c[0], c[1]);
 }
 
-/* A class with the launches of another runtime. Host and start, the first two coefficients of every class, are both what passes before
- * a kernel works; what a runtime saves of an addition's, it is taken to save of every class's, in proportion. */
+/* A class with the launches of another runtime. Host and start, the first two coefficients of every class, are both
+ * what passes before a kernel works; what a runtime saves of an addition's, it is taken to save of every class's, in
+ * proportion. */
 static double with_launch(const double *c, const cost_shape *s, const moirai_device_type *f, double share)
 {
     double own[COST_FITTED_COEFFICIENTS];
@@ -73,14 +75,14 @@ static int read_class(double *c, cost_class k, yyjson_val *classes, const char *
 {
     util_json_at at = {.label = label, .kind = "class", .name = cost_class_name(k)};
     yyjson_val *object = yyjson_obj_get(classes, cost_class_name(k));
-    int result = util_json_object(&at, object);
-    for (int j = 0; !result && j < cost_fitted_coefficient_count(k); j++) {
+    int rc = util_json_object(&at, object);
+    for (int j = 0; !rc && j < cost_fitted_coefficient_count(k); j++) {
         const cost_fitted_coefficient *range = cost_fitted_coefficient_at(k, j);
-        result = util_json_real(&c[j], &at, object, range->name, true);
-        if (!result && !(c[j] > 0 && c[j] < 1e12))
-            result = util_json_fail(&at, "%s %g is not a positive number", range->name, c[j]);
+        rc = util_json_real(&c[j], &at, object, range->name, true);
+        if (!rc && !(c[j] > 0 && c[j] < 1e12))
+            rc = util_json_fail(&at, "%s %g is not a positive number", range->name, c[j]);
     }
-    return result;
+    return rc;
 }
 
 int cost_fitted_read(cost_fitted_set *out, const char *path)
@@ -88,15 +90,15 @@ int cost_fitted_read(cost_fitted_set *out, const char *path)
     char *data;
     size_t length;
     yyjson_doc *doc = NULL;
-    int result = util_file_read(&data, &length, path);
-    if (result)
-        return result;
+    int rc = util_file_read(&data, &length, path);
+    if (rc)
+        return rc;
     memset(out, 0, sizeof *out);
-    result = util_json_open(&doc, data, length, path, "moirai-coefficients");
+    rc = util_json_open(&doc, data, length, path, "moirai-coefficients");
     yyjson_val *classes = doc ? yyjson_obj_get(yyjson_doc_get_root(doc), "classes") : NULL;
-    for (int k = 0; !result && k < COST_CLASS_MEASURED; k++)
-        result = read_class(out->c[k], (cost_class)k, classes, path);
+    for (int k = 0; !rc && k < COST_CLASS_MEASURED; k++)
+        rc = read_class(out->c[k], (cost_class)k, classes, path);
     yyjson_doc_free(doc);
     free(data);
-    return result;
+    return rc;
 }

@@ -4,12 +4,12 @@
 #include <string.h>
 #include "cost/cost.h"
 
-static const moirai_cost_model *const MODELS[] = {&cost_table, &cost_roofline, &cost_wave,
-                                                &cost_fitted, &cost_scaled, &cost_auto};
+static const moirai_cost_model *const MODELS[] = {&cost_table,  &cost_roofline, &cost_wave,
+                                                  &cost_fitted, &cost_scaled,   &cost_auto};
 #define N_MODELS ((int)(sizeof MODELS / sizeof *MODELS))
 
 const moirai_cost_model *const cost_best_first[COST_BEST_FIRST] = {&cost_table, &cost_scaled, &cost_wave, &cost_fitted,
-                                                                  &cost_roofline};
+                                                                   &cost_roofline};
 
 _Static_assert(sizeof MODELS / sizeof *MODELS <= sizeof((moirai_cost_report *)0)->n_by_model / sizeof(int64_t),
                "moirai_cost_report.n_by_model has a place for every model");
@@ -84,9 +84,9 @@ int moirai_runtime_parse(moirai_runtime *out, const char *text)
     for (int r = 0; text && r < MOIRAI_RUNTIMES; r++)
         if (!strcmp(text, RUNTIMES[r].name)) {
             *out = (moirai_runtime)r;
-            return MOIRAI_OK;
+            return 0;
         }
-    return text ? moirai_error(MOIRAI_EUSAGE, "no runtime '%.60s' (there are eager, ort, graph)", text) : MOIRAI_OK;
+    return text ? moirai_error(MOIRAI_EUSAGE, "no runtime '%.60s' (there are eager, ort, graph)", text) : 0;
 }
 
 static int no_answer(const moirai_cost_context *x, int32_t op, int32_t device, const char *model)
@@ -127,8 +127,8 @@ static void note_launches(moirai_cost_report *r, const moirai_cost_context *x, c
 }
 
 /* An operator's row into the report. */
-static void note_row(moirai_cost_report *r, const moirai_cost_context *x, int32_t op, const moirai_cost_model *const *used,
-                     tally *t)
+static void note_row(moirai_cost_report *r, const moirai_cost_context *x, int32_t op,
+                     const moirai_cost_model *const *used, tally *t)
 {
     bool measured = true, some = false, from_figures = false;
     double start = -1;
@@ -157,20 +157,20 @@ static int fill(int64_t *time_ns, const moirai_cost_context *x, const moirai_cos
     const moirai_cost_model *used[MOIRAI_MAX_DEVICES];
     tally t = {0};
     cost_scale *scale;
-    int result = cost_scale_new(&scale, x);
-    for (int32_t op = 0; !result && op < x->g->n_ops; op++) {
+    int rc = cost_scale_new(&scale, x);
+    for (int32_t op = 0; !rc && op < x->g->n_ops; op++) {
         bool mixed;
         int32_t unknown = cost_scale_op(time_ns + (int64_t)op * x->c->n_devices, used, &mixed, scale, op, model);
         if (unknown != MOIRAI_NONE)
-            result = no_answer(x, op, unknown, model->name);
+            rc = no_answer(x, op, unknown, model->name);
         else
             note_row(r, x, op, used, &t);
         r->n_mixed += mixed;
     }
-    if (!result)
+    if (!rc)
         note_launches(r, x, &t);
     cost_scale_free(scale);
-    return result;
+    return rc;
 }
 
 static void set_options(moirai_cost_context *x, const moirai_cost_options *o)
@@ -181,8 +181,8 @@ static void set_options(moirai_cost_context *x, const moirai_cost_options *o)
             x->launch_ns[d] = (double)moirai_runtime_launch_ns(o->runtime);
 }
 
-int moirai_cost_times_with(int64_t *time_ns, const moirai_graph *g, const moirai_cluster *c, const moirai_cost_options *o,
-                           moirai_cost_report *report)
+int moirai_cost_times_with(int64_t *time_ns, const moirai_graph *g, const moirai_cluster *c,
+                           const moirai_cost_options *o, moirai_cost_report *report)
 {
     static const moirai_cost_options none = {0};
     moirai_cost_report own;
@@ -193,20 +193,20 @@ int moirai_cost_times_with(int64_t *time_ns, const moirai_graph *g, const moirai
     bool from_file = o->model && !strncmp(o->model, "fitted:", 7);
     const moirai_cost_model *m = from_file ? &cost_fitted : moirai_cost_model_find(o->model ? o->model : "auto");
     if (!m)
-        return moirai_error(MOIRAI_EUSAGE, "no cost model '%s' (there are auto, table, scaled, wave, fitted, fitted:FILE, roofline)",
+        return moirai_error(MOIRAI_EUSAGE,
+                            "no cost model '%s' (there are auto, table, scaled, wave, fitted, fitted:FILE, roofline)",
                             o->model);
-    int result = from_file ? cost_fitted_read(&own_set, o->model + 7) : 0;
+    int rc = from_file ? cost_fitted_read(&own_set, o->model + 7) : 0;
     moirai_cost_context *x = NULL;
-    if (!result)
-        result = cost_context_new(&x, g, c);
-    if (!result && from_file)
+    rc = rc ? rc : cost_context_new(&x, g, c);
+    if (!rc && from_file)
         x->set = &own_set;
-    if (!result) {
+    if (!rc) {
         set_options(x, o);
-        result = fill(time_ns, x, m, r);
+        rc = fill(time_ns, x, m, r);
     }
     cost_context_free(x);
-    return result;
+    return rc;
 }
 
 int moirai_cost_times(int64_t *time_ns, const moirai_graph *g, const moirai_cluster *c, const char *model,

@@ -2,10 +2,10 @@
  *
  *     launch + max(flops / (0.70 rate), traffic / (0.75 memory bandwidth)),    rounded to the nearest nanosecond
  *
- * The launch is the runtime's, 5 us where none is named; the rate is that of fp32, or for products of fp16 that of tensor
- * cores.
- * The two shares are what large, well-shaped kernels reach of the data sheet's figures; small and odd ones reach less,
- * which is what the fitted model is for. The constants are part of the contract: published problems were made with them. */
+ * The launch is the runtime's, 5 us where none is named; the rate is that of fp32, or for products of fp16 that of
+ * tensor cores. The two shares are what large, well-shaped kernels reach of the data sheet's figures; small and odd
+ * ones reach less, which is what the fitted model is for. The constants are part of the contract: published problems
+ * were made with them. */
 #include "cost/cost.h"
 
 #define SHARE_OF_RATE 0.70

@@ -1,16 +1,16 @@
 /* One scale per plan.
  *
- * A plan compares an operator's times on several devices, so that these must come from one source: formulas that differ by
- * a launch of 5 and of 60 us make a small card with few known figures "faster" than a large one with all. Two rules:
+ * A plan compares an operator's times on several devices, so that these must come from one source: formulas that differ
+ * by a launch of 5 and of 60 us make a small card with few known figures "faster" than a large one with all. Two rules:
  *
  * 1. One model. Measured times are taken as they are. All devices without one get the operator's time from one and the
- *    same model, the best that knows every one of them. Where no model does (a device with a bandwidth and no rate, say), each
- *    gets the best that there is, and the report counts it.
- * 2. Better is never slower. A device that is at least as good as another in every figure that says how fast it is (fp32 rate, rate
- *    of products, bandwidth, launch) takes at most as long as that one. Formulas do not promise that by themselves: few tiles on many slow
- *    multiprocessors take longer than on few fast ones. What is true of a kernel is not always true of a library, which knows
- *    its device; and a plan must not hang on it. Since "at least as good" is transitive, one sweep of minima does it,
- *    in any order. Measured times are never changed.
+ *    same model, the best that knows every one of them. Where no model does (a device with a bandwidth and no rate,
+ * say), each gets the best that there is, and the report counts it.
+ * 2. Better is never slower. A device that is at least as good as another in every figure that says how fast it is
+ * (fp32 rate, rate of products, bandwidth, launch) takes at most as long as that one. Formulas do not promise that by
+ * themselves: few tiles on many slow multiprocessors take longer than on few fast ones. What is true of a kernel is not
+ * always true of a library, which knows its device; and a plan must not hang on it. Since "at least as good" is
+ * transitive, one sweep of minima does it, in any order. Measured times are never changed.
  *
  * O(devices^2) once, then O(devices x models + pairs with an order) per operator. */
 #include <stdlib.h>
@@ -58,7 +58,7 @@ int cost_scale_new(cost_scale **out, const moirai_cost_context *x)
                 s->worse[n++] = b;
         s->worse_off[a + 1] = n;
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 void cost_scale_free(cost_scale *s)

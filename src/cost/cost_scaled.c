@@ -1,7 +1,7 @@
 /* `scaled`: a time measured on other device types times the ratio that the fitted model sees between them.
  *
- * What the fitted model gets wrong about an operator (a shape that suits the library, a kernel that it does not know), it
- * mostly gets wrong on all devices alike, and in the ratio that cancels. Of several measured types it takes the
+ * What the fitted model gets wrong about an operator (a shape that suits the library, a kernel that it does not know),
+ * it mostly gets wrong on all devices alike, and in the ratio that cancels. Of several measured types it takes the
  * geometric mean of the predictions. O(time keys) per operator and device. */
 #include <math.h>
 #include "cost/cost.h"

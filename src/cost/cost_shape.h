@@ -9,7 +9,7 @@
 typedef struct cost_shape {
     cost_class k;
     double element_bytes;
-    double bytes;          /* of device memory read and written at least, once each */
+    double bytes; /* of device memory read and written at least, once each */
     double out_bytes;
     double flops;          /* matrix products and convolutions only; 0 elsewhere */
     double b, m, n, depth; /* b products of m x depth by depth x n; a convolution is its implicit product */

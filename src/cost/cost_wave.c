@@ -1,12 +1,13 @@
 /* `wave`: from a time measured on one device type to another (Habitat).
  *
- * An operator of arithmetic intensity I (flops per byte) on a target with ridge R (flops per byte at which arithmetic and
- * memory take equally long) scales with bandwidth to the power gamma and with SMs x clock to the power 1 - gamma, where
+ * An operator of arithmetic intensity I (flops per byte) on a target with ridge R (flops per byte at which arithmetic
+ * and memory take equally long) scales with bandwidth to the power gamma and with SMs x clock to the power 1 - gamma,
+ * where
  *
  *     gamma = 1 - I / 2R  if I <= R,  else  R / 2I
  *
- * so 1 for pure traffic, 0.5 at the ridge, 0 for pure arithmetic. It knows nothing of another kernel being chosen on the
- * other device, nor of launch costs, which are the host's: that is what `scaled` is for.
+ * so 1 for pure traffic, 0.5 at the ridge, 0 for pure arithmetic. It knows nothing of another kernel being chosen on
+ * the other device, nor of launch costs, which are the host's: that is what `scaled` is for.
  *
  * Of several measured types it starts from the one whose bandwidth is closest. O(time keys) per operator and device. */
 #include <math.h>
@@ -14,7 +15,9 @@
 
 double cost_wave_ns(double ns, double flops, double bytes, const moirai_device_type *from, const moirai_device_type *to)
 {
-    double ridge = to->gflops_fp32 / to->bandwidth_gb_s, intensity = bytes > 0 ? flops / bytes : flops > 0 ? INFINITY : 0;
+    double ridge = to->gflops_fp32 / to->bandwidth_gb_s, intensity = bytes > 0   ? flops / bytes
+                                                                     : flops > 0 ? INFINITY
+                                                                                 : 0;
     double gamma = intensity <= ridge ? 1 - intensity / (2 * ridge) : ridge / (2 * intensity);
     double bandwidth = from->bandwidth_gb_s / to->bandwidth_gb_s;
     double arithmetic = from->clock_mhz * from->sm / (to->clock_mhz * to->sm);
@@ -50,8 +53,8 @@ static int64_t wave_ns(const moirai_cost_context *x, int32_t op, int32_t device)
     if (from == MOIRAI_NONE)
         return MOIRAI_UNKNOWN;
     int64_t ns = x->g->time_ns[(int64_t)op * x->g->n_time_keys + from];
-    return cost_round_ns(cost_wave_ns((double)ns, (double)cost_flops(x, op),
-                                               (double)cost_traffic_bytes(x, op), x->key_type[from], to));
+    return cost_round_ns(
+        cost_wave_ns((double)ns, (double)cost_flops(x, op), (double)cost_traffic_bytes(x, op), x->key_type[from], to));
 }
 
 const moirai_cost_model cost_wave = {

@@ -108,7 +108,8 @@ static int write_header(const moirai_fit *fit, const char *path)
     char *text = util_alloc(size, 1);
     if (!text)
         return MOIRAI_EFAIL;
-    length += (size_t)snprintf(text, size, "/* Written by `moirai fit`: do not edit. Order of classes and coefficients: %s */\n",
+    length += (size_t)snprintf(text, size,
+                               "/* Written by `moirai fit`: do not edit. Order of classes and coefficients: %s */\n",
                                "cost_class.h, fitted_formula.c.");
     for (int k = 0; k < COST_CLASS_MEASURED; k++) {
         length += (size_t)snprintf(text + length, size - length, "/* %-7s */ {", moirai_fit_class_name(k));
@@ -116,9 +117,9 @@ static int write_header(const moirai_fit *fit, const char *path)
             length += (size_t)snprintf(text + length, size - length, "%s%.4g", j ? ", " : "", fit->set.c[k][j]);
         length += (size_t)snprintf(text + length, size - length, "},\n");
     }
-    int result = util_file_write(path, text, length);
+    int rc = util_file_write(path, text, length);
     free(text);
-    return result;
+    return rc;
 }
 
 int moirai_fit_write(const moirai_fit *fit, const char *path)

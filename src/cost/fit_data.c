@@ -10,8 +10,8 @@
 
 enum { DEVICE, OP, LATENCY, B, M, N, K, H, IN_CHANNEL, OUT_CHANNEL, IN_SIZE, KERNEL, STRIDE, PADDING, N_COLUMNS };
 static const char *const COLUMNS[N_COLUMNS] = {
-    "device", "op", "latency_ns", "b", "m", "n", "k", "h", "input_channel", "output_channel", "input_size", "kernel_size",
-    "stride", "padding"};
+    "device",         "op",         "latency_ns",  "b",      "m",      "n", "k", "h", "input_channel",
+    "output_channel", "input_size", "kernel_size", "stride", "padding"};
 
 #define MOST_FIELDS 64
 #define FP32_BYTES 4
@@ -132,20 +132,21 @@ static int read_lines(moirai_fit *fit, char *text, const char *label)
     line l;
     size_t capacity = 0;
     char *p = cut(&l, text);
-    int result = read_header(column, &l, label);
-    while (!result && *p) {
+    int rc = read_header(column, &l, label);
+    while (!rc && *p) {
         p = cut(&l, p);
-        if ((result = util_grow(&fit->sample, &capacity, fit->n + 1, sizeof *fit->sample)))
-            return result;
+        if ((rc = util_grow(&fit->sample, &capacity, fit->n + 1, sizeof *fit->sample)))
+            return rc;
         if (sample_of(&fit->sample[fit->n], &l, column))
             add_device(fit, fit->sample[fit->n++].type);
         else
             fit->n_skipped++;
     }
-    if (!result && !fit->n)
-        result = moirai_error(MOIRAI_EINPUT, "%s: none of the %lld lines has a known device, a known operator and positive numbers",
-                              label, (long long)fit->n_skipped);
-    return result;
+    if (!rc && !fit->n)
+        rc = moirai_error(MOIRAI_EINPUT,
+                          "%s: none of the %lld lines has a known device, a known operator and positive numbers", label,
+                          (long long)fit->n_skipped);
+    return rc;
 }
 
 int moirai_fit_parse(moirai_fit **out, const char *text, size_t length, const char *label)
@@ -153,21 +154,20 @@ int moirai_fit_parse(moirai_fit **out, const char *text, size_t length, const ch
     *out = NULL;
     moirai_fit *fit = util_alloc(1, sizeof *fit);
     char *copy = util_alloc(length + 1, 1);
-    int result = fit && copy ? 0 : MOIRAI_EFAIL;
-    if (!result) {
+    int rc = fit && copy ? 0 : MOIRAI_EFAIL;
+    if (!rc) {
         memcpy(copy, text, length);
         if (memchr(copy, 0, length))
-            result = moirai_error(MOIRAI_EINPUT, "%s: not a table of times: it has a zero byte", label);
+            rc = moirai_error(MOIRAI_EINPUT, "%s: not a table of times: it has a zero byte", label);
         fit->set = cost_fitted_shipped;
     }
-    if (!result)
-        result = read_lines(fit, copy, label);
+    rc = rc ? rc : read_lines(fit, copy, label);
     free(copy);
-    if (result)
+    if (rc)
         moirai_fit_free(fit);
     else
         *out = fit;
-    return result;
+    return rc;
 }
 
 int moirai_fit_read(moirai_fit **out, const char *path)
@@ -175,12 +175,12 @@ int moirai_fit_read(moirai_fit **out, const char *path)
     char *data;
     size_t length;
     *out = NULL;
-    int result = util_file_read(&data, &length, path);
-    if (result)
-        return result;
-    result = moirai_fit_parse(out, data, length, path);
+    int rc = util_file_read(&data, &length, path);
+    if (rc)
+        return rc;
+    rc = moirai_fit_parse(out, data, length, path);
     free(data);
-    return result;
+    return rc;
 }
 
 void moirai_fit_free(moirai_fit *fit)

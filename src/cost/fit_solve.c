@@ -1,15 +1,15 @@
 /* Finding coefficients: Levenberg-Marquardt on the relative error of predicted times.
  *
- * Times span five decades, and a factor of two is as wrong for a small kernel as for a large one: hence relative errors.
- * Measured times have outliers (a throttled card, another kernel chosen): hence pseudo-Huber weights, by which a sample
- * far off counts by its distance and not by its square, close to the mean absolute error that the model is judged by. All
- * coefficients are positive, so the search runs over their logarithms, clamped to the range that makes sense; the Jacobian
- * is by finite differences. No randomness, no threads: the same samples give the same numbers.
+ * Times span five decades, and a factor of two is as wrong for a small kernel as for a large one: hence relative
+ * errors. Measured times have outliers (a throttled card, another kernel chosen): hence pseudo-Huber weights, by which
+ * a sample far off counts by its distance and not by its square, close to the mean absolute error that the model is
+ * judged by. All coefficients are positive, so the search runs over their logarithms, clamped to the range that makes
+ * sense; the Jacobian is by finite differences. No randomness, no threads: the same samples give the same numbers.
  *
- * Launch costs are the host's and not the device's: one of the machines of the published measurements needs 1.7 times as
- * long as the others for every small kernel. So each device gets a host factor of its own while fitting, which scales its
- * host_ns and start_ns, and the lower median of the factors goes into the coefficients: the launch of an ordinary host.
- * Convolutions are long enough to do without.
+ * Launch costs are the host's and not the device's: one of the machines of the published measurements needs 1.7 times
+ * as long as the others for every small kernel. So each device gets a host factor of its own while fitting, which
+ * scales its host_ns and start_ns, and the lower median of the factors goes into the coefficients: the launch of an
+ * ordinary host. Convolutions are long enough to do without.
  *
  * O(rounds x samples x coefficients^2): 50 to 300 ms a class for 1,500 samples. */
 #include <math.h>
@@ -31,7 +31,7 @@ typedef struct problem {
     const moirai_device_type *host[MAX_HOSTS];
     size_t n;
     const cost_fit_sample **sample; /* those that count */
-    int *sample_host;                 /* number of the host factor, -1: none */
+    int *sample_host;               /* number of the host factor, -1: none */
 } problem;
 
 static double residual(const double *theta, const problem *p, size_t i)
@@ -180,8 +180,7 @@ static int host_of(problem *p, const moirai_device_type *type)
     return p->n_hosts++;
 }
 
-bool cost_fit_class(double *c, cost_class k, const cost_fit_sample *sample, size_t n,
-                      const moirai_device_type *without)
+bool cost_fit_class(double *c, cost_class k, const cost_fit_sample *sample, size_t n, const moirai_device_type *without)
 {
     problem p = {.k = k, .n_c = cost_fitted_coefficient_count(k)};
     double theta[MAX_C] = {0};

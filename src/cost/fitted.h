@@ -23,7 +23,8 @@ typedef struct cost_fitted_coefficient {
 int cost_fitted_coefficient_count(cost_class k);
 const cost_fitted_coefficient *cost_fitted_coefficient_at(cost_class k, int index);
 
-/* Time in ns of a kernel of this shape with these coefficients (of its class) on a device whose figures are all known. */
+/* Time in ns of a kernel of this shape with these coefficients (of its class) on a device whose figures are all known.
+ */
 double cost_fitted_ns(const double *c, const cost_shape *s, const moirai_device_type *f);
 
 /* A file written by `moirai fit`. */
@@ -36,9 +37,9 @@ typedef struct cost_fit_sample {
     double ns;
 } cost_fit_sample;
 
-/* Coefficients of class `k` from the samples of that class whose type is not `without` (NULL: all). False, and `c` as it
- * was, where there are none. */
+/* Coefficients of class `k` from the samples of that class whose type is not `without` (NULL: all). False, and `c` as
+ * it was, where there are none. */
 bool cost_fit_class(double *c, cost_class k, const cost_fit_sample *sample, size_t n,
-                      const moirai_device_type *without);
+                    const moirai_device_type *without);
 
 #endif

@@ -2,20 +2,20 @@
  *
  * What the measured times say, and what became of it:
  *
- * - A small kernel takes as long as its host needs to launch it, whatever the device: T = max(host, kernel), with a soft
- *   corner. The floor is the host's (for an addition 26 us on three machines, 32 and 45 on two), so a fit must not blame the device for it:
- *   see fit_solve.c.
- * - Streaming kernels (elementwise) are start + bytes / (share x bandwidth) with one share for all sizes: a straight line
- *   over five decades, to 1 to 4 % on a device of its own.
+ * - A small kernel takes as long as its host needs to launch it, whatever the device: T = max(host, kernel), with a
+ * soft corner. The floor is the host's (for an addition 26 us on three machines, 32 and 45 on two), so a fit must not
+ * blame the device for it: see fit_solve.c.
+ * - Streaming kernels (elementwise) are start + bytes / (share x bandwidth) with one share for all sizes: a straight
+ * line over five decades, to 1 to 4 % on a device of its own.
  * - Softmax and norms also pay per row (a block of threads each), and more for rows that don't fit a block's registers.
- * - Matrix products: tiles of 128 x 128 down to 32 x 32 handed to SMs in waves; the fastest tiling wins, as a library would
- *   choose. A tile costs its depth plus a constant (filling the pipeline, writing the result); smaller tiles reach a
- *   smaller share of the rate; few deep tiles are split along the depth. Operands and results cross the memory bus at
+ * - Matrix products: tiles of 128 x 128 down to 32 x 32 handed to SMs in waves; the fastest tiling wins, as a library
+ * would choose. A tile costs its depth plus a constant (filling the pipeline, writing the result); smaller tiles reach
+ * a smaller share of the rate; few deep tiles are split along the depth. Operands and results cross the memory bus at
  *   their own shares, overlapped with arithmetic (root of the sum of squares).
  * - Small cards (75 W) can't run long products at their clock: energy per operation x operations / board power is a
  *   second limit. It needs a while to bite: weight t / (t + warm).
- * - Convolutions are the implicit product m = pixels, n = output channels, depth = input channels x kernel, or, where the
- *   kernel is 3 x 3, Winograd's sixteen products of a ninth of the depth on a quarter of the pixels, which has to
+ * - Convolutions are the implicit product m = pixels, n = output channels, depth = input channels x kernel, or, where
+ * the kernel is 3 x 3, Winograd's sixteen products of a ninth of the depth on a quarter of the pixels, which has to
  *   transform inputs, outputs and weights: the cheaper of the two, with a soft corner.
  *
  * All coefficients are positive and have a meaning of their own; the table gives the range that makes sense.
@@ -27,21 +27,22 @@
 enum { HOST, START, BANDWIDTH_SHARE, ROW_CYCLES, LONG_ROW };
 static const cost_fitted_coefficient STREAM[] = {
     {"host_ns", 28e3, 1e3, 2e5}, {"start_ns", 14e3, 100, 1e5}, {"bandwidth_share", 0.8, 0.05, 1.5}};
-static const cost_fitted_coefficient ROWS[] = {
-    {"host_ns", 35e3, 1e3, 2e5},    {"start_ns", 20e3, 100, 1e5},     {"bandwidth_share", 0.6, 0.05, 3},
-    {"row_cycles", 300, 1, 1e5},    {"long_row_factor", 1.5, 0.5, 10}};
+static const cost_fitted_coefficient ROWS[] = {{"host_ns", 35e3, 1e3, 2e5},
+                                               {"start_ns", 20e3, 100, 1e5},
+                                               {"bandwidth_share", 0.6, 0.05, 3},
+                                               {"row_cycles", 300, 1, 1e5},
+                                               {"long_row_factor", 1.5, 0.5, 10}};
 
 enum { RATE_SHARE = 2, HALF_TILE, TILE_DEPTH, OUT_SHARE, IN_SHARE, WARM, WINOGRAD };
-static const cost_fitted_coefficient PRODUCT[] = {
-    {"host_ns", 50e3, 1e3, 2e5},        {"start_ns", 20e3, 100, 1e5},    {"rate_share", 0.75, 0.05, 3},
-    {"half_tile_share", 0.9, 0.2, 1},   {"tile_depth", 30, 0.1, 2000},   {"out_share", 0.5, 0.02, 10},
-    {"in_share", 0.8, 0.02, 10},        {"warm_ns", 2e6, 1e3, 1e9}};
+static const cost_fitted_coefficient PRODUCT[] = {{"host_ns", 50e3, 1e3, 2e5},   {"start_ns", 20e3, 100, 1e5},
+                                                  {"rate_share", 0.75, 0.05, 3}, {"half_tile_share", 0.9, 0.2, 1},
+                                                  {"tile_depth", 30, 0.1, 2000}, {"out_share", 0.5, 0.02, 10},
+                                                  {"in_share", 0.8, 0.02, 10},   {"warm_ns", 2e6, 1e3, 1e9}};
 /* Here out_share is for inputs and results of Winograd's transforms, in_share for its weights. */
 static const cost_fitted_coefficient CONV[] = {
-    {"host_ns", 30e3, 1e3, 2e5},        {"start_ns", 5e4, 100, 8e4},    {"rate_share", 0.75, 0.05, 3},
-    {"half_tile_share", 0.9, 0.2, 1},   {"tile_depth", 30, 0.1, 2000},   {"transform_share", 0.5, 0.02, 10},
-    {"weight_share", 0.5, 0.02, 10},    {"warm_ns", 2e6, 1e3, 1e9},
-    {"winograd_share", 1, 0.05, 10}};
+    {"host_ns", 30e3, 1e3, 2e5},      {"start_ns", 5e4, 100, 8e4},   {"rate_share", 0.75, 0.05, 3},
+    {"half_tile_share", 0.9, 0.2, 1}, {"tile_depth", 30, 0.1, 2000}, {"transform_share", 0.5, 0.02, 10},
+    {"weight_share", 0.5, 0.02, 10},  {"warm_ns", 2e6, 1e3, 1e9},    {"winograd_share", 1, 0.05, 10}};
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 /* Energy of an operation and all that goes with it at 12 nm: a V100's board power over its rate, 300 W / 15 TFLOPS. Not
@@ -53,18 +54,12 @@ static const cost_fitted_coefficient CONV[] = {
 static const cost_fitted_coefficient *table(cost_class k, int *n)
 {
     switch (k) {
-    case COST_CLASS_SOFTMAX: case COST_CLASS_LN:
-        *n = COUNT(ROWS);
-        return ROWS;
-    case COST_CLASS_LINEAR: case COST_CLASS_BMM:
-        *n = COUNT(PRODUCT);
-        return PRODUCT;
-    case COST_CLASS_CONV:
-        *n = COUNT(CONV);
-        return CONV;
-    default:
-        *n = COUNT(STREAM);
-        return STREAM;
+    case COST_CLASS_SOFTMAX:
+    case COST_CLASS_LN: *n = COUNT(ROWS); return ROWS;
+    case COST_CLASS_LINEAR:
+    case COST_CLASS_BMM: *n = COUNT(PRODUCT); return PRODUCT;
+    case COST_CLASS_CONV: *n = COUNT(CONV); return CONV;
+    default: *n = COUNT(STREAM); return STREAM;
     }
 }
 
@@ -169,8 +164,10 @@ static double conv_ns(const double *c, const cost_shape *s, const moirai_device_
 double cost_fitted_ns(const double *c, const cost_shape *s, const moirai_device_type *f)
 {
     switch (s->k) {
-    case COST_CLASS_SOFTMAX: case COST_CLASS_LN: return rows_ns(c, s, f);
-    case COST_CLASS_LINEAR: case COST_CLASS_BMM: return product_ns(c, s, f);
+    case COST_CLASS_SOFTMAX:
+    case COST_CLASS_LN: return rows_ns(c, s, f);
+    case COST_CLASS_LINEAR:
+    case COST_CLASS_BMM: return product_ns(c, s, f);
     case COST_CLASS_CONV: return conv_ns(c, s, f);
     default: return stream_ns(c, s, f);
     }

@@ -46,14 +46,14 @@ void decompose_block_free(decompose_block *b)
     free(b);
 }
 
-int32_t decompose_block_global_op(const decompose_block *b, const moirai_problem *p, const decompose_cuts *s, int32_t block,
-                               int32_t op)
+int32_t decompose_block_global_op(const decompose_block *b, const moirai_problem *p, const decompose_cuts *s,
+                                  int32_t block, int32_t op)
 {
     return p->topo[s->block_first[block] + op - b->first];
 }
 
 int32_t decompose_block_global_tensor(const decompose_block *b, const moirai_problem *p, const decompose_cuts *s,
-                                   int32_t block, int32_t tensor)
+                                      int32_t block, int32_t tensor)
 {
     const moirai_problem *q = &b->problem;
     int32_t producer = q->tensor_producer[tensor];
@@ -85,7 +85,7 @@ static int allocate_ops(moirai_problem *q, size_t n, size_t K)
     q->op_extern_off = util_alloc(n + 1, sizeof(int32_t));
     return q->op_name && q->op_type && q->op_memory_bytes && q->op_time_ns && q->op_group && q->op_devices &&
                    q->op_in_off && q->op_out_off && q->topo && q->topo_rank && q->op_extern_off
-               ? MOIRAI_OK
+               ? 0
                : MOIRAI_EFAIL;
 }
 
@@ -104,7 +104,7 @@ static int allocate_tensors(moirai_problem *q, size_t tensors, size_t edges)
     q->op_in_edge = util_alloc(edges, sizeof(int32_t));
     return q->tensor_name && q->tensor_bytes && q->tensor_producer && q->tensor_class && q->tensor_has_table &&
                    q->op_out && q->tensor_edge_off && q->edge_tensor && q->edge_reader && q->op_in && q->op_in_edge
-               ? MOIRAI_OK
+               ? 0
                : MOIRAI_EFAIL;
 }
 
@@ -222,7 +222,7 @@ static int fill_problem(decompose_block *b, const moirai_problem *p, span w)
     fill_ops(b, p, w);
     fill_tensors(b, p, w);
     fill_inputs(q);
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int32_t root_of(int32_t *parent, int32_t i)
@@ -270,7 +270,7 @@ static int find_components(decompose_block *b)
     for (int32_t i = b->first; i < last; i++)
         b->component_op[next[b->op_component[i]]++] = i;
     free(parent);
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* Position of `op` within its component, by binary search. */
@@ -355,7 +355,7 @@ static int find_kinds(decompose_block *b)
         b->component_kind[c] = kind;
         b->kind_count[kind]++;
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 int decompose_block_new(decompose_block **out, const moirai_problem *p, const decompose_cuts *s, int32_t block)
@@ -376,7 +376,7 @@ int decompose_block_new(decompose_block **out, const moirai_problem *p, const de
         return MOIRAI_EFAIL;
     }
     *out = b;
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* The entry's tensor with the most readers, if there are several. */

@@ -10,17 +10,17 @@
  * inception module); components of one kind are copies of each other. */
 typedef struct decompose_block {
     moirai_problem problem;
-    int32_t entry, exit;           /* local operators, MOIRAI_NONE where the block has none */
-    int32_t n_interior, first;     /* interior operators are first .. first + n_interior - 1 */
+    int32_t entry, exit;       /* local operators, MOIRAI_NONE where the block has none */
+    int32_t n_interior, first; /* interior operators are first .. first + n_interior - 1 */
     int32_t n_components;
-    int32_t *component_off;        /* component c has operators component_op[component_off[c]..] */
+    int32_t *component_off; /* component c has operators component_op[component_off[c]..] */
     int32_t *component_op;
-    int32_t *component_kind;       /* kind of each component */
+    int32_t *component_kind; /* kind of each component */
     int32_t n_kinds;
-    int32_t *kind_component;       /* first component of the kind */
+    int32_t *kind_component; /* first component of the kind */
     int32_t *kind_count;
-    int64_t unit;                  /* of the problem's cuts */
-    int32_t *op_component;         /* of each local operator, MOIRAI_NONE for the cuts */
+    int64_t unit;          /* of the problem's cuts */
+    int32_t *op_component; /* of each local operator, MOIRAI_NONE for the cuts */
 } decompose_block;
 
 int decompose_block_new(decompose_block **out, const moirai_problem *p, const decompose_cuts *s, int32_t block);
@@ -30,10 +30,10 @@ void decompose_block_free(decompose_block *b);
 void decompose_block_pin(decompose_block *b, int32_t entry_device, int32_t exit_device);
 
 /* The global operator of local operator `op` in copy `block`; and the global tensor of a local one. */
-int32_t decompose_block_global_op(const decompose_block *b, const moirai_problem *p, const decompose_cuts *s, int32_t block,
-                               int32_t op);
+int32_t decompose_block_global_op(const decompose_block *b, const moirai_problem *p, const decompose_cuts *s,
+                                  int32_t block, int32_t op);
 int32_t decompose_block_global_tensor(const decompose_block *b, const moirai_problem *p, const decompose_cuts *s,
-                                   int32_t block, int32_t tensor);
+                                      int32_t block, int32_t tensor);
 
 /* The block's shared entry tensor, over whose receivers a sending decides, or MOIRAI_NONE. */
 int32_t decompose_block_shared_tensor(const decompose_block *b);

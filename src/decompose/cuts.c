@@ -82,15 +82,15 @@ int decompose_cuts_find(bool *is_cut, const moirai_problem *p, const bool *gone)
     reach_positions(p, gone, scratch, scratch + n);
     mark_cuts(p, gone, scratch, scratch + n, scratch + 2 * n, is_cut);
     free(scratch);
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int find_cuts(decompose_cuts *s, const moirai_problem *p, const bool *chosen)
 {
     size_t n = (size_t)p->n_ops;
     bool *is_cut = util_alloc(n, sizeof *is_cut);
-    int result = is_cut ? decompose_cuts_find(is_cut, p, NULL) : MOIRAI_EFAIL;
-    if (!result) {
+    int rc = is_cut ? decompose_cuts_find(is_cut, p, NULL) : MOIRAI_EFAIL;
+    if (!rc) {
         for (size_t z = 0; z < n; z++) {
             is_cut[z] = is_cut[z] && (!chosen || chosen[p->topo[z]]);
             s->n_cuts += is_cut[z];
@@ -101,9 +101,9 @@ static int find_cuts(decompose_cuts *s, const moirai_problem *p, const bool *cho
         s->block_size = util_alloc((size_t)s->n_blocks, sizeof(int32_t));
         s->block_class = util_alloc((size_t)s->n_blocks, sizeof(int32_t));
         if (!s->cut || !s->block_first || !s->block_size || !s->block_class)
-            result = MOIRAI_EFAIL;
+            rc = MOIRAI_EFAIL;
     }
-    if (!result) {
+    if (!rc) {
         int32_t block = 0, first = 0;
         for (int32_t z = 0; z < p->n_ops; z++)
             if (is_cut[z]) {
@@ -116,7 +116,7 @@ static int find_cuts(decompose_cuts *s, const moirai_problem *p, const bool *cho
         s->block_size[block] = p->n_ops - first;
     }
     free(is_cut);
-    return result;
+    return rc;
 }
 
 /* A block spelled as integers; equal spellings are equal blocks. */
@@ -222,15 +222,15 @@ static int classify(decompose_cuts *s, const moirai_problem *p)
     class_key *key = util_alloc((size_t)s->n_blocks, sizeof *key);
     s->class_block = util_alloc((size_t)s->n_blocks, sizeof(int32_t));
     s->class_count = util_alloc((size_t)s->n_blocks, sizeof(int32_t));
-    int result = key && s->class_block && s->class_count ? MOIRAI_OK : MOIRAI_EFAIL;
-    for (int32_t i = 0; !result && i < s->n_blocks; i++) {
+    int rc = key && s->class_block && s->class_count ? 0 : MOIRAI_EFAIL;
+    for (int32_t i = 0; !rc && i < s->n_blocks; i++) {
         spell_block(&a, p, s, i);
         key[i] = (class_key){hash_words(&a), i};
-        result = a.failed ? MOIRAI_EFAIL : MOIRAI_OK;
+        rc = a.failed ? MOIRAI_EFAIL : 0;
     }
-    if (!result)
+    if (!rc)
         qsort(key, (size_t)s->n_blocks, sizeof *key, compare_keys);
-    for (int32_t i = 0, start = 0; !result && i < s->n_blocks; i++) {
+    for (int32_t i = 0, start = 0; !rc && i < s->n_blocks; i++) {
         if (key[i].hash != key[start].hash)
             start = i;
         int32_t leader = key[i].block;
@@ -238,10 +238,10 @@ static int classify(decompose_cuts *s, const moirai_problem *p)
             if (s->block_class[key[j].block] == key[j].block && same_spelling(&a, &b, p, s, key[j].block, leader))
                 leader = key[j].block;
         s->block_class[key[i].block] = leader;
-        result = a.failed || b.failed ? MOIRAI_EFAIL : MOIRAI_OK;
+        rc = a.failed || b.failed ? MOIRAI_EFAIL : 0;
     }
     /* Number the classes by their first block. */
-    for (int32_t i = 0; !result && i < s->n_blocks; i++) {
+    for (int32_t i = 0; !rc && i < s->n_blocks; i++) {
         if (s->block_class[i] == i) {
             s->class_block[s->n_classes] = i;
             s->block_class[i] = s->n_classes++;
@@ -253,12 +253,12 @@ static int classify(decompose_cuts *s, const moirai_problem *p)
     free(key);
     free(a.word);
     free(b.word);
-    return result;
+    return rc;
 }
 
-/* A plan's length in units stays below 2^54, an eighth of what prices take for "does not fit", with room for bytes beside
- * it. A plan that is any good takes no longer than all operators one after the other on their slowest devices with one
- * transfer of every tensor. Up to 69 s of that a nanosecond has 2^18 units; from then on fewer. */
+/* A plan's length in units stays below 2^54, an eighth of what prices take for "does not fit", with room for bytes
+ * beside it. A plan that is any good takes no longer than all operators one after the other on their slowest devices
+ * with one transfer of every tensor. Up to 69 s of that a nanosecond has 2^18 units; from then on fewer. */
 static int64_t choose_unit(const moirai_problem *p)
 {
     int64_t K = p->n_devices, unit = DECOMPOSE_MOST_UNITS;
@@ -290,14 +290,13 @@ int decompose_cuts_chosen(decompose_cuts **out, const moirai_problem *p, const b
 {
     *out = NULL;
     decompose_cuts *s = util_alloc(1, sizeof *s);
-    int result = s ? find_cuts(s, p, chosen) : MOIRAI_EFAIL;
-    if (!result)
-        result = classify(s, p);
-    if (!result)
+    int rc = s ? find_cuts(s, p, chosen) : MOIRAI_EFAIL;
+    rc = rc ? rc : classify(s, p);
+    if (!rc)
         s->unit = choose_unit(p);
-    if (result)
+    if (rc)
         decompose_cuts_free(s);
     else
         *out = s;
-    return result;
+    return rc;
 }

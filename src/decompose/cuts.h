@@ -19,12 +19,12 @@ typedef struct decompose_cuts {
     int32_t n_classes;
     int32_t *class_block; /* the first block of each class */
     int32_t *class_count; /* how many blocks it has */
-    int64_t unit;         /* so many units of price make a nanosecond: fewer where times are long, so that all fit 64 bits */
+    int64_t unit; /* so many units of price make a nanosecond: fewer where times are long, so that all fit 64 bits */
 } decompose_cuts;
 
 int decompose_cuts_new(decompose_cuts **out, const moirai_problem *p);
-/* The same with those cuts alone that `chosen` marks (per operator): blocks are the larger, and edges that would jump over
- * the others lie inside them. */
+/* The same with those cuts alone that `chosen` marks (per operator): blocks are the larger, and edges that would jump
+ * over the others lie inside them. */
 int decompose_cuts_chosen(decompose_cuts **out, const moirai_problem *p, const bool *chosen);
 /* Which positions of the topological order hold cuts, were the operators that `gone` marks (may be NULL) not there. */
 int decompose_cuts_find(bool *is_cut, const moirai_problem *p, const bool *gone);

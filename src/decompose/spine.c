@@ -116,7 +116,7 @@ static int weigh(finder *x)
         compare_with(x, sums, first, n);
     }
     free(sums);
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* ---- the choice ---- */
@@ -125,11 +125,11 @@ static int weigh(finder *x)
 static int judge(double *squares, double *largest, finder *x)
 {
     const moirai_problem *p = x->p;
-    int result = decompose_cuts_find(x->is_cut, p, x->floating);
+    int rc = decompose_cuts_find(x->is_cut, p, x->floating);
     double block = 0;
     int32_t ops = 0;
     *squares = *largest = 0;
-    for (int32_t z = 0; z <= p->n_ops && !result; z++) {
+    for (int32_t z = 0; z <= p->n_ops && !rc; z++) {
         bool ends = z == p->n_ops || x->is_cut[z];
         if (ends) {
             *squares += block * block;
@@ -146,7 +146,7 @@ static int judge(double *squares, double *largest, finder *x)
             ops++;
         }
     }
-    return result;
+    return rc;
 }
 
 static int by_falling_apart(const void *a, const void *b, void *data)
@@ -178,9 +178,9 @@ static int choose(int32_t *n_best, finder *x, double whole)
         looked_at = work;
         looks++;
         double squares, largest;
-        int result = judge(&squares, &largest, x);
-        if (result)
-            return result;
+        int rc = judge(&squares, &largest, x);
+        if (rc)
+            return rc;
         if (squares + FLOAT_COST * work < best) {
             best = squares + FLOAT_COST * work;
             *n_best = n;
@@ -188,7 +188,7 @@ static int choose(int32_t *n_best, finder *x, double whole)
     }
     for (int32_t i = 0; i < n; i++)
         x->floating[x->by_apart[i]] = i < *n_best;
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int find(int32_t *n_floating, finder *x)
@@ -201,15 +201,15 @@ static int find(int32_t *n_floating, finder *x)
         x->by_apart[i] = i;
         x->total += (double)x->weight[i];
     }
-    int result = x->total > 0 ? judge(&whole, &largest, x) : MOIRAI_OK;
-    if (result || x->total <= 0 || largest < LARGE_BLOCK)
-        return result;
-    result = weigh(x);
-    if (!result && !util_stopped(x->stop)) {
+    int rc = x->total > 0 ? judge(&whole, &largest, x) : 0;
+    if (rc || x->total <= 0 || largest < LARGE_BLOCK)
+        return rc;
+    rc = weigh(x);
+    if (!rc && !util_stopped(x->stop)) {
         qsort_r(x->by_apart, (size_t)p->n_ops, sizeof *x->by_apart, by_falling_apart, x);
-        result = choose(n_floating, x, whole);
+        rc = choose(n_floating, x, whole);
     }
-    return result;
+    return rc;
 }
 
 /* ---- the spine ---- */
@@ -235,11 +235,11 @@ int decompose_spine_from(decompose_spine **out, const moirai_problem *p, const b
     s->floating = util_alloc((size_t)p->n_ops, sizeof *s->floating);
     s->whole_op = util_alloc((size_t)p->n_ops, sizeof *s->whole_op);
     s->whole_tensor = util_alloc((size_t)p->n_tensors, sizeof *s->whole_tensor);
-    int result =
+    int rc =
         s->floating && s->whole_op && s->whole_tensor ? moirai_problem_without(&s->problem, p, floating) : MOIRAI_EFAIL;
-    if (result) {
+    if (rc) {
         decompose_spine_free(s);
-        return result;
+        return rc;
     }
     s->problem->memory = MOIRAI_MEMORY_STATIC;
     int32_t ops = 0, tensors = 0;
@@ -253,7 +253,7 @@ int decompose_spine_from(decompose_spine **out, const moirai_problem *p, const b
         if (!floating[p->tensor_producer[t]])
             s->whole_tensor[tensors++] = t;
     *out = s;
-    return MOIRAI_OK;
+    return 0;
 }
 
 int decompose_spine_new(decompose_spine **out, const moirai_problem *p, const util_stop *stop)
@@ -268,15 +268,15 @@ int decompose_spine_new(decompose_spine **out, const moirai_problem *p, const ut
     x.is_cut = util_alloc(n, sizeof *x.is_cut);
     x.floating = util_alloc(n, sizeof *x.floating);
     int32_t n_floating = 0;
-    int result =
+    int rc =
         x.weight && x.apart && x.mask && x.by_apart && x.is_cut && x.floating ? find(&n_floating, &x) : MOIRAI_EFAIL;
-    if (!result && n_floating > 0)
-        result = decompose_spine_from(out, p, x.floating);
+    if (!rc && n_floating > 0)
+        rc = decompose_spine_from(out, p, x.floating);
     free(x.weight);
     free(x.apart);
     free(x.mask);
     free(x.by_apart);
     free(x.is_cut);
     free(x.floating);
-    return result;
+    return rc;
 }

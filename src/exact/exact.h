@@ -10,11 +10,11 @@
 #include "util/stop.h"
 
 typedef struct exact_options {
-    int64_t below_ns;              /* only makespans below this are wanted; MOIRAI_UNKNOWN (-1): any */
-    int64_t stop_at_ns;            /* stop as soon as a plan of at most this is found; 0: go on to the optimum */
-    int64_t node_limit;            /* 0: none. Nodes do not depend on time: the same limit gives the same answer */
-    const moirai_plan *start;      /* a correct plan to beat, returned if nothing is better; or NULL */
-    util_stop stop;                /* all 0: none */
+    int64_t below_ns;         /* only makespans below this are wanted; MOIRAI_UNKNOWN (-1): any */
+    int64_t stop_at_ns;       /* stop as soon as a plan of at most this is found; 0: go on to the optimum */
+    int64_t node_limit;       /* 0: none. Nodes do not depend on time: the same limit gives the same answer */
+    const moirai_plan *start; /* a correct plan to beat, returned if nothing is better; or NULL */
+    util_stop stop;           /* all 0: none */
     /* For blocks: operator i may start on device k no sooner than release_ns[i * n_devices + k], and what follows
      * its finish there takes tail_ns[i * n_devices + k] more, which counts in the makespan. NULL: all 0. */
     const int64_t *release_ns, *tail_ns;

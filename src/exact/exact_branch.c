@@ -82,8 +82,7 @@ static bool holds(const exact_state *st, const exact_mirror *m)
     return true;
 }
 
-static bool use_mirrors(exact_search *s, const exact_state *st, exact_state *next, int32_t i,
-                        uint64_t tried)
+static bool use_mirrors(exact_search *s, const exact_state *st, exact_state *next, int32_t i, uint64_t tried)
 {
     bool ignored = false;
     for (int32_t a = 0; a < s->n_mirrors; a++) {
@@ -106,7 +105,7 @@ void exact_branch(exact_search *s, int32_t depth)
         }
         bool ignored = false;
         exact_state *next = seen(s, st, tried, device[a]) ? NULL : exact_push(s, depth + 1);
-        if (next != NULL && exact_restrict(s, next, i, (uint64_t)1 << device[a], &ignored) &&
+        if (next && exact_restrict(s, next, i, (uint64_t)1 << device[a], &ignored) &&
             (tried == 0 || use_mirrors(s, st, next, i, tried))) {
             int64_t before = s->nodes;
             exact_visit(s, depth + 1);

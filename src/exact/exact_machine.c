@@ -55,15 +55,13 @@ int64_t exact_preemptive(exact_job *job, int32_t n)
     return best;
 }
 
-static int32_t device_jobs(const exact_search *s, const exact_state *st, int32_t device,
-                           exact_job *job)
+static int32_t device_jobs(const exact_search *s, const exact_state *st, int32_t device, exact_job *job)
 {
     int32_t n = 0;
     for (int32_t i = 0; i < s->n; i++) {
         int64_t ns = moirai_op_ns(s->p, i, device);
         if (st->dom[i] == (uint64_t)1 << device && ns > 0)
-            job[n++] =
-                (exact_job){st->head[(int64_t)i * s->K + device], ns, st->tail[(int64_t)i * s->K + device], i};
+            job[n++] = (exact_job){st->head[(int64_t)i * s->K + device], ns, st->tail[(int64_t)i * s->K + device], i};
     }
     return n;
 }
@@ -83,8 +81,7 @@ static void slot_machines(const exact_search *s, int32_t x, int32_t machine[2])
     }
 }
 
-static int32_t slot_jobs(const exact_search *s, const exact_state *st, int32_t machine,
-                         exact_job *job)
+static int32_t slot_jobs(const exact_search *s, const exact_state *st, int32_t machine, exact_job *job)
 {
     int32_t n = 0;
     for (int32_t a = 0; a < s->n_active; a++) {
@@ -96,8 +93,7 @@ static int32_t slot_jobs(const exact_search *s, const exact_state *st, int32_t m
     return n;
 }
 
-int32_t exact_machine_jobs(const exact_search *s, const exact_state *st, int32_t machine,
-                                  exact_job *job)
+int32_t exact_machine_jobs(const exact_search *s, const exact_state *st, int32_t machine, exact_job *job)
 {
     return machine < s->K ? device_jobs(s, st, machine, job) : slot_jobs(s, st, machine, job);
 }
@@ -179,8 +175,8 @@ static bool one_machine(exact_search *s, exact_state *st, exact_job *job, int32_
 }
 
 /* Would the whole unit of operator i fit on device k beside the n jobs that are there? */
-static bool try_device(const exact_search *s, const exact_state *st, int32_t i, int32_t k,
-                       const exact_job *job, int32_t n)
+static bool try_device(const exact_search *s, const exact_state *st, int32_t i, int32_t k, const exact_job *job,
+                       int32_t n)
 {
     int32_t u = s->unit[i], m = n;
     memcpy(s->job_spare, job, (size_t)n * sizeof *job);
@@ -192,8 +188,7 @@ static bool try_device(const exact_search *s, const exact_state *st, int32_t i, 
     return m == n || exact_preemptive(s->job_spare, m) < s->below_ns;
 }
 
-static bool try_all(exact_search *s, exact_state *st, int32_t k, const exact_job *job, int32_t n,
-                    bool *changed)
+static bool try_all(exact_search *s, exact_state *st, int32_t k, const exact_job *job, int32_t n, bool *changed)
 {
     for (int32_t u = 0; u < s->n_units; u++) {
         int32_t i = s->unit_op[s->unit_off[u]];

@@ -233,7 +233,7 @@ int32_t exact_overload(exact_search *s, const exact_state *st, int32_t *device, 
 
 int exact_arc_add(exact_search *s, exact_state *st, int32_t before, int32_t after)
 {
-    if (util_grow(&s->arc, &s->arc_capacity, (size_t)st->n_arcs + 1, sizeof *s->arc) != 0) {
+    if (util_grow(&s->arc, &s->arc_capacity, (size_t)st->n_arcs + 1, sizeof *s->arc)) {
         s->failed = s->stopped = true;
         return MOIRAI_EFAIL;
     }
@@ -261,7 +261,7 @@ int32_t exact_part(exact_search *s, exact_state *st, int32_t device, int32_t fir
                 return 0;
             if (user[a] == maker[b])
                 continue;
-            if (exact_arc_add(s, st, user[a], maker[b]) != 0)
+            if (exact_arc_add(s, st, user[a], maker[b]))
                 return -1;
             n++;
         }

@@ -39,9 +39,9 @@ static bool same_rows(const exact_search *s, int32_t i, int32_t j)
     const exact_options *o = s->o;
     if (i != j && (shares_weight(s->p, i) || shares_weight(s->p, j)))
         return false;
-    return memcmp(s->p->op_time_ns + a, s->p->op_time_ns + b, row) == 0 &&
-           (o->release_ns == NULL || memcmp(o->release_ns + a, o->release_ns + b, row) == 0) &&
-           (o->tail_ns == NULL || memcmp(o->tail_ns + a, o->tail_ns + b, row) == 0) &&
+    return !memcmp(s->p->op_time_ns + a, s->p->op_time_ns + b, row) &&
+           (!o->release_ns || !memcmp(o->release_ns + a, o->release_ns + b, row)) &&
+           (!o->tail_ns || !memcmp(o->tail_ns + a, o->tail_ns + b, row)) &&
            s->p->op_memory_bytes[i] == s->p->op_memory_bytes[j] && s->p->op_devices[i] == s->p->op_devices[j];
 }
 
@@ -190,7 +190,7 @@ static int keep(exact_search *s, const int32_t *image)
     m->image = util_alloc((size_t)s->n, sizeof *m->image);
     m->moved = util_alloc((size_t)s->n, sizeof *m->moved);
     s->n_mirrors++; /* counted also on failure: freed with the search */
-    if (m->image == NULL || m->moved == NULL)
+    if (!m->image || !m->moved)
         return MOIRAI_EFAIL;
     memcpy(m->image, image, (size_t)s->n * sizeof *image);
     m->n = 0;
@@ -213,7 +213,7 @@ static int find_mirrors(exact_search *s, growth *g)
                 continue;
             for (int32_t a = 0; a < s->n; a++)
                 g->image[a] = g->image[a] < 0 ? a : g->image[a];
-            if (check_edges(s, g->image) && keep(s, g->image) != 0)
+            if (check_edges(s, g->image) && keep(s, g->image))
                 return MOIRAI_EFAIL;
         }
     }
@@ -228,8 +228,8 @@ static bool same_devices(const exact_search *s, int32_t a, int32_t b)
     bool same = p->device_memory_bytes[a] == p->device_memory_bytes[b];
     for (int64_t row = 0; same && row < (int64_t)s->n * K; row += K) {
         same = p->op_time_ns[row + a] == p->op_time_ns[row + b] &&
-               (o->release_ns == NULL || o->release_ns[row + a] == o->release_ns[row + b]) &&
-               (o->tail_ns == NULL || o->tail_ns[row + a] == o->tail_ns[row + b]);
+               (!o->release_ns || o->release_ns[row + a] == o->release_ns[row + b]) &&
+               (!o->tail_ns || o->tail_ns[row + a] == o->tail_ns[row + b]);
     }
     for (int32_t i = 0; same && i < s->n; i++)
         same = (p->op_devices[i] >> a & 1) == (p->op_devices[i] >> b & 1);
@@ -254,7 +254,7 @@ int exact_mirrors_find(exact_search *s)
     int32_t *work = util_alloc(2 * n, sizeof *work);
     s->mirror = util_alloc(MOST_MIRRORS, sizeof *s->mirror);
     int rc = MOIRAI_EFAIL;
-    if (color != NULL && work != NULL && s->mirror != NULL) {
+    if (color && work && s->mirror) {
         hash_ops(s, color, color + n);
         growth g = {s, color, work, work + n, 0};
         rc = find_mirrors(s, &g);

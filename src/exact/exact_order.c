@@ -44,7 +44,7 @@ static conflict find_conflict(exact_search *s, const exact_state *st)
 static void child(exact_search *s, int32_t depth, int32_t before, int32_t after, int64_t lb)
 {
     exact_state *next = exact_push(s, depth + 1);
-    if (next == NULL || exact_arc_add(s, next, before, after) != 0)
+    if (!next || exact_arc_add(s, next, before, after))
         return;
     next->lb_ns = UTIL_MAX(next->lb_ns, lb);
     exact_visit(s, depth + 1);
@@ -71,7 +71,7 @@ static void branch_on_lives(exact_search *s, int32_t depth, int32_t device, cons
                 return;
             }
             exact_state *next = exact_push(s, depth + 1);
-            if (next != NULL && exact_part(s, next, device, tensor[a], tensor[b]) > 0)
+            if (next && exact_part(s, next, device, tensor[a], tensor[b]) > 0)
                 exact_visit(s, depth + 1);
         }
     }
@@ -93,7 +93,7 @@ void exact_order(exact_search *s, int32_t depth)
         return;
     }
     int32_t *tensor = util_alloc((size_t)n, sizeof *tensor);
-    if (tensor == NULL) {
+    if (!tensor) {
         s->failed = s->stopped = true;
         return;
     }

@@ -23,7 +23,7 @@ int exact_sort(const moirai_problem *p, exact_result *r)
         return 0;
     size_t n = (size_t)p->n_ops + (size_t)r->n_transfers;
     schedule_timed_task *list = util_alloc(n, sizeof *list);
-    if (list == NULL)
+    if (!list)
         return MOIRAI_EFAIL;
     for (int32_t i = 0; i < p->n_ops; i++)
         list[i] = schedule_timed_op(p, i, r->op_start_ns[i], r->op_start_ns[i] + moirai_op_ns(p, i, r->op_device[i]));
@@ -46,7 +46,7 @@ static bool life_of(const moirai_problem *p, const moirai_plan *plan, int32_t t,
     int32_t j = p->tensor_producer[t], first = p->tensor_edge_off[t], last = p->tensor_edge_off[t + 1];
     bool home = plan->op_device[j] == d;
     *life = (exact_life){home ? plan->op_start_ns[j] : EXACT_NONE_NS, home ? plan->op_finish_ns[j] : 0,
-                                p->tensor_bytes[t], t};
+                         p->tensor_bytes[t], t};
     if (home && first == last)
         life->end = plan->makespan_ns;
     for (int32_t e = first; e < last; e++)
@@ -88,8 +88,8 @@ int exact_plan(moirai_plan **out, const moirai_problem *p, const exact_result *r
         return moirai_error(MOIRAI_EUSAGE, "problem '%s': the exact search found no plan", p->name);
     moirai_plan *plan;
     int rc = schedule_plan_new(&plan, p->name, p->n_ops, r->n_transfers, p->n_devices);
-    exact_life *life = rc == 0 ? util_alloc((size_t)p->n_tensors, sizeof *life) : NULL;
-    if (life == NULL) {
+    exact_life *life = !rc ? util_alloc((size_t)p->n_tensors, sizeof *life) : NULL;
+    if (!life) {
         moirai_plan_free(plan);
         return MOIRAI_EFAIL;
     }

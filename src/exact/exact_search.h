@@ -79,8 +79,7 @@ typedef struct exact_search {
 } exact_search;
 
 /* exact_setup.c */
-int exact_search_new(exact_search *s, const moirai_problem *p, const exact_options *o,
-                            exact_result *r);
+int exact_search_new(exact_search *s, const moirai_problem *p, const exact_options *o, exact_result *r);
 void exact_search_free(exact_search *s);
 /* The root's state, with nothing known. */
 void exact_root(exact_search *s);
@@ -98,8 +97,7 @@ bool exact_machines(exact_search *s, exact_state *st, bool *changed);
 /* Machines are numbered: devices, then ports (send, receive) or channels. The count also fills s->machine_count with
  * (at least) the number of jobs of each. */
 int32_t exact_machine_count(exact_search *s);
-int32_t exact_machine_jobs(const exact_search *s, const exact_state *st, int32_t machine,
-                                  exact_job *job);
+int32_t exact_machine_jobs(const exact_search *s, const exact_state *st, int32_t machine, exact_job *job);
 
 /* exact_window.c: heads and tails along the graph. */
 void exact_heads(exact_search *s, exact_state *st, bool *changed);
@@ -130,8 +128,7 @@ typedef struct exact_life {
 int32_t exact_overload(exact_search *s, const exact_state *st, int32_t *device, int32_t *tensor);
 /* Append the arcs that make `second` be born on the device after `first` has died there (first == second: live for no
  * time); the number appended, 0 where it can't be, negative if out of memory. */
-int32_t exact_part(exact_search *s, exact_state *st, int32_t device, int32_t first,
-                          int32_t second);
+int32_t exact_part(exact_search *s, exact_state *st, int32_t device, int32_t first, int32_t second);
 int exact_arc_add(exact_search *s, exact_state *st, int32_t before, int32_t after);
 
 /* exact_start.c: a first plan, where the caller has none. */

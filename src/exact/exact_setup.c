@@ -16,9 +16,9 @@ bool exact_fits(const moirai_problem *p, const char **why)
     const char *reason = p->n_ops > MOST_OPS  ? "more than 512 operators"
                          : slots > MOST_SLOTS ? "more than 16384 possible transfers"
                                               : NULL;
-    if (why != NULL)
+    if (why)
         *why = reason;
-    return reason == NULL;
+    return !reason;
 }
 
 /* No plan needs longer than all its tasks one after the other, each at its slowest. */
@@ -31,8 +31,8 @@ static int horizon(exact_search *s, int64_t *out)
         for (int32_t k = 0; k < s->K; k++) {
             int64_t at = (int64_t)i * s->K + k;
             most = UTIL_MAX(most, p->op_time_ns[at]);
-            release = s->o->release_ns != NULL ? UTIL_MAX(release, s->o->release_ns[at]) : 0;
-            tail = s->o->tail_ns != NULL ? UTIL_MAX(tail, s->o->tail_ns[at]) : 0;
+            release = s->o->release_ns ? UTIL_MAX(release, s->o->release_ns[at]) : 0;
+            tail = s->o->tail_ns ? UTIL_MAX(tail, s->o->tail_ns[at]) : 0;
         }
         total += most;
         outer = UTIL_MAX(outer, (__int128)release + tail);
@@ -113,7 +113,7 @@ static exact_state *new_state(exact_search *s)
     if (s->stack_bytes + bytes > MOST_STACK_BYTES)
         return NULL;
     exact_state *st = util_alloc(1, bytes);
-    if (st == NULL)
+    if (!st)
         return NULL;
     s->stack_bytes += bytes;
     st->dom = (uint64_t *)(st + 1);
@@ -138,9 +138,9 @@ exact_state *exact_push(exact_search *s, int32_t depth)
 {
     if (depth >= s->stack_n) {
         exact_state *st = NULL;
-        if (depth <= MOST_DEPTH && util_grow(&s->stack, &s->stack_capacity, (size_t)depth + 1, sizeof *s->stack) == 0)
+        if (depth <= MOST_DEPTH && !util_grow(&s->stack, &s->stack_capacity, (size_t)depth + 1, sizeof *s->stack))
             st = new_state(s);
-        if (st == NULL) {
+        if (!st) {
             s->stopped = true;
             exact_leave(s, depth > 0 ? s->stack[depth - 1]->lb_ns : 0);
             return NULL;
@@ -160,9 +160,9 @@ void exact_root(exact_search *s)
     st->lb_ns = 0;
     st->n_arcs = st->n_open = 0;
     memcpy(st->dom, s->p->op_devices, (size_t)s->n * sizeof *st->dom);
-    if (s->o->release_ns != NULL)
+    if (s->o->release_ns)
         memcpy(st->head, s->o->release_ns, rows);
-    if (s->o->tail_ns != NULL)
+    if (s->o->tail_ns)
         memcpy(st->tail, s->o->tail_ns, rows);
     for (int32_t r = 0; st->price[0] == 0 && r < s->n_prices; r++)
         st->price[r] = r < s->K ? 4096 : 1024; /* afterwards the last root's prices are a better start */
@@ -170,8 +170,7 @@ void exact_root(exact_search *s)
         st->n_open += !EXACT_ONLY(st->dom[i]);
 }
 
-int exact_search_new(exact_search *s, const moirai_problem *p, const exact_options *o,
-                            exact_result *r)
+int exact_search_new(exact_search *s, const moirai_problem *p, const exact_options *o, exact_result *r)
 {
     const char *why;
     memset(s, 0, sizeof *s);
@@ -192,19 +191,18 @@ int exact_search_new(exact_search *s, const moirai_problem *p, const exact_optio
     s->open_lb_ns = EXACT_NONE_NS;
     s->start_s = util_seconds();
     int32_t *of_group = util_alloc((size_t)p->n_groups, sizeof *of_group);
-    int rc = of_group != NULL && allocate(s) ? horizon(s, &s->horizon_ns) : MOIRAI_EFAIL;
+    int rc = of_group && allocate(s) ? horizon(s, &s->horizon_ns) : MOIRAI_EFAIL;
     s->below_ns = s->horizon_ns;
-    if (rc == 0) {
+    if (!rc) {
         make_units(s, of_group);
         rc = exact_mirrors_find(s);
     }
     free(of_group);
-    if (rc == 0 && o->below_ns >= 0 && o->below_ns < s->below_ns)
+    if (!rc && o->below_ns >= 0 && o->below_ns < s->below_ns)
         s->below_ns = o->below_ns;
     s->ceiling_ns = s->below_ns;
-    if (rc == 0)
-        rc = exact_share_new(s);
-    if (rc == 0 && exact_push(s, 0) == NULL)
+    rc = rc ? rc : exact_share_new(s);
+    if (!rc && !exact_push(s, 0))
         rc = MOIRAI_EFAIL;
     return rc;
 }

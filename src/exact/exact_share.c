@@ -55,7 +55,7 @@ static int find_pairs(exact_search *s)
     exact_share *h = s->share;
     const moirai_problem *p = s->p;
     weighed_pair *list = util_alloc((size_t)p->n_edges, sizeof *list);
-    if (list == NULL)
+    if (!list)
         return MOIRAI_EFAIL;
     for (int32_t e = 0; e < p->n_edges; e++) {
         int32_t t = p->edge_tensor[e], u = s->unit[p->tensor_producer[t]], v = s->unit[p->edge_reader[e]], x = 0;
@@ -101,7 +101,7 @@ static bool allocate(exact_search *s)
 int exact_share_new(exact_search *s)
 {
     s->share = util_alloc(1, sizeof *s->share);
-    if (s->share == NULL)
+    if (!s->share)
         return MOIRAI_EFAIL;
     s->share->n_prices = s->n_prices;
     if (!allocate(s))
@@ -113,7 +113,7 @@ int exact_share_new(exact_search *s)
 void exact_share_free(exact_search *s)
 {
     exact_share *h = s->share;
-    if (h == NULL)
+    if (!h)
         return;
     void *all[] = {h->op_ns,        h->table_ns, h->pair_a, h->pair_b,      h->edge_pair, h->pair_order, h->edge_parts,
                    h->tensor_there, h->ends,     h->parent, h->parent_pair, h->order,     h->find,       h->link_off,
@@ -180,7 +180,7 @@ static void step(exact_search *s, exact_state *st, double size)
     const exact_share *h = s->share;
     double mean = 0, total = 0, next[3 * MOIRAI_MAX_DEVICES], most = 0;
     double *w = h->n_prices <= 3 * MOIRAI_MAX_DEVICES ? next : NULL;
-    if (w == NULL)
+    if (!w)
         return; /* channels of many devices: the prices stay as they are */
     for (int32_t r = 0; r < h->n_prices; r++) {
         mean += h->load[r] * st->price[r];

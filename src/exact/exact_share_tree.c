@@ -113,8 +113,7 @@ void exact_share_prepare(exact_search *s, const exact_state *st)
     order_forest(s);
 }
 
-static inline int64_t edge_price(const exact_search *s, const exact_state *st, int32_t e, int32_t a,
-                                 int32_t b)
+static inline int64_t edge_price(const exact_search *s, const exact_state *st, int32_t e, int32_t a, int32_t b)
 {
     const exact_share *h = s->share;
     int32_t t = s->p->edge_tensor[e], parts = h->edge_parts[e];

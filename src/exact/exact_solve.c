@@ -29,7 +29,7 @@ void exact_leave(exact_search *s, int64_t lb_ns)
 
 static void tell(exact_search *s, char letter)
 {
-    if (s->o->progress == NULL)
+    if (!s->o->progress)
         return;
     moirai_progress news = {util_seconds() - s->start_s,
                             letter,
@@ -78,7 +78,7 @@ static int64_t makespan_of(const exact_search *s, const exact_state *st)
     int64_t most = 0;
     for (int32_t i = 0; i < s->n; i++) {
         int64_t at = (int64_t)i * s->K + EXACT_FIRST(st->dom[i]);
-        int64_t end = st->head[at] + s->p->op_time_ns[at] + (s->o->tail_ns != NULL ? s->o->tail_ns[at] : 0);
+        int64_t end = st->head[at] + s->p->op_time_ns[at] + (s->o->tail_ns ? s->o->tail_ns[at] : 0);
         most = UTIL_MAX(most, end);
     }
     return most;
@@ -100,11 +100,11 @@ void exact_found(exact_search *s, const exact_state *st)
     for (int32_t a = 0; a < s->n_active; a++) {
         int32_t x = s->active[a];
         r->transfer[a] = (exact_transfer){s->edge ? s->p->edge_tensor[x] : x / s->K,
-                                                 s->edge ? x : MOIRAI_NONE,
-                                                 s->slot_from[x],
-                                                 s->slot_to[x],
-                                                 st->xhead[x],
-                                                 st->xhead[x] + s->slot_ns[x]};
+                                          s->edge ? x : MOIRAI_NONE,
+                                          s->slot_from[x],
+                                          s->slot_to[x],
+                                          st->xhead[x],
+                                          st->xhead[x] + s->slot_ns[x]};
     }
     tell(s, 'X');
     if (makespan <= s->o->stop_at_ns)
@@ -128,7 +128,7 @@ static void climb(exact_search *s)
 {
     exact_result *r = s->r;
     int64_t top = s->below_ns, step = 0; /* the first plan's makespan, or the caller's limit */
-    if (r->found && (s->o->start == NULL || r->makespan_ns < s->o->start->makespan_ns))
+    if (r->found && (!s->o->start || r->makespan_ns < s->o->start->makespan_ns))
         tell(s, 'L');
     exact_root(s);
     exact_state *st = s->stack[0];
@@ -168,14 +168,13 @@ int exact_solve(const moirai_problem *p, const exact_options *o, exact_result *r
     memset(r, 0, sizeof *r);
     r->makespan_ns = MOIRAI_UNKNOWN;
     int rc = exact_search_new(&s, p, o, r);
-    if (rc == 0)
-        rc = exact_start(&s);
-    if (rc == 0) {
+    rc = rc ? rc : exact_start(&s);
+    if (!rc) {
         climb(&s);
         finish(&s);
         rc = s.failed ? MOIRAI_EFAIL : exact_sort(p, r);
     }
-    if (rc != 0)
+    if (rc)
         exact_result_clear(r);
     exact_search_free(&s);
     return rc;

@@ -161,7 +161,7 @@ static int keep(start *a)
     moirai_plan *plan;
     value_of(a, a->best, &fits);
     int rc = moirai_sim_plan(&plan, a->sim);
-    if (rc == 0)
+    if (!rc)
         take(a->s, plan);
     moirai_plan_free(plan);
     return rc;
@@ -174,7 +174,7 @@ static void choose_start(start *a)
     memset(a->device, -1, (size_t)s->n * sizeof *a->device);
     begin(a);
     a->now = value_of(a, a->device, &a->fits);
-    if (s->o->start != NULL && (double)s->o->start->makespan_ns < a->now) {
+    if (s->o->start && (double)s->o->start->makespan_ns < a->now) {
         memcpy(a->device, s->o->start->op_device, (size_t)s->n * sizeof *a->device);
         a->now = value_of(a, a->device, &a->fits);
     }
@@ -184,19 +184,19 @@ static void choose_start(start *a)
 
 int exact_start(exact_search *s)
 {
-    if (s->o->below_ns >= 0 || s->o->release_ns != NULL || s->o->tail_ns != NULL || s->n == 0)
+    if (s->o->below_ns >= 0 || s->o->release_ns || s->o->tail_ns || s->n == 0)
         return 0;
     exact_root(s);
     if (!exact_propagate(s, s->stack[0]))
         return 0; /* nothing fits: the search will say so */
-    if (s->o->start != NULL)
+    if (s->o->start)
         take(s, s->o->start);
     start a = {.s = s};
     util_rng_seed(&a.rng, 1);
     a.device = util_alloc((size_t)s->n, sizeof *a.device);
     a.best = util_alloc((size_t)s->n, sizeof *a.best);
-    int rc = a.device != NULL && a.best != NULL ? moirai_sim_new(&a.sim, s->p) : MOIRAI_EFAIL;
-    if (rc == 0) {
+    int rc = a.device && a.best ? moirai_sim_new(&a.sim, s->p) : MOIRAI_EFAIL;
+    if (!rc) {
         choose_start(&a);
         if (s->n_units > 1 && s->stack[0]->lb_ns < s->below_ns)
             anneal(&a);

@@ -38,8 +38,8 @@ static int64_t arrival(const exact_search *s, const exact_state *st, int32_t e, 
     return schedule_arrival_ns(s->p, st->head, from, t, k, st->xhead[exact_slot(s, e, k)]);
 }
 
-/* The transfer of edge e to device k, which its producer can't use: it starts and takes at least so much. Length 0 where
- * there is none. */
+/* The transfer of edge e to device k, which its producer can't use: it starts and takes at least so much. Length 0
+ * where there is none. */
 static exact_job arriving(const exact_search *s, const exact_state *st, int32_t e, int32_t k)
 {
     const moirai_problem *p = s->p;
@@ -72,8 +72,7 @@ static int32_t add_job(exact_job *job, int32_t n, exact_job one)
 }
 
 /* Producers of i's inputs that are fixed on l must all have run there before i starts on k. */
-static int64_t head_over_device(const exact_search *s, const exact_state *st, int32_t i, int32_t k,
-                                int32_t l)
+static int64_t head_over_device(const exact_search *s, const exact_state *st, int32_t i, int32_t k, int32_t l)
 {
     const moirai_problem *p = s->p;
     int32_t n = 0;
@@ -81,16 +80,14 @@ static int64_t head_over_device(const exact_search *s, const exact_state *st, in
         int32_t t = p->op_in[a], j = p->tensor_producer[t];
         if (st->dom[j] != (uint64_t)1 << l)
             continue;
-        exact_job one = {st->head[(int64_t)j * s->K + l], moirai_op_ns(p, j, l), moirai_transfer_ns(p, t, l, k),
-                                j};
+        exact_job one = {st->head[(int64_t)j * s->K + l], moirai_op_ns(p, j, l), moirai_transfer_ns(p, t, l, k), j};
         n = add_job(s->job, n, one);
     }
     return n < 2 ? 0 : exact_preemptive(s->job, n);
 }
 
 /* Transfers to i that are certain share the receive port of k (or, with congestion channel, the channel from l). */
-static int64_t head_over_port(const exact_search *s, const exact_state *st, int32_t i, int32_t k,
-                              int32_t l)
+static int64_t head_over_port(const exact_search *s, const exact_state *st, int32_t i, int32_t k, int32_t l)
 {
     const moirai_problem *p = s->p;
     int32_t n = 0;
@@ -153,8 +150,8 @@ static int64_t departure(const exact_search *s, const exact_state *st, int32_t e
     return schedule_departure_ns(s->p, st->tail, to, i, t, l, &st->xtail[exact_slot(s, e, 0)], s->edge ? 0 : 1);
 }
 
-/* The transfer of edge e from device l, which its reader can't use: it takes and is followed by at least so much. Length
- * 0 where there is none. */
+/* The transfer of edge e from device l, which its reader can't use: it takes and is followed by at least so much.
+ * Length 0 where there is none. */
 static exact_job departing(const exact_search *s, const exact_state *st, int32_t e, int32_t l)
 {
     const moirai_problem *p = s->p;
@@ -171,8 +168,7 @@ static exact_job departing(const exact_search *s, const exact_state *st, int32_t
     return job;
 }
 
-static int64_t tail_over_device(const exact_search *s, const exact_state *st, int32_t j, int32_t l,
-                                int32_t k)
+static int64_t tail_over_device(const exact_search *s, const exact_state *st, int32_t j, int32_t l, int32_t k)
 {
     const moirai_problem *p = s->p;
     int32_t n = 0;
@@ -182,8 +178,7 @@ static int64_t tail_over_device(const exact_search *s, const exact_state *st, in
             int32_t i = p->edge_reader[e];
             if (st->dom[i] != (uint64_t)1 << k)
                 continue;
-            exact_job one = {moirai_transfer_ns(p, t, l, k), moirai_op_ns(p, i, k),
-                                    st->tail[(int64_t)i * s->K + k], i};
+            exact_job one = {moirai_transfer_ns(p, t, l, k), moirai_op_ns(p, i, k), st->tail[(int64_t)i * s->K + k], i};
             n = add_job(s->job, n, one);
         }
     }
@@ -192,8 +187,7 @@ static int64_t tail_over_device(const exact_search *s, const exact_state *st, in
 
 /* Transfers of tensor t that must leave l: with flow edge one per reader, with flow tensor one per device that has a
  * reader for sure, or one at all if some reader is elsewhere and its device open. */
-static int32_t sends_of(const exact_search *s, const exact_state *st, int32_t t, int32_t l, int32_t to,
-                        int32_t n)
+static int32_t sends_of(const exact_search *s, const exact_state *st, int32_t t, int32_t l, int32_t to, int32_t n)
 {
     const moirai_problem *p = s->p;
     int32_t first = n;
@@ -219,8 +213,7 @@ static int32_t sends_of(const exact_search *s, const exact_state *st, int32_t t,
     return n;
 }
 
-static int64_t tail_over_port(const exact_search *s, const exact_state *st, int32_t j, int32_t l,
-                              int32_t to)
+static int64_t tail_over_port(const exact_search *s, const exact_state *st, int32_t j, int32_t l, int32_t to)
 {
     const moirai_problem *p = s->p;
     int32_t n = 0;

@@ -21,11 +21,10 @@ static int sort_edges(int32_t *out, const int32_t *order, const int32_t *key, si
         out[at[key[e]]++] = e;
     }
     free(at);
-    return MOIRAI_OK;
+    return 0;
 }
 
-static void fill_successors(graph_dag *d, const int32_t *sorted, const int32_t *from, const int32_t *to,
-                            size_t n_edges)
+static void fill_successors(graph_dag *d, const int32_t *sorted, const int32_t *from, const int32_t *to, size_t n_edges)
 {
     int32_t used = 0;
     size_t i = 0;
@@ -107,7 +106,7 @@ static int sort_nodes(graph_dag *d)
     }
     free(missing);
     free(heap);
-    return done == d->n ? MOIRAI_OK : moirai_error(MOIRAI_EINPUT, "the graph has a cycle");
+    return done == d->n ? 0 : moirai_error(MOIRAI_EINPUT, "the graph has a cycle");
 }
 
 static int reserve(graph_dag *d, int32_t n, size_t n_edges)
@@ -119,7 +118,7 @@ static int reserve(graph_dag *d, int32_t n, size_t n_edges)
     d->pred = util_alloc(n_edges, sizeof *d->pred);
     d->topo = util_alloc((size_t)n, sizeof *d->topo);
     d->topo_rank = util_alloc((size_t)n, sizeof *d->topo_rank);
-    return d->succ_off && d->pred_off && d->succ && d->pred && d->topo && d->topo_rank ? MOIRAI_OK : MOIRAI_EFAIL;
+    return d->succ_off && d->pred_off && d->succ && d->pred && d->topo && d->topo_rank ? 0 : MOIRAI_EFAIL;
 }
 
 int graph_dag_init(graph_dag *d, int32_t n, const int32_t *from, const int32_t *to, size_t n_edges)
@@ -131,19 +130,17 @@ int graph_dag_init(graph_dag *d, int32_t n, const int32_t *from, const int32_t *
         return MOIRAI_EFAIL;
     int32_t *by_head = util_alloc(n_edges, sizeof *by_head);
     int32_t *by_both = util_alloc(n_edges, sizeof *by_both);
-    int result = by_head && by_both ? MOIRAI_OK : MOIRAI_EFAIL;
-    if (!result)
-        result = sort_edges(by_head, NULL, to, n_edges, n);
-    if (!result)
-        result = sort_edges(by_both, by_head, from, n_edges, n);
-    if (!result) {
+    int rc = by_head && by_both ? 0 : MOIRAI_EFAIL;
+    rc = rc ? rc : sort_edges(by_head, NULL, to, n_edges, n);
+    rc = rc ? rc : sort_edges(by_both, by_head, from, n_edges, n);
+    if (!rc) {
         fill_successors(d, by_both, from, to, n_edges);
         fill_predecessors(d);
-        result = sort_nodes(d);
+        rc = sort_nodes(d);
     }
     free(by_head);
     free(by_both);
-    return result;
+    return rc;
 }
 
 void graph_dag_free(graph_dag *d)

@@ -24,7 +24,7 @@ int moirai_graph_builder_new(moirai_graph_builder **out, const char *name)
         return MOIRAI_EFAIL;
     }
     *out = b;
-    return MOIRAI_OK;
+    return 0;
 }
 
 void moirai_graph_builder_free(moirai_graph_builder *b)
@@ -56,13 +56,13 @@ void moirai_graph_builder_free(moirai_graph_builder *b)
 }
 
 /* Remember the current message as the builder's own. */
-static int fail(moirai_graph_builder *b, int result)
+static int fail(moirai_graph_builder *b, int rc)
 {
     if (!b->failed) {
-        b->failed = result;
+        b->failed = rc;
         b->message = util_strdup(moirai_error_message());
     }
-    return result;
+    return rc;
 }
 
 static int repeat_failure(const moirai_graph_builder *b)
@@ -76,7 +76,7 @@ static int ready_for(moirai_graph_builder *b, int32_t op)
         return repeat_failure(b);
     if (op < 0 || (size_t)op >= b->n_ops)
         return fail(b, moirai_error(MOIRAI_EUSAGE, "operator %d: there are only %zu", op, b->n_ops));
-    return MOIRAI_OK;
+    return 0;
 }
 
 static const char *keep(moirai_graph_builder *b, const char *text)
@@ -91,7 +91,7 @@ static int add_pair(pairs *list, int32_t op, int32_t item)
     if (util_grow(&list->row, &list->capacity, list->n + 1, sizeof *list->row))
         return MOIRAI_EFAIL;
     list->row[list->n++] = (pair){op, item};
-    return MOIRAI_OK;
+    return 0;
 }
 
 void moirai_graph_builder_element_bytes(moirai_graph_builder *b, int32_t bytes)
@@ -153,8 +153,8 @@ int moirai_graph_builder_input(moirai_graph_builder *b, int32_t op, const char *
     if (ready_for(b, op))
         return b->failed;
     int32_t t = tensor_number(b, op, tensor);
-    int result = t < 0 ? t : add_pair(&b->inputs, op, t);
-    return result ? fail(b, result) : MOIRAI_OK;
+    int rc = t < 0 ? t : add_pair(&b->inputs, op, t);
+    return rc ? fail(b, rc) : 0;
 }
 
 static int add_output(moirai_graph_builder *b, int32_t op, const char *tensor, int64_t bytes)
@@ -181,8 +181,8 @@ int moirai_graph_builder_output(moirai_graph_builder *b, int32_t op, const char 
 {
     if (ready_for(b, op))
         return b->failed;
-    int result = add_output(b, op, tensor, bytes);
-    return result ? fail(b, result) : MOIRAI_OK;
+    int rc = add_output(b, op, tensor, bytes);
+    return rc ? fail(b, rc) : 0;
 }
 
 int moirai_graph_builder_cost(moirai_graph_builder *b, int32_t op, int64_t weight_bytes, int64_t workspace_bytes,
@@ -200,7 +200,7 @@ int moirai_graph_builder_cost(moirai_graph_builder *b, int32_t op, int64_t weigh
     row->workspace_bytes = workspace_bytes;
     row->flops = flops;
     row->traffic_bytes = traffic_bytes;
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int32_t key_number(moirai_graph_builder *b, const char *device)
@@ -238,8 +238,8 @@ int moirai_graph_builder_time(moirai_graph_builder *b, int32_t op, const char *d
 {
     if (ready_for(b, op))
         return b->failed;
-    int result = add_time(b, op, device, ns);
-    return result ? fail(b, result) : MOIRAI_OK;
+    int rc = add_time(b, op, device, ns);
+    return rc ? fail(b, rc) : 0;
 }
 
 int moirai_graph_builder_member(moirai_graph_builder *b, int32_t op, const char *member)
@@ -249,15 +249,15 @@ int moirai_graph_builder_member(moirai_graph_builder *b, int32_t op, const char 
     size_t n = b->members.n;
     if (util_grow(&b->member, &b->member_capacity, n + 1, sizeof *b->member) || !(b->member[n] = keep(b, member)))
         return fail(b, MOIRAI_EFAIL);
-    int result = add_pair(&b->members, op, (int32_t)n);
-    return result ? fail(b, result) : MOIRAI_OK;
+    int rc = add_pair(&b->members, op, (int32_t)n);
+    return rc ? fail(b, rc) : 0;
 }
 
 static int32_t weight_number(moirai_graph_builder *b, int32_t op, const char *name, int64_t bytes)
 {
     if (bytes < 0 || !*name)
-        return moirai_error(MOIRAI_EINPUT, "operator '%.200s': shared weight '%.200s' of %" PRId64 " bytes", b->op[op].name,
-                            name, bytes);
+        return moirai_error(MOIRAI_EINPUT, "operator '%.200s': shared weight '%.200s' of %" PRId64 " bytes",
+                            b->op[op].name, name, bytes);
     int32_t number = util_names_get(b->weight_names, name);
     if (number >= 0 && b->weight_bytes[number] != bytes)
         return moirai_error(MOIRAI_EINPUT,
@@ -282,8 +282,8 @@ int moirai_graph_builder_shared_weight(moirai_graph_builder *b, int32_t op, cons
     if (ready_for(b, op))
         return b->failed;
     int32_t number = weight_number(b, op, name, bytes);
-    int result = number < 0 ? number : add_pair(&b->weights, op, number);
-    return result ? fail(b, result) : MOIRAI_OK;
+    int rc = number < 0 ? number : add_pair(&b->weights, op, number);
+    return rc ? fail(b, rc) : 0;
 }
 
 static int add_setting(moirai_graph_builder *b, int which, const char *setting)
@@ -295,7 +295,7 @@ static int add_setting(moirai_graph_builder *b, int which, const char *setting)
     if (!kept || n >= INT32_MAX || util_grow(&b->setting[which], &b->settings_capacity[which], n + 1, sizeof kept))
         return fail(b, MOIRAI_EFAIL);
     b->setting[which][b->n_settings[which]++] = kept;
-    return MOIRAI_OK;
+    return 0;
 }
 
 int moirai_graph_builder_dim(moirai_graph_builder *b, const char *setting)

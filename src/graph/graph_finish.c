@@ -25,7 +25,7 @@ static int to_csr(int32_t **off_out, int32_t **item_out, const pairs *list, size
         item[off[list->row[i].op]++] = list->row[i].item;
     memmove(off + 1, off, n_ops * sizeof *off);
     off[0] = 0;
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int copy_ops(moirai_graph *g, const moirai_graph_builder *b)
@@ -49,7 +49,7 @@ static int copy_ops(moirai_graph *g, const moirai_graph_builder *b)
         g->op_flops[i] = b->op[i].flops;
         g->op_traffic_bytes[i] = b->op[i].traffic_bytes;
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* Produced tensors first, by operator; then the network's inputs and weights, by first reader. */
@@ -84,7 +84,7 @@ static int copy_tensors(moirai_graph *g, moirai_graph_builder *b)
         g->tensor_bytes[t] = b->tensor[i].bytes;
         g->tensor_producer[t] = b->tensor[i].producer;
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* Visiting operators in order makes each list ascending, so a repeat is the last entry. */
@@ -118,19 +118,19 @@ static int index_readers(moirai_graph *g)
     memmove(off + 1, off, n * sizeof *off);
     off[0] = 0;
     free(last);
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int copy_members(moirai_graph *g, const moirai_graph_builder *b)
 {
     int32_t *item = NULL;
-    int result = to_csr(&g->op_member_off, &item, &b->members, b->n_ops);
-    if (!result && !(g->op_member = util_alloc(b->members.n, sizeof *g->op_member)))
-        result = MOIRAI_EFAIL;
-    for (size_t i = 0; !result && i < b->members.n; i++)
+    int rc = to_csr(&g->op_member_off, &item, &b->members, b->n_ops);
+    if (!rc && !(g->op_member = util_alloc(b->members.n, sizeof *g->op_member)))
+        rc = MOIRAI_EFAIL;
+    for (size_t i = 0; !rc && i < b->members.n; i++)
         g->op_member[i] = b->member[item[i]];
     free(item);
-    return result;
+    return rc;
 }
 
 /* Shared weights are numbered by first reader; what an operator names twice counts once. */
@@ -140,10 +140,10 @@ static int copy_weights(moirai_graph *g, const moirai_graph_builder *b)
     int32_t *number = util_alloc(n, sizeof *number), *last = util_alloc(n, sizeof *last), used = 0;
     g->weight_name = util_alloc(n, sizeof *g->weight_name);
     g->weight_bytes = util_alloc(n, sizeof *g->weight_bytes);
-    int result = number && last && g->weight_name && g->weight_bytes
-                     ? to_csr(&g->op_weight_off, &g->op_weight, &b->weights, b->n_ops)
-                     : MOIRAI_EFAIL;
-    for (int32_t i = 0, from = 0; !result && i < g->n_ops; i++) {
+    int rc = number && last && g->weight_name && g->weight_bytes
+                 ? to_csr(&g->op_weight_off, &g->op_weight, &b->weights, b->n_ops)
+                 : MOIRAI_EFAIL;
+    for (int32_t i = 0, from = 0; !rc && i < g->n_ops; i++) {
         int32_t end = g->op_weight_off[i + 1];
         g->op_weight_off[i] = used;
         for (; from < end; from++) {
@@ -159,11 +159,11 @@ static int copy_weights(moirai_graph *g, const moirai_graph_builder *b)
             g->op_weight[used++] = number[w] - 1;
         }
     }
-    if (!result)
+    if (!rc)
         g->op_weight_off[g->n_ops] = used;
     free(number);
     free(last);
-    return result;
+    return rc;
 }
 
 static int copy_settings(moirai_graph *g, const moirai_graph_builder *b)
@@ -178,7 +178,7 @@ static int copy_settings(moirai_graph *g, const moirai_graph_builder *b)
         g->dim[i] = b->setting[0][i];
     for (int32_t i = 0; i < g->n_shapes; i++)
         g->shape[i] = b->setting[1][i];
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* Number the keys by operator, then fill the table. `order` lists the time rows by operator. */
@@ -199,7 +199,7 @@ static int fill_times(moirai_graph *g, const moirai_graph_builder *b, const int3
                                 b->key[row.item]);
         *cell = b->time[order[i]];
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int copy_times(moirai_graph *g, const moirai_graph_builder *b)
@@ -210,19 +210,17 @@ static int copy_times(moirai_graph *g, const moirai_graph_builder *b)
     g->time_ns = util_alloc(cells, sizeof *g->time_ns);
     pairs rows = {util_alloc(b->times.n, sizeof(pair)), b->times.n, b->times.n};
     int32_t *off = NULL, *order = NULL;
-    int result = g->time_key && g->time_ns && rows.row ? MOIRAI_OK : MOIRAI_EFAIL;
-    for (size_t i = 0; !result && i < b->times.n; i++)
+    int rc = g->time_key && g->time_ns && rows.row ? 0 : MOIRAI_EFAIL;
+    for (size_t i = 0; !rc && i < b->times.n; i++)
         rows.row[i] = (pair){b->times.row[i].op, (int32_t)i};
-    for (size_t i = 0; !result && i < cells; i++)
+    for (size_t i = 0; !rc && i < cells; i++)
         g->time_ns[i] = MOIRAI_UNKNOWN;
-    if (!result)
-        result = to_csr(&off, &order, &rows, b->n_ops);
-    if (!result)
-        result = fill_times(g, b, order);
+    rc = rc ? rc : to_csr(&off, &order, &rows, b->n_ops);
+    rc = rc ? rc : fill_times(g, b, order);
     free(rows.row);
     free(off);
     free(order);
-    return result;
+    return rc;
 }
 
 /* "a -> b -> c -> a"; of a long cycle the first four and the last two. */
@@ -243,10 +241,10 @@ static int report_cycle(const moirai_graph *g, const graph_dag *d)
         }
         used += (size_t)snprintf(text + used, sizeof text - used, "%.60s -> ", g->op_name[cycle[i]]);
     }
-    int result = moirai_error(MOIRAI_EINPUT, "cycle of %d operator%s: %s%.60s", n, n == 1 ? "" : "s", text,
-                              g->op_name[cycle[0]]);
+    int rc = moirai_error(MOIRAI_EINPUT, "cycle of %d operator%s: %s%.60s", n, n == 1 ? "" : "s", text,
+                          g->op_name[cycle[0]]);
     free(cycle);
-    return result;
+    return rc;
 }
 
 static int sort_ops(moirai_graph *g)
@@ -257,19 +255,18 @@ static int sort_ops(moirai_graph *g)
             n_edges += (size_t)(g->tensor_reader_off[t + 1] - g->tensor_reader_off[t]);
     int32_t *from = util_alloc(n_edges, sizeof *from), *to = util_alloc(n_edges, sizeof *to);
     graph_dag dag = {0};
-    int result = from && to ? MOIRAI_OK : MOIRAI_EFAIL;
+    int rc = from && to ? 0 : MOIRAI_EFAIL;
     size_t e = 0;
-    for (int32_t t = 0; !result && t < g->n_tensors; t++) {
+    for (int32_t t = 0; !rc && t < g->n_tensors; t++) {
         for (int32_t r = g->tensor_reader_off[t]; g->tensor_producer[t] >= 0 && r < g->tensor_reader_off[t + 1]; r++) {
             from[e] = g->tensor_producer[t];
             to[e++] = g->tensor_reader[r];
         }
     }
-    if (!result)
-        result = graph_dag_init(&dag, g->n_ops, from, to, n_edges);
-    if (result == MOIRAI_EINPUT)
-        result = report_cycle(g, &dag);
-    if (!result) {
+    rc = rc ? rc : graph_dag_init(&dag, g->n_ops, from, to, n_edges);
+    if (rc == MOIRAI_EINPUT)
+        rc = report_cycle(g, &dag);
+    if (!rc) {
         g->topo = dag.topo;
         g->topo_rank = dag.topo_rank;
         dag.topo = dag.topo_rank = NULL;
@@ -277,7 +274,7 @@ static int sort_ops(moirai_graph *g)
     graph_dag_free(&dag);
     free(from);
     free(to);
-    return result;
+    return rc;
 }
 
 static int assemble(moirai_graph *g, moirai_graph_builder *b)
@@ -293,36 +290,30 @@ static int assemble(moirai_graph *g, moirai_graph_builder *b)
     b->op_names = NULL;
     b->name = NULL;
     g->element_bytes = b->element_bytes;
-    int result = copy_ops(g, b);
-    if (!result)
-        result = copy_tensors(g, b);
-    if (!result)
-        result = index_readers(g);
-    if (!result)
-        result = copy_members(g, b);
-    if (!result)
-        result = copy_times(g, b);
-    if (!result)
-        result = copy_weights(g, b);
-    if (!result)
-        result = copy_settings(g, b);
-    return result ? result : sort_ops(g);
+    int rc = copy_ops(g, b);
+    rc = rc ? rc : copy_tensors(g, b);
+    rc = rc ? rc : index_readers(g);
+    rc = rc ? rc : copy_members(g, b);
+    rc = rc ? rc : copy_times(g, b);
+    rc = rc ? rc : copy_weights(g, b);
+    rc = rc ? rc : copy_settings(g, b);
+    return rc ? rc : sort_ops(g);
 }
 
 int moirai_graph_builder_finish(moirai_graph **out, moirai_graph_builder *b)
 {
     *out = NULL;
-    int result = b->failed;
+    int rc = b->failed;
     moirai_graph *g = NULL;
-    if (result)
-        moirai_error(result, "%s", b->message ? b->message : "out of memory");
+    if (rc)
+        moirai_error(rc, "%s", b->message ? b->message : "out of memory");
     else
-        result = (g = util_alloc(1, sizeof *g)) ? assemble(g, b) : MOIRAI_EFAIL;
+        rc = (g = util_alloc(1, sizeof *g)) ? assemble(g, b) : MOIRAI_EFAIL;
     moirai_graph_builder_free(b);
-    if (result) {
+    if (rc) {
         moirai_graph_free(g);
-        return result;
+        return rc;
     }
     *out = g;
-    return MOIRAI_OK;
+    return 0;
 }

@@ -114,7 +114,7 @@ int graph_reach_new(graph_reach **out, const graph_dag *d, size_t limit_bytes, b
     }
     free(ranks);
     *out = r;
-    return MOIRAI_OK;
+    return 0;
 }
 
 void graph_reach_free(graph_reach *r)

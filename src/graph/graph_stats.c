@@ -162,16 +162,14 @@ int moirai_graph_stats_get(moirai_graph_stats *out, const moirai_graph *g)
     memset(out, 0, sizeof *out);
     sum_up(out, g);
     int rc = measure(out, g);
-    if (!rc)
-        rc = peak(out, g);
+    rc = rc ? rc : peak(out, g);
     int32_t *ops = rc ? NULL : util_alloc((size_t)g->n_ops, sizeof *ops);
     moirai_type_stats *types = NULL;
     if (ops)
         out->n_cut_points = moirai_graph_cut_points(g, ops);
     if (!rc && (!ops || out->n_cut_points < 0))
         rc = MOIRAI_EFAIL;
-    if (!rc)
-        rc = moirai_graph_types(&types, &out->n_types, g);
+    rc = rc ? rc : moirai_graph_types(&types, &out->n_types, g);
     free(types);
     free(ops);
     return rc;

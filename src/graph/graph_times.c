@@ -41,7 +41,7 @@ static int add_key(moirai_graph *g, const char *device)
     g->time_key = key;
     g->time_ns = time_ns;
     g->n_time_keys = n + 1;
-    return MOIRAI_OK;
+    return 0;
 }
 
 int moirai_graph_times_set(moirai_graph *g, const char *device, const int64_t *time_ns)
@@ -61,5 +61,5 @@ int moirai_graph_times_set(moirai_graph *g, const char *device, const int64_t *t
     }
     for (int32_t i = 0; i < g->n_ops; i++)
         g->time_ns[(size_t)i * (size_t)g->n_time_keys + (size_t)key] = time_ns[i];
-    return MOIRAI_OK;
+    return 0;
 }

@@ -64,7 +64,8 @@ static void write_members(util_writer *w, const moirai_graph *g, int32_t op)
     util_writer_close(w, ']');
 }
 
-void graph_write_weights(util_writer *w, const char *const *name, const int64_t *bytes, const int32_t *weight, int32_t n)
+void graph_write_weights(util_writer *w, const char *const *name, const int64_t *bytes, const int32_t *weight,
+                         int32_t n)
 {
     if (!n)
         return;

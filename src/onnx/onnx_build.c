@@ -91,7 +91,8 @@ static void report_node(onnx_import *im, const onnx_node *n)
             continue;
         size_t used = strlen(r->unknown_sizes);
         if (r->n_unknown_sizes++ < 3)
-            snprintf(r->unknown_sizes + used, sizeof r->unknown_sizes - used, "%s'%.60s'", used ? ", " : "", n->out[k]->name);
+            snprintf(r->unknown_sizes + used, sizeof r->unknown_sizes - used, "%s'%.60s'", used ? ", " : "",
+                     n->out[k]->name);
     }
 }
 

@@ -158,8 +158,7 @@ int onnx_import_run(onnx_import *im)
     rc = onnx_scope_new(&im->root, im, NULL, im->model->proto->graph);
     for (int i = 0; o && i < o->n_shapes && !rc; i++)
         rc = onnx_options_shape(im, o->shapes[i]);
-    if (!rc)
-        rc = onnx_scope_infer(im, im->root);
+    rc = rc ? rc : onnx_scope_infer(im, im->root);
     for (int i = 0; o && i < o->n_dims && !rc; i++)
         if (!im->dim_used[i])
             rc = moirai_error(MOIRAI_EUSAGE, "dimension \"%s\": no tensor of the model has a dimension of that name",

@@ -115,7 +115,7 @@ int onnx_import_run(onnx_import *im);
 void onnx_import_free(onnx_import *im);
 
 /* ---- onnx_options.c ---- */
-int onnx_options_check(const moirai_onnx_options *o); /* are all dimensions NAME=NUMBER? `o` may be NULL */
+int onnx_options_check(const moirai_onnx_options *o);        /* are all dimensions NAME=NUMBER? `o` may be NULL */
 int onnx_options_shape(onnx_import *im, const char *option); /* give an input its shape */
 
 /* ---- onnx_scope.c ---- */
@@ -134,7 +134,7 @@ int onnx_value_from_type(onnx_import *im, onnx_value *v, const Onnx__TypeProto *
 int onnx_value_agrees(const onnx_value *v, int32_t rank, const int64_t *dim, const char *option);
 /* "batch=8 x 3 x 224": the declared names with what they are taken as. */
 void onnx_value_show(const onnx_value *v, char *text, size_t size);
-const char *onnx_type_name(int32_t type); /* "float", "int64", ... */
+const char *onnx_type_name(int32_t type);                 /* "float", "int64", ... */
 int64_t *onnx_value_ints(onnx_import *im, onnx_value *v); /* room for v->elements numbers, or NULL */
 double *onnx_value_reals(onnx_import *im, onnx_value *v);
 static inline bool onnx_has_numbers(const onnx_value *v)

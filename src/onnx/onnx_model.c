@@ -114,7 +114,7 @@ static int write_stream(const onnx_model *m, const Onnx__ModelProto *proto, FILE
         return MOIRAI_EFAIL;
     onnx__model_proto__pack(proto, packed);
     int rc = onnx_wire_expand(&onnx__model_proto__descriptor, packed, length, m ? m->slim.cut : NULL,
-                                     m ? m->slim.n_cuts : 0, m ? m->file : NULL, to_stream, stream);
+                              m ? m->slim.n_cuts : 0, m ? m->file : NULL, to_stream, stream);
     free(packed);
     if (!rc && (fflush(stream) || fsync(fileno(stream))))
         rc = moirai_error(MOIRAI_EFAIL, "can't write: %s", strerror(errno));

@@ -57,8 +57,7 @@ bool onnx_type_is_float(int32_t elem_type);
 
 /* A tensor's elements and bytes from its dims; MOIRAI_EINPUT on negative dims, on more than 2^50 bytes, and where
  * the data in the file are not as many. */
-int onnx_tensor_size(const onnx_model *model, const Onnx__TensorProto *tensor, int64_t *elements,
-                            int64_t *bytes);
+int onnx_tensor_size(const onnx_model *model, const Onnx__TensorProto *tensor, int64_t *elements, int64_t *bytes);
 
 /* ---- onnx_attr.c ---- */
 /* Attributes by name; the value given where the node has none of that name. */

@@ -17,7 +17,7 @@ static int list_nodes(onnx_network *net)
             return moirai_error(MOIRAI_EFAIL, "more nodes than operators");
         net->op_node[n++] = i;
     }
-    return n == net->graph->n_ops ? MOIRAI_OK : moirai_error(MOIRAI_EFAIL, "fewer nodes than operators");
+    return n == net->graph->n_ops ? 0 : moirai_error(MOIRAI_EFAIL, "fewer nodes than operators");
 }
 
 static int understand(onnx_network **out, onnx_network *net, int rc, const moirai_onnx_options *options)
@@ -32,7 +32,7 @@ static int understand(onnx_network **out, onnx_network *net, int rc, const moira
         return rc;
     }
     *out = net;
-    return MOIRAI_OK;
+    return 0;
 }
 
 int onnx_network_open(onnx_network **out, const char *path, const moirai_onnx_options *options)

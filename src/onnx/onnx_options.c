@@ -50,8 +50,7 @@ int onnx_options_shape(onnx_import *im, const char *option)
             continue;
         bool set;
         int rc = onnx_value_from_type(im, v, v->declared, false, &set);
-        if (!rc)
-            rc = onnx_value_agrees(v, rank, dim, option);
+        rc = rc ? rc : onnx_value_agrees(v, rank, dim, option);
         if (!rc && !onnx_value_shape(v, v->type, rank, dim))
             rc = moirai_error(MOIRAI_EUSAGE, "shape \"%s\": too large", option);
         return rc;

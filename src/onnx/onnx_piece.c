@@ -49,7 +49,7 @@ static int make_up_weights(piece *c, Onnx__TensorProto *t, const onnx_value *v)
     t->n_external_data = 2;
     t->has_data_location = 1;
     t->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* Little endian, as raw_data wants it. */
@@ -104,7 +104,7 @@ static int add_constant(piece *c, const onnx_value *v, char *name)
         return MOIRAI_EFAIL;
     for (int32_t i = 0; i < (int32_t)v->elements; i++)
         put_number(t->raw_data.data + (size_t)i * (size_t)bits / 8, v, i, bits / 8);
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* ---- tensors ---- */
@@ -113,7 +113,7 @@ static int describe(piece *c, Onnx__ValueInfoProto **out, const char *name, cons
 {
     Onnx__TypeProto *type = onnx_tensor_type(&c->arena, v, shape);
     *out = type ? onnx_value_info(&c->arena, name, type) : NULL;
-    return *out ? MOIRAI_OK : MOIRAI_EFAIL;
+    return *out ? 0 : MOIRAI_EFAIL;
 }
 
 static piece_value *find_value(piece *c, const onnx_value *v)
@@ -142,7 +142,7 @@ static int read_value(piece *c, char **name, const onnx_value *v)
     if (known) {
         known->read = true;
         *name = known->name;
-        return MOIRAI_OK;
+        return 0;
     }
     known = new_value(c, v);
     if (!known)
@@ -164,7 +164,7 @@ static int write_value(piece *c, char **name, const onnx_value *v)
         return MOIRAI_EFAIL;
     made->made = true;
     *name = made->name;
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* ---- nodes ---- */
@@ -182,10 +182,10 @@ static int add_node(piece *c, const onnx_node *n)
     copy->output = onnx_take(&c->arena, (size_t)n->n_out, sizeof *copy->output);
     if (!copy->input || !copy->output)
         return MOIRAI_EFAIL;
-    int rc = MOIRAI_OK;
+    int rc = 0;
     for (int32_t k = 0; k < n->n_in && !rc; k++) {
         copy->input[k] = nothing;
-        rc = n->in[k] ? read_value(c, &copy->input[k], n->in[k]) : MOIRAI_OK;
+        rc = n->in[k] ? read_value(c, &copy->input[k], n->in[k]) : 0;
     }
     for (int32_t k = 0; k < n->n_captured && !rc; k++) {
         char *unused;
@@ -193,7 +193,7 @@ static int add_node(piece *c, const onnx_node *n)
     }
     for (int32_t k = 0; k < n->n_out && !rc; k++) {
         copy->output[k] = nothing;
-        rc = n->out[k] ? write_value(c, &copy->output[k], n->out[k]) : MOIRAI_OK;
+        rc = n->out[k] ? write_value(c, &copy->output[k], n->out[k]) : 0;
     }
     c->graph.node[c->graph.n_node++] = copy;
     return rc;
@@ -211,7 +211,7 @@ static int add_outputs(piece *c, const onnx_node *n)
             return rc;
         c->graph.n_output++;
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 static const onnx_node *node_of(const onnx_network *from, int32_t op)
@@ -235,7 +235,7 @@ static int allocate(piece *c, const int32_t *op, int32_t n)
     g->input = onnx_take(&c->arena, n_in, sizeof *g->input);
     g->initializer = onnx_take(&c->arena, n_in, sizeof *g->initializer);
     g->output = onnx_take(&c->arena, n_out, sizeof *g->output);
-    return g->node && g->input && g->initializer && g->output ? MOIRAI_OK : MOIRAI_EFAIL;
+    return g->node && g->input && g->initializer && g->output ? 0 : MOIRAI_EFAIL;
 }
 
 /* ---- packing ---- */
@@ -252,7 +252,7 @@ static int to_bytes(void *to, const void *data, size_t length)
         return MOIRAI_EFAIL;
     memcpy(b->data + b->length, data, length);
     b->length += length;
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int pack(bytes *out, const piece *c)
@@ -273,7 +273,7 @@ static int pack(bytes *out, const piece *c)
         return MOIRAI_EFAIL;
     onnx__model_proto__pack(&m, slim);
     int rc = onnx_wire_expand(&onnx__model_proto__descriptor, slim, length, model->slim.cut, model->slim.n_cuts,
-                                     model->file, to_bytes, out);
+                              model->file, to_bytes, out);
     free(slim);
     return rc;
 }

@@ -23,7 +23,7 @@ static int hand_over(moirai_graph **out, int rc, onnx_network *net, moirai_onnx_
     *out = net->graph;
     net->graph = NULL;
     onnx_network_free(net);
-    return MOIRAI_OK;
+    return 0;
 }
 
 int moirai_onnx_read(moirai_graph **out, const char *path, const moirai_onnx_options *options,

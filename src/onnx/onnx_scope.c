@@ -178,14 +178,10 @@ int onnx_scope_new(onnx_scope **out, onnx_import *im, onnx_scope *parent, const 
     s->parent = parent;
     s->graph = graph;
     int rc = allocate(im, s);
-    if (!rc)
-        rc = add_initializers(im, s);
-    if (!rc)
-        rc = add_inputs(im, s);
-    if (!rc)
-        rc = add_nodes(im, s);
-    if (!rc)
-        rc = check_outputs(s);
+    rc = rc ? rc : add_initializers(im, s);
+    rc = rc ? rc : add_inputs(im, s);
+    rc = rc ? rc : add_nodes(im, s);
+    rc = rc ? rc : check_outputs(s);
     if (rc)
         return rc;
     attach_declared(s, graph->value_info, graph->n_value_info);
@@ -261,8 +257,7 @@ static int sort_nodes(onnx_scope *s)
     for (size_t i = 0; !rc && i < n; i++)
         offset[i + 1] += offset[i];
     int32_t *reader = rc ? NULL : util_alloc(n_edges, sizeof *reader);
-    if (!rc)
-        rc = reader ? sort(s, waiting, offset, reader) : MOIRAI_EFAIL;
+    rc = rc ? rc : reader ? sort(s, waiting, offset, reader) : MOIRAI_EFAIL;
     free(reader);
     free(offset);
     free(waiting);

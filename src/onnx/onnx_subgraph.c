@@ -63,8 +63,7 @@ static int collect(name_list *l, const Onnx__GraphProto *g)
     for (size_t i = 0; i < g->n_node && !rc; i++) {
         for (size_t k = 0; k < g->node[i]->n_input && !rc; k++)
             rc = *g->node[i]->input[k] ? list_add(l, g->node[i]->input[k]) : 0;
-        if (!rc)
-            rc = collect_of_node(l, g->node[i]);
+        rc = rc ? rc : collect_of_node(l, g->node[i]);
     }
     for (size_t i = 0; i < g->n_output && !rc; i++)
         rc = g->output[i]->name ? list_add(l, g->output[i]->name) : 0;
@@ -116,8 +115,7 @@ int onnx_captured(onnx_import *im, onnx_node *n)
         return 0;
     name_list l = {0};
     int rc = collect_of_node(&l, n->proto);
-    if (!rc)
-        rc = resolve(im, n, &l);
+    rc = rc ? rc : resolve(im, n, &l);
     free(l.name);
     return rc;
 }

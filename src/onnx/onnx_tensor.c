@@ -120,34 +120,25 @@ static bool packed_fits(const onnx_data *d, int64_t elements, int element_bits)
     return (int64_t)d->length >= (element_bits && element_bits < 8 ? elements / 8 : elements);
 }
 
-int onnx_tensor_size(const onnx_model *model, const Onnx__TensorProto *t, int64_t *elements,
-                            int64_t *bytes)
+int onnx_tensor_size(const onnx_model *model, const Onnx__TensorProto *t, int64_t *elements, int64_t *bytes)
 {
     onnx_data d;
     int rc = shape_size(t, elements, bytes);
-    if (!rc)
-        rc = onnx_tensor_data(&d, model, t);
+    rc = rc ? rc : onnx_tensor_data(&d, model, t);
     if (rc)
         return rc;
     int64_t held = 0;
     int bits = onnx_type_bits(t->data_type);
     switch (d.kind) {
-    case ONNX_DATA_EXTERNAL:
-        held = d.external_length < 0 ? *bytes : d.external_length;
-        break;
-    case ONNX_DATA_RAW:
-        held = (int64_t)d.length;
-        break;
-    case ONNX_DATA_PACKED:
-        held = packed_fits(&d, *elements, bits) ? *bytes : (int64_t)d.length;
-        break;
+    case ONNX_DATA_EXTERNAL: held = d.external_length < 0 ? *bytes : d.external_length; break;
+    case ONNX_DATA_RAW: held = (int64_t)d.length; break;
+    case ONNX_DATA_PACKED: held = packed_fits(&d, *elements, bits) ? *bytes : (int64_t)d.length; break;
     case ONNX_DATA_TYPED:
         held = (int64_t)(t->n_float_data + t->n_int32_data + t->n_int64_data + t->n_double_data + t->n_uint64_data +
                          t->n_string_data);
         held = held >= (bits && bits < 8 ? *elements / 8 : *elements) ? *bytes : held;
         break;
-    case ONNX_DATA_NONE:
-        break;
+    case ONNX_DATA_NONE: break;
     }
     if (held < *bytes)
         return moirai_error(MOIRAI_EINPUT, "its dimensions make %lld bytes, the file has %lld", (long long)*bytes,

@@ -254,7 +254,8 @@ int onnx_value_agrees(const onnx_value *v, int32_t rank, const int64_t *dim, con
     if (!s)
         return 0;
     if (s->n_dim != (size_t)rank)
-        return moirai_error(MOIRAI_EUSAGE, "shape \"%s\": %d dimensions, the model declares %zu", option, rank, s->n_dim);
+        return moirai_error(MOIRAI_EUSAGE, "shape \"%s\": %d dimensions, the model declares %zu", option, rank,
+                            s->n_dim);
     for (int32_t i = 0; i < rank; i++)
         if (is_fixed(s->dim[i]) && s->dim[i]->dim_value != dim[i])
             return moirai_error(MOIRAI_EUSAGE, "shape \"%s\": dimension %d is %lld, the model fixes it at %lld", option,
@@ -278,8 +279,8 @@ void onnx_value_show(const onnx_value *v, char *text, size_t size)
 
 const char *onnx_type_name(int32_t type)
 {
-    static const char *const names[] = {"?",    "float",   "uint8",  "int8",   "uint16", "int16",     "int32",      "int64",
-                                        "text", "bool",    "half",   "double", "uint32", "uint64",    "complex64",  "complex128",
-                                        "bfloat16"};
+    static const char *const names[] = {"?",      "float",  "uint8",     "int8",       "uint16",  "int16",
+                                        "int32",  "int64",  "text",      "bool",       "half",    "double",
+                                        "uint32", "uint64", "complex64", "complex128", "bfloat16"};
     return type >= 0 && (size_t)type < sizeof names / sizeof *names ? names[type] : "small";
 }

@@ -76,12 +76,9 @@ static int read_field(cursor *c, field *f)
         return truncated(c);
     f->number = (uint32_t)(tag >> 3);
     switch (f->wire) {
-    case WIRE_VARINT:
-        return read_varint(c, &value);
-    case WIRE_64:
-        return skip(c, 8);
-    case WIRE_32:
-        return skip(c, 4);
+    case WIRE_VARINT: return read_varint(c, &value);
+    case WIRE_64: return skip(c, 8);
+    case WIRE_32: return skip(c, 4);
     case WIRE_BYTES:
         if ((rc = read_varint(c, &value)))
             return rc;
@@ -91,8 +88,7 @@ static int read_field(cursor *c, field *f)
                                 f->begin, (unsigned long long)value, c->end - c->at);
         f->length = value;
         return skip(c, value);
-    default:
-        return truncated(c);
+    default: return truncated(c);
     }
 }
 
@@ -172,10 +168,8 @@ static int cut_child(onnx_slim *s, const ProtobufCMessageDescriptor *m, const fi
     uint8_t tag[10];
     int rc = append(s, tag, put_varint(tag, (uint64_t)f->number << 3 | WIRE_BYTES));
     size_t at = s->length;
-    if (!rc)
-        rc = append(s, "\0\0\0\0\0", PADDED_LENGTH);
-    if (!rc)
-        rc = cut_message(s, m, (cursor){base, f->payload, f->payload + f->length}, depth + 1);
+    rc = rc ? rc : append(s, "\0\0\0\0\0", PADDED_LENGTH);
+    rc = rc ? rc : cut_message(s, m, (cursor){base, f->payload, f->payload + f->length}, depth + 1);
     if (rc)
         return rc;
     size_t length = s->length - at - PADDED_LENGTH;
@@ -307,12 +301,10 @@ static int emit_message(expander *e, const ProtobufCMessageDescriptor *m, cursor
             const onnx_cut *cut = NULL;
             if (!(rc = find_cut(e, &c, &cut)))
                 rc = e->sink(e->sink_data, scratch, header(scratch, cut->field, cut->length));
-            if (!rc)
-                rc = e->sink(e->sink_data, e->file + cut->offset, cut->length);
+            rc = rc ? rc : e->sink(e->sink_data, e->file + cut->offset, cut->length);
         } else if (is_message(d, &f)) {
             rc = e->sink(e->sink_data, scratch, header(scratch, f.number, e->size[e->next]));
-            if (!rc)
-                rc = emit_message(e, d->descriptor, (cursor){c.base, f.payload, f.payload + f.length});
+            rc = rc ? rc : emit_message(e, d->descriptor, (cursor){c.base, f.payload, f.payload + f.length});
         } else {
             rc = e->sink(e->sink_data, c.base + f.begin, c.at - f.begin);
         }
@@ -322,15 +314,14 @@ static int emit_message(expander *e, const ProtobufCMessageDescriptor *m, cursor
     return 0;
 }
 
-int onnx_wire_expand(const ProtobufCMessageDescriptor *root, const uint8_t *slim, size_t length,
-                            const onnx_cut *cut, size_t n_cuts, const uint8_t *file, onnx_sink sink, void *sink_data)
+int onnx_wire_expand(const ProtobufCMessageDescriptor *root, const uint8_t *slim, size_t length, const onnx_cut *cut,
+                     size_t n_cuts, const uint8_t *file, onnx_sink sink, void *sink_data)
 {
     expander e = {.cut = cut, .n_cuts = n_cuts, .file = file, .sink = sink, .sink_data = sink_data};
     uint64_t total;
     cursor all = {slim, 0, length};
     int rc = size_message(&e, root, all, &total);
-    if (!rc)
-        rc = emit_message(&e, root, all);
+    rc = rc ? rc : emit_message(&e, root, all);
     free(e.size);
     return rc;
 }

@@ -34,7 +34,7 @@ void onnx_slim_free(onnx_slim *slim);
 typedef int (*onnx_sink)(void *data, const void *bytes, size_t length);
 
 /* The way back: a packed slim message is written to `sink` with every cut put in again from `file`. */
-int onnx_wire_expand(const ProtobufCMessageDescriptor *root, const uint8_t *slim, size_t length,
-                            const onnx_cut *cut, size_t n_cuts, const uint8_t *file, onnx_sink sink, void *sink_data);
+int onnx_wire_expand(const ProtobufCMessageDescriptor *root, const uint8_t *slim, size_t length, const onnx_cut *cut,
+                     size_t n_cuts, const uint8_t *file, onnx_sink sink, void *sink_data);
 
 #endif

@@ -39,19 +39,19 @@ static int list_grow(void *list, size_t n, size_t size)
 {
     size_t capacity = n;
 
-    return n & (n - 1) ? MOIRAI_OK : util_grow(list, &capacity, n ? 2 * n : 1, size);
+    return n & (n - 1) ? 0 : util_grow(list, &capacity, n ? 2 * n : 1, size);
 }
 
 /* A fresh message at the end of a list of them, or NULL. protobuf-c's free_unpacked frees it with its parent. */
-#define APPEND(list, n, type, init)                                                                                   \
-    (list_grow(&(list), (n), sizeof *(list))           ? NULL                                                          \
-     : ((list)[n] = util_alloc(1, sizeof(type))) ? (init((list)[n]), (list)[(n)++])                                 \
-                                                       : NULL)
+#define APPEND(list, n, type, init) \
+    (list_grow(&(list), (n), sizeof *(list))     ? NULL \
+     : ((list)[n] = util_alloc(1, sizeof(type))) ? (init((list)[n]), (list)[(n)++]) \
+                                                 : NULL)
 
 static int string_set(char **field, const char *text)
 {
     *field = util_strdup(text);
-    return *field ? MOIRAI_OK : MOIRAI_EFAIL;
+    return *field ? 0 : MOIRAI_EFAIL;
 }
 
 static int string_append(char ***list, size_t *n, const char *text)
@@ -59,7 +59,7 @@ static int string_append(char ***list, size_t *n, const char *text)
     if (list_grow(list, *n, sizeof **list) || string_set(&(*list)[*n], text))
         return MOIRAI_EFAIL;
     (*n)++;
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int32_t type_of(const writer *w)
@@ -99,11 +99,10 @@ static void numbers_draw(writer *w, const zoo_weight *weight, uint8_t *out, int6
 
 static int entry_add(Onnx__TensorProto *t, const char *key, const char *value)
 {
-    Onnx__StringStringEntryProto *e =
-        APPEND(t->external_data, t->n_external_data, Onnx__StringStringEntryProto,
-               onnx__string_string_entry_proto__init);
+    Onnx__StringStringEntryProto *e = APPEND(t->external_data, t->n_external_data, Onnx__StringStringEntryProto,
+                                             onnx__string_string_entry_proto__init);
 
-    return !e || string_set(&e->key, key) || string_set(&e->value, value) ? MOIRAI_EFAIL : MOIRAI_OK;
+    return !e || string_set(&e->key, key) || string_set(&e->value, value) ? MOIRAI_EFAIL : 0;
 }
 
 /* Numbers that a model maps from the file begin at a page. */
@@ -124,7 +123,7 @@ static int data_put(writer *w, Onnx__TensorProto *t, const uint8_t *bytes, int64
     if (fwrite(zeros, 1, (size_t)gap, w->data) != (size_t)gap ||
         fwrite(bytes, 1, (size_t)length, w->data) != (size_t)length)
         return moirai_error(MOIRAI_EFAIL, "%s: can't write: %s", w->location, strerror(errno));
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* ---- the walk ---- */
@@ -147,7 +146,7 @@ static int value_describe(const writer *w, Onnx__ValueInfoProto *v, const char *
     t->has_elem_type = 1;
     t->elem_type = type_of(w);
     if (!dim)
-        return MOIRAI_OK;
+        return 0;
     t->shape = util_alloc(1, sizeof *t->shape);
     if (!t->shape)
         return MOIRAI_EFAIL;
@@ -160,7 +159,7 @@ static int value_describe(const writer *w, Onnx__ValueInfoProto *v, const char *
         d->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
         d->dim_value = dim[i];
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int on_input(zoo_sink *s, const char *tensor, int rank, const int64_t *dim)
@@ -178,8 +177,7 @@ static int on_op(zoo_sink *s, const char *type, const char *name)
     Onnx__GraphProto *g = w->model->graph;
 
     w->node = APPEND(g->node, g->n_node, Onnx__NodeProto, onnx__node_proto__init);
-    return !w->node || string_set(&w->node->op_type, type) || string_set(&w->node->name, name) ? MOIRAI_EFAIL
-                                                                                               : MOIRAI_OK;
+    return !w->node || string_set(&w->node->op_type, type) || string_set(&w->node->name, name) ? MOIRAI_EFAIL : 0;
 }
 
 static int on_read(zoo_sink *s, const char *tensor)
@@ -204,7 +202,7 @@ static int on_weight(zoo_sink *s, const zoo_weight *weight)
     char name[ZOO_NAME + 32];
     int64_t n = 1;
     uint8_t *bytes;
-    int result;
+    int rc;
 
     snprintf(name, sizeof name, "%s.w%zu", w->node->name, w->node->n_input);
     if (!t || string_set(&t->name, name) || string_append(&w->node->input, &w->node->n_input, name))
@@ -222,13 +220,13 @@ static int on_weight(zoo_sink *s, const zoo_weight *weight)
         return MOIRAI_EFAIL;
     numbers_draw(w, weight, bytes, n);
     if (w->data) {
-        result = data_put(w, t, bytes, n * w->element_bytes);
+        rc = data_put(w, t, bytes, n * w->element_bytes);
         free(bytes);
-        return result;
+        return rc;
     }
     t->has_raw_data = 1;
     t->raw_data = (ProtobufCBinaryData){(size_t)(n * w->element_bytes), bytes};
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int on_attribute(zoo_sink *s, const char *name, int n, const int64_t *value)
@@ -244,13 +242,13 @@ static int on_attribute(zoo_sink *s, const char *name, int n, const int64_t *val
     a->has_i = !n;
     a->i = n ? 0 : *value;
     if (!n)
-        return MOIRAI_OK;
+        return 0;
     a->ints = util_alloc((size_t)n, sizeof *a->ints);
     if (!a->ints)
         return MOIRAI_EFAIL;
     memcpy(a->ints, value, (size_t)n * sizeof *value);
     a->n_ints = (size_t)n;
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* ---- the file ---- */
@@ -275,7 +273,7 @@ static int model_begin(writer *w, const char *name)
         return MOIRAI_EFAIL;
     set->has_version = 1;
     set->version = OPSET;
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* The last operator of a network writes its result. */
@@ -289,18 +287,17 @@ static int model_end(writer *w)
 
 static int model_make(writer *w, const char *name)
 {
-    int result = model_begin(w, name);
+    int rc = model_begin(w, name);
 
-    if (!result)
-        result = zoo_walk(name, &w->sink);
-    return result ? result : model_end(w);
+    rc = rc ? rc : zoo_walk(name, &w->sink);
+    return rc ? rc : model_end(w);
 }
 
 static int model_write(writer *w, const char *name, const char *path)
 {
-    int result = model_make(w, name);
+    int rc = model_make(w, name);
 
-    return result ? result : onnx_model_write(NULL, w->model, path);
+    return rc ? rc : onnx_model_write(NULL, w->model, path);
 }
 
 /* Weights first, under a temporary name; both files take their places only when all is written. */
@@ -308,7 +305,7 @@ static int model_write_external(writer *w, const char *name, const char *path)
 {
     char data[4096], temporary[4096 + 8];
     const char *slash;
-    int result;
+    int rc;
 
     if ((size_t)snprintf(data, sizeof data, "%s.data", path) >= sizeof data)
         return moirai_error(MOIRAI_EUSAGE, "%s: the path is too long", path);
@@ -318,45 +315,45 @@ static int model_write_external(writer *w, const char *name, const char *path)
     w->data = fopen(temporary, "wb");
     if (!w->data)
         return moirai_error(MOIRAI_EFAIL, "%s: can't write: %s", temporary, strerror(errno));
-    result = model_make(w, name);
-    if (fclose(w->data) && !result)
-        result = moirai_error(MOIRAI_EFAIL, "%s: can't write: %s", temporary, strerror(errno));
-    if (!result && rename(temporary, data))
-        result = moirai_error(MOIRAI_EFAIL, "%s: can't rename: %s", data, strerror(errno));
-    if (result)
+    rc = model_make(w, name);
+    if (fclose(w->data) && !rc)
+        rc = moirai_error(MOIRAI_EFAIL, "%s: can't write: %s", temporary, strerror(errno));
+    if (!rc && rename(temporary, data))
+        rc = moirai_error(MOIRAI_EFAIL, "%s: can't rename: %s", data, strerror(errno));
+    if (rc)
         unlink(temporary);
-    return result ? result : onnx_model_write(NULL, w->model, path);
+    return rc ? rc : onnx_model_write(NULL, w->model, path);
 }
 
 static int weight_bytes(int64_t *out, const char *name, int element_bytes)
 {
     moirai_graph *g;
-    int result = moirai_zoo_graph(&g, name, element_bytes);
+    int rc = moirai_zoo_graph(&g, name, element_bytes);
 
-    if (result)
-        return result;
+    if (rc)
+        return rc;
     *out = 0;
     for (int32_t i = 0; i < g->n_ops; i++)
         *out += g->op_weight_bytes[i];
     moirai_graph_free(g);
-    return MOIRAI_OK;
+    return 0;
 }
 
 int moirai_onnx_write_zoo(const char *name, int element_bytes, uint64_t seed, const char *path)
 {
     writer w = {.sink = {on_input, on_op, on_read, on_write, on_weight, on_attribute}, .element_bytes = element_bytes};
     int64_t bytes;
-    int result;
+    int rc;
 
     if (!strcmp(path, "-"))
         return moirai_error(MOIRAI_EUSAGE,
                             "a model can't go to standard output: its weights may need a file beside it");
-    result = weight_bytes(&bytes, name, element_bytes);
-    if (result)
-        return result;
+    rc = weight_bytes(&bytes, name, element_bytes);
+    if (rc)
+        return rc;
     util_rng_seed(&w.rng, seed);
-    result = bytes > MOST_INLINE_BYTES ? model_write_external(&w, name, path) : model_write(&w, name, path);
+    rc = bytes > MOST_INLINE_BYTES ? model_write_external(&w, name, path) : model_write(&w, name, path);
     if (w.model)
         onnx__model_proto__free_unpacked(w.model, NULL);
-    return result;
+    return rc;
 }

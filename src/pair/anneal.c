@@ -1,9 +1,9 @@
 /* Simulated annealing on one block.
  *
  * A state is a device per operator and a priority per operator; its value is the simulated length of the block (plus
- * what its memory costs, where memory has a price). Starts: every device alone, the LP solutions of component schedules that
- * the price search kept (rounded to whole components, in the order of their start times), and the plan at hand. Moves
- * keep to what good plans are made of: a component takes over the devices of another one of its kind or of a kept
+ * what its memory costs, where memory has a price). Starts: every device alone, the LP solutions of component schedules
+ * that the price search kept (rounded to whole components, in the order of their start times), and the plan at hand.
+ * Moves keep to what good plans are made of: a component takes over the devices of another one of its kind or of a kept
  * column, an operator or a connected part of a component changes device, two operators or components swap priorities.
  * Temperatures fall geometrically from HOT to COLD: a hot start would only shred what the starts have kept together.
  * The work is counted in evaluations, so that the result depends on the seed alone. One evaluation is one dispatch:
@@ -17,8 +17,8 @@
 #include "util/util.h"
 
 #define DRAWS 50
-#define GUIDE 2.0   /* how much priced work branches in the energy, against the length */
-#define HOT 0.006   /* temperatures, as parts of the length */
+#define GUIDE 2.0 /* how much priced work branches in the energy, against the length */
+#define HOT 0.006 /* temperatures, as parts of the length */
 #define COLD 0.00003
 
 typedef struct anneal {
@@ -296,7 +296,8 @@ static void starts(anneal *x)
     }
 }
 
-/* The best of several drawn LP solutions becomes the state at hand, whatever the best plan is: it may lead elsewhere. */
+/* The best of several drawn LP solutions becomes the state at hand, whatever the best plan is: it may lead elsewhere.
+ */
 static bool begin_from_solution(anneal *x)
 {
     size_t n = (size_t)x->q->n_ops;
@@ -437,8 +438,7 @@ static void cool(anneal *x, int64_t budget)
         for (uint32_t moves = 1 + (util_rng_below(&x->rng, 4) == 0); moves > 0; moves--)
             move(x);
         int64_t next = evaluate(x, x->priority);
-        if (next != INT64_MAX &&
-            (next <= now || util_rng_real(&x->rng) < exp((double)(now - next) / temperature))) {
+        if (next != INT64_MAX && (next <= now || util_rng_real(&x->rng) < exp((double)(now - next) / temperature))) {
             now = next;
             continue;
         }
@@ -467,8 +467,8 @@ int pair_anneal(pair_plan *plan, const decompose_block *b, moirai_sim *sim, cons
     x.priority = util_alloc(n, sizeof(int64_t));
     x.old_priority = util_alloc(n, sizeof(int64_t));
     x.mark = util_alloc(n, sizeof(int32_t));
-    int result = x.device && x.old_device && x.priority && x.old_priority && x.mark ? MOIRAI_OK : MOIRAI_EFAIL;
-    if (!result) {
+    int rc = x.device && x.old_device && x.priority && x.old_priority && x.mark ? 0 : MOIRAI_EFAIL;
+    if (!rc) {
         pin_cuts(&x);
         starts(&x);
         int64_t left = job->evaluations - x.evaluations;
@@ -479,14 +479,14 @@ int pair_anneal(pair_plan *plan, const decompose_block *b, moirai_sim *sim, cons
             resume_best(&x);
             cool(&x, left);
         }
-        result = x.failed;
+        rc = x.failed;
     }
-    if (!result && !plan->device)
-        result = moirai_error(MOIRAI_EINFEASIBLE, "no placement of a block is allowed");
+    if (!rc && !plan->device)
+        rc = moirai_error(MOIRAI_EINFEASIBLE, "no placement of a block is allowed");
     free(x.device);
     free(x.old_device);
     free(x.priority);
     free(x.old_priority);
     free(x.mark);
-    return result;
+    return rc;
 }

@@ -18,13 +18,13 @@ void pair_trials_sort(pair_trial *t, int32_t n);
 
 typedef struct pair_anneal_task {
     int32_t entry_device, exit_device;
-    const int64_t *memory_price;        /* or NULL */
+    const int64_t *memory_price;         /* or NULL */
     const pricing_chosen_column *column; /* hints from the prices, or NULL */
     int32_t n_columns;
     const double *weight;        /* per resource: its part of the prices; or NULL */
     const int32_t *start_device; /* a plan to begin from, or NULL */
     bool keep_readers;           /* starts leave what reads the entry's tensors on its device */
-    bool solution_only;               /* no other starts than the LP solution of the columns */
+    bool solution_only;          /* no other starts than the LP solution of the columns */
     int64_t evaluations;
     double heat; /* scales the first temperature; 0: 1 */
     uint64_t seed;

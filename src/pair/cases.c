@@ -7,8 +7,8 @@
  * A solve of a case puts the length that is wanted (that of the pair's plan, or what the chain needs) to the master. If
  * its prices exclude it, the case is closed. If not, the prices exclude a part of it; as prices per time hardly depend
  * on the length, that part estimates what they can prove, mostly within a few parts in a thousand. The case of least
- * estimate is split in two, at what the master's LP solution does that no plan could: a number that is not whole, or a tensor
- * that is read before it arrives. One solve per case is all it takes; that is best-first branch and bound.
+ * estimate is split in two, at what the master's LP solution does that no plan could: a number that is not whole, or a
+ * tensor that is read before it arrives. One solve per case is all it takes; that is best-first branch and bound.
  *
  * At the end the least estimate is put to every open case, beginning with the prices of its solve: that is the proof,
  * and it mostly costs one pricing. Where the estimate promised too much, a little less is tried. */
@@ -37,9 +37,9 @@ int pair_cases_first(pair_state *x)
         return MOIRAI_EFAIL;
     x->n_cases = x->n_sendings;
     for (int32_t i = 0; i < x->n_sendings; i++)
-        x->cases[i] = (pair_case){.sending = i, .proven_ns = x->path_ns, .estimate_ns = x->path_ns,
-                                    .split = {.on = PRICING_NO_BRANCH}};
-    return MOIRAI_OK;
+        x->cases[i] = (pair_case){
+            .sending = i, .proven_ns = x->path_ns, .estimate_ns = x->path_ns, .split = {.on = PRICING_NO_BRANCH}};
+    return 0;
 }
 
 int32_t pair_cases_weakest(const pair_state *x)
@@ -88,7 +88,8 @@ static void choose_number(choice *best, const decompose_block *b, const pricing_
                 double score =
                     fmin(part, 1 - part) * (weight[k] + 0.01) * (double)(moirai_op_ns(&b->problem, op, k) + 1);
                 if (fmin(part, 1 - part) > 1e-4 && score > best->score)
-                    *best = (choice){{PRICING_NUMBER, kind, i, k, (int64_t)floor(number), (int64_t)floor(number) + 1}, score};
+                    *best = (choice){{PRICING_NUMBER, kind, i, k, (int64_t)floor(number), (int64_t)floor(number) + 1},
+                                     score};
             }
     }
 }
@@ -156,7 +157,7 @@ static int split_case(pair_state *x, int32_t index)
     d->n_branches++;
     c->seen = d->seen = false;
     x->n_cases++;
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* ---- looking and proving ---- */
@@ -167,16 +168,23 @@ static int solve(pair_bound_task *r, const pair_case *c, int64_t length_ns, bool
     pricing_master *m = pair_cases_master(r);
     if (!m)
         return MOIRAI_EFAIL;
-    pricing_master_task task = {.pricer = r->pricer, .how = &r->pair->sending[c->sending], .form = PRICING_LENGTH_FORM,
-                               .length_ns = length_ns, .buckets = r->buckets, .n_branches = c->n_branches,
-                               .branch = c->branch, .max_rounds = r->rounds, .converge = converge, .stop = r->stop,
-                               .start_grid = &c->duals.grid, .start_price = c->duals.price,
-                               .n_start_branches = c->duals.n_branches};
+    pricing_master_task task = {.pricer = r->pricer,
+                                .how = &r->pair->sending[c->sending],
+                                .form = PRICING_LENGTH_FORM,
+                                .length_ns = length_ns,
+                                .buckets = r->buckets,
+                                .n_branches = c->n_branches,
+                                .branch = c->branch,
+                                .max_rounds = r->rounds,
+                                .converge = converge,
+                                .stop = r->stop,
+                                .start_grid = &c->duals.grid,
+                                .start_price = c->duals.price,
+                                .n_start_branches = c->duals.n_branches};
     return pricing_master_solve(found, m, &task);
 }
 
-static int store_prices(pair_bound_task *r, const pair_case *c, const pricing_master_result *found,
-                        pricing_duals *to)
+static int store_prices(pair_bound_task *r, const pair_case *c, const pricing_master_result *found, pricing_duals *to)
 {
     const pricing_grid *grid = pricing_master_grid(r->pair->master);
     return pricing_duals_set(to, &r->pair->block.problem, grid, found->price, c->n_branches);
@@ -186,10 +194,10 @@ static int store_prices(pair_bound_task *r, const pair_case *c, const pricing_ma
 static int duals(pair_bound_task *r, pair_case *c, int64_t length_ns, int64_t ceiling)
 {
     pricing_master_result found;
-    int result = solve(r, c, length_ns - 1, true, &found);
+    int rc = solve(r, c, length_ns - 1, true, &found);
     r->pair->solves++;
-    if (result)
-        return result;
+    if (rc)
+        return rc;
     c->seen = true;
     if (found.proven) {
         c->estimate_ns = length_ns < ceiling ? length_ns : INT64_MAX;
@@ -199,21 +207,21 @@ static int duals(pair_bound_task *r, pair_case *c, int64_t length_ns, int64_t ce
     c->split = pair_cases_branch_on(r->pair, c->sending, r->pair->master, found.price);
     int64_t estimate = (int64_t)((double)length_ns * found.proven_part);
     if (estimate < c->estimate_ns && c->duals.price)
-        return MOIRAI_OK; /* older prices are better: a solve that was cut short */
+        return 0; /* older prices are better: a solve that was cut short */
     c->estimate_ns = UTIL_MAX(estimate, c->estimate_ns);
     return store_prices(r, c, &found, &c->duals);
 }
 
-/* Prove a length from the prices of the last solve on. Where the estimate promised too much it is lowered, and the case open
- * again. */
+/* Prove a length from the prices of the last solve on. Where the estimate promised too much it is lowered, and the case
+ * open again. */
 static int prove(pair_bound_task *r, pair_case *c, int64_t length)
 {
     pricing_master_result found;
     if (length < c->proven_ns)
-        return MOIRAI_OK;
-    int result = solve(r, c, length, true, &found);
-    if (result)
-        return result;
+        return 0;
+    int rc = solve(r, c, length, true, &found);
+    if (rc)
+        return rc;
     if (found.proven) {
         c->proven_ns = length + 1;
         return store_prices(r, c, &found, &c->proof);
@@ -237,35 +245,35 @@ static int32_t least_estimate(const pair_state *x)
 static int branch(pair_bound_task *r, int64_t length_ns, int64_t ceiling, int64_t last)
 {
     pair_state *x = r->pair;
-    int result = MOIRAI_OK;
-    while (!result && x->solves < last && !util_stopped(&r->stop)) {
+    int rc = 0;
+    while (!rc && x->solves < last && !util_stopped(&r->stop)) {
         int32_t index = least_estimate(x);
         pair_case *c = &x->cases[index];
         if (c->estimate_ns >= length_ns)
             break;
         if (!c->seen)
-            result = duals(r, c, length_ns, ceiling);
+            rc = duals(r, c, length_ns, ceiling);
         else if (c->split.on == PRICING_NO_BRANCH || c->n_branches >= MAX_SPLITS)
             break; /* stuck: the LP solution is whole */
         else
-            result = split_case(x, index);
+            rc = split_case(x, index);
     }
-    return result;
+    return rc;
 }
 
 /* The least estimate, put to all cases; less and less where it does not hold. `known_ns` is proven already. */
 static int prove_all(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
 {
     pair_state *x = r->pair;
-    int result = MOIRAI_OK;
-    for (int32_t attempt = 0; attempt < ATTEMPTS && !result && !util_stopped(&r->stop); attempt++) {
+    int rc = 0;
+    for (int32_t attempt = 0; attempt < ATTEMPTS && !rc && !util_stopped(&r->stop); attempt++) {
         int64_t least = x->cases[least_estimate(x)].estimate_ns, target = UTIL_MIN(least, ceiling);
         if (target <= known_ns || x->cases[pair_cases_weakest(x)].proven_ns >= target - target / 1000)
             break;
-        for (int32_t i = 0; i < x->n_cases && !result; i++)
-            result = prove(r, &x->cases[i], target - target / 4000 - 1);
+        for (int32_t i = 0; i < x->n_cases && !rc; i++)
+            rc = prove(r, &x->cases[i], target - target / 4000 - 1);
     }
-    return result;
+    return rc;
 }
 
 /* Estimates are better from near by: later solves are halfway between what is proven and what is wanted. */
@@ -274,17 +282,16 @@ static int branch_and_prove(pair_bound_task *r, int64_t ceiling, int64_t known_n
     static const double share[] = {0.4, 0.6, 0.8, 1};
     pair_state *x = r->pair;
     int64_t begun = x->solves, length_ns = ceiling;
-    int result = MOIRAI_OK;
-    for (size_t i = 0; i < sizeof share / sizeof *share && !result; i++) {
-        result = branch(r, length_ns, ceiling, begun + (int64_t)(r->solves * share[i]));
-        if (!result)
-            result = prove_all(r, ceiling, known_ns);
+    int rc = 0;
+    for (size_t i = 0; i < sizeof share / sizeof *share && !rc; i++) {
+        rc = branch(r, length_ns, ceiling, begun + (int64_t)(r->solves * share[i]));
+        rc = rc ? rc : prove_all(r, ceiling, known_ns);
         int64_t proven = UTIL_MAX(x->cases[pair_cases_weakest(x)].proven_ns, known_ns);
         length_ns = proven + (ceiling - proven + 1) / 2;
         for (int32_t j = 0; j < x->n_cases; j++)
             x->cases[j].seen = false;
     }
-    return result;
+    return rc;
 }
 
 int pair_cases_solve(pair_bound_task *r)
@@ -294,10 +301,9 @@ int pair_cases_solve(pair_bound_task *r)
     x->cases = NULL;
     x->n_cases = 0;
     x->case_capacity = 0;
-    int result = pair_cases_first(x);
-    if (!result)
-        result = branch_and_prove(r, UTIL_MIN(r->need_ns, x->plan.length_ns), known_ns);
-    bool better = !result && x->cases[pair_cases_weakest(x)].proven_ns >= known_ns;
+    int rc = pair_cases_first(x);
+    rc = rc ? rc : branch_and_prove(r, UTIL_MIN(r->need_ns, x->plan.length_ns), known_ns);
+    bool better = !rc && x->cases[pair_cases_weakest(x)].proven_ns >= known_ns;
     if (!better) {
         pair_case *cases = x->cases;
         int32_t n = x->n_cases;
@@ -309,5 +315,5 @@ int pair_cases_solve(pair_bound_task *r)
     }
     pair_cases_free(old.cases, old.n_cases);
     x->lower_ns = UTIL_MAX(x->lower_ns, x->cases[pair_cases_weakest(x)].proven_ns);
-    return result;
+    return rc;
 }

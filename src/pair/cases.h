@@ -8,9 +8,9 @@
 
 typedef struct pair_bound_task {
     pair_state *pair;
-    pricing_pricer *pricer;  /* of the pair's block, for PAIR_CASE_STEPS */
+    pricing_pricer *pricer; /* of the pair's block, for PAIR_CASE_STEPS */
     int32_t entry_device, exit_device;
-    int64_t need_ns;        /* no use in proving more than this */
+    int64_t need_ns; /* no use in proving more than this */
     int32_t buckets, rounds, solves;
     util_stop stop;
 } pair_bound_task;
@@ -26,7 +26,8 @@ int32_t pair_cases_weakest(const pair_state *x);
 pricing_master *pair_cases_master(pair_bound_task *r);
 /* Where a case is best split after its master was solved: a number or an arrival, least and most being the two sides'
  * ends. */
-pricing_branch pair_cases_branch_on(const pair_state *x, int32_t sending, const pricing_master *m, const int64_t *price);
+pricing_branch pair_cases_branch_on(const pair_state *x, int32_t sending, const pricing_master *m,
+                                    const int64_t *price);
 /* What the two cases of a split assume: up to split.least, or from split.most on. */
 void pair_cases_children(const decompose_block *b, pricing_branch split, pricing_branch *below, pricing_branch *above);
 /* The part of each resource in the prices of the master's last solve, over all time; sums to 1. */

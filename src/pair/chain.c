@@ -54,7 +54,7 @@ static int check_size(const pair_chain *c)
     if (pairs > MOST_PAIRS + 0.125 * c->p->n_ops * c->K || steps > MOST_STEPS)
         return moirai_error(MOIRAI_ELIMIT, "'%s': %d classes of blocks on %d devices are too many to go through",
                             c->p->name, c->s->n_classes, c->K);
-    return MOIRAI_OK;
+    return 0;
 }
 
 static void list_members(pair_chain *c)
@@ -93,7 +93,7 @@ static int find_floors(pair_chain *c)
         }
     }
     free(finish);
-    return MOIRAI_OK;
+    return 0;
 }
 
 int pair_chain_new(pair_chain **out, const moirai_problem *p)
@@ -109,26 +109,24 @@ int pair_chain_over(pair_chain **out, const moirai_problem *p, const bool *chose
         return MOIRAI_EFAIL;
     c->p = p;
     c->K = p->n_devices;
-    int result = decompose_cuts_chosen(&c->s, p, chosen);
-    if (!result)
-        result = check_size(c);
-    if (!result) {
+    int rc = decompose_cuts_chosen(&c->s, p, chosen);
+    rc = rc ? rc : check_size(c);
+    if (!rc) {
         size_t classes = (size_t)c->s->n_classes;
         c->block = util_alloc(classes, sizeof(decompose_block *));
         c->pair = util_alloc((size_t)pair_chain_count(c), sizeof *c->pair);
         c->floor_ns = util_alloc(classes, sizeof(int64_t));
         c->class_off = util_alloc(classes + 2, sizeof(int32_t));
         c->class_member = util_alloc((size_t)c->s->n_blocks, sizeof(int32_t));
-        result =
-            c->block && c->pair && c->floor_ns && c->class_off && c->class_member ? find_floors(c) : MOIRAI_EFAIL;
+        rc = c->block && c->pair && c->floor_ns && c->class_off && c->class_member ? find_floors(c) : MOIRAI_EFAIL;
     }
-    if (!result)
+    if (!rc)
         list_members(c);
-    if (result)
+    if (rc)
         pair_chain_free(c);
     else
         *out = c;
-    return result;
+    return rc;
 }
 
 const decompose_block *pair_chain_block(pair_chain *c, int32_t class_)

@@ -9,14 +9,14 @@ typedef struct pair_chain {
     decompose_cuts *s;
     int32_t K;
     decompose_block **block; /* per class; NULL until a pair of it is opened */
-    pair_state **pair;       /* [(class * K + entry device) * K + exit device], device 0 where there is no cut; NULL: not
-                              * opened. Opened when needed: most pairs of many devices never are */
-    int64_t *floor_ns;       /* per class: no block of it takes less, whatever the devices */
+    pair_state **pair; /* [(class * K + entry device) * K + exit device], device 0 where there is no cut; NULL: not
+                        * opened. Opened when needed: most pairs of many devices never are */
+    int64_t *floor_ns; /* per class: no block of it takes less, whatever the devices */
     int32_t *class_off, *class_member; /* blocks of each class */
 } pair_chain;
 
-/* No pair is opened yet. MOIRAI_ELIMIT where the pairs, or the steps of a walk over the cuts, are too many for this way of
- * solving: memory stays in proportion to operators x devices. */
+/* No pair is opened yet. MOIRAI_ELIMIT where the pairs, or the steps of a walk over the cuts, are too many for this way
+ * of solving: memory stays in proportion to operators x devices. */
 int pair_chain_new(pair_chain **out, const moirai_problem *p);
 /* The chain over chosen cuts alone (per operator; NULL: all). */
 int pair_chain_over(pair_chain **out, const moirai_problem *p, const bool *chosen);

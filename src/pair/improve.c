@@ -1,9 +1,10 @@
 /* Plans from LP solutions.
  *
  * Where the shared tensor goes decides what good plans look like, and no small move leads from one way of sending it to
- * another. So the weakest case of each sending, which is where its bound thinks that good plans are, gives its LP solution over
- * component schedules to a short annealing, and the two where that went best a longer one. Then the pair's plan itself
- * is annealed, with parts of the best LP solution among the moves. Every other run is guided by the prices. */
+ * another. So the weakest case of each sending, which is where its bound thinks that good plans are, gives its LP
+ * solution over component schedules to a short annealing, and the two where that went best a longer one. Then the
+ * pair's plan itself is annealed, with parts of the best LP solution among the moves. Every other run is guided by the
+ * prices. */
 #include "pair/anneal.h"
 #include "pair/improve.h"
 
@@ -24,65 +25,80 @@ int pair_improve_plan(const pair_improve_task *job, int64_t evaluations)
     int32_t *start = NULL;
     if (x->plan.device && (start = util_alloc((size_t)x->block.problem.n_ops, sizeof *start)))
         memcpy(start, x->plan.device, sizeof *start * (size_t)x->block.problem.n_ops);
-    pair_anneal_task task = {.entry_device = job->entry_device, .exit_device = job->exit_device,
-                               .evaluations = evaluations, .seed = job->seed + (uint64_t)job->level, .stop = job->stop,
-                               .start_device = start};
-    int result = pair_anneal(&x->plan, &x->block, sim, &task);
+    pair_anneal_task task = {.entry_device = job->entry_device,
+                             .exit_device = job->exit_device,
+                             .evaluations = evaluations,
+                             .seed = job->seed + (uint64_t)job->level,
+                             .stop = job->stop,
+                             .start_device = start};
+    int rc = pair_anneal(&x->plan, &x->block, sim, &task);
     free(start);
     moirai_sim_free(sim);
-    return result;
+    return rc;
 }
 
 /* Anneal from hints into `plan`, the one of a trial. */
-static int anneal_hints(const pair_improve_task *job, const pair_anneal_task *task, pair_plan *plan,
-                        int32_t restarts)
+static int anneal_hints(const pair_improve_task *job, const pair_anneal_task *task, pair_plan *plan, int32_t restarts)
 {
     static const double heat[RESTARTS] = {1, 1, 0.5, 0.5, 2, 2};
     moirai_sim *sim;
-    int result = moirai_sim_new(&sim, &job->pair->block.problem);
-    for (int32_t i = 0; i < restarts && !result && task->n_columns; i++) {
+    int rc = moirai_sim_new(&sim, &job->pair->block.problem);
+    for (int32_t i = 0; i < restarts && !rc && task->n_columns; i++) {
         pair_anneal_task again = *task;
         again.evaluations /= restarts;
         again.seed = job->seed + (uint64_t)(100 * i + job->level);
         again.heat = heat[i];
         if (i % 2)
             again.weight = NULL;
-        result = pair_anneal(plan, &job->pair->block, sim, &again);
+        rc = pair_anneal(plan, &job->pair->block, sim, &again);
     }
     moirai_sim_free(sim);
-    return result;
+    return rc;
 }
 
 /* The LP solution of a case's master at a length that it can't exclude. */
 static int anneal_solution(const pair_improve_task *job, pair_bound_task *r, const pair_case *c, pair_plan *plan,
-                      int64_t evaluations, int32_t restarts)
+                           int64_t evaluations, int32_t restarts)
 {
     pair_state *x = job->pair;
     pricing_master *m = pair_cases_master(r);
     if (!m)
         return MOIRAI_EFAIL;
     int64_t length = c->estimate_ns == INT64_MAX ? x->plan.length_ns : c->estimate_ns + c->estimate_ns / 200 + 1;
-    pricing_master_task task = {.pricer = r->pricer, .how = &x->sending[c->sending], .form = PRICING_LENGTH_FORM,
-                               .length_ns = length, .buckets = r->buckets, .n_branches = c->n_branches, .branch = c->branch,
-                               .max_rounds = r->rounds, .stop = job->stop, .start_grid = &c->duals.grid,
-                               .start_price = c->duals.price, .n_start_branches = c->duals.n_branches};
+    pricing_master_task task = {.pricer = r->pricer,
+                                .how = &x->sending[c->sending],
+                                .form = PRICING_LENGTH_FORM,
+                                .length_ns = length,
+                                .buckets = r->buckets,
+                                .n_branches = c->n_branches,
+                                .branch = c->branch,
+                                .max_rounds = r->rounds,
+                                .stop = job->stop,
+                                .start_grid = &c->duals.grid,
+                                .start_price = c->duals.price,
+                                .n_start_branches = c->duals.n_branches};
     pricing_master_result found;
-    int result = pricing_master_solve(&found, m, &task);
+    int rc = pricing_master_solve(&found, m, &task);
     int32_t n_hints;
     pricing_chosen_column *hints = pricing_master_solution(m, &n_hints);
     double *weight = util_alloc((size_t)pricing_resource_count(&x->block.problem), sizeof *weight);
     if (!hints || !weight)
-        result = MOIRAI_EFAIL;
-    if (!result) {
+        rc = MOIRAI_EFAIL;
+    if (!rc) {
         pair_cases_weights(x, m, found.price, weight);
-        pair_anneal_task search = {.entry_device = job->entry_device, .exit_device = job->exit_device,
-                                     .evaluations = evaluations, .stop = job->stop, .column = hints,
-                                     .n_columns = n_hints, .solution_only = true, .weight = weight};
-        result = anneal_hints(job, &search, plan, restarts);
+        pair_anneal_task search = {.entry_device = job->entry_device,
+                                   .exit_device = job->exit_device,
+                                   .evaluations = evaluations,
+                                   .stop = job->stop,
+                                   .column = hints,
+                                   .n_columns = n_hints,
+                                   .solution_only = true,
+                                   .weight = weight};
+        rc = anneal_hints(job, &search, plan, restarts);
     }
     free(weight);
     free(hints);
-    return result;
+    return rc;
 }
 
 /* The weakest open case of each sending. */
@@ -107,15 +123,15 @@ int pair_improve_from_cases(const pair_improve_task *job, pair_bound_task *r, in
     if (!t)
         return MOIRAI_EFAIL;
     int32_t n = list_trials(x, t);
-    int result = MOIRAI_OK;
-    for (int32_t i = 0; !result && i < n && n > 1 && !util_stopped(&job->stop); i++)
-        result = anneal_solution(job, r, &x->cases[t[i].index], &t[i].plan, evaluations / 4 / n, 1);
+    int rc = 0;
+    for (int32_t i = 0; !rc && i < n && n > 1 && !util_stopped(&job->stop); i++)
+        rc = anneal_solution(job, r, &x->cases[t[i].index], &t[i].plan, evaluations / 4 / n, 1);
     pair_trials_sort(t, n);
     for (int32_t i = 0; i < n; i++) {
         pair_plan *plan = &t[i].plan;
-        if (!result && i < FINALISTS && plan->device && !util_stopped(&job->stop))
-            result = anneal_solution(job, r, &x->cases[t[i].index], plan, evaluations / 4, RESTARTS / 2);
-        if (!result && plan->device && plan->length_ns < x->plan.length_ns) {
+        if (!rc && i < FINALISTS && plan->device && !util_stopped(&job->stop))
+            rc = anneal_solution(job, r, &x->cases[t[i].index], plan, evaluations / 4, RESTARTS / 2);
+        if (!rc && plan->device && plan->length_ns < x->plan.length_ns) {
             pair_plan old = x->plan;
             x->plan = *plan;
             *plan = old;
@@ -123,9 +139,9 @@ int pair_improve_from_cases(const pair_improve_task *job, pair_bound_task *r, in
         pair_plan_free(plan);
     }
     /* The pair's plan, whoever found it, with the LP solution at hand. */
-    if (!result && n && x->lower_ns < x->plan.length_ns && !util_stopped(&job->stop))
-        result =
-            anneal_solution(job, r, &x->cases[t[0].index], &x->plan, n > 1 ? evaluations * 3 / 4 : evaluations, RESTARTS);
+    if (!rc && n && x->lower_ns < x->plan.length_ns && !util_stopped(&job->stop))
+        rc = anneal_solution(job, r, &x->cases[t[0].index], &x->plan, n > 1 ? evaluations * 3 / 4 : evaluations,
+                             RESTARTS);
     free(t);
-    return result;
+    return rc;
 }

@@ -13,21 +13,21 @@ typedef struct pair_case {
     int32_t n_branches;
     pricing_branch *branch;
     int64_t proven_ns;
-    pricing_duals proof; /* none: by the longest path alone */
-    bool seen;                 /* looked at on this level */
-    int64_t estimate_ns;       /* what its prices should prove, by a solve further up; INT64_MAX: all that is wanted */
+    pricing_duals proof;  /* none: by the longest path alone */
+    bool seen;            /* looked at on this level */
+    int64_t estimate_ns;  /* what its prices should prove, by a solve further up; INT64_MAX: all that is wanted */
     pricing_duals duals;  /* the prices behind it */
-    pricing_branch split;        /* where to branch: [0, least] and [most, all]; PRICING_NO_BRANCH: nowhere */
+    pricing_branch split; /* where to branch: [0, least] and [most, all]; PRICING_NO_BRANCH: nowhere */
 } pair_case;
 
 /* Block class between two devices. */
 typedef struct pair_state {
-    bool open;              /* set up: cases and first bounds are there */
-    bool exhausted;         /* lower_ns comes from the exhaustive search */
-    int32_t level;          /* of refinement done */
-    int64_t path_ns;        /* bound of the longest path, transfers included */
-    int64_t lower_ns;       /* proven: the least over the cases */
-    pair_plan plan; /* best known; plan.device NULL: none yet */
+    bool open;        /* set up: cases and first bounds are there */
+    bool exhausted;   /* lower_ns comes from the exhaustive search */
+    int32_t level;    /* of refinement done */
+    int64_t path_ns;  /* bound of the longest path, transfers included */
+    int64_t lower_ns; /* proven: the least over the cases */
+    pair_plan plan;   /* best known; plan.device NULL: none yet */
     int32_t n_sendings;
     pricing_sending *sending;
     pricing_master *master; /* NULL: not needed yet */
@@ -35,10 +35,10 @@ typedef struct pair_state {
     size_t case_capacity;
     pair_case *cases;
     decompose_block block; /* the class's block with a mask of its own, pinned to the two devices */
-    int64_t first_ns;   /* length of the first plan: the best device alone */
+    int64_t first_ns;      /* length of the first plan: the best device alone */
     int32_t n_static; /* proofs by the static programme, each on top of the one before, the first on the longest path */
     pair_static_proof static_proof[PAIR_STATIC_ROUNDS];
-    int64_t solves;      /* at cases so far */
+    int64_t solves; /* at cases so far */
 } pair_state;
 
 void pair_cases_free(pair_case *cases, int32_t n);

@@ -34,23 +34,23 @@ static int add_sending(pair_state *x, const pricing_sending *how)
         return MOIRAI_EFAIL;
     x->sending = grown;
     x->sending[x->n_sendings++] = *how;
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* All ordered sets of receivers (congestion port), or all sets (the order does not matter elsewhere). */
 static int add_sendings(pair_state *x, pricing_sending *how, uint64_t left, bool ordered)
 {
-    int result = add_sending(x, how);
-    for (uint64_t rest = left; rest && !result; rest &= rest - 1) {
+    int rc = add_sending(x, how);
+    for (uint64_t rest = left; rest && !rc; rest &= rest - 1) {
         int32_t k = __builtin_ctzll(rest);
         how->receiver[how->n_receivers++] = (int8_t)k;
         uint64_t next = left & ~(UINT64_C(1) << k);
         if (!ordered)
             next &= ~((UINT64_C(2) << k) - 1);
-        result = add_sendings(x, how, next, ordered);
+        rc = add_sendings(x, how, next, ordered);
         how->n_receivers--;
     }
-    return result;
+    return rc;
 }
 
 /* Devices on which some reader of the tensor may run. */
@@ -88,33 +88,29 @@ static int pin_block(pair_state *x, const decompose_block *b, int32_t entry_devi
     x->block.problem.op_devices = devices;
     decompose_block_pin(&x->block, entry_device, exit_device);
     x->open = true;
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* Longest path and first plan, and the cases that the bound begins with. */
 static int set_up(pair_state *x, const decompose_block *block, const pair_open_task *job)
 {
-    int result = pin_block(x, block, job->entry_device, job->exit_device);
-    if (result)
-        return result;
+    int rc = pin_block(x, block, job->entry_device, job->exit_device);
+    if (rc)
+        return rc;
     int64_t path_ns = longest_path(&x->block);
     x->path_ns = x->lower_ns = UTIL_MAX(path_ns, job->floor_ns);
-    pair_improve_task start = {.pair = x,
-                               .entry_device = job->entry_device,
-                               .exit_device = job->exit_device,
-                               .seed = 1,
-                               .stop = job->stop};
-    result = pair_improve_plan(&start, 0);
+    pair_improve_task start = {
+        .pair = x, .entry_device = job->entry_device, .exit_device = job->exit_device, .seed = 1, .stop = job->stop};
+    rc = pair_improve_plan(&start, 0);
     x->first_ns = x->plan.length_ns;
-    if (!result && x->block.n_interior == 0) {
+    if (!rc && x->block.n_interior == 0) {
         x->lower_ns = x->plan.length_ns; /* nothing to decide */
         x->level = PAIR_LEVELS;
-    } else if (!result) {
-        result = list_sendings(x, job->entry_device);
-        if (!result)
-            result = pair_cases_first(x);
+    } else if (!rc) {
+        rc = list_sendings(x, job->entry_device);
+        rc = rc ? rc : pair_cases_first(x);
     }
-    return result;
+    return rc;
 }
 
 typedef struct opening {
@@ -133,22 +129,22 @@ static int open_one(void *data, int32_t i)
                           .floor_ns = c->floor_ns[class_],
                           .stop = x->stop};
     if (c->pair[x->index[i]] || util_stopped(&x->stop))
-        return MOIRAI_OK;
+        return 0;
     pair_state *pair = util_alloc(1, sizeof *pair);
-    int result = pair ? set_up(pair, c->block[class_], &job) : MOIRAI_EFAIL;
+    int rc = pair ? set_up(pair, c->block[class_], &job) : MOIRAI_EFAIL;
     c->pair[x->index[i]] = pair;
-    return result;
+    return rc;
 }
 
 int pair_chain_open(pair_chain *c, const int64_t *index, int32_t n, int threads, const util_stop *stop)
 {
-    int result = MOIRAI_OK;
-    for (int32_t i = 0; i < n && !result && !util_stopped(stop); i++) {
+    int rc = 0;
+    for (int32_t i = 0; i < n && !rc && !util_stopped(stop); i++) {
         int32_t class_ = (int32_t)(index[i] / c->K / c->K);
-        result = pair_chain_block(c, class_) ? MOIRAI_OK : MOIRAI_EFAIL;
+        rc = pair_chain_block(c, class_) ? 0 : MOIRAI_EFAIL;
     }
     opening x = {.c = c, .index = index, .stop = *stop};
-    return result || util_stopped(stop) ? result : util_pool_run(open_one, &x, n, threads);
+    return rc || util_stopped(stop) ? rc : util_pool_run(open_one, &x, n, threads);
 }
 
 int pair_open(pair_chain *c, int32_t class_, int32_t a, int32_t b)
@@ -166,9 +162,9 @@ int pair_chain_open_all(pair_chain *c, int threads, const util_stop *stop)
     for (int64_t i = 0; i < all; i++)
         if (pair_chain_possible(c, (int32_t)(i / c->K / c->K), (int32_t)(i / c->K % c->K), (int32_t)(i % c->K)))
             index[n++] = i;
-    int result = pair_chain_open(c, index, (int32_t)n, threads, stop);
+    int rc = pair_chain_open(c, index, (int32_t)n, threads, stop);
     free(index);
-    return result;
+    return rc;
 }
 
 void pair_cases_free(pair_case *cases, int32_t n)
@@ -202,10 +198,12 @@ int pair_raise_static(pair_state *x, int64_t need_ns, util_stop stop)
 {
     int64_t lower = 0;
     if (x->n_static || x->block.n_interior == 0)
-        return MOIRAI_OK;
-    pair_static_task task = {
-        .proven_ns = x->path_ns, .upper_ns = UTIL_MIN(need_ns, x->plan.length_ns), .rounds = PAIR_STATIC_ROUNDS, .stop = stop};
-    int result = pair_static_lp(&lower, &x->block.problem, &task, x->static_proof, &x->n_static);
+        return 0;
+    pair_static_task task = {.proven_ns = x->path_ns,
+                             .upper_ns = UTIL_MIN(need_ns, x->plan.length_ns),
+                             .rounds = PAIR_STATIC_ROUNDS,
+                             .stop = stop};
+    int rc = pair_static_lp(&lower, &x->block.problem, &task, x->static_proof, &x->n_static);
     x->lower_ns = UTIL_MAX(x->lower_ns, lower);
-    return result;
+    return rc;
 }

@@ -12,8 +12,7 @@ void pair_plan_free(pair_plan *plan)
     *plan = (pair_plan){0};
 }
 
-int pair_plan_set(pair_plan *plan, int32_t n_ops, const int32_t *device, const moirai_task *order,
-                          int64_t n_order)
+int pair_plan_set(pair_plan *plan, int32_t n_ops, const int32_t *device, const moirai_task *order, int64_t n_order)
 {
     if (!plan->device)
         plan->device = util_alloc((size_t)n_ops, sizeof *plan->device);
@@ -24,5 +23,5 @@ int pair_plan_set(pair_plan *plan, int32_t n_ops, const int32_t *device, const m
     plan->n_order = n_order;
     memcpy(plan->device, device, sizeof *device * (size_t)n_ops);
     memcpy(plan->order, order, sizeof *order * (size_t)n_order);
-    return MOIRAI_OK;
+    return 0;
 }

@@ -33,20 +33,20 @@ static const level_plan levels[PAIR_LEVELS + 1] = {
 static int exhaust(pair_state *x, const pair_refine_task *job, int64_t nodes)
 {
     if (x->block.n_interior > EXACT_OPS || !exact_fits(&x->block.problem, NULL))
-        return MOIRAI_OK;
+        return 0;
     exact_options o;
     exact_result found;
     exact_options_init(&o);
     o.below_ns = x->plan.length_ns;
     o.node_limit = (int64_t)((double)nodes * job->effort);
     o.stop = job->stop;
-    int result = exact_solve(&x->block.problem, &o, &found);
-    if (result)
-        return result == MOIRAI_ELIMIT ? MOIRAI_OK : result;
+    int rc = exact_solve(&x->block.problem, &o, &found);
+    if (rc)
+        return rc == MOIRAI_ELIMIT ? 0 : rc;
     if (found.found && found.makespan_ns < x->plan.length_ns) {
         x->plan.length_ns = found.makespan_ns;
         x->plan.cost = pricing_units(x->block.unit, found.makespan_ns);
-        result = pair_plan_set(&x->plan, x->block.problem.n_ops, found.op_device, found.order, found.n_order);
+        rc = pair_plan_set(&x->plan, x->block.problem.n_ops, found.op_device, found.order, found.n_order);
     }
     int64_t proven = UTIL_MIN(found.lower_bound_ns, x->plan.length_ns);
     if (proven > x->lower_ns) {
@@ -54,41 +54,49 @@ static int exhaust(pair_state *x, const pair_refine_task *job, int64_t nodes)
         x->exhausted = true;
     }
     exact_result_clear(&found);
-    return result;
+    return rc;
 }
 
 static int bound_and_improve(const pair_improve_task *search, const pair_refine_task *job, int64_t evaluations)
 {
     pair_state *x = search->pair;
     const level_plan *level = &levels[job->level];
-    pair_bound_task r = {.pair = x, .entry_device = job->entry_device, .exit_device = job->exit_device,
-                      .need_ns = job->need_ns, .buckets = level->buckets, .rounds = level->rounds,
-                      .solves = (int32_t)(level->solves * fmin(job->effort, 1000)), .stop = job->stop};
-    int result = pricing_pricer_new(&r.pricer, &x->block, PAIR_CASE_STEPS + 2);
-    if (result == MOIRAI_ELIMIT)
-        return MOIRAI_OK; /* too large for prices: the longest path stands */
-    if (!result)
-        result = pair_cases_solve(&r);
-    if (!result && x->lower_ns < x->plan.length_ns && job->improve)
-        result = pair_improve_from_cases(search, &r, evaluations);
+    pair_bound_task r = {.pair = x,
+                         .entry_device = job->entry_device,
+                         .exit_device = job->exit_device,
+                         .need_ns = job->need_ns,
+                         .buckets = level->buckets,
+                         .rounds = level->rounds,
+                         .solves = (int32_t)(level->solves * fmin(job->effort, 1000)),
+                         .stop = job->stop};
+    int rc = pricing_pricer_new(&r.pricer, &x->block, PAIR_CASE_STEPS + 2);
+    if (rc == MOIRAI_ELIMIT)
+        return 0; /* too large for prices: the longest path stands */
+    rc = rc ? rc : pair_cases_solve(&r);
+    if (!rc && x->lower_ns < x->plan.length_ns && job->improve)
+        rc = pair_improve_from_cases(search, &r, evaluations);
     pricing_pricer_free(r.pricer);
-    return result;
+    return rc;
 }
 
 int pair_refine(pair_chain *c, const pair_refine_task *job)
 {
     pair_state *x = c->pair[pair_chain_index(c, job->class_, job->entry_device, job->exit_device)];
     const level_plan *level = &levels[job->level];
-    pair_improve_task search = {.pair = x, .entry_device = job->entry_device, .exit_device = job->exit_device,
-                             .level = job->level, .seed = job->seed, .stop = job->stop};
+    pair_improve_task search = {.pair = x,
+                                .entry_device = job->entry_device,
+                                .exit_device = job->exit_device,
+                                .level = job->level,
+                                .seed = job->seed,
+                                .stop = job->stop};
     int64_t evaluations = (int64_t)((double)(job->improve ? level->evaluations : 200) * job->effort);
-    int result = pair_improve_plan(&search, evaluations / 4);
-    if (!result && !job->prices_only)
-        result = exhaust(x, job, level->nodes);
+    int rc = pair_improve_plan(&search, evaluations / 4);
+    if (!rc && !job->prices_only)
+        rc = exhaust(x, job, level->nodes);
     /* Prices alone may still have something to prove where the exhaustive search has left nothing. */
     bool open = x->lower_ns < x->plan.length_ns;
-    if (!result && (open || (job->prices_only && x->cases[pair_cases_weakest(x)].proven_ns < x->plan.length_ns)))
-        result = bound_and_improve(&search, job, evaluations);
+    if (!rc && (open || (job->prices_only && x->cases[pair_cases_weakest(x)].proven_ns < x->plan.length_ns)))
+        rc = bound_and_improve(&search, job, evaluations);
     x->level = job->level;
-    return result;
+    return rc;
 }

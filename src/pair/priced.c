@@ -8,8 +8,8 @@
  * since all that is done within L is paid at most that worth. With one range from 0 on, that is a rate: the time until
  * L can't be worth more than L. With narrow ranges it sees that devices wait for their first input and that results
  * must be back by the end, which a rate does not. Beyond the last range the length itself is enough. Cases are divided
- * lazily: the weakest is solved, and if it stays the weakest, divided: in its range of lengths if the LP solution combines
- * short and long ones, else as in cases.c. */
+ * lazily: the weakest is solved, and if it stays the weakest, divided: in its range of lengths if the LP solution
+ * combines short and long ones, else as in cases.c. */
 #include "pair/priced.h"
 
 #include <stdlib.h>
@@ -63,27 +63,28 @@ int64_t pair_priced_cheapest_bytes(const decompose_block *b, const int64_t *byte
 }
 
 static pricing_master_task task_of(const pair_priced *v, const pair_priced_solver *by, const pair_priced_case *c,
-                                  const int64_t *byte_price)
+                                   const int64_t *byte_price)
 {
     return (pricing_master_task){.pricer = by->pricer,
-                                .how = &v->pair->sending[c->sending],
-                                .form = PRICING_PRICED_FORM,
-                                .length_ns = c->most_ns,
-                                .least_ns = c->least_ns,
-                                .n_branches = c->n_branches,
-                                .branch = c->branch,
-                                .memory_price = byte_price,
-                                .max_rounds = ROUNDS,
-                                .start_grid = &c->prices.grid,
-                                .start_price = c->prices.price,
-                                .n_start_branches = c->prices.n_branches};
+                                 .how = &v->pair->sending[c->sending],
+                                 .form = PRICING_PRICED_FORM,
+                                 .length_ns = c->most_ns,
+                                 .least_ns = c->least_ns,
+                                 .n_branches = c->n_branches,
+                                 .branch = c->branch,
+                                 .memory_price = byte_price,
+                                 .max_rounds = ROUNDS,
+                                 .start_grid = &c->prices.grid,
+                                 .start_price = c->prices.price,
+                                 .n_start_branches = c->prices.n_branches};
 }
 
 static int64_t value_of_case(const pair_priced *v, const pair_priced_solver *by, const pair_priced_case *c,
                              const int64_t *byte_price, int64_t proven_ns)
 {
     int64_t least = UTIL_MAX(c->least_ns, proven_ns);
-    int64_t value = pricing_units(v->pair->block.unit, least) + pair_priced_cheapest_bytes(&v->pair->block, byte_price, NULL);
+    int64_t value =
+        pricing_units(v->pair->block.unit, least) + pair_priced_cheapest_bytes(&v->pair->block, byte_price, NULL);
     if (least > c->most_ns)
         return PRICING_NONE;
     if (c->prices.price) {
@@ -106,17 +107,16 @@ static int open_value(pair_priced *v)
     size_t n = (size_t)x->n_sendings;
     if (util_grow(&v->cases, &v->case_capacity, n, sizeof *v->cases))
         return MOIRAI_EFAIL;
-    int result = MOIRAI_OK;
-    for (int32_t i = 0; i < PAIR_PRICED_SOLVERS && !result; i++) {
-        result = pricing_pricer_new(&v->solver[i].pricer, &x->block, STEPS + 2);
-        if (!result)
-            result = pricing_master_new(&v->solver[i].master, &x->block, v->entry_device, v->exit_device, STEPS);
+    int rc = 0;
+    for (int32_t i = 0; i < PAIR_PRICED_SOLVERS && !rc; i++) {
+        rc = pricing_pricer_new(&v->solver[i].pricer, &x->block, STEPS + 2);
+        rc = rc ? rc : pricing_master_new(&v->solver[i].master, &x->block, v->entry_device, v->exit_device, STEPS);
     }
-    for (size_t i = 0; i < n && !result; i++)
+    for (size_t i = 0; i < n && !rc; i++)
         v->cases[i] =
             (pair_priced_case){.sending = (int32_t)i, .most_ns = INT64_MAX, .split = {.on = PRICING_NO_BRANCH}};
-    v->n_cases = result ? 0 : (int32_t)n;
-    return result;
+    v->n_cases = rc ? 0 : (int32_t)n;
+    return rc;
 }
 
 /* ---- at other prices on bytes ---- */
@@ -150,7 +150,8 @@ void pair_priced_update(pair_priced *v, const pair_priced_task *job)
     v->stamp = job->stamp;
     v->solved = x->block.n_interior == 0;
     memset(v->use, 0, sizeof v->use);
-    v->value = pricing_units(x->block.unit, x->lower_ns) + pair_priced_cheapest_bytes(&x->block, job->byte_price, v->use);
+    v->value =
+        pricing_units(x->block.unit, x->lower_ns) + pair_priced_cheapest_bytes(&x->block, job->byte_price, v->use);
     for (int32_t i = 0; i < v->n_cases; i++) {
         pair_priced_case *c = &v->cases[i];
         c->solved = false;
@@ -172,8 +173,7 @@ static int copy_case(const pair_priced *v, pair_priced_case *to, const pair_pric
     if (from->n_branches)
         memcpy(to->branch, from->branch, sizeof *to->branch * (size_t)from->n_branches);
     const pricing_duals *prices = &from->prices;
-    return pricing_duals_set(&to->prices, &v->pair->block.problem, &prices->grid, prices->price,
-                                   prices->n_branches);
+    return pricing_duals_set(&to->prices, &v->pair->block.problem, &prices->grid, prices->price, prices->n_branches);
 }
 
 static void ask(pair_priced_case *c, pricing_branch question)
@@ -204,12 +204,12 @@ static int divide(pair_priced *v, int32_t index)
     free_case(c);
     *c = below;
     v->cases[v->n_cases++] = above;
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* Where a solved case is divided next. */
 static pricing_branch choose(const pair_priced *v, const pricing_master *m, const pair_priced_case *c,
-                           const pricing_master_result *found)
+                             const pricing_master_result *found)
 {
     double spread, mean = pricing_master_length(m, &spread);
     int64_t least = UTIL_MAX(c->least_ns, v->pair->lower_ns), range = c->most_ns - least;
@@ -245,9 +245,9 @@ int pair_priced_solve_case(pair_priced *v, int32_t solver, pair_priced_case *c, 
     task.stop = job->stop;
     task.least_ns = UTIL_MAX(c->least_ns, v->pair->lower_ns);
     pricing_master_result found;
-    int result = pricing_master_solve(&found, by->master, &task);
-    if (result)
-        return result;
+    int rc = pricing_master_solve(&found, by->master, &task);
+    if (rc)
+        return rc;
     const pricing_grid *grid = pricing_master_grid(by->master);
     pair_priced_case fresh = *c;
     fresh.prices.price = NULL;
@@ -260,22 +260,22 @@ int pair_priced_solve_case(pair_priced *v, int32_t solver, pair_priced_case *c, 
     if (fresh.value >= c->value) {
         free(c->prices.price);
         *c = fresh;
-        return MOIRAI_OK;
+        return 0;
     }
     free(fresh.prices.price);
     c->solved = true;
     c->split = fresh.split;
     memcpy(c->use, fresh.use, sizeof c->use);
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* Prices are valid for every case: those of one, without its branches, for all that nobody has solved yet. One pricing
  * each, where a search takes dozens; sendings that differ little from the solved one are settled by it. */
 static int share_prices(pair_priced *v, int32_t index, const pair_priced_task *job, int64_t ceiling)
 {
-    int result = MOIRAI_OK;
+    int rc = 0;
     const pricing_duals *prices = &v->cases[index].prices;
-    for (int32_t i = 0; i < v->n_cases && !result && prices->price; i++) {
+    for (int32_t i = 0; i < v->n_cases && !rc && prices->price; i++) {
         pair_priced_case *c = &v->cases[i], tried = *c;
         if (c->solved || c->value >= UTIL_MIN(ceiling, v->cases[index].value) || c->most_ns > prices->grid.length_ns)
             continue;
@@ -285,9 +285,9 @@ static int share_prices(pair_priced *v, int32_t index, const pair_priced_task *j
         if (tried.value <= c->value)
             continue;
         c->value = tried.value;
-        result = pricing_duals_set(&c->prices, &v->pair->block.problem, &prices->grid, prices->price, 0);
+        rc = pricing_duals_set(&c->prices, &v->pair->block.problem, &prices->grid, prices->price, 0);
     }
-    return result;
+    return rc;
 }
 
 /* A range that ends where the length alone is worth the ceiling, and what is beyond. */
@@ -298,41 +298,41 @@ static int open_range(pair_priced *v, int32_t index, const pair_priced_task *job
             bytes = pair_priced_cheapest_bytes(&v->pair->block, job->byte_price, NULL);
     int64_t end = UTIL_MAX((ceiling - bytes) / v->pair->block.unit, least + least / 16);
     c->split = (pricing_branch){.on = PRICING_LENGTH, .least = end, .most = end + 1};
-    int result = divide(v, index);
-    if (!result)
+    int rc = divide(v, index);
+    if (!rc)
         v->cases[v->n_cases - 1].value =
             pair_priced_of_case(v, &v->cases[v->n_cases - 1], job->byte_price, v->pair->lower_ns);
-    return result;
+    return rc;
 }
 
 /* Ranges for all cases that may need one. */
 static int open_ranges(pair_priced *v, const pair_priced_task *job, int64_t ceiling)
 {
-    int result = MOIRAI_OK;
-    for (int32_t i = 0, n = v->n_cases; i < n && !result; i++)
+    int rc = 0;
+    for (int32_t i = 0, n = v->n_cases; i < n && !rc; i++)
         if (v->cases[i].most_ns == INT64_MAX && v->cases[i].value < ceiling && v->cases[i].n_branches < MAX_QUESTIONS)
-            result = open_range(v, i, job, ceiling);
-    return result;
+            rc = open_range(v, i, job, ceiling);
+    return rc;
 }
 
 /* Solvers and first cases, where this is the first time; values at these prices on bytes. */
 static int begin(pair_priced *v, const pair_priced_task *job)
 {
-    int result = MOIRAI_OK;
+    int rc = 0;
     if (!v->solver[0].master) {
-        result = open_value(v);
+        rc = open_value(v);
         v->stamp = 0;
     }
-    if (!result)
+    if (!rc)
         pair_priced_update(v, job);
-    return result;
+    return rc;
 }
 
 int pair_priced_adopt(pair_priced *v, const pair_priced *from, const pair_priced_task *job)
 {
-    int result = begin(v, job);
-    if (result || !from->n_cases)
-        return result;
+    int rc = begin(v, job);
+    if (rc || !from->n_cases)
+        return rc;
     pair_priced other = *v;
     other.n_cases = 0;
     other.stamp = 0;
@@ -340,15 +340,15 @@ int pair_priced_adopt(pair_priced *v, const pair_priced *from, const pair_priced
     other.cases = util_alloc(other.case_capacity, sizeof *other.cases);
     if (!other.cases)
         return MOIRAI_EFAIL;
-    for (int32_t i = 0; i < from->n_cases && !result; i++)
-        result = copy_case(v, &other.cases[other.n_cases++], &from->cases[i]);
-    if (!result)
+    for (int32_t i = 0; i < from->n_cases && !rc; i++)
+        rc = copy_case(v, &other.cases[other.n_cases++], &from->cases[i]);
+    if (!rc)
         pair_priced_update(&other, job);
-    bool better = !result && other.value > v->value;
+    bool better = !rc && other.value > v->value;
     free_cases(better ? v : &other);
     if (better)
         *v = other;
-    return result;
+    return rc;
 }
 
 typedef struct solving {
@@ -367,9 +367,9 @@ static int solve_picked(void *data, int32_t i)
  * divided. */
 static int pick_cases(solving *x, int64_t ceiling)
 {
-    int result = MOIRAI_OK;
+    int rc = 0;
     x->n = 0;
-    while (x->n < PAIR_PRICED_SOLVERS && !result) {
+    while (x->n < PAIR_PRICED_SOLVERS && !rc) {
         int32_t index = weakest_but(x->v, x->picked, x->n);
         const pair_priced_case *c = index < 0 ? NULL : &x->v->cases[index];
         if (!c || c->value >= ceiling || c->most_ns == INT64_MAX)
@@ -379,31 +379,30 @@ static int pick_cases(solving *x, int64_t ceiling)
         else if (c->split.on == PRICING_NO_BRANCH || c->n_branches >= MAX_QUESTIONS)
             break;
         else
-            result = divide(x->v, index);
+            rc = divide(x->v, index);
     }
-    return result;
+    return rc;
 }
 
 int pair_priced_refine(pair_priced *v, const pair_priced_task *job, int64_t ceiling)
 {
     solving x = {.v = v, .job = job};
-    int result = begin(v, job);
-    if (!result && v->pair->lower_ns > DECOMPOSE_MOST_LENGTH / v->pair->block.unit) { /* nobody goes that way */
+    int rc = begin(v, job);
+    if (!rc && v->pair->lower_ns > DECOMPOSE_MOST_LENGTH / v->pair->block.unit) { /* nobody goes that way */
         v->solved = true;
-        return MOIRAI_OK;
+        return 0;
     }
-    if (!result)
-        result = open_ranges(v, job, ceiling);
-    for (int32_t solves = 0; !result && solves < job->solves && !util_stopped(&job->stop); solves += x.n) {
-        result = pick_cases(&x, ceiling);
-        if (result || !x.n)
+    rc = rc ? rc : open_ranges(v, job, ceiling);
+    for (int32_t solves = 0; !rc && solves < job->solves && !util_stopped(&job->stop); solves += x.n) {
+        rc = pick_cases(&x, ceiling);
+        if (rc || !x.n)
             break;
-        result = util_pool_run(solve_picked, &x, x.n, job->threads);
-        for (int32_t i = 0; i < x.n && !result; i++)
-            result = share_prices(v, x.picked[i], job, ceiling);
+        rc = util_pool_run(solve_picked, &x, x.n, job->threads);
+        for (int32_t i = 0; i < x.n && !rc; i++)
+            rc = share_prices(v, x.picked[i], job, ceiling);
     }
-    if (!result)
+    if (!rc)
         take_least(v);
     v->solved = true;
-    return result;
+    return rc;
 }

@@ -8,13 +8,13 @@
 typedef struct pair_priced_case {
     int32_t sending;
     int32_t n_branches;
-    pricing_branch *branch;            /* what the case was divided on, in that order */
+    pricing_branch *branch;         /* what the case was divided on, in that order */
     int64_t least_ns, most_ns;      /* the block's time; most_ns INT64_MAX: no end, and no prices */
-    pricing_duals prices;     /* on a grid of length most_ns or more; none: length and cheapest bytes alone */
+    pricing_duals prices;           /* on a grid of length most_ns or more; none: length and cheapest bytes alone */
     bool solved;                    /* the master was solved for the present prices on bytes */
     int64_t value;                  /* in units */
     double use[MOIRAI_MAX_DEVICES]; /* bytes on each device in the LP solution behind it */
-    pricing_branch split;             /* where to divide it */
+    pricing_branch split;           /* where to divide it */
 } pair_priced_case;
 
 /* So many cases are solved at once, each by a solver with columns of its own: the outcome does not depend on the
@@ -53,13 +53,15 @@ void pair_priced_update(pair_priced *v, const pair_priced_task *job);
 /* Divide and solve the weakest cases, until they are worth `ceiling` (in units: what a plan of the pair costs) or the
  * solves are used up. */
 int pair_priced_refine(pair_priced *v, const pair_priced_task *job, int64_t ceiling);
-/* Cases and prices of a like class's pair (alike.c) in place of the own ones, if they prove more at these prices on bytes. */
+/* Cases and prices of a like class's pair (alike.c) in place of the own ones, if they prove more at these prices on
+ * bytes. */
 int pair_priced_adopt(pair_priced *v, const pair_priced *from, const pair_priced_task *job);
 /* Every interior operator's bytes where they are cheapest, in units; `use` (may be NULL) gets the bytes. */
 int64_t pair_priced_cheapest_bytes(const decompose_block *b, const int64_t *byte_price, double *use);
 /* The value of one case by exact pricing, were `proven_ns` the least length of the pair. */
 int64_t pair_priced_of_case(pair_priced *v, const pair_priced_case *c, const int64_t *byte_price, int64_t proven_ns);
-/* Better prices for a case with an end, by one of the solvers: its master's LP solution is then where good plans are. */
+/* Better prices for a case with an end, by one of the solvers: its master's LP solution is then where good plans are.
+ */
 int pair_priced_solve_case(pair_priced *v, int32_t solver, pair_priced_case *c, const pair_priced_task *job);
 
 #endif

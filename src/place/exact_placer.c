@@ -30,21 +30,17 @@ typedef struct first_plans {
 
 static void tell(first_plans *f, char letter)
 {
-    if (f->o->budget.progress == NULL)
+    if (!f->o->budget.progress)
         return;
-    moirai_progress news = {util_seconds() - f->begun_s,
-                            letter,
-                            f->best != NULL ? f->best->makespan_ns : MOIRAI_UNKNOWN,
-                            MOIRAI_UNKNOWN,
-                            0,
-                            NULL};
+    moirai_progress news = {
+        util_seconds() - f->begun_s, letter, f->best ? f->best->makespan_ns : MOIRAI_UNKNOWN, MOIRAI_UNKNOWN, 0, NULL};
     f->o->budget.progress(f->o->budget.progress_data, &news);
 }
 
 static int take_start(void *data, moirai_plan *plan, char letter)
 {
     first_plans *f = data;
-    if (f->best != NULL && plan->makespan_ns >= f->best->makespan_ns) {
+    if (f->best && plan->makespan_ns >= f->best->makespan_ns) {
         moirai_plan_free(plan);
         return 0;
     }
@@ -79,7 +75,7 @@ static int search(moirai_plan **out, const moirai_problem *p, first_plans *f)
     options.progress = o->budget.progress;
     options.progress_data = o->budget.progress_data;
     int rc = exact_solve(p, &options, &r);
-    if (rc != 0)
+    if (rc)
         return rc;
     if (r.found)
         rc = exact_plan(out, p, &r);
@@ -99,12 +95,12 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     const char *why;
     f.starts = (place_starts_task){.p = p, .o = o, .stop = util_stop_of(&o->budget), .offer = take_start, .data = &f};
     int rc = place_starts(&f.starts);
-    if (rc == 0 && exact_fits(p, &why)) {
+    if (!rc && exact_fits(p, &why)) {
         rc = search(out, p, &f);
-    } else if (rc == 0 && f.best != NULL) {
+    } else if (!rc && f.best) {
         *out = f.best;
         f.best = NULL;
-    } else if (rc == 0) {
+    } else if (!rc) {
         rc = moirai_error(MOIRAI_ELIMIT, "problem '%s': %s, and no quick plan fits: %s", p->name, why, f.starts.why);
     }
     moirai_plan_free(f.best);

@@ -7,29 +7,30 @@
 /* What is placed as one: a keep-together group, or an operator outside any. */
 typedef struct place_units {
     int32_t n;
-    int32_t *of_op;     /* operator -> unit */
-    int32_t *off, *op;  /* unit -> operators, CSR */
-    int64_t *bytes;     /* memory_bytes of all members */
-    uint64_t *devices;  /* that can run all members */
+    int32_t *of_op;    /* operator -> unit */
+    int32_t *off, *op; /* unit -> operators, CSR */
+    int64_t *bytes;    /* memory_bytes of all members */
+    uint64_t *devices; /* that can run all members */
 } place_units;
 
 int place_units_new(place_units **out, const moirai_problem *p);
 void place_units_free(place_units *u);
 
-/* Move as little as possible until the operators' own bytes and the weights that they share fit `capacity` (per device). op_device holds allowed devices,
- * groups undivided, or MOIRAI_NONE for units that have none yet. MOIRAI_EINFEASIBLE where nothing is found;
- * op_device is then unspecified. O(E K log V) plus, where moving is not enough, a bounded search. */
+/* Move as little as possible until the operators' own bytes and the weights that they share fit `capacity` (per
+ * device). op_device holds allowed devices, groups undivided, or MOIRAI_NONE for units that have none yet.
+ * MOIRAI_EINFEASIBLE where nothing is found; op_device is then unspecified. O(E K log V) plus, where moving is not
+ * enough, a bounded search. */
 int place_fit_assignment(const moirai_problem *p, const place_units *u, const int64_t *capacity, int32_t *op_device);
 
 /* The fastest schedule found for just these devices that fits the memory; *out is NULL, and *excess_bytes what the best
  * try lacked, where none does. */
 int place_fit_schedule(moirai_plan **out, int64_t *excess_bytes, moirai_sim *sim, const moirai_problem *p,
-                        int32_t *op_device);
+                       int32_t *op_device);
 
-/* A plan for these devices that fits, with the problem's memory mode. Simulates `order` (n_order tasks) where given, else
- * dispatches by `priority` (NULL: upward ranks). Where that does not fit: other orders, waiting, other devices.
+/* A plan for these devices that fits, with the problem's memory mode. Simulates `order` (n_order tasks) where given,
+ * else dispatches by `priority` (NULL: upward ranks). Where that does not fit: other orders, waiting, other devices.
  * op_device changes where operators had to move. MOIRAI_EINFEASIBLE says which device is short of how many bytes. */
-int place_fit_plan(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, const place_units *u, int32_t *op_device,
-                    const int64_t *priority, const moirai_task *order, int64_t n_order);
+int place_fit_plan(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, const place_units *u,
+                   int32_t *op_device, const int64_t *priority, const moirai_task *order, int64_t n_order);
 
 #endif

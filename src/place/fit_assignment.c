@@ -43,7 +43,7 @@ int place_units_new(place_units **out, const moirai_problem *p)
     size_t V = (size_t)p->n_ops;
     place_units *u = util_alloc(1, sizeof *u);
     int32_t *of_group = util_alloc((size_t)p->n_groups, sizeof *of_group);
-    if (u != NULL && of_group != NULL) {
+    if (u && of_group) {
         u->of_op = util_alloc(V, sizeof *u->of_op);
         u->off = util_alloc(V + 1, sizeof *u->off);
         u->op = util_alloc(V, sizeof *u->op);
@@ -63,7 +63,7 @@ int place_units_new(place_units **out, const moirai_problem *p)
 
 void place_units_free(place_units *u)
 {
-    if (u == NULL)
+    if (!u)
         return;
     free(u->of_op);
     free(u->off);
@@ -79,8 +79,8 @@ typedef struct moving {
     const moirai_problem *p;
     const place_units *u;
     const int64_t *capacity;
-    int32_t *device;  /* of each operator, the caller's */
-    int32_t *where;   /* of each unit */
+    int32_t *device; /* of each operator, the caller's */
+    int32_t *where;  /* of each unit */
     int64_t load[MOIRAI_MAX_DEVICES];
     int32_t *list;
     double *harm;
@@ -100,7 +100,7 @@ static int index_weights(moving *m)
     m->weight = util_alloc(reads, sizeof *m->weight);
     int32_t *last = util_alloc(n, sizeof *last);
     int rc = m->held && m->weight_off && m->weight && last ? 0 : MOIRAI_EFAIL;
-    for (int pass = 0; pass < 2 && rc == 0; pass++) {
+    for (int pass = 0; pass < 2 && !rc; pass++) {
         memset(last, 0, n * sizeof *last);
         for (int32_t w = 0; w < p->n_weights; w++)
             for (int32_t e = p->weight_reader_off[w]; e < p->weight_reader_off[w + 1]; e++) {
@@ -182,8 +182,8 @@ static int check_totals(const moving *m)
                 most = UTIL_MAX(most, UTIL_MAX(m->capacity[k], 0));
         if (most < bytes)
             return moirai_error(MOIRAI_EINFEASIBLE,
-                                "'%s' needs %" PRId64 " bytes, the largest device that can run it has %" PRId64 " (%" PRId64
-                                " short)",
+                                "'%s' needs %" PRId64 " bytes, the largest device that can run it has %" PRId64
+                                " (%" PRId64 " short)",
                                 unit_name(m, unit), bytes, most, bytes - most);
     }
     for (int32_t w = 0; w < m->p->n_weights; w++)
@@ -363,7 +363,7 @@ static int fit(moving *m, int32_t *wanted, uint64_t *tried)
 {
     const place_units *u = m->u;
     int rc = check_totals(m);
-    if (rc != 0)
+    if (rc)
         return rc;
     for (int32_t unit = 0; unit < u->n; unit++) {
         m->where[unit] = MOIRAI_NONE;
@@ -397,8 +397,7 @@ int place_fit_assignment(const moirai_problem *p, const place_units *u, const in
     int32_t *wanted = util_alloc(n, sizeof *wanted);
     uint64_t *tried = util_alloc(n, sizeof *tried);
     int rc = p->n_weights ? index_weights(&m) : 0;
-    if (rc == 0)
-        rc = m.where && m.list && m.harm && m.heap && wanted && tried ? fit(&m, wanted, tried) : MOIRAI_EFAIL;
+    rc = rc ? rc : m.where && m.list && m.harm && m.heap && wanted && tried ? fit(&m, wanted, tried) : MOIRAI_EFAIL;
     free(m.where);
     free(m.list);
     free(m.harm);

@@ -3,11 +3,11 @@
  * With static memory the assignment decides: where it is too full, fit_assignment.c moves units, and the
  * same priorities are dispatched again.
  *
- * With peak memory the schedule decides as well. For one assignment three orders are tried (as simulated, depth-first, topological),
- * each ever more serial: freely dispatched, then within windows of 256 .. 1 operators, where waiting keeps fewer
- * tensors alive. The fastest that fits is taken. Where none fits, the devices that are short give up that many bytes
- * of operators, and it starts again; then single devices; then, on small problems, random assignments. Not complete: an
- * "infeasible" of the peak mode says what was short in the best try. Each try is O((V + E) log V). */
+ * With peak memory the schedule decides as well. For one assignment three orders are tried (as simulated, depth-first,
+ * topological), each ever more serial: freely dispatched, then within windows of 256 .. 1 operators, where waiting
+ * keeps fewer tensors alive. The fastest that fits is taken. Where none fits, the devices that are short give up that
+ * many bytes of operators, and it starts again; then single devices; then, on small problems, random assignments. Not
+ * complete: an "infeasible" of the peak mode says what was short in the best try. Each try is O((V + E) log V). */
 #include "place/fit.h"
 #include "schedule/sim.h"
 #include "util/util.h"
@@ -104,11 +104,11 @@ static int keep(fitting *f, int64_t makespan_ns)
         note_excess(f);
         return 0;
     }
-    if (f->best != NULL && f->best->makespan_ns <= makespan_ns)
+    if (f->best && f->best->makespan_ns <= makespan_ns)
         return 1;
     moirai_plan *plan;
     int rc = moirai_sim_plan(&plan, f->sim);
-    if (rc != 0)
+    if (rc)
         return rc;
     moirai_plan_free(f->best);
     f->best = plan;
@@ -121,7 +121,7 @@ static int try_order(fitting *f, const int32_t *order)
     for (int32_t j = 0; j < n; j++)
         f->priority[order[j]] = n - j;
     int rc = keep(f, moirai_sim_dispatch(f->sim, f->device, f->priority));
-    for (int32_t window = 256; window >= 1 && rc == 0; window /= 4)
+    for (int32_t window = 256; window >= 1 && !rc; window /= 4)
         if (window < n || window == 1)
             rc = keep(f, schedule_sim_replay_window(f->sim, f->device, order, window));
     return rc;
@@ -151,15 +151,14 @@ static int try_shedding(fitting *f)
     int32_t K = f->p->n_devices;
     memcpy(capacity, f->p->device_memory_bytes, (size_t)K * sizeof *capacity);
     int rc = try_assignment(f);
-    for (int round = 0; round < ROUNDS && rc == 0; round++) {
+    for (int round = 0; round < ROUNDS && !rc; round++) {
         for (int32_t k = 0; k < K; k++)
             if (f->over[k] > 0)
                 capacity[k] = UTIL_MAX(capacity[k] - f->over[k], 0);
         rc = place_fit_assignment(f->p, f->u, capacity, f->device);
         if (rc == MOIRAI_EINFEASIBLE)
             return 0;
-        if (rc == 0)
-            rc = try_assignment(f);
+        rc = rc ? rc : try_assignment(f);
     }
     return rc;
 }
@@ -182,7 +181,7 @@ static int try_random(fitting *f)
     util_rng_seed(&rng, 1);
     int64_t tries = UTIL_MIN(200, 2000000 / (f->p->n_ops + 1));
     int rc = 0;
-    for (int64_t round = 0; round < tries && rc == 0; round++) {
+    for (int64_t round = 0; round < tries && !rc; round++) {
         for (int32_t unit = 0; unit < f->u->n; unit++) {
             uint64_t open = f->u->devices[unit];
             for (uint32_t skip = util_rng_below(&rng, (uint32_t)__builtin_popcountll(open)); skip > 0; skip--)
@@ -193,8 +192,7 @@ static int try_random(fitting *f)
         rc = place_fit_assignment(f->p, f->u, f->p->device_memory_bytes, f->device);
         if (rc == MOIRAI_EINFEASIBLE)
             return 0;
-        if (rc == 0)
-            rc = try_assignment(f);
+        rc = rc ? rc : try_assignment(f);
     }
     return rc;
 }
@@ -206,7 +204,7 @@ static bool prepare(fitting *f, int32_t *op_device)
     size_t V = (size_t)f->p->n_ops;
     bool ready = true;
     for (int i = 0; i < N_ORDERS; i++)
-        ready = (f->order[i] = util_alloc(V, sizeof *f->order[i])) != NULL && ready;
+        ready = (f->order[i] = util_alloc(V, sizeof *f->order[i])) && ready;
     f->stack = util_alloc(V, sizeof *f->stack);
     f->seen = util_alloc(V, sizeof *f->seen);
     f->priority = util_alloc(V, sizeof *f->priority);
@@ -232,20 +230,17 @@ static void release(fitting *f)
 static int search(fitting *f)
 {
     int rc = place_fit_assignment(f->p, f->u, f->p->device_memory_bytes, f->device);
-    if (rc == 0)
-        rc = try_shedding(f);
-    if (rc == 0)
-        rc = try_single_devices(f);
-    if (rc == 0)
-        rc = try_random(f);
-    if (rc == 0)
-        rc = moirai_error(MOIRAI_EINFEASIBLE, "device '%s' is %" PRId64 " bytes short of the peak in the best try",
-                          f->p->device_name[f->short_device], f->least_excess);
+    rc = rc ? rc : try_shedding(f);
+    rc = rc ? rc : try_single_devices(f);
+    rc = rc ? rc : try_random(f);
+    rc = rc ? rc
+            : moirai_error(MOIRAI_EINFEASIBLE, "device '%s' is %" PRId64 " bytes short of the peak in the best try",
+                           f->p->device_name[f->short_device], f->least_excess);
     return rc;
 }
 
 int place_fit_schedule(moirai_plan **out, int64_t *excess_bytes, moirai_sim *sim, const moirai_problem *p,
-                        int32_t *op_device)
+                       int32_t *op_device)
 {
     fitting f = {.p = p, .sim = sim};
     *out = NULL;
@@ -256,11 +251,12 @@ int place_fit_schedule(moirai_plan **out, int64_t *excess_bytes, moirai_sim *sim
         return rc;
     }
     *out = f.best;
-    *excess_bytes = f.best != NULL ? 0 : f.least_excess;
+    *excess_bytes = f.best ? 0 : f.least_excess;
     return 0;
 }
 
-static int fit_peak(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, const place_units *u, int32_t *op_device)
+static int fit_peak(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, const place_units *u,
+                    int32_t *op_device)
 {
     fitting f = {.p = p, .u = u, .sim = sim};
     int rc = prepare(&f, op_device) ? search(&f) : MOIRAI_EFAIL;
@@ -274,18 +270,18 @@ static int fit_peak(moirai_plan **out, moirai_sim *sim, const moirai_problem *p,
     return 0;
 }
 
-int place_fit_plan(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, const place_units *u, int32_t *op_device,
-                    const int64_t *priority, const moirai_task *order, int64_t n_order)
+int place_fit_plan(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, const place_units *u,
+                   int32_t *op_device, const int64_t *priority, const moirai_task *order, int64_t n_order)
 {
     *out = NULL;
-    int64_t makespan = order != NULL ? moirai_sim_replay(sim, op_device, order, n_order)
-                                     : moirai_sim_dispatch(sim, op_device, priority);
+    int64_t makespan =
+        order ? moirai_sim_replay(sim, op_device, order, n_order) : moirai_sim_dispatch(sim, op_device, priority);
     if (makespan >= 0 && moirai_sim_memory_excess(sim, NULL) == 0)
         return moirai_sim_plan(out, sim);
     if (p->memory == MOIRAI_MEMORY_PEAK)
         return fit_peak(out, sim, p, u, op_device);
     int rc = place_fit_assignment(p, u, p->device_memory_bytes, op_device);
-    if (rc != 0)
+    if (rc)
         return rc;
     moirai_sim_dispatch(sim, op_device, priority);
     return moirai_sim_plan(out, sim);

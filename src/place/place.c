@@ -19,7 +19,7 @@ void moirai_place_options_init(moirai_place_options *o)
 static const moirai_param *find_param(const moirai_placer *placer, const char *name)
 {
     for (int i = 0; i < placer->n_params; i++)
-        if (strcmp(placer->params[i].name, name) == 0)
+        if (!strcmp(placer->params[i].name, name))
             return &placer->params[i];
     return NULL;
 }
@@ -29,7 +29,7 @@ static const char *find_choice(const char *choices, const char *text, size_t *le
 {
     while (*choices != '\0') {
         *length = strcspn(choices, "|");
-        if (strlen(text) == *length && strncmp(choices, text, *length) == 0)
+        if (strlen(text) == *length && !strncmp(choices, text, *length))
             return choices;
         choices += *length + (choices[*length] == '|');
     }
@@ -48,8 +48,8 @@ static bool parse_bool(double *out, const char *text)
 {
     static const char *const yes[] = {"1", "true", "yes", "on"}, *const no[] = {"0", "false", "no", "off"};
     for (int i = 0; i < 4; i++) {
-        if (strcmp(text, yes[i]) == 0 || strcmp(text, no[i]) == 0) {
-            *out = strcmp(text, yes[i]) == 0;
+        if (!strcmp(text, yes[i]) || !strcmp(text, no[i])) {
+            *out = !strcmp(text, yes[i]);
             return true;
         }
     }
@@ -61,10 +61,10 @@ static int check_setting(const moirai_placer *placer, const moirai_setting *sett
     const moirai_param *param = find_param(placer, setting->name);
     double value = 0;
     size_t length;
-    if (param == NULL)
+    if (!param)
         return moirai_error(MOIRAI_EUSAGE, "placer '%s' has no setting '%s'", placer->name, setting->name);
     if (param->kind == MOIRAI_PARAM_CHOICE) {
-        if (find_choice(param->choices, setting->value, &length) == NULL)
+        if (!find_choice(param->choices, setting->value, &length))
             return moirai_error(MOIRAI_EUSAGE, "setting '%s': \"%s\" is none of %s", param->name, setting->value,
                                 param->choices);
         return 0;
@@ -93,7 +93,7 @@ static const char *given(const moirai_place_options *o, const char *name)
 {
     const char *value = NULL;
     for (int i = 0; i < o->n_settings; i++) /* the last one wins */
-        if (strcmp(o->setting[i].name, name) == 0)
+        if (!strcmp(o->setting[i].name, name))
             value = o->setting[i].value;
     return value;
 }
@@ -102,10 +102,10 @@ double moirai_setting_real(const moirai_place_options *o, const moirai_placer *p
 {
     const moirai_param *param = find_param(placer, name);
     const char *text = given(o, name);
-    double value = param != NULL ? param->value : 0;
-    if (text != NULL && param != NULL && param->kind == MOIRAI_PARAM_BOOL)
+    double value = param ? param->value : 0;
+    if (text && param && param->kind == MOIRAI_PARAM_BOOL)
         parse_bool(&value, text);
-    else if (text != NULL)
+    else if (text)
         parse_real(&value, text);
     return value;
 }
@@ -116,10 +116,10 @@ const char *moirai_setting_choice(const moirai_place_options *o, const moirai_pl
 {
     static _Thread_local char kept[16][32];
     const char *text = given(o, name);
-    if (text != NULL)
+    if (text)
         return text;
     const moirai_param *param = find_param(placer, name);
-    if (param == NULL || param->choices == NULL)
+    if (!param || !param->choices)
         return "";
     char *first = kept[(param - placer->params) % 16];
     snprintf(first, sizeof kept[0], "%.*s", (int)strcspn(param->choices, "|"), param->choices);
@@ -129,7 +129,7 @@ const char *moirai_setting_choice(const moirai_place_options *o, const moirai_pl
 const char *moirai_setting_text(const moirai_place_options *o, const moirai_placer *placer, const char *name)
 {
     const moirai_param *param = find_param(placer, name);
-    return param != NULL && param->kind == MOIRAI_PARAM_TEXT ? given(o, name) : NULL;
+    return param && param->kind == MOIRAI_PARAM_TEXT ? given(o, name) : NULL;
 }
 
 /* ---- running ---- */
@@ -139,22 +139,22 @@ static int unknown_placer(const char *name)
     char known[256] = "";
     size_t length = 0;
     for (int i = 0; i < moirai_placer_count() && length < sizeof known; i++)
-        length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", i ? ", " : "",
-                                   moirai_placer_at(i)->name);
+        length +=
+            (size_t)snprintf(known + length, sizeof known - length, "%s%s", i ? ", " : "", moirai_placer_at(i)->name);
     return moirai_error(MOIRAI_EUSAGE, "no placer '%s'; there are %s", name, known);
 }
 
 static int check_options(const moirai_placer *placer, const moirai_place_options *o)
 {
     const char *why = "";
-    if (placer->available != NULL && !placer->available(&why))
+    if (placer->available && !placer->available(&why))
         return moirai_error(MOIRAI_EFAIL, "placer '%s' is not available: %s", placer->name, why);
     if (!(o->gap >= 0))
         return moirai_error(MOIRAI_EUSAGE, "gap %g: may not be negative", o->gap);
     int rc = moirai_budget_check(&o->budget);
-    if (o->certificate_path != NULL && !placer->certifies)
+    if (o->certificate_path && !placer->certifies)
         return moirai_error(MOIRAI_EUSAGE, "placer '%s' writes no certificate; placer 'moirai' does", placer->name);
-    for (int i = 0; i < o->n_settings && rc == 0; i++)
+    for (int i = 0; i < o->n_settings && !rc; i++)
         rc = check_setting(placer, &o->setting[i]);
     return rc;
 }
@@ -162,7 +162,7 @@ static int check_options(const moirai_placer *placer, const moirai_place_options
 static int sign(moirai_plan *plan, const moirai_problem *p, const moirai_placer *placer, const moirai_place_options *o)
 {
     char *problem = util_strdup(p->name), *name = util_strdup(placer->name);
-    if (problem == NULL || name == NULL) {
+    if (!problem || !name) {
         free(problem);
         free(name);
         return MOIRAI_EFAIL;
@@ -184,26 +184,26 @@ int moirai_place(moirai_plan **out, const moirai_problem *p, const char *name, c
     *out = NULL;
     moirai_place_options defaults;
     moirai_place_options_init(&defaults);
-    const moirai_place_options *o = options != NULL ? options : &defaults;
+    const moirai_place_options *o = options ? options : &defaults;
     const moirai_placer *placer = moirai_placer_find(name);
-    if (placer == NULL)
+    if (!placer)
         return unknown_placer(name);
     int rc = check_options(placer, o);
-    if (rc != 0)
+    if (rc)
         return rc;
     moirai_plan *plan = NULL;
     double begun = util_seconds();
     rc = placer->place(&plan, p, o);
     double seconds = util_seconds() - begun;
-    if (rc != 0) {
+    if (rc) {
         moirai_plan_free(plan);
         return moirai_error_prefix(rc, "%s", placer->name);
     }
     plan->generation_ns = (int64_t)(seconds * 1e9);
     rc = sign(plan, p, placer, o);
-    if (rc == 0 && moirai_plan_check(p, plan, NULL, NULL) != 0)
+    if (!rc && moirai_plan_check(p, plan, NULL, NULL))
         rc = moirai_error_prefix(MOIRAI_EFAIL, "placer '%s' made a wrong plan of '%s'", placer->name, p->name);
-    if (rc != 0) {
+    if (rc) {
         moirai_plan_free(plan);
         return rc;
     }

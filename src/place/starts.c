@@ -1,7 +1,7 @@
 /* The plans that every search begins with: the user's own start, and what the quick heuristics of the registry find.
  *
- * One list for all placers that search, so that none of their plans is worse than a heuristic's. A start that breaks the
- * memory limits, or was made for other times, still says where things should go: it is replayed, and mended as a
+ * One list for all placers that search, so that none of their plans is worse than a heuristic's. A start that breaks
+ * the memory limits, or was made for other times, still says where things should go: it is replayed, and mended as a
  * heuristic's plan would be. */
 #include "place/starts.h"
 
@@ -16,11 +16,8 @@
 static const struct {
     const moirai_placer *placer;
     char letter;
-} heuristic[] = {{&place_single, '1'},
-                 {&place_heft, 'H'},
-                 {&place_m_etf, 'E'},
-                 {&place_m_topo, 'T'},
-                 {&place_random, 'R'}};
+} heuristic[] = {
+    {&place_single, '1'}, {&place_heft, 'H'}, {&place_m_etf, 'E'}, {&place_m_topo, 'T'}, {&place_random, 'R'}};
 
 /* Devices of the start, moved as little as memory asks for. */
 static int mend(moirai_plan **out, const moirai_problem *p, const moirai_plan *start)
@@ -28,24 +25,23 @@ static int mend(moirai_plan **out, const moirai_problem *p, const moirai_plan *s
     moirai_sim *sim = NULL;
     place_units *units = NULL;
     int32_t *device = util_alloc((size_t)p->n_ops, sizeof *device);
-    int result = device ? moirai_sim_new(&sim, p) : MOIRAI_EFAIL;
-    if (!result)
-        result = place_units_new(&units, p);
-    if (!result) {
+    int rc = device ? moirai_sim_new(&sim, p) : MOIRAI_EFAIL;
+    rc = rc ? rc : place_units_new(&units, p);
+    if (!rc) {
         memcpy(device, start->op_device, sizeof *device * (size_t)p->n_ops);
-        result = place_fit_plan(out, sim, p, units, device, NULL, NULL, 0);
+        rc = place_fit_plan(out, sim, p, units, device, NULL, NULL, 0);
     }
     place_units_free(units);
     moirai_sim_free(sim);
     free(device);
-    return result;
+    return rc;
 }
 
 static int use_start(moirai_plan **out, const moirai_problem *p, const moirai_plan *start)
 {
-    int result = moirai_plan_tighten(out, p, start);
-    if (result || !moirai_plan_check(p, *out, NULL, NULL))
-        return result;
+    int rc = moirai_plan_tighten(out, p, start);
+    if (rc || !moirai_plan_check(p, *out, NULL, NULL))
+        return rc;
     moirai_plan_free(*out);
     *out = NULL;
     return mend(out, p, start);
@@ -60,10 +56,10 @@ static int use_heuristic(moirai_plan **out, const place_starts_task *task, const
 int place_starts(place_starts_task *task)
 {
     bool offered = false;
-    int result = MOIRAI_OK;
+    int rc = 0;
     const size_t n = sizeof heuristic / sizeof *heuristic;
     task->why[0] = '\0';
-    for (size_t i = 0; i <= n && !result && !(offered && util_stopped(&task->stop)); i++) {
+    for (size_t i = 0; i <= n && !rc && !(offered && util_stopped(&task->stop)); i++) {
         moirai_plan *plan = NULL;
         int found = MOIRAI_EINFEASIBLE;
         if (i > 0)
@@ -72,12 +68,12 @@ int place_starts(place_starts_task *task)
             found = use_start(&plan, task->p, task->o->start);
         if (!found) {
             offered = true;
-            result = task->offer(task->data, plan, i > 0 ? heuristic[i - 1].letter : 'S');
+            rc = task->offer(task->data, plan, i > 0 ? heuristic[i - 1].letter : 'S');
         } else if (i > 0 && found == MOIRAI_EINFEASIBLE) {
             snprintf(task->why, sizeof task->why, "%s", moirai_error_message());
         } else if (found == MOIRAI_EFAIL) {
-            result = found;
+            rc = found;
         }
     }
-    return result;
+    return rc;
 }

@@ -6,8 +6,8 @@
 
 /* How the block's shared entry tensor (flow tensor) is sent around: one case of a disjunction. */
 typedef struct pricing_sending {
-    bool fixed;            /* false: nothing is assumed, `receiver` is not used */
-    int8_t n_receivers;    /* the devices that receive it, in the order of arrival */
+    bool fixed;         /* false: nothing is assumed, `receiver` is not used */
+    int8_t n_receivers; /* the devices that receive it, in the order of arrival */
     int8_t receiver[MOIRAI_MAX_DEVICES];
 } pricing_sending;
 

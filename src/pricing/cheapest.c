@@ -225,7 +225,7 @@ static void own_value(pricing_pricer *w, int64_t *value, int32_t op, int32_t k, 
 
 /* value of the child on l by when it has finished (source) or from when it may start (reader), in w->line. */
 void pricing_pricer_child_line(pricing_pricer *w, const pricing_tree_node *child, const int64_t *value, int32_t l,
-                              int64_t *line)
+                               int64_t *line)
 {
     int32_t N = w->grid->n_steps;
     if (child->is_source) {

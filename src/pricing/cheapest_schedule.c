@@ -59,7 +59,7 @@ static void use_op(pricing_pricer *w, int32_t op, int32_t k, int32_t g)
 /* The child's pricing_tree_state that gives the parent's state (k, g) its message, and the use of the transfer
  * between. */
 static pricing_tree_state best_child(pricing_pricer *w, const pricing_tree_node *child, const int64_t *value,
-                                    int32_t parent_op, pricing_tree_state up)
+                                     int32_t parent_op, pricing_tree_state up)
 {
     const moirai_problem *q = &w->block->problem;
     int32_t N = w->grid->n_steps;

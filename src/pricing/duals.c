@@ -5,8 +5,8 @@
 
 #include "util/util.h"
 
-int pricing_duals_set(pricing_duals *to, const moirai_problem *q, const pricing_grid *grid,
-                            const int64_t *price, int32_t n_branches)
+int pricing_duals_set(pricing_duals *to, const moirai_problem *q, const pricing_grid *grid, const int64_t *price,
+                      int32_t n_branches)
 {
     pricing_duals copy = {*grid, NULL, n_branches};
     if (price) {
@@ -17,5 +17,5 @@ int pricing_duals_set(pricing_duals *to, const moirai_problem *q, const pricing_
     }
     free(to->price);
     *to = copy;
-    return MOIRAI_OK;
+    return 0;
 }

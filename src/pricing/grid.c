@@ -8,12 +8,9 @@ int32_t pricing_resource_count(const moirai_problem *q)
 {
     int32_t K = q->n_devices;
     switch (q->congestion) {
-    case MOIRAI_CONGESTION_PORT:
-        return 3 * K;
-    case MOIRAI_CONGESTION_CHANNEL:
-        return K + K * K;
-    default:
-        return K;
+    case MOIRAI_CONGESTION_PORT: return 3 * K;
+    case MOIRAI_CONGESTION_CHANNEL: return K + K * K;
+    default: return K;
     }
 }
 
@@ -59,7 +56,8 @@ int64_t pricing_branch_term(const pricing_prices *prices)
 {
     int64_t sum = 0;
     for (int32_t i = 0; i < prices->n_branches; i++)
-        sum += prices->branch_price[i] * (prices->branch_price[i] > 0 ? prices->branch[i].most : prices->branch[i].least);
+        sum +=
+            prices->branch_price[i] * (prices->branch_price[i] > 0 ? prices->branch[i].most : prices->branch[i].least);
     return sum;
 }
 
@@ -73,8 +71,8 @@ int64_t pricing_capacity(const moirai_problem *q, const pricing_grid *grid, cons
     return sum;
 }
 
-int64_t pricing_length_term(const moirai_problem *q, const pricing_grid *grid, const pricing_prices *prices, int64_t unit,
-                            int64_t least_ns)
+int64_t pricing_length_term(const moirai_problem *q, const pricing_grid *grid, const pricing_prices *prices,
+                            int64_t unit, int64_t least_ns)
 {
     int32_t resources = pricing_resource_count(q);
     __int128 value = 0, least = INT64_MAX;

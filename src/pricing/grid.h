@@ -13,7 +13,7 @@ int32_t pricing_resource_count(const moirai_problem *q);
 typedef struct pricing_grid {
     int64_t length_ns; /* T: the block is assumed to take no longer */
     int64_t step_ns;
-    int32_t n_steps;   /* floor(T / step) + 1 */
+    int32_t n_steps; /* floor(T / step) + 1 */
     int32_t n_buckets;
     int32_t bucket_step[PRICING_MAX_BUCKETS + 1]; /* bucket i covers steps bucket_step[i] .. bucket_step[i+1]-1 */
 } pricing_grid;

@@ -67,7 +67,7 @@ int pricing_lp_new(pricing_lp **out, int32_t n_rows, const double *lower, const 
     Highs_setBoolOptionValue(lp->highs, "output_flag", 0);
     Highs_setIntOptionValue(lp->highs, "threads", 1);
     Highs_setStringOptionValue(lp->highs, "solver", "simplex");
-    Highs_setStringOptionValue(lp->highs, "presolve", "off"); /* keeps the basis warm between rounds */
+    Highs_setStringOptionValue(lp->highs, "presolve", "off");               /* keeps the basis warm between rounds */
     Highs_setIntOptionValue(lp->highs, "simplex_strategy", kPrimalSimplex); /* new columns keep it feasible */
     double infinity = Highs_getInfinity(lp->highs);
     for (int32_t r = 0; r < n_rows; r++)
@@ -77,7 +77,7 @@ int pricing_lp_new(pricing_lp **out, int32_t n_rows, const double *lower, const 
             return moirai_error(MOIRAI_EFAIL, "HiGHS: cannot add row %d", r);
         }
     *out = lp;
-    return MOIRAI_OK;
+    return 0;
 }
 
 int pricing_lp_add_column(pricing_lp *lp, double cost, int32_t n, const int32_t *row, const double *value)
@@ -85,7 +85,7 @@ int pricing_lp_add_column(pricing_lp *lp, double cost, int32_t n, const int32_t 
     if (Highs_addCol(lp->highs, cost, 0, Highs_getInfinity(lp->highs), n, row, value) == kStatusError)
         return moirai_error(MOIRAI_EFAIL, "HiGHS: cannot add column %d", lp->n_columns);
     lp->n_columns++;
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* The clock of HiGHS runs on from one solve to the next. */
@@ -120,7 +120,7 @@ int pricing_lp_solve(pricing_lp *lp, const util_stop *stop, double *objective, d
         row_dual[i] = dual[i];
     for (size_t i = 0; primal && i < n; i++)
         primal[i] = column[i];
-    return MOIRAI_OK;
+    return 0;
 }
 
 int pricing_lp_solve_once(pricing_lp *lp, double time_limit_s, double *row_dual, double *primal)
@@ -140,7 +140,7 @@ int pricing_lp_solve_once(pricing_lp *lp, double time_limit_s, double *row_dual,
     memcpy(row_dual, dual, m * sizeof *dual);
     if (primal)
         memcpy(primal, column, n * sizeof *column);
-    return MOIRAI_OK;
+    return 0;
 }
 
 #else

@@ -1,19 +1,16 @@
 /* Column generation for prices.
  *
- * The master (its LP is in master_lp.c) chooses, for every kind of component, a convex combination of schedules (columns),
- * and sees only how much of each resource they use in each bucket:
- *   length form:  minimise theta
- *                 subject to  use(r, bucket) <= held(r, bucket) + theta * (length(bucket) - held(r, bucket))
- *   priced form:   minimise sum of z(L) * L + memory cost
- *                 subject to  use(r, bucket) <= sum of z(L) * (part of the bucket before L)
- * where held is what sends of the shared tensor take whatever is done (were it scaled, a bucket filled by a send would
- * ask for theta = 1 and hide everything else), the columns of each kind sum to its number of components, and numbers (how
- * many components have operator i on device k) keep to their ranges. Its dual values are prices; pricing returns cheap
- * schedules under them, new columns, until none helps or the prices prove what is asked for. In the priced form z is a
- * combination of block times L, from least_ns to T, at the ends of buckets; whatever prices come out, cost of the schedules +
- * least over L of (L - worth of all resources until L) bounds length plus memory cost from below. Dual values are
- * rounded to whole numbers before they are used to prove anything; any prices are valid, so rounding costs strength,
- * never truth.
+ * The master (its LP is in master_lp.c) chooses, for every kind of component, a convex combination of schedules
+ * (columns), and sees only how much of each resource they use in each bucket: length form:  minimise theta subject to
+ * use(r, bucket) <= held(r, bucket) + theta * (length(bucket) - held(r, bucket)) priced form:   minimise sum of z(L) *
+ * L + memory cost subject to  use(r, bucket) <= sum of z(L) * (part of the bucket before L) where held is what sends of
+ * the shared tensor take whatever is done (were it scaled, a bucket filled by a send would ask for theta = 1 and hide
+ * everything else), the columns of each kind sum to its number of components, and numbers (how many components have
+ * operator i on device k) keep to their ranges. Its dual values are prices; pricing returns cheap schedules under them,
+ * new columns, until none helps or the prices prove what is asked for. In the priced form z is a combination of block
+ * times L, from least_ns to T, at the ends of buckets; whatever prices come out, cost of the schedules + least over L
+ * of (L - worth of all resources until L) bounds length plus memory cost from below. Dual values are rounded to whole
+ * numbers before they are used to prove anything; any prices are valid, so rounding costs strength, never truth.
  *
  * Duals of early masters jump about; pricing between the best prices so far and the master's (Wentges smoothing) saves
  * rounds. Columns are kept for the next solve with another T or other branches: those that end after T or read what has
@@ -28,7 +25,7 @@
 
 #define LENGTH_SCALE 17592186044416.0 /* 2^44: worth of all resources in the length form */
 #define MAX_BRANCHES 64
-#define KEEP_ALL 200                  /* columns */
+#define KEEP_ALL 200 /* columns */
 #define IDLE_SOLVES 5
 
 static void free_column(pricing_pool_column *c)
@@ -64,7 +61,7 @@ void pricing_master_free(pricing_master *m)
 }
 
 int pricing_master_new(pricing_master **out, const decompose_block *b, int32_t entry_device, int32_t exit_device,
-                      int32_t steps)
+                       int32_t steps)
 {
     *out = NULL;
     pricing_master *m = util_alloc(1, sizeof *m);
@@ -88,18 +85,19 @@ int pricing_master_new(pricing_master **out, const decompose_block *b, int32_t e
     m->mass = util_alloc(n, sizeof(double));
     m->value = util_alloc(n, sizeof(double));
     m->row = util_alloc(n, sizeof(int32_t));
-    int result = m->lp_resource && m->bucket_ns && m->held && m->dual && m->center && m->mean && m->row_dual &&
-                         m->price && m->best_price && m->mass && m->value && m->row
-                     ? MOIRAI_OK
-                     : MOIRAI_EFAIL;
-    /* Devices have rows from the start; ports and channels get theirs when an LP solution first asks too much of them. */
-    for (int32_t r = 0; !result && r < pricing_resource_count(&b->problem); r++)
+    int rc = m->lp_resource && m->bucket_ns && m->held && m->dual && m->center && m->mean && m->row_dual && m->price &&
+                     m->best_price && m->mass && m->value && m->row
+                 ? 0
+                 : MOIRAI_EFAIL;
+    /* Devices have rows from the start; ports and channels get theirs when an LP solution first asks too much of them.
+     */
+    for (int32_t r = 0; !rc && r < pricing_resource_count(&b->problem); r++)
         m->lp_resource[r] = r < b->problem.n_devices ? m->n_lp_resources++ : -1;
-    if (result)
+    if (rc)
         pricing_master_free(m);
     else
         *out = m;
-    return result;
+    return rc;
 }
 
 const pricing_grid *pricing_master_grid(const pricing_master *m)
@@ -162,8 +160,8 @@ static void regrid(pricing_master *m, int64_t length_ns, int32_t buckets)
 /* Keep a schedule from the pricing; false if memory ran out. */
 static bool copy_pattern(const pricing_column *column, pricing_pool_column *c)
 {
-    *c = (pricing_pool_column){.kind = column->kind, .finish_ns = column->finish_ns, .n_ops = column->n_ops,
-                         .n_uses = column->n_uses};
+    *c = (pricing_pool_column){
+        .kind = column->kind, .finish_ns = column->finish_ns, .n_ops = column->n_ops, .n_uses = column->n_uses};
     c->use = util_alloc((size_t)c->n_uses, sizeof *c->use);
     c->device = util_alloc((size_t)column->n_ops, sizeof *c->device);
     c->start = util_alloc((size_t)column->n_ops, sizeof *c->start);
@@ -229,9 +227,9 @@ static void drop_idle(pricing_master *m)
 
 /* ---- prices ---- */
 
-/* Prices in whole numbers from `per_use` (rows of cells, then of branches). Any prices are valid as long as sums of what
- * is paid stay below what the pricing takes for "does not fit": all cells together are held to an eighth of that, all
- * branches together to half of it. */
+/* Prices in whole numbers from `per_use` (rows of cells, then of branches). Any prices are valid as long as sums of
+ * what is paid stay below what the pricing takes for "does not fit": all cells together are held to an eighth of that,
+ * all branches together to half of it. */
 static void round_prices(const pricing_master *m, const double *per_use, int64_t *price)
 {
     const double most = (double)PRICING_NONE;
@@ -324,12 +322,12 @@ static bool first_columns(pricing_master *m)
 
 static int one_round(pricing_master *m, double *value, double weight)
 {
-    int result = pricing_master_lp_solve(m, value);
-    if (result)
-        return result;
+    int rc = pricing_master_lp_solve(m, value);
+    if (rc)
+        return rc;
     m->added = 0;
     if (settled(m, *value))
-        return MOIRAI_OK;
+        return 0;
     for (int32_t i = 0; i < m->n_rows; i++)
         m->mean[i] = weight * m->center[i] + (1 - weight) * m->dual[i];
     round_prices(m, m->mean, m->price);
@@ -338,17 +336,17 @@ static int one_round(pricing_master *m, double *value, double weight)
         round_prices(m, m->dual, m->price);
         consider(m, judge(m, m->price, true), m->dual);
     }
-    return m->failed ? MOIRAI_EFAIL : MOIRAI_OK;
+    return m->failed ? MOIRAI_EFAIL : 0;
 }
 
 static int generate(pricing_master *m, pricing_master_result *out)
 {
     drop_idle(m);
-    int result = pricing_master_lp_build(m);
+    int rc = pricing_master_lp_build(m);
     bool done = false;
-    if (!result && !m->n_columns) {
+    if (!rc && !m->n_columns) {
         done = !first_columns(m);
-    } else if (!result) { /* the prices of the last solve are a good place to begin */
+    } else if (!rc) { /* the prices of the last solve are a good place to begin */
         memcpy(m->mean, m->center, sizeof *m->mean * (size_t)m->n_rows);
         m->judging = false;
         round_prices(m, m->mean, m->price);
@@ -358,14 +356,14 @@ static int generate(pricing_master *m, pricing_master_result *out)
         m->judging = true;
     }
     out->theta = m->best;
-    while (!result && !done && out->rounds < m->job->max_rounds && !util_stopped(&m->job->stop)) {
-        result = one_round(m, &out->theta, out->rounds < 3 ? 0.3 : 0.6);
+    while (!rc && !done && out->rounds < m->job->max_rounds && !util_stopped(&m->job->stop)) {
+        rc = one_round(m, &out->theta, out->rounds < 3 ? 0.3 : 0.6);
         out->rounds++;
         done = !m->added || settled(m, out->theta);
     }
-    if (!result && out->rounds)
+    if (!rc && out->rounds)
         note_idle(m);
-    return result == MOIRAI_ELIMIT ? MOIRAI_OK : result; /* the prices so far are as good as any */
+    return rc == MOIRAI_ELIMIT ? 0 : rc; /* the prices so far are as good as any */
 }
 
 /* ---- multiplicative weights ---- */
@@ -375,8 +373,8 @@ static void take_usage(void *data, const pricing_column *column)
 {
     pricing_master *m = data;
     double copies = column->kind >= 0 ? m->b->kind_count[column->kind] : 1;
-    pricing_pool_column c = {.kind = column->kind, .n_uses = column->n_uses, .use = column->use,
-                       .device = column->device};
+    pricing_pool_column c = {
+        .kind = column->kind, .n_uses = column->n_uses, .use = column->use, .device = column->device};
     int32_t n = pricing_master_entries(m, &c);
     for (int32_t i = 0; i < n; i++)
         if (m->row[i] < m->n_cells)
@@ -400,7 +398,8 @@ static void weigh(pricing_master *m, pricing_master_result *out)
                 m->job->form == PRICING_LENGTH_FORM ? weight[i] / sum : weight[i] / sum * m->bucket_ns[i] * buckets;
         round_prices(m, m->dual, m->price);
         memset(m->mean, 0, sizeof *m->mean * (size_t)m->n_cells);
-        pricing_prices prices = {m->price, m->job->memory_price, m->job->n_branches, m->job->branch, m->price + m->n_cells};
+        pricing_prices prices = {m->price, m->job->memory_price, m->job->n_branches, m->job->branch,
+                                 m->price + m->n_cells};
         pricing_pricer_cost(m->w, &prices, take_usage, m);
         double bound = judge(m, m->price, false);
         if (bound > m->best) {
@@ -455,9 +454,9 @@ int pricing_master_solve(pricing_master_result *out, pricing_master *m, const pr
     memset(m->best_price, 0, sizeof *m->best_price * (size_t)(m->n_cells + job->n_branches));
     for (int32_t i = 0; i < m->n_cells; i++)
         m->held[i] = job->form == PRICING_PRICED_FORM ? 0 : fmin(m->held[i] / m->bucket_ns[i], 1);
-    int result = MOIRAI_OK;
+    int rc = 0;
     if (pricing_lp_available())
-        result = generate(m, out);
+        rc = generate(m, out);
     else
         weigh(m, out);
     pricing_pricer_limit(m->w, NULL);
@@ -466,15 +465,14 @@ int pricing_master_solve(pricing_master_result *out, pricing_master *m, const pr
     out->proven = m->best > 1 && job->form == PRICING_LENGTH_FORM;
     out->proven_part = m->best_part;
     if (job->form == PRICING_PRICED_FORM)
-        out->value = m->best >= (double)PRICING_NONE ? PRICING_NONE
-                                                          : (int64_t)UTIL_MAX(m->best, -(double)PRICING_NONE);
+        out->value = m->best >= (double)PRICING_NONE ? PRICING_NONE : (int64_t)UTIL_MAX(m->best, -(double)PRICING_NONE);
     out->price = m->best_price;
     out->branch_price = m->best_price + m->n_cells;
-    return result;
+    return rc;
 }
 
 int64_t pricing_master_reprice(pricing_master *m, const pricing_master_task *job, const pricing_grid *grid,
-                              const int64_t *price)
+                               const int64_t *price)
 {
     const int64_t *branch_price = price + pricing_resource_count(&m->b->problem) * grid->n_buckets;
     pricing_prices prices = {price, job->memory_price, job->n_branches, job->branch, branch_price};

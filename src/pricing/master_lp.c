@@ -2,13 +2,14 @@
  *
  * Rows are cells (a resource in a bucket), one per send, one per kind of component, one per branch, and in the value
  * form one for the block times. Of the cells only those of devices have rows from the start: ports and channels
- * need not bind, and get theirs when an LP solution first takes more of them than there is (find_overload), which keeps the LP
- * small. Arrays over rows outside of the LP (`dual`, `center`) have all cells in place of these: a row from the sends
- * on is `shift` further there.
+ * need not bind, and get theirs when an LP solution first takes more of them than there is (find_overload), which keeps
+ * the LP small. Arrays over rows outside of the LP (`dual`, `center`) have all cells in place of these: a row from the
+ * sends on is `shift` further there.
  *
- * Columns are theta or the block times, two per branch that let it be missed at a price that no good LP solution pays (so that
- * the LP always has an answer, and duals with it), and the schedules that fit into T. It is built anew for each task
- * and whenever rows are added, and grows by columns in between; an entry per schedule and cell that it uses. */
+ * Columns are theta or the block times, two per branch that let it be missed at a price that no good LP solution pays
+ * (so that the LP always has an answer, and duals with it), and the schedules that fit into T. It is built anew for
+ * each task and whenever rows are added, and grows by columns in between; an entry per schedule and cell that it uses.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -95,15 +96,15 @@ static int lp_note(pricing_master *m, int32_t what)
     if (util_grow(&m->lp_column, &m->lp_capacity, m->n_lp + 1, sizeof *m->lp_column))
         return MOIRAI_EFAIL;
     m->lp_column[m->n_lp++] = what;
-    return MOIRAI_OK;
+    return 0;
 }
 
 int pricing_master_lp_take(pricing_master *m, int32_t index)
 {
     pricing_pool_column *c = &m->column[index];
     int32_t n = lp_entries(m, pricing_master_entries(m, c));
-    int result = pricing_lp_add_column(m->lp, pricing_master_column_cost(m, c), n, m->row, m->value);
-    return result ? result : lp_note(m, index);
+    int rc = pricing_lp_add_column(m->lp, pricing_master_column_cost(m, c), n, m->row, m->value);
+    return rc ? rc : lp_note(m, index);
 }
 
 /* ---- building ---- */
@@ -153,8 +154,8 @@ static int lp_give(pricing_master *m, double cost, const double *part, bool in_s
         m->row[n] = m->n_rows - m->n_cells + lp_cells(m);
         m->value[n++] = 1;
     }
-    int result = pricing_lp_add_column(m->lp, cost, n, m->row, m->value);
-    return result ? result : lp_note(m, -1);
+    int rc = pricing_lp_add_column(m->lp, cost, n, m->row, m->value);
+    return rc ? rc : lp_note(m, -1);
 }
 
 /* theta; or block times at the ends of buckets, and more of everything at a price that no good LP solution pays. */
@@ -168,8 +169,8 @@ static int lp_lengths(pricing_master *m)
             part[i] = pricing_bucket_ns(&m->grid, i % buckets) > 0 ? pricing_master_free_part(m, i) : 0;
         return lp_give(m, 1, part, false);
     }
-    int result = MOIRAI_OK;
-    for (int32_t j = -1; j < buckets && !result; j++) {
+    int rc = 0;
+    for (int32_t j = -1; j < buckets && !rc; j++) {
         int64_t length =
             j < 0 ? m->job->least_ns : UTIL_MIN(m->grid.bucket_step[j + 1] * m->grid.step_ns, m->grid.length_ns);
         if (j >= 0 && length <= m->job->least_ns)
@@ -179,47 +180,44 @@ static int lp_lengths(pricing_master *m)
             part[i] = fmin(fmax(((double)length - from) / m->bucket_ns[i], 0), 1);
         }
         m->length_ns[m->n_lengths++] = (double)length;
-        result = lp_give(m, (double)length, part, true);
+        rc = lp_give(m, (double)length, part, true);
     }
     for (int32_t i = 0; i < cells; i++)
         part[i] = pricing_bucket_ns(&m->grid, i % buckets) > 0;
-    return result ? result : lp_give(m, OVERTIME * (double)m->grid.length_ns, part, false);
+    return rc ? rc : lp_give(m, OVERTIME * (double)m->grid.length_ns, part, false);
 }
 
 /* Counts may be missed, at a price that no good LP solution pays. */
 static int lp_elastic(pricing_master *m)
 {
     double price = m->job->form == PRICING_PRICED_FORM ? ELASTIC * (double)m->grid.length_ns : ELASTIC;
-    int result = MOIRAI_OK;
-    for (int32_t i = 0; !result && i < 2 * m->job->n_branches; i++) {
+    int rc = 0;
+    for (int32_t i = 0; !rc && i < 2 * m->job->n_branches; i++) {
         int32_t row = pricing_master_branch_row(m, i / 2) - m->n_cells + lp_cells(m);
         double sign = i % 2 ? -1 : 1;
-        result = pricing_lp_add_column(m->lp, price, 1, &row, &sign);
-        if (!result)
-            result = lp_note(m, -1);
+        rc = pricing_lp_add_column(m->lp, price, 1, &row, &sign);
+        rc = rc ? rc : lp_note(m, -1);
     }
-    return result;
+    return rc;
 }
 
 static bool fits(const pricing_master *m, const pricing_pool_column *c)
 {
-    pricing_column column = {.kind = c->kind, .n_ops = c->n_ops, .device = c->device, .start = c->start,
-                              .finish_ns = c->finish_ns};
+    pricing_column column = {
+        .kind = c->kind, .n_ops = c->n_ops, .device = c->device, .start = c->start, .finish_ns = c->finish_ns};
     return pricing_pricer_fits(m->w, m->job->n_branches, m->job->branch, &column);
 }
 
 int pricing_master_lp_build(pricing_master *m)
 {
     m->n_lp = m->n_solved = 0;
-    int result = lp_rows(m);
-    if (!result)
-        result = lp_lengths(m);
-    if (!result)
-        result = lp_elastic(m);
-    for (size_t c = 0; !result && c < m->n_columns; c++)
+    int rc = lp_rows(m);
+    rc = rc ? rc : lp_lengths(m);
+    rc = rc ? rc : lp_elastic(m);
+    for (size_t c = 0; !rc && c < m->n_columns; c++)
         if (fits(m, &m->column[c]))
-            result = pricing_master_lp_take(m, (int32_t)c);
-    return result;
+            rc = pricing_master_lp_take(m, (int32_t)c);
+    return rc;
 }
 
 /* ---- solving ---- */
@@ -261,8 +259,8 @@ static bool find_overload(pricing_master *m, double theta)
                     load[m->row[i]] += m->primal[x] * m->value[i];
         }
     for (int32_t i = 0; i < m->n_cells; i++) {
-        double room =
-            m->job->form == PRICING_PRICED_FORM ? offered_part(m, i) : m->held[i] + theta * pricing_master_free_part(m, i);
+        double room = m->job->form == PRICING_PRICED_FORM ? offered_part(m, i)
+                                                          : m->held[i] + theta * pricing_master_free_part(m, i);
         if (m->lp_resource[i / buckets] < 0 && load[i] > room * 1.001 + 1e-6)
             m->lp_resource[i / buckets] = m->n_lp_resources++;
     }
@@ -272,20 +270,20 @@ static bool find_overload(pricing_master *m, double theta)
 int pricing_master_lp_solve(pricing_master *m, double *value)
 {
     bool overloaded = true;
-    int result = MOIRAI_OK;
-    while (!result && overloaded) {
+    int rc = 0;
+    while (!rc && overloaded) {
         if (util_grow(&m->primal, &m->primal_capacity, m->n_lp, sizeof *m->primal))
             return MOIRAI_EFAIL;
-        result = pricing_lp_solve(m->lp, &m->job->stop, value, m->row_dual, m->primal);
-        if (!result) /* else the LP solution of the round before stays */
+        rc = pricing_lp_solve(m->lp, &m->job->stop, value, m->row_dual, m->primal);
+        if (!rc) /* else the LP solution of the round before stays */
             m->n_solved = m->n_lp;
-        overloaded = !result && m->n_lp_resources < m->n_cells / m->grid.n_buckets && find_overload(m, *value);
+        overloaded = !rc && m->n_lp_resources < m->n_cells / m->grid.n_buckets && find_overload(m, *value);
         if (overloaded) {
             m->n_solved = 0; /* columns are numbered anew */
-            result = pricing_master_lp_build(m);
+            rc = pricing_master_lp_build(m);
         }
     }
-    if (!result)
+    if (!rc)
         take_duals(m);
-    return result;
+    return rc;
 }

@@ -1,9 +1,9 @@
 /* What the last master chose: its LP solution, read in several ways.
  *
- * The LP solution is no plan, since parts of schedules are chosen and only sums over buckets are kept to; but it tells where
- * good plans are (the schedules themselves, as hints for annealing), and what is wrong with it is where a case is best
- * split: a number that is not whole, a tensor that is read before it arrives, block times that are far apart. Each query
- * is linear in the LP solution. */
+ * The LP solution is no plan, since parts of schedules are chosen and only sums over buckets are kept to; but it tells
+ * where good plans are (the schedules themselves, as hints for annealing), and what is wrong with it is where a case is
+ * best split: a number that is not whole, a tensor that is read before it arrives, block times that are far apart. Each
+ * query is linear in the LP solution. */
 #include <math.h>
 #include <string.h>
 

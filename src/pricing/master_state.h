@@ -23,13 +23,13 @@ typedef struct pricing_pool_column {
 
 struct pricing_master {
     const decompose_block *b;
-    pricing_pricer *w;      /* lent by the task at hand */
+    pricing_pricer *w; /* lent by the task at hand */
     int32_t entry_device, exit_device;
     pricing_sending how;
     int32_t steps;
     pricing_grid grid;
     int32_t n_sends, n_cells;
-    int32_t *lp_resource;  /* per resource: its number among those that have rows, -1: none yet */
+    int32_t *lp_resource; /* per resource: its number among those that have rows, -1: none yet */
     int32_t n_lp_resources;
     pricing_pool_column *column;
     size_t n_columns, capacity;
@@ -37,23 +37,24 @@ struct pricing_master {
     const pricing_master_task *job;
     pricing_lp *lp;
     int32_t n_rows;
-    int32_t *lp_column;   /* column of each LP column, -1 - x for the others */
+    int32_t *lp_column; /* column of each LP column, -1 - x for the others */
     size_t n_lp, lp_capacity;
-    size_t n_solved;      /* LP columns when `primal` was found */
-    double *bucket_ns;    /* per cell */
-    double length_ns[PRICING_MAX_BUCKETS + 1]; /* block times that the priced form combines: the first columns of the LP */
+    size_t n_solved;   /* LP columns when `primal` was found */
+    double *bucket_ns; /* per cell */
+    double
+        length_ns[PRICING_MAX_BUCKETS + 1]; /* block times that the priced form combines: the first columns of the LP */
     int32_t n_lengths;
-    double *held;         /* per cell: the part that sends hold in any case; theta scales the rest alone */
+    double *held; /* per cell: the part that sends hold in any case; theta scales the rest alone */
     double *dual, *center, *mean, *row_dual;
     double *primal;
     size_t primal_capacity;
     int64_t *price, *best_price;
     double *mass, *value;
     int32_t *row;
-    double best;          /* the best bound proven so far: theta, or value */
+    double best;            /* the best bound proven so far: theta, or value */
     double part, best_part; /* cost over capacity, of the last prices and of the best */
     int32_t added;
-    bool judging;         /* columns are judged against `dual` before they are added */
+    bool judging; /* columns are judged against `dual` before they are added */
     int failed;
 };
 

@@ -6,7 +6,7 @@
 #include "pricing/pricer_state.h"
 #include "util/util.h"
 
-#define MOST_STEPS 4e8     /* of one pricing, or of a spanning tree: about half a second */
+#define MOST_STEPS 4e8        /* of one pricing, or of a spanning tree: about half a second */
 #define MOST_CELLS 16777216.0 /* of a table: 128 MB */
 
 /* ---- the spanning trees ---- */
@@ -61,7 +61,7 @@ static int grow_tree(pricing_pricer *w, int32_t kind, int32_t *in_tree)
         w->node[w->n_nodes++] = pick;
     }
     free(weight);
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int build_trees(pricing_pricer *w)
@@ -73,14 +73,14 @@ static int build_trees(pricing_pricer *w)
         return MOIRAI_EFAIL;
     for (int32_t i = 0; i < q->n_ops; i++)
         in_tree[i] = -1;
-    int result = MOIRAI_OK;
-    for (int32_t kind = 0; kind < b->n_kinds && !result; kind++) {
+    int rc = 0;
+    for (int32_t kind = 0; kind < b->n_kinds && !rc; kind++) {
         w->kind_node[kind] = w->n_nodes;
-        result = grow_tree(w, kind, in_tree);
+        rc = grow_tree(w, kind, in_tree);
     }
     w->kind_node[b->n_kinds] = w->n_nodes;
     free(in_tree);
-    return result;
+    return rc;
 }
 
 int32_t pricing_pricer_tree(const pricing_pricer *w, int32_t kind, pricing_tree_edge *edge)
@@ -163,7 +163,7 @@ static int assign_lines(pricing_pricer *w)
         return too_large(q);
     w->op_cost = util_alloc((size_t)w->n_op_lines * K * N, sizeof(int64_t));
     w->transfer_cost = util_alloc((size_t)w->n_tensor_lines * K * K * N, sizeof(int64_t));
-    return w->op_cost && w->transfer_cost ? MOIRAI_OK : MOIRAI_EFAIL;
+    return w->op_cost && w->transfer_cost ? 0 : MOIRAI_EFAIL;
 }
 
 int pricing_pricer_new(pricing_pricer **out, const decompose_block *b, int32_t max_steps)
@@ -201,23 +201,22 @@ int pricing_pricer_new(pricing_pricer **out, const decompose_block *b, int32_t m
     w->device = util_alloc(largest, sizeof(int8_t));
     w->start = util_alloc(largest, sizeof(int64_t));
     w->use = util_alloc(4 * (size_t)q->n_ops + 2 * (size_t)q->n_edges + 4, sizeof *w->use);
-    int result = w->kind_node && w->node && w->readers && w->value && w->message && w->line && w->cumulative &&
-                         w->step_price && w->device && w->start && w->use
-                     ? MOIRAI_OK
-                     : MOIRAI_EFAIL;
-    if (!result) {
+    int rc = w->kind_node && w->node && w->readers && w->value && w->message && w->line && w->cumulative &&
+                     w->step_price && w->device && w->start && w->use
+                 ? 0
+                 : MOIRAI_EFAIL;
+    if (!rc) {
         for (int32_t t = 0; t < q->n_tensors; t++)
             w->readers[t] = q->tensor_edge_off[t + 1] - q->tensor_edge_off[t];
         w->shared_tensor = decompose_block_shared_tensor(b);
-        result = build_trees(w);
-        if (!result)
-            result = assign_lines(w);
+        rc = build_trees(w);
+        rc = rc ? rc : assign_lines(w);
     }
-    if (result)
+    if (rc)
         pricing_pricer_free(w);
     else
         *out = w;
-    return result;
+    return rc;
 }
 
 /* When the shared tensor is where: one port sends it to one receiver after the other; elsewhere each send is on its
@@ -249,7 +248,7 @@ void pricing_pricer_set_arrivals(pricing_pricer *w, int32_t n_branches, const pr
 }
 
 void pricing_pricer_set(pricing_pricer *w, int32_t entry_device, int32_t exit_device, const pricing_sending *how,
-                       const pricing_grid *grid)
+                        const pricing_grid *grid)
 {
     w->entry_device = entry_device;
     w->exit_device = exit_device;
@@ -258,7 +257,8 @@ void pricing_pricer_set(pricing_pricer *w, int32_t entry_device, int32_t exit_de
     pricing_pricer_set_arrivals(w, 0, NULL);
 }
 
-bool pricing_pricer_fits(pricing_pricer *w, int32_t n_branches, const pricing_branch *branch, const pricing_column *column)
+bool pricing_pricer_fits(pricing_pricer *w, int32_t n_branches, const pricing_branch *branch,
+                         const pricing_column *column)
 {
     const decompose_block *b = w->block;
     int64_t step = w->grid->step_ns;

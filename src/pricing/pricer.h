@@ -8,18 +8,18 @@
 
 /* A task of a component's schedule: what it holds and when. */
 typedef struct pricing_use {
-    int32_t r1, r2;     /* resources, -1: none */
+    int32_t r1, r2; /* resources, -1: none */
     int64_t start_ns, ns;
-    double part;        /* of the task that this component pays for */
+    double part; /* of the task that this component pays for */
 } pricing_use;
 
 /* A schedule of one component: one column of the master LP. */
 typedef struct pricing_column {
-    int32_t kind;       /* of component; -1 - j: the j-th sending of the shared tensor */
-    int32_t n_ops;      /* of the component */
-    int8_t *device;     /* per operator of the component, in its order */
-    int64_t *start;     /* likewise */
-    int64_t finish_ns;  /* when its last task ends */
+    int32_t kind;      /* of component; -1 - j: the j-th sending of the shared tensor */
+    int32_t n_ops;     /* of the component */
+    int8_t *device;    /* per operator of the component, in its order */
+    int64_t *start;    /* likewise */
+    int64_t finish_ns; /* when its last task ends */
     int32_t n_uses;
     pricing_use *use;
 } pricing_column;
@@ -39,15 +39,15 @@ int32_t pricing_pricer_tree(const pricing_pricer *w, int32_t kind, pricing_tree_
 
 /* Set entry and exit device, case and grid. */
 void pricing_pricer_set(pricing_pricer *w, int32_t entry_device, int32_t exit_device, const pricing_sending *how,
-                       const pricing_grid *grid);
+                        const pricing_grid *grid);
 
 /* Prices: >= 0 per resource and bucket [resource * n_buckets + bucket]; any sign per branch; per byte on a device. */
 typedef struct pricing_prices {
     const int64_t *resource;
-    const int64_t *memory;       /* per device, or NULL */
+    const int64_t *memory; /* per device, or NULL */
     int32_t n_branches;
     const pricing_branch *branch;
-    const int64_t *branch_price;  /* parallel to branch */
+    const int64_t *branch_price; /* parallel to branch */
 } pricing_prices;
 
 /* From now on pricings end early when `stop` says so (NULL: never), with a cost that proves nothing. */
@@ -68,16 +68,17 @@ void pricing_pricer_set_arrivals(pricing_pricer *w, int32_t n_branches, const pr
 int64_t pricing_pricer_arrival(const pricing_pricer *w, int32_t device);
 /* Whether a schedule of a component, or a send, found on some grid keeps to T and to the arrivals that the branches ask
  * for. */
-bool pricing_pricer_fits(pricing_pricer *w, int32_t n_branches, const pricing_branch *branch, const pricing_column *column);
+bool pricing_pricer_fits(pricing_pricer *w, int32_t n_branches, const pricing_branch *branch,
+                         const pricing_column *column);
 /* Prices in units of which `unit` make a nanosecond: the least over lengths L from least_ns to the grid's of unit * L
  * less what all resources are worth until L. With the cost of the schedules it is what the block costs at least, length
  * and bytes. */
-int64_t pricing_length_term(const moirai_problem *q, const pricing_grid *grid, const pricing_prices *prices, int64_t unit,
-                            int64_t least_ns);
+int64_t pricing_length_term(const moirai_problem *q, const pricing_grid *grid, const pricing_prices *prices,
+                            int64_t unit, int64_t least_ns);
 /* The most that all schedules together may pay or be paid for the branches. */
 int64_t pricing_branch_term(const pricing_prices *prices);
-/* The most that all schedules together may cost: sum of price * length over resources and buckets, plus what the branches
- * allow. */
+/* The most that all schedules together may cost: sum of price * length over resources and buckets, plus what the
+ * branches allow. */
 int64_t pricing_capacity(const moirai_problem *q, const pricing_grid *grid, const pricing_prices *prices);
 
 #endif

@@ -1,5 +1,5 @@
-/* The pricer inside: shared by pricer.c (what is known before prices), cheapest.c (the cheapest value) and cheapest_schedule.c
- * (the schedule behind it). */
+/* The pricer inside: shared by pricer.c (what is known before prices), cheapest.c (the cheapest value) and
+ * cheapest_schedule.c (the schedule behind it). */
 #ifndef MOIRAI_PRICING_PRICER_STATE_H
 #define MOIRAI_PRICING_PRICER_STATE_H
 
@@ -8,10 +8,10 @@
 /* An edge of the spanning tree, seen from the child. */
 typedef struct pricing_tree_node {
     int32_t op;
-    int32_t parent;   /* index of the node, -1 for the root */
-    int32_t tensor;   /* between child and parent */
-    bool is_source;   /* the child produces what the parent reads */
-    int32_t share;    /* readers among whom the transfer is shared */
+    int32_t parent; /* index of the node, -1 for the root */
+    int32_t tensor; /* between child and parent */
+    bool is_source; /* the child produces what the parent reads */
+    int32_t share;  /* readers among whom the transfer is shared */
 } pricing_tree_node;
 
 struct pricing_pricer {
@@ -23,14 +23,14 @@ struct pricing_pricer {
     int32_t *kind_node; /* per kind: first node in `node`; parents come before children */
     pricing_tree_node *node;
     int32_t n_nodes;
-    int32_t *readers;   /* per local tensor: distinct readers in the block */
+    int32_t *readers; /* per local tensor: distinct readers in the block */
     /* Costs of tasks by start step under the prices at hand. Operators of equal times share lines, and so do
      * tensors of equal transfer times and share. */
-    int32_t *op_line, n_op_lines;          /* per operator */
-    int32_t *tensor_line, n_tensor_lines;  /* per tensor */
-    int32_t *line_op, *line_tensor;        /* a representative of each */
-    int64_t *op_cost;                      /* [(line * K + k) * N + g] */
-    int64_t *transfer_cost;                /* [((line * K + a) * K + b) * N + g] */
+    int32_t *op_line, n_op_lines;         /* per operator */
+    int32_t *tensor_line, n_tensor_lines; /* per tensor */
+    int32_t *line_op, *line_tensor;       /* a representative of each */
+    int64_t *op_cost;                     /* [(line * K + k) * N + g] */
+    int64_t *transfer_cost;               /* [((line * K + a) * K + b) * N + g] */
     /* set by pricing_pricer_set */
     int32_t entry_device, exit_device;
     pricing_sending how;
@@ -72,17 +72,15 @@ static inline pricing_task_use pricing_pricer_op_task(const pricing_pricer *w, i
     return (pricing_task_use){k, -1, moirai_op_ns(&w->block->problem, op, k)};
 }
 
-static inline pricing_task_use pricing_pricer_transfer_task(const pricing_pricer *w, int32_t tensor, int32_t a, int32_t b)
+static inline pricing_task_use pricing_pricer_transfer_task(const pricing_pricer *w, int32_t tensor, int32_t a,
+                                                            int32_t b)
 {
     const moirai_problem *q = &w->block->problem;
     int64_t ns = moirai_transfer_ns(q, tensor, a, b);
     switch (q->congestion) {
-    case MOIRAI_CONGESTION_PORT:
-        return (pricing_task_use){w->K + a, 2 * w->K + b, ns};
-    case MOIRAI_CONGESTION_CHANNEL:
-        return (pricing_task_use){w->K + a * w->K + b, -1, ns};
-    default:
-        return (pricing_task_use){-1, -1, ns};
+    case MOIRAI_CONGESTION_PORT: return (pricing_task_use){w->K + a, 2 * w->K + b, ns};
+    case MOIRAI_CONGESTION_CHANNEL: return (pricing_task_use){w->K + a * w->K + b, -1, ns};
+    default: return (pricing_task_use){-1, -1, ns};
     }
 }
 
@@ -93,9 +91,10 @@ int64_t pricing_pricer_task_cost(const pricing_pricer *w, pricing_task_use x, in
 const int64_t *pricing_pricer_transfer_costs(const pricing_pricer *w, int32_t tensor, int32_t a, int32_t b);
 /* value of the child on l by when it has finished (source) or from when it may start (reader), in `line`. */
 void pricing_pricer_child_line(pricing_pricer *w, const pricing_tree_node *child, const int64_t *value, int32_t l,
-                              int64_t *line);
+                               int64_t *line);
 /* The schedule behind the value of a kind whose root is in `root`. */
-void pricing_pricer_walk(pricing_pricer *w, int32_t kind, pricing_tree_state root, pricing_column_fn column, void *data);
+void pricing_pricer_walk(pricing_pricer *w, int32_t kind, pricing_tree_state root, pricing_column_fn column,
+                         void *data);
 /* The cheapest j-th sending of the shared tensor. */
 int64_t pricing_pricer_send(pricing_pricer *w, int32_t j, pricing_column_fn column, void *data);
 

@@ -75,7 +75,7 @@ int32_t moirai_problem_find_tensor(const moirai_problem *p, const char *name)
 int32_t moirai_problem_find_device(const moirai_problem *p, const char *name)
 {
     for (int32_t k = 0; k < p->n_devices; k++)
-        if (strcmp(p->device_name[k], name) == 0)
+        if (!strcmp(p->device_name[k], name))
             return k;
     return MOIRAI_NONE;
 }
@@ -104,9 +104,9 @@ const char *moirai_memory_name(moirai_memory m)
 static int choose(int *out, const char *text, const char *const *choices, const char *what, const char *all)
 {
     for (int i = 0; choices[i]; i++) {
-        if (strcmp(text, choices[i]) == 0) {
+        if (!strcmp(text, choices[i])) {
             *out = i;
-            return MOIRAI_OK;
+            return 0;
         }
     }
     return moirai_error(MOIRAI_EINPUT, "%s is \"%.60s\", expected %s", what, text, all);
@@ -114,26 +114,26 @@ static int choose(int *out, const char *text, const char *const *choices, const 
 
 int moirai_flow_parse(moirai_flow *out, const char *text)
 {
-    int i = 0, result = choose(&i, text, flows, "flow", "\"tensor\" or \"edge\"");
-    if (!result)
+    int i = 0, rc = choose(&i, text, flows, "flow", "\"tensor\" or \"edge\"");
+    if (!rc)
         *out = (moirai_flow)i;
-    return result;
+    return rc;
 }
 
 int moirai_congestion_parse(moirai_congestion *out, const char *text)
 {
-    int i = 0, result = choose(&i, text, congestions, "congestion", "\"port\", \"channel\" or \"none\"");
-    if (!result)
+    int i = 0, rc = choose(&i, text, congestions, "congestion", "\"port\", \"channel\" or \"none\"");
+    if (!rc)
         *out = (moirai_congestion)i;
-    return result;
+    return rc;
 }
 
 int moirai_memory_parse(moirai_memory *out, const char *text)
 {
-    int i = 0, result = choose(&i, text, memories, "memory", "\"static\" or \"peak\"");
-    if (!result)
+    int i = 0, rc = choose(&i, text, memories, "memory", "\"static\" or \"peak\"");
+    if (!rc)
         *out = (moirai_memory)i;
-    return result;
+    return rc;
 }
 
 /* ---- memory that can't fit ---- */
@@ -155,7 +155,7 @@ static int check_block(const moirai_problem *p, int32_t first, int64_t bytes)
 {
     int32_t device = largest_device(p, first), group = p->op_group[first];
     if (bytes <= p->device_memory_bytes[device])
-        return MOIRAI_OK;
+        return 0;
     return moirai_error(
         MOIRAI_EINFEASIBLE,
         "%s '%.200s' needs %" PRId64 " bytes, the largest device that it may use ('%.200s') has %" PRId64,
@@ -167,17 +167,17 @@ int moirai_problem_check_memory(const moirai_problem *p)
 {
     int64_t need = 0, have = 0;
     int64_t *group_bytes = util_alloc((size_t)p->n_groups, sizeof *group_bytes);
-    int result = group_bytes ? MOIRAI_OK : MOIRAI_EFAIL;
-    for (int32_t i = 0; !result && i < p->n_ops; i++) {
+    int rc = group_bytes ? 0 : MOIRAI_EFAIL;
+    for (int32_t i = 0; !rc && i < p->n_ops; i++) {
         need += p->op_memory_bytes[i];
         if (p->op_group[i] != MOIRAI_NONE)
             group_bytes[p->op_group[i]] += p->op_memory_bytes[i];
     }
-    for (int32_t i = 0; !result && i < p->n_ops; i++)
-        result = check_block(p, i, p->op_group[i] == MOIRAI_NONE ? p->op_memory_bytes[i] : group_bytes[p->op_group[i]]);
+    for (int32_t i = 0; !rc && i < p->n_ops; i++)
+        rc = check_block(p, i, p->op_group[i] == MOIRAI_NONE ? p->op_memory_bytes[i] : group_bytes[p->op_group[i]]);
     free(group_bytes);
-    if (result)
-        return result;
+    if (rc)
+        return rc;
     for (int32_t w = 0; w < p->n_weights; w++)
         need += p->weight_bytes[w];
     for (int32_t k = 0; k < p->n_devices; k++) /* device memories may be anything: saturate */
@@ -188,5 +188,5 @@ int moirai_problem_check_memory(const moirai_problem *p)
                             "the operators need %" PRId64 " bytes, all devices together have %" PRId64 ": %" PRId64
                             " bytes short",
                             need, have, need - have);
-    return MOIRAI_OK;
+    return 0;
 }

@@ -37,7 +37,7 @@ static int check_change(const moirai_problem *p, const moirai_change *change)
         return moirai_error(MOIRAI_EINFEASIBLE, "without device '%.200s' there is none", p->device_name[change->a]);
     if (change->kind == MOIRAI_CHANGE_MORE && K == MOIRAI_MAX_DEVICES)
         return moirai_error(MOIRAI_EINFEASIBLE, "more than %d devices", MOIRAI_MAX_DEVICES);
-    return MOIRAI_OK;
+    return 0;
 }
 
 static void map_devices(changer *x)
@@ -96,13 +96,12 @@ static int same_cluster(const moirai_problem *p, const moirai_cluster *c)
                 MOIRAI_EINPUT,
                 "cluster '%.200s': the channel from '%.100s' to '%.100s' differs from that of problem '%.200s'",
                 c->name, p->device_name[i / p->n_devices], p->device_name[i % p->n_devices], p->name);
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int faster_rate(int64_t *rate)
 {
-    return util_mul64(rate, *rate, 2) ? MOIRAI_OK
-                                      : moirai_error(MOIRAI_EINPUT, "a channel's bandwidth is too large to double");
+    return util_mul64(rate, *rate, 2) ? 0 : moirai_error(MOIRAI_EINPUT, "a channel's bandwidth is too large to double");
 }
 
 /* The cluster's mesh with the link doubled: other pairs may now go over it. */
@@ -140,7 +139,7 @@ static int change_channels(changer *x, const moirai_cluster *c)
 {
     copy_channels(x);
     if (x->change->kind != MOIRAI_CHANGE_LINK)
-        return MOIRAI_OK;
+        return 0;
     if (c)
         return close_again(x, c);
     int32_t pair[2] = {x->change->a * x->K + x->change->b, x->change->b * x->K + x->change->a};
@@ -150,7 +149,7 @@ static int change_channels(changer *x, const moirai_cluster *c)
         if (faster_rate(&x->bytes_per_second[pair[i]]))
             return MOIRAI_EINPUT;
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* A name for the copy of a device: "A'", "A''", ... */
@@ -190,7 +189,7 @@ static int change_devices(changer *x)
         if (doubled && !util_mul64(&q->device_memory_bytes[k], q->device_memory_bytes[k], 2))
             return moirai_error(MOIRAI_EINPUT, "device '%.200s': its memory is too large to double", name);
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int change_times(changer *x)
@@ -207,7 +206,7 @@ static int change_times(changer *x)
             bool halved = x->change->kind == MOIRAI_CHANGE_SPEED && x->old[k] == x->change->a && time != MOIRAI_NEVER;
             q->op_time_ns[(int64_t)i * x->K + k] = halved ? half_up(time) : time;
         }
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* The table of a tensor that has its own. */
@@ -230,7 +229,7 @@ static int settle(changer *x)
     size_t cells = (size_t)x->K * (size_t)x->K;
     int64_t *cell = util_alloc((size_t)p->n_classes * cells, sizeof *cell);
     const int64_t **table = util_alloc((size_t)p->n_tensors, sizeof *table);
-    int rc = cell && table ? MOIRAI_OK : MOIRAI_EFAIL;
+    int rc = cell && table ? 0 : MOIRAI_EFAIL;
     for (int32_t t = 0; !rc && t < p->n_tensors; t++)
         if (p->tensor_has_table[t]) {
             int64_t *mine = cell + (size_t)p->tensor_class[t] * cells;
@@ -253,7 +252,7 @@ static int apply(changer *x, const moirai_cluster *c)
     x->q->bytes_per_second = x->bytes_per_second = util_alloc(cells, sizeof(int64_t));
     x->q->latency_ns = x->latency_ns = util_alloc(cells, sizeof(int64_t));
     x->faster = util_alloc(cells, sizeof *x->faster);
-    int rc = x->bytes_per_second && x->latency_ns && x->faster ? MOIRAI_OK : MOIRAI_EFAIL;
+    int rc = x->bytes_per_second && x->latency_ns && x->faster ? 0 : MOIRAI_EFAIL;
     rc = rc ? rc : change_channels(x, c);
     rc = rc ? rc : change_devices(x);
     rc = rc ? rc : change_times(x);
@@ -269,7 +268,7 @@ int moirai_problem_change(moirai_problem **out, const moirai_problem *p, const m
     bool *gone = NULL;
     *out = NULL;
     int rc = check_change(p, change);
-    rc = rc ? rc : c ? same_cluster(p, c) : MOIRAI_OK;
+    rc = rc ? rc : c ? same_cluster(p, c) : 0;
     if (!rc && !(gone = util_alloc((size_t)p->n_ops, sizeof *gone)))
         rc = MOIRAI_EFAIL;
     rc = rc ? rc : moirai_problem_without(&x.q, p, gone);

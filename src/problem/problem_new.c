@@ -16,7 +16,7 @@ static int copy_devices(moirai_problem *p, const moirai_cluster *c)
     }
     memcpy(p->bytes_per_second, c->bytes_per_second, pairs * sizeof *p->bytes_per_second);
     memcpy(p->latency_ns, c->latency_ns, pairs * sizeof *p->latency_ns);
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* Shared weights are counted beside: what is left is the operator's own. */
@@ -36,21 +36,20 @@ static int copy_memory(moirai_problem *p, const moirai_graph *g)
                                     g->op_name[i], g->op_weight_bytes[i]);
         }
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int fill(moirai_problem *p, const moirai_graph *g, const moirai_cluster *c, const moirai_problem_options *o)
 {
-    int result;
+    int rc;
     moirai_cost_report report;
     moirai_cost_options cost = {.model = o->cost_model, .runtime = o->runtime, .tf32 = o->tf32};
     p->flow = o->flow;
     p->congestion = o->congestion;
     p->memory = o->memory;
-    if ((result = copy_devices(p, c)) || (result = copy_memory(p, g)) ||
-        (result = moirai_cost_times_with(p->op_time_ns, g, c, &cost, &report)) ||
-        (result = problem_settle(p, NULL)))
-        return result;
+    if ((rc = copy_devices(p, c)) || (rc = copy_memory(p, g)) ||
+        (rc = moirai_cost_times_with(p->op_time_ns, g, c, &cost, &report)) || (rc = problem_settle(p, NULL)))
+        return rc;
     if (o->cost_report)
         *o->cost_report = report;
     memcpy(p->device_launch_ns, report.mean_launch_ns, (size_t)c->n_devices * sizeof *p->device_launch_ns);
@@ -72,14 +71,13 @@ int moirai_problem_new(moirai_problem **out, const moirai_graph *g, const moirai
     moirai_problem *p = NULL;
     *out = NULL;
     char *name = options->name ? util_strdup(options->name) : default_name(g, c);
-    int result = name ? problem_start(&p, g, name, c->n_devices) : MOIRAI_EFAIL;
+    int rc = name ? problem_start(&p, g, name, c->n_devices) : MOIRAI_EFAIL;
     free(name);
-    if (!result)
-        result = fill(p, g, c, options);
-    if (result) {
+    rc = rc ? rc : fill(p, g, c, options);
+    if (rc) {
         moirai_problem_free(p);
-        return result;
+        return rc;
     }
     *out = p;
-    return MOIRAI_OK;
+    return 0;
 }

@@ -20,11 +20,10 @@ static int read_structure(moirai_graph **out, const document *doc)
     moirai_graph_builder *b;
     yyjson_val *object;
     size_t i, n;
-    int result = moirai_graph_builder_new(&b, "");
-    if (result)
-        return result;
-    yyjson_arr_foreach(doc->ops, i, n, object)
-    {
+    int rc = moirai_graph_builder_new(&b, "");
+    if (rc)
+        return rc;
+    yyjson_arr_foreach(doc->ops, i, n, object) {
         util_json_at at = {.label = doc->label, .kind = "op", .index = i};
         int32_t op = graph_read_op(b, &at, object);
         if (op < 0) {
@@ -33,10 +32,10 @@ static int read_structure(moirai_graph **out, const document *doc)
         }
     }
     util_json_at top = {.label = doc->label};
-    result = graph_read_settings(b, &top, doc->root);
-    if (result) {
+    rc = graph_read_settings(b, &top, doc->root);
+    if (rc) {
         moirai_graph_builder_free(b);
-        return result;
+        return rc;
     }
     return moirai_graph_builder_finish(out, b);
 }
@@ -47,34 +46,32 @@ static int read_devices(moirai_problem *p, const document *doc)
 {
     yyjson_val *object;
     size_t i, n;
-    yyjson_arr_foreach(doc->devices, i, n, object)
-    {
+    yyjson_arr_foreach(doc->devices, i, n, object) {
         util_json_at at = {.label = doc->label, .kind = "device", .index = i};
-        int result;
-        if ((result = util_json_object(&at, object)) ||
-            (result = util_json_string(&at.name, NULL, &at, object, "name", true)) ||
-            (result = util_json_int64(&p->device_memory_bytes[i], &at, object, "memory_bytes", true, 0)) ||
-            (result = util_json_int64(&p->device_launch_ns[i], &at, object, "launch_ns", false, 0)))
-            return result;
+        int rc;
+        if ((rc = util_json_object(&at, object)) ||
+            (rc = util_json_string(&at.name, NULL, &at, object, "name", true)) ||
+            (rc = util_json_int64(&p->device_memory_bytes[i], &at, object, "memory_bytes", true, 0)) ||
+            (rc = util_json_int64(&p->device_launch_ns[i], &at, object, "launch_ns", false, 0)))
+            return rc;
         for (size_t j = 0; j < i; j++)
-            if (strcmp(p->device_name[j], at.name) == 0)
+            if (!strcmp(p->device_name[j], at.name))
                 return moirai_error(MOIRAI_EINPUT, "two devices are named '%.200s'", at.name);
         if (!(p->device_name[i] = problem_keep(p, at.name)))
             return MOIRAI_EFAIL;
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
-static int read_end(int32_t *out, const moirai_problem *p, const util_json_at *at, yyjson_val *object,
-                    const char *key)
+static int read_end(int32_t *out, const moirai_problem *p, const util_json_at *at, yyjson_val *object, const char *key)
 {
     const char *name = NULL;
-    int result = util_json_string(&name, NULL, at, object, key, true);
-    if (result)
-        return result;
+    int rc = util_json_string(&name, NULL, at, object, key, true);
+    if (rc)
+        return rc;
     for (*out = 0; *out < p->n_devices; ++*out)
-        if (strcmp(p->device_name[*out], name) == 0)
-            return MOIRAI_OK;
+        if (!strcmp(p->device_name[*out], name))
+            return 0;
     return util_json_fail(at, "%s is '%.200s': no such device", key, name);
 }
 
@@ -83,10 +80,10 @@ static int read_channel(moirai_problem *p, const document *doc, yyjson_val *obje
     util_json_at at = {.label = doc->label, .kind = "channel", .index = index};
     char name[256];
     int32_t a, b;
-    int result;
-    if ((result = util_json_object(&at, object)) || (result = read_end(&a, p, &at, object, "from")) ||
-        (result = read_end(&b, p, &at, object, "to")))
-        return result;
+    int rc;
+    if ((rc = util_json_object(&at, object)) || (rc = read_end(&a, p, &at, object, "from")) ||
+        (rc = read_end(&b, p, &at, object, "to")))
+        return rc;
     snprintf(name, sizeof name, "%.100s -> %.100s", p->device_name[a], p->device_name[b]);
     at.name = name;
     if (a == b)
@@ -94,8 +91,8 @@ static int read_channel(moirai_problem *p, const document *doc, yyjson_val *obje
     int64_t *rate = &p->bytes_per_second[a * p->n_devices + b], *latency = &p->latency_ns[a * p->n_devices + b];
     if (*rate)
         return util_json_fail(&at, "is there twice");
-    if ((result = util_json_int64(rate, &at, object, "bytes_per_second", true, 1)))
-        return result;
+    if ((rc = util_json_int64(rate, &at, object, "bytes_per_second", true, 1)))
+        return rc;
     return util_json_int64(latency, &at, object, "latency_ns", false, 0);
 }
 
@@ -104,11 +101,10 @@ static int read_channels(moirai_problem *p, const document *doc)
     yyjson_val *object;
     size_t i, n;
     if (doc->channels) {
-        yyjson_arr_foreach(doc->channels, i, n, object)
-        {
-            int result = read_channel(p, doc, object, i);
-            if (result)
-                return result;
+        yyjson_arr_foreach(doc->channels, i, n, object) {
+            int rc = read_channel(p, doc, object, i);
+            if (rc)
+                return rc;
         }
     }
     for (int32_t a = 0; a < p->n_devices; a++)
@@ -116,7 +112,7 @@ static int read_channels(moirai_problem *p, const document *doc)
             if (a != b && !p->bytes_per_second[a * p->n_devices + b])
                 return moirai_error(MOIRAI_EINPUT, "missing channel from device '%.200s' to '%.200s'",
                                     p->device_name[a], p->device_name[b]);
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* ---- numbers of operators ---- */
@@ -125,27 +121,26 @@ static int read_times(int64_t *out, const util_json_at *at, yyjson_val *object, 
 {
     yyjson_val *list = NULL, *item;
     size_t i, n;
-    int result = util_json_array(&list, at, object, "time_ns", true);
-    if (result)
-        return result;
+    int rc = util_json_array(&list, at, object, "time_ns", true);
+    if (rc)
+        return rc;
     if (yyjson_arr_size(list) != (size_t)n_devices)
         return util_json_fail(at, "time_ns has %zu entries, there are %d devices", yyjson_arr_size(list), n_devices);
-    yyjson_arr_foreach(list, i, n, item)
-    {
+    yyjson_arr_foreach(list, i, n, item) {
         out[i] = MOIRAI_NEVER;
-        if (!yyjson_is_null(item) && (result = util_json_value_int64(&out[i], at, item, "time_ns", 0)))
-            return result;
+        if (!yyjson_is_null(item) && (rc = util_json_value_int64(&out[i], at, item, "time_ns", 0)))
+            return rc;
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* `names` numbers the groups in the order in which they are met. */
 static int read_group(moirai_problem *p, int32_t op, const util_json_at *at, yyjson_val *object, util_names *names)
 {
     const char *name = NULL;
-    int result = util_json_string(&name, NULL, at, object, "group", false);
-    if (result || !name)
-        return result;
+    int rc = util_json_string(&name, NULL, at, object, "group", false);
+    if (rc || !name)
+        return rc;
     const char *kept = problem_keep(p, name);
     int32_t group = kept ? util_names_put(names, kept, p->n_groups) : -1;
     if (group < 0)
@@ -153,7 +148,7 @@ static int read_group(moirai_problem *p, int32_t op, const util_json_at *at, yyj
     if (group == p->n_groups)
         p->group_name[p->n_groups++] = kept;
     p->op_group[op] = group;
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int read_row(int64_t *out, const util_json_at *at, yyjson_val *row, int32_t from, int32_t k)
@@ -162,34 +157,32 @@ static int read_row(int64_t *out, const util_json_at *at, yyjson_val *row, int32
     size_t i, n;
     if (!yyjson_is_arr(row) || yyjson_arr_size(row) != (size_t)k)
         return util_json_fail(at, "row %d of transfer_ns is not an array of %d times", from, k);
-    yyjson_arr_foreach(row, i, n, item)
-    {
-        int result = util_json_value_int64(&out[i], at, item, "transfer_ns", 0);
-        if (result)
-            return result;
+    yyjson_arr_foreach(row, i, n, item) {
+        int rc = util_json_value_int64(&out[i], at, item, "transfer_ns", 0);
+        if (rc)
+            return rc;
         if ((int32_t)i == from && out[i])
             return util_json_fail(at, "transfer_ns from device %d to itself is %" PRId64 ", must be 0", from, out[i]);
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int read_table(int64_t **out, const util_json_at *at, yyjson_val *object, int32_t k)
 {
     yyjson_val *rows = NULL, *row;
     size_t i, n;
-    int result = util_json_array(&rows, at, object, "transfer_ns", false);
-    if (result || !rows)
-        return result;
+    int rc = util_json_array(&rows, at, object, "transfer_ns", false);
+    if (rc || !rows)
+        return rc;
     if (yyjson_arr_size(rows) != (size_t)k)
         return util_json_fail(at, "transfer_ns has %zu rows, there are %d devices", yyjson_arr_size(rows), k);
     if (!(*out = util_alloc((size_t)k * (size_t)k, sizeof **out)))
         return MOIRAI_EFAIL;
-    yyjson_arr_foreach(rows, i, n, row)
-    {
-        if ((result = read_row(*out + i * (size_t)k, at, row, (int32_t)i, k)))
-            return result;
+    yyjson_arr_foreach(rows, i, n, row) {
+        if ((rc = read_row(*out + i * (size_t)k, at, row, (int32_t)i, k)))
+            return rc;
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* `table[t]` gets the table of tensor t where the file has one. */
@@ -198,36 +191,33 @@ static int read_numbers(moirai_problem *p, const document *doc, util_names *grou
     yyjson_val *object, *output;
     size_t i, n, j, m;
     int32_t k = p->n_devices, t = 0; /* tensors are numbered in the order of the file */
-    yyjson_arr_foreach(doc->ops, i, n, object)
-    {
+    yyjson_arr_foreach(doc->ops, i, n, object) {
         util_json_at at = {.label = doc->label, .kind = "op", .name = p->op_name[i]};
-        int result;
-        if ((result = util_json_int64(&p->op_memory_bytes[i], &at, object, "memory_bytes", true, 0)) ||
-            (result = read_times(p->op_time_ns + i * (size_t)k, &at, object, k)) ||
-            (result = read_group(p, (int32_t)i, &at, object, groups)))
-            return result;
-        yyjson_arr_foreach(yyjson_obj_get(object, "outputs"), j, m, output)
-        {
+        int rc;
+        if ((rc = util_json_int64(&p->op_memory_bytes[i], &at, object, "memory_bytes", true, 0)) ||
+            (rc = read_times(p->op_time_ns + i * (size_t)k, &at, object, k)) ||
+            (rc = read_group(p, (int32_t)i, &at, object, groups)))
+            return rc;
+        yyjson_arr_foreach(yyjson_obj_get(object, "outputs"), j, m, output) {
             util_json_at tensor = {.label = doc->label, .kind = "output", .name = p->tensor_name[t]};
-            if ((result = read_table(&table[t++], &tensor, output, k)))
-                return result;
+            if ((rc = read_table(&table[t++], &tensor, output, k)))
+                return rc;
         }
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int read_ops(moirai_problem *p, const document *doc)
 {
     util_names *groups = util_names_new(16);
     int64_t **table = util_alloc((size_t)p->n_tensors, sizeof *table);
-    int result = groups && table ? read_numbers(p, doc, groups, table) : MOIRAI_EFAIL;
-    if (!result)
-        result = problem_settle(p, (const int64_t *const *)table);
+    int rc = groups && table ? read_numbers(p, doc, groups, table) : MOIRAI_EFAIL;
+    rc = rc ? rc : problem_settle(p, (const int64_t *const *)table);
     for (int32_t t = 0; table && t < p->n_tensors; t++)
         free(table[t]);
     free(table);
     util_names_free(groups);
-    return result;
+    return rc;
 }
 
 /* ---- the file ---- */
@@ -236,28 +226,28 @@ static int read_modes(moirai_problem *p, const document *doc)
 {
     util_json_at at = {.label = doc->label};
     const char *flow = NULL, *congestion = NULL, *memory = NULL;
-    int result;
-    if ((result = util_json_string(&flow, NULL, &at, doc->root, "flow", true)) ||
-        (result = util_json_string(&congestion, NULL, &at, doc->root, "congestion", true)) ||
-        (result = util_json_string(&memory, NULL, &at, doc->root, "memory", true)) ||
-        (result = moirai_flow_parse(&p->flow, flow)) || (result = moirai_congestion_parse(&p->congestion, congestion)))
-        return result;
+    int rc;
+    if ((rc = util_json_string(&flow, NULL, &at, doc->root, "flow", true)) ||
+        (rc = util_json_string(&congestion, NULL, &at, doc->root, "congestion", true)) ||
+        (rc = util_json_string(&memory, NULL, &at, doc->root, "memory", true)) ||
+        (rc = moirai_flow_parse(&p->flow, flow)) || (rc = moirai_congestion_parse(&p->congestion, congestion)))
+        return rc;
     return moirai_memory_parse(&p->memory, memory);
 }
 
 static int open_document(document *doc, const char **name)
 {
     util_json_at at = {.label = doc->label};
-    int result;
-    if ((result = util_json_string(name, NULL, &at, doc->root, "name", false)) ||
-        (result = util_json_array(&doc->devices, &at, doc->root, "devices", true)) ||
-        (result = util_json_array(&doc->channels, &at, doc->root, "channels", false)) ||
-        (result = util_json_array(&doc->ops, &at, doc->root, "ops", true)))
-        return result;
+    int rc;
+    if ((rc = util_json_string(name, NULL, &at, doc->root, "name", false)) ||
+        (rc = util_json_array(&doc->devices, &at, doc->root, "devices", true)) ||
+        (rc = util_json_array(&doc->channels, &at, doc->root, "channels", false)) ||
+        (rc = util_json_array(&doc->ops, &at, doc->root, "ops", true)))
+        return rc;
     size_t n = yyjson_arr_size(doc->devices);
     if (n < 1 || n > MOIRAI_MAX_DEVICES)
         return util_json_fail(&at, "%zu devices, must be 1 to %d", n, MOIRAI_MAX_DEVICES);
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int read_document(moirai_problem **out, document *doc)
@@ -265,32 +255,31 @@ static int read_document(moirai_problem **out, document *doc)
     moirai_graph *g = NULL;
     moirai_problem *p = NULL;
     const char *name = "";
-    int result;
-    if ((result = open_document(doc, &name)) || (result = read_structure(&g, doc)))
-        return result;
-    result = problem_start(&p, g, name, (int32_t)yyjson_arr_size(doc->devices));
+    int rc;
+    if ((rc = open_document(doc, &name)) || (rc = read_structure(&g, doc)))
+        return rc;
+    rc = problem_start(&p, g, name, (int32_t)yyjson_arr_size(doc->devices));
     moirai_graph_free(g);
-    if (!result && !(result = read_modes(p, doc)) && !(result = read_devices(p, doc)) &&
-        !(result = read_channels(p, doc)))
-        result = read_ops(p, doc);
-    if (result)
+    if (!rc && !(rc = read_modes(p, doc)) && !(rc = read_devices(p, doc)) && !(rc = read_channels(p, doc)))
+        rc = read_ops(p, doc);
+    if (rc)
         moirai_problem_free(p);
     else
         *out = p;
-    return result;
+    return rc;
 }
 
 int moirai_problem_parse(moirai_problem **out, const char *json, size_t length, const char *label)
 {
     yyjson_doc *json_doc;
     *out = NULL;
-    int result = util_json_open(&json_doc, json, length, label, "moirai-problem");
-    if (!result) {
+    int rc = util_json_open(&json_doc, json, length, label, "moirai-problem");
+    if (!rc) {
         document doc = {.label = label, .root = yyjson_doc_get_root(json_doc)};
-        result = read_document(out, &doc);
+        rc = read_document(out, &doc);
         yyjson_doc_free(json_doc);
     }
-    return result ? util_json_label(result, label) : MOIRAI_OK;
+    return rc ? util_json_label(rc, label) : 0;
 }
 
 int moirai_problem_read(moirai_problem **out, const char *path)
@@ -298,10 +287,10 @@ int moirai_problem_read(moirai_problem **out, const char *path)
     char *text;
     size_t length;
     *out = NULL;
-    int result = util_file_read(&text, &length, path);
-    if (result)
-        return result;
-    result = moirai_problem_parse(out, text, length, strcmp(path, "-") == 0 ? "standard input" : path);
+    int rc = util_file_read(&text, &length, path);
+    if (rc)
+        return rc;
+    rc = moirai_problem_parse(out, text, length, !strcmp(path, "-") ? "standard input" : path);
     free(text);
-    return result;
+    return rc;
 }

@@ -29,7 +29,7 @@ static bool same_class(const classifier *c, int32_t a, int32_t b)
     const int64_t *x = table_of(c, a), *y = table_of(c, b);
     if (!x || !y)
         return x == y && c->p->tensor_bytes[a] == c->p->tensor_bytes[b];
-    return memcmp(x, y, c->table_bytes) == 0;
+    return !memcmp(x, y, c->table_bytes);
 }
 
 /* The first tensor of t's class: t itself if the class is new. */
@@ -61,7 +61,7 @@ static int classify(moirai_problem *p, const int64_t *const *table)
         p->tensor_has_table[t] = table_of(&c, t) != NULL;
     }
     free(c.slot);
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int computed_transfer(int64_t *out, const moirai_problem *p, int32_t t, int32_t a, int32_t b)
@@ -76,7 +76,7 @@ static int computed_transfer(int64_t *out, const moirai_problem *p, int32_t t, i
                             " bytes) from '%.100s' to '%.100s' takes more than 2^61 ns",
                             p->tensor_name[t], p->tensor_bytes[t], p->device_name[a], p->device_name[b]);
     *out = (int64_t)ns;
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int fill_tables(moirai_problem *p, const int64_t *const *table)
@@ -102,7 +102,7 @@ static int fill_tables(moirai_problem *p, const int64_t *const *table)
                 if (a != b && computed_transfer(&row[a * k + b], p, t, a, b))
                     return MOIRAI_EINPUT;
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* Add, or stop at the limit: the sum of two values below it can't overflow. */
@@ -145,7 +145,7 @@ static int check_totals(const moirai_problem *p)
         return moirai_error(MOIRAI_EINPUT, "the times of operators and transfers add up to more than 2^61 ns");
     if (memory >= PROBLEM_TOTAL_LIMIT)
         return moirai_error(MOIRAI_EINPUT, "the sizes of operators and tensors add up to more than 2^61 bytes");
-    return MOIRAI_OK;
+    return 0;
 }
 
 int problem_number_groups(moirai_problem *p)
@@ -171,46 +171,46 @@ int problem_number_groups(moirai_problem *p)
     p->n_groups = n;
     free(number);
     free(name);
-    return MOIRAI_OK;
+    return 0;
 }
 
 int problem_mask_devices(moirai_problem *p)
 {
     uint64_t *group = util_alloc((size_t)p->n_groups, sizeof *group);
-    int result = group ? MOIRAI_OK : MOIRAI_EFAIL;
-    for (int32_t g = 0; !result && g < p->n_groups; g++)
+    int rc = group ? 0 : MOIRAI_EFAIL;
+    for (int32_t g = 0; !rc && g < p->n_groups; g++)
         group[g] = UINT64_MAX;
-    for (int32_t i = 0; !result && i < p->n_ops; i++) {
+    for (int32_t i = 0; !rc && i < p->n_ops; i++) {
         uint64_t mask = 0;
         for (int32_t k = 0; k < p->n_devices; k++)
             if (moirai_op_ns(p, i, k) != MOIRAI_NEVER)
                 mask |= (uint64_t)1 << k;
         p->op_devices[i] = mask;
         if (!mask)
-            result = moirai_error(MOIRAI_EINFEASIBLE, "no device can run operator '%.200s'", p->op_name[i]);
+            rc = moirai_error(MOIRAI_EINFEASIBLE, "no device can run operator '%.200s'", p->op_name[i]);
         if (p->op_group[i] != MOIRAI_NONE)
             group[p->op_group[i]] &= mask;
     }
-    for (int32_t i = 0; !result && i < p->n_ops; i++) {
+    for (int32_t i = 0; !rc && i < p->n_ops; i++) {
         int32_t g = p->op_group[i];
         if (g == MOIRAI_NONE)
             continue;
         p->op_devices[i] = group[g];
         if (!group[g])
-            result = moirai_error(MOIRAI_EINFEASIBLE,
-                                  "no device can run all operators of group '%.200s' (the first is '%.200s')",
-                                  p->group_name[g], p->op_name[i]);
+            rc = moirai_error(MOIRAI_EINFEASIBLE,
+                              "no device can run all operators of group '%.200s' (the first is '%.200s')",
+                              p->group_name[g], p->op_name[i]);
     }
     free(group);
-    return result;
+    return rc;
 }
 
 int problem_settle(moirai_problem *p, const int64_t *const *table)
 {
-    int result;
-    if ((result = classify(p, table)) || (result = fill_tables(p, table)) || (result = check_totals(p)) ||
-        (result = problem_number_groups(p)))
-        return result;
+    int rc;
+    if ((rc = classify(p, table)) || (rc = fill_tables(p, table)) || (rc = check_totals(p)) ||
+        (rc = problem_number_groups(p)))
+        return rc;
     problem_own_weights(p);
     return problem_mask_devices(p);
 }

@@ -44,7 +44,7 @@ static int reserve(moirai_problem *p, size_t inputs)
     ok &= (p->edge_reader = util_alloc(e, sizeof *p->edge_reader)) != NULL;
     ok &= (p->topo = util_alloc(n, sizeof *p->topo)) != NULL;
     ok &= (p->topo_rank = util_alloc(n, sizeof *p->topo_rank)) != NULL;
-    return ok ? MOIRAI_OK : MOIRAI_EFAIL;
+    return ok ? 0 : MOIRAI_EFAIL;
 }
 
 static int open_store(moirai_problem *p)
@@ -56,12 +56,12 @@ static int open_store(moirai_problem *p)
     store->strings = util_strings_new();
     store->ops = util_names_new((size_t)p->n_ops);
     store->tensors = util_names_new((size_t)p->n_tensors);
-    return store->strings && store->ops && store->tensors ? MOIRAI_OK : MOIRAI_EFAIL;
+    return store->strings && store->ops && store->tensors ? 0 : MOIRAI_EFAIL;
 }
 
 int problem_reserve(moirai_problem *p, size_t n_inputs)
 {
-    return open_store(p) || reserve(p, n_inputs) ? MOIRAI_EFAIL : MOIRAI_OK;
+    return open_store(p) || reserve(p, n_inputs) ? MOIRAI_EFAIL : 0;
 }
 
 static int copy_names(moirai_problem *p, const moirai_graph *g)
@@ -78,7 +78,7 @@ static int copy_names(moirai_problem *p, const moirai_graph *g)
         if (!p->tensor_name[t] || util_names_put(store->tensors, p->tensor_name[t], t) < 0)
             return MOIRAI_EFAIL;
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 static void copy_tensors(moirai_problem *p, const moirai_graph *g)
@@ -105,19 +105,19 @@ static int copy_inputs(moirai_problem *p, const moirai_graph *g)
     int32_t *next_edge = util_alloc((size_t)p->n_tensors, sizeof *next_edge);
     int32_t *last_reader = util_alloc((size_t)p->n_tensors, sizeof *last_reader);
     int32_t n_in = 0, n_extern = 0;
-    int result = next_edge && last_reader ? MOIRAI_OK : MOIRAI_EFAIL;
-    for (int32_t t = 0; !result && t < p->n_tensors; t++) {
+    int rc = next_edge && last_reader ? 0 : MOIRAI_EFAIL;
+    for (int32_t t = 0; !rc && t < p->n_tensors; t++) {
         next_edge[t] = p->tensor_edge_off[t];
         last_reader[t] = MOIRAI_NONE;
     }
-    for (int32_t i = 0; !result && i < p->n_ops; i++) {
+    for (int32_t i = 0; !rc && i < p->n_ops; i++) {
         p->op_in_off[i] = n_in;
         p->op_extern_off[i] = n_extern;
-        for (int32_t j = g->op_in_off[i]; !result && j < g->op_in_off[i + 1]; j++) {
+        for (int32_t j = g->op_in_off[i]; !rc && j < g->op_in_off[i + 1]; j++) {
             int32_t t = g->op_in[j];
             if (t >= p->n_tensors) {
                 if (!(p->op_extern[n_extern++] = problem_keep(p, g->tensor_name[t])))
-                    result = MOIRAI_EFAIL;
+                    rc = MOIRAI_EFAIL;
             } else if (last_reader[t] != i) {
                 last_reader[t] = i;
                 p->op_in[n_in] = t;
@@ -129,7 +129,7 @@ static int copy_inputs(moirai_problem *p, const moirai_graph *g)
     p->op_extern_off[p->n_ops] = n_extern;
     free(next_edge);
     free(last_reader);
-    return result;
+    return rc;
 }
 
 static int copy_structure(moirai_problem *p, const moirai_graph *g)
@@ -169,7 +169,7 @@ static int copy_weights(moirai_problem *p, const moirai_graph *g)
             p->weight_reader[p->weight_reader_off[g->op_weight[e]]++] = i;
     memmove(p->weight_reader_off + 1, p->weight_reader_off, n * sizeof *p->weight_reader_off);
     p->weight_reader_off[0] = 0;
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int copy_settings(moirai_problem *p, const moirai_graph *g)
@@ -183,7 +183,7 @@ static int copy_settings(moirai_problem *p, const moirai_graph *g)
         good = (p->dim[i] = problem_keep(p, g->dim[i])) != NULL;
     for (int32_t i = 0; good && i < g->n_shapes; i++)
         good = (p->shape[i] = problem_keep(p, g->shape[i])) != NULL;
-    return good ? MOIRAI_OK : MOIRAI_EFAIL;
+    return good ? 0 : MOIRAI_EFAIL;
 }
 
 int problem_start(moirai_problem **out, const moirai_graph *g, const char *name, int32_t n_devices)
@@ -202,5 +202,5 @@ int problem_start(moirai_problem **out, const moirai_graph *g, const char *name,
         return MOIRAI_EFAIL;
     }
     *out = p;
-    return MOIRAI_OK;
+    return 0;
 }

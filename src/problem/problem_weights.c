@@ -57,7 +57,7 @@ int problem_weights_by_op(const moirai_problem *p, int32_t **off_out, int32_t **
     for (int32_t w = 0; w < p->n_weights; w++)
         for (int32_t e = p->weight_reader_off[w]; e < p->weight_reader_off[w + 1]; e++)
             weight[off[p->weight_reader[e] + 1]++] = w;
-    return MOIRAI_OK;
+    return 0;
 }
 
 void moirai_problem_add_weights(const moirai_problem *p, const int32_t *op_device, int64_t *need_bytes)

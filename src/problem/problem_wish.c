@@ -21,15 +21,14 @@ static int parse_devices(uint64_t *mask, const moirai_problem *p, const moirai_w
         size_t length = strcspn(at, ",");
         int32_t found = MOIRAI_NONE;
         for (int32_t k = 0; k < p->n_devices; k++)
-            if (strlen(p->device_name[k]) == length && memcmp(p->device_name[k], at, length) == 0)
+            if (strlen(p->device_name[k]) == length && !memcmp(p->device_name[k], at, length))
                 found = k;
         if (found == MOIRAI_NONE)
             return moirai_error(MOIRAI_EINPUT, "%s '%.200s': no device '%.*s' in problem '%.200s'",
-                                kind_name(wish->kind), wish->pattern, (int)UTIL_MIN(length, (size_t)200), at,
-                                p->name);
+                                kind_name(wish->kind), wish->pattern, (int)UTIL_MIN(length, (size_t)200), at, p->name);
         *mask |= (uint64_t)1 << found;
         if (!at[length])
-            return MOIRAI_OK;
+            return 0;
         at += length + 1;
     }
 }
@@ -67,34 +66,34 @@ static int find_owners(called *names, const moirai_problem *p, const moirai_grap
     util_names *owner = util_names_new((size_t)g->n_ops);
     names->g = g;
     names->owner = util_alloc((size_t)p->n_ops, sizeof *names->owner);
-    int result = owner && names->owner ? MOIRAI_OK : MOIRAI_EFAIL;
-    for (int32_t i = 0; i < g->n_ops && !result; i++) {
-        result = util_names_put(owner, g->op_name[i], i) < 0 ? MOIRAI_EFAIL : MOIRAI_OK;
-        for (int32_t e = g->op_member_off[i]; e < g->op_member_off[i + 1] && !result; e++)
-            result = util_names_put(owner, g->op_member[e], i) < 0 ? MOIRAI_EFAIL : MOIRAI_OK;
+    int rc = owner && names->owner ? 0 : MOIRAI_EFAIL;
+    for (int32_t i = 0; i < g->n_ops && !rc; i++) {
+        rc = util_names_put(owner, g->op_name[i], i) < 0 ? MOIRAI_EFAIL : 0;
+        for (int32_t e = g->op_member_off[i]; e < g->op_member_off[i + 1] && !rc; e++)
+            rc = util_names_put(owner, g->op_member[e], i) < 0 ? MOIRAI_EFAIL : 0;
     }
-    for (int32_t i = 0; i < p->n_ops && !result; i++) {
+    for (int32_t i = 0; i < p->n_ops && !rc; i++) {
         names->owner[i] = util_names_get(owner, p->op_name[i]);
         if (names->owner[i] < 0)
-            result = moirai_error(MOIRAI_EINPUT, "operator '%.200s' of problem '%.200s' is not in graph '%.200s'",
-                                  p->op_name[i], p->name, g->name);
+            rc = moirai_error(MOIRAI_EINPUT, "operator '%.200s' of problem '%.200s' is not in graph '%.200s'",
+                              p->op_name[i], p->name, g->name);
     }
     util_names_free(owner);
-    return result;
+    return rc;
 }
 
 static bool fits_name(const moirai_problem *p, const called *names, int32_t op, const char *pattern)
 {
     const moirai_graph *g = names->g;
-    if (fnmatch(pattern, p->op_name[op], 0) == 0)
+    if (!fnmatch(pattern, p->op_name[op], 0))
         return true;
     if (!g)
         return false;
     int32_t owner = names->owner[op];
-    if (fnmatch(pattern, g->op_name[owner], 0) == 0)
+    if (!fnmatch(pattern, g->op_name[owner], 0))
         return true;
     for (int32_t e = g->op_member_off[owner]; e < g->op_member_off[owner + 1]; e++)
-        if (fnmatch(pattern, g->op_member[e], 0) == 0)
+        if (!fnmatch(pattern, g->op_member[e], 0))
             return true;
     return false;
 }
@@ -105,9 +104,9 @@ static int apply_wish(moirai_problem *p, const called *names, const moirai_wish 
 {
     uint64_t mask = 0;
     int32_t first = MOIRAI_NONE;
-    int result = wish->kind == MOIRAI_TOGETHER ? MOIRAI_OK : parse_devices(&mask, p, wish);
-    if (result)
-        return result;
+    int rc = wish->kind == MOIRAI_TOGETHER ? 0 : parse_devices(&mask, p, wish);
+    if (rc)
+        return rc;
     if (wish->kind == MOIRAI_PIN)
         mask = ~mask;
     for (int32_t i = 0; i < p->n_ops; i++) {
@@ -125,7 +124,7 @@ static int apply_wish(moirai_problem *p, const called *names, const moirai_wish 
                             kind_name(wish->kind), wish->pattern, p->name);
     if (wish->kind == MOIRAI_TOGETHER && !label[first] && !(label[first] = problem_keep(p, wish->pattern)))
         return MOIRAI_EFAIL;
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* Two groups may want one name (a pattern used twice, or a pattern that is a group's name): the later gets a number. */
@@ -147,24 +146,24 @@ static int rebuild_groups(moirai_problem *p, int32_t *parent, const char **label
 {
     util_names *taken = util_names_new((size_t)p->n_groups);
     int32_t *group_of_root = util_alloc((size_t)p->n_ops, sizeof *group_of_root);
-    int result = taken && group_of_root ? MOIRAI_OK : MOIRAI_EFAIL;
+    int rc = taken && group_of_root ? 0 : MOIRAI_EFAIL;
     p->n_groups = 0;
-    for (int32_t j = 0; !result && j < 2 * p->n_ops; j++) {
+    for (int32_t j = 0; !rc && j < 2 * p->n_ops; j++) {
         int32_t i = j % p->n_ops, root = find_root(parent, i);
         bool skip = j < p->n_ops ? p->op_group[i] == MOIRAI_NONE : !label[i];
         if (skip || group_of_root[root])
             continue;
         const char *name = free_name(p, taken, label[i], p->n_groups);
         if (!name)
-            result = MOIRAI_EFAIL;
+            rc = MOIRAI_EFAIL;
         p->group_name[p->n_groups++] = name;
         group_of_root[root] = p->n_groups;
     }
-    for (int32_t i = 0; !result && i < p->n_ops; i++)
+    for (int32_t i = 0; !rc && i < p->n_ops; i++)
         p->op_group[i] = group_of_root[find_root(parent, i)] - 1;
     util_names_free(taken);
     free(group_of_root);
-    return result ? result : problem_number_groups(p);
+    return rc ? rc : problem_number_groups(p);
 }
 
 static int apply_all(moirai_problem *p, const called *names, const moirai_wish *wishes, int n_wishes)
@@ -172,26 +171,25 @@ static int apply_all(moirai_problem *p, const called *names, const moirai_wish *
     int32_t *parent = util_alloc((size_t)p->n_ops, sizeof *parent);
     int32_t *first = util_alloc((size_t)p->n_groups, sizeof *first);
     const char **label = util_alloc((size_t)p->n_ops, sizeof *label);
-    int result = parent && first && label ? MOIRAI_OK : MOIRAI_EFAIL;
-    for (int32_t i = 0; !result && i < p->n_ops; i++)
+    int rc = parent && first && label ? 0 : MOIRAI_EFAIL;
+    for (int32_t i = 0; !rc && i < p->n_ops; i++)
         parent[i] = i;
-    for (int32_t i = p->n_ops - 1; !result && i >= 0; i--)
+    for (int32_t i = p->n_ops - 1; !rc && i >= 0; i--)
         if (p->op_group[i] != MOIRAI_NONE)
             first[p->op_group[i]] = i;
-    for (int32_t i = 0; !result && i < p->n_ops; i++) {
+    for (int32_t i = 0; !rc && i < p->n_ops; i++) {
         if (p->op_group[i] == MOIRAI_NONE)
             continue;
         unite(parent, first[p->op_group[i]], i);
         label[i] = p->group_name[p->op_group[i]];
     }
-    for (int w = 0; !result && w < n_wishes; w++)
-        result = apply_wish(p, names, &wishes[w], parent, label);
-    if (!result)
-        result = rebuild_groups(p, parent, label);
+    for (int w = 0; !rc && w < n_wishes; w++)
+        rc = apply_wish(p, names, &wishes[w], parent, label);
+    rc = rc ? rc : rebuild_groups(p, parent, label);
     free(parent);
     free(first);
     free(label);
-    return result ? result : problem_mask_devices(p);
+    return rc ? rc : problem_mask_devices(p);
 }
 
 static void *copy_array(const void *from, size_t n, size_t size)
@@ -211,36 +209,34 @@ static int wish_by(moirai_problem *p, const called *names, const moirai_wish *wi
     trial.op_group = copy_array(p->op_group, n, sizeof *p->op_group);
     trial.op_devices = copy_array(p->op_devices, n, sizeof *p->op_devices);
     trial.group_name = copy_array(p->group_name, n, sizeof *p->group_name);
-    int result = trial.op_time_ns && trial.op_group && trial.op_devices && trial.group_name ? MOIRAI_OK : MOIRAI_EFAIL;
-    if (!result)
-        result = apply_all(&trial, names, wishes, n_wishes);
+    int rc = trial.op_time_ns && trial.op_group && trial.op_devices && trial.group_name ? 0 : MOIRAI_EFAIL;
+    rc = rc ? rc : apply_all(&trial, names, wishes, n_wishes);
     moirai_problem old = *p;
-    if (!result)
+    if (!rc)
         *p = trial;
-    const moirai_problem *unused = result ? &trial : &old;
+    const moirai_problem *unused = rc ? &trial : &old;
     free(unused->op_time_ns);
     free(unused->op_group);
     free(unused->op_devices);
     free(unused->group_name);
-    if (!result)
+    if (!rc)
         problem_own_weights(p); /* groups may have made some of them private */
-    return result;
+    return rc;
 }
 
 int moirai_problem_wish(moirai_problem *p, const moirai_wish *wishes, int n_wishes)
 {
     called names = {0};
-    return n_wishes > 0 ? wish_by(p, &names, wishes, n_wishes) : MOIRAI_OK;
+    return n_wishes > 0 ? wish_by(p, &names, wishes, n_wishes) : 0;
 }
 
 int moirai_problem_wish_fused(moirai_problem *p, const moirai_graph *g, const moirai_wish *wishes, int n_wishes)
 {
     called names = {0};
     if (n_wishes <= 0)
-        return MOIRAI_OK;
-    int result = find_owners(&names, p, g);
-    if (!result)
-        result = wish_by(p, &names, wishes, n_wishes);
+        return 0;
+    int rc = find_owners(&names, p, g);
+    rc = rc ? rc : wish_by(p, &names, wishes, n_wishes);
     free(names.owner);
-    return result;
+    return rc;
 }

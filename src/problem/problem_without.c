@@ -50,7 +50,7 @@ static int copy_devices(const part *x)
         return MOIRAI_EFAIL;
     if (cells)
         memcpy(q->class_transfer_ns, p->class_transfer_ns, cells * sizeof *q->class_transfer_ns);
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int copy_tensors(const part *x)
@@ -78,7 +78,7 @@ static int copy_tensors(const part *x)
             }
     }
     q->tensor_edge_off[q->n_tensors] = edges;
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* What operator i reads and writes; the tensors of those that are gone become names from outside. */
@@ -100,7 +100,7 @@ static int copy_ends(const part *x, int32_t i, int32_t *n_in, int32_t *n_out, in
         kept &= (q->op_extern[(*n_extern)++] = problem_keep(q, p->op_extern[j])) != NULL;
     for (int32_t j = p->op_out_off[i]; j < p->op_out_off[i + 1]; j++)
         q->op_out[(*n_out)++] = x->tensor[p->op_out[j]];
-    return kept ? MOIRAI_OK : MOIRAI_EFAIL;
+    return kept ? 0 : MOIRAI_EFAIL;
 }
 
 static int copy_ops(const part *x)
@@ -137,7 +137,7 @@ static int copy_ops(const part *x)
             q->topo_rank[q->topo[n]] = n;
             n++;
         }
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* Groups keep the devices that all of their members allow, those that are gone included: op_devices is copied. */
@@ -180,13 +180,13 @@ int moirai_problem_without(moirai_problem **out, const moirai_problem *p, const 
     x.op = util_alloc((size_t)p->n_ops, sizeof *x.op);
     x.tensor = util_alloc((size_t)p->n_tensors, sizeof *x.tensor);
     x.edge = util_alloc((size_t)p->n_edges, sizeof *x.edge);
-    int result = x.q && x.op && x.tensor && x.edge ? build(&x) : MOIRAI_EFAIL;
+    int rc = x.q && x.op && x.tensor && x.edge ? build(&x) : MOIRAI_EFAIL;
     free(x.op);
     free(x.tensor);
     free(x.edge);
-    if (result)
+    if (rc)
         moirai_problem_free(x.q);
     else
         *out = x.q;
-    return result;
+    return rc;
 }

@@ -106,11 +106,11 @@ int moirai_problem_write(const moirai_problem *p, const char *path)
 {
     util_writer w;
     int32_t *off, *weight;
-    int result = problem_weights_by_op(p, &off, &weight);
-    if (result) {
+    int rc = problem_weights_by_op(p, &off, &weight);
+    if (rc) {
         free(off);
         free(weight);
-        return result;
+        return rc;
     }
     util_writer_begin(&w, "moirai-problem");
     util_writer_pair_string(&w, "name", p->name);

@@ -25,7 +25,7 @@ typedef struct prove_block {
     int32_t n, entry, exit; /* local numbers; entry 0 and exit n-1, or MOIRAI_NONE */
     int32_t *op;            /* local -> operator, in topological order */
     int32_t n_edges;
-    prove_edge *edge; /* by from, output, to */
+    prove_edge *edge;                 /* by from, output, to */
     int32_t n_edge_lines, *edge_line; /* an edge of each line */
     int32_t n_op_lines, *op_line, *line_op;
     int32_t n_components, *component; /* per local operator, MOIRAI_NONE for the cuts */
@@ -65,8 +65,8 @@ typedef struct prove_leaf {
     bool priced;
     int64_t length_ns, step_ns;
     int32_t n_steps, n_buckets, *bucket;
-    int64_t *price;        /* [resource * n_buckets + bucket] */
-    int64_t *branch_price;  /* per branch */
+    int64_t *price;            /* [resource * n_buckets + bucket] */
+    int64_t *branch_price;     /* per branch */
     const int64_t *byte_price; /* per device, what a byte there pays; NULL: nothing */
 } prove_leaf;
 
@@ -77,8 +77,7 @@ typedef struct prove_cost {
     bool usable, never;
     __int128 sum;
 } prove_cost;
-int prove_least_cost(prove_cost *out, const prove_block *b, int32_t a, int32_t z,
-                            const prove_leaf *leaf);
+int prove_least_cost(prove_cost *out, const prove_block *b, int32_t a, int32_t z, const prove_leaf *leaf);
 /* What the leaf's branches are worth at their prices, at the most. */
 __int128 prove_branch_term(const prove_leaf *leaf);
 /* *holds: the leaf's prices exclude its length between a and z. */

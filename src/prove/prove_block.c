@@ -43,7 +43,7 @@ static int number_blocks(const moirai_problem *p, const prove_cuts *c, int32_t *
         if (block[c->cut[x]] != x)
             return moirai_error(MOIRAI_EVERIFY, "cut %d, operator '%s', does not come after the cuts before it", x,
                                 p->op_name[c->cut[x]]);
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* Every operator before the last cut has a reader in its own block, or the cut behind it as a reader. */
@@ -61,7 +61,7 @@ static int check_cuts(const moirai_problem *p, const prove_cuts *c, const int32_
             return moirai_error(MOIRAI_EVERIFY, "operator '%s' need not come before cut %d, operator '%s'",
                                 p->op_name[i], mine, p->op_name[c->cut[mine]]);
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int list_blocks(const moirai_problem *p, prove_cuts *c, const int32_t *block)
@@ -84,7 +84,7 @@ static int list_blocks(const moirai_problem *p, prove_cuts *c, const int32_t *bl
         if (c->local[p->topo[z]] < 0)
             c->block_op[next[block[p->topo[z]]]++] = p->topo[z];
     free(next);
-    return MOIRAI_OK;
+    return 0;
 }
 
 int prove_cuts_new(prove_cuts *c, const moirai_problem *p, int32_t n_cuts, const int32_t *cut)
@@ -94,26 +94,23 @@ int prove_cuts_new(prove_cuts *c, const moirai_problem *p, int32_t n_cuts, const
     c->cut = util_alloc((size_t)n_cuts, sizeof(int32_t));
     c->local = util_alloc(n, sizeof(int32_t));
     int32_t *block = util_alloc(n, sizeof *block);
-    int result = c->cut && c->local && block ? MOIRAI_OK : MOIRAI_EFAIL;
-    for (size_t i = 0; !result && i < n; i++)
+    int rc = c->cut && c->local && block ? 0 : MOIRAI_EFAIL;
+    for (size_t i = 0; !rc && i < n; i++)
         c->local[i] = -1;
-    for (int32_t x = 0; !result && x < n_cuts; x++) {
+    for (int32_t x = 0; !rc && x < n_cuts; x++) {
         c->cut[x] = cut[x];
         if (cut[x] < 0 || cut[x] >= p->n_ops || c->local[cut[x]] >= 0)
-            result = moirai_error(MOIRAI_EVERIFY, "cut %d is no operator, or twice a cut", x);
+            rc = moirai_error(MOIRAI_EVERIFY, "cut %d is no operator, or twice a cut", x);
         else
             c->local[cut[x]] = x;
     }
-    if (!result)
-        result = number_blocks(p, c, block);
-    if (!result)
-        result = check_cuts(p, c, block);
-    if (!result)
-        result = list_blocks(p, c, block);
+    rc = rc ? rc : number_blocks(p, c, block);
+    rc = rc ? rc : check_cuts(p, c, block);
+    rc = rc ? rc : list_blocks(p, c, block);
     for (size_t i = 0; c->local && i < n; i++)
         c->local[i] = -1;
     free(block);
-    return result;
+    return rc;
 }
 
 /* ---- one block ---- */
@@ -153,14 +150,13 @@ static int list_edges(prove_block *b, const int32_t *local)
                 int32_t at = b->n_edges++;
                 for (; at > begin && b->edge[at - 1].to > to; at--)
                     b->edge[at] = b->edge[at - 1];
-                b->edge[at] = (prove_edge){.from = i, .output = o - p->op_out_off[b->op[i]], .to = to,
-                                                  .tensor = t};
+                b->edge[at] = (prove_edge){.from = i, .output = o - p->op_out_off[b->op[i]], .to = to, .tensor = t};
             }
             for (int32_t e = begin; e < b->n_edges; e++)
                 b->edge[e].readers = b->n_edges - begin;
         }
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 int prove_block_new(prove_block *b, const moirai_problem *p, prove_cuts *c, int32_t block)
@@ -179,10 +175,10 @@ int prove_block_new(prove_block *b, const moirai_problem *p, prove_cuts *c, int3
         b->op[b->n - 1] = c->cut[block];
     for (int32_t i = 0; i < b->n; i++)
         c->local[b->op[i]] = i;
-    int result = list_edges(b, c->local);
+    int rc = list_edges(b, c->local);
     for (int32_t i = 0; i < b->n; i++)
         c->local[b->op[i]] = -1;
-    return result;
+    return rc;
 }
 
 static bool is_cut(const prove_block *b, int32_t i)
@@ -259,7 +255,7 @@ static int find_lines(prove_block *b)
             b->line_op[b->n_op_lines++] = i;
         b->op_line[i] = line;
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* What stays connected without the cuts, numbered by first operator. */
@@ -401,7 +397,7 @@ int prove_path_ns(int64_t *ns, const prove_block *b, int32_t a, int32_t z)
     *ns = 0;
     if (b->n == (b->entry >= 0) + (b->exit >= 0)) {
         *ns = b->n == 2 ? empty_ns(b, a, z) : 0;
-        return MOIRAI_OK;
+        return 0;
     }
     int64_t *head = util_alloc((size_t)b->n * (size_t)b->p->n_devices, sizeof *head);
     if (!head)
@@ -412,5 +408,5 @@ int prove_path_ns(int64_t *ns, const prove_block *b, int32_t a, int32_t z)
         *ns = UTIL_MAX(*ns, least);
     }
     free(head);
-    return MOIRAI_OK;
+    return 0;
 }

@@ -15,8 +15,7 @@
 #include "util/util.h"
 
 /* Leaves pick[0..n) agree on their first `depth` counts. Reorders pick. */
-static bool counts_cover(const prove_block *b, const prove_leaf *leaf, int32_t *pick, int32_t n,
-                         int32_t depth)
+static bool counts_cover(const prove_block *b, const prove_leaf *leaf, int32_t *pick, int32_t n, int32_t depth)
 {
     if (n == 0)
         return false;
@@ -57,8 +56,8 @@ typedef struct listing {
 
 static bool same_sending(const prove_leaf *leaf, bool fixed, int32_t n, const int32_t *receiver)
 {
-    return leaf->fixed == fixed && (!fixed || (leaf->n_receivers == n && !memcmp(leaf->receiver, receiver,
-                                                                                 sizeof *receiver * (size_t)n)));
+    return leaf->fixed == fixed &&
+           (!fixed || (leaf->n_receivers == n && !memcmp(leaf->receiver, receiver, sizeof *receiver * (size_t)n)));
 }
 
 static bool sending_covered(listing *x, bool fixed)

@@ -77,62 +77,60 @@ static int leaf_value(__int128 *value, const memory_proof *y, const prove_block 
     *value = (__int128)least * y->unit + cheapest_bytes(y, b);
     if (least > most) {
         *value = (__int128)INT64_MAX * y->unit; /* no such plan */
-        return MOIRAI_OK;
+        return 0;
     }
     if (!leaf->priced)
-        return MOIRAI_OK;
+        return 0;
     if (leaf->length_ns < most)
         return prove_wrong("prices end before the lengths that they are for");
     leaf->byte_price = y->price;
-    int result = prove_least_cost(&cost, b, a, z, leaf);
-    if (result)
-        return result;
+    int rc = prove_least_cost(&cost, b, a, z, leaf);
+    if (rc)
+        return rc;
     if (!cost.usable)
         return prove_wrong("prices are too large");
     if (cost.never)
         *value = (__int128)INT64_MAX * y->unit;
     else
-        *value = UTIL_MAX(*value, cost.sum - prove_branch_term(leaf) +
-                                        least_length(y, leaf, prove_resources(b->p), least));
-    return MOIRAI_OK;
+        *value =
+            UTIL_MAX(*value, cost.sum - prove_branch_term(leaf) + least_length(y, leaf, prove_resources(b->p), least));
+    return 0;
 }
 
-static int pair_value(memory_proof *y, const prove_block *b, int32_t a, int32_t z, int64_t index,
-                      yyjson_val *list)
+static int pair_value(memory_proof *y, const prove_block *b, int32_t a, int32_t z, int64_t index, yyjson_val *list)
 {
     size_t n = yyjson_arr_size(list), i, max, read = 0;
     if (n > PROVE_MAX_LEAVES)
         return prove_wrong("a pair has too many leaves");
     prove_leaf *leaf = util_alloc(n, sizeof *leaf);
-    int result = leaf ? MOIRAI_OK : MOIRAI_EFAIL;
+    int rc = leaf ? 0 : MOIRAI_EFAIL;
     __int128 least = 0;
     yyjson_val *object;
     yyjson_arr_foreach(list, i, max, object) {
-        if (result)
+        if (rc)
             break;
-        result = prove_read_leaf(&leaf[read++], b, a, object);
+        rc = prove_read_leaf(&leaf[read++], b, a, object);
     }
-    if (!result && !prove_cover(b, a, z, leaf, (int32_t)n))
-        result = prove_wrong("the leaves leave cases out");
-    for (i = 0; !result && i < n; i++) {
+    if (!rc && !prove_cover(b, a, z, leaf, (int32_t)n))
+        rc = prove_wrong("the leaves leave cases out");
+    for (i = 0; !rc && i < n; i++) {
         __int128 value = 0;
-        result = leaf_value(&value, y, b, a, z, y->x->bound[index], &leaf[i]);
+        rc = leaf_value(&value, y, b, a, z, y->x->bound[index], &leaf[i]);
         least = i ? UTIL_MIN(least, value) : value;
         y->x->proof->leaves++;
     }
     for (i = 0; i < read; i++)
         prove_free_leaf(&leaf[i]);
     free(leaf);
-    if (!result && n)
+    if (!rc && n)
         y->value[index] = UTIL_MAX(y->value[index], least);
-    return result;
+    return rc;
 }
 
 static int read_pair(memory_proof *y, yyjson_val *object)
 {
     int32_t K = y->x->p->n_devices, class_, a, z;
-    if (!yyjson_is_obj(object) ||
-        !prove_int32(yyjson_obj_get(object, "class"), 0, y->x->n_classes - 1, &class_) ||
+    if (!yyjson_is_obj(object) || !prove_int32(yyjson_obj_get(object, "class"), 0, y->x->n_classes - 1, &class_) ||
         !prove_int32(yyjson_obj_get(object, "entry"), 0, K - 1, &a) ||
         !prove_int32(yyjson_obj_get(object, "exit"), 0, K - 1, &z))
         return prove_wrong("class, entry or exit of a pair is missing or out of range");
@@ -140,8 +138,8 @@ static int read_pair(memory_proof *y, yyjson_val *object)
     if ((b->entry < 0 && a) || (b->exit < 0 && z) || (b->n_components && !b->tree_off))
         return prove_wrong("a pair of a class that was not described");
     y->x->proof->pairs++;
-    int result = pair_value(y, b, a, z, ((int64_t)class_ * K + a) * K + z, yyjson_obj_get(object, "leaves"));
-    return result ? moirai_error_prefix(result, "memory: class %d between devices %d and %d", class_, a, z) : MOIRAI_OK;
+    int rc = pair_value(y, b, a, z, ((int64_t)class_ * K + a) * K + z, yyjson_obj_get(object, "leaves"));
+    return rc ? moirai_error_prefix(rc, "memory: class %d between devices %d and %d", class_, a, z) : 0;
 }
 
 static int64_t chain_bound(const memory_proof *y)
@@ -179,25 +177,23 @@ int prove_memory(int64_t *bound_ns, prove_chain *x, yyjson_val *object)
     size_t n, i, max, K = (size_t)x->p->n_devices;
     *bound_ns = 0;
     if (!object)
-        return MOIRAI_OK;
+        return 0;
     if (!prove_int64(yyjson_obj_get(object, "unit"), 1, MAX_UNIT, &y.unit))
         return prove_wrong("memory: unit is missing or out of range");
-    int result =
-        prove_list(&y.price, &n, yyjson_obj_get(object, "byte_prices"), 0, MAX_BYTE_PRICE, "byte_prices");
-    if (!result && n != K)
-        result = prove_wrong("byte_prices has not one price per device");
+    int rc = prove_list(&y.price, &n, yyjson_obj_get(object, "byte_prices"), 0, MAX_BYTE_PRICE, "byte_prices");
+    if (!rc && n != K)
+        rc = prove_wrong("byte_prices has not one price per device");
     size_t pairs = (size_t)x->n_classes * K * K;
-    if (!result && !(y.value = util_alloc(pairs, sizeof *y.value)))
-        result = MOIRAI_EFAIL;
-    for (i = 0; !result && i < pairs; i++)
+    if (!rc && !(y.value = util_alloc(pairs, sizeof *y.value)))
+        rc = MOIRAI_EFAIL;
+    for (i = 0; !rc && i < pairs; i++)
         y.value[i] = (__int128)x->bound[i] * y.unit + cheapest_bytes(&y, &x->class_[i / (K * K)]);
     yyjson_val *value;
     yyjson_arr_foreach(yyjson_obj_get(object, "pairs"), i, max, value)
-        if (!result)
-            result = read_pair(&y, value);
-    if (!result)
+        rc = rc ? rc : read_pair(&y, value);
+    if (!rc)
         *bound_ns = chain_bound(&y);
     free(y.price);
     free(y.value);
-    return result;
+    return rc;
 }

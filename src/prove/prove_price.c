@@ -28,11 +28,11 @@ typedef struct pricing {
     int64_t step, length;
     int64_t arrival[MOIRAI_MAX_DEVICES]; /* of the shared tensor: no sooner; -1: never */
     int64_t arrived[MOIRAI_MAX_DEVICES]; /* and no later */
-    int64_t *rate;     /* [resource * N + g]: price in step g */
-    int64_t *sum;      /* [resource * N + g]: price from 0 to the beginning of step g */
-    int64_t *op_cost;  /* [(line * K + k) * N + g] */
-    int64_t *edge_cost; /* [((line * K + from) * K + to) * N + g] */
-    int64_t *value;    /* [place * K * N + k * N + g] */
+    int64_t *rate;                       /* [resource * N + g]: price in step g */
+    int64_t *sum;                        /* [resource * N + g]: price from 0 to the beginning of step g */
+    int64_t *op_cost;                    /* [(line * K + k) * N + g] */
+    int64_t *edge_cost;                  /* [((line * K + from) * K + to) * N + g] */
+    int64_t *value;                      /* [place * K * N + k * N + g] */
     int64_t *message, *best;
     int32_t *order, *above, *above_edge; /* the rooted tree: places, parents first */
 } pricing;
@@ -377,7 +377,8 @@ static void set_arrivals(pricing *w)
     for (int32_t x = 0; x < n; x++) {
         int32_t k = w->leaf->receiver[x];
         int64_t ns = moirai_transfer_ns(w->b->p, w->b->shared_tensor, w->a, k);
-        /* One port sends them one after the other; nothing else is known elsewhere. Later than any leaf is late enough. */
+        /* One port sends them one after the other; nothing else is known elsewhere. Later than any leaf is late enough.
+         */
         sent = port ? UTIL_MIN(sent + ns, NEVER) : ns;
         narrow(w, k, &sent, &w->arrived[k]);
         w->arrival[k] = sent;
@@ -409,7 +410,8 @@ __int128 prove_branch_term(const prove_leaf *leaf)
 {
     __int128 sum = 0;
     for (int32_t x = 0; x < leaf->n_branches; x++) /* times have no price */
-        sum += (__int128)leaf->branch_price[x] * (leaf->branch_price[x] > 0 ? leaf->branch[x].most : leaf->branch[x].least);
+        sum += (__int128)leaf->branch_price[x] *
+               (leaf->branch_price[x] > 0 ? leaf->branch[x].most : leaf->branch[x].least);
     return sum;
 }
 
@@ -502,8 +504,8 @@ static bool fits(const pricing *w)
 static bool is_modest(const pricing *w, size_t largest)
 {
     const prove_block *b = w->b;
-    __int128 K = w->K, cells = (__int128)b->n_op_lines * K + (__int128)b->n_edge_lines * K * K + (__int128)largest * K + K +
-                               2 * prove_resources(b->p);
+    __int128 K = w->K, cells = (__int128)b->n_op_lines * K + (__int128)b->n_edge_lines * K * K + (__int128)largest * K +
+                               K + 2 * prove_resources(b->p);
     return cells * w->N <= MAX_CELLS;
 }
 
@@ -526,7 +528,7 @@ static int allocate(pricing *w)
     w->above_edge = util_alloc(largest, sizeof(int32_t));
     return w->rate && w->sum && w->op_cost && w->edge_cost && w->value && w->message && w->best && w->order &&
                    w->above && w->above_edge
-               ? MOIRAI_OK
+               ? 0
                : MOIRAI_EFAIL;
 }
 
@@ -562,27 +564,32 @@ static void add_up(pricing *w, prove_cost *out)
     }
 }
 
-int prove_least_cost(prove_cost *out, const prove_block *b, int32_t a, int32_t z,
-                            const prove_leaf *leaf)
+int prove_least_cost(prove_cost *out, const prove_block *b, int32_t a, int32_t z, const prove_leaf *leaf)
 {
-    pricing w = {.b = b, .leaf = leaf, .a = a, .z = z, .K = b->p->n_devices, .N = leaf->n_steps, .step = leaf->step_ns,
+    pricing w = {.b = b,
+                 .leaf = leaf,
+                 .a = a,
+                 .z = z,
+                 .K = b->p->n_devices,
+                 .N = leaf->n_steps,
+                 .step = leaf->step_ns,
                  .length = leaf->length_ns};
     *out = (prove_cost){.usable = fits(&w)};
     if (!out->usable)
-        return MOIRAI_OK;
-    int result = allocate(&w);
-    if (!result) {
+        return 0;
+    int rc = allocate(&w);
+    if (!rc) {
         set_arrivals(&w);
         add_up(&w, out);
     }
     release(&w);
-    return result;
+    return rc;
 }
 
 int prove_prices(bool *holds, const prove_block *b, int32_t a, int32_t z, const prove_leaf *leaf)
 {
     prove_cost cost;
-    int result = prove_least_cost(&cost, b, a, z, leaf);
-    *holds = !result && cost.usable && (cost.never || cost.sum > capacity(b->p, leaf));
-    return result;
+    int rc = prove_least_cost(&cost, b, a, z, leaf);
+    *holds = !rc && cost.usable && (cost.never || cost.sum > capacity(b->p, leaf));
+    return rc;
 }

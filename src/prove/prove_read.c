@@ -8,7 +8,7 @@
 
 #define MAX_STEPS 65536
 #define MAX_BUCKETS 4096
-#define MAX_COUNTS 1024 /* questions of one leaf: the cover is looked at by recursion over them */
+#define MAX_COUNTS 1024             /* questions of one leaf: the cover is looked at by recursion over them */
 #define MAX_TIME (INT64_C(1) << 61) /* the reader keeps all times of a problem together below this */
 
 int prove_wrong(const char *what)
@@ -49,20 +49,20 @@ int prove_list(int64_t **out, size_t *n, yyjson_val *array, int64_t least, int64
     yyjson_arr_foreach(array, i, max, value)
         if (!prove_int64(value, least, most, &(*out)[i]))
             return moirai_error(MOIRAI_EVERIFY, "%s: number %zu is none, or out of range", what, i);
-    return MOIRAI_OK;
+    return 0;
 }
 
 int prove_list32(int32_t **out, size_t *n, yyjson_val *array, int32_t least, int32_t most, const char *what)
 {
     int64_t *wide;
     *out = NULL;
-    int result = prove_list(&wide, n, array, least, most, what);
-    if (!result && !(*out = util_alloc(*n, sizeof **out)))
-        result = MOIRAI_EFAIL;
-    for (size_t i = 0; !result && i < *n; i++)
+    int rc = prove_list(&wide, n, array, least, most, what);
+    if (!rc && !(*out = util_alloc(*n, sizeof **out)))
+        rc = MOIRAI_EFAIL;
+    for (size_t i = 0; !rc && i < *n; i++)
         (*out)[i] = (int32_t)wide[i];
     free(wide);
-    return result;
+    return rc;
 }
 
 /* ---- a leaf ---- */
@@ -92,26 +92,26 @@ static int read_counts(prove_leaf *leaf, const prove_block *b, yyjson_val *objec
 {
     yyjson_val *list = yyjson_obj_get(object, "counts");
     if (!list)
-        return MOIRAI_OK;
+        return 0;
     int64_t *number;
     size_t n;
-    int result = prove_list(&number, &n, list, PROVE_LENGTH, INT64_MAX, "counts");
-    if (!result && n % 5)
-        result = prove_wrong("counts do not come in fives");
-    if (!result && n / 5 > MAX_COUNTS)
-        result = prove_wrong("a leaf asks more than 1024 questions");
-    if (!result && !(leaf->branch = util_alloc(n / 5, sizeof *leaf->branch)))
-        result = MOIRAI_EFAIL;
-    for (size_t i = 0; !result && i < n / 5; i++) {
+    int rc = prove_list(&number, &n, list, PROVE_LENGTH, INT64_MAX, "counts");
+    if (!rc && n % 5)
+        rc = prove_wrong("counts do not come in fives");
+    if (!rc && n / 5 > MAX_COUNTS)
+        rc = prove_wrong("a leaf asks more than 1024 questions");
+    if (!rc && !(leaf->branch = util_alloc(n / 5, sizeof *leaf->branch)))
+        rc = MOIRAI_EFAIL;
+    for (size_t i = 0; !rc && i < n / 5; i++) {
         const int64_t *x = number + 5 * i;
         if (!count_exists(leaf, b, x))
-            result = prove_wrong("a count is of a kind, operator or device that is not there");
+            rc = prove_wrong("a count is of a kind, operator or device that is not there");
         else
             leaf->branch[i] = (prove_branch){(int32_t)x[0], (int32_t)x[1], (int32_t)x[2], x[3], x[4]};
     }
-    leaf->n_branches = result ? 0 : (int32_t)(n / 5);
+    leaf->n_branches = rc ? 0 : (int32_t)(n / 5);
     free(number);
-    return result;
+    return rc;
 }
 
 static int read_grid(prove_leaf *leaf, yyjson_val *object)
@@ -122,16 +122,16 @@ static int read_grid(prove_leaf *leaf, yyjson_val *object)
         leaf->length_ns / leaf->step_ns >= MAX_STEPS)
         return prove_wrong("a leaf's length or step is missing or out of range");
     leaf->n_steps = (int32_t)(leaf->length_ns / leaf->step_ns) + 1;
-    int result = prove_list32(&leaf->bucket, &n, yyjson_obj_get(object, "buckets"), 0, leaf->n_steps, "buckets");
-    if (result)
-        return result;
+    int rc = prove_list32(&leaf->bucket, &n, yyjson_obj_get(object, "buckets"), 0, leaf->n_steps, "buckets");
+    if (rc)
+        return rc;
     if (n < 2 || n > MAX_BUCKETS || leaf->bucket[0] != 0 || leaf->bucket[n - 1] != leaf->n_steps)
         return prove_wrong("a leaf's buckets do not cover its steps");
     for (size_t i = 1; i < n; i++)
         if (leaf->bucket[i] <= leaf->bucket[i - 1])
             return prove_wrong("a leaf's buckets do not ascend");
     leaf->n_buckets = (int32_t)n - 1;
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int read_prices(prove_leaf *leaf, const prove_block *b, yyjson_val *object)
@@ -139,35 +139,35 @@ static int read_prices(prove_leaf *leaf, const prove_block *b, yyjson_val *objec
     int32_t R = prove_resources(b->p);
     int64_t *number;
     size_t n;
-    int result = prove_list(&number, &n, yyjson_obj_get(object, "prices"), 0, MAX_TIME, "prices");
+    int rc = prove_list(&number, &n, yyjson_obj_get(object, "prices"), 0, MAX_TIME, "prices");
     leaf->price = util_alloc((size_t)R * (size_t)leaf->n_buckets, sizeof(int64_t));
-    if (!result && !leaf->price)
-        result = MOIRAI_EFAIL;
-    if (!result && n % 3)
-        result = prove_wrong("prices do not come in threes");
-    for (size_t i = 0; !result && i < n; i += 3)
+    if (!rc && !leaf->price)
+        rc = MOIRAI_EFAIL;
+    if (!rc && n % 3)
+        rc = prove_wrong("prices do not come in threes");
+    for (size_t i = 0; !rc && i < n; i += 3)
         if (number[i] >= R || number[i + 1] >= leaf->n_buckets ||
             leaf->price[number[i] * leaf->n_buckets + number[i + 1]])
-            result = prove_wrong("a price is on a resource or bucket that is not there, or is the second there");
+            rc = prove_wrong("a price is on a resource or bucket that is not there, or is the second there");
         else
             leaf->price[number[i] * leaf->n_buckets + number[i + 1]] = number[i + 2];
     free(number);
     leaf->branch_price = util_alloc((size_t)leaf->n_branches, sizeof(int64_t));
     yyjson_val *list = yyjson_obj_get(object, "count_prices");
-    if (result || !leaf->branch_price)
-        return result ? result : MOIRAI_EFAIL;
+    if (rc || !leaf->branch_price)
+        return rc ? rc : MOIRAI_EFAIL;
     if (!list)
-        return MOIRAI_OK;
-    result = prove_list(&number, &n, list, -MAX_TIME, MAX_TIME, "count_prices");
-    if (!result && n > (size_t)leaf->n_branches)
-        result = prove_wrong("more prices on counts than counts");
-    if (!result)
+        return 0;
+    rc = prove_list(&number, &n, list, -MAX_TIME, MAX_TIME, "count_prices");
+    if (!rc && n > (size_t)leaf->n_branches)
+        rc = prove_wrong("more prices on counts than counts");
+    if (!rc)
         memcpy(leaf->branch_price, number, n * sizeof *number);
-    for (size_t i = 0; !result && i < n; i++)
+    for (size_t i = 0; !rc && i < n; i++)
         if (leaf->branch[i].kind < 0 && number[i])
-            result = prove_wrong("a time has a price");
+            rc = prove_wrong("a time has a price");
     free(number);
-    return result;
+    return rc;
 }
 
 static int read_sending(prove_leaf *leaf, const prove_block *b, int32_t a, yyjson_val *list)
@@ -175,7 +175,7 @@ static int read_sending(prove_leaf *leaf, const prove_block *b, int32_t a, yyjso
     uint64_t seen = UINT64_C(1) << a;
     leaf->fixed = list && !yyjson_is_null(list);
     if (!leaf->fixed)
-        return MOIRAI_OK;
+        return 0;
     if (b->shared_tensor < 0 || !yyjson_is_arr(list) || yyjson_arr_size(list) >= (size_t)b->p->n_devices)
         return prove_wrong("a leaf lists receivers of a tensor that is not there");
     size_t i, max;
@@ -187,21 +187,19 @@ static int read_sending(prove_leaf *leaf, const prove_block *b, int32_t a, yyjso
         seen |= UINT64_C(1) << k;
         leaf->receiver[leaf->n_receivers++] = k;
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 int prove_read_leaf(prove_leaf *leaf, const prove_block *b, int32_t a, yyjson_val *object)
 {
     *leaf = (prove_leaf){0};
-    int result = yyjson_is_obj(object) ? MOIRAI_OK : prove_wrong("a leaf is no object");
-    if (!result)
-        result = read_sending(leaf, b, a, yyjson_obj_get(object, "receivers"));
-    if (!result)
-        result = read_counts(leaf, b, object);
+    int rc = yyjson_is_obj(object) ? 0 : prove_wrong("a leaf is no object");
+    rc = rc ? rc : read_sending(leaf, b, a, yyjson_obj_get(object, "receivers"));
+    rc = rc ? rc : read_counts(leaf, b, object);
     leaf->priced = yyjson_obj_get(object, "prices");
-    if (!result && leaf->priced)
-        result = read_grid(leaf, object);
-    if (!result && leaf->priced)
-        result = read_prices(leaf, b, object);
-    return result;
+    if (!rc && leaf->priced)
+        rc = read_grid(leaf, object);
+    if (!rc && leaf->priced)
+        rc = read_prices(leaf, b, object);
+    return rc;
 }

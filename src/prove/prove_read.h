@@ -28,7 +28,7 @@ typedef struct prove_chain {
     int32_t *block_class;
     int32_t n_classes;
     prove_block *class_; /* the first block of each class */
-    int64_t *bound;             /* [(class * K + a) * K + z] */
+    int64_t *bound;      /* [(class * K + a) * K + z] */
 } prove_chain;
 
 /* The bound of the certificate's part about bytes; 0 where there is none. */

@@ -46,30 +46,30 @@ void rank_world_close(void)
     MPI_Finalize();
 }
 
-void rank_world_say_error(const rank_world *w, int result)
+void rank_world_say_error(const rank_world *w, int rc)
 {
     char line[1200];
-    int n = snprintf(line, sizeof line, "moirai-rank: error %d %d %s\n", -result, w->rank, moirai_error_message());
+    int n = snprintf(line, sizeof line, "moirai-rank: error %d %d %s\n", -rc, w->rank, moirai_error_message());
     n = UTIL_MIN(n, (int)sizeof line - 1);
     line[n - 1] = '\n';
     if (write(STDERR_FILENO, line, (size_t)n) < 0)
-        _exit(-result);
+        _exit(-rc);
 }
 
-void rank_world_abort(const rank_world *w, int result)
+void rank_world_abort(const rank_world *w, int rc)
 {
-    rank_world_say_error(w, result);
-    MPI_Abort(MPI_COMM_WORLD, -result);
-    _exit(-result);
+    rank_world_say_error(w, rc);
+    MPI_Abort(MPI_COMM_WORLD, -rc);
+    _exit(-rc);
 }
 
-int rank_world_agree(const rank_world *w, int result)
+int rank_world_agree(const rank_world *w, int rc)
 {
     struct {
         int code;
         char text[1020];
-    } news = {-result, ""};
-    int mine = result ? w->rank : INT_MAX, first = INT_MAX;
+    } news = {-rc, ""};
+    int mine = rc ? w->rank : INT_MAX, first = INT_MAX;
     MPI_Request request;
     MPI_Iallreduce(&mine, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &request);
     rank_world_wait(&request, 1);
@@ -83,9 +83,9 @@ int rank_world_agree(const rank_world *w, int result)
     return -news.code;
 }
 
-bool rank_world_all_fine(const rank_world *w, int result)
+bool rank_world_all_fine(const rank_world *w, int rc)
 {
-    return rank_world_agree(w, result) == 0;
+    return rank_world_agree(w, rc) == 0;
 }
 
 void rank_world_pause(int *round)
@@ -138,8 +138,8 @@ void rank_world_isend(const rank_world *w, const void *data, size_t bytes, int t
 {
     for (size_t i = 0; i < rank_world_chunks(w, bytes); i++) {
         size_t at = i * w->chunk_bytes;
-        MPI_Isend((const char *)data + at, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, to, tag,
-                  MPI_COMM_WORLD, &request[i]);
+        MPI_Isend((const char *)data + at, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, to, tag, MPI_COMM_WORLD,
+                  &request[i]);
     }
 }
 
@@ -157,8 +157,8 @@ void rank_world_send(const rank_world *w, const void *data, size_t bytes, int to
     size_t at = 0;
     do {
         MPI_Request request;
-        MPI_Isend((const char *)data + at, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, to, tag,
-                  MPI_COMM_WORLD, &request);
+        MPI_Isend((const char *)data + at, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, to, tag, MPI_COMM_WORLD,
+                  &request);
         rank_world_wait(&request, 1);
         at += w->chunk_bytes;
     } while (at < bytes);

@@ -19,14 +19,14 @@ int rank_world_open(rank_world *w, int *argc, char ***argv);
 void rank_world_close(void);
 
 /* One line "moirai-rank: error CODE RANK message" on stderr, in one write: the command shows the first of these. */
-void rank_world_say_error(const rank_world *w, int result);
+void rank_world_say_error(const rank_world *w, int rc);
 /* The same, then the end of all ranks. Never returns. */
-void rank_world_abort(const rank_world *w, int result) __attribute__((noreturn));
+void rank_world_abort(const rank_world *w, int rc) __attribute__((noreturn));
 
 /* 0 if every rank comes with 0; else, on every rank, result and message of the first one that does not, which rank 0
  * has said. Collective. */
-int rank_world_agree(const rank_world *w, int result);
-bool rank_world_all_fine(const rank_world *w, int result); /* the same: is it 0? */
+int rank_world_agree(const rank_world *w, int rc);
+bool rank_world_all_fine(const rank_world *w, int rc); /* the same: is it 0? */
 
 /* A pause that grows from nothing to 20 us while *round grows: for polling beside ranks that share cores. */
 void rank_world_pause(int *round);

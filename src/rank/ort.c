@@ -76,8 +76,8 @@ static void create_first_session_quietly(const rank_ort *ort)
 {
     OrtSession *session = NULL;
     int saved = stderr_close();
-    OrtStatus *status = ort->api->CreateSessionFromArray(ort->env, rank_ort_identity, sizeof rank_ort_identity,
-                                                         ort->options, &session);
+    OrtStatus *status =
+        ort->api->CreateSessionFromArray(ort->env, rank_ort_identity, sizeof rank_ort_identity, ort->options, &session);
     stderr_open(saved);
     if (status)
         ort->api->ReleaseStatus(status);
@@ -126,7 +126,7 @@ static int add_dnnl(rank_ort *ort)
     int rc = rank_ort_check(ort, ort->api->CreateDnnlProviderOptions(&dnnl), "execution provider dnnl");
     rc = rc ? rc
             : rank_ort_check(ort, ort->api->SessionOptionsAppendExecutionProvider_Dnnl(ort->options, dnnl),
-                               "execution provider dnnl");
+                             "execution provider dnnl");
     if (dnnl)
         ort->api->ReleaseDnnlProviderOptions(dnnl);
     return rc;
@@ -138,7 +138,7 @@ static int add_cuda(rank_ort *ort)
     int rc = rank_ort_check(ort, ort->api->CreateCUDAProviderOptions(&cuda), "execution provider cuda");
     rc = rc ? rc
             : rank_ort_check(ort, ort->api->SessionOptionsAppendExecutionProvider_CUDA_V2(ort->options, cuda),
-                               "execution provider cuda");
+                             "execution provider cuda");
     if (cuda)
         ort->api->ReleaseCUDAProviderOptions(cuda);
     return rc;
@@ -150,8 +150,8 @@ static int add_xnnpack(rank_ort *ort)
     const char *key = "intra_op_num_threads", *value = threads;
     snprintf(threads, sizeof threads, "%d", ort->threads);
     return rank_ort_check(ort,
-                            ort->api->SessionOptionsAppendExecutionProvider(ort->options, "XNNPACK", &key, &value, 1),
-                            "execution provider xnnpack");
+                          ort->api->SessionOptionsAppendExecutionProvider(ort->options, "XNNPACK", &key, &value, 1),
+                          "execution provider xnnpack");
 }
 
 static int add_provider(rank_ort *ort, const char *ep)
@@ -174,14 +174,14 @@ static int make_options(rank_ort *ort, const char *ep)
     rc = rc ? rc : rank_ort_check(ort, api->DisablePerSessionThreads(ort->options), "session options");
     rc = rc ? rc
             : rank_ort_check(ort, api->SetSessionGraphOptimizationLevel(ort->options, ORT_ENABLE_ALL),
-                               "session options");
+                             "session options");
     rc = rc ? rc
             : rank_ort_check(ort, api->SetSessionLogSeverityLevel(ort->options, ORT_LOGGING_LEVEL_FATAL),
-                               "session options");
+                             "session options");
     rc = rc ? rc
             : rank_ort_check(ort,
-                               api->AddSessionConfigEntry(ort->options, kOrtSessionOptionsConfigUseEnvAllocators, "1"),
-                               "session options");
+                             api->AddSessionConfigEntry(ort->options, kOrtSessionOptionsConfigUseEnvAllocators, "1"),
+                             "session options");
     rc = rc ? rc
             : rank_ort_check(
                   ort, api->AddSessionConfigEntry(ort->options, kOrtSessionOptionsConfigAllowIntraOpSpinning, "0"),

@@ -119,7 +119,7 @@ static int open_inputs(rank_exec *x)
 }
 
 int rank_exec_open(rank_exec **out, const rank_world *w, const rank_job *job, const job_device *device,
-                     const rank_ort *ort)
+                   const rank_ort *ort)
 {
     *out = NULL;
     rank_exec *x = util_alloc(1, sizeof *x);
@@ -237,9 +237,9 @@ static int compute(rank_exec *x, int index)
     memset(s->fetch, 0, (size_t)plan->n_outputs * sizeof *s->fetch);
     x->segment_start_ns[index] = rank_clock_own_ns();
     int rc = rank_ort_check(x->ort,
-                              x->ort->api->Run(s->session, NULL, plan->input, s->feed, (size_t)plan->n_inputs,
-                                               plan->output, (size_t)plan->n_outputs, s->fetch),
-                              plan->file);
+                            x->ort->api->Run(s->session, NULL, plan->input, s->feed, (size_t)plan->n_inputs,
+                                             plan->output, (size_t)plan->n_outputs, s->fetch),
+                            plan->file);
     x->segment_finish_ns[index] = rank_clock_own_ns();
     if (!rc) {
         hand_out(x, index);

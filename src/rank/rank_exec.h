@@ -89,7 +89,7 @@ typedef struct rank_exec {
 
 /* Loads the sub-models and makes the network's inputs. */
 int rank_exec_open(rank_exec **out, const rank_world *w, const rank_job *job, const job_device *device,
-                     const rank_ort *ort);
+                   const rank_ort *ort);
 void rank_exec_close(rank_exec *x);
 /* ---- rank_exec.c: the computing thread ---- */
 int rank_exec_start(rank_exec *x);

@@ -81,12 +81,10 @@ static int read_root(rank_job *job, const char *path)
     rc = rc ? rc : rank_manifest_read(job);
     rc = rc ? rc : util_json_array(&devices, &at, root, "devices", true);
     rc = rc ? rc : util_json_array(&inputs, &at, root, "inputs", true);
-    yyjson_arr_foreach(devices, i, n, value)
-    {
+    yyjson_arr_foreach(devices, i, n, value) {
         rc = rc ? rc : read_choice(job, path, value, i);
     }
-    yyjson_arr_foreach(inputs, i, n, value)
-    {
+    yyjson_arr_foreach(inputs, i, n, value) {
         rc = rc ? rc : read_input_file(job, path, value, i);
     }
     return rc;

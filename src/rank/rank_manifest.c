@@ -27,10 +27,8 @@ static int read_names(const char ***out, int *n, const util_json_at *at, yyjson_
     *out = rc ? NULL : util_alloc(yyjson_arr_size(list), sizeof **out);
     if (rc || !*out)
         return rc ? rc : MOIRAI_EFAIL;
-    yyjson_arr_foreach(list, i, count, value)
-    {
-        if (!rc)
-            rc = util_json_value_string(&(*out)[(*n)++], NULL, at, value, key);
+    yyjson_arr_foreach(list, i, count, value) {
+        rc = rc ? rc : util_json_value_string(&(*out)[(*n)++], NULL, at, value, key);
     }
     return rc;
 }
@@ -58,8 +56,7 @@ static int read_device(rank_job *job, const char *label, yyjson_val *value, size
     int rc = util_json_string(&d->name, NULL, &at, value, "name", true);
     rc = rc ? rc : util_json_array(&list, &at, value, "segments", true);
     rc = rc ? rc : (d->segment = util_alloc(yyjson_arr_size(list), sizeof *d->segment)) ? 0 : MOIRAI_EFAIL;
-    yyjson_arr_foreach(list, i, n, segment)
-    {
+    yyjson_arr_foreach(list, i, n, segment) {
         d->n_segments++;
         rc = rc ? rc : read_segment(&d->segment[i], label, segment, i);
         if (rc)
@@ -110,8 +107,7 @@ static int read_value(job_value *v, const char *label, const char *kind, yyjson_
     if (rank_type_of_name(&v->shape.type, type))
         v->shape.type = 0;
     v->shape.rank = shape && yyjson_arr_size(shape) <= RANK_MAX_DIMS ? 0 : -1;
-    yyjson_arr_foreach(shape, i, n, dim)
-    {
+    yyjson_arr_foreach(shape, i, n, dim) {
         if (v->shape.rank >= 0 && !rc)
             rc = util_json_value_int64(&v->shape.dim[v->shape.rank++], &at, dim, "shape", 0);
     }
@@ -123,24 +119,20 @@ static int read_lists(rank_job *job, const char *label, yyjson_val *list[4])
     size_t i, n;
     yyjson_val *value;
     int rc = 0;
-    yyjson_arr_foreach(list[0], i, n, value)
-    {
+    yyjson_arr_foreach(list[0], i, n, value) {
         job->n_devices++;
         if ((rc = read_device(job, label, value, i)))
             return rc;
     }
-    yyjson_arr_foreach(list[1], i, n, value)
-    {
+    yyjson_arr_foreach(list[1], i, n, value) {
         if ((rc = read_transfer(job, label, value, i)))
             return rc;
     }
-    yyjson_arr_foreach(list[2], i, n, value)
-    {
+    yyjson_arr_foreach(list[2], i, n, value) {
         if ((rc = read_value(&job->input[i], label, "input", value, i)))
             return rc;
     }
-    yyjson_arr_foreach(list[3], i, n, value)
-    {
+    yyjson_arr_foreach(list[3], i, n, value) {
         if ((rc = read_value(&job->output[i], label, "output", value, i)))
             return rc;
     }

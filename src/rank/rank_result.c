@@ -208,8 +208,7 @@ static void write_ops(util_writer *w, const result *r, int device, int segment)
     yyjson_val *s = yyjson_arr_get(yyjson_obj_get(d, "segments"), (size_t)segment), *op;
     size_t i, n;
     util_writer_pair_open(w, "ops", '[');
-    yyjson_arr_foreach(yyjson_obj_get(s, "ops"), i, n, op)
-    {
+    yyjson_arr_foreach(yyjson_obj_get(s, "ops"), i, n, op) {
         util_writer_string(w, yyjson_get_str(op));
     }
     util_writer_close(w, ']');

@@ -164,8 +164,7 @@ static int run_job(const rank_world *w, const char *path)
     const job_device *d = rc ? NULL : own_device(job, w->rank);
     rc = rc || !d ? rc : load(&x, &ort, w, job, d);
     rc = rank_world_agree(w, rc);
-    if (!rc)
-        rc = d ? run_all(x) : idle(w, job);
+    rc = rc ? rc : d ? run_all(x) : idle(w, job);
     rank_exec_close(x);
     rank_ort_close(ort);
     rank_job_free(job);

@@ -62,9 +62,9 @@ int rank_value_new(OrtValue **out, void **data, const rank_ort *ort, const rank_
     int rc = rank_shape_bytes(&bytes, s);
     rc = rc ? rc
             : rank_ort_check(ort,
-                               ort->api->CreateTensorAsOrtValue(ort->allocator, s->dim, (size_t)s->rank,
-                                                                (ONNXTensorElementDataType)s->type, out),
-                               "tensor");
+                             ort->api->CreateTensorAsOrtValue(ort->allocator, s->dim, (size_t)s->rank,
+                                                              (ONNXTensorElementDataType)s->type, out),
+                             "tensor");
     rc = rc ? rc : rank_ort_check(ort, ort->api->GetTensorMutableData(*out, data), "tensor");
     if (rc && *out) {
         ort->api->ReleaseValue(*out);
@@ -96,8 +96,7 @@ static int look(rank_shape *s, void **data, const rank_ort *ort, OrtValue *value
     return rc ? rc : rank_ort_check(ort, api->GetTensorMutableData(value, data), "tensor");
 }
 
-int rank_value_look(rank_shape *s, void **data, size_t *bytes, const rank_ort *ort, OrtValue *value,
-                           const char *name)
+int rank_value_look(rank_shape *s, void **data, size_t *bytes, const rank_ort *ort, OrtValue *value, const char *name)
 {
     memset(s, 0, sizeof *s);
     int rc = look(s, data, ort, value);
@@ -131,15 +130,9 @@ static void put(void *data, size_t i, int64_t type, int eighths, int bit)
     size_t size = rank_ort_element_bytes((ONNXTensorElementDataType)type);
     unsigned char *at = (unsigned char *)data + i * size;
     switch (type) {
-    case 1:
-        memcpy(at, &f, 4);
-        break;
-    case 10:
-        memcpy(at, &half, 2);
-        break;
-    case 11:
-        memcpy(at, &d, 8);
-        break;
+    case 1: memcpy(at, &f, 4); break;
+    case 10: memcpy(at, &half, 2); break;
+    case 11: memcpy(at, &d, 8); break;
     case 16:
         half = (uint16_t)(bits >> 16);
         memcpy(at, &half, 2);
@@ -180,30 +173,21 @@ static double number(const void *data, int64_t i, int64_t type)
     uint16_t h;
     uint32_t bits;
     switch (type) {
-    case 1:
-        memcpy(&f, at, 4);
-        return f;
-    case 10:
-        memcpy(&h, at, 2);
-        return of_half(h);
-    case 11:
-        memcpy(&d, at, 8);
-        return d;
+    case 1: memcpy(&f, at, 4); return f;
+    case 10: memcpy(&h, at, 2); return of_half(h);
+    case 11: memcpy(&d, at, 8); return d;
     case 16:
         memcpy(&h, at, 2);
         bits = (uint32_t)h << 16;
         memcpy(&f, &bits, 4);
         return f;
-    case 3:
-        return (signed char)*at;
+    case 3: return (signed char)*at;
     case 5: {
         int16_t v;
         memcpy(&v, at, 2);
         return v;
     }
-    case 4:
-        memcpy(&h, at, 2);
-        return h;
+    case 4: memcpy(&h, at, 2); return h;
     case 6: {
         int32_t v;
         memcpy(&v, at, 4);
@@ -214,21 +198,18 @@ static double number(const void *data, int64_t i, int64_t type)
         memcpy(&v, at, 8);
         return (double)v;
     }
-    case 12:
-        memcpy(&bits, at, 4);
-        return bits;
+    case 12: memcpy(&bits, at, 4); return bits;
     case 13: {
         uint64_t v;
         memcpy(&v, at, 8);
         return (double)v;
     }
-    default:
-        return *at;
+    default: return *at;
     }
 }
 
 void rank_compare(rank_difference *d, const rank_shape *s, const void *got, const void *expected, double atol,
-                         double rtol)
+                  double rtol)
 {
     size_t bytes = 0, size = rank_ort_element_bytes((ONNXTensorElementDataType)s->type);
     bool real = s->type == 1 || s->type == 10 || s->type == 11 || s->type == 16;

@@ -21,8 +21,7 @@ void rank_shape_text(char *out, size_t size, const rank_shape *s); /* "float32 1
 /* A tensor of this shape, its memory owned by it and not yet set. */
 int rank_value_new(OrtValue **out, void **data, const rank_ort *ort, const rank_shape *s);
 /* Shape and memory of a tensor that ONNX Runtime made; MOIRAI_EINPUT for what is no tensor of numbers. */
-int rank_value_look(rank_shape *s, void **data, size_t *bytes, const rank_ort *ort, OrtValue *value,
-                           const char *name);
+int rank_value_look(rank_shape *s, void **data, size_t *bytes, const rank_ort *ort, OrtValue *value, const char *name);
 
 /* Numbers drawn from `seed` and the tensor's name: reals around 0, whole numbers 0 or 1 (safe as indices and masks). */
 void rank_random(void *data, size_t bytes, const rank_shape *s, uint64_t seed, const char *name);
@@ -41,6 +40,6 @@ typedef struct rank_difference {
 
 /* Shapes must be equal. Whole numbers and booleans must be equal, whatever the tolerances. */
 void rank_compare(rank_difference *d, const rank_shape *s, const void *got, const void *expected, double atol,
-                         double rtol);
+                  double rtol);
 
 #endif

@@ -107,9 +107,9 @@ static int run(whole *x, const char *result)
     const rank_job *job = x->job;
     int64_t start_ns = rank_clock_own_ns();
     int rc = rank_ort_check(x->ort,
-                              x->ort->api->Run(x->session, NULL, x->in_name, (const OrtValue *const *)x->in,
-                                               (size_t)job->n_inputs, x->out_name, (size_t)job->n_outputs, x->out),
-                              job->model);
+                            x->ort->api->Run(x->session, NULL, x->in_name, (const OrtValue *const *)x->in,
+                                             (size_t)job->n_inputs, x->out_name, (size_t)job->n_outputs, x->out),
+                            job->model);
     util_writer_init(&x->w);
     util_writer_open(&x->w, '{');
     util_writer_pair_int(&x->w, "first_run_ns", rank_clock_own_ns() - start_ns);

@@ -49,8 +49,7 @@ static int read_segment(reader *r, const util_json_at *at, yyjson_val *object)
         return rc;
     if (s->median_ns < 0 || s->median_ns > MOST_NS)
         return util_json_fail(at, "median_ns is %lld, must be 0 to %lld", (long long)s->median_ns, MOST_NS);
-    yyjson_arr_foreach(ops, i, n, op)
-    {
+    yyjson_arr_foreach(ops, i, n, op) {
         if ((rc = util_json_value_string(&t->op[t->n_ops++], NULL, at, op, "ops")))
             return rc;
     }
@@ -70,8 +69,7 @@ static int read_device(reader *r, const char *label, yyjson_val *object, size_t 
     if (r->t->n_devices == MOIRAI_MAX_DEVICES)
         return util_json_fail(&at, "more than %d devices", MOIRAI_MAX_DEVICES);
     r->t->device[r->t->n_devices] = at.name;
-    yyjson_arr_foreach(segments, i, n, segment)
-    {
+    yyjson_arr_foreach(segments, i, n, segment) {
         if ((rc = read_segment(r, &at, segment)))
             return rc;
     }
@@ -79,8 +77,7 @@ static int read_device(reader *r, const char *label, yyjson_val *object, size_t 
     return 0;
 }
 
-static int read_end(int32_t *out, const refine_timeline *t, const util_json_at *at, yyjson_val *object,
-                    const char *key)
+static int read_end(int32_t *out, const refine_timeline *t, const util_json_at *at, yyjson_val *object, const char *key)
 {
     const char *name = NULL;
     int rc = util_json_string(&name, NULL, at, object, key, true);
@@ -119,8 +116,7 @@ static int read_all(reader *r, yyjson_val *root, const char *label)
     rc = rc ? rc : util_json_array(&transfers, &at, root, "transfers", false);
     if (rc)
         return rc;
-    yyjson_arr_foreach(devices, i, n, item)
-    {
+    yyjson_arr_foreach(devices, i, n, item) {
         if ((rc = read_device(r, label, item, i)))
             return rc;
     }
@@ -129,8 +125,7 @@ static int read_all(reader *r, yyjson_val *root, const char *label)
         return MOIRAI_EFAIL;
     if (!transfers)
         return 0;
-    yyjson_arr_foreach(transfers, i, n, item)
-    {
+    yyjson_arr_foreach(transfers, i, n, item) {
         if ((rc = read_transfer(r->t, label, item, i)))
             return rc;
     }

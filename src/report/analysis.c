@@ -43,7 +43,7 @@ static int reserve(moirai_analysis *a)
     ok &= (a->peak_bytes = util_alloc(K, sizeof *a->peak_bytes)) != NULL;
     ok &= (a->send_busy_ns = util_alloc(K, sizeof *a->send_busy_ns)) != NULL;
     ok &= (a->receive_busy_ns = util_alloc(K, sizeof *a->receive_busy_ns)) != NULL;
-    return ok ? MOIRAI_OK : MOIRAI_EFAIL;
+    return ok ? 0 : MOIRAI_EFAIL;
 }
 
 static void count(moirai_analysis *a)
@@ -82,7 +82,7 @@ int moirai_analysis_new(moirai_analysis **out, const moirai_problem *p, const mo
 {
     *out = NULL;
     bool whole = !p->partial;
-    int rc = whole ? moirai_plan_check(p, plan, NULL, NULL) : MOIRAI_OK;
+    int rc = whole ? moirai_plan_check(p, plan, NULL, NULL) : 0;
     if (rc)
         return moirai_error_prefix(rc, "the plan breaks the rules");
     moirai_analysis *a = util_alloc(1, sizeof *a);
@@ -112,7 +112,7 @@ int moirai_analysis_new(moirai_analysis **out, const moirai_problem *p, const mo
     report_find_launches(a);
     report_find_verdict(a);
     *out = a;
-    return MOIRAI_OK;
+    return 0;
 }
 
 int64_t moirai_task_start(const moirai_analysis *a, int32_t task)

@@ -37,7 +37,7 @@ static int busy_reserve(busy *b, size_t n)
     b->start_ns = util_alloc(n, sizeof *b->start_ns);
     b->finish_ns = util_alloc(n, sizeof *b->finish_ns);
     b->before_ns = util_alloc(n, sizeof *b->before_ns);
-    return b->start_ns && b->finish_ns && b->before_ns ? MOIRAI_OK : MOIRAI_EFAIL;
+    return b->start_ns && b->finish_ns && b->before_ns ? 0 : MOIRAI_EFAIL;
 }
 
 /* Starts must not decrease. */
@@ -197,7 +197,7 @@ static int pair_waits(moirai_analysis *a, busy *b, int32_t from, int32_t to)
             last_ns = y->finish_ns;
         }
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int transfer_waits(moirai_analysis *a)
@@ -225,7 +225,7 @@ int report_find_delays(moirai_analysis *a)
 {
     int32_t *slot = number_transfers(a);
     by_start *list = util_alloc((size_t)a->n_ops, sizeof *list);
-    int rc = slot && list ? MOIRAI_OK : MOIRAI_EFAIL;
+    int rc = slot && list ? 0 : MOIRAI_EFAIL;
     for (int32_t i = 0; !rc && i < a->n_ops; i++)
         find_cause(a, slot, i);
     for (int32_t k = 0; !rc && k < a->n_devices; k++)

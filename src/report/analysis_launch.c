@@ -1,8 +1,8 @@
 /* How much of a makespan is launches.
  *
- * A problem says what starting an operator costs on a device, where its times were made from figures. An operator on the critical
- * path has that launch in its time. While the path waits for a device, that device runs other operators; of this time
- * the device's own share of launches counts. Nothing is counted where operators were measured. O(V). */
+ * A problem says what starting an operator costs on a device, where its times were made from figures. An operator on
+ * the critical path has that launch in its time. While the path waits for a device, that device runs other operators;
+ * of this time the device's own share of launches counts. Nothing is counted where operators were measured. O(V). */
 #include "report/report.h"
 
 #include "util/util.h"

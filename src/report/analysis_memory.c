@@ -149,7 +149,7 @@ static int draw_curves(memory *m, const int32_t *off, const int32_t *transfer)
     for (int32_t k = 0; k < a->n_devices; k++)
         draw_curve(a, k, list[k], m->n[k]);
     free(pool);
-    return MOIRAI_OK;
+    return 0;
 }
 
 int report_find_memory(moirai_analysis *a)
@@ -159,11 +159,11 @@ int report_find_memory(moirai_analysis *a)
     if (a->problem->partial) {
         bool ok = (a->memory_ns = util_alloc(1, sizeof *a->memory_ns)) != NULL;
         ok &= (a->memory_bytes = util_alloc(1, sizeof *a->memory_bytes)) != NULL;
-        return ok ? MOIRAI_OK : MOIRAI_EFAIL;
+        return ok ? 0 : MOIRAI_EFAIL;
     }
     int32_t *off = util_alloc((size_t)a->problem->n_tensors + 1, sizeof *off);
     int32_t *transfer = util_alloc((size_t)a->n_transfers, sizeof *transfer);
-    int rc = off && transfer ? MOIRAI_OK : MOIRAI_EFAIL;
+    int rc = off && transfer ? 0 : MOIRAI_EFAIL;
     if (!rc)
         sort_transfers(a, off, transfer);
     rc = rc ? rc : draw_curves(&m, off, transfer);

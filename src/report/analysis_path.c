@@ -41,7 +41,7 @@ static void add_step(moirai_analysis *a, int32_t task)
 int report_find_path(moirai_analysis *a)
 {
     if (a->problem->partial)
-        return MOIRAI_OK;
+        return 0;
     for (int32_t task = last_operator(a); task != MOIRAI_NONE; task = a->delay[task].cause)
         add_step(a, task);
     for (int32_t i = 0, j = a->n_steps - 1; i < j; i++, j--) {
@@ -49,7 +49,7 @@ int report_find_path(moirai_analysis *a)
         a->step[i] = a->step[j];
         a->step[j] = swap;
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 int report_find_levels(moirai_analysis *a)
@@ -64,5 +64,5 @@ int report_find_levels(moirai_analysis *a)
         a->op_level[i] = level;
         a->n_levels = level + 1 > a->n_levels ? level + 1 : a->n_levels;
     }
-    return MOIRAI_OK;
+    return 0;
 }

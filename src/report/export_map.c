@@ -38,7 +38,7 @@ static int add(map *m, const char *module, size_t length, const char *name, int3
     if (!kept)
         return MOIRAI_EFAIL;
     m->list[m->n++] = (weight){kept, name, m->a->plan->op_device[op]};
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* Is `part` a type out of "MatMul+Add", perhaps with a number: "Add_1"? */
@@ -80,7 +80,7 @@ static int add_op(map *m, int32_t op)
 {
     const moirai_problem *p = m->a->problem;
     bool any = false;
-    int rc = MOIRAI_OK;
+    int rc = 0;
     for (int32_t j = p->op_extern_off[op]; j < p->op_extern_off[op + 1] && !rc; j++) {
         const char *dot = strrchr(p->op_extern[j], '.');
         if (!dot || dot == p->op_extern[j] || !dot[1])
@@ -154,7 +154,7 @@ static int divide(map *m, size_t first, size_t last, int parts)
         one &= m->list[i].device == m->list[first].device;
     if (one) {
         put(m, module, length, m->list[first].device);
-        return MOIRAI_OK;
+        return 0;
     }
     /* A module that ends here can't be divided; nor may one of --depth parts. */
     if ((parts && !module[length]) || (m->o->depth && parts >= m->o->depth))
@@ -168,13 +168,13 @@ static int divide(map *m, size_t first, size_t last, int parts)
         if (rc)
             return rc;
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int collect(map *m)
 {
     const moirai_problem *p = m->a->problem;
-    int rc = MOIRAI_OK;
+    int rc = 0;
     bool any = false;
     for (int32_t i = 0; i < p->n_ops; i++)
         any |= p->op_memory_bytes[i] > 0;

@@ -120,7 +120,7 @@ static int put_device(chart *c, int32_t k, double y)
             put_names(c, s, n, y);
         free(s);
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* 1, 2 or 5 times a power of ten, for some seven ticks. */
@@ -187,7 +187,7 @@ static int write_svg(char **out, size_t *length, const moirai_analysis *a, const
                .ns_per_px = (double)UTIL_MAX(a->plan->makespan_ns, 1) / (WIDTH - LEFT - RIGHT),
                .end_px = WIDTH - RIGHT};
     int row = BAR + 2 * (PORT + 1) + GAP, height = TOP + row * a->n_devices + BOTTOM - GAP;
-    int rc = MOIRAI_OK;
+    int rc = 0;
     report_put(&c.t,
                "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"moirai-gantt\" viewBox=\"0 0 %d %d\" width=\"%d\" "
                "height=\"%d\" role=\"img\">\n",

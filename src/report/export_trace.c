@@ -155,7 +155,7 @@ static int planned_track(trace *t, int32_t device, report_track track)
             arrows(t, s[i].item, tid);
     }
     free(s);
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int measured_track(trace *t, int32_t device, report_track track)
@@ -183,7 +183,7 @@ static int measured_track(trace *t, int32_t device, report_track track)
         report_put(&t->raw, "}");
     }
     free(s);
-    return MOIRAI_OK;
+    return 0;
 }
 
 static void counters(trace *t, int32_t device)
@@ -201,7 +201,7 @@ static int write_trace(char **out, size_t *length, const moirai_analysis *a, con
 {
     (void)o;
     trace t = {.a = a};
-    int rc = MOIRAI_OK;
+    int rc = 0;
     report_put(&t.raw,
                "{\"displayTimeUnit\": \"ns\", \"otherData\": {\"made by\": \"moirai\"},\n \"traceEvents\": [\n");
     for (int32_t k = 0; k < a->n_devices && !rc; k++) {

@@ -79,7 +79,7 @@ int report_track_slices(report_slice **slice, int32_t *n, int32_t *n_lanes, cons
     *n = measured ? measured_slices(*slice, a->timeline, device, track) : planned(*slice, a, device, track);
     *n_lanes = report_lanes(*slice, *n);
     if (*n_lanes >= 0)
-        return MOIRAI_OK;
+        return 0;
     free(*slice);
     return MOIRAI_EFAIL;
 }

@@ -25,7 +25,7 @@ static int find_devices(int32_t *number, const refine_timeline *f, const moirai_
         if ((number[k] = moirai_problem_find_device(p, f->device[k])) == MOIRAI_NONE)
             return moirai_error(MOIRAI_EINPUT, "%s: device '%.200s': not a device of problem '%.200s'", f->label,
                                 f->device[k], p->name);
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int take_ops(moirai_measured *t, const refine_timeline *f, const moirai_problem *p)
@@ -34,7 +34,7 @@ static int take_ops(moirai_measured *t, const refine_timeline *f, const moirai_p
         if ((t->op[i] = moirai_problem_find_op(p, f->op[i])) == MOIRAI_NONE)
             return moirai_error(MOIRAI_EINPUT, "%s: op '%.200s': not an operator of problem '%.200s'", f->label,
                                 f->op[i], p->name);
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int take(moirai_measured *t, const refine_timeline *f, const moirai_problem *p)
@@ -60,7 +60,7 @@ static int take(moirai_measured *t, const refine_timeline *f, const moirai_probl
                                                     x->bytes, x->start_ns,     UTIL_MAX(x->start_ns, x->finish_ns)};
     }
     t->latency_ns = f->latency_ns ? f->latency_ns : end;
-    return MOIRAI_OK;
+    return 0;
 }
 
 int moirai_measured_parse(moirai_measured **out, const moirai_problem *p, const char *json, size_t length,
@@ -72,7 +72,7 @@ int moirai_measured_parse(moirai_measured **out, const moirai_problem *p, const 
     if (rc)
         return rc;
     moirai_measured *t = util_alloc(1, sizeof *t);
-    rc = t ? MOIRAI_OK : MOIRAI_EFAIL;
+    rc = t ? 0 : MOIRAI_EFAIL;
     if (!rc) {
         t->n_segments = (int32_t)f.n_segments;
         t->n_transfers = (int32_t)f.n_transfers;

@@ -23,21 +23,21 @@ static int put_part(report_text *t, const char *name, size_t length, const moira
     } else if (!strncmp(name, "data", length)) {
         return report_put_data(t, plan, n_plans);
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 int moirai_report_page(char **out, size_t *length, const moirai_report_plan *plan, int32_t n_plans)
 {
     report_text t = {0};
     const char *rest = report_file_page_html, *at;
-    int rc = MOIRAI_OK;
+    int rc = 0;
     *out = NULL;
     if (n_plans < 1)
         return moirai_error(MOIRAI_EUSAGE, "a report needs a plan");
     for (int32_t i = 1; i < n_plans; i++)
         if (plan[i].analysis->problem != plan[0].analysis->problem)
             return moirai_error(MOIRAI_EUSAGE, "the plans of a report must belong to one problem");
-    while (!rc && (at = strstr(rest, "{{")) != NULL) {
+    while (!rc && (at = strstr(rest, "{{"))) {
         const char *end = strstr(at, "}}");
         report_put_bytes(&t, rest, (size_t)(at - rest));
         rc = put_part(&t, at + 2, (size_t)(end - at - 2), plan, n_plans);

@@ -84,12 +84,12 @@ static int put_types(report_text *t, const moirai_problem *p)
     const char **type = util_alloc((size_t)p->n_ops, sizeof *type);
     int32_t *number = util_alloc((size_t)p->n_ops, sizeof *number), n = 0;
     util_names *names = util_names_new(64);
-    int rc = type && number && names ? MOIRAI_OK : MOIRAI_EFAIL;
+    int rc = type && number && names ? 0 : MOIRAI_EFAIL;
     for (int32_t i = 0; !rc && i < p->n_ops; i++) {
         number[i] = util_names_put(names, p->op_type[i], n);
         if (number[i] == n)
             type[n++] = p->op_type[i];
-        rc = number[i] < 0 ? MOIRAI_EFAIL : MOIRAI_OK;
+        rc = number[i] < 0 ? MOIRAI_EFAIL : 0;
     }
     if (!rc) {
         put_names(t, "types", type, n);
@@ -183,7 +183,7 @@ static void put_tasks(report_text *t, const moirai_analysis *a)
 static int put_lanes(report_text *t, const moirai_analysis *a, report_track track, const char *name)
 {
     int32_t *lane = util_alloc((size_t)a->n_transfers, sizeof *lane), most = 0;
-    int rc = lane ? MOIRAI_OK : MOIRAI_EFAIL;
+    int rc = lane ? 0 : MOIRAI_EFAIL;
     for (int32_t k = 0; !rc && k < a->n_devices; k++) {
         report_slice *s;
         int32_t n, lanes;
@@ -274,7 +274,7 @@ static int put_measured_track(report_text *t, const moirai_analysis *a, report_t
         free(s);
     }
     report_put(t, "]");
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int put_measured(report_text *t, const moirai_analysis *a)

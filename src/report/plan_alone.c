@@ -27,14 +27,14 @@ static int add_device(alone *x, const util_json_at *at, yyjson_val *object, cons
     if (x->n_devices == MOIRAI_MAX_DEVICES)
         return util_json_fail(at, "more than %d devices", MOIRAI_MAX_DEVICES);
     x->name[x->n_devices] = name;
-    return util_names_put(x->device, name, x->n_devices++) < 0 ? MOIRAI_EFAIL : MOIRAI_OK;
+    return util_names_put(x->device, name, x->n_devices++) < 0 ? MOIRAI_EFAIL : 0;
 }
 
 static int find_devices(alone *x)
 {
     size_t i, n;
     yyjson_val *v;
-    int rc = MOIRAI_OK;
+    int rc = 0;
     const struct {
         yyjson_val *list;
         const char *kind, *key;
@@ -45,8 +45,7 @@ static int find_devices(alone *x)
     for (size_t j = 0; j < sizeof all / sizeof *all && !rc; j++) {
         if (!all[j].list)
             continue;
-        yyjson_arr_foreach(all[j].list, i, n, v)
-        {
+        yyjson_arr_foreach(all[j].list, i, n, v) {
             util_json_at at = {x->path, all[j].kind, NULL, i};
             if ((rc = util_json_object(&at, v)) || (rc = add_device(x, &at, v, all[j].key)))
                 return rc;
@@ -87,11 +86,10 @@ static int write_tensors(util_writer *w, yyjson_val *transfers, const alone *x, 
     size_t i, n;
     yyjson_val *v;
     util_names *seen = util_names_new(64);
-    int rc = seen ? MOIRAI_OK : MOIRAI_EFAIL;
+    int rc = seen ? 0 : MOIRAI_EFAIL;
     util_writer_pair_open(w, "outputs", '[');
     if (transfers && !rc) {
-        yyjson_arr_foreach(transfers, i, n, v)
-        {
+        yyjson_arr_foreach(transfers, i, n, v) {
             util_json_at at = {x->path, "transfer", NULL, i};
             const char *name = NULL;
             int64_t bytes = 0;
@@ -156,13 +154,12 @@ static int write_problem(util_writer *w, const alone *x, const char *name)
     size_t i, n;
     yyjson_val *v;
     bool per_edge = false;
-    int rc = MOIRAI_OK;
+    int rc = 0;
     util_writer_begin(w, "moirai-problem");
     util_writer_pair_string(w, "name", name);
     write_devices(w, x);
     util_writer_pair_open(w, "ops", '[');
-    yyjson_arr_foreach(x->ops, i, n, v)
-    {
+    yyjson_arr_foreach(x->ops, i, n, v) {
         if ((rc = write_op(w, x, v, i, &per_edge)))
             return rc;
     }
@@ -171,7 +168,7 @@ static int write_problem(util_writer *w, const alone *x, const char *name)
     util_writer_pair_string(w, "congestion", "port");
     util_writer_pair_string(w, "memory", "static");
     util_writer_close(w, '}');
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int build(moirai_problem **out, alone *x)

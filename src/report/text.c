@@ -134,7 +134,7 @@ int report_take(char **out, size_t *length, report_text *t)
     if (length)
         *length = t->length;
     *t = (report_text){0};
-    return MOIRAI_OK;
+    return 0;
 }
 
 const char *report_short_name(const char *name)

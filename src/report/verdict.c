@@ -129,7 +129,8 @@ static void say_launches(moirai_analysis *a)
     for (int32_t k = 0; k < a->n_devices; k++)
         most = a->device_ops[k] ? UTIL_MAX(most, a->problem->device_launch_ns[k]) : most;
     say(a,
-        "most of it, %d %%, is launches (%s an operator), not work: a runtime that launches faster changes the plan and its gain "
+        "most of it, %d %%, is launches (%s an operator), not work: a runtime that launches faster changes the plan "
+        "and its gain "
         "(--runtime)",
         percent(a, a->launch_ns), util_human_ns(most).s);
 }

@@ -135,7 +135,7 @@ static int list_changes(runner *r)
     qsort(r->list, (size_t)r->n, sizeof *r->list, by_stake);
     if (r->o->most > 0 && r->n > 1 + r->o->most)
         r->n = 1 + r->o->most;
-    return MOIRAI_OK;
+    return 0;
 }
 
 static void name_change(moirai_what_if *w, const runner *r)
@@ -144,24 +144,12 @@ static void name_change(moirai_what_if *w, const runner *r)
     const char *x = w->change.a == MOIRAI_NONE ? "" : p->device_name[w->change.a];
     const char *y = w->change.b == MOIRAI_NONE ? "" : p->device_name[w->change.b];
     switch (w->change.kind) {
-    case MOIRAI_CHANGE_NONE:
-        snprintf(w->text, sizeof w->text, "as it is");
-        break;
-    case MOIRAI_CHANGE_LINK:
-        snprintf(w->text, sizeof w->text, "%.40s - %.40s: link twice as fast", x, y);
-        break;
-    case MOIRAI_CHANGE_SPEED:
-        snprintf(w->text, sizeof w->text, "%.60s: twice as fast", x);
-        break;
-    case MOIRAI_CHANGE_MEMORY:
-        snprintf(w->text, sizeof w->text, "%.60s: twice the memory", x);
-        break;
-    case MOIRAI_CHANGE_LESS:
-        snprintf(w->text, sizeof w->text, "%.60s: one less", x);
-        break;
-    case MOIRAI_CHANGE_MORE:
-        snprintf(w->text, sizeof w->text, "%.60s: one more like it", x);
-        break;
+    case MOIRAI_CHANGE_NONE: snprintf(w->text, sizeof w->text, "as it is"); break;
+    case MOIRAI_CHANGE_LINK: snprintf(w->text, sizeof w->text, "%.40s - %.40s: link twice as fast", x, y); break;
+    case MOIRAI_CHANGE_SPEED: snprintf(w->text, sizeof w->text, "%.60s: twice as fast", x); break;
+    case MOIRAI_CHANGE_MEMORY: snprintf(w->text, sizeof w->text, "%.60s: twice the memory", x); break;
+    case MOIRAI_CHANGE_LESS: snprintf(w->text, sizeof w->text, "%.60s: one less", x); break;
+    case MOIRAI_CHANGE_MORE: snprintf(w->text, sizeof w->text, "%.60s: one more like it", x); break;
     }
 }
 
@@ -233,7 +221,7 @@ static int run_job(void *data, int32_t i)
 {
     const runner *r = data;
     run_one(r, &r->list[i]);
-    return MOIRAI_OK; /* each run keeps its own result */
+    return 0; /* each run keeps its own result */
 }
 
 /* ---- all ---- */
@@ -307,7 +295,7 @@ int moirai_what_if_run(moirai_what_if **out, int32_t *n, const moirai_analysis *
     qsort(r.list, (size_t)r.n, sizeof *r.list, by_makespan);
     *out = r.list;
     *n = r.n;
-    return MOIRAI_OK;
+    return 0;
 }
 
 const char *moirai_what_if_moved(const moirai_what_if *base, const moirai_what_if *w)

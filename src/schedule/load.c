@@ -4,8 +4,8 @@
  *     T * sum_k w_k  >=  sum_k w_k load_k  >=  sum_u min_k w_k time_uk
  * over units u (operators, or groups that must share a device). That is the dual of the best fractional sharing of
  * the work; "work / sum of speeds" would be wrong, since each device may be best at something else. The weights are
- * found by a fixed number of multiplicative steps in plain arithmetic, and each candidate is then judged in whole numbers,
- * so that a rounding error can only cost quality, never validity. Units of equal times are counted once: a
+ * found by a fixed number of multiplicative steps in plain arithmetic, and each candidate is then judged in whole
+ * numbers, so that a rounding error can only cost quality, never validity. Units of equal times are counted once: a
  * network of 50,000 operators has a few dozen kinds. O(V K + rounds * kinds * K). */
 #include <moirai/schedule.h>
 #include "util/util.h"
@@ -59,7 +59,7 @@ static void count_kinds(kinds *q, int32_t n_units)
     q->n = 0;
     for (int32_t u = 0; u < n_units; u++) {
         int64_t *row = q->time_ns + (size_t)u * K;
-        if (q->n > 0 && memcmp(row, row - K, K * sizeof *row) == 0) {
+        if (q->n > 0 && !memcmp(row, row - K, K * sizeof *row)) {
             q->count[q->n - 1]++;
             continue;
         }

@@ -2,9 +2,9 @@
  *
  * head(i, k) is the least start of operator i on device k: every input comes from whichever device its producer may
  * use that gets it there soonest,
- *     head(i, k) = max over inputs t of min over devices l of head(producer, l) + time(producer, l) + transfer(t, l, k),
- * and tail(i, k) is the same seen from the end: the least time between i's finish on k and the end of the plan. Devices,
- * ports and channels are taken to be free: both hold for every plan, (4a), (4b), (4f).
+ *     head(i, k) = max over inputs t of min over devices l of head(producer, l) + time(producer, l) + transfer(t, l,
+ * k), and tail(i, k) is the same seen from the end: the least time between i's finish on k and the end of the plan.
+ * Devices, ports and channels are taken to be free: both hold for every plan, (4a), (4b), (4f).
  *
  * Everybody who needs these uses the two steps below: bounds and windows through schedule_heads and schedule_tails, the
  * exact search from a partial placement, with what it knows of transfers as floors. (The verifier in src/prove has its
@@ -25,8 +25,8 @@ typedef struct schedule_paths {
     bool groups;             /* members of a group share one device, so their tensors never travel */
 } schedule_paths;
 
-/* head[op * K + k] and tail[op * K + k], SCHEDULE_NEVER_NS where op may not be on k or something next to it is left without a
- * device. O(E K^2). */
+/* head[op * K + k] and tail[op * K + k], SCHEDULE_NEVER_NS where op may not be on k or something next to it is left
+ * without a device. O(E K^2). */
 void schedule_heads(int64_t *head, const schedule_paths *x);
 void schedule_tails(int64_t *tail, const schedule_paths *x);
 /* The longest of all operators' least finishes: a bound. Negative: out of memory. O(E K^2). */

@@ -9,7 +9,7 @@ int schedule_plan_new(moirai_plan **out, const char *problem, int32_t n_ops, int
 {
     *out = NULL;
     moirai_plan *plan = util_alloc(1, sizeof *plan);
-    if (plan == NULL)
+    if (!plan)
         return MOIRAI_EFAIL;
     size_t V = (size_t)n_ops, K = (size_t)n_devices;
     plan->seed = 1;
@@ -41,7 +41,7 @@ int schedule_plan_new(moirai_plan **out, const char *problem, int32_t n_ops, int
 
 void moirai_plan_free(moirai_plan *plan)
 {
-    if (plan == NULL)
+    if (!plan)
         return;
     free(plan->problem);
     free(plan->placer);
@@ -58,7 +58,7 @@ void moirai_plan_free(moirai_plan *plan)
 int schedule_plan_keep_origin(moirai_plan *plan, const moirai_plan *from)
 {
     char *placer = util_strdup(from->placer ? from->placer : "");
-    if (placer == NULL)
+    if (!placer)
         return MOIRAI_EFAIL;
     free(plan->placer);
     plan->placer = placer;
@@ -74,7 +74,7 @@ int moirai_plan_copy(moirai_plan **out, const moirai_plan *plan)
     moirai_plan *copy;
     int rc = schedule_plan_new(&copy, plan->problem, plan->n_ops, plan->n_transfers, plan->n_devices);
     *out = NULL;
-    if (rc != 0)
+    if (rc)
         return rc;
     if (schedule_plan_keep_origin(copy, plan)) {
         moirai_plan_free(copy);

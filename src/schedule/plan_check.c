@@ -2,8 +2,8 @@
  * transfer times where the problem gives bytes and bandwidths, so that an error there cannot hide here.
  *
  * Three stages, as later ones make no sense when earlier ones fail: every operator on a device, for its time (4b, 4c,
- * groups); every needed transfer once, for its time, in order (4a, 4f); then resources (4e, 4g), memory (4d) and the plan's
- * own sums. O((V + E) log(V + E)). */
+ * groups); every needed transfer once, for its time, in order (4a, 4f); then resources (4e, 4g), memory (4d) and the
+ * plan's own sums. O((V + E) log(V + E)). */
 #include "schedule/plan_check.h"
 #include "util/util.h"
 
@@ -22,7 +22,7 @@ void schedule_check_bad(schedule_check *c, const char *format, ...)
     va_end(args);
     if (c->n_bad++ == 0)
         memcpy(c->first, line, sizeof line);
-    if (c->report != NULL)
+    if (c->report)
         c->report(c->data, line);
 }
 
@@ -41,8 +41,8 @@ static void check_op(schedule_check *c, int32_t i)
     if (want < 0)
         schedule_check_bad(c, "op %s: cannot run on %s", p->op_name[i], p->device_name[d]);
     else if (__builtin_sub_overflow(plan->op_finish_ns[i], start, &takes) || takes != want)
-        schedule_check_bad(c, "op %s: runs from %" PRId64 " to %" PRId64 " ns, the problem says for %" PRId64, p->op_name[i], start,
-            plan->op_finish_ns[i], want);
+        schedule_check_bad(c, "op %s: runs from %" PRId64 " to %" PRId64 " ns, the problem says for %" PRId64,
+                           p->op_name[i], start, plan->op_finish_ns[i], want);
     if (start < 0)
         schedule_check_bad(c, "op %s: starts before 0", p->op_name[i]);
     int32_t g = p->op_group[i];
@@ -51,7 +51,8 @@ static void check_op(schedule_check *c, int32_t i)
     if (c->group_op[g] == MOIRAI_NONE)
         c->group_op[g] = i;
     else if (plan->op_device[c->group_op[g]] != d)
-        schedule_check_bad(c, "group %s: %s and %s are on two devices", p->group_name[g], p->op_name[c->group_op[g]], p->op_name[i]);
+        schedule_check_bad(c, "group %s: %s and %s are on two devices", p->group_name[g], p->op_name[c->group_op[g]],
+                           p->op_name[i]);
 }
 
 /* ---- transfers ---- */
@@ -137,15 +138,16 @@ static void check_transfer(schedule_check *c, int32_t j)
     }
     int32_t to = p->flow == MOIRAI_FLOW_EDGE ? c->plan->op_device[x->reader] : x->to;
     if (x->from != home || x->to != to) {
-        schedule_check_bad(c, "transfer of %s: goes %s to %s, not %s to %s", name, p->device_name[x->from], p->device_name[x->to],
-            p->device_name[home], p->device_name[to]);
+        schedule_check_bad(c, "transfer of %s: goes %s to %s, not %s to %s", name, p->device_name[x->from],
+                           p->device_name[x->to], p->device_name[home], p->device_name[to]);
         return;
     }
     int64_t want = moving_ns(p, x->tensor, home, to), takes;
     if (want < 0)
         schedule_check_bad(c, "transfer of %s: no channel %s to %s", name, p->device_name[home], p->device_name[to]);
     else if (__builtin_sub_overflow(x->finish_ns, x->start_ns, &takes) || takes != want)
-        schedule_check_bad(c, "transfer of %s to %s: runs from %" PRId64 " to %" PRId64 " ns, the problem says for %" PRId64, name,
+        schedule_check_bad(
+            c, "transfer of %s to %s: runs from %" PRId64 " to %" PRId64 " ns, the problem says for %" PRId64, name,
             p->device_name[to], x->start_ns, x->finish_ns, want);
     if (x->start_ns < c->plan->op_finish_ns[producer])
         schedule_check_bad(c, "transfer of %s to %s: starts before its tensor exists", name, p->device_name[to]);
@@ -164,8 +166,8 @@ static void check_inputs(schedule_check *c, int32_t i)
         }
         int32_t x = schedule_check_find(c, t, p->flow == MOIRAI_FLOW_TENSOR ? here : i);
         if (x == MOIRAI_NONE)
-            schedule_check_bad(c, "transfer of %s to %s for %s: needed and missing", p->tensor_name[t], p->device_name[here],
-                p->op_name[i]);
+            schedule_check_bad(c, "transfer of %s to %s for %s: needed and missing", p->tensor_name[t],
+                               p->device_name[here], p->op_name[i]);
         else if (plan->transfer[x].finish_ns > plan->op_start_ns[i])
             schedule_check_bad(c, "op %s: starts before its input %s arrives", p->op_name[i], p->tensor_name[t]);
     }
@@ -196,7 +198,7 @@ static void check_transfers(schedule_check *c)
         int32_t a = c->sorted[s - 1], b = c->sorted[s];
         if (c->plan->transfer[a].tensor == c->plan->transfer[b].tensor && key_of(c, a) == key_of(c, b))
             schedule_check_bad(c, "transfer of %s to %s: listed twice", c->p->tensor_name[c->plan->transfer[a].tensor],
-                c->p->device_name[c->plan->transfer[a].to]);
+                               c->p->device_name[c->plan->transfer[a].to]);
     }
     for (int32_t i = 0; i < c->p->n_ops; i++)
         check_inputs(c, i);
@@ -227,10 +229,11 @@ static void check_overlaps(schedule_check *c, int32_t n, const char *resource, b
             continue;
         const char *first = ops ? p->op_name[a->what] : p->tensor_name[c->plan->transfer[a->what].tensor];
         const char *second = ops ? p->op_name[b->what] : p->tensor_name[c->plan->transfer[b->what].tensor];
-        bool pair = strcmp(resource, "channel") == 0;
-        schedule_check_bad(c, "%s %s%s%s: %s%s and %s overlap", resource, p->device_name[pair ? a->where / p->n_devices : a->where],
-            pair ? " to " : "", pair ? p->device_name[a->where % p->n_devices] : "", ops ? "" : "transfers of ", first,
-            second);
+        bool pair = !strcmp(resource, "channel");
+        schedule_check_bad(c, "%s %s%s%s: %s%s and %s overlap", resource,
+                           p->device_name[pair ? a->where / p->n_devices : a->where], pair ? " to " : "",
+                           pair ? p->device_name[a->where % p->n_devices] : "", ops ? "" : "transfers of ", first,
+                           second);
     }
 }
 
@@ -239,7 +242,8 @@ static void check_devices(schedule_check *c)
     int32_t n = 0;
     for (int32_t i = 0; i < c->p->n_ops; i++)
         if (c->plan->op_finish_ns[i] > c->plan->op_start_ns[i])
-            c->spans[n++] = (schedule_span){c->plan->op_start_ns[i], c->plan->op_finish_ns[i], i, c->plan->op_device[i]};
+            c->spans[n++] =
+                (schedule_span){c->plan->op_start_ns[i], c->plan->op_finish_ns[i], i, c->plan->op_device[i]};
     check_overlaps(c, n, "device", true);
 }
 
@@ -271,11 +275,12 @@ static int64_t check_sums(schedule_check *c)
     if (plan->makespan_ns != makespan)
         schedule_check_bad(c, "plan says makespan %" PRId64 " ns, its ops say %" PRId64, plan->makespan_ns, makespan);
     if (plan->lower_bound_ns != MOIRAI_UNKNOWN && plan->lower_bound_ns > makespan)
-        schedule_check_bad(c, "plan claims the lower bound %" PRId64 " ns above its makespan %" PRId64, plan->lower_bound_ns, makespan);
+        schedule_check_bad(c, "plan claims the lower bound %" PRId64 " ns above its makespan %" PRId64,
+                           plan->lower_bound_ns, makespan);
     for (int32_t d = 0; d < plan->n_devices; d++)
         if (plan->device_busy_ns[d] != MOIRAI_UNKNOWN && plan->device_busy_ns[d] != busy[d])
-            schedule_check_bad(c, "device %s: plan says busy for %" PRId64 " ns, its ops say %" PRId64, c->p->device_name[d],
-                plan->device_busy_ns[d], busy[d]);
+            schedule_check_bad(c, "device %s: plan says busy for %" PRId64 " ns, its ops say %" PRId64,
+                               c->p->device_name[d], plan->device_busy_ns[d], busy[d]);
     return makespan;
 }
 

@@ -6,7 +6,7 @@
 
 typedef struct schedule_span {
     int64_t start_ns, finish_ns;
-    int32_t what; /* operator or index of a transfer */
+    int32_t what;  /* operator or index of a transfer */
     int32_t where; /* resource */
 } schedule_span;
 
@@ -23,7 +23,7 @@ typedef struct schedule_check {
     void *data;
     int64_t n_bad;
     char first[512];
-    int32_t *sorted;   /* transfers by (tensor, destination device or reader) */
+    int32_t *sorted; /* transfers by (tensor, destination device or reader) */
     schedule_span *spans;
     schedule_moment *moments;
     int32_t *group_op; /* first member met */

@@ -1,4 +1,5 @@
-/* Memory of a plan, checked (4d): every device's resident bytes, the most alive at once, and what the plan says of both. */
+/* Memory of a plan, checked (4d): every device's resident bytes, the most alive at once, and what the plan says of
+ * both. */
 #include "schedule/plan_check.h"
 #include "util/util.h"
 
@@ -34,7 +35,8 @@ static void life_of(const schedule_check *c, int32_t t, int32_t d, int64_t end_n
             *last = UTIL_MAX(*last, plan->op_finish_ns[reader]);
         if (to == plan->op_device[producer] || (to != d && !home))
             continue;
-        const moirai_transfer *x = &plan->transfer[schedule_check_find(c, t, p->flow == MOIRAI_FLOW_TENSOR ? to : reader)];
+        const moirai_transfer *x =
+            &plan->transfer[schedule_check_find(c, t, p->flow == MOIRAI_FLOW_TENSOR ? to : reader)];
         if (home)
             *last = UTIL_MAX(*last, x->finish_ns);
         else
@@ -101,14 +103,14 @@ void schedule_check_memory(schedule_check *c, int64_t makespan_ns)
         wide need = resident[d] + (p->memory == MOIRAI_MEMORY_PEAK ? peak[d] : 0);
         if (need > p->device_memory_bytes[d])
             schedule_check_bad(c, "device %s: needs %" PRId64 " bytes, has %" PRId64, p->device_name[d], shown(need),
-                p->device_memory_bytes[d]);
+                               p->device_memory_bytes[d]);
         int64_t said = c->plan->device_memory_bytes[d];
         if (said != MOIRAI_UNKNOWN && said != resident[d])
-            schedule_check_bad(c, "device %s: plan says %" PRId64 " bytes of memory, its ops say %" PRId64, p->device_name[d], said,
-                shown(resident[d]));
+            schedule_check_bad(c, "device %s: plan says %" PRId64 " bytes of memory, its ops say %" PRId64,
+                               p->device_name[d], said, shown(resident[d]));
         said = c->plan->device_peak_bytes[d];
         if (said != MOIRAI_UNKNOWN && said != resident[d] + peak[d])
-            schedule_check_bad(c, "device %s: plan says a peak of %" PRId64 " bytes, its tensors say %" PRId64, p->device_name[d], said,
-                shown(resident[d] + peak[d]));
+            schedule_check_bad(c, "device %s: plan says a peak of %" PRId64 " bytes, its tensors say %" PRId64,
+                               p->device_name[d], said, shown(resident[d] + peak[d]));
     }
 }

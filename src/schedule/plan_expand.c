@@ -24,7 +24,7 @@ typedef struct expander {
     int32_t *owner;               /* fine operator -> coarse operator */
     int32_t *fine_device;         /* coarse device -> fine device */
     int32_t *op_device;           /* of the fine operators */
-    schedule_timed_task *task;      /* of the coarse plan: an operator, or n_ops + the number of a transfer */
+    schedule_timed_task *task;    /* of the coarse plan: an operator, or n_ops + the number of a transfer */
     moirai_task *order;
     size_t n_order, order_capacity;
 } expander;
@@ -42,17 +42,17 @@ static int member_put(expander *x, int32_t *n, int32_t coarse_op, const char *na
     x->owner[op] = coarse_op;
     x->op_device[op] = x->fine_device[x->plan->op_device[coarse_op]];
     x->member[(*n)++] = op;
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int members_find(expander *x, const moirai_graph *g)
 {
     int32_t n = 0;
-    int result = MOIRAI_OK;
+    int rc = 0;
 
     for (int32_t i = 0; i < x->fine->n_ops; i++)
         x->owner[i] = MOIRAI_NONE;
-    for (int32_t i = 0; i < x->coarse->n_ops && !result; i++) {
+    for (int32_t i = 0; i < x->coarse->n_ops && !rc; i++) {
         int32_t op = moirai_graph_find(g, x->coarse->op_name[i]);
 
         if (op == MOIRAI_NONE)
@@ -60,16 +60,16 @@ static int members_find(expander *x, const moirai_graph *g)
                                 x->coarse->op_name[i], x->coarse->name);
         x->member_off[i] = n;
         if (g->op_member_off[op] == g->op_member_off[op + 1])
-            result = member_put(x, &n, i, x->coarse->op_name[i]);
-        for (int32_t e = g->op_member_off[op]; e < g->op_member_off[op + 1] && !result; e++)
-            result = member_put(x, &n, i, g->op_member[e]);
+            rc = member_put(x, &n, i, x->coarse->op_name[i]);
+        for (int32_t e = g->op_member_off[op]; e < g->op_member_off[op + 1] && !rc; e++)
+            rc = member_put(x, &n, i, g->op_member[e]);
     }
     x->member_off[x->coarse->n_ops] = n;
-    for (int32_t i = 0; i < x->fine->n_ops && !result; i++)
+    for (int32_t i = 0; i < x->fine->n_ops && !rc; i++)
         if (x->owner[i] == MOIRAI_NONE)
-            result = moirai_error(MOIRAI_EINPUT, "problem '%s': operator '%s' is in no operator of problem '%s'",
-                                  x->fine->name, x->fine->op_name[i], x->coarse->name);
-    return result;
+            rc = moirai_error(MOIRAI_EINPUT, "problem '%s': operator '%s' is in no operator of problem '%s'",
+                              x->fine->name, x->fine->op_name[i], x->coarse->name);
+    return rc;
 }
 
 static int devices_find(expander *x)
@@ -84,7 +84,7 @@ static int devices_find(expander *x)
         if (x->plan->op_device[i] < 0 || x->plan->op_device[i] >= x->coarse->n_devices)
             return moirai_error(MOIRAI_EINPUT, "plan of '%s': operator '%s' is on no device", x->coarse->name,
                                 x->coarse->op_name[i]);
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int order_put(expander *x, moirai_task task)
@@ -92,7 +92,7 @@ static int order_put(expander *x, moirai_task task)
     if (util_grow(&x->order, &x->order_capacity, x->n_order + 1, sizeof *x->order))
         return MOIRAI_EFAIL;
     x->order[x->n_order++] = task;
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int transfer_put(expander *x, const moirai_transfer *t)
@@ -109,7 +109,7 @@ static int transfer_put(expander *x, const moirai_transfer *t)
         if (t->reader == MOIRAI_NONE || x->owner[fine->edge_reader[e]] == t->reader)
             if (order_put(x, fine->n_ops + (moirai_task)e))
                 return MOIRAI_EFAIL;
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int tasks_sort(expander *x)
@@ -127,25 +127,25 @@ static int tasks_sort(expander *x)
         x->task[n++] = schedule_timed_transfer(p, t->tensor, t->start_ns, t->finish_ns, p->n_ops + (moirai_task)i);
     }
     schedule_timed_sort(x->task, (size_t)n);
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int order_make(expander *x)
 {
     int64_t n = (int64_t)x->coarse->n_ops + x->plan->n_transfers;
-    int result = tasks_sort(x);
+    int rc = tasks_sort(x);
 
-    for (int64_t i = 0; i < n && !result; i++) {
+    for (int64_t i = 0; i < n && !rc; i++) {
         moirai_task t = x->task[i].task;
 
         if (t >= x->coarse->n_ops) {
-            result = transfer_put(x, &x->plan->transfer[t - x->coarse->n_ops]);
+            rc = transfer_put(x, &x->plan->transfer[t - x->coarse->n_ops]);
             continue;
         }
-        for (int32_t k = x->member_off[t]; k < x->member_off[t + 1] && !result; k++)
-            result = order_put(x, x->member[k]);
+        for (int32_t k = x->member_off[t]; k < x->member_off[t + 1] && !rc; k++)
+            rc = order_put(x, x->member[k]);
     }
-    return result;
+    return rc;
 }
 
 static int replay(moirai_plan **out, const expander *x)
@@ -153,43 +153,39 @@ static int replay(moirai_plan **out, const expander *x)
     moirai_sim *sim;
     int32_t device;
     int64_t excess;
-    int result = moirai_sim_new(&sim, x->fine);
+    int rc = moirai_sim_new(&sim, x->fine);
 
-    if (result)
-        return result;
+    if (rc)
+        return rc;
     if (moirai_sim_replay(sim, x->op_device, x->order, (int64_t)x->n_order) < 0)
-        result = moirai_error(MOIRAI_EINFEASIBLE, "problem '%s': a device of the plan of '%s' can't run all members",
-                              x->fine->name, x->coarse->name);
-    excess = result ? 0 : moirai_sim_memory_excess(sim, &device);
+        rc = moirai_error(MOIRAI_EINFEASIBLE, "problem '%s': a device of the plan of '%s' can't run all members",
+                          x->fine->name, x->coarse->name);
+    excess = rc ? 0 : moirai_sim_memory_excess(sim, &device);
     if (excess > 0)
-        result = moirai_error(MOIRAI_EINFEASIBLE,
-                              "problem '%s': the expanded plan needs %lld bytes more than device '%s' has",
-                              x->fine->name, (long long)excess, x->fine->device_name[device]);
-    if (!result)
-        result = moirai_sim_plan(out, sim);
+        rc = moirai_error(MOIRAI_EINFEASIBLE,
+                          "problem '%s': the expanded plan needs %lld bytes more than device '%s' has", x->fine->name,
+                          (long long)excess, x->fine->device_name[device]);
+    rc = rc ? rc : moirai_sim_plan(out, sim);
     moirai_sim_free(sim);
-    return result;
+    return rc;
 }
 
 static int expand(moirai_plan **out, expander *x, const moirai_graph *g)
 {
-    int result = devices_find(x);
+    int rc = devices_find(x);
 
-    if (!result)
-        result = members_find(x, g);
-    if (!result)
-        result = order_make(x);
-    if (!result)
-        result = replay(out, x);
-    if (result)
-        return result;
+    rc = rc ? rc : members_find(x, g);
+    rc = rc ? rc : order_make(x);
+    rc = rc ? rc : replay(out, x);
+    if (rc)
+        return rc;
     if (schedule_plan_keep_origin(*out, x->plan)) {
         moirai_plan_free(*out);
         *out = NULL;
         return MOIRAI_EFAIL;
     }
     (*out)->lower_bound_ns = (*out)->certified_bound_ns = MOIRAI_UNKNOWN;
-    return MOIRAI_OK;
+    return 0;
 }
 
 int moirai_plan_expand(moirai_plan **out, const moirai_problem *fine, const moirai_problem *coarse,
@@ -197,7 +193,7 @@ int moirai_plan_expand(moirai_plan **out, const moirai_problem *fine, const moir
 {
     expander x = {.fine = fine, .coarse = coarse, .plan = coarse_plan};
     size_t n_fine = (size_t)fine->n_ops, n_coarse = (size_t)coarse->n_ops;
-    int result = MOIRAI_EFAIL;
+    int rc = MOIRAI_EFAIL;
 
     *out = NULL;
     if (coarse_plan->n_ops != coarse->n_ops)
@@ -210,7 +206,7 @@ int moirai_plan_expand(moirai_plan **out, const moirai_problem *fine, const moir
     x.op_device = util_alloc(n_fine, sizeof *x.op_device);
     x.task = util_alloc(n_coarse + (size_t)coarse_plan->n_transfers, sizeof *x.task);
     if (x.member_off && x.member && x.owner && x.fine_device && x.op_device && x.task)
-        result = expand(out, &x, coarse_graph);
+        rc = expand(out, &x, coarse_graph);
     free(x.member_off);
     free(x.member);
     free(x.owner);
@@ -218,5 +214,5 @@ int moirai_plan_expand(moirai_plan **out, const moirai_problem *fine, const moir
     free(x.op_device);
     free(x.task);
     free(x.order);
-    return result;
+    return rc;
 }

@@ -12,10 +12,11 @@ schedule_timed_task schedule_timed_op(const moirai_problem *p, int32_t op, int64
     return (schedule_timed_task){start_ns, finish_ns > start_ns, 2 * p->topo_rank[op], op};
 }
 
-schedule_timed_task schedule_timed_transfer(const moirai_problem *p, int32_t tensor, int64_t start_ns, int64_t finish_ns,
-                                        moirai_task task)
+schedule_timed_task schedule_timed_transfer(const moirai_problem *p, int32_t tensor, int64_t start_ns,
+                                            int64_t finish_ns, moirai_task task)
 {
-    return (schedule_timed_task){start_ns, finish_ns > start_ns, 2 * p->topo_rank[p->tensor_producer[tensor]] + 1, task};
+    return (schedule_timed_task){start_ns, finish_ns > start_ns, 2 * p->topo_rank[p->tensor_producer[tensor]] + 1,
+                                 task};
 }
 
 static int by_start(const void *left, const void *right)

@@ -13,12 +13,12 @@ typedef struct schedule_timed_task {
 
 schedule_timed_task schedule_timed_op(const moirai_problem *p, int32_t op, int64_t start_ns, int64_t finish_ns);
 /* `task` is any number that tells the transfers of the schedule apart. */
-schedule_timed_task schedule_timed_transfer(const moirai_problem *p, int32_t tensor, int64_t start_ns, int64_t finish_ns,
-                                        moirai_task task);
+schedule_timed_task schedule_timed_transfer(const moirai_problem *p, int32_t tensor, int64_t start_ns,
+                                            int64_t finish_ns, moirai_task task);
 void schedule_timed_sort(schedule_timed_task *task, size_t n);
 
-/* The tasks of a plan in that order, for moirai_sim_replay; the caller frees *out. `p` may differ from the plan's problem
- * in times, and have further devices behind the plan's. MOIRAI_EINPUT where the plan does not fit it. */
+/* The tasks of a plan in that order, for moirai_sim_replay; the caller frees *out. `p` may differ from the plan's
+ * problem in times, and have further devices behind the plan's. MOIRAI_EINPUT where the plan does not fit it. */
 int schedule_plan_order(moirai_task **out, int64_t *n_order, const moirai_problem *p, const moirai_plan *plan);
 
 #endif

@@ -13,7 +13,7 @@ static int read_device(int32_t *out, const util_json_at *at, yyjson_val *object,
 {
     const char *name = NULL;
     int rc = util_json_string(&name, NULL, at, object, key, true);
-    if (rc != 0)
+    if (rc)
         return rc;
     *out = moirai_problem_find_device(p, name);
     if (*out == MOIRAI_NONE)
@@ -26,9 +26,8 @@ static int read_op(moirai_plan *plan, const moirai_problem *p, const char *label
     util_json_at at = {label, "op", NULL, index};
     const char *name = NULL;
     int rc = util_json_object(&at, value);
-    if (rc == 0)
-        rc = util_json_string(&name, NULL, &at, value, "name", true);
-    if (rc != 0)
+    rc = rc ? rc : util_json_string(&name, NULL, &at, value, "name", true);
+    if (rc)
         return rc;
     at.name = name;
     int32_t op = moirai_problem_find_op(p, name), device = MOIRAI_NONE;
@@ -37,10 +36,8 @@ static int read_op(moirai_plan *plan, const moirai_problem *p, const char *label
     if (plan->op_device[op] != MOIRAI_NONE)
         return util_json_fail(&at, "placed twice");
     rc = read_device(&device, &at, value, "device", p);
-    if (rc == 0)
-        rc = util_json_int64(&plan->op_start_ns[op], &at, value, "start_ns", true, INT64_MIN);
-    if (rc == 0)
-        rc = util_json_int64(&plan->op_finish_ns[op], &at, value, "finish_ns", true, INT64_MIN);
+    rc = rc ? rc : util_json_int64(&plan->op_start_ns[op], &at, value, "start_ns", true, INT64_MIN);
+    rc = rc ? rc : util_json_int64(&plan->op_finish_ns[op], &at, value, "finish_ns", true, INT64_MIN);
     plan->op_device[op] = device;
     return rc;
 }
@@ -52,9 +49,8 @@ static int read_transfer(moirai_transfer *out, const moirai_problem *p, const ch
     const char *tensor = NULL, *consumer = NULL;
     bool per_edge = p->flow == MOIRAI_FLOW_EDGE;
     int rc = util_json_object(&at, value);
-    if (rc == 0)
-        rc = util_json_string(&tensor, NULL, &at, value, "tensor", true);
-    if (rc != 0)
+    rc = rc ? rc : util_json_string(&tensor, NULL, &at, value, "tensor", true);
+    if (rc)
         return rc;
     at.name = tensor;
     out->tensor = moirai_problem_find_tensor(p, tensor);
@@ -63,19 +59,16 @@ static int read_transfer(moirai_transfer *out, const moirai_problem *p, const ch
     out->reader = MOIRAI_NONE;
     if (per_edge) {
         rc = util_json_string(&consumer, NULL, &at, value, "consumer", true);
-        if (rc != 0)
+        if (rc)
             return rc;
         out->reader = moirai_problem_find_op(p, consumer);
         if (out->reader == MOIRAI_NONE)
             return util_json_fail(&at, "consumer '%s': not an operator of problem '%s'", consumer, p->name);
     }
     rc = read_device(&out->from, &at, value, "from", p);
-    if (rc == 0)
-        rc = read_device(&out->to, &at, value, "to", p);
-    if (rc == 0)
-        rc = util_json_int64(&out->start_ns, &at, value, "start_ns", true, INT64_MIN);
-    if (rc == 0)
-        rc = util_json_int64(&out->finish_ns, &at, value, "finish_ns", true, INT64_MIN);
+    rc = rc ? rc : read_device(&out->to, &at, value, "to", p);
+    rc = rc ? rc : util_json_int64(&out->start_ns, &at, value, "start_ns", true, INT64_MIN);
+    rc = rc ? rc : util_json_int64(&out->finish_ns, &at, value, "finish_ns", true, INT64_MIN);
     return rc;
 }
 
@@ -85,14 +78,10 @@ static int read_device_figures(moirai_plan *plan, const moirai_problem *p, const
     util_json_at at = {label, "device", NULL, index};
     int32_t k = MOIRAI_NONE;
     int rc = util_json_object(&at, value);
-    if (rc == 0)
-        rc = read_device(&k, &at, value, "name", p);
-    if (rc == 0)
-        rc = util_json_int64(&plan->device_busy_ns[k], &at, value, "busy_ns", false, 0);
-    if (rc == 0)
-        rc = util_json_int64(&plan->device_memory_bytes[k], &at, value, "memory_bytes", false, 0);
-    if (rc == 0)
-        rc = util_json_int64(&plan->device_peak_bytes[k], &at, value, "peak_bytes", false, 0);
+    rc = rc ? rc : read_device(&k, &at, value, "name", p);
+    rc = rc ? rc : util_json_int64(&plan->device_busy_ns[k], &at, value, "busy_ns", false, 0);
+    rc = rc ? rc : util_json_int64(&plan->device_memory_bytes[k], &at, value, "memory_bytes", false, 0);
+    rc = rc ? rc : util_json_int64(&plan->device_peak_bytes[k], &at, value, "peak_bytes", false, 0);
     return rc;
 }
 
@@ -101,7 +90,7 @@ static int read_digest(moirai_plan *plan, const moirai_problem *p, const util_js
 {
     const char *text = NULL;
     int rc = util_json_string(&text, NULL, at, root, "problem_digest", false);
-    if (rc != 0 || text == NULL)
+    if (rc || !text)
         return rc;
     char *end;
     plan->problem_digest = strtoull(text, &end, 16);
@@ -117,24 +106,19 @@ static int read_head(moirai_plan *plan, const util_json_at *at, yyjson_val *root
     const char *placer = "", *problem = plan->problem;
     int64_t seed = 1;
     int rc = util_json_string(&problem, NULL, at, root, "problem", false);
-    if (rc == 0)
-        rc = util_json_string(&placer, NULL, at, root, "placer", false);
+    rc = rc ? rc : util_json_string(&placer, NULL, at, root, "placer", false);
     yyjson_val *given = yyjson_obj_get(root, "seed");
-    if (rc == 0 && !yyjson_is_uint(given)) /* seeds above 2^63 are seeds too */
+    if (!rc && !yyjson_is_uint(given)) /* seeds above 2^63 are seeds too */
         rc = util_json_int64(&seed, at, root, "seed", false, 0);
-    if (rc == 0)
-        rc = util_json_int64(&plan->makespan_ns, at, root, "makespan_ns", true, 0);
-    if (rc == 0)
-        rc = util_json_int64(&plan->lower_bound_ns, at, root, "lower_bound_ns", false, 0);
-    if (rc == 0)
-        rc = util_json_int64(&plan->certified_bound_ns, at, root, "certified_bound_ns", false, 0);
-    if (rc == 0)
-        rc = util_json_int64(&plan->generation_ns, at, root, "generation_ns", false, 0);
-    if (rc != 0)
+    rc = rc ? rc : util_json_int64(&plan->makespan_ns, at, root, "makespan_ns", true, 0);
+    rc = rc ? rc : util_json_int64(&plan->lower_bound_ns, at, root, "lower_bound_ns", false, 0);
+    rc = rc ? rc : util_json_int64(&plan->certified_bound_ns, at, root, "certified_bound_ns", false, 0);
+    rc = rc ? rc : util_json_int64(&plan->generation_ns, at, root, "generation_ns", false, 0);
+    if (rc)
         return rc;
     plan->seed = yyjson_is_uint(given) ? yyjson_get_uint(given) : (uint64_t)seed;
     char *problem_copy = util_strdup(problem), *placer_copy = util_strdup(placer);
-    if (problem_copy == NULL || placer_copy == NULL) {
+    if (!problem_copy || !placer_copy) {
         free(problem_copy);
         free(placer_copy);
         return MOIRAI_EFAIL;
@@ -153,16 +137,13 @@ static int read_lists(moirai_plan *plan, const moirai_problem *p, const char *la
     yyjson_val *value;
     int rc = 0;
     yyjson_arr_foreach(ops, index, n, value) {
-        if (rc == 0)
-            rc = read_op(plan, p, label, value, index);
+        rc = rc ? rc : read_op(plan, p, label, value, index);
     }
     yyjson_arr_foreach(transfers, index, n, value) {
-        if (rc == 0)
-            rc = read_transfer(&plan->transfer[index], p, label, value, index);
+        rc = rc ? rc : read_transfer(&plan->transfer[index], p, label, value, index);
     }
     yyjson_arr_foreach(devices, index, n, value) {
-        if (rc == 0)
-            rc = read_device_figures(plan, p, label, value, index);
+        rc = rc ? rc : read_device_figures(plan, p, label, value, index);
     }
     return rc;
 }
@@ -172,21 +153,15 @@ static int read_root(moirai_plan **out, const moirai_problem *p, yyjson_val *roo
     util_json_at at = {label, NULL, NULL, 0};
     yyjson_val *ops = NULL, *transfers = NULL, *devices = NULL;
     int rc = util_json_array(&ops, &at, root, "ops", true);
-    if (rc == 0)
-        rc = util_json_array(&transfers, &at, root, "transfers", true);
-    if (rc == 0)
-        rc = util_json_array(&devices, &at, root, "devices", false);
-    if (rc == 0 && yyjson_arr_size(transfers) > INT32_MAX)
+    rc = rc ? rc : util_json_array(&transfers, &at, root, "transfers", true);
+    rc = rc ? rc : util_json_array(&devices, &at, root, "devices", false);
+    if (!rc && yyjson_arr_size(transfers) > INT32_MAX)
         rc = util_json_fail(&at, "%zu transfers, more than 2^31", yyjson_arr_size(transfers));
-    if (rc == 0)
-        rc = schedule_plan_new(out, p->name, p->n_ops, (int32_t)yyjson_arr_size(transfers), p->n_devices);
-    if (rc == 0)
-        rc = read_head(*out, &at, root);
-    if (rc == 0)
-        rc = read_digest(*out, p, &at, root);
-    if (rc == 0)
-        rc = read_lists(*out, p, label, ops, transfers, devices);
-    if (rc == 0)
+    rc = rc ? rc : schedule_plan_new(out, p->name, p->n_ops, (int32_t)yyjson_arr_size(transfers), p->n_devices);
+    rc = rc ? rc : read_head(*out, &at, root);
+    rc = rc ? rc : read_digest(*out, p, &at, root);
+    rc = rc ? rc : read_lists(*out, p, label, ops, transfers, devices);
+    if (!rc)
         schedule_plan_sort_transfers(*out);
     return rc;
 }
@@ -196,11 +171,11 @@ int moirai_plan_parse(moirai_plan **out, const moirai_problem *p, const char *js
     *out = NULL;
     yyjson_doc *doc;
     int rc = util_json_open(&doc, json, length, label, "moirai-plan");
-    if (rc != 0)
+    if (rc)
         return rc;
     rc = read_root(out, p, yyjson_doc_get_root(doc), label);
     yyjson_doc_free(doc);
-    if (rc != 0) {
+    if (rc) {
         moirai_plan_free(*out);
         *out = NULL;
     }
@@ -213,7 +188,7 @@ int moirai_plan_read(moirai_plan **out, const moirai_problem *p, const char *pat
     char *data;
     size_t length;
     int rc = util_file_read(&data, &length, path);
-    if (rc != 0)
+    if (rc)
         return rc;
     rc = moirai_plan_parse(out, p, data, length, path);
     free(data);

@@ -74,8 +74,8 @@ static bool allocate(moirai_sim *s)
     const moirai_problem *p = s->p;
     size_t V = (size_t)p->n_ops, E = (size_t)p->n_edges, T = (size_t)p->n_tensors, K = (size_t)p->n_devices;
     size_t slots = (size_t)s->n_slots;
-    size_t tasks = V + UTIL_MIN(slots, E);  /* a transfer has a reader: there are at most E at once */
-    size_t spans = 2 * (T + E);               /* beginnings and ends of tensors' lives */
+    size_t tasks = V + UTIL_MIN(slots, E); /* a transfer has a reader: there are at most E at once */
+    size_t spans = 2 * (T + E);            /* beginnings and ends of tensors' lives */
     size_t sorted = UTIL_MAX(tasks, spans);
 #define TAKE(field, n) (s->field = util_alloc((n), sizeof *s->field)) != NULL
     return TAKE(group_leader, V) && TAKE(in_producer, E) && TAKE(in_slot, E) && TAKE(device, V) && TAKE(start_ns, V) &&
@@ -83,9 +83,9 @@ static bool allocate(moirai_sim *s)
            TAKE(done, V) && TAKE(edge_next, E) && TAKE(slot_head, slots) && TAKE(ready, V) && TAKE(ready_off, K) &&
            TAKE(ready_n, K) && TAKE(waiting, E) && TAKE(waiting_off, K * K) && TAKE(waiting_n, K * K) &&
            TAKE(flying, E) && TAKE(free_ns, K) && TAKE(send_ns, K) && TAKE(receive_ns, K) && TAKE(tensor_to, T) &&
-           TAKE(channel_ns, K * K) &&
-           TAKE(key, sorted) && TAKE(key_spare, sorted) && TAKE(item, sorted) && TAKE(item_spare, sorted) &&
-           TAKE(log_spare, tasks) && TAKE(change_bytes, spans) && TAKE(change_device, spans) && TAKE(need_bytes, K);
+           TAKE(channel_ns, K * K) && TAKE(key, sorted) && TAKE(key_spare, sorted) && TAKE(item, sorted) &&
+           TAKE(item_spare, sorted) && TAKE(log_spare, tasks) && TAKE(change_bytes, spans) &&
+           TAKE(change_device, spans) && TAKE(need_bytes, K);
 #undef TAKE
 }
 
@@ -93,9 +93,8 @@ int moirai_sim_new(moirai_sim **out, const moirai_problem *p)
 {
     *out = NULL;
     int rc = check_times(p);
-    if (rc == 0)
-        rc = check_bytes(p);
-    if (rc != 0)
+    rc = rc ? rc : check_bytes(p);
+    if (rc)
         return rc;
     int64_t slots = p->flow == MOIRAI_FLOW_EDGE ? p->n_edges : (int64_t)p->n_tensors * p->n_devices;
     if (slots > INT32_MAX - p->n_ops)
@@ -103,7 +102,7 @@ int moirai_sim_new(moirai_sim **out, const moirai_problem *p)
                             (long long)slots);
     moirai_sim *s = util_alloc(1, sizeof *s);
     int32_t *first = util_alloc((size_t)p->n_groups, sizeof *first);
-    if (s == NULL || first == NULL) {
+    if (!s || !first) {
         free(first);
         free(s);
         return MOIRAI_EFAIL;
@@ -126,13 +125,13 @@ int moirai_sim_new(moirai_sim **out, const moirai_problem *p)
 
 void moirai_sim_free(moirai_sim *s)
 {
-    if (s == NULL)
+    if (!s)
         return;
-    void *all[] = {s->group_leader, s->in_producer, s->in_slot,    s->device,      s->start_ns,    s->finish_ns,
-                   s->arrival_ns,   s->log,         s->priority,   s->missing,     s->done,        s->edge_next,
-                   s->slot_head,    s->ready,       s->ready_off,  s->ready_n,     s->waiting,     s->waiting_off,
-                   s->waiting_n,    s->flying,      s->free_ns,    s->send_ns,     s->receive_ns,  s->tensor_to,
-                   s->key,          s->key_spare,   s->item,       s->item_spare,  s->log_spare,   s->change_bytes,
+    void *all[] = {s->group_leader,  s->in_producer, s->in_slot,   s->device,     s->start_ns,   s->finish_ns,
+                   s->arrival_ns,    s->log,         s->priority,  s->missing,    s->done,       s->edge_next,
+                   s->slot_head,     s->ready,       s->ready_off, s->ready_n,    s->waiting,    s->waiting_off,
+                   s->waiting_n,     s->flying,      s->free_ns,   s->send_ns,    s->receive_ns, s->tensor_to,
+                   s->key,           s->key_spare,   s->item,      s->item_spare, s->log_spare,  s->change_bytes,
                    s->change_device, s->need_bytes,  s->channel_ns};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);

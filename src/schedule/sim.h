@@ -21,9 +21,9 @@ struct moirai_sim {
     const moirai_problem *p;
     bool per_edge; /* flow edge */
     int32_t n_slots;
-    int32_t *group_leader;  /* first operator of the group; itself where free */
-    int32_t *in_producer;   /* parallel to p->op_in */
-    int32_t *in_slot;       /* parallel to p->op_in: its edge, or its tensor * n_devices */
+    int32_t *group_leader; /* first operator of the group; itself where free */
+    int32_t *in_producer;  /* parallel to p->op_in */
+    int32_t *in_slot;      /* parallel to p->op_in: its edge, or its tensor * n_devices */
 
     /* The last simulation. */
     int32_t *device;
@@ -31,27 +31,27 @@ struct moirai_sim {
     int64_t *arrival_ns;           /* per slot; meaningful only for transfers in the log */
     moirai_task *log;              /* tasks as they were started: a valid order of precedence */
     int64_t n_log;
-    bool log_sorted;               /* the log's starts never decrease */
+    bool log_sorted; /* the log's starts never decrease */
     int64_t makespan_ns;
-    bool complete;                 /* it ran to the end */
+    bool complete; /* it ran to the end */
 
     /* Working memory of dispatch. */
-    int64_t *priority;        /* upward ranks where the caller gives none */
-    int32_t *missing;         /* inputs that have not come yet */
-    int32_t *done;            /* stack of operators that have just finished */
-    int32_t *edge_next;       /* readers waiting for one transfer, a linked list of edges */
+    int64_t *priority;  /* upward ranks where the caller gives none */
+    int32_t *missing;   /* inputs that have not come yet */
+    int32_t *done;      /* stack of operators that have just finished */
+    int32_t *edge_next; /* readers waiting for one transfer, a linked list of edges */
     int32_t *slot_head;
-    schedule_urgency *ready;    /* one heap per device, ready_off apart */
+    schedule_urgency *ready; /* one heap per device, ready_off apart */
     int32_t *ready_off, *ready_n;
-    schedule_urgency *waiting;  /* one heap per ordered pair of devices */
+    schedule_urgency *waiting; /* one heap per ordered pair of devices */
     int32_t *waiting_off, *waiting_n;
-    schedule_event *flying;     /* heap of running transfers */
+    schedule_event *flying; /* heap of running transfers */
 
     /* Working memory of replay: when each device, port and channel is free. */
     int64_t *free_ns, *send_ns, *receive_ns;
-    int64_t *channel_ns;      /* per ordered pair */
-    int64_t gate_ns;          /* nothing starts before */
-    uint64_t *tensor_to;      /* devices that read the tensor */
+    int64_t *channel_ns; /* per ordered pair */
+    int64_t gate_ns;     /* nothing starts before */
+    uint64_t *tensor_to; /* devices that read the tensor */
 
     /* Working memory of sorting and of memory accounting. */
     uint64_t *key, *key_spare;

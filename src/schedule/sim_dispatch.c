@@ -17,13 +17,13 @@ typedef struct dispatch {
     moirai_sim *sim;
     const int64_t *priority;
     int64_t now_ns;
-    int32_t n_done, n_flying;                /* depth of the stack, size of the heap */
-    uint64_t busy, sending, receiving;       /* devices and ports in use */
-    uint64_t fresh;                          /* devices that got a ready operator or fell idle */
-    bool moved;                              /* a port fell idle or a transfer came to wait */
-    int32_t running[MOIRAI_MAX_DEVICES];     /* operator on each busy device */
+    int32_t n_done, n_flying;            /* depth of the stack, size of the heap */
+    uint64_t busy, sending, receiving;   /* devices and ports in use */
+    uint64_t fresh;                      /* devices that got a ready operator or fell idle */
+    bool moved;                          /* a port fell idle or a transfer came to wait */
+    int32_t running[MOIRAI_MAX_DEVICES]; /* operator on each busy device */
     int64_t until_ns[MOIRAI_MAX_DEVICES];
-    uint64_t waits[MOIRAI_MAX_DEVICES];      /* per sender: receivers for which a transfer waits */
+    uint64_t waits[MOIRAI_MAX_DEVICES]; /* per sender: receivers for which a transfer waits */
     uint64_t channel_busy[MOIRAI_MAX_DEVICES];
     int32_t n_ops_left;
 } dispatch;
@@ -261,11 +261,11 @@ static void start_on_ports(dispatch *x)
             for (; open != 0; open &= open - 1) {
                 int32_t to = __builtin_ctzll(open);
                 const schedule_urgency *top = sim->waiting + sim->waiting_off[from * K + to];
-                if (best == NULL || sooner(top, best))
+                if (!best || sooner(top, best))
                     best = top, best_from = from, best_to = to;
             }
         }
-        if (best == NULL)
+        if (!best)
             return;
         start_transfer(x, best_from, best_to);
         x->sending |= (uint64_t)1 << best_from;
@@ -329,7 +329,8 @@ static void upward_ranks(moirai_sim *sim)
         int64_t rest = 0;
         for (int32_t j = p->op_out_off[op]; j < p->op_out_off[op + 1]; j++) {
             int32_t t = p->op_out[j];
-            const int64_t *row = p->class_transfer_ns + ((int64_t)p->tensor_class[t] * p->n_devices + from) * p->n_devices;
+            const int64_t *row =
+                p->class_transfer_ns + ((int64_t)p->tensor_class[t] * p->n_devices + from) * p->n_devices;
             for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
                 int32_t reader = p->edge_reader[e];
                 rest = UTIL_MAX(rest, row[sim->device[reader]] + sim->priority[reader]);
@@ -373,7 +374,7 @@ int64_t moirai_sim_dispatch(moirai_sim *sim, const int32_t *op_device, const int
     const moirai_problem *p = sim->p;
     if (!schedule_sim_take_devices(sim, op_device))
         return -1;
-    if (priority == NULL)
+    if (!priority)
         upward_ranks(sim);
     lay_out_queues(sim);
     sim->log_sorted = true;

@@ -90,7 +90,7 @@ int64_t moirai_sim_memory_excess(moirai_sim *sim, int32_t *device)
     for (int32_t d = 1; d < p->n_devices; d++)
         if (sim->need_bytes[d] - p->device_memory_bytes[d] > sim->need_bytes[worst] - p->device_memory_bytes[worst])
             worst = d;
-    if (device != NULL)
+    if (device)
         *device = worst;
     return UTIL_MAX(sim->need_bytes[worst] - p->device_memory_bytes[worst], 0);
 }

@@ -33,7 +33,7 @@ int moirai_sim_plan(moirai_plan **out, const moirai_sim *const_sim)
         return moirai_error(MOIRAI_EUSAGE, "problem '%s': no simulation to make a plan of", p->name);
     moirai_plan *plan;
     int rc = schedule_plan_new(&plan, p->name, p->n_ops, (int32_t)(sim->n_log - p->n_ops), p->n_devices);
-    if (rc != 0)
+    if (rc)
         return rc;
     plan->makespan_ns = sim->makespan_ns;
     memset(plan->device_busy_ns, 0, (size_t)p->n_devices * sizeof *plan->device_busy_ns);
@@ -92,7 +92,7 @@ static int tightened(moirai_plan **out, moirai_sim *sim, const moirai_plan *plan
     if (sim->p->memory == MOIRAI_MEMORY_PEAK && moirai_sim_memory_excess(sim, NULL) > 0)
         return moirai_plan_copy(out, plan);
     int rc = moirai_sim_plan(out, sim);
-    if (rc == 0 && (rc = schedule_plan_keep_origin(*out, plan)) != 0) {
+    if (!rc && (rc = schedule_plan_keep_origin(*out, plan))) {
         moirai_plan_free(*out);
         *out = NULL;
     }
@@ -109,7 +109,7 @@ int schedule_plan_order(moirai_task **out, int64_t *n_order, const moirai_proble
     schedule_timed_task *task = util_alloc(n, sizeof *task);
     moirai_task *order = util_alloc(n, sizeof *order);
     int rc = task && order ? collect(task, p, plan) : MOIRAI_EFAIL;
-    if (rc == 0) {
+    if (!rc) {
         schedule_timed_sort(task, n);
         for (size_t j = 0; j < n; j++)
             order[j] = task[j].task;
@@ -129,12 +129,10 @@ int moirai_plan_tighten(moirai_plan **out, const moirai_problem *p, const moirai
     moirai_sim *sim = NULL;
     int64_t n = 0;
     int rc = schedule_plan_order(&order, &n, p, plan);
-    if (rc == 0)
-        rc = moirai_sim_new(&sim, p);
-    if (rc == 0 && moirai_sim_replay(sim, plan->op_device, order, n) < 0)
+    rc = rc ? rc : moirai_sim_new(&sim, p);
+    if (!rc && moirai_sim_replay(sim, plan->op_device, order, n) < 0)
         rc = moirai_error(MOIRAI_EINPUT, "plan of '%s': its devices or its order of starts are not allowed", p->name);
-    if (rc == 0)
-        rc = tightened(out, sim, plan);
+    rc = rc ? rc : tightened(out, sim, plan);
     moirai_sim_free(sim);
     free(order);
     return rc;

@@ -173,8 +173,8 @@ int64_t schedule_sim_replay_arcs(moirai_sim *sim, const int32_t *op_device, cons
 }
 
 /* Replay of operators alone, each with the transfers that it needs, no operator (nor a transfer for it) starting before
- * all but the `window` - 1 operators right before it have finished. A window of 1 is one operator at a time over all devices:
- * the least memory that this order can do with. */
+ * all but the `window` - 1 operators right before it have finished. A window of 1 is one operator at a time over all
+ * devices: the least memory that this order can do with. */
 int64_t schedule_sim_replay_window(moirai_sim *sim, const int32_t *op_device, const int32_t *op_order, int32_t window)
 {
     const moirai_problem *p = sim->p;

@@ -22,7 +22,7 @@ int schedule_tasks_init(schedule_tasks *g, size_t most_tasks, size_t most_waits)
     g->next = util_alloc(most_waits, sizeof *g->next);
     g->who = util_alloc(most_waits, sizeof *g->who);
     return g->length_ns && g->finish_ns && g->missing && g->waits && g->first && g->queue && g->next && g->who
-               ? MOIRAI_OK
+               ? 0
                : MOIRAI_EFAIL;
 }
 

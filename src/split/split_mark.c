@@ -65,8 +65,7 @@ int split_mark(split_builder *b)
     b->certain = onnx_take(&im->arena, n_values, sizeof *b->certain);
     b->taken = onnx_take(&im->arena, n_values, sizeof *b->taken);
     b->read = onnx_take(&im->arena, n_values, sizeof *b->read);
-    if (!b->node_segment || !b->node_rank || !b->node_taken || !b->leaves || !b->certain || !b->taken ||
-        !b->read)
+    if (!b->node_segment || !b->node_rank || !b->node_taken || !b->leaves || !b->certain || !b->taken || !b->read)
         return MOIRAI_EFAIL;
     mark_segments(b);
     mark_values(b);

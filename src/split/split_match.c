@@ -11,8 +11,7 @@ static bool same_names(const moirai_graph *g, yyjson_val *ops, const char **stra
 {
     size_t i, n;
     yyjson_val *op;
-    yyjson_arr_foreach(ops, i, n, op)
-    {
+    yyjson_arr_foreach(ops, i, n, op) {
         const char *name = yyjson_get_str(yyjson_obj_get(op, "name"));
         if (name && moirai_graph_find(g, name) == MOIRAI_NONE) {
             *stranger = name;

@@ -25,9 +25,9 @@ static const Onnx__TypeProto *declared_type(const onnx_value *v)
     return whole ? t : NULL;
 }
 
-/* A guessed size is left out, and with it the shape: the backend finds its own. A node with graphs inside (If, Loop) may
- * hold a branch that is never taken with these shapes and makes no sense with them; the whole model runs because nobody
- * knows its shapes beforehand. A sub-model with such a node says no more of its tensors than the file does. */
+/* A guessed size is left out, and with it the shape: the backend finds its own. A node with graphs inside (If, Loop)
+ * may hold a branch that is never taken with these shapes and makes no sense with them; the whole model runs because
+ * nobody knows its shapes beforehand. A sub-model with such a node says no more of its tensors than the file does. */
 static const Onnx__TypeProto *type_of(split_builder *b, const onnx_value *v)
 {
     if (v->declared && v->declared->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE &&

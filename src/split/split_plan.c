@@ -119,12 +119,10 @@ static int read_lists(reader *r, yyjson_val *ops, yyjson_val *transfers, const u
     size_t i, n;
     yyjson_val *value;
     int rc = 0;
-    yyjson_arr_foreach(ops, i, n, value)
-    {
+    yyjson_arr_foreach(ops, i, n, value) {
         rc = rc ? rc : read_op(r, value, i);
     }
-    yyjson_arr_foreach(transfers, i, n, value)
-    {
+    yyjson_arr_foreach(transfers, i, n, value) {
         rc = rc ? rc : read_transfer(r, &r->p->transfer[i], tensors, value, i);
     }
     return rc;
@@ -200,8 +198,7 @@ static int read_placement(reader *r, yyjson_val *ops, yyjson_val *transfers, yyj
     size_t i, n;
     yyjson_val *value;
     int rc = 0;
-    yyjson_arr_foreach(devices, i, n, value)
-    { /* the plan's own order, idle devices too */
+    yyjson_arr_foreach(devices, i, n, value) { /* the plan's own order, idle devices too */
         util_json_at at = {p->label, "device", NULL, i};
         int32_t ignored;
         rc = rc ? rc : device_number(&ignored, r, &at, value, "name");

@@ -27,7 +27,8 @@ int split_tasks_init(split_tasks *x, const split_plan *p)
     size_t units = (size_t)g->n_ops, transfers = (size_t)p->n_transfers, readers = 0;
     *x = (split_tasks){.p = p};
     for (int32_t i = 0; i < p->n_transfers; i++)
-        readers += (size_t)(g->tensor_reader_off[p->transfer[i].tensor + 1] - g->tensor_reader_off[p->transfer[i].tensor]);
+        readers +=
+            (size_t)(g->tensor_reader_off[p->transfer[i].tensor + 1] - g->tensor_reader_off[p->transfer[i].tensor]);
     if (readers + units + 2 * transfers > INT32_MAX)
         return moirai_error(MOIRAI_EFAIL, "%s: too many transfers", p->label);
     x->reader_of = util_alloc(readers, sizeof *x->reader_of);

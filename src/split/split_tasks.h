@@ -18,6 +18,7 @@ int split_tasks_init(split_tasks *x, const split_plan *p);
 void split_tasks_free(split_tasks *x);
 /* Plays the segments that `unit_segment` makes of the plan's units, numbered in the plan's order; each takes price_ns
  * and its units' times. False: they wait in a circle. */
-bool split_tasks_play(split_tasks *x, const int32_t *unit_segment, int32_t n_segments, int64_t price_ns, double *end_ns);
+bool split_tasks_play(split_tasks *x, const int32_t *unit_segment, int32_t n_segments, int64_t price_ns,
+                      double *end_ns);
 
 #endif

@@ -85,8 +85,9 @@ static bool is_below(const char *file, const char *folder)
     return n && !strncmp(file, folder, n) && (file[n] == '/' || n == 1);
 }
 
-/* A plain file below the model's folder, or, where the model itself is a link, beside the file that it leads to (caches of
- * downloads are made of links). A link to anywhere else would copy what is nobody's business, and a pipe never ends. */
+/* A plain file below the model's folder, or, where the model itself is a link, beside the file that it leads to (caches
+ * of downloads are made of links). A link to anywhere else would copy what is nobody's business, and a pipe never ends.
+ */
 static int open_data(FILE **out, const char *model_path, const char *path)
 {
     char *file = realpath(path, NULL), *here = folder_of(model_path, false), *there = folder_of(model_path, true);

@@ -10,8 +10,8 @@
 typedef struct split_weights {
     FILE *stream; /* NULL: not open */
     const char *folder;
-    char name[320]; /* in the folder */
-    int64_t offset; /* bytes written */
+    char name[320];    /* in the folder */
+    int64_t offset;    /* bytes written */
     util_names *known; /* "location:offset:length" -> number in `at` */
     char **key;        /* these names */
     int64_t *at;       /* where a range begins */

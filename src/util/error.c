@@ -22,7 +22,7 @@ const char *moirai_error_message(void)
     return message;
 }
 
-int moirai_error(int result, const char *format, ...)
+int moirai_error(int rc, const char *format, ...)
 {
     /* Arguments may point into the old message: format into a second buffer first. */
     char text[MESSAGE_SIZE];
@@ -32,10 +32,10 @@ int moirai_error(int result, const char *format, ...)
     va_end(args);
     one_line(text);
     memcpy(message, text, sizeof message);
-    return result;
+    return rc;
 }
 
-int moirai_error_prefix(int result, const char *format, ...)
+int moirai_error_prefix(int rc, const char *format, ...)
 {
     char prefix[MESSAGE_SIZE], text[2 * MESSAGE_SIZE + 2];
     va_list args;
@@ -46,5 +46,5 @@ int moirai_error_prefix(int result, const char *format, ...)
     one_line(text);
     memcpy(message, text, sizeof message - 1);
     message[sizeof message - 1] = '\0';
-    return result;
+    return rc;
 }

@@ -43,12 +43,12 @@ static int read_all(char **data, size_t *length, int fd, size_t expected, const 
     bytes[n] = '\0';
     *data = bytes;
     *length = n;
-    return MOIRAI_OK;
+    return 0;
 }
 
 int util_file_read(char **data, size_t *length, const char *path)
 {
-    if (strcmp(path, "-") == 0)
+    if (!strcmp(path, "-"))
         return read_all(data, length, STDIN_FILENO, 65536, "standard input");
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
@@ -56,10 +56,10 @@ int util_file_read(char **data, size_t *length, const char *path)
         return MOIRAI_EINPUT; /* what the user named is not there; a disk that fails halfway is MOIRAI_EFAIL */
     }
     struct stat info;
-    size_t expected = fstat(fd, &info) == 0 && info.st_size > 0 ? (size_t)info.st_size + 1 : 65536;
-    int result = read_all(data, length, fd, expected, path);
+    size_t expected = !fstat(fd, &info) && info.st_size > 0 ? (size_t)info.st_size + 1 : 65536;
+    int rc = read_all(data, length, fd, expected, path);
     close(fd);
-    return result;
+    return rc;
 }
 
 static int write_all(int fd, const char *data, size_t length)
@@ -78,9 +78,9 @@ static int write_all(int fd, const char *data, size_t length)
 
 static int write_stdout(const char *data, size_t length)
 {
-    if (fwrite(data, 1, length, stdout) != length || fflush(stdout) != 0)
+    if (fwrite(data, 1, length, stdout) != length || fflush(stdout))
         return io_error("standard output", "can't write");
-    return MOIRAI_OK;
+    return 0;
 }
 
 static int write_direct(const char *path, const char *data, size_t length)
@@ -89,10 +89,10 @@ static int write_direct(const char *path, const char *data, size_t length)
     if (fd < 0)
         return io_error(path, "can't open");
     int failed = write_all(fd, data, length);
-    int result = failed ? io_error(path, "can't write") : MOIRAI_OK;
+    int rc = failed ? io_error(path, "can't write") : 0;
     if (close(fd) && !failed)
-        result = io_error(path, "can't write");
-    return result;
+        rc = io_error(path, "can't write");
+    return rc;
 }
 
 /* `mode` -1: a new file, the user's umask decides. */
@@ -110,20 +110,20 @@ static int write_replace(const char *target, const char *path, int mode, const c
         return io_error(path, "can't create");
     }
     int failed = write_all(fd, data, length) || (mode >= 0 && fchmod(fd, (mode_t)mode)) || fsync(fd);
-    int result = failed ? io_error(path, "can't write") : MOIRAI_OK;
+    int rc = failed ? io_error(path, "can't write") : 0;
     if (close(fd) && !failed)
-        result = io_error(path, "can't write");
-    if (!result && rename(temporary, target))
-        result = io_error(path, "can't replace");
-    if (result)
+        rc = io_error(path, "can't write");
+    if (!rc && rename(temporary, target))
+        rc = io_error(path, "can't replace");
+    if (rc)
         unlink(temporary);
     free(temporary);
-    return result;
+    return rc;
 }
 
 int util_file_write(const char *path, const char *data, size_t length)
 {
-    if (strcmp(path, "-") == 0)
+    if (!strcmp(path, "-"))
         return write_stdout(data, length);
     struct stat info;
     if (stat(path, &info))
@@ -136,7 +136,7 @@ int util_file_write(const char *path, const char *data, size_t length)
     char *target = realpath(path, NULL);
     if (!target)
         return io_error(path, "can't resolve");
-    int result = write_replace(target, path, (int)(info.st_mode & 07777), data, length);
+    int rc = write_replace(target, path, (int)(info.st_mode & 07777), data, length);
     free(target);
-    return result;
+    return rc;
 }

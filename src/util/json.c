@@ -24,26 +24,22 @@ int util_json_fail(const util_json_at *at, const char *format, ...)
     return moirai_error(MOIRAI_EINPUT, "%s: %s '%.200s': %s", at->label, at->kind, at->name, text);
 }
 
-int util_json_label(int result, const char *label)
+int util_json_label(int rc, const char *label)
 {
     size_t n = strlen(label);
     const char *message = moirai_error_message();
-    if (strncmp(message, label, n) == 0 && strncmp(message + n, ": ", 2) == 0)
-        return result;
-    return moirai_error_prefix(result, "%s", label);
+    if (!strncmp(message, label, n) && !strncmp(message + n, ": ", 2))
+        return rc;
+    return moirai_error_prefix(rc, "%s", label);
 }
 
 const char *util_json_show(char buffer[80], yyjson_val *value)
 {
     switch (yyjson_get_type(value)) {
-    case YYJSON_TYPE_NULL:
-        return "null";
-    case YYJSON_TYPE_BOOL:
-        return yyjson_get_bool(value) ? "true" : "false";
-    case YYJSON_TYPE_ARR:
-        return "an array";
-    case YYJSON_TYPE_OBJ:
-        return "an object";
+    case YYJSON_TYPE_NULL: return "null";
+    case YYJSON_TYPE_BOOL: return yyjson_get_bool(value) ? "true" : "false";
+    case YYJSON_TYPE_ARR: return "an array";
+    case YYJSON_TYPE_OBJ: return "an object";
     case YYJSON_TYPE_STR:
         snprintf(buffer, 80, "\"%.60s%s", yyjson_get_str(value), yyjson_get_len(value) > 60 ? "...\"" : "\"");
         return buffer;
@@ -58,8 +54,7 @@ const char *util_json_show(char buffer[80], yyjson_val *value)
         else
             snprintf(buffer, 80, "%.15g", yyjson_get_real(value));
         return buffer;
-    default:
-        return "nothing";
+    default: return "nothing";
     }
 }
 
@@ -95,7 +90,7 @@ int util_json_parse(yyjson_doc **out, const char *json, size_t length, const cha
     yyjson_read_err error;
     /* The cast only drops const: without YYJSON_READ_INSITU the text is not written to. */
     *out = yyjson_read_opts((char *)json, length, YYJSON_READ_BIGNUM_AS_RAW, NULL, &error);
-    return *out ? MOIRAI_OK : syntax_error(label, json, length, &error);
+    return *out ? 0 : syntax_error(label, json, length, &error);
 }
 
 static int check_header(yyjson_val *root, const char *label, const char *format)
@@ -109,26 +104,26 @@ static int check_header(yyjson_val *root, const char *label, const char *format)
         return MOIRAI_EINPUT;
     if (util_json_string(&found, NULL, &at, root, "format", true))
         return MOIRAI_EINPUT;
-    if (strcmp(found, format) != 0)
+    if (strcmp(found, format))
         return util_json_fail(&at, "format is \"%.60s\", expected \"%s\"", found, format);
     if (util_json_int64(&version, &at, root, "version", true, 0))
         return MOIRAI_EINPUT;
     if (version != 1)
         return util_json_fail(&at, "%s version %" PRId64 ", only version 1 is known", format, version);
-    return MOIRAI_OK;
+    return 0;
 }
 
 int util_json_open(yyjson_doc **out, const char *json, size_t length, const char *label, const char *format)
 {
-    int result = util_json_parse(out, json, length, label);
-    if (result)
-        return result;
-    result = check_header(yyjson_doc_get_root(*out), label, format);
-    if (result) {
+    int rc = util_json_parse(out, json, length, label);
+    if (rc)
+        return rc;
+    rc = check_header(yyjson_doc_get_root(*out), label, format);
+    if (rc) {
         yyjson_doc_free(*out);
         *out = NULL;
     }
-    return result;
+    return rc;
 }
 
 /* ---- objects ---- */
@@ -152,17 +147,16 @@ static int check_many_keys(const util_json_at *at, yyjson_val *object)
     yyjson_val *key, *value, **keys = util_alloc(yyjson_obj_size(object), sizeof(yyjson_val *));
     if (!keys)
         return MOIRAI_EFAIL;
-    yyjson_obj_foreach(object, index, max, key, value)
-    {
+    yyjson_obj_foreach(object, index, max, key, value) {
         keys[n++] = key;
     }
     qsort(keys, n, sizeof *keys, compare_keys);
-    int result = MOIRAI_OK;
-    for (size_t i = 1; i < n && !result; i++)
+    int rc = 0;
+    for (size_t i = 1; i < n && !rc; i++)
         if (compare_keys(&keys[i - 1], &keys[i]) == 0)
-            result = repeated_key(at, keys[i]);
+            rc = repeated_key(at, keys[i]);
     free(keys);
-    return result;
+    return rc;
 }
 
 int util_json_object(const util_json_at *at, yyjson_val *value)
@@ -176,15 +170,14 @@ int util_json_object(const util_json_at *at, yyjson_val *value)
         return check_many_keys(at, value);
     size_t n = 0, index, max;
     yyjson_val *key, *item, *keys[FEW];
-    yyjson_obj_foreach(value, index, max, key, item)
-    {
+    yyjson_obj_foreach(value, index, max, key, item) {
         size_t length = yyjson_get_len(key);
         for (size_t i = 0; i < n; i++)
-            if (yyjson_get_len(keys[i]) == length && memcmp(yyjson_get_str(keys[i]), yyjson_get_str(key), length) == 0)
+            if (yyjson_get_len(keys[i]) == length && !memcmp(yyjson_get_str(keys[i]), yyjson_get_str(key), length))
                 return repeated_key(at, key);
         keys[n++] = key;
     }
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* The value of a key; NULL, with *result set, where there is nothing to read or nothing was asked for. */
@@ -192,24 +185,23 @@ static yyjson_val *find(int *result, const util_json_at *at, yyjson_val *object,
 {
     yyjson_val *value = yyjson_obj_get(object, key);
     bool absent = !value || yyjson_is_null(value);
-    *result = absent && required ? util_json_fail(at, "key '%s' is missing", key) : MOIRAI_OK;
+    *result = absent && required ? util_json_fail(at, "key '%s' is missing", key) : 0;
     return absent ? NULL : value;
 }
 
 int util_json_array(yyjson_val **out, const util_json_at *at, yyjson_val *object, const char *key, bool required)
 {
-    int result;
-    yyjson_val *value = find(&result, at, object, key, required);
+    int rc;
+    yyjson_val *value = find(&rc, at, object, key, required);
     if (!value)
-        return result;
+        return rc;
     if (!yyjson_is_arr(value))
         return wrong_type(at, value, key, "an array");
     *out = value;
-    return MOIRAI_OK;
+    return 0;
 }
 
-int util_json_value_string(const char **out, size_t *length, const util_json_at *at, yyjson_val *value,
-                             const char *key)
+int util_json_value_string(const char **out, size_t *length, const util_json_at *at, yyjson_val *value, const char *key)
 {
     if (!yyjson_is_str(value))
         return wrong_type(at, value, key, "a string");
@@ -219,16 +211,16 @@ int util_json_value_string(const char **out, size_t *length, const util_json_at 
     *out = text;
     if (length)
         *length = yyjson_get_len(value);
-    return MOIRAI_OK;
+    return 0;
 }
 
 int util_json_string(const char **out, size_t *length, const util_json_at *at, yyjson_val *object, const char *key,
-                       bool required)
+                     bool required)
 {
-    int result;
-    yyjson_val *value = find(&result, at, object, key, required);
+    int rc;
+    yyjson_val *value = find(&rc, at, object, key, required);
     if (!value)
-        return result;
+        return rc;
     if (required && yyjson_is_str(value) && yyjson_get_len(value) == 0)
         return util_json_fail(at, "%s is empty", key);
     return util_json_value_string(out, length, at, value, key);
@@ -247,37 +239,37 @@ int util_json_value_int64(int64_t *out, const util_json_at *at, yyjson_val *valu
     if (number < least)
         return util_json_fail(at, "%s is %" PRId64 ", must be at least %" PRId64, key, number, least);
     *out = number;
-    return MOIRAI_OK;
+    return 0;
 }
 
 int util_json_int64(int64_t *out, const util_json_at *at, yyjson_val *object, const char *key, bool required,
-                      int64_t least)
+                    int64_t least)
 {
-    int result;
-    yyjson_val *value = find(&result, at, object, key, required);
-    return value ? util_json_value_int64(out, at, value, key, least) : result;
+    int rc;
+    yyjson_val *value = find(&rc, at, object, key, required);
+    return value ? util_json_value_int64(out, at, value, key, least) : rc;
 }
 
 int util_json_real(double *out, const util_json_at *at, yyjson_val *object, const char *key, bool required)
 {
-    int result;
-    yyjson_val *value = find(&result, at, object, key, required);
+    int rc;
+    yyjson_val *value = find(&rc, at, object, key, required);
     if (!value)
-        return result;
+        return rc;
     if (!yyjson_is_num(value))
         return wrong_type(at, value, key, "a number");
     *out = yyjson_get_num(value);
-    return MOIRAI_OK;
+    return 0;
 }
 
 int util_json_bool(bool *out, const util_json_at *at, yyjson_val *object, const char *key, bool required)
 {
-    int result;
-    yyjson_val *value = find(&result, at, object, key, required);
+    int rc;
+    yyjson_val *value = find(&rc, at, object, key, required);
     if (!value)
-        return result;
+        return rc;
     if (!yyjson_is_bool(value))
         return wrong_type(at, value, key, "true or false");
     *out = yyjson_get_bool(value);
-    return MOIRAI_OK;
+    return 0;
 }

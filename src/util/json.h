@@ -29,7 +29,7 @@ int util_json_parse(yyjson_doc **out, const char *json, size_t length, const cha
 int util_json_fail(const util_json_at *at, const char *format, ...) MOIRAI_PRINTF(2, 3);
 /* Put "label: " before the current message unless it is there already: for errors that come from below, where the
  * file is not known. */
-int util_json_label(int result, const char *label);
+int util_json_label(int rc, const char *label);
 /* A value in a few characters for a message: numbers and strings as written (long ones cut), "an array", ... */
 const char *util_json_show(char buffer[80], yyjson_val *value);
 
@@ -40,16 +40,16 @@ int util_json_object(const util_json_at *at, yyjson_val *value);
 int util_json_array(yyjson_val **out, const util_json_at *at, yyjson_val *object, const char *key, bool required);
 /* Never empty when required, never with a NUL inside. `length` may be NULL. */
 int util_json_string(const char **out, size_t *length, const util_json_at *at, yyjson_val *object, const char *key,
-                       bool required);
+                     bool required);
 int util_json_int64(int64_t *out, const util_json_at *at, yyjson_val *object, const char *key, bool required,
-                      int64_t least);
+                    int64_t least);
 int util_json_real(double *out, const util_json_at *at, yyjson_val *object, const char *key, bool required);
 int util_json_bool(bool *out, const util_json_at *at, yyjson_val *object, const char *key, bool required);
 
 /* Of a value that is already at hand; `key` only names it in messages. */
 int util_json_value_int64(int64_t *out, const util_json_at *at, yyjson_val *value, const char *key, int64_t least);
 int util_json_value_string(const char **out, size_t *length, const util_json_at *at, yyjson_val *value,
-                             const char *key);
+                           const char *key);
 
 /* Length of the valid UTF-8 sequence at `s`, 0 if there is none. A NUL ends strings, so no read passes it. */
 size_t util_utf8_length(const unsigned char *s);
@@ -61,9 +61,9 @@ typedef struct util_writer {
     char *data;
     size_t length, capacity;
     int depth;
-    bool first;      /* nothing written yet in the innermost object or array */
+    bool first; /* nothing written yet in the innermost object or array */
     bool after_key;
-    bool broken;     /* the next item starts on a line of its own */
+    bool broken; /* the next item starts on a line of its own */
     bool failed;
 } util_writer;
 
@@ -71,7 +71,7 @@ void util_writer_init(util_writer *w);
 /* The same for a file of ours: opens its object with "format" and "version" 1, which util_json_open looks for. */
 void util_writer_begin(util_writer *w, const char *format);
 void util_writer_free(util_writer *w);
-void util_writer_open(util_writer *w, char bracket); /* '{' or '[' */
+void util_writer_open(util_writer *w, char bracket);  /* '{' or '[' */
 void util_writer_close(util_writer *w, char bracket); /* '}' or ']' */
 void util_writer_key(util_writer *w, const char *key);
 void util_writer_string(util_writer *w, const char *text); /* NULL: null. Invalid UTF-8 becomes U+FFFD */

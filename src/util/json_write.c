@@ -246,9 +246,9 @@ void util_writer_begin(util_writer *w, const char *format)
 int util_writer_save(util_writer *w, const char *path)
 {
     append(w, "\n", 1);
-    int result = w->failed ? MOIRAI_EFAIL : util_file_write(path, w->data, w->length);
+    int rc = w->failed ? MOIRAI_EFAIL : util_file_write(path, w->data, w->length);
     util_writer_free(w);
-    return result;
+    return rc;
 }
 
 char *util_writer_take(util_writer *w, size_t *length)

@@ -29,7 +29,7 @@ void *util_resize(void *old, size_t n, size_t size)
 int util_grow(void *array_pointer, size_t *capacity, size_t need, size_t size)
 {
     if (need <= *capacity)
-        return MOIRAI_OK;
+        return 0;
     size_t wanted = UTIL_MAX(need, *capacity > SIZE_MAX / 2 ? need : *capacity * 2);
     wanted = UTIL_MAX(wanted, (size_t)8);
     /* The caller's pointer has its own type: copy its bytes instead of aliasing it as void *. */
@@ -40,7 +40,7 @@ int util_grow(void *array_pointer, size_t *capacity, size_t need, size_t size)
         return MOIRAI_EFAIL;
     memcpy(array_pointer, &new, sizeof new);
     *capacity = wanted;
-    return MOIRAI_OK;
+    return 0;
 }
 
 char *util_strdup(const char *text)

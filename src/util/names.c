@@ -43,7 +43,7 @@ void util_names_free(util_names *m)
 static slot *find_slot(slot *slots, size_t n_slots, const char *name, uint64_t hash)
 {
     size_t i = hash & (n_slots - 1);
-    while (slots[i].name && (slots[i].hash != hash || strcmp(slots[i].name, name) != 0))
+    while (slots[i].name && (slots[i].hash != hash || strcmp(slots[i].name, name)))
         i = (i + 1) & (n_slots - 1);
     return &slots[i];
 }
@@ -51,7 +51,7 @@ static slot *find_slot(slot *slots, size_t n_slots, const char *name, uint64_t h
 static int widen(util_names *m)
 {
     if (m->n_used * 2 < m->n_slots)
-        return MOIRAI_OK;
+        return 0;
     size_t n = m->n_slots * 2;
     slot *slots = util_alloc(n, sizeof *slots);
     if (!slots)
@@ -62,7 +62,7 @@ static int widen(util_names *m)
     free(m->slots);
     m->slots = slots;
     m->n_slots = n;
-    return MOIRAI_OK;
+    return 0;
 }
 
 int32_t util_names_put(util_names *m, const char *name, int32_t number)

@@ -22,12 +22,12 @@ typedef struct pool {
     char message[MESSAGE]; /* messages are thread-local: carry it over */
 } pool;
 
-static void note_failure(pool *x, int32_t i, int result)
+static void note_failure(pool *x, int32_t i, int rc)
 {
     pthread_mutex_lock(&x->lock);
     if (i < x->failed) {
         x->failed = i;
-        x->result = result;
+        x->result = rc;
         snprintf(x->message, MESSAGE, "%s", moirai_error_message());
     }
     pthread_mutex_unlock(&x->lock);
@@ -37,9 +37,9 @@ static void *work(void *data)
 {
     pool *x = data;
     for (int32_t i; (i = atomic_fetch_add(&x->next, 1)) < x->n;) {
-        int result = x->job(x->data, i);
-        if (result)
-            note_failure(x, i, result);
+        int rc = x->job(x->data, i);
+        if (rc)
+            note_failure(x, i, rc);
     }
     return NULL;
 }
@@ -56,5 +56,5 @@ int util_pool_run(util_job_fn job, void *data, int32_t n, int threads)
     for (int32_t i = 0; i < helpers; i++)
         pthread_join(thread[i], NULL);
     pthread_mutex_destroy(&x.lock);
-    return x.result ? moirai_error(x.result, "%s", x.message) : MOIRAI_OK;
+    return x.result ? moirai_error(x.result, "%s", x.message) : 0;
 }

@@ -27,7 +27,7 @@ int moirai_budget_check(const moirai_budget *budget)
                             budget->time_limit_s, budget->effort, budget->threads);
     if (budget->effort > 1e6)
         return moirai_error(MOIRAI_EUSAGE, "effort %g: at most 1e6", budget->effort);
-    return MOIRAI_OK;
+    return 0;
 }
 
 util_stop util_stop_of(const moirai_budget *budget)

@@ -56,8 +56,7 @@ void util_strings_free(util_strings *s)
 static slot *find_slot(slot *slots, size_t n_slots, const char *text, size_t length, uint64_t hash)
 {
     size_t i = hash & (n_slots - 1);
-    while (slots[i].text &&
-           (slots[i].hash != hash || slots[i].length != length || memcmp(slots[i].text, text, length) != 0))
+    while (slots[i].text && (slots[i].hash != hash || slots[i].length != length || memcmp(slots[i].text, text, length)))
         i = (i + 1) & (n_slots - 1);
     return &slots[i];
 }
@@ -65,7 +64,7 @@ static slot *find_slot(slot *slots, size_t n_slots, const char *text, size_t len
 static int widen(util_strings *s)
 {
     if (s->n_used * 2 < s->n_slots)
-        return MOIRAI_OK;
+        return 0;
     size_t n = s->n_slots * 2;
     slot *slots = util_alloc(n, sizeof *slots);
     if (!slots)
@@ -78,7 +77,7 @@ static int widen(util_strings *s)
     free(s->slots);
     s->slots = slots;
     s->n_slots = n;
-    return MOIRAI_OK;
+    return 0;
 }
 
 static char *take_bytes(util_strings *s, size_t n)

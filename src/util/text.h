@@ -4,7 +4,9 @@
 
 #include <stdint.h>
 
-typedef struct util_human { char s[80]; } util_human;
+typedef struct util_human {
+    char s[80];
+} util_human;
 util_human util_human_ns(int64_t ns);                 /* "12.345 ms" */
 util_human util_human_bytes(int64_t bytes);           /* "1.23 GB" */
 util_human util_human_rate(int64_t bytes_per_second); /* "5.53 GB/s" */

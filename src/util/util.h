@@ -41,7 +41,9 @@ int util_file_read(char **data, size_t *length, const char *path);
 int util_file_write(const char *path, const char *data, size_t length);
 
 /* xoshiro256**: the same numbers on every machine. */
-typedef struct util_rng { uint64_t s[4]; } util_rng;
+typedef struct util_rng {
+    uint64_t s[4];
+} util_rng;
 void util_rng_seed(util_rng *r, uint64_t seed);
 uint64_t util_rng_next(util_rng *r);
 uint32_t util_rng_below(util_rng *r, uint32_t n); /* uniform in [0, n), n > 0 */
@@ -50,7 +52,13 @@ double util_rng_real(util_rng *r);                /* uniform in [0, 1) */
 double util_seconds(void); /* monotonic clock */
 
 /* a + b and a * b in int64; false on overflow. */
-static inline bool util_add64(int64_t *out, int64_t a, int64_t b) { return !__builtin_add_overflow(a, b, out); }
-static inline bool util_mul64(int64_t *out, int64_t a, int64_t b) { return !__builtin_mul_overflow(a, b, out); }
+static inline bool util_add64(int64_t *out, int64_t a, int64_t b)
+{
+    return !__builtin_add_overflow(a, b, out);
+}
+static inline bool util_mul64(int64_t *out, int64_t a, int64_t b)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
 
 #endif

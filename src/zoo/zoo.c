@@ -15,8 +15,10 @@ typedef struct network {
 } network;
 
 #define OPS(layers, heads) ((layers) * (11 + 12 * (heads)))
-#define PAPER(name, summary, layers, hidden, heads, parameters)                                                       \
-    {name, summary, OPS(layers, heads), layers, hidden, heads, parameters}
+#define PAPER(name, summary, layers, hidden, heads, parameters) \
+    { \
+        name, summary, OPS(layers, heads), layers, hidden, heads, parameters \
+    }
 
 static const network networks[] = {
     {PAPER("swin-1.8B", "Swin Transformer, 1100x1100 image", 32, 512, 16, "1.8B"), SWIN, {2, 2, 26, 2}},
@@ -67,16 +69,11 @@ static int build(zoo_net *z, const network *n)
     const moirai_zoo_entry *e = &n->entry;
 
     switch (n->family) {
-    case GPT3:
-        return zoo_gpt3(z, e->layers, e->hidden, e->heads, n->shape[0]);
-    case SWIN:
-        return zoo_swin(z, n->shape, e->hidden, e->heads);
-    case ALPHAFOLD2:
-        return zoo_alphafold2(z, e->layers, e->hidden, e->heads, n->shape[0]);
-    case T5:
-        return zoo_t5(z, e->layers / 2, e->hidden, e->heads, n->shape);
-    case INCEPTION:
-        return zoo_inception(z, n->shape[0], e->hidden);
+    case GPT3: return zoo_gpt3(z, e->layers, e->hidden, e->heads, n->shape[0]);
+    case SWIN: return zoo_swin(z, n->shape, e->hidden, e->heads);
+    case ALPHAFOLD2: return zoo_alphafold2(z, e->layers, e->hidden, e->heads, n->shape[0]);
+    case T5: return zoo_t5(z, e->layers / 2, e->hidden, e->heads, n->shape);
+    case INCEPTION: return zoo_inception(z, n->shape[0], e->hidden);
     }
     return moirai_error(MOIRAI_EFAIL, "zoo: network '%s' has no builder", e->name);
 }
@@ -100,16 +97,16 @@ int moirai_zoo_graph(moirai_graph **out, const char *name, int element_bytes)
 {
     const network *n = find(name);
     zoo_net z;
-    int result;
+    int rc;
 
     *out = NULL;
     if (!n)
         return moirai_error(MOIRAI_EUSAGE, "zoo: no network '%s': `moirai zoo list` has the names", name ? name : "");
     if (element_bytes != 4 && element_bytes != 2)
         return moirai_error(MOIRAI_EUSAGE, "zoo: elements of %d bytes: 4 (fp32) or 2 (fp16)", element_bytes);
-    result = zoo_net_begin(&z, n->entry.name, element_bytes);
-    if (result != MOIRAI_OK)
-        return result;
+    rc = zoo_net_begin(&z, n->entry.name, element_bytes);
+    if (rc)
+        return rc;
     build(&z, n);
     return zoo_net_finish(out, &z);
 }

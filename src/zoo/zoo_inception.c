@@ -22,8 +22,7 @@ static void pointwise(zoo_net *z, const char *type, const char *name, map *x, co
     int64_t n = map_elements(x);
 
     zoo_op_add(z, type, name, x->name, skip,
-                      (zoo_cost){
-                          .out = n, .in = skip ? 2 * n : n, .weight = weight, .flops = weight ? 2 * n : n});
+               (zoo_cost){.out = n, .in = skip ? 2 * n : n, .weight = weight, .flops = weight ? 2 * n : n});
     zoo_name_format(x->name, sizeof x->name, "%s", name);
 }
 
@@ -45,7 +44,7 @@ static void conv_bn(zoo_net *z, const char *base, map *x, int64_t channels, int6
 
     zoo_name_format(name, sizeof name, "%s/conv", base);
     zoo_op_add(z, "Conv", name, x->name, NULL,
-                      (zoo_cost){.out = out, .in = in, .weight = weight, .flops = 2 * weight * side * side});
+               (zoo_cost){.out = out, .in = in, .weight = weight, .flops = 2 * weight * side * side});
     zoo_op_weight(z, zoo_weight_product(4, shape, x->channels * kernel * kernel));
     window(z, kernel, stride, kernel / 2);
     zoo_name_format(x->name, sizeof x->name, "%s", name);
@@ -71,7 +70,7 @@ static void pool(zoo_net *z, const char *type, const char *name, map *x, int64_t
     int64_t out = x->channels * side * side;
 
     zoo_op_add(z, type, name, x->name, NULL,
-                      (zoo_cost){.out = out, .in = map_elements(x), .flops = out * kernel * kernel});
+               (zoo_cost){.out = out, .in = map_elements(x), .flops = out * kernel * kernel});
     if (side > 1)
         window(z, kernel, x->side / side, side == x->side ? kernel / 2 : 0);
     zoo_name_format(x->name, sizeof x->name, "%s", name);
@@ -124,9 +123,10 @@ int zoo_inception(zoo_net *z, int modules, int channels)
     pool(z, "GlobalAveragePool", "pool", &x, 1, x.side);
     features = map_elements(&x);
     zoo_op_add(z, "Flatten", "flatten", x.name, NULL, (zoo_cost){.out = features, .in = features});
-    zoo_op_add(z, "Gemm", "fc", "flatten", NULL,
-                      (zoo_cost){.out = CLASSES, .in = features, .weight = (features + 1) * CLASSES,
-                                        .flops = 2 * features * CLASSES});
+    zoo_op_add(
+        z, "Gemm", "fc", "flatten", NULL,
+        (zoo_cost){
+            .out = CLASSES, .in = features, .weight = (features + 1) * CLASSES, .flops = 2 * features * CLASSES});
     zoo_op_weight(z, zoo_weight_product(2, (const int64_t[2]){features, CLASSES}, features));
     zoo_op_weight(z, (zoo_weight){1, {CLASSES}, 0, 0.1});
     return z->result;

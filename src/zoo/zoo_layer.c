@@ -30,13 +30,13 @@ static void join(zoo_path out, const char *a, const char *b)
 static void project(zoo_net *z, const char *name, const char *input, int64_t rows, int64_t k, int64_t n)
 {
     zoo_op_add(z, "MatMul", name, input, NULL,
-                      (zoo_cost){.out = rows * n, .in = rows * k, .weight = k * n, .flops = 2 * rows * k * n});
+               (zoo_cost){.out = rows * n, .in = rows * k, .weight = k * n, .flops = 2 * rows * k * n});
     zoo_op_weight(z, zoo_weight_product(2, (const int64_t[2]){k, n}, k));
 }
 
 /* A projection and, where the layer has biases, the operator that adds its bias. `out`: what to read. */
-static void project_bias(zoo_net *z, const zoo_layer *l, const char *name, const char *input,
-                         const int64_t size[3], zoo_path out)
+static void project_bias(zoo_net *z, const zoo_layer *l, const char *name, const char *input, const int64_t size[3],
+                         zoo_path out)
 {
     int64_t elements = size[0] * size[2];
 
@@ -45,7 +45,7 @@ static void project_bias(zoo_net *z, const zoo_layer *l, const char *name, const
     if (!l->bias)
         return;
     zoo_op_add(z, "Add", out, name, NULL,
-                      (zoo_cost){.out = elements, .in = elements, .weight = size[2], .flops = elements});
+               (zoo_cost){.out = elements, .in = elements, .weight = size[2], .flops = elements});
     zoo_op_weight(z, (zoo_weight){1, {size[2]}, 0, 0.1});
 }
 
@@ -53,16 +53,13 @@ static void project_bias(zoo_net *z, const zoo_layer *l, const char *name, const
 static void pointwise(zoo_net *z, const char *type, const char *name, const char *inputs[2], int64_t elements,
                       int64_t extra, int64_t weight, int64_t flops_per_element)
 {
-    zoo_op_add(z, type, name, inputs[0], inputs[1],
-                      (zoo_cost){.out = elements,
-                                        .in = elements + extra,
-                                        .weight = weight,
-                                        .flops = elements * flops_per_element});
+    zoo_op_add(
+        z, type, name, inputs[0], inputs[1],
+        (zoo_cost){.out = elements, .in = elements + extra, .weight = weight, .flops = elements * flops_per_element});
 }
 
 /* softmax(scale * q k^T + mask) of one head, from the projected q and k. */
-static void head_scores(zoo_net *z, const zoo_layer *l, const char *base, const char *q, const char *k,
-                        zoo_path out)
+static void head_scores(zoo_net *z, const zoo_layer *l, const char *base, const char *q, const char *k, zoo_path out)
 {
     zoo_path name, previous;
     int64_t queries = l->windows * l->window, keys = l->windows * l->key_window;
@@ -73,9 +70,7 @@ static void head_scores(zoo_net *z, const zoo_layer *l, const char *base, const 
     zoo_op_attribute(z, "perm", 3, (const int64_t[3]){0, 2, 1});
     join(out, base, "qk");
     zoo_op_add(z, "MatMul", out, q, name,
-                      (zoo_cost){.out = scores,
-                                        .in = (queries + keys) * l->head_width,
-                                        .flops = 2 * scores * l->head_width});
+               (zoo_cost){.out = scores, .in = (queries + keys) * l->head_width, .flops = 2 * scores * l->head_width});
     if (l->scale) {
         memcpy(previous, out, sizeof previous);
         join(out, base, "scale");
@@ -106,9 +101,9 @@ static void head(zoo_net *z, const zoo_layer *l, const char *base, const char *n
     head_scores(z, l, base, q, k, scores);
     join(name, base, "av");
     zoo_op_add(z, "MatMul", name, scores, v,
-                      (zoo_cost){.out = queries * d,
-                                        .in = queries * l->key_window + keys * d,
-                                        .flops = 2 * queries * l->key_window * d});
+               (zoo_cost){.out = queries * d,
+                          .in = queries * l->key_window + keys * d,
+                          .flops = 2 * queries * l->key_window * d});
 }
 
 static void norm_weights(zoo_net *z, int64_t channels)
@@ -118,16 +113,14 @@ static void norm_weights(zoo_net *z, int64_t channels)
 }
 
 /* The norm before the attention; with patch merging it also makes the rows that the layer works on. */
-static void attention_norm(zoo_net *z, const zoo_layer *l, const char *input, const char *name,
-                           zoo_path residual)
+static void attention_norm(zoo_net *z, const zoo_layer *l, const char *input, const char *name, zoo_path residual)
 {
     int64_t rows = l->rows, padded = l->windows * l->window, c = l->channels, wide = 4 * l->merge_channels;
 
     if (!l->merge_channels) {
         zoo_name_format(residual, ZOO_NAME, "%s", input);
         zoo_op_add(z, "LayerNormalization", name, input, NULL,
-                          (zoo_cost){
-                              .out = padded * c, .in = rows * c, .weight = 2 * c, .flops = NORM_FLOPS * rows * c});
+                   (zoo_cost){.out = padded * c, .in = rows * c, .weight = 2 * c, .flops = NORM_FLOPS * rows * c});
         norm_weights(z, c);
         return;
     }
@@ -137,14 +130,13 @@ static void attention_norm(zoo_net *z, const zoo_layer *l, const char *input, co
     zoo_op_write(z, residual, rows * c);
     /* The merged rows are a second output: their traffic goes in with what is read. */
     zoo_op_end(z, name,
-                      (zoo_cost){.out = padded * c,
-                                        .in = l->merge_rows * l->merge_channels + rows * c,
-                                        .weight = wide * c + 2 * c,
-                                        .flops = 2 * rows * wide * c + NORM_FLOPS * rows * c});
+               (zoo_cost){.out = padded * c,
+                          .in = l->merge_rows * l->merge_channels + rows * c,
+                          .weight = wide * c + 2 * c,
+                          .flops = 2 * rows * wide * c + NORM_FLOPS * rows * c});
 }
 
-static void residual_add(zoo_net *z, const zoo_layer *l, const char *name, const char *x,
-                         const char *skip)
+static void residual_add(zoo_net *z, const zoo_layer *l, const char *name, const char *x, const char *skip)
 {
     int64_t elements = l->rows * l->channels;
 
@@ -184,8 +176,7 @@ void zoo_ffn_add(zoo_net *z, const zoo_layer *l, const char *norm, const char *r
     zoo_name_format(input, sizeof input, "%s", out);
     zoo_name_format(normed, sizeof normed, "%s/%s", l->prefix, norm);
     zoo_op_add(z, "LayerNormalization", normed, input, NULL,
-                      (zoo_cost){
-                          .out = rows * c, .in = rows * c, .weight = 2 * c, .flops = NORM_FLOPS * rows * c});
+               (zoo_cost){.out = rows * c, .in = rows * c, .weight = 2 * c, .flops = NORM_FLOPS * rows * c});
     norm_weights(z, c);
     join(name, l->prefix, "/fc1");
     project_bias(z, l, name, normed, (const int64_t[3]){rows, c, l->ffn}, x);

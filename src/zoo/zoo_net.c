@@ -19,14 +19,14 @@ int zoo_net_begin(zoo_net *z, const char *name, int element_bytes)
 {
     *z = (zoo_net){.element_bytes = element_bytes, .op = MOIRAI_NONE};
     z->result = moirai_graph_builder_new(&z->builder, name);
-    if (z->result == MOIRAI_OK)
+    if (!z->result)
         moirai_graph_builder_element_bytes(z->builder, element_bytes);
     return z->result;
 }
 
 int zoo_net_finish(moirai_graph **out, zoo_net *z)
 {
-    if (z->result != MOIRAI_OK) {
+    if (z->result) {
         moirai_graph_builder_free(z->builder);
         return z->result;
     }
@@ -35,7 +35,7 @@ int zoo_net_finish(moirai_graph **out, zoo_net *z)
 
 void zoo_op_begin(zoo_net *z, const char *type, const char *name)
 {
-    if (z->result != MOIRAI_OK)
+    if (z->result)
         return;
     if (z->sink) {
         z->result = z->sink->op(z->sink, type, name);
@@ -48,13 +48,13 @@ void zoo_op_begin(zoo_net *z, const char *type, const char *name)
 
 void zoo_op_read(zoo_net *z, const char *tensor)
 {
-    if (z->result == MOIRAI_OK)
+    if (!z->result)
         z->result = z->sink ? z->sink->read(z->sink, tensor) : moirai_graph_builder_input(z->builder, z->op, tensor);
 }
 
 void zoo_op_write(zoo_net *z, const char *tensor, int64_t elements)
 {
-    if (z->result == MOIRAI_OK)
+    if (!z->result)
         z->result = z->sink ? z->sink->write(z->sink, tensor)
                             : moirai_graph_builder_output(z->builder, z->op, tensor, elements * z->element_bytes);
 }
@@ -64,26 +64,26 @@ void zoo_op_end(zoo_net *z, const char *name, zoo_cost cost)
     int64_t traffic = (cost.in + cost.out + cost.weight) * z->element_bytes;
 
     zoo_op_write(z, name, cost.out);
-    if (z->result == MOIRAI_OK && !z->sink)
+    if (!z->result && !z->sink)
         z->result =
             moirai_graph_builder_cost(z->builder, z->op, cost.weight * z->element_bytes, 0, cost.flops, traffic);
 }
 
 void zoo_op_weight(zoo_net *z, zoo_weight weight)
 {
-    if (z->result == MOIRAI_OK && z->sink)
+    if (!z->result && z->sink)
         z->result = z->sink->weight(z->sink, &weight);
 }
 
 void zoo_op_attribute(zoo_net *z, const char *name, int n, const int64_t *value)
 {
-    if (z->result == MOIRAI_OK && z->sink)
+    if (!z->result && z->sink)
         z->result = z->sink->attribute(z->sink, name, n, value);
 }
 
 void zoo_net_input(zoo_net *z, const char *tensor, int rank, const int64_t *dim)
 {
-    if (z->result == MOIRAI_OK && z->sink)
+    if (!z->result && z->sink)
         z->result = z->sink->input(z->sink, tensor, rank, dim);
 }
 
@@ -96,8 +96,7 @@ zoo_weight zoo_weight_product(int rank, const int64_t *dim, int64_t fan_in)
     return w;
 }
 
-void zoo_op_add(zoo_net *z, const char *type, const char *name, const char *a, const char *b,
-                       zoo_cost cost)
+void zoo_op_add(zoo_net *z, const char *type, const char *name, const char *a, const char *b, zoo_cost cost)
 {
     zoo_op_begin(z, type, name);
     zoo_op_read(z, a);

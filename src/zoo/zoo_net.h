@@ -59,38 +59,36 @@ void zoo_net_input(zoo_net *z, const char *tensor, int rank, const int64_t *dim)
 /* A product's weight, whose `fan_in` inputs keep the size of what passes through. */
 zoo_weight zoo_weight_product(int rank, const int64_t *dim, int64_t fan_in);
 /* All of it for an operator with one or two inputs (`b` may be NULL). */
-void zoo_op_add(zoo_net *z, const char *type, const char *name, const char *a, const char *b,
-                       zoo_cost cost);
+void zoo_op_add(zoo_net *z, const char *type, const char *name, const char *a, const char *b, zoo_cost cost);
 
 #define ZOO_NAME 64 /* bytes that hold every name of the zoo */
 void zoo_name_format(char *out, size_t size, const char *format, ...) MOIRAI_PRINTF(3, 4);
 
 /* One transformer layer; attention works on `windows` groups of `window` queries and `key_window` keys. */
 typedef struct zoo_layer {
-    char prefix[16];           /* "L0", "enc0" */
-    int64_t rows;              /* tokens; the attention sees windows * window >= rows of them */
+    char prefix[16]; /* "L0", "enc0" */
+    int64_t rows;    /* tokens; the attention sees windows * window >= rows of them */
     int64_t windows, window, key_window;
     int64_t channels, heads, head_width, ffn;
     int64_t merge_channels, merge_rows; /* the layer before's, where 2x2 patches are merged here; else 0 */
-    const char *mask;          /* tensor added to the scores, or NULL */
-    int64_t mask_elements;     /* of it that one head reads */
-    int64_t mask_weight;       /* learnt position bias of one head */
-    const char *activation;    /* operator type */
-    bool bias, scale;          /* of the projections and fc1; of the scores */
+    const char *mask;                   /* tensor added to the scores, or NULL */
+    int64_t mask_elements;              /* of it that one head reads */
+    int64_t mask_weight;                /* learnt position bias of one head */
+    const char *activation;             /* operator type */
+    bool bias, scale;                   /* of the projections and fc1; of the scores */
 } zoo_layer;
 
 /* The parts of a layer. `block` separates several attentions of one layer: names are prefix/block... */
 typedef struct zoo_attention {
-    char block[24];     /* name before "h0/q": "L0/" or "dec0/x_" */
-    const char *input;  /* the layer's input: what the norm reads and the residual adds */
-    const char *memory; /* keys and values come from this tensor, NULL: from the normed input */
+    char block[24];              /* name before "h0/q": "L0/" or "dec0/x_" */
+    const char *input;           /* the layer's input: what the norm reads and the residual adds */
+    const char *memory;          /* keys and values come from this tensor, NULL: from the normed input */
     const char *norm, *residual; /* names after the prefix: "ln1", "res1" */
 } zoo_attention;
 
 /* Both leave the name of their result in `out`, which holds ZOO_NAME bytes and may be the input. */
 void zoo_attention_add(zoo_net *z, const zoo_layer *l, const zoo_attention *a, char *out);
-void zoo_ffn_add(zoo_net *z, const zoo_layer *l, const char *norm, const char *residual,
-                        char *out);
+void zoo_ffn_add(zoo_net *z, const zoo_layer *l, const char *norm, const char *residual, char *out);
 
 /* The families; each returns 0 or the first failure. */
 int zoo_gpt3(zoo_net *z, int layers, int hidden, int heads, int tokens);

@@ -37,10 +37,19 @@ static void inputs_add(zoo_net *z, const zoo_layer *l, const char *x)
 int zoo_gpt3(zoo_net *z, int layers, int hidden, int heads, int tokens)
 {
     char x[ZOO_NAME] = "input";
-    zoo_layer l = {.rows = tokens, .windows = 1, .window = tokens, .key_window = tokens, .channels = hidden,
-                          .heads = heads, .head_width = hidden / heads, .ffn = 4 * (int64_t)hidden,
-                          .mask = "mask", .mask_elements = (int64_t)tokens * tokens,
-                          .activation = "Gelu", .bias = true, .scale = true};
+    zoo_layer l = {.rows = tokens,
+                   .windows = 1,
+                   .window = tokens,
+                   .key_window = tokens,
+                   .channels = hidden,
+                   .heads = heads,
+                   .head_width = hidden / heads,
+                   .ffn = 4 * (int64_t)hidden,
+                   .mask = "mask",
+                   .mask_elements = (int64_t)tokens * tokens,
+                   .activation = "Gelu",
+                   .bias = true,
+                   .scale = true};
 
     inputs_add(z, &l, x);
     for (int i = 0; i < layers; i++) {
@@ -53,10 +62,19 @@ int zoo_gpt3(zoo_net *z, int layers, int hidden, int heads, int tokens)
 int zoo_alphafold2(zoo_net *z, int layers, int hidden, int heads, int ffn_factor)
 {
     char x[ZOO_NAME] = "input";
-    zoo_layer l = {.rows = SEQUENCES * RESIDUES, .windows = SEQUENCES, .window = RESIDUES,
-                          .key_window = RESIDUES, .channels = hidden, .heads = heads, .head_width = hidden / heads,
-                          .ffn = (int64_t)ffn_factor * hidden, .mask = "pair_bias",
-                          .mask_elements = RESIDUES * RESIDUES, .activation = "Relu", .bias = true, .scale = true};
+    zoo_layer l = {.rows = SEQUENCES * RESIDUES,
+                   .windows = SEQUENCES,
+                   .window = RESIDUES,
+                   .key_window = RESIDUES,
+                   .channels = hidden,
+                   .heads = heads,
+                   .head_width = hidden / heads,
+                   .ffn = (int64_t)ffn_factor * hidden,
+                   .mask = "pair_bias",
+                   .mask_elements = RESIDUES * RESIDUES,
+                   .activation = "Relu",
+                   .bias = true,
+                   .scale = true};
 
     inputs_add(z, &l, x);
     for (int i = 0; i < layers; i++) {
@@ -70,8 +88,14 @@ int zoo_swin(zoo_net *z, const int depth[4], int hidden, int heads)
 {
     char x[ZOO_NAME] = "input", mask[ZOO_NAME];
     int64_t side = IMAGE / PATCH, window = WINDOW * WINDOW;
-    zoo_layer l = {.window = window, .key_window = window, .channels = hidden, .heads = heads,
-                          .mask_weight = window * window, .activation = "Gelu", .bias = true, .scale = true};
+    zoo_layer l = {.window = window,
+                   .key_window = window,
+                   .channels = hidden,
+                   .heads = heads,
+                   .mask_weight = window * window,
+                   .activation = "Gelu",
+                   .bias = true,
+                   .scale = true};
 
     for (int stage = 0, n = 0; stage < 4; stage++) {
         int64_t across = (side + WINDOW - 1) / WINDOW;
@@ -99,8 +123,7 @@ int zoo_swin(zoo_net *z, const int depth[4], int hidden, int heads)
 }
 
 /* A decoder layer: attention to itself, attention to the encoder's output, feed-forward. */
-static void decoder_layer_add(zoo_net *z, zoo_layer *l, const char *encoded, int64_t encoded_rows,
-                              char *x)
+static void decoder_layer_add(zoo_net *z, zoo_layer *l, const char *encoded, int64_t encoded_rows, char *x)
 {
     zoo_attention a = {.norm = "ln1", .residual = "res1"};
     char input[ZOO_NAME];
@@ -128,10 +151,17 @@ static void decoder_layer_add(zoo_net *z, zoo_layer *l, const char *encoded, int
 int zoo_t5(zoo_net *z, int layers, int hidden, int heads, const int tokens[2])
 {
     char encoded[ZOO_NAME] = "input", x[ZOO_NAME] = "decoder_input";
-    zoo_layer l = {.rows = tokens[0], .windows = 1, .window = tokens[0], .key_window = tokens[0],
-                          .channels = hidden, .heads = heads, .head_width = hidden / heads,
-                          .ffn = 4 * (int64_t)hidden, .mask = "mask",
-                          .mask_elements = (int64_t)tokens[0] * tokens[0], .activation = "Relu"};
+    zoo_layer l = {.rows = tokens[0],
+                   .windows = 1,
+                   .window = tokens[0],
+                   .key_window = tokens[0],
+                   .channels = hidden,
+                   .heads = heads,
+                   .head_width = hidden / heads,
+                   .ffn = 4 * (int64_t)hidden,
+                   .mask = "mask",
+                   .mask_elements = (int64_t)tokens[0] * tokens[0],
+                   .activation = "Relu"};
 
     inputs_add(z, &l, encoded);
     for (int i = 0; i < layers; i++) {

@@ -24,8 +24,9 @@ static int64_t value_of(const moirai_problem *p, const char *name)
 static void test_bound_registry(void **state)
 {
     (void)state;
-    static const char *const names[] = {"critical-path", "load",     "transfers", "getf",  "blocks", "prices-1",  "spine",
-                                        "prices-2",      "prices-3", "prices-4",  "bytes", "static", "intervals", "search"};
+    static const char *const names[] = {"critical-path", "load",   "transfers", "getf",     "blocks",
+                                        "prices-1",      "spine",  "prices-2",  "prices-3", "prices-4",
+                                        "bytes",         "static", "intervals", "search"};
     size_t known = 0;
     for (int i = 0; i < moirai_bound_count(); i++) {
         const moirai_bound *b = moirai_bound_at(i);

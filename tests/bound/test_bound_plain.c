@@ -84,28 +84,31 @@ static moirai_problem *full_chain(int64_t scale)
     static char text[16384];
     static const int room[] = {8, 10, 12};
     moirai_problem *p;
-    size_t n = (size_t)snprintf(text, sizeof text,
-                                "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"b\",\"flow\":\"tensor\",\"congestion\":"
-                                "\"port\",\"memory\":\"static\",\"devices\":[");
+    size_t n = (size_t)snprintf(
+        text, sizeof text,
+        "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"b\",\"flow\":\"tensor\",\"congestion\":"
+        "\"port\",\"memory\":\"static\",\"devices\":[");
     for (int k = 0; k < 3; k++)
-        n += (size_t)snprintf(text + n, sizeof text - n, "%s{\"name\":\"%c\",\"memory_bytes\":%d000000000}", k ? "," : "",
-                              'A' + k, room[k]);
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s{\"name\":\"%c\",\"memory_bytes\":%d000000000}",
+                              k ? "," : "", 'A' + k, room[k]);
     n += (size_t)snprintf(text + n, sizeof text - n, "],\"channels\":[");
     for (int a = 0; a < 9; a++)
         if (a / 3 != a % 3)
-            n += (size_t)snprintf(text + n, sizeof text - n,
-                                  "%s{\"from\":\"%c\",\"to\":\"%c\",\"bytes_per_second\":1000000000,\"latency_ns\":%lld}",
-                                  a > 1 ? "," : "", 'A' + a / 3, 'A' + a % 3, (long long)(1000 * scale));
+            n += (size_t)snprintf(
+                text + n, sizeof text - n,
+                "%s{\"from\":\"%c\",\"to\":\"%c\",\"bytes_per_second\":1000000000,\"latency_ns\":%lld}",
+                a > 1 ? "," : "", 'A' + a / 3, 'A' + a % 3, (long long)(1000 * scale));
     n += (size_t)snprintf(text + n, sizeof text - n, "],\"ops\":[");
     for (int i = 0; i < 24; i++) {
         char in[16] = "";
         if (i)
             snprintf(in, sizeof in, "\"t%d\"", i - 1);
-        n += (size_t)snprintf(text + n, sizeof text - n,
-                              "%s{\"name\":\"o%d\",\"memory_bytes\":1000000000,\"time_ns\":[%lld,%lld,%lld],\"inputs\":[%s],"
-                              "\"outputs\":[{\"name\":\"t%d\",\"bytes\":1000}]}",
-                              i ? "," : "", i, (long long)(1000000 * scale), (long long)(2000000 * scale),
-                              (long long)(5000000 * scale), in, i);
+        n += (size_t)snprintf(
+            text + n, sizeof text - n,
+            "%s{\"name\":\"o%d\",\"memory_bytes\":1000000000,\"time_ns\":[%lld,%lld,%lld],\"inputs\":[%s],"
+            "\"outputs\":[{\"name\":\"t%d\",\"bytes\":1000}]}",
+            i ? "," : "", i, (long long)(1000000 * scale), (long long)(2000000 * scale), (long long)(5000000 * scale),
+            in, i);
     }
     n += (size_t)snprintf(text + n, sizeof text - n, "]}");
     assert_ok(moirai_problem_parse(&p, text, n, "b"));

@@ -91,7 +91,8 @@ static void test_bytes_paths_at_prices(void **state)
             assert_true(list[i].per_byte_ns == 2 || f.m->device[k] == (list[i].per_byte_ns > 2));
         /* Between the first cut on A and the third on B, the second in between: the ends are not paid for. */
         assert_int_equal(bytes_cheapest_path(f.m, 1, 2, 0, 1, price),
-                         (10 + 10 * list[i].per_byte_ns < 30 ? 10 + 10 * list[i].per_byte_ns : 30) * DECOMPOSE_MOST_UNITS);
+                         (10 + 10 * list[i].per_byte_ns < 30 ? 10 + 10 * list[i].per_byte_ns : 30) *
+                             DECOMPOSE_MOST_UNITS);
         for (int64_t k = 0; k < pair_chain_count(f.c); k++)
             f.m->pair_cost[k] = INT64_MAX;
         assert_true(bytes_cheapest_path(f.m, 0, f.c->s->n_blocks - 1, 0, 0, price) == INT64_MAX); /* no way through */

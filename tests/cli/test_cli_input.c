@@ -174,15 +174,19 @@ static void test_cli_runtime_sets_launches_and_the_verdict_tells(void **state)
 static void test_cli_two_scales_are_warned_of(void **state)
 {
     (void)state;
-    write_text("c.json", "{\"format\": \"moirai-cluster\", \"version\": 1, \"devices\": [{\"name\": \"A\", \"memory\": \"8GB\"}, {\"name\": "
-                         "\"B\", \"memory\": \"8GB\"}], \"links\": [{\"from\": \"A\", \"to\": \"B\", \"bandwidth\": \"1Gbps\", "
-                         "\"both\": true}]}");
+    write_text("c.json",
+               "{\"format\": \"moirai-cluster\", \"version\": 1, \"devices\": [{\"name\": \"A\", \"memory\": \"8GB\"}, "
+               "{\"name\": "
+               "\"B\", \"memory\": \"8GB\"}], \"links\": [{\"from\": \"A\", \"to\": \"B\", \"bandwidth\": \"1Gbps\", "
+               "\"both\": true}]}");
     assert_runs("$M problem gpt3-tiny --cluster c.json"); /* neither type nor ep: a CPU */
     assert_contains(shell_err, "taken for a generic cpu");
     assert_null(strstr(shell_err, "NOT ON ONE SCALE"));
     write_text("g.json", GRAPH(OP("one", "", OUT("a", "4"), ", \"time_ns\": {\"A\": 5}")));
-    write_text("two.json", "{\"format\": \"moirai-cluster\", \"version\": 1, \"devices\": [{\"name\": \"A\", \"type\": \"mine\", \"memory\": \"8GB\"}, "
-                           "{\"name\": \"B\", \"memory\": \"8GB\"}], \"links\": [{\"from\": \"A\", \"to\": \"B\", \"bandwidth\": \"1Gbps\", "
+    write_text("two.json", "{\"format\": \"moirai-cluster\", \"version\": 1, \"devices\": [{\"name\": \"A\", \"type\": "
+                           "\"mine\", \"memory\": \"8GB\"}, "
+                           "{\"name\": \"B\", \"memory\": \"8GB\"}], \"links\": [{\"from\": \"A\", \"to\": \"B\", "
+                           "\"bandwidth\": \"1Gbps\", "
                            "\"both\": true}]}");
     assert_runs("$M problem g.json --cluster two.json");
     assert_contains(shell_err, "NOT ON ONE SCALE");

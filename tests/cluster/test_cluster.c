@@ -73,22 +73,43 @@ static void test_device_type_has_many_spellings(void **state)
     assert_non_null(moirai_device_type_find("cpu"));
     assert_null(moirai_device_type_find("v1000"));
     static const char *const reported[][2] = {
-        {"NVIDIA H100 80GB HBM3", "h100"},         {"NVIDIA H100 PCIe", "h100-pcie"},     {"NVIDIA H100 NVL", "h100-nvl"},
-        {"NVIDIA H200", "h200"},                   {"NVIDIA GH200 480GB", "gh200"},       {"NVIDIA B200", "b200"},
-        {"Tesla V100-PCIE-32GB", "v100"},          {"Tesla V100-SXM2-16GB", "v100-16g"},  {"Tesla P100-PCIE-16GB", "p100"},
-        {"NVIDIA A100-SXM4-40GB", "a100"},         {"NVIDIA A100-SXM4-80GB", "a100-80g"}, {"NVIDIA A100 80GB PCIe", "a100-80g"},
-        {"Tesla T4", "t4"},                        {"NVIDIA A10G", "a10g"},               {"NVIDIA L40S", "l40s"},
-        {"NVIDIA RTX A6000", "a6000"},             {"NVIDIA GeForce RTX 4090", "rtx4090"}, {"NVIDIA GeForce GTX 1050", "gtx1050"},
-        {"NVIDIA RTX 6000 Ada Generation", "rtx6000ada"}, {"AMD Instinct MI300X", "mi300x"}, {"AMD Instinct MI250X / MI250", "mi250x"},
-        {"Orin (nvgpu)", "orin"},                  {"Jetson AGX Orin", "orin"},           {"Jetson Xavier NX", "xavier-nx"},
+        {"NVIDIA H100 80GB HBM3", "h100"},
+        {"NVIDIA H100 PCIe", "h100-pcie"},
+        {"NVIDIA H100 NVL", "h100-nvl"},
+        {"NVIDIA H200", "h200"},
+        {"NVIDIA GH200 480GB", "gh200"},
+        {"NVIDIA B200", "b200"},
+        {"Tesla V100-PCIE-32GB", "v100"},
+        {"Tesla V100-SXM2-16GB", "v100-16g"},
+        {"Tesla P100-PCIE-16GB", "p100"},
+        {"NVIDIA A100-SXM4-40GB", "a100"},
+        {"NVIDIA A100-SXM4-80GB", "a100-80g"},
+        {"NVIDIA A100 80GB PCIe", "a100-80g"},
+        {"Tesla T4", "t4"},
+        {"NVIDIA A10G", "a10g"},
+        {"NVIDIA L40S", "l40s"},
+        {"NVIDIA RTX A6000", "a6000"},
+        {"NVIDIA GeForce RTX 4090", "rtx4090"},
+        {"NVIDIA GeForce GTX 1050", "gtx1050"},
+        {"NVIDIA RTX 6000 Ada Generation", "rtx6000ada"},
+        {"AMD Instinct MI300X", "mi300x"},
+        {"AMD Instinct MI250X / MI250", "mi250x"},
+        {"Orin (nvgpu)", "orin"},
+        {"Jetson AGX Orin", "orin"},
+        {"Jetson Xavier NX", "xavier-nx"},
     };
     for (size_t i = 0; i < sizeof reported / sizeof *reported; i++) {
         assert_non_null(moirai_device_type_find(reported[i][0]));
         assert_string_equal(moirai_device_type_find(reported[i][0])->name, reported[i][1]);
     }
     static const char *const misspelt[][2] = {
-        {"h10", "h100"}, {"rtx4091", "rtx4090"}, {"NVIDIA H100 96GB HBM3", "h100"}, {"a100-80", "a100-80g"}, {"mi300", "mi300x"},
-        {"cpu-16-avx", "cpu-16-avx2"}, {"NVIDIA GeForce RTX 3080 Ti Laptop GPU", "rtx3080ti"},
+        {"h10", "h100"},
+        {"rtx4091", "rtx4090"},
+        {"NVIDIA H100 96GB HBM3", "h100"},
+        {"a100-80", "a100-80g"},
+        {"mi300", "mi300x"},
+        {"cpu-16-avx", "cpu-16-avx2"},
+        {"NVIDIA GeForce RTX 3080 Ti Laptop GPU", "rtx3080ti"},
     };
     for (size_t i = 0; i < sizeof misspelt / sizeof *misspelt; i++) {
         assert_null(moirai_device_type_find(misspelt[i][0]));
@@ -110,14 +131,16 @@ static void test_cluster_every_type_has_sane_figures(void **state)
     for (int i = 0; i < moirai_device_type_count(); i++) {
         const moirai_device_type *t = moirai_device_type_at(i);
         double made = 2e-3 * t->sm * t->cores_per_sm * t->clock_mhz;
-        bool cpu = !strncmp(t->name, "cpu", 3), no_card = cpu || !strncmp(t->name, "orin", 4) || !strncmp(t->name, "xavier", 6);
-        if (!(t->gflops_fp32 > 0.9 * made && t->gflops_fp32 < 1.1 * made) && strcmp(t->name, "p4") && strcmp(t->name, "mi300x") &&
-            strcmp(t->name, "mi325x"))
+        bool cpu = !strncmp(t->name, "cpu", 3),
+             no_card = cpu || !strncmp(t->name, "orin", 4) || !strncmp(t->name, "xavier", 6);
+        if (!(t->gflops_fp32 > 0.9 * made && t->gflops_fp32 < 1.1 * made) && strcmp(t->name, "p4") &&
+            strcmp(t->name, "mi300x") && strcmp(t->name, "mi325x"))
             fail_msg("%s: %g GFLOPS, but cores and clock make %g", t->name, t->gflops_fp32, made);
         assert_true(t->memory_bytes >= INT64_C(2000000000) && t->memory_bytes <= INT64_C(512000000000));
         assert_true(t->bandwidth_gb_s >= 20 && t->bandwidth_gb_s <= 8000);
         assert_true(t->gflops_fp16 == 0 || t->gflops_fp16 >= 1.5 * t->gflops_fp32);
-        assert_true(t->gflops_tf32 == 0 || (t->gflops_tf32 >= 0.99 * t->gflops_fp32 && t->gflops_tf32 <= t->gflops_fp16));
+        assert_true(t->gflops_tf32 == 0 ||
+                    (t->gflops_tf32 >= 0.99 * t->gflops_fp32 && t->gflops_tf32 <= t->gflops_fp16));
         assert_true(cpu ? t->watt == 0 : t->watt >= (no_card ? 15 : 60) && t->watt <= 1000 && t->process_nm >= 4);
         /* It makes a cluster, and comes back from a file. */
         char line[100];

@@ -309,19 +309,26 @@ static void test_cost_fused_is_cheaper_than_its_members(void **state)
 
 /* One operator of every class, small and large. */
 static const one EVERY_CLASS[] = {
-    {"Add", 1 << 12, 1 << 12, 0, -1, 3 << 12},       {"Add", 1 << 26, 1 << 26, 0, -1, INT64_C(3) << 26},
-    {"Mul", 1 << 22, 1 << 22, 0, -1, -1},            {"Div", 1 << 24, 1 << 24, 0, -1, INT64_C(3) << 24},
-    {"Pow", 1 << 24, 1 << 24, 0, -1, -1},            {"Relu", 1 << 20, 1 << 20, 0, -1, -1},
-    {"Tanh", 1 << 27, 1 << 27, 0, -1, -1},           {"Gelu", 1 << 25, 1 << 25, 0, -1, -1},
-    {"Softmax", 1 << 16, 1 << 16, 0, -1, -1},        {"Softmax", 1 << 27, 1 << 27, 0, -1, -1},
+    {"Add", 1 << 12, 1 << 12, 0, -1, 3 << 12},
+    {"Add", 1 << 26, 1 << 26, 0, -1, INT64_C(3) << 26},
+    {"Mul", 1 << 22, 1 << 22, 0, -1, -1},
+    {"Div", 1 << 24, 1 << 24, 0, -1, INT64_C(3) << 24},
+    {"Pow", 1 << 24, 1 << 24, 0, -1, -1},
+    {"Relu", 1 << 20, 1 << 20, 0, -1, -1},
+    {"Tanh", 1 << 27, 1 << 27, 0, -1, -1},
+    {"Gelu", 1 << 25, 1 << 25, 0, -1, -1},
+    {"Softmax", 1 << 16, 1 << 16, 0, -1, -1},
+    {"Softmax", 1 << 27, 1 << 27, 0, -1, -1},
     {"LayerNormalization", 1 << 25, 1 << 25, 8192, -1, -1},
     {"Gemm", 4 * 4096, 4 * 1000, 4 * 4096 * 1000, INT64_C(2) * 4096 * 1000, -1},
     {"Gemm", 4 * 128 * 4096, 4 * 128 * 128, 4 * 4096 * 128, INT64_C(2) * 128 * 4096 * 128, -1},
     {"Gemm", 20971520, 62914560, 19660800, INT64_C(2) * 4096 * 1280 * 3840, -1},
     {"MatMul", 1 << 22, 1 << 24, 0, INT64_C(2) * 64 * (1 << 22), 3 << 22},
-    {"Conv", 4 * 8 * 64 * 56 * 56, 4 * 8 * 128 * 56 * 56, 4 * 128 * 64 * 9, INT64_C(2) * 8 * 56 * 56 * 128 * 64 * 9, -1},
+    {"Conv", 4 * 8 * 64 * 56 * 56, 4 * 8 * 128 * 56 * 56, 4 * 128 * 64 * 9, INT64_C(2) * 8 * 56 * 56 * 128 * 64 * 9,
+     -1},
     {"Conv", 4 * 64 * 7 * 7, 4 * 512 * 7 * 7, 4 * 512 * 64, INT64_C(2) * 49 * 512 * 64, -1},
-    {"Gather", 1 << 20, 1 << 20, 1 << 22, -1, -1},   {"Reshape", 1 << 20, 1 << 20, 0, -1, -1},
+    {"Gather", 1 << 20, 1 << 20, 1 << 22, -1, -1},
+    {"Reshape", 1 << 20, 1 << 20, 0, -1, -1},
     {"Mystery", 1 << 22, 1 << 22, 0, 1 << 30, -1},
 };
 #define N_CLASSES_TRIED ((int)(sizeof EVERY_CLASS / sizeof *EVERY_CLASS))
@@ -333,7 +340,8 @@ static bool is_better(const moirai_device_type *a, const moirai_device_type *b)
            UTIL_MAX(a->gflops_fp32, a->gflops_fp16) >= UTIL_MAX(b->gflops_fp32, b->gflops_fp16);
 }
 
-/* A device that is the better one in every figure is never slower, whatever the operator, its number type and the runtime. */
+/* A device that is the better one in every figure is never slower, whatever the operator, its number type and the
+ * runtime. */
 static void test_cost_better_device_is_never_slower(void **state)
 {
     (void)state;
@@ -350,13 +358,15 @@ static void test_cost_better_device_is_never_slower(void **state)
             for (int i = 0; i < 2 * N_CLASSES_TRIED; i++) {
                 moirai_graph *g = graph_of(&EVERY_CLASS[i / 2], NULL, 0);
                 g->element_bytes = i % 2 ? 2 : 4;
-                moirai_cost_options o = {.runtime = (moirai_runtime)((a + b + i) % MOIRAI_RUNTIMES), .tf32 = (a + i) % 3 == 0};
+                moirai_cost_options o = {.runtime = (moirai_runtime)((a + b + i) % MOIRAI_RUNTIMES),
+                                         .tf32 = (a + i) % 3 == 0};
                 moirai_cost_report report;
                 int64_t t[4];
                 assert_ok(moirai_cost_times_with(t, g, c, &o, &report));
                 int32_t op = moirai_graph_find(g, "op");
                 if (t[op * 2] > t[op * 2 + 1])
-                    fail_msg("%s: %s: %lld > %lld ns", text, EVERY_CLASS[i / 2].type, (long long)t[op * 2], (long long)t[op * 2 + 1]);
+                    fail_msg("%s: %s: %lld > %lld ns", text, EVERY_CLASS[i / 2].type, (long long)t[op * 2],
+                             (long long)t[op * 2 + 1]);
                 assert_int_equal(report.n_mixed, 0);
                 moirai_graph_free(g);
             }
@@ -369,10 +379,11 @@ static moirai_cluster *cluster_of_devices(const char *devices)
 {
     char text[2000];
     moirai_cluster *c;
-    snprintf(text, sizeof text,
-             "{\"format\": \"moirai-cluster\", \"version\": 1, \"devices\": [%s], \"links\": [{\"from\": \"A\", \"to\": "
-             "\"B\", \"bandwidth\": \"100Gbps\", \"both\": true}]}",
-             devices);
+    snprintf(
+        text, sizeof text,
+        "{\"format\": \"moirai-cluster\", \"version\": 1, \"devices\": [%s], \"links\": [{\"from\": \"A\", \"to\": "
+        "\"B\", \"bandwidth\": \"100Gbps\", \"both\": true}]}",
+        devices);
     assert_ok(moirai_cluster_parse(&c, text, strlen(text), "test"));
     return c;
 }
@@ -385,8 +396,9 @@ static void test_cost_devices_of_a_plan_share_one_model(void **state)
     moirai_graph *g = graph_of(&o, NULL, 0);
     moirai_cost_report report;
     int64_t t[4];
-    moirai_cluster *c = cluster_of_devices("{\"name\": \"A\", \"type\": \"h100\"}, {\"name\": \"B\", \"memory\": \"2GB\", "
-                                           "\"type\": \"mine\", \"memory_bandwidth\": \"112GB/s\", \"gflops\": 1862}");
+    moirai_cluster *c =
+        cluster_of_devices("{\"name\": \"A\", \"type\": \"h100\"}, {\"name\": \"B\", \"memory\": \"2GB\", "
+                           "\"type\": \"mine\", \"memory_bandwidth\": \"112GB/s\", \"gflops\": 1862}");
     assert_ok(moirai_cost_times(t, g, c, NULL, &report));
     assert_int_equal(report.n_by_model[1], 4);
     assert_int_equal(report.n_mixed, 0);
@@ -399,13 +411,15 @@ static void test_cost_devices_of_a_plan_share_one_model(void **state)
     /* No model knows both: counted. Only A measured: counted, too. */
     one product = {"Gemm", 4096, 4096, 4096, 1 << 20, -1};
     g = graph_of(&product, NULL, 0);
-    c = cluster_of_devices("{\"name\": \"A\", \"type\": \"h100\"}, {\"name\": \"B\", \"type\": \"x\", \"memory\": \"2GB\"}");
+    c = cluster_of_devices(
+        "{\"name\": \"A\", \"type\": \"h100\"}, {\"name\": \"B\", \"type\": \"x\", \"memory\": \"2GB\"}");
     assert_int_equal(moirai_cost_times(t, g, c, NULL, NULL), MOIRAI_EINPUT);
     moirai_cluster_free(c);
     moirai_graph_free(g);
     g = graph_of(&product, "A", 777);
-    c = cluster_of_devices("{\"name\": \"A\", \"type\": \"cpu\"}, {\"name\": \"B\", \"memory\": \"2GB\", \"type\": \"mine\", "
-                           "\"memory_bandwidth\": \"112GB/s\", \"gflops\": 1862}");
+    c = cluster_of_devices(
+        "{\"name\": \"A\", \"type\": \"cpu\"}, {\"name\": \"B\", \"memory\": \"2GB\", \"type\": \"mine\", "
+        "\"memory_bandwidth\": \"112GB/s\", \"gflops\": 1862}");
     assert_ok(moirai_cost_times(t, g, c, NULL, &report));
     assert_int_equal(report.n_two_scales, 2);
     moirai_cluster_free(c);
@@ -436,7 +450,8 @@ static void test_cost_launches_are_the_runtimes(void **state)
         assert_true(l[MOIRAI_RUNTIME_EAGER][op] < l[MOIRAI_RUNTIME_GRAPH][op] + 27000); /* work stays work */
         /* A device's own goes before. */
         c->device[0].launch_us = 3;
-        assert_ok(moirai_cost_times_with(t[0], g, c, &(moirai_cost_options){models[m], MOIRAI_RUNTIME_EAGER, false}, NULL));
+        assert_ok(
+            moirai_cost_times_with(t[0], g, c, &(moirai_cost_options){models[m], MOIRAI_RUNTIME_EAGER, false}, NULL));
         assert_in_range(t[0][op], 3000, 3010);
         moirai_graph_free(g);
         moirai_graph_free(h);

@@ -196,8 +196,8 @@ static void test_run_types_subgraphs_and_constants(void **state)
     }
 }
 
-/* An If with an LSTM in the branch that is not taken, which makes no sense with the shapes at hand: the whole model runs,
- * since its shapes are not known beforehand, and so must its parts. */
+/* An If with an LSTM in the branch that is not taken, which makes no sense with the shapes at hand: the whole model
+ * runs, since its shapes are not known beforehand, and so must its parts. */
 static void test_run_a_branch_that_is_never_taken(void **state)
 {
     (void)state;
@@ -444,8 +444,9 @@ static void test_run_hosts_keep_their_domain(void **state)
     assert_true(plan("--placer random --rules none --seed 3"));
     write_text("agent", "#!/bin/sh\necho \"$@\" >>asked\nexit 1\n");
     assert_int_equal(chmod("agent", 0755), 0);
-    shell("OMPI_MCA_plm_rsh_agent=$PWD/agent PRTE_MCA_plm_ssh_agent=$PWD/agent HYDRA_LAUNCHER_EXEC=$PWD/agent timeout 30 "
-          "$M run plan.json m.onnx --quiet --hosts far.example.invalid --work w --start-limit 5");
+    shell(
+        "OMPI_MCA_plm_rsh_agent=$PWD/agent PRTE_MCA_plm_ssh_agent=$PWD/agent HYDRA_LAUNCHER_EXEC=$PWD/agent timeout 30 "
+        "$M run plan.json m.onnx --quiet --hosts far.example.invalid --work w --start-limit 5");
     char *asked = read_text("asked");
     if (!asked)
         skip(); /* this MPI looks the name up before it asks */
@@ -460,9 +461,10 @@ static void test_run_a_host_that_does_not_answer_gets_a_hint(void **state)
     assert_true(plan("--placer random --rules none --seed 3"));
     write_text("agent", "#!/bin/sh\nexec sleep 50\n");
     assert_int_equal(chmod("agent", 0755), 0);
-    assert_fails(1, "without a password",
-                 "OMPI_MCA_plm_rsh_agent=$PWD/agent HYDRA_LAUNCHER_EXEC=$PWD/agent timeout 30 $M run plan.json m.onnx --quiet "
-                 "--hosts 192.0.2.1 --work w --start-limit 1");
+    assert_fails(
+        1, "without a password",
+        "OMPI_MCA_plm_rsh_agent=$PWD/agent HYDRA_LAUNCHER_EXEC=$PWD/agent timeout 30 $M run plan.json m.onnx --quiet "
+        "--hosts 192.0.2.1 --work w --start-limit 1");
 }
 
 /* A GPU by its type, but nothing says how to reach it. */
@@ -470,8 +472,11 @@ static void test_run_a_gpu_without_ep_is_told(void **state)
 {
     (void)state;
     small_model();
-    write_text("c.json", "{\"format\":\"moirai-cluster\",\"version\":1,\"name\":\"c\",\"devices\":[{\"name\":\"A\",\"type\":\"v100\"},"
-                         "{\"name\":\"B\",\"type\":\"cpu\"}],\"links\":[{\"from\":\"A\",\"to\":\"B\",\"bandwidth\":\"1Gbps\",\"both\":true}]}");
+    write_text(
+        "c.json",
+        "{\"format\":\"moirai-cluster\",\"version\":1,\"name\":\"c\",\"devices\":[{\"name\":\"A\",\"type\":\"v100\"},"
+        "{\"name\":\"B\",\"type\":\"cpu\"}],\"links\":[{\"from\":\"A\",\"to\":\"B\",\"bandwidth\":\"1Gbps\",\"both\":"
+        "true}]}");
     assert_runs("$M plan m.onnx -c c.json --placer single --rules none -q -o p.json --pin '*=A'");
     assert_runs("timeout 60 $M run p.json m.onnx -c c.json --runs 2 --warmup 1 --json");
     assert_contains(shell_err, "device 'A' is a v100, but the cluster gives it no \"ep\": it runs on the CPU");

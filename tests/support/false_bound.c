@@ -609,8 +609,9 @@ static bool check_memory_certificate(pair_chain *c, bytes_prices *m, int64_t low
     else if ((double)proof.proven_ns < 0.9 * (double)lower)
         good = fail(why, "memory: certificate proves %lld of %lld", (long long)proof.proven_ns, (long long)lower);
     else
-        good = attack_certificate(c->p, json, length, "memory", optimum, seed, ATTACKS, &counts->attacks, NULL, why) &&
-               attack_certificate(c->p, json, length, "classes", optimum, seed, ATTACKS / 4, &counts->attacks, NULL, why);
+        good =
+            attack_certificate(c->p, json, length, "memory", optimum, seed, ATTACKS, &counts->attacks, NULL, why) &&
+            attack_certificate(c->p, json, length, "classes", optimum, seed, ATTACKS / 4, &counts->attacks, NULL, why);
     counts->certificates++;
     free(json);
     return good;
@@ -697,11 +698,13 @@ static bool check_spine(const moirai_problem *p, int64_t optimum, uint64_t seed,
 }
 
 /* Chains of intervals of any taste: no bound above the optimum, and a certificate that is accepted for the whole. */
-static bool check_intervals(const moirai_problem *p, int64_t optimum, uint64_t seed, false_bound_counts *counts, char *why)
+static bool check_intervals(const moirai_problem *p, int64_t optimum, uint64_t seed, false_bound_counts *counts,
+                            char *why)
 {
     util_rng rng;
     util_rng_seed(&rng, seed ^ 0x17e4);
-    decompose_interval_taste taste = {1 + (int32_t)util_rng_below(&rng, 8), util_rng_real(&rng), util_rng_real(&rng), 2, seed};
+    decompose_interval_taste taste = {1 + (int32_t)util_rng_below(&rng, 8), util_rng_real(&rng), util_rng_real(&rng), 2,
+                                      seed};
     decompose_intervals *all;
     bound_interval_chain *x = NULL;
     int64_t lower = 0;
@@ -711,12 +714,16 @@ static bool check_intervals(const moirai_problem *p, int64_t optimum, uint64_t s
     if (decompose_intervals_new(&all, p, 8) || bound_interval_chain_new(&x, p, all, &taste) ||
         bound_interval_chain_raise(&lower, x, &job))
         return fail(why, "intervals: %s", moirai_error_message());
-    bool good = lower <= optimum || fail(why, "intervals' bound %lld, optimum %lld", (long long)lower, (long long)optimum);
-    bound_certify_task settle = {.goal_ns = lower, .levels = 1, .statics = true, .effort = 0.2, .threads = 1, .seed = seed};
+    bool good =
+        lower <= optimum || fail(why, "intervals' bound %lld, optimum %lld", (long long)lower, (long long)optimum);
+    bound_certify_task settle = {
+        .goal_ns = lower, .levels = 1, .statics = true, .effort = 0.2, .threads = 1, .seed = seed};
     if (good && bound_certify(x->c, &settle))
         good = fail(why, "intervals: %s", moirai_error_message());
     size_t length;
-    char *json = good ? bound_certificate_text(&(bound_certificate){.c = x->c, .spine = x->spine, .lower_bound_ns = optimum}, &length) : NULL;
+    char *json = good ? bound_certificate_text(
+                            &(bound_certificate){.c = x->c, .spine = x->spine, .lower_bound_ns = optimum}, &length)
+                      : NULL;
     moirai_proof proof = {0};
     if (good && (!json || moirai_prove_text(&proof, p, json, length, "certificate")))
         good = fail(why, "intervals: not accepted: %s", moirai_error_message());
@@ -725,8 +732,8 @@ static bool check_intervals(const moirai_problem *p, int64_t optimum, uint64_t s
     good = good && check_mutations(p, json, optimum, seed, counts, why);
     bool by_static = json && strstr(json, "\"static\"");
     counts->statics += by_static;
-    good = good && (!by_static ||
-                    attack_certificate(p, json, length, "classes", optimum, seed, ATTACKS, &counts->attacks, NULL, why));
+    good = good && (!by_static || attack_certificate(p, json, length, "classes", optimum, seed, ATTACKS,
+                                                     &counts->attacks, NULL, why));
     counts->interval_chains++;
     free(json);
     bound_interval_chain_free(x);

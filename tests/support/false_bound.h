@@ -6,8 +6,8 @@
 
 #include "support/attack.h"
 
-/* Cuts, blocks that repeat, components that are copies of each other, shared tensors, edges that jump over cuts; every flow and
- * congestion, null and zero times, groups. At most max_ops operators. */
+/* Cuts, blocks that repeat, components that are copies of each other, shared tensors, edges that jump over cuts; every
+ * flow and congestion, null and zero times, groups. At most max_ops operators. */
 char *random_layers_json(uint64_t seed, int max_ops, size_t *length);
 moirai_problem *random_layers(uint64_t seed, int max_ops);
 
@@ -15,20 +15,22 @@ typedef struct false_bound_counts {
     int32_t pair_every; /* refine one pair in so many at all levels; 0: all */
     int64_t problems, optimal, pairs, schedules, certificates, tampered, mutations;
     int64_t interval_chains;
-    int64_t spines;    /* chains without some operators, certified for the whole */
-    int64_t memory;    /* problems where prices on bytes raised the bound */
-    int64_t statics;   /* certificates with static proofs */
+    int64_t spines;        /* chains without some operators, certified for the whole */
+    int64_t memory;        /* problems where prices on bytes raised the bound */
+    int64_t statics;       /* certificates with static proofs */
     attack_counts attacks; /* on those and on certificates with a part about bytes */
-    int64_t tight;     /* certificates whose bound is the optimum */
-    double gap;        /* sum of (optimum - certified) / optimum over problems with known optimum */
+    int64_t tight;         /* certificates whose bound is the optimum */
+    double gap;            /* sum of (optimum - certified) / optimum over problems with known optimum */
 } false_bound_counts;
 
 /* The least makespan by the exhaustive search, -1 where it does not come to an end or there is no plan. */
 int64_t false_bound_optimum(const moirai_problem *p);
 
 /* Everything below for one problem; false, with a line in `why` (256 bytes), if something is wrong.
- *  - no bound of the registry and no chain bound at any level is above the optimum, where the exhaustive search finds it;
- *  - no schedule that exists is excluded by any prices that the master finds, on any grid, neither by the pricing nor by the verifier;
+ *  - no bound of the registry and no chain bound at any level is above the optimum, where the exhaustive search finds
+ * it;
+ *  - no schedule that exists is excluded by any prices that the master finds, on any grid, neither by the pricing nor
+ * by the verifier;
  *  - the certificate is accepted and proves just what it claims; tampered ones are rejected;
  *  - chains of intervals drawn at random prove no more, nor do their certificates;
  *  - a certificate that leaves operators out proves no more than the optimum with them. */

@@ -30,14 +30,14 @@ static int run(cli_context *cli)
     rc = rc ? rc : moirai_plan_read(&plan, p, plan_path);
     if (!rc) {
         rc = moirai_plan_check(p, plan, report, &f);
-        yyjson_mut_obj_add_bool(cli->doc, cli->result, "valid", rc == 0);
+        yyjson_mut_obj_add_bool(cli->doc, cli->result, "valid", !rc);
         yyjson_mut_obj_add_int(cli->doc, cli->result, "makespan_ns", plan->makespan_ns);
         yyjson_mut_obj_add_val(cli->doc, cli->result, "violations", f.list);
         if (rc && f.n)
             moirai_error(rc, "%s: the plan breaks %lld rule%s", plan_path, (long long)f.n, f.n == 1 ? "" : "s");
         else if (!rc)
             cli_print(cli, "ok: %s operators, %s transfers, makespan %s\n", cli_human_count(plan->n_ops).s,
-                             cli_human_count(plan->n_transfers).s, cli_human_ns(plan->makespan_ns).s);
+                      cli_human_count(plan->n_transfers).s, cli_human_ns(plan->makespan_ns).s);
     }
     moirai_plan_free(plan);
     moirai_problem_free(p);

@@ -12,8 +12,8 @@ static int list(cli_context *cli)
         cli_print(cli, "  %s\n", moirai_cluster_builtin_name(i));
         yyjson_mut_arr_add_str(cli->doc, clusters, moirai_cluster_builtin_name(i));
     }
-    cli_print(cli, "\n%-14s %10s %12s %12s %8s %8s %7s %5s\n", "device type", "memory", "bandwidth", "fp32", "tf32", "fp16",
-              "power", "SMs");
+    cli_print(cli, "\n%-14s %10s %12s %12s %8s %8s %7s %5s\n", "device type", "memory", "bandwidth", "fp32", "tf32",
+              "fp16", "power", "SMs");
     for (int i = 0; i < moirai_device_type_count(); i++) {
         const moirai_device_type *t = moirai_device_type_at(i);
         char tf32[16] = "-", fp16[16] = "-", power[16] = "-";
@@ -24,7 +24,8 @@ static int list(cli_context *cli)
         if (t->watt > 0)
             snprintf(power, sizeof power, "%.0f W", t->watt);
         cli_print(cli, "%-14s %10s %7.0f GB/s %5.1f Tflop/s %8s %8s %7s %5d\n", t->name,
-                  cli_human_bytes(t->memory_bytes).s, t->bandwidth_gb_s, t->gflops_fp32 / 1000, tf32, fp16, power, t->sm);
+                  cli_human_bytes(t->memory_bytes).s, t->bandwidth_gb_s, t->gflops_fp32 / 1000, tf32, fp16, power,
+                  t->sm);
         yyjson_mut_val *o = yyjson_mut_arr_add_obj(cli->doc, types);
         yyjson_mut_obj_add_str(cli->doc, o, "name", t->name);
         yyjson_mut_obj_add_int(cli->doc, o, "memory_bytes", t->memory_bytes);
@@ -44,8 +45,7 @@ static void show_devices(cli_context *cli, const moirai_cluster *c)
 {
     yyjson_mut_val *devices = yyjson_mut_arr(cli->doc);
     cli_print(cli, "cluster %s: %d device%s, %d links\n\n%-10s %-14s %10s\n", c->name, c->n_devices,
-                     c->n_devices == 1 ? "" : "s", c->n_links,
-                     "device", "type", "memory");
+              c->n_devices == 1 ? "" : "s", c->n_links, "device", "type", "memory");
     for (int32_t k = 0; k < c->n_devices; k++) {
         const moirai_device *v = &c->device[k];
         cli_print(cli, "%-10s %-14s %10s\n", v->name, *v->type ? v->type : "-", cli_human_bytes(v->memory_bytes).s);
@@ -107,7 +107,9 @@ static int run(cli_context *cli)
 }
 
 static const cli_argument arguments[] = {
-    {.name = "CLUSTER", .kind = CLI_VALUE_CLUSTER, .optional = true,
+    {.name = "CLUSTER",
+     .kind = CLI_VALUE_CLUSTER,
+     .optional = true,
      .help = "a built-in name, a cluster file, a description in one line, or 'list'"},
     {0},
 };
@@ -123,7 +125,8 @@ static const cli_example examples[] = {
 const cli_command cli_command_cluster = {
     .name = "cluster",
     .summary = "show a cluster and the mesh that its links make",
-    .text = "Every two devices are joined by the direct link, or else by the path with the largest bottleneck bandwidth.",
+    .text =
+        "Every two devices are joined by the direct link, or else by the path with the largest bottleneck bandwidth.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

@@ -50,7 +50,7 @@ static void say_result(const cli_context *cli, const moirai_graph *fine, const m
     yyjson_mut_obj_add_int(cli->doc, cli->result, "operators", fine->n_ops);
     yyjson_mut_obj_add_int(cli->doc, cli->result, "coarse_operators", coarse->n_ops);
     cli_print(cli, "%s: %s operators, %s after fusion\n", fine->name, cli_human_count(fine->n_ops).s,
-                     cli_human_count(coarse->n_ops).s);
+              cli_human_count(coarse->n_ops).s);
     say_rules(cli, rules, count);
     if (cli_has(cli, "list"))
         say_members(cli, coarse);
@@ -61,32 +61,29 @@ static int coarsen(cli_context *cli, const moirai_graph *fine, const moirai_rule
     const char *output = cli_text(cli, "output");
     int64_t *count = calloc((size_t)moirai_rules_count(rules) + 1, sizeof *count);
     moirai_graph *coarse = NULL;
-    int result = count ? moirai_coarsen(&coarse, fine, rules, count) : moirai_error(MOIRAI_EFAIL, "out of memory");
-    if (!result)
+    int rc = count ? moirai_coarsen(&coarse, fine, rules, count) : moirai_error(MOIRAI_EFAIL, "out of memory");
+    if (!rc)
         say_result(cli, fine, coarse, rules, count);
-    if (!result && output)
-        result = moirai_graph_write(coarse, output);
-    if (!result && output)
+    if (!rc && output)
+        rc = moirai_graph_write(coarse, output);
+    if (!rc && output)
         yyjson_mut_obj_add_strcpy(cli->doc, cli->result, "output", output);
     moirai_graph_free(coarse);
     free(count);
-    return result;
+    return rc;
 }
 
 static int run(cli_context *cli)
 {
     moirai_graph *fine = NULL;
     moirai_rules *rules = NULL;
-    int result = cli_writable(cli, cli_text(cli, "output"));
-    if (!result)
-        result = moirai_rules_open(&rules, cli_text(cli, "rules"));
-    if (!result)
-        result = cli_network(&fine, cli, cli_arg(cli, 0));
-    if (!result)
-        result = coarsen(cli, fine, rules);
+    int rc = cli_writable(cli, cli_text(cli, "output"));
+    rc = rc ? rc : moirai_rules_open(&rules, cli_text(cli, "rules"));
+    rc = rc ? rc : cli_network(&fine, cli, cli_arg(cli, 0));
+    rc = rc ? rc : coarsen(cli, fine, rules);
     moirai_graph_free(fine);
     moirai_rules_free(rules);
-    return result;
+    return rc;
 }
 
 static const cli_argument arguments[] = {
@@ -94,7 +91,10 @@ static const cli_argument arguments[] = {
     {0},
 };
 static const cli_option options[] = {
-    {.name = "rules", .argument = "SET|FILE", .standard = "onnxruntime", .kind = CLI_VALUE_RULES,
+    {.name = "rules",
+     .argument = "SET|FILE",
+     .standard = "onnxruntime",
+     .kind = CLI_VALUE_RULES,
      .help = "a shipped set (eigen, onnxruntime, none) or a file of fusion rules"},
     {.name = "list", .help = "name every fused operator and its members", .kind = CLI_VALUE_FLAG},
     CLI_OPTIONS_NETWORK,

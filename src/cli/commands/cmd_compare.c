@@ -99,25 +99,52 @@ static int run(cli_context *cli)
 }
 
 static const cli_argument arguments[] = {
-    {.name = "PROBLEM|MODEL", .kind = CLI_VALUE_NETWORK,
+    {.name = "PROBLEM|MODEL",
+     .kind = CLI_VALUE_NETWORK,
      .help = "a problem file; with --cluster an ONNX file, a graph file, or a network of the zoo"},
     {0},
 };
 static const cli_option options[] = {
     CLI_OPTION_CLUSTER,
-    {.name = "placers", .argument = "A,B|all", .kind = CLI_VALUE_TEXT, .standard = "all",
+    {.name = "placers",
+     .argument = "A,B|all",
+     .kind = CLI_VALUE_TEXT,
+     .standard = "all",
      .help = "which, in this order; NAME:SETTING=VALUE sets a parameter, and a placer may come twice"},
-    {.name = "time-limit", .argument = "SECONDS", .kind = CLI_VALUE_REAL, .least = 1e-3, .most = 1e9, .standard = "60",
+    {.name = "time-limit",
+     .argument = "SECONDS",
+     .kind = CLI_VALUE_REAL,
+     .least = 1e-3,
+     .most = 1e9,
+     .standard = "60",
      .help = "of each placer that searches"},
-    {.name = "gap", .argument = "G", .kind = CLI_VALUE_REAL, .least = 0, .most = 1, .standard = "0.01",
+    {.name = "gap",
+     .argument = "G",
+     .kind = CLI_VALUE_REAL,
+     .least = 0,
+     .most = 1,
+     .standard = "0.01",
      .help = "a placer stops when its plan is proven to be within this share of the best"},
-    {.name = "effort", .argument = "E", .kind = CLI_VALUE_REAL, .least = 1e-6, .most = 1e6, .standard = "1",
+    {.name = "effort",
+     .argument = "E",
+     .kind = CLI_VALUE_REAL,
+     .least = 1e-6,
+     .most = 1e6,
+     .standard = "1",
      .help = "work to spend, the same on every machine"},
-    {.name = "threads", .argument = "N", .kind = CLI_VALUE_COUNT, .least = 0, .most = 1024, .standard = "0",
+    {.name = "threads",
+     .argument = "N",
+     .kind = CLI_VALUE_COUNT,
+     .least = 0,
+     .most = 1024,
+     .standard = "0",
      .help = "threads of each placer; 0 is one per core"},
     {.name = "seed", .argument = "N", .kind = CLI_VALUE_COUNT, .standard = "1", .help = "seed of random choices"},
     {.name = "csv", .kind = CLI_VALUE_FLAG, .help = "the table as comma-separated values, in nanoseconds and bytes"},
-    {.name = "rules", .argument = "RULES", .standard = "onnxruntime", .kind = CLI_VALUE_RULES,
+    {.name = "rules",
+     .argument = "RULES",
+     .standard = "onnxruntime",
+     .kind = CLI_VALUE_RULES,
      .help = "fusion rules for a network: eigen, onnxruntime, none, or a rule file"},
     CLI_OPTIONS_PROBLEM,
     CLI_OPTIONS_NETWORK,
@@ -132,10 +159,12 @@ static const cli_example examples[] = {
 const cli_command cli_command_compare = {
     .name = "compare",
     .summary = "run placers one after the other on one problem, and compare their plans",
-    .text = "Each placer runs in a process of its own, so that the peak memory shown is its own (with the problem's) and a "
-            "crash is a row. The gap of every row is to the best bound that any of them, or a plain bound, has proven. A placer that "
-            "finds no plan has a row that says so; the command fails only if none finds one.\n\n"
-            "Ctrl-C ends the placer at work, keeps its best plan and shows what is done; a second Ctrl-C ends the command.",
+    .text =
+        "Each placer runs in a process of its own, so that the peak memory shown is its own (with the problem's) and a "
+        "crash is a row. The gap of every row is to the best bound that any of them, or a plain bound, has proven. A "
+        "placer that "
+        "finds no plan has a row that says so; the command fails only if none finds one.\n\n"
+        "Ctrl-C ends the placer at work, keeps its best plan and shows what is done; a second Ctrl-C ends the command.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

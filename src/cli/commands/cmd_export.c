@@ -15,8 +15,8 @@ static int find_start(moirai_plan **out, const moirai_problem *p, const cli_cont
     const char *path = cli_text(cli, "start");
     *out = NULL;
     if (path) {
-        int result = moirai_plan_read(out, p, path);
-        return result ? result : moirai_plan_check(p, *out, NULL, NULL);
+        int rc = moirai_plan_read(out, p, path);
+        return rc ? rc : moirai_plan_check(p, *out, NULL, NULL);
     }
     for (size_t n = 0; n < sizeof quick / sizeof *quick; n++) {
         moirai_plan *plan;
@@ -64,21 +64,17 @@ static int export_problem(cli_context *cli)
     int64_t unit_ns;
     if (!path)
         return moirai_error(MOIRAI_EUSAGE, "export: give the file to write with -o");
-    int result = moirai_formulation_parse(&f, cli_text(cli, "formulation"));
-    if (!result)
-        result = cli_writable(cli, path);
-    if (!result)
-        result = cli_problem_read(&p, cli_arg(cli, 0));
-    if (!result)
-        result = find_start(&start, p, cli);
-    if (!result)
-        result =
-            moirai_milp_export(p, f, cli_text(cli, "to"), start, cli_count(cli, "max-rows"), path, &size, &unit_ns);
-    if (!result)
+    int rc = moirai_formulation_parse(&f, cli_text(cli, "formulation"));
+    rc = rc ? rc : cli_writable(cli, path);
+    rc = rc ? rc : cli_problem_read(&p, cli_arg(cli, 0));
+    rc = rc ? rc : find_start(&start, p, cli);
+    rc = rc ? rc
+            : moirai_milp_export(p, f, cli_text(cli, "to"), start, cli_count(cli, "max-rows"), path, &size, &unit_ns);
+    if (!rc)
         say_result(cli, p, path, start, &size, unit_ns);
     moirai_plan_free(start);
     moirai_problem_free(p);
-    return result;
+    return rc;
 }
 
 /* ---- a plan ---- */

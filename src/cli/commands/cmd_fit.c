@@ -45,22 +45,22 @@ static void say_errors(const cli_context *cli, yyjson_mut_val *list, const moira
 static int say_accuracy(const cli_context *cli, moirai_fit *fit, bool leave_one_out)
 {
     static moirai_fit_error error[64][MAX_DEVICES];
-    int n = moirai_fit_device_count(fit), result = 0;
-    for (int d = 0; !result && d < n; d++) {
+    int n = moirai_fit_device_count(fit), rc = 0;
+    for (int d = 0; !rc && d < n; d++) {
         if (leave_one_out)
-            result = moirai_fit_solve(fit, d);
+            rc = moirai_fit_solve(fit, d);
         for (int k = 0; k < moirai_fit_class_count(); k++)
             moirai_fit_measure(&error[k][d], fit, k, d);
     }
-    cli_print(cli, "\nmean error %s\n%-8s", leave_one_out ? "on a device whose times were left out" : "on what was fitted",
-                     "class");
+    cli_print(cli, "\nmean error %s\n%-8s",
+              leave_one_out ? "on a device whose times were left out" : "on what was fitted", "class");
     for (int d = 0; d < n; d++)
         cli_print(cli, " %10s", moirai_fit_device_name(fit, d));
     cli_print(cli, "\n");
     yyjson_mut_val *list = yyjson_mut_obj_add_arr(cli->doc, cli->result, leave_one_out ? "left_out" : "fitted");
-    for (int k = 0; !result && k < moirai_fit_class_count(); k++)
+    for (int k = 0; !rc && k < moirai_fit_class_count(); k++)
         say_errors(cli, list, fit, k, error[k]);
-    return result;
+    return rc;
 }
 
 static int fit_and_tell(const cli_context *cli, moirai_fit *fit)
@@ -69,44 +69,44 @@ static int fit_and_tell(const cli_context *cli, moirai_fit *fit)
     yyjson_mut_obj_add_sint(cli->doc, cli->result, "used", moirai_fit_used(fit));
     yyjson_mut_obj_add_sint(cli->doc, cli->result, "skipped", moirai_fit_skipped(fit));
     cli_say(cli, "%s measurements of %d device types\n", cli_human_count(moirai_fit_used(fit)).s,
-                   moirai_fit_device_count(fit));
+            moirai_fit_device_count(fit));
     if (moirai_fit_skipped(fit))
         cli_say(cli, "warning: %s lines skipped: unknown device or operator, or a number that makes no sense\n",
-                       cli_human_count(moirai_fit_skipped(fit)).s);
-    int result = moirai_fit_solve(fit, -1);
-    if (!result) {
+                cli_human_count(moirai_fit_skipped(fit)).s);
+    int rc = moirai_fit_solve(fit, -1);
+    if (!rc) {
         say_coefficients(cli, fit);
-        result = say_accuracy(cli, fit, false);
+        rc = say_accuracy(cli, fit, false);
     }
-    if (!result && output)
-        result = moirai_fit_write(fit, output);
-    if (!result && output) {
+    if (!rc && output)
+        rc = moirai_fit_write(fit, output);
+    if (!rc && output) {
         yyjson_mut_obj_add_strcpy(cli->doc, cli->result, "output", output);
         cli_say(cli, "use them with --cost fitted:%s\n", output);
     }
-    if (!result && cli_has(cli, "leave-one-out"))
-        result = say_accuracy(cli, fit, true);
-    return result;
+    if (!rc && cli_has(cli, "leave-one-out"))
+        rc = say_accuracy(cli, fit, true);
+    return rc;
 }
 
 static int run(cli_context *cli)
 {
     moirai_fit *fit = NULL;
-    int result = cli_writable(cli, cli_text(cli, "output"));
-    if (!result)
-        result = moirai_fit_read(&fit, cli_arg(cli, 0));
-    if (!result)
-        result = fit_and_tell(cli, fit);
+    int rc = cli_writable(cli, cli_text(cli, "output"));
+    rc = rc ? rc : moirai_fit_read(&fit, cli_arg(cli, 0));
+    rc = rc ? rc : fit_and_tell(cli, fit);
     moirai_fit_free(fit);
-    return result;
+    return rc;
 }
 
 static const cli_argument arguments[] = {
-    {"TIMES", CLI_VALUE_FILE, "a table of measured times, comma-separated, columns named in its first line", false, false},
+    {"TIMES", CLI_VALUE_FILE, "a table of measured times, comma-separated, columns named in its first line", false,
+     false},
     {0},
 };
 static const cli_option options[] = {
-    {.name = "leave-one-out", .help = "also tell the errors on each device when its times are left out",
+    {.name = "leave-one-out",
+     .help = "also tell the errors on each device when its times are left out",
      .kind = CLI_VALUE_FLAG},
     CLI_OPTION_OUTPUT("write the coefficients here (JSON; a C table where the name ends in .h)"),
     {0},
@@ -119,10 +119,13 @@ static const cli_example examples[] = {
 const cli_command cli_command_fit = {
     .name = "fit",
     .summary = "fit the cost model to measured operator times",
-    .text = "Finds the coefficients of the 'fitted' cost model: launch cost, shares of bandwidth and of the fp32 rate, costs per "
+    .text = "Finds the coefficients of the 'fitted' cost model: launch cost, shares of bandwidth and of the fp32 rate, "
+            "costs per "
             "tile and per row, for each class of operators.\n\n"
-            "The columns are device (a known type), op (add, addu, mul, mulu, div, divu, pow, powu, relu, tanh, gelu, softmax, ln, "
-            "linear, bmm, conv), latency_ns, and b, m, n, k for products, b and h for rows, b, input_channel, output_channel, "
+            "The columns are device (a known type), op (add, addu, mul, mulu, div, divu, pow, powu, relu, tanh, gelu, "
+            "softmax, ln, "
+            "linear, bmm, conv), latency_ns, and b, m, n, k for products, b and h for rows, b, input_channel, "
+            "output_channel, "
             "input_size, kernel_size, stride, padding for convolutions. Classes without measurements keep the shipped "
             "coefficients.",
     .arguments = arguments,

@@ -14,8 +14,8 @@ static void say_claim(const cli_context *cli, const moirai_milp_claim *c)
     if (c->has_objective && c->objective_ns >= 0)
         yyjson_mut_obj_add_sint(cli->doc, cli->result, "claimed_ns", c->objective_ns);
     cli_print(cli, "solver %s says: %s%s%s\n", c->solver[0] ? c->solver : "unknown",
-                     c->status[0] ? c->status : "nothing about its status", c->has_objective ? ", makespan " : "",
-                     c->has_objective ? cli_human_ns(c->objective_ns).s : "");
+              c->status[0] ? c->status : "nothing about its status", c->has_objective ? ", makespan " : "",
+              c->has_objective ? cli_human_ns(c->objective_ns).s : "");
 }
 
 static void say_plan(const cli_context *cli, const moirai_plan *plan, const moirai_milp_claim *c)
@@ -26,10 +26,10 @@ static void say_plan(const cli_context *cli, const moirai_plan *plan, const moir
     yyjson_mut_obj_add_sint(cli->doc, cli->result, "lower_bound_ns", plan->lower_bound_ns);
     yyjson_mut_obj_add_real(cli->doc, cli->result, "gap", moirai_plan_gap(plan));
     cli_print(cli, "status %s, makespan %s, bound %s, gap %s\n", status, cli_human_ns(plan->makespan_ns).s,
-                     cli_human_ns(plan->lower_bound_ns).s, cli_human_gap(moirai_plan_gap(plan)).s);
+              cli_human_ns(plan->lower_bound_ns).s, cli_human_gap(moirai_plan_gap(plan)).s);
     if (c->has_objective && c->objective_ns >= 0 && c->objective_ns < plan->makespan_ns)
         cli_say(cli, "the claimed makespan is not confirmed: simulated, these decisions take %s\n",
-                       cli_human_ns(plan->makespan_ns).s);
+                cli_human_ns(plan->makespan_ns).s);
     else if (c->optimal && !moirai_plan_is_optimal(plan))
         cli_say(cli, "that it is optimal is the solver's word: --trust-bound takes it as proof\n");
 }
@@ -42,24 +42,21 @@ static int run(cli_context *cli)
     moirai_milp_claim claim;
     if (!solution)
         return moirai_error(MOIRAI_EUSAGE, "import: give the solution file with --sol");
-    int result = cli_writable(cli, path);
-    if (!result)
-        result = cli_problem_read(&p, cli_arg(cli, 0));
-    if (!result)
-        result = moirai_milp_import(&plan, p, solution, cli_has(cli, "trust-bound"), &claim);
-    if (!result)
-        result = moirai_plan_check(p, plan, NULL, NULL);
-    if (!result) {
+    int rc = cli_writable(cli, path);
+    rc = rc ? rc : cli_problem_read(&p, cli_arg(cli, 0));
+    rc = rc ? rc : moirai_milp_import(&plan, p, solution, cli_has(cli, "trust-bound"), &claim);
+    rc = rc ? rc : moirai_plan_check(p, plan, NULL, NULL);
+    if (!rc) {
         say_claim(cli, &claim);
         say_plan(cli, plan, &claim);
     }
-    if (!result && path)
-        result = moirai_plan_write(plan, p, path);
-    if (!result && path)
+    if (!rc && path)
+        rc = moirai_plan_write(plan, p, path);
+    if (!rc && path)
         yyjson_mut_obj_add_strcpy(cli->doc, cli->result, "output", path);
     moirai_plan_free(plan);
     moirai_problem_free(p);
-    return result;
+    return rc;
 }
 
 static const cli_argument arguments[] = {

@@ -30,8 +30,8 @@ static void say_types(const cli_context *cli, const moirai_type_stats *type, int
         yyjson_mut_obj_add_sint(cli->doc, o, "activation_bytes", type[i].activation_bytes);
         bool unknown = type[i].n_unknown_flops == type[i].n_ops;
         cli_print(cli, "%-28s %10s %14s %12s %12s\n", type[i].type, cli_human_count(type[i].n_ops).s,
-                         unknown ? "?" : cli_human_flops((double)type[i].flops).s,
-                         cli_human_bytes(type[i].weight_bytes).s, cli_human_bytes(type[i].activation_bytes).s);
+                  unknown ? "?" : cli_human_flops((double)type[i].flops).s, cli_human_bytes(type[i].weight_bytes).s,
+                  cli_human_bytes(type[i].activation_bytes).s);
     }
 }
 
@@ -42,10 +42,13 @@ static void say_inputs(const cli_context *cli)
     yyjson_mut_val *list = onnx ? yyjson_mut_obj_get(onnx, "inputs") : NULL;
     size_t i, n = 0;
     if (list)
-        yyjson_mut_arr_foreach(list, i, n, in)
-        {
-            cli_print(cli, "%-14s %s: %s %s\n", i ? "" : n == 1 ? "input" : "inputs",
-                      yyjson_mut_get_str(yyjson_mut_obj_get(in, "name")), yyjson_mut_get_str(yyjson_mut_obj_get(in, "type")),
+        yyjson_mut_arr_foreach(list, i, n, in) {
+            cli_print(cli, "%-14s %s: %s %s\n",
+                      i        ? ""
+                      : n == 1 ? "input"
+                               : "inputs",
+                      yyjson_mut_get_str(yyjson_mut_obj_get(in, "name")),
+                      yyjson_mut_get_str(yyjson_mut_obj_get(in, "type")),
                       yyjson_mut_get_str(yyjson_mut_obj_get(in, "shape")));
         }
     int64_t all = onnx ? yyjson_mut_get_sint(yyjson_mut_obj_get(onnx, "n_inputs")) : 0;
@@ -58,18 +61,16 @@ static void say_stats(const cli_context *cli, const moirai_graph *g, const moira
     int64_t count = parameters(cli, g, s);
     cli_print(cli, "%s\n", g->name);
     cli_print(cli, "operators      %s of %d types, %s edges\n", cli_human_count(g->n_ops).s, s->n_types,
-                     cli_human_count(s->n_edges).s);
+              cli_human_count(s->n_edges).s);
     say_inputs(cli);
-    cli_print(cli, "parameters     %s, weights %s\n", cli_human_count(count).s,
-                     cli_human_bytes(s->weight_bytes).s);
+    cli_print(cli, "parameters     %s, weights %s\n", cli_human_count(count).s, cli_human_bytes(s->weight_bytes).s);
     cli_print(cli, "arithmetic     %s, traffic %s\n", cli_human_flops((double)s->flops).s,
-                     cli_human_bytes(s->traffic_bytes).s);
+              cli_human_bytes(s->traffic_bytes).s);
     if (s->n_unknown_flops)
         cli_print(cli, "               not known for %s operators\n", cli_human_count(s->n_unknown_flops).s);
     cli_print(cli, "activations    %s in all, %s at most at once\n", cli_human_bytes(s->activation_bytes).s,
-                     cli_human_bytes(s->peak_activation_bytes).s);
-    cli_print(cli, "depth          %s, width %s\n", cli_human_count(s->depth).s,
-                     cli_human_count(s->width).s);
+              cli_human_bytes(s->peak_activation_bytes).s);
+    cli_print(cli, "depth          %s, width %s\n", cli_human_count(s->depth).s, cli_human_count(s->width).s);
     cli_print(cli, "cut points     %s\n", cli_human_count(s->n_cut_points).s);
     yyjson_mut_obj_add_strcpy(cli->doc, cli->result, "network", g->name);
     yyjson_mut_obj_add_int(cli->doc, cli->result, "element_bytes", g->element_bytes);
@@ -112,8 +113,8 @@ static void say_ops(const cli_context *cli, const moirai_graph *g)
         for (int32_t o = g->op_out_off[i]; o < g->op_out_off[i + 1]; o++)
             bytes += g->tensor_bytes[g->op_out[o]];
         cli_print(cli, "%-20s %14s %12s %12s  %s\n", g->op_type[i],
-                         g->op_flops[i] < 0 ? "?" : cli_human_flops((double)g->op_flops[i]).s,
-                         cli_human_bytes(g->op_weight_bytes[i]).s, cli_human_bytes(bytes).s, g->op_name[i]);
+                  g->op_flops[i] < 0 ? "?" : cli_human_flops((double)g->op_flops[i]).s,
+                  cli_human_bytes(g->op_weight_bytes[i]).s, cli_human_bytes(bytes).s, g->op_name[i]);
     }
 }
 
@@ -125,13 +126,11 @@ static int run(cli_context *cli)
     int32_t n_types = 0;
     const char *output = cli_text(cli, "output");
     int rc = cli_writable(cli, output);
-    if (!rc)
-        rc = cli_network(&g, cli, cli_arg(cli, 0));
+    rc = rc ? rc : cli_network(&g, cli, cli_arg(cli, 0));
     if (rc)
         return rc;
     rc = moirai_graph_stats_get(&stats, g);
-    if (!rc)
-        rc = moirai_graph_types(&types, &n_types, g);
+    rc = rc ? rc : moirai_graph_types(&types, &n_types, g);
     if (!rc) {
         say_stats(cli, g, &stats);
         say_types(cli, types, n_types);

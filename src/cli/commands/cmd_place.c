@@ -46,7 +46,8 @@ static const cli_option options[] = {
 };
 static const cli_example examples[] = {
     {"moirai place problem.json --placer heft -o plan.json", "A plan in a moment"},
-    {"moirai place problem.json --time-limit 60 --gap 0.01 -o plan.json", "Search until proven within 1 %, for a minute at most"},
+    {"moirai place problem.json --time-limit 60 --gap 0.01 -o plan.json",
+     "Search until proven within 1 %, for a minute at most"},
     {"moirai problem gpt3-tiny --cluster inter-server -q -o - | moirai place - -o plan.json", "Without a problem file"},
     {0},
 };

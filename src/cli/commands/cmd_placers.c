@@ -47,7 +47,8 @@ static int run(cli_context *cli)
         const moirai_placer *r = moirai_placer_at(i);
         const char *why = "";
         bool there = !r->available || r->available(&why);
-        cli_print(cli, "%-10s %s%s%s%s\n", r->name, r->summary, there ? "" : " [off: ", there ? "" : why, there ? "" : "]");
+        cli_print(cli, "%-10s %s%s%s%s\n", r->name, r->summary, there ? "" : " [off: ", there ? "" : why,
+                  there ? "" : "]");
         yyjson_mut_val *o = yyjson_mut_arr_add_obj(cli->doc, placers);
         yyjson_mut_obj_add_str(cli->doc, o, "name", r->name);
         yyjson_mut_obj_add_str(cli->doc, o, "summary", r->summary);

@@ -37,7 +37,7 @@ static int coarsen(work *w, cli_context *cli)
     if (rc)
         return rc;
     cli_say(cli, "coarsened %s operators to %s with the rules '%s'\n", cli_human_count(w->graph->n_ops).s,
-                   cli_human_count(w->coarse->n_ops).s, cli_text(cli, "rules"));
+            cli_human_count(w->coarse->n_ops).s, cli_text(cli, "rules"));
     yyjson_mut_obj_add_int(cli->doc, cli->result, "network_ops", w->graph->n_ops);
     yyjson_mut_obj_add_int(cli->doc, cli->result, "coarse_ops", w->coarse->n_ops);
     return 0;
@@ -66,8 +66,11 @@ static int bound_expanded(work *w, cli_context *cli)
 static int expand(work *w, cli_context *cli)
 {
     int64_t n_devices = w->cluster->n_devices;
-    moirai_problem_options o = {.flow = w->problem->flow, .congestion = w->problem->congestion, .memory = w->problem->memory,
-                                .cost_model = cli_text(cli, "cost"), .tf32 = cli_has(cli, "tf32")};
+    moirai_problem_options o = {.flow = w->problem->flow,
+                                .congestion = w->problem->congestion,
+                                .memory = w->problem->memory,
+                                .cost_model = cli_text(cli, "cost"),
+                                .tf32 = cli_has(cli, "tf32")};
     if (n_devices != w->problem->n_devices)
         return moirai_error(MOIRAI_EFAIL, "the problem has %d devices, the cluster %lld", w->problem->n_devices,
                             (long long)n_devices);
@@ -104,8 +107,8 @@ static void show_verdict(work *w, cli_context *cli)
     char text[80];
     const char *name = p->n_ops ? p->device_name[w->single->op_device[0]] : "";
     double speed_up = plan->makespan_ns > 0 ? (double)w->single->makespan_ns / (double)plan->makespan_ns : 1;
-    cli_print(cli, "single       %s on the best single device, %s: %s\n", cli_human_ns(w->single->makespan_ns).s,
-                     name, verdict(text, sizeof text, speed_up));
+    cli_print(cli, "single       %s on the best single device, %s: %s\n", cli_human_ns(w->single->makespan_ns).s, name,
+              verdict(text, sizeof text, speed_up));
     yyjson_mut_obj_add_strcpy(cli->doc, cli->result, "single_device", name);
     yyjson_mut_obj_add_int(cli->doc, cli->result, "single_makespan_ns", w->single->makespan_ns);
     yyjson_mut_obj_add_real(cli->doc, cli->result, "speed_up", speed_up);
@@ -174,14 +177,25 @@ static const cli_argument arguments[] = {
 };
 static const cli_option options[] = {
     CLI_OPTION_CLUSTER,
-    {.name = "rules", .argument = "RULES", .standard = "onnxruntime", .kind = CLI_VALUE_RULES,
+    {.name = "rules",
+     .argument = "RULES",
+     .standard = "onnxruntime",
+     .kind = CLI_VALUE_RULES,
      .help = "fusion rules: eigen, onnxruntime, none, or a rule file"},
     CLI_OPTIONS_PROBLEM,
     CLI_OPTIONS_SEARCH,
     CLI_OPTIONS_NETWORK,
-    {.name = "expand", .kind = CLI_VALUE_FLAG, .help = "plan (and problem) of the original operators instead of the fused ones"},
-    {.name = "problem-out", .argument = "FILE", .kind = CLI_VALUE_FILE, .help = "write the problem that the plan belongs to"},
-    {.name = "graph-out", .argument = "FILE", .kind = CLI_VALUE_FILE, .help = "write the graph that the problem was made from"},
+    {.name = "expand",
+     .kind = CLI_VALUE_FLAG,
+     .help = "plan (and problem) of the original operators instead of the fused ones"},
+    {.name = "problem-out",
+     .argument = "FILE",
+     .kind = CLI_VALUE_FILE,
+     .help = "write the problem that the plan belongs to"},
+    {.name = "graph-out",
+     .argument = "FILE",
+     .kind = CLI_VALUE_FILE,
+     .help = "write the graph that the problem was made from"},
     CLI_OPTION_PICTURE,
     CLI_OPTION_REPORT,
     CLI_OPTION_OUTPUT("write the plan"),
@@ -197,8 +211,9 @@ static const cli_example examples[] = {
 const cli_command cli_command_plan = {
     .name = "plan",
     .summary = "import, coarsen, cost, place and check in one command",
-    .text = "The command that most users will type. It prints what the best single device would do, the plan's makespan, "
-            "a proven bound, and the load and memory of every device.",
+    .text =
+        "The command that most users will type. It prints what the best single device would do, the plan's makespan, "
+        "a proven bound, and the load and memory of every device.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

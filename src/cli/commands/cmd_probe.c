@@ -8,16 +8,14 @@
 static void show_rank(cli_context *cli, yyjson_val *r)
 {
     cli_print(cli, "%-14s %-10s %s, %lld cores, %s; ONNX Runtime %s: %s\n", cli_report_text(r, "device"),
-                     cli_report_text(r, "host"), cli_report_text(r, "cpu"),
-                     (long long)cli_report_count(r, "own_threads"),
-                     cli_human_bytes(cli_report_count(r, "memory_bytes")).s, cli_report_text(r, "onnxruntime"),
-                     cli_report_text(r, "providers"));
+              cli_report_text(r, "host"), cli_report_text(r, "cpu"), (long long)cli_report_count(r, "own_threads"),
+              cli_human_bytes(cli_report_count(r, "memory_bytes")).s, cli_report_text(r, "onnxruntime"),
+              cli_report_text(r, "providers"));
     yyjson_val *gpu;
     size_t i, n;
-    yyjson_arr_foreach(yyjson_obj_get(r, "gpus"), i, n, gpu)
-    {
+    yyjson_arr_foreach(yyjson_obj_get(r, "gpus"), i, n, gpu) {
         cli_print(cli, "%-14s %-10s gpu %s, %s\n", "", "", cli_report_text(gpu, "name"),
-                         cli_human_bytes(cli_report_count(gpu, "memory_bytes")).s);
+                  cli_human_bytes(cli_report_count(gpu, "memory_bytes")).s);
     }
 }
 
@@ -26,10 +24,9 @@ static void show_link(cli_context *cli, yyjson_val *l)
     yyjson_val *sizes = yyjson_obj_get(l, "sizes");
     int64_t largest = cli_report_count(yyjson_arr_get_last(sizes), "bytes"),
             messages = cli_report_count(yyjson_arr_get_first(sizes), "messages");
-    cli_print(
-        cli, "%-14s %-14s %12s %14s   %lld messages of each size up to %s\n", cli_report_text(l, "from"),
-        cli_report_text(l, "to"), cli_human_rate(cli_report_count(l, "bytes_per_second")).s,
-        cli_human_ns(cli_report_count(l, "latency_ns")).s, (long long)messages, cli_human_bytes(largest).s);
+    cli_print(cli, "%-14s %-14s %12s %14s   %lld messages of each size up to %s\n", cli_report_text(l, "from"),
+              cli_report_text(l, "to"), cli_human_rate(cli_report_count(l, "bytes_per_second")).s,
+              cli_human_ns(cli_report_count(l, "latency_ns")).s, (long long)messages, cli_human_bytes(largest).s);
 }
 
 static int show(cli_context *cli, const cli_ranks *r)
@@ -42,13 +39,11 @@ static int show(cli_context *cli, const cli_ranks *r)
         return rc;
     yyjson_val *ranks = yyjson_obj_get(yyjson_doc_get_root(doc), "ranks"),
                *links = yyjson_obj_get(yyjson_doc_get_root(doc), "links");
-    yyjson_arr_foreach(ranks, i, n, item)
-    {
+    yyjson_arr_foreach(ranks, i, n, item) {
         show_rank(cli, item);
     }
     cli_print(cli, "\n%-14s %-14s %12s %14s\n", "from", "to", "bandwidth", "latency");
-    yyjson_arr_foreach(links, i, n, item)
-    {
+    yyjson_arr_foreach(links, i, n, item) {
         show_link(cli, item);
     }
     yyjson_mut_obj_add_val(cli->doc, cli->result, "ranks", yyjson_val_mut_copy(cli->doc, ranks));

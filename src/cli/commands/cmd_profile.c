@@ -27,8 +27,7 @@ static double usual_spread(yyjson_val *pieces, size_t device)
     double *spread = calloc(yyjson_arr_size(pieces) + 1, sizeof *spread), result = 0;
     size_t i, n, used = 0;
     yyjson_val *piece;
-    yyjson_arr_foreach(pieces, i, n, piece)
-    {
+    yyjson_arr_foreach(pieces, i, n, piece) {
         yyjson_val *t = yyjson_arr_get(yyjson_obj_get(piece, "times"), device);
         if (!spread || yyjson_is_null(yyjson_obj_get(t, "median_ns")))
             continue;
@@ -47,13 +46,12 @@ static double usual_spread(yyjson_val *pieces, size_t device)
 static void show_device(cli_context *cli, yyjson_val *d, double spread)
 {
     cli_print(cli, "%-14s %12s %9lld %8lld %7lld %9.1f %%\n", cli_report_text(d, "name"),
-                     cli_human_ns(cli_report_count(d, "total_ns")).s,
-                     (long long)cli_report_count(d, "measured"), (long long)cli_report_count(d, "cached"),
-                     (long long)cli_report_count(d, "failed"), 100 * spread);
+              cli_human_ns(cli_report_count(d, "total_ns")).s, (long long)cli_report_count(d, "measured"),
+              (long long)cli_report_count(d, "cached"), (long long)cli_report_count(d, "failed"), 100 * spread);
     if (cli_report_count(d, "failed"))
         cli_say(cli, "warning: %s: %lld operators are estimated, since some can't run alone there: %s\n",
-                       cli_report_text(d, "name"), (long long)cli_report_count(d, "estimated_ops"),
-                       cli_report_text(d, "first_failure"));
+                cli_report_text(d, "name"), (long long)cli_report_count(d, "estimated_ops"),
+                cli_report_text(d, "first_failure"));
 }
 
 static int show(cli_context *cli, const cli_ranks *r)
@@ -67,11 +65,10 @@ static int show(cli_context *cli, const cli_ranks *r)
         return rc;
     yyjson_val *root = yyjson_doc_get_root(doc), *pieces = yyjson_obj_get(root, "distinct_operators");
     cli_print(cli, "%s: %s operators, %s distinct\n\n", cli_report_text(root, "network"),
-                     cli_human_count(cli_report_count(root, "operators")).s,
-                     cli_human_count(cli_report_count(root, "distinct")).s);
+              cli_human_count(cli_report_count(root, "operators")).s,
+              cli_human_count(cli_report_count(root, "distinct")).s);
     cli_print(cli, "%-14s %12s %9s %8s %7s %11s\n", "device", "sum", "measured", "cached", "failed", "spread");
-    yyjson_arr_foreach(yyjson_obj_get(root, "devices"), i, n, item)
-    {
+    yyjson_arr_foreach(yyjson_obj_get(root, "devices"), i, n, item) {
         show_device(cli, item, usual_spread(pieces, i));
     }
     for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
@@ -129,9 +126,8 @@ static int measure(moirai_graph **out, cli_context *cli)
 
 static void say_refined(cli_context *cli, yyjson_mut_val *list, const char *path, const moirai_refine_report *r)
 {
-    cli_print(cli,
-                     "%s: %d segments with %d operators took %.2f times what was predicted (median; %.2f to %.2f)\n",
-                     path, r->n_segments, r->n_ops, r->median, r->least, r->most);
+    cli_print(cli, "%s: %d segments with %d operators took %.2f times what was predicted (median; %.2f to %.2f)\n",
+              path, r->n_segments, r->n_ops, r->median, r->least, r->most);
     yyjson_mut_val *o = yyjson_mut_arr_add_obj(cli->doc, list);
     yyjson_mut_obj_add_strcpy(cli->doc, o, "file", path);
     yyjson_mut_obj_add_int(cli->doc, o, "segments", r->n_segments);
@@ -160,8 +156,8 @@ static int refine(cli_context *cli, moirai_graph *g)
         say_refined(cli, list, path[i], &report[i]);
     if (!rc && c)
         cli_print(cli, "a segment of its own takes %s, a cut %s %s than its transfer shows\n",
-                         cli_human_ns(report[0].segment_ns).s, cli_human_ns(llabs(report[0].extra_ns)).s,
-                         report[0].extra_ns < 0 ? "less" : "more");
+                  cli_human_ns(report[0].segment_ns).s, cli_human_ns(llabs(report[0].extra_ns)).s,
+                  report[0].extra_ns < 0 ? "less" : "more");
     yyjson_mut_obj_add_val(cli->doc, cli->result, "refined", list);
     if (!rc && c) {
         yyjson_mut_obj_add_int(cli->doc, cli->result, "segment_ns", report[0].segment_ns);

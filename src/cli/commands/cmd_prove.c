@@ -16,15 +16,14 @@ static void show(cli_context *cli, const moirai_proof *proof)
     yyjson_mut_obj_add_int(doc, cli->result, "leaves", proof->leaves);
     yyjson_mut_obj_add_int(doc, cli->result, "floating", proof->floating);
     cli_print(cli, "proven: no plan takes less than %s (%lld ns)\n", cli_human_ns(proof->proven_ns).s,
-                     (long long)proof->proven_ns);
-    cli_print(cli, "by %s cuts, %s classes of blocks, %s pairs of devices, %s leaves\n",
-                     cli_human_count(proof->cuts).s, cli_human_count(proof->classes).s,
-                     cli_human_count(proof->pairs).s, cli_human_count(proof->leaves).s);
+              (long long)proof->proven_ns);
+    cli_print(cli, "by %s cuts, %s classes of blocks, %s pairs of devices, %s leaves\n", cli_human_count(proof->cuts).s,
+              cli_human_count(proof->classes).s, cli_human_count(proof->pairs).s, cli_human_count(proof->leaves).s);
     if (proof->floating)
         cli_print(cli, "without %s operators that float beside the rest\n", cli_human_count(proof->floating).s);
     if (proof->lower_bound_ns > proof->proven_ns)
         cli_print(cli, "the plan's own bound is %s (%lld ns): the rest comes from searches that leave no prices\n",
-                         cli_human_ns(proof->lower_bound_ns).s, (long long)proof->lower_bound_ns);
+                  cli_human_ns(proof->lower_bound_ns).s, (long long)proof->lower_bound_ns);
 }
 
 static int run(cli_context *cli)

@@ -28,8 +28,8 @@ static int prepare(cli_run *w)
     if (rc)
         return rc;
     cli_note_stand_ins(w->cli, w->device, w->n_ranks);
-    cli_say(w->cli, "split into %s segments on %d devices, %s transfers\n",
-                   cli_human_count(report.n_segments).s, report.n_used, cli_human_count(report.n_transfers).s);
+    cli_say(w->cli, "split into %s segments on %d devices, %s transfers\n", cli_human_count(report.n_segments).s,
+            report.n_used, cli_human_count(report.n_transfers).s);
     yyjson_mut_obj_add_int(w->cli->doc, w->cli->result, "n_segments", report.n_segments);
     yyjson_mut_obj_add_int(w->cli->doc, w->cli->result, "n_transfers", report.n_transfers);
     yyjson_mut_obj_add_int(w->cli->doc, w->cli->result, "used_devices", report.n_used);
@@ -56,15 +56,15 @@ static int launch(const cli_run *w, bool inside)
     const char *argv[] = {"run", w->job, NULL};
     double limit = cli_real(w->cli, "start-limit");
     cli_launch_job l = {.n = w->n_ranks,
-                       .name = w->name,
-                       .host = w->has_hosts && !inside ? w->host : NULL,
-                       .argv = argv,
-                       .inside = inside,
-                       .progress = draw,
-                       .data = (void *)w,
-                       .start_limit_s = limit > 0      ? limit
-                                        : w->has_hosts ? 30
-                                                       : 60};
+                        .name = w->name,
+                        .host = w->has_hosts && !inside ? w->host : NULL,
+                        .argv = argv,
+                        .inside = inside,
+                        .progress = draw,
+                        .data = (void *)w,
+                        .start_limit_s = limit > 0      ? limit
+                                         : w->has_hosts ? 30
+                                                        : 60};
     cli_status_set("loading the sub-models on %d devices", w->n_ranks);
     int rc = cli_launch(&l);
     cli_status_set("%s", "");
@@ -105,8 +105,7 @@ static int hand_out(const cli_run *w)
         return 0;
     if (mkdir(folder, 0777) && errno != EEXIST)
         return moirai_error(MOIRAI_EFAIL, "%s: can't make this folder: %s", folder, strerror(errno));
-    yyjson_arr_foreach(yyjson_obj_get(yyjson_doc_get_root(w->manifest), "outputs"), i, n, value)
-    {
+    yyjson_arr_foreach(yyjson_obj_get(yyjson_doc_get_root(w->manifest), "outputs"), i, n, value) {
         char from[4200], to[4200], name[200];
         snprintf(name, sizeof name, "%s", yyjson_get_str(yyjson_obj_get(value, "name")));
         for (char *c = name; *c; c++)

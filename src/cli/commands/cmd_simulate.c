@@ -17,8 +17,8 @@ static int dispatch(moirai_plan **out, const moirai_problem *p, const moirai_pla
     return rc;
 }
 
-/* A simulated plan keeps its author, and what was proven if that was of this very problem; what is plain to see holds in
- * any case. */
+/* A simulated plan keeps its author, and what was proven if that was of this very problem; what is plain to see holds
+ * in any case. */
 static int keep_origin(const cli_context *cli, const moirai_problem *p, moirai_plan *to, const moirai_plan *from)
 {
     bool own = from->problem_digest == moirai_problem_digest(p);
@@ -44,7 +44,7 @@ static void compare(cli_context *cli, const moirai_plan *before, const moirai_pl
     int64_t gain = before->makespan_ns - after->makespan_ns;
     if (gain)
         cli_say(cli, "the plan says %s: simulated it is %s by %s\n", cli_human_ns(before->makespan_ns).s,
-                       gain > 0 ? "shorter" : "longer", cli_human_ns(gain > 0 ? gain : -gain).s);
+                gain > 0 ? "shorter" : "longer", cli_human_ns(gain > 0 ? gain : -gain).s);
     yyjson_mut_obj_add_int(cli->doc, cli->result, "plan_makespan_ns", before->makespan_ns);
 }
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 int cli_split(moirai_split_report *report, const cli_context *cli, const char *plan, const char *model,
-                     const char *folder)
+              const char *folder)
 {
     moirai_split_options o = {.rules = cli_text(cli, "rules"),
                               .segment_ns = (int64_t)(1000 * cli_real(cli, "segment-us") + 0.5)};
@@ -47,8 +47,8 @@ static int run(cli_context *cli)
     rc = rc ? rc : cli_split(&report, cli, cli_arg(cli, 0), cli_arg(cli, 1), folder);
     if (rc)
         return rc;
-    cli_print(cli, "segments     %s on %d of %d devices\n", cli_human_count(report.n_segments).s,
-                     report.n_used, report.n_devices);
+    cli_print(cli, "segments     %s on %d of %d devices\n", cli_human_count(report.n_segments).s, report.n_used,
+              report.n_devices);
     cli_print(cli, "transfers    %s\n", cli_human_count(report.n_transfers).s);
     cli_print(cli, "nodes        %s\n", cli_human_count(report.n_nodes).s);
     cli_print(cli, "files        %s in %s\n", cli_human_bytes(report.file_bytes).s, folder);

@@ -6,7 +6,10 @@
 
 static int run(cli_context *cli)
 {
-    static const struct { const char *name; bool on; } features[] = {
+    static const struct {
+        const char *name;
+        bool on;
+    } features[] = {
         {"highs", MOIRAI_HAVE_HIGHS},
         {"openblas", MOIRAI_HAVE_OPENBLAS},
         {"onnx", MOIRAI_HAVE_ONNX},

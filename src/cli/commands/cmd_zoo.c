@@ -12,7 +12,7 @@ static int list(cli_context *cli)
     for (int i = 0; i < moirai_zoo_count(); i++) {
         const moirai_zoo_entry *z = moirai_zoo_at(i);
         cli_print(cli, "%-18s %10s %7d %7d %6d  %s\n", z->name, cli_human_count(z->n_ops).s, z->layers, z->hidden,
-                         z->heads, z->summary);
+                  z->heads, z->summary);
         yyjson_mut_val *o = yyjson_mut_arr_add_obj(cli->doc, networks);
         yyjson_mut_obj_add_str(cli->doc, o, "name", z->name);
         yyjson_mut_obj_add_str(cli->doc, o, "summary", z->summary);
@@ -40,7 +40,7 @@ static void show(cli_context *cli, const moirai_graph *g)
     cli_print(cli, "operators    %s\n", cli_human_count(g->n_ops).s);
     cli_print(cli, "tensors      %s\n", cli_human_count(g->n_tensors).s);
     cli_print(cli, "weights      %s, %s parameters\n", cli_human_bytes(weights).s,
-                     cli_human_count(weights / g->element_bytes).s);
+              cli_human_count(weights / g->element_bytes).s);
     cli_print(cli, "arithmetic   %s\n", cli_human_flops(flops).s);
     cli_print(cli, "traffic      %s\n", cli_human_bytes(traffic).s);
     yyjson_mut_obj_add_strcpy(cli->doc, cli->result, "name", g->name);
@@ -93,9 +93,15 @@ static const cli_argument arguments[] = {
     {0},
 };
 static const cli_option options[] = {
-    {.name = "dtype", .argument = "TYPE", .help = "number type", .standard = "fp32", .kind = CLI_VALUE_CHOICE,
+    {.name = "dtype",
+     .argument = "TYPE",
+     .help = "number type",
+     .standard = "fp32",
+     .kind = CLI_VALUE_CHOICE,
      .choices = "fp32|fp16|bf16"},
-    {.name = "onnx", .argument = "FILE", .help = "write it as an ONNX model that runs, with random weights",
+    {.name = "onnx",
+     .argument = "FILE",
+     .help = "write it as an ONNX model that runs, with random weights",
      .kind = CLI_VALUE_FILE},
     {.name = "seed", .argument = "N", .help = "draws the random weights", .standard = "1", .kind = CLI_VALUE_COUNT},
     CLI_OPTION_OUTPUT("write the network as a moirai-graph file"),

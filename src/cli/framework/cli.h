@@ -70,8 +70,8 @@ typedef struct cli_context cli_context;
 
 typedef struct cli_command {
     const char *name;
-    const char *summary; /* one line, lower case, no full stop */
-    const char *text;    /* paragraphs, separated by an empty line; or NULL */
+    const char *summary;           /* one line, lower case, no full stop */
+    const char *text;              /* paragraphs, separated by an empty line; or NULL */
     const cli_argument *arguments; /* or NULL */
     const cli_option *options;     /* its own; the common ones are added to every command. Or NULL */
     const cli_example *examples;   /* or NULL */
@@ -80,7 +80,9 @@ typedef struct cli_command {
 
 /* For the tables of commands that write a file. */
 #define CLI_OPTION_FORCE \
-    {.name = "force", .letter = 'f', .help = "replace files that exist", .kind = CLI_VALUE_FLAG}
+    { \
+        .name = "force", .letter = 'f', .help = "replace files that exist", .kind = CLI_VALUE_FLAG \
+    }
 #define CLI_OPTION_OUTPUT(what) \
     {.name = "output", .letter = 'o', .argument = "FILE", .help = what, .kind = CLI_VALUE_FILE}, CLI_OPTION_FORCE
 
@@ -92,7 +94,7 @@ struct cli_context {
     struct cli_value {
         const cli_option *option;
         const char *text; /* NULL for a flag */
-    } *value;
+    } * value;
     char **made; /* values put together while parsing, owned */
     int n_made;
     bool json, quiet;

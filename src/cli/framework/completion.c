@@ -19,8 +19,8 @@ static void offer(FILE *out, cli_value_kind kind, const char *choices)
 {
     char buffer[4096];
     cli_help_words(buffer, sizeof buffer, kind, choices);
-    bool files = kind == CLI_VALUE_FILE || kind == CLI_VALUE_CLUSTER || kind == CLI_VALUE_NETWORK ||
-                 kind == CLI_VALUE_RULES;
+    bool files =
+        kind == CLI_VALUE_FILE || kind == CLI_VALUE_CLUSTER || kind == CLI_VALUE_NETWORK || kind == CLI_VALUE_RULES;
     for (char *c = buffer; *c; c++)
         if (*c == '|')
             *c = ' ';

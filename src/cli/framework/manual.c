@@ -4,7 +4,10 @@
 #include <string.h>
 
 /* The exit codes are moirai_result, negated. */
-static const struct { int code; const char *meaning; } exit_codes[] = {
+static const struct {
+    int code;
+    const char *meaning;
+} exit_codes[] = {
     {0, "ok"},
     {1, "failure: a plan that breaks the rules, a file that exists, input or output, out of memory"},
     {2, "usage: the command line makes no sense"},
@@ -91,7 +94,8 @@ void cli_help_man(FILE *out)
     fputs(".TH MOIRAI 1 \"\" \"moirai " MOIRAI_VERSION "\" \"User Commands\"\n", out);
     fputs(".SH NAME\nmoirai \\- places neural networks on unequal devices\n", out);
     fputs(".SH SYNOPSIS\n.B moirai\n.I COMMAND\n[options] arguments\n", out);
-    fputs(".SH DESCRIPTION\nMoirai reads a network, a cluster of unequal devices and their links, and finds a device and a "
+    fputs(".SH DESCRIPTION\nMoirai reads a network, a cluster of unequal devices and their links, and finds a device "
+          "and a "
           "start for every operator, with a proven bound on how much faster any plan could be.\n.PP\n"
           "Standard output is the result, standard error the story. A file name of \\- is standard input or output. "
           "Existing files are kept unless \\-\\-force is given; files appear complete or not at all.\n",

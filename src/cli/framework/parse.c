@@ -140,7 +140,7 @@ static int check_number(const cli_option *o, const char *text)
 static int add_value(cli_context *cli, const cli_option *o, const char *text)
 {
     int rc = 0;
-    bool none = o->kind == CLI_VALUE_LIMIT && strcmp(text, "none") == 0;
+    bool none = o->kind == CLI_VALUE_LIMIT && !strcmp(text, "none");
     if (o->kind == CLI_VALUE_COUNT || o->kind == CLI_VALUE_REAL || (o->kind == CLI_VALUE_LIMIT && !none))
         rc = check_number(o, text);
     else if (o->kind == CLI_VALUE_CHOICE)

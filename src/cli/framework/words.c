@@ -35,11 +35,8 @@ const char *cli_help_words(char *buffer, size_t size, cli_value_kind kind, const
         for (int i = 0; i < moirai_cost_model_count(); i++)
             add(buffer, size, moirai_cost_model_at(i)->name);
         break;
-    case CLI_VALUE_RULES:
-        add(buffer, size, "eigen|onnxruntime|none");
-        break;
-    default:
-        break;
+    case CLI_VALUE_RULES: add(buffer, size, "eigen|onnxruntime|none"); break;
+    default: break;
     }
     return buffer;
 }

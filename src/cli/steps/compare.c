@@ -110,12 +110,9 @@ const char *cli_compare_status(const cli_row *row)
     if (!row->ran)
         return "not run";
     switch (row->report.result) {
-    case 0:
-        return row->report.stopped ? "stopped" : "found";
+    case 0: return row->report.stopped ? "stopped" : "found";
     case MOIRAI_EINFEASIBLE:
-    case MOIRAI_ELIMIT:
-        return "no plan";
-    default:
-        return "failed";
+    case MOIRAI_ELIMIT: return "no plan";
+    default: return "failed";
     }
 }

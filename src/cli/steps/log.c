@@ -1,7 +1,7 @@
 /* The log of a search, as MIP solvers write it: a key for the letters, a header every 20 lines, a line for
  * every better plan (at most ten a second) and otherwise one every 5 s, which says how long nothing better was found.
- * Lines go to stderr when it is a terminal or with --log; on a terminal the last line (status.c) has the plan at hand and
- * its gap every second. --log-json gets every event as one object a line. */
+ * Lines go to stderr when it is a terminal or with --log; on a terminal the last line (status.c) has the plan at hand
+ * and its gap every second. --log-json gets every event as one object a line. */
 #include "cli/steps/steps.h"
 
 #include <errno.h>
@@ -79,7 +79,8 @@ static void write_header(cli_log *log)
         if (*log->key)
             fprintf(stderr, "found by: %s\n", log->key);
     }
-    fprintf(stderr, "\n  %10s %14s %14s %9s%s\n", "work", "makespan", "bound", "gap", log->timeless ? "" : "       time");
+    fprintf(stderr, "\n  %10s %14s %14s %9s%s\n", "work", "makespan", "bound", "gap",
+            log->timeless ? "" : "       time");
 }
 
 static void write_line(cli_log *log, const moirai_progress *e)
@@ -148,8 +149,7 @@ void cli_log_event(void *data, const moirai_progress *e)
     log->pending = true;
     /* Without a clock, what is shown must not depend on when it happened. */
     bool first = better && log->shown_makespan_ns < 0; /* the plan at hand is shown at once */
-    bool show = log->timeless ? better || e->note
-                              : e->note || first || since >= QUIET_S || (better && since >= NEWS_S);
+    bool show = log->timeless ? better || e->note : e->note || first || since >= QUIET_S || (better && since >= NEWS_S);
     if (log->text && show)
         write_line(log, e);
     pthread_mutex_unlock(&log->lock);

@@ -95,8 +95,7 @@ static int name_ranks(cli_run *w)
     w->device = util_alloc(most, sizeof *w->device);
     if (!w->name || !w->host || !w->device)
         return MOIRAI_EFAIL;
-    yyjson_arr_foreach(devices, i, n, d)
-    {
+    yyjson_arr_foreach(devices, i, n, d) {
         if (!yyjson_arr_size(yyjson_obj_get(d, "segments")))
             continue;
         const char *name = yyjson_get_str(yyjson_obj_get(d, "name"));

@@ -45,7 +45,8 @@ int cli_rank_program(char *out, size_t size)
         }
     }
 #if MOIRAI_HAVE_RUN
-    return moirai_error(MOIRAI_EFAIL, "%s/moirai-rank: not there, nor in ../libexec/moirai: build the target "
+    return moirai_error(MOIRAI_EFAIL,
+                        "%s/moirai-rank: not there, nor in ../libexec/moirai: build the target "
                         "moirai-rank, or set MOIRAI_RANK to its path",
                         n > 0 ? self : "");
 #else

@@ -37,8 +37,8 @@ static void compare_segment(cli_context *cli, yyjson_mut_val *list, const char *
 {
     int64_t planned = number(s, "planned_work_ns"), measured = number(s, "median_ns");
     size_t n_ops = yyjson_arr_size(yyjson_obj_get(s, "ops"));
-    cli_print(cli, "%-10.10s %-22.22s %5zu %13s %13s %7.2f\n", device, cli_report_text(s, "file"),
-                     n_ops, cli_human_ns(planned).s, cli_human_ns(measured).s, ratio(measured, planned));
+    cli_print(cli, "%-10.10s %-22.22s %5zu %13s %13s %7.2f\n", device, cli_report_text(s, "file"), n_ops,
+              cli_human_ns(planned).s, cli_human_ns(measured).s, ratio(measured, planned));
     yyjson_mut_val *o = yyjson_mut_obj(cli->doc);
     yyjson_mut_obj_add_strcpy(cli->doc, o, "device", device);
     yyjson_mut_obj_add_strcpy(cli->doc, o, "file", cli_report_text(s, "file"));
@@ -53,14 +53,13 @@ static void compare_transfers(cli_context *cli, yyjson_val *root)
     size_t i, n;
     yyjson_val *x;
     int64_t planned = 0, measured = 0, bytes = 0;
-    yyjson_arr_foreach(yyjson_obj_get(root, "transfers"), i, n, x)
-    {
+    yyjson_arr_foreach(yyjson_obj_get(root, "transfers"), i, n, x) {
         planned += number(x, "planned_finish_ns") - number(x, "planned_start_ns");
         measured += number(x, "median_ns");
         bytes += number(x, "bytes");
     }
     cli_print(cli, "%-10s %-22s %5zu %13s %13s %7.2f\n", "transfers", cli_human_bytes(bytes).s, n,
-                     cli_human_ns(planned).s, cli_human_ns(measured).s, ratio(measured, planned));
+              cli_human_ns(planned).s, cli_human_ns(measured).s, ratio(measured, planned));
     yyjson_mut_obj_add_int(cli->doc, cli->result, "transfers_planned_ns", planned);
     yyjson_mut_obj_add_int(cli->doc, cli->result, "transfers_measured_ns", measured);
 }
@@ -71,18 +70,15 @@ static void show_compare(cli_context *cli, yyjson_val *root)
     yyjson_val *d, *s;
     int64_t planned = number(root, "planned_ns"), measured = number(root, "median_ns");
     yyjson_mut_val *list = yyjson_mut_arr(cli->doc);
-    cli_print(cli, "\n%-10s %-22s %5s %13s %13s %7s\n", "device", "segment", "ops", "planned", "measured",
-                     "ratio");
-    yyjson_arr_foreach(yyjson_obj_get(root, "devices"), i, n, d)
-    {
-        yyjson_arr_foreach(yyjson_obj_get(d, "segments"), j, m, s)
-        {
+    cli_print(cli, "\n%-10s %-22s %5s %13s %13s %7s\n", "device", "segment", "ops", "planned", "measured", "ratio");
+    yyjson_arr_foreach(yyjson_obj_get(root, "devices"), i, n, d) {
+        yyjson_arr_foreach(yyjson_obj_get(d, "segments"), j, m, s) {
             compare_segment(cli, list, cli_report_text(d, "name"), s);
         }
     }
     compare_transfers(cli, root);
     cli_print(cli, "%-10s %-22s %5s %13s %13s %7.2f\n", "end to end", "", "", cli_human_ns(planned).s,
-                     cli_human_ns(measured).s, ratio(measured, planned));
+              cli_human_ns(measured).s, ratio(measured, planned));
     yyjson_mut_obj_add_val(cli->doc, cli->result, "segments", list);
 }
 
@@ -100,14 +96,12 @@ int cli_show_timeline(cli_context *cli, const char *path, bool compare)
         yyjson_mut_obj_add_int(cli->doc, cli->result, keys[i], number(root, keys[i]));
     yyjson_mut_obj_add_int(cli->doc, cli->result, "runs", number(root, "runs"));
     int64_t median = number(root, "median_ns"), planned = number(root, "planned_ns");
-    cli_print(cli, "latency      %s median of %lld runs\n", cli_human_ns(median).s,
-                     (long long)number(root, "runs"));
+    cli_print(cli, "latency      %s median of %lld runs\n", cli_human_ns(median).s, (long long)number(root, "runs"));
     cli_print(cli, "spread       %s least", cli_human_ns(number(root, "least_ns")).s);
     cli_print(cli, ", %s p90", cli_human_ns(number(root, "p90_ns")).s);
     cli_print(cli, ", %s p99", cli_human_ns(number(root, "p99_ns")).s);
     cli_print(cli, ", %s most\n", cli_human_ns(number(root, "most_ns")).s);
-    cli_print(cli, "planned      %s: measured is %.2f times that\n", cli_human_ns(planned).s,
-                     ratio(median, planned));
+    cli_print(cli, "planned      %s: measured is %.2f times that\n", cli_human_ns(planned).s, ratio(median, planned));
     if (compare)
         show_compare(cli, root);
     yyjson_doc_free(doc);
@@ -125,8 +119,7 @@ int cli_show_verdict(cli_context *cli, const char *path)
     int rc = open_json(&doc, path);
     if (rc)
         return rc;
-    yyjson_arr_foreach(yyjson_obj_get(yyjson_doc_get_root(doc), "outputs"), i, n, o)
-    {
+    yyjson_arr_foreach(yyjson_obj_get(yyjson_doc_get_root(doc), "outputs"), i, n, o) {
         yyjson_val *gap = yyjson_obj_get(o, "largest");
         if (number(o, "different") && !bad)
             bad = o;
@@ -136,14 +129,13 @@ int cli_show_verdict(cli_context *cli, const char *path)
     if (isfinite(largest))
         yyjson_mut_obj_add_real(cli->doc, cli->result, "largest_difference", largest);
     if (!bad)
-        cli_print(cli, "verified     %zu outputs equal the whole model's: largest difference %.3g\n", n,
-                         largest);
+        cli_print(cli, "verified     %zu outputs equal the whole model's: largest difference %.3g\n", n, largest);
     else
         rc = moirai_error(
             MOIRAI_EVERIFY,
             "output '%s' differs from the %s's: %lld of %lld elements, the most element %lld: %.9g, expected %.9g",
-            cli_report_text(bad, "name"), cli_report_text(bad, "against"),
-            (long long)number(bad, "different"), (long long)number(bad, "elements"), (long long)number(bad, "at"),
+            cli_report_text(bad, "name"), cli_report_text(bad, "against"), (long long)number(bad, "different"),
+            (long long)number(bad, "elements"), (long long)number(bad, "at"),
             yyjson_get_num(yyjson_obj_get(bad, "got")), yyjson_get_num(yyjson_obj_get(bad, "expected")));
     yyjson_doc_free(doc);
     return rc;

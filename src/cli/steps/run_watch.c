@@ -152,11 +152,12 @@ static void judge_start(watch *w)
                                      name_of(w, i), w->launch->host ? " on host " : "",
                                      w->launch->host ? w->launch->host[i] ? w->launch->host[i] : "localhost" : "");
     w->code = 1;
-    snprintf(w->message, sizeof w->message, "no answer within %.0f s from device %s%s%s%.300s", w->launch->start_limit_s,
-             missing,
-             w->launch->host ? ": does 'ssh HOST true' work without a password, and is moirai installed there at the same "
-                               "path? (--start-limit waits longer)"
-                             : "",
+    snprintf(w->message, sizeof w->message, "no answer within %.0f s from device %s%s%s%.300s",
+             w->launch->start_limit_s, missing,
+             w->launch->host
+                 ? ": does 'ssh HOST true' work without a password, and is moirai installed there at the same "
+                   "path? (--start-limit waits longer)"
+                 : "",
              *w->words ? "; MPI says: " : "", w->words);
 }
 

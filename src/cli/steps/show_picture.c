@@ -1,5 +1,6 @@
 /* A plan drawn in text: a row per device, time to the right. Each cell is a slice of the makespan; the fuller the
- * block, the more of the slice the device computes; a second row shows in the same way what it receives. O(V + E + cells). */
+ * block, the more of the slice the device computes; a second row shows in the same way what it receives. O(V + E +
+ * cells). */
 #include "cli/steps/steps.h"
 
 #include <langinfo.h>
@@ -65,7 +66,8 @@ void cli_show_picture(cli_context *cli, const moirai_problem *p, const moirai_pl
     if (!cell)
         return; /* a picture is not worth a failure */
     for (int32_t i = 0; i < plan->n_ops; i++)
-        cover(cell + (size_t)plan->op_device[i] * (size_t)n * 2, n, slice_ns, plan->op_start_ns[i], plan->op_finish_ns[i]);
+        cover(cell + (size_t)plan->op_device[i] * (size_t)n * 2, n, slice_ns, plan->op_start_ns[i],
+              plan->op_finish_ns[i]);
     for (int32_t i = 0; i < plan->n_transfers; i++)
         cover(cell + ((size_t)plan->transfer[i].to * 2 + 1) * (size_t)n, n, slice_ns, plan->transfer[i].start_ns,
               plan->transfer[i].finish_ns);
@@ -80,6 +82,7 @@ void cli_show_picture(cli_context *cli, const moirai_problem *p, const moirai_pl
         cli_print(cli, "|\n");
     }
     cli_print(cli, "%*s  0%*s\n", width, "", n - 1, cli_human_ns(plan->makespan_ns).s);
-    cli_print(cli, "%*s  %s computing, %s receiving; lighter: part of the time\n", width, "", utf8 ? "█" : "#", utf8 ? "━" : "=");
+    cli_print(cli, "%*s  %s computing, %s receiving; lighter: part of the time\n", width, "", utf8 ? "█" : "#",
+              utf8 ? "━" : "=");
     free(cell);
 }

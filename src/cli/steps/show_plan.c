@@ -37,7 +37,7 @@ static void show_devices(cli_context *cli, const moirai_problem *p, const moirai
         width = columns(p->device_name[k]) > width ? columns(p->device_name[k]) : width;
     bool peak = p->memory == MOIRAI_MEMORY_PEAK;
     cli_print(cli, "\n%-*s %10s %12s %6s %12s %12s\n", width, "device", "operators", "busy", "load",
-                     peak ? "peak" : "memory", "of");
+              peak ? "peak" : "memory", "of");
     yyjson_mut_val *list = yyjson_mut_arr(cli->doc);
     for (int32_t k = 0; k < p->n_devices; k++) {
         int32_t ops = 0;
@@ -45,10 +45,9 @@ static void show_devices(cli_context *cli, const moirai_problem *p, const moirai
             ops += plan->op_device[i] == k;
         double load = plan->makespan_ns > 0 ? (double)plan->device_busy_ns[k] / (double)plan->makespan_ns : 0;
         int64_t held = peak ? plan->device_peak_bytes[k] : plan->device_memory_bytes[k];
-        cli_print(cli, "%s%*s %10s %12s %4.0f %% %12s %12s\n", p->device_name[k],
-                         width - columns(p->device_name[k]), "", cli_human_count(ops).s,
-                         cli_human_ns(plan->device_busy_ns[k]).s, 100 * load, cli_human_bytes(held).s,
-                         cli_human_bytes(p->device_memory_bytes[k]).s);
+        cli_print(cli, "%s%*s %10s %12s %4.0f %% %12s %12s\n", p->device_name[k], width - columns(p->device_name[k]),
+                  "", cli_human_count(ops).s, cli_human_ns(plan->device_busy_ns[k]).s, 100 * load,
+                  cli_human_bytes(held).s, cli_human_bytes(p->device_memory_bytes[k]).s);
         yyjson_mut_val *o = yyjson_mut_arr_add_obj(cli->doc, list);
         yyjson_mut_obj_add_strcpy(cli->doc, o, "name", p->device_name[k]);
         yyjson_mut_obj_add_int(cli->doc, o, "ops", ops);
@@ -66,7 +65,9 @@ static void show_proof(cli_context *cli, const moirai_plan *plan)
 {
     if (plan->certified_bound_ns >= 0) {
         cli_print(cli, "certified    %s%s\n", cli_human_ns(plan->certified_bound_ns).s,
-                  plan->certified_bound_ns < plan->lower_bound_ns ? "; the rest was searched to the end and left no proof behind" : ", all of the bound");
+                  plan->certified_bound_ns < plan->lower_bound_ns
+                      ? "; the rest was searched to the end and left no proof behind"
+                      : ", all of the bound");
         yyjson_mut_obj_add_int(cli->doc, cli->result, "certified_bound_ns", plan->certified_bound_ns);
     }
 #if !MOIRAI_HAVE_HIGHS

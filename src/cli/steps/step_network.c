@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* By its name, or by its first byte: our files begin with a brace or space, ONNX with the field of its version (8). Pipes
- * are not looked into. */
+/* By its name, or by its first byte: our files begin with a brace or space, ONNX with the field of its version (8).
+ * Pipes are not looked into. */
 bool cli_is_onnx(const char *path)
 {
     size_t n = path ? strlen(path) : 0;
@@ -59,13 +59,13 @@ static int read_onnx(moirai_graph **out, cli_context *cli, const char *path)
     if (rc)
         return rc;
     cli_say(cli, "read %s: %s nodes, %s folded away, %s parameters\n", path, cli_human_count(report.n_nodes).s,
-                   cli_human_count(report.n_folded).s, cli_human_count(report.parameter_count).s);
+            cli_human_count(report.n_folded).s, cli_human_count(report.parameter_count).s);
     if (report.n_default_dims)
         cli_say(cli, "note: %d dimensions of inputs are open (the first: %s): taken as 1, --dim sets them\n",
-                       report.n_default_dims, report.first_default_dim);
+                report.n_default_dims, report.first_default_dim);
     if (report.n_unknown_ops)
         cli_say(cli, "warning: %d operators of unknown type (the first: %s) get a fallback cost\n",
-                       report.n_unknown_ops, report.first_unknown);
+                report.n_unknown_ops, report.first_unknown);
     if (report.n_unknown_sizes)
         cli_say(cli, "warning: %d tensors of unknown size (%s%s): set dimensions with --dim or --shape\n",
                 report.n_unknown_sizes, report.unknown_sizes, report.n_unknown_sizes > 3 ? ", ..." : "");
@@ -98,8 +98,8 @@ static int check_dtype(moirai_graph **g, const char *path, const char *dtype)
         return 0;
     moirai_graph_free(*g);
     *g = NULL;
-    return moirai_error(MOIRAI_EUSAGE, "%s: --dtype %s: the file's numbers have %d bytes: convert the model itself", path, dtype,
-                        has);
+    return moirai_error(MOIRAI_EUSAGE, "%s: --dtype %s: the file's numbers have %d bytes: convert the model itself",
+                        path, dtype, has);
 }
 
 int cli_network(moirai_graph **out, cli_context *cli, const char *name)

@@ -27,13 +27,15 @@ int cli_cluster(moirai_cluster **out, cli_context *cli)
 {
     const char *name = cli_text(cli, "cluster");
     if (!name)
-        return moirai_error(MOIRAI_EUSAGE, "%s: --cluster NAME|FILE is missing: 'moirai cluster list' shows the built-in ones",
+        return moirai_error(MOIRAI_EUSAGE,
+                            "%s: --cluster NAME|FILE is missing: 'moirai cluster list' shows the built-in ones",
                             cli->command->name);
     return cli_cluster_of(out, cli, name);
 }
 
 /* "PATTERN=DEVICES" is cut at the last '=': names of operators may hold one. */
-static int add_wishes(moirai_wish *wish, int *n, char **copy, const cli_context *cli, const char *option, moirai_wish_kind kind)
+static int add_wishes(moirai_wish *wish, int *n, char **copy, const cli_context *cli, const char *option,
+                      moirai_wish_kind kind)
 {
     for (int i = 0; i < cli_uses(cli, option); i++) {
         char *text = strdup(cli_use(cli, option, i));
@@ -45,7 +47,8 @@ static int add_wishes(moirai_wish *wish, int *n, char **copy, const cli_context 
             char *equals = strrchr(text, '=');
             if (!equals || equals == text || !equals[1]) {
                 ++*n;
-                return moirai_error(MOIRAI_EUSAGE, "%s: --%s '%s': write PATTERN=DEVICE", cli->command->name, option, text);
+                return moirai_error(MOIRAI_EUSAGE, "%s: --%s '%s': write PATTERN=DEVICE", cli->command->name, option,
+                                    text);
             }
             *equals = '\0';
             wish[*n].devices = equals + 1;
@@ -62,7 +65,8 @@ int cli_runtime(moirai_runtime *out, const cli_context *cli)
 }
 
 /* What an operator's launch costs, by device where they differ. */
-static void tell_launches(cli_context *cli, const moirai_cluster *c, const moirai_cost_report *r, moirai_runtime runtime)
+static void tell_launches(cli_context *cli, const moirai_cluster *c, const moirai_cost_report *r,
+                          moirai_runtime runtime)
 {
     int64_t least = INT64_MAX, most = 0;
     yyjson_mut_val *o = yyjson_mut_obj(cli->doc);
@@ -88,20 +92,22 @@ static void tell_scales(cli_context *cli, const moirai_cost_report *r)
 {
     if (r->n_mixed)
         cli_say(cli,
-                "warning: times of %s operators are NOT ON ONE SCALE: no cost model knows all devices, so each device has its "
+                "warning: times of %s operators are NOT ON ONE SCALE: no cost model knows all devices, so each device "
+                "has its "
                 "own: give every device a known type, or its memory_bandwidth and gflops\n",
                 cli_human_count(r->n_mixed).s);
     if (r->n_two_scales)
-        cli_say(cli,
-                "warning: times of %s operators are NOT ON ONE SCALE: measured on some devices, from figures on others: "
-                "'moirai profile' measures the rest\n",
-                cli_human_count(r->n_two_scales).s);
+        cli_say(
+            cli,
+            "warning: times of %s operators are NOT ON ONE SCALE: measured on some devices, from figures on others: "
+            "'moirai profile' measures the rest\n",
+            cli_human_count(r->n_two_scales).s);
     yyjson_mut_obj_add_int(cli->doc, cli->result, "mixed_scale_ops", r->n_mixed + r->n_two_scales);
 }
 
 /* Which model gave the times, and how many operators nothing was known of. */
-static void tell_costs(cli_context *cli, const moirai_graph *g, const moirai_cluster *c, const moirai_cost_report *report,
-                       moirai_runtime runtime)
+static void tell_costs(cli_context *cli, const moirai_graph *g, const moirai_cluster *c,
+                       const moirai_cost_report *report, moirai_runtime runtime)
 {
     char text[256] = "";
     int used = 0;
@@ -119,12 +125,14 @@ static void tell_costs(cli_context *cli, const moirai_graph *g, const moirai_clu
     tell_scales(cli, report);
     for (int32_t k = 0; k < c->n_devices && report->n_by_model[0] < (int64_t)g->n_ops * c->n_devices; k++)
         if (c->device[k].generic)
-            cli_say(cli, "note: device '%s': nothing is known of %s%s%s: taken for a generic cpu where no time was measured; 'moirai profile' measures\n",
-                           c->device[k].name, *c->device[k].type ? "type '" : "it", c->device[k].type,
-                           *c->device[k].type ? "'" : "");
+            cli_say(cli,
+                    "note: device '%s': nothing is known of %s%s%s: taken for a generic cpu where no time was "
+                    "measured; 'moirai profile' measures\n",
+                    c->device[k].name, *c->device[k].type ? "type '" : "it", c->device[k].type,
+                    *c->device[k].type ? "'" : "");
     if (report->n_fallback)
         cli_say(cli, "warning: nothing is known of %s operators: they cost a launch and their traffic\n",
-                       cli_human_count(report->n_fallback).s);
+                cli_human_count(report->n_fallback).s);
     yyjson_mut_obj_add_int(cli->doc, o, "fallback_ops", report->n_fallback);
     yyjson_mut_obj_add_val(cli->doc, cli->result, "times_by_model", o);
 }
@@ -166,11 +174,11 @@ int cli_wishes(const cli_context *cli, moirai_problem *p, const moirai_graph *fu
 }
 
 int cli_problem(moirai_problem **out, cli_context *cli, const moirai_graph *g, const moirai_cluster *c,
-                       const char *name)
+                const char *name)
 {
     moirai_cost_report report = {0};
-    moirai_problem_options o = {.name = name, .cost_model = cli_text(cli, "cost"), .cost_report = &report,
-                                .tf32 = cli_has(cli, "tf32")};
+    moirai_problem_options o = {
+        .name = name, .cost_model = cli_text(cli, "cost"), .cost_report = &report, .tf32 = cli_has(cli, "tf32")};
     wishes w;
     int rc = wishes_read(&w, cli);
     rc = rc ? rc : cli_runtime(&o.runtime, cli);
@@ -198,11 +206,11 @@ void cli_show_problem(cli_context *cli, const moirai_problem *p)
     int64_t path = moirai_bound_critical_path(p), load = moirai_bound_load(p);
     cli_print(cli, "problem      %s\n", p->name);
     cli_print(cli, "operators    %s, %s tensors, %s edges\n", cli_human_count(p->n_ops).s,
-                     cli_human_count(p->n_tensors).s, cli_human_count(p->n_edges).s);
+              cli_human_count(p->n_tensors).s, cli_human_count(p->n_edges).s);
     cli_print(cli, "devices      %d, %s\n", p->n_devices, cli_human_bytes(capacity).s);
     cli_print(cli, "needs        %s for weights and workspace\n", cli_human_bytes(memory).s);
     cli_print(cli, "modes        flow %s, congestion %s, memory %s\n", moirai_flow_name(p->flow),
-                     moirai_congestion_name(p->congestion), moirai_memory_name(p->memory));
+              moirai_congestion_name(p->congestion), moirai_memory_name(p->memory));
     cli_print(cli, "bounds       critical path %s, load %s\n", cli_human_ns(path).s, cli_human_ns(load).s);
     yyjson_mut_doc *d = cli->doc;
     yyjson_mut_val *o = cli->result;

@@ -27,7 +27,8 @@ int cli_check_hosts(const cli_context *cli, const char *const *host, int n)
 {
     for (int i = 0; i < n; i++)
         if (!util_is_host(host[i]))
-            return moirai_error(MOIRAI_EUSAGE, "%s: --hosts: '%s' is not the name of a machine", cli->command->name, host[i]);
+            return moirai_error(MOIRAI_EUSAGE, "%s: --hosts: '%s' is not the name of a machine", cli->command->name,
+                                host[i]);
     return 0;
 }
 
@@ -39,10 +40,11 @@ void cli_note_stand_ins(cli_context *cli, const moirai_device *const *device, in
         const moirai_device_type *type = d && !d->ep ? moirai_device_type_find(d->type) : NULL;
         if (!type || !strcmp(type->name, "cpu"))
             continue;
-        cli_say(cli,
-                "warning: device '%s' is a %s, but the cluster gives it no \"ep\": it runs on the CPU; \"ep\": \"cuda\" "
-                "makes it a GPU\n",
-                d->name, d->type);
+        cli_say(
+            cli,
+            "warning: device '%s' is a %s, but the cluster gives it no \"ep\": it runs on the CPU; \"ep\": \"cuda\" "
+            "makes it a GPU\n",
+            d->name, d->type);
         list = list ? list : yyjson_mut_obj_add_arr(cli->doc, cli->result, "cpu_stand_ins");
         yyjson_mut_arr_add_strcpy(cli->doc, list, d->name);
     }
@@ -119,13 +121,13 @@ int cli_ranks_run(const cli_ranks *r)
     if (r->n_arguments == CLI_MOST_RANK_ARGUMENTS)
         return moirai_error(MOIRAI_EUSAGE, "%s: too many arguments", r->argument[0]);
     cli_launch_job l = {.n = r->n,
-                       .name = r->name,
-                       .host = r->has_hosts && !r->inside ? r->host : NULL,
-                       .argv = r->argument,
-                       .inside = r->inside,
-                       .start_limit_s = r->has_hosts ? 30 : 60,
-                       .progress = r->progress,
-                       .data = r->data};
+                        .name = r->name,
+                        .host = r->has_hosts && !r->inside ? r->host : NULL,
+                        .argv = r->argument,
+                        .inside = r->inside,
+                        .start_limit_s = r->has_hosts ? 30 : 60,
+                        .progress = r->progress,
+                        .data = r->data};
     return cli_launch(&l);
 }
 

@@ -89,8 +89,7 @@ int cli_search(moirai_plan **out, cli_context *cli, const moirai_problem *p, con
     rc = setting && copy ? read_settings(setting, copy, &n, cli) : moirai_error(MOIRAI_EFAIL, "out of memory");
     o.setting = setting;
     o.n_settings = n;
-    if (!rc)
-        rc = place_logged(out, cli, p, placer, &o);
+    rc = rc ? rc : place_logged(out, cli, p, placer, &o);
     for (int i = 0; i < n; i++)
         free(copy[i]);
     free(copy);

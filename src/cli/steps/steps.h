@@ -52,7 +52,7 @@ int cli_problem_read(moirai_problem **out, const char *path);
 
 /* Reads the options above; `name` may be NULL. Tells where the times came from. */
 int cli_problem(moirai_problem **out, cli_context *cli, const moirai_graph *g, const moirai_cluster *c,
-                       const char *name);
+                const char *name);
 /* --runtime, or what fits the network. */
 int cli_runtime(moirai_runtime *out, const cli_context *cli);
 /* The wishes among the options above once more, for the problem of what `fused` was made from. */
@@ -108,7 +108,7 @@ int cli_search(moirai_plan **out, cli_context *cli, const moirai_problem *p, con
 /* clang-format on */
 
 int cli_split(moirai_split_report *report, const cli_context *cli, const char *plan, const char *model,
-                     const char *folder);
+              const char *folder);
 
 /* ---- showing a plan ---- text by cli_print, and the same numbers into cli->result */
 /* clang-format off */
@@ -123,9 +123,13 @@ void cli_show_why(cli_context *cli, const moirai_analysis *a, int first, int mos
 
 /* ---- a plan with what belongs to it ---- */
 #define CLI_OPTION_PLAN_PROBLEM \
-    {.name = "problem", .argument = "FILE", .kind = CLI_VALUE_FILE, .help = "the problem that the plan belongs to"}
+    { \
+        .name = "problem", .argument = "FILE", .kind = CLI_VALUE_FILE, .help = "the problem that the plan belongs to" \
+    }
 #define CLI_OPTION_REPORT \
-    {.name = "report", .argument = "FILE", .kind = CLI_VALUE_FILE, .help = "write a page that shows the plan"}
+    { \
+        .name = "report", .argument = "FILE", .kind = CLI_VALUE_FILE, .help = "write a page that shows the plan" \
+    }
 
 typedef struct cli_read {
     moirai_plan *plan;

@@ -74,7 +74,7 @@ FLOPS(resize)
 {
     int64_t per_output = onnx_attr_is(n->proto, "mode", "linear", false)  ? 8
                          : onnx_attr_is(n->proto, "mode", "cubic", false) ? 32
-                                                                                 : 1;
+                                                                          : 1;
     return onnx_mul(per_output, elements(onnx_out(n, 0)));
 }
 

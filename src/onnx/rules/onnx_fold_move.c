@@ -106,7 +106,8 @@ static void slice_at(onnx_node *n, int32_t axis, int64_t length, int64_t *start,
 
 FOLD(slice)
 {
-    if (!onnx_fold_ready(n, 1) || n->out[0]->guessed || n->out[0]->rank != n->in[0]->rank || !onnx_fold_room(n, n->out[0]))
+    if (!onnx_fold_ready(n, 1) || n->out[0]->guessed || n->out[0]->rank != n->in[0]->rank ||
+        !onnx_fold_room(n, n->out[0]))
         return;
     const onnx_value *x = n->in[0];
     onnx_value *out = n->out[0];

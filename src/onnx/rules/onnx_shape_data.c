@@ -5,8 +5,8 @@
 #include <string.h>
 
 #define SHAPE(name) bool onnx_shape_##name(onnx_node *n)
-#define NEED(i)                                                                                                        \
-    if (!onnx_in(n, i))                                                                                                \
+#define NEED(i) \
+    if (!onnx_in(n, i)) \
     return false
 
 static bool set(onnx_node *n, int32_t type, int32_t rank, const int64_t *dim)
@@ -36,8 +36,7 @@ SHAPE(constant_of_shape)
     onnx_list shape;
     const Onnx__AttributeProto *value = onnx_attr(n->proto, "value");
     int32_t type = value && value->t ? value->t->data_type : ONNX_FLOAT;
-    return onnx_list_of(n, NULL, 0, &shape) && shape.n <= ONNX_MAX_RANK &&
-           set(n, type, (int32_t)shape.n, shape.item);
+    return onnx_list_of(n, NULL, 0, &shape) && shape.n <= ONNX_MAX_RANK && set(n, type, (int32_t)shape.n, shape.item);
 }
 
 SHAPE(range)

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #define SHAPE(name) bool onnx_shape_##name(onnx_node *n)
-#define NEED(i)                                                                                                        \
-    if (!onnx_in(n, i))                                                                                                \
+#define NEED(i) \
+    if (!onnx_in(n, i)) \
     return false
 
 typedef struct einsum {

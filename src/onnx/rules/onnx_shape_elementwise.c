@@ -4,8 +4,8 @@
 #include <string.h>
 
 #define SHAPE(name) bool onnx_shape_##name(onnx_node *n)
-#define NEED(i)                                                                                                        \
-    if (!onnx_in(n, i))                                                                                                \
+#define NEED(i) \
+    if (!onnx_in(n, i)) \
     return false
 
 static bool like(onnx_node *n, int32_t out, int32_t type, const onnx_value *v)
@@ -43,8 +43,7 @@ SHAPE(qlinear_binary)
     int32_t rank = n->in[0]->rank;
     int64_t dim[ONNX_MAX_RANK];
     memcpy(dim, n->in[0]->dim, sizeof dim);
-    return onnx_broadcast(&rank, dim, n->in[3]) &&
-           onnx_value_shape(onnx_out(n, 0), n->in[0]->type, rank, dim);
+    return onnx_broadcast(&rank, dim, n->in[3]) && onnx_value_shape(onnx_out(n, 0), n->in[0]->type, rank, dim);
 }
 
 SHAPE(compare)

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #define SHAPE(name) bool onnx_shape_##name(onnx_node *n)
-#define NEED(i)                                                                                                        \
-    if (!onnx_in(n, i))                                                                                                \
+#define NEED(i) \
+    if (!onnx_in(n, i)) \
     return false
 
 static bool set(onnx_node *n, int32_t type, int32_t rank, const int64_t *dim)
@@ -44,8 +44,7 @@ SHAPE(flatten)
     int64_t axis = onnx_attr_int(n->proto, "axis", 1);
     if (axis != x->rank && !onnx_axis(&axis, x->rank))
         return false;
-    int64_t dim[2] = {onnx_product(x->dim, 0, (int32_t)axis),
-                      onnx_product(x->dim, (int32_t)axis, x->rank)};
+    int64_t dim[2] = {onnx_product(x->dim, 0, (int32_t)axis), onnx_product(x->dim, (int32_t)axis, x->rank)};
     return set(n, x->type, 2, dim);
 }
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #define SHAPE(name) bool onnx_shape_##name(onnx_node *n)
-#define NEED(i)                                                                                                        \
-    if (!onnx_in(n, i))                                                                                                \
+#define NEED(i) \
+    if (!onnx_in(n, i)) \
     return false
 
 /* numpy's rules: vectors count as a row on the left and a column on the right; what is before the last two dims
@@ -36,8 +36,8 @@ SHAPE(matmul)
 {
     NEED(0);
     NEED(1);
-    return product(n, n->in[0], n->in[1], onnx_attr_int(n->proto, "transA", 0),
-                   onnx_attr_int(n->proto, "transB", 0), n->in[0]->type);
+    return product(n, n->in[0], n->in[1], onnx_attr_int(n->proto, "transA", 0), onnx_attr_int(n->proto, "transB", 0),
+                   n->in[0]->type);
 }
 
 SHAPE(matmul_integer)
@@ -61,8 +61,8 @@ SHAPE(gemm)
     NEED(1);
     if (n->in[0]->rank != 2 || n->in[1]->rank != 2)
         return false;
-    return product(n, n->in[0], n->in[1], onnx_attr_int(n->proto, "transA", 0),
-                   onnx_attr_int(n->proto, "transB", 0), n->in[0]->type);
+    return product(n, n->in[0], n->in[1], onnx_attr_int(n->proto, "transA", 0), onnx_attr_int(n->proto, "transB", 0),
+                   n->in[0]->type);
 }
 
 SHAPE(matmul_nbits)
@@ -79,8 +79,7 @@ SHAPE(matmul_nbits)
 SHAPE(det)
 {
     NEED(0);
-    return n->in[0]->rank >= 2 &&
-           onnx_value_shape(onnx_out(n, 0), n->in[0]->type, n->in[0]->rank - 2, n->in[0]->dim);
+    return n->in[0]->rank >= 2 && onnx_value_shape(onnx_out(n, 0), n->in[0]->type, n->in[0]->rank - 2, n->in[0]->dim);
 }
 
 /* ---- recurrent layers ---- */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #define SHAPE(name) bool onnx_shape_##name(onnx_node *n)
-#define NEED(i)                                                                                                        \
-    if (!onnx_in(n, i))                                                                                                \
+#define NEED(i) \
+    if (!onnx_in(n, i)) \
     return false
 #define LIMIT (1ll << 40) /* on anything that enters window arithmetic: no sum of products of two overflows */
 

@@ -115,14 +115,14 @@ static int32_t count_groups(const learn_run *run, const state *s)
 static int open_state(learn_run *run)
 {
     state *s = run->state = util_alloc(1, sizeof *s);
-    if (s == NULL)
+    if (!s)
         return MOIRAI_EFAIL;
     int rc = hrl_items_new(&s->items, run->p, run->units);
-    if (rc == 0)
+    if (!rc)
         hrl_net_declare(&s->net, &run->params, run->p->n_devices);
-    if (rc == 0)
+    if (!rc)
         s->groups = count_groups(run, s);
-    for (int l = 0; l < LANES && rc == 0; l++)
+    for (int l = 0; l < LANES && !rc; l++)
         rc = open_lane(&s->lanes[l], s, run->p);
     return rc;
 }

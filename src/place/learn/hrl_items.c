@@ -85,7 +85,7 @@ int hrl_items_new(hrl_items **out, const moirai_problem *p, const place_units *u
 {
     size_t n = (size_t)u->n, edges = (size_t)p->n_edges;
     hrl_items *h = *out = util_alloc(1, sizeof *h);
-    if (h == NULL)
+    if (!h)
         return MOIRAI_EFAIL;
     h->n = u->n;
     h->features = util_alloc(n * HRL_ITEM_FEATURES, sizeof *h->features);
@@ -99,7 +99,7 @@ int hrl_items_new(hrl_items **out, const moirai_problem *p, const place_units *u
     int rc = h->features && h->type && h->out_bytes && h->from && h->to && h->least_ns && pair && producers && readers
                  ? 0
                  : MOIRAI_EFAIL;
-    if (rc == 0) {
+    if (!rc) {
         for (int32_t item = 0; item < h->n; item++)
             describe(h, p, u, item);
         find_links(h, p, u, pair);
@@ -113,7 +113,7 @@ int hrl_items_new(hrl_items **out, const moirai_problem *p, const place_units *u
 
 void hrl_items_free(hrl_items *h)
 {
-    if (h == NULL)
+    if (!h)
         return;
     free(h->features);
     free(h->type);

@@ -75,7 +75,7 @@ int hrl_work_open(hrl_work *w, const hrl_net *net, int32_t rows, int32_t steps)
 {
     *w = (hrl_work){.rows = rows, .steps = steps};
     learn_real *store = util_alloc(lay_out(w, net, NULL), sizeof *store);
-    if (store == NULL)
+    if (!store)
         return MOIRAI_EFAIL;
     lay_out(w, net, store);
     w->store = store;

@@ -32,7 +32,7 @@ void learn_dense_backward(const learn_dense *d, const learn_real *value, learn_r
             db[j] += row[j];
     }
     learn_product(LEARN_TURNED, LEARN_PLAIN, d->in, d->out, rows, x, dy, true, grad + d->w);
-    if (dx != NULL)
+    if (dx)
         learn_product(LEARN_PLAIN, LEARN_TURNED, rows, d->in, d->out, dy, value + d->w, false, dx);
 }
 
@@ -100,7 +100,7 @@ void learn_gather(int32_t samples, int32_t n, int32_t width, const int32_t *off,
 
 static bool is_open(const uint64_t *mask, int32_t i)
 {
-    return mask == NULL || (*mask >> i & 1);
+    return !mask || (*mask >> i & 1);
 }
 
 void learn_softmax(int32_t n, const uint64_t *mask, learn_real *z)

@@ -68,7 +68,7 @@ void learn_lstm_backward(const learn_lstm *l, const learn_real *value, int32_t r
             dcell[at + j] = dc * forget;
         }
     }
-    if (dx != NULL)
+    if (dx)
         learn_product(LEARN_PLAIN, LEARN_TURNED, rows, l->in, 4 * l->width, dgates, value + l->wx, false, dx);
     learn_product(LEARN_PLAIN, LEARN_TURNED, rows, l->width, 4 * l->width, dgates, value + l->wh, false, dstate_before);
 }

@@ -94,7 +94,7 @@ static int open_lane(lane *l, const state *s, const moirai_problem *p)
         fine = fine && l->device[e] && l->op_device[e] && l->start_ns[e];
     }
     int rc = fine ? placeto_work_open(&l->play, &s->net, s->g, EPISODES) : MOIRAI_EFAIL;
-    return rc == 0 ? placeto_work_open(&l->teach, &s->net, s->g, s->chunk) : rc;
+    return !rc ? placeto_work_open(&l->teach, &s->net, s->g, s->chunk) : rc;
 }
 
 static void close_lane(lane *l)
@@ -118,11 +118,11 @@ static void close_lane(lane *l)
 static int open_state(learn_run *run)
 {
     state *s = run->state = util_alloc(1, sizeof *s);
-    if (s == NULL)
+    if (!s)
         return MOIRAI_EFAIL;
     int32_t limit = (int32_t)moirai_setting_real(run->o, &place_placeto, "nodes");
     int rc = placeto_graph_new(&s->g, run->p, run->units, limit);
-    if (rc != 0)
+    if (rc)
         return rc;
     placeto_net_declare(&s->net, &run->params, run->p->n_devices);
     s->chunk = UTIL_MAX(1, CHUNK_ROWS / UTIL_MAX(s->g->n, 1));
@@ -132,7 +132,7 @@ static int open_state(learn_run *run)
         bytes += (double)run->p->op_memory_bytes[i];
     s->byte_scale = UTIL_MAX(bytes / run->p->n_devices, 1);
     rc = s->average ? 0 : MOIRAI_EFAIL;
-    for (int l = 0; l < LANES && rc == 0; l++)
+    for (int l = 0; l < LANES && !rc; l++)
         rc = open_lane(&s->lanes[l], s, run->p);
     return rc;
 }

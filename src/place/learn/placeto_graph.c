@@ -350,7 +350,7 @@ static int build(placeto_graph *g, grouping *by)
     for (int32_t v = 0; v < g->n; v++)
         number[by->order[v].root] = v;
     int rc = allocate(g, by->p, by->n_links);
-    if (rc != 0)
+    if (rc)
         return rc;
     fill_nodes(g, by, number);
     fill_links(g, by, number);
@@ -378,7 +378,7 @@ int placeto_graph_new(placeto_graph **out, const moirai_problem *p, const place_
                      g.partner && g.partner_bytes && made
                  ? 0
                  : MOIRAI_EFAIL;
-    if (rc == 0) {
+    if (!rc) {
         begin(&g);
         shrink(&g, limit);
         rc = build(made, &g);
@@ -387,7 +387,7 @@ int placeto_graph_new(placeto_graph **out, const moirai_problem *p, const place_
                    g.order, g.taken, g.producers, g.partner, g.partner_bytes};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
-    if (rc != 0) {
+    if (rc) {
         placeto_graph_free(made);
         made = NULL;
     }
@@ -397,7 +397,7 @@ int placeto_graph_new(placeto_graph **out, const moirai_problem *p, const place_
 
 void placeto_graph_free(placeto_graph *g)
 {
-    if (g == NULL)
+    if (!g)
         return;
     void *all[] = {g->off,        g->op,        g->devices, g->memory_bytes, g->out_bytes, g->time_ns,
                    g->parent_off, g->child_off, g->parent,  g->child,        g->relation};

@@ -43,7 +43,7 @@ void placeto_net_declare(placeto_net *net, learn_params *q, int32_t n_devices)
 static learn_real *take(learn_real **store, size_t n)
 {
     learn_real *from = *store;
-    *store = from == NULL ? NULL : from + n;
+    *store = !from ? NULL : from + n;
     return from;
 }
 
@@ -53,7 +53,7 @@ static size_t lay_out(placeto_work *w, const placeto_net *net, size_t rows, lear
     size_t s = (size_t)w->samples, K = (size_t)net->n_devices;
     size_t need = rows * (H + W) + 2 * PLACETO_ROUNDS * rows * (4 * W + 2 * H) + 2 * rows * W + rows * (5 * W + H) +
                   2 * s * (PLACETO_HEAD + 32 + 16 + K);
-    if (store == NULL)
+    if (!store)
         return need;
     w->input_hidden = take(&store, rows * H);
     w->h = take(&store, rows * W);
@@ -88,7 +88,7 @@ int placeto_work_open(placeto_work *w, const placeto_net *net, const placeto_gra
     size_t rows = (size_t)samples * (size_t)g->n;
     *w = (placeto_work){.samples = samples};
     w->store = util_alloc(lay_out(w, net, rows, NULL), sizeof *w->store);
-    if (w->store == NULL)
+    if (!w->store)
         return MOIRAI_EFAIL;
     lay_out(w, net, rows, w->store);
     return 0;

@@ -55,7 +55,7 @@ int learn_policy_writable(const char *path)
 {
     char folder[4096];
     const char *slash = strrchr(path, '/');
-    if (strcmp(path, "-") == 0)
+    if (!strcmp(path, "-"))
         return 0;
     if (slash && slash[1] == '\0')
         return moirai_error(MOIRAI_EFAIL, "%s: is a folder", path);
@@ -72,7 +72,7 @@ int learn_policy_writable(const char *path)
 static int find_tensor(const learn_params *q, const char *name)
 {
     for (int32_t i = 0; i < q->n_tensors; i++)
-        if (strcmp(q->tensor[i].name, name) == 0)
+        if (!strcmp(q->tensor[i].name, name))
             return i;
     return -1;
 }
@@ -82,8 +82,7 @@ static int read_values(learn_real *into, const util_json_at *at, yyjson_val *lis
     size_t index, n;
     yyjson_val *item;
     char shown[80];
-    yyjson_arr_foreach(list, index, n, item)
-    {
+    yyjson_arr_foreach(list, index, n, item) {
         double x = yyjson_is_num(item) ? yyjson_get_num(item) : NAN;
         if (!(fabs(x) <= FLT_MAX))
             return util_json_fail(at, "values[%zu]: %s is not a number of a policy", index,
@@ -99,9 +98,8 @@ static int read_tensor(const learn_params *q, learn_real *value, bool *seen, uti
     int64_t rows = 0, cols = 0;
     yyjson_val *list = NULL;
     int rc = util_json_object(at, object);
-    if (rc == 0)
-        rc = util_json_string(&name, NULL, at, object, "name", true);
-    if (rc != 0)
+    rc = rc ? rc : util_json_string(&name, NULL, at, object, "name", true);
+    if (rc)
         return rc;
     at->name = name;
     int i = find_tensor(q, name);
@@ -111,11 +109,9 @@ static int read_tensor(const learn_params *q, learn_real *value, bool *seen, uti
         return util_json_fail(at, "is there twice");
     seen[i] = true;
     rc = util_json_int64(&rows, at, object, "rows", true, 1);
-    if (rc == 0)
-        rc = util_json_int64(&cols, at, object, "cols", true, 1);
-    if (rc == 0)
-        rc = util_json_array(&list, at, object, "values", true);
-    if (rc != 0)
+    rc = rc ? rc : util_json_int64(&cols, at, object, "cols", true, 1);
+    rc = rc ? rc : util_json_array(&list, at, object, "values", true);
+    if (rc)
         return rc;
     const learn_tensor *t = &q->tensor[i];
     if (rows != t->rows || cols != t->cols)
@@ -132,15 +128,13 @@ static int read_head(const util_json_at *at, const learn_policy_head *expected, 
     int64_t devices = 0;
     *episodes = 0;
     int rc = util_json_string(&placer, NULL, at, root, "placer", true);
-    if (rc == 0 && strcmp(placer, expected->placer) != 0)
+    if (!rc && strcmp(placer, expected->placer))
         return util_json_fail(at, "a policy of placer '%s', not of '%s'", placer, expected->placer);
-    if (rc == 0)
-        rc = util_json_int64(&devices, at, root, "devices", true, 1);
-    if (rc == 0 && devices != expected->n_devices)
+    rc = rc ? rc : util_json_int64(&devices, at, root, "devices", true, 1);
+    if (!rc && devices != expected->n_devices)
         return util_json_fail(at, "a policy for %lld devices, but the problem has %d", (long long)devices,
                               expected->n_devices);
-    if (rc == 0)
-        rc = util_json_int64(episodes, at, root, "episodes", false, 0);
+    rc = rc ? rc : util_json_int64(episodes, at, root, "episodes", false, 0);
     return rc;
 }
 
@@ -150,11 +144,10 @@ static int read_tensors(const learn_params *q, learn_real *value, const char *la
     size_t index, n;
     yyjson_val *item;
     int rc = 0;
-    yyjson_arr_foreach(list, index, n, item)
-    {
+    yyjson_arr_foreach(list, index, n, item) {
         util_json_at at = {.label = label, .kind = "tensor", .index = index};
         rc = read_tensor(q, value, seen, &at, item);
-        if (rc != 0)
+        if (rc)
             return rc;
     }
     for (int32_t i = 0; i < q->n_tensors; i++)
@@ -169,16 +162,14 @@ int learn_policy_parse(learn_params *q, const learn_policy_head *expected, int64
     yyjson_doc *doc = NULL;
     yyjson_val *list = NULL;
     int rc = util_json_open(&doc, json, length, label, "moirai-policy");
-    if (rc != 0)
+    if (rc)
         return rc;
     util_json_at at = {.label = label};
     learn_real *value = util_alloc(q->n, sizeof *value);
     rc = value ? read_head(&at, expected, episodes, yyjson_doc_get_root(doc)) : MOIRAI_EFAIL;
-    if (rc == 0)
-        rc = util_json_array(&list, &at, yyjson_doc_get_root(doc), "tensors", true);
-    if (rc == 0)
-        rc = read_tensors(q, value, label, list);
-    if (rc == 0)
+    rc = rc ? rc : util_json_array(&list, &at, yyjson_doc_get_root(doc), "tensors", true);
+    rc = rc ? rc : read_tensors(q, value, label, list);
+    if (!rc)
         memcpy(q->value, value, q->n * sizeof *value);
     free(value);
     yyjson_doc_free(doc);
@@ -190,8 +181,7 @@ int learn_policy_read(learn_params *q, const learn_policy_head *expected, int64_
     char *text = NULL;
     size_t length = 0;
     int rc = util_file_read(&text, &length, path);
-    if (rc == 0)
-        rc = learn_policy_parse(q, expected, episodes, text, length, path);
+    rc = rc ? rc : learn_policy_parse(q, expected, episodes, text, length, path);
     free(text);
     return rc;
 }

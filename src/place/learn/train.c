@@ -73,7 +73,7 @@ static int open_lanes(learn_run *run)
     if (!run->judge || !run->rng || !run->length_ns || !run->start_device)
         return MOIRAI_EFAIL;
     int rc = 0;
-    for (size_t l = 0; l < lanes && rc == 0; l++) {
+    for (size_t l = 0; l < lanes && !rc; l++) {
         rc = learn_judge_open(&run->judge[l], run->p);
         util_rng_seed(&run->rng[l], run->o->budget.seed * 1000003 + l);
     }
@@ -84,9 +84,8 @@ int learn_run_open(learn_run *run, const learn_method *method, const moirai_prob
 {
     *run = (learn_run){.method = method, .p = p, .o = o, .stop = util_stop_of(&o->budget)};
     int rc = place_units_new(&run->units, p);
-    if (rc == 0)
-        rc = open_lanes(run);
-    if (rc != 0)
+    rc = rc ? rc : open_lanes(run);
+    if (rc)
         return rc;
     int64_t ns = MOIRAI_UNKNOWN;
     if (o->start && o->start->n_ops == p->n_ops) { /* its devices will do even where they are too full */
@@ -99,10 +98,9 @@ int learn_run_open(learn_run *run, const learn_method *method, const moirai_prob
     }
     run->start_ns = UTIL_MAX(ns, 1);
     rc = method->open(run);
-    if (rc == 0)
-        rc = learn_params_make(&run->params);
-    run->grad = rc == 0 ? util_alloc((size_t)method->lanes * run->params.n, sizeof *run->grad) : NULL;
-    if (run->grad == NULL)
+    rc = rc ? rc : learn_params_make(&run->params);
+    run->grad = !rc ? util_alloc((size_t)method->lanes * run->params.n, sizeof *run->grad) : NULL;
+    if (!run->grad)
         return MOIRAI_EFAIL;
     learn_params_draw(&run->params, o->budget.seed);
     return 0;
@@ -163,7 +161,7 @@ static int train_batch(learn_run *run, double t, learn_news *news, bool *cut)
     run->greedy = false;
     run->bonus = m->entropy_first + t * (m->entropy_last - m->entropy_first);
     int rc = util_pool_run(play_lane, run, m->lanes, run->o->budget.threads);
-    if (rc != 0)
+    if (rc)
         return rc;
     merge_judges(run);
     *cut = util_stopped(&run->stop);
@@ -171,7 +169,7 @@ static int train_batch(learn_run *run, double t, learn_news *news, bool *cut)
         return 0;
     m->appraise(run);
     rc = util_pool_run(teach_lane, run, m->lanes, run->o->budget.threads);
-    if (rc != 0)
+    if (rc)
         return rc;
     for (int32_t l = 1; l < m->lanes; l++)
         for (size_t i = 0; i < run->params.n; i++)
@@ -239,7 +237,7 @@ static int train(learn_run *run, learn_watch_fn watch, void *data, int64_t *epis
         learn_news news = {0};
         bool cut = false;
         int rc = train_batch(run, t, &news, &cut);
-        if (rc != 0 || cut)
+        if (rc || cut)
             return rc;
         *episodes += run->method->lanes * run->method->width;
         news.episodes = *episodes;
@@ -267,7 +265,7 @@ static int use_policy(learn_run *run, bool draw, learn_watch_fn watch, void *dat
         watch(data, &news);
     run->greedy = false;
     int rc = util_pool_run(play_lane, run, run->method->lanes, run->o->budget.threads);
-    if (rc != 0)
+    if (rc)
         return rc;
     merge_judges(run);
     int32_t n = run->method->lanes * run->method->width;
@@ -281,7 +279,7 @@ static int best_plan(moirai_plan **out, learn_run *run)
 {
     learn_judge *j = &run->judge[0];
     const moirai_plan *given = run->o->start;
-    bool use_given = given && given->n_ops == run->p->n_ops && moirai_plan_check(run->p, given, NULL, NULL) == 0;
+    bool use_given = given && given->n_ops == run->p->n_ops && !moirai_plan_check(run->p, given, NULL, NULL);
     if (use_given && (j->best_ns == MOIRAI_UNKNOWN || given->makespan_ns <= j->best_ns))
         return moirai_plan_copy(out, given);
     if (j->best_ns == MOIRAI_UNKNOWN) {
@@ -301,17 +299,15 @@ static int learn(moirai_plan **out, learn_run *run, learn_watch_fn watch, void *
     learn_policy_head head = {placer->name, run->p->n_devices, run->p->name, 0};
     int64_t before = 0, episodes = 0;
     int rc = save ? learn_policy_writable(save) : 0;
-    if (rc == 0 && load)
+    if (!rc && load)
         rc = learn_policy_read(&run->params, &head, &before, load);
-    if (rc == 0 && training)
+    if (!rc && training)
         rc = train(run, watch, data, &episodes);
-    if (rc == 0)
-        rc = use_policy(run, !training, watch, data);
+    rc = rc ? rc : use_policy(run, !training, watch, data);
     head.episodes = before + episodes;
-    if (rc == 0 && save)
+    if (!rc && save)
         rc = learn_policy_write(&run->params, &head, save);
-    if (rc == 0)
-        rc = best_plan(out, run);
+    rc = rc ? rc : best_plan(out, run);
     return rc;
 }
 
@@ -321,8 +317,7 @@ int learn_place(moirai_plan **out, const learn_method *method, const moirai_prob
     learn_run run;
     int threads = learn_blas_begin();
     int rc = learn_run_open(&run, method, p, o);
-    if (rc == 0)
-        rc = learn(out, &run, watch, data);
+    rc = rc ? rc : learn(out, &run, watch, data);
     learn_run_close(&run);
     learn_blas_end(threads);
     return rc;

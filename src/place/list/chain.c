@@ -24,7 +24,7 @@
 static void tell(const moirai_place_options *o, const place_split *split, bool any_order)
 {
     char note[160];
-    if (o->budget.progress == NULL)
+    if (!o->budget.progress)
         return;
     snprintf(note, sizeof note, "%d pieces, %.3f ms one by one, devices in %s", split->n_pieces,
              (double)split->cost_ns * 1e-6, any_order ? "the best order" : "order of speed");
@@ -42,7 +42,7 @@ static int plan_split(moirai_plan **out, int64_t *short_bytes, moirai_sim *sim, 
         for (; r < split->end[piece]; r++)
             device[p->topo[r]] = split->device[piece];
     int rc = place_contiguous_plan(out, sim, p, device);
-    if (rc == 0 && *out == NULL)
+    if (!rc && !*out)
         rc = place_fit_schedule(out, short_bytes, sim, p, device);
     return rc;
 }
@@ -53,24 +53,24 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     bool any_order = place_split_states(p->n_devices) <= MOST_STATES / UTIL_MAX(p->n_ops, 1);
     moirai_sim *sim = NULL;
     int64_t short_bytes = 0;
-    int rc = device != NULL ? moirai_sim_new(&sim, p) : MOIRAI_EFAIL;
+    int rc = device ? moirai_sim_new(&sim, p) : MOIRAI_EFAIL;
     place_fastest_first(p, order);
     util_stop stop = util_stop_of(&o->budget);
     bool peak = p->memory == MOIRAI_MEMORY_PEAK;
-    for (int loose = 0; rc == 0 && *out == NULL && loose <= peak; loose++) {
+    for (int loose = 0; !rc && !*out && loose <= peak; loose++) {
         place_split split;
         rc = place_split_find(&split, p, &(place_split_task){any_order ? NULL : order, stop, loose});
         if (rc == MOIRAI_EINFEASIBLE && loose < peak) {
             rc = 0;
             continue;
         }
-        if (rc == 0) {
+        if (!rc) {
             tell(o, &split, any_order);
             rc = plan_split(out, &short_bytes, sim, p, &split, device);
         }
         place_split_clear(&split);
     }
-    if (rc == 0 && *out == NULL)
+    if (!rc && !*out)
         rc = moirai_error(MOIRAI_EINFEASIBLE,
                           "no contiguous split fits: the best is %" PRId64 " bytes short of the peak", short_bytes);
     moirai_sim_free(sim);

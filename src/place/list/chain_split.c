@@ -176,7 +176,7 @@ static int open_pieces(splitter *x, int32_t rank)
             }
         }
         x->came_from[(int64_t)rank * x->n_states + s] = from;
-        if (least < FAR && window_push(&x->candidates[s], rank, least - x->passed_ns[to->device], true) != 0)
+        if (least < FAR && window_push(&x->candidates[s], rank, least - x->passed_ns[to->device], true))
             return MOIRAI_EFAIL;
     }
     return 0;
@@ -188,7 +188,7 @@ static int extend_piece(splitter *x, int32_t rank, int32_t k)
     const moirai_problem *p = x->p;
     int32_t op = p->topo[rank];
     window *w = &x->tensors[k];
-    if (window_push(w, rank, x->alive[rank], false) != 0)
+    if (window_push(w, rank, x->alive[rank], false))
         return MOIRAI_EFAIL;
     x->bytes[k] += p->op_memory_bytes[op];
     bool can_run = p->op_devices[op] >> k & 1;
@@ -205,9 +205,9 @@ static int extend_piece(splitter *x, int32_t rank, int32_t k)
 static int step(splitter *x, int32_t rank)
 {
     int rc = x->cuttable[rank] ? open_pieces(x, rank) : 0;
-    for (int32_t k = 0; k < x->p->n_devices && rc == 0; k++)
+    for (int32_t k = 0; k < x->p->n_devices && !rc; k++)
         rc = extend_piece(x, rank, k);
-    for (int32_t s = 0; s < x->n_states && rc == 0; s++) {
+    for (int32_t s = 0; s < x->n_states && !rc; s++) {
         window *w = &x->candidates[s];
         int32_t k = x->s[s].device;
         window_drop(w, x->begin[k]);
@@ -328,20 +328,20 @@ int place_split_find(place_split *out, const moirai_problem *p, const place_spli
     splitter x = {.p = p};
     int32_t best = 0;
     int rc = prepare(&x, task);
-    for (int32_t r = 0; r < p->n_ops && rc == 0; r++)
+    for (int32_t r = 0; r < p->n_ops && !rc; r++)
         rc = util_stopped(&task->stop) ? place_list_late(p, r) : step(&x, r);
-    for (int32_t s = 1; s < x.n_states && rc == 0; s++)
+    for (int32_t s = 1; s < x.n_states && !rc; s++)
         if (x.now[s] < x.now[best])
             best = s;
-    if (rc == 0 && x.now[best] >= FAR)
+    if (!rc && x.now[best] >= FAR)
         rc =
             moirai_error(MOIRAI_EINFEASIBLE, "no split of the topological order into pieces on different devices fits");
-    if (rc == 0) {
+    if (!rc) {
         out->cost_ns = x.now[best];
         rc = trace_back(out, &x, best);
     }
     release(&x);
-    if (rc != 0)
+    if (rc)
         place_split_clear(out);
     return rc;
 }

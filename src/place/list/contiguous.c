@@ -31,10 +31,10 @@ static int keep_if_better(moirai_plan **out, moirai_sim *sim, int64_t makespan_n
     moirai_plan *plan;
     if (makespan_ns < 0)
         return moirai_error(MOIRAI_EFAIL, "an assignment of pieces could not be simulated");
-    if (moirai_sim_memory_excess(sim, NULL) > 0 || (*out != NULL && (*out)->makespan_ns <= makespan_ns))
+    if (moirai_sim_memory_excess(sim, NULL) > 0 || (*out && (*out)->makespan_ns <= makespan_ns))
         return 0;
     int rc = moirai_sim_plan(&plan, sim);
-    if (rc == 0) {
+    if (!rc) {
         moirai_plan_free(*out);
         *out = plan;
     }
@@ -45,15 +45,14 @@ int place_contiguous_plan(moirai_plan **out, moirai_sim *sim, const moirai_probl
 {
     *out = NULL;
     moirai_task *order = util_alloc((size_t)p->n_ops, sizeof *order);
-    if (order == NULL)
+    if (!order)
         return MOIRAI_EFAIL;
     for (int32_t r = 0; r < p->n_ops; r++)
         order[r] = p->topo[r];
     int rc = keep_if_better(out, sim, moirai_sim_replay(sim, device, order, p->n_ops));
-    if (rc == 0)
-        rc = keep_if_better(out, sim, moirai_sim_dispatch(sim, device, NULL));
+    rc = rc ? rc : keep_if_better(out, sim, moirai_sim_dispatch(sim, device, NULL));
     free(order);
-    if (rc != 0) {
+    if (rc) {
         moirai_plan_free(*out);
         *out = NULL;
     }

@@ -120,11 +120,11 @@ static int offer(etf *x, int32_t op, uint64_t devices)
         int32_t k = __builtin_ctzll(open);
         int64_t at = arrival(x, op, k, false);
         all = UTIL_MAX(all, at);
-        if (place_queue_push(&x->waiting[k], (place_entry){at, rank}) != 0)
+        if (place_queue_push(&x->waiting[k], (place_entry){at, rank}))
             return MOIRAI_EFAIL;
     }
-    for (uint64_t open = x->rules->favourite != NULL ? devices : 0; open != 0; open &= open - 1)
-        if (place_queue_push(&x->urgent[__builtin_ctzll(open)], (place_entry){all, rank}) != 0)
+    for (uint64_t open = x->rules->favourite ? devices : 0; open != 0; open &= open - 1)
+        if (place_queue_push(&x->urgent[__builtin_ctzll(open)], (place_entry){all, rank}))
             return MOIRAI_EFAIL;
     return 0;
 }
@@ -134,9 +134,9 @@ static int next_stage(etf *x, int32_t op)
 {
     uint64_t devices = 0;
     do {
-        devices = x->rules->devices != NULL ? x->rules->devices(x->rules->data, op, x->stage[op])
-                  : x->stage[op] == 0       ? x->p->op_devices[op]
-                                            : 0;
+        devices = x->rules->devices   ? x->rules->devices(x->rules->data, op, x->stage[op])
+                  : x->stage[op] == 0 ? x->p->op_devices[op]
+                                      : 0;
         x->stage[op]++;
         if (devices == 0) {
             x->stuck[x->n_stuck++] = op;
@@ -168,7 +168,7 @@ static int candidate(etf *x, int32_t k, choice *out, bool *found)
         while (waiting->n > 0 && waiting->heap[0].key <= x->free_ns[k]) {
             place_entry top = {0, waiting->heap[0].rank};
             place_queue_pop(waiting);
-            if (place_queue_push(arrived, top) != 0)
+            if (place_queue_push(arrived, top))
                 return MOIRAI_EFAIL;
         }
         place_queue *q = arrived->n > 0 ? arrived : waiting;
@@ -177,7 +177,7 @@ static int candidate(etf *x, int32_t k, choice *out, bool *found)
         place_entry top = q->heap[0];
         int32_t op = x->p->topo[top.rank];
         bool stays = x->list->device[op] == MOIRAI_NONE;
-        if (stays && has_chance(&stays, x, op, k) != 0)
+        if (stays && has_chance(&stays, x, op, k))
             return MOIRAI_EFAIL;
         if (!stays) {
             place_queue_pop(q);
@@ -186,7 +186,7 @@ static int candidate(etf *x, int32_t k, choice *out, bool *found)
         int64_t ready = arrival(x, op, k, false), start = UTIL_MAX(ready, x->free_ns[k]);
         if (q == arrived && ready > x->free_ns[k]) {
             place_queue_pop(q);
-            if (place_queue_push(waiting, (place_entry){ready, top.rank}) != 0)
+            if (place_queue_push(waiting, (place_entry){ready, top.rank}))
                 return MOIRAI_EFAIL;
             continue;
         }
@@ -217,8 +217,7 @@ static bool better(const choice *a, const choice *b)
 static bool is_awake(etf *x, int32_t k, choice *favourite)
 {
     const moirai_problem *p = x->p;
-    int32_t f =
-        x->rules->favourite != NULL && x->last[k] != MOIRAI_NONE ? x->rules->favourite[x->last[k]] : MOIRAI_NONE;
+    int32_t f = x->rules->favourite && x->last[k] != MOIRAI_NONE ? x->rules->favourite[x->last[k]] : MOIRAI_NONE;
     if (f == MOIRAI_NONE || x->list->device[f] != MOIRAI_NONE || x->missing[f] > 0 || !(p->op_devices[f] >> k & 1) ||
         !has_room(x, f, k))
         return false;
@@ -289,7 +288,7 @@ static int place_at(etf *x, int32_t op, int32_t k)
     x->n_left--;
     for (int32_t j = p->op_out_off[op]; j < p->op_out_off[op + 1]; j++)
         for (int32_t e = p->tensor_edge_off[p->op_out[j]]; e < p->tensor_edge_off[p->op_out[j] + 1]; e++)
-            if (--x->missing[p->edge_reader[e]] == 0 && become_ready(x, p->edge_reader[e]) != 0)
+            if (--x->missing[p->edge_reader[e]] == 0 && become_ready(x, p->edge_reader[e]))
                 return MOIRAI_EFAIL;
     return 0;
 }
@@ -319,7 +318,7 @@ static int choose(etf *x, choice *best, bool *any)
         x->moved_on = *any = false;
         for (int32_t k = 0; k < x->p->n_devices; k++) {
             int rc = device_candidate(x, k, &now, &found);
-            if (rc != 0)
+            if (rc)
                 return rc;
             if (found && (!*any || better(&now, best))) {
                 *best = now;
@@ -335,7 +334,7 @@ static int place_next(etf *x)
     choice best = {0};
     bool any;
     int rc = choose(x, &best, &any);
-    if (rc != 0)
+    if (rc)
         return rc;
     if (x->n_stuck > 0)
         return place_stuck(x, x->stuck[--x->n_stuck]);
@@ -373,17 +372,17 @@ static int run(moirai_plan **out, etf *x)
     int rc = 0;
     for (int32_t i = 0; i < p->n_ops; i++)
         x->missing[i] = p->op_in_off[i + 1] - p->op_in_off[i];
-    for (int32_t i = 0; i < p->n_ops && rc == 0; i++)
+    for (int32_t i = 0; i < p->n_ops && !rc; i++)
         if (p->op_in_off[i + 1] == p->op_in_off[i])
             rc = become_ready(x, i);
-    while (rc == 0 && x->n_left > 0)
+    while (!rc && x->n_left > 0)
         rc = util_stopped(&x->rules->stop) ? place_list_late(p, p->n_ops - x->n_left) : place_next(x);
-    return rc == 0 ? place_list_plan(out, x->list) : rc;
+    return !rc ? place_list_plan(out, x->list) : rc;
 }
 
 static void free_queues(place_queue *q, int32_t n)
 {
-    for (int32_t k = 0; q != NULL && k < n; k++)
+    for (int32_t k = 0; q && k < n; k++)
         free(q[k].heap);
     free(q);
 }
@@ -405,10 +404,8 @@ int place_etf(moirai_plan **out, const moirai_problem *p, const place_etf_rules 
 {
     etf x = {.p = p, .rules = rules};
     int rc = place_list_new(&x.list, p);
-    if (rc == 0)
-        rc = prepare(&x);
-    if (rc == 0)
-        rc = run(out, &x);
+    rc = rc ? rc : prepare(&x);
+    rc = rc ? rc : run(out, &x);
     free_queues(x.waiting, p->n_devices);
     free_queues(x.arrived, p->n_devices);
     free_queues(x.urgent, p->n_devices);

@@ -12,7 +12,7 @@ static bool before(place_entry a, place_entry b)
 
 int place_queue_push(place_queue *q, place_entry x)
 {
-    if (util_grow(&q->heap, &q->capacity, q->n + 1, sizeof *q->heap) != 0)
+    if (util_grow(&q->heap, &q->capacity, q->n + 1, sizeof *q->heap))
         return MOIRAI_EFAIL;
     size_t at = q->n++;
     for (; at > 0 && before(x, q->heap[(at - 1) / 2]); at = (at - 1) / 2)

@@ -279,7 +279,7 @@ static int solve_piece(finder *x, int32_t begin, int32_t end)
     pricing_whole_answer answer;
     pricing_whole_task task = {.method = PRICING_SIMPLEX, .presolve = true, .stop = x->task->stop};
     int rc = pricing_whole_solve(&answer, &x->lp, &task);
-    if (rc == 0 && answer.end == PRICING_OPTIMAL)
+    if (!rc && answer.end == PRICING_OPTIMAL)
         for (int32_t a = x->arc_off[begin]; a < x->arc_off[end]; a++)
             f->x[a] = x->x_column[a] == MOIRAI_NONE ? 0 : UTIL_MIN(1, UTIL_MAX(0, answer.column[x->x_column[a]]));
     else
@@ -313,7 +313,7 @@ static int solve_pieces(finder *x)
             memcpy(f->x + x->arc_off[begin], f->x + x->arc_off[x->cut[equal]],
                    (size_t)(x->arc_off[end] - x->arc_off[begin]) * sizeof *f->x);
         int rc = equal > 0 ? 0 : solve_piece(x, begin, end);
-        if (rc != 0)
+        if (rc)
             return rc;
         f->lp_ns += longest_path(x, begin, end, f->x);
     }
@@ -387,9 +387,8 @@ int place_favourites_find(place_favourites *out, const moirai_problem *p, const 
     *out = (place_favourites){.complete = true};
     finder x = {.p = p, .f = out, .task = task};
     int rc = prepare(&x);
-    if (rc == 0)
-        rc = find_arcs(&x);
-    if (rc == 0 && p->n_ops > 0) {
+    rc = rc ? rc : find_arcs(&x);
+    if (!rc && p->n_ops > 0) {
         find_cuts(&x);
         if (task->whole) {
             x.cut[1] = p->n_ops;
@@ -397,10 +396,10 @@ int place_favourites_find(place_favourites *out, const moirai_problem *p, const 
         }
         rc = solve_pieces(&x);
     }
-    if (rc == 0)
+    if (!rc)
         round_off(out, p->n_ops, task->threshold);
     release(&x);
-    if (rc != 0)
+    if (rc)
         place_favourites_clear(out);
     return rc;
 }

@@ -113,7 +113,7 @@ static uint64_t stage_devices(void *data, int32_t op, int32_t stage)
 static void tell(const moirai_place_options *o, const bound_getf_result *g, const getf *x, double begun)
 {
     char note[160];
-    if (o->budget.progress == NULL)
+    if (!o->budget.progress)
         return;
     snprintf(note, sizeof note, "linear programme %s: %.3f ms, %d of %d devices in %d groups%s",
              g->solved ? "solved" : "stopped, all devices for all", g->value_ns * 1e-6,
@@ -129,13 +129,12 @@ static void tell(const moirai_place_options *o, const bound_getf_result *g, cons
 static int place_groups(moirai_plan **out, getf *x, const bound_getf_result *g, const double *speed, util_stop stop)
 {
     const moirai_problem *p = x->p;
-    for (int32_t i = 0; g->share != NULL && i < p->n_ops; i++)
+    for (int32_t i = 0; g->share && i < p->n_ops; i++)
         x->group[i] = place_getf_choose(&x->groups, speed, g->share + (int64_t)i * p->n_devices, p->op_devices[i]);
-    place_etf_rules rules = {
-        .devices = g->share != NULL ? stage_devices : NULL, .data = x, .stop = place_etf_rest(stop)};
+    place_etf_rules rules = {.devices = g->share ? stage_devices : NULL, .data = x, .stop = place_etf_rest(stop)};
     int rc = place_etf(out, p, &rules);
     bool all = __builtin_popcountll(x->groups.kept) == p->n_devices;
-    if (rc == 0 && all)
+    if (!rc && all)
         (*out)->lower_bound_ns = UTIL_MAX((*out)->lower_bound_ns, g->lower_ns);
     return rc;
 }
@@ -143,10 +142,10 @@ static int place_groups(moirai_plan **out, getf *x, const bound_getf_result *g, 
 static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
 {
     getf x = {.p = p, .group = util_alloc((size_t)p->n_ops, sizeof *x.group)};
-    if (x.group == NULL)
+    if (!x.group)
         return MOIRAI_EFAIL;
     double speed[MOIRAI_MAX_DEVICES], begun = util_seconds();
-    bool milp = strcmp(moirai_setting_choice(o, &place_getf, "mode"), "milp") == 0;
+    bool milp = !strcmp(moirai_setting_choice(o, &place_getf, "mode"), "milp");
     util_stop stop = util_stop_of(&o->budget);
     util_stop first = milp && stop.deadline == 0 ? util_stop_within(&stop, MILP_LIMIT_S) : place_etf_first(&stop);
     place_speeds(p, speed);
@@ -155,7 +154,7 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     bound_getf_task task = {
         .devices = x.groups.kept, .milp = milp, .stop = first, .gap = o->gap, .seed = o->budget.seed};
     int rc = bound_getf_solve(&g, p, &task);
-    if (rc == 0) {
+    if (!rc) {
         tell(o, &g, &x, begun);
         rc = place_groups(out, &x, &g, speed, stop);
         bound_getf_clear(&g);

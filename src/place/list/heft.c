@@ -56,7 +56,7 @@ static int rank_ops(heft *h)
 {
     const moirai_problem *p = h->p;
     int64_t *mean = util_alloc((size_t)p->n_classes, sizeof *mean);
-    if (mean == NULL)
+    if (!mean)
         return MOIRAI_EFAIL;
     for (int32_t c = 0; c < p->n_classes; c++)
         mean[c] = mean_class_ns(p, c);
@@ -102,12 +102,10 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     h.rank = util_alloc((size_t)p->n_ops, sizeof *h.rank);
     h.order = util_alloc((size_t)p->n_ops, sizeof *h.order);
     int rc = h.rank && h.order ? place_insert_new(&h.insert, p) : MOIRAI_EFAIL;
-    if (rc == 0)
-        rc = rank_ops(&h);
-    for (int32_t j = 0; j < p->n_ops && rc == 0; j++)
+    rc = rc ? rc : rank_ops(&h);
+    for (int32_t j = 0; j < p->n_ops && !rc; j++)
         rc = util_stopped(&stop) ? place_list_late(p, j) : place_op(&h, h.order[j]);
-    if (rc == 0)
-        rc = place_list_plan(out, h.insert->list);
+    rc = rc ? rc : place_list_plan(out, h.insert->list);
     place_insert_free(h.insert);
     free(h.rank);
     free(h.order);

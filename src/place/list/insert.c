@@ -15,14 +15,14 @@ static size_t n_lines(const moirai_problem *p)
 
 static void clear_all(place_timeline *line, size_t n)
 {
-    for (size_t j = 0; line != NULL && j < n; j++)
+    for (size_t j = 0; line && j < n; j++)
         place_timeline_clear(&line[j]);
     free(line);
 }
 
 void place_insert_free(place_insert *x)
 {
-    if (x == NULL)
+    if (!x)
         return;
     clear_all(x->device, (size_t)x->p->n_devices);
     clear_all(x->line, n_lines(x->p));
@@ -37,7 +37,7 @@ int place_insert_new(place_insert **out, const moirai_problem *p)
 {
     *out = NULL;
     place_insert *x = util_alloc(1, sizeof *x);
-    if (x == NULL)
+    if (!x)
         return MOIRAI_EFAIL;
     x->p = p;
     x->trial = MOIRAI_NONE;
@@ -50,7 +50,7 @@ int place_insert_new(place_insert **out, const moirai_problem *p)
     x->now = util_alloc(widest, sizeof *x->now);
     x->best = util_alloc(widest, sizeof *x->best);
     int rc = x->device && x->line && x->tried && x->now && x->best ? place_list_new(&x->list, p) : MOIRAI_EFAIL;
-    if (rc != 0)
+    if (rc)
         place_insert_free(x);
     else
         *out = x;
@@ -80,9 +80,9 @@ static int64_t find_free(const place_insert *x, int32_t from, int32_t to, int64_
     for (;;) {
         int64_t begun = at;
         at = place_timeline_next(first, at, ns);
-        if (second != NULL)
+        if (second)
             at = place_timeline_next(second, at, ns);
-        if (tried != NULL)
+        if (tried)
             at = place_timeline_next(tried, at, ns);
         if (at == begun)
             return at;
@@ -109,7 +109,7 @@ static int64_t bring(place_insert *x, int32_t j, int32_t k)
     place_timeline *tried = &x->tried[p->congestion == MOIRAI_CONGESTION_PORT ? 0 : from];
     int64_t start = find_free(x, from, k, l->finish_ns[producer], ns, tried);
     x->now[x->n_now++] = (place_sending_try){slot, from, start, ns};
-    if (ns > 0 && p->congestion != MOIRAI_CONGESTION_NONE && place_timeline_take(tried, start, ns) != 0)
+    if (ns > 0 && p->congestion != MOIRAI_CONGESTION_NONE && place_timeline_take(tried, start, ns))
         return -1;
     return start + ns;
 }
@@ -149,10 +149,10 @@ int place_insert_take_sending(place_insert *x, int32_t slot, int32_t from, int32
     int32_t K = x->p->n_devices;
     place_list_place_transfer(x->list, slot, start_ns, ns);
     if (ns == 0 || x->p->congestion == MOIRAI_CONGESTION_NONE)
-        return MOIRAI_OK;
+        return 0;
     bool port = x->p->congestion == MOIRAI_CONGESTION_PORT;
     int rc = place_timeline_take(port ? &x->line[from] : &x->line[from * K + to], start_ns, ns);
-    if (rc == 0 && port)
+    if (!rc && port)
         rc = place_timeline_take(&x->line[K + to], start_ns, ns);
     return rc;
 }
@@ -160,7 +160,7 @@ int place_insert_take_sending(place_insert *x, int32_t slot, int32_t from, int32
 int place_insert_take_op(place_insert *x, int32_t op, int32_t k, int64_t start_ns)
 {
     int64_t ns = moirai_op_ns(x->p, op, k);
-    int rc = ns > 0 ? place_timeline_take(&x->device[k], start_ns, ns) : MOIRAI_OK;
+    int rc = ns > 0 ? place_timeline_take(&x->device[k], start_ns, ns) : 0;
     place_list_place_op(x->list, op, k, start_ns);
     return rc;
 }
@@ -168,11 +168,10 @@ int place_insert_take_op(place_insert *x, int32_t op, int32_t k, int64_t start_n
 int place_insert_commit(place_insert *x, int32_t op, int32_t k, int64_t start_ns)
 {
     int rc = 0;
-    for (int32_t j = 0; j < x->n_best && rc == 0; j++) {
+    for (int32_t j = 0; j < x->n_best && !rc; j++) {
         const place_sending_try *s = &x->best[j];
         rc = place_insert_take_sending(x, s->slot, s->from, k, s->start_ns, s->ns);
     }
-    if (rc == 0)
-        rc = place_insert_take_op(x, op, k, start_ns);
+    rc = rc ? rc : place_insert_take_op(x, op, k, start_ns);
     return rc;
 }

@@ -13,10 +13,10 @@ typedef struct place_sending_try {
 
 typedef struct place_insert {
     const moirai_problem *p;
-    place_list *list;       /* what has been placed */
-    place_timeline *device; /* per device */
-    place_timeline *line;   /* ports: send k at k, receive k at K + k; channels: from * K + to */
-    place_timeline *tried;  /* transfers of the operator on trial: one for a port, one per sender for channels */
+    place_list *list;              /* what has been placed */
+    place_timeline *device;        /* per device */
+    place_timeline *line;          /* ports: send k at k, receive k at K + k; channels: from * K + to */
+    place_timeline *tried;         /* transfers of the operator on trial: one for a port, one per sender for channels */
     place_sending_try *now, *best; /* transfers on trial, and of the best device so far */
     int32_t n_now, n_best;
     int32_t trial;        /* the operator tried last, */

@@ -13,13 +13,12 @@ int place_list_new(place_list **out, const moirai_problem *p)
 {
     *out = NULL;
     place_list *l = util_alloc(1, sizeof *l);
-    if (l == NULL)
+    if (!l)
         return MOIRAI_EFAIL;
     l->p = p;
     int rc = moirai_sim_new(&l->sim, p);
-    if (rc == 0)
-        rc = place_units_new(&l->u, p);
-    if (rc != 0) {
+    rc = rc ? rc : place_units_new(&l->u, p);
+    if (rc) {
         place_list_free(l);
         return rc;
     }
@@ -58,7 +57,7 @@ void place_list_clear(place_list *l)
 
 void place_list_free(place_list *l)
 {
-    if (l == NULL)
+    if (!l)
         return;
     moirai_sim_free(l->sim);
     place_units_free(l->u);
@@ -140,7 +139,7 @@ int place_list_plan(moirai_plan **out, place_list *l)
     if (!l->overfull) {
         int32_t n = (int32_t)l->n_log;
         order = util_alloc((size_t)n, sizeof *order);
-        if (order == NULL)
+        if (!order)
             return MOIRAI_EFAIL;
         /* Placed in an order of precedence: a stable sort keeps it among tasks that start together. */
         for (int32_t j = 0; j < n; j++) {

@@ -26,7 +26,7 @@ static const moirai_param params[] = {
 static void tell(const moirai_place_options *o, const place_favourites *f, double begun)
 {
     char note[160];
-    if (o->budget.progress == NULL)
+    if (!o->budget.progress)
         return;
     snprintf(note, sizeof note, "linear programme %s: %.3f ms, %d of %d arcs are favourites, %d pieces, %d solved",
              f->complete ? "solved" : "stopped", f->lp_ns * 1e-6, f->n, f->n_arcs, f->n_blocks, f->n_solved);
@@ -46,7 +46,7 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     place_favourites_task task = {.threshold = moirai_setting_real(o, &place_m_sct, "threshold"),
                                   .stop = place_etf_first(&stop)};
     int rc = place_favourites_find(&f, p, &task);
-    if (rc != 0)
+    if (rc)
         return rc;
     tell(o, &f, begun);
     rc = place_etf(out, p, &(place_etf_rules){.favourite = f.child, .stop = place_etf_rest(stop)});

@@ -1,12 +1,12 @@
 /* m-topo: Baechi's m-TOPO (Jeon et al. 2020), the simplest memory-aware baseline.
  *
- * Operators in topological order, devices in order. Each device is filled up to cap = total bytes / devices + the largest
- * operator's (never above the device's own memory), then the next one is begun, never going back.
+ * Operators in topological order, devices in order. Each device is filled up to cap = total bytes / devices + the
+ * largest operator's (never above the device's own memory), then the next one is begun, never going back.
  *
  * Changed to fit model.md: a group goes where its first member goes, with all its bytes; an operator that the current
- * device can't run goes to the next device that can and has room under its cap, else to any such, and the current device
- * stays; where devices run out, or the peak does not fit, the assignment is repaired (fit_plan.c) instead of failing.
- * Times come from dispatching by upward rank. O(V K). */
+ * device can't run goes to the next device that can and has room under its cap, else to any such, and the current
+ * device stays; where devices run out, or the peak does not fit, the assignment is repaired (fit_plan.c) instead of
+ * failing. Times come from dispatching by upward rank. O(V K). */
 #include "place/fit.h"
 #include "place/placers.h"
 #include "util/util.h"
@@ -73,10 +73,9 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     moirai_sim *sim = NULL;
     place_units *u = NULL;
     x.device = util_alloc((size_t)p->n_ops, sizeof *x.device);
-    int rc = x.device != NULL ? moirai_sim_new(&sim, p) : MOIRAI_EFAIL;
-    if (rc == 0)
-        rc = place_units_new(&u, p);
-    if (rc == 0) {
+    int rc = x.device ? moirai_sim_new(&sim, p) : MOIRAI_EFAIL;
+    rc = rc ? rc : place_units_new(&u, p);
+    if (!rc) {
         x.u = u;
         set_caps(&x);
         assign(&x);

@@ -1,5 +1,5 @@
-/* random: every unit on a device drawn evenly from those that can run it, repaired to fit the memory, dispatched by upward
- * rank. What any method must beat, and a source of varied feasible plans for tests. O((V + E) log V). */
+/* random: every unit on a device drawn evenly from those that can run it, repaired to fit the memory, dispatched by
+ * upward rank. What any method must beat, and a source of varied feasible plans for tests. O((V + E) log V). */
 #include "place/fit.h"
 #include "place/placers.h"
 #include "util/util.h"
@@ -24,10 +24,9 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     moirai_sim *sim = NULL;
     place_units *u = NULL;
     int32_t *device = util_alloc((size_t)p->n_ops, sizeof *device);
-    int rc = device != NULL ? moirai_sim_new(&sim, p) : MOIRAI_EFAIL;
-    if (rc == 0)
-        rc = place_units_new(&u, p);
-    if (rc == 0) {
+    int rc = device ? moirai_sim_new(&sim, p) : MOIRAI_EFAIL;
+    rc = rc ? rc : place_units_new(&u, p);
+    if (!rc) {
         draw(device, u, o->budget.seed);
         rc = place_fit_plan(out, sim, p, u, device, NULL, NULL, 0);
     }

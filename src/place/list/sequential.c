@@ -80,20 +80,19 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     moirai_sim *sim = NULL;
     place_units *u = NULL;
     int rc = x.device && x.alive ? moirai_sim_new(&sim, p) : MOIRAI_EFAIL;
-    if (rc == 0)
-        rc = place_units_new(&u, p);
-    if (rc == 0) {
+    rc = rc ? rc : place_units_new(&u, p);
+    if (!rc) {
         x.u = u;
         for (int32_t k = 0; k < p->n_devices; k++)
             x.order[k] = k;
-        if (strcmp(moirai_setting_choice(o, &place_sequential, "order"), "fastest") == 0)
+        if (!strcmp(moirai_setting_choice(o, &place_sequential, "order"), "fastest"))
             place_fastest_first(p, x.order);
         if (p->memory == MOIRAI_MEMORY_PEAK)
             place_alive_bytes(p, x.alive);
         assign(&x);
         rc = place_contiguous_plan(out, sim, p, x.device);
     }
-    if (rc == 0 && *out == NULL)
+    if (!rc && !*out)
         rc = place_fit_plan(out, sim, p, u, x.device, NULL, NULL, 0);
     moirai_sim_free(sim);
     place_units_free(u);

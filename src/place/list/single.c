@@ -1,7 +1,9 @@
-/* single: everything on the one device that is fastest. The verdict that users ask for first: is it worth splitting at all?
+/* single: everything on the one device that is fastest. The verdict that users ask for first: is it worth splitting at
+ * all?
  *
  * No transfers, no idle time: the makespan is the sum of the times on that device, so the order matters to peak memory
- * only. A device is out where it can't run some operator or lacks memory; if all are out, the message says of each why. O(V K). */
+ * only. A device is out where it can't run some operator or lacks memory; if all are out, the message says of each why.
+ * O(V K). */
 #include "place/fit.h"
 #include "place/placers.h"
 #include "util/util.h"
@@ -22,7 +24,7 @@ static int32_t first_banned(const moirai_problem *p, int32_t device)
 static int64_t replay_in_order(moirai_sim *sim, const moirai_problem *p, const int32_t *device)
 {
     moirai_task *order = util_alloc((size_t)p->n_ops, sizeof *order);
-    if (order == NULL)
+    if (!order)
         return -1;
     for (int32_t i = 0; i < p->n_ops; i++)
         order[i] = p->topo[i];
@@ -32,8 +34,8 @@ static int64_t replay_in_order(moirai_sim *sim, const moirai_problem *p, const i
 }
 
 /* A plan on device k, or NULL with the reason in `why`. */
-static int try_device(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, int32_t *device, int32_t k, char *why,
-                      size_t size)
+static int try_device(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, int32_t *device, int32_t k,
+                      char *why, size_t size)
 {
     *out = NULL;
     int32_t banned = first_banned(p, k);
@@ -44,8 +46,8 @@ static int try_device(moirai_plan **out, moirai_sim *sim, const moirai_problem *
     for (int32_t i = 0; i < p->n_ops; i++)
         device[i] = k;
     /* Any order takes the same time; only peak memory asks for a good one. */
-    int64_t makespan = p->memory == MOIRAI_MEMORY_STATIC ? replay_in_order(sim, p, device)
-                                                         : moirai_sim_dispatch(sim, device, NULL);
+    int64_t makespan =
+        p->memory == MOIRAI_MEMORY_STATIC ? replay_in_order(sim, p, device) : moirai_sim_dispatch(sim, device, NULL);
     if (makespan < 0)
         return moirai_error(MOIRAI_EFAIL, "device '%s' could not be simulated", p->device_name[k]);
     int64_t excess = moirai_sim_memory_excess(sim, NULL);
@@ -90,7 +92,7 @@ static int try_all(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, 
         int32_t k = next_device(sum, p->n_devices, tried);
         tried |= UINT64_C(1) << k;
         int rc = try_device(out, sim, p, device, k, why[k], sizeof why[k]);
-        if (rc != 0 || *out != NULL)
+        if (rc || *out)
             return rc;
     }
     for (int32_t k = 0; k < p->n_devices && length < sizeof reasons; k++)
@@ -104,9 +106,8 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     (void)o;
     moirai_sim *sim = NULL;
     int32_t *device = util_alloc((size_t)p->n_ops, sizeof *device);
-    int rc = device != NULL ? moirai_sim_new(&sim, p) : MOIRAI_EFAIL;
-    if (rc == 0)
-        rc = try_all(out, sim, p, device);
+    int rc = device ? moirai_sim_new(&sim, p) : MOIRAI_EFAIL;
+    rc = rc ? rc : try_all(out, sim, p, device);
     moirai_sim_free(sim);
     free(device);
     return rc;

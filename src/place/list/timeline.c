@@ -45,7 +45,7 @@ int place_timeline_take(place_timeline *t, int64_t start_ns, int64_t ns)
     } else if (after) {
         t->block[j].start_ns = start_ns;
     } else {
-        if (util_grow(&t->block, &t->capacity, t->n + 1, sizeof *t->block) != 0)
+        if (util_grow(&t->block, &t->capacity, t->n + 1, sizeof *t->block))
             return MOIRAI_EFAIL;
         memmove(t->block + j + 1, t->block + j, (t->n - j) * sizeof *t->block);
         t->block[j] = (place_stretch){start_ns, finish_ns};

@@ -19,10 +19,10 @@ typedef struct milp_dag {
     const moirai_problem *p;
     int32_t n_flows;
     milp_flow *flow;
-    int32_t words;   /* of one row of `reach` */
-    uint64_t *reach; /* [op * words]: bit j: j is a direct or indirect successor */
-    int64_t grid_ns; /* greatest common divisor of all times */
-    int64_t upper;   /* plans beyond this many grid units are not solutions */
+    int32_t words;     /* of one row of `reach` */
+    uint64_t *reach;   /* [op * words]: bit j: j is a direct or indirect successor */
+    int64_t grid_ns;   /* greatest common divisor of all times */
+    int64_t upper;     /* plans beyond this many grid units are not solutions */
     uint64_t *devices; /* of each operator, less those that no plan within `upper` uses */
     /* Windows, [op * n_devices + device], in grid units. */
     int64_t *head;                                                  /* earliest start of the operator on that device */
@@ -94,12 +94,10 @@ typedef struct milp_model {
     size_t cap_col[4], cap_row[5], cap_nz[2], cap_text, cap_term[2], cap_slot;
 } milp_model;
 
-int32_t milp_col(milp_model *m, milp_kind kind, double lo, double hi, const char *format, ...)
-    MOIRAI_PRINTF(5, 6);
+int32_t milp_col(milp_model *m, milp_kind kind, double lo, double hi, const char *format, ...) MOIRAI_PRINTF(5, 6);
 void milp_term(milp_model *m, int32_t col, double value); /* col < 0: nothing */
 void milp_constant(milp_model *m, double value);          /* on the left side */
-void milp_row(milp_model *m, char sense, double rhs, milp_unit unit, const char *format, ...)
-    MOIRAI_PRINTF(5, 6);
+void milp_row(milp_model *m, char sense, double rhs, milp_unit unit, const char *format, ...) MOIRAI_PRINTF(5, 6);
 void milp_model_free(milp_model *m);
 const char *milp_col_name(const milp_model *m, int32_t col);
 const char *milp_row_name(const milp_model *m, int64_t row);
@@ -125,7 +123,7 @@ typedef struct milp_program {
         int32_t a, b, col;
     } * order;
     size_t cap_order;
-    int32_t *held;    /* [weight * n_devices + device]: 1 where the device holds the shared weight; NULL: there are none */
+    int32_t *held; /* [weight * n_devices + device]: 1 where the device holds the shared weight; NULL: there are none */
     milp_peak *peak; /* cliques to keep apart (memory peak), or NULL; not owned */
     char (*op_tag)[40], (*flow_tag)[64], (*device_tag)[32]; /* "5.op5": the names' parts */
 } milp_program;
@@ -134,7 +132,7 @@ typedef struct milp_program {
  * max_rows < 0: count only. `peak`: cliques to keep apart, or NULL. MOIRAI_ELIMIT: more rows than max_rows.
  * MOIRAI_EINFEASIBLE: no plan within upper_ns. */
 int milp_program_new(milp_program **out, const moirai_problem *p, moirai_formulation f, int64_t upper_ns,
-                            int64_t max_rows, milp_peak *peak);
+                     int64_t max_rows, milp_peak *peak);
 /* MOIRAI_ELIMIT with the message that a model of so many rows deserves. */
 int milp_refuse(const moirai_problem *p, moirai_formulation f, int64_t rows, int64_t max_rows);
 /* Placement and memory only: minimise the bytes that the worst device lacks (column 0). */
@@ -182,8 +180,7 @@ int milp_encode(double *value, const milp_program *g, const moirai_plan *plan);
 /* Bytes that plan needs on `device` beyond its memory, 0 if it fits. `clique` (n_tensors entries, may be NULL) gets
  * tensors alive there at one such moment, the fewest that exceed it, *n how many (0: the resident bytes alone exceed
  * it). */
-int64_t milp_overflow(const moirai_problem *p, const moirai_plan *plan, int32_t device, int32_t *clique,
-                             int32_t *n);
+int64_t milp_overflow(const moirai_problem *p, const moirai_plan *plan, int32_t device, int32_t *clique, int32_t *n);
 
 /* A clique that must not live together on a device, and the binaries that say how it is kept apart. */
 typedef struct milp_apart {

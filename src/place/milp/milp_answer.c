@@ -36,7 +36,7 @@ void milp_answer_free(milp_answer *a)
 
 int milp_answer_arc(milp_answer *a, int64_t before, int64_t after)
 {
-    if (util_grow(&a->arc, &a->cap_arc, (size_t)a->n_arcs + 1, sizeof *a->arc) != 0)
+    if (util_grow(&a->arc, &a->cap_arc, (size_t)a->n_arcs + 1, sizeof *a->arc))
         return MOIRAI_EFAIL;
     a->arc[a->n_arcs++] = (milp_arc){before, after};
     return 0;
@@ -191,7 +191,7 @@ static int make_order(ordering *o)
     o->missing = util_alloc((size_t)n, sizeof *o->missing);
     o->heap = util_alloc((size_t)n, sizeof *o->heap);
     o->order = util_alloc((size_t)n, sizeof *o->order);
-    if (!o->missing || !o->heap || !o->order || sort_arcs(o) != 0)
+    if (!o->missing || !o->heap || !o->order || sort_arcs(o))
         return MOIRAI_EFAIL;
     count_missing(o);
     int64_t needed = 0;
@@ -225,21 +225,19 @@ int milp_answer_plan(moirai_plan **out, const moirai_problem *p, const milp_answ
     *out = NULL;
     ordering o = {.p = p, .a = a};
     moirai_sim *mine = NULL;
-    int result = 0;
-    for (int32_t i = 0; i < p->n_ops && result == 0; i++)
+    int rc = 0;
+    for (int32_t i = 0; i < p->n_ops && !rc; i++)
         if (a->device[i] < 0 || a->device[i] >= p->n_devices || !(p->op_devices[i] >> a->device[i] & 1))
-            result = moirai_error(MOIRAI_EFAIL, "milp: operator '%s' is on a device that cannot run it", p->op_name[i]);
-    if (result == 0)
-        result = make_order(&o);
-    if (result == 0 && !sim)
-        result = moirai_sim_new(&mine, p);
-    if (result == 0)
-        result = replay(out, &o, sim ? sim : mine);
+            rc = moirai_error(MOIRAI_EFAIL, "milp: operator '%s' is on a device that cannot run it", p->op_name[i]);
+    rc = rc ? rc : make_order(&o);
+    if (!rc && !sim)
+        rc = moirai_sim_new(&mine, p);
+    rc = rc ? rc : replay(out, &o, sim ? sim : mine);
     moirai_sim_free(mine);
     free(o.missing);
     free(o.arc_off);
     free(o.arc_to);
     free(o.heap);
     free(o.order);
-    return result;
+    return rc;
 }

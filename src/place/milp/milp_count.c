@@ -69,9 +69,9 @@ int milp_rows_estimate(int64_t *rows, const moirai_problem *p, moirai_formulatio
 int moirai_milp_measure(moirai_milp_size *out, const moirai_problem *p, moirai_formulation f, const moirai_plan *start)
 {
     milp_program *g;
-    int result = milp_program_new(&g, p, f, start ? start->makespan_ns : -1, -1, NULL);
-    if (result != 0)
-        return result;
+    int rc = milp_program_new(&g, p, f, start ? start->makespan_ns : -1, -1, NULL);
+    if (rc)
+        return rc;
     *out = (moirai_milp_size){g->m.n_rows, g->m.n_cols, 0, g->m.n_nonzeros};
     for (int32_t c = 0; c < g->m.n_cols; c++)
         out->binaries += g->m.col_kind[c] == MILP_BINARY;
@@ -81,9 +81,9 @@ int moirai_milp_measure(moirai_milp_size *out, const moirai_problem *p, moirai_f
 
 int moirai_formulation_parse(moirai_formulation *out, const char *text)
 {
-    if (strcmp(text, "tight") == 0)
+    if (!strcmp(text, "tight"))
         *out = MOIRAI_FORMULATION_TIGHT;
-    else if (strcmp(text, "paper") == 0)
+    else if (!strcmp(text, "paper"))
         *out = MOIRAI_FORMULATION_PAPER;
     else
         return moirai_error(MOIRAI_EUSAGE, "formulation '%s': tight or paper", text);

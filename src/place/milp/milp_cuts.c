@@ -28,8 +28,7 @@ static void path_cuts(milp_program *g)
             for (int32_t b = 0; b < K; b++)
                 if (g->u[((int64_t)e * K + a) * K + b] >= 0)
                     milp_term(&g->m, g->u[((int64_t)e * K + a) * K + b],
-                                     -(double)(d->head[i * K + a] + milp_op_units(d, i, a) +
-                                               milp_flow_units(d, t, a, b)));
+                              -(double)(d->head[i * K + a] + milp_op_units(d, i, a) + milp_flow_units(d, t, a, b)));
         milp_row(&g->m, '>', 0, MILP_TIMES, "path_e%d", e);
     }
     for (int32_t i = 0; i < p->n_ops; i++) {
@@ -60,8 +59,7 @@ static void load_cut(milp_program *g, int32_t k, int64_t h, int64_t t)
     for (int32_t i = 0; i < g->p->n_ops; i++)
         if (milp_allowed(d, i, k) && d->head[i * K + k] >= h && d->tail[i * K + k] >= t)
             milp_term(&g->m, g->x[i * K + k], -(double)milp_op_units(d, i, k));
-    milp_row(&g->m, '>', (double)base, MILP_TIMES, "load_%s_%lld_%lld", g->device_tag[k], (long long)h,
-                    (long long)t);
+    milp_row(&g->m, '>', (double)base, MILP_TIMES, "load_%s_%lld_%lld", g->device_tag[k], (long long)h, (long long)t);
 }
 
 static int compare64(const void *a, const void *b)
@@ -84,8 +82,7 @@ static void load_cuts(milp_program *g)
 {
     const milp_dag *d = g->d;
     int64_t K = g->p->n_devices;
-    int64_t *h = util_alloc((size_t)g->p->n_ops + 1, sizeof *h),
-            *t = util_alloc((size_t)g->p->n_ops + 1, sizeof *t);
+    int64_t *h = util_alloc((size_t)g->p->n_ops + 1, sizeof *h), *t = util_alloc((size_t)g->p->n_ops + 1, sizeof *t);
     for (int32_t k = 0; h && t && k < K; k++) {
         int32_t n = 1;
         h[0] = t[0] = 0;
@@ -134,14 +131,13 @@ static void port_cut(milp_program *g, int32_t k, bool send)
             n++;
             h = UTIL_MIN(h, (int64_t)g->m.col_lo[g->fs[q]]);
             late = UTIL_MAX(late, (int64_t)g->m.col_hi[g->fc[q]]);
-            milp_term(&g->m, col,
-                             -(double)milp_flow_units(d, d->flow[q].tensor, send ? k : o, send ? o : k));
+            milp_term(&g->m, col, -(double)milp_flow_units(d, d->flow[q].tensor, send ? k : o, send ? o : k));
         }
     if (n == 0)
         return;
     milp_term(&g->m, 0, 1);
     milp_row(&g->m, '>', (double)(h + (d->upper - late)), MILP_TIMES, "load_%s_%s", g->device_tag[k],
-                    send ? "send" : "receive");
+             send ? "send" : "receive");
 }
 
 static void device_symmetry(milp_program *g)

@@ -149,17 +149,17 @@ static int fill(milp_dag *d, int64_t upper_ns, bool windows)
 {
     const moirai_problem *p = d->p;
     int64_t wide = 0;
-    int result = horizon(&wide, p);
-    if (result != 0)
-        return result;
+    int rc = horizon(&wide, p);
+    if (rc)
+        return rc;
     d->grid_ns = milp_grid_ns(p);
     d->upper = (upper_ns >= 0 ? upper_ns : wide) / d->grid_ns;
-    if ((result = allocate(d)) != 0)
-        return result;
+    if ((rc = allocate(d)))
+        return rc;
     compute_reach(d);
     memcpy(d->devices, p->op_devices, (size_t)p->n_ops * sizeof *d->devices);
-    if ((result = milp_windows(d, windows)) != 0)
-        return result;
+    if ((rc = milp_windows(d, windows)))
+        return rc;
     milp_symmetry(d);
     return find_flows(d);
 }
@@ -171,10 +171,10 @@ int milp_dag_new(milp_dag **out, const moirai_problem *p, int64_t upper_ns, bool
     if (!d)
         return MOIRAI_EFAIL;
     d->p = p;
-    int result = fill(d, upper_ns, windows);
-    if (result != 0) {
+    int rc = fill(d, upper_ns, windows);
+    if (rc) {
         milp_dag_free(d);
-        return result;
+        return rc;
     }
     *out = d;
     return 0;

@@ -131,8 +131,8 @@ int milp_encode(double *value, const milp_program *g, const moirai_plan *plan)
     m.finish = util_alloc(nodes, sizeof *m.finish);
     m.source = util_alloc(nodes, sizeof *m.source);
     m.target = util_alloc(nodes, sizeof *m.target);
-    int result = m.from && m.start && m.finish && m.source && m.target ? 0 : MOIRAI_EFAIL;
-    if (result == 0) {
+    int rc = m.from && m.start && m.finish && m.source && m.target ? 0 : MOIRAI_EFAIL;
+    if (!rc) {
         for (int32_t c = 0; c < g->m.n_cols; c++)
             value[c] = NAN;
         order_twins(&m);
@@ -151,5 +151,5 @@ int milp_encode(double *value, const milp_program *g, const moirai_plan *plan)
     free(m.finish);
     free(m.source);
     free(m.target);
-    return result;
+    return rc;
 }

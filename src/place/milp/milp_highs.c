@@ -151,8 +151,8 @@ int milp_solve_run(milp_solve *s)
     s->bound = 0;
     s->nodes = 0;
     s->status = MILP_STOPPED;
-    int result = load(&l, s);
-    if (result == 0) {
+    int rc = load(&l, s);
+    if (!rc) {
         pricing_whole_answer answer;
         bool fine = s->g->m.col_kind[0] == MILP_TIME && MARGIN * (double)s->g->d->upper < 0.4;
         pricing_whole_task task = {.method = PRICING_MIP,
@@ -168,13 +168,13 @@ int milp_solve_run(milp_solve *s)
                                    .keep_on = s->keep_on ? on_bound : NULL};
         if (s->time_limit_s > 0)
             task.stop.deadline = util_seconds() + s->time_limit_s;
-        result = pricing_whole_solve(&answer, &l.lp, &task);
-        if (result == 0)
+        rc = pricing_whole_solve(&answer, &l.lp, &task);
+        if (!rc)
             take(&l, s, &answer);
         else
-            moirai_error_prefix(result, "milp");
+            moirai_error_prefix(rc, "milp");
         pricing_whole_answer_clear(&answer);
     }
     unload(&l);
-    return result;
+    return rc;
 }

@@ -66,12 +66,12 @@ static bool keep_on(void *data, double bound, int64_t nodes)
 
 int milp_check_memory(const moirai_problem *p, const moirai_place_options *o)
 {
-    int result = moirai_problem_check_memory(p);
-    if (result != 0)
-        return result;
+    int rc = moirai_problem_check_memory(p);
+    if (rc)
+        return rc;
     milp_program *g;
-    if ((result = milp_program_memory(&g, p)) != 0)
-        return result;
+    if ((rc = milp_program_memory(&g, p)))
+        return rc;
     double *value = util_alloc((size_t)g->m.n_cols, sizeof *value);
     milp_solve job = {.g = g,
                       .time_limit_s = o->budget.time_limit_s,
@@ -80,10 +80,9 @@ int milp_check_memory(const moirai_problem *p, const moirai_place_options *o)
                       .value = value,
                       .data = (void *)o,
                       .keep_on = keep_on};
-    result = value ? milp_solve_run(&job) : MOIRAI_EFAIL;
-    if (result == 0)
-        result = explain(g, &job);
+    rc = value ? milp_solve_run(&job) : MOIRAI_EFAIL;
+    rc = rc ? rc : explain(g, &job);
     free(value);
     milp_program_free(g);
-    return result;
+    return rc;
 }

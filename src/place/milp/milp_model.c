@@ -19,7 +19,7 @@ static int64_t add_name(milp_model *m, const char *format, va_list args)
     if (length < 0 || length >= (int)sizeof name)
         length = (int)strlen(name);
     int64_t at = m->text_used;
-    if (util_grow(&m->text, &m->cap_text, (size_t)(at + length + 1), 1) != 0) {
+    if (util_grow(&m->text, &m->cap_text, (size_t)(at + length + 1), 1)) {
         m->failed = MOIRAI_EFAIL;
         return 0;
     }
@@ -37,11 +37,11 @@ int32_t milp_col(milp_model *m, milp_kind kind, double lo, double hi, const char
         m->failed = moirai_error(MOIRAI_ELIMIT, "milp: more than %d columns", INT32_MAX / 2);
         return 0;
     }
-    if (util_grow(&m->col_lo, &m->cap_col[0], need, sizeof *m->col_lo) != 0 ||
-        util_grow(&m->col_hi, &m->cap_col[1], need, sizeof *m->col_hi) != 0 ||
-        util_grow(&m->col_kind, &m->cap_col[2], need, sizeof *m->col_kind) != 0 ||
-        util_grow(&m->col_name, &m->cap_col[3], need, sizeof *m->col_name) != 0 ||
-        util_grow(&m->slot, &m->cap_slot, need, sizeof *m->slot) != 0) {
+    if (util_grow(&m->col_lo, &m->cap_col[0], need, sizeof *m->col_lo) ||
+        util_grow(&m->col_hi, &m->cap_col[1], need, sizeof *m->col_hi) ||
+        util_grow(&m->col_kind, &m->cap_col[2], need, sizeof *m->col_kind) ||
+        util_grow(&m->col_name, &m->cap_col[3], need, sizeof *m->col_name) ||
+        util_grow(&m->slot, &m->cap_slot, need, sizeof *m->slot)) {
         m->failed = MOIRAI_EFAIL;
         return 0;
     }
@@ -69,8 +69,8 @@ void milp_term(milp_model *m, int32_t col, double value)
         return;
     }
     size_t need = (size_t)m->n_terms + 1;
-    if (util_grow(&m->term_col, &m->cap_term[0], need, sizeof *m->term_col) != 0 ||
-        util_grow(&m->term_value, &m->cap_term[1], need, sizeof *m->term_value) != 0) {
+    if (util_grow(&m->term_col, &m->cap_term[0], need, sizeof *m->term_col) ||
+        util_grow(&m->term_value, &m->cap_term[1], need, sizeof *m->term_value)) {
         m->failed = MOIRAI_EFAIL;
         return;
     }
@@ -100,13 +100,13 @@ static bool is_idle(const milp_model *m, char sense, double rhs)
 static void store_row(milp_model *m, char sense, double rhs, milp_unit unit)
 {
     size_t need = (size_t)m->n_rows + 2, need_nz = (size_t)(m->n_nonzeros + m->n_terms);
-    if (util_grow(&m->row_sense, &m->cap_row[0], need, sizeof *m->row_sense) != 0 ||
-        util_grow(&m->row_rhs, &m->cap_row[1], need, sizeof *m->row_rhs) != 0 ||
-        util_grow(&m->row_unit, &m->cap_row[2], need, sizeof *m->row_unit) != 0 ||
-        util_grow(&m->row_name, &m->cap_row[3], need, sizeof *m->row_name) != 0 ||
-        util_grow(&m->row_off, &m->cap_row[4], need, sizeof *m->row_off) != 0 ||
-        util_grow(&m->index, &m->cap_nz[0], need_nz, sizeof *m->index) != 0 ||
-        util_grow(&m->value, &m->cap_nz[1], need_nz, sizeof *m->value) != 0) {
+    if (util_grow(&m->row_sense, &m->cap_row[0], need, sizeof *m->row_sense) ||
+        util_grow(&m->row_rhs, &m->cap_row[1], need, sizeof *m->row_rhs) ||
+        util_grow(&m->row_unit, &m->cap_row[2], need, sizeof *m->row_unit) ||
+        util_grow(&m->row_name, &m->cap_row[3], need, sizeof *m->row_name) ||
+        util_grow(&m->row_off, &m->cap_row[4], need, sizeof *m->row_off) ||
+        util_grow(&m->index, &m->cap_nz[0], need_nz, sizeof *m->index) ||
+        util_grow(&m->value, &m->cap_nz[1], need_nz, sizeof *m->value)) {
         m->failed = MOIRAI_EFAIL;
         return;
     }

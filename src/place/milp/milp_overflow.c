@@ -88,12 +88,11 @@ static void fewest(const moirai_problem *p, const life *l, int64_t when, int64_t
     }
 }
 
-int64_t milp_overflow(const moirai_problem *p, const moirai_plan *plan, int32_t device, int32_t *clique,
-                             int32_t *n)
+int64_t milp_overflow(const moirai_problem *p, const moirai_plan *plan, int32_t device, int32_t *clique, int32_t *n)
 {
     int64_t when = 0, alive = 0, room = p->device_memory_bytes[device] - resident(p, plan, device);
     life *l = NULL;
-    if (p->memory == MOIRAI_MEMORY_PEAK && (l = lives_on(p, plan, device)) != NULL)
+    if (p->memory == MOIRAI_MEMORY_PEAK && (l = lives_on(p, plan, device)))
         alive = most_alive(p, l, &when);
     if (n)
         *n = 0;

@@ -38,10 +38,9 @@ static void flow_columns(milp_program *g, int32_t q)
         for (int32_t b = 0; b < K; b++) {
             bool here = a != b && x_of(g, f->producer, a) >= 0 &&
                         (f->reader != MOIRAI_NONE ? x_of(g, f->reader, b) >= 0 : b == f->to);
-            g->u[((int64_t)q * K + a) * K + b] =
-                here ? milp_col(&g->m, MILP_BINARY, 0, 1, "u_%s_%s_%s", g->flow_tag[q], g->device_tag[a],
-                                       g->device_tag[b])
-                     : -1;
+            g->u[((int64_t)q * K + a) * K + b] = here ? milp_col(&g->m, MILP_BINARY, 0, 1, "u_%s_%s_%s", g->flow_tag[q],
+                                                                 g->device_tag[a], g->device_tag[b])
+                                                      : -1;
         }
 }
 
@@ -105,8 +104,7 @@ static void channel_rows(milp_program *g, int32_t q)
             milp_term(m, u_of(g, q, a, b), 1);
             milp_term(m, x_of(g, f->producer, a), -1);
             milp_term(m, f->reader != MOIRAI_NONE ? x_of(g, f->reader, b) : g->z[q], -1);
-            milp_row(m, '>', -1, MILP_COUNT, "c4f5_%s_%s_%s", g->flow_tag[q], g->device_tag[a],
-                            g->device_tag[b]);
+            milp_row(m, '>', -1, MILP_COUNT, "c4f5_%s_%s_%s", g->flow_tag[q], g->device_tag[a], g->device_tag[b]);
         }
     milp_term(m, g->fc[q], 1);
     milp_term(m, g->fs[q], -1);
@@ -173,8 +171,7 @@ static void op_pair(milp_program *g, int32_t i, int32_t j)
             milp_term(m, x_of(g, i, k), -M);
             milp_term(m, x_of(g, j, k), -M);
             milp_constant(m, 2 * M);
-            milp_row(m, '>', 0, MILP_TIMES, "c4e_%s_%s_%s_%d", g->op_tag[i], g->op_tag[j], g->device_tag[k],
-                            side + 1);
+            milp_row(m, '>', 0, MILP_TIMES, "c4e_%s_%s_%s_%d", g->op_tag[i], g->op_tag[j], g->device_tag[k], side + 1);
         }
     }
 }
@@ -239,7 +236,7 @@ static void pair_on_ports(milp_program *g, int32_t q, int32_t r)
     int32_t order = -1;
     for (int32_t k = 0; k < g->p->n_devices; k++)
         for (int32_t end = 0; end < 2; end++) {
-            if (port_times(g, q, k, end == 0) == 0 || port_times(g, r, k, end == 0) == 0)
+            if (!port_times(g, q, k, end == 0) || !port_times(g, r, k, end == 0))
                 continue;
             if (order < 0)
                 order = milp_order_col(g, g->p->n_ops + q, g->p->n_ops + r);
@@ -247,8 +244,8 @@ static void pair_on_ports(milp_program *g, int32_t q, int32_t r)
                 flow_row(g, q, r, order, side);
                 port_terms(g, q, k, end == 0, (double)g->d->upper);
                 port_terms(g, r, k, end == 0, (double)g->d->upper);
-                milp_row(&g->m, '>', 0, MILP_TIMES, "c4g_%s_%s_%s_%d", g->flow_tag[q], g->flow_tag[r],
-                                g->device_tag[k], 2 * end + side + 1);
+                milp_row(&g->m, '>', 0, MILP_TIMES, "c4g_%s_%s_%s_%d", g->flow_tag[q], g->flow_tag[r], g->device_tag[k],
+                         2 * end + side + 1);
             }
         }
 }
@@ -271,7 +268,7 @@ static void pair_on_channels(milp_program *g, int32_t q, int32_t r)
                 milp_term(&g->m, u_of(g, r, a, b), -M);
                 milp_constant(&g->m, 2 * M);
                 milp_row(&g->m, '>', 0, MILP_TIMES, "c4g_%s_%s_%s_%s_%d", g->flow_tag[q], g->flow_tag[r],
-                                g->device_tag[a], g->device_tag[b], side + 1);
+                         g->device_tag[a], g->device_tag[b], side + 1);
             }
         }
 }

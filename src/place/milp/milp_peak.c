@@ -35,7 +35,7 @@ static int compare32(const void *a, const void *b)
 bool milp_peak_add(milp_peak *k, int32_t device, const int32_t *tensor, int32_t n)
 {
     int32_t *copy = util_alloc((size_t)n, sizeof *copy);
-    if (!copy || util_grow(&k->clique, &k->cap_clique, (size_t)k->n_cliques + 1, sizeof *k->clique) != 0) {
+    if (!copy || util_grow(&k->clique, &k->cap_clique, (size_t)k->n_cliques + 1, sizeof *k->clique)) {
         free(copy);
         return false;
     }
@@ -43,7 +43,7 @@ bool milp_peak_add(milp_peak *k, int32_t device, const int32_t *tensor, int32_t 
     qsort(copy, (size_t)n, sizeof *copy, compare32);
     for (int32_t c = 0; c < k->n_cliques; c++)
         if (k->clique[c].device == device && k->clique[c].n == n &&
-            memcmp(k->clique[c].tensor, copy, (size_t)n * sizeof *copy) == 0) {
+            !memcmp(k->clique[c].tensor, copy, (size_t)n * sizeof *copy)) {
             free(copy);
             return false;
         }
@@ -159,15 +159,14 @@ static int32_t apart_col(milp_program *g, milp_peak *k, int32_t device, int32_t 
         return -1; /* what is born at the very end lives for no time: its own binary */
     size_t room = (size_t)g->d->n_flows + (size_t)p->n_ops + 2;
     part *use = util_alloc(room, sizeof *use), *birth = util_alloc(room, sizeof *birth);
-    if (!use || !birth || util_grow(&k->apart, &k->cap_apart, (size_t)k->n_aparts + 1, sizeof *k->apart) != 0) {
+    if (!use || !birth || util_grow(&k->apart, &k->cap_apart, (size_t)k->n_aparts + 1, sizeof *k->apart)) {
         g->m.failed = MOIRAI_EFAIL;
         free(use);
         free(birth);
         return -1;
     }
     milp_apart *a = &k->apart[k->n_aparts++];
-    *a = (milp_apart){device, first, second,
-                      milp_col(&g->m, MILP_BINARY, 0, 1, "p_%d_%d_%d", device, first, second)};
+    *a = (milp_apart){device, first, second, milp_col(&g->m, MILP_BINARY, 0, 1, "p_%d_%d_%d", device, first, second)};
     int32_t n_uses = uses_of(g, first, device, use), n_births = births_of(g, second, device, birth), col = a->col;
     milp_apart copy = *a;
     meaning_rows(g, &copy, use, n_uses, birth, n_births);
@@ -207,7 +206,7 @@ static void clique_row(milp_program *g, milp_peak *k, int32_t c, int32_t *col)
     for (int32_t i = 0; i < n; i++)
         milp_term(&g->m, col[i], -bytes);
     milp_row(&g->m, '<', (double)p->device_memory_bytes[q->device] - bytes, MILP_BYTES, "c4dq_%d_%s", c,
-                    g->device_tag[q->device]);
+             g->device_tag[q->device]);
 }
 
 void milp_peak_rows(milp_program *g, milp_peak *k)
@@ -253,7 +252,7 @@ static int add_arc(milp_answer *a, const milp_program *g, const part *use, const
         return use->task == birth->task ? 0 : milp_answer_arc(a, use->task, birth->task);
     int32_t source = birth->op != MOIRAI_NONE ? birth->op : g->d->flow[birth->flow].producer;
     for (int32_t i = 0; i < g->p->n_ops; i++)
-        if (i != source && !milp_op_before(g->d, source, i) && milp_answer_arc(a, i, birth->task) != 0)
+        if (i != source && !milp_op_before(g->d, source, i) && milp_answer_arc(a, i, birth->task))
             return MOIRAI_EFAIL;
     return 0;
 }
@@ -270,7 +269,7 @@ static int timeless_arcs(milp_answer *a, const milp_program *g, int32_t t, const
             if (s == t || i == p->tensor_producer[t] || milp_op_before(g->d, p->tensor_producer[t], i))
                 continue;
             int64_t number = p->flow == MOIRAI_FLOW_EDGE ? p->op_in_edge[n] : (int64_t)s * p->n_devices + a->device[j];
-            if (milp_answer_arc(a, a->device[i] == a->device[j] ? i : p->n_ops + number, birth->task) != 0)
+            if (milp_answer_arc(a, a->device[i] == a->device[j] ? i : p->n_ops + number, birth->task))
                 return MOIRAI_EFAIL;
         }
     }
@@ -281,22 +280,22 @@ int milp_peak_arcs(milp_answer *a, const milp_program *g, const milp_peak *k, co
 {
     size_t room = (size_t)g->d->n_flows + (size_t)g->p->n_ops + 2;
     part *use = util_alloc(room, sizeof *use), *birth = util_alloc(room, sizeof *birth);
-    int result = use && birth ? 0 : MOIRAI_EFAIL;
-    for (int32_t n = 0; result == 0 && n < k->n_aparts; n++) {
+    int rc = use && birth ? 0 : MOIRAI_EFAIL;
+    for (int32_t n = 0; !rc && n < k->n_aparts; n++) {
         const milp_apart *x = &k->apart[n];
         if (value[x->col] < 0.5)
             continue;
         int32_t n_uses = uses_of(g, x->first, x->device, use), n_births = births_of(g, x->second, x->device, birth);
-        for (int32_t b = 0; x->first == x->second && b < n_births && result == 0; b++)
+        for (int32_t b = 0; x->first == x->second && b < n_births && !rc; b++)
             if (is_there(g, a, &birth[b], x->device, false))
-                result = timeless_arcs(a, g, x->first, &birth[b]);
-        for (int32_t u = 0; u < n_uses && result == 0; u++)
-            for (int32_t b = 0; b < n_births && result == 0; b++)
+                rc = timeless_arcs(a, g, x->first, &birth[b]);
+        for (int32_t u = 0; u < n_uses && !rc; u++)
+            for (int32_t b = 0; b < n_births && !rc; b++)
                 if ((x->first != x->second || use[u].task < 0) && is_there(g, a, &use[u], x->device, true) &&
                     is_there(g, a, &birth[b], x->device, false))
-                    result = add_arc(a, g, &use[u], &birth[b]);
+                    rc = add_arc(a, g, &use[u], &birth[b]);
     }
     free(use);
     free(birth);
-    return result;
+    return rc;
 }

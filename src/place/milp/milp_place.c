@@ -113,9 +113,8 @@ static bool offer(search *s, moirai_plan *plan, char letter)
 static bool take_values(search *s, const double *value)
 {
     moirai_plan *plan;
-    if (milp_answer_from(&s->answer, s->g, value) != 0 ||
-        milp_peak_arcs(&s->answer, s->g, &s->peak, value) != 0 ||
-        milp_answer_plan(&plan, s->p, &s->answer, s->sim) != 0)
+    if (milp_answer_from(&s->answer, s->g, value) || milp_peak_arcs(&s->answer, s->g, &s->peak, value) ||
+        milp_answer_plan(&plan, s->p, &s->answer, s->sim))
         return false;
     return offer(s, plan, 'M');
 }
@@ -141,7 +140,7 @@ static bool on_bound(void *data, double bound, int64_t nodes)
 static int take_start(void *data, moirai_plan *plan, char letter)
 {
     offer(data, plan, letter);
-    return MOIRAI_OK;
+    return 0;
 }
 
 /* A search for the first plan may take a tenth of the time. */
@@ -173,7 +172,7 @@ static int solve_round(search *s, milp_status *status)
 {
     double *start = NULL, left = time_left(s);
     double *value = util_alloc((size_t)s->g->m.n_cols, sizeof *value);
-    int result = value ? give_start(s, &start) : MOIRAI_EFAIL;
+    int rc = value ? give_start(s, &start) : MOIRAI_EFAIL;
     milp_solve job = {.g = s->g,
                       .gap = s->o->gap,
                       .threads = s->o->budget.threads,
@@ -186,9 +185,8 @@ static int solve_round(search *s, milp_status *status)
                       .value = value};
     if (s->o->budget.effort < 1)
         job.max_iterations = (int64_t)UTIL_MAX(s->o->budget.effort * ITERATIONS, 1000);
-    if (result == 0)
-        result = milp_solve_run(&job);
-    if (result == 0) {
+    rc = rc ? rc : milp_solve_run(&job);
+    if (!rc) {
         *status = job.status;
         s->nodes += job.nodes;
         if (job.has_value) {
@@ -200,7 +198,7 @@ static int solve_round(search *s, milp_status *status)
     }
     free(start);
     free(value);
-    return result;
+    return rc;
 }
 
 /* The program has no solution: with a cutoff that proves the plan; without a plan that there is none. */
@@ -214,9 +212,9 @@ static int no_solution(search *s, const milp_program *g)
         tell(s, ' ', "the solver finds no solution where there is one: its answer is not used");
         return 0;
     }
-    int result = milp_check_memory(s->p, s->o);
-    if (result != 0)
-        return result;
+    int rc = milp_check_memory(s->p, s->o);
+    if (rc)
+        return rc;
     (void)g;
     return moirai_error(MOIRAI_EINFEASIBLE,
                         "problem '%s': no plan fits the devices' memory with the lives of its tensors", s->p->name);
@@ -230,19 +228,19 @@ static int round_of(search *s, bool *done)
             best = s->best ? s->best->makespan_ns : -1;
     int64_t lower = s->lower_ns;
     *done = true;
-    int result = milp_program_new(&s->g, s->p, s->formulation, upper, s->max_rows, &s->peak);
-    if (result == MOIRAI_EINFEASIBLE)
+    int rc = milp_program_new(&s->g, s->p, s->formulation, upper, s->max_rows, &s->peak);
+    if (rc == MOIRAI_EINFEASIBLE)
         return no_solution(s, NULL);
-    if (result != 0)
-        return result;
+    if (rc)
+        return rc;
     s->new_clique = s->overflow = false;
     /* Longest paths that know devices need no solver. */
     s->lower_ns =
         UTIL_MAX(s->lower_ns, UTIL_MIN((int64_t)s->g->m.col_lo[0] * s->grid_ns, best >= 0 ? best : INT64_MAX));
-    result = solve_round(s, &status);
-    if (result == 0 && status == MILP_INFEASIBLE)
-        result = no_solution(s, s->g);
-    else if (result == 0 && status == MILP_OPTIMAL && !proven(s)) {
+    rc = solve_round(s, &status);
+    if (!rc && status == MILP_INFEASIBLE)
+        rc = no_solution(s, s->g);
+    else if (!rc && status == MILP_OPTIMAL && !proven(s)) {
         bool better = s->best && s->best->makespan_ns != best;
         *done = !(better || s->new_clique || (s->lower_ns > lower && s->cutoff));
         if (*done)
@@ -250,33 +248,32 @@ static int round_of(search *s, bool *done)
     }
     milp_program_free(s->g);
     s->g = NULL;
-    return result;
+    return rc;
 }
 
 static int rounds(search *s)
 {
     bool done = false;
-    int result = 0;
-    while (result == 0 && !done && !interrupted(s) && !proven(s) && time_left(s) > 0)
-        result = round_of(s, &done);
-    return result;
+    int rc = 0;
+    while (!rc && !done && !interrupted(s) && !proven(s) && time_left(s) > 0)
+        rc = round_of(s, &done);
+    return rc;
 }
 
 static int prepare(search *s)
 {
     const char *warm = moirai_setting_choice(s->o, &place_milp, "warm-start");
-    int result =
-        moirai_formulation_parse(&s->formulation, moirai_setting_choice(s->o, &place_milp, "formulation"));
-    if (result != 0)
-        return result;
+    int rc = moirai_formulation_parse(&s->formulation, moirai_setting_choice(s->o, &place_milp, "formulation"));
+    if (rc)
+        return rc;
     s->warm = strcmp(warm, "none") != 0;
-    s->cutoff = strcmp(warm, "cutoff") == 0;
+    s->cutoff = !strcmp(warm, "cutoff");
     s->max_rows = (int64_t)moirai_setting_real(s->o, &place_milp, "max-rows");
     s->began = util_seconds();
     s->grid_ns = milp_grid_ns(s->p);
     s->lower_ns = UTIL_MAX(moirai_bound_critical_path(s->p), moirai_bound_load(s->p));
     s->clique = util_alloc((size_t)s->p->n_tensors, sizeof *s->clique);
-    if (!s->clique || (result = moirai_sim_new(&s->sim, s->p)) != 0)
+    if (!s->clique || (rc = moirai_sim_new(&s->sim, s->p)))
         return MOIRAI_EFAIL;
     return milp_answer_init(&s->answer, s->p);
 }
@@ -285,19 +282,18 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
 {
     search s = {.p = p, .o = o};
     int64_t rows = 0;
-    int result = prepare(&s);
+    int rc = prepare(&s);
     /* Refuse the hopeless before spending time on a first plan. */
-    if (result == 0 && (result = milp_rows_estimate(&rows, p, s.formulation)) == 0 && rows / 16 > s.max_rows)
-        result = milp_refuse(p, s.formulation, rows, s.max_rows);
-    if (result == 0 && s.warm)
-        result = find_start(&s);
-    if (result == 0 && !s.best)
-        result = milp_check_memory(p, o);
-    if (result == 0)
-        result = rounds(&s);
-    if (result == 0 && !s.best)
-        result = moirai_error(MOIRAI_ELIMIT, "problem '%s': milp found no plan within the limits", p->name);
-    if (result == 0) {
+    if (!rc && !(rc = milp_rows_estimate(&rows, p, s.formulation)) && rows / 16 > s.max_rows)
+        rc = milp_refuse(p, s.formulation, rows, s.max_rows);
+    if (!rc && s.warm)
+        rc = find_start(&s);
+    if (!rc && !s.best)
+        rc = milp_check_memory(p, o);
+    rc = rc ? rc : rounds(&s);
+    if (!rc && !s.best)
+        rc = moirai_error(MOIRAI_ELIMIT, "problem '%s': milp found no plan within the limits", p->name);
+    if (!rc) {
         s.best->lower_bound_ns = UTIL_MIN(s.lower_ns, s.best->makespan_ns);
         *out = s.best;
         s.best = NULL;
@@ -307,7 +303,7 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     milp_answer_free(&s.answer);
     milp_peak_free(&s.peak);
     free(s.clique);
-    return result;
+    return rc;
 }
 
 const moirai_placer place_milp = {

@@ -107,10 +107,9 @@ static void add_times(milp_program *g)
     const milp_dag *d = g->d;
     const moirai_problem *p = g->p;
     for (int32_t i = 0; i < p->n_ops; i++) {
-        g->s[i] = milp_col(&g->m, MILP_TIME, (double)d->first_start[i], (double)d->last_start[i], "S_%s",
-                                  g->op_tag[i]);
-        g->c[i] = milp_col(&g->m, MILP_TIME, (double)d->first_finish[i], (double)d->last_finish[i], "C_%s",
-                                  g->op_tag[i]);
+        g->s[i] = milp_col(&g->m, MILP_TIME, (double)d->first_start[i], (double)d->last_start[i], "S_%s", g->op_tag[i]);
+        g->c[i] =
+            milp_col(&g->m, MILP_TIME, (double)d->first_finish[i], (double)d->last_finish[i], "C_%s", g->op_tag[i]);
         milp_term(&g->m, g->c[i], 1);
         milp_term(&g->m, g->s[i], -1);
         for (int32_t k = 0; k < p->n_devices; k++)
@@ -178,7 +177,8 @@ static void build_held(milp_program *g)
                     continue;
                 milp_term(&g->m, x, 1);
                 milp_term(&g->m, col, -1);
-                milp_row(&g->m, '<', 0, MILP_COUNT, "held_%d_%s_%s", w, g->op_tag[p->weight_reader[e]], g->device_tag[k]);
+                milp_row(&g->m, '<', 0, MILP_COUNT, "held_%d_%s_%s", w, g->op_tag[p->weight_reader[e]],
+                         g->device_tag[k]);
             }
         }
 }
@@ -213,7 +213,7 @@ void milp_build_memory(milp_program *g, int32_t excess)
             milp_term(&g->m, g->x[(int64_t)j * p->n_devices + k], (double)working);
             milp_term(&g->m, excess, -1);
             milp_row(&g->m, '<', (double)p->device_memory_bytes[k], MILP_BYTES, "c4dp_%s_%s", g->op_tag[j],
-                            g->device_tag[k]);
+                     g->device_tag[k]);
         }
     }
 }
@@ -223,7 +223,7 @@ int32_t milp_order_col(milp_program *g, int32_t a, int32_t b)
     int32_t n = g->p->n_ops;
     const char *from = a < n ? g->op_tag[a] : g->flow_tag[a - n], *to = b < n ? g->op_tag[b] : g->flow_tag[b - n];
     int32_t col = milp_col(&g->m, MILP_BINARY, 0, 1, "d_%s_%s", from, to);
-    if (util_grow(&g->order, &g->cap_order, (size_t)g->n_orders + 1, sizeof *g->order) != 0) {
+    if (util_grow(&g->order, &g->cap_order, (size_t)g->n_orders + 1, sizeof *g->order)) {
         g->m.failed = MOIRAI_EFAIL;
         return col;
     }
@@ -278,15 +278,15 @@ int milp_refuse(const moirai_problem *p, moirai_formulation f, int64_t rows, int
 static int make(milp_program *g, int64_t upper_ns, int64_t max_rows)
 {
     int64_t rows;
-    int result = milp_rows_estimate(&rows, g->p, g->formulation);
-    if (result != 0)
-        return result;
+    int rc = milp_rows_estimate(&rows, g->p, g->formulation);
+    if (rc)
+        return rc;
     /* A model that is far too large even before its small rows needs no exact count, which costs quadratic memory. */
     if (max_rows >= 0 && rows > max_rows && (rows / 16 > max_rows || g->p->n_ops > 8192))
         return milp_refuse(g->p, g->formulation, rows, max_rows);
-    result = milp_dag_new(&g->d, g->p, upper_ns, g->formulation == MOIRAI_FORMULATION_TIGHT);
-    if (result != 0 || (result = make_tags(g)) != 0 || (result = make_maps(g)) != 0 || (result = build(g, true)) != 0)
-        return result;
+    rc = milp_dag_new(&g->d, g->p, upper_ns, g->formulation == MOIRAI_FORMULATION_TIGHT);
+    if (rc || (rc = make_tags(g)) || (rc = make_maps(g)) || (rc = build(g, true)))
+        return rc;
     if (max_rows < 0)
         return 0;
     if (g->m.n_rows > max_rows)
@@ -302,8 +302,8 @@ int milp_program_memory(milp_program **out, const moirai_problem *p)
         return MOIRAI_EFAIL;
     g->p = p;
     g->formulation = MOIRAI_FORMULATION_PAPER;
-    int result = milp_dag_new(&g->d, p, -1, false);
-    if (result == 0 && (result = make_tags(g)) == 0 && (result = make_maps(g)) == 0) {
+    int rc = milp_dag_new(&g->d, p, -1, false);
+    if (!rc && !(rc = make_tags(g)) && !(rc = make_maps(g))) {
         double most = 0;
         for (int32_t i = 0; i < p->n_ops; i++) {
             bool has;
@@ -314,18 +314,18 @@ int milp_program_memory(milp_program **out, const moirai_problem *p)
         milp_col(&g->m, MILP_AMOUNT, 0, most, "short");
         add_placement(g);
         milp_build_memory(g, 0);
-        result = g->m.failed;
+        rc = g->m.failed;
     }
-    if (result != 0) {
+    if (rc) {
         milp_program_free(g);
-        return result;
+        return rc;
     }
     *out = g;
     return 0;
 }
 
 int milp_program_new(milp_program **out, const moirai_problem *p, moirai_formulation f, int64_t upper_ns,
-                            int64_t max_rows, milp_peak *peak)
+                     int64_t max_rows, milp_peak *peak)
 {
     *out = NULL;
     milp_program *g = util_alloc(1, sizeof *g);
@@ -334,10 +334,10 @@ int milp_program_new(milp_program **out, const moirai_problem *p, moirai_formula
     g->p = p;
     g->formulation = f;
     g->peak = peak;
-    int result = make(g, upper_ns, max_rows);
-    if (result != 0) {
+    int rc = make(g, upper_ns, max_rows);
+    if (rc) {
         milp_program_free(g);
-        return result;
+        return rc;
     }
     *out = g;
     return 0;

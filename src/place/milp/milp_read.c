@@ -38,7 +38,7 @@ static int take_x(reading *r, const char *name, double value)
 {
     int64_t op, device;
     const char *at = name + 2;
-    if (!number_at(&at, &op) || (at = strchr(at, '_')) == NULL || (at++, !number_at(&at, &device)))
+    if (!number_at(&at, &op) || !(at = strchr(at, '_')) || (at++, !number_at(&at, &device)))
         return moirai_error(MOIRAI_EINPUT, "%s: '%s' is no column of a moirai model", r->path, name);
     if (op >= r->p->n_ops || device >= r->p->n_devices)
         return moirai_error(MOIRAI_EINPUT, "%s: column '%s': the problem has %d operators and %d devices", r->path,
@@ -94,31 +94,31 @@ static void claim_status(reading *r, const char *solver, const char *status)
     snprintf(r->claim.status, sizeof r->claim.status, "%.60s", status);
     r->claim.status[strcspn(r->claim.status, "\r\n")] = '\0';
     /* "Stopped on time - objective value", "infeasible", "Time limit reached" claim nothing. */
-    r->claim.optimal = strncasecmp(status, "optimal", 7) == 0 || strncmp(status, "INTEGER OPTIMAL", 15) == 0;
+    r->claim.optimal = !strncasecmp(status, "optimal", 7) || !strncmp(status, "INTEGER OPTIMAL", 15);
 }
 
 static void read_claim(reading *r, const char *line, const char *before)
 {
-    if (strncmp(before, "Model status", 12) == 0)
+    if (!strncmp(before, "Model status", 12))
         claim_status(r, "highs", line);
-    else if (strncmp(line, "Model status", 12) == 0 && strlen(line) > 14)
+    else if (!strncmp(line, "Model status", 12) && strlen(line) > 14)
         claim_status(r, "highs", line + 12);
-    else if (strncmp(line, "Objective ", 10) == 0)
+    else if (!strncmp(line, "Objective ", 10))
         claim_number(r, line, "Objective ");
     else if (strstr(line, "objective value ") && strstr(line, " - ")) {
         claim_status(r, "cbc", line);
         claim_number(r, line, "objective value ");
-    } else if (strncmp(line, "# Objective value", 17) == 0) {
+    } else if (!strncmp(line, "# Objective value", 17)) {
         if (r->claim.solver[0] == '\0')
             snprintf(r->claim.solver, sizeof r->claim.solver, "gurobi");
         claim_number(r, line, "# Objective value");
-    } else if (strncmp(line, "solution status:", 16) == 0)
+    } else if (!strncmp(line, "solution status:", 16))
         claim_status(r, "scip", line + 16);
-    else if (strncmp(line, "objective value:", 16) == 0)
+    else if (!strncmp(line, "objective value:", 16))
         claim_number(r, line, "objective value:");
-    else if (strncmp(line, "Status:", 7) == 0)
+    else if (!strncmp(line, "Status:", 7))
         claim_status(r, "glpk", line + 7);
-    else if (strncmp(line, "Objective:", 10) == 0 && strchr(line, '='))
+    else if (!strncmp(line, "Objective:", 10) && strchr(line, '='))
         claim_number(r, strchr(line, '='), "=");
 }
 
@@ -137,22 +137,21 @@ static bool next_word(const char **at, char *word, size_t room)
 static int read_columns(reading *r, const char *text)
 {
     char word[300], value[64];
-    int result = 0;
-    while (result == 0 && next_word(&text, word, sizeof word)) {
+    int rc = 0;
+    while (!rc && next_word(&text, word, sizeof word)) {
         if ((word[0] != 'x' && word[0] != 'S') || word[1] != '_')
             continue;
         const char *rest = text;
         char *end;
-        if (!next_word(&rest, value, sizeof value) ||
-            (strcmp(value, "*") == 0 && !next_word(&rest, value, sizeof value)))
+        if (!next_word(&rest, value, sizeof value) || (!strcmp(value, "*") && !next_word(&rest, value, sizeof value)))
             return moirai_error(MOIRAI_EINPUT, "%s: column '%s' has no value", r->path, word);
         double v = strtod(value, &end);
         if (end == value || *end != '\0' || !isfinite(v))
             return moirai_error(MOIRAI_EINPUT, "%s: column '%s': '%s' is no number", r->path, word, value);
         text = rest;
-        result = word[0] == 'x' ? take_x(r, word, v) : take_start(r, word, v);
+        rc = word[0] == 'x' ? take_x(r, word, v) : take_start(r, word, v);
     }
-    return result;
+    return rc;
 }
 
 static void read_header(reading *r, const char *text)
@@ -187,17 +186,17 @@ static int spread_groups(reading *r)
 static int read_text(reading *r, const char *text)
 {
     const moirai_problem *p = r->p;
-    int result = milp_answer_init(&r->a, p);
-    if (result != 0)
-        return result;
+    int rc = milp_answer_init(&r->a, p);
+    if (rc)
+        return rc;
     r->share = util_alloc((size_t)p->n_ops, sizeof *r->share);
     if (!r->share)
         return MOIRAI_EFAIL;
     for (int32_t i = 0; i < p->n_ops; i++)
         r->a.device[i] = MOIRAI_NONE;
     read_header(r, text);
-    if ((result = read_columns(r, text)) != 0)
-        return result;
+    if ((rc = read_columns(r, text)))
+        return rc;
     double units = r->claim.has_objective ? round(r->claim.objective) : 0, grid = (double)milp_grid_ns(p);
     r->claim.objective_ns = units >= 0 && units * grid < 9e18 ? (int64_t)(units * grid) : MOIRAI_UNKNOWN;
     return spread_groups(r);
@@ -206,8 +205,8 @@ static int read_text(reading *r, const char *text)
 static int finish(moirai_plan **out, reading *r, bool trust)
 {
     const moirai_problem *p = r->p;
-    int result = milp_answer_plan(out, p, &r->a, NULL);
-    if (result != 0)
+    int rc = milp_answer_plan(out, p, &r->a, NULL);
+    if (rc)
         return moirai_error_prefix(MOIRAI_EINPUT, "%s", r->path);
     moirai_plan *plan = *out;
     for (int32_t k = 0; k < p->n_devices; k++) {
@@ -233,19 +232,17 @@ int moirai_milp_import(moirai_plan **out, const moirai_problem *p, const char *p
     char *text;
     size_t length;
     reading r = {.p = p, .path = path, .claim.objective_ns = MOIRAI_UNKNOWN};
-    int result = util_file_read(&text, &length, path);
-    if (result != 0)
-        return result;
+    int rc = util_file_read(&text, &length, path);
+    if (rc)
+        return rc;
     if (memchr(text, '\0', length))
-        result = moirai_error(MOIRAI_EINPUT, "%s: not a text file", path);
-    if (result == 0)
-        result = read_text(&r, text);
-    if (result == 0)
-        result = finish(out, &r, trust);
+        rc = moirai_error(MOIRAI_EINPUT, "%s: not a text file", path);
+    rc = rc ? rc : read_text(&r, text);
+    rc = rc ? rc : finish(out, &r, trust);
     if (claim)
         *claim = r.claim;
     milp_answer_free(&r.a);
     free(r.share);
     free(text);
-    return result;
+    return rc;
 }

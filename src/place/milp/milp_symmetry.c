@@ -42,7 +42,7 @@ static bool outputs_equal(const moirai_problem *p, int32_t i, int32_t j)
             p->tensor_edge_off[t + 1] - p->tensor_edge_off[t] != m)
             return false;
         if (m > 0 && memcmp(p->edge_reader + p->tensor_edge_off[s], p->edge_reader + p->tensor_edge_off[t],
-                            (size_t)m * sizeof *p->edge_reader) != 0)
+                            (size_t)m * sizeof *p->edge_reader))
             return false;
     }
     return true;
@@ -52,8 +52,7 @@ static bool inputs_equal(const moirai_problem *p, int32_t i, int32_t j)
 {
     int32_t n = p->op_in_off[i + 1] - p->op_in_off[i];
     return p->op_in_off[j + 1] - p->op_in_off[j] == n &&
-           (n == 0 ||
-            memcmp(p->op_in + p->op_in_off[i], p->op_in + p->op_in_off[j], (size_t)n * sizeof *p->op_in) == 0);
+           (n == 0 || !memcmp(p->op_in + p->op_in_off[i], p->op_in + p->op_in_off[j], (size_t)n * sizeof *p->op_in));
 }
 
 static bool shares_weight(const moirai_problem *p, int32_t i)
@@ -70,8 +69,8 @@ static bool operators_equal(const moirai_problem *p, int32_t i, int32_t j)
         return false;
     return p->op_group[i] == MOIRAI_NONE && p->op_group[j] == MOIRAI_NONE &&
            p->op_memory_bytes[i] == p->op_memory_bytes[j] &&
-           memcmp(p->op_time_ns + (int64_t)i * p->n_devices, p->op_time_ns + (int64_t)j * p->n_devices,
-                  (size_t)p->n_devices * sizeof *p->op_time_ns) == 0 &&
+           !memcmp(p->op_time_ns + (int64_t)i * p->n_devices, p->op_time_ns + (int64_t)j * p->n_devices,
+                   (size_t)p->n_devices * sizeof *p->op_time_ns) &&
            inputs_equal(p, i, j) && outputs_equal(p, i, j);
 }
 

@@ -40,8 +40,8 @@ static bool edge_fits(const milp_program *g, int32_t e, int32_t a, int32_t b)
         return false;
     if (a != b && g->p->op_group[i] != MOIRAI_NONE && g->p->op_group[i] == g->p->op_group[j])
         return false;
-    return d->head[i * K + a] + milp_op_units(d, i, a) + milp_flow_units(d, t, a, b) +
-               milp_op_units(d, j, b) + d->tail[j * K + b] <=
+    return d->head[i * K + a] + milp_op_units(d, i, a) + milp_flow_units(d, t, a, b) + milp_op_units(d, j, b) +
+               d->tail[j * K + b] <=
            d->upper;
 }
 
@@ -52,7 +52,7 @@ static void edge_pairs(milp_program *g, int32_t e)
         for (int32_t b = 0; b < K; b++)
             g->u[((int64_t)e * K + a) * K + b] = edge_fits(g, e, a, b)
                                                      ? milp_col(&g->m, MILP_SHARE, 0, 1, "u_e%d.%s_%s_%s", e,
-                                                                       g->op_tag[j], g->device_tag[a], g->device_tag[b])
+                                                                g->op_tag[j], g->device_tag[a], g->device_tag[b])
                                                      : -1;
     for (int32_t a = 0; a < K; a++) {
         if (x_of(g, i, a) < 0)
@@ -204,8 +204,7 @@ static void order_row(milp_program *g, const char *equation, int32_t order, int3
     milp_term(&g->m, b_start, 1);
     milp_term(&g->m, a_finish, -1);
     milp_term(&g->m, order, -M);
-    milp_row(&g->m, '>', -M, MILP_TIMES, "c%s_%s", equation,
-                    g->m.dry ? "" : milp_col_name(&g->m, order) + 2);
+    milp_row(&g->m, '>', -M, MILP_TIMES, "c%s_%s", equation, g->m.dry ? "" : milp_col_name(&g->m, order) + 2);
 }
 
 static void op_pair(milp_program *g, int32_t i, int32_t j)
@@ -278,7 +277,7 @@ static void meet_row(milp_program *g, int32_t q, int32_t r, int32_t qr, int32_t 
     milp_term(&g->m, qr, -1);
     milp_term(&g->m, rq, -1);
     milp_row(&g->m, '<', 1, MILP_COUNT, "c4g_%s_%s_%s_%s", g->flow_tag[q], g->flow_tag[r],
-                    from == MOIRAI_NONE ? "any" : g->device_tag[from], to == MOIRAI_NONE ? "any" : g->device_tag[to]);
+             from == MOIRAI_NONE ? "any" : g->device_tag[from], to == MOIRAI_NONE ? "any" : g->device_tag[to]);
 }
 
 static void meet_rows(milp_program *g, int32_t q, int32_t r, int32_t qr, int32_t rq)
@@ -322,8 +321,8 @@ static bool can_meet(milp_program *g, int32_t q, int32_t r)
 static void flow_pair(milp_program *g, int32_t q, int32_t r)
 {
     milp_model *m = &g->m;
-    if (milp_flow_before(g->d, q, r) || milp_flow_before(g->d, r, q) ||
-        m->col_hi[g->fc[q]] <= m->col_lo[g->fs[r]] || m->col_hi[g->fc[r]] <= m->col_lo[g->fs[q]] || !can_meet(g, q, r))
+    if (milp_flow_before(g->d, q, r) || milp_flow_before(g->d, r, q) || m->col_hi[g->fc[q]] <= m->col_lo[g->fs[r]] ||
+        m->col_hi[g->fc[r]] <= m->col_lo[g->fs[q]] || !can_meet(g, q, r))
         return;
     double both = (double)(least_time(g, q) + least_time(g, r));
     int32_t n = g->p->n_ops, qr = -1, rq = -1;

@@ -143,10 +143,10 @@ static int deliver(const milp_program *g, const char *path, const columns *t)
     else
         write_lp(out, g);
     bool bad = ferror(out);
-    bad = fclose(out) != 0 || bad;
-    int result = bad ? moirai_error(MOIRAI_EFAIL, "%s: out of memory", path) : util_file_write(path, text, length);
+    bad = fclose(out) || bad;
+    int rc = bad ? moirai_error(MOIRAI_EFAIL, "%s: out of memory", path) : util_file_write(path, text, length);
     free(text);
-    return result;
+    return rc;
 }
 
 int milp_write_lp(const milp_program *g, const char *path)
@@ -157,26 +157,25 @@ int milp_write_lp(const milp_program *g, const char *path)
 int milp_write_mps(const milp_program *g, const char *path)
 {
     columns t = {0};
-    int result = transpose(&t, &g->m);
-    if (result == 0)
-        result = deliver(g, path, &t);
+    int rc = transpose(&t, &g->m);
+    rc = rc ? rc : deliver(g, path, &t);
     free(t.off);
     free(t.row);
     free(t.value);
-    return result;
+    return rc;
 }
 
 int moirai_milp_export(const moirai_problem *p, moirai_formulation f, const char *format, const moirai_plan *start,
                        int64_t max_rows, const char *path, moirai_milp_size *size, int64_t *unit_ns)
 {
-    bool lp = strcmp(format, "lp") == 0;
-    if (!lp && strcmp(format, "mps") != 0)
+    bool lp = !strcmp(format, "lp");
+    if (!lp && strcmp(format, "mps"))
         return moirai_error(MOIRAI_EUSAGE, "format '%s': lp or mps", format);
     milp_program *g;
-    int result = milp_program_new(&g, p, f, start ? start->makespan_ns : -1, max_rows, NULL);
-    if (result != 0)
-        return result;
-    result = lp ? milp_write_lp(g, path) : milp_write_mps(g, path);
+    int rc = milp_program_new(&g, p, f, start ? start->makespan_ns : -1, max_rows, NULL);
+    if (rc)
+        return rc;
+    rc = lp ? milp_write_lp(g, path) : milp_write_mps(g, path);
     if (size) {
         *size = (moirai_milp_size){g->m.n_rows, g->m.n_cols, 0, g->m.n_nonzeros};
         for (int32_t c = 0; c < g->m.n_cols; c++)
@@ -185,5 +184,5 @@ int moirai_milp_export(const moirai_problem *p, moirai_formulation f, const char
     if (unit_ns)
         *unit_ns = g->d->grid_ns;
     milp_program_free(g);
-    return result;
+    return rc;
 }

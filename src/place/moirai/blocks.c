@@ -1,10 +1,10 @@
 /* Plans and bounds block by block.
  *
- * Each pair (a class of blocks between two devices) has a plan and a bound; the chain of pairs composes either. Work goes
- * where the answer is still open: only pairs on the path that the bound or the plan takes are refined, the widest first;
- * tightening one moves the path to others. Refinements run in batches of fixed size on as many threads as there are; a
- * batch is chosen before it starts and read after it ends, so that the result depends on seed and effort, not on the
- * number of threads. */
+ * Each pair (a class of blocks between two devices) has a plan and a bound; the chain of pairs composes either. Work
+ * goes where the answer is still open: only pairs on the path that the bound or the plan takes are refined, the widest
+ * first; tightening one moves the path to others. Refinements run in batches of fixed size on as many threads as there
+ * are; a batch is chosen before it starts and read after it ends, so that the result depends on seed and effort, not on
+ * the number of threads. */
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@
 #define OPEN_ALL_FEW 8192  /* pairs that are opened at once, on few devices */
 #define OPEN_ALL_MANY 1024 /* and on many */
 #define PATH_ROUNDS 200    /* in which the bound's path may meet closed pairs, at effort 1 */
-#define SMALL_SHARE 0.15 /* of the largest: classes with less of the makespan get less work at first */
+#define SMALL_SHARE 0.15   /* of the largest: classes with less of the makespan get less work at first */
 
 /* ---- the next batch ---- */
 
@@ -26,9 +26,9 @@ static int refine_one(void *data, int32_t i)
     pair_refine_task job = x->batch[i];
     int32_t level = job.level;
     job.level = UTIL_MIN(level, PAIR_LEVELS);
-    int result = pair_refine(x->c, &job);
+    int rc = pair_refine(x->c, &job);
     x->c->pair[pair_chain_index(x->c, job.class_, job.entry_device, job.exit_device)]->level = level;
-    return result;
+    return rc;
 }
 
 /* How often the path of `device` goes through each pair. */
@@ -69,14 +69,14 @@ static void add_to_batch(engine *x, int64_t i)
 {
     int32_t K = x->c->K;
     x->batch[x->n_batch++] = (pair_refine_task){.class_ = (int32_t)(i / K / K),
-                                                  .entry_device = (int32_t)(i / K % K),
-                                                  .exit_device = (int32_t)(i % K),
-                                                  .level = pair_chain_get(x->c, i)->level + 1,
-                                                  .need_ns = needed(x, i),
-                                                  .improve = x->plan_times[i] > 0 || pair_chain_get(x->c, i)->level < 2,
-                                                  .effort = x->effort,
-                                                  .seed = x->o->budget.seed + (uint64_t)x->passes,
-                                                  .stop = x->stop};
+                                                .entry_device = (int32_t)(i / K % K),
+                                                .exit_device = (int32_t)(i % K),
+                                                .level = pair_chain_get(x->c, i)->level + 1,
+                                                .need_ns = needed(x, i),
+                                                .improve = x->plan_times[i] > 0 || pair_chain_get(x->c, i)->level < 2,
+                                                .effort = x->effort,
+                                                .seed = x->o->budget.seed + (uint64_t)x->passes,
+                                                .stop = x->stop};
 }
 
 /* The pairs on which most of the gap hangs, widest first, ties by number. */
@@ -116,22 +116,22 @@ static int compose_best(engine *x)
     static const double part[] = {0, 0.03, 0.1, 0.3, 1, 3, 1000};
     int64_t length = pair_chain_path(x->c, PAIR_CHAIN_UPPER, x->plan_device);
     if (length == INT64_MAX)
-        return MOIRAI_OK;
-    int result = MOIRAI_OK;
+        return 0;
+    int rc = 0;
     double mean = (double)length / (x->c->s->n_cuts + 1), best_part = 0;
     bool binds = false;
-    for (size_t i = 0; i < sizeof part / sizeof *part && !result; i++) {
+    for (size_t i = 0; i < sizeof part / sizeof *part && !rc; i++) {
         const moirai_plan *before = x->best;
         pair_chain_steady_path(x->c, (int64_t)fmin(part[i] * mean, 1e17), x->plan_device);
         x->memory_binds = false;
-        result = compose_path(x);
+        rc = compose_path(x);
         binds |= i == 0 && x->memory_binds;
         if (x->best != before)
             best_part = part[i];
     }
     x->memory_binds = binds;
     pair_chain_steady_path(x->c, (int64_t)fmin(best_part * mean, 1e17), x->plan_device);
-    return result;
+    return rc;
 }
 
 static void raise_bound(engine *x)
@@ -148,7 +148,7 @@ static int first_level(void *data, int32_t i)
     int32_t K = x->c->K, class_ = (int32_t)(x->opened[i] / K / K);
     const pair_state *pair = pair_chain_get(x->c, x->opened[i]);
     if (!pair->open || pair->level > 0 || engine_stopped(x))
-        return MOIRAI_OK;
+        return 0;
     /* Plans that do not mind the memory are of little use where it binds, and not worth the time where many classes
      * want it. */
     bool much = x->share[class_] > SMALL_SHARE && (!x->memory_binds || x->n_large <= 1);
@@ -197,7 +197,7 @@ static int open_some(engine *x)
 {
     const decompose_cuts *s = x->c->s;
     uint64_t used = 0;
-    int32_t n, result = MOIRAI_OK;
+    int32_t n, result = 0;
     for (int32_t i = 0; x->best && i < s->n_cuts; i++) {
         x->plan_device[i] = x->best->op_device[s->cut[i]];
         used |= UINT64_C(1) << x->plan_device[i];
@@ -230,24 +230,24 @@ static int all_first_levels(engine *x)
     for (int64_t i = 0; i < all; i++)
         if (x->c->pair[i])
             opened[n++] = i;
-    int result = first_levels(x, opened, (int32_t)n);
+    int rc = first_levels(x, opened, (int32_t)n);
     free(opened);
-    return result;
+    return rc;
 }
 
 /* The bound's path goes through open pairs alone in the end; what it meets closed is opened. */
 static int open_bound_path(engine *x)
 {
     int32_t n = 1, rounds = (int32_t)(PATH_ROUNDS * fmin(fmax(x->effort, 0.05), 1000));
-    int result = MOIRAI_OK;
-    while (n > 0 && rounds-- > 0 && !result && !engine_stopped(x)) {
-        result = open_path(x, x->cut_device, &n);
-        if (n > 0 && !result)
-            result = first_levels(x, x->index, n);
+    int rc = 0;
+    while (n > 0 && rounds-- > 0 && !rc && !engine_stopped(x)) {
+        rc = open_path(x, x->cut_device, &n);
+        if (n > 0 && !rc)
+            rc = first_levels(x, x->index, n);
         if (n > 0)
             raise_bound(x);
     }
-    return result;
+    return rc;
 }
 
 /* ---- the search ---- */
@@ -273,33 +273,31 @@ static int refine_batch(engine *x, bool *done)
     choose_batch(x);
     *done = !x->n_batch || x->batches_left-- <= 0;
     if (*done)
-        return MOIRAI_OK;
+        return 0;
     x->work += x->n_batch;
     return util_pool_run(refine_one, x, x->n_batch, x->o->budget.threads);
 }
 
 int engine_improve_blocks(engine *x)
 {
-    int result = open_pairs(x);
-    if (!result) { /* already worth something, and soon there: every block whole on a device, every longest path */
+    int rc = open_pairs(x);
+    if (!rc) { /* already worth something, and soon there: every block whole on a device, every longest path */
         raise_bound(x);
-        result = compose_best(x);
+        rc = compose_best(x);
     }
     set_shares(x);
-    if (!result)
-        result = all_first_levels(x);
-    for (bool done = false; !result && !done;) {
+    rc = rc ? rc : all_first_levels(x);
+    for (bool done = false; !rc && !done;) {
         raise_bound(x);
-        result = open_bound_path(x);
-        if (!result)
-            result = compose_best(x);
-        if (!result && x->memory_binds)
+        rc = open_bound_path(x);
+        rc = rc ? rc : compose_best(x);
+        if (!rc && x->memory_binds)
             return engine_improve_within_memory(x);
-        if (result || !x->best || engine_gap(x) <= x->o->gap || engine_stopped(x))
+        if (rc || !x->best || engine_gap(x) <= x->o->gap || engine_stopped(x))
             break;
-        result = refine_batch(x, &done);
-        if (!result && done)
+        rc = refine_batch(x, &done);
+        if (!rc && done)
             done = !engine_grow(x);
     }
-    return result;
+    return rc;
 }

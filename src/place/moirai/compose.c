@@ -37,7 +37,7 @@ static moirai_task global_task(const pair_chain *c, const decompose_block *b, in
 }
 
 int64_t place_compose(const pair_chain *c, const int32_t *cut_device, const pair_plan *const *block_plan,
-                       int32_t *op_device, moirai_task *order)
+                      int32_t *op_device, moirai_task *order)
 {
     int64_t n = 0;
     for (int32_t i = 0; i < c->s->n_blocks; i++) {

@@ -8,6 +8,6 @@
  * of single blocks. `order` needs room for place_compose_capacity tasks; returns how many were written. */
 int64_t place_compose_capacity(const moirai_problem *p);
 int64_t place_compose(const pair_chain *c, const int32_t *cut_device, const pair_plan *const *block_plan,
-                       int32_t *op_device, moirai_task *order);
+                      int32_t *op_device, moirai_task *order);
 
 #endif

@@ -63,13 +63,14 @@ int engine_offer(engine *x, moirai_plan *plan, char letter)
 {
     engine *y = x->outer;
     moirai_plan *whole = NULL;
-    int result = MOIRAI_OK;
-    if (y && wanted(x, plan->makespan_ns) && !engine_stopped(y) && (!y->best || plan->makespan_ns < y->best->makespan_ns))
-        result = place_floats_insert(&whole, y->spine, plan, &y->stop);
+    int rc = 0;
+    if (y && wanted(x, plan->makespan_ns) && !engine_stopped(y) &&
+        (!y->best || plan->makespan_ns < y->best->makespan_ns))
+        rc = place_floats_insert(&whole, y->spine, plan, &y->stop);
     if (whole)
         keep(y, whole, 'F');
     keep(x, plan, letter);
-    return result;
+    return rc;
 }
 
 double engine_gap(const engine *x)
@@ -82,21 +83,21 @@ double engine_gap(const engine *x)
 int engine_take_simulated(engine *x, int64_t makespan_ns, char letter)
 {
     if (makespan_ns < 0 || !wanted(x, makespan_ns))
-        return MOIRAI_OK;
+        return 0;
     if (moirai_sim_memory_excess(x->sim, NULL) > 0) {
         x->memory_binds = true;
-        return MOIRAI_OK;
+        return 0;
     }
     moirai_plan *plan;
-    int result = moirai_sim_plan(&plan, x->sim);
-    return result ? result : engine_offer(x, plan, letter);
+    int rc = moirai_sim_plan(&plan, x->sim);
+    return rc ? rc : engine_offer(x, plan, letter);
 }
 
 int engine_prepare(engine *x)
 {
-    int result = pair_chain_new(&x->c, x->p);
-    if (result)
-        return result;
+    int rc = pair_chain_new(&x->c, x->p);
+    if (rc)
+        return rc;
     size_t cuts = (size_t)x->c->s->n_cuts, pairs = (size_t)pair_chain_count(x->c);
     x->cut_device = util_alloc(cuts, sizeof(int32_t));
     x->plan_device = util_alloc(cuts, sizeof(int32_t));

@@ -8,7 +8,7 @@
 #include "bound/interval_chain.h"
 #include "pair/pair_refine.h"
 
-#define ENGINE_BATCH 4          /* pairs that are refined side by side, whatever the number of threads */
+#define ENGINE_BATCH 4           /* pairs that are refined side by side, whatever the number of threads */
 #define ENGINE_MEMORY_BUCKETS 14 /* of the prices in time where memory binds */
 
 typedef struct engine {
@@ -32,21 +32,21 @@ typedef struct engine {
     double *share;       /* per class: of the makespan, against the largest; before the first level */
     pair_refine_task batch[ENGINE_BATCH];
     int32_t n_batch;
-    double effort;     /* that of the budget; doubled whenever it is used up and there is a time limit with time left */
-    int32_t passes;    /* how often it was doubled */
-    int64_t *index;    /* scratch: pairs of a path */
+    double effort;  /* that of the budget; doubled whenever it is used up and there is a time limit with time left */
+    int32_t passes; /* how often it was doubled */
+    int64_t *index; /* scratch: pairs of a path */
     const int64_t *opened; /* pairs whose first level is due */
-    int32_t top_level; /* of refinement, by the effort */
+    int32_t top_level;     /* of refinement, by the effort */
     int32_t batches_left;
-    char why[512]; /* what a heuristic said that found no plan that fits, or "" */
+    char why[512];     /* what a heuristic said that found no plan that fits, or "" */
     bool memory_binds; /* the fastest chain does not fit */
     bytes_prices *memory;
     int32_t whole_rounds;            /* of annealing so far */
     bound_interval_chain *intervals; /* of the best chain of intervals; NULL: none that has raised the bound */
     int64_t work;
-    decompose_spine *spine;  /* NULL: not needed */
-    struct engine *inner; /* the search on the spine */
-    struct engine *outer; /* of whose spine this is the search */
+    decompose_spine *spine; /* NULL: not needed */
+    struct engine *inner;   /* the search on the spine */
+    struct engine *outer;   /* of whose spine this is the search */
 } engine;
 
 /* ---- engine.c: what is known ---- */

@@ -54,11 +54,10 @@ static int prepare(filling *x, const decompose_spine *s)
     x->due_ns = util_alloc(n, sizeof *x->due_ns);
     x->sorted = util_alloc(tasks, sizeof *x->sorted);
     x->order = util_alloc(tasks, sizeof *x->order);
-    int result =
-        x->floating && x->due_ns && x->sorted && x->order ? place_insert_new(&x->insert, s->whole) : MOIRAI_EFAIL;
-    if (result)
+    int rc = x->floating && x->due_ns && x->sorted && x->order ? place_insert_new(&x->insert, s->whole) : MOIRAI_EFAIL;
+    if (rc)
         release(x);
-    return result;
+    return rc;
 }
 
 /* ---- the spine's plan in numbers of the whole ---- */
@@ -68,13 +67,13 @@ static int reserve_spine(filling *x, const moirai_plan *plan)
 {
     const moirai_problem *p = x->p;
     bool whole = plan->n_ops == p->n_ops;
-    int result = MOIRAI_OK;
-    for (int32_t n = 0; n < x->s->problem->n_ops && !result; n++) {
+    int rc = 0;
+    for (int32_t n = 0; n < x->s->problem->n_ops && !rc; n++) {
         int32_t i = x->s->whole_op[n], from = whole ? i : n;
         x->due_ns[i] = plan->op_start_ns[from];
-        result = place_insert_take_op(x->insert, i, plan->op_device[from], plan->op_start_ns[from]);
+        rc = place_insert_take_op(x->insert, i, plan->op_device[from], plan->op_start_ns[from]);
     }
-    for (int32_t j = 0; j < plan->n_transfers && !result; j++) {
+    for (int32_t j = 0; j < plan->n_transfers && !rc; j++) {
         const moirai_transfer *a = &plan->transfer[j];
         int32_t t = whole ? a->tensor : x->s->whole_tensor[a->tensor], slot = MOIRAI_NONE;
         if (x->s->floating[p->tensor_producer[t]])
@@ -87,10 +86,9 @@ static int reserve_spine(filling *x, const moirai_plan *plan)
                 slot = place_list_edge_slot(x->insert->list, e, a->to);
         }
         if (slot != MOIRAI_NONE) /* else only floating work reads it there */
-            result =
-                place_insert_take_sending(x->insert, slot, a->from, a->to, a->start_ns, a->finish_ns - a->start_ns);
+            rc = place_insert_take_sending(x->insert, slot, a->from, a->to, a->start_ns, a->finish_ns - a->start_ns);
     }
-    return result;
+    return rc;
 }
 
 /* ---- insertion ---- */
@@ -136,10 +134,10 @@ static double cost_of(const verdict *v, const rule *r)
 static int send_on(verdict *v, filling *x, int32_t op, int32_t k, bool take)
 {
     const moirai_problem *p = x->p;
-    int result = MOIRAI_OK;
+    int rc = 0;
     for (int32_t j = p->op_out_off[op]; j < p->op_out_off[op + 1]; j++) {
         uint64_t sent = 0;
-        for (int32_t e = p->tensor_edge_off[p->op_out[j]]; e < p->tensor_edge_off[p->op_out[j] + 1] && !result; e++) {
+        for (int32_t e = p->tensor_edge_off[p->op_out[j]]; e < p->tensor_edge_off[p->op_out[j] + 1] && !rc; e++) {
             int32_t reader = p->edge_reader[e], to = x->insert->list->device[reader];
             if (to == MOIRAI_NONE)
                 continue; /* it floats and is placed later: it fetches its inputs */
@@ -150,13 +148,13 @@ static int send_on(verdict *v, filling *x, int32_t op, int32_t k, bool take)
                 v->sent_ns += ns;
                 sent |= UINT64_C(1) << to;
                 if (take)
-                    result = place_insert_take_sending(x->insert, place_list_edge_slot(x->insert->list, e, to), k, to,
-                                                        start, ns);
+                    rc = place_insert_take_sending(x->insert, place_list_edge_slot(x->insert->list, e, to), k, to,
+                                                   start, ns);
             }
             v->late_ns = UTIL_MAX(v->late_ns, arrival - x->due_ns[reader]);
         }
     }
-    return result;
+    return rc;
 }
 
 static int insert_one(filling *x, int32_t op)
@@ -184,9 +182,9 @@ static int insert_one(filling *x, int32_t op)
         best_cost = cost;
         place_insert_keep(x->insert);
     }
-    int result = place_insert_commit(x->insert, op, best, best_start);
+    int rc = place_insert_commit(x->insert, op, best, best_start);
     verdict done = {.finish_ns = best_start + moirai_op_ns(x->p, op, best)};
-    return result ? result : send_on(&done, x, op, best, true);
+    return rc ? rc : send_on(&done, x, op, best, true);
 }
 
 /* ---- back to a plan ---- */
@@ -237,17 +235,17 @@ static int insert_once(moirai_plan **out, filling *x, const moirai_plan *plan, i
 {
     *out = NULL;
     place_insert_clear(x->insert);
-    int result = reserve_spine(x, plan);
-    if (!result)
+    int rc = reserve_spine(x, plan);
+    if (!rc)
         sort_floating(x);
-    for (int32_t i = 0; i < x->s->n_floating && !result; i++)
-        result = insert_one(x, x->floating[i]);
-    if (result)
-        return result;
+    for (int32_t i = 0; i < x->s->n_floating && !rc; i++)
+        rc = insert_one(x, x->floating[i]);
+    if (rc)
+        return rc;
     place_list *l = x->insert->list;
     int64_t n = order_tasks(x), length = moirai_sim_replay(l->sim, l->device, x->order, n);
     if (length < 0 || length > most_ns || moirai_sim_memory_excess(l->sim, NULL) > 0)
-        return MOIRAI_OK;
+        return 0;
     return moirai_sim_plan(out, l->sim);
 }
 
@@ -264,15 +262,15 @@ static void keep_shorter(moirai_plan **best, moirai_plan *plan)
 static int insert_rounds(moirai_plan **best, filling *x, const moirai_plan *spine_plan, const util_stop *stop)
 {
     moirai_plan *last = NULL;
-    int result = insert_once(&last, x, spine_plan, INT64_MAX);
-    for (int32_t round = 1; round < ROUNDS && last && !result && !util_stopped(stop); round++) {
+    int rc = insert_once(&last, x, spine_plan, INT64_MAX);
+    for (int32_t round = 1; round < ROUNDS && last && !rc && !util_stopped(stop); round++) {
         moirai_plan *next;
-        result = insert_once(&next, x, last, INT64_MAX);
+        rc = insert_once(&next, x, last, INT64_MAX);
         keep_shorter(best, last);
         last = next;
     }
     keep_shorter(best, last);
-    return result;
+    return rc;
 }
 
 int place_floats_insert(moirai_plan **out, const decompose_spine *s, const moirai_plan *spine_plan,
@@ -280,19 +278,19 @@ int place_floats_insert(moirai_plan **out, const decompose_spine *s, const moira
 {
     filling x;
     *out = NULL;
-    int result = prepare(&x, s);
-    if (result)
-        return result;
-    for (size_t i = 0; i < sizeof rules / sizeof *rules && !result && !util_stopped(stop); i++) {
+    int rc = prepare(&x, s);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules && !rc && !util_stopped(stop); i++) {
         x.rule = &rules[i];
-        result = insert_rounds(out, &x, spine_plan, stop);
+        rc = insert_rounds(out, &x, spine_plan, stop);
     }
     release(&x);
-    if (result) {
+    if (rc) {
         moirai_plan_free(*out);
         *out = NULL;
     }
-    return result;
+    return rc;
 }
 
 /* ---- improvement ---- */
@@ -323,15 +321,15 @@ static int climb(moirai_plan **best, filling *x, const place_floats_task *job, i
     size_t n = (size_t)x->p->n_ops;
     util_rng rng;
     util_rng_seed(&rng, job->seed);
-    int result = MOIRAI_OK;
+    int rc = 0;
     x->wish = wish;
-    for (int64_t step = 0; step < job->evaluations && !result && !util_stopped(&job->stop); step++) {
+    for (int64_t step = 0; step < job->evaluations && !rc && !util_stopped(&job->stop); step++) {
         memcpy(old, wish, n);
         for (uint32_t moves = 1 + util_rng_below(&rng, 3); moves > 0; moves--)
             wish_anew(wish, x->s, *best, &rng, floating);
         moirai_plan *next;
         x->rule = &rules[step % 2];
-        result = insert_once(&next, x, *best, (*best)->makespan_ns);
+        rc = insert_once(&next, x, *best, (*best)->makespan_ns);
         if (next) { /* as good: go on from there */
             moirai_plan_free(*best);
             *best = next;
@@ -339,29 +337,28 @@ static int climb(moirai_plan **best, filling *x, const place_floats_task *job, i
             memcpy(wish, old, n);
         }
     }
-    return result;
+    return rc;
 }
 
 int place_floats_improve(moirai_plan **plan, const decompose_spine *s, const place_floats_task *job)
 {
     size_t n = (size_t)s->whole->n_ops;
     filling x;
-    int result = prepare(&x, s);
-    if (result)
-        return result;
+    int rc = prepare(&x, s);
+    if (rc)
+        return rc;
     int8_t *wish = util_alloc(n, 1), *old = util_alloc(n, 1);
     int32_t *floating = util_alloc((size_t)s->n_floating, sizeof *floating), found = 0;
-    result = wish && old && floating ? MOIRAI_OK : MOIRAI_EFAIL;
-    for (int32_t i = 0; i < s->whole->n_ops && !result; i++) {
+    rc = wish && old && floating ? 0 : MOIRAI_EFAIL;
+    for (int32_t i = 0; i < s->whole->n_ops && !rc; i++) {
         wish[i] = s->floating[i] ? (int8_t)(*plan)->op_device[i] : -1;
         if (s->floating[i])
             floating[found++] = i;
     }
-    if (!result)
-        result = climb(plan, &x, job, wish, old, floating);
+    rc = rc ? rc : climb(plan, &x, job, wish, old, floating);
     release(&x);
     free(wish);
     free(old);
     free(floating);
-    return result;
+    return rc;
 }

@@ -54,7 +54,8 @@ static int try_starts(engine *x)
 /* Nothing fits: what came nearest, in whole bytes. */
 static int explain(const engine *x, const char *how)
 {
-    return moirai_error(MOIRAI_EINFEASIBLE, "'%s' %s%s%s", x->p->name, how, *x->why ? "; the nearest try: " : "", x->why);
+    return moirai_error(MOIRAI_EINFEASIBLE, "'%s' %s%s%s", x->p->name, how, *x->why ? "; the nearest try: " : "",
+                        x->why);
 }
 
 /* Small problems: the exhaustive search on the whole, in all modes. */

@@ -166,8 +166,8 @@ static int make_cluster(probe *p)
     for (int a = 0; a < n && !rc; a++)
         for (int b = 0; b < n && !rc; b++)
             if (a != b)
-                rc = cluster_add_link(p->made, a, b, p->link[a * n + b].bytes_per_second,
-                                             p->link[a * n + b].latency_ns);
+                rc =
+                    cluster_add_link(p->made, a, b, p->link[a * n + b].bytes_per_second, p->link[a * n + b].latency_ns);
     return rc ? rc : cluster_close(p->made);
 }
 

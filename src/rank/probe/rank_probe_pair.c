@@ -35,8 +35,7 @@ typedef struct sender {
 static int64_t round_trip(const sender *s, int64_t bytes)
 {
     int64_t start = rank_clock_own_ns();
-    rank_world_send(s->w, &bytes, sizeof bytes, s->to,
-                      TAG); /* the receiver learns the size before the clock starts */
+    rank_world_send(s->w, &bytes, sizeof bytes, s->to, TAG); /* the receiver learns the size before the clock starts */
     rank_world_recv(s->w, NULL, 0, s->to, TAG);
     start = rank_clock_own_ns();
     rank_world_send(s->w, s->data, (size_t)bytes, s->to, TAG);

@@ -27,47 +27,20 @@ typedef struct arguments {
 static int parse_one(profile_job *j, arguments *a, int c)
 {
     switch (c) {
-    case 'm':
-        j->model_path = optarg;
-        break;
-    case 'c':
-        j->cluster_path = optarg;
-        break;
-    case 'o':
-        j->output_path = optarg;
-        break;
-    case 'r':
-        j->report_path = optarg;
-        break;
-    case 'k':
-        j->cache_given = optarg;
-        break;
-    case 'u':
-        a->rules = optarg;
-        break;
-    case 'd':
-        a->dims[a->onnx.n_dims++] = optarg;
-        break;
-    case 's':
-        a->shapes[a->onnx.n_shapes++] = optarg;
-        break;
-    case 'w':
-        j->effort.warmup = atoi(optarg);
-        break;
-    case 'n':
-        j->effort.runs = atoi(optarg);
-        break;
-    case 't':
-        j->effort.seconds = strtod(optarg, NULL);
-        break;
-    case 'f':
-        j->fresh = true;
-        break;
-    case 'p':
-        j->progress = true;
-        break;
-    default:
-        return moirai_error(MOIRAI_EUSAGE, "profile: options that make no sense");
+    case 'm': j->model_path = optarg; break;
+    case 'c': j->cluster_path = optarg; break;
+    case 'o': j->output_path = optarg; break;
+    case 'r': j->report_path = optarg; break;
+    case 'k': j->cache_given = optarg; break;
+    case 'u': a->rules = optarg; break;
+    case 'd': a->dims[a->onnx.n_dims++] = optarg; break;
+    case 's': a->shapes[a->onnx.n_shapes++] = optarg; break;
+    case 'w': j->effort.warmup = atoi(optarg); break;
+    case 'n': j->effort.runs = atoi(optarg); break;
+    case 't': j->effort.seconds = strtod(optarg, NULL); break;
+    case 'f': j->fresh = true; break;
+    case 'p': j->progress = true; break;
+    default: return moirai_error(MOIRAI_EUSAGE, "profile: options that make no sense");
     }
     return 0;
 }

@@ -95,9 +95,9 @@ static int give_weights(trial *t)
         lengths[n++] = t->b->weight_bytes[type];
     }
     const rank_ort *o = t->b->ort;
-    return n ? rank_ort_check(
-                   o, o->api->AddExternalInitializersFromFilesInMemory(t->options, names, buffers, lengths, n),
-                   "weights")
+    return n ? rank_ort_check(o,
+                              o->api->AddExternalInitializersFromFilesInMemory(t->options, names, buffers, lengths, n),
+                              "weights")
              : 0;
 }
 
@@ -145,8 +145,7 @@ static int64_t index_bound(const Onnx__GraphProto *g, const char *input)
             indexed |= !strcmp(n->input[k], input);
         if (!among || !indexed)
             continue;
-        int64_t dim[MOST_RANK], axis = onnx_attr_int(n, "axis", strcmp(n->op_type, "Gather") ? -99 : 0),
-                                least = 2;
+        int64_t dim[MOST_RANK], axis = onnx_attr_int(n, "axis", strcmp(n->op_type, "Gather") ? -99 : 0), least = 2;
         size_t rank = find_dims(g, n->input[0], dim);
         axis += axis < 0 ? (int64_t)rank : 0;
         if (axis >= 0 && axis < (int64_t)rank)
@@ -176,9 +175,9 @@ static int make_input(trial *t, size_t i)
     rank_profile_fill(t->data[i], type, (size_t)elements, index_bound(g, v->name), i + 1);
     const rank_ort *o = t->b->ort;
     return rank_ort_check(o,
-                            o->api->CreateTensorWithDataAsOrtValue(o->cpu, t->data[i], bytes, dim, rank,
-                                                                   (ONNXTensorElementDataType)type, &t->in[i]),
-                            "input");
+                          o->api->CreateTensorWithDataAsOrtValue(o->cpu, t->data[i], bytes, dim, rank,
+                                                                 (ONNXTensorElementDataType)type, &t->in[i]),
+                          "input");
 }
 
 /* ---- a trial ---- */
@@ -216,7 +215,7 @@ static int trial_open(trial *t, const uint8_t *piece, size_t length)
     rc = rc ? rc : give_weights(t);
     rc = rc ? rc
             : rank_ort_check(o, o->api->CreateSessionFromArray(o->env, piece, length, t->options, &t->session),
-                               g->n_node ? g->node[0]->op_type : "piece");
+                             g->n_node ? g->node[0]->op_type : "piece");
     t->in_name = util_alloc(g->n_input, sizeof *t->in_name);
     t->out_name = util_alloc(g->n_output, sizeof *t->out_name);
     t->in = util_alloc(g->n_input, sizeof *t->in);

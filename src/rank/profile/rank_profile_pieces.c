@@ -13,7 +13,7 @@
 typedef struct cutter {
     profile_job *job;
     onnx_network *from;
-    util_names *seen;   /* content -> piece */
+    util_names *seen;     /* content -> piece */
     profile_key *content; /* [piece] owns the names */
     int32_t *member;      /* operators of the network in the piece at hand */
     size_t capacity;
