@@ -178,9 +178,9 @@ static void test_prove_enemy_of_the_part_about_bytes(void **state)
         moirai_problem_free(p);
     }
     /* The attack reaches its target: certificates with such a part exist, and some changes leave them true. */
-    assert_true(counts.attacks.tried > 300);
+    assert_true(counts.attacks.tried > TEST_SHARE(300));
     assert_true(counts.attacks.accepted > 0 && counts.attacks.accepted < counts.attacks.tried);
-    assert_true(counts.statics > 0);
+    assert_true(counts.statics > 0 || TEST_SHARE(4) < 4); /* few problems, few such proofs */
 }
 
 /* The certificate of the fuzzer's corpus, attacked a thousand times. */

@@ -35,11 +35,11 @@ static int64_t other_number(int64_t old, util_rng *rng)
         1ll << 62, INT64_MAX, INT64_MIN, INT64_MAX - 1};
     switch (util_rng_below(rng, 8)) {
     case 0: return extreme[util_rng_below(rng, sizeof extreme / sizeof *extreme)];
-    case 1: return old + 1;
-    case 2: return old - 1;
+    case 1: return (int64_t)((uint64_t)old + 1);
+    case 2: return (int64_t)((uint64_t)old - 1);
     case 3: return (int64_t)((uint64_t)old * 2);
     case 4: return old / 2;
-    case 5: return old + (int64_t)util_rng_below(rng, 100) - 50;
+    case 5: return (int64_t)((uint64_t)old + util_rng_below(rng, 100) - 50);
     case 6: return util_rng_below(rng, 8);
     default: return (int64_t)(util_rng_next(rng) >> (1 + util_rng_below(rng, 62)));
     }

@@ -249,6 +249,9 @@ def check_memory(p, plan, end):
     said = {d["name"]: d for d in plan.doc.get("devices") or []}
     for device, capacity in p.capacity.items():
         own = sum(p.ops[name]["memory_bytes"] for name, there in plan.device.items() if there == device)
+        shared = {w["name"]: whole(w["bytes"], w["name"]) for name, there in plan.device.items() if there == device
+                  for w in p.ops[name].get("shared_weights", [])}
+        own += sum(shared.values())  # once, however many readers are here
         peak = own + most_alive(alive[device])
         need = peak if p.memory == "peak" else own
         busy = sum(plan.finish[n] - plan.start[n] for n, there in plan.device.items() if there == device)

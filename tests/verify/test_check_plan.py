@@ -254,6 +254,15 @@ class TestClaims(Checks):
             bad = dict(said, **{key: said[key] + 1})
             self.wrong(problem(OPS), plan(GOOD_OPS, GOOD_TRANSFERS, devices=[bad]), f"device A: the plan says {key}")
 
+    def test_shared_weights_count_once_per_device(self):
+        ops = [dict(op(name, (1, 1), memory=2), shared_weights=[{"name": "w", "bytes": 10}]) for name in "ab"]
+        here = plan([("a", "A", 0, 1), ("b", "A", 1, 2)])
+        self.right(problem(ops, capacity=(14, 14)), here)
+        self.wrong(problem(ops, capacity=(13, 14)), here, "device A")
+        apart = plan([("a", "A", 0, 1), ("b", "B", 0, 1)])
+        self.right(problem(ops, capacity=(12, 12)), apart)
+        self.wrong(problem(ops, capacity=(12, 11)), apart, "device B")
+
     def test_files_that_are_none(self):
         self.wrong({"format": "moirai-graph", "version": 1}, plan(GOOD_OPS), "malformed")
         self.wrong(problem(OPS), {"format": "moirai-problem", "version": 1}, "malformed")
