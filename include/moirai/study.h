@@ -75,15 +75,15 @@ typedef struct moirai_study_row {
     char message[240]; /* one line */
     int32_t n_ops;     /* of the problem: after coarsening */
     int32_t n_ops_original;
-    int32_t element_bytes; /* 4; 2 where the weights in fp32 do not fit the cluster together */
-    int64_t makespan_ns;   /* under the whole model, whatever the placer knew */
-    int64_t planned_ns;    /* what the placer believed */
+    int32_t element_bytes;  /* 4; 2 where the weights in fp32 do not fit the cluster together */
+    int64_t makespan_ns;    /* under the whole model, whatever the placer knew */
+    int64_t planned_ns;     /* what the placer believed */
     int64_t lower_bound_ns; /* proven for the whole model; MOIRAI_UNKNOWN where nothing is */
     int64_t generation_ns;
-    int64_t single_ns;     /* all on the best single device; MOIRAI_UNKNOWN where none holds it */
-    int64_t unfused_ns;    /* coarsened: the same devices and order, every operator a kernel of its own; else UNKNOWN */
-    int64_t excess_bytes;  /* by which the fullest device exceeds its memory: such a plan can't run */
-    int64_t launch_ns;     /* of the makespan, what launches on the critical path take; 0 where that is not known */
+    int64_t single_ns;    /* all on the best single device; MOIRAI_UNKNOWN where none holds it */
+    int64_t unfused_ns;   /* coarsened: the same devices and order, every operator a kernel of its own; else UNKNOWN */
+    int64_t excess_bytes; /* by which the fullest device exceeds its memory: such a plan can't run */
+    int64_t launch_ns;    /* of the makespan, what launches on the critical path take; 0 where that is not known */
     int64_t transfers, transfer_bytes;
     int64_t process_bytes; /* peak memory of the process that ran it; 0 where that was not measured */
     double load;           /* of the machine when it began (one minute's average) */
@@ -137,12 +137,18 @@ MOIRAI_API bool moirai_study_setting_fits(const moirai_study_setting *s, const m
 MOIRAI_API void moirai_study_run(moirai_study_row *row, const moirai_study_setting *s, const moirai_study *study,
                                  const moirai_interrupt *interrupt);
 
+/* Makes the row one that has no plan, for this reason: where its setting can't be had, or its process died. */
+MOIRAI_API void moirai_study_fail(moirai_study_row *row, const moirai_study *study, int result, const char *message);
+
 /* ---- the journal ---- */
 
 /* Takes the rows of a journal that are of this study: the same case, limit, seed and version of the library. Later
  * lines replace earlier ones; a last line without an end, as a crash leaves it, is passed over. *taken gets how many
  * rows are done now. No file is an empty journal. MOIRAI_EINPUT names the line. */
 MOIRAI_API int moirai_study_journal_read(moirai_study *s, const char *path, int32_t *taken);
+/* The same from memory; `label` stands for the path in messages. */
+MOIRAI_API int moirai_study_journal_parse(moirai_study *s, const char *data, size_t length, const char *label,
+                                          int32_t *taken);
 /* Adds a row at the end of the journal, which is made where it is missing. */
 MOIRAI_API int moirai_study_journal_add(const moirai_study_row *row, const char *path);
 

@@ -110,7 +110,7 @@ static void choose_few(maker *m)
         for (int j = 0; j < m->networks.n; j++) {
             const char *other = m->networks.name[j];
             smallest = smallest && (family_length(other) != family_length(name) ||
-                                    strncmp(other, name, (size_t)family_length(name)) != 0 ||
+                                    strncmp(other, name, (size_t)family_length(name)) ||
                                     moirai_zoo_find(other)->n_ops >= moirai_zoo_find(name)->n_ops);
         }
         if (smallest)
@@ -185,8 +185,7 @@ static void add_runtime(maker *m)
         for (int t = 0; t < m->testbeds.n; t++)
             for (int r = MOIRAI_RUNTIME_ORT; r <= MOIRAI_RUNTIME_GRAPH; r++)
                 for (size_t p = 0; p < sizeof tried / sizeof *tried; p++) {
-                    moirai_study_case *c =
-                        add(m, MOIRAI_STUDY_RUNTIME, m->few.name[n], m->testbeds.name[t], tried[p]);
+                    moirai_study_case *c = add(m, MOIRAI_STUDY_RUNTIME, m->few.name[n], m->testbeds.name[t], tried[p]);
                     c->runtime = (moirai_runtime)r;
                     c->time_limit_s /= 2;
                 }
@@ -262,7 +261,8 @@ int moirai_study_new(moirai_study **out, const moirai_study_options *o)
     *out = NULL;
     o = o ? o : &standard;
     if (!(o->time_limit_s >= 1e-3 && o->time_limit_s <= 1e6) || o->threads < 0)
-        return moirai_error(MOIRAI_EUSAGE, "study: a time limit of %g s and %d threads: 0.001 to 1e6 s, 0 threads or more",
+        return moirai_error(MOIRAI_EUSAGE,
+                            "study: a time limit of %g s and %d threads: 0.001 to 1e6 s, 0 threads or more",
                             o->time_limit_s, o->threads);
     moirai_study *s = util_alloc(1, sizeof *s);
     maker *m = util_alloc(1, sizeof *m);

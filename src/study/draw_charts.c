@@ -71,7 +71,9 @@ void study_draw_bars(report_text *t, const study_bars *b)
         double y = draw_at(&axis, b->line);
         report_put(t, "<path d=\"M%.1f %.1fH%.1f\" stroke=\"#c2410c\" stroke-width=\"1.5\" stroke-dasharray=\"6 4\"/>",
                    box.left, y, box.right);
-        draw_text(t, box.right - 4, y - 5, "end", 11.5, b->line_text);
+        report_put(t, "<path d=\"M%.1f 36.5h24\" stroke=\"#c2410c\" stroke-width=\"1.5\" stroke-dasharray=\"6 4\"/>",
+                   box.right - 26 - 6.2 * (double)strlen(b->line_text));
+        draw_text(t, box.right, 40, "end", 11.5, b->line_text); /* beside the legend: bars may be anywhere */
     }
     draw_end(t);
 }
@@ -152,7 +154,11 @@ static void map_cell(report_text *t, double value, double x, double y, double w,
     report_put(t,
                "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" font-size=\"13\" font-weight=\"600\" "
                "fill=\"%s\">%s</text>\n",
-               x + (w - 3) / 2, y + h / 2 + 3, isnan(value) ? DRAW_INK : value > 1.35 ? "#ffffff" : "#1d2330", number);
+               x + (w - 3) / 2, y + h / 2 + 3,
+               isnan(value)   ? DRAW_INK
+               : value > 1.35 ? "#ffffff"
+                              : "#1d2330",
+               number);
 }
 
 void study_draw_map(report_text *t, const study_map *m)

@@ -87,36 +87,43 @@ static int read_line(moirai_study_row *row, const char *line, size_t length, con
 
 static void take(moirai_study *s, const moirai_study_row *row)
 {
-    if (row->seed != s->seed || strcmp(row->version, MOIRAI_VERSION) != 0)
+    if (row->seed != s->seed || strcmp(row->version, MOIRAI_VERSION))
         return;
     for (int32_t i = 0; i < s->n; i++)
         if (study_same_case(&s->row[i].of, &row->of))
             s->row[i] = *row;
 }
 
-int moirai_study_journal_read(moirai_study *s, const char *path, int32_t *taken)
+int moirai_study_journal_parse(moirai_study *s, const char *data, size_t length, const char *label, int32_t *taken)
 {
-    char *data;
-    size_t length, number = 0;
+    size_t number = 0;
     int rc = 0;
-    *taken = 0;
-    if (access(path, F_OK))
-        return 0;
-    if ((rc = util_file_read(&data, &length, path)))
-        return rc;
     for (const char *at = data, *end; !rc && (end = memchr(at, '\n', (size_t)(data + length - at))); at = end + 1) {
         moirai_study_row row;
         number++;
-        if (end == at || *at != '{') /* nothing, or the rest of a line that a crash cut off */
+        if (end == at || end[-1] != '}') /* nothing, or a line that a crash cut off */
             continue;
-        if (end[-1] != '}')
-            continue;
-        rc = read_line(&row, at, (size_t)(end - at), path, number);
+        rc = read_line(&row, at, (size_t)(end - at), label, number);
         if (!rc)
             take(s, &row);
     }
+    *taken = 0;
     for (int32_t i = 0; i < s->n; i++)
         *taken += s->row[i].done;
+    return rc;
+}
+
+int moirai_study_journal_read(moirai_study *s, const char *path, int32_t *taken)
+{
+    char *data;
+    size_t length;
+    *taken = 0;
+    if (access(path, F_OK))
+        return 0;
+    int rc = util_file_read(&data, &length, path);
+    if (rc)
+        return rc;
+    rc = moirai_study_journal_parse(s, data, length, path, taken);
     free(data);
     return rc;
 }

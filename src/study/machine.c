@@ -22,7 +22,7 @@ static bool cpu_name(char *text, size_t size)
     bool found = false;
     while (f && !found && fgets(line, sizeof line, f)) {
         char *colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || !colon)
+        if (strncmp(line, "model name", 10) || !colon)
             continue;
         line[strcspn(line, "\n")] = '\0';
         snprintf(text, size, "%s", colon + 1 + strspn(colon + 1, " "));

@@ -193,34 +193,48 @@ static int run_whole(moirai_study_row *row, const moirai_study_setting *s, const
     return rc;
 }
 
-void moirai_study_run(moirai_study_row *row, const moirai_study_setting *s, const moirai_study *study,
-                      const moirai_interrupt *interrupt)
+/* The row as it is before anything was tried. */
+static void begin(moirai_study_row *row, const moirai_study *study)
 {
-    moirai_place_options o;
-    moirai_study_case of = row->of;
-    moirai_place_options_init(&o);
-    o.gap = of.gap;
-    o.budget.time_limit_s = of.time_limit_s;
-    o.budget.seed = study->seed;
-    o.budget.threads = study->threads;
-    o.budget.interrupt = interrupt;
-    *row = (moirai_study_row){.of = of,
-                              .n_ops = s->problem->n_ops,
-                              .n_ops_original = s->n_ops_original,
-                              .element_bytes = s->bytes,
+    *row = (moirai_study_row){.of = row->of,
                               .makespan_ns = MOIRAI_UNKNOWN,
                               .planned_ns = MOIRAI_UNKNOWN,
                               .lower_bound_ns = MOIRAI_UNKNOWN,
+                              .single_ns = MOIRAI_UNKNOWN,
                               .unfused_ns = MOIRAI_UNKNOWN,
-                              .single_ns = s->single_ns,
                               .seed = study->seed,
                               .threads = study->threads ? study->threads : study_cores(),
                               .load = study_load(),
                               .version = MOIRAI_VERSION};
     study_machine(row->machine, sizeof row->machine);
     study_date(row->date, sizeof row->date);
-    row->result = of.without ? run_ablated(row, s, &o) : run_whole(row, s, &o);
+}
+
+void moirai_study_run(moirai_study_row *row, const moirai_study_setting *s, const moirai_study *study,
+                      const moirai_interrupt *interrupt)
+{
+    moirai_place_options o;
+    begin(row, study);
+    row->n_ops = s->problem->n_ops;
+    row->n_ops_original = s->n_ops_original;
+    row->element_bytes = s->bytes;
+    row->single_ns = s->single_ns;
+    moirai_place_options_init(&o);
+    o.gap = row->of.gap;
+    o.budget.time_limit_s = row->of.time_limit_s;
+    o.budget.seed = study->seed;
+    o.budget.threads = study->threads;
+    o.budget.interrupt = interrupt;
+    row->result = row->of.without ? run_ablated(row, s, &o) : run_whole(row, s, &o);
     if (row->result)
         snprintf(row->message, sizeof row->message, "%s", moirai_error_message());
     row->done = !moirai_interrupt_raised(interrupt);
+}
+
+void moirai_study_fail(moirai_study_row *row, const moirai_study *study, int rc, const char *message)
+{
+    begin(row, study);
+    row->done = true;
+    row->result = rc;
+    snprintf(row->message, sizeof row->message, "%s", message);
 }

@@ -39,8 +39,7 @@ typedef struct study_filter {
     const char *network, *cluster, *placer;
     int coarsened, without, runtime, devices, gbps, batch;
 } study_filter;
-#define STUDY_ANY \
-    .part = -1, .coarsened = -1, .without = -1, .runtime = -1, .devices = -1, .gbps = -1, .batch = -1
+#define STUDY_ANY .part = -1, .coarsened = -1, .without = -1, .runtime = -1, .devices = -1, .gbps = -1, .batch = -1
 /* The first match at or after *from, which then stands behind it; NULL where there is none. */
 const moirai_study_row *study_next(const moirai_study *s, const study_filter *f, int32_t *from);
 const moirai_study_row *study_find(const moirai_study *s, const study_filter *f);
@@ -79,8 +78,8 @@ double study_range_mean(const study_range *r);
 typedef enum study_block_kind { STUDY_HEADING, STUDY_TEXT, STUDY_ITEM, STUDY_TABLE, STUDY_FIGURE } study_block_kind;
 typedef struct study_block {
     study_block_kind kind;
-    char name[32]; /* of tables and figures */
-    char *text;    /* heading, paragraph, list item, caption */
+    char name[32];         /* of tables and figures */
+    char *text;            /* heading, paragraph, list item, caption */
     int n_columns, n_left; /* table: the first n_left columns are words */
     int n_cells, capacity;
     char **cell; /* the header's first, row by row */
@@ -101,7 +100,7 @@ void study_item(study_document *d, const char *format, ...) MOIRAI_PRINTF(2, 3);
 /* `columns`: names separated by '|'. Cells follow, row by row. */
 void study_table(study_document *d, const char *name, int n_left, const char *columns);
 void study_cell(study_document *d, const char *format, ...) MOIRAI_PRINTF(2, 3);
-void study_cell_ms(study_document *d, int64_t ns); /* "-" below 0 */
+void study_cell_ms(study_document *d, int64_t ns);      /* "-" below 0 */
 void study_cell_times(study_document *d, double ratio); /* "1.23", "-" for NAN */
 void study_cell_percent(study_document *d, double share);
 void study_figure(study_document *d, const char *name, report_text *svg, const char *format, ...) MOIRAI_PRINTF(4, 5);

@@ -23,7 +23,7 @@ static provenance gather(const moirai_study *s)
         p.failed += r->result != 0;
         p.first_date = !p.done || strcmp(r->date, p.first_date) < 0 ? r->date : p.first_date;
         p.last_date = !p.done || strcmp(r->date, p.last_date) > 0 ? r->date : p.last_date;
-        p.machines = p.machines || (p.machine && strcmp(p.machine, r->machine) != 0);
+        p.machines = p.machines || (p.machine && strcmp(p.machine, r->machine));
         p.machine = r->machine;
         p.load_sum += r->load;
         p.load_most = fmax(p.load_most, r->load);
@@ -37,26 +37,29 @@ static provenance gather(const moirai_study *s)
 static void introduction(study_document *d, const moirai_study *s)
 {
     provenance p = gather(s);
-    study_say(d, "The experiments of *Moirai: Towards Optimal Placement for Distributed Inference on Heterogeneous "
-                 "Devices*, run by `moirai bench paper`, with the paper's numbers beside ours. This page was written by "
-                 "that command.");
-    study_say(d, "**Times of plans come from the fitted cost model** (docs/cost-models.md), with the launches of an eager "
-                 "framework, as the paper's PyTorch 1.12: nothing here was measured on a GPU. The paper's latencies were "
-                 "measured on real devices. So absolute times can't be compared, and ratios only with care; what both have "
-                 "in common is the model of the problem: flow edge, one transfer per port at a time, memory as a sum of "
-                 "weights. Every plan was checked by the library's checker.");
+    study_say(d,
+              "The experiments of *Moirai: Towards Optimal Placement for Distributed Inference on Heterogeneous "
+              "Devices*, run by `moirai bench paper`, with the paper's numbers beside ours. This page was written by "
+              "that command.");
+    study_say(
+        d, "**Times of plans come from the fitted cost model** (docs/cost-models.md), with the launches of an eager "
+           "framework, as the paper's PyTorch 1.12: nothing here was measured on a GPU. The paper's latencies were "
+           "measured on real devices. So absolute times can't be compared, and ratios only with care; what both have "
+           "in common is the model of the problem: flow edge, one transfer per port at a time, memory as a sum of "
+           "weights. Every plan was checked by the library's checker.");
     if (!p.done) {
         study_say(d, "No experiment is done yet.");
         return;
     }
-    study_say(d,
-              "**How made.** moirai %s, %s to %s UTC, on %s%s, %d%s threads, seed %llu, a limit of %g s for placers that "
-              "search. %d of %d experiments are done; %d of these have no plan, and say why. The machine's load average was "
-              "%.1f in the mean and %.1f at most: above the number of cores, placers that search had less of the machine "
-              "than their seconds say, so that gaps are wider and generation times longer than on a quiet one.",
-              MOIRAI_VERSION, p.first_date, p.last_date, p.machines ? "several machines, the last " : "", p.machine,
-              p.most_threads, p.least_threads < p.most_threads ? " or fewer" : "", (unsigned long long)s->seed,
-              s->time_limit_s, p.done, s->n, p.failed, p.load_sum / p.done, p.load_most);
+    study_say(
+        d,
+        "**How made.** moirai %s, %s to %s UTC, on %s%s, %d%s threads, seed %llu, a limit of %g s for placers that "
+        "search. %d of %d experiments are done; %d of these have no plan, and say why. The machine's load average was "
+        "%.1f in the mean and %.1f at most: above the number of cores, placers that search had less of the machine "
+        "than their seconds say, so that gaps are wider and generation times longer than on a quiet one.",
+        MOIRAI_VERSION, p.first_date, p.last_date, p.machines ? "several machines, the last " : "", p.machine,
+        p.most_threads, p.least_threads < p.most_threads ? " or fewer" : "", (unsigned long long)s->seed,
+        s->time_limit_s, p.done, s->n, p.failed, p.load_sum / p.done, p.load_most);
 }
 
 int study_document_make(study_document *d, const moirai_study *s)

@@ -27,7 +27,8 @@ static void ablation_row(study_document *d, const moirai_study_row *whole, const
     study_cell_ms(d, plan ? r->planned_ns : MOIRAI_UNKNOWN);
     study_cell_ms(d, plan ? r->makespan_ns : MOIRAI_UNKNOWN);
     study_cell_ms(d, study_has_plan(whole) ? whole->makespan_ns : MOIRAI_UNKNOWN);
-    study_cell_percent(d, plan && study_has_plan(whole) ? (double)r->makespan_ns / (double)whole->makespan_ns - 1 : NAN);
+    study_cell_percent(d,
+                       plan && study_has_plan(whole) ? (double)r->makespan_ns / (double)whole->makespan_ns - 1 : NAN);
     study_cell(d, "%s", plan ? fits : r->message);
 }
 
@@ -60,8 +61,9 @@ static void figure(study_document *d, const moirai_study *s, const study_names *
                                         .value = value,
                                         .line = 1,
                                         .line_text = "as good as planned with all of it"});
-    study_figure(d, "ablation", &svg, "What leaving a part of the model out costs. A bar below 1 that ignores memory may "
-                                      "belong to a plan that does not fit: the table says which.");
+    study_figure(d, "ablation", &svg,
+                 "What leaving a part of the model out costs. A bar below 1 that ignores memory may "
+                 "belong to a plan that does not fit: the table says which.");
 }
 
 static void ablation(study_document *d, const moirai_study *s)
@@ -72,12 +74,13 @@ static void ablation(study_document *d, const moirai_study *s)
     if (!networks.n)
         return;
     study_heading(d, "Ablation");
-    study_say(d,
-              "The placer `moirai` plans without a part of the model, and its plan is carried out under the whole model "
-              "(flow edge, ports, memory): its devices, with the better of its own order and the simulator's. *Believed*: "
-              "what it thought its plan would take. *Longer*: than the plan made with the whole model in equal time. "
-              "Coarsened graphs; what coarsening itself buys is in the chapter above.");
-    study_table(d, "ablation", 3, "network|testbed|without|believed ms|really ms|whole model ms|longer %|fits the memory");
+    study_say(
+        d, "The placer `moirai` plans without a part of the model, and its plan is carried out under the whole model "
+           "(flow edge, ports, memory): its devices, with the better of its own order and the simulator's. *Believed*: "
+           "what it thought its plan would take. *Longer*: than the plan made with the whole model in equal time. "
+           "Coarsened graphs; what coarsening itself buys is in the chapter above.");
+    study_table(d, "ablation", 3,
+                "network|testbed|without|believed ms|really ms|whole model ms|longer %|fits the memory");
     for (int n = 0; n < networks.n; n++)
         for (int c = 0; c < clusters.n; c++)
             for (int w = MOIRAI_STUDY_NO_CONGESTION; w < MOIRAI_STUDY_WITHOUTS; w++) {
@@ -111,11 +114,12 @@ static void milp(study_document *d, const moirai_study *s)
     if (!networks.n)
         return;
     study_heading(d, "The program alone");
-    study_say(d,
-              "The paper's mixed-integer program (placer `milp`, tight formulation, HiGHS, which begins from the quick "
-              "placers' best plan) against the engine `moirai`, both with %g s and a gap goal of 0, on coarsened graphs. "
-              "Networks of the paper's size are refused before memory is taken, as the last column says.",
-              s->time_limit_s / 2);
+    study_say(
+        d,
+        "The paper's mixed-integer program (placer `milp`, tight formulation, HiGHS, which begins from the quick "
+        "placers' best plan) against the engine `moirai`, both with %g s and a gap goal of 0, on coarsened graphs. "
+        "Networks of the paper's size are refused before memory is taken, as the last column says.",
+        s->time_limit_s / 2);
     study_table(d, "milp", 2, "network|testbed|operators|milp ms|gap %|moirai ms|gap %|seconds|");
     for (int n = 0; n < networks.n; n++)
         for (int c = 0; c < clusters.n; c++) {

@@ -5,16 +5,18 @@
 #include <stdio.h>
 #include <string.h>
 
-static const moirai_study_row *moirai_row(const moirai_study *s, const char *network, const char *cluster, bool coarsened)
+static const moirai_study_row *moirai_row(const moirai_study *s, const char *network, const char *cluster,
+                                          bool coarsened)
 {
     return study_latency_row(s, network, cluster, coarsened, "moirai");
 }
 
 static void counts(study_document *d, const moirai_study *s, const study_names *networks)
 {
-    study_say(d, "**Operators.** The paper does not publish the rules behind its counts (its three examples are about "
-                 "convolutions, which these networks do not have). Ours are the shipped rules `onnxruntime`, which fuse "
-                 "more: each head's attention becomes one operator.");
+    study_say(d,
+              "**Operators.** The paper does not publish the rules behind its counts (its three examples are about "
+              "convolutions, which these networks do not have). Ours are the shipped rules `onnxruntime`, which fuse "
+              "more: each head's attention becomes one operator.");
     study_table(d, "operators", 1, "network|original|paper's|coarsened|paper's");
     for (int n = 0; n < networks->n; n++) {
         study_filter f = {STUDY_ANY};
@@ -35,10 +37,11 @@ static void counts(study_document *d, const moirai_study *s, const study_names *
 
 static void effect(study_document *d, const moirai_study *s, const study_names *networks, const study_names *clusters)
 {
-    study_say(d, "**Effect on `moirai`'s plans.** *Fused*: every fused operator is one kernel, with one launch and no "
-                 "traffic inside. *Unfused*: the placement found on the coarsened graph, carried out with every operator "
-                 "a kernel of its own, as a runtime without fusion would. Negative: longer than the plan of the original "
-                 "graph. *Time left*: generation time on the coarsened graph over that on the original.");
+    study_say(d,
+              "**Effect on the plans of moirai.** *Fused*: every fused operator is one kernel, with one launch and no "
+              "traffic inside. *Unfused*: the placement found on the coarsened graph, carried out with every operator "
+              "a kernel of its own, as a runtime without fusion would. Negative: longer than the plan of the original "
+              "graph. *Time left*: generation time on the coarsened graph over that on the original.");
     study_table(d, "coarsening", 2,
                 "network|testbed|original ms|coarsened, fused ms|cut %|coarsened, unfused ms|cut %|time left %");
     for (int n = 0; n < networks->n; n++)

@@ -20,7 +20,10 @@ static void ours(study_document *d, const moirai_study *s, const study_names *cl
         double seconds = study_has_plan(r) ? (double)r->generation_ns * 1e-9 : NAN;
         used += (size_t)(isnan(seconds) ? snprintf(text + used, sizeof text - used, "%s-", slash)
                                         : snprintf(text + used, sizeof text - used, "%s%.*f", slash,
-                                                   seconds < 0.1 ? 3 : seconds < 10 ? 2 : 1, seconds));
+                                                   seconds < 0.0995 ? 3
+                                                   : seconds < 9.95 ? 2
+                                                                    : 1,
+                                                   seconds));
     }
     study_cell(d, "%s", text);
 }
@@ -83,8 +86,9 @@ static void memory(study_document *d, const moirai_study *s, const study_names *
     size_t used = strlen(columns);
     for (int i = 0; i < placers->n && used < sizeof columns; i++)
         used += (size_t)snprintf(columns + used, sizeof columns - used, "|%s", placers->name[i]);
-    study_say(d, "**Peak memory** of the placer's own process, its problem included, original graphs, the larger of the "
-                 "testbeds, megabytes (the paper gives none):");
+    study_say(d,
+              "**Peak memory** of the placer's own process, its problem included, original graphs, the larger of the "
+              "testbeds, megabytes (the paper gives none):");
     study_table(d, "memory", 1, columns);
     for (int n = 0; n < networks->n; n++) {
         study_cell(d, "%s", networks->name[n]);
@@ -115,12 +119,13 @@ void study_tell_generation(study_document *d, const moirai_study *s)
     for (int c = 0; c < clusters.n; c++)
         snprintf(order + strlen(order), sizeof order - strlen(order), "%s%s", c ? " / " : "", clusters.name[c]);
     study_heading(d, "Placement generation time");
-    study_say(d,
-              "Wall-clock seconds of the placer alone, %s. The paper's are from an i7-8700 with Gurobi, without saying for "
-              "which testbed: they stand here for the order of magnitude. `hrl` (and `placeto`) learn for as long as they "
-              "may, %g s here, several hours there; `moirai` ends at its limit of %g s or when its plan is proven to be "
-              "within 1 %% of the best.",
-              order, s->time_limit_s, s->time_limit_s);
+    study_say(
+        d,
+        "Wall-clock seconds of the placer alone, %s. The paper's are from an i7-8700 with Gurobi, without saying for "
+        "which testbed: they stand here for the order of magnitude. `hrl` (and `placeto`) learn for as long as they "
+        "may, %g s here, several hours there; `moirai` ends at its limit of %g s or when its plan is proven to be "
+        "within 1 %% of the best.",
+        order, s->time_limit_s, s->time_limit_s);
     table(d, s, &clusters, &networks, false);
     table(d, s, &clusters, &networks, true);
     figure(d, s, &clusters, &networks);

@@ -81,8 +81,8 @@ static void failures(study_document *d, const moirai_study *s)
         if (!study_has_plan(r)) {
             if (n++ == 0)
                 study_say(d, "Rows without a plan, and why:");
-            study_item(d, "%s, %s, %s, %s: %s", r->of.network, r->of.cluster, r->of.coarsened ? "coarsened" : "original",
-                       r->of.placer, r->message);
+            study_item(d, "%s, %s, %s, %s: %s", r->of.network, r->of.cluster,
+                       r->of.coarsened ? "coarsened" : "original", r->of.placer, r->message);
         }
 }
 
@@ -101,11 +101,11 @@ static void figure(study_document *d, const moirai_study *s, const study_names *
     for (int g = 0; g < networks->n; g++) {
         const moirai_study_row *slow = study_latency_row(s, networks->name[g], cluster, coarsened, base);
         for (int i = 0; i < N; i++)
-            value[g * N + i] =
-                study_ratio(slow, study_latency_row(s, networks->name[g], cluster, coarsened, shown[i]));
+            value[g * N + i] = study_ratio(slow, study_latency_row(s, networks->name[g], cluster, coarsened, shown[i]));
     }
     double paper = moirai_paper_speedup(cluster, coarsened, base);
-    snprintf(title, sizeof title, "Speed-up over Placeto, %s, %s graphs", cluster, coarsened ? "coarsened" : "original");
+    snprintf(title, sizeof title, "Speed-up over Placeto, %s, %s graphs", cluster,
+             coarsened ? "coarsened" : "original");
     snprintf(line, sizeof line, "the paper's Moirai: up to %.2f", paper);
     study_draw_bars(&svg, &(study_bars){.title = title,
                                         .unit = "",
@@ -149,14 +149,14 @@ static void speedup_row(study_document *d, const moirai_study *s, const study_na
 static void speedups(study_document *d, const moirai_study *s, const study_names *clusters, const study_names *networks,
                      const study_names *placers)
 {
-    study_say(d, "**Speed-up of the placer `moirai` over the others.** The paper gives the most over its eleven networks "
+    study_say(d, "**Speed-up of the placer moirai over the others.** The paper gives the most over its eleven networks "
                  "(\"up to\"), for three placers; \"-\": it says nothing. Means are geometric.");
     study_table(d, "speedups", 3,
                 "testbed|graphs|over|paper, up to|ours, up to|reached by|ours, mean|ours, least|networks");
     for (int c = 0; c < clusters->n; c++)
         for (int coarsened = 0; coarsened < 2; coarsened++)
             for (int p = 0; p < placers->n; p++)
-                if (strcmp(placers->name[p], "moirai") != 0)
+                if (strcmp(placers->name[p], "moirai"))
                     speedup_row(d, s, networks, clusters->name[c], coarsened, placers->name[p]);
 }
 
@@ -178,6 +178,7 @@ void study_tell_latency(study_document *d, const moirai_study *s)
     for (int c = 0; c < clusters.n; c++)
         for (int coarsened = 0; coarsened < 2; coarsened++)
             figure(d, s, &networks, clusters.name[c], coarsened);
-    study_say(d, "The paper's figure of bandwidths over 100 seconds can't be redrawn: the measurements are not published. "
-                 "Its averages are the testbeds' links here.");
+    study_say(d,
+              "The paper's figure of bandwidths over 100 seconds can't be redrawn: the measurements are not published. "
+              "Its averages are the testbeds' links here.");
 }

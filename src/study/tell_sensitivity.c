@@ -55,7 +55,8 @@ static double point(const moirai_study *s, const char *network, int devices, int
 
 /* ---- launches ---- */
 
-static void runtime_cells(study_document *d, const moirai_study *s, const char *network, const char *cluster, int runtime)
+static void runtime_cells(study_document *d, const moirai_study *s, const char *network, const char *cluster,
+                          int runtime)
 {
     static const char *const placer[] = {"single", "m-sct", "getf", "heft", "moirai"};
     const moirai_study_row *r[5];
@@ -84,9 +85,10 @@ static void runtimes(study_document *d, const moirai_study *s)
     study_clusters(&clusters, s, MOIRAI_STUDY_RUNTIME);
     if (!networks.n)
         return;
-    study_say(d, "**What a launch costs.** Speed-up of `moirai` over others on original graphs, when starting an operator "
-                 "takes what eager PyTorch needs (26.6 us), ONNX Runtime (5 us) or a CUDA graph (1 us). Several devices "
-                 "launch side by side: a part of every speed-up under `eager` is that, and goes when launches get cheaper.");
+    study_say(
+        d, "**What a launch costs.** Speed-up of `moirai` over others on original graphs, when starting an operator "
+           "takes what eager PyTorch needs (26.6 us), ONNX Runtime (5 us) or a CUDA graph (1 us). Several devices "
+           "launch side by side: a part of every speed-up under `eager` is that, and goes when launches get cheaper.");
     study_table(d, "runtime", 3, "network|testbed|runtime|moirai ms|over single|over m-sct|over getf|over heft");
     for (int n = 0; n < networks.n; n++)
         for (int c = 0; c < clusters.n; c++) {
@@ -153,8 +155,9 @@ static void map_gaps(study_document *d, const moirai_study *s, moirai_study_part
         n++;
     }
     if (n)
-        study_say(d, "%d points, %.1f %% from the proven bound on average, %.1f %% at most: no plan can raise a number by "
-                     "more than that.",
+        study_say(d,
+                  "%d points, %.1f %% from the proven bound on average, %.1f %% at most: no plan can raise a number by "
+                  "more than that.",
                   n, 100 * sum / n, 100 * worst);
 }
 
@@ -240,10 +243,11 @@ static void batches(study_document *d, const moirai_study *s)
     b.devices = devices.value[0];
     for (int g = 0; g < b.gbps.n; g++)
         snprintf(columns + strlen(columns), sizeof columns - strlen(columns), "|%d Gbit/s", b.gbps.value[g]);
-    study_say(d,
-              "**How large a batch?** %d V100s as above. A batch makes operators and tensors larger, but neither launches "
-              "nor latencies: what is left is the ratio of arithmetic to bytes.",
-              b.devices);
+    study_say(
+        d,
+        "**How large a batch?** %d V100s as above. A batch makes operators and tensors larger, but neither launches "
+        "nor latencies: what is left is the ratio of arithmetic to bytes.",
+        b.devices);
     study_table(d, "batch", 1, columns);
     for (int n = 0; n < networks.n; n++) {
         batch_values(&b, s, networks.name[n]);

@@ -35,7 +35,7 @@ typedef struct zoo_net {
     zoo_sink *sink;
     int64_t element_bytes;
     int64_t batch; /* samples at once: rows and windows of every layer are multiplied by it */
-    int32_t op; /* the operator being described */
+    int32_t op;    /* the operator being described */
     int result;
 } zoo_net;
 

@@ -34,7 +34,7 @@ static double seconds_left(const moirai_study *s, int32_t from)
     for (int32_t i = from; i < s->n; i++) {
         bool slow = !s->row[i].done;
         for (size_t q = 0; q < sizeof quick / sizeof *quick; q++)
-            slow = slow && strcmp(s->row[i].of.placer, quick[q]) != 0;
+            slow = slow && strcmp(s->row[i].of.placer, quick[q]);
         sum += slow ? s->row[i].of.time_limit_s : 0;
     }
     return sum;
@@ -43,12 +43,12 @@ static double seconds_left(const moirai_study *s, int32_t from)
 static void tell(const cli_context *cli, const moirai_study *s, int32_t i)
 {
     const moirai_study_row *r = &s->row[i];
-    double left = seconds_left(s, i + 1) / 60;
+    double left = seconds_left(s, i + 1);
     if (r->result)
         cli_say(cli, " no plan: %s\n", r->message);
     else
-        cli_say(cli, " %s, made in %s; at most %.0f min left\n", cli_human_ns(r->makespan_ns).s,
-                cli_human_ns(r->generation_ns).s, left);
+        cli_say(cli, " %s, made in %s; about %.0f %s left\n", cli_human_ns(r->makespan_ns).s,
+                cli_human_ns(r->generation_ns).s, left < 90 ? left : left / 60, left < 90 ? "s" : "min");
 }
 
 /* One row in a process of its own, into the journal. */
@@ -65,14 +65,23 @@ static int run_one(const cli_context *cli, moirai_study *s, int32_t i, const moi
         cli_say(cli, "\n");
         return rc;
     }
-    if (!end.answered) {
-        w.row = (moirai_study_row){.of = s->row[i].of, .done = true, .result = MOIRAI_EFAIL, .seed = s->seed};
-        snprintf(w.row.message, sizeof w.row.message, "%s", end.message);
-    }
+    if (!end.answered)
+        moirai_study_fail(&w.row, s, MOIRAI_EFAIL, end.message);
     w.row.process_bytes = end.process_bytes;
     s->row[i] = w.row;
     tell(cli, s, i);
     return end.answered ? moirai_study_journal_add(&s->row[i], journal) : 0; /* what died is tried again next time */
+}
+
+/* A network or cluster that can't be had is a row that says so. */
+static int without_setting(const cli_context *cli, moirai_study *s, int32_t i, int rc, const char *journal)
+{
+    char text[200];
+    moirai_study_case_text(text, sizeof text, &s->row[i].of);
+    cli_say(cli, "[%d/%d] %s ...", i + 1, s->n, text);
+    moirai_study_fail(&s->row[i], s, rc, moirai_error_message());
+    tell(cli, s, i);
+    return moirai_study_journal_add(&s->row[i], journal);
 }
 
 static int run_rows(const cli_context *cli, moirai_study *s, const char *journal)
@@ -85,9 +94,11 @@ static int run_rows(const cli_context *cli, moirai_study *s, const char *journal
         if (!moirai_study_setting_fits(setting, &s->row[i].of)) {
             moirai_study_setting_free(setting);
             setting = NULL;
-            rc = moirai_study_setting_new(&setting, &s->row[i].of);
+            if ((rc = moirai_study_setting_new(&setting, &s->row[i].of)))
+                rc = without_setting(cli, s, i, rc, journal);
         }
-        rc = rc ? rc : run_one(cli, s, i, setting, journal);
+        if (setting)
+            rc = rc ? rc : run_one(cli, s, i, setting, journal);
     }
     moirai_study_setting_free(setting);
     if (!rc && moirai_interrupt_raised(cli_interrupt()))
@@ -194,7 +205,7 @@ static int run(cli_context *cli)
     moirai_study *s = NULL;
     char journal[4096];
     int32_t taken = 0;
-    if (strcmp(what, "paper") != 0)
+    if (strcmp(what, "paper"))
         return moirai_error(MOIRAI_EUSAGE, "bench: nothing is called '%s': 'paper' is all that there is", what);
     if (!folder)
         return moirai_error(MOIRAI_EUSAGE, "bench: -o DIR says where results go");
@@ -270,7 +281,8 @@ static const cli_option options[] = {
     {0},
 };
 static const cli_example examples[] = {
-    {"moirai bench paper --models gpt3-330M,alphafold2-87M -o results", "Two networks, all questions, within ten minutes"},
+    {"moirai bench paper --models gpt3-330M,alphafold2-87M -o results",
+     "Two networks, all questions, within ten minutes"},
     {"moirai bench paper -o results", "All of it: about 40 minutes on two cores"},
     {"moirai bench paper -o results --show --markdown paper.md", "What is done so far, as a page of Markdown"},
     {0},
@@ -279,11 +291,14 @@ const cli_command cli_command_bench = {
     .name = "bench",
     .summary = "repeat the paper's experiments, and set our numbers beside the paper's",
     .text =
-        "Parts: latency (networks x testbeds x {original, coarsened} x placers), ablation (plans made without congestion, "
+        "Parts: latency (networks x testbeds x {original, coarsened} x placers), ablation (plans made without "
+        "congestion, "
         "communication or memory, judged by the whole model), milp (the paper's program alone against the engine), "
-        "runtime (what launches cost), map and batch (where placing pays). All but latency take the smallest network of "
+        "runtime (what launches cost), map and batch (where placing pays). All but latency take the smallest network "
+        "of "
         "each family.\n\n"
-        "DIR gets journal.jsonl (a line per experiment, written as each ends), results.json, results.csv and paper.html, "
+        "DIR gets journal.jsonl (a line per experiment, written as each ends), results.json, results.csv and "
+        "paper.html, "
         "a page with tables, figures and findings. Each experiment runs in a process of its own, and its plan is "
         "checked. After Ctrl-C the results so far are written; the same command goes on where it was. Times of plans "
         "come from the fitted cost model.",

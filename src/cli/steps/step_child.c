@@ -1,7 +1,7 @@
 /* Work in a child process (fork): its peak memory is its own, a crash is a row in a table, and Ctrl-C reaches it once.
  *
- * The child inherits all that there is; nothing is read twice. It leaves the terminal's group of processes, or it would get
- * every Ctrl-C beside the one that is handed on, and the second kills. It dies with its parent. Its report comes
+ * The child inherits all that there is; nothing is read twice. It leaves the terminal's group of processes, or it would
+ * get every Ctrl-C beside the one that is handed on, and the second kills. It dies with its parent. Its report comes
  * through a pipe. The most memory that it had (ru_maxrss) counts the pages of the problem that it inherited, as a
  * process that placed it alone would have them. */
 #include "cli/steps/step_child.h"

@@ -6,7 +6,7 @@
 
 /* How a child ended. */
 typedef struct cli_child_end {
-    bool answered;         /* false: it died, `message` says how, and its data are not to be used */
+    bool answered; /* false: it died, `message` says how, and its data are not to be used */
     char message[120];
     int64_t process_bytes; /* most memory that the process had, what it inherited included */
 } cli_child_end;
