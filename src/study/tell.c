@@ -62,6 +62,20 @@ static void introduction(study_document *d, const moirai_study *s)
         s->time_limit_s, p.done, s->n, p.failed, p.load_sum / p.done, p.load_most);
 }
 
+static void again(study_document *d, const moirai_study *s)
+{
+    study_heading(d, "Running it again");
+    study_say(
+        d,
+        "`moirai bench paper -o DIR --time-limit %g` runs everything, about 35 minutes on two cores with 10 s, and "
+        "`--models gpt3-330M,alphafold2-87M` two networks in less than 10. After an interruption the same command goes "
+        "on where it was: DIR/journal.jsonl has a line per experiment. `--parts`, `--testbeds` and `--placers` choose; "
+        "`--show` runs nothing and writes what is there; `--markdown FILE` writes this page. Rows with all their "
+        "numbers "
+        "are in DIR/results.json and DIR/results.csv (docs/formats.md).",
+        s->time_limit_s);
+}
+
 int study_document_make(study_document *d, const moirai_study *s)
 {
     introduction(d, s);
@@ -71,5 +85,6 @@ int study_document_make(study_document *d, const moirai_study *s)
     study_tell_coarsening(d, s);
     study_tell_ablation(d, s);
     study_tell_sensitivity(d, s);
+    again(d, s);
     return d->failed ? moirai_error(MOIRAI_EFAIL, "out of memory") : 0;
 }
