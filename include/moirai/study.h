@@ -38,11 +38,12 @@ typedef enum moirai_study_part {
     MOIRAI_STUDY_ABLATION, /* plans made with a part of the model left out, judged by all of it */
     MOIRAI_STUDY_MILP,     /* the paper's program alone against the engine, under equal time */
     MOIRAI_STUDY_RUNTIME,  /* the same plans where launches cost less */
+    MOIRAI_STUDY_FLOW,     /* a tensor sent once to a device, or once for every reader there */
     MOIRAI_STUDY_MAP,      /* equal devices x bandwidth: where does placing pay? */
     MOIRAI_STUDY_BATCH,    /* batch x bandwidth */
     MOIRAI_STUDY_PARTS
 } moirai_study_part;
-/* Its name: "latency", "ablation", "milp", "runtime", "map", "batch". Static. */
+/* Its name: "latency", "ablation", "milp", "runtime", "flow", "map", "batch". Static. */
 MOIRAI_API const char *moirai_study_part_name(moirai_study_part part);
 
 /* What the placer does not know of. */
@@ -61,6 +62,7 @@ typedef struct moirai_study_case {
     char placer[24];
     bool coarsened;
     moirai_study_without without;
+    moirai_flow flow;
     moirai_runtime runtime; /* whose launches */
     int32_t devices, gbps;  /* of MAP and BATCH, whose clusters are made up; else 0 */
     int32_t batch;

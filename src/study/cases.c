@@ -8,7 +8,8 @@
  * with the map, the runtimes with the tables (eager).
  *
  * Networks come with the paper's own model: flow edge, ports, static memory (the footprint is weights), launches of an
- * eager framework, as PyTorch 1.12 had them. */
+ * eager framework, as PyTorch 1.12 had them. The maps ask what a reader would get, and a runtime sends a tensor once to
+ * each device: flow tensor. What the two differ in is a part of its own. */
 #include "study/study.h"
 
 #include <stdio.h>
@@ -25,7 +26,8 @@
 static const int map_devices[] = {2, 4, 8, 16}, map_gbps[] = {1, 3, 10, 30, 100, 300, 600}, batches[] = {4, 16};
 enum { N_DEVICES = 4, N_GBPS = 7, N_BATCHES = 2, BATCH_DEVICES = 4 };
 
-static const char *const part_name[MOIRAI_STUDY_PARTS] = {"latency", "ablation", "milp", "runtime", "map", "batch"};
+static const char *const part_name[MOIRAI_STUDY_PARTS] = {"latency", "ablation", "milp", "runtime",
+                                                          "flow",    "map",      "batch"};
 const char *const study_without_name[MOIRAI_STUDY_WITHOUTS] = {"nothing", "congestion", "communication", "memory"};
 
 typedef struct list {
@@ -129,7 +131,8 @@ static moirai_study_case *add(maker *m, moirai_study_part part, const char *netw
         return &nowhere;
     moirai_study_row *row = &s->row[s->n++];
     memset(row, 0, sizeof *row);
-    row->of = (moirai_study_case){.part = part, .batch = 1, .time_limit_s = s->time_limit_s, .gap = GAP};
+    row->of = (moirai_study_case){
+        .part = part, .flow = MOIRAI_FLOW_EDGE, .batch = 1, .time_limit_s = s->time_limit_s, .gap = GAP};
     snprintf(row->of.network, sizeof row->of.network, "%s", network);
     snprintf(row->of.cluster, sizeof row->of.cluster, "%s", cluster);
     snprintf(row->of.placer, sizeof row->of.placer, "%s", placer);
@@ -191,7 +194,8 @@ static void add_runtime(maker *m)
                 }
 }
 
-static void add_point(maker *m, moirai_study_part part, const char *network, int devices, int gbps, int batch)
+static moirai_study_case *add_point(maker *m, moirai_study_part part, const char *network, int devices, int gbps,
+                                    int batch)
 {
     char cluster[64];
     snprintf(cluster, sizeof cluster, "%dx v100 32GB, %dGbps %dus", devices, gbps, STUDY_LATENCY_NS / 1000);
@@ -200,8 +204,26 @@ static void add_point(maker *m, moirai_study_part part, const char *network, int
     c->devices = devices;
     c->gbps = gbps;
     c->batch = batch;
+    c->flow = MOIRAI_FLOW_TENSOR;
     c->time_limit_s /= 10;
     c->gap = MAP_GAP;
+    return c;
+}
+
+/* The testbeds with the other flow, and the fastest points of the map with the paper's. */
+static void add_flow(maker *m)
+{
+    for (int n = 0; n < m->few.n; n++) {
+        for (int t = 0; t < m->testbeds.n; t++) {
+            moirai_study_case *c = add(m, MOIRAI_STUDY_FLOW, m->few.name[n], m->testbeds.name[t], "moirai");
+            c->coarsened = true;
+            c->flow = MOIRAI_FLOW_TENSOR;
+            c->time_limit_s /= 2;
+        }
+        for (int k = 0; k < N_DEVICES; k++)
+            add_point(m, MOIRAI_STUDY_FLOW, m->few.name[n], map_devices[k], map_gbps[N_GBPS - 1], 1)->flow =
+                MOIRAI_FLOW_EDGE;
+    }
 }
 
 static void add_map(maker *m)
@@ -222,8 +244,8 @@ static void add_batch(maker *m)
 
 static int add_parts(maker *m, const char *parts)
 {
-    static void (*const maker_of[MOIRAI_STUDY_PARTS])(maker *) = {add_latency, add_ablation, add_milp,
-                                                                  add_runtime, add_map,      add_batch};
+    static void (*const maker_of[MOIRAI_STUDY_PARTS])(maker *) = {add_latency, add_ablation, add_milp, add_runtime,
+                                                                  add_flow,    add_map,      add_batch};
     list wanted;
     int rc = parts ? split(&wanted, "parts", parts) : 0;
     for (int i = 0; parts && !rc && i < wanted.n; i++) {
@@ -231,8 +253,9 @@ static int add_parts(maker *m, const char *parts)
         for (int p = 0; p < MOIRAI_STUDY_PARTS; p++)
             known = known || !strcmp(wanted.name[i], part_name[p]);
         if (!known)
-            rc = moirai_error(MOIRAI_EUSAGE, "study: no part '%s': latency, ablation, milp, runtime, map or batch",
-                              wanted.name[i]);
+            rc =
+                moirai_error(MOIRAI_EUSAGE, "study: no part '%s': latency, ablation, milp, runtime, flow, map or batch",
+                             wanted.name[i]);
     }
     for (int p = 0; !rc && p < MOIRAI_STUDY_PARTS; p++)
         if (!parts || has(&wanted, part_name[p]))
@@ -297,8 +320,8 @@ bool study_same_case(const moirai_study_case *a, const moirai_study_case *b)
 {
     return a->part == b->part && !strcmp(a->network, b->network) && !strcmp(a->cluster, b->cluster) &&
            !strcmp(a->placer, b->placer) && a->coarsened == b->coarsened && a->without == b->without &&
-           a->runtime == b->runtime && a->devices == b->devices && a->gbps == b->gbps && a->batch == b->batch &&
-           a->time_limit_s == b->time_limit_s && a->gap == b->gap;
+           a->flow == b->flow && a->runtime == b->runtime && a->devices == b->devices && a->gbps == b->gbps &&
+           a->batch == b->batch && a->time_limit_s == b->time_limit_s && a->gap == b->gap;
 }
 
 void moirai_study_case_text(char *text, size_t size, const moirai_study_case *c)
@@ -310,6 +333,8 @@ void moirai_study_case_text(char *text, size_t size, const moirai_study_case *c)
         snprintf(more, sizeof more, ", runtime %s", moirai_runtime_name(c->runtime));
     else if (c->batch > 1)
         snprintf(more, sizeof more, ", batch %d", c->batch);
+    else if (c->part == MOIRAI_STUDY_FLOW)
+        snprintf(more, sizeof more, ", flow %s", moirai_flow_name(c->flow));
     snprintf(text, size, "%s: %s on %s, %s, %s%s", part_name[c->part], c->network, c->cluster,
              c->coarsened ? "coarsened" : "original", c->placer, more);
 }

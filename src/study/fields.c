@@ -13,6 +13,11 @@ static const char *without_word(int value)
     return study_without_name[value];
 }
 
+static const char *flow_word(int value)
+{
+    return moirai_flow_name((moirai_flow)value);
+}
+
 static const char *runtime_word(int value)
 {
     return moirai_runtime_name((moirai_runtime)value);
@@ -36,6 +41,7 @@ const study_field study_field_at[STUDY_FIELDS] = {
     FIELD("coarsened", STUDY_FIELD_BOOL, of.coarsened),
     FIELD("placer", STUDY_FIELD_TEXT, of.placer),
     WORD("without", of.without, MOIRAI_STUDY_WITHOUTS, without_word),
+    WORD("flow", of.flow, 2, flow_word),
     WORD("runtime", of.runtime, MOIRAI_RUNTIMES, runtime_word),
     FIELD("devices", STUDY_FIELD_INT32, of.devices),
     FIELD("gbps", STUDY_FIELD_INT32, of.gbps),

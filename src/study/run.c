@@ -32,7 +32,7 @@ struct moirai_study_setting {
 static int make_problem(moirai_problem **out, const moirai_graph *g, const moirai_cluster *c,
                         const moirai_study_case *of)
 {
-    moirai_problem_options o = {.flow = MOIRAI_FLOW_EDGE, .runtime = of->runtime};
+    moirai_problem_options o = {.flow = of->flow, .runtime = of->runtime};
     return moirai_problem_new(out, g, c, &o);
 }
 
@@ -113,7 +113,8 @@ void moirai_study_setting_free(moirai_study_setting *s)
 bool moirai_study_setting_fits(const moirai_study_setting *s, const moirai_study_case *c)
 {
     return s && !strcmp(s->of.network, c->network) && !strcmp(s->of.cluster, c->cluster) &&
-           s->of.coarsened == c->coarsened && s->of.runtime == c->runtime && s->of.batch == c->batch;
+           s->of.coarsened == c->coarsened && s->of.flow == c->flow && s->of.runtime == c->runtime &&
+           s->of.batch == c->batch;
 }
 
 /* ---- a case ---- */

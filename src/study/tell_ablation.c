@@ -103,7 +103,17 @@ static void milp_row(study_document *d, const moirai_study_row *milp, const moir
     study_cell_ms(d, study_has_plan(engine) ? engine->makespan_ns : MOIRAI_UNKNOWN);
     study_cell_percent(d, study_gap(engine));
     study_cell(d, "%.1f / %.1f", (double)milp->generation_ns * 1e-9, engine ? (double)engine->generation_ns * 1e-9 : 0);
-    study_cell(d, "%s", milp->result ? milp->message : "");
+}
+
+static const moirai_study_row *milp_of(const moirai_study *s, const char *network, const char *cluster,
+                                       const char *placer)
+{
+    study_filter f = {STUDY_ANY};
+    f.part = MOIRAI_STUDY_MILP;
+    f.network = network;
+    f.cluster = cluster;
+    f.placer = placer;
+    return study_find(s, &f);
 }
 
 static void milp(study_document *d, const moirai_study *s)
@@ -118,20 +128,20 @@ static void milp(study_document *d, const moirai_study *s)
         d,
         "The paper's mixed-integer program (placer `milp`, tight formulation, HiGHS, which begins from the quick "
         "placers' best plan) against the engine `moirai`, both with %g s and a gap goal of 0, on coarsened graphs. "
-        "Networks of the paper's size are refused before memory is taken, as the last column says.",
+        "Networks of the paper's size are refused before memory is taken.",
         s->time_limit_s / 2);
-    study_table(d, "milp", 2, "network|testbed|operators|milp ms|gap %|moirai ms|gap %|seconds|");
+    study_table(d, "milp", 2, "network|testbed|operators|milp ms|gap %|moirai ms|gap %|seconds, both");
     for (int n = 0; n < networks.n; n++)
         for (int c = 0; c < clusters.n; c++) {
-            study_filter f = {STUDY_ANY};
-            f.part = MOIRAI_STUDY_MILP;
-            f.network = networks.name[n];
-            f.cluster = clusters.name[c];
-            f.placer = "milp";
-            const moirai_study_row *program = study_find(s, &f);
-            f.placer = "moirai";
+            const moirai_study_row *program = milp_of(s, networks.name[n], clusters.name[c], "milp");
             if (program)
-                milp_row(d, program, study_find(s, &f));
+                milp_row(d, program, milp_of(s, networks.name[n], clusters.name[c], "moirai"));
+        }
+    for (int n = 0; n < networks.n; n++)
+        for (int c = 0; c < clusters.n; c++) {
+            const moirai_study_row *program = milp_of(s, networks.name[n], clusters.name[c], "milp");
+            if (program && program->result)
+                study_item(d, "%s, %s: %s", program->of.network, program->of.cluster, program->message);
         }
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 enum { MOST_POINTS = 32 };
+#define PAYS 1.05 /* a gain that is worth a second device, in words */
 
 typedef struct numbers {
     int n, value[MOST_POINTS];
@@ -98,6 +99,46 @@ static void runtimes(study_document *d, const moirai_study *s)
         }
 }
 
+/* ---- flow ---- */
+
+/* The same case with the other flow, which another part has. */
+static const moirai_study_row *other_flow(const moirai_study *s, const moirai_study_row *r)
+{
+    study_filter f = {STUDY_ANY};
+    if (!r->of.devices)
+        return study_latency_row(s, r->of.network, r->of.cluster, true, "moirai");
+    f.part = MOIRAI_STUDY_MAP;
+    f.network = r->of.network;
+    f.cluster = r->of.cluster;
+    return study_find(s, &f);
+}
+
+static void flows(study_document *d, const moirai_study *s)
+{
+    study_filter f = {STUDY_ANY};
+    const moirai_study_row *r;
+    int32_t from = 0;
+    f.part = MOIRAI_STUDY_FLOW;
+    if (!study_find(s, &f))
+        return;
+    study_say(
+        d,
+        "**How often is a tensor sent?** In the paper's model (flow `edge`) a tensor travels once for every operator "
+        "that reads it, also to the same device; a runtime would send it once to each device (flow `tensor`). "
+        "Coarsened graphs; gains are over the best single device.");
+    study_table(d, "flow", 2, "network|cluster|edge ms|tensor ms|gain, edge|gain, tensor|edge over tensor");
+    while ((r = study_next(s, &f, &from))) {
+        const moirai_study_row *o = other_flow(s, r), *edge = r->of.devices ? r : o, *tensor = r->of.devices ? o : r;
+        study_cell(d, "%s", r->of.network);
+        study_cell(d, "%s", r->of.cluster);
+        study_cell_ms(d, study_has_plan(edge) ? edge->makespan_ns : MOIRAI_UNKNOWN);
+        study_cell_ms(d, study_has_plan(tensor) ? tensor->makespan_ns : MOIRAI_UNKNOWN);
+        study_cell_times(d, study_gain(edge));
+        study_cell_times(d, study_gain(tensor));
+        study_cell_times(d, study_ratio(edge, tensor));
+    }
+}
+
 /* ---- devices and bandwidth ---- */
 
 static void map_table(study_document *d, const char *name, const study_map *m)
@@ -138,6 +179,30 @@ static void one_map(study_document *d, const moirai_study *s, const char *networ
     study_figure(d, name, &svg, "%s by devices and bandwidth; 1.00: one device is best.", network);
 }
 
+/* In words: from which bandwidth on it pays, and what more devices give. */
+static void map_words(study_document *d, const moirai_study *s, const char *network, const numbers *devices,
+                      const numbers *gbps)
+{
+    int last = gbps->value[gbps->n - 1], few = devices->value[0], many = devices->value[devices->n - 1], from = 0;
+    double with_few = point(s, network, few, last, 1), with_many = point(s, network, many, last, 1), most = 0;
+    for (int b = gbps->n - 1; b >= 0; b--)
+        for (int k = 0; k < devices->n; k++)
+            if (point(s, network, devices->value[k], gbps->value[b], 1) >= PAYS)
+                from = gbps->value[b];
+    for (int k = 0; k < devices->n; k++)
+        most = fmax(most, point(s, network, devices->value[k], last, 1));
+    if (isnan(with_few) || isnan(with_many))
+        return;
+    if (!from)
+        study_item(d, "%s: placing gives less than %.0f %% everywhere: one device is best.", network, 100 * (PAYS - 1));
+    else
+        study_item(
+            d,
+            "%s: placing gives %.0f %% or more from %d Gbit/s on; below, one device does about as well. At %d Gbit/s "
+            "%d devices are %.2f times as fast as one, %d devices %.2f times, the best number of devices %.2f times.",
+            network, 100 * (PAYS - 1), from, last, few, with_few, many, with_many, most);
+}
+
 /* The worst and the mean of what is not proven. */
 static void map_gaps(study_document *d, const moirai_study *s, moirai_study_part part)
 {
@@ -155,10 +220,11 @@ static void map_gaps(study_document *d, const moirai_study *s, moirai_study_part
         n++;
     }
     if (n)
-        study_say(d,
-                  "%d points, %.1f %% from the proven bound on average, %.1f %% at most: no plan can raise a number by "
-                  "more than that.",
-                  n, 100 * sum / n, 100 * worst);
+        study_say(
+            d,
+            "%d points, %.1f %% from the proven bound on average, %.1f %% at most: no plan is shorter by more than "
+            "that.",
+            n, 100 * sum / n, 100 * worst);
 }
 
 static void maps(study_document *d, const moirai_study *s)
@@ -171,10 +237,13 @@ static void maps(study_document *d, const moirai_study *s)
     axes(s, MOIRAI_STUDY_MAP, &devices, &gbps, &batch);
     study_say(d,
               "**How many devices, how fast the links?** Equal V100s, every two linked with that bandwidth and %d us, "
-              "coarsened graphs, one sample, %g s a point. The numbers are the best single device over the plan.",
+              "coarsened graphs, one sample, flow tensor, %g s a point. The numbers are the best single device over "
+              "the plan.",
               STUDY_LATENCY_NS / 1000, s->time_limit_s / 10);
     for (int n = 0; n < networks.n; n++)
         one_map(d, s, networks.name[n], &devices, &gbps);
+    for (int n = 0; n < networks.n; n++)
+        map_words(d, s, networks.name[n], &devices, &gbps);
     map_gaps(d, s, MOIRAI_STUDY_MAP);
 }
 
@@ -270,6 +339,7 @@ void study_tell_sensitivity(study_document *d, const moirai_study *s)
         return;
     study_heading(d, "Where does placing pay?");
     runtimes(d, s);
+    flows(d, s);
     maps(d, s);
     batches(d, s);
 }

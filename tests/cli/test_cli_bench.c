@@ -45,7 +45,7 @@ static void test_cli_bench_short_run_of_all_parts(void **state)
             assert_true(yyjson_get_len(yyjson_obj_get(row, "message")) > 0);
     }
     assert_int_equal(max, whole(root, "cases"));
-    assert_int_equal(parts, 6);
+    assert_int_equal(parts, 7);
     assert_true(yyjson_arr_size(yyjson_obj_get(study, "tables")) >= 12);
     char *csv = read_text("out/results.csv"), *page = read_text("out/paper.html"),
          *json = read_text("out/results.json");

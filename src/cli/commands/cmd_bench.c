@@ -252,14 +252,15 @@ static const cli_option options[] = {
     {.name = "parts",
      .argument = "A,B",
      .kind = CLI_VALUE_TEXT,
-     .help = "of latency, ablation, milp, runtime, map, batch (default: all)"},
+     .help = "of latency, ablation, milp, runtime, flow, map, batch (default: all)"},
     {.name = "time-limit",
      .argument = "SECONDS",
      .kind = CLI_VALUE_REAL,
      .least = 1e-3,
      .most = 1e6,
      .standard = "10",
-     .help = "of each placer that searches or learns; milp and runtime take half of it, a point of the maps a tenth"},
+     .help =
+         "of each placer that searches or learns; milp, runtime and flow take half of it, a point of the maps a tenth"},
     {.name = "threads",
      .argument = "N",
      .kind = CLI_VALUE_COUNT,
@@ -294,7 +295,8 @@ const cli_command cli_command_bench = {
         "Parts: latency (networks x testbeds x {original, coarsened} x placers), ablation (plans made without "
         "congestion, "
         "communication or memory, judged by the whole model), milp (the paper's program alone against the engine), "
-        "runtime (what launches cost), map and batch (where placing pays). All but latency take the smallest network "
+        "runtime (what launches cost), flow (what sending a tensor once per reader costs), map and batch (where "
+        "placing pays). All but latency take the smallest network "
         "of "
         "each family.\n\n"
         "DIR gets journal.jsonl (a line per experiment, written as each ends), results.json, results.csv and "
