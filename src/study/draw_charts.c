@@ -36,18 +36,16 @@ static void bar(report_text *t, const study_bars *b, const draw_axis *axis, int 
     report_put(t, ": %s%s</title></rect>\n", number, b->unit);
 }
 
-/* "gpt3-330M" in two lines, so that eleven fit beside each other. */
+/* "gpt3-330M" and "gpt3-330M inter" in two lines, so that eleven fit beside each other. */
 static void group_label(report_text *t, const char *name, double x, double y)
 {
     char first[48];
-    const char *dash = strchr(name, '-');
-    if (!dash || strchr(name, ' ')) {
-        draw_text(t, x, y, "middle", 11, name);
-        return;
-    }
-    snprintf(first, sizeof first, "%.*s", (int)(dash - name), name);
+    const char *cut = strrchr(name, ' ');
+    cut = cut ? cut : strchr(name, '-');
+    snprintf(first, sizeof first, "%.*s", (int)(cut ? cut - name : (ptrdiff_t)strlen(name)), name);
     draw_text(t, x, y, "middle", 11, first);
-    draw_text(t, x, y + 14, "middle", 11, dash + 1);
+    if (cut)
+        draw_text(t, x, y + 14, "middle", 11, cut + 1);
 }
 
 void study_draw_bars(report_text *t, const study_bars *b)
