@@ -43,15 +43,17 @@ static void axes(const moirai_study *s, moirai_study_part part, numbers *devices
     qsort(batch->value, (size_t)batch->n, sizeof(int), by_size);
 }
 
+/* The gain with that many devices or fewer: links are equal, so that a plan for fewer is a plan for more. */
 static double point(const moirai_study *s, const char *network, int devices, int gbps, int batch)
 {
-    study_filter f = {STUDY_ANY};
-    f.part = batch == 1 ? MOIRAI_STUDY_MAP : MOIRAI_STUDY_BATCH;
-    f.network = network;
-    f.devices = devices;
-    f.gbps = gbps;
-    f.batch = batch;
-    return study_gain(study_find(s, &f));
+    double most = NAN;
+    for (int32_t i = 0; i < s->n; i++) {
+        const moirai_study_case *c = &s->row[i].of;
+        if (c->part == (batch == 1 ? MOIRAI_STUDY_MAP : MOIRAI_STUDY_BATCH) && c->devices <= devices &&
+            c->gbps == gbps && c->batch == batch && !strcmp(c->network, network))
+            most = fmax(most, study_gain(&s->row[i])); /* of a number and a NAN, fmax takes the number */
+    }
+    return most;
 }
 
 /* ---- launches ---- */
