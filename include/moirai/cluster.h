@@ -24,8 +24,9 @@ typedef struct moirai_device_type {
     /* Rates of matrix products on tensor cores (dense, summed in fp32); 0: none, products run at the fp32 rate. fp16 is
      * bf16's, too. */
     double gflops_tf32, gflops_fp16;
-    double watt;       /* board power */
-    double process_nm; /* of its chip, by the foundry's name for it */
+    double watt;        /* board power */
+    double process_nm;  /* of its chip, by the foundry's name for it */
+    const char *source; /* where the figures are from, and whether they were compared; static, or NULL */
 } moirai_device_type;
 
 /* NULL if unknown. Case-insensitive; "RTX 2080 Ti", "rtx-2080ti" and "rtx2080ti" are one, and so are the names that

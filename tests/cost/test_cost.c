@@ -129,6 +129,9 @@ static void test_cost_wave_is_exact_at_the_ends(void **state)
     assert_true(fabs(cost_wave_ns(1000, ridge, 1, t4, v100) - 1000 * sqrt(320.0 / 900 * 1590 * 40 / (1370 * 80))) <
                 1e-6);
     assert_true(fabs(cost_wave_ns(1000, 1e9, 1e6, v100, v100) - 1000) < 1e-9);
+    /* 40 SMs of 64 cores are as many as 20 of 128. */
+    const moirai_device_type *p4 = moirai_device_type_find("p4");
+    assert_true(fabs(cost_wave_ns(1000, 1e12, 0, t4, p4) - 1000 * 1590.0 / 1113) < 1e-6);
 }
 
 static void test_cost_auto_prefers_scaled_over_fitted(void **state)
@@ -347,7 +350,8 @@ static void try_pair(moirai_graph *const *g, const char *text, int pair, int sha
     moirai_cluster *c = cluster_of(text);
     for (int k = 0; k < share; k++) {
         int i = (pair * share + k) % (2 * N_CLASSES_TRIED);
-        moirai_cost_options o = {.runtime = (moirai_runtime)((pair + i) % MOIRAI_RUNTIMES), .tf32 = (pair + i) % 3 == 0};
+        moirai_cost_options o = {.runtime = (moirai_runtime)((pair + i) % MOIRAI_RUNTIMES),
+                                 .tf32 = (pair + i) % 3 == 0};
         moirai_cost_report report;
         int64_t t[4];
         g[i / 2]->element_bytes = i % 2 ? 2 : 4;
