@@ -105,6 +105,23 @@ static void tell_scales(cli_context *cli, const moirai_cost_report *r)
     yyjson_mut_obj_add_int(cli->doc, cli->result, "mixed_scale_ops", r->n_mixed + r->n_two_scales);
 }
 
+void cli_tell_sharing(cli_context *cli, const moirai_cluster *c, int host_cores, const char *consequence)
+{
+    yyjson_mut_val *list = yyjson_mut_obj_add_arr(cli->doc, cli->result, "shared_devices");
+    for (int32_t a = 0; a < c->n_devices; a++)
+        for (int32_t b = a + 1; b < c->n_devices; b++) {
+            moirai_sharing what = moirai_cluster_sharing(c, a, b, host_cores);
+            if (!what)
+                continue;
+            cli_say(cli, "warning: devices '%s' and '%s' SHARE %s: %s\n", c->device[a].name, c->device[b].name,
+                    moirai_sharing_name(what), consequence);
+            yyjson_mut_val *o = yyjson_mut_arr_add_obj(cli->doc, list);
+            yyjson_mut_obj_add_strcpy(cli->doc, o, "a", c->device[a].name);
+            yyjson_mut_obj_add_strcpy(cli->doc, o, "b", c->device[b].name);
+            yyjson_mut_obj_add_str(cli->doc, o, "what", moirai_sharing_name(what));
+        }
+}
+
 /* Which model gave the times, and how many operators nothing was known of. */
 static void tell_costs(cli_context *cli, const moirai_graph *g, const moirai_cluster *c,
                        const moirai_cost_report *report, moirai_runtime runtime)
@@ -190,6 +207,10 @@ int cli_problem(moirai_problem **out, cli_context *cli, const moirai_graph *g, c
     rc = rc ? rc : moirai_problem_new(out, g, c, &o);
     if (!rc)
         tell_costs(cli, g, c, &report, o.runtime);
+    if (!rc)
+        cli_tell_sharing(cli, c, 0,
+                         "a plan that lets them work at the same time promises what no run keeps; 'moirai tune' uses "
+                         "only devices that are apart, --forbid '*=DEVICE' leaves one out");
     wishes_free(&w);
     return rc;
 }

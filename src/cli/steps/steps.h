@@ -55,6 +55,9 @@ int cli_problem(moirai_problem **out, cli_context *cli, const moirai_graph *g, c
                 const char *name);
 /* --runtime, or what fits the network. */
 int cli_runtime(moirai_runtime *out, const cli_context *cli);
+/* Warns of every two devices that can't work at the same time (moirai_cluster_sharing), and lists them in
+ * cli->result. */
+void cli_tell_sharing(cli_context *cli, const moirai_cluster *c, int host_cores, const char *consequence);
 /* The wishes among the options above once more, for the problem of what `fused` was made from. */
 int cli_wishes(const cli_context *cli, moirai_problem *p, const moirai_graph *fused);
 /* Opens --cluster; its absence is a usage error. */
