@@ -58,10 +58,16 @@ static int add_wishes(moirai_wish *wish, int *n, char **copy, const cli_context 
     return 0;
 }
 
-int cli_runtime(moirai_runtime *out, const cli_context *cli)
+int cli_runtime(moirai_runtime *out, const cli_context *cli, const moirai_graph *g)
 {
     const char *typed = cli_text(cli, "runtime");
-    return moirai_runtime_parse(out, typed ? typed : cli_is_onnx(cli_arg(cli, 0)) ? "ort" : NULL);
+    return moirai_runtime_parse(out, typed ? typed : g->from_onnx ? "ort" : NULL);
+}
+
+void cli_cut_costs(moirai_problem_options *o, const cli_context *cli)
+{
+    o->segment_ns = (int64_t)(1e3 * cli_real(cli, "segment-us") + 0.5);
+    o->move_ns_per_mb = (int64_t)(1e3 * cli_real(cli, "move-us") + 0.5);
 }
 
 /* What an operator's launch costs, by device where they differ. */
@@ -198,7 +204,8 @@ int cli_problem(moirai_problem **out, cli_context *cli, const moirai_graph *g, c
         .name = name, .cost_model = cli_text(cli, "cost"), .cost_report = &report, .tf32 = cli_has(cli, "tf32")};
     wishes w;
     int rc = wishes_read(&w, cli);
-    rc = rc ? rc : cli_runtime(&o.runtime, cli);
+    cli_cut_costs(&o, cli);
+    rc = rc ? rc : cli_runtime(&o.runtime, cli, g);
     rc = rc ? rc : moirai_flow_parse(&o.flow, cli_text(cli, "flow"));
     rc = rc ? rc : moirai_congestion_parse(&o.congestion, cli_text(cli, "congestion"));
     rc = rc ? rc : moirai_memory_parse(&o.memory, cli_text(cli, "memory"));

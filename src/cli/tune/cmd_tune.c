@@ -130,8 +130,10 @@ static void settle(tune *t, tune_case *x)
     memcpy(list, x->pass_ns + first, sizeof *list * (size_t)n);
     qsort(list, (size_t)n, sizeof *list, by_size);
     x->measured_ns = n % 2 ? list[n / 2] : list[n / 2 - 1] + (list[n / 2] - list[n / 2 - 1]) / 2;
-    if (n > 1 && x->measured_ns > 0)
-        t->noise = UTIL_MAX(t->noise, (double)(list[n - 1] - list[0]) / (double)x->measured_ns);
+    if (x->measured_ns > 0)
+        t->noise =
+            UTIL_MAX(t->noise, (double)(UTIL_MAX(list[n - 1], x->pass_ns[0]) - UTIL_MIN(list[0], x->pass_ns[0])) /
+                                   (double)x->measured_ns);
 }
 
 enum { MOST_FINALISTS = 6 };

@@ -32,7 +32,7 @@ typedef struct tune {
     char cluster_path[TUNE_PATH], profile_path[TUNE_PATH], graph_path[TUNE_PATH], links_path[TUNE_PATH];
     uint64_t set[TUNE_MOST_SETS]; /* devices that may work together */
     int n_sets, host_cores;
-    int64_t sum_ns[MOIRAI_MAX_DEVICES]; /* of the network's operators on each device, as profiled */
+    int64_t segment_ns; /* what a sub-model that does nothing takes, on the slowest device; until a split was run */
     tune_case alone[MOIRAI_MAX_DEVICES], machine, round[TUNE_MOST_ROUNDS];
     int n_rounds;
     tune_case *kept;

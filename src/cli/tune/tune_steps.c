@@ -165,8 +165,8 @@ int tune_profile(tune *t)
     add_option(&w, "--output", t->profile_path);
     int rc = call(&sub, t, &cli_command_profile, &w, false);
     yyjson_mut_arr_foreach(rc ? NULL : yyjson_mut_obj_get(sub.result, "devices"), i, n, device) {
-        if (i < MOIRAI_MAX_DEVICES)
-            t->sum_ns[i] = yyjson_mut_get_sint(yyjson_mut_obj_get(device, "total_ns"));
+        int64_t price = yyjson_mut_get_sint(yyjson_mut_obj_get(device, "overhead_ns"));
+        t->segment_ns = UTIL_MAX(t->segment_ns, price);
     }
     cli_free(&sub);
     return rc;
@@ -243,7 +243,7 @@ static int read_placement(tune_case *x)
 static int make_plan(tune *t, tune_case *x, const char *graph, const char *cluster, const char *placer,
                      const char *const pin[2])
 {
-    char limit[32];
+    char limit[32], price[32];
     words w = {0};
     cli_context sub;
     snprintf(limit, sizeof limit, "%.3f", UTIL_MAX(0.1, UTIL_MIN(cli_real(t->cli, "plan-limit"), tune_left_s(t) / 3)));
@@ -257,6 +257,10 @@ static int make_plan(tune *t, tune_case *x, const char *graph, const char *clust
     hand_on(&w, t->cli, "threads", "--threads");
     if (pin)
         add_option(&w, pin[0], pin[1]);
+    /* Afterwards refine knows what a cut costs, and has it in the latencies. */
+    snprintf(price, sizeof price, "%.3f", (double)t->segment_ns / 1e3);
+    if (!t->n_rounds)
+        add_option(&w, "--segment-us", price);
     add(&w, "--force");
     add_option(&w, "--output", x->plan);
     int rc = call(&sub, t, &cli_command_plan, &w, true);
