@@ -169,6 +169,15 @@ static void test_cli_runtime_sets_launches_and_the_verdict_tells(void **state)
     assert_runs("$M plan gpt3-330M --cluster inter-server --runtime graph --placer single");
     assert_null(strstr(shell_out, "is launches ("));
     assert_fails(2, "runtime", "$M plan gpt3-tiny --cluster inter-server --runtime tpu");
+    if (shell("$M zoo gpt3-tiny -q --onnx m.onnx"))
+        return; /* a build without ONNX */
+    /* An ONNX file, what is read from it, and what is fused of that: the same launches. */
+    assert_runs("$M coarsen m.onnx --rules none -q -o g.json && $M coarsen g.json -q -o f.json");
+    static const char *const networks[] = {"m.onnx", "g.json", "f.json"};
+    for (int i = 0; i < 3; i++) {
+        assert_runs("$M problem %s --cluster inter-server --json", networks[i]);
+        assert_string_equal(yyjson_get_str(yyjson_obj_get(shell_json(), "runtime")), "ort");
+    }
 }
 
 static void test_cli_two_scales_are_warned_of(void **state)

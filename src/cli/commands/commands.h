@@ -27,6 +27,7 @@ extern const cli_command cli_command_run;
 extern const cli_command cli_command_simulate;
 extern const cli_command cli_command_import;
 extern const cli_command cli_command_split;
+extern const cli_command cli_command_tune;
 extern const cli_command cli_command_version;
 extern const cli_command cli_command_zoo;
 

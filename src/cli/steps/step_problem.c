@@ -58,10 +58,16 @@ static int add_wishes(moirai_wish *wish, int *n, char **copy, const cli_context 
     return 0;
 }
 
-int cli_runtime(moirai_runtime *out, const cli_context *cli)
+int cli_runtime(moirai_runtime *out, const cli_context *cli, const moirai_graph *g)
 {
     const char *typed = cli_text(cli, "runtime");
-    return moirai_runtime_parse(out, typed ? typed : cli_is_onnx(cli_arg(cli, 0)) ? "ort" : NULL);
+    return moirai_runtime_parse(out, typed ? typed : g->from_onnx ? "ort" : NULL);
+}
+
+void cli_cut_costs(moirai_problem_options *o, const cli_context *cli)
+{
+    o->segment_ns = (int64_t)(1e3 * cli_real(cli, "segment-us") + 0.5);
+    o->move_ns_per_mb = (int64_t)(1e3 * cli_real(cli, "move-us") + 0.5);
 }
 
 /* What an operator's launch costs, by device where they differ. */
@@ -103,6 +109,23 @@ static void tell_scales(cli_context *cli, const moirai_cost_report *r)
             "'moirai profile' measures the rest\n",
             cli_human_count(r->n_two_scales).s);
     yyjson_mut_obj_add_int(cli->doc, cli->result, "mixed_scale_ops", r->n_mixed + r->n_two_scales);
+}
+
+void cli_tell_sharing(cli_context *cli, const moirai_cluster *c, int host_cores, const char *consequence)
+{
+    yyjson_mut_val *list = yyjson_mut_obj_add_arr(cli->doc, cli->result, "shared_devices");
+    for (int32_t a = 0; a < c->n_devices; a++)
+        for (int32_t b = a + 1; b < c->n_devices; b++) {
+            moirai_sharing what = moirai_cluster_sharing(c, a, b, host_cores);
+            if (!what)
+                continue;
+            cli_say(cli, "warning: devices '%s' and '%s' SHARE %s: %s\n", c->device[a].name, c->device[b].name,
+                    moirai_sharing_name(what), consequence);
+            yyjson_mut_val *o = yyjson_mut_arr_add_obj(cli->doc, list);
+            yyjson_mut_obj_add_strcpy(cli->doc, o, "a", c->device[a].name);
+            yyjson_mut_obj_add_strcpy(cli->doc, o, "b", c->device[b].name);
+            yyjson_mut_obj_add_str(cli->doc, o, "what", moirai_sharing_name(what));
+        }
 }
 
 /* Which model gave the times, and how many operators nothing was known of. */
@@ -181,7 +204,8 @@ int cli_problem(moirai_problem **out, cli_context *cli, const moirai_graph *g, c
         .name = name, .cost_model = cli_text(cli, "cost"), .cost_report = &report, .tf32 = cli_has(cli, "tf32")};
     wishes w;
     int rc = wishes_read(&w, cli);
-    rc = rc ? rc : cli_runtime(&o.runtime, cli);
+    cli_cut_costs(&o, cli);
+    rc = rc ? rc : cli_runtime(&o.runtime, cli, g);
     rc = rc ? rc : moirai_flow_parse(&o.flow, cli_text(cli, "flow"));
     rc = rc ? rc : moirai_congestion_parse(&o.congestion, cli_text(cli, "congestion"));
     rc = rc ? rc : moirai_memory_parse(&o.memory, cli_text(cli, "memory"));
@@ -190,6 +214,10 @@ int cli_problem(moirai_problem **out, cli_context *cli, const moirai_graph *g, c
     rc = rc ? rc : moirai_problem_new(out, g, c, &o);
     if (!rc)
         tell_costs(cli, g, c, &report, o.runtime);
+    if (!rc)
+        cli_tell_sharing(cli, c, 0,
+                         "a plan that lets them work at the same time promises what no run keeps; 'moirai tune' uses "
+                         "only devices that are apart, --forbid '*=DEVICE' leaves one out");
     wishes_free(&w);
     return rc;
 }

@@ -186,6 +186,8 @@ static void write_rank(util_writer *w, const probe_rank *r, const char *name)
     util_writer_pair_int(w, "hardware_threads", r->n_threads);
     util_writer_pair_int(w, "own_threads", r->n_own);
     util_writer_pair_int(w, "memory_bytes", r->memory_bytes);
+    util_writer_key(w, "load_average");
+    util_writer_real(w, r->load);
     util_writer_pair_string(w, "onnxruntime", r->onnxruntime);
     util_writer_pair_string(w, "providers", r->providers);
     util_writer_pair_open(w, "gpus", '[');
