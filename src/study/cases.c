@@ -116,7 +116,7 @@ static void choose_few(maker *m)
                                     moirai_zoo_find(other)->n_ops >= moirai_zoo_find(name)->n_ops);
         }
         if (smallest)
-            snprintf(m->few.name[m->few.n++], sizeof m->few.name[0], "%s", name);
+            memcpy(m->few.name[m->few.n++], name, sizeof m->few.name[0]); /* the same width */
     }
 }
 
