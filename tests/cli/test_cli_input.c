@@ -200,6 +200,10 @@ static void test_cli_two_scales_are_warned_of(void **state)
     assert_runs("$M problem g.json --cluster two.json");
     assert_contains(shell_err, "NOT ON ONE SCALE");
     assert_fails(3, "did you mean 'h200'?", "$M problem gpt3-tiny --cluster h20");
+    assert_runs("$M problem gpt3-tiny --cluster '1x cpu, 1x v100, 1Gbps 5us'");
+    assert_contains(shell_err, "does not know device 'A' (cpu), so that all devices are costed by the roofline");
+    assert_runs("$M problem gpt3-tiny --cluster '2x v100, 1Gbps 5us'");
+    assert_null(strstr(shell_err, "roofline"));
 }
 
 int main(void)
@@ -216,9 +220,9 @@ int main(void)
         IN_FOLDER(test_cli_input_problem_bad_numbers),
         IN_FOLDER(test_cli_input_plan_of_another_problem),
         IN_FOLDER(test_cli_input_missing_files),
-        cmocka_unit_test(test_cli_dtype_of_a_file_is_refused_if_it_differs),
-        cmocka_unit_test(test_cli_runtime_sets_launches_and_the_verdict_tells),
-        cmocka_unit_test(test_cli_two_scales_are_warned_of),
+        IN_FOLDER(test_cli_dtype_of_a_file_is_refused_if_it_differs),
+        IN_FOLDER(test_cli_runtime_sets_launches_and_the_verdict_tells),
+        IN_FOLDER(test_cli_two_scales_are_warned_of),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
