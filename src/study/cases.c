@@ -298,6 +298,7 @@ int moirai_study_new(moirai_study **out, const moirai_study_options *o)
     if (!rc) {
         choose_few(m);
         rc = add_parts(m, o->parts);
+        rc = rc ? rc : study_costs(&s->costs);
     }
     free(m);
     if (rc)
