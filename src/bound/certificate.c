@@ -114,6 +114,33 @@ static void write_static(util_writer *w, const pair_static_proof *s)
     util_writer_close(w, '}');
 }
 
+static void write_numbers(util_writer *w, const char *key, const int64_t *value, int32_t n)
+{
+    util_writer_pair_open(w, key, '[');
+    for (int32_t i = 0; i < n; i++)
+        util_writer_int(w, value[i]);
+    util_writer_close(w, ']');
+}
+
+static void write_pool(util_writer *w, const pair_pool_proof *p, int32_t devices)
+{
+    util_writer_break(w);
+    util_writer_pair_open(w, "pool", '{');
+    util_writer_pair_int(w, "length_ns", p->length_ns);
+    util_writer_pair_int(w, "step_ns", p->step_ns);
+    util_writer_pair_int(w, "bucket_ns", p->bucket_ns);
+    write_numbers(w, "weights", p->weight, devices);
+    write_numbers(w, "prices", p->price, p->n_buckets);
+    util_writer_pair_open(w, "flows", '[');
+    for (int32_t i = 0; i < p->n_flows; i++) {
+        util_writer_int(w, p->flow[i].edge);
+        util_writer_int(w, p->flow[i].step);
+        util_writer_int(w, p->flow[i].value);
+    }
+    util_writer_close(w, ']');
+    util_writer_close(w, '}');
+}
+
 static void write_pair(util_writer *w, const pair_state *x, int32_t a, int32_t b)
 {
     util_writer_break(w);
@@ -127,6 +154,8 @@ static void write_pair(util_writer *w, const pair_state *x, int32_t a, int32_t b
             write_static(w, &x->static_proof[i]);
         util_writer_close(w, ']');
     }
+    if (x->pool.price)
+        write_pool(w, &x->pool, x->block.problem.n_devices);
     util_writer_pair_open(w, "leaves", '[');
     for (const pair_case *c = x->cases; c < x->cases + x->n_cases; c++)
         bound_certificate_leaf(w, x, c->sending, c->n_branches, c->branch, &c->proof);

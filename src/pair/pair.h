@@ -3,6 +3,7 @@
 #define MOIRAI_PAIR_PAIR_H
 
 #include "pair/pair_plan.h"
+#include "pair/pool.h"
 #include "pair/static_lp.h"
 #include "pricing/duals.h"
 #include "pricing/master.h"
@@ -38,7 +39,8 @@ typedef struct pair_state {
     int64_t first_ns;      /* length of the first plan: the best device alone */
     int32_t n_static; /* proofs by the static programme, each on top of the one before, the first on the longest path */
     pair_static_proof static_proof[PAIR_STATIC_ROUNDS];
-    int64_t solves; /* at cases so far */
+    pair_pool_proof pool; /* price NULL: none */
+    int64_t solves;       /* at cases so far */
 } pair_state;
 
 void pair_cases_free(pair_case *cases, int32_t n);
@@ -50,5 +52,8 @@ int64_t pair_certified_ns(const pair_state *x);
 int64_t pair_static_ns(const pair_state *x);
 /* Raises lower_ns by the static programme where it has not been tried; what it proves can be certified. */
 int pair_raise_static(pair_state *x, int64_t need_ns, util_stop stop);
+/* Raises lower_ns by the pool of all devices; what it proves can be certified. job->proven_ns and what is known of the
+ * pair count together. */
+int pair_raise_pool(pair_state *x, const pair_pool_task *job);
 
 #endif

@@ -30,6 +30,7 @@
 #define WHOLE_OPS 48      /* problems up to this size go to the exhaustive search as a whole */
 #define INTERVAL_LEVELS 2 /* of prices for a certificate: intervals are many */
 #define INTERVAL_EFFORT 0.3
+#define POOL_SHARE 0.25       /* of the time that is left, for the pool of all devices */
 #define WEAK 0.3              /* of the operators in large components: blocks are weak */
 #define WHOLE_NODES 2000000.0 /* of it, at effort 1 */
 
@@ -115,10 +116,21 @@ static int64_t certified(const pair_chain *c)
     return pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL);
 }
 
+/* The pool's proof is complete as it is. */
+static int certify_by_pool(engine *x)
+{
+    bound_certificate from = {.c = x->pool, .lower_bound_ns = x->lower_ns};
+    int rc = bound_certificate_write(&from, x->o->certificate_path);
+    x->certified_ns = from.certified_ns;
+    return rc;
+}
+
 /* The proof behind the bound, as far as prices carry it by then; of the spine where there is one. Without blocks there
  * is nothing to write down but the longest paths. */
 static int certify(engine *x, const util_stop *stop)
 {
+    if (x->pool && certified(x->pool) >= x->lower_ns)
+        return certify_by_pool(x);
     engine *y = x->inner ? x->inner : x;
     int rc = y->c ? 0 : engine_prepare(y);
     if (rc)
@@ -149,6 +161,8 @@ static int certify(engine *x, const util_stop *stop)
     bound_certificate from = {.c = y->c, .memory = y->memory, .spine = x->spine, .lower_bound_ns = x->lower_ns};
     if (!rc && by_intervals && certified(x->intervals->c) > certified(y->c))
         from = (bound_certificate){.c = x->intervals->c, .spine = x->intervals->spine, .lower_bound_ns = x->lower_ns};
+    if (!rc && x->pool && !y->memory && certified(x->pool) > certified(from.c))
+        return certify_by_pool(x);
     rc = rc ? rc : bound_certificate_write(&from, x->o->certificate_path);
     x->certified_ns = from.certified_ns;
     return rc;
@@ -192,6 +206,8 @@ static int search(engine *x)
     bool weak = part > WEAK && x->p->n_ops <= DECOMPOSE_INTERVALS_OPS;
     shares s = shares_of(x, weak);
     rc = rc ? rc : engine_anneal_whole(x, weak ? 2 : 1, s.anneal);
+    if (!rc && weak)
+        rc = engine_raise_by_pool(x, POOL_SHARE);
     rc = rc ? rc : engine_raise_by_intervals(x, weak ? 8 : 2, weak ? 4 : 2, s.intervals);
     if (!rc && weak)
         rc = engine_raise_by_programme(x, 0.3);
@@ -205,6 +221,8 @@ static int search(engine *x)
         rc = improve_blocks(x, s.blocks);
     if (!rc && !weak)
         rc = engine_raise_by_intervals(x, 8, 4, 0.5);
+    if (!rc && !weak)
+        rc = engine_raise_by_pool(x, POOL_SHARE);
     return rc ? rc : engine_anneal_whole(x, 5, 1);
 }
 
