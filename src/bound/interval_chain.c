@@ -24,6 +24,7 @@
 #define LIST_OPS 110      /* between two neighbours of a chain, at most */
 #define PRICES_EFFORT 0.3 /* of the effort goes into prices */
 #define MOST_OPEN 20000   /* pairs that are opened at once */
+#define CASES_AT_ONCE 41  /* of the static programme by cases */
 #define FINALISTS 2       /* chains that are raised all the way */
 
 static const double nodes[] = {1500, 12000, 100000}; /* of the three searches, at effort 1 */
@@ -110,17 +111,18 @@ static int search(bool *closed, pair_state *y, int64_t need_ns, int32_t which, c
 }
 
 /* What is tried at a pair, one after the other: search with more and more nodes, the static programme, prices. */
-typedef enum attempt { SEARCH_1, SEARCH_2, SEARCH_3, STATIC, PRICES, NOTHING } attempt;
+typedef enum attempt { SEARCH_1, SEARCH_2, SEARCH_3, STATIC, CASES, PRICES, NOTHING } attempt;
 
 static attempt attempt_of(const pair_state *y, int32_t tries, bool prices_only)
 {
     static const attempt small[] = {SEARCH_1, STATIC, SEARCH_2, PRICES, SEARCH_3, PRICES},
-                         large[] = {STATIC, SEARCH_1, PRICES, SEARCH_2, PRICES, SEARCH_3};
+                         large[] = {STATIC, CASES, SEARCH_1, PRICES, SEARCH_2, PRICES, SEARCH_3};
     if (prices_only)
         return y->level < PAIR_LEVELS ? PRICES : NOTHING;
-    if (tries >= (int32_t)(sizeof small / sizeof *small))
+    bool few = y->block.n_interior <= SMALL_OPS;
+    if (tries >= (int32_t)(few ? sizeof small / sizeof *small : sizeof large / sizeof *large))
         return NOTHING;
-    return y->block.n_interior <= SMALL_OPS ? small[tries] : large[tries];
+    return few ? small[tries] : large[tries];
 }
 
 static int raise_by_prices(bound_interval_chain *x, int32_t pair, int64_t need_ns, const bound_interval_task *job)
@@ -155,6 +157,8 @@ static int raise_one(void *data, int32_t i)
         rc = search(&closed, y, r->need_ns[i], what, r->job);
     else if (what == STATIC)
         rc = pair_raise_static(y, r->need_ns[i], r->job->stop);
+    else if (what == CASES)
+        rc = pair_raise_cases(y, r->need_ns[i], CASES_AT_ONCE, r->job->stop);
     else if (what == PRICES)
         rc = raise_by_prices(x, pair, r->need_ns[i], r->job);
     if (closed || y->lower_ns >= y->plan.length_ns)

@@ -198,13 +198,26 @@ int64_t pair_static_ns(const pair_state *x)
 int pair_raise_static(pair_state *x, int64_t need_ns, util_stop stop)
 {
     int64_t lower = 0;
-    if (x->n_static || x->block.n_interior == 0)
+    if (x->n_static || x->by_cases || x->block.n_interior == 0)
         return 0;
     pair_static_task task = {.proven_ns = x->path_ns,
                              .upper_ns = UTIL_MIN(need_ns, x->plan.length_ns),
                              .rounds = PAIR_STATIC_ROUNDS,
                              .stop = stop};
     int rc = pair_static_lp(&lower, &x->block.problem, &task, x->static_proof, &x->n_static);
+    x->lower_ns = UTIL_MAX(x->lower_ns, lower);
+    return rc;
+}
+
+int pair_raise_cases(pair_state *x, int64_t need_ns, int32_t cases, util_stop stop)
+{
+    int64_t lower = 0;
+    if (x->by_cases || x->block.n_interior == 0)
+        return 0;
+    pair_static_task task = {
+        .proven_ns = pair_static_ns(x), .upper_ns = UTIL_MIN(need_ns, x->plan.length_ns), .stop = stop};
+    x->by_cases = true;
+    int rc = pair_static_by_cases(&lower, &x->block.problem, &task, cases, x->static_proof, &x->n_static);
     x->lower_ns = UTIL_MAX(x->lower_ns, lower);
     return rc;
 }

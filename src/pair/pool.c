@@ -42,7 +42,7 @@
 #define RATE_ROUNDS 5.0    /* until it falls */
 #define LATEST 0.15        /* of the mean use is the latest */
 #define LEAST_SHAPE 1e-6
-#define PATIENCE 20 /* rounds before a length is given up */
+#define PATIENCE 5 /* rounds before a length is given up */
 #define HOPE 2.2
 
 typedef __int128 wide;
@@ -612,14 +612,16 @@ static int try_lengths(pooling *p, pair_pool_proof *proof, bool *any)
 static int pool(pooling *p, pair_pool_proof *proof)
 {
     schedule_paths paths = {.p = p->q};
-    bool any = true;
+    bool any = false;
     schedule_heads(p->head, &paths);
     schedule_tails(p->tail, &paths);
     for (int32_t b = 0; b < BUCKETS; b++)
         p->shape[b] = 1;
     int rc = find_weights(p->weight, p->q);
-    for (int32_t i = 0; i < p->job->rounds && !rc && p->low_ns < p->high_ns && !util_stopped(&p->job->stop); i++)
-        rc = try_lengths(p, proof, &any);
+    for (int32_t i = 0, idle = 0; i < p->job->rounds && !rc && p->low_ns < p->high_ns && idle < 2; i++) {
+        rc = util_stopped(&p->job->stop) ? 0 : try_lengths(p, proof, &any);
+        idle = any ? 0 : idle + 1;
+    }
     return rc;
 }
 

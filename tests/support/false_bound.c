@@ -741,7 +741,8 @@ static bool check_intervals(const moirai_problem *p, int64_t optimum, uint64_t s
     return good;
 }
 
-/* The pool of all devices, over the whole as one block: no bound above the optimum, and a certificate of it. */
+/* The static programme by cases and the pool of all devices, over the whole as one block: no bound above the optimum,
+ * and a certificate of it. */
 static bool check_pool(const moirai_problem *p, int64_t optimum, uint64_t seed, false_bound_counts *counts, char *why)
 {
     static const int32_t nodes[] = {1, 12, 60, 400, 3000};
@@ -755,12 +756,18 @@ static bool check_pool(const moirai_problem *p, int64_t optimum, uint64_t seed, 
     pair_state *x = c->pair[0];
     pair_pool_task job = {
         .upper_ns = 2 * optimum + 2, .rounds = 3, .cuts = 25, .nodes = nodes[seed / 7 % 5], .threads = 1};
-    int64_t before = x->lower_ns;
-    if (pair_raise_pool(x, &job))
+    int64_t before = x->lower_ns, by_cases = before;
+    if ((seed % 5 ? 0 : pair_raise_static(x, 2 * optimum + 2, job.stop)) ||
+        pair_raise_cases(x, 2 * optimum + 2, 1 + (int32_t)(seed % 23), job.stop))
+        good = fail(why, "cases: %s", moirai_error_message());
+    else if ((by_cases = x->lower_ns) > optimum)
+        good = fail(why, "cases' bound %lld, optimum %lld", (long long)x->lower_ns, (long long)optimum);
+    counts->cases += by_cases > before && x->static_proof[x->n_static - 1].n_cases > 1;
+    if (good && pair_raise_pool(x, &job))
         good = fail(why, "pool: %s", moirai_error_message());
-    else if (x->lower_ns > optimum)
+    else if (good && x->lower_ns > optimum)
         good = fail(why, "pool's bound %lld, optimum %lld", (long long)x->lower_ns, (long long)optimum);
-    counts->pools += x->lower_ns > before;
+    counts->pools += x->lower_ns > by_cases;
     char *json = good && x->lower_ns > before
                      ? bound_certificate_text(&(bound_certificate){.c = c, .lower_bound_ns = optimum}, &length)
                      : NULL;

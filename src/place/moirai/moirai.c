@@ -185,18 +185,33 @@ static int improve_blocks(engine *x, double part)
     return rc == MOIRAI_ELIMIT ? 0 : rc;
 }
 
-/* What each step gets of the time that the ones before have left; one that has nothing to do takes none. */
-typedef struct shares {
-    double anneal, intervals, blocks;
-} shares;
-
-/* Where blocks are weak the whole comes first; elsewhere blocks do most, and nearly all where intervals are too many.
- */
-static shares shares_of(const engine *x, bool weak)
+/* Large components: bounds of the whole, and annealing before and after them. What they have raised, blocks with their
+ * spanning trees would not raise further. */
+static int search_whole(engine *x)
 {
-    if (x->p->n_ops > DECOMPOSE_INTERVALS_OPS)
-        return (shares){0.02, 0, 0.95};
-    return weak ? (shares){0.15, 0.45, 0.35} : (shares){0.05, 0.1, 0.8};
+    int rc = engine_anneal_whole(x, 2, 0.15);
+    rc = rc ? rc : engine_raise_by_pool(x, POOL_SHARE);
+    rc = rc ? rc : engine_raise_by_intervals(x, 8, 4, 0.45);
+    rc = rc ? rc : engine_raise_by_programme(x, 0.2);
+    x->top_level = 1; /* finer prices would take for ever */
+    x->batches_left = 2;
+    if (!rc && engine_gap(x) > x->o->gap && !x->intervals && !x->pool)
+        rc = improve_blocks(x, 0.35);
+    return rc ? rc : engine_anneal_whole(x, 9, 1);
+}
+
+/* Small components: blocks do most, and nearly all where intervals are too many. */
+static int search_blocks(engine *x)
+{
+    bool many = x->p->n_ops > DECOMPOSE_INTERVALS_OPS;
+    int rc = engine_anneal_whole(x, 1, many ? 0.02 : 0.05);
+    if (!rc && !many)
+        rc = engine_raise_by_intervals(x, 2, 2, 0.1);
+    if (!rc && engine_gap(x) > x->o->gap)
+        rc = improve_blocks(x, many ? 0.95 : 0.8);
+    rc = rc ? rc : engine_raise_by_intervals(x, 8, 4, 0.5);
+    rc = rc ? rc : engine_raise_by_pool(x, POOL_SHARE);
+    return rc ? rc : engine_anneal_whole(x, 5, 1);
 }
 
 static int search(engine *x)
@@ -204,26 +219,9 @@ static int search(engine *x)
     double part;
     int rc = engine_weakness(&part, x);
     bool weak = part > WEAK && x->p->n_ops <= DECOMPOSE_INTERVALS_OPS;
-    shares s = shares_of(x, weak);
-    rc = rc ? rc : engine_anneal_whole(x, weak ? 2 : 1, s.anneal);
-    if (!rc && weak)
-        rc = engine_raise_by_pool(x, POOL_SHARE);
-    rc = rc ? rc : engine_raise_by_intervals(x, weak ? 8 : 2, weak ? 4 : 2, s.intervals);
-    if (!rc && weak)
-        rc = engine_raise_by_programme(x, 0.3);
-    if (!rc && weak)
-        rc = engine_anneal_whole(x, 3, 0.5);
-    if (weak) { /* large components: finer prices would take for ever */
-        x->top_level = 1;
-        x->batches_left = 2;
-    }
-    if (!rc && engine_gap(x) > x->o->gap)
-        rc = improve_blocks(x, s.blocks);
-    if (!rc && !weak)
-        rc = engine_raise_by_intervals(x, 8, 4, 0.5);
-    if (!rc && !weak)
-        rc = engine_raise_by_pool(x, POOL_SHARE);
-    return rc ? rc : engine_anneal_whole(x, 5, 1);
+    if (rc)
+        return rc;
+    return weak ? search_whole(x) : search_blocks(x);
 }
 
 /* What comes after the search is the check of the plan. It is measured once; the last plan may send every tensor. */
