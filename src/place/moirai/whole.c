@@ -15,7 +15,7 @@
 #define STEPS 4e8           /* a round puts down at most about so many operators */
 #define WORTH_A_ROUND 0.0002
 #define LARGE_COMPONENT 36 /* operators */
-#define CHAINS 8           /* of intervals, at effort 1 */
+#define CHAINS 14          /* of intervals, at effort 1 */
 #define LITTLE_EFFORT 0.2
 #define POOL_ROUNDS 3
 #define POOL_CUTS 120.0 /* at each length, at effort 1 */
