@@ -71,7 +71,7 @@ static int search(moirai_plan **out, const moirai_problem *p, first_plans *f)
     exact_options_init(&options);
     options.start = f->best;
     options.node_limit = node_limit(p, o);
-    options.stop = f->starts.stop;
+    options.stop = *f->starts.stop;
     options.progress = o->budget.progress;
     options.progress_data = o->budget.progress_data;
     int rc = exact_solve(p, &options, &r);
@@ -93,7 +93,8 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
 {
     first_plans f = {.begun_s = util_seconds(), .o = o};
     const char *why;
-    f.starts = (place_starts_task){.p = p, .o = o, .stop = util_stop_of(&o->budget), .offer = take_start, .data = &f};
+    util_stop stop = util_stop_of(&o->budget);
+    f.starts = (place_starts_task){.p = p, .o = o, .stop = &stop, .offer = take_start, .data = &f};
     int rc = place_starts(&f.starts);
     if (!rc && exact_fits(p, &why)) {
         rc = search(out, p, &f);

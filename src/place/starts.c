@@ -13,11 +13,20 @@
 #include "place/placers.h"
 #include "util/util.h"
 
-static const struct {
+/* Those by linear programmes are for problems of this many operators and edges: beyond, the programme alone would take
+ * more memory than all the rest. */
+#define PROGRAMME_SIZE 20000
+
+static const struct heuristic {
     const moirai_placer *placer;
     char letter;
+    bool by_programme;
+    bool explains; /* what it says of a problem that does not fit is true of others, too */
 } heuristic[] = {
-    {&place_single, '1'}, {&place_heft, 'H'}, {&place_m_etf, 'E'}, {&place_m_topo, 'T'}, {&place_random, 'R'}};
+    {&place_single, '1', false, true}, {&place_heft, 'H', false, true},   {&place_m_etf, 'E', false, true},
+    {&place_m_topo, 'T', false, true}, {&place_random, 'R', false, true}, {&place_sequential, 'Q', false, false},
+    {&place_chain, 'C', false, false}, {&place_m_sct, 'P', true, false},  {&place_getf, 'G', true, false},
+};
 
 /* Devices of the start, moved as little as memory asks for. */
 static int mend(moirai_plan **out, const moirai_problem *p, const moirai_plan *start)
@@ -47,10 +56,14 @@ static int use_start(moirai_plan **out, const moirai_problem *p, const moirai_pl
     return mend(out, p, start);
 }
 
-static int use_heuristic(moirai_plan **out, const place_starts_task *task, const moirai_placer *placer)
+static int use_heuristic(moirai_plan **out, const place_starts_task *task, const struct heuristic *h)
 {
-    moirai_place_options o = {.budget = util_stop_rest(&task->stop, &task->o->budget), .gap = task->o->gap};
-    return placer->place(out, task->p, &o);
+    const char *why;
+    int64_t size = (int64_t)task->p->n_ops + task->p->n_edges;
+    if ((h->by_programme && size > PROGRAMME_SIZE) || (h->placer->available && !h->placer->available(&why)))
+        return MOIRAI_ELIMIT;
+    moirai_place_options o = {.budget = util_stop_rest(task->stop, &task->o->budget), .gap = task->o->gap};
+    return h->placer->place(out, task->p, &o);
 }
 
 int place_starts(place_starts_task *task)
@@ -59,17 +72,17 @@ int place_starts(place_starts_task *task)
     int rc = 0;
     const size_t n = sizeof heuristic / sizeof *heuristic;
     task->why[0] = '\0';
-    for (size_t i = 0; i <= n && !rc && !(offered && util_stopped(&task->stop)); i++) {
+    for (size_t i = 0; i <= n && !rc && !(offered && util_stopped(task->stop)); i++) {
         moirai_plan *plan = NULL;
         int found = MOIRAI_EINFEASIBLE;
         if (i > 0)
-            found = use_heuristic(&plan, task, heuristic[i - 1].placer);
+            found = use_heuristic(&plan, task, &heuristic[i - 1]);
         else if (task->o->start)
             found = use_start(&plan, task->p, task->o->start);
         if (!found) {
             offered = true;
             rc = task->offer(task->data, plan, i > 0 ? heuristic[i - 1].letter : 'S');
-        } else if (i > 0 && found == MOIRAI_EINFEASIBLE) {
+        } else if (i > 0 && found == MOIRAI_EINFEASIBLE && heuristic[i - 1].explains) {
             snprintf(task->why, sizeof task->why, "%s", moirai_error_message());
         } else if (found == MOIRAI_EFAIL) {
             rc = found;

@@ -7,7 +7,9 @@
 #include "util/stop.h"
 
 /* What the letters of place_starts stand for, for a placer's key. */
-#define PLACE_STARTS_KEY "S start, 1 single device, H heft, E m-etf, T m-topo, R random"
+#define PLACE_STARTS_KEY \
+    "S start, 1 single device, H heft, E m-etf, T m-topo, R random, " \
+    "Q sequential, C chain, P m-sct, G getf"
 
 /* Takes ownership of `plan`; a result other than 0 ends the starts. */
 typedef int (*place_offer_fn)(void *data, moirai_plan *plan, char letter);
@@ -15,7 +17,7 @@ typedef int (*place_offer_fn)(void *data, moirai_plan *plan, char letter);
 typedef struct place_starts_task {
     const moirai_problem *p;
     const moirai_place_options *o; /* its start, budget and seed; settings are not handed on */
-    util_stop stop;
+    const util_stop *stop;         /* looked at anew before each: an offer may bring it forward */
     place_offer_fn offer;
     void *data;
     char why[512]; /* out: the message of a heuristic that found no plan that fits, or "" */

@@ -3,8 +3,10 @@
  *
  * Three stages, as later ones make no sense when earlier ones fail: every operator on a device, for its time (4b, 4c,
  * groups); every needed transfer once, for its time, in order (4a, 4f); then resources (4e, 4g), memory (4d) and the
- * plan's own sums. O((V + E) log(V + E)). */
+ * plan's own sums. O(V + E) but for tensors sent to many readers, by radix sorts: a search that has until a moment has
+ * to check its plan before. */
 #include "schedule/plan_check.h"
+#include "util/sort.h"
 #include "util/util.h"
 
 #include <inttypes.h>
@@ -66,32 +68,41 @@ static int32_t key_of(const schedule_check *c, int32_t j)
 
 static int by_key(const void *left, const void *right, void *data)
 {
-    const schedule_check *c = data;
-    int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
-    int32_t ta = c->plan->transfer[a].tensor, tb = c->plan->transfer[b].tensor;
-    if (ta != tb)
-        return ta < tb ? -1 : 1;
-    int32_t ka = key_of(c, a), kb = key_of(c, b);
+    int32_t a = *(const int32_t *)left, b = *(const int32_t *)right, ka = key_of(data, a), kb = key_of(data, b);
     if (ka != kb)
         return ka < kb ? -1 : 1;
     return (a > b) - (a < b);
 }
 
+/* Transfers by tensor, and those of one tensor by key. */
+static void sort_transfers(schedule_check *c)
+{
+    int32_t n = c->plan->n_transfers, n_tensors = c->p->n_tensors, *off = c->sorted_off;
+    memset(off, 0, ((size_t)n_tensors + 1) * sizeof *off);
+    for (int32_t j = 0; j < n; j++)
+        off[c->plan->transfer[j].tensor + 1]++;
+    for (int32_t t = 0; t < n_tensors; t++)
+        off[t + 1] += off[t];
+    for (int32_t j = n - 1; j >= 0; j--) /* leaves every offset at the end of the tensor before */
+        c->sorted[--off[c->plan->transfer[j].tensor + 1]] = j;
+    memmove(off, off + 1, (size_t)n_tensors * sizeof *off);
+    off[n_tensors] = n;
+    for (int32_t t = 0; t < n_tensors; t++)
+        if (off[t + 1] - off[t] > 1)
+            qsort_r(c->sorted + off[t], (size_t)(off[t + 1] - off[t]), sizeof *c->sorted, by_key, c);
+}
+
 int32_t schedule_check_find(const schedule_check *c, int32_t tensor, int32_t key)
 {
-    int32_t low = 0, high = c->plan->n_transfers;
+    int32_t low = c->sorted_off[tensor], end = c->sorted_off[tensor + 1], high = end;
     while (low < high) {
-        int32_t middle = low + (high - low) / 2, j = c->sorted[middle];
-        int32_t t = c->plan->transfer[j].tensor;
-        if (t < tensor || (t == tensor && key_of(c, j) < key))
+        int32_t middle = low + (high - low) / 2;
+        if (key_of(c, c->sorted[middle]) < key)
             low = middle + 1;
         else
             high = middle;
     }
-    if (low == c->plan->n_transfers)
-        return MOIRAI_NONE;
-    int32_t j = c->sorted[low];
-    return c->plan->transfer[j].tensor == tensor && key_of(c, j) == key ? j : MOIRAI_NONE;
+    return low < end && key_of(c, c->sorted[low]) == key ? c->sorted[low] : MOIRAI_NONE;
 }
 
 /* latency + ceil(bytes * 10^9 / bytes per second), or what the file gives; -1: no channel, or beyond int64. */
@@ -191,9 +202,7 @@ static void check_transfers(schedule_check *c)
     int32_t n = c->plan->n_transfers;
     if (!transfers_make_sense(c))
         return;
-    for (int32_t j = 0; j < n; j++)
-        c->sorted[j] = j;
-    qsort_r(c->sorted, (size_t)n, sizeof *c->sorted, by_key, c);
+    sort_transfers(c);
     for (int32_t s = 1; s < n; s++) {
         int32_t a = c->sorted[s - 1], b = c->sorted[s];
         if (c->plan->transfer[a].tensor == c->plan->transfer[b].tensor && key_of(c, a) == key_of(c, b))
@@ -208,32 +217,36 @@ static void check_transfers(schedule_check *c)
 
 /* ---- resources ---- */
 
-static int by_resource(const void *left, const void *right)
-{
-    const schedule_span *a = left, *b = right;
-    if (a->where != b->where)
-        return a->where < b->where ? -1 : 1;
-    if (a->start_ns != b->start_ns)
-        return a->start_ns < b->start_ns ? -1 : 1;
-    return (a->finish_ns > b->finish_ns) - (a->finish_ns < b->finish_ns);
-}
-
-/* Neighbours in (resource, start) order suffice: if any two overlap, so do two neighbours. */
-static void check_overlaps(schedule_check *c, int32_t n, const char *resource, bool ops)
+static void tell_overlap(schedule_check *c, const schedule_span *a, const schedule_span *b, const char *resource,
+                         bool ops)
 {
     const moirai_problem *p = c->p;
-    qsort(c->spans, (size_t)n, sizeof *c->spans, by_resource);
-    for (int32_t j = 1; j < n; j++) {
-        const schedule_span *a = &c->spans[j - 1], *b = &c->spans[j];
-        if (a->where != b->where || b->start_ns >= a->finish_ns)
-            continue;
-        const char *first = ops ? p->op_name[a->what] : p->tensor_name[c->plan->transfer[a->what].tensor];
-        const char *second = ops ? p->op_name[b->what] : p->tensor_name[c->plan->transfer[b->what].tensor];
-        bool pair = !strcmp(resource, "channel");
-        schedule_check_bad(c, "%s %s%s%s: %s%s and %s overlap", resource,
-                           p->device_name[pair ? a->where / p->n_devices : a->where], pair ? " to " : "",
-                           pair ? p->device_name[a->where % p->n_devices] : "", ops ? "" : "transfers of ", first,
-                           second);
+    const char *first = ops ? p->op_name[a->what] : p->tensor_name[c->plan->transfer[a->what].tensor];
+    const char *second = ops ? p->op_name[b->what] : p->tensor_name[c->plan->transfer[b->what].tensor];
+    bool pair = !strcmp(resource, "channel");
+    schedule_check_bad(c, "%s %s%s%s: %s%s and %s overlap", resource,
+                       p->device_name[pair ? a->where / p->n_devices : a->where], pair ? " to " : "",
+                       pair ? p->device_name[a->where % p->n_devices] : "", ops ? "" : "transfers of ", first, second);
+}
+
+/* In order of starts each has to begin after the one before it on its resource: if any two overlap, so do two
+ * neighbours. Empty spans are not here, and no start is negative. */
+static void check_overlaps(schedule_check *c, int32_t n, const char *resource, bool ops)
+{
+    int32_t before[MOIRAI_MAX_DEVICES * MOIRAI_MAX_DEVICES];
+    for (int32_t r = 0; r < MOIRAI_MAX_DEVICES * MOIRAI_MAX_DEVICES; r++)
+        before[r] = MOIRAI_NONE;
+    for (int32_t j = 0; j < n; j++) {
+        c->key[j] = (uint64_t)c->spans[j].start_ns;
+        c->item[j] = j;
+    }
+    util_sort(c->key, c->item, c->key_spare, c->item_spare, n);
+    for (int32_t j = 0; j < n; j++) {
+        const schedule_span *b = &c->spans[c->item[j]];
+        const schedule_span *a = before[b->where] == MOIRAI_NONE ? NULL : &c->spans[before[b->where]];
+        if (a && b->start_ns < a->finish_ns)
+            tell_overlap(c, a, b, resource, ops);
+        before[b->where] = c->item[j];
     }
 }
 
@@ -308,24 +321,42 @@ static void run_checks(schedule_check *c)
     schedule_check_memory(c, check_sums(c));
 }
 
+static bool make_room(schedule_check *c)
+{
+    size_t n_ops = (size_t)c->p->n_ops, n_tensors = (size_t)c->p->n_tensors, n = (size_t)c->plan->n_transfers;
+    size_t most = UTIL_MAX(n_ops, 2 * (n_tensors + n)); /* a life begins with an operator or a transfer, and ends */
+    if (most > INT32_MAX)
+        return moirai_error(MOIRAI_EFAIL, "a plan of %zu operators and %zu transfers: too many to check", n_ops, n), 0;
+    c->sorted = util_alloc(n, sizeof *c->sorted);
+    c->sorted_off = util_alloc(n_tensors + 1, sizeof *c->sorted_off);
+    c->spans = util_alloc(UTIL_MAX(n, n_ops), sizeof *c->spans);
+    c->lives = util_alloc(n_tensors + n, sizeof *c->lives);
+    c->group_op = util_alloc((size_t)c->p->n_groups, sizeof *c->group_op);
+    c->key = util_alloc(2 * most, sizeof *c->key);
+    c->item = util_alloc(2 * most, sizeof *c->item);
+    if (!c->sorted || !c->sorted_off || !c->spans || !c->lives || !c->group_op || !c->key || !c->item)
+        return false;
+    c->key_spare = c->key + most;
+    c->item_spare = c->item + most;
+    return true;
+}
+
 int moirai_plan_check(const moirai_problem *p, const moirai_plan *plan, moirai_report_fn report, void *data)
 {
     if (plan->n_ops != p->n_ops || plan->n_devices != p->n_devices)
         return moirai_error(MOIRAI_EFAIL, "a plan of %d ops on %d devices for a problem of %d on %d", plan->n_ops,
                             plan->n_devices, p->n_ops, p->n_devices);
     schedule_check c = {.p = p, .plan = plan, .report = report, .data = data};
-    size_t n = (size_t)plan->n_transfers;
-    c.sorted = util_alloc(n, sizeof *c.sorted);
-    c.spans = util_alloc(UTIL_MAX(n, (size_t)p->n_ops), sizeof *c.spans);
-    c.moments = util_alloc(2 * ((size_t)p->n_tensors + (size_t)p->n_edges), sizeof *c.moments);
-    c.group_op = util_alloc((size_t)p->n_groups, sizeof *c.group_op);
-    bool ready = c.sorted && c.spans && c.moments && c.group_op;
+    bool ready = make_room(&c);
     if (ready)
         run_checks(&c);
     free(c.sorted);
+    free(c.sorted_off);
     free(c.spans);
-    free(c.moments);
+    free(c.lives);
     free(c.group_op);
+    free(c.key);
+    free(c.item);
     if (!ready)
         return MOIRAI_EFAIL;
     return c.n_bad == 0 ? 0 : moirai_error(MOIRAI_EFAIL, "%s", c.first);

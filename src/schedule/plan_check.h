@@ -10,11 +10,10 @@ typedef struct schedule_span {
     int32_t where; /* resource */
 } schedule_span;
 
-typedef struct schedule_moment {
-    int64_t time_ns;
-    int32_t device;
-    int64_t change_bytes;
-} schedule_moment;
+/* A tensor on a device that has it. */
+typedef struct schedule_life {
+    int32_t tensor, device;
+} schedule_life;
 
 typedef struct schedule_check {
     const moirai_problem *p;
@@ -23,10 +22,14 @@ typedef struct schedule_check {
     void *data;
     int64_t n_bad;
     char first[512];
-    int32_t *sorted; /* transfers by (tensor, destination device or reader) */
+    int32_t *sorted;     /* transfers by (tensor, destination device or reader) */
+    int32_t *sorted_off; /* by tensor, into `sorted` */
     schedule_span *spans;
-    schedule_moment *moments;
+    schedule_life *lives;
     int32_t *group_op; /* first member met */
+    /* Room for sorting spans by start, and the ends of lives by time. */
+    uint64_t *key, *key_spare;
+    int32_t *item, *item_spare;
 } schedule_check;
 
 /* Something is wrong, in one line. */

@@ -1,22 +1,12 @@
 /* Memory of a plan, checked (4d): every device's resident bytes, the most alive at once, and what the plan says of
  * both. */
 #include "schedule/plan_check.h"
+#include "util/sort.h"
 #include "util/util.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 typedef __int128 wide; /* sums of sizes, which a file may make as large as it likes */
-
-static int by_moment(const void *left, const void *right)
-{
-    const schedule_moment *a = left, *b = right;
-    if (a->device != b->device)
-        return a->device < b->device ? -1 : 1;
-    if (a->time_ns != b->time_ns)
-        return a->time_ns < b->time_ns ? -1 : 1;
-    return (a->change_bytes > b->change_bytes) - (a->change_bytes < b->change_bytes);
-}
 
 /* Life of tensor t on device d: [*first, *last), empty where it never is there. */
 static void life_of(const schedule_check *c, int32_t t, int32_t d, int64_t end_ns, int64_t *first, int64_t *last)
@@ -44,6 +34,20 @@ static void life_of(const schedule_check *c, int32_t t, int32_t d, int64_t end_n
     }
 }
 
+/* The life of a tensor on a device as two ends: 2 x time, odd for a beginning, so that ends come first. */
+static size_t add_life(schedule_check *c, size_t n, int32_t t, int32_t d, int64_t end_ns)
+{
+    int64_t first, last;
+    life_of(c, t, d, end_ns, &first, &last);
+    if (last <= first)
+        return n;
+    c->lives[n / 2] = (schedule_life){t, d};
+    c->key[n] = (uint64_t)first << 1 | 1;
+    c->key[n + 1] = (uint64_t)last << 1;
+    c->item[n] = c->item[n + 1] = (int32_t)(n / 2);
+    return n + 2;
+}
+
 /* Most bytes of tensors alive at once, per device. A tensor is looked at only on devices that have it. */
 static void peaks(schedule_check *c, int64_t end_ns, wide *peak)
 {
@@ -53,23 +57,16 @@ static void peaks(schedule_check *c, int64_t end_ns, wide *peak)
         uint64_t there = (uint64_t)1 << c->plan->op_device[p->tensor_producer[t]];
         for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++)
             there |= (uint64_t)1 << c->plan->op_device[p->edge_reader[e]];
-        for (int32_t d = 0; d < p->n_devices; d++) {
-            int64_t first, last;
-            if (!(there >> d & 1))
-                continue;
-            life_of(c, t, d, end_ns, &first, &last);
-            if (last <= first)
-                continue;
-            c->moments[n++] = (schedule_moment){first, d, p->tensor_bytes[t]};
-            c->moments[n++] = (schedule_moment){last, d, -p->tensor_bytes[t]};
-        }
+        for (; there; there &= there - 1)
+            n = add_life(c, n, t, __builtin_ctzll(there), end_ns);
     }
-    qsort(c->moments, n, sizeof *c->moments, by_moment);
+    util_sort(c->key, c->item, c->key_spare, c->item_spare, (int32_t)n);
     wide live[MOIRAI_MAX_DEVICES] = {0};
     for (size_t j = 0; j < n; j++) {
-        int32_t d = c->moments[j].device;
-        live[d] += c->moments[j].change_bytes;
-        peak[d] = UTIL_MAX(peak[d], live[d]);
+        const schedule_life *life = &c->lives[c->item[j]];
+        wide bytes = p->tensor_bytes[life->tensor];
+        live[life->device] += c->key[j] & 1 ? bytes : -bytes;
+        peak[life->device] = UTIL_MAX(peak[life->device], live[life->device]);
     }
 }
 
@@ -82,13 +79,13 @@ static int64_t shown(wide bytes)
 static void add_weights(const schedule_check *c, wide *resident)
 {
     const moirai_problem *p = c->p;
-    for (int32_t w = 0; w < p->n_weights; w++)
-        for (int32_t d = 0; d < p->n_devices; d++)
-            for (int32_t e = p->weight_reader_off[w]; e < p->weight_reader_off[w + 1]; e++)
-                if (c->plan->op_device[p->weight_reader[e]] == d) {
-                    resident[d] += p->weight_bytes[w];
-                    break;
-                }
+    for (int32_t w = 0; w < p->n_weights; w++) {
+        uint64_t there = 0;
+        for (int32_t e = p->weight_reader_off[w]; e < p->weight_reader_off[w + 1]; e++)
+            there |= (uint64_t)1 << c->plan->op_device[p->weight_reader[e]];
+        for (; there; there &= there - 1)
+            resident[__builtin_ctzll(there)] += p->weight_bytes[w];
+    }
 }
 
 void schedule_check_memory(schedule_check *c, int64_t makespan_ns)

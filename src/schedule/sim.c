@@ -1,50 +1,11 @@
 /* The simulator's memory: everything is allocated here, once per problem, and reused by every simulation.
  *
- * The arrays are flat and indexed by operator, edge, tensor or slot (a possible transfer). The totals of all times
- * and of all bytes are checked once against int64, so that no loop of the simulator has to. */
+ * The arrays are flat and indexed by operator, edge, tensor or slot (a possible transfer). All times
+ * of a problem, and all its bytes, add up to less than 2^61 (problem_settle.c), so that no loop here has to check. */
 #include "schedule/sim.h"
 #include "util/util.h"
 
 #include <stdlib.h>
-
-#define LIMIT ((int64_t)1 << 61)
-
-/* No schedule can last longer than all operators and all transfers one after the other, each at its slowest. */
-static int check_times(const moirai_problem *p)
-{
-    __int128 total = 0;
-    int32_t K = p->n_devices;
-    for (int32_t i = 0; i < p->n_ops; i++) {
-        int64_t most = 0;
-        for (int32_t k = 0; k < K; k++)
-            most = UTIL_MAX(most, moirai_op_ns(p, i, k));
-        total += most;
-    }
-    for (int32_t t = 0; t < p->n_tensors; t++) {
-        int64_t most = 0, fan = p->tensor_edge_off[t + 1] - p->tensor_edge_off[t];
-        const int64_t *table = p->class_transfer_ns + (int64_t)p->tensor_class[t] * K * K;
-        for (int32_t j = 0; fan > 0 && j < K * K; j++)
-            most = UTIL_MAX(most, table[j]);
-        total += (__int128)most * fan;
-    }
-    if (total >= LIMIT)
-        return moirai_error(MOIRAI_EINPUT, "problem '%s': its times add up to more than 2^61 ns", p->name);
-    return 0;
-}
-
-static int check_bytes(const moirai_problem *p)
-{
-    __int128 total = 0;
-    for (int32_t i = 0; i < p->n_ops; i++)
-        total += p->op_memory_bytes[i];
-    for (int32_t w = 0; w < p->n_weights; w++)
-        total += p->weight_bytes[w];
-    for (int32_t t = 0; t < p->n_tensors; t++)
-        total += p->tensor_bytes[t];
-    if (total >= LIMIT)
-        return moirai_error(MOIRAI_EINPUT, "problem '%s': its sizes add up to more than 2^61 bytes", p->name);
-    return 0;
-}
 
 static void index_groups(moirai_sim *sim, int32_t *first)
 {
@@ -92,10 +53,6 @@ static bool allocate(moirai_sim *s)
 int moirai_sim_new(moirai_sim **out, const moirai_problem *p)
 {
     *out = NULL;
-    int rc = check_times(p);
-    rc = rc ? rc : check_bytes(p);
-    if (rc)
-        return rc;
     int64_t slots = p->flow == MOIRAI_FLOW_EDGE ? p->n_edges : (int64_t)p->n_tensors * p->n_devices;
     if (slots > INT32_MAX - p->n_ops)
         return moirai_error(MOIRAI_EINPUT, "problem '%s': %lld possible transfers, more than 2^31", p->name,

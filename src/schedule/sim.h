@@ -64,8 +64,6 @@ struct moirai_sim {
 
 /* Copy the devices in; false where they break a mask or split a group. */
 bool schedule_sim_take_devices(moirai_sim *sim, const int32_t *op_device);
-/* Stable sort of item[] by key[], both of length n; the spare arrays are as long. O(n) per byte of the largest key. */
-void schedule_sim_radix_sort(uint64_t *key, int32_t *item, uint64_t *key_spare, int32_t *item_spare, int32_t n);
 /* Bring the log into order of start. */
 void schedule_sim_sort_log(moirai_sim *sim);
 

@@ -5,6 +5,7 @@
  * last departure; what nobody reads is an output of the network and lives to the end. All lives become pairs of
  * events, sorted by (time, ends before beginnings): O((V + E) log) by radix sort, no allocation. */
 #include "schedule/sim.h"
+#include "util/sort.h"
 #include "util/util.h"
 
 #include <string.h>
@@ -71,7 +72,7 @@ void schedule_sim_need(moirai_sim *sim, int64_t *need_bytes, bool with_tensors)
     lives x = {sim, 0};
     for (int32_t t = 0; t < p->n_tensors; t++)
         tensor_lives(&x, t);
-    schedule_sim_radix_sort(sim->key, sim->item, sim->key_spare, sim->item_spare, x.n);
+    util_sort(sim->key, sim->item, sim->key_spare, sim->item_spare, x.n);
     int64_t live[MOIRAI_MAX_DEVICES] = {0}, most[MOIRAI_MAX_DEVICES] = {0};
     for (int32_t j = 0; j < x.n; j++) {
         int32_t d = sim->change_device[sim->item[j]];

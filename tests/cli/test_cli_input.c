@@ -216,9 +216,9 @@ int main(void)
         IN_FOLDER(test_cli_input_problem_bad_numbers),
         IN_FOLDER(test_cli_input_plan_of_another_problem),
         IN_FOLDER(test_cli_input_missing_files),
-        cmocka_unit_test(test_cli_dtype_of_a_file_is_refused_if_it_differs),
-        cmocka_unit_test(test_cli_runtime_sets_launches_and_the_verdict_tells),
-        cmocka_unit_test(test_cli_two_scales_are_warned_of),
+        IN_FOLDER(test_cli_dtype_of_a_file_is_refused_if_it_differs),
+        IN_FOLDER(test_cli_runtime_sets_launches_and_the_verdict_tells),
+        IN_FOLDER(test_cli_two_scales_are_warned_of),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,17 +15,16 @@ static moirai_problem *make(const random_spec *spec)
     return p;
 }
 
-/* Options under which a searching placer stays quick. A placer that grows its effort until the time limit gets none:
- * its plan would depend on the machine. */
-static moirai_place_options quick(const moirai_placer *placer, uint64_t seed)
+/* Options under which a searching placer stays quick. The effort ends it, never a clock: a plan would depend on the
+ * machine. */
+static moirai_place_options quick(uint64_t seed)
 {
-    bool grows = strcmp(placer->name, "moirai") == 0;
     moirai_place_options o;
     moirai_place_options_init(&o);
     o.budget.seed = seed;
     o.budget.threads = 1;
-    o.budget.effort = grows ? 0.02 : 0.1;
-    o.budget.time_limit_s = grows ? 0 : 2;
+    o.budget.effort = 0.02;
+    o.budget.time_limit_s = 0;
     return o;
 }
 
@@ -59,10 +58,8 @@ typedef struct tally {
 static void run_placer(const moirai_placer *placer, const random_spec *spec, const moirai_problem *p, int64_t optimum,
                        verify_batch *batch, tally *count)
 {
-    moirai_place_options o = quick(placer, spec->seed);
+    moirai_place_options o = quick(spec->seed);
     moirai_plan *plan, *again;
-    if (!strcmp(placer->name, "moirai"))
-        o.budget.time_limit_s = 0; /* the effort ends it, and a busy machine must not */
     int rc = moirai_place(&plan, p, placer->name, &o);
     if (rc == MOIRAI_EINFEASIBLE || (rc == MOIRAI_ELIMIT && optimum < 0)) {
         assert_null(plan);
@@ -172,7 +169,7 @@ static void test_placers_refuse_bad_options(void **state)
     (void)state;
     random_spec spec = {.seed = 3, .shape = SHAPE_LAYERED, .n_ops = 6, .n_devices = 2, .scale = 1};
     moirai_problem *p = make(&spec);
-    moirai_place_options o = quick(moirai_placer_find("heft"), 1);
+    moirai_place_options o = quick(1);
     moirai_setting unknown = {"colour", "red"};
     expect_usage(p, "nobody", &o, "no placer 'nobody'; there are single, heft");
     o.certificate_path = "certificate.json";

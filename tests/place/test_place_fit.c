@@ -249,21 +249,22 @@ static void test_place_starts_offer_every_heuristic(void **state)
     moirai_place_options o;
     offers x = {0};
     moirai_place_options_init(&o);
-    place_starts_task task = {.p = p, .o = &o, .offer = take, .data = &x};
+    util_stop stop = {0};
+    place_starts_task task = {.stop = &stop, .p = p, .o = &o, .offer = take, .data = &x};
     assert_ok(place_starts(&task));
-    assert_string_equal(x.letters, "1HETR");
+    assert_string_equal(x.letters, "1HETRQCPG");
     assert_int_equal(x.makespan_ns[0], 60);
     o.start = start;
     x = (offers){0};
     assert_ok(place_starts(&task));
-    assert_string_equal(x.letters, "S1HETR"); /* the user's own first */
+    assert_string_equal(x.letters, "S1HETRQCPG"); /* the user's own first */
     assert_int_equal(x.makespan_ns[0], 60);
     x = (offers){.stop_after = 2};
     assert_int_equal(place_starts(&task), MOIRAI_ELIMIT);
     assert_int_equal(x.n, 2);
     moirai_interrupt now = {0};
     moirai_interrupt_raise(&now);
-    task.stop.interrupt = &now;
+    stop.interrupt = &now;
     x = (offers){0};
     assert_ok(place_starts(&task)); /* one plan, however little time there is */
     assert_int_equal(x.n, 1);
@@ -283,7 +284,8 @@ static void test_place_starts_mend_what_does_not_fit(void **state)
     moirai_place_options_init(&o);
     o.start = start;
     assert_string_equal(tiny_devices(wide, start), "AA");
-    place_starts_task task = {.p = p, .o = &o, .offer = take, .data = &x};
+    util_stop stop = {0};
+    place_starts_task task = {.stop = &stop, .p = p, .o = &o, .offer = take, .data = &x};
     assert_int_equal(place_starts(&task), MOIRAI_ELIMIT);
     assert_int_equal(x.letters[0], 'S');
     assert_int_equal(x.makespan_ns[0], 40);
@@ -299,7 +301,8 @@ static void test_place_starts_say_why_nothing_fits(void **state)
     moirai_place_options o;
     offers x = {0};
     moirai_place_options_init(&o);
-    place_starts_task task = {.p = p, .o = &o, .offer = take, .data = &x};
+    util_stop stop = {0};
+    place_starts_task task = {.stop = &stop, .p = p, .o = &o, .offer = take, .data = &x};
     assert_ok(place_starts(&task));
     assert_int_equal(x.n, 0);
     assert_true(strlen(task.why) > 10);

@@ -433,7 +433,8 @@ static void test_run_a_host_that_does_not_answer(void **state)
         1, "no answer within 1 s from device",
         "OMPI_MCA_plm_rsh_agent=$PWD/agent HYDRA_LAUNCHER_EXEC=$PWD/agent timeout 30 $M run plan.json m.onnx --quiet "
         "--hosts 192.0.2.1 --work w --start-limit 1");
-    assert_fails(1, "", "timeout 30 $M run plan.json m.onnx --quiet --hosts no-such-host.invalid --work w");
+    assert_fails(1, "",
+                 "timeout 30 $M run plan.json m.onnx --quiet --hosts no-such-host.invalid --work w --start-limit 3");
 }
 
 /* A name is a name to its last dot. */

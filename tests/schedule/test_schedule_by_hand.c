@@ -249,16 +249,6 @@ static void test_schedule_tasks_in_order(void **state)
     moirai_problem_free(p);
 }
 
-static void test_schedule_radix_sort_is_stable(void **state)
-{
-    (void)state;
-    uint64_t key[] = {300, 5, UINT64_C(1) << 40, 5, 0, 300}, spare[6];
-    int32_t item[] = {0, 1, 2, 3, 4, 5}, item_spare[6];
-    schedule_sim_radix_sort(key, item, spare, item_spare, 6);
-    static const int32_t expected[] = {4, 1, 3, 0, 5, 2};
-    assert_memory_equal(item, expected, sizeof expected);
-}
-
 /* ---- plain bounds ---- */
 
 static void test_schedule_plain_bounds_by_hand(void **state)
@@ -288,7 +278,6 @@ int main(void)
         cmocka_unit_test(test_schedule_memory_of_a_transfer),
         cmocka_unit_test(test_schedule_plan_of_a_simulation),
         cmocka_unit_test(test_schedule_tasks_in_order),
-        cmocka_unit_test(test_schedule_radix_sort_is_stable),
         cmocka_unit_test(test_schedule_plain_bounds_by_hand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 #include "support/check.h"
 
 #include "util/json.h"
+#include "util/sort.h"
 #include "util/util.h"
 
 #include <fcntl.h>
@@ -177,6 +178,38 @@ static void test_json_syntax_errors_count_characters(void **state)
     assert_memory_equal(moirai_error_message(), "x.json: line 1, column 6: bad JSON: ", 36);
 }
 
+static void test_util_sort_is_stable(void **state)
+{
+    (void)state;
+    uint64_t key[] = {300, 5, UINT64_C(1) << 40, 5, 0, 300}, spare[6];
+    int32_t item[] = {0, 1, 2, 3, 4, 5}, item_spare[6];
+    util_sort(key, item, spare, item_spare, 6);
+    static const int32_t expected[] = {4, 1, 3, 0, 5, 2};
+    assert_memory_equal(item, expected, sizeof expected);
+    util_sort(key, item, spare, item_spare, 0);
+}
+
+/* Against insertion, over keys that differ in high bits, in low bits, and in both. */
+static void test_util_sort_of_random_keys(void **state)
+{
+    (void)state;
+    enum { N = 200 };
+    for (int round = 0; round < 64; round++) {
+        uint64_t key[N], was[N], spare[N], random = (uint64_t)round + 1;
+        int32_t item[N], item_spare[N];
+        for (int32_t i = 0; i < N; i++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            was[i] = key[i] = random >> (round & 31) << (round >> 5) * 20;
+            item[i] = i;
+        }
+        util_sort(key, item, spare, item_spare, N);
+        for (int32_t i = 0; i < N; i++) {
+            assert_true(was[item[i]] == key[i]);
+            assert_true(i == 0 || key[i - 1] < key[i] || (key[i - 1] == key[i] && item[i - 1] < item[i]));
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +222,8 @@ int main(void)
         cmocka_unit_test(test_writer_is_valid_json_whatever_the_text),
         cmocka_unit_test(test_json_repeated_keys_are_found_in_large_objects_too),
         cmocka_unit_test(test_json_syntax_errors_count_characters),
+        cmocka_unit_test(test_util_sort_is_stable),
+        cmocka_unit_test(test_util_sort_of_random_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

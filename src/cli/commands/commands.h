@@ -4,6 +4,7 @@
 
 #include "cli/framework/cli.h"
 
+extern const cli_command cli_command_bench;
 extern const cli_command cli_command_bound;
 extern const cli_command cli_command_check;
 extern const cli_command cli_command_cluster;

@@ -4,6 +4,7 @@
  * those starts, which is never later (model.md: starts always come from the simulator). */
 #include "place/list/list.h"
 #include "schedule/sim.h"
+#include "util/sort.h"
 #include "util/util.h"
 
 #include <stdlib.h>
@@ -148,7 +149,7 @@ int place_list_plan(moirai_plan **out, place_list *l)
             sim->key[j] = (uint64_t)l->log_start_ns[j] << 1 | (finish > l->log_start_ns[j]);
             sim->item[j] = j;
         }
-        schedule_sim_radix_sort(sim->key, sim->item, sim->key_spare, sim->item_spare, n);
+        util_sort(sim->key, sim->item, sim->key_spare, sim->item_spare, n);
         for (int32_t j = 0; j < n; j++)
             order[j] = l->log[sim->item[j]];
     }

@@ -146,13 +146,10 @@ static int take_start(void *data, moirai_plan *plan, char letter)
 /* A search for the first plan may take a tenth of the time. */
 static int find_start(search *s)
 {
-    util_stop stop = util_stop_of(&s->o->budget);
+    util_stop all = util_stop_of(&s->o->budget);
     double limit = s->o->budget.time_limit_s;
-    place_starts_task task = {.p = s->p,
-                              .o = s->o,
-                              .stop = util_stop_within(&stop, limit > 0 ? UTIL_MAX(0.1 * limit, 0.01) : 5),
-                              .offer = take_start,
-                              .data = s};
+    util_stop stop = util_stop_within(&all, limit > 0 ? UTIL_MAX(0.1 * limit, 0.01) : 5);
+    place_starts_task task = {.p = s->p, .o = s->o, .stop = &stop, .offer = take_start, .data = s};
     s->lower_ns = UTIL_MAX(s->lower_ns, UTIL_MAX(moirai_bound_critical_path(s->p), moirai_bound_load(s->p)));
     return place_starts(&task);
 }

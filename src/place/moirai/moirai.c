@@ -8,7 +8,8 @@
  * path to others. A network without cuts is searched by its spine (spine.c), by an engine within the engine; what
  * floats beside the spine is then put into gaps (floats.c).
  *
- * Starts are all the other heuristics of the registry, so that the plan is never worse than theirs. Refinements run in
+ * Starts are the other heuristics of the registry (starts.c; those by linear programmes up to some size), so that the
+ * plan is never worse than theirs. Refinements run in
  * batches of fixed size on as many threads as there are; a batch is chosen before it starts and read after it ends, so
  * that the result depends on seed and effort, not on the number of threads. */
 #include <math.h>
@@ -26,21 +27,36 @@
 #define FLOAT_EVALUATIONS 3000.0
 #define FLOAT_SHARE 0.15  /* of the time that is left when the spine's search begins */
 #define CERTIFY_SHARE 0.3 /* of the time, where the proof is wanted as well */
-#define RESERVE 1.2       /* a check may take so much longer than the last one */
+#define RESERVE 1.5       /* a check may take so much longer than the first one */
 #define WHOLE_OPS 48      /* problems up to this size go to the exhaustive search as a whole */
 #define INTERVAL_LEVELS 2 /* of prices for a certificate: intervals are many */
 #define INTERVAL_EFFORT 0.3
 #define WEAK 0.3              /* of the operators in large components: blocks are weak */
 #define WHOLE_NODES 2000000.0 /* of it, at effort 1 */
 
+/* What comes after the search is the check of the plan. It is measured once, with the first plan; the last one may send
+ * every tensor. */
+static void reserve_time(engine *x)
+{
+    double begun = util_seconds();
+    moirai_plan_check(x->p, x->best, NULL, NULL);
+    double tasks = (double)x->p->n_ops + x->best->n_transfers, most = (double)x->p->n_ops + x->p->n_edges;
+    x->stop.deadline -= RESERVE * (util_seconds() - begun) * most / fmax(tasks, 1);
+}
+
 static int offer_start(void *data, moirai_plan *plan, char letter)
 {
-    return engine_offer(data, plan, letter);
+    engine *x = data;
+    bool first = !x->best;
+    int rc = engine_offer(x, plan, letter);
+    if (!rc && first && x->best && !x->outer && x->stop.deadline > 0)
+        reserve_time(x);
+    return rc;
 }
 
 static int try_starts(engine *x)
 {
-    place_starts_task task = {.p = x->p, .o = x->o, .stop = x->stop, .offer = offer_start, .data = x};
+    place_starts_task task = {.p = x->p, .o = x->o, .stop = &x->stop, .offer = offer_start, .data = x};
     moirai_place_options without_start = *x->o;
     if (x->outer) { /* the user's start is one of the whole problem */
         without_start.start = NULL;
@@ -208,23 +224,11 @@ static int search(engine *x)
     return rc ? rc : engine_anneal_whole(x, 5, 1);
 }
 
-/* What comes after the search is the check of the plan. It is measured once; the last plan may send every tensor. */
-static void reserve_time(engine *x)
-{
-    double begun = util_seconds();
-    if (x->stop.deadline <= 0 || !x->best)
-        return;
-    moirai_plan_check(x->p, x->best, NULL, NULL);
-    double tasks = (double)x->p->n_ops + x->best->n_transfers, most = (double)x->p->n_ops + x->p->n_edges;
-    x->stop.deadline -= RESERVE * (util_seconds() - begun) * most / fmax(tasks, 1);
-}
-
 static int solve(engine *x)
 {
     engine_take_bound(x, UTIL_MAX(moirai_bound_critical_path(x->p), moirai_bound_load(x->p)));
     int rc = moirai_problem_check_memory(x->p); /* what no search can cure is said at once */
     rc = rc ? rc : try_starts(x);
-    reserve_time(x);
     double nodes = WHOLE_NODES * x->effort;
     rc = rc ? rc : try_exact(x, nodes);
     if (!rc && engine_gap(x) > x->o->gap && !engine_stopped(x))

@@ -147,10 +147,12 @@ static int add_template_device(probe *p, int k)
     if (!d)
         return MOIRAI_EINPUT;
     const char *type = d->figures.name;
-    if (*t->type)
+    if (*t->type || t->figures.gflops_fp32 > 0)
         d->figures = t->figures;
     d->figures.name = type;
     d->generic = *t->type && t->generic;
+    d->share = t->share;
+    d->launch_us = t->launch_us;
     d->memory_bytes = d->figures.memory_bytes = t->memory_bytes;
     d->threads = t->threads;
     int rc = set_text(&d->ep, t->ep);
