@@ -22,6 +22,7 @@
  * bounds every plan no longer than `upper`; longer ones need no bound. O(edges K^2 + rows (V K + tensors K^2)) for the
  * evaluation. */
 #include "pair/static_state.h"
+#include "schedule/paths.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -48,45 +49,6 @@ static bool allowed(const pair_programme *x, int32_t i, int32_t k)
 
 /* ---- heads and tails ---- */
 
-static void find_heads(pair_programme *x)
-{
-    const moirai_problem *q = x->q;
-    int32_t K = x->K;
-    for (int32_t z = 0; z < x->n; z++) {
-        int32_t i = q->topo[z];
-        for (int32_t k = 0; k < K; k++)
-            for (int32_t j = q->op_in_off[i]; j < q->op_in_off[i + 1]; j++) {
-                int32_t t = q->op_in[j], from = q->tensor_producer[t];
-                int64_t least = INT64_MAX, *head = &x->head[(int64_t)i * K + k];
-                for (int32_t l = 0; l < K; l++)
-                    if (allowed(x, from, l))
-                        least = UTIL_MIN(least, x->head[(int64_t)from * K + l] + moirai_op_ns(q, from, l) +
-                                                    moirai_transfer_ns(q, t, l, k));
-                *head = UTIL_MAX(*head, least);
-            }
-    }
-}
-
-static void find_tails(pair_programme *x)
-{
-    const moirai_problem *q = x->q;
-    int32_t K = x->K;
-    for (int32_t z = x->n - 1; z >= 0; z--) {
-        int32_t i = q->topo[z];
-        for (int32_t o = q->op_out_off[i]; o < q->op_out_off[i + 1]; o++)
-            for (int32_t t = q->op_out[o], e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
-                for (int32_t k = 0; k < K; k++) {
-                    int32_t r = q->edge_reader[e];
-                    int64_t least = INT64_MAX, *tail = &x->tail[(int64_t)i * K + k];
-                    for (int32_t l = 0; l < K; l++)
-                        if (allowed(x, r, l))
-                            least = UTIL_MIN(least, moirai_transfer_ns(q, t, k, l) + moirai_op_ns(q, r, l) +
-                                                        x->tail[(int64_t)r * K + l]);
-                    *tail = UTIL_MAX(*tail, least);
-                }
-    }
-}
-
 /* A transfer begins when its tensor exists; some reader follows where it arrives. */
 static void find_transfer_windows(pair_programme *x)
 {
@@ -109,8 +71,9 @@ static void find_transfer_windows(pair_programme *x)
 
 static void find_windows(pair_programme *x)
 {
-    find_heads(x);
-    find_tails(x);
+    const schedule_paths paths = {.p = x->q};
+    schedule_heads(x->head, &paths);
+    schedule_tails(x->tail, &paths);
     find_transfer_windows(x);
     for (int32_t i = 0; i < x->n; i++) {
         int64_t first = INT64_MAX, after = INT64_MAX;

@@ -16,6 +16,7 @@
  *  - Convergence. Where all lines are as they were and nobody further on can see a difference, the rest is as it was.
  * A trial writes in place and logs what was there; rejecting it writes back. */
 #include "place/moirai/whole_sim.h"
+#include "schedule/paths.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,28 +69,6 @@ static void flatten_inputs(place_whole *w)
     }
 }
 
-/* Longest path behind each operator, transfers included, as the mirror of docs/optimality.md, "Longest path". */
-static void find_least_tails(place_whole *w)
-{
-    const moirai_problem *p = w->p;
-    int32_t K = w->K;
-    for (int32_t z = w->n - 1; z >= 0; z--) {
-        int32_t i = p->topo[z];
-        for (int32_t o = p->op_out_off[i]; o < p->op_out_off[i + 1]; o++)
-            for (int32_t t = p->op_out[o], e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++)
-                for (int32_t k = 0; k < K; k++) {
-                    int32_t r = p->edge_reader[e];
-                    int64_t least = INT64_MAX;
-                    for (int32_t l = 0; l < K; l++)
-                        if (p->op_devices[r] >> l & 1)
-                            least = UTIL_MIN(least, moirai_transfer_ns(p, t, k, l) + moirai_op_ns(p, r, l) +
-                                                        w->least_tail_ns[(int64_t)r * K + l]);
-                    int64_t *tail = &w->least_tail_ns[(int64_t)i * K + k];
-                    *tail = UTIL_MAX(*tail, least);
-                }
-    }
-}
-
 static void list_groups(place_whole *w)
 {
     const moirai_problem *p = w->p;
@@ -133,7 +112,7 @@ int place_whole_new(place_whole **out, const moirai_problem *p)
         return MOIRAI_EFAIL;
     }
     flatten_inputs(w);
-    find_least_tails(w);
+    schedule_tails(w->least_tail_ns, &(schedule_paths){.p = p});
     list_groups(w);
     *out = w;
     return 0;
