@@ -128,6 +128,27 @@ void cli_tell_sharing(cli_context *cli, const moirai_cluster *c, int host_cores,
         }
 }
 
+/* One processor, which the fit of GPUs does not know, puts all on the roofline: GPUs get other times than
+ * without it. */
+static void tell_common_model(cli_context *cli, const moirai_cluster *c, const moirai_cost_report *r)
+{
+    int32_t unknown = MOIRAI_NONE, gpus = 0;
+    bool roofline = false;
+    for (int i = 0; i < moirai_cost_model_count() && i < 8; i++)
+        roofline |= !strcmp(moirai_cost_model_at(i)->name, "roofline") && r->n_by_model[i];
+    for (int32_t k = c->n_devices - 1; k >= 0; k--) {
+        bool gpu = c->device[k].figures.cores_per_sm >= 32; /* fewer lanes: a processor's core */
+        gpus += gpu;
+        unknown = gpu ? unknown : k;
+    }
+    if (roofline && gpus && unknown != MOIRAI_NONE)
+        cli_say(
+            cli,
+            "note: the fitted model does not know device '%s' (%s), so that all devices are costed by the roofline: "
+            "not comparable with plans of a cluster of GPUs alone (--cost roofline costs these so, too)\n",
+            c->device[unknown].name, *c->device[unknown].type ? c->device[unknown].type : "no type");
+}
+
 /* Which model gave the times, and how many operators nothing was known of. */
 static void tell_costs(cli_context *cli, const moirai_graph *g, const moirai_cluster *c,
                        const moirai_cost_report *report, moirai_runtime runtime)
@@ -146,6 +167,8 @@ static void tell_costs(cli_context *cli, const moirai_graph *g, const moirai_clu
         cli_say(cli, "times of (operator, device) pairs by cost model: %s\n", text);
     tell_launches(cli, c, report, runtime);
     tell_scales(cli, report);
+    if (!strcmp(cli_text(cli, "cost"), "auto"))
+        tell_common_model(cli, c, report);
     for (int32_t k = 0; k < c->n_devices && report->n_by_model[0] < (int64_t)g->n_ops * c->n_devices; k++)
         if (c->device[k].generic)
             cli_say(cli,
