@@ -67,7 +67,7 @@ typedef enum moirai_share {
     MOIRAI_SHARE_HELD,     /* nothing hinders the task: the plan starts it later than it could */
     MOIRAI_SHARES
 } moirai_share;
-/* "computing", "transferring", "waiting for a device", "waiting for a port", "held back" */
+/* "computing", "transferring", "waiting for a busy device", "waiting for a busy port", "held back" */
 MOIRAI_API const char *moirai_share_name(moirai_share s);
 
 /* Why a task starts when it does. Tasks: operator i is i, transfer x of the plan is n_ops + x. */
@@ -80,7 +80,7 @@ typedef struct moirai_delay {
     int32_t behind;   /* the task that held the device or port last before it; MOIRAI_NONE where it waited for none */
 } moirai_delay;
 
-#define MOIRAI_VERDICT_LINES 8
+#define MOIRAI_VERDICT_LINES 10
 
 typedef struct moirai_analysis {
     const moirai_problem *problem; /* not owned: must outlive the analysis */
@@ -125,7 +125,10 @@ typedef struct moirai_analysis {
     /* Of the makespan, what launches take: those on the critical path, and their share of the work that it waits for. 0
      * where the problem does not say what a launch costs. */
     int64_t launch_ns;
-    bool mostly_launches; /* more than half of the makespan; the verdict's fourth line says so */
+    bool mostly_launches; /* more than half of the makespan; the verdict says so after the critical path */
+    /* With memory static: the device whose peak, tensors included, exceeds its memory most; the verdict's second line
+     * warns of it. MOIRAI_NONE where all fit. */
+    int32_t over_device;
 } moirai_analysis;
 
 /* Work a plan out. `timeline` may be NULL. MOIRAI_EFAIL, with the first broken rule, for a plan that breaks the model.
