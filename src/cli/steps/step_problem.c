@@ -61,7 +61,8 @@ static int add_wishes(moirai_wish *wish, int *n, char **copy, const cli_context 
 int cli_runtime(moirai_runtime *out, const cli_context *cli)
 {
     const char *typed = cli_text(cli, "runtime");
-    return moirai_runtime_parse(out, typed ? typed : cli_is_onnx(cli_arg(cli, 0)) ? "ort" : NULL);
+    bool onnx = yyjson_mut_obj_get(cli->result, "onnx"); /* cli_network has read one */
+    return moirai_runtime_parse(out, typed ? typed : onnx ? "ort" : NULL);
 }
 
 /* What an operator's launch costs, by device where they differ. */
