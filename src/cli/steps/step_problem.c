@@ -17,7 +17,7 @@ int cli_cluster_of(moirai_cluster **out, const cli_context *cli, const char *nam
     int rc = moirai_cluster_open(out, name);
     for (const char *line = rc ? NULL : (*out)->notes; line && *line;) {
         int n = (int)strcspn(line, "\n");
-        cli_say(cli, "warning: %.*s\n", n, line);
+        cli_say(cli, "%s%.*s\n", strncmp(line, "note: ", 6) ? "warning: " : "", n, line);
         line += n + (line[n] != '\0');
     }
     return rc;
