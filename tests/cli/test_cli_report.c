@@ -14,7 +14,10 @@ static void test_plan_and_place_end_with_what_limits(void **state)
     assert_runs("$M plan gpt3-tiny --cluster inter-server --placer heft -o plan.json --problem-out problem.json -q");
     assert_contains(shell_out, "\nlimited by ");
     assert_contains(shell_out, "\ncritical path: ");
+    assert_contains(shell_out, "A      rtx2080ti "); /* what A is */
     assert_runs("$M place problem.json --placer heft --json -q");
+    yyjson_val *first = yyjson_arr_get_first(yyjson_obj_get(shell_json(), "devices"));
+    assert_string_equal(yyjson_get_str(yyjson_obj_get(first, "type")), "rtx2080ti");
     yyjson_val *path = yyjson_obj_get(shell_json(), "critical_path");
     int64_t sum = 0;
     size_t i, n;
@@ -97,6 +100,8 @@ static void test_export_writes_plans_and_problems(void **state)
     assert_fails(2, "--formulation is for lp and mps",
                  "$M export plan.json --problem problem.json --to dot --formulation paper");
     assert_fails(2, "needs the plan's problem", "$M export plan.json --to dot");
+    assert_fails(2, "say with --to what to write: trace, dot,", "$M export plan.json");
+    assert_fails(3, "say with --to what to write: trace, dot,", "$M export plan.json -o x.lp");
     assert_fails(3, "is split over devices", "$M export plan.json --problem problem.json --to device-map --depth 1");
 }
 

@@ -71,7 +71,7 @@ static void show_proof(cli_context *cli, const moirai_plan *plan)
     if (plan->certified_bound_ns >= 0) {
         cli_print(cli, "certified    %s%s\n", cli_human_ns(plan->certified_bound_ns).s,
                   plan->certified_bound_ns < plan->lower_bound_ns
-                      ? "; the rest was searched to the end and left no proof behind"
+                      ? "; the rest is proven by trying out all cases, of which no certificate is written"
                       : ", all of the bound");
         yyjson_mut_obj_add_int(cli->doc, cli->result, "certified_bound_ns", plan->certified_bound_ns);
     }
