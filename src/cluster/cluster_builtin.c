@@ -95,7 +95,8 @@ int moirai_cluster_open(moirai_cluster **out, const char *name_or_path)
             MOIRAI_EINPUT,
             "%s: no such file, no built-in cluster (inter-server, intra-server), and no line such as '2x v100, 100Gbps "
             "5us'%s%s%s",
-            name_or_path, closest ? " nor device type: did you mean '" : "", closest ? closest->name : "", closest ? "'?" : "");
+            name_or_path, closest ? " nor device type: did you mean '" : "", closest ? closest->name : "",
+            closest ? "'?" : "");
     }
     char *text;
     size_t length;

@@ -5,7 +5,8 @@
  *
  * Parts between commas. A part may hold a count ("4x", default 1) with a device type and a memory size (default: the
  * type's); one bandwidth and one latency (default 0, with a note) for all pairs stand anywhere; a blank may stand
- * between a number and its unit. Words such as "nvlink" only speak to the reader. Devices are named A, B, ..., Z, AA, AB, ... */
+ * between a number and its unit. Words such as "nvlink" only speak to the reader. Devices are named A, B, ..., Z, AA,
+ * AB, ... */
 #include "cluster/cluster_build.h"
 #include "util/util.h"
 

@@ -196,8 +196,11 @@ static int check_outputs(const onnx_import *im)
             return 0;
         first = first ? first : v->name;
     }
-    return first ? moirai_error(MOIRAI_EINPUT, "output '%.80s' is empty, as are all: a dimension of 0 leaves nothing "
-                                "to compute", first) : 0;
+    return first ? moirai_error(MOIRAI_EINPUT,
+                                "output '%.80s' is empty, as are all: a dimension of 0 leaves nothing "
+                                "to compute",
+                                first)
+                 : 0;
 }
 
 int onnx_import_run(onnx_import *im)

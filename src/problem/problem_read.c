@@ -112,7 +112,8 @@ static int read_channels(moirai_problem *p, const document *doc)
     for (int32_t a = 0; a < p->n_devices; a++)
         for (int32_t b = 0; b < p->n_devices; b++)
             if (a != b && !p->bytes_per_second[a * p->n_devices + b])
-                return moirai_error(MOIRAI_EINPUT, "no link between devices: the channel from '%.200s' to '%.200s' is missing",
+                return moirai_error(MOIRAI_EINPUT,
+                                    "no link between devices: the channel from '%.200s' to '%.200s' is missing",
                                     p->device_name[a], p->device_name[b]);
     return 0;
 }

@@ -115,8 +115,8 @@ static void say_share(moirai_analysis *a)
         int32_t pair = largest(a->path_link_ns, a->n_devices * a->n_devices);
         say(a,
             "limited by moving tensors, which takes %d %% of the critical path, most of it (%d %%) from %.60s to %.60s",
-            part[MOIRAI_SHARE_TRANSFER] + part[MOIRAI_SHARE_PORT], percent(a, a->path_link_ns[pair]), p->device_name[pair / a->n_devices],
-            p->device_name[pair % a->n_devices]);
+            part[MOIRAI_SHARE_TRANSFER] + part[MOIRAI_SHARE_PORT], percent(a, a->path_link_ns[pair]),
+            p->device_name[pair / a->n_devices], p->device_name[pair % a->n_devices]);
     } else if (queue >= compute) {
         int32_t k = largest(a->path_wait_ns, a->n_devices);
         say(a,
@@ -209,7 +209,8 @@ static void say_launches(moirai_analysis *a)
     for (int32_t k = 0; k < a->n_devices; k++)
         most = a->device_ops[k] ? UTIL_MAX(most, a->problem->device_launch_ns[k]) : most;
     say(a,
-        "most of it, %d %%, is launches (%s an operator on average), not work: a runtime that launches faster changes the plan "
+        "most of it, %d %%, is launches (%s an operator on average), not work: a runtime that launches faster changes "
+        "the plan "
         "and its gain "
         "(--runtime)",
         percent(a, a->launch_ns), util_human_ns(most).s);

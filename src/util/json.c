@@ -86,8 +86,10 @@ static int syntax_error(const char *label, const char *json, size_t length, cons
 static int no_json(const char *label, const char *text)
 {
     if (*text == '\b') /* the field of the version that ONNX files begin with */
-        return moirai_error(MOIRAI_EINPUT, "%s: no JSON, but it looks like an ONNX model: 'moirai plan' and 'moirai "
-                                           "problem' take those", label);
+        return moirai_error(MOIRAI_EINPUT,
+                            "%s: no JSON, but it looks like an ONNX model: 'moirai plan' and 'moirai "
+                            "problem' take those",
+                            label);
     return moirai_error(MOIRAI_EINPUT, "%s: neither ONNX nor JSON", label);
 }
 

@@ -505,7 +505,8 @@ static void test_cluster_synthetic_takes_blanks_before_units_and_notes_what_is_l
 static void test_cluster_synthetic_rejects_nonsense(void **state)
 {
     (void)state;
-    bad_line("nowhere.json", "nowhere.json: no such file, no built-in cluster (inter-server, intra-server), and no line "
+    bad_line("nowhere.json",
+             "nowhere.json: no such file, no built-in cluster (inter-server, intra-server), and no line "
              "such as '2x v100, 100Gbps 5us'");
     bad_line("2x v100", "\"2x v100\": no bandwidth for the links (such as 100Gbps)");
     bad_line("2x v1000 5Gbps", "\"2x v1000 5Gbps\": unknown device type 'v1000': did you mean 'v100'?");

@@ -27,9 +27,8 @@ static int list(cli_context *cli)
             snprintf(fp32, sizeof fp32, "%.1f Gflop/s", t->gflops_fp32);
         else
             snprintf(fp32, sizeof fp32, "%.1f Tflop/s", t->gflops_fp32 / 1000);
-        cli_print(cli, "%-14s %10s %7.0f GB/s %13s %8s %8s %7s %5d\n", t->name,
-                  cli_human_bytes(t->memory_bytes).s, t->bandwidth_gb_s, fp32, tf32, fp16, power,
-                  t->sm);
+        cli_print(cli, "%-14s %10s %7.0f GB/s %13s %8s %8s %7s %5d\n", t->name, cli_human_bytes(t->memory_bytes).s,
+                  t->bandwidth_gb_s, fp32, tf32, fp16, power, t->sm);
         yyjson_mut_val *o = yyjson_mut_arr_add_obj(cli->doc, types);
         yyjson_mut_obj_add_str(cli->doc, o, "name", t->name);
         yyjson_mut_obj_add_int(cli->doc, o, "memory_bytes", t->memory_bytes);

@@ -55,7 +55,8 @@ static void say_result(const cli_context *cli, const moirai_problem *p, const ch
 }
 
 #define NO_FORMAT \
-    "export: say with --to what to write: trace, dot, svg, csv or device-map of a plan, lp or mps of a problem (with -o)"
+    "export: say with --to what to write: trace, dot, svg, csv or device-map of a plan, lp or mps of a problem (with " \
+    "-o)"
 
 static int export_problem(cli_context *cli)
 {

@@ -39,8 +39,8 @@ static void show_devices(cli_context *cli, const moirai_problem *p, const moirai
     }
     kind = kind && kind < 4 ? 5 : kind ? kind + 1 : 0;
     bool peak = p->memory == MOIRAI_MEMORY_PEAK;
-    cli_print(cli, "\n%-*s %-*s%10s %12s %6s %12s %12s\n", width, "device", kind, kind ? "type" : "", "operators", "busy", "load",
-              peak ? "peak" : "memory", "of");
+    cli_print(cli, "\n%-*s %-*s%10s %12s %6s %12s %12s\n", width, "device", kind, kind ? "type" : "", "operators",
+              "busy", "load", peak ? "peak" : "memory", "of");
     yyjson_mut_val *list = yyjson_mut_arr(cli->doc);
     for (int32_t k = 0; k < p->n_devices; k++) {
         int32_t ops = 0;
@@ -50,8 +50,8 @@ static void show_devices(cli_context *cli, const moirai_problem *p, const moirai
         int64_t held = peak ? plan->device_peak_bytes[k] : plan->device_memory_bytes[k];
         cli_print(cli, "%s%*s %s%*s%10s %12s %4.0f %% %12s %12s\n", p->device_name[k],
                   width - columns(p->device_name[k]), "", p->device_type[k], kind - columns(p->device_type[k]), "",
-                  cli_human_count(ops).s, cli_human_ns(plan->device_busy_ns[k]).s, 100 * load,
-                  cli_human_bytes(held).s, cli_human_bytes(p->device_memory_bytes[k]).s);
+                  cli_human_count(ops).s, cli_human_ns(plan->device_busy_ns[k]).s, 100 * load, cli_human_bytes(held).s,
+                  cli_human_bytes(p->device_memory_bytes[k]).s);
         yyjson_mut_val *o = yyjson_mut_arr_add_obj(cli->doc, list);
         yyjson_mut_obj_add_strcpy(cli->doc, o, "name", p->device_name[k]);
         yyjson_mut_obj_add_strcpy(cli->doc, o, "type", p->device_type[k]);
