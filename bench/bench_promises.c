@@ -8,6 +8,8 @@
  * what it had before (the problem itself), and "per" that in bytes per operator and device: the law is that this does
  * not grow with the number of devices or of distinct blocks. "work" beside "over" and "answer" is the processor time
  * used in them, over all threads: on a machine that others use too it says more than the clock. */
+#include "support/shapes.h"
+
 #include <moirai/moirai.h>
 
 #include <pthread.h>
@@ -19,8 +21,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SIZES 40 /* distinct sizes of tensors */
-
 static double clock_s(clockid_t id)
 {
     struct timespec t;
@@ -31,100 +31,6 @@ static double clock_s(clockid_t id)
 static double seconds(void)
 {
     return clock_s(CLOCK_MONOTONIC);
-}
-
-/* ---- shapes ---- */
-
-static uint64_t state = 1;
-
-static uint32_t draw(uint32_t n)
-{
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(state >> 33) % n;
-}
-
-static void add_op(moirai_graph_builder *b, int32_t i, int n_inputs, const int32_t *input)
-{
-    char name[32], tensor[32];
-    snprintf(name, sizeof name, "op%d", i);
-    int32_t op = moirai_graph_builder_op(b, name, "MatMul");
-    for (int j = 0; j < n_inputs; j++) {
-        snprintf(tensor, sizeof tensor, "t%d", input[j]);
-        moirai_graph_builder_input(b, op, tensor);
-    }
-    snprintf(tensor, sizeof tensor, "t%d", i);
-    int64_t size = 4096 * (1 + (int64_t)draw(SIZES));
-    moirai_graph_builder_output(b, op, tensor, size);
-    moirai_graph_builder_cost(b, op, 1000, 0, 20000000 * (1 + (int64_t)draw(8)), 4 * size);
-}
-
-/* The inputs of operator i of n in a graph of this shape. */
-static int inputs_of(const char *shape, int32_t i, int32_t n, int32_t *input)
-{
-    if (i == 0)
-        return 0;
-    if (!strcmp(shape, "chain")) {
-        input[0] = i - 1;
-        return 1;
-    }
-    if (!strcmp(shape, "fork-join")) { /* stages of one fork, eight branches, one join */
-        int32_t at = i % 10, base = i - at;
-        if (at == 0 || at == 9 || i == n - 1) {
-            int count = 0;
-            for (int32_t j = at == 0 ? i - 1 : base + 1; j < i; j++)
-                input[count++] = j;
-            return count;
-        }
-        input[0] = base;
-        return 1;
-    }
-    if (!strcmp(shape, "layered")) { /* width 20, two inputs from the layer before */
-        int32_t layer = i / 20, first = layer > 0 ? (layer - 1) * 20 : 0, width = layer > 0 ? 20 : i;
-        input[0] = first + (int32_t)draw((uint32_t)width);
-        input[1] = first + (int32_t)draw((uint32_t)width);
-        return input[0] == input[1] ? 1 : 2;
-    }
-    if (!strcmp(shape, "transformer")) { /* norm, 8 heads of three in a row, join, two more */
-        int32_t at = i % 28, base = i - at;
-        input[0] = at == 0 || at >= 26 ? i - 1 : (at - 1) % 3 == 0 && at < 25 ? base : i - 1;
-        if (at != 25)
-            return 1;
-        for (int32_t h = 0; h < 8; h++)
-            input[h] = base + 3 + 3 * h;
-        return 8;
-    }
-    input[0] = (int32_t)draw((uint32_t)i); /* one block: anything may read anything before it */
-    input[1] = (int32_t)draw((uint32_t)i);
-    return input[0] == input[1] ? 1 : 2;
-}
-
-static int make(moirai_problem **out, const char *shape, int32_t n, int devices)
-{
-    static const char *const types[] = {"v100", "p100", "t4", "p4"};
-    char text[200] = "";
-    moirai_graph_builder *b;
-    moirai_graph *g = NULL;
-    moirai_cluster *c = NULL;
-    int rc = moirai_graph_builder_new(&b, shape);
-    state = 12345;
-    for (int32_t i = 0; rc == 0 && i < n; i++) {
-        int32_t input[16];
-        int count = inputs_of(shape, i, n, input);
-        add_op(b, i, count, input);
-    }
-    if (rc == 0)
-        rc = moirai_graph_builder_finish(&g, b);
-    for (int i = 0; i < 4; i++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%dx %s, ", devices / 4, types[i]);
-    strcat(text, "100Gbps 5us");
-    if (rc == 0)
-        rc = moirai_cluster_open(&c, text);
-    moirai_problem_options o = {.cost_model = "roofline"};
-    if (rc == 0)
-        rc = moirai_problem_new(out, g, c, &o);
-    moirai_graph_free(g);
-    moirai_cluster_free(c);
-    return rc;
 }
 
 /* ---- one cell ---- */
@@ -193,7 +99,7 @@ static int run_apart(outcome *out, const char *shape, int32_t n, int devices, co
     pid_t child = fork();
     if (child == 0) {
         moirai_problem *p;
-        int rc = make(&p, shape, n, devices);
+        int rc = shape_problem(&p, shape, n, devices);
         if (rc == 0)
             place(out, p, placer, limit_s, interrupted);
         else
@@ -239,7 +145,6 @@ static bool listed(const char *list, const char *item)
 
 int main(int argc, char **argv)
 {
-    static const char *const shapes[] = {"chain", "fork-join", "layered", "transformer", "one-block"};
     const char *placer = "moirai", *ops = "100,3000,200000", *devices = "4,16,64", *only = NULL;
     double limit_s = 5;
     bool with_interrupt = true;
@@ -262,10 +167,10 @@ int main(int argc, char **argv)
     }
     printf("placer %s; limits in seconds, memory in MB\n%-12s %8s %4s %6s %8s %7s %5s %8s %8s %6s %8s %5s\n", placer,
            "shape", "ops", "dev", "limit", "taken", "over", "work", "gap", "peak", "per", "answer", "work");
-    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-        for (const char *n = ops; only == NULL || listed(only, shapes[s]); n = strchr(n, ',') + 1) {
+    for (size_t s = 0; s < SHAPES; s++)
+        for (const char *n = ops; only == NULL || listed(only, shape_name[s]); n = strchr(n, ',') + 1) {
             for (const char *k = devices;; k = strchr(k, ',') + 1) {
-                cell(shapes[s], atoi(n), atoi(k), placer, limit_s, with_interrupt);
+                cell(shape_name[s], atoi(n), atoi(k), placer, limit_s, with_interrupt);
                 if (!strchr(k, ','))
                     break;
             }

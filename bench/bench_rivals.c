@@ -12,8 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "paper_generation.h"
-
 typedef struct measured {
     double seconds, peak_mb;
     int64_t makespan_ns;
@@ -53,15 +51,15 @@ static double target_s(const char *network, const char *placer)
     return !strcmp(network, "gpt3-330M") ? 2 : !strcmp(network, "alphafold2-3.2B") ? 60 : 0;
 }
 
-static void show(const moirai_problem *p, const paper_generation *paper, const char *placer, double theirs)
+static void show(const moirai_problem *p, const moirai_paper_network *paper, const char *placer, double theirs)
 {
     measured m = measure(p, placer), etf = measure(p, "m-etf");
-    double target = target_s(paper->network, placer);
+    double target = target_s(paper->name, placer);
     if (m.rc) {
-        printf("%-16s %6d %-6s no plan\n", paper->network, p->n_ops, placer);
+        printf("%-16s %6d %-6s no plan\n", paper->name, p->n_ops, placer);
         return;
     }
-    printf("%-16s %6d %-6s %9.3f s %9.2f s %8.0f x %7.0f MB  makespan %10.3f ms, %5.2f of m-etf's", paper->network,
+    printf("%-16s %6d %-6s %9.3f s %9.2f s %8.0f x %7.0f MB  makespan %10.3f ms, %5.2f of m-etf's", paper->name,
            p->n_ops, placer, m.seconds, theirs, theirs / m.seconds, m.peak_mb, (double)m.makespan_ns * 1e-6,
            etf.rc ? 0 : (double)m.makespan_ns / (double)etf.makespan_ns);
     if (target > 0)
@@ -69,20 +67,20 @@ static void show(const moirai_problem *p, const paper_generation *paper, const c
     printf("\n");
 }
 
-static int run(const paper_generation *paper)
+static int run(const moirai_paper_network *paper)
 {
     moirai_graph *g = NULL;
     moirai_cluster *c = NULL;
     moirai_problem *p = NULL;
     moirai_problem_options o = {.flow = MOIRAI_FLOW_TENSOR};
-    int rc = moirai_zoo_graph(&g, paper->network, 2);
+    int rc = moirai_zoo_graph(&g, paper->name, 2);
     rc = rc ? rc : moirai_cluster_open(&c, "inter-server");
     rc = rc ? rc : moirai_problem_new(&p, g, c, &o);
     if (rc) {
         fprintf(stderr, "%s\n", moirai_error_message());
     } else {
-        show(p, paper, "m-sct", paper->m_sct);
-        show(p, paper, "getf", paper->getf);
+        show(p, paper, "m-sct", paper->generation_s[0][1]);
+        show(p, paper, "getf", paper->generation_s[0][2]);
     }
     moirai_problem_free(p);
     moirai_cluster_free(c);
@@ -94,12 +92,12 @@ int main(int argc, char **argv)
 {
     int rc = 0;
     printf("%-16s %6s %-6s %11s %11s %10s %10s\n", "network", "ops", "placer", "ours", "paper's", "ratio", "peak");
-    for (int i = 0; i < N_PAPER_GENERATIONS; i++) {
+    for (int i = 0; i < moirai_paper_network_count(); i++) {
         bool wanted = argc < 2;
         for (int j = 1; j < argc; j++)
-            wanted = wanted || !strcmp(argv[j], paper_generations[i].network);
+            wanted = wanted || !strcmp(argv[j], moirai_paper_network_at(i)->name);
         if (wanted)
-            rc |= run(&paper_generations[i]);
+            rc |= run(moirai_paper_network_at(i));
     }
     return rc != 0;
 }

@@ -1,6 +1,6 @@
 /* Lower bounds as components: each proves, by itself, that no plan of a problem is faster.
  *
- * A bound is one file with one struct; adding one touches that file and one line of src/bound/bound_registry.c. */
+ * A bound is one file with one struct; adding one touches that file, one line of src/bound/bounds.h and one of bound_registry.c. */
 #ifndef MOIRAI_BOUND_H
 #define MOIRAI_BOUND_H
 

@@ -24,8 +24,9 @@ typedef struct moirai_device_type {
     /* Rates of matrix products on tensor cores (dense, summed in fp32); 0: none, products run at the fp32 rate. fp16 is
      * bf16's, too. */
     double gflops_tf32, gflops_fp16;
-    double watt;       /* board power */
-    double process_nm; /* of its chip, by the foundry's name for it */
+    double watt;        /* board power */
+    double process_nm;  /* of its chip, by the foundry's name for it */
+    const char *source; /* where the figures are from, and whether they were compared; static, or NULL */
 } moirai_device_type;
 
 /* NULL if unknown. Case-insensitive; "RTX 2080 Ti", "rtx-2080ti" and "rtx2080ti" are one, and so are the names that
@@ -88,6 +89,22 @@ MOIRAI_API int moirai_cluster_write(const moirai_cluster *c, const char *path);
 MOIRAI_API void moirai_cluster_free(moirai_cluster *c);
 /* Number of the device of that name, or -1. O(devices). */
 MOIRAI_API int32_t moirai_cluster_find(const moirai_cluster *c, const char *device_name);
+
+/* What keeps two devices from working at the same time. */
+typedef enum moirai_sharing {
+    MOIRAI_SHARES_NOTHING = 0,
+    MOIRAI_SHARES_CORES, /* their lists of cores overlap */
+    MOIRAI_SHARES_GPU,   /* both use the host's GPU, and are no parts of it that fit together */
+    MOIRAI_SHARES_CPU    /* not kept on cores of their own, and their host has fewer cores than its devices threads */
+} moirai_sharing;
+/* What devices a and b of `c` share, as `moirai run` would start them. `host_cores`: cores of every host; 0 where that
+ * is not known, and then only what the file says of cores and GPUs counts. O(devices). */
+MOIRAI_API moirai_sharing moirai_cluster_sharing(const moirai_cluster *c, int32_t a, int32_t b, int host_cores);
+/* "nothing", "cores", "a GPU", "the CPU of their host". Static. */
+MOIRAI_API const char *moirai_sharing_name(moirai_sharing s);
+/* The largest sets of devices (bit k: device k) of which no two share anything: none of them is part of another. Fills
+ * at most `most` of them into `set` and returns how many; one set with all devices where nothing is shared. */
+MOIRAI_API int moirai_cluster_apart(uint64_t *set, int most, const moirai_cluster *c, int host_cores);
 
 /* "11GB" (10^9), "16GiB" (2^30) -> bytes; "44.26Gbps", "5.5GB/s" -> bytes per second;
  * "10us" -> nanoseconds. Exact decimal arithmetic, rounded down. */

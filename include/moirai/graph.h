@@ -22,6 +22,7 @@ extern "C" {
 typedef struct moirai_graph {
     char *name;
     int32_t element_bytes; /* 4 (fp32), 2 (fp16): the network's main type; cost models need it */
+    bool from_onnx;        /* made from an ONNX file, which ONNX Runtime will run ("origin" in a graph file) */
 
     int32_t n_ops;
     const char **op_name;
@@ -75,6 +76,8 @@ MOIRAI_API int moirai_graph_builder_new(moirai_graph_builder **out, const char *
 MOIRAI_API void moirai_graph_builder_free(moirai_graph_builder *b);
 /* 4 (fp32, the default) or 2 (fp16). */
 MOIRAI_API void moirai_graph_builder_element_bytes(moirai_graph_builder *b, int32_t bytes);
+/* Says that the network is made from an ONNX file. */
+MOIRAI_API void moirai_graph_builder_from_onnx(moirai_graph_builder *b, bool from_onnx);
 /* Returns the operator's number (>= 0) or a negative result. Strings are copied. */
 MOIRAI_API int32_t moirai_graph_builder_op(moirai_graph_builder *b, const char *name, const char *type);
 /* Operator `op` reads this tensor, after those it reads already. A tensor that no operator writes is an input of the

@@ -21,6 +21,7 @@
 #include <moirai/schedule.h>
 #include <moirai/split.h>
 #include <moirai/stats.h>
+#include <moirai/study.h>
 #include <moirai/zoo.h>
 
 #endif

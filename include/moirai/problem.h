@@ -127,6 +127,9 @@ typedef struct moirai_problem_options {
     moirai_cost_report *cost_report; /* gets where the times came from; may be NULL */
     moirai_runtime runtime;          /* whose launches the times have */
     bool tf32;                       /* fp32 products at the tf32 rate of devices that have one */
+    /* What a cut takes of its devices' time beside the message: part of every transfer between two devices. */
+    int64_t segment_ns;     /* a sub-model of its own, added to latencies; 0 .. 10^12 */
+    int64_t move_ns_per_mb; /* 10^6 bytes that leave or enter, taken off bandwidths; 0 .. 10^12 */
 } moirai_problem_options;
 
 /* Settle all numbers: times from the cost model, memory = weights + workspace, transfers from the

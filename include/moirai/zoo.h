@@ -24,6 +24,9 @@ MOIRAI_API const moirai_zoo_entry *moirai_zoo_at(int index);
 MOIRAI_API const moirai_zoo_entry *moirai_zoo_find(const char *name);
 /* element_bytes: 4 (fp32) or 2 (fp16). */
 MOIRAI_API int moirai_zoo_graph(moirai_graph **out, const char *name, int element_bytes);
+/* The same for `batch` samples at once (1 to 1,024): tensors and arithmetic grow, weights and masks do not.
+ * MOIRAI_EUSAGE for networks that are not of the paper's families. */
+MOIRAI_API int moirai_zoo_graph_batch(moirai_graph **out, const char *name, int element_bytes, int batch);
 
 #ifdef __cplusplus
 }

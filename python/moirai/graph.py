@@ -33,6 +33,16 @@ class Op:
     time_ns: Mapping[str, int] | None = None
 
 
+def is_onnx(path: str | os.PathLike[str]) -> bool:
+    """Named .onnx, or begins as every ONNX file does: with its version."""
+    if os.fspath(path).lower().endswith(".onnx"):
+        return True
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as f:
+        return f.read(1) == b"\x08"
+
+
 class Graph:
     """Operators, the tensors between them, and what they cost (docs/formats.md, moirai-graph)."""
 
@@ -43,11 +53,11 @@ class Graph:
 
     @classmethod
     def open(cls, what: str | os.PathLike[str], *, element_bytes: int = 4) -> Graph:
-        """A name of the zoo, or a file: an ONNX model where its name ends in .onnx, else a graph file."""
+        """A name of the zoo, or a file: an ONNX model by its name or content, else a graph file."""
         name = os.fspath(what)
         if lib.moirai_zoo_find(name.encode()):
             return cls.zoo(name, element_bytes=element_bytes)
-        if name.endswith(".onnx"):
+        if is_onnx(name):
             return cls(take("graph", lib.moirai_onnx_read, name.encode(), ffi.NULL, ffi.NULL))
         return cls(take("graph", lib.moirai_graph_read, name.encode()))
 

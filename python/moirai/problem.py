@@ -22,12 +22,13 @@ class Problem:
         congestion: str = "port",
         memory: str = "static",
         cost: str = "auto",
+        runtime: str | None = None,
         name: str | None = None,
         pin: Mapping[str, str] | None = None,
         forbid: Mapping[str, str] | None = None,
         together: Iterable[str] = (),
     ) -> None:
-        """Times come from the cost model `cost`. `pin` and `forbid` map shell patterns over operator names to devices
+        """Times come from the cost model `cost`, with the launches of `runtime` (eager, ort, graph; None: the model's own). `pin` and `forbid` map shell patterns over operator names to devices
         (several with commas); operators that match one pattern of `together` share a device."""
         c = Cluster.open(cluster)
         keep: list[Any] = []
@@ -35,6 +36,8 @@ class Problem:
         _choose(o, "flow", flow)
         _choose(o, "congestion", congestion)
         _choose(o, "memory", memory)
+        if runtime is not None:
+            _choose(o, "runtime", runtime)
         o.name = _string(keep, name)
         o.cost_model = _string(keep, cost)
         wishes = _wishes(keep, pin or {}, forbid or {}, together)

@@ -8,7 +8,7 @@ from typing import Any, Callable, Iterable, Mapping, Sequence
 
 from ._lib import Error, LongCall, bytes_of, check, ffi, lib, owned, text
 from .cluster import Cluster
-from .graph import Graph
+from .graph import Graph, is_onnx
 from .plan import Plan
 from .problem import Problem
 
@@ -105,12 +105,24 @@ def plan(
     problem: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Plan:
-    """A network on a cluster: graph, fusion by `rules` (default: none), problem, search. `problem` has keywords for
-    `Problem`, everything else is for `place`."""
-    graph = model if isinstance(model, Graph) else Graph.open(model)
-    if rules is not None and rules != "none":
+    """A network on a cluster: graph, fusion by `rules`, problem, search. `problem` has keywords for `Problem`, everything
+    else is for `place`.
+
+    A file or a name gets what the command `moirai plan` gives it: fusion by `onnxruntime`, 20 s unless `effort` or
+    `time_limit` says otherwise, and for an ONNX model the launches of ONNX Runtime. A Graph is taken as it is, without
+    fusion: it may be fused already, or belong to a module that runs operator by operator."""
+    settled: dict[str, Any] = dict(problem or {})
+    if isinstance(model, Graph):
+        graph, rules = model, rules or "none"
+    else:
+        graph, rules = Graph.open(model), rules or "onnxruntime"
+        if "effort" not in options:
+            options.setdefault("time_limit", 20.0)
+        if is_onnx(model):
+            settled.setdefault("runtime", "ort")
+    if rules != "none":
         graph = graph.coarsen(rules)
-    return place(Problem(graph, cluster, **(problem or {})), placer, **options)
+    return place(Problem(graph, cluster, **settled), placer, **options)
 
 
 @dataclass(frozen=True)

@@ -194,3 +194,21 @@ def test_package_without_torch_says_so(tmp_path):
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
     out = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
     assert "moirai.torch needs PyTorch" in out
+
+
+def test_plan_of_a_name_is_what_the_command_gives():
+    graph = moirai.Graph.open("gpt3-tiny")
+    by_name = moirai.plan("gpt3-tiny", "inter-server", effort=0.05)
+    by_hand = moirai.place(moirai.Problem(graph.coarsen("onnxruntime"), "inter-server"), effort=0.05)
+    as_it_is = moirai.plan(graph, "inter-server", effort=0.05)
+    assert by_name.makespan_ns == by_hand.makespan_ns < as_it_is.makespan_ns
+    assert len(by_name.placement) < len(as_it_is.placement) == len(graph)
+
+
+def test_launches_are_the_runtime_s():
+    graph = moirai.Graph.open("gpt3-tiny")
+    op = next(iter(moirai.Problem(graph, "1x v100").op_names))
+    times = [moirai.Problem(graph, "1x v100", runtime=r).time_ns(op)["A"] for r in ("eager", "ort", "graph")]
+    assert times[0] > times[1] > times[2]
+    with pytest.raises(moirai.Error, match="runtime"):
+        moirai.Problem(graph, "1x v100", runtime="slow")

@@ -2,7 +2,7 @@
  *
  * `blocks` sums longest paths over the cheapest path of devices through the cuts (chain.c). `prices-1` .. `prices-4`
  * raise the pairs on that path by prices (pair_refine.c) up to a level: one price per resource for the whole time at
- * level 1, then finer and finer buckets of time, with branching on receivers, arrivals and branches at all of them.
+ * level 1, then finer and finer buckets of time, with branching on receivers, arrivals and numbers at all of them.
  * `bytes` adds prices on memory (bytes_bound.c) to the first of these levels. `spine` is the first level for what is
  * left of a network without cuts when work that floats beside it is taken away (spine.c). Just what a certificate can
  * carry; no exhaustive search. */

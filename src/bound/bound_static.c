@@ -8,8 +8,9 @@
 static int find_static(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
     int64_t known = UTIL_MAX(moirai_bound_critical_path(p), moirai_bound_load(p)), all = 0;
-    for (int32_t i = 0; i < p->n_ops;
-         i++) { /* no plan needs longer than all operators at their slowest, and transfers */
+    /* The evaluation bounds plans no longer than `upper` and never says more than that; all operators at their slowest is
+     * an `upper` worth having, whatever transfers add. */
+    for (int32_t i = 0; i < p->n_ops; i++) {
         int64_t most = 0;
         for (int32_t k = 0; k < p->n_devices; k++)
             most = UTIL_MAX(most, moirai_op_ns(p, i, k));

@@ -18,7 +18,7 @@
 
 #define POLISH_STEPS 20000
 
-/* Options of the blocks that the path at hand takes. */
+/* Plans of the blocks that the path at hand takes. */
 static void pick_plans(bytes_prices *m, int32_t first, int32_t last)
 {
     for (int32_t i = first; i <= last; i++)

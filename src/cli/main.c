@@ -12,8 +12,9 @@ static const cli_command *const commands[] = {
     &cli_command_plan,    &cli_command_inspect, &cli_command_zoo,     &cli_command_cluster,  &cli_command_coarsen,
     &cli_command_problem, &cli_command_place,   &cli_command_report,  &cli_command_explain,  &cli_command_compare,
     &cli_command_bound,   &cli_command_check,   &cli_command_prove,   &cli_command_simulate, &cli_command_split,
-    &cli_command_run,     &cli_command_placers, &cli_command_export,  &cli_command_import,   &cli_command_fit,
-    &cli_command_probe,   &cli_command_profile, &cli_command_version, &cli_command_help,
+    &cli_command_tune,    &cli_command_run,     &cli_command_placers, &cli_command_export,   &cli_command_import,
+    &cli_command_fit,     &cli_command_probe,   &cli_command_profile, &cli_command_bench,    &cli_command_version,
+    &cli_command_help,
 };
 
 static moirai_interrupt interrupted;

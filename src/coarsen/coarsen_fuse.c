@@ -293,6 +293,7 @@ static int graph_fuse(moirai_graph **out, const moirai_graph *g, const coarsen_f
     rc = x.seen && x.held && x.gb_s ? moirai_graph_builder_new(&x.b, g->name) : MOIRAI_EFAIL;
     if (!rc) {
         moirai_graph_builder_element_bytes(x.b, g->element_bytes);
+        moirai_graph_builder_from_onnx(x.b, g->from_onnx);
         rc = settings_copy(x.b, g);
         rc = rc ? rc : ops_emit(&x);
         if (rc)

@@ -45,7 +45,7 @@ int32_t coarsen_rules_step(const moirai_rules *r, int32_t node, int32_t symbol);
 #define COARSEN_TYPE_LENGTH 64
 void coarsen_type_canonical(char out[COARSEN_TYPE_LENGTH], const char *type, size_t length, bool single);
 /* What a word in a rule stands for: a space-separated list of canonical types ("mask" -> "add add1 where").
- * Words that name no group are one type: *list is then `canonical`. */
+ * A word that names no group is one type: `canonical` itself. */
 const char *coarsen_type_alternatives(const char *canonical);
 
 /* The symbol of each operator of `g`, MOIRAI_NONE where no rule mentions its type. */

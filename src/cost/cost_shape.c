@@ -3,14 +3,16 @@
  * A graph has sizes but no dimensions; they are recovered from products of sizes. Elements: out O, in I (two: I1, I2),
  * weights W; F = flops / 2.
  *
- *     product with weights   depth = F / O, m = I / depth, n = O / m; where I is not known n = W / depth (or W / (depth
- * + 1) where only that is whole: a bias), m = O / n; without flops  m = sqrt(I O / W), solved with a bias where that
- * gives a whole m (weights of less than half a column are a scale or the like: a product of two tensors) product of two
- * tensors b = I1 I2 O / F^2, depth = F / O, m = I1 / (b depth), n = I2 / (b depth); without flops the batch can't be
- * known, and attention's usual inner dimension, 64, is assumed convolution            depth = F / O, n = W / depth, m =
- * O / n; k^2 = depth m / I tells 3 x 3 of stride 1 from the rest, which are costed as their implicit product; without
- * flops a 3 x 3 kernel is assumed softmax, norms         row = weights / 2 for a norm with weights, else n of the
- * product that the rows come from, found by walking back through operators that keep the size; else 512
+ *   product with weights    depth = F / O, m = I / depth, n = O / m; where I is not known n = W / depth (or
+ *                           W / (depth + 1) where only that is whole: a bias), m = O / n; without flops
+ *                           m = sqrt(I O / W), solved with a bias where that gives a whole m (weights of less than half
+ *                           a column are a scale or the like: a product of two tensors)
+ *   product of two tensors  b = I1 I2 O / F^2, depth = F / O, m = I1 / (b depth), n = I2 / (b depth); without flops the
+ *                           batch can't be known, and attention's usual inner dimension, 64, is assumed
+ *   convolution             depth = F / O, n = W / depth, m = O / n; k^2 = depth m / I tells 3 x 3 of stride 1 from the
+ *                           rest, which are costed as their implicit product; without flops a 3 x 3 kernel is assumed
+ *   softmax, norms          row = weights / 2 for a norm with weights, else n of the product that the rows come from,
+ *                           found by walking back through operators that keep the size; else 512
  *
  * An input that nobody in the graph produces has no size; its bytes are what the traffic leaves. All numbers are
  * clamped to what makes sense: a graph may state anything. O(inputs) per operator. */

@@ -1,12 +1,13 @@
 /* `wave`: from a time measured on one device type to another (Habitat).
  *
  * An operator of arithmetic intensity I (flops per byte) on a target with ridge R (flops per byte at which arithmetic
- * and memory take equally long) scales with bandwidth to the power gamma and with SMs x clock to the power 1 - gamma,
+ * and memory take equally long) scales with bandwidth to the power gamma and with cores x clock to the power 1 - gamma,
  * where
  *
  *     gamma = 1 - I / 2R  if I <= R,  else  R / 2I
  *
- * so 1 for pure traffic, 0.5 at the ridge, 0 for pure arithmetic. It knows nothing of another kernel being chosen on
+ * so 1 for pure traffic, 0.5 at the ridge, 0 for pure arithmetic. Habitat counts SMs, which have 64 cores on some GPUs
+ * and 128 on others; cores are what computes. It knows nothing of another kernel being chosen on
  * the other device, nor of launch costs, which are the host's: that is what `scaled` is for.
  *
  * Of several measured types it starts from the one whose bandwidth is closest. O(time keys) per operator and device. */
@@ -20,13 +21,13 @@ double cost_wave_ns(double ns, double flops, double bytes, const moirai_device_t
                                                                                  : 0;
     double gamma = intensity <= ridge ? 1 - intensity / (2 * ridge) : ridge / (2 * intensity);
     double bandwidth = from->bandwidth_gb_s / to->bandwidth_gb_s;
-    double arithmetic = from->clock_mhz * from->sm / (to->clock_mhz * to->sm);
+    double arithmetic = from->clock_mhz * from->sm * from->cores_per_sm / (to->clock_mhz * to->sm * to->cores_per_sm);
     return ns * pow(bandwidth, gamma) * pow(arithmetic, 1 - gamma);
 }
 
 static bool known(const moirai_device_type *f)
 {
-    return f && f->bandwidth_gb_s > 0 && f->gflops_fp32 > 0 && f->sm > 0 && f->clock_mhz > 0;
+    return f && f->bandwidth_gb_s > 0 && f->gflops_fp32 > 0 && f->sm > 0 && f->cores_per_sm > 0 && f->clock_mhz > 0;
 }
 
 int32_t cost_origin(const moirai_cost_context *x, int32_t op, const moirai_device_type *to)
@@ -58,4 +59,4 @@ static int64_t wave_ns(const moirai_cost_context *x, int32_t op, int32_t device)
 }
 
 const moirai_cost_model cost_wave = {
-    "wave", "a time measured on another device type, scaled by bandwidth, SMs and clock (Habitat)", wave_ns};
+    "wave", "a time measured on another device type, scaled by bandwidth, cores and clock (Habitat)", wave_ns};

@@ -196,28 +196,3 @@ int32_t graph_dag_cycle(const graph_dag *d, int32_t *cycle)
     reverse(cycle + least + 1, n - least - 1);
     return n;
 }
-
-int64_t graph_dag_longest(const graph_dag *d, const int64_t *weight, int64_t *before, int64_t *after)
-{
-    const int64_t *rest = before ? before : after;
-    int64_t longest = 0;
-    if (before) {
-        for (int32_t i = 0; i < d->n; i++) {
-            int32_t v = d->topo[i];
-            before[v] = 0;
-            for (int32_t e = d->pred_off[v]; e < d->pred_off[v + 1]; e++)
-                before[v] = UTIL_MAX(before[v], before[d->pred[e]] + weight[d->pred[e]]);
-        }
-    }
-    if (after) {
-        for (int32_t i = d->n - 1; i >= 0; i--) {
-            int32_t v = d->topo[i];
-            after[v] = 0;
-            for (int32_t e = d->succ_off[v]; e < d->succ_off[v + 1]; e++)
-                after[v] = UTIL_MAX(after[v], after[d->succ[e]] + weight[d->succ[e]]);
-        }
-    }
-    for (int32_t v = 0; v < d->n; v++)
-        longest = UTIL_MAX(longest, rest[v] + weight[v]);
-    return longest;
-}

@@ -1,5 +1,5 @@
-/* A directed acyclic graph of plain numbers, in CSR form: what graph, problem and placers share when the names and
- * tensors no longer matter. Private to the library. */
+/* A directed acyclic graph of plain numbers, in CSR form: a graph without its names and tensors, put into order, and
+ * searched for cycles. Private to graph/. */
 #ifndef MOIRAI_GRAPH_DAG_H
 #define MOIRAI_GRAPH_DAG_H
 
@@ -23,10 +23,5 @@ void graph_dag_free(graph_dag *d);
 /* After graph_dag_init returned MOIRAI_EINPUT: the nodes of one cycle in order, the least number first, into
  * `cycle` (room for n). Returns how many, or a negative result. */
 int32_t graph_dag_cycle(const graph_dag *d, int32_t *cycle);
-
-/* Longest path by node weights, O(V+E). `before`: the sum over the heaviest chain of proper ancestors.
- * `after`: the same over proper descendants. One of the two may be NULL. Returns the heaviest whole path. The caller
- * guarantees that sums fit int64. */
-int64_t graph_dag_longest(const graph_dag *d, const int64_t *weight, int64_t *before, int64_t *after);
 
 #endif

@@ -101,6 +101,11 @@ void moirai_graph_builder_element_bytes(moirai_graph_builder *b, int32_t bytes)
     b->element_bytes = bytes;
 }
 
+void moirai_graph_builder_from_onnx(moirai_graph_builder *b, bool from_onnx)
+{
+    b->from_onnx = from_onnx;
+}
+
 static int32_t add_op(moirai_graph_builder *b, const char *name, const char *type)
 {
     if (!*name)

@@ -32,6 +32,7 @@ typedef struct pairs {
 struct moirai_graph_builder {
     char *name;
     int32_t element_bytes;
+    bool from_onnx;
     util_strings *strings;
     util_names *op_names, *tensor_names, *key_names;
     op_row *op;

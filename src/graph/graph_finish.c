@@ -290,6 +290,7 @@ static int assemble(moirai_graph *g, moirai_graph_builder *b)
     b->op_names = NULL;
     b->name = NULL;
     g->element_bytes = b->element_bytes;
+    g->from_onnx = b->from_onnx;
     int rc = copy_ops(g, b);
     rc = rc ? rc : copy_tensors(g, b);
     rc = rc ? rc : index_readers(g);

@@ -172,6 +172,15 @@ static int read_dtype(moirai_graph_builder *b, const util_json_at *at, yyjson_va
     return 0;
 }
 
+/* Origins that nobody knows are as good as none. */
+static int read_origin(moirai_graph_builder *b, const util_json_at *at, yyjson_val *root)
+{
+    const char *origin = "";
+    int rc = util_json_string(&origin, NULL, at, root, "origin", false);
+    moirai_graph_builder_from_onnx(b, !rc && !strcmp(origin, "onnx"));
+    return rc;
+}
+
 static int read_document(moirai_graph **out, yyjson_val *root, const char *label)
 {
     util_json_at at = {.label = label};
@@ -184,6 +193,7 @@ static int read_document(moirai_graph **out, yyjson_val *root, const char *label
         (rc = util_json_array(&ops, &at, root, "ops", true)) || (rc = moirai_graph_builder_new(&b, name)))
         return rc;
     rc = read_dtype(b, &at, root);
+    rc = rc ? rc : read_origin(b, &at, root);
     rc = rc ? rc : graph_read_settings(b, &at, root);
     yyjson_arr_foreach(ops, i, n, op) {
         rc = rc ? rc : read_op(b, label, op, i);

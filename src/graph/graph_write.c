@@ -119,6 +119,8 @@ int moirai_graph_write(const moirai_graph *g, const char *path)
     util_writer_begin(&w, "moirai-graph");
     util_writer_pair_string(&w, "name", g->name);
     util_writer_pair_string(&w, "dtype", g->element_bytes == 2 ? "fp16" : "fp32");
+    if (g->from_onnx)
+        util_writer_pair_string(&w, "origin", "onnx");
     graph_write_settings(&w, g->n_dims, g->dim, g->n_shapes, g->shape);
     util_writer_break(&w);
     util_writer_pair_open(&w, "ops", '[');

@@ -17,12 +17,6 @@ int64_t onnx_attr_int(const Onnx__NodeProto *node, const char *name, int64_t mis
     return a && a->has_i ? a->i : missing;
 }
 
-double onnx_attr_real(const Onnx__NodeProto *node, const char *name, double missing)
-{
-    const Onnx__AttributeProto *a = onnx_attr(node, name);
-    return a && a->has_f ? a->f : missing;
-}
-
 bool onnx_attr_is(const Onnx__NodeProto *node, const char *name, const char *text, bool missing)
 {
     const Onnx__AttributeProto *a = onnx_attr(node, name);

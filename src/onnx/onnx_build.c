@@ -342,6 +342,7 @@ int onnx_build(moirai_graph **out, onnx_import *im, const char *label)
     if (rc)
         return rc;
     moirai_graph_builder_element_bytes(b, main_width(im, bytes_by_width));
+    moirai_graph_builder_from_onnx(b, true);
     for (int i = 0; im->options && i < im->options->n_dims; i++)
         moirai_graph_builder_dim(b, im->options->dims[i]);
     for (int i = 0; im->options && i < im->options->n_shapes; i++)

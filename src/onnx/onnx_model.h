@@ -63,7 +63,6 @@ int onnx_tensor_size(const onnx_model *model, const Onnx__TensorProto *tensor, i
 /* Attributes by name; the value given where the node has none of that name. */
 const Onnx__AttributeProto *onnx_attr(const Onnx__NodeProto *node, const char *name);
 int64_t onnx_attr_int(const Onnx__NodeProto *node, const char *name, int64_t missing);
-double onnx_attr_real(const Onnx__NodeProto *node, const char *name, double missing);
 /* True if the node's attribute equals `text`; `missing` where it has none. */
 bool onnx_attr_is(const Onnx__NodeProto *node, const char *name, const char *text, bool missing);
 

@@ -17,7 +17,7 @@
 #include "util/util.h"
 
 #define DRAWS 50
-#define GUIDE 2.0 /* how much priced work branches in the energy, against the length */
+#define GUIDE 2.0 /* how much priced work counts in the energy, against the length */
 #define HOT 0.006 /* temperatures, as parts of the length */
 #define COLD 0.00003
 

@@ -132,7 +132,7 @@ static int copy_prices(const pair_state *x, pricing_duals *to, const pricing_dua
     return pricing_duals_set(to, &x->block.problem, &from->grid, from->price, from->n_branches);
 }
 
-/* Two cases in place of one: at most split.least, or at least split.most. Both inherit proof and look. */
+/* Two cases in place of one: at most split.least, or at least split.most. Both inherit proof and duals. */
 static int split_case(pair_state *x, int32_t index)
 {
     if (util_grow(&x->cases, &x->case_capacity, (size_t)x->n_cases + 1, sizeof *x->cases))
@@ -191,7 +191,7 @@ static int store_prices(pair_bound_task *r, const pair_case *c, const pricing_ma
 }
 
 /* Put a length to the case; it is closed if that is all that is wanted. */
-static int duals(pair_bound_task *r, pair_case *c, int64_t length_ns, int64_t ceiling)
+static int solve_case(pair_bound_task *r, pair_case *c, int64_t length_ns, int64_t ceiling)
 {
     pricing_master_result found;
     int rc = solve(r, c, length_ns - 1, true, &found);
@@ -252,7 +252,7 @@ static int branch(pair_bound_task *r, int64_t length_ns, int64_t ceiling, int64_
         if (c->estimate_ns >= length_ns)
             break;
         if (!c->seen)
-            rc = duals(r, c, length_ns, ceiling);
+            rc = solve_case(r, c, length_ns, ceiling);
         else if (c->split.on == PRICING_NO_BRANCH || c->n_branches >= MAX_SPLITS)
             break; /* stuck: the LP solution is whole */
         else

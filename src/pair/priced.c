@@ -101,7 +101,7 @@ int64_t pair_priced_of_case(pair_priced *v, const pair_priced_case *c, const int
     return value_of_case(v, &v->solver[0], c, byte_price, proven_ns);
 }
 
-static int open_value(pair_priced *v)
+static int open_priced(pair_priced *v)
 {
     pair_state *x = v->pair;
     size_t n = (size_t)x->n_sendings;
@@ -320,7 +320,7 @@ static int begin(pair_priced *v, const pair_priced_task *job)
 {
     int rc = 0;
     if (!v->solver[0].master) {
-        rc = open_value(v);
+        rc = open_priced(v);
         v->stamp = 0;
     }
     if (!rc)

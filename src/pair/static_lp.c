@@ -5,10 +5,11 @@
  * plan of length T let y(i, k) = 1 if operator i is on k, w(e, a, b) = 1 if the ends of edge e are on a and b, z(t, a,
  * b) = 1 if tensor t is sent from a to b, and s(i) the start of i. Then
  *
- *   sum over b of w(e, a, b) = y(i, a),   sum over a of w(e, a, b) = y(j, b)           for e from i to j
- *   z(t, a, b) >= w(e, a, b)                                                            for the edges e of t (flow
- * tensor) s(j) >= s(i) + sum t(i, k) y(i, k) + sum x(e, a, b) w(e, a, b),  T >= s(i) + sum t(i, k) y(i, k) T >= h + q +
- * sum over i with head(i, k) >= h, tail(i, k) >= q of t(i, k) y(i, k)    for device k, h + q <= proven
+ *   sum over b of w(e, a, b) = y(i, a),  sum over a of w(e, a, b) = y(j, b)        for e from i to j
+ *   z(t, a, b) >= w(e, a, b)                                                       for the edges e of t (flow tensor)
+ *   s(j) >= s(i) + sum t(i, k) y(i, k) + sum x(e, a, b) w(e, a, b)                 for e from i to j
+ *   T >= s(i) + sum t(i, k) y(i, k)                                                for every i
+ *   T >= h + q + sum over i with head(i, k) >= h, tail(i, k) >= q of t(i, k) y(i, k)   for device k, h + q <= proven
  *
  * and the last row for ports (channels) with x z in place of t y. Tasks of a resource that come no sooner than h and
  * are followed by q at least fit between h and T - q; where there are none the row says T >= h + q, hence the guard.

@@ -1,11 +1,15 @@
 /* Column generation for prices.
  *
  * The master (its LP is in master_lp.c) chooses, for every kind of component, a convex combination of schedules
- * (columns), and sees only how much of each resource they use in each bucket: length form:  minimise theta subject to
- * use(r, bucket) <= held(r, bucket) + theta * (length(bucket) - held(r, bucket)) priced form:   minimise sum of z(L) *
- * L + memory cost subject to  use(r, bucket) <= sum of z(L) * (part of the bucket before L) where held is what sends of
- * the shared tensor take whatever is done (were it scaled, a bucket filled by a send would ask for theta = 1 and hide
- * everything else), the columns of each kind sum to its number of components, and numbers (how many components have
+ * (columns), and sees only how much of each resource they use in each bucket:
+ *
+ *   length form:  minimise theta
+ *                 subject to  use(r, bucket) <= held(r, bucket) + theta * (length(bucket) - held(r, bucket))
+ *   priced form:  minimise sum of z(L) * L + memory cost
+ *                 subject to  use(r, bucket) <= sum of z(L) * (part of the bucket before L)
+ *
+ * where held is what sends of the shared tensor take whatever is done (were it scaled, a bucket filled by a send would
+ * ask for theta = 1 and hide everything else), the columns of each kind sum to its number of components, and numbers (how many components have
  * operator i on device k) keep to their ranges. Its dual values are prices; pricing returns cheap schedules under them,
  * new columns, until none helps or the prices prove what is asked for. In the priced form z is a combination of block
  * times L, from least_ns to T, at the ends of buckets; whatever prices come out, cost of the schedules + least over L
@@ -158,7 +162,7 @@ static void regrid(pricing_master *m, int64_t length_ns, int32_t buckets)
 /* ---- columns ---- */
 
 /* Keep a schedule from the pricing; false if memory ran out. */
-static bool copy_pattern(const pricing_column *column, pricing_pool_column *c)
+static bool copy_column(const pricing_column *column, pricing_pool_column *c)
 {
     *c = (pricing_pool_column){
         .kind = column->kind, .finish_ns = column->finish_ns, .n_ops = column->n_ops, .n_uses = column->n_uses};
@@ -176,11 +180,11 @@ static bool copy_pattern(const pricing_column *column, pricing_pool_column *c)
 }
 
 /* A schedule from the pricing: into the pool and the master, if it could improve the master. */
-static void take_pattern(void *data, const pricing_column *column)
+static void take_column(void *data, const pricing_column *column)
 {
     pricing_master *m = data;
     pricing_pool_column c;
-    if (m->failed || !copy_pattern(column, &c)) {
+    if (m->failed || !copy_column(column, &c)) {
         m->failed = 1;
         return;
     }
@@ -270,7 +274,7 @@ static double judge_length(pricing_master *m, const pricing_prices *prices, int6
 static double judge(pricing_master *m, const int64_t *price, bool columns)
 {
     pricing_prices prices = {price, m->job->memory_price, m->job->n_branches, m->job->branch, price + m->n_cells};
-    int64_t cost = pricing_pricer_cost(m->w, &prices, columns ? take_pattern : NULL, m);
+    int64_t cost = pricing_pricer_cost(m->w, &prices, columns ? take_column : NULL, m);
     if (cost >= PRICING_NONE)
         return HUGE_VAL;
     if (m->job->form == PRICING_LENGTH_FORM)

@@ -70,9 +70,10 @@ double pricing_master_length(const pricing_master *m, double *spread_ns);
 pricing_chosen_column *pricing_master_solution(const pricing_master *m, int32_t *n);
 /* Of the last solve: the mean number of components of `kind` with operator `op` (within the component) on `device`. */
 double pricing_master_number(const pricing_master *m, int32_t kind, int32_t op, int32_t device);
+/* When the shared tensor arrives by this send, the soonest that the case allows. */
+int64_t pricing_master_arrival(const pricing_master *m, int32_t send);
 /* Of the last solve: how much time readers of the shared tensor take on a receiver before the mean of its arrivals:
  * work that no plan could have done by then. */
-int64_t pricing_master_arrival(const pricing_master *m, int32_t send); /* the soonest that the case allows */
 double pricing_master_early(const pricing_master *m, int32_t send, double *mean_arrival_ns);
 const pricing_grid *pricing_master_grid(const pricing_master *m);
 

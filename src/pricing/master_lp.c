@@ -1,6 +1,6 @@
 /* The master as a linear programme.
  *
- * Rows are cells (a resource in a bucket), one per send, one per kind of component, one per branch, and in the value
+ * Rows are cells (a resource in a bucket), one per send, one per kind of component, one per branch, and in the priced
  * form one for the block times. Of the cells only those of devices have rows from the start: ports and channels
  * need not bind, and get theirs when an LP solution first takes more of them than there is (find_overload), which keeps
  * the LP small. Arrays over rows outside of the LP (`dual`, `center`) have all cells in place of these: a row from the

@@ -20,15 +20,15 @@ static const pricing_pool_column *chosen(const pricing_master *m, size_t x)
 /* Patterns, then starts, then devices, in one piece of memory. */
 pricing_chosen_column *pricing_master_solution(const pricing_master *m, int32_t *n)
 {
-    size_t patterns = 0, ops = 0;
+    size_t columns = 0, ops = 0;
     for (size_t x = 0; x < m->n_solved; x++)
         if (chosen(m, x)) {
-            patterns++;
+            columns++;
             ops += (size_t)chosen(m, x)->n_ops;
         }
-    char *memory = util_alloc(1, (patterns + 1) * sizeof(pricing_chosen_column) + ops * (sizeof(int64_t) + 1));
+    char *memory = util_alloc(1, (columns + 1) * sizeof(pricing_chosen_column) + ops * (sizeof(int64_t) + 1));
     pricing_chosen_column *kept = (pricing_chosen_column *)(void *)memory;
-    int64_t *start = (int64_t *)(void *)(memory + (patterns + 1) * sizeof *kept);
+    int64_t *start = (int64_t *)(void *)(memory + (columns + 1) * sizeof *kept);
     int8_t *device = (int8_t *)(start + ops);
     *n = 0;
     for (size_t x = 0; memory && x < m->n_solved; x++) {

@@ -33,9 +33,10 @@ void problem_own_weights(moirai_problem *p);
 /* Shared weights by operator: operator i has weight[off[i]] .. weight[off[i+1]-1]. Free both. */
 int problem_weights_by_op(const moirai_problem *p, int32_t **off, int32_t **weight);
 
-/* Number the groups by their first operator (`name` has one name per old number) and set op_devices.
- * MOIRAI_EINFEASIBLE where a mask is empty. */
+/* Number the groups by their first operator; their names follow. */
 int problem_number_groups(moirai_problem *p);
+/* Set op_devices: the devices that an operator has a time on and that its group's members allow. MOIRAI_EINFEASIBLE where
+ * there are none. */
 int problem_mask_devices(moirai_problem *p);
 
 #endif

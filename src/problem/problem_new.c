@@ -6,17 +6,37 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A cut costs its devices more than the message: the receiver starts a sub-model of its own, and both handle bytes.
+ * The model has one place for it that every bound and every checker knows, the transfer; a device computes on while it
+ * lasts, so that what is idle in the model may be busy in a run, never the other way round. */
+static int copy_channels(moirai_problem *p, const moirai_cluster *c, const moirai_problem_options *o)
+{
+    const int64_t most = INT64_C(1000000000000);
+    if (o->segment_ns < 0 || o->segment_ns > most || o->move_ns_per_mb < 0 || o->move_ns_per_mb > most)
+        return moirai_error(MOIRAI_EUSAGE, "segment_ns %" PRId64 ", move_ns_per_mb %" PRId64 ": from 0 to %" PRId64,
+                            o->segment_ns, o->move_ns_per_mb, most);
+    for (int32_t i = 0; i < c->n_devices * c->n_devices; i++) {
+        p->bytes_per_second[i] = c->bytes_per_second[i];
+        p->latency_ns[i] = c->latency_ns[i];
+        if (i / c->n_devices == i % c->n_devices)
+            continue;
+        p->latency_ns[i] += o->segment_ns;
+        if (o->move_ns_per_mb) {
+            double ns_per_byte = 1e9 / (double)c->bytes_per_second[i] + (double)o->move_ns_per_mb / 1e6;
+            p->bytes_per_second[i] = UTIL_MAX(1, (int64_t)(1e9 / ns_per_byte));
+        }
+    }
+    return 0;
+}
+
 static int copy_devices(moirai_problem *p, const moirai_cluster *c)
 {
-    size_t pairs = (size_t)c->n_devices * (size_t)c->n_devices;
     for (int32_t k = 0; k < c->n_devices; k++) {
         p->device_memory_bytes[k] = c->device[k].memory_bytes;
         if (!(p->device_name[k] = problem_keep(p, c->device[k].name)) ||
             !(p->device_type[k] = problem_keep(p, c->device[k].type)))
             return MOIRAI_EFAIL;
     }
-    memcpy(p->bytes_per_second, c->bytes_per_second, pairs * sizeof *p->bytes_per_second);
-    memcpy(p->latency_ns, c->latency_ns, pairs * sizeof *p->latency_ns);
     return 0;
 }
 
@@ -48,7 +68,7 @@ static int fill(moirai_problem *p, const moirai_graph *g, const moirai_cluster *
     p->flow = o->flow;
     p->congestion = o->congestion;
     p->memory = o->memory;
-    if ((rc = copy_devices(p, c)) || (rc = copy_memory(p, g)) ||
+    if ((rc = copy_devices(p, c)) || (rc = copy_channels(p, c, o)) || (rc = copy_memory(p, g)) ||
         (rc = moirai_cost_times_with(p->op_time_ns, g, c, &cost, &report)) || (rc = problem_settle(p, NULL)))
         return rc;
     if (o->cost_report)

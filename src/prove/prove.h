@@ -57,14 +57,18 @@ typedef struct prove_branch {
     int64_t least, most;
 } prove_branch;
 
+/* A leaf claims: no schedule of the block that sends the shared tensor to these receivers and keeps to these branches is
+ * done within length_ns, because under its prices all tasks together pay more than all resources earn until then. What
+ * the keys mean, and why that proves it: docs/certificate.md. */
 typedef struct prove_leaf {
-    bool fixed; /* the receivers of the shared tensor, in order of arrival */
-    int32_t n_receivers, receiver[MOIRAI_MAX_DEVICES];
+    bool fixed; /* where the shared tensor goes is part of the case; else it may go anywhere */
+    int32_t n_receivers, receiver[MOIRAI_MAX_DEVICES]; /* in order of arrival */
     int32_t n_branches;
     prove_branch *branch;
-    bool priced;
-    int64_t length_ns, step_ns;
-    int32_t n_steps, n_buckets, *bucket;
+    bool priced;                /* has prices; else another part of the certificate speaks for it */
+    int64_t length_ns, step_ns; /* claimed; a step of the grid that starts are rounded down to */
+    int32_t n_steps, n_buckets,
+        *bucket;               /* steps within the length; first step of each bucket, and n_steps at the end */
     int64_t *price;            /* [resource * n_buckets + bucket] */
     int64_t *branch_price;     /* per branch */
     const int64_t *byte_price; /* per device, what a byte there pays; NULL: nothing */

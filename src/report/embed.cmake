@@ -1,10 +1,10 @@
-# Writes a C file that holds text files as strings: cmake -DOUT=x.c "-DFILES=a.html;b.js" -P embed.cmake
+# Writes a C file that holds text files as strings: cmake -DOUT=x.c -DROOM=report "-DFILES=a.html;b.js" -P embed.cmake
 set(text "/* Made by embed.cmake. */\n")
 foreach(file ${FILES})
   get_filename_component(name ${file} NAME)
   string(MAKE_C_IDENTIFIER ${name} name)
   file(READ ${file} bytes HEX)
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
-  string(APPEND text "extern const char report_file_${name}[];\nconst char report_file_${name}[] = {${bytes}0};\n")
+  string(APPEND text "extern const char ${ROOM}_file_${name}[];\nconst char ${ROOM}_file_${name}[] = {${bytes}0};\n")
 endforeach()
 file(WRITE ${OUT} "${text}")

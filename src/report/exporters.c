@@ -1,4 +1,4 @@
-/* Every export: one line here, one file each. */
+/* Every export: one file each, its line in report.h and one here. */
 #include "report/report.h"
 
 #include <string.h>

@@ -14,7 +14,7 @@ int report_find_levels(moirai_analysis *a);
 void report_find_launches(moirai_analysis *a);
 void report_find_verdict(moirai_analysis *a);
 
-/* Device whose port or processor a task uses: of an operator its own, of a transfer its sender. */
+/* Tasks are operators, then transfers. */
 static inline bool report_is_transfer(const moirai_analysis *a, int32_t task)
 {
     return task >= a->n_ops;

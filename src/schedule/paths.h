@@ -2,8 +2,10 @@
  *
  * head(i, k) is the least start of operator i on device k: every input comes from whichever device its producer may
  * use that gets it there soonest,
- *     head(i, k) = max over inputs t of min over devices l of head(producer, l) + time(producer, l) + transfer(t, l,
- * k), and tail(i, k) is the same seen from the end: the least time between i's finish on k and the end of the plan.
+ *
+ *   head(i, k) = max over inputs t of min over devices l of head(producer, l) + time(producer, l) + transfer(t, l, k),
+ *
+ * and tail(i, k) is the same seen from the end: the least time between i's finish on k and the end of the plan.
  * Devices, ports and channels are taken to be free: both hold for every plan, (4a), (4b), (4f).
  *
  * Everybody who needs these uses the two steps below: bounds and windows through schedule_heads and schedule_tails, the

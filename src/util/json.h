@@ -1,4 +1,4 @@
-/* JSON for the readers and writers of the four file formats: typed getters over yyjson whose errors name the
+/* JSON for the readers and writers of files: typed getters over yyjson whose errors name the
  * file, the object, the key and the value; and a small streaming writer. Private to the library and the command. */
 #ifndef MOIRAI_UTIL_JSON_H
 #define MOIRAI_UTIL_JSON_H

@@ -9,7 +9,7 @@
 #include "util/util.h"
 
 #define MESSAGE 512
-#define MOST_THREADS 64
+#define MOST_THREADS 1024
 
 typedef struct pool {
     util_job_fn job;

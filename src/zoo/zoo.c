@@ -14,6 +14,7 @@ typedef struct network {
     int shape[4]; /* gpt3, t5: tokens; swin: depth of each stage; alphafold2: feed-forward width / hidden */
 } network;
 
+#define ZOO_MOST_BATCH 1024 /* bytes and arithmetic stay far below 2^63 */
 #define OPS(layers, heads) ((layers) * (11 + 12 * (heads)))
 #define PAPER(name, summary, layers, hidden, heads, parameters) \
     { \
@@ -81,7 +82,7 @@ static int build(zoo_net *z, const network *n)
 int zoo_walk(const char *name, zoo_sink *sink)
 {
     const network *n = find(name);
-    zoo_net z = {.sink = sink};
+    zoo_net z = {.sink = sink, .batch = 1};
 
     if (!n)
         return moirai_error(MOIRAI_EUSAGE, "zoo: no network '%s': `moirai zoo list` has the names", name ? name : "");
@@ -95,6 +96,11 @@ int zoo_walk(const char *name, zoo_sink *sink)
 
 int moirai_zoo_graph(moirai_graph **out, const char *name, int element_bytes)
 {
+    return moirai_zoo_graph_batch(out, name, element_bytes, 1);
+}
+
+int moirai_zoo_graph_batch(moirai_graph **out, const char *name, int element_bytes, int batch)
+{
     const network *n = find(name);
     zoo_net z;
     int rc;
@@ -104,9 +110,13 @@ int moirai_zoo_graph(moirai_graph **out, const char *name, int element_bytes)
         return moirai_error(MOIRAI_EUSAGE, "zoo: no network '%s': `moirai zoo list` has the names", name ? name : "");
     if (element_bytes != 4 && element_bytes != 2)
         return moirai_error(MOIRAI_EUSAGE, "zoo: elements of %d bytes: 4 (fp32) or 2 (fp16)", element_bytes);
+    if (batch < 1 || batch > ZOO_MOST_BATCH || (batch > 1 && (n->family == T5 || n->family == INCEPTION)))
+        return moirai_error(MOIRAI_EUSAGE, "zoo: '%s' in batches of %d: 1, or up to %d for the paper's families",
+                            n->entry.name, batch, ZOO_MOST_BATCH);
     rc = zoo_net_begin(&z, n->entry.name, element_bytes);
     if (rc)
         return rc;
+    z.batch = batch;
     build(&z, n);
     return zoo_net_finish(out, &z);
 }

@@ -17,7 +17,7 @@ void zoo_name_format(char *out, size_t size, const char *format, ...)
 
 int zoo_net_begin(zoo_net *z, const char *name, int element_bytes)
 {
-    *z = (zoo_net){.element_bytes = element_bytes, .op = MOIRAI_NONE};
+    *z = (zoo_net){.element_bytes = element_bytes, .batch = 1, .op = MOIRAI_NONE};
     z->result = moirai_graph_builder_new(&z->builder, name);
     if (!z->result)
         moirai_graph_builder_element_bytes(z->builder, element_bytes);

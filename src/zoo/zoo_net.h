@@ -34,7 +34,8 @@ typedef struct zoo_net {
     moirai_graph_builder *builder; /* NULL where a sink listens instead */
     zoo_sink *sink;
     int64_t element_bytes;
-    int32_t op; /* the operator being described */
+    int64_t batch; /* samples at once: rows and windows of every layer are multiplied by it */
+    int32_t op;    /* the operator being described */
     int result;
 } zoo_net;
 

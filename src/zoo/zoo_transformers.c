@@ -37,8 +37,8 @@ static void inputs_add(zoo_net *z, const zoo_layer *l, const char *x)
 int zoo_gpt3(zoo_net *z, int layers, int hidden, int heads, int tokens)
 {
     char x[ZOO_NAME] = "input";
-    zoo_layer l = {.rows = tokens,
-                   .windows = 1,
+    zoo_layer l = {.rows = z->batch * tokens,
+                   .windows = z->batch,
                    .window = tokens,
                    .key_window = tokens,
                    .channels = hidden,
@@ -62,8 +62,8 @@ int zoo_gpt3(zoo_net *z, int layers, int hidden, int heads, int tokens)
 int zoo_alphafold2(zoo_net *z, int layers, int hidden, int heads, int ffn_factor)
 {
     char x[ZOO_NAME] = "input";
-    zoo_layer l = {.rows = SEQUENCES * RESIDUES,
-                   .windows = SEQUENCES,
+    zoo_layer l = {.rows = z->batch * SEQUENCES * RESIDUES,
+                   .windows = z->batch * SEQUENCES,
                    .window = RESIDUES,
                    .key_window = RESIDUES,
                    .channels = hidden,
@@ -100,8 +100,8 @@ int zoo_swin(zoo_net *z, const int depth[4], int hidden, int heads)
     for (int stage = 0, n = 0; stage < 4; stage++) {
         int64_t across = (side + WINDOW - 1) / WINDOW;
 
-        l.rows = side * side;
-        l.windows = across * across;
+        l.rows = z->batch * side * side;
+        l.windows = z->batch * across * across;
         l.head_width = l.channels / heads;
         l.ffn = 4 * l.channels;
         zoo_name_format(mask, sizeof mask, "shift_mask%d", stage);
@@ -110,7 +110,7 @@ int zoo_swin(zoo_net *z, const int depth[4], int hidden, int heads)
 
             zoo_name_format(l.prefix, sizeof l.prefix, "L%d", n);
             l.mask = shifted ? mask : NULL;
-            l.mask_elements = shifted ? l.windows * window * window : 0;
+            l.mask_elements = shifted ? across * across * window * window : 0; /* one mask for the batch */
             layer_add(z, &l, x);
             l.merge_channels = 0;
         }

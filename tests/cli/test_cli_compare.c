@@ -132,7 +132,7 @@ static void test_compare_writes_csv(void **state)
     assert_runs("$M compare apart.json --placers single,heft,chain --csv -q");
     int lines = 0, wide = fields(shell_out, strcspn(shell_out, "\n"));
     assert_int_equal(wide, 13);
-    assert_contains(shell_out, "\"memory_bytes B, \"\"big\"\"\"");
+    assert_contains(shell_out, "\"held_bytes B, \"\"big\"\"\"");
     assert_contains(shell_out, "\nheft,found,36,0.000000,");
     for (const char *at = shell_out; *at; lines++) {
         size_t length = strcspn(at, "\n");

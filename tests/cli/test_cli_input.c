@@ -169,6 +169,15 @@ static void test_cli_runtime_sets_launches_and_the_verdict_tells(void **state)
     assert_runs("$M plan gpt3-330M --cluster inter-server --runtime graph --placer single");
     assert_null(strstr(shell_out, "is launches ("));
     assert_fails(2, "runtime", "$M plan gpt3-tiny --cluster inter-server --runtime tpu");
+    if (shell("$M zoo gpt3-tiny -q --onnx m.onnx"))
+        return; /* a build without ONNX */
+    /* An ONNX file, what is read from it, and what is fused of that: the same launches. */
+    assert_runs("$M coarsen m.onnx --rules none -q -o g.json && $M coarsen g.json -q -o f.json");
+    static const char *const networks[] = {"m.onnx", "g.json", "f.json"};
+    for (int i = 0; i < 3; i++) {
+        assert_runs("$M problem %s --cluster inter-server --json", networks[i]);
+        assert_string_equal(yyjson_get_str(yyjson_obj_get(shell_json(), "runtime")), "ort");
+    }
 }
 
 static void test_cli_two_scales_are_warned_of(void **state)
@@ -191,6 +200,10 @@ static void test_cli_two_scales_are_warned_of(void **state)
     assert_runs("$M problem g.json --cluster two.json");
     assert_contains(shell_err, "NOT ON ONE SCALE");
     assert_fails(3, "did you mean 'h200'?", "$M problem gpt3-tiny --cluster h20");
+    assert_runs("$M problem gpt3-tiny --cluster '1x cpu, 1x v100, 1Gbps 5us'");
+    assert_contains(shell_err, "does not know device 'A' (cpu), so that all devices are costed by the roofline");
+    assert_runs("$M problem gpt3-tiny --cluster '2x v100, 1Gbps 5us'");
+    assert_null(strstr(shell_err, "roofline"));
 }
 
 static void test_cli_input_of_another_kind_is_named(void **state)
@@ -226,9 +239,9 @@ int main(void)
         IN_FOLDER(test_cli_input_problem_bad_numbers),
         IN_FOLDER(test_cli_input_plan_of_another_problem),
         IN_FOLDER(test_cli_input_missing_files),
-        cmocka_unit_test(test_cli_dtype_of_a_file_is_refused_if_it_differs),
-        cmocka_unit_test(test_cli_runtime_sets_launches_and_the_verdict_tells),
-        cmocka_unit_test(test_cli_two_scales_are_warned_of),
+        IN_FOLDER(test_cli_dtype_of_a_file_is_refused_if_it_differs),
+        IN_FOLDER(test_cli_runtime_sets_launches_and_the_verdict_tells),
+        IN_FOLDER(test_cli_two_scales_are_warned_of),
         IN_FOLDER(test_cli_input_of_another_kind_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

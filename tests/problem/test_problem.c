@@ -216,6 +216,31 @@ static void test_problem_new_settles_all_numbers(void **state)
     moirai_problem_free(p);
 }
 
+/* What a cut costs beside its message is part of the transfer, and of nothing else. */
+static void test_problem_cuts_cost_a_segment_and_bytes(void **state)
+{
+    (void)state;
+    moirai_graph *g;
+    moirai_cluster *c;
+    moirai_problem *p;
+    const char *json = "{\"format\": \"moirai-graph\", \"version\": 1, \"name\": \"n\", \"ops\": [{\"name\": \"a\", "
+                       "\"type\": \"Relu\", \"inputs\": [], \"outputs\": [{\"name\": \"t\", \"bytes\": 2000000}]}]}";
+    assert_ok(moirai_graph_parse(&g, json, strlen(json), "g"));
+    assert_ok(moirai_cluster_open(&c, "2x v100, 8Gbps 5us"));
+    moirai_problem_options o = {.segment_ns = 28000, .move_ns_per_mb = 175000};
+    assert_ok(moirai_problem_new(&p, g, c, &o));
+    assert_int_equal(p->latency_ns[1], 33000);
+    assert_int_equal(p->latency_ns[0], 0);
+    assert_int_equal(p->bytes_per_second[1], 851063829); /* 1 / (1 ns + 0.175 ns) */
+    assert_true(llabs(moirai_transfer_ns(p, 0, 0, 1) - (33000 + 2 * 1175000)) <= 1);
+    assert_int_equal(moirai_transfer_ns(p, 0, 0, 0), 0);
+    moirai_problem_free(p);
+    o.segment_ns = -1;
+    assert_int_equal(moirai_problem_new(&p, g, c, &o), MOIRAI_EUSAGE);
+    moirai_graph_free(g);
+    moirai_cluster_free(c);
+}
+
 static void test_problem_wishes_pin_forbid_together(void **state)
 {
     (void)state;
@@ -402,6 +427,7 @@ int main(void)
         cmocka_unit_test(test_problem_round_trip_of_files_and_networks),
         cmocka_unit_test(test_problem_round_trip_of_random_problems),
         cmocka_unit_test(test_problem_new_settles_all_numbers),
+        cmocka_unit_test(test_problem_cuts_cost_a_segment_and_bytes),
         cmocka_unit_test(test_problem_wishes_pin_forbid_together),
         cmocka_unit_test(test_problem_overlapping_groups_merge),
         cmocka_unit_test(test_problem_bad_wishes_change_nothing),

@@ -1,6 +1,9 @@
 /* The parts of a rank that need no other rank: jobs and manifests, tensors and their files, one clock for all,
  * remembered times. */
 #include <math.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "rank/mpi_clock.h"
@@ -396,23 +399,30 @@ static void test_rank_cache_remembers_by_content(void **state)
     profile_key a = rank_profile_key("piece", 5, "cpu, 2 threads"), b = rank_profile_key("piece", 5, "cpu, 4 threads"),
                 c = rank_profile_key("pieces", 6, "cpu, 2 threads"),
                 again = rank_profile_key("piece", 5, "cpu, 2 threads");
-    profile_time t = {.median_ns = 1234, .spread = 0.25, .n = 30}, found = {0};
+    profile_time t = {.median_ns = 1234, .cold_ns = 2345, .spread = 0.25, .n = 30}, found = {0};
     char folder[256];
     assert_string_equal(a.text, again.text);
     assert_int_equal(strlen(a.text), 32);
     assert_true(strcmp(a.text, b.text) && strcmp(a.text, c.text));
     assert_ok(rank_profile_cache_folder(folder, sizeof folder, "deep/er/cache"));
-    assert_false(rank_profile_cache_get(&found, folder, &a));
+    assert_false(rank_profile_cache_get(&found, folder, &a, 30));
     assert_ok(rank_profile_cache_put(&t, folder, &a, "cpu, 2 threads"));
-    assert_true(rank_profile_cache_get(&found, folder, &a));
+    assert_true(rank_profile_cache_get(&found, folder, &a, 30));
     assert_true(found.median_ns == 1234 && found.spread == 0.25 && found.n == 30 && found.cached);
-    assert_false(rank_profile_cache_get(&found, folder, &b));
+    assert_int_equal(found.cold_ns, 2345);
+    assert_false(rank_profile_cache_get(&found, folder, &b, 30));
     char path[512];
     snprintf(path, sizeof path, "%s/%s.json", folder, a.text);
-    write_text(path, "{\"median_ns\": -3, \"spread\": 0, \"runs\": 1}"); /* spoilt: as good as none */
-    assert_false(rank_profile_cache_get(&found, folder, &a));
+    struct timespec when[2] = {{.tv_sec = time(NULL) - 40 * 86400}, {.tv_sec = time(NULL) - 40 * 86400}};
+    assert_int_equal(utimensat(AT_FDCWD, path, when, 0), 0);
+    assert_false(rank_profile_cache_get(&found, folder, &a, 30)); /* times age */
+    assert_true(rank_profile_cache_get(&found, folder, &a, 50));
+    write_text(path, "{\"median_ns\": 3, \"spread\": 0, \"runs\": 1}"); /* from before cold runs were measured */
+    assert_false(rank_profile_cache_get(&found, folder, &a, 30));
+    write_text(path, "{\"median_ns\": -3, \"cold_ns\": 4, \"spread\": 0, \"runs\": 1}"); /* spoilt: as good as none */
+    assert_false(rank_profile_cache_get(&found, folder, &a, 30));
     write_text(path, "{\"median_");
-    assert_false(rank_profile_cache_get(&found, folder, &a));
+    assert_false(rank_profile_cache_get(&found, folder, &a, 30));
 }
 
 static void test_rank_cache_folder_by_the_environment(void **state)

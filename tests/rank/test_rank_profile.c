@@ -27,12 +27,13 @@ static bool have_ranks(void)
 static void write_cluster(const char *second)
 {
     char text[1024];
-    snprintf(text, sizeof text,
-             "{\"format\": \"moirai-cluster\", \"version\": 1, \"name\": \"two\", \"devices\": ["
-             "{\"name\": \"one\", \"memory\": \"1GB\", \"ep\": \"cpu\", \"threads\": 1},"
-             "{\"name\": \"other\", \"memory\": \"2GB\", \"ep\": \"%s\", \"threads\": 1}],"
-             "\"links\": [{\"from\": \"one\", \"to\": \"other\", \"bandwidth\": \"1Gbps\", \"both\": true}]}",
-             second);
+    snprintf(
+        text, sizeof text,
+        "{\"format\": \"moirai-cluster\", \"version\": 1, \"name\": \"two\", \"devices\": ["
+        "{\"name\": \"one\", \"memory\": \"1GB\", \"ep\": \"cpu\", \"threads\": 1},"
+        "{\"name\": \"other\", \"memory\": \"2GB\", \"ep\": \"%s\", \"threads\": 1, \"share\": 0.5, \"launch_us\": 7}],"
+        "\"links\": [{\"from\": \"one\", \"to\": \"other\", \"bandwidth\": \"1Gbps\", \"both\": true}]}",
+        second);
     write_text("two.json", text);
 }
 
@@ -85,6 +86,7 @@ static void test_probe_keeps_the_devices_of_a_template(void **state)
     assert_string_equal(c->device[1].ep, "xnnpack");
     assert_int_equal(c->device[1].threads, 1);
     assert_int_equal(c->device[1].memory_bytes, 2000000000);
+    assert_true(c->device[1].share == 0.5 && c->device[1].launch_us == 7);
     assert_true(c->bytes_per_second[1] != 125000000); /* measured, not the file's */
     moirai_cluster_free(c);
 }

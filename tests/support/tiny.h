@@ -6,10 +6,11 @@
 
 /* One line each, words separated by spaces:
  *
- *     flow tensor | edge         congestion port | channel | none         memory static | peak; the first is the
- * default device A 100               name and bytes of memory link 1000000000 0          bytes per second and latency
- * of every channel; this is the default: a byte takes 1 ns op a 10,20 x y > z:4 w:0   times on the devices ("-": can't
- * run there), tensors read, tensors written with bytes; mem=5 and group=g anywhere after the times
+ *     flow tensor | edge         congestion port | channel | none         memory static | peak; the first is default
+ *     device A 100               name and bytes of memory
+ *     link 1000000000 0          bytes per second and latency of every channel; this is the default: a byte takes 1 ns
+ *     op a 10,20 x y > z:4 w:0   times on the devices ("-": can't run there), tensors read, tensors written with bytes;
+ *                                mem=5 and group=g anywhere after the times
  *
  * Fails the test, with the library's message, where that is no problem. */
 moirai_problem *tiny_problem(const char *text);

@@ -268,6 +268,29 @@ static int32_t comparable(const moirai_graph *g, int32_t cut, bool *mark)
 }
 
 /* No operator but those at the very end separates the encoder-decoder network in two. */
+/* Twice the samples: twice the tensors and arithmetic, the same weights; masks are read once. */
+static void test_zoo_batch_scales_activations_not_weights(void **state)
+{
+    static const char *const names[] = {"gpt3-tiny", "alphafold2-87M", "swin-1.8B"};
+    (void)state;
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+        moirai_graph *one, *two;
+        assert_int_equal(0, moirai_zoo_graph_batch(&one, names[n], 4, 1));
+        assert_int_equal(0, moirai_zoo_graph_batch(&two, names[n], 4, 2));
+        assert_int_equal(one->n_ops, two->n_ops);
+        for (int32_t t = 0; t < one->n_tensors; t++)
+            assert_int_equal(two->tensor_bytes[t], 2 * one->tensor_bytes[t]);
+        for (int32_t i = 0; i < one->n_ops; i++) {
+            assert_int_equal(two->op_flops[i], 2 * one->op_flops[i]);
+            assert_int_equal(two->op_weight_bytes[i], one->op_weight_bytes[i]);
+            assert_true(two->op_traffic_bytes[i] <= 2 * one->op_traffic_bytes[i]);
+            assert_true(two->op_traffic_bytes[i] > one->op_traffic_bytes[i]);
+        }
+        moirai_graph_free(one);
+        moirai_graph_free(two);
+    }
+}
+
 static void test_zoo_t5_has_no_early_cut(void **state)
 {
     moirai_graph *g = graph("t5-tiny", 4);
@@ -293,6 +316,9 @@ static void test_zoo_refuses_what_it_does_not_have(void **state)
     assert_null(moirai_zoo_at(-1));
     assert_null(moirai_zoo_at(moirai_zoo_count()));
     assert_null(moirai_zoo_find(NULL));
+    assert_int_equal(moirai_zoo_graph_batch(&g, "gpt3-tiny", 4, 0), MOIRAI_EUSAGE);
+    assert_int_equal(moirai_zoo_graph_batch(&g, "gpt3-tiny", 4, 1025), MOIRAI_EUSAGE);
+    assert_int_equal(moirai_zoo_graph_batch(&g, "t5-tiny", 4, 2), MOIRAI_EUSAGE);
 }
 
 int main(void)
@@ -305,6 +331,7 @@ int main(void)
         cmocka_unit_test(test_zoo_traffic_is_what_is_read_and_written),
         cmocka_unit_test(test_zoo_swin_stages),
         cmocka_unit_test(test_zoo_dtype_scales_bytes_not_flops),
+        cmocka_unit_test(test_zoo_batch_scales_activations_not_weights),
         cmocka_unit_test(test_zoo_t5_has_no_early_cut),
         cmocka_unit_test(test_zoo_refuses_what_it_does_not_have),
     };

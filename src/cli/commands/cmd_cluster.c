@@ -38,6 +38,7 @@ static int list(cli_context *cli)
         yyjson_mut_obj_add_real(cli->doc, o, "gflops_fp16", t->gflops_fp16);
         yyjson_mut_obj_add_real(cli->doc, o, "watt", t->watt);
         yyjson_mut_obj_add_int(cli->doc, o, "sm", t->sm);
+        yyjson_mut_obj_add_str(cli->doc, o, "source", t->source);
     }
     yyjson_mut_obj_add_val(cli->doc, cli->result, "clusters", clusters);
     yyjson_mut_obj_add_val(cli->doc, cli->result, "device_types", types);

@@ -75,7 +75,8 @@ static int expand(work *w, cli_context *cli)
         return moirai_error(MOIRAI_EFAIL, "the problem has %d devices, the cluster %lld", w->problem->n_devices,
                             (long long)n_devices);
     cli_status_set("expanding the plan");
-    int rc = cli_runtime(&o.runtime, cli);
+    cli_cut_costs(&o, cli);
+    int rc = cli_runtime(&o.runtime, cli, w->graph);
     rc = rc ? rc : moirai_problem_new(&w->fine, w->graph, w->cluster, &o);
     rc = rc ? rc : cli_wishes(cli, w->fine, w->coarse);
     rc = rc ? rc : moirai_plan_expand(&w->expanded, w->fine, w->problem, w->coarse, w->plan);

@@ -3,6 +3,8 @@
 #include "cli/steps/step_ranks.h"
 #include "cli/steps/steps.h"
 
+#include <string.h>
+
 /* ---- the report ---- */
 
 static void show_rank(cli_context *cli, yyjson_val *r)
@@ -41,6 +43,10 @@ static int show(cli_context *cli, const cli_ranks *r)
                *links = yyjson_obj_get(yyjson_doc_get_root(doc), "links");
     yyjson_arr_foreach(ranks, i, n, item) {
         show_rank(cli, item);
+        bool again = i && !strcmp(cli_report_text(item, "host"), cli_report_text(yyjson_arr_get(ranks, i - 1), "host"));
+        if (!again)
+            cli_note_load(cli, cli_report_text(item, "host"), yyjson_get_num(yyjson_obj_get(item, "load_average")),
+                          cli_report_count(item, "hardware_threads"));
     }
     cli_print(cli, "\n%-14s %-14s %12s %14s\n", "from", "to", "bandwidth", "latency");
     yyjson_arr_foreach(links, i, n, item) {

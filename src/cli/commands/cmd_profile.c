@@ -7,6 +7,8 @@
 #include <strings.h>
 #include <unistd.h>
 
+#define LOUD 0.1 /* what a batch may spread before it is measured again (rank_profile_bench.c) */
+
 /* ---- progress ---- */
 
 /* "DONE TOTAL DEVICE" */
@@ -45,9 +47,15 @@ static double usual_spread(yyjson_val *pieces, size_t device)
 
 static void show_device(cli_context *cli, yyjson_val *d, double spread)
 {
-    cli_print(cli, "%-14s %12s %9lld %8lld %7lld %9.1f %%\n", cli_report_text(d, "name"),
-              cli_human_ns(cli_report_count(d, "total_ns")).s, (long long)cli_report_count(d, "measured"),
-              (long long)cli_report_count(d, "cached"), (long long)cli_report_count(d, "failed"), 100 * spread);
+    cli_print(cli, "%-14s %12s %12s %9lld %8lld %7lld %9.1f %%\n", cli_report_text(d, "name"),
+              cli_human_ns(cli_report_count(d, "total_ns")).s, cli_human_ns(cli_report_count(d, "cold_total_ns")).s,
+              (long long)cli_report_count(d, "measured"), (long long)cli_report_count(d, "cached"),
+              (long long)cli_report_count(d, "failed"), 100 * spread);
+    if (spread > LOUD)
+        cli_say(cli,
+                "warning: %s: runs of one operator differ by %.0f %% (interquartile range, in the median): something "
+                "else ran; --fresh measures again\n",
+                cli_report_text(d, "name"), 100 * spread);
     if (cli_report_count(d, "failed"))
         cli_say(cli, "warning: %s: %lld operators are estimated, since some can't run alone there: %s\n",
                 cli_report_text(d, "name"), (long long)cli_report_count(d, "estimated_ops"),
@@ -67,9 +75,15 @@ static int show(cli_context *cli, const cli_ranks *r)
     cli_print(cli, "%s: %s operators, %s distinct\n\n", cli_report_text(root, "network"),
               cli_human_count(cli_report_count(root, "operators")).s,
               cli_human_count(cli_report_count(root, "distinct")).s);
-    cli_print(cli, "%-14s %12s %9s %8s %7s %11s\n", "device", "sum", "measured", "cached", "failed", "spread");
+    cli_print(cli, "%-14s %12s %12s %9s %8s %7s %11s\n", "device", "sum", "cold", "measured", "cached", "failed",
+              "spread");
     yyjson_arr_foreach(yyjson_obj_get(root, "devices"), i, n, item) {
+        const char *host = cli_report_text(item, "host"),
+                   *before = cli_report_text(yyjson_arr_get(yyjson_obj_get(root, "devices"), i ? i - 1 : 0), "host");
         show_device(cli, item, usual_spread(pieces, i));
+        if (cli_report_count(item, "measured") && (!i || strcmp(host, before)))
+            cli_note_load(cli, host, yyjson_get_num(yyjson_obj_get(item, "load_average")),
+                          cli_report_count(item, "hardware_threads"));
     }
     for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
         yyjson_mut_obj_add_val(cli->doc, cli->result, keys[k],
@@ -82,8 +96,9 @@ static int show(cli_context *cli, const cli_ranks *r)
 
 static void add_arguments(cli_ranks *r, const cli_context *cli)
 {
-    static const char *const names[][2] = {{"cluster", "--cluster"}, {"rules", "--rules"}, {"cache", "--cache"},
-                                           {"warmup", "--warmup"},   {"runs", "--runs"},   {"seconds", "--seconds"}};
+    static const char *const names[][2] = {
+        {"cluster", "--cluster"}, {"rules", "--rules"},     {"cache", "--cache"}, {"warmup", "--warmup"},
+        {"runs", "--runs"},       {"seconds", "--seconds"}, {"times", "--times"}, {"cache-days", "--cache-days"}};
     cli_ranks_add(r, "--model", cli_arg(cli, 0));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         cli_ranks_add(r, names[i][1], cli_text(cli, names[i][0]));
@@ -240,6 +255,19 @@ static const cli_option options[] = {
      .kind = CLI_VALUE_FOLDER,
      .help = "where measured times are kept (default ~/.cache/moirai)"},
     {.name = "fresh", .kind = CLI_VALUE_FLAG, .help = "measure what is kept there, too"},
+    {.name = "cache-days",
+     .argument = "DAYS",
+     .kind = CLI_VALUE_REAL,
+     .least = 0,
+     .most = 1e5,
+     .standard = "30",
+     .help = "measure again what is kept there for longer: drivers, firmware and cooling change"},
+    {.name = "times",
+     .argument = "T",
+     .kind = CLI_VALUE_CHOICE,
+     .choices = "hot|cold",
+     .standard = "hot",
+     .help = "times of the graph: an operator run again and again, or after something else had the caches"},
     CLI_OPTIONS_NETWORK,
     CLI_OPTION_OUTPUT("write the graph with its times"),
     {0},

@@ -4,6 +4,7 @@
 
 #include "cli/framework/cli.h"
 
+extern const cli_command cli_command_bench;
 extern const cli_command cli_command_bound;
 extern const cli_command cli_command_check;
 extern const cli_command cli_command_cluster;
@@ -26,6 +27,7 @@ extern const cli_command cli_command_run;
 extern const cli_command cli_command_simulate;
 extern const cli_command cli_command_import;
 extern const cli_command cli_command_split;
+extern const cli_command cli_command_tune;
 extern const cli_command cli_command_version;
 extern const cli_command cli_command_zoo;
 

@@ -88,10 +88,10 @@ static void print_csv(const cli_context *cli, const cli_comparison *c, const moi
 {
     cli_print(
         cli,
-        "placer,status,makespan_ns,longer,gap,lower_bound_ns,generation_ns,process_bytes,transfers,transfer_bytes");
+        "placer,status,makespan_ns,longer,gap,own_lower_bound_ns,generation_ns,process_bytes,transfers,transfer_bytes");
     for (int32_t k = 0; k < p->n_devices; k++) {
         char name[160];
-        snprintf(name, sizeof name, "memory_bytes %s", p->device_name[k]);
+        snprintf(name, sizeof name, "held_bytes %s", p->device_name[k]);
         cli_print(cli, ",");
         print_field(cli, name);
     }

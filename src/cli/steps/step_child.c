@@ -1,8 +1,7 @@
-/* One placer in a child process (fork): its peak memory is its own, a crash is a row in a table, and Ctrl-C reaches it
- * once.
+/* Work in a child process (fork): its peak memory is its own, a crash is a row in a table, and Ctrl-C reaches it once.
  *
- * The child inherits the problem; nothing is read twice. It leaves the terminal's group of processes, or it would get
- * every Ctrl-C beside the one that is handed on, and the second kills. It dies with its parent. Its report comes
+ * The child inherits all that there is; nothing is read twice. It leaves the terminal's group of processes, or it would
+ * get every Ctrl-C beside the one that is handed on, and the second kills. It dies with its parent. Its report comes
  * through a pipe. The most memory that it had (ru_maxrss) counts the pages of the problem that it inherited, as a
  * process that placed it alone would have them. */
 #include "cli/steps/step_child.h"
@@ -53,30 +52,24 @@ static void write_all(int fd, const void *data, size_t size)
     }
 }
 
-static _Noreturn void be_child(int fd, pid_t parent, const moirai_problem *p, const char *placer,
-                               const moirai_place_options *o)
+/* ---- any work ---- */
+
+static _Noreturn void be_child(int fd, pid_t parent, cli_child_fn work, void *data, size_t size)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1);
-    cli_child_report r = {.lower_bound_ns = MOIRAI_UNKNOWN};
-    moirai_plan *plan;
-    r.result = moirai_place(&plan, p, placer, o);
-    if (r.result)
-        snprintf(r.message, sizeof r.message, "%s", moirai_error_message());
-    else
-        fill(&r, p, plan);
-    r.stopped = moirai_interrupt_raised(o->budget.interrupt);
-    write_all(fd, &r, sizeof r);
+    work(data);
+    write_all(fd, data, size);
     _exit(0); /* no buffers of the parent's are flushed twice */
 }
 
 /* Reads until the child closes its end; hands an interrupt on, once. */
-static size_t read_report(cli_child_report *out, int fd, pid_t child, const moirai_interrupt *interrupt)
+static size_t read_report(void *out, size_t size, int fd, pid_t child, const moirai_interrupt *interrupt)
 {
     size_t got = 0;
     bool told = false;
-    while (got < sizeof *out) {
+    while (got < size) {
         struct pollfd wait = {.fd = fd, .events = POLLIN};
         int ready = poll(&wait, 1, LOOK_MS);
         if (!told && moirai_interrupt_raised(interrupt)) {
@@ -85,7 +78,7 @@ static size_t read_report(cli_child_report *out, int fd, pid_t child, const moir
         }
         if (ready <= 0)
             continue;
-        ssize_t n = read(fd, (char *)out + got, sizeof *out - got);
+        ssize_t n = read(fd, (char *)out + got, size - got);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -95,7 +88,7 @@ static size_t read_report(cli_child_report *out, int fd, pid_t child, const moir
     return got;
 }
 
-int cli_child_place(cli_child_report *out, const moirai_problem *p, const char *placer, const moirai_place_options *o)
+int cli_child_run(cli_child_end *end, cli_child_fn work, void *data, size_t size, const moirai_interrupt *interrupt)
 {
     int fd[2], status = 0;
     struct rusage use = {0};
@@ -106,7 +99,7 @@ int cli_child_place(cli_child_report *out, const moirai_problem *p, const char *
     if (child == 0) {
         setpgid(0, 0);
         close(fd[0]);
-        be_child(fd[1], parent, p, placer, o);
+        be_child(fd[1], parent, work, data, size);
     }
     close(fd[1]);
     if (child < 0) {
@@ -114,19 +107,56 @@ int cli_child_place(cli_child_report *out, const moirai_problem *p, const char *
         return moirai_error(MOIRAI_EFAIL, "fork: %s", strerror(errno));
     }
     setpgid(child, child); /* whoever comes first */
-    *out = (cli_child_report){0};
-    size_t got = read_report(out, fd[0], child, o->budget.interrupt);
+    size_t got = read_report(data, size, fd[0], child, interrupt);
     close(fd[0]);
     while (wait4(child, &status, 0, &use) < 0 && errno == EINTR)
         continue;
-    if (got < sizeof *out) {
-        *out = (cli_child_report){.result = MOIRAI_EFAIL, .lower_bound_ns = MOIRAI_UNKNOWN};
-        if (WIFSIGNALED(status))
-            snprintf(out->message, sizeof out->message, "%s: its process was ended by signal %d (%s)", placer,
-                     WTERMSIG(status), strsignal(WTERMSIG(status)));
-        else
-            snprintf(out->message, sizeof out->message, "%s: its process ended without an answer", placer);
+    *end = (cli_child_end){.answered = got == size, .process_bytes = (int64_t)use.ru_maxrss * 1024};
+    if (end->answered)
+        return 0;
+    if (WIFSIGNALED(status))
+        snprintf(end->message, sizeof end->message, "its process was ended by signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else
+        snprintf(end->message, sizeof end->message, "its process ended without an answer");
+    return 0;
+}
+
+/* ---- a placer ---- */
+
+typedef struct placing {
+    cli_child_report report;
+    const moirai_problem *p;
+    const char *placer;
+    const moirai_place_options *o;
+} placing;
+
+static void place(void *data)
+{
+    placing *work = data;
+    cli_child_report *r = &work->report;
+    moirai_plan *plan;
+    *r = (cli_child_report){.lower_bound_ns = MOIRAI_UNKNOWN};
+    r->result = moirai_place(&plan, work->p, work->placer, work->o);
+    if (r->result)
+        snprintf(r->message, sizeof r->message, "%s", moirai_error_message());
+    else
+        fill(r, work->p, plan);
+    r->stopped = moirai_interrupt_raised(work->o->budget.interrupt);
+}
+
+int cli_child_place(cli_child_report *out, const moirai_problem *p, const char *placer, const moirai_place_options *o)
+{
+    placing work = {.p = p, .placer = placer, .o = o};
+    cli_child_end end;
+    int rc = cli_child_run(&end, place, &work, sizeof work, o->budget.interrupt);
+    if (rc)
+        return rc;
+    if (!end.answered) {
+        work.report = (cli_child_report){.result = MOIRAI_EFAIL, .lower_bound_ns = MOIRAI_UNKNOWN};
+        snprintf(work.report.message, sizeof work.report.message, "%s: %s", placer, end.message);
     }
-    out->process_bytes = (int64_t)use.ru_maxrss * 1024;
+    *out = work.report;
+    out->process_bytes = end.process_bytes;
     return 0;
 }

@@ -1,8 +1,23 @@
-/* One placer in a process of its own. */
+/* Work in a process of its own. */
 #ifndef MOIRAI_CLI_STEPS_STEP_CHILD_H
 #define MOIRAI_CLI_STEPS_STEP_CHILD_H
 
 #include <moirai/moirai.h>
+
+/* How a child ended. */
+typedef struct cli_child_end {
+    bool answered; /* false: it died, `message` says how, and its data are not to be used */
+    char message[120];
+    int64_t process_bytes; /* most memory that the process had, what it inherited included */
+} cli_child_end;
+
+/* What the child does: it changes `data`, which goes back to the parent byte by byte. Pointers in it are good in both,
+ * for what the parent had before. */
+typedef void (*cli_child_fn)(void *data);
+
+/* Runs the work in a child process: what it allocates is measured and gone afterwards, and if it dies, only it does.
+ * The first Ctrl-C is handed on; a second one ends both. MOIRAI_EFAIL only where no child could be started. */
+int cli_child_run(cli_child_end *end, cli_child_fn work, void *data, size_t size, const moirai_interrupt *interrupt);
 
 /* What a placer did, small enough to come through a pipe. */
 typedef struct cli_child_report {
@@ -15,9 +30,7 @@ typedef struct cli_child_report {
     int64_t memory_bytes[MOIRAI_MAX_DEVICES], peak_bytes[MOIRAI_MAX_DEVICES];
 } cli_child_report;
 
-/* Runs the placer in a child process: what it allocates is measured and gone afterwards, and if it dies, only it does.
- * The first Ctrl-C is handed on, and the child's best plan kept; a second one ends both. MOIRAI_EFAIL only where no
- * child could be started. */
+/* Runs the placer so; an interrupt keeps its best plan. */
 int cli_child_place(cli_child_report *out, const moirai_problem *p, const char *placer, const moirai_place_options *o);
 
 #endif

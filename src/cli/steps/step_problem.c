@@ -58,11 +58,16 @@ static int add_wishes(moirai_wish *wish, int *n, char **copy, const cli_context 
     return 0;
 }
 
-int cli_runtime(moirai_runtime *out, const cli_context *cli)
+int cli_runtime(moirai_runtime *out, const cli_context *cli, const moirai_graph *g)
 {
     const char *typed = cli_text(cli, "runtime");
-    bool onnx = yyjson_mut_obj_get(cli->result, "onnx"); /* cli_network has read one */
-    return moirai_runtime_parse(out, typed ? typed : onnx ? "ort" : NULL);
+    return moirai_runtime_parse(out, typed ? typed : g->from_onnx ? "ort" : NULL);
+}
+
+void cli_cut_costs(moirai_problem_options *o, const cli_context *cli)
+{
+    o->segment_ns = (int64_t)(1e3 * cli_real(cli, "segment-us") + 0.5);
+    o->move_ns_per_mb = (int64_t)(1e3 * cli_real(cli, "move-us") + 0.5);
 }
 
 /* What an operator's launch costs, by device where they differ. */
@@ -111,6 +116,44 @@ static void tell_scales(cli_context *cli, const moirai_cost_report *r)
     yyjson_mut_obj_add_int(cli->doc, cli->result, "mixed_scale_ops", r->n_mixed + r->n_two_scales);
 }
 
+void cli_tell_sharing(cli_context *cli, const moirai_cluster *c, int host_cores, const char *consequence)
+{
+    yyjson_mut_val *list = yyjson_mut_obj_add_arr(cli->doc, cli->result, "shared_devices");
+    for (int32_t a = 0; a < c->n_devices; a++)
+        for (int32_t b = a + 1; b < c->n_devices; b++) {
+            moirai_sharing what = moirai_cluster_sharing(c, a, b, host_cores);
+            if (!what)
+                continue;
+            cli_say(cli, "warning: devices '%s' and '%s' SHARE %s: %s\n", c->device[a].name, c->device[b].name,
+                    moirai_sharing_name(what), consequence);
+            yyjson_mut_val *o = yyjson_mut_arr_add_obj(cli->doc, list);
+            yyjson_mut_obj_add_strcpy(cli->doc, o, "a", c->device[a].name);
+            yyjson_mut_obj_add_strcpy(cli->doc, o, "b", c->device[b].name);
+            yyjson_mut_obj_add_str(cli->doc, o, "what", moirai_sharing_name(what));
+        }
+}
+
+/* One processor, which the fit of GPUs does not know, puts all on the roofline: GPUs get other times than
+ * without it. */
+static void tell_common_model(cli_context *cli, const moirai_cluster *c, const moirai_cost_report *r)
+{
+    int32_t unknown = MOIRAI_NONE, gpus = 0;
+    bool roofline = false;
+    for (int i = 0; i < moirai_cost_model_count() && i < 8; i++)
+        roofline |= !strcmp(moirai_cost_model_at(i)->name, "roofline") && r->n_by_model[i];
+    for (int32_t k = c->n_devices - 1; k >= 0; k--) {
+        bool gpu = c->device[k].figures.cores_per_sm >= 32; /* fewer lanes: a processor's core */
+        gpus += gpu;
+        unknown = gpu ? unknown : k;
+    }
+    if (roofline && gpus && unknown != MOIRAI_NONE)
+        cli_say(
+            cli,
+            "note: the fitted model does not know device '%s' (%s), so that all devices are costed by the roofline: "
+            "not comparable with plans of a cluster of GPUs alone (--cost roofline costs these so, too)\n",
+            c->device[unknown].name, *c->device[unknown].type ? c->device[unknown].type : "no type");
+}
+
 /* Which model gave the times, and how many operators nothing was known of. */
 static void tell_costs(cli_context *cli, const moirai_graph *g, const moirai_cluster *c,
                        const moirai_cost_report *report, moirai_runtime runtime)
@@ -129,6 +172,8 @@ static void tell_costs(cli_context *cli, const moirai_graph *g, const moirai_clu
         cli_say(cli, "times of (operator, device) pairs by cost model: %s\n", text);
     tell_launches(cli, c, report, runtime);
     tell_scales(cli, report);
+    if (!strcmp(cli_text(cli, "cost"), "auto"))
+        tell_common_model(cli, c, report);
     for (int32_t k = 0; k < c->n_devices && report->n_by_model[0] < (int64_t)g->n_ops * c->n_devices; k++)
         if (c->device[k].generic)
             cli_say(cli,
@@ -187,7 +232,8 @@ int cli_problem(moirai_problem **out, cli_context *cli, const moirai_graph *g, c
         .name = name, .cost_model = cli_text(cli, "cost"), .cost_report = &report, .tf32 = cli_has(cli, "tf32")};
     wishes w;
     int rc = wishes_read(&w, cli);
-    rc = rc ? rc : cli_runtime(&o.runtime, cli);
+    cli_cut_costs(&o, cli);
+    rc = rc ? rc : cli_runtime(&o.runtime, cli, g);
     rc = rc ? rc : moirai_flow_parse(&o.flow, cli_text(cli, "flow"));
     rc = rc ? rc : moirai_congestion_parse(&o.congestion, cli_text(cli, "congestion"));
     rc = rc ? rc : moirai_memory_parse(&o.memory, cli_text(cli, "memory"));
@@ -196,6 +242,10 @@ int cli_problem(moirai_problem **out, cli_context *cli, const moirai_graph *g, c
     rc = rc ? rc : moirai_problem_new(out, g, c, &o);
     if (!rc)
         tell_costs(cli, g, c, &report, o.runtime);
+    if (!rc)
+        cli_tell_sharing(cli, c, 0,
+                         "a plan that lets them work at the same time promises what no run keeps; 'moirai tune' uses "
+                         "only devices that are apart, --forbid '*=DEVICE' leaves one out");
     wishes_free(&w);
     return rc;
 }

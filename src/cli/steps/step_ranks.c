@@ -50,6 +50,16 @@ void cli_note_stand_ins(cli_context *cli, const moirai_device *const *device, in
     }
 }
 
+void cli_note_load(cli_context *cli, const char *host, double load, int64_t threads)
+{
+    double most = threads > 2 ? 0.25 * (double)threads : 0.5;
+    if (load > most)
+        cli_say(cli,
+                "warning: host '%s' is BUSY: %.1f processes wanted its %lld threads during the last minute: what is "
+                "measured there is too slow, and not the same twice\n",
+                host, load, (long long)threads);
+}
+
 static int find_hosts(cli_ranks *r, const cli_context *cli, const moirai_cluster *c)
 {
     const char *given = cli_text(cli, "hosts"), *list[MOIRAI_MAX_DEVICES];

@@ -44,6 +44,9 @@ int cli_check_hosts(const cli_context *cli, const char *const *host, int n);
 /* Says which devices are GPUs by their type but run on the CPU, since nobody gave them an execution provider. */
 void cli_note_stand_ins(cli_context *cli, const moirai_device *const *device, int n);
 
+/* Warns where a host did other work before it measured: its load average is above a quarter of its hardware threads. */
+void cli_note_load(cli_context *cli, const char *host, double load, int64_t threads);
+
 /* The report that rank 0 wrote; free with yyjson_doc_free. */
 int cli_ranks_report(yyjson_doc **out, const cli_ranks *r);
 /* Of such reports: what is missing reads as nothing. */

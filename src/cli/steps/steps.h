@@ -42,6 +42,10 @@ int cli_problem_read(moirai_problem **out, const char *path);
      .help = "what will run the plan, for the cost of a launch where times are not measured: eager PyTorch, ONNX Runtime, " \
              "CUDA graphs or TensorRT (default ort for an ONNX file, else the cost model's own)"}, \
     {.name = "tf32", .kind = CLI_VALUE_FLAG, .help = "products of fp32 numbers at the tf32 rate, where a device has one"}, \
+    {.name = "segment-us", .argument = "US", .kind = CLI_VALUE_REAL, .least = 0, .most = 1e9, .standard = "0", \
+     .help = "what a sub-model of its own takes in a run; part of every transfer's latency"}, \
+    {.name = "move-us", .argument = "US", .kind = CLI_VALUE_REAL, .least = 0, .most = 1e9, .standard = "0", \
+     .help = "time of devices for a MB that moves between them; part of every transfer"}, \
     {.name = "pin", .argument = "PATTERN=DEVICE", .kind = CLI_VALUE_TEXT, .repeated = true, \
      .help = "operators whose names match run on this device (or one of several, A,B)"}, \
     {.name = "forbid", .argument = "PATTERN=DEVICES", .kind = CLI_VALUE_TEXT, .repeated = true, \
@@ -53,8 +57,13 @@ int cli_problem_read(moirai_problem **out, const char *path);
 /* Reads the options above; `name` may be NULL. Tells where the times came from. */
 int cli_problem(moirai_problem **out, cli_context *cli, const moirai_graph *g, const moirai_cluster *c,
                 const char *name);
+/* What a cut costs, from the options above. */
+void cli_cut_costs(moirai_problem_options *o, const cli_context *cli);
 /* --runtime, or what fits the network. */
-int cli_runtime(moirai_runtime *out, const cli_context *cli);
+int cli_runtime(moirai_runtime *out, const cli_context *cli, const moirai_graph *g);
+/* Warns of every two devices that can't work at the same time (moirai_cluster_sharing), and lists them in
+ * cli->result. */
+void cli_tell_sharing(cli_context *cli, const moirai_cluster *c, int host_cores, const char *consequence);
 /* The wishes among the options above once more, for the problem of what `fused` was made from. */
 int cli_wishes(const cli_context *cli, moirai_problem *p, const moirai_graph *fused);
 /* Opens --cluster; its absence is a usage error. */

@@ -1,4 +1,4 @@
-/* Earliest task first: the engine of m-ETF, m-SCT and GETF.
+/* Earliest time first: the engine of m-ETF, m-SCT and GETF.
  *
  * Again and again: among all ready operators (all producers placed) and devices with room take the pair of least start,
  * ties by topological order, then (devices are unequal) by earliest finish. start = max(arrival of the inputs with

@@ -33,8 +33,8 @@ typedef struct milp_dag {
 } milp_dag;
 
 /* upper_ns < 0: no plan known, a horizon that any plan order fits is used. `windows`: compute them from `upper`
- * (tight); else everything the problem allows is allowed. MOIRAI_EINFEASIBLE: no plan within upper_ns exists (message
- * unset is never the case). */
+ * (tight); else everything the problem allows is allowed. MOIRAI_EINFEASIBLE, with a
+ * message: no plan within upper_ns exists. */
 int milp_dag_new(milp_dag **out, const moirai_problem *p, int64_t upper_ns, bool windows);
 void milp_dag_free(milp_dag *d);
 bool milp_op_before(const milp_dag *d, int32_t i, int32_t j);   /* j succeeds i */

@@ -6,10 +6,11 @@
  *        sum of time x <= T - h - t. The same for what a port sends or receives. (h, t) over the operators' own
  *        heads and tails; all pairs for small problems, else those of one operator.
  * devs:  of interchangeable devices, the next may be used by operator i only if the one before it was used by an
- * operator earlier in topological order. Any plan can be relabelled to that; times do not change. twin:  of
- * interchangeable operators, the lower number starts no later. Both symmetry rows hold at once for some optimal plan:
- * order the twins first (a permutation of operators), then relabel the devices (no times change). O(V^2 K) rows at
- * worst, pruned by size. */
+ *        operator earlier in topological order. Any plan can be relabelled to that; times do not change.
+ * twin:  of interchangeable operators, the lower number starts no later.
+ *
+ * Both symmetry rows hold at once for some optimal plan: order the twins first (a permutation of operators), then
+ * relabel the devices (no times change). O(V^2 K) rows at worst, pruned by size. */
 #include "place/milp/milp.h"
 
 #include <stdlib.h>

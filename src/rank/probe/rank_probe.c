@@ -147,10 +147,12 @@ static int add_template_device(probe *p, int k)
     if (!d)
         return MOIRAI_EINPUT;
     const char *type = d->figures.name;
-    if (*t->type)
+    if (*t->type || t->figures.gflops_fp32 > 0)
         d->figures = t->figures;
     d->figures.name = type;
     d->generic = *t->type && t->generic;
+    d->share = t->share;
+    d->launch_us = t->launch_us;
     d->memory_bytes = d->figures.memory_bytes = t->memory_bytes;
     d->threads = t->threads;
     int rc = set_text(&d->ep, t->ep);
@@ -184,6 +186,8 @@ static void write_rank(util_writer *w, const probe_rank *r, const char *name)
     util_writer_pair_int(w, "hardware_threads", r->n_threads);
     util_writer_pair_int(w, "own_threads", r->n_own);
     util_writer_pair_int(w, "memory_bytes", r->memory_bytes);
+    util_writer_key(w, "load_average");
+    util_writer_real(w, r->load);
     util_writer_pair_string(w, "onnxruntime", r->onnxruntime);
     util_writer_pair_string(w, "providers", r->providers);
     util_writer_pair_open(w, "gpus", '[');

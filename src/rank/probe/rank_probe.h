@@ -27,6 +27,7 @@ typedef struct probe_rank {
     int32_t n_own;              /* hardware threads that this process may use */
     int32_t n_gpus;
     int64_t memory_bytes;
+    double load; /* the kernel's average over the last minute: processes that wanted a core; below 0: not known */
     probe_gpu gpu[PROBE_MAX_GPUS];
 } probe_rank;
 

@@ -3,6 +3,7 @@
 
 #include <hwloc.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -79,6 +80,8 @@ int rank_probe_describe(probe_rank *r)
         hwloc_topology_destroy(t);
         return moirai_error(MOIRAI_EFAIL, "hwloc can't read this machine");
     }
+    if (getloadavg(&r->load, 1) < 1)
+        r->load = -1;
     describe_cpu(r, t);
     describe_cores(r, t);
     r->memory_bytes = (int64_t)hwloc_get_root_obj(t)->total_memory;

@@ -3,8 +3,12 @@
  * Message times are no line: MPI changes its protocol with the size, caches end, and a shaped link lets the first
  * kilobytes of every message pass at once. Least squares through all sizes is then wrong where it matters most, at the
  * two ends: on a link of 1 Gbit/s with a bucket of 64 KiB it says 3 Gbit/s. So each number comes from the sizes that
- * show it: latency   what an empty message takes; rate      the median of bytes / (time - latency) over the largest
- * size and those down to 1/16 of it. What the sizes between say against the line is reported as its error. Of each size
+ * show it:
+ *
+ *   latency  what an empty message takes
+ *   rate     the median of bytes / (time - latency) over the largest size and those down to 1/16 of it
+ *
+ * What the sizes between say against the line is reported as its error. Of each size
  * the first quartile counts: whatever else runs on the machine makes messages slower and never faster, so that the
  * median of a busy machine is its own. */
 #include "rank/probe/probe_link.h"

@@ -39,6 +39,8 @@ static int parse_one(profile_job *j, arguments *a, int c)
     case 'n': j->effort.runs = atoi(optarg); break;
     case 't': j->effort.seconds = strtod(optarg, NULL); break;
     case 'f': j->fresh = true; break;
+    case 'a': j->cache_days = strtod(optarg, NULL); break;
+    case 'h': j->cold = !strcmp(optarg, "cold"); break;
     case 'p': j->progress = true; break;
     default: return moirai_error(MOIRAI_EUSAGE, "profile: options that make no sense");
     }
@@ -47,19 +49,18 @@ static int parse_one(profile_job *j, arguments *a, int c)
 
 static int parse(profile_job *j, arguments *a, int argc, char **argv)
 {
-    static const struct option options[] = {{"model", 1, NULL, 'm'},    {"cluster", 1, NULL, 'c'},
-                                            {"output", 1, NULL, 'o'},   {"report", 1, NULL, 'r'},
-                                            {"cache", 1, NULL, 'k'},    {"rules", 1, NULL, 'u'},
-                                            {"dim", 1, NULL, 'd'},      {"shape", 1, NULL, 's'},
-                                            {"warmup", 1, NULL, 'w'},   {"runs", 1, NULL, 'n'},
-                                            {"seconds", 1, NULL, 't'},  {"fresh", 0, NULL, 'f'},
-                                            {"progress", 0, NULL, 'p'}, {0}};
+    static const struct option options[] = {
+        {"model", 1, NULL, 'm'},    {"cluster", 1, NULL, 'c'},    {"output", 1, NULL, 'o'},  {"report", 1, NULL, 'r'},
+        {"cache", 1, NULL, 'k'},    {"rules", 1, NULL, 'u'},      {"dim", 1, NULL, 'd'},     {"shape", 1, NULL, 's'},
+        {"warmup", 1, NULL, 'w'},   {"runs", 1, NULL, 'n'},       {"seconds", 1, NULL, 't'}, {"fresh", 0, NULL, 'f'},
+        {"progress", 0, NULL, 'p'}, {"cache-days", 1, NULL, 'a'}, {"times", 1, NULL, 'h'},   {0}};
     int c, rc = 0;
     a->dims = util_alloc((size_t)argc, sizeof *a->dims);
     a->shapes = util_alloc((size_t)argc, sizeof *a->shapes);
     if (!a->dims || !a->shapes)
         return MOIRAI_EFAIL;
     j->effort = (profile_effort){.warmup = 3, .runs = 20, .seconds = 0.25};
+    j->cache_days = 30;
     a->rules = "none";
     optind = 0;
     while (!rc && (c = getopt_long(argc, argv, "", options, NULL)) != -1)

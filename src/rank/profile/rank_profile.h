@@ -11,6 +11,7 @@
 /* What was found of one piece on one device. Plain bytes: ranks send it as it is. */
 typedef struct profile_time {
     int64_t median_ns; /* -1: it can't be measured here */
+    int64_t cold_ns;   /* the same with nothing of it in the caches */
     double spread;     /* interquartile range / median */
     int32_t n;         /* runs that count */
     int32_t batches;   /* more than one: the first were too noisy */
@@ -45,7 +46,9 @@ typedef struct profile_key {
 profile_key rank_profile_key(const void *piece, size_t length, const char *device);
 /* The folder: given, or $XDG_CACHE_HOME/moirai, or ~/.cache/moirai. Made where it is missing. */
 int rank_profile_cache_folder(char *out, size_t size, const char *given);
-bool rank_profile_cache_get(profile_time *out, const char *folder, const profile_key *key);
-int rank_profile_cache_put(const profile_time *time, const char *folder, const profile_key *key, const char *device);
+/* What is older than this is as good as none. */
+bool rank_profile_cache_get(profile_time *out, const char *folder, const profile_key *key, double most_days);
+int rank_profile_cache_put(const profile_time *measured, const char *folder, const profile_key *key,
+                           const char *device);
 
 #endif

@@ -1,6 +1,7 @@
 /* Measured times on disk, by content: the name of a file is a hash of the piece and of all that its time depends on
- * (processor, execution provider, threads, cores, version of ONNX Runtime). Nothing ever needs to be invalidated; a
- * folder can be shared, copied and deleted at will. A file that can't be read is as good as none. */
+ * (processor, execution provider, threads, cores, version of ONNX Runtime). What it does not say (drivers, firmware,
+ * cooling, a machine that was busy) ends with a file's age. A folder can be shared, copied and deleted at will. A file
+ * that can't be read is as good as none. */
 #include "rank/profile/rank_profile.h"
 
 #include <errno.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "util/json.h"
@@ -68,12 +70,19 @@ static int file_of(char *out, size_t size, const char *folder, const profile_key
     return snprintf(out, size, "%s/%s.json", folder, key->text) < (int)size ? 0 : MOIRAI_EFAIL;
 }
 
-bool rank_profile_cache_get(profile_time *out, const char *folder, const profile_key *key)
+static bool is_young(const char *path, double most_days)
+{
+    struct stat info;
+    return !stat(path, &info) && difftime(time(NULL), info.st_mtime) <= most_days * 86400;
+}
+
+bool rank_profile_cache_get(profile_time *out, const char *folder, const profile_key *key, double most_days)
 {
     char path[4200], *text;
     size_t length;
     yyjson_doc *doc;
-    if (file_of(path, sizeof path, folder, key) || access(path, R_OK) || util_file_read(&text, &length, path))
+    if (file_of(path, sizeof path, folder, key) || access(path, R_OK) || !is_young(path, most_days) ||
+        util_file_read(&text, &length, path))
         return false;
     util_json_at at = {.label = path};
     int64_t n = 0;
@@ -82,6 +91,7 @@ bool rank_profile_cache_get(profile_time *out, const char *folder, const profile
     if (fine) {
         yyjson_val *root = yyjson_doc_get_root(doc);
         fine = !util_json_object(&at, root) && !util_json_int64(&t.median_ns, &at, root, "median_ns", true, 0) &&
+               !util_json_int64(&t.cold_ns, &at, root, "cold_ns", true, 0) &&
                !util_json_real(&t.spread, &at, root, "spread", true) &&
                !util_json_int64(&n, &at, root, "runs", true, 1);
         yyjson_doc_free(doc);
@@ -93,7 +103,7 @@ bool rank_profile_cache_get(profile_time *out, const char *folder, const profile
     return fine;
 }
 
-int rank_profile_cache_put(const profile_time *time, const char *folder, const profile_key *key, const char *device)
+int rank_profile_cache_put(const profile_time *measured, const char *folder, const profile_key *key, const char *device)
 {
     char path[4200];
     util_writer w;
@@ -102,10 +112,11 @@ int rank_profile_cache_put(const profile_time *time, const char *folder, const p
     util_writer_init(&w);
     util_writer_open(&w, '{');
     util_writer_pair_string(&w, "device", device);
-    util_writer_pair_int(&w, "median_ns", time->median_ns);
+    util_writer_pair_int(&w, "median_ns", measured->median_ns);
+    util_writer_pair_int(&w, "cold_ns", measured->cold_ns);
     util_writer_key(&w, "spread");
-    util_writer_real(&w, time->spread);
-    util_writer_pair_int(&w, "runs", time->n);
+    util_writer_real(&w, measured->spread);
+    util_writer_pair_int(&w, "runs", measured->n);
     util_writer_close(&w, '}');
     return util_writer_save(&w, path);
 }

@@ -20,13 +20,16 @@ typedef struct profile_summary {
     char device[512]; /* all that times depend on, beside the piece */
     char first_failure[256];
     int64_t overhead_ns;
+    double load; /* of the host before this device's turn */
+    int32_t n_threads;
     int32_t n_measured, n_cached, n_failed, n_again; /* pieces; n_again: in more than one batch */
 } profile_summary;
 
 typedef struct profile_job {
     rank_world w;
     const char *model_path, *cluster_path, *output_path, *report_path, *cache_given;
-    bool fresh, progress;
+    bool fresh, progress, cold; /* cold: the graph's times are those with nothing in the caches */
+    double cache_days;
     profile_effort effort;
     moirai_cluster *cluster;
     char cache[4096];

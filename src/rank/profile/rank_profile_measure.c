@@ -38,6 +38,8 @@ static void describe_device(profile_job *j, const rank_ort *ort, const probe_ran
     }
     profile_summary *s = &j->summary[j->w.rank];
     snprintf(s->host, sizeof s->host, "%s", machine->host);
+    s->load = machine->load;
+    s->n_threads = machine->n_threads;
     snprintf(s->device, sizeof s->device,
              "%.120s; %d of %d cores; %ld kHz; capacity %ld; ep %.40s; %d threads; onnxruntime %.40s", machine->cpu, n,
              machine->n_threads, core_figure(first, "cpufreq/cpuinfo_max_freq"), core_figure(first, "cpu_capacity"),
@@ -54,7 +56,7 @@ static void measure_one(profile_job *j, profile_bench *b, int32_t i)
     profile_time *t = &j->time[(size_t)j->w.rank * (size_t)j->n_pieces + (size_t)i];
     const profile_piece *p = &j->piece[i];
     profile_key key = rank_profile_key(p->data, p->length, s->device);
-    if (!j->fresh && rank_profile_cache_get(t, j->cache, &key)) {
+    if (!j->fresh && rank_profile_cache_get(t, j->cache, &key, j->cache_days)) {
         s->n_cached++;
         return;
     }

@@ -52,6 +52,18 @@ static int32_t estimate(const profile_job *j, int64_t *ns, double *scratch)
     return unknown;
 }
 
+/* Of the operators that were measured, with nothing in the caches. */
+static int64_t sum_cold(const profile_job *j, int device)
+{
+    int64_t sum = 0;
+    for (int32_t i = 0; i < j->graph->n_ops; i++) {
+        const profile_time *t = time_of(j, device, i);
+        if (t && t->median_ns >= 0 && !util_add64(&sum, sum, t->cold_ns))
+            return INT64_MAX;
+    }
+    return sum;
+}
+
 static int fill_times(profile_job *j, int32_t *n_estimated, int64_t *total_ns)
 {
     moirai_graph *g = j->graph;
@@ -61,7 +73,7 @@ static int fill_times(profile_job *j, int32_t *n_estimated, int64_t *total_ns)
     for (int d = 0; d < j->w.size && !rc; d++) {
         for (int32_t i = 0; i < g->n_ops; i++) {
             const profile_time *t = time_of(j, d, i);
-            ns[i] = t ? t->median_ns : MOIRAI_UNKNOWN;
+            ns[i] = !t ? MOIRAI_UNKNOWN : j->cold && t->median_ns >= 0 ? t->cold_ns : t->median_ns;
         }
         n_estimated[d] = estimate(j, ns, scratch);
         if (n_estimated[d] == g->n_ops && g->n_ops)
@@ -83,6 +95,7 @@ static int fill_times(profile_job *j, int32_t *n_estimated, int64_t *total_ns)
 static void write_device(util_writer *w, const profile_job *j, int d, int32_t n_estimated, int64_t total_ns)
 {
     const profile_summary *s = &j->summary[d];
+    int64_t cold_total_ns = sum_cold(j, d);
     util_writer_break(w);
     util_writer_open(w, '{');
     util_writer_pair_string(w, "name", j->cluster->device[d].name);
@@ -90,6 +103,10 @@ static void write_device(util_writer *w, const profile_job *j, int d, int32_t n_
     util_writer_pair_string(w, "device", s->device);
     util_writer_pair_int(w, "total_ns", total_ns);
     util_writer_pair_int(w, "overhead_ns", s->overhead_ns);
+    util_writer_pair_int(w, "cold_total_ns", cold_total_ns);
+    util_writer_key(w, "load_average");
+    util_writer_real(w, s->load);
+    util_writer_pair_int(w, "hardware_threads", s->n_threads);
     util_writer_pair_int(w, "measured", s->n_measured);
     util_writer_pair_int(w, "measured_again", s->n_again);
     util_writer_pair_int(w, "cached", s->n_cached);
@@ -115,6 +132,7 @@ static void write_piece(util_writer *w, const profile_job *j, int32_t piece, con
             util_writer_null(w);
         else
             util_writer_int(w, t->median_ns);
+        util_writer_pair_int(w, "cold_ns", t->cold_ns);
         util_writer_key(w, "spread");
         util_writer_real(w, t->spread);
         util_writer_pair_int(w, "runs", t->n);

@@ -1,0 +1,383 @@
+/* moirai tune: measure, plan, run, refine, until it no longer gets faster; what is kept was measured to be the fastest.
+ *
+ * 1. probe and profile: links and operators.
+ * 2. The network whole on every device, and whole on this machine with all its threads: what a split must beat, and
+ *    what tells refine most.
+ * 3. Rounds: refine with all runs so far, plan for every set of devices that are apart (moirai_cluster_apart), run the
+ *    most promising plan. It ends when a plan comes back, when PATIENCE rounds brought nothing, with the budget, or
+ *    with Ctrl-C.
+ * 4. The fastest splits, the fastest devices alone and the machine are run again in turns, and medians over these
+ *    passes decide: the fastest of several noisy measurements is too good to be true. A split is kept only if it is
+ *    faster than the fastest device by more than WORTH.
+ *
+ * Nothing is kept on the word of the model. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands/commands.h"
+#include "cli/tune/tune.h"
+#include "cli/steps/run_steps.h"
+#include "cli/steps/step_ranks.h"
+#include "cli/steps/steps.h"
+#include "util/util.h"
+
+enum { PATIENCE = 2, PASSES = 5 };
+#define WORTH 0.01 /* what two medians of one plan differ by on a quiet machine */
+#define NEAR 1.25  /* of the fastest of its kind: what may still win the passes */
+
+static bool interrupted(void)
+{
+    return moirai_interrupt_raised(cli_interrupt());
+}
+
+static int check(cli_context *cli)
+{
+    static const char *const outputs[] = {"output", "cluster-out", "graph-out"};
+    int rank, size, rc = 0;
+    if (cli_inside_mpi(&rank, &size))
+        return moirai_error(MOIRAI_EUSAGE, "tune: starts ranks of its own: run it without mpirun");
+    if (!cli_is_onnx(cli_arg(cli, 0)))
+        return moirai_error(MOIRAI_EUSAGE,
+                            "tune: '%s' is no ONNX file: only those can be run ('moirai zoo NAME --onnx "
+                            "FILE' makes one)",
+                            cli_arg(cli, 0));
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs && !rc; i++)
+        rc = cli_writable(cli, cli_text(cli, outputs[i]));
+    return rc;
+}
+
+/* ---- rounds ---- */
+
+static bool was_measured(const tune *t, const tune_case *x)
+{
+    bool found = false;
+    for (int r = 0; r < t->n_rounds; r++)
+        found |= t->round[r].placement == x->placement;
+    for (int32_t k = 0; k < t->cluster->n_devices; k++)
+        found |= t->alone[k].measured_ns >= 0 && t->alone[k].placement == x->placement;
+    return found;
+}
+
+/* One round; *over: there is nothing more to try. */
+static int one_round(tune *t, bool *over)
+{
+    char timeline[TUNE_PATH];
+    double begin_s = util_seconds();
+    tune_case *x = &t->round[t->n_rounds];
+    int rc = tune_refine(t);
+    rc = rc ? rc : tune_plan(t, x);
+    if (rc)
+        return rc;
+    *over = !*x->plan || was_measured(t, x);
+    t->stopped = *x->plan ? "the best plan was one that had been run" : "no two devices can work at the same time";
+    if (*over)
+        return 0;
+    snprintf(timeline, sizeof timeline, "%s/run-%d.json", t->folder, t->n_rounds + 1);
+    rc = tune_run(t, x, timeline);
+    if (rc)
+        return rc;
+    t->n_rounds++;
+    tune_show_case(t, x);
+    t->round_s = util_seconds() - begin_s;
+    return 0;
+}
+
+static int64_t fastest(tune *t)
+{
+    const tune_case *alone = tune_best_alone(t), *split = tune_best_round(t);
+    int64_t a = alone ? alone->measured_ns : INT64_MAX, s = split ? split->measured_ns : INT64_MAX;
+    return UTIL_MIN(a, s);
+}
+
+static int rounds(tune *t)
+{
+    int most = (int)cli_count(t->cli, "rounds"), since = 0, rc = 0;
+    bool over = false;
+    t->stopped = "the given number of rounds was over";
+    for (int r = 0; r < most && !over && !rc; r++) {
+        int64_t before = fastest(t);
+        /* A third is left for the passes that decide. */
+        if (interrupted() || tune_left_s(t) < 1.5 * t->round_s + t->limit_s / 3) {
+            t->stopped = interrupted() ? "Ctrl-C" : "the time was over";
+            return 0;
+        }
+        rc = one_round(t, &over);
+        since = before < INT64_MAX && (double)fastest(t) > (1 - WORTH) * (double)before ? since + 1 : 0;
+        if (!rc && !over && since >= PATIENCE) {
+            t->stopped = "it no longer got faster";
+            return 0;
+        }
+    }
+    return rc;
+}
+
+/* ---- the end ---- */
+
+static int by_size(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* The first run chose the plan, so that it is not asked again where others were made. */
+static void settle(tune *t, tune_case *x)
+{
+    int64_t list[sizeof x->pass_ns / sizeof *x->pass_ns];
+    int first = x->n_passes > 1, n = x->n_passes - first;
+    if (n < 1)
+        return;
+    memcpy(list, x->pass_ns + first, sizeof *list * (size_t)n);
+    qsort(list, (size_t)n, sizeof *list, by_size);
+    x->measured_ns = n % 2 ? list[n / 2] : list[n / 2 - 1] + (list[n / 2] - list[n / 2 - 1]) / 2;
+    if (x->measured_ns > 0)
+        t->noise =
+            UTIL_MAX(t->noise, (double)(UTIL_MAX(list[n - 1], x->pass_ns[0]) - UTIL_MIN(list[0], x->pass_ns[0])) /
+                                   (double)x->measured_ns);
+}
+
+enum { MOST_FINALISTS = 6 };
+
+/* What may turn out to be the fastest: devices alone and splits near the best of their kind, and the machine. */
+static int choose(tune *t, tune_case **out)
+{
+    const tune_case *alone = tune_best_alone(t), *split = tune_best_round(t);
+    int n = 0;
+    for (int32_t k = 0; k < t->cluster->n_devices && n < MOST_FINALISTS / 2; k++)
+        if (t->alone[k].measured_ns >= 0 && (double)t->alone[k].measured_ns <= NEAR * (double)alone->measured_ns)
+            out[n++] = &t->alone[k];
+    for (int r = 0, most = n + 2; r < t->n_rounds && n < most; r++)
+        if ((double)t->round[r].measured_ns <= NEAR * (double)split->measured_ns)
+            out[n++] = &t->round[r];
+    if (t->machine.measured_ns >= 0)
+        out[n++] = &t->machine;
+    return n;
+}
+
+static int passes(tune *t)
+{
+    tune_case *last[MOST_FINALISTS];
+    double longest_s = 0;
+    int n = choose(t, last), rc = 0;
+    for (int pass = 0; pass < PASSES && n && !rc; pass++) {
+        double begin_s = util_seconds();
+        if (interrupted() || tune_left_s(t) < 1.2 * longest_s)
+            break;
+        for (int i = 0; i < n && !rc; i++) /* in turns, each time another one first */
+            rc = tune_run(t, last[(i + pass) % n], NULL);
+        longest_s = UTIL_MAX(longest_s, util_seconds() - begin_s);
+        t->n_passes += !rc;
+    }
+    for (int i = 0; i < n; i++)
+        settle(t, last[i]);
+    return interrupted() ? 0 : rc; /* what was measured before Ctrl-C counts */
+}
+
+static int decide(tune *t)
+{
+    tune_case *alone = tune_best_alone(t), *split = tune_best_round(t);
+    bool pays = split && (!alone || (double)split->measured_ns < (1 - WORTH) * (double)alone->measured_ns);
+    t->kept = pays ? split : alone;
+    if (!t->kept)
+        return moirai_error(interrupted() ? MOIRAI_ELIMIT : MOIRAI_EINFEASIBLE,
+                            interrupted() ? "tune: interrupted before anything was run"
+                                          : "tune: no device holds the whole network, and no split was found");
+    return 0;
+}
+
+static int copy(const char *from, const char *to)
+{
+    char *data;
+    size_t length;
+    if (!to)
+        return 0;
+    int rc = util_file_read(&data, &length, from);
+    if (rc)
+        return rc;
+    rc = util_file_write(to, data, length);
+    free(data);
+    return rc;
+}
+
+/* ---- the command ---- */
+
+static int baselines(tune *t)
+{
+    int rc = 0;
+    for (int32_t k = 0; k < t->cluster->n_devices && !rc && !interrupted(); k++) {
+        rc = tune_alone(t, k);
+        if (!rc)
+            tune_show_case(t, &t->alone[k]);
+    }
+    if (rc || interrupted())
+        return rc;
+    rc = tune_machine(t);
+    tune_show_case(t, &t->machine);
+    return rc;
+}
+
+static int measure(tune *t)
+{
+    int rc = tune_probe(t);
+    if (!rc)
+        cli_tell_sharing(t->cli, t->cluster, t->host_cores, "no plan uses both");
+    rc = rc ? rc : tune_profile(t);
+    for (int32_t k = 0; !rc && k < t->cluster->n_devices; k++)
+        t->alone[k].measured_ns = MOIRAI_UNKNOWN;
+    t->machine.measured_ns = MOIRAI_UNKNOWN;
+    rc = rc ? rc : baselines(t);
+    rc = rc ? rc : rounds(t);
+    if (rc && !interrupted())
+        return rc;
+    return t->cluster ? passes(t) : rc;
+}
+
+static int hand_out(tune *t)
+{
+    int rc = tune_refine(t);
+    rc = rc ? rc : tune_predict(t, t->kept, &t->predicted_ns);
+    rc = rc ? rc : copy(t->kept->plan, cli_text(t->cli, "output"));
+    rc = rc ? rc : copy(t->links_path, cli_text(t->cli, "cluster-out"));
+    return rc ? rc : copy(t->graph_path, cli_text(t->cli, "graph-out"));
+}
+
+static int run(cli_context *cli)
+{
+    tune *t = util_alloc(1, sizeof *t);
+    int rc = t ? check(cli) : MOIRAI_EFAIL;
+    if (!rc) {
+        t->cli = cli;
+        t->model = cli_arg(cli, 0);
+        t->stopped = "nothing";
+        rc = tune_open(t);
+        rc = rc ? rc : measure(t);
+        cli_status_set("%s", "");
+        rc = rc ? rc : decide(t);
+        rc = rc ? rc : hand_out(t);
+        if (!rc)
+            tune_show(t);
+        tune_close(t);
+    }
+    free(t);
+    return rc;
+}
+
+static const cli_argument arguments[] = {
+    {.name = "MODEL", .kind = CLI_VALUE_FILE, .help = "an ONNX file"},
+    {0},
+};
+static const cli_option options[] = {
+    CLI_OPTION_CLUSTER,
+    {.name = "time-limit",
+     .argument = "SECONDS",
+     .kind = CLI_VALUE_LIMIT,
+     .least = 1,
+     .most = 1e9,
+     .standard = "180",
+     .help = "time for all of it; probing, profiling and one run on every device are done in any case. 'none': rounds "
+             "decide"},
+    {.name = "rounds",
+     .argument = "N",
+     .kind = CLI_VALUE_COUNT,
+     .least = 0,
+     .most = TUNE_MOST_ROUNDS,
+     .standard = "8",
+     .help = "most rounds of refine, plan, run"},
+    {.name = "runs",
+     .argument = "N",
+     .kind = CLI_VALUE_COUNT,
+     .least = 3,
+     .most = 1e6,
+     .standard = "30",
+     .help = "measured runs of a plan at a time; fewer where the network takes long"},
+    {.name = "warmup",
+     .argument = "N",
+     .kind = CLI_VALUE_COUNT,
+     .least = 1,
+     .most = 1e6,
+     .standard = "5",
+     .help = "runs before the measured ones"},
+    {.name = "placer", .letter = 'p', .argument = "P", .kind = CLI_VALUE_PLACER, .help = "method that makes the plans"},
+    {.name = "plan-limit",
+     .argument = "SECONDS",
+     .kind = CLI_VALUE_REAL,
+     .least = 0.01,
+     .most = 1e6,
+     .standard = "5",
+     .help = "time for a plan"},
+    {.name = "memory",
+     .argument = "M",
+     .kind = CLI_VALUE_CHOICE,
+     .choices = "static|peak",
+     .help = "what must fit: weights and workspace, or these and the tensors alive at once (default static)"},
+    {.name = "seed", .argument = "N", .kind = CLI_VALUE_COUNT, .help = "seed of random choices (default 1)"},
+    {.name = "threads",
+     .argument = "N",
+     .kind = CLI_VALUE_COUNT,
+     .least = 0,
+     .most = 1024,
+     .help = "threads for planning (default one per core)"},
+    {.name = "rules", .argument = "SET|FILE", .kind = CLI_VALUE_RULES, .help = "fusion rules (default onnxruntime)"},
+    {.name = "input",
+     .argument = "NAME:FILE.npy",
+     .kind = CLI_VALUE_TEXT,
+     .repeated = true,
+     .help = "value of an input, or a test_data_set folder (default: random numbers)"},
+    {.name = "probe-seconds",
+     .argument = "S",
+     .kind = CLI_VALUE_REAL,
+     .least = 0.01,
+     .most = 1e6,
+     .standard = "3",
+     .help = "time to measure links in"},
+    {.name = "keep-links", .kind = CLI_VALUE_FLAG, .help = "take the links as the cluster file gives them"},
+    CLI_OPTION_HOSTS,
+    {.name = "cache",
+     .argument = "FOLDER",
+     .kind = CLI_VALUE_FOLDER,
+     .help = "where measured times of operators are kept (default ~/.cache/moirai)"},
+    {.name = "fresh", .kind = CLI_VALUE_FLAG, .help = "measure what is kept there, too"},
+    {.name = "work",
+     .argument = "FOLDER",
+     .kind = CLI_VALUE_FOLDER,
+     .help = "folder for all files on the way, kept (default: a temporary one)"},
+    {.name = "dim",
+     .argument = "NAME=N",
+     .help = "set a symbolic dimension of the network",
+     .kind = CLI_VALUE_TEXT,
+     .repeated = true},
+    {.name = "shape",
+     .argument = "INPUT:1x3x224x224",
+     .help = "set the shape of an input",
+     .kind = CLI_VALUE_TEXT,
+     .repeated = true},
+    {.name = "cluster-out",
+     .argument = "FILE",
+     .kind = CLI_VALUE_FILE,
+     .help = "write the cluster with the latencies that the runs had"},
+    {.name = "graph-out",
+     .argument = "FILE",
+     .kind = CLI_VALUE_FILE,
+     .help = "write the network with the times that the runs had"},
+    CLI_OPTION_OUTPUT("write the plan that is kept"),
+    {0},
+};
+static const cli_example examples[] = {
+    {"moirai tune model.onnx --cluster mine.json -o plan.json", "The fastest plan that was measured"},
+    {"moirai tune model.onnx --cluster mine.json --time-limit 600 --work tuning --json", "Longer, and keep all files"},
+    {0},
+};
+const cli_command cli_command_tune = {
+    .name = "tune",
+    .summary = "probe, profile, plan, run and refine until it no longer gets faster",
+    .text =
+        "Measures links and operators, runs the whole network on every device alone and on this machine with all its "
+        "threads, then plans, runs and refines in rounds. What is kept is the plan that was measured to be the "
+        "fastest; the verdict says plainly where one device, or this machine without any plan, is faster. Devices that "
+        "share cores or a GPU are never used together.\n\n"
+        "Ctrl-C ends the rounds and keeps the best so far.",
+    .arguments = arguments,
+    .options = options,
+    .examples = examples,
+    .run = run,
+};

@@ -1,0 +1,76 @@
+/* Inside `moirai tune`: a run of the other commands, and what they measured. */
+#ifndef MOIRAI_CLI_TUNE_TUNE_H
+#define MOIRAI_CLI_TUNE_TUNE_H
+
+#include <limits.h>
+
+#include <moirai/moirai.h>
+
+#include "cli/framework/cli.h"
+
+enum { TUNE_PATH = 4200, TUNE_MOST_ROUNDS = 32, TUNE_MOST_SETS = 16 };
+
+/* A plan that was run: the network whole on one device or machine, or split. */
+typedef struct tune_case {
+    char name[160];          /* "A alone", "round 2", "this machine, 2 threads" */
+    char plan[TUNE_PATH];    /* its file */
+    char cluster[TUNE_PATH]; /* to run it on */
+    int64_t promised_ns;     /* what the model said before its first run; MOIRAI_UNKNOWN: nothing was measured for it */
+    int64_t measured_ns;     /* median of a run; in the end the median over passes; MOIRAI_UNKNOWN: did not run */
+    int64_t pass_ns[16];
+    int n_passes;
+    int64_t transfers;
+    uint64_t placement; /* digest of (operator, device): equal plans are measured once */
+} tune_case;
+
+typedef struct tune {
+    cli_context *cli;
+    const char *model;
+    moirai_cluster *cluster; /* as probed */
+    char folder[4000];       /* where everything lies */
+    bool temporary;
+    char cluster_path[TUNE_PATH], profile_path[TUNE_PATH], graph_path[TUNE_PATH], links_path[TUNE_PATH];
+    uint64_t set[TUNE_MOST_SETS]; /* devices that may work together */
+    int n_sets, host_cores;
+    int64_t segment_ns; /* what a sub-model that does nothing takes, on the slowest device; until a split was run */
+    tune_case alone[MOIRAI_MAX_DEVICES], machine, round[TUNE_MOST_ROUNDS];
+    int n_rounds;
+    tune_case *kept;
+    int64_t predicted_ns; /* of the kept plan, by the model that knows all runs but the last passes */
+    int n_passes;
+    double noise;                     /* the most by which passes of one plan differed, of its median */
+    double begin_s, limit_s, round_s; /* round_s: what the last round took */
+    const char *stopped;              /* why there were no more rounds */
+} tune;
+
+/* ---- tune_steps.c: other commands, called as if they were typed ---- */
+/* The folder, the cluster with measured links, the operators' times. */
+int tune_open(tune *t);
+int tune_probe(tune *t);
+int tune_profile(tune *t);
+/* The network whole on device k, or on this machine with all of its cores. A device that can't hold it is no failure:
+ * measured_ns stays MOIRAI_UNKNOWN. */
+int tune_alone(tune *t, int32_t k);
+int tune_machine(tune *t);
+/* All runs so far into times and latencies. */
+int tune_refine(tune *t);
+/* The most promising plan over all sets of devices that are apart; plan[0] is '\0' where none has two devices. */
+int tune_plan(tune *t, tune_case *out);
+/* Runs the plan of `x` once more: x->measured_ns, and the timeline for refine where `timeline` is not NULL. */
+int tune_run(tune *t, tune_case *x, const char *timeline);
+/* What the model says now of the plan of `x`. */
+int tune_predict(tune *t, const tune_case *x, int64_t *out);
+void tune_close(tune *t);
+
+/* Seconds that are left of the budget, 0 where there are none; INFINITY without a limit. */
+double tune_left_s(const tune *t);
+
+/* ---- tune_show.c ---- */
+void tune_show_case(const tune *t, const tune_case *x);
+void tune_show(tune *t);
+/* The fastest device alone, of those that count; or NULL. */
+tune_case *tune_best_alone(tune *t);
+/* The fastest split, or NULL. */
+tune_case *tune_best_round(tune *t);
+
+#endif

@@ -1,0 +1,11 @@
+/* Sorting many small keys. */
+#ifndef MOIRAI_UTIL_SORT_H
+#define MOIRAI_UTIL_SORT_H
+
+#include <stdint.h>
+
+/* Sorts n keys and the item beside each, ascending; equal keys keep their order. The spares are room for n of each.
+ * O(n) per 11 bits in which keys differ. */
+void util_sort(uint64_t *key, int32_t *item, uint64_t *key_spare, int32_t *item_spare, int32_t n);
+
+#endif

@@ -1,0 +1,174 @@
+/* Limits are kept, counted in work instead of seconds.
+ *
+ * The clock is ours: it goes on by what the placer does, a simulation by its operators, a linear programme by its
+ * columns, a look at the clock by a little. A phase that does not look at the limit goes on working, so it is late by
+ * this clock on any machine, however busy that is; the prices of work are set so that a second of it is about one of a
+ * real machine. What works without calling anything that is priced here does not count: bench/bench_promises measures
+ * seconds. */
+#include "pricing/lp.h"
+#include "pricing/lp_whole.h"
+#include "pricing/pricer.h"
+#include "place/list/insert.h"
+#include "place/moirai/whole_sim.h"
+#include "support/check.h"
+#include "support/scale.h"
+#include "support/shapes.h"
+#include "util/util.h"
+
+#include <moirai/moirai.h>
+
+#define LIMIT_S 0.25
+#define PROMISE_S (1.05 * LIMIT_S + 0.1) /* stricter than the 0.3 s of real time */
+#define ANSWER_S 0.1
+
+static double now_s, raise_at_s;
+static moirai_interrupt interrupt;
+
+static void work(double us)
+{
+    now_s += 1e-6 * us;
+    if (raise_at_s > 0 && now_s > raise_at_s)
+        moirai_interrupt_raise(&interrupt);
+}
+
+double util_seconds(void) /* instead of util/clock.c */
+{
+    work(50);
+    return now_s;
+}
+
+/* What the linker puts before the functions of these names (tests/CMakeLists.txt). */
+int64_t __real_moirai_sim_replay(moirai_sim *, const int32_t *, const moirai_task *, int64_t);
+int64_t __wrap_moirai_sim_replay(moirai_sim *, const int32_t *, const moirai_task *, int64_t);
+int64_t __real_moirai_sim_dispatch(moirai_sim *, const int32_t *, const int64_t *);
+int64_t __wrap_moirai_sim_dispatch(moirai_sim *, const int32_t *, const int64_t *);
+int __real_moirai_sim_new(moirai_sim **, const moirai_problem *);
+int __wrap_moirai_sim_new(moirai_sim **, const moirai_problem *);
+int __real_moirai_plan_check(const moirai_problem *, const moirai_plan *, moirai_report_fn, void *);
+int __wrap_moirai_plan_check(const moirai_problem *, const moirai_plan *, moirai_report_fn, void *);
+int64_t __real_place_insert_try(place_insert *, int32_t, int32_t, int64_t);
+int64_t __wrap_place_insert_try(place_insert *, int32_t, int32_t, int64_t);
+int64_t __real_place_whole_try(place_whole *, int64_t);
+int64_t __wrap_place_whole_try(place_whole *, int64_t);
+int64_t __real_pricing_pricer_cost(pricing_pricer *, const pricing_prices *, pricing_column_fn, void *);
+int64_t __wrap_pricing_pricer_cost(pricing_pricer *, const pricing_prices *, pricing_column_fn, void *);
+int __real_pricing_lp_solve(pricing_lp *, const util_stop *, double *, double *, double *);
+int __wrap_pricing_lp_solve(pricing_lp *, const util_stop *, double *, double *, double *);
+
+int64_t __wrap_moirai_sim_replay(moirai_sim *sim, const int32_t *device, const moirai_task *order, int64_t n)
+{
+    work(0.05 * (double)n);
+    return __real_moirai_sim_replay(sim, device, order, n);
+}
+
+int64_t __wrap_moirai_sim_dispatch(moirai_sim *sim, const int32_t *device, const int64_t *priority)
+{
+    int64_t ns = __real_moirai_sim_dispatch(sim, device, priority);
+    const moirai_task *order;
+    work(0.2 * (double)(ns < 0 ? 1 : moirai_sim_order(sim, &order)));
+    return ns;
+}
+
+int __wrap_moirai_sim_new(moirai_sim **out, const moirai_problem *p)
+{
+    work(0.2 * p->n_ops);
+    return __real_moirai_sim_new(out, p);
+}
+
+int __wrap_moirai_plan_check(const moirai_problem *p, const moirai_plan *plan, moirai_report_fn report, void *data)
+{
+    work(0.3 * (p->n_ops + plan->n_transfers));
+    return __real_moirai_plan_check(p, plan, report, data);
+}
+
+int64_t __wrap_place_insert_try(place_insert *x, int32_t op, int32_t k, int64_t limit_ns)
+{
+    work(0.3);
+    return __real_place_insert_try(x, op, k, limit_ns);
+}
+
+int64_t __wrap_place_whole_try(place_whole *w, int64_t limit_ns)
+{
+    work(2);
+    return __real_place_whole_try(w, limit_ns);
+}
+
+int64_t __wrap_pricing_pricer_cost(pricing_pricer *w, const pricing_prices *prices, pricing_column_fn column,
+                                   void *data)
+{
+    work(200);
+    return __real_pricing_pricer_cost(w, prices, column, data);
+}
+
+int __wrap_pricing_lp_solve(pricing_lp *lp, const util_stop *stop, double *objective, double *dual, double *primal)
+{
+    work(500);
+    return __real_pricing_lp_solve(lp, stop, objective, dual, primal);
+}
+
+/* Time taken by our clock, until the limit or from the interrupt on. */
+static double placing_s(const moirai_problem *p, const char *placer, bool interrupted)
+{
+    moirai_place_options o;
+    moirai_plan *plan = NULL;
+    moirai_place_options_init(&o);
+    o.gap = 0;
+    o.budget.threads = 1; /* the clock is one thread's */
+    o.budget.interrupt = &interrupt;
+    o.budget.time_limit_s = interrupted ? 0 : LIMIT_S;
+    interrupt = (moirai_interrupt){0};
+    now_s = 1;
+    raise_at_s = interrupted ? now_s + LIMIT_S / 4 : 0;
+    assert_ok(moirai_place(&plan, p, placer, &o));
+    assert_ok(__real_moirai_plan_check(p, plan, NULL, NULL));
+    moirai_plan_free(plan);
+    return now_s - (interrupted ? raise_at_s : 1);
+}
+
+static void check_cell(const char *shape, int32_t n, int devices, const char *placer)
+{
+    moirai_problem *p;
+    assert_ok(shape_problem(&p, shape, n, devices));
+    double taken = placing_s(p, placer, false), answer = placing_s(p, placer, true);
+    print_message("%-12s %6d operators, %2d devices, %s: %.3f s of %.2f, answer %.3f s\n", shape, n, devices, placer,
+                  taken, LIMIT_S, answer > 0 ? answer : 0);
+    if (taken > PROMISE_S)
+        fail_msg("%s of %d operators on %d devices: %s took %.3f s of %.2f", shape, n, devices, placer, taken, LIMIT_S);
+    if (answer > ANSWER_S)
+        fail_msg("%s of %d operators on %d devices: %s answered after %.3f s", shape, n, devices, placer, answer);
+    moirai_problem_free(p);
+}
+
+static void test_limits_of_small_problems(void **state)
+{
+    (void)state;
+    for (int s = 0; s < TEST_SHARE(SHAPES); s++)
+        for (int k = 4; k <= 64; k *= 4)
+            check_cell(shape_name[s], 100, k, "moirai");
+}
+
+static void test_limits_of_large_problems(void **state)
+{
+    (void)state;
+    for (int s = SHAPES - TEST_SHARE(SHAPES); s < SHAPES; s++)
+        for (int k = 4; k <= 64; k *= 16)
+            check_cell(shape_name[s], 3000, k, "moirai");
+}
+
+static void test_limits_of_list_placers(void **state)
+{
+    (void)state;
+    static const char *const placer[] = {"heft", "m-etf", "getf"};
+    for (size_t i = 0; i < sizeof placer / sizeof *placer; i++)
+        check_cell("layered", 3000, 16, placer[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_limits_of_small_problems),
+        cmocka_unit_test(test_limits_of_large_problems),
+        cmocka_unit_test(test_limits_of_list_placers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,130 @@
+/* moirai tune as a user types it, on a small network: what it keeps was run and is no slower than one device; devices
+ * that share something are never used together; budget and Ctrl-C end it with the best so far. Times themselves are
+ * never judged. */
+#include "support/check.h"
+#include "support/command.h"
+
+#include <unistd.h>
+
+#include <moirai/moirai.h>
+
+#define TWO(a, b) \
+    "{\"format\": \"moirai-cluster\", \"version\": 1, \"name\": \"here\", \"devices\": [" \
+    "{\"name\": \"A\", \"memory\": \"1GB\", \"ep\": \"cpu\"" a "}, " \
+    "{\"name\": \"B\", \"memory\": \"1GB\", \"ep\": \"xnnpack\"" b "}], " \
+    "\"links\": [{\"from\": \"A\", \"to\": \"B\", \"bandwidth\": \"8Gbps\", \"both\": true}]}"
+
+static int enter(void **state)
+{
+    int rc = enter_folder(state);
+    if (!rc && shell("$M zoo gpt3-tiny --onnx m.onnx"))
+        return -1;
+    return rc;
+}
+
+static int64_t number(const char *key)
+{
+    return yyjson_get_sint(yyjson_obj_get(shell_json(), key));
+}
+
+static bool flag(const char *key)
+{
+    return yyjson_get_bool(yyjson_obj_get(shell_json(), key));
+}
+
+static const char *text(const char *key)
+{
+    return yyjson_get_str(yyjson_obj_get(shell_json(), key));
+}
+
+#define WORDS "tune m.onnx -c c.json --cache times --probe-seconds 0.2 --warmup 1 --plan-limit 0.3 "
+#define TUNE "timeout 200 $M " WORDS "--runs 3 "
+
+static void test_tune_keeps_the_fastest_that_was_measured(void **state)
+{
+    (void)state;
+    write_text("c.json", TWO("", ""));
+    int code = shell(TUNE "--rounds 2 --work w -o plan.json --cluster-out links.json --graph-out graph.json --json");
+    if (code)
+        fail_msg("exit code %d: %s", code, shell_err);
+    assert_int_equal(yyjson_arr_size(yyjson_obj_get(shell_json(), "alone")), 2);
+    assert_int_equal(yyjson_arr_size(yyjson_obj_get(shell_json(), "machine")), 1);
+    assert_int_equal(yyjson_arr_size(yyjson_obj_get(shell_json(), "rounds")), number("n_rounds"));
+    assert_true(number("measured_ns") > 0 && number("measured_ns") <= number("best_alone_ns"));
+    assert_true(number("predicted_ns") > 0);
+    assert_true(flag("machine_is_faster") == (number("machine_ns") < number("measured_ns")));
+    assert_true(flag("split_pays") == (number("transfers") > 0));
+    assert_contains(text("verdict"), flag("split_pays") ? "times as fast" : "NO SPLIT");
+    /* What is kept is a plan like any other, and the files on the way can be used by hand. */
+    assert_runs("timeout 60 $M run plan.json m.onnx -c c.json --runs 2 --verify");
+    assert_runs("$M plan graph.json -c links.json --rules none --placer single");
+    assert_int_equal(access("w/profile.json", R_OK), 0);
+    /* A second time into the same files needs --force. */
+    assert_int_not_equal(shell(TUNE "-o plan.json"), 0);
+    assert_contains(shell_err, "--force");
+}
+
+static void test_tune_never_uses_devices_that_share_cores_together(void **state)
+{
+    (void)state;
+    write_text("c.json", TWO(", \"cores\": \"0\"", ", \"cores\": \"0\""));
+    int code = shell(TUNE "--rounds 3 -o plan.json --json");
+    if (code)
+        fail_msg("exit code %d: %s", code, shell_err);
+    assert_contains(shell_err, "devices 'A' and 'B' SHARE cores");
+    assert_int_equal(yyjson_arr_size(yyjson_obj_get(shell_json(), "shared_devices")), 1);
+    assert_int_equal(number("n_rounds"), 0);
+    assert_false(flag("split_pays"));
+    assert_contains(text("stopped"), "no two devices can work at the same time");
+    assert_contains(text("kept"), " alone");
+}
+
+static void test_tune_ends_with_its_budget(void **state)
+{
+    (void)state;
+    write_text("c.json", TWO("", ""));
+    int code = shell(TUNE "--time-limit 1 -o plan.json --json");
+    if (code)
+        fail_msg("exit code %d: %s", code, shell_err);
+    assert_int_equal(number("n_rounds"), 0);
+    assert_string_equal(text("stopped"), "the time was over");
+    assert_true(number("measured_ns") > 0);
+}
+
+/* Once both devices have run, Ctrl-C keeps what is best by then. */
+static void test_tune_keeps_the_best_on_interrupt(void **state)
+{
+    (void)state;
+    write_text("c.json", TWO("", ""));
+    int code = shell("$M " WORDS "--time-limit none --rounds 32 --runs 200 --work w -o plan.json --json & pid=$!; "
+                     "for i in $(seq 1000); do [ -f w/run-alone-1.json ] && break; sleep 0.1; done; "
+                     "kill -INT $pid; wait $pid");
+    if (code)
+        fail_msg("exit code %d: %s", code, shell_err);
+    assert_true(number("measured_ns") > 0);
+    assert_int_equal(access("plan.json", R_OK), 0);
+}
+
+static void test_tune_refuses_what_it_can_not_run(void **state)
+{
+    (void)state;
+    write_text("c.json", TWO("", ""));
+    assert_int_equal(shell("$M tune gpt3-tiny -c c.json"), 2);
+    assert_contains(shell_err, "no ONNX file");
+    assert_int_equal(shell("$M tune m.onnx"), 2);
+    assert_contains(shell_err, "--cluster");
+    assert_int_equal(shell("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 $M tune m.onnx -c c.json"), 2);
+    assert_contains(shell_err, "without mpirun");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_tune_keeps_the_fastest_that_was_measured, enter, leave_folder),
+        cmocka_unit_test_setup_teardown(test_tune_never_uses_devices_that_share_cores_together, enter, leave_folder),
+        cmocka_unit_test_setup_teardown(test_tune_ends_with_its_budget, enter, leave_folder),
+        cmocka_unit_test_setup_teardown(test_tune_keeps_the_best_on_interrupt, enter, leave_folder),
+        cmocka_unit_test_setup_teardown(test_tune_refuses_what_it_can_not_run, enter, leave_folder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""The page of `moirai bench paper` in a real browser: browser.py MOIRAI [--shots FOLDER]
+
+It must load without an error or a request to anywhere, show the numbers of results.json, say where times come from, tell what is under
+the pointer, follow the dark scheme, and print. Exit code 77 where no Chromium is installed."""
+import base64
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "report"))
+import devtools
+
+moirai = os.path.abspath(sys.argv[1])
+shots = os.path.abspath(sys.argv[sys.argv.index("--shots") + 1]) if "--shots" in sys.argv else None
+failures = []
+checks = 0
+
+
+def check(what, good):
+    global checks
+    checks += 1
+    if not good:
+        failures.append(what)
+        print("FAILED", what)
+
+
+def run(*words):
+    done = subprocess.run([moirai, *words], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"moirai {' '.join(words)}: {done.returncode}: {done.stderr}")
+
+
+def shown_tables(browser):
+    return browser.run("""Object.fromEntries([...document.querySelectorAll("table")].map(t =>
+        [t.id, [...t.rows].map(r => [...r.cells].map(c => c.textContent))]))""")
+
+
+def page(browser):
+    run("bench", "paper", "--models", "gpt3-tiny,gpt3-mini", "--placers", "single,heft,m-sct,getf,moirai", "--time-limit", "0.2", "-o", "out", "-q")
+    results = json.load(open("out/results.json"))
+    browser.open("out/paper.html")
+    check(f"no errors: {browser.complaints()}", browser.complaints() == [])
+    others = [u for u in browser.requests() if u != "file://" + os.path.abspath("out/paper.html")]
+    check(f"no requests: {others}", others == [])
+    shown = shown_tables(browser)
+    for table in results["tables"]:
+        check(f"table {table['name']}", shown.get("table-" + table["name"]) == [table["columns"], *table["rows"]])
+    check("as many tables as there are", len(shown) == len(results["tables"]))
+    text = browser.run("document.body.innerText")
+    check("it says where times come from", text.count("fitted cost model") >= 3)
+    check("the findings are there", "Why, and in which regime" in text)
+    links = browser.run("[...document.querySelectorAll('#contents a')].map(a => [a.textContent, !!document.querySelector(a.getAttribute('href'))])")
+    check(f"the contents lead somewhere: {links}", len(links) >= 6 and all(there for _, there in links))
+    if shots:
+        height = browser.run("document.documentElement.scrollHeight")
+        data = browser.call("Page.captureScreenshot", captureBeyondViewport=True, clip={"x": 0, "y": 0, "width": 1280, "height": height, "scale": 1})
+        with open(os.path.join(shots, "study.png"), "wb") as f:
+            f.write(base64.b64decode(data["data"]))
+
+
+def figures(browser):
+    count = browser.run("document.querySelectorAll('figure svg').length")
+    check(f"figures are drawn: {count}", count >= 8)
+    wide = browser.run("[...document.querySelectorAll('figure svg')].every(s => s.getBoundingClientRect().width > 300 && s.getBoundingClientRect().height > 100)")
+    check("figures have a size", wide)
+    x, y, words = browser.run("""(() => { const bar = document.querySelector("figure svg [aria-label]");
+        bar.scrollIntoView({block: "center"}); const b = bar.getBoundingClientRect();
+        return [b.x + b.width / 2, b.y + b.height / 2, bar.getAttribute("aria-label")]; })()""")
+    browser.mouse("mouseMoved", x, y)
+    said = browser.run("document.getElementById('tip').hidden ? null : document.getElementById('tip').innerText")
+    check(f"the tip tells '{words}': {said}", said == words)
+
+
+def looks(browser):
+    light = browser.run("getComputedStyle(document.body).backgroundColor")
+    browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    browser.frame()
+    check("the dark scheme", browser.run("getComputedStyle(document.body).backgroundColor") != light)
+    pdf = base64.b64decode(browser.call("Page.printToPDF")["data"])
+    check("prints", pdf[:5] == b"%PDF-" and len(pdf) > 10000)
+    check("no errors at the end", browser.complaints() == [])
+
+
+def changed(browser):
+    """The check of the tables sees a page whose numbers are others."""
+    results = json.load(open("out/results.json"))
+    text = open("out/paper.html").read()
+    number = next(t for t in results["tables"] if t["name"] == "speedups")["rows"][0][4]
+    at = text.index(f">{number}<", text.index('id="table-speedups"'))
+    open("changed.html", "w").write(text[:at] + ">9.99<" + text[at + len(number) + 2:])
+    browser.open("changed.html")
+    shown = shown_tables(browser)
+    check("a changed number is noticed", any(shown["table-" + t["name"]] != [t["columns"], *t["rows"]] for t in results["tables"]))
+
+
+def main():
+    path = devtools.find()
+    if not path:
+        print("skipped: no Chromium is installed")
+        sys.exit(77)
+    browser = devtools.Browser(path)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            for test in (page, figures, looks, changed):
+                test(browser)
+            os.chdir("/")
+    finally:
+        browser.close()
+    print(f"{checks} checks, {len(failures)} failed")
+    sys.exit(1 if failures else 0)
+
+
+main()

@@ -1,0 +1,103 @@
+/* Graphs of any size in a few shapes, on four kinds of devices. */
+#include "support/shapes.h"
+
+#include <moirai/moirai.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#define SIZES 40 /* distinct sizes of tensors */
+
+const char *const shape_name[SHAPES] = {"chain", "fork-join", "layered", "transformer", "one-block"};
+
+static uint64_t state = 1;
+
+static uint32_t draw(uint32_t n)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(state >> 33) % n;
+}
+
+static void add_op(moirai_graph_builder *b, int32_t i, int n_inputs, const int32_t *input)
+{
+    char name[32], tensor[32];
+    snprintf(name, sizeof name, "op%d", i);
+    int32_t op = moirai_graph_builder_op(b, name, "MatMul");
+    for (int j = 0; j < n_inputs; j++) {
+        snprintf(tensor, sizeof tensor, "t%d", input[j]);
+        moirai_graph_builder_input(b, op, tensor);
+    }
+    snprintf(tensor, sizeof tensor, "t%d", i);
+    int64_t size = 4096 * (1 + (int64_t)draw(SIZES));
+    moirai_graph_builder_output(b, op, tensor, size);
+    moirai_graph_builder_cost(b, op, 1000, 0, 20000000 * (1 + (int64_t)draw(8)), 4 * size);
+}
+
+/* The inputs of operator i of n in a graph of this shape. */
+static int inputs_of(const char *shape, int32_t i, int32_t n, int32_t *input)
+{
+    if (i == 0)
+        return 0;
+    if (!strcmp(shape, "chain")) {
+        input[0] = i - 1;
+        return 1;
+    }
+    if (!strcmp(shape, "fork-join")) { /* stages of one fork, eight branches, one join */
+        int32_t at = i % 10, base = i - at;
+        if (at == 0 || at == 9 || i == n - 1) {
+            int count = 0;
+            for (int32_t j = at == 0 ? i - 1 : base + 1; j < i; j++)
+                input[count++] = j;
+            return count;
+        }
+        input[0] = base;
+        return 1;
+    }
+    if (!strcmp(shape, "layered")) { /* width 20, two inputs from the layer before */
+        int32_t layer = i / 20, first = layer > 0 ? (layer - 1) * 20 : 0, width = layer > 0 ? 20 : i;
+        input[0] = first + (int32_t)draw((uint32_t)width);
+        input[1] = first + (int32_t)draw((uint32_t)width);
+        return input[0] == input[1] ? 1 : 2;
+    }
+    if (!strcmp(shape, "transformer")) { /* norm, 8 heads of three in a row, join, two more */
+        int32_t at = i % 28, base = i - at;
+        input[0] = at == 0 || at >= 26 ? i - 1 : (at - 1) % 3 == 0 && at < 25 ? base : i - 1;
+        if (at != 25)
+            return 1;
+        for (int32_t h = 0; h < 8; h++)
+            input[h] = base + 3 + 3 * h;
+        return 8;
+    }
+    input[0] = (int32_t)draw((uint32_t)i); /* one block: anything may read anything before it */
+    input[1] = (int32_t)draw((uint32_t)i);
+    return input[0] == input[1] ? 1 : 2;
+}
+
+int shape_problem(moirai_problem **out, const char *shape, int32_t n, int devices)
+{
+    static const char *const types[] = {"v100", "p100", "t4", "p4"};
+    char text[200] = "";
+    moirai_graph_builder *b;
+    moirai_graph *g = NULL;
+    moirai_cluster *c = NULL;
+    int rc = moirai_graph_builder_new(&b, shape);
+    state = 12345;
+    for (int32_t i = 0; rc == 0 && i < n; i++) {
+        int32_t input[16];
+        int count = inputs_of(shape, i, n, input);
+        add_op(b, i, count, input);
+    }
+    if (rc == 0)
+        rc = moirai_graph_builder_finish(&g, b);
+    for (int i = 0; i < 4; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%dx %s, ", devices / 4, types[i]);
+    strcat(text, "100Gbps 5us");
+    if (rc == 0)
+        rc = moirai_cluster_open(&c, text);
+    moirai_problem_options o = {.cost_model = "roofline"};
+    if (rc == 0)
+        rc = moirai_problem_new(out, g, c, &o);
+    moirai_graph_free(g);
+    moirai_cluster_free(c);
+    return rc;
+}
