@@ -141,6 +141,7 @@ function makeTimeline(data, plan, canvas, view, show) {
       g.font = "11.5px " + FONT;
       g.fillStyle = scheme.muted;
       g.fillText("busy " + textShare(plan.computes[row.device], plan.makespan), 12, row.y + 25);
+      if (row.height > 40 && data.problem.deviceTypes[row.device]) g.fillText(fitText(g, data.problem.deviceTypes[row.device], LEFT - 24), 12, row.y + 40);
     }
   }
 

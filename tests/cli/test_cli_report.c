@@ -105,6 +105,16 @@ static void test_export_writes_plans_and_problems(void **state)
     assert_fails(3, "is split over devices", "$M export plan.json --problem problem.json --to device-map --depth 1");
 }
 
+static void test_fused_operators_are_named_after_the_heaviest(void **state)
+{
+    (void)state;
+    assert_runs(
+        "$M plan inception-tiny --cluster inter-server --placer heft -o plan.json --problem-out problem.json -q");
+    assert_runs("$M export plan.json --problem problem.json --to svg");
+    assert_contains(shell_out, "conv</text>");
+    assert_null(strstr(shell_out, "relu</text>"));
+}
+
 static void test_tensors_that_do_not_fit_are_warned_of(void **state)
 {
     (void)state;
@@ -178,6 +188,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_report_refuses_what_makes_no_sense, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_explain_says_why, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_export_writes_plans_and_problems, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_fused_operators_are_named_after_the_heaviest, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_tensors_that_do_not_fit_are_warned_of, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_verdict_claims_no_more_than_is_shown, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_plan_alone_shows_the_bound_that_it_claims, enter_folder, leave_folder),
