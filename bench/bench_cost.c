@@ -1,11 +1,12 @@
-/* How accurate the cost models are: the two tables of docs/cost-models.md.
+/* How accurate the cost models are: the tables of docs/cost-models.md, as they stand there.
  *
  *  1. Leave one GPU out: fit to the measured times of all other GPUs, predict this one's. Mean absolute relative error
- * per class, the mean over GPUs, beside roofline (nothing fitted) and wave (same shape measured on another GPU).
+ * per class, the mean over GPUs, beside roofline (nothing fitted), wave and scaled (same shape measured on another GPU;
+ * scaled by coefficients that have not seen the GPU either).
  *  2. GPT-2 large: the sum of its operators' predicted times on each of four GPUs, without that GPU's measurements,
  *     against the sum of its measured operators and its measured end-to-end time.
  *
- * Usage: bench_cost [folder with optimes.csv and graphs/gpt2-large.graph.json] */
+ * Usage: bench_cost TIMES.csv [gpt2-large.graph.json] */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,31 +19,55 @@
 
 static cost_fitted_set without[MAX_DEVICES]; /* coefficients without each device */
 
-static void print_class(const moirai_fit_error *error, int n_devices, const char *name)
+/* Sums of errors over devices. */
+typedef struct means {
+    double fitted, roofline, wave, scaled, fitted_elsewhere;
+    int n, n_elsewhere;
+} means;
+
+static void add(means *m, const moirai_fit_error *e)
 {
-    double fitted = 0, roofline = 0, wave = 0;
-    int n = 0, n_wave = 0;
-    printf("%-8s", name);
+    m->fitted += e->fitted;
+    m->roofline += e->roofline;
+    m->n++;
+    if (!e->n_elsewhere)
+        return;
+    m->wave += e->wave;
+    m->scaled += e->scaled;
+    m->fitted_elsewhere += e->fitted_elsewhere;
+    m->n_elsewhere++;
+}
+
+static void print_means(const means *m)
+{
+    printf(" **%.1f** | %.1f |", 100 * m->fitted / m->n, 100 * m->roofline / m->n);
+    if (m->n_elsewhere)
+        printf(" %.1f | %.1f | %.1f |\n", 100 * m->fitted_elsewhere / m->n_elsewhere, 100 * m->scaled / m->n_elsewhere,
+               100 * m->wave / m->n_elsewhere);
+    else
+        printf(" - | - | - |\n");
+}
+
+static void print_class(means *all, const moirai_fit_error *error, int n_devices, const char *name)
+{
+    means m = {0};
+    printf("| %s |", name);
     for (int d = 0; d < n_devices; d++) {
         if (!error[d].n) {
-            printf(" %9s", "-");
+            printf(" - |");
             continue;
         }
-        printf(" %8.1f%%", 100 * error[d].fitted);
-        fitted += error[d].fitted;
-        roofline += error[d].roofline;
-        n++;
-        if (error[d].n_wave) {
-            wave += error[d].wave;
-            n_wave++;
-        }
+        printf(" %.1f |", 100 * error[d].fitted);
+        add(&m, &error[d]);
+        add(all, &error[d]);
     }
-    printf(" | %7.1f%% %8.1f%% %7.1f%%\n", 100 * fitted / n, 100 * roofline / n, n_wave ? 100 * wave / n_wave : 0);
+    print_means(&m);
 }
 
 static void leave_one_out(moirai_fit *fit)
 {
     static moirai_fit_error error[64][MAX_DEVICES];
+    means all = {0};
     int n_devices = moirai_fit_device_count(fit), n_classes = moirai_fit_class_count();
     for (int d = 0; d < n_devices; d++) {
         moirai_fit_solve(fit, d);
@@ -50,13 +75,20 @@ static void leave_one_out(moirai_fit *fit)
         for (int k = 0; k < n_classes; k++)
             moirai_fit_measure(&error[k][d], fit, k, d);
     }
-    printf("leave one GPU out: mean absolute error of the fitted model per GPU left out; means over GPUs\n%-8s",
-           "class");
+    printf("Leave one GPU out, mean absolute error in %%: coefficients from the times of all GPUs but the "
+           "column's\n\n| class |");
     for (int d = 0; d < n_devices; d++)
-        printf(" %9s", moirai_fit_device_name(fit, d));
-    printf(" | %8s %9s %8s\n", "fitted", "roofline", "wave");
+        printf(" %s |", moirai_fit_device_name(fit, d));
+    printf(" **fitted** | roofline | fitted* | scaled* | wave* |\n|---|");
+    for (int d = 0; d < n_devices + 5; d++)
+        printf("---|");
+    printf("\n");
     for (int k = 0; k < n_classes; k++)
-        print_class(error[k], n_devices, moirai_fit_class_name(k));
+        print_class(&all, error[k], n_devices, moirai_fit_class_name(k));
+    printf("| all |");
+    for (int d = 0; d < n_devices; d++)
+        printf(" |");
+    print_means(&all);
 }
 
 /* The graph's other keys are ignored by its reader: the end-to-end times need a look of their own. */
@@ -83,7 +115,7 @@ static double total_ns(const moirai_cost_context *x, const moirai_cost_model *mo
     return sum;
 }
 
-static void print_device(const moirai_graph *g, const moirai_fit *fit, int d, const char *path)
+static void print_device(double sum[4], int *n, const moirai_graph *g, const moirai_fit *fit, int d, const char *path)
 {
     const char *name = moirai_fit_device_name(fit, d);
     moirai_cluster *c;
@@ -98,40 +130,58 @@ static void print_device(const moirai_graph *g, const moirai_fit *fit, int d, co
         x->key_type[x->type_key[0]] = NULL; /* from here on this GPU was never measured */
         x->type_key[0] = MOIRAI_NONE;
         x->set = &without[d];
-        printf("%-6s %9.1f %9.1f |", name, measured / 1e6, whole / 1e6);
+        printf("| %s | %.1f | %.1f |", name, measured / 1e6, whole / 1e6);
         for (int m = 0; m < 4; m++) {
             double ns = total_ns(x, models[m]);
-            printf(" %8.1f %+6.1f%% %+6.1f%% |", ns / 1e6, 100 * (ns / measured - 1), 100 * (ns / whole - 1));
+            printf(" %+.1f / %+.1f |", 100 * (ns / measured - 1), 100 * (ns / whole - 1));
+            sum[m] += fabs(ns / whole - 1);
         }
         printf("\n");
+        ++*n;
     }
     cost_context_free(x);
     moirai_cluster_free(c);
 }
 
+static void end_to_end(const moirai_fit *fit, const char *path)
+{
+    moirai_graph *g;
+    double sum[4] = {0};
+    int n = 0;
+    if (moirai_graph_read(&g, path)) {
+        printf("\nskipped: %s\n", moirai_error_message());
+        return;
+    }
+    printf("\nGPT-2 large: error in %% of the sum of operators, by coefficients without that GPU's times, against "
+           "measured "
+           "operators / measured end to end\n\n"
+           "| GPU | operators, ms | end to end, ms | roofline | wave | fitted | scaled "
+           "|\n|---|---|---|---|---|---|---|\n");
+    for (int d = 0; d < moirai_fit_device_count(fit); d++)
+        print_device(sum, &n, g, fit, d, path);
+    printf("| mean, absolute | | |");
+    for (int m = 0; m < 4; m++)
+        printf(" %.1f |", n ? 100 * sum[m] / n : 0);
+    printf("\n");
+    moirai_graph_free(g);
+}
+
 int main(int argc, char **argv)
 {
-    const char *folder = argc > 1 ? argv[1] : MOIRAI_SHARED_DIR "/data";
-    char path[4096];
     moirai_fit *fit;
-    moirai_graph *g;
-    snprintf(path, sizeof path, "%s/optimes.csv", folder);
+    if (argc < 2) {
+        fprintf(stderr, "usage: bench_cost TIMES.csv [gpt2-large.graph.json]\n");
+        return 2;
+    }
     double begin = util_seconds();
-    if (moirai_fit_read(&fit, path)) {
+    if (moirai_fit_read(&fit, argv[1])) {
         printf("skipped: %s\n", moirai_error_message());
         return 0;
     }
     leave_one_out(fit);
-    printf("%d fits in %.1f s\n\n", moirai_fit_device_count(fit), util_seconds() - begin);
-    snprintf(path, sizeof path, "%s/graphs/gpt2-large.graph.json", folder);
-    if (!moirai_graph_read(&g, path)) {
-        printf("GPT-2 large, ms: measured operators, measured end to end | each model without that GPU's data: sum of "
-               "operators, error against either\n%-6s %9s %9s | %-24s | %-24s | %-24s | %-24s |\n",
-               "GPU", "operators", "whole", "roofline", "wave", "fitted", "scaled");
-        for (int d = 0; d < moirai_fit_device_count(fit); d++)
-            print_device(g, fit, d, path);
-        moirai_graph_free(g);
-    }
+    if (argc > 2)
+        end_to_end(fit, argv[2]);
+    fprintf(stderr, "%d fits in %.1f s\n", moirai_fit_device_count(fit), util_seconds() - begin);
     moirai_fit_free(fit);
     return 0;
 }

@@ -43,8 +43,8 @@ int main(int argc, char **argv)
            counts.tampered, counts.mutations, counts.spines, counts.interval_chains, counts.tight,
            counts.optimal ? 100 * counts.gap / (double)counts.optimal : 0, counts.memory, wrong,
            util_seconds() - begun);
-    printf("%" PRId64 " enemy's certificates with prices on bytes or static proofs (%" PRId64 " of these), %" PRId64
-           " accepted\n",
-           counts.attacks.tried, counts.statics, counts.attacks.accepted);
+    printf("%" PRId64 " enemy's certificates with prices on bytes, static proofs (%" PRId64 " of intervals, %" PRId64
+           " by cases) or pools (%" PRId64 "), %" PRId64 " accepted\n",
+           counts.attacks.tried, counts.statics, counts.cases, counts.pools, counts.attacks.accepted);
     return wrong > 0;
 }

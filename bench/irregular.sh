@@ -6,7 +6,12 @@
 # MOIRAI: the command (default build/release/src/moirai); FOLDER: where the .onnx files are (default ../shared/data/onnx);
 # SECONDS: time limit of each plan (default 30). Prints a Markdown table: operators after fusion, best single device, plan,
 # bound, gap and seconds, then the mean and the worst gap. Every plan is checked by the command itself.
+#
+# RUNTIME (environment, default eager) is what runs the plan: launches of 40 us (eager) or 5 us (ort, the default of `moirai plan`
+# for ONNX files) make different problems. The tables are of eager. GAP (default 0.01, as of `moirai plan`): where a row may end.
 set -eu
+runtime=${RUNTIME:-eager}
+goal=${GAP:-0.01}
 moirai=${1:-build/release/src/moirai}
 folder=${2:-../shared/data/onnx}
 seconds=${3:-30}
@@ -19,10 +24,10 @@ echo "| network | testbed | operators | one device ms | plan ms | bound ms | gap
 echo "|---|---|---:|---:|---:|---:|---:|---:|"
 for network in "$@"; do
     for testbed in inter-server intra-server; do
-        "$moirai" plan "$folder/$network.onnx" --cluster $testbed --rules onnxruntime --flow tensor --placer single -q -f \
+        "$moirai" plan "$folder/$network.onnx" --cluster $testbed --rules onnxruntime --flow tensor --runtime "$runtime" --placer single -q -f \
             -o "$work/single.json" > /dev/null
         "$moirai" plan "$folder/$network.onnx" --cluster $testbed --rules onnxruntime --flow tensor \
-            --time-limit "$seconds" -q -f -o "$work/plan.json" > /dev/null
+            --runtime "$runtime" --gap "$goal" --time-limit "$seconds" -q -f -o "$work/plan.json" > /dev/null
         python3 - "$work" "$network" $testbed <<'END'
 import json, sys
 work, network, testbed = sys.argv[1:4]

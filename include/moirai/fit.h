@@ -48,8 +48,8 @@ MOIRAI_API double moirai_fit_coefficient(const moirai_fit *fit, int op_class, in
 typedef struct moirai_fit_error {
     int64_t n; /* measurements */
     double fitted, roofline;
-    int64_t n_wave; /* (measurement, other device) pairs where the same shape was measured on another device */
-    double wave;
+    int64_t n_elsewhere; /* of them, those whose shape was measured on another device, too: what the rest is about */
+    double wave, scaled, fitted_elsewhere;
 } moirai_fit_error;
 /* Errors of the last solve on the measurements of one class and device; n is 0 where there are none. */
 MOIRAI_API void moirai_fit_measure(moirai_fit_error *out, const moirai_fit *fit, int op_class, int device);

@@ -90,7 +90,7 @@ typedef struct moirai_study_row {
     int64_t process_bytes; /* peak memory of the process that ran it; 0 where that was not measured */
     double load;           /* of the machine when it began (one minute's average) */
     int32_t threads;
-    uint64_t seed;
+    uint64_t seed, costs;
     char version[24], machine[96], date[24]; /* of the library; what ran it; UTC */
 } moirai_study_row;
 
@@ -112,6 +112,7 @@ typedef struct moirai_study {
     moirai_study_row *row; /* n, in the order in which they run; those of one setting are neighbours */
     double time_limit_s;
     uint64_t seed;
+    uint64_t costs; /* names what the library makes of networks, coarsening and costs: rows of others do not compare */
     int threads;
 } moirai_study;
 
@@ -144,7 +145,7 @@ MOIRAI_API void moirai_study_fail(moirai_study_row *row, const moirai_study *stu
 
 /* ---- the journal ---- */
 
-/* Takes the rows of a journal that are of this study: the same case, limit, seed and version of the library. Later
+/* Takes the rows of a journal that are of this study: the same case, limit, seed, costs and version of the library. Later
  * lines replace earlier ones; a last line without an end, as a crash leaves it, is passed over. *taken gets how many
  * rows are done now. No file is an empty journal. MOIRAI_EINPUT names the line. */
 MOIRAI_API int moirai_study_journal_read(moirai_study *s, const char *path, int32_t *taken);

@@ -16,6 +16,7 @@ extern const moirai_bound bound_prices_3;
 extern const moirai_bound bound_prices_4;
 extern const moirai_bound bound_bytes;
 extern const moirai_bound bound_static;
+extern const moirai_bound bound_pool;
 extern const moirai_bound bound_interval_chains;
 extern const moirai_bound bound_search;
 

@@ -90,6 +90,49 @@ static bool says_more(const pair_state *x)
     return x->open && x->block.n_interior > 0 && pair_certified_ns(x) > x->path_ns;
 }
 
+static void write_duals(util_writer *w, const int64_t *dual, int64_t n)
+{
+    util_writer_pair_open(w, "duals", '[');
+    for (int64_t i = 0; i < n; i++)
+        if (dual[i]) {
+            util_writer_int(w, i);
+            util_writer_int(w, dual[i]);
+        }
+    util_writer_close(w, ']');
+}
+
+static void write_groups(util_writer *w, const pair_static_proof *s)
+{
+    util_writer_pair_open(w, "groups", '[');
+    for (int32_t g = 0; g < s->n_groups; g++) {
+        util_writer_open(w, '[');
+        for (int32_t i = s->group_off[g]; i < s->group_off[g + 1]; i++)
+            util_writer_int(w, s->group_op[i]);
+        util_writer_close(w, ']');
+    }
+    util_writer_close(w, ']');
+}
+
+/* A case that is divided, with its two parts, or its multipliers; nothing where its numbers do not add up. */
+static void write_case(util_writer *w, const pair_static_proof *s, int32_t at)
+{
+    const pair_static_case *c = &s->cases[at];
+    util_writer_break(w);
+    util_writer_open(w, '{');
+    if (c->low != MOIRAI_NONE) {
+        util_writer_pair_int(w, "group", c->group);
+        util_writer_pair_int(w, "device", c->device);
+        util_writer_pair_int(w, "most", c->most);
+        util_writer_key(w, "low");
+        write_case(w, s, c->low);
+        util_writer_key(w, "high");
+        write_case(w, s, c->high);
+    } else if (c->dual) {
+        write_duals(w, c->dual, s->n_duals);
+    }
+    util_writer_close(w, '}');
+}
+
 /* Loads as they are, multipliers as pairs of place and value. */
 static void write_static(util_writer *w, const pair_static_proof *s)
 {
@@ -104,12 +147,39 @@ static void write_static(util_writer *w, const pair_static_proof *s)
         util_writer_int(w, s->load[i].tail_ns);
     }
     util_writer_close(w, ']');
-    util_writer_pair_open(w, "duals", '[');
-    for (int64_t i = 0; i < s->n_duals; i++)
-        if (s->dual[i]) {
-            util_writer_int(w, i);
-            util_writer_int(w, s->dual[i]);
-        }
+    if (s->n_cases) {
+        write_groups(w, s);
+        util_writer_key(w, "cases");
+        write_case(w, s, 0);
+    } else {
+        write_duals(w, s->dual, s->n_duals);
+    }
+    util_writer_close(w, '}');
+}
+
+static void write_numbers(util_writer *w, const char *key, const int64_t *value, int32_t n)
+{
+    util_writer_pair_open(w, key, '[');
+    for (int32_t i = 0; i < n; i++)
+        util_writer_int(w, value[i]);
+    util_writer_close(w, ']');
+}
+
+static void write_pool(util_writer *w, const pair_pool_proof *p, int32_t devices)
+{
+    util_writer_break(w);
+    util_writer_pair_open(w, "pool", '{');
+    util_writer_pair_int(w, "length_ns", p->length_ns);
+    util_writer_pair_int(w, "step_ns", p->step_ns);
+    util_writer_pair_int(w, "bucket_ns", p->bucket_ns);
+    write_numbers(w, "weights", p->weight, devices);
+    write_numbers(w, "prices", p->price, p->n_buckets);
+    util_writer_pair_open(w, "flows", '[');
+    for (int32_t i = 0; i < p->n_flows; i++) {
+        util_writer_int(w, p->flow[i].edge);
+        util_writer_int(w, p->flow[i].step);
+        util_writer_int(w, p->flow[i].value);
+    }
     util_writer_close(w, ']');
     util_writer_close(w, '}');
 }
@@ -127,6 +197,8 @@ static void write_pair(util_writer *w, const pair_state *x, int32_t a, int32_t b
             write_static(w, &x->static_proof[i]);
         util_writer_close(w, ']');
     }
+    if (x->pool.price)
+        write_pool(w, &x->pool, x->block.problem.n_devices);
     util_writer_pair_open(w, "leaves", '[');
     for (const pair_case *c = x->cases; c < x->cases + x->n_cases; c++)
         bound_certificate_leaf(w, x, c->sending, c->n_branches, c->branch, &c->proof);

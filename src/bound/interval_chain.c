@@ -7,7 +7,9 @@
  * more nodes each time (its bound holds wherever it stops), the static programme (static_lp.c), prices in time
  * (pair_refine.c). Fixing the devices at both ends of an interval is what makes this strong: prices over a whole graph
  * are satisfied by mixing "everything here" with "everything there". Several chains compete: one attempt at each pair
- * of the path for all of them, all attempts for the best two. */
+ * of the path for all of them, all attempts for the best two. Where two chains meet in an operator, the beginning of
+ * the one and the end of the other are a chain too: a recursion over all intervals that are known by then finds the
+ * best of these, and it is raised like the others. */
 #include "bound/interval_chain.h"
 
 #include <math.h>
@@ -24,6 +26,8 @@
 #define LIST_OPS 110      /* between two neighbours of a chain, at most */
 #define PRICES_EFFORT 0.3 /* of the effort goes into prices */
 #define MOST_OPEN 20000   /* pairs that are opened at once */
+#define CASES_AT_ONCE 13  /* of the static programme by cases */
+#define REPEATS 3         /* blocks of a class, on average */
 #define FINALISTS 2       /* chains that are raised all the way */
 
 static const double nodes[] = {1500, 12000, 100000}; /* of the three searches, at effort 1 */
@@ -40,11 +44,12 @@ void bound_interval_chain_free(bound_interval_chain *x)
     free(x);
 }
 
-static int build(bound_interval_chain *x, const moirai_problem *p, const decompose_intervals *all,
-                 const decompose_interval_taste *taste, bool *on_chain, bool *floating, bool *chosen)
+/* The chain of the marked operators; `mark` has room for 3 per operator, the first third is the chain. */
+static int build(bound_interval_chain *x, const moirai_problem *p, bool *mark)
 {
-    int rc = decompose_intervals_choose(all, taste, on_chain, floating);
-    rc = rc ? rc : decompose_spine_from(&x->spine, p, floating);
+    const bool *on_chain = mark;
+    bool *floating = mark + p->n_ops, *chosen = floating + p->n_ops;
+    int rc = decompose_spine_from(&x->spine, p, floating);
     for (int32_t i = 0; !rc && i < x->spine->problem->n_ops; i++)
         chosen[i] = on_chain[x->spine->whole_op[i]];
     rc = rc ? rc : pair_chain_over(&x->c, x->spine->problem, chosen);
@@ -57,18 +62,24 @@ static int build(bound_interval_chain *x, const moirai_problem *p, const decompo
     return x->tries && x->device && x->pick ? 0 : MOIRAI_EFAIL;
 }
 
+static int new_chain(bound_interval_chain **out, const moirai_problem *p, bool *mark)
+{
+    bound_interval_chain *x = util_alloc(1, sizeof *x);
+    int rc = x ? build(x, p, mark) : MOIRAI_EFAIL;
+    *out = rc ? NULL : x;
+    if (rc)
+        bound_interval_chain_free(x);
+    return rc;
+}
+
 int bound_interval_chain_new(bound_interval_chain **out, const moirai_problem *p, const decompose_intervals *all,
                              const decompose_interval_taste *taste)
 {
     *out = NULL;
-    bound_interval_chain *x = util_alloc(1, sizeof *x);
     bool *mark = util_alloc(3 * (size_t)p->n_ops, sizeof *mark);
-    int rc = x && mark ? build(x, p, all, taste, mark, mark + p->n_ops, mark + 2 * p->n_ops) : MOIRAI_EFAIL;
+    int rc = mark ? decompose_intervals_choose(all, taste, mark, mark + p->n_ops) : MOIRAI_EFAIL;
+    rc = rc ? rc : new_chain(out, p, mark);
     free(mark);
-    if (rc)
-        bound_interval_chain_free(x);
-    else
-        *out = x;
     return rc;
 }
 
@@ -110,17 +121,18 @@ static int search(bool *closed, pair_state *y, int64_t need_ns, int32_t which, c
 }
 
 /* What is tried at a pair, one after the other: search with more and more nodes, the static programme, prices. */
-typedef enum attempt { SEARCH_1, SEARCH_2, SEARCH_3, STATIC, PRICES, NOTHING } attempt;
+typedef enum attempt { SEARCH_1, SEARCH_2, SEARCH_3, STATIC, CASES, PRICES, NOTHING } attempt;
 
 static attempt attempt_of(const pair_state *y, int32_t tries, bool prices_only)
 {
     static const attempt small[] = {SEARCH_1, STATIC, SEARCH_2, PRICES, SEARCH_3, PRICES},
-                         large[] = {STATIC, SEARCH_1, PRICES, SEARCH_2, PRICES, SEARCH_3};
+                         large[] = {STATIC, CASES, SEARCH_1, PRICES, SEARCH_2, PRICES, SEARCH_3};
     if (prices_only)
         return y->level < PAIR_LEVELS ? PRICES : NOTHING;
-    if (tries >= (int32_t)(sizeof small / sizeof *small))
+    bool few = y->block.n_interior <= SMALL_OPS;
+    if (tries >= (int32_t)(few ? sizeof small / sizeof *small : sizeof large / sizeof *large))
         return NOTHING;
-    return y->block.n_interior <= SMALL_OPS ? small[tries] : large[tries];
+    return few ? small[tries] : large[tries];
 }
 
 static int raise_by_prices(bound_interval_chain *x, int32_t pair, int64_t need_ns, const bound_interval_task *job)
@@ -155,6 +167,8 @@ static int raise_one(void *data, int32_t i)
         rc = search(&closed, y, r->need_ns[i], what, r->job);
     else if (what == STATIC)
         rc = pair_raise_static(y, r->need_ns[i], r->job->stop);
+    else if (what == CASES)
+        rc = pair_raise_cases(y, r->need_ns[i], CASES_AT_ONCE, r->job->stop);
     else if (what == PRICES)
         rc = raise_by_prices(x, pair, r->need_ns[i], r->job);
     if (closed || y->lower_ns >= y->plan.length_ns)
@@ -249,10 +263,14 @@ int bound_interval_chain_raise(int64_t *lower_ns, bound_interval_chain *x, const
 /* ---- several chains ---- */
 
 static const decompose_interval_taste tastes[] = {
-    {30, 0.3, 0.5, 0, 1}, {44, 0.2, 0.5, 0, 1}, {60, 0.3, 0.5, 0, 1}, {20, 0.3, 1, 0, 1},
-    {36, 0.5, 1, 0.1, 2}, {30, 0.1, 0, 0.1, 1}, {44, 0.3, 1, 0.1, 3}, {110, 0.3, 0.5, 0, 1},
+    {30, 0.3, 0.5, 0, 1},   {44, 0.2, 0.5, 0, 1},   {30, 0.1, 0, 0.1, 1},   {36, 0.5, 1, 0.1, 2},
+    {60, 0.3, 0.5, 0, 1},   {20, 0.3, 1, 0, 1},     {44, 0.3, 1, 0.1, 3},   {30, 0.3, 0.5, 0.2, 4},
+    {26, 0.3, 0.5, 0.3, 5}, {34, 0.3, 0.5, 0.3, 6}, {28, 0.2, 0.3, 0.4, 7}, {30, 0.3, 0.5, 0.6, 8},
+    {24, 0.3, 0.7, 0.3, 9}, {110, 0.3, 0.5, 0, 1},
 };
 #define N_TASTES ((int32_t)(sizeof tastes / sizeof *tastes))
+#define CROSSINGS 3 /* chains made of parts of others */
+#define N_CHAINS (N_TASTES + CROSSINGS)
 
 /* What is known of an interval, by the operators at its ends, for all pairs of devices: chains have many in common. */
 typedef struct known {
@@ -262,8 +280,8 @@ typedef struct known {
 } known;
 
 typedef struct contest {
-    bound_interval_chain *chain[N_TASTES];
-    int64_t lower_ns[N_TASTES];
+    bound_interval_chain *chain[N_CHAINS];
+    int64_t lower_ns[N_CHAINS];
     int32_t n;
     known *known;
     size_t n_known, capacity;
@@ -357,6 +375,12 @@ static int raise_chain(contest *c, int32_t i, const bound_interval_task *job)
     return rc ? rc : share_known(c, c->chain[i]);
 }
 
+/* Layers that repeat are solved once; noise would make each of them another one. */
+static bool repeats(const contest *c)
+{
+    return c->n > 0 && c->chain[0]->c->s->n_blocks >= REPEATS * c->chain[0]->c->s->n_classes;
+}
+
 /* A chain for each taste, with one attempt at each pair of its path. */
 static int enter_chains(contest *c, const moirai_problem *p, const decompose_intervals *all,
                         const bound_interval_task *job)
@@ -367,6 +391,8 @@ static int enter_chains(contest *c, const moirai_problem *p, const decompose_int
     first.tries = 1;
     for (int32_t i = 0; i < most && !rc && (i == 0 || !util_stopped(&job->stop)); i++) {
         bound_interval_chain *x;
+        if (tastes[i].noise > 0 && repeats(c))
+            continue;
         rc = bound_interval_chain_new(&x, p, all, &tastes[i]);
         if (!rc && is_twin(c, x)) {
             bound_interval_chain_free(x);
@@ -387,12 +413,106 @@ static int32_t best_of(const contest *c, const bool *done)
     return best;
 }
 
+/* ---- a chain of the best parts of all chains ---- */
+
+/* What the intervals known by now prove: the finish of an operator on each device, and the interval before it on the
+ * chain that proves it. */
+typedef struct crossing {
+    const moirai_problem *p;
+    const contest *c;
+    int64_t *finish; /* [op * K + device] */
+    int64_t *worth;  /* per operator: the least over devices; -1: on no chain */
+    int32_t *before; /* per operator: the chain's operator before; MOIRAI_NONE: the beginning */
+} crossing;
+
+/* The finish of the end of interval `v` on every device, and the least of them; -1: its beginning is on no chain. */
+static int64_t go_on(const crossing *x, const known *v, int64_t *finish)
+{
+    const moirai_problem *p = x->p;
+    int32_t K = p->n_devices;
+    int64_t least = INT64_MAX;
+    if (v->entry != MOIRAI_NONE && x->worth[v->entry] < 0)
+        return -1;
+    for (int32_t l = 0; l < (v->exit == MOIRAI_NONE ? 1 : K); l++) {
+        int64_t soonest = INT64_MAX;
+        if (v->exit != MOIRAI_NONE && !(p->op_devices[v->exit] >> l & 1))
+            continue;
+        for (int32_t k = 0; k < (v->entry == MOIRAI_NONE ? 1 : K); k++)
+            if (v->entry == MOIRAI_NONE)
+                soonest = v->lower_ns[l];
+            else if (p->op_devices[v->entry] >> k & 1)
+                soonest = UTIL_MIN(soonest, x->finish[(int64_t)v->entry * K + k] + v->lower_ns[k * K + l]);
+        finish[l] = soonest + (v->exit == MOIRAI_NONE ? 0 : moirai_op_ns(p, v->exit, l));
+        least = UTIL_MIN(least, finish[l]);
+    }
+    return least;
+}
+
+/* Of all intervals that end at `op` (MOIRAI_NONE: the end) the one that proves most. */
+static int64_t best_before(crossing *x, int32_t op, int64_t *finish, int32_t *before)
+{
+    int64_t best = -1, trial[MOIRAI_MAX_DEVICES];
+    for (size_t i = 0; i < x->c->n_known; i++) {
+        const known *v = &x->c->known[i];
+        int64_t worth = v->exit == op ? go_on(x, v, trial) : -1;
+        if (worth > best) {
+            best = worth;
+            *before = v->entry;
+            for (int32_t k = 0; k < x->p->n_devices && op != MOIRAI_NONE; k++)
+                finish[k] = trial[k];
+        }
+    }
+    return best;
+}
+
+/* mark: the operators of the chain that the intervals known by now make best; what it proves. */
+static int64_t find_crossing(crossing *x, bool *mark)
+{
+    const moirai_problem *p = x->p;
+    int32_t last = MOIRAI_NONE;
+    for (int32_t z = 0; z < p->n_ops; z++) {
+        int32_t i = p->topo[z];
+        mark[i] = false;
+        x->worth[i] = best_before(x, i, &x->finish[(int64_t)i * p->n_devices], &x->before[i]);
+    }
+    int64_t worth = best_before(x, MOIRAI_NONE, NULL, &last);
+    for (; worth >= 0 && last != MOIRAI_NONE; last = x->before[last])
+        mark[last] = true;
+    return worth;
+}
+
+static int cross_chains(contest *c, const moirai_problem *p, const decompose_intervals *all,
+                        const bound_interval_task *job)
+{
+    size_t n = (size_t)p->n_ops;
+    crossing x = {.p = p, .c = c};
+    bound_interval_chain *chain = NULL;
+    bool *mark = util_alloc(3 * n, sizeof *mark);
+    x.finish = util_alloc(n * (size_t)p->n_devices, sizeof *x.finish);
+    x.worth = util_alloc(n, sizeof *x.worth);
+    x.before = util_alloc(n, sizeof *x.before);
+    int rc = mark && x.finish && x.worth && x.before ? 0 : MOIRAI_EFAIL;
+    if (!rc && find_crossing(&x, mark) > c->lower_ns[best_of(c, NULL)]) {
+        decompose_intervals_floating(all, mark, mark + n);
+        rc = new_chain(&chain, p, mark);
+    }
+    if (chain) {
+        c->chain[c->n] = chain;
+        rc = raise_chain(c, c->n++, job);
+    }
+    free(mark);
+    free(x.finish);
+    free(x.worth);
+    free(x.before);
+    return rc;
+}
+
 int bound_intervals(int64_t *lower_ns, bound_interval_chain **best, const moirai_problem *p,
                     const bound_interval_task *job)
 {
     decompose_intervals *all;
     contest c = {.n = 0};
-    bool done[N_TASTES] = {false};
+    bool done[N_CHAINS] = {false};
     *lower_ns = 0;
     int rc = decompose_intervals_new(&all, p, LIST_OPS);
     if (all && !rc)
@@ -401,6 +521,8 @@ int bound_intervals(int64_t *lower_ns, bound_interval_chain **best, const moirai
         rc = raise_chain(&c, x, job);
         done[x] = true;
     }
+    for (int32_t i = 0; i < CROSSINGS && !rc && c.n > 0 && !util_stopped(&job->stop); i++)
+        rc = cross_chains(&c, p, all, job);
     int32_t first = rc ? -1 : best_of(&c, NULL);
     if (first >= 0)
         *lower_ns = c.lower_ns[first];

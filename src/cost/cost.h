@@ -53,9 +53,10 @@ double cost_fitted_launch_ns(const moirai_cost_context *x);
 /* The time key from which wave scaling to `to` starts, MOIRAI_NONE if nothing was measured. */
 int32_t cost_origin(const moirai_cost_context *x, int32_t op, const moirai_device_type *to);
 
-/* What `auto` asks, best first: by the errors in docs/cost-models.md. The first one's times are measured. */
+/* What `auto` asks, best first: by the errors in docs/cost-models.md; the second row where the operator was measured on
+ * another device of the plan. The first one's times are measured. */
 #define COST_BEST_FIRST 5
-extern const moirai_cost_model *const cost_best_first[COST_BEST_FIRST];
+extern const moirai_cost_model *const cost_best_first[2][COST_BEST_FIRST];
 
 /* ---- one scale per plan (cost_scale.c) ---- */
 typedef struct cost_scale cost_scale;

@@ -9,8 +9,11 @@ static const moirai_cost_model *const MODELS[] = {&cost_table,  &cost_roofline, 
                                                   &cost_fitted, &cost_scaled,   &cost_auto};
 #define N_MODELS ((int)(sizeof MODELS / sizeof *MODELS))
 
-const moirai_cost_model *const cost_best_first[COST_BEST_FIRST] = {&cost_table, &cost_scaled, &cost_wave, &cost_fitted,
-                                                                   &cost_roofline};
+/* By the judge of docs/cost-models.md, leave one GPU out. Beside measured times on other devices of the plan, `scaled`
+ * comes first: it has their launches and their kernels in it, and so keeps the operator on one scale. */
+const moirai_cost_model *const cost_best_first[2][COST_BEST_FIRST] = {
+    {&cost_table, &cost_fitted, &cost_scaled, &cost_roofline, &cost_wave},
+    {&cost_table, &cost_scaled, &cost_fitted, &cost_roofline, &cost_wave}};
 
 _Static_assert(sizeof MODELS / sizeof *MODELS <= sizeof((moirai_cost_report *)0)->n_by_model / sizeof(int64_t),
                "moirai_cost_report.n_by_model has a place for every model");
@@ -56,7 +59,7 @@ static int64_t auto_ns(const moirai_cost_context *x, int32_t op, int32_t device)
 {
     int64_t ns = MOIRAI_UNKNOWN;
     for (int i = 0; i < COST_BEST_FIRST && ns == MOIRAI_UNKNOWN; i++)
-        ns = cost_best_first[i]->op_ns(x, op, device);
+        ns = cost_best_first[0][i]->op_ns(x, op, device);
     return ns;
 }
 

@@ -83,11 +83,11 @@ static bool from_one(int64_t *row, const moirai_cost_model **used, const cost_sc
     return true;
 }
 
-static int32_t from_several(int64_t *row, const moirai_cost_model **used, const cost_scale *s, int32_t op)
+static int32_t from_several(int64_t *row, const moirai_cost_model **used, const cost_scale *s, int32_t op, bool beside)
 {
     for (int32_t d = 0; d < s->x->c->n_devices; d++) {
         for (int i = 0; i < COST_BEST_FIRST && (i == 0 || row[d] == MOIRAI_UNKNOWN); i++) {
-            used[d] = cost_best_first[i];
+            used[d] = cost_best_first[beside][i];
             row[d] = used[d]->op_ns(s->x, op, d);
         }
         if (row[d] == MOIRAI_UNKNOWN)
@@ -96,12 +96,16 @@ static int32_t from_several(int64_t *row, const moirai_cost_model **used, const 
     return MOIRAI_NONE;
 }
 
-static void take_measured(int64_t *row, const moirai_cost_model **used, const cost_scale *s, int32_t op)
+/* Was it measured on some device? */
+static bool take_measured(int64_t *row, const moirai_cost_model **used, const cost_scale *s, int32_t op)
 {
+    bool some = false;
     for (int32_t d = 0; d < s->x->c->n_devices; d++) {
         row[d] = cost_table.op_ns(s->x, op, d);
         used[d] = row[d] == MOIRAI_UNKNOWN ? NULL : &cost_table;
+        some |= used[d] != NULL;
     }
+    return some;
 }
 
 static void never_slower(int64_t *row, const moirai_cost_model *const *used, const cost_scale *s)
@@ -115,18 +119,18 @@ int32_t cost_scale_op(int64_t *row, const moirai_cost_model **used, bool *mixed,
                       const moirai_cost_model *model)
 {
     int32_t unknown = MOIRAI_NONE;
-    bool all = false;
+    bool all = false, beside = false;
     *mixed = false;
     if (model == &cost_auto)
-        take_measured(row, used, s, op);
+        beside = take_measured(row, used, s, op);
     else
         for (int32_t d = 0; d < s->x->c->n_devices; d++)
             used[d] = model == &cost_table ? NULL : model;
     for (int i = 1; model == &cost_auto && i < COST_BEST_FIRST && !all; i++)
-        all = from_one(row, used, s, op, cost_best_first[i]);
+        all = from_one(row, used, s, op, cost_best_first[beside][i]);
     if (model == &cost_auto && !all) {
         *mixed = true;
-        unknown = from_several(row, used, s, op);
+        unknown = from_several(row, used, s, op, beside);
     } else if (model != &cost_auto && !from_one(row, used, s, op, model)) {
         for (unknown = 0; row[unknown] != MOIRAI_UNKNOWN; unknown++)
             ;

@@ -69,17 +69,32 @@ static bool same_shape(const cost_shape *a, const cost_shape *b)
            a->row == b->row && a->bytes == b->bytes;
 }
 
-/* Quadratic in the measurements of a class: a thousand or two. */
-static void measure_wave(moirai_fit_error *out, const moirai_fit *fit, const cost_fit_sample *target)
+/* What `scaled` and `wave` would say, as the models do it: scaled from all other devices that measured this shape, by
+ * the geometric mean; wave from the one whose bandwidth is closest. Quadratic in the measurements: a thousand or two of
+ * a class. */
+static void measure_elsewhere(moirai_fit_error *out, const moirai_fit *fit, const cost_fit_sample *target)
 {
+    const double *c = fit->set.c[target->shape.k];
+    const cost_fit_sample *nearest = NULL;
+    double own = cost_fitted_ns(c, &target->shape, target->type), sum = 0, best = INFINITY;
+    int n = 0;
     for (size_t i = 0; i < fit->n; i++) {
         const cost_fit_sample *origin = &fit->sample[i];
         if (origin->type == target->type || !same_shape(&origin->shape, &target->shape))
             continue;
-        double ns = cost_wave_ns(origin->ns, target->shape.flops, target->shape.bytes, origin->type, target->type);
-        out->wave += fabs(ns / target->ns - 1);
-        out->n_wave++;
+        double distance = fabs(log(origin->type->bandwidth_gb_s / target->type->bandwidth_gb_s));
+        nearest = distance < best ? origin : nearest;
+        best = UTIL_MIN(best, distance);
+        sum += log(origin->ns * own / cost_fitted_ns(c, &origin->shape, origin->type));
+        n++;
     }
+    if (!n)
+        return;
+    double wave = cost_wave_ns(nearest->ns, target->shape.flops, target->shape.bytes, nearest->type, target->type);
+    out->n_elsewhere++;
+    out->wave += fabs(wave / target->ns - 1);
+    out->scaled += fabs(exp(sum / n) / target->ns - 1);
+    out->fitted_elsewhere += fabs(own / target->ns - 1);
 }
 
 void moirai_fit_measure(moirai_fit_error *out, const moirai_fit *fit, int op_class, int device)
@@ -92,14 +107,17 @@ void moirai_fit_measure(moirai_fit_error *out, const moirai_fit *fit, int op_cla
         out->n++;
         out->fitted += fabs(cost_fitted_ns(fit->set.c[op_class], &s->shape, s->type) / s->ns - 1);
         out->roofline += fabs(cost_roofline_ns(s->shape.flops, s->shape.bytes, s->type) / s->ns - 1);
-        measure_wave(out, fit, s);
+        measure_elsewhere(out, fit, s);
     }
     if (out->n) {
         out->fitted /= (double)out->n;
         out->roofline /= (double)out->n;
     }
-    if (out->n_wave)
-        out->wave /= (double)out->n_wave;
+    if (out->n_elsewhere) {
+        out->wave /= (double)out->n_elsewhere;
+        out->scaled /= (double)out->n_elsewhere;
+        out->fitted_elsewhere /= (double)out->n_elsewhere;
+    }
 }
 
 static int write_header(const moirai_fit *fit, const char *path)

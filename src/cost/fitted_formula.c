@@ -8,10 +8,12 @@
  * - Streaming kernels (elementwise) are start + bytes / (share x bandwidth) with one share for all sizes: a straight
  * line over five decades, to 1 to 4 % on a device of its own.
  * - Softmax and norms also pay per row (a block of threads each), and more for rows that don't fit a block's registers.
+ *   Blocks wait for memory while others compute: overlapped (root of the sum of squares).
  * - Matrix products: tiles of 128 x 128 down to 32 x 32 handed to SMs in waves; the fastest tiling wins, as a library
  * would choose. A tile costs its depth plus a constant (filling the pipeline, writing the result); smaller tiles reach
  * a smaller share of the rate; few deep tiles are split along the depth. Operands and results cross the memory bus at
- *   their own shares, overlapped with arithmetic (root of the sum of squares).
+ *   their own shares, overlapped with arithmetic (root of the sum of squares). Products with more columns than rows are
+ *   slower on every GPU of the measurements: a share of their own.
  * - Small cards (75 W) can't run long products at their clock: energy per operation x operations / board power is a
  *   second limit. It needs a while to bite: weight t / (t + warm).
  * - Convolutions are the implicit product m = pixels, n = output channels, depth = input channels x kernel, or, where
@@ -33,11 +35,11 @@ static const cost_fitted_coefficient ROWS[] = {{"host_ns", 35e3, 1e3, 2e5},
                                                {"row_cycles", 300, 1, 1e5},
                                                {"long_row_factor", 1.5, 0.5, 10}};
 
-enum { RATE_SHARE = 2, HALF_TILE, TILE_DEPTH, OUT_SHARE, IN_SHARE, WARM, WINOGRAD };
-static const cost_fitted_coefficient PRODUCT[] = {{"host_ns", 50e3, 1e3, 2e5},   {"start_ns", 20e3, 100, 1e5},
-                                                  {"rate_share", 0.75, 0.05, 3}, {"half_tile_share", 0.9, 0.2, 1},
-                                                  {"tile_depth", 30, 0.1, 2000}, {"out_share", 0.5, 0.02, 10},
-                                                  {"in_share", 0.8, 0.02, 10},   {"warm_ns", 2e6, 1e3, 1e9}};
+enum { RATE_SHARE = 2, HALF_TILE, TILE_DEPTH, OUT_SHARE, IN_SHARE, WARM, WINOGRAD, WIDE = WINOGRAD };
+static const cost_fitted_coefficient PRODUCT[] = {
+    {"host_ns", 50e3, 1e3, 2e5},      {"start_ns", 20e3, 100, 1e5},  {"rate_share", 0.75, 0.05, 3},
+    {"half_tile_share", 0.9, 0.2, 1}, {"tile_depth", 30, 0.1, 2000}, {"out_share", 0.5, 0.02, 10},
+    {"in_share", 0.8, 0.02, 10},      {"warm_ns", 2e6, 1e3, 1e9},    {"wide_share", 0.9, 0.2, 2}};
 /* Here out_share is for inputs and results of Winograd's transforms, in_share for its weights. */
 static const cost_fitted_coefficient CONV[] = {
     {"host_ns", 30e3, 1e3, 2e5},      {"start_ns", 5e4, 100, 8e4},   {"rate_share", 0.75, 0.05, 3},
@@ -112,7 +114,7 @@ static double rows_ns(const double *c, const cost_shape *s, const moirai_device_
     if (s->row > 1024)
         stream *= c[LONG_ROW];
     double rows = s->rows * c[ROW_CYCLES] * 1e3 / (f->sm * f->clock_mhz);
-    return soft_max(c[HOST], c[START] + stream + rows);
+    return soft_max(c[HOST], c[START] + sqrt(stream * stream + rows * rows));
 }
 
 /* b products of m x depth by depth x n at this rate, by the best tiling. */
@@ -143,6 +145,8 @@ static double product_ns(const double *c, const cost_shape *s, const moirai_devi
 {
     double rate = tiles_ns(s->b, s->m, s->n, s->depth, c[RATE_SHARE] * rate_of(s, f), c, f);
     rate = power_limited(rate, s->flops, c, s, f);
+    if (s->n > s->m)
+        rate /= c[WIDE];
     double bus = s->out_bytes / (c[OUT_SHARE] * f->bandwidth_gb_s) +
                  UTIL_MAX(s->bytes - s->out_bytes, 0) / (c[IN_SHARE] * f->bandwidth_gb_s);
     return soft_max(c[HOST], c[START] + sqrt(rate * rate + bus * bus));

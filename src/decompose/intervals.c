@@ -222,6 +222,18 @@ static void mark(const decompose_intervals *x, int32_t from, int32_t to, bool *f
             floating[x->p->topo[z]] = false;
 }
 
+void decompose_intervals_floating(const decompose_intervals *x, const bool *on_chain, bool *floating)
+{
+    int32_t from = -1;
+    for (int32_t i = 0; i < x->n; i++)
+        floating[i] = true;
+    for (int32_t z = 0; z <= x->n; z++)
+        if (z == x->n || on_chain[x->p->topo[z]]) {
+            mark(x, from, z, floating);
+            from = z;
+        }
+}
+
 int decompose_intervals_choose(const decompose_intervals *x, const decompose_interval_taste *taste, bool *on_chain,
                                bool *floating)
 {

@@ -26,4 +26,7 @@ typedef struct decompose_interval_taste {
 int decompose_intervals_choose(const decompose_intervals *x, const decompose_interval_taste *taste, bool *on_chain,
                                bool *floating);
 
+/* floating (per operator): what lies in no interval of a chain that is given. */
+void decompose_intervals_floating(const decompose_intervals *x, const bool *on_chain, bool *floating);
+
 #endif

@@ -21,58 +21,34 @@
  * in [proven, upper]. So the duals are rounded to whole numbers, and the sum of the least parts, in whole numbers,
  * bounds every plan no longer than `upper`; longer ones need no bound. O(edges K^2 + rows (V K + tensors K^2)) for the
  * evaluation. */
-#include "pair/static_lp.h"
+#include "pair/static_state.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "pricing/lp.h"
 #include "util/util.h"
 
 #define UNIT PAIR_STATIC_UNIT
 #define LEVELS 5 /* thresholds of heads and of tails per resource */
 
-typedef struct programme {
-    const moirai_problem *q;
-    const pair_static_task *job;
-    int32_t n, K, E;
-    int64_t proven_ns;
-    int32_t *from;          /* per edge: producer */
-    bool *shared;           /* per tensor: sent once for several readers */
-    int64_t *head, *tail;   /* [op * K + device] */
-    int64_t *send, *arrive; /* [tensor * K + device]: head of sending from there; tail after arriving there */
-    int64_t *first, *last;  /* per operator: window of its start */
-    /* rows */
-    int32_t out_row, in_row, share_row, path_row, end_row, load_row, n_rows, assign_row;
-    pair_load *load;
-    int32_t n_loads;
-    size_t load_capacity;
-    int64_t *dual;
-    pricing_lp *lp;
-    /* a column on its way */
-    int32_t *row;
-    double *value;
-    int32_t n_entries;
-} programme;
-
-static void clear(programme *x)
+void pair_programme_clear(pair_programme *x)
 {
-    void *all[] = {x->from,  x->shared, x->head, x->tail, x->send, x->arrive,
-                   x->first, x->last,   x->load, x->dual, x->row,  x->value};
+    void *all[] = {x->from, x->shared, x->head,  x->tail,     x->send,      x->arrive,   x->first, x->last, x->load,
+                   x->dual, x->row,    x->value, x->group_of, x->group_off, x->group_op, x->least, x->most};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     pricing_lp_free(x->lp);
 }
 
-static bool allowed(const programme *x, int32_t i, int32_t k)
+static bool allowed(const pair_programme *x, int32_t i, int32_t k)
 {
     return x->q->op_devices[i] >> k & 1;
 }
 
 /* ---- heads and tails ---- */
 
-static void find_heads(programme *x)
+static void find_heads(pair_programme *x)
 {
     const moirai_problem *q = x->q;
     int32_t K = x->K;
@@ -91,7 +67,7 @@ static void find_heads(programme *x)
     }
 }
 
-static void find_tails(programme *x)
+static void find_tails(pair_programme *x)
 {
     const moirai_problem *q = x->q;
     int32_t K = x->K;
@@ -112,7 +88,7 @@ static void find_tails(programme *x)
 }
 
 /* A transfer begins when its tensor exists; some reader follows where it arrives. */
-static void find_transfer_windows(programme *x)
+static void find_transfer_windows(pair_programme *x)
 {
     const moirai_problem *q = x->q;
     int32_t K = x->K;
@@ -131,7 +107,7 @@ static void find_transfer_windows(programme *x)
         }
 }
 
-static void find_windows(programme *x)
+static void find_windows(pair_programme *x)
 {
     find_heads(x);
     find_tails(x);
@@ -151,13 +127,13 @@ static void find_windows(programme *x)
 /* ---- load rows ---- */
 
 /* Whether operator i on device k, or the transfer of t from a to b, counts in the row. */
-static bool op_counts(const programme *x, const pair_load *r, int32_t i, int32_t k)
+static bool op_counts(const pair_programme *x, const pair_load *r, int32_t i, int32_t k)
 {
     return r->kind == PAIR_LOAD_DEVICE && r->which == k && x->head[(int64_t)i * x->K + k] >= r->head_ns &&
            x->tail[(int64_t)i * x->K + k] >= r->tail_ns;
 }
 
-static bool transfer_counts(const programme *x, const pair_load *r, int32_t t, int32_t a, int32_t b)
+static bool transfer_counts(const pair_programme *x, const pair_load *r, int32_t t, int32_t a, int32_t b)
 {
     bool here = r->kind == PAIR_LOAD_SEND      ? r->which == a
                 : r->kind == PAIR_LOAD_RECEIVE ? r->which == b
@@ -185,7 +161,7 @@ static int32_t thresholds(int64_t *value, int32_t n, int64_t *out)
     return m;
 }
 
-static int add_loads(programme *x, pair_load_kind kind, int32_t which, int64_t *head, int64_t *tail, int32_t n)
+static int add_loads(pair_programme *x, pair_load_kind kind, int32_t which, int64_t *head, int64_t *tail, int32_t n)
 {
     int64_t h[LEVELS], q[LEVELS];
     int32_t nh = thresholds(head, n, h), nq = thresholds(tail, n, q);
@@ -200,7 +176,7 @@ static int add_loads(programme *x, pair_load_kind kind, int32_t which, int64_t *
     return 0;
 }
 
-static int add_device_loads(programme *x, int32_t k, int64_t *head, int64_t *tail)
+static int add_device_loads(pair_programme *x, int32_t k, int64_t *head, int64_t *tail)
 {
     int32_t n = 0;
     for (int32_t i = 0; i < x->n; i++)
@@ -211,7 +187,7 @@ static int add_device_loads(programme *x, int32_t k, int64_t *head, int64_t *tai
     return add_loads(x, PAIR_LOAD_DEVICE, k, head, tail, n);
 }
 
-static int add_line_loads(programme *x, pair_load_kind kind, int32_t which, int64_t *head, int64_t *tail)
+static int add_line_loads(pair_programme *x, pair_load_kind kind, int32_t which, int64_t *head, int64_t *tail)
 {
     const pair_load any = {kind, which, INT64_MIN, INT64_MIN};
     int32_t n = 0, K = x->K;
@@ -227,7 +203,7 @@ static int add_line_loads(programme *x, pair_load_kind kind, int32_t which, int6
     return add_loads(x, kind, which, head, tail, n);
 }
 
-static int choose_loads(programme *x)
+int pair_programme_choose_loads(pair_programme *x)
 {
     size_t room = (size_t)UTIL_MAX(x->n, x->q->n_tensors * x->K * x->K);
     int64_t *head = util_alloc(2 * room, sizeof *head), *tail = head ? head + room : NULL;
@@ -247,7 +223,7 @@ static int choose_loads(programme *x)
 
 /* ---- the programme ---- */
 
-static void number_rows(programme *x)
+static void number_rows(pair_programme *x)
 {
     int32_t K = x->K, E = x->E;
     x->assign_row = 0;
@@ -257,32 +233,36 @@ static void number_rows(programme *x)
     x->path_row = x->share_row + E * K * K;
     x->end_row = x->path_row + E;
     x->load_row = x->end_row + x->n;
-    x->n_rows = x->load_row + x->n_loads;
+    x->count_row = x->load_row + x->n_loads;
+    x->n_rows = x->count_row + x->n_groups * K;
 }
 
-static void enter(programme *x, int32_t row, double value)
+static void enter(pair_programme *x, int32_t row, double value)
 {
     x->row[x->n_entries] = row;
     x->value[x->n_entries++] = value;
 }
 
-static int add_column(programme *x, double cost)
+static int add_column(pair_programme *x, double cost)
 {
     int rc = pricing_lp_add_column(x->lp, cost, x->n_entries, x->row, x->value);
     x->n_entries = 0;
     return rc;
 }
 
-static int begin_rows(programme *x)
+static int begin_rows(pair_programme *x)
 {
     double *low = util_alloc((size_t)x->n_rows, sizeof *low), *high = util_alloc((size_t)x->n_rows, sizeof *high);
     int rc = low && high ? 0 : MOIRAI_EFAIL;
     for (int32_t r = 0; !rc && r < x->n_rows; r++) {
         bool equal = r < x->share_row;
-        low[r] = r < x->out_row     ? 1
-                 : r >= x->load_row ? (double)(x->load[r - x->load_row].head_ns + x->load[r - x->load_row].tail_ns)
-                                    : 0;
+        const pair_load *load = r >= x->load_row && r < x->count_row ? &x->load[r - x->load_row] : NULL;
+        low[r] = r < x->out_row ? 1 : load ? (double)(load->head_ns + load->tail_ns) : 0;
         high[r] = equal ? low[r] : HUGE_VAL;
+        if (r >= x->count_row) {
+            low[r] = (double)x->least[r - x->count_row];
+            high[r] = (double)x->most[r - x->count_row];
+        }
     }
     rc = rc ? rc : pricing_lp_new(&x->lp, x->n_rows, low, high);
     free(low);
@@ -290,7 +270,7 @@ static int begin_rows(programme *x)
     return rc;
 }
 
-static int add_starts(programme *x)
+static int add_starts(pair_programme *x)
 {
     const moirai_problem *q = x->q;
     int rc = 0;
@@ -310,7 +290,7 @@ static int add_starts(programme *x)
     return rc ? rc : add_column(x, 1);
 }
 
-static int add_devices(programme *x, int32_t i)
+static int add_devices(pair_programme *x, int32_t i)
 {
     const moirai_problem *q = x->q;
     int32_t K = x->K;
@@ -331,19 +311,21 @@ static int add_devices(programme *x, int32_t i)
         for (int32_t r = 0; r < x->n_loads; r++)
             if (op_counts(x, &x->load[r], i, k))
                 enter(x, x->load_row + r, -ns);
+        if (x->n_groups && x->group_of[i] != MOIRAI_NONE)
+            enter(x, x->count_row + x->group_of[i] * K + k, 1);
         rc = add_column(x, 0);
     }
     return rc;
 }
 
-static void enter_line_loads(programme *x, int32_t t, int32_t a, int32_t b, double ns)
+static void enter_line_loads(pair_programme *x, int32_t t, int32_t a, int32_t b, double ns)
 {
     for (int32_t r = 0; r < x->n_loads && a != b; r++)
         if (transfer_counts(x, &x->load[r], t, a, b))
             enter(x, x->load_row + r, -ns);
 }
 
-static int add_edge(programme *x, int32_t e)
+static int add_edge(pair_programme *x, int32_t e)
 {
     const moirai_problem *q = x->q;
     int32_t K = x->K, t = q->edge_tensor[e], from = x->from[e], to = q->edge_reader[e];
@@ -366,7 +348,7 @@ static int add_edge(programme *x, int32_t e)
     return rc;
 }
 
-static int add_sends(programme *x, int32_t t)
+static int add_sends(pair_programme *x, int32_t t)
 {
     const moirai_problem *q = x->q;
     int32_t K = x->K;
@@ -383,13 +365,13 @@ static int add_sends(programme *x, int32_t t)
     return rc;
 }
 
-static int solve(programme *x)
+int pair_programme_build(pair_programme *x)
 {
-    double *dual = util_alloc((size_t)x->n_rows, sizeof *dual);
+    number_rows(x);
     int64_t *whole = util_resize(x->dual, (size_t)x->n_rows, sizeof *whole);
     if (whole)
         x->dual = whole;
-    int rc = dual && whole ? begin_rows(x) : MOIRAI_EFAIL;
+    int rc = whole ? begin_rows(x) : MOIRAI_EFAIL;
     rc = rc ? rc : add_starts(x);
     for (int32_t i = 0; i < x->n && !rc; i++)
         rc = add_devices(x, i);
@@ -397,14 +379,28 @@ static int solve(programme *x)
         rc = add_edge(x, e);
     for (int32_t t = 0; t < x->q->n_tensors && !rc; t++)
         rc = add_sends(x, t);
-    double left = util_stop_left_s(&x->job->stop);
-    rc = rc ? rc : pricing_lp_solve_once(x->lp, left < HUGE_VAL ? left + 0.05 : 0, dual, NULL);
-    for (int32_t r = 0; r < x->n_rows && !rc; r++) {
+    return rc;
+}
+
+void pair_programme_round(pair_programme *x, const double *dual)
+{
+    for (int32_t r = 0; r < x->n_rows; r++) {
         double u = dual[r] * (double)UNIT;
         x->dual[r] = u > 1e15 ? (int64_t)1e15 : u < -1e15 ? (int64_t)-1e15 : (int64_t)floor(u + 0.5);
-        if (r >= x->share_row && x->dual[r] < 0)
+        if (r >= x->share_row && r < x->count_row && x->dual[r] < 0)
             x->dual[r] = 0;
     }
+}
+
+static int solve(pair_programme *x)
+{
+    int rc = pair_programme_build(x);
+    double left = util_stop_left_s(&x->job->stop), *dual = util_alloc((size_t)x->n_rows, sizeof *dual);
+    if (!rc && !dual)
+        rc = MOIRAI_EFAIL;
+    rc = rc ? rc : pricing_lp_solve_once(x->lp, left < HUGE_VAL ? left + 0.05 : 0, dual, NULL);
+    if (!rc)
+        pair_programme_round(x, dual);
     pricing_lp_free(x->lp);
     x->lp = NULL;
     free(dual);
@@ -415,7 +411,7 @@ static int solve(programme *x)
 
 typedef __int128 wide;
 
-static wide line_price(const programme *x, int32_t t, int32_t a, int32_t b)
+static wide line_price(const pair_programme *x, int32_t t, int32_t a, int32_t b)
 {
     wide price = 0;
     for (int32_t r = 0; r < x->n_loads && a != b; r++)
@@ -425,7 +421,7 @@ static wide line_price(const programme *x, int32_t t, int32_t a, int32_t b)
 }
 
 /* The least part of an operator: over its devices, and over its start. */
-static wide part_of_op(const programme *x, int32_t i)
+static wide part_of_op(const pair_programme *x, int32_t i)
 {
     const moirai_problem *q = x->q;
     int32_t K = x->K;
@@ -450,6 +446,8 @@ static wide part_of_op(const programme *x, int32_t i)
             for (int32_t t = q->op_out[o], e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
                 cost += u[x->out_row + e * K + k];
         cost += price * moirai_op_ns(q, i, k);
+        if (x->n_groups && x->group_of[i] != MOIRAI_NONE)
+            cost -= u[x->count_row + x->group_of[i] * K + k];
         if (!any || cost < least)
             least = cost;
         any = true;
@@ -458,7 +456,7 @@ static wide part_of_op(const programme *x, int32_t i)
     return least + slope * (slope > 0 ? x->first[i] : x->last[i]);
 }
 
-static wide part_of_edge(const programme *x, int32_t e)
+static wide part_of_edge(const pair_programme *x, int32_t e)
 {
     const moirai_problem *q = x->q;
     int32_t K = x->K, t = q->edge_tensor[e];
@@ -482,7 +480,7 @@ static wide part_of_edge(const programme *x, int32_t e)
     return least;
 }
 
-static wide part_of_sends(const programme *x, int32_t t)
+static wide part_of_sends(const pair_programme *x, int32_t t)
 {
     const moirai_problem *q = x->q;
     int32_t K = x->K;
@@ -498,12 +496,16 @@ static wide part_of_sends(const programme *x, int32_t t)
 }
 
 /* The Lagrangian's least value over plans of proven_ns .. upper_ns, as a bound of the makespan. */
-static int64_t evaluate(const programme *x)
+int64_t pair_programme_evaluate(const pair_programme *x)
 {
     wide sum = 0, slope = UNIT;
     for (int32_t r = 0; r < x->n_loads; r++) {
         sum += (wide)x->dual[x->load_row + r] * (x->load[r].head_ns + x->load[r].tail_ns);
         slope -= x->dual[x->load_row + r];
+    }
+    for (int32_t c = 0; c < x->n_groups * x->K; c++) {
+        int64_t u = x->dual[x->count_row + c];
+        sum += (wide)u * (u > 0 ? x->least[c] : x->most[c]);
     }
     for (int32_t i = 0; i < x->n; i++) {
         slope -= x->dual[x->end_row + i];
@@ -522,7 +524,7 @@ static int64_t evaluate(const programme *x)
 
 /* ---- ---- */
 
-static int prepare(programme *x)
+int pair_programme_prepare(pair_programme *x)
 {
     const moirai_problem *q = x->q;
     size_t n = (size_t)x->n, K = (size_t)x->K, E = (size_t)x->E, T = (size_t)q->n_tensors;
@@ -534,7 +536,7 @@ static int prepare(programme *x)
     x->arrive = util_alloc(T * K, sizeof *x->arrive);
     x->first = util_alloc(n, sizeof *x->first);
     x->last = util_alloc(n, sizeof *x->last);
-    size_t longest = 2 * n + 3 * E + 3 * K * K * LEVELS * LEVELS + 8;
+    size_t longest = 2 * n + 3 * E + 3 * K * K * LEVELS * LEVELS + 9;
     x->row = util_alloc(longest, sizeof *x->row);
     x->value = util_alloc(longest, sizeof *x->value);
     if (!x->from || !x->shared || !x->head || !x->tail || !x->send || !x->arrive || !x->first || !x->last || !x->row ||
@@ -553,11 +555,15 @@ void pair_static_proof_free(pair_static_proof *proof, int32_t n)
     for (int32_t i = 0; i < n; i++) {
         free(proof[i].load);
         free(proof[i].dual);
+        free(proof[i].group_off);
+        free(proof[i].group_op);
+        for (int32_t j = 0; j < proof[i].n_cases; j++)
+            free(proof[i].cases[j].dual);
+        free(proof[i].cases);
     }
 }
 
-/* The multipliers at hand, as they prove `bound_ns`. */
-static int keep_proof(pair_static_proof *out, const programme *x, int64_t bound_ns)
+int pair_programme_keep(pair_static_proof *out, const pair_programme *x, int64_t bound_ns)
 {
     size_t duals = (size_t)(x->n_rows - x->out_row), loads = (size_t)x->n_loads;
     pair_static_proof proof = {
@@ -583,22 +589,22 @@ int pair_static_lp(int64_t *lower_ns, const moirai_problem *q, const pair_static
     if (!pricing_lp_available() || q->n_ops == 0 || job->proven_ns >= job->upper_ns ||
         (int64_t)q->n_edges * q->n_devices * q->n_devices > PAIR_STATIC_CELLS)
         return 0;
-    programme x = {.q = q, .job = job, .n = q->n_ops, .K = q->n_devices, .E = q->n_edges, .proven_ns = job->proven_ns};
+    pair_programme x = {
+        .q = q, .job = job, .n = q->n_ops, .K = q->n_devices, .E = q->n_edges, .proven_ns = job->proven_ns};
     int32_t rounds = UTIL_MAX(1, UTIL_MIN(job->rounds, PAIR_STATIC_ROUNDS));
-    int rc = prepare(&x);
+    int rc = pair_programme_prepare(&x);
     for (int32_t round = 0; round < rounds && !rc && !util_stopped(&job->stop); round++) {
-        rc = choose_loads(&x);
-        number_rows(&x);
+        rc = pair_programme_choose_loads(&x);
         rc = rc ? rc : solve(&x);
-        int64_t bound = rc ? 0 : evaluate(&x);
+        int64_t bound = rc ? 0 : pair_programme_evaluate(&x);
         bool much = bound > x.proven_ns + x.proven_ns / 500;
-        if (!rc && proof && bound > x.proven_ns && !(rc = keep_proof(&proof[*n_proofs], &x, bound)))
+        if (!rc && proof && bound > x.proven_ns && !(rc = pair_programme_keep(&proof[*n_proofs], &x, bound)))
             ++*n_proofs;
         x.proven_ns = UTIL_MAX(x.proven_ns, bound);
         if (!much)
             break;
     }
     *lower_ns = x.proven_ns;
-    clear(&x);
+    pair_programme_clear(&x);
     return rc == MOIRAI_ELIMIT ? 0 : rc;
 }

@@ -18,13 +18,27 @@ typedef struct pair_load {
 /* Multipliers in 1 / PAIR_STATIC_UNIT, whole numbers: per edge and device of its producer, of its reader, per edge and
  * two devices (sharing), per edge (path), per operator (end), per load row. */
 #define PAIR_STATIC_UNIT (INT64_C(1) << 22)
+
+/* A case of a static proof, by the numbers of operators of a group on a device; divided into two more, or judged. */
+typedef struct pair_static_case {
+    int32_t parent, low, high; /* cases; MOIRAI_NONE: none */
+    int32_t group, device;     /* of the division, where there is one: at most `most`, or at least one more */
+    int64_t most;
+    int64_t bound_ns;
+    int64_t *dual; /* of a case that is judged; NULL: numbers that do not add up */
+    bool settled;  /* nothing to divide */
+} pair_static_case;
+
 typedef struct pair_static_proof {
     int64_t upper_ns; /* plans that are longer are not spoken of */
     int64_t bound_ns; /* what it proves, given what the proofs before it prove */
     int32_t n_loads;
     pair_load *load;
     int64_t n_duals;
-    int64_t *dual; /* [out E * K][in E * K][share E * K * K][path E][end n][load] */
+    int64_t *dual; /* [out E * K][in E * K][share E * K * K][path E][end n][load][number groups * K] */
+    int32_t n_groups, *group_off, *group_op; /* of a proof by cases: operators alike */
+    int32_t n_cases;                         /* 0: none, and `dual` is the proof; else the first is all plans */
+    pair_static_case *cases;
 } pair_static_proof;
 
 void pair_static_proof_free(pair_static_proof *proof, int32_t n);
@@ -46,5 +60,9 @@ typedef struct pair_static_task {
  * *n_proofs proofs, one for each round that has proven more than the one before; the caller frees them. */
 int pair_static_lp(int64_t *lower_ns, const moirai_problem *q, const pair_static_task *job, pair_static_proof *proof,
                    int32_t *n_proofs);
+
+/* The same by cases: how many operators that are alike are on a device, up to so many cases. */
+int pair_static_by_cases(int64_t *lower_ns, const moirai_problem *q, const pair_static_task *job, int32_t cases,
+                         pair_static_proof *proof, int32_t *n_proofs);
 
 #endif

@@ -26,6 +26,7 @@ extern int Highs_addCol(void *highs, double cost, double lower, double upper, in
                         const double *value);
 extern int Highs_run(void *highs);
 extern int Highs_clearSolver(void *highs);
+extern int Highs_changeRowBounds(void *highs, int row, double lower, double upper);
 extern int Highs_getModelStatus(const void *highs);
 extern int Highs_getSolution(const void *highs, double *column, double *column_dual, double *row, double *row_dual);
 extern double Highs_getObjectiveValue(const void *highs);
@@ -143,6 +144,33 @@ int pricing_lp_solve_once(pricing_lp *lp, double time_limit_s, double *row_dual,
     return 0;
 }
 
+int pricing_lp_set_row(pricing_lp *lp, int32_t row, double lower, double upper)
+{
+    double infinity = Highs_getInfinity(lp->highs);
+    if (Highs_changeRowBounds(lp->highs, row, isinf(lower) ? -infinity : lower, isinf(upper) ? infinity : upper) ==
+        kStatusError)
+        return moirai_error(MOIRAI_EFAIL, "HiGHS: cannot change row %d", row);
+    return 0;
+}
+
+int pricing_lp_solve_again(pricing_lp *lp, const util_stop *stop, double *row_dual, double *row_value)
+{
+    size_t n = (size_t)lp->n_columns, m = (size_t)lp->n_rows;
+    if (util_grow(&lp->value, &lp->capacity, 2 * n + 2 * m, sizeof *lp->value))
+        return MOIRAI_EFAIL;
+    Highs_setStringOptionValue(lp->highs, "presolve", "off");
+    Highs_setIntOptionValue(lp->highs, "simplex_strategy", kDualSimplex);
+    limit_time(lp, stop);
+    Highs_run(lp->highs);
+    double *column = lp->value, *column_dual = column + n, *row = column_dual + n, *dual = row + m;
+    if (Highs_getModelStatus(lp->highs) != kModelOptimal ||
+        Highs_getSolution(lp->highs, column, column_dual, row, dual) == kStatusError)
+        return moirai_error(MOIRAI_ELIMIT, "HiGHS: model status %d", Highs_getModelStatus(lp->highs));
+    memcpy(row_dual, dual, m * sizeof *dual);
+    memcpy(row_value, row, m * sizeof *row);
+    return 0;
+}
+
 #else
 
 bool pricing_lp_available(void)
@@ -177,6 +205,18 @@ int pricing_lp_solve(pricing_lp *lp, const util_stop *stop, double *objective, d
 int pricing_lp_solve_once(pricing_lp *lp, double time_limit_s, double *row_dual, double *primal)
 {
     (void)lp, (void)time_limit_s, (void)row_dual, (void)primal;
+    return MOIRAI_EFAIL;
+}
+
+int pricing_lp_set_row(pricing_lp *lp, int32_t row, double lower, double upper)
+{
+    (void)lp, (void)row, (void)lower, (void)upper;
+    return MOIRAI_EFAIL;
+}
+
+int pricing_lp_solve_again(pricing_lp *lp, const util_stop *stop, double *row_dual, double *row_value)
+{
+    (void)lp, (void)stop, (void)row_dual, (void)row_value;
     return MOIRAI_EFAIL;
 }
 

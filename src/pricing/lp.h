@@ -23,4 +23,9 @@ int pricing_lp_solve(pricing_lp *lp, const util_stop *stop, double *objective, d
  * the optimum; MOIRAI_ELIMIT where it was not reached. */
 int pricing_lp_solve_once(pricing_lp *lp, double time_limit_s, double *row_dual, double *primal);
 
+/* Other limits of a row. */
+int pricing_lp_set_row(pricing_lp *lp, int32_t row, double lower, double upper);
+/* Once more after that, from where the last solve ended, by the dual simplex. Also what the rows come to. */
+int pricing_lp_solve_again(pricing_lp *lp, const util_stop *stop, double *row_dual, double *row_value);
+
 #endif

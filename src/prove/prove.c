@@ -3,11 +3,11 @@
  * The certificate names cuts, says which blocks are copies of each other and, for each class of copies and each pair of
  * devices of its cuts, lists leaves: cases with prices that exclude a length. Everything is checked: cuts
  * (prove_block.c), copies, components, spanning trees, that the cases leave nothing out (prove_cases.c), and each
- * leaf's inequality (prove_price.c), or a static proof of the pair (prove_static.c). A pair without leaves is bounded
- * by its longest path, which needs no help. A recursion over the cuts adds up: f(i, l) = least over k of f(i-1, k) +
- * bound(block, k, l) + time of cut i on l. Since every operator of a block runs after its entry cut has finished and
- * before its exit cut starts, no plan is faster than f at the end. Groups, memory and edges that jump over a cut are
- * left out, which can only lower f.
+ * leaf's inequality (prove_price.c), or a static proof of the pair (prove_static.c) or one by the pool of all devices
+ * (prove_pool.c). A pair without leaves is bounded by its longest path, which needs no help. A recursion over the cuts
+ * adds up: f(i, l) = least over k of f(i-1, k) + bound(block, k, l) + time of cut i on l. Since every operator of a
+ * block runs after its entry cut has finished and before its exit cut starts, no plan is faster than f at the end.
+ * Groups, memory and edges that jump over a cut are left out, which can only lower f.
  *
  * A certificate may leave operators out altogether (`floating`): a plan, seen at the others alone, is a plan of the
  * others, so that what is proven of them holds for the whole. */
@@ -85,6 +85,8 @@ static int read_pair(prover *x, int32_t class_, yyjson_val *object)
     yyjson_val *value;
     yyjson_arr_foreach(yyjson_obj_get(object, "static"), i, max, value)
         rc = rc ? rc : prove_static(bound, b, a, z, value);
+    if (!rc && yyjson_obj_get(object, "pool"))
+        rc = prove_pool(bound, b, a, z, yyjson_obj_get(object, "pool"));
     rc = rc ? rc : pair_bound(&by_leaves, x, b, a, z, yyjson_obj_get(object, "leaves"));
     *bound = UTIL_MAX(*bound, by_leaves);
     x->proof->pairs++;

@@ -19,6 +19,9 @@ void prove_free_leaf(prove_leaf *leaf);
 /* A static proof: raises *ns, which is proven of the pair, to what the multipliers prove on top of it. */
 int prove_static(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson_val *object);
 
+/* A proof by the pool of all devices: raises *ns to what it proves by itself. */
+int prove_pool(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson_val *object);
+
 /* What the verifier knows by the time it comes to bytes. */
 typedef struct prove_chain {
     const moirai_problem *p; /* without what floats */

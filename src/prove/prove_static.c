@@ -14,7 +14,12 @@
  * Multiply (out), (in) by any whole numbers, the others by whole numbers >= 0, and add (right side - left side) to UNIT
  * * T: at a plan that adds nothing positive. What results is a sum of terms of one operator's device, one edge's
  * devices, one v, one start, and T alone; the least of each, added up, is at most UNIT * T for every plan of at most
- * `upper`. The certificate lists the multipliers; heads, tails and the least terms are computed here. */
+ * `upper`. The certificate lists the multipliers; heads, tails and the least terms are computed here.
+ *
+ * A proof may go by cases. Of a group of operators some number N is on device k; N <= v or N >= v + 1. Within a case
+ * all such numbers have ranges, and N may be multiplied by any whole number u: + u (least - N) for u > 0, u (most - N)
+ * for u < 0, which adds nothing positive either. What is proven is the least over the cases; one in which no numbers of
+ * a group add up to its size has no plans. */
 #include "prove/prove_read.h"
 
 #include <stdlib.h>
@@ -25,16 +30,21 @@
 #define UNIT ((__int128)1 << 22)
 #define MAX_DUAL INT64_C(1000000000000000)
 #define NEVER INT64_MAX
-#define MAX_ROWS (INT64_C(1) << 28)  /* of the programme, edges times devices squared mostly: 2 GiB of multipliers */
+#define MAX_ROWS (INT64_C(1) << 28) /* of the programme, edges times devices squared mostly: 2 GiB of multipliers */
+#define MAX_GROUPS 1024
+#define MAX_DEPTH 200                /* of cases within cases */
 #define MAX_SUM ((__int128)1 << 120) /* of all that the verdict adds up */
 
 typedef struct judge {
     const prove_block *b;
     int32_t K, a, z;
     int64_t proven_ns, upper_ns;
-    int64_t *head, *tail;   /* [local * K + device] */
-    int64_t *dual;          /* out, in, share, path, end, load */
-    int64_t n_loads, *load; /* kind, which, head, tail */
+    int64_t *head, *tail;        /* [local * K + device] */
+    int64_t *dual;               /* out, in, share, path, end, load */
+    int64_t n_loads, *load;      /* kind, which, head, tail */
+    int32_t n_groups, *group_of; /* per operator: the group in which it is counted, or MOIRAI_NONE */
+    int64_t *size;               /* per group */
+    int64_t *least, *most;       /* [group * K + device] how many of the group are there, in the case at hand */
 } judge;
 
 static bool may(const judge *x, int32_t i, int32_t k)
@@ -145,6 +155,8 @@ static __int128 term_of_op(const judge *x, int32_t i, const int64_t *out, const 
             cost += b->edge[e].from == i ? out[e * x->K + k] : 0;
             cost += b->edge[e].to == i ? in[e * x->K + k] : 0;
         }
+        if (x->n_groups && x->group_of[i] != MOIRAI_NONE)
+            cost -= load[x->n_loads + x->group_of[i] * x->K + k];
         less(&least, &any, cost);
         first = UTIL_MIN(first, x->head[i * x->K + k]);
         after = UTIL_MIN(after, time_of(x, i, k) + x->tail[i * x->K + k]);
@@ -200,6 +212,7 @@ static bool fits(const judge *x)
     int64_t E = b->n_edges, K = x->K, flat = 2 * E * K + E * K * K, timed = E + b->n + x->n_loads;
     __int128 span = (__int128)x->upper_ns + x->proven_ns + 1, alone = 2 * sum_of(x->dual, flat),
              multiplied = sum_of(x->dual + flat, timed) + UNIT;
+    alone += 2 * (__int128)b->n * sum_of(x->dual + flat + timed, x->n_groups * K);
     for (int32_t i = 0; i < b->n; i++) {
         int64_t most = 0;
         for (int32_t k = 0; k < K; k++)
@@ -225,6 +238,10 @@ static int64_t verdict(const judge *x)
     for (int64_t r = 0; r < x->n_loads; r++) {
         sum += (__int128)load[r] * (x->load[4 * r + 2] + x->load[4 * r + 3]);
         slope -= load[r];
+    }
+    for (int32_t c = 0; c < x->n_groups * K; c++) {
+        int64_t u = load[x->n_loads + c];
+        sum += (__int128)u * (u > 0 ? x->least[c] : x->most[c]);
     }
     for (int32_t i = 0; i < b->n; i++) {
         slope -= end[i];
@@ -270,10 +287,12 @@ static int read_loads(judge *x, yyjson_val *object)
 static int read_duals(judge *x, yyjson_val *object)
 {
     const prove_block *b = x->b;
-    int64_t E = b->n_edges, K = x->K, signs = 2 * E * K, all = signs + E * K * K + E + b->n + x->n_loads, *pair;
+    int64_t E = b->n_edges, K = x->K, signs = 2 * E * K, counts = signs + E * K * K + E + b->n + x->n_loads,
+            all = counts + x->n_groups * K, *pair;
     size_t n;
     if (all > MAX_ROWS)
         return prove_wrong("a static proof of a block that is too large for one");
+    free(x->dual);
     x->dual = util_alloc((size_t)all, sizeof *x->dual);
     int rc = prove_list(&pair, &n, yyjson_obj_get(object, "duals"), -MAX_DUAL, MAX_DUAL, "duals");
     if (!rc && !x->dual)
@@ -281,7 +300,7 @@ static int read_duals(judge *x, yyjson_val *object)
     for (size_t i = 0; !rc && i + 1 < n; i += 2) {
         if (pair[i] < 0 || pair[i] >= all)
             rc = prove_wrong("a multiplier of no row");
-        else if (pair[i] >= signs && pair[i + 1] < 0)
+        else if (pair[i] >= signs && pair[i] < counts && pair[i + 1] < 0)
             rc = prove_wrong("a negative multiplier of an inequality");
         else
             x->dual[pair[i]] = pair[i + 1];
@@ -290,10 +309,106 @@ static int read_duals(judge *x, yyjson_val *object)
     return rc;
 }
 
+/* Lists of operators, none of them in two. */
+static int read_groups(judge *x, yyjson_val *list)
+{
+    size_t g, max, n = yyjson_arr_size(list), cells = n * (size_t)x->K;
+    yyjson_val *value;
+    int rc = n <= MAX_GROUPS ? 0 : prove_wrong("too many groups");
+    if (rc)
+        return rc;
+    x->group_of = util_alloc((size_t)x->b->n, sizeof *x->group_of);
+    x->size = util_alloc(n, sizeof *x->size);
+    x->least = util_alloc(cells, sizeof *x->least);
+    x->most = util_alloc(cells, sizeof *x->most);
+    if (!x->group_of || !x->size || !x->least || !x->most)
+        return MOIRAI_EFAIL;
+    for (int32_t i = 0; i < x->b->n; i++)
+        x->group_of[i] = MOIRAI_NONE;
+    yyjson_arr_foreach(list, g, max, value) {
+        int32_t *op = NULL;
+        size_t m = 0;
+        rc = rc ? rc : prove_list32(&op, &m, value, 0, x->b->n - 1, "a group");
+        for (size_t i = 0; i < m && !rc; i++) {
+            if (x->group_of[op[i]] != MOIRAI_NONE)
+                rc = prove_wrong("an operator is counted twice");
+            x->group_of[op[i]] = (int32_t)g;
+        }
+        free(op);
+        x->size[g] = (int64_t)m;
+        for (int32_t k = 0; k < x->K; k++)
+            x->most[(int32_t)g * x->K + k] = (int64_t)m;
+    }
+    x->n_groups = (int32_t)n;
+    return rc;
+}
+
+/* Whether the operators of every group can be on devices as the case says. */
+static bool has_plans(const judge *x)
+{
+    for (int32_t g = 0; g < x->n_groups; g++) {
+        int64_t least = 0, most = 0;
+        for (int32_t k = 0; k < x->K; k++) {
+            if (x->least[g * x->K + k] > x->most[g * x->K + k])
+                return false;
+            least += x->least[g * x->K + k];
+            most += x->most[g * x->K + k];
+        }
+        if (least > x->size[g] || most < x->size[g])
+            return false;
+    }
+    return true;
+}
+
+/* What the multipliers in `object` prove of the case at hand. */
+static int judge_leaf(int64_t *bound, judge *x, yyjson_val *object)
+{
+    *bound = x->upper_ns;
+    if (!has_plans(x))
+        return 0;
+    int rc = read_duals(x, object);
+    if (!rc && !fits(x))
+        rc = prove_wrong("multipliers are too large");
+    if (!rc)
+        *bound = verdict(x);
+    return rc;
+}
+
+static int judge_case(int64_t *bound, judge *x, yyjson_val *object, int32_t depth);
+
+/* The two parts of a case: at most `most` operators of a group on a device, or more. */
+static int judge_parts(int64_t *bound, judge *x, yyjson_val *object, int32_t depth)
+{
+    int32_t g, k;
+    int64_t most, low = 0, high = 0;
+    if (!prove_int32(yyjson_obj_get(object, "group"), 0, x->n_groups - 1, &g) ||
+        !prove_int32(yyjson_obj_get(object, "device"), 0, x->K - 1, &k) ||
+        !prove_int64(yyjson_obj_get(object, "most"), 0, x->b->n, &most))
+        return prove_wrong("group, device or most of a case is missing or out of range");
+    int64_t *least = &x->least[g * x->K + k], *top = &x->most[g * x->K + k], old_least = *least, old_most = *top;
+    *top = UTIL_MIN(old_most, most);
+    int rc = judge_case(&low, x, yyjson_obj_get(object, "low"), depth + 1);
+    *top = old_most;
+    *least = UTIL_MAX(old_least, most + 1);
+    rc = rc ? rc : judge_case(&high, x, yyjson_obj_get(object, "high"), depth + 1);
+    *least = old_least;
+    *bound = UTIL_MIN(low, high);
+    return rc;
+}
+
+static int judge_case(int64_t *bound, judge *x, yyjson_val *object, int32_t depth)
+{
+    if (!yyjson_is_obj(object) || depth > MAX_DEPTH)
+        return prove_wrong("a case is missing, or divided too often");
+    return yyjson_obj_get(object, "low") ? judge_parts(bound, x, object, depth) : judge_leaf(bound, x, object);
+}
+
 int prove_static(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson_val *object)
 {
     judge x = {.b = b, .K = b->p->n_devices, .a = a, .z = z, .proven_ns = *ns};
+    yyjson_val *groups = yyjson_obj_get(object, "groups");
     size_t cells = (size_t)b->n * (size_t)x.K;
+    int64_t bound = 0;
     int rc = prove_int64(yyjson_obj_get(object, "upper_ns"), 0, INT64_MAX / 4, &x.upper_ns)
                  ? 0
                  : prove_wrong("upper_ns of a static proof");
@@ -302,17 +417,15 @@ int prove_static(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson
     if (!rc && (!x.head || !x.tail))
         rc = MOIRAI_EFAIL;
     rc = rc ? rc : read_loads(&x, object);
-    rc = rc ? rc : read_duals(&x, object);
-    if (!rc && !fits(&x))
-        rc = prove_wrong("multipliers are too large");
-    if (!rc) {
+    if (!rc && groups)
+        rc = read_groups(&x, groups);
+    if (!rc)
         find_windows(&x);
-        int64_t bound = verdict(&x);
+    rc = rc ? rc : judge_case(&bound, &x, groups ? yyjson_obj_get(object, "cases") : object, 0);
+    if (!rc)
         *ns = UTIL_MAX(*ns, bound);
-    }
-    free(x.head);
-    free(x.tail);
-    free(x.dual);
-    free(x.load);
+    void *all[] = {x.head, x.tail, x.dual, x.load, x.group_of, x.size, x.least, x.most};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
     return rc;
 }

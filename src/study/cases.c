@@ -116,7 +116,7 @@ static void choose_few(maker *m)
                                     moirai_zoo_find(other)->n_ops >= moirai_zoo_find(name)->n_ops);
         }
         if (smallest)
-            snprintf(m->few.name[m->few.n++], sizeof m->few.name[0], "%s", name);
+            memcpy(m->few.name[m->few.n++], name, sizeof m->few.name[0]); /* the same width */
     }
 }
 
@@ -298,6 +298,7 @@ int moirai_study_new(moirai_study **out, const moirai_study_options *o)
     if (!rc) {
         choose_few(m);
         rc = add_parts(m, o->parts);
+        rc = rc ? rc : study_costs(&s->costs);
     }
     free(m);
     if (rc)

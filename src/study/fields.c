@@ -67,6 +67,7 @@ const study_field study_field_at[STUDY_FIELDS] = {
     FIELD("load", STUDY_FIELD_REAL, load),
     FIELD("threads", STUDY_FIELD_INT32, threads),
     FIELD("seed", STUDY_FIELD_UINT64, seed),
+    FIELD("costs", STUDY_FIELD_UINT64, costs),
     FIELD("machine", STUDY_FIELD_TEXT, machine),
     FIELD("date", STUDY_FIELD_TEXT, date),
 };

@@ -22,7 +22,7 @@ typedef struct study_field {
     const char *(*word)(int value);
 } study_field;
 
-enum { STUDY_FIELDS = 34 };
+enum { STUDY_FIELDS = 35 };
 extern const study_field study_field_at[STUDY_FIELDS];
 
 void study_put_row(util_writer *w, const moirai_study_row *row); /* an object */

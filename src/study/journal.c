@@ -2,8 +2,8 @@
  *
  * Written by appending, with one write per line, so that an interruption loses at most the row at work, and journals of
  * several runs can be joined with cat. A crash may leave a last line without its end: it is passed over, and the next
- * line begins a line of its own. Rows of other cases, limits, seeds or versions of the library stay in the file and are
- * not taken. */
+ * line begins a line of its own. Rows of other cases, limits, seeds, costs or versions of the library stay in the file
+ * and are not taken. */
 #include "study/fields.h"
 
 #include <errno.h>
@@ -87,7 +87,7 @@ static int read_line(moirai_study_row *row, const char *line, size_t length, con
 
 static void take(moirai_study *s, const moirai_study_row *row)
 {
-    if (row->seed != s->seed || strcmp(row->version, MOIRAI_VERSION))
+    if (row->seed != s->seed || row->costs != s->costs || strcmp(row->version, MOIRAI_VERSION))
         return;
     for (int32_t i = 0; i < s->n; i++)
         if (study_same_case(&s->row[i].of, &row->of))

@@ -19,6 +19,10 @@ extern const char *const study_without_name[MOIRAI_STUDY_WITHOUTS];
 /* Do two cases ask the same? Limits count, names and numbers all. */
 bool study_same_case(const moirai_study_case *a, const moirai_study_case *b);
 
+/* ---- run.c ---- */
+/* A number that names what networks, coarsening and cost model come to, by the digests of two small problems. */
+int study_costs(uint64_t *out);
+
 /* ---- ablate.c ---- */
 /* A copy of the problem without that part of the model. */
 int study_ablated(moirai_problem **out, const moirai_problem *p, moirai_study_without without);

@@ -273,6 +273,13 @@ static void test_study_journal_takes_rows_of_this_study_only(void **state)
     assert_ok(moirai_study_journal_read(slower, "journal", &taken)); /* another limit */
     assert_int_equal(taken, 0);
     moirai_study_free(slower);
+    assert_ok(moirai_study_journal_read(s, "journal", &taken));
+    assert_int_equal(taken, 1);
+    s->row[0].done = false;
+    s->costs++; /* another cost model */
+    assert_ok(moirai_study_journal_read(s, "journal", &taken));
+    assert_int_equal(taken, 0);
+    s->costs--;
     snprintf(s->row[0].version, sizeof s->row[0].version, "0.0.0");
     remove("journal");
     assert_ok(moirai_study_journal_add(&s->row[0], "journal"));

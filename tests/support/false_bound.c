@@ -741,6 +741,49 @@ static bool check_intervals(const moirai_problem *p, int64_t optimum, uint64_t s
     return good;
 }
 
+/* The static programme by cases and the pool of all devices, over the whole as one block: no bound above the optimum,
+ * and a certificate of it. */
+static bool check_pool(const moirai_problem *p, int64_t optimum, uint64_t seed, false_bound_counts *counts, char *why)
+{
+    static const int32_t nodes[] = {1, 12, 60, 400, 3000};
+    bool none[64] = {false}, good = true;
+    pair_chain *c = NULL;
+    size_t length;
+    if (optimum < 0 || p->n_ops > 64)
+        return true;
+    if (pair_chain_over(&c, p, none) || pair_open(c, 0, 0, 0))
+        return fail(why, "pool: %s", moirai_error_message());
+    pair_state *x = c->pair[0];
+    pair_pool_task job = {
+        .upper_ns = 2 * optimum + 2, .rounds = 3, .cuts = 25, .nodes = nodes[seed / 7 % 5], .threads = 1};
+    int64_t before = x->lower_ns, by_cases = before;
+    if ((seed % 5 ? 0 : pair_raise_static(x, 2 * optimum + 2, job.stop)) ||
+        pair_raise_cases(x, 2 * optimum + 2, 1 + (int32_t)(seed % 23), job.stop))
+        good = fail(why, "cases: %s", moirai_error_message());
+    else if ((by_cases = x->lower_ns) > optimum)
+        good = fail(why, "cases' bound %lld, optimum %lld", (long long)x->lower_ns, (long long)optimum);
+    counts->cases += by_cases > before && x->static_proof[x->n_static - 1].n_cases > 1;
+    if (good && pair_raise_pool(x, &job))
+        good = fail(why, "pool: %s", moirai_error_message());
+    else if (good && x->lower_ns > optimum)
+        good = fail(why, "pool's bound %lld, optimum %lld", (long long)x->lower_ns, (long long)optimum);
+    counts->pools += x->lower_ns > by_cases;
+    char *json = good && x->lower_ns > before
+                     ? bound_certificate_text(&(bound_certificate){.c = c, .lower_bound_ns = optimum}, &length)
+                     : NULL;
+    moirai_proof proof = {0};
+    if (json && moirai_prove_text(&proof, p, json, length, "certificate"))
+        good = fail(why, "pool: not accepted: %s", moirai_error_message());
+    else if (json && proof.proven_ns != x->lower_ns)
+        good = fail(why, "pool: proves %lld of %lld", (long long)proof.proven_ns, (long long)x->lower_ns);
+    good = good && (!json || (check_mutations(p, json, optimum, seed, counts, why) &&
+                              attack_certificate(p, json, length, "classes", optimum, seed, ATTACKS / 2,
+                                                 &counts->attacks, NULL, why)));
+    free(json);
+    pair_chain_free(c);
+    return good;
+}
+
 bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_counts *counts, char *why)
 {
     pair_chain *c;
@@ -757,6 +800,7 @@ bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_count
     good = good && check_certificate(c, optimum, seed, counts, why);
     good = good && (seed % 3 || check_spine(p, optimum, seed, counts, why));
     good = good && check_intervals(p, optimum, seed, counts, why);
+    good = good && check_pool(p, optimum, seed, counts, why);
     pair_chain_free(c);
     return good;
 }

@@ -31,6 +31,8 @@
 #define WHOLE_OPS 48      /* problems up to this size go to the exhaustive search as a whole */
 #define INTERVAL_LEVELS 2 /* of prices for a certificate: intervals are many */
 #define INTERVAL_EFFORT 0.3
+#define POOL_SHARE 0.25       /* of the time that is left, for the pool of all devices */
+#define POOL_GAP 0.15         /* between paths or load and the plan: where links decide, the pool says little */
 #define WEAK 0.3              /* of the operators in large components: blocks are weak */
 #define WHOLE_NODES 2000000.0 /* of it, at effort 1 */
 
@@ -131,10 +133,21 @@ static int64_t certified(const pair_chain *c)
     return pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL);
 }
 
+/* The pool's proof is complete as it is. */
+static int certify_by_pool(engine *x)
+{
+    bound_certificate from = {.c = x->pool, .lower_bound_ns = x->lower_ns};
+    int rc = bound_certificate_write(&from, x->o->certificate_path);
+    x->certified_ns = from.certified_ns;
+    return rc;
+}
+
 /* The proof behind the bound, as far as prices carry it by then; of the spine where there is one. Without blocks there
  * is nothing to write down but the longest paths. */
 static int certify(engine *x, const util_stop *stop)
 {
+    if (x->pool && certified(x->pool) >= x->lower_ns)
+        return certify_by_pool(x);
     engine *y = x->inner ? x->inner : x;
     int rc = y->c ? 0 : engine_prepare(y);
     if (rc)
@@ -165,6 +178,8 @@ static int certify(engine *x, const util_stop *stop)
     bound_certificate from = {.c = y->c, .memory = y->memory, .spine = x->spine, .lower_bound_ns = x->lower_ns};
     if (!rc && by_intervals && certified(x->intervals->c) > certified(y->c))
         from = (bound_certificate){.c = x->intervals->c, .spine = x->intervals->spine, .lower_bound_ns = x->lower_ns};
+    if (!rc && x->pool && !y->memory && certified(x->pool) > certified(from.c))
+        return certify_by_pool(x);
     rc = rc ? rc : bound_certificate_write(&from, x->o->certificate_path);
     x->certified_ns = from.certified_ns;
     return rc;
@@ -187,18 +202,34 @@ static int improve_blocks(engine *x, double part)
     return rc == MOIRAI_ELIMIT ? 0 : rc;
 }
 
-/* What each step gets of the time that the ones before have left; one that has nothing to do takes none. */
-typedef struct shares {
-    double anneal, intervals, blocks;
-} shares;
-
-/* Where blocks are weak the whole comes first; elsewhere blocks do most, and nearly all where intervals are too many.
- */
-static shares shares_of(const engine *x, bool weak)
+/* Large components: bounds of the whole, and annealing before and after them. What they have raised, blocks with their
+ * spanning trees would not raise further. */
+static int search_whole(engine *x)
 {
-    if (x->p->n_ops > DECOMPOSE_INTERVALS_OPS)
-        return (shares){0.02, 0, 0.95};
-    return weak ? (shares){0.15, 0.45, 0.35} : (shares){0.05, 0.1, 0.8};
+    int rc = engine_anneal_whole(x, 2, 0.15);
+    if (!rc && engine_gap(x) <= POOL_GAP)
+        rc = engine_raise_by_pool(x, POOL_SHARE);
+    rc = rc ? rc : engine_raise_by_intervals(x, 14, 4, 0.45);
+    rc = rc ? rc : engine_raise_by_programme(x, 0.2);
+    x->top_level = 1; /* finer prices would take for ever */
+    x->batches_left = 2;
+    if (!rc && engine_gap(x) > x->o->gap && !x->intervals && !x->pool)
+        rc = improve_blocks(x, 0.35);
+    return rc ? rc : engine_anneal_whole(x, 9, 1);
+}
+
+/* Small components: blocks do most, and nearly all where intervals are too many. */
+static int search_blocks(engine *x)
+{
+    bool many = x->p->n_ops > DECOMPOSE_INTERVALS_OPS;
+    int rc = engine_anneal_whole(x, 1, many ? 0.02 : 0.05);
+    if (!rc && !many)
+        rc = engine_raise_by_intervals(x, 2, 2, 0.1);
+    if (!rc && engine_gap(x) > x->o->gap)
+        rc = improve_blocks(x, many ? 0.95 : 0.8);
+    rc = rc ? rc : engine_raise_by_intervals(x, 14, 4, 0.5);
+    rc = rc ? rc : engine_raise_by_pool(x, POOL_SHARE);
+    return rc ? rc : engine_anneal_whole(x, 5, 1);
 }
 
 static int search(engine *x)
@@ -206,22 +237,9 @@ static int search(engine *x)
     double part;
     int rc = engine_weakness(&part, x);
     bool weak = part > WEAK && x->p->n_ops <= DECOMPOSE_INTERVALS_OPS;
-    shares s = shares_of(x, weak);
-    rc = rc ? rc : engine_anneal_whole(x, weak ? 2 : 1, s.anneal);
-    rc = rc ? rc : engine_raise_by_intervals(x, weak ? 8 : 2, weak ? 4 : 2, s.intervals);
-    if (!rc && weak)
-        rc = engine_raise_by_programme(x, 0.3);
-    if (!rc && weak)
-        rc = engine_anneal_whole(x, 3, 0.5);
-    if (weak) { /* large components: finer prices would take for ever */
-        x->top_level = 1;
-        x->batches_left = 2;
-    }
-    if (!rc && engine_gap(x) > x->o->gap)
-        rc = improve_blocks(x, s.blocks);
-    if (!rc && !weak)
-        rc = engine_raise_by_intervals(x, 8, 4, 0.5);
-    return rc ? rc : engine_anneal_whole(x, 5, 1);
+    if (rc)
+        return rc;
+    return weak ? search_whole(x) : search_blocks(x);
 }
 
 static int solve(engine *x)

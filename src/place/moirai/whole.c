@@ -15,8 +15,12 @@
 #define STEPS 4e8           /* a round puts down at most about so many operators */
 #define WORTH_A_ROUND 0.0002
 #define LARGE_COMPONENT 36 /* operators */
-#define CHAINS 8           /* of intervals, at effort 1 */
+#define CHAINS 14          /* of intervals, at effort 1 */
 #define LITTLE_EFFORT 0.2
+#define POOL_ROUNDS 3
+#define POOL_CUTS 120.0 /* at each length, at effort 1 */
+#define POOL_NODES 4000
+#define POOL_NODES_OP 9
 #define MOST_CELLS 16000 /* of a programme for the whole: a few seconds */
 
 /* Of the time that is left; 0 (no limit) stays so. */
@@ -107,6 +111,41 @@ int engine_raise_by_programme(engine *x, double part)
     if (!rc)
         engine_take_bound(x, lower);
     return rc;
+}
+
+/* The whole as one block without cuts, so that what the pool proves can be certified like any other pair. */
+static int raise_by_pool(pair_chain **out, const engine *x, double part)
+{
+    const moirai_budget *b = &x->o->budget;
+    bool *none = util_alloc((size_t)x->p->n_ops, sizeof *none);
+    int rc = none ? pair_chain_over(out, x->p, none) : MOIRAI_EFAIL;
+    free(none);
+    pair_pool_task job = {.proven_ns = x->lower_ns,
+                          .upper_ns = x->best->makespan_ns,
+                          .rounds = POOL_ROUNDS,
+                          .cuts = (int32_t)(POOL_CUTS * fmin(b->effort, 100)) + 1,
+                          .nodes = UTIL_MAX(POOL_NODES, POOL_NODES_OP * x->p->n_ops),
+                          .threads = b->threads,
+                          .stop = part_of(x, part)};
+    rc = rc ? rc : pair_open(*out, 0, 0, 0);
+    return rc ? rc : pair_raise_pool((*out)->pair[0], &job);
+}
+
+int engine_raise_by_pool(engine *x, double part)
+{
+    pair_chain *whole = NULL;
+    if (engine_gap(x) <= x->o->gap || !x->best || x->p->n_ops > DECOMPOSE_INTERVALS_OPS || util_stopped(&x->stop))
+        return 0;
+    int rc = raise_by_pool(&whole, x, part);
+    int64_t lower = rc ? 0 : whole->pair[0]->lower_ns;
+    if (lower > x->lower_ns) { /* kept for the certificate */
+        engine_take_bound(x, lower);
+        pair_chain_free(x->pool);
+        x->pool = whole;
+    } else {
+        pair_chain_free(whole);
+    }
+    return rc == MOIRAI_ELIMIT ? 0 : rc;
 }
 
 int engine_weakness(double *part, const engine *x)

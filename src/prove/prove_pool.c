@@ -1,0 +1,294 @@
+/* The proof of a pair by one pool of all devices, judged in whole numbers.
+ *
+ * Suppose a plan takes at most T between the cuts, on devices a and z. Operator i on k starts in [head(i, k), T - time
+ * - tail(i, k)]. Let o(i) be the least such start over the devices that have any, and g(i) the number of whole steps s
+ * from o(i) to the start of i. Two things hold:
+ *
+ *   (pay)   At each moment a device serves one operator. So with weights c(k) >= 0 and a price >= 0 of each moment, the
+ *           operators pay at most sum of c * integral of the price over [0, T) together.
+ *   (order) For an edge from i to j, start(j) - start(i) >= d, the least time of i and of the transfer over allowed
+ *           devices. So g(j) >= g(i) - m with m = ceil((o(j) - o(i) - d) / s): if i is in step x or later, j is in step
+ *           x - m or later.
+ *
+ * The certificate gives c, the prices, s and multipliers >= 0 of (order), per edge and x. For each operator the least
+ * over its steps of (what it pays there at least) + (multipliers of its own steps reached) - (multipliers of steps
+ * reached as a reader) is found here; their sum is at most what all pay. If it is more than (pay) allows, there is no
+ * such plan, and T + 1 is proven. */
+#include "prove/prove_read.h"
+
+#include <stdlib.h>
+
+#include "util/util.h"
+
+#define NEVER INT64_MAX
+#define MAX_PRICES 65536
+#define MAX_STEPS INT64_C(65536)    /* of one operator */
+#define MAX_ALL (INT64_C(1) << 26)  /* of all */
+#define MAX_PAY ((__int128)1 << 62) /* of all devices */
+#define MAX_FLOW (INT64_C(1) << 62)
+
+typedef struct court {
+    const prove_block *b;
+    int32_t K, a, z;
+    int64_t length, step, width;
+    int64_t *weight, *price, *flow; /* flow: edge, step, value */
+    size_t n_prices, n_flows;
+    int64_t *sum;           /* [n_prices + 1] integral of the price up to each bucket */
+    int64_t *head, *tail;   /* [local * K + device] */
+    int64_t *first, *steps; /* per operator: o and how many steps */
+    int64_t *late;          /* per edge: m */
+    int64_t *off;           /* per operator: its first step in extra */
+    __int128 *extra;        /* per step: multipliers that begin to count there */
+} court;
+
+static bool may(const court *x, int32_t i, int32_t k)
+{
+    if (i == x->b->entry)
+        return k == x->a;
+    if (i == x->b->exit)
+        return k == x->z;
+    return x->b->p->op_devices[x->b->op[i]] >> k & 1;
+}
+
+static int64_t time_of(const court *x, int32_t i, int32_t k)
+{
+    return i == x->b->entry || i == x->b->exit ? 0 : moirai_op_ns(x->b->p, x->b->op[i], k);
+}
+
+static int64_t sent_in(const court *x, int32_t e, int32_t k, int32_t l)
+{
+    return moirai_transfer_ns(x->b->p, x->b->edge[e].tensor, k, l);
+}
+
+/* Edges are ordered by producer: forwards they settle tails when read backwards, and heads by their readers in order.
+ */
+static void find_heads(court *x)
+{
+    const prove_block *b = x->b;
+    for (int32_t i = 0; i < b->n; i++)
+        for (int32_t e = 0; e < b->n_edges; e++) {
+            for (int32_t l = 0; b->edge[e].to == i && l < x->K; l++) {
+                int64_t soonest = NEVER;
+                for (int32_t k = 0; k < x->K; k++)
+                    if (may(x, b->edge[e].from, k)) {
+                        int64_t at = x->head[b->edge[e].from * x->K + k] + time_of(x, b->edge[e].from, k);
+                        soonest = UTIL_MIN(soonest, at + sent_in(x, e, k, l));
+                    }
+                x->head[i * x->K + l] = UTIL_MAX(x->head[i * x->K + l], soonest);
+            }
+        }
+}
+
+static void find_tails(court *x)
+{
+    const prove_block *b = x->b;
+    for (int32_t e = b->n_edges - 1; e >= 0; e--)
+        for (int32_t k = 0; k < x->K; k++) {
+            int32_t j = b->edge[e].to;
+            int64_t least = NEVER, *tail = &x->tail[b->edge[e].from * x->K + k];
+            for (int32_t l = 0; l < x->K; l++)
+                if (may(x, j, l))
+                    least = UTIL_MIN(least, sent_in(x, e, k, l) + time_of(x, j, l) + x->tail[j * x->K + l]);
+            *tail = UTIL_MAX(*tail, least);
+        }
+}
+
+/* The starts of i on k: [*from, *to], empty where from > to. */
+static void window(const court *x, int32_t i, int32_t k, int64_t *from, int64_t *to)
+{
+    *from = x->head[i * x->K + k];
+    *to = may(x, i, k) ? x->length - time_of(x, i, k) - x->tail[i * x->K + k] : -1;
+}
+
+/* Steps of every operator; false where one has none, or there are too many to judge. */
+static bool find_steps(court *x)
+{
+    int64_t all = 0;
+    for (int32_t i = 0; i < x->b->n; i++) {
+        int64_t first = NEVER, last = -1;
+        for (int32_t k = 0; k < x->K; k++) {
+            int64_t from, to;
+            window(x, i, k, &from, &to);
+            if (from <= to) {
+                first = UTIL_MIN(first, from);
+                last = UTIL_MAX(last, to);
+            }
+        }
+        if (first > last || (last - first) / x->step >= MAX_STEPS)
+            return false;
+        x->first[i] = first;
+        x->steps[i] = (last - first) / x->step + 1;
+        all += x->steps[i];
+    }
+    return all <= MAX_ALL;
+}
+
+static int64_t lateness(const court *x, int32_t e)
+{
+    int32_t i = x->b->edge[e].from, j = x->b->edge[e].to;
+    int64_t least = NEVER;
+    for (int32_t k = 0; k < x->K; k++)
+        for (int32_t l = 0; l < x->K; l++)
+            if (may(x, i, k) && may(x, j, l))
+                least = UTIL_MIN(least, time_of(x, i, k) + sent_in(x, e, k, l));
+    int64_t slack = x->first[j] - x->first[i] - least;
+    return slack > 0 ? (slack - 1) / x->step + 1 : -(-slack / x->step);
+}
+
+/* Steps that would put a reader behind its last one do not exist either: edges backwards, readers before producers. */
+static bool find_lateness(court *x)
+{
+    const prove_block *b = x->b;
+    for (int32_t e = b->n_edges - 1; e >= 0; e--) {
+        int32_t i = b->edge[e].from;
+        x->late[e] = lateness(x, e);
+        x->steps[i] = UTIL_MIN(x->steps[i], x->steps[b->edge[e].to] + x->late[e]);
+        if (x->steps[i] < 1)
+            return false;
+    }
+    for (int32_t i = 0; i < b->n; i++)
+        x->off[i + 1] = x->off[i] + x->steps[i];
+    return true;
+}
+
+/* ---- what is paid ---- */
+
+static int64_t until(const court *x, int64_t u)
+{
+    int64_t q = UTIL_MIN(u / x->width, (int64_t)x->n_prices - 1);
+    return x->sum[q] + x->price[q] * (u - q * x->width);
+}
+
+/* The least over starts in [from, to]: linear between starts where the beginning or the end meets a new price. */
+static int64_t least_pay(const court *x, int64_t from, int64_t to, int64_t time)
+{
+    int64_t least = UTIL_MIN(until(x, from + time) - until(x, from), until(x, to + time) - until(x, to));
+    for (int64_t q = from / x->width + 1; q * x->width <= to; q++)
+        least = UTIL_MIN(least, until(x, q * x->width + time) - until(x, q * x->width));
+    for (int64_t q = (from + time) / x->width + 1; q * x->width - time <= to; q++)
+        least = UTIL_MIN(least, until(x, q * x->width) - until(x, q * x->width - time));
+    return least;
+}
+
+/* The least over the steps of an operator. */
+static __int128 term(const court *x, int32_t i)
+{
+    __int128 least = MAX_PAY * 2, extra = 0;
+    bool any = false;
+    for (int64_t g = 0; g < x->steps[i]; g++) {
+        extra += x->extra[x->off[i] + g];
+        for (int32_t k = 0; k < x->K; k++) {
+            int64_t from, to, begin = x->first[i] + g * x->step;
+            window(x, i, k, &from, &to);
+            from = UTIL_MAX(from, begin);
+            to = UTIL_MIN(to, begin + x->step - 1);
+            if (from > to)
+                continue;
+            __int128 pays = (__int128)x->weight[k] * least_pay(x, from, to, time_of(x, i, k)) + extra;
+            if (!any || pays < least)
+                least = pays;
+            any = true;
+        }
+    }
+    return least;
+}
+
+static int spread_flows(court *x)
+{
+    const prove_block *b = x->b;
+    x->extra = util_alloc((size_t)x->off[b->n], sizeof *x->extra);
+    if (!x->extra)
+        return MOIRAI_EFAIL;
+    for (size_t f = 0; f < x->n_flows; f++) {
+        int64_t e = x->flow[3 * f], g = x->flow[3 * f + 1], value = x->flow[3 * f + 2];
+        if (e >= b->n_edges || g < 1 || g - x->late[e] < 1)
+            return prove_wrong("a flow of no step");
+        int32_t i = b->edge[e].from, j = b->edge[e].to;
+        if (g < x->steps[i])
+            x->extra[x->off[i] + g] += value;
+        if (g < x->steps[i] && g - x->late[e] < x->steps[j])
+            x->extra[x->off[j] + g - x->late[e]] -= value;
+    }
+    return 0;
+}
+
+static int judge(int64_t *ns, court *x)
+{
+    find_heads(x);
+    find_tails(x);
+    if (!find_steps(x) || !find_lateness(x))
+        return prove_wrong("a pool's length leaves some operator no start, or too many steps");
+    int rc = spread_flows(x);
+    __int128 sum = 0, capacity = 0;
+    for (int32_t i = 0; i < x->b->n && !rc; i++)
+        sum += term(x, i);
+    for (int32_t k = 0; k < x->K; k++)
+        capacity += (__int128)x->weight[k] * x->sum[x->n_prices];
+    if (!rc && sum <= capacity)
+        rc = prove_wrong("a pool's prices exclude nothing");
+    if (!rc)
+        *ns = UTIL_MAX(*ns, x->length + 1);
+    return rc;
+}
+
+/* ---- reading ---- */
+
+static int read_prices(court *x, yyjson_val *object)
+{
+    size_t n;
+    int rc = prove_list(&x->weight, &n, yyjson_obj_get(object, "weights"), 0, INT32_MAX, "weights");
+    if (!rc && n != (size_t)x->K)
+        rc = prove_wrong("weights has not one number per device");
+    rc = rc ? rc : prove_list(&x->price, &x->n_prices, yyjson_obj_get(object, "prices"), 0, MAX_FLOW, "prices");
+    if (!rc && (x->n_prices == 0 || x->n_prices > MAX_PRICES || (x->length - 1) / x->width + 1 != (int64_t)x->n_prices))
+        rc = prove_wrong("prices has not one number per bucket of the length");
+    x->sum = util_alloc(x->n_prices + 1, sizeof *x->sum);
+    if (!rc && !x->sum)
+        rc = MOIRAI_EFAIL;
+    __int128 sum = 0, weights = 0;
+    for (int32_t k = 0; k < x->K && !rc; k++)
+        weights += x->weight[k];
+    for (size_t q = 0; q < x->n_prices && !rc; q++) {
+        int64_t begin = (int64_t)q * x->width;
+        sum += (__int128)x->price[q] * (UTIL_MIN(begin + x->width, x->length) - begin);
+        if (sum * (weights + 1) >= MAX_PAY)
+            rc = prove_wrong("a pool's prices are too large");
+        else
+            x->sum[q + 1] = (int64_t)sum;
+    }
+    return rc;
+}
+
+static int read_all(court *x, yyjson_val *object)
+{
+    int64_t most = INT64_MAX / 8;
+    if (!prove_int64(yyjson_obj_get(object, "length_ns"), 1, most, &x->length) ||
+        !prove_int64(yyjson_obj_get(object, "step_ns"), 1, most, &x->step) ||
+        !prove_int64(yyjson_obj_get(object, "bucket_ns"), 1, most, &x->width))
+        return prove_wrong("length_ns, step_ns or bucket_ns of a pool is missing or out of range");
+    int rc = read_prices(x, object);
+    rc = rc ? rc : prove_list(&x->flow, &x->n_flows, yyjson_obj_get(object, "flows"), 0, MAX_FLOW, "flows");
+    if (!rc && x->n_flows % 3)
+        rc = prove_wrong("flows are not three numbers each");
+    x->n_flows /= 3;
+    return rc;
+}
+
+int prove_pool(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson_val *object)
+{
+    court x = {.b = b, .K = b->p->n_devices, .a = a, .z = z};
+    size_t n = (size_t)b->n, cells = n * (size_t)x.K;
+    x.head = util_alloc(cells, sizeof *x.head);
+    x.tail = util_alloc(cells, sizeof *x.tail);
+    x.first = util_alloc(n, sizeof *x.first);
+    x.steps = util_alloc(n, sizeof *x.steps);
+    x.off = util_alloc(n + 1, sizeof *x.off);
+    x.late = util_alloc((size_t)b->n_edges, sizeof *x.late);
+    bool made = x.head && x.tail && x.first && x.steps && x.off && x.late;
+    int rc = made ? read_all(&x, object) : MOIRAI_EFAIL;
+    rc = rc ? rc : judge(ns, &x);
+    void *all[] = {x.head, x.tail, x.first, x.steps, x.off, x.late, x.weight, x.price, x.flow, x.sum, x.extra};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+    return rc;
+}
