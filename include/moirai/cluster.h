@@ -67,7 +67,7 @@ typedef struct moirai_cluster {
     /* The closure, [from * n_devices + to]; 0 on the diagonal. */
     int64_t *bytes_per_second;
     int64_t *latency_ns;
-    char *notes; /* what looks odd in its file, a line each, or NULL */
+    char *notes; /* what looks odd in it, a line each, or NULL; what is merely worth knowing begins with "note: " */
 } moirai_cluster;
 
 /* A built-in name ("inter-server", "intra-server"), a file ("-" for stdin), or a one-line

@@ -37,6 +37,8 @@ typedef struct moirai_onnx_report {
     moirai_onnx_input input[MOIRAI_ONNX_INPUTS];
     char first_unknown[128];    /* type of the first operator without a rule, "" if none */
     char first_default_dim[64]; /* name of the first such dimension, "" if none */
+    char open_dims[512];        /* names of all of them, each once, "batch, sequence"; as many as there is room for */
+    char unnamed_dims[256];     /* inputs with open dimensions that have no name: their shape must be given */
 } moirai_onnx_report;
 
 /* Whether this library was built with ONNX. Without it every function of this header says so and fails. */

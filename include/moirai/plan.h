@@ -44,7 +44,8 @@ MOIRAI_API double moirai_plan_gap(const moirai_plan *plan);
 MOIRAI_API bool moirai_plan_is_optimal(const moirai_plan *plan);
 
 /* Names are resolved against `p`: a plan whose names are not there is MOIRAI_EINPUT. A plan that says that it was made
- * for a problem of other content keeps its decisions, but not its lower bound, which says nothing about `p`. */
+ * for a problem of other content keeps its decisions, but not its lower bound, which says nothing about `p`; with
+ * another number of operators it is MOIRAI_EINPUT. */
 MOIRAI_API int moirai_plan_read(moirai_plan **out, const moirai_problem *p, const char *path);
 /* The same from memory; `label` stands for the path in messages. */
 MOIRAI_API int moirai_plan_parse(moirai_plan **out, const moirai_problem *p, const char *json, size_t length,

@@ -84,6 +84,7 @@ typedef struct moirai_problem {
     void *store; /* owns every string above */
 
     int64_t *device_launch_ns; /* what starting an operator costs there, on average; 0 where that is not known */
+    const char **device_type;  /* what the cluster calls its kind, "v100"; "" where that is not known. For people */
 } moirai_problem;
 
 /* Time to move tensor t from device a to device b; 0 if a == b. */

@@ -67,7 +67,7 @@ typedef enum moirai_share {
     MOIRAI_SHARE_HELD,     /* nothing hinders the task: the plan starts it later than it could */
     MOIRAI_SHARES
 } moirai_share;
-/* "computing", "transferring", "waiting for a device", "waiting for a port", "held back" */
+/* "computing", "transferring", "waiting for a busy device", "waiting for a busy port", "held back" */
 MOIRAI_API const char *moirai_share_name(moirai_share s);
 
 /* Why a task starts when it does. Tasks: operator i is i, transfer x of the plan is n_ops + x. */
@@ -80,7 +80,7 @@ typedef struct moirai_delay {
     int32_t behind;   /* the task that held the device or port last before it; MOIRAI_NONE where it waited for none */
 } moirai_delay;
 
-#define MOIRAI_VERDICT_LINES 8
+#define MOIRAI_VERDICT_LINES 10
 
 typedef struct moirai_analysis {
     const moirai_problem *problem; /* not owned: must outlive the analysis */
@@ -125,7 +125,10 @@ typedef struct moirai_analysis {
     /* Of the makespan, what launches take: those on the critical path, and their share of the work that it waits for. 0
      * where the problem does not say what a launch costs. */
     int64_t launch_ns;
-    bool mostly_launches; /* more than half of the makespan; the verdict's fourth line says so */
+    bool mostly_launches; /* more than half of the makespan; the verdict says so after the critical path */
+    /* With memory static: the device whose peak, tensors included, exceeds its memory most; the verdict's second line
+     * warns of it. MOIRAI_NONE where all fit. */
+    int32_t over_device;
 } moirai_analysis;
 
 /* Work a plan out. `timeline` may be NULL. MOIRAI_EFAIL, with the first broken rule, for a plan that breaks the model.
@@ -165,7 +168,9 @@ MOIRAI_API void moirai_explain_op_text(char *text, size_t size, const moirai_ana
 typedef struct moirai_what_if {
     moirai_change change;
     char text[160];                     /* "the link between A and B twice as fast" */
-    int result;                         /* 0; MOIRAI_EINFEASIBLE where no plan is left; what else failed */
+    int result;                         /* 0; MOIRAI_EINFEASIBLE where no plan is left; MOIRAI_ELIMIT where it was not
+                                           tried; what else failed */
+    bool cut_short;                     /* the time or the interrupt ended its search while its gap was open */
     char message[200];                  /* of a failure */
     int64_t makespan_ns;                /* reached: the best of search, replay and what the other runs show */
     int64_t lower_bound_ns;             /* proven: the best of search and what the other runs show */
@@ -187,10 +192,12 @@ typedef struct moirai_what_if_options {
 /* The defaults that the fields name. */
 MOIRAI_API void moirai_what_if_options_init(moirai_what_if_options *o);
 /* Place the plan's problem as it is (first in *out: change MOIRAI_CHANGE_NONE) and with one change at a time: each link
- * twice as fast, each device twice as fast and with twice the memory, one device less and one more of each kind. The
- * runs share the time; those for which none is left say so (MOIRAI_ELIMIT). The same seed and effort without time limit
- * give what moirai_place gives on the problem of moirai_problem_change. The others are ordered by makespan. The caller
- * frees *out. */
+ * twice as fast, each device twice as fast and, where its memory can bind, with twice of it, one device less and one
+ * more of each kind. Searches start from the given plan where the change leaves it possible. They share the time: where
+ * it is too little for a useful search of all, the most promising changes are searched, and the others say that they
+ * were not tried (MOIRAI_ELIMIT), as do those that an interrupt forestalls. The same seed and effort without time limit
+ * give what moirai_place gives on the problem of moirai_problem_change from that start. The others are ordered by
+ * makespan. The caller frees *out. */
 MOIRAI_API int moirai_what_if_run(moirai_what_if **out, int32_t *n, const moirai_analysis *a,
                                   const moirai_what_if_options *o);
 /* "bound": no plan of the unchanged problem is as fast as this one. "plan": only the plan is better, the unchanged

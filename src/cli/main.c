@@ -64,7 +64,8 @@ static void catch_signals(void)
 
 static int complain(int rc)
 {
-    fprintf(stderr, "moirai: %s\n", moirai_error_message());
+    const char *message = moirai_error_message(); /* what the placer of that name says has the prefix already */
+    fprintf(stderr, "%s%s\n", strncmp(message, "moirai: ", 8) ? "moirai: " : "", message);
     return -rc;
 }
 
@@ -72,6 +73,14 @@ static int unknown_command(const char *typed)
 {
     return moirai_error(MOIRAI_EUSAGE, "no command '%s': %s", typed,
                         cli_hint(typed, CLI_VALUE_COMMAND, "see 'moirai help'").s);
+}
+
+static bool asks_json(int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++)
+        if (!strcmp(argv[i], "--json"))
+            return true;
+    return false;
 }
 
 /* With --json a failure is a result too: scripts read one place. */
@@ -120,7 +129,13 @@ int main(int argc, char **argv)
     else if (!strcmp(name, "--version") || !strcmp(name, "-V"))
         name = "version";
     const cli_command *command = cli_command_find(name);
-    if (!command)
-        return complain(unknown_command(name));
+    if (!command) {
+        int rc = unknown_command(name);
+        cli_context cli = {.json = asks_json(argc, argv), .doc = yyjson_mut_doc_new(NULL)};
+        yyjson_mut_doc_set_root(cli.doc, cli.result = yyjson_mut_obj(cli.doc));
+        print_json(&cli, rc);
+        yyjson_mut_doc_free(cli.doc);
+        return complain(rc);
+    }
     return run_command(command, argc - 2, argv + 2);
 }

@@ -92,8 +92,11 @@ int moirai_cluster_open(moirai_cluster **out, const char *name_or_path)
             return moirai_cluster_synthetic(out, name_or_path);
         const moirai_device_type *closest = moirai_device_type_closest(name_or_path);
         return moirai_error(
-            MOIRAI_EINPUT, "%s: no such file, and no built-in cluster (inter-server, intra-server)%s%s%s", name_or_path,
-            closest ? " nor device type: did you mean '" : "", closest ? closest->name : "", closest ? "'?" : "");
+            MOIRAI_EINPUT,
+            "%s: no such file, no built-in cluster (inter-server, intra-server), and no line such as '2x v100, 100Gbps "
+            "5us'%s%s%s",
+            name_or_path, closest ? " nor device type: did you mean '" : "", closest ? closest->name : "",
+            closest ? "'?" : "");
     }
     char *text;
     size_t length;

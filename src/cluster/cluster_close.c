@@ -57,7 +57,7 @@ static int close_pairs(moirai_cluster *c, const bool *direct)
             if (a == b || direct[pair])
                 continue;
             if (c->bytes_per_second[pair] == 0)
-                return moirai_error(MOIRAI_EINPUT, "missing channel: no path of links from device '%.200s' to '%.200s'",
+                return moirai_error(MOIRAI_EINPUT, "no link between devices: no path from device '%.200s' to '%.200s'",
                                     c->device[a].name, c->device[b].name);
             c->latency_ns[pair] = shortest_latency(c, a, b, c->bytes_per_second[pair]);
         }

@@ -184,8 +184,11 @@ static int no_memory(const util_json_at *at, const char *type)
 {
     const moirai_device_type *closest = *type ? moirai_device_type_closest(type) : NULL;
     if (closest)
-        return util_json_fail(at, "memory is missing, and its type's is not known: did you mean '%s'?", closest->name);
-    return util_json_fail(at, "memory is missing%s", *type ? ", and its type's is not known" : "");
+        return util_json_fail(at, "memory is missing, and type '%.60s' is not known: did you mean '%s'?", type,
+                              closest->name);
+    if (*type)
+        return util_json_fail(at, "memory is missing, and type '%.60s' is not known", type);
+    return util_json_fail(at, "memory is missing");
 }
 
 /* A type that nobody knows, without figures of its own, is most likely misspelt. */

@@ -4,8 +4,9 @@
  *     2x v100, 2x p100 16GB, 100Gbps 5us
  *
  * Parts between commas. A part may hold a count ("4x", default 1) with a device type and a memory size (default: the
- * type's); one bandwidth and one latency (default 0) for all pairs stand anywhere. Words such as "nvlink" only speak
- * to the reader. Devices are named A, B, ..., Z, AA, AB, ... */
+ * type's); one bandwidth and one latency (default 0, with a note) for all pairs stand anywhere; a blank may stand
+ * between a number and its unit. Words such as "nvlink" only speak to the reader. Devices are named A, B, ..., Z, AA,
+ * AB, ... */
 #include "cluster/cluster_build.h"
 #include "util/util.h"
 
@@ -46,9 +47,9 @@ static void device_name(char out[4], int32_t i)
 static const char *read_count(int64_t *count, const char *word)
 {
     size_t digits = strspn(word, "0123456789");
-    if (digits == 0 || digits > 6 || word[digits] != 'x')
+    if (digits == 0 || digits > 18 || word[digits] != 'x')
         return NULL;
-    *count = strtol(word, NULL, 10);
+    *count = strtoll(word, NULL, 10);
     return word + digits + 1;
 }
 
@@ -102,6 +103,9 @@ static int add_devices(moirai_cluster *c, const part *p)
                             closest ? closest->name : "", closest ? "'?" : "");
     if (p->count == 0 || p->memory_bytes == 0)
         return moirai_error(MOIRAI_EINPUT, "no devices or no memory for type '%s'", p->type);
+    if (p->count > MOIRAI_MAX_DEVICES)
+        return moirai_error(MOIRAI_EINPUT, "%lld devices of type '%s': at most %d", (long long)p->count, p->type,
+                            MOIRAI_MAX_DEVICES);
     for (int64_t i = 0; i < (p->count < 0 ? 1 : p->count); i++) {
         char name[4];
         device_name(name, c->n_devices);
@@ -114,14 +118,27 @@ static int add_devices(moirai_cluster *c, const part *p)
     return 0;
 }
 
+/* "32 GB" is one word: a number, and a unit behind the blank. */
+static bool join_unit(char *joined, size_t size, const char *word, const char *next)
+{
+    int64_t value;
+    if (!next || word[strspn(word, "0123456789.")] || snprintf(joined, size, "%s%s", word, next) >= (int)size)
+        return false;
+    return !moirai_parse_bytes(&value, joined) || !moirai_parse_rate(&value, joined) ||
+           !moirai_parse_duration(&value, joined);
+}
+
 static int read_part(moirai_cluster *c, wishes *all, char *text)
 {
     part p = {-1, -1, ""};
-    char *place = NULL;
-    for (char *word = strtok_r(text, " \t", &place); word; word = strtok_r(NULL, " \t", &place)) {
-        int rc = read_word(&p, all, word);
+    char *place = NULL, joined[64];
+    for (char *word = strtok_r(text, " \t", &place), *next; word; word = next) {
+        next = strtok_r(NULL, " \t", &place);
+        bool two = join_unit(joined, sizeof joined, word, next);
+        int rc = read_word(&p, all, two ? joined : word);
         if (rc)
             return rc;
+        next = two ? strtok_r(NULL, " \t", &place) : next;
     }
     if (*p.type)
         return add_devices(c, &p);
@@ -143,6 +160,10 @@ static int build(moirai_cluster *c, char *text)
     }
     if (c->n_devices > 1 && all.bytes_per_second < 0)
         return moirai_error(MOIRAI_EINPUT, "no bandwidth for the links (such as 100Gbps)");
+    if (c->n_devices > 1 && all.latency_ns < 0 &&
+        !(c->notes = util_strdup("note: no latency is given for the links: taken as 0 (5us behind the bandwidth sets "
+                                 "it)")))
+        return MOIRAI_EFAIL;
     for (int32_t a = 0; a < c->n_devices; a++) {
         for (int32_t b = 0; b < c->n_devices; b++) {
             if (a == b)

@@ -3,10 +3,12 @@
  * Every tensor gets a size. Inputs take theirs from the file and the options; an operator's outputs from its rule;
  * where that fails from what the file declares; else they are taken to be as large as the operator's largest input
  * (and reported). So every shape is known when it is needed, and the arithmetic on shapes that exporters
- * spell out (Shape, Gather, Concat, ...) folds into numbers: it costs nothing at run time, nor here. One visit per
- * node in topological order, O(nodes + edges). */
+ * spell out (Shape, Gather, Concat, ...) folds into numbers: it costs nothing at run time, nor here. Inputs that can't
+ * go together (a product of 1x8 by 9x8) are refused, unless a size before them was guessed, taken as 1 or depends on
+ * data. One visit per node in topological order, O(nodes + edges). */
 #include "onnx/onnx_import.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,10 +44,38 @@ static int settle_outputs(onnx_import *im, onnx_node *n)
         int rc = v->declared ? onnx_value_from_type(im, v, v->declared, false, &set) : 0;
         if (rc)
             return rc;
-        if (!set)
+        if (!set) {
             guess(n, v);
+            im->unsure = true;
+        }
     }
     return 0;
+}
+
+/* Sizes that data decide at run time, or that differ from one turn of a loop to the next. */
+static bool depends_on_data(const onnx_node *n)
+{
+    static const char *const types[] = {"NonZero", "Unique", "Compress", "NonMaxSuppression"};
+    for (size_t i = 0; n->rule && i < sizeof types / sizeof *types; i++)
+        if (!strcmp(n->rule->type, types[i]))
+            return true;
+    return n->n_children || !n->rule;
+}
+
+/* "1x8 and 9x8" */
+static int refuse_clash(const onnx_node *n)
+{
+    char text[256] = "";
+    size_t used = 0;
+    for (int32_t i = 0; i < n->n_in && used < sizeof text; i++) {
+        const onnx_value *v = n->in[i];
+        used += v && used ? (size_t)snprintf(text + used, sizeof text - used, " and ") : 0;
+        for (int32_t k = 0; v && k < v->rank && used < sizeof text; k++)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%lld", k ? "x" : "", (long long)v->dim[k]);
+        if (v && !v->rank && used < sizeof text)
+            used += (size_t)snprintf(text + used, sizeof text - used, "a scalar");
+    }
+    return moirai_error(MOIRAI_EINPUT, "inputs of shapes %s do not go together", text);
 }
 
 static bool is_constant(const onnx_node *n)
@@ -106,6 +136,9 @@ static int infer_node(onnx_import *im, onnx_node *n)
     if (rc)
         return rc;
     bool shaped = !n->n_children && n->rule && n->rule->shape(n);
+    if (!shaped && n->clashes && !im->unsure && !im->report->n_default_dims && n->scope == im->root)
+        return refuse_clash(n);
+    im->unsure |= depends_on_data(n);
     if ((rc = settle_outputs(im, n)))
         return rc;
     if (is_constant(n))
@@ -127,10 +160,18 @@ static int settle_inputs(onnx_import *im, onnx_scope *s)
             return moirai_error_prefix(rc, "input '%s'", v->name);
         if (!set) {
             onnx_value_shape(v, v->type, 0, NULL);
-            v->guessed = true;
+            v->guessed = im->unsure = true;
         }
     }
     return 0;
+}
+
+/* Nodes need no name; then what it makes says which one it is. */
+static const char *name_of(const onnx_node *n)
+{
+    if (n->proto->name && *n->proto->name)
+        return n->proto->name;
+    return n->n_out && n->out[0] ? n->out[0]->name : "";
 }
 
 int onnx_scope_infer(onnx_import *im, onnx_scope *s)
@@ -139,10 +180,27 @@ int onnx_scope_infer(onnx_import *im, onnx_scope *s)
     for (int32_t i = 0; i < s->n_nodes && !rc; i++) {
         onnx_node *n = &s->node[s->order[i]];
         if ((rc = infer_node(im, n)))
-            moirai_error_prefix(rc, "node '%s' (%s)", n->proto->name ? n->proto->name : "",
-                                n->proto->op_type ? n->proto->op_type : "");
+            moirai_error_prefix(rc, "node '%s' (%s)", name_of(n), n->proto->op_type ? n->proto->op_type : "");
     }
     return rc;
+}
+
+/* A dimension of 0 may be meant (a cache that is still empty), but not one that leaves nothing to compute. */
+static int check_outputs(const onnx_import *im)
+{
+    const Onnx__GraphProto *graph = im->model->proto->graph;
+    const char *first = NULL;
+    for (size_t i = 0; i < graph->n_output; i++) {
+        const onnx_value *v = onnx_scope_find(im->root, graph->output[i]->name);
+        if (!v || !v->shaped || v->elements > 0)
+            return 0;
+        first = first ? first : v->name;
+    }
+    return first ? moirai_error(MOIRAI_EINPUT,
+                                "output '%.80s' is empty, as are all: a dimension of 0 leaves nothing "
+                                "to compute",
+                                first)
+                 : 0;
 }
 
 int onnx_import_run(onnx_import *im)
@@ -163,5 +221,5 @@ int onnx_import_run(onnx_import *im)
         if (!im->dim_used[i])
             rc = moirai_error(MOIRAI_EUSAGE, "dimension \"%s\": no tensor of the model has a dimension of that name",
                               o->dims[i]);
-    return rc;
+    return rc ? rc : check_outputs(im);
 }

@@ -65,6 +65,7 @@ typedef struct onnx_node {
     bool folded;
     bool cost_known;
     int64_t flops;
+    bool clashes;        /* its rule found inputs that can't go together: a product of 1x8 by 9x8 */
     int64_t read_bytes;  /* what it reads of its inputs; -1: all of them */
     int64_t inner_bytes; /* traffic inside its subgraphs */
 } onnx_node;
@@ -87,6 +88,7 @@ struct onnx_import {
     int64_t opset;
     size_t numbers_left; /* of ONNX_NUMBERS_BUDGET */
     bool *dim_used;      /* options->dims that were met */
+    bool unsure;         /* a size was guessed or depends on data: what follows from it accuses nobody */
     onnx_arena arena;
     util_names **maps; /* to free */
     size_t n_maps, maps_capacity;

@@ -181,7 +181,25 @@ static bool dim_option(onnx_import *im, const char *name, int64_t *out)
     return false;
 }
 
-static bool resolve_dim(onnx_import *im, const Onnx__TensorShapeProto__Dimension *d, bool defaults, int64_t *out)
+/* All open dimensions for the user: names for --dim, each once; inputs with unnamed ones for --shape. */
+static void note_open(moirai_onnx_report *r, const char *name, const char *input)
+{
+    bool named = name && *name;
+    char *list = named ? r->open_dims : r->unnamed_dims;
+    size_t size = named ? sizeof r->open_dims : sizeof r->unnamed_dims, used = strlen(list), length;
+    const char *word = named ? name : input;
+    if (!r->n_default_dims++)
+        snprintf(r->first_default_dim, sizeof r->first_default_dim, "%s", named ? name : "unnamed");
+    length = strlen(word);
+    for (const char *at = list; (at = strstr(at, word)); at += length)
+        if ((at == list || at[-1] == ' ') && (!at[length] || at[length] == ','))
+            return;
+    if (used + length + 3 < size)
+        snprintf(list + used, size - used, "%s%s", used ? ", " : "", word);
+}
+
+static bool resolve_dim(onnx_import *im, const Onnx__TensorShapeProto__Dimension *d, const char *input, bool defaults,
+                        int64_t *out)
 {
     if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && d->dim_value >= 0) {
         *out = d->dim_value;
@@ -193,9 +211,7 @@ static bool resolve_dim(onnx_import *im, const Onnx__TensorShapeProto__Dimension
     *out = 1;
     if (!defaults)
         return false;
-    if (!im->report->n_default_dims++)
-        snprintf(im->report->first_default_dim, sizeof im->report->first_default_dim, "%s",
-                 name && *name ? name : "unnamed");
+    note_open(im->report, name, input);
     return true;
 }
 
@@ -229,7 +245,7 @@ int onnx_value_from_type(onnx_import *im, onnx_value *v, const Onnx__TypeProto *
                         : 0;
     int64_t dim[ONNX_MAX_RANK];
     for (size_t i = 0; i < s->n_dim; i++)
-        if (!resolve_dim(im, s->dim[i], defaults, &dim[i]))
+        if (!resolve_dim(im, s->dim[i], v->name, defaults, &dim[i]))
             return 0;
     *set = onnx_value_shape(v, v->type, (int32_t)s->n_dim, dim);
     if (!*set && defaults)

@@ -21,6 +21,7 @@ void moirai_problem_free(moirai_problem *p)
         p->device_name,
         p->device_memory_bytes,
         p->device_launch_ns,
+        p->device_type,
         p->bytes_per_second,
         p->latency_ns,
         p->op_name,

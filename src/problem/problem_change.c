@@ -171,10 +171,12 @@ static int change_devices(changer *x)
     free(q->device_name);
     free(q->device_memory_bytes);
     free(q->device_launch_ns);
+    free(q->device_type);
     q->device_name = util_alloc(K, sizeof *q->device_name);
     q->device_memory_bytes = util_alloc(K, sizeof *q->device_memory_bytes);
     q->device_launch_ns = util_alloc(K, sizeof *q->device_launch_ns);
-    if (!q->device_name || !q->device_memory_bytes || !q->device_launch_ns)
+    q->device_type = util_alloc(K, sizeof *q->device_type);
+    if (!q->device_name || !q->device_memory_bytes || !q->device_launch_ns || !q->device_type)
         return MOIRAI_EFAIL;
     q->n_devices = x->K;
     for (int32_t k = 0; k < x->K; k++) {
@@ -184,7 +186,8 @@ static int change_devices(changer *x)
         q->device_name[k] = copy ? copy_name(x, name) : problem_keep(q, name);
         q->device_memory_bytes[k] = x->p->device_memory_bytes[x->old[k]];
         q->device_launch_ns[k] = x->p->device_launch_ns[x->old[k]];
-        if (!q->device_name[k])
+        q->device_type[k] = problem_keep(q, x->p->device_type[x->old[k]]);
+        if (!q->device_name[k] || !q->device_type[k])
             return MOIRAI_EFAIL;
         if (doubled && !util_mul64(&q->device_memory_bytes[k], q->device_memory_bytes[k], 2))
             return moirai_error(MOIRAI_EINPUT, "device '%.200s': its memory is too large to double", name);

@@ -33,7 +33,8 @@ static int copy_devices(moirai_problem *p, const moirai_cluster *c)
 {
     for (int32_t k = 0; k < c->n_devices; k++) {
         p->device_memory_bytes[k] = c->device[k].memory_bytes;
-        if (!(p->device_name[k] = problem_keep(p, c->device[k].name)))
+        if (!(p->device_name[k] = problem_keep(p, c->device[k].name)) ||
+            !(p->device_type[k] = problem_keep(p, c->device[k].type)))
             return MOIRAI_EFAIL;
     }
     return 0;

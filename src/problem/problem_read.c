@@ -48,16 +48,18 @@ static int read_devices(moirai_problem *p, const document *doc)
     size_t i, n;
     yyjson_arr_foreach(doc->devices, i, n, object) {
         util_json_at at = {.label = doc->label, .kind = "device", .index = i};
+        const char *type = "";
         int rc;
         if ((rc = util_json_object(&at, object)) ||
             (rc = util_json_string(&at.name, NULL, &at, object, "name", true)) ||
+            (rc = util_json_string(&type, NULL, &at, object, "type", false)) ||
             (rc = util_json_int64(&p->device_memory_bytes[i], &at, object, "memory_bytes", true, 0)) ||
             (rc = util_json_int64(&p->device_launch_ns[i], &at, object, "launch_ns", false, 0)))
             return rc;
         for (size_t j = 0; j < i; j++)
             if (!strcmp(p->device_name[j], at.name))
                 return moirai_error(MOIRAI_EINPUT, "two devices are named '%.200s'", at.name);
-        if (!(p->device_name[i] = problem_keep(p, at.name)))
+        if (!(p->device_name[i] = problem_keep(p, at.name)) || !(p->device_type[i] = problem_keep(p, type)))
             return MOIRAI_EFAIL;
     }
     return 0;
@@ -110,7 +112,8 @@ static int read_channels(moirai_problem *p, const document *doc)
     for (int32_t a = 0; a < p->n_devices; a++)
         for (int32_t b = 0; b < p->n_devices; b++)
             if (a != b && !p->bytes_per_second[a * p->n_devices + b])
-                return moirai_error(MOIRAI_EINPUT, "missing channel from device '%.200s' to '%.200s'",
+                return moirai_error(MOIRAI_EINPUT,
+                                    "no link between devices: the channel from '%.200s' to '%.200s' is missing",
                                     p->device_name[a], p->device_name[b]);
     return 0;
 }

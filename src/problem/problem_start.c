@@ -18,6 +18,9 @@ static int reserve(moirai_problem *p, size_t inputs)
     ok &= (p->device_name = util_alloc(k, sizeof *p->device_name)) != NULL;
     ok &= (p->device_memory_bytes = util_alloc(k, sizeof *p->device_memory_bytes)) != NULL;
     ok &= (p->device_launch_ns = util_alloc(k, sizeof *p->device_launch_ns)) != NULL;
+    ok &= (p->device_type = util_alloc(k, sizeof *p->device_type)) != NULL;
+    for (size_t d = 0; ok && d < k; d++)
+        p->device_type[d] = "";
     ok &= (p->bytes_per_second = util_alloc(k * k, sizeof *p->bytes_per_second)) != NULL;
     ok &= (p->latency_ns = util_alloc(k * k, sizeof *p->latency_ns)) != NULL;
     ok &= (p->op_name = util_alloc(n, sizeof *p->op_name)) != NULL;

@@ -38,7 +38,8 @@ static int copy_devices(const part *x)
     moirai_problem *q = x->q;
     size_t K = (size_t)p->n_devices, cells = K * K * (size_t)p->n_classes;
     for (size_t k = 0; k < K; k++)
-        if (!(q->device_name[k] = problem_keep(q, p->device_name[k])))
+        if (!(q->device_name[k] = problem_keep(q, p->device_name[k])) ||
+            !(q->device_type[k] = problem_keep(q, p->device_type[k])))
             return MOIRAI_EFAIL;
     memcpy(q->device_memory_bytes, p->device_memory_bytes, K * sizeof *q->device_memory_bytes);
     memcpy(q->device_launch_ns, p->device_launch_ns, K * sizeof *q->device_launch_ns);

@@ -14,6 +14,8 @@ static void write_devices(util_writer *w, const moirai_problem *p)
         util_writer_break(w);
         util_writer_open(w, '{');
         util_writer_pair_string(w, "name", p->device_name[k]);
+        if (*p->device_type[k])
+            util_writer_pair_string(w, "type", p->device_type[k]);
         util_writer_pair_int(w, "memory_bytes", p->device_memory_bytes[k]);
         if (p->device_launch_ns[k])
             util_writer_pair_int(w, "launch_ns", p->device_launch_ns[k]);

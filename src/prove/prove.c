@@ -348,6 +348,16 @@ static int prove_all(prover *x, yyjson_val *root)
     return 0;
 }
 
+/* What fails and was written for another problem is most likely not forged but mistaken. The name alone decides
+ * nothing: a proof that holds here holds, whatever it was made for. */
+static int blame_name(int rc, const moirai_problem *p, yyjson_val *root)
+{
+    const char *name = yyjson_get_str(yyjson_obj_get(root, "problem"));
+    if (rc != MOIRAI_EVERIFY || !name || !strcmp(name, p->name))
+        return rc;
+    return moirai_error_prefix(rc, "belongs to another problem, '%.80s', not to '%.80s'", name, p->name);
+}
+
 int moirai_prove_text(moirai_proof *out, const moirai_problem *p, const char *json, size_t length, const char *label)
 {
     yyjson_doc *doc;
@@ -357,6 +367,7 @@ int moirai_prove_text(moirai_proof *out, const moirai_problem *p, const char *js
         return rc;
     prover x = {.p = p, .proof = out};
     rc = prove_all(&x, yyjson_doc_get_root(doc));
+    rc = rc ? blame_name(rc, p, yyjson_doc_get_root(doc)) : 0;
     prove_cuts_free(&x.cuts);
     for (int32_t i = 0; x.class_ && i < x.n_classes; i++)
         prove_block_free(&x.class_[i]);

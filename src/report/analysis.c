@@ -7,8 +7,8 @@
 
 const char *moirai_share_name(moirai_share s)
 {
-    static const char *const names[MOIRAI_SHARES] = {"computing", "transferring", "waiting for a device",
-                                                     "waiting for a port", "held back"};
+    static const char *const names[MOIRAI_SHARES] = {"computing", "transferring", "waiting for a busy device",
+                                                     "waiting for a busy port", "held back"};
     return names[s];
 }
 
@@ -95,7 +95,8 @@ int moirai_analysis_new(moirai_analysis **out, const moirai_problem *p, const mo
                            .n_transfers = plan->n_transfers,
                            .n_devices = p->n_devices,
                            .single_ns = MOIRAI_UNKNOWN,
-                           .single_device = MOIRAI_NONE};
+                           .single_device = MOIRAI_NONE,
+                           .over_device = MOIRAI_NONE};
     rc = reserve(a);
     if (!rc)
         count(a);

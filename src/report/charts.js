@@ -27,7 +27,8 @@ function makeMemory(data, plan, canvas, view) {
     g.globalAlpha = 1;
     g.fillRect(left, y + HEIGHT - h(plan.resident[k]), right - left, h(plan.resident[k]));
     if (far) { /* the limit is off the scale: say so instead of drawing an empty box */
-      const text = "limit " + textBytes(limit) + ", " + (limit > 0 ? (100 * plan.peak[k] / limit).toPrecision(2) : 0) + " % used";
+      const narrow = right - left < 420;
+      const text = narrow ? "up to " + textBytes(most) : "drawn up to " + textBytes(most) + "; the limit, " + textBytes(limit) + ", is " + (plan.peak[k] > 0 ? textCount(Math.round(limit / plan.peak[k])) : "many") + " times the peak";
       g.font = "11.5px " + FONT;
       g.textAlign = "right";
       g.globalAlpha = 0.85;

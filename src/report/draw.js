@@ -43,6 +43,18 @@ function shortName(name) {
   return slash >= 0 && slash + 1 < name.length ? name.slice(slash + 1) : name;
 }
 
+/* What a box says. A fused operator has the name of its last member, often just "relu": then the heaviest says more. */
+function opLabel(problem, i) {
+  const name = problem.ops[i], short = shortName(name), types = problem.types[problem.opType[i]].split("+");
+  if (types.length < 2 || short.toLowerCase() !== types[types.length - 1].toLowerCase()) return short;
+  const heavy = types.find((t) => /^(Conv|MatMul|Gemm|Attention)/.test(t)) || types[0], parts = name.split("/");
+  return (parts.length > 1 ? parts[parts.length - 2] + "/" : "") + heavy.toLowerCase();
+}
+
+function plural(n, what) {
+  return textCount(n) + " " + what + (n === 1 ? "" : "s");
+}
+
 /* ---- elements ---- names only ever become text */
 function element(tag, className, text) {
   const e = document.createElement(tag);

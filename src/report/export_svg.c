@@ -68,7 +68,8 @@ static void put_names(chart *c, const report_slice *s, int32_t n, double y)
 {
     for (int32_t i = 0; i < n; i++) {
         double width = (double)(s[i].finish_ns - s[i].start_ns) / c->ns_per_px;
-        const char *name = report_short_name(moirai_task_name(c->a, s[i].item));
+        char text[120];
+        const char *name = report_label(text, sizeof text, c->a, s[i].item);
         size_t length = 0;
         while (name[length] && length <= 40)
             length++;

@@ -115,7 +115,7 @@ function makeGraph(data, plan, canvas, view) {
       g.textAlign = "center";
       g.fillStyle = scheme.muted;
       for (let l = a; l <= b; l++)
-        for (const i of members[l]) g.fillText(fitText(g, shortName(p.ops[i]), px - 8), xOf(l), yOf(i) - radius - 6);
+        for (const i of members[l]) g.fillText(fitText(g, opLabel(p, i), px - 8), xOf(l), yOf(i) - radius - 6);
     }
   }
 

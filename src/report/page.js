@@ -28,6 +28,7 @@ function unpack(data) {
 function figure(list, id, what, value, more) {
   const box = element("div", "figure"), v = element("div", "value", value);
   v.id = id;
+  box.title = WORDS[what] || "";
   box.append(element("div", "what", what), v, element("div", "more", more));
   list.append(box);
 }
@@ -36,7 +37,9 @@ function fillFigures(data, plan) {
   const list = byId("figures");
   list.replaceChildren();
   figure(list, "makespan", "makespan", textNs(plan.makespan), "one inference, by " + plan.placer);
-  if (plan.bound >= 0)
+  if (plan.bound >= 0 && data.problem.partial)
+    figure(list, "bound", "claimed bound", textNs(plan.bound), "not checked: the problem was not given");
+  else if (plan.bound >= 0)
     figure(list, "bound", "no plan is faster than", textNs(plan.bound), plan.bound === plan.makespan ? "proven optimal" : "gap " + textGap(plan.makespan, plan.bound));
   if (plan.single >= 0)
     figure(list, "single", "best single device", textNs(plan.single), data.problem.devices[plan.singleDevice] + ", " + (plan.single / plan.makespan).toFixed(2) + " times the plan");
@@ -50,11 +53,31 @@ function fillVerdict(plan) {
   byId("verdict").replaceChildren(...plan.verdict.map((line) => element("li", "", line[0].toUpperCase() + line.slice(1) + ".")));
 }
 
+/* What the words above columns and figures mean. */
+const WORDS = {
+  makespan: "the time of one inference, from the first operator to the last",
+  "no plan is faster than": "a lower bound that is proven for these times: the true optimum lies between it and the makespan",
+  "best single device": "all operators on the one device that is fastest alone",
+  transfers: "tensors that move from one device to another",
+  operators: "what is placed: operators of the network, fused ones count once",
+  computes: "time in which the device runs operators",
+  load: "share of the makespan in which the device computes",
+  sends: "time in which its sending port is busy",
+  receives: "time in which its receiving port is busy",
+  weights: "weights and workspace of its operators: what must fit with memory static",
+  peak: "weights, workspace and tensors alive, at the worst moment: what must fit with memory peak",
+  of: "the memory of the device",
+  waits: "time between its last input and its start",
+  takes: "time in which it runs",
+  share: "of the makespan",
+};
+
 function row(table, cells, tag) {
   const r = element("tr");
   for (const c of cells) {
     const cell = element(tag || "td");
     cell.append(...(Array.isArray(c) ? c : [c]));
+    if (tag === "th" && WORDS[c]) cell.title = WORDS[c];
     r.append(cell);
   }
   table.append(r);
@@ -113,7 +136,8 @@ function fillDevices(data, plan) {
   row(table, ["device", "operators", "computes", "load", "sends", "receives", ...(partial ? [] : ["weights", "peak", "of"])], "th");
   data.problem.devices.forEach((name, k) => {
     const colour = deviceColour(data, k);
-    const r = row(table, [[dot(colour), name], textCount(plan.ops[k]), textNs(plan.computes[k]),
+    const type = element("span", "muted", data.problem.deviceTypes[k] ? "  " + data.problem.deviceTypes[k] : "");
+    const r = row(table, [[dot(colour), name, type], textCount(plan.ops[k]), textNs(plan.computes[k]),
       [meter(plan.computes[k] / whole, colour), element("span", "number", textShare(plan.computes[k], whole))], textNs(plan.sends[k]), textNs(plan.receives[k]),
       ...(partial ? [] : [textBytes(plan.resident[k]), [meter(plan.peak[k] / Math.max(1, data.problem.deviceBytes[k]), colour), element("span", "number", textBytes(plan.peak[k]))], textBytes(data.problem.deviceBytes[k])])]);
     r.cells[0].title = name;
@@ -164,7 +188,7 @@ function fillLegends(data, plan) {
   chip(m, scheme.limit, "limit", true);
   const g = byId("graph-legend");
   g.replaceChildren();
-  data.problem.devices.forEach((name, k) => { if (plan.ops[k]) chip(g, deviceColour(data, k), name); });
+  data.problem.devices.forEach((name, k) => { if (plan.ops[k]) chip(g, deviceColour(data, k), name + (data.problem.deviceTypes[k] ? " (" + data.problem.deviceTypes[k] + ")" : "")); });
   chip(g, scheme.cut, "edges and bytes between devices", true);
 }
 
@@ -212,6 +236,7 @@ function start() {
     state.plan = plan;
     byId("memory-section").hidden = byId("graph-section").hidden = !!p.partial;
     byId("search-section").hidden = !plan.events.length;
+    byId("path-switch").hidden = !!p.partial;
     byId("measured-switch").hidden = !data.plans.some((x) => x.measured);
     state.parts = { timeline: makeTimeline(data, plan, byId("timeline"), view, show) };
     if (!p.partial) {
@@ -223,7 +248,7 @@ function start() {
   }
 
   byId("name").textContent = p.name;
-  byId("modes").textContent = textCount(p.ops.length) + " operators on " + p.devices.length + " devices" +
+  byId("modes").textContent = plural(p.ops.length, "operator") + " on " + plural(p.devices.length, "device") +
     (p.partial ? "" : " · flow " + p.flow + ", congestion " + p.congestion + ", memory " + p.memory);
   if (data.plans.length > 1)
     for (const plan of data.plans) {

@@ -130,6 +130,7 @@ static int put_problem(report_text *t, const moirai_analysis *a)
     pair_string(t, "memory", moirai_memory_name(p->memory));
     pair(t, "partial", p->partial);
     put_names(t, "devices", p->device_name, p->n_devices);
+    put_names(t, "deviceTypes", p->device_type, p->n_devices);
     put_list64(t, "deviceBytes", p->device_memory_bytes, p->n_devices);
     open_list(t, "colours");
     for (int32_t k = 0; k < p->n_devices; k++)

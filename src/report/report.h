@@ -64,6 +64,10 @@ int report_take(char **out, size_t *length, report_text *t);
 /* The last part of a name, after its last '/', where there is one. */
 const char *report_short_name(const char *name);
 
+/* What a box says: the short name; of a fused operator that is named after its last and light member ("relu"), the
+ * heaviest one's type behind the part before ("stem0/conv"). */
+const char *report_label(char *text, size_t size, const moirai_analysis *a, int32_t task);
+
 /* ---- colours.c: one palette for page, SVG and DOT ---- */
 /* Told apart by people with any colour vision (Okabe and Ito's, in another order); more devices than colours repeat. */
 const char *report_colour(int32_t device);

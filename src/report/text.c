@@ -2,10 +2,12 @@
  * function here lets none of it end the place where it stands. */
 #include "report/report.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "util/util.h"
 
@@ -141,4 +143,36 @@ const char *report_short_name(const char *name)
 {
     const char *slash = strrchr(name, '/');
     return slash && slash[1] ? slash + 1 : name;
+}
+
+/* Conv, MatMul, Gemm and Attention take the time of what is fused around them. */
+static const char *heaviest(const char *types, int *length)
+{
+    static const char *const heavy[] = {"Conv", "MatMul", "Gemm", "Attention"};
+    for (const char *at = types; at; at = strchr(at, '+') ? strchr(at, '+') + 1 : NULL)
+        for (size_t i = 0; i < sizeof heavy / sizeof *heavy; i++)
+            if (!strncmp(at, heavy[i], strlen(heavy[i]))) {
+                *length = (int)strcspn(at, "+");
+                return at;
+            }
+    *length = (int)strcspn(types, "+");
+    return types;
+}
+
+const char *report_label(char *text, size_t size, const moirai_analysis *a, int32_t task)
+{
+    const char *name = moirai_task_name(a, task), *brief = report_short_name(name);
+    const char *type = report_is_transfer(a, task) ? "" : a->problem->op_type[task], *last = strrchr(type, '+');
+    int length = 0;
+    if (!last || strcasecmp(last + 1, brief))
+        return brief;
+    const char *heavy = heaviest(type, &length), *part = brief > name ? brief - 1 : name;
+    while (part > name && part[-1] != '/')
+        part--;
+    int n = snprintf(text, size, "%.*s%.*s", (int)(brief - part), part, length, heavy);
+    if (n < length || n >= (int)size)
+        return brief;
+    for (char *c = text + n - length; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    return text;
 }

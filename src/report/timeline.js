@@ -77,7 +77,7 @@ function makeTimeline(data, plan, canvas, view, show) {
   function colourOf(lane) {
     if (lane.kind === "send") return scheme.send;
     if (lane.kind === "receive") return scheme.receive;
-    return lane.measured ? mix(deviceColour(data, lane.device), scheme.paper.length === 7 ? scheme.paper : "#ffffff", 0.42) : deviceColour(data, lane.device);
+    return lane.measured ? mix(deviceColour(data, lane.device), scheme.paper.length === 7 ? scheme.paper : "#ffffff", scheme.dark ? 0.25 : 0.42) : deviceColour(data, lane.device);
   }
 
   /* Slices of a lane; `only` picks some of them. */
@@ -122,7 +122,7 @@ function makeTimeline(data, plan, canvas, view, show) {
     for (let i = firstAfter(lane, view.from); i < lane.item.length && lane.start[i] < view.to && drawn < 400; i++) {
       const a = Math.max((lane.start[i] - view.from) * k, 0), b = Math.min((lane.finish[i] - view.from) * k, size.right - LEFT);
       if (b - a < 26) continue;
-      const name = lane.measured ? textCount(plan.measured.segmentOps[3 * lane.item[i] + 2]) + " operators" : shortName(data.problem.ops[lane.item[i]]);
+      const name = lane.measured ? plural(plan.measured.segmentOps[3 * lane.item[i] + 2], "operator") : opLabel(data.problem, lane.item[i]);
       const text = fitText(g, name, b - a - 9);
       if (text === name || text.length > 3) g.fillText(text, LEFT + a + 5, y + height / 2 + 0.5);
       drawn++;
@@ -141,6 +141,7 @@ function makeTimeline(data, plan, canvas, view, show) {
       g.font = "11.5px " + FONT;
       g.fillStyle = scheme.muted;
       g.fillText("busy " + textShare(plan.computes[row.device], plan.makespan), 12, row.y + 25);
+      if (row.height > 40 && data.problem.deviceTypes[row.device]) g.fillText(fitText(g, data.problem.deviceTypes[row.device], LEFT - 24), 12, row.y + 40);
     }
   }
 
@@ -250,7 +251,7 @@ function sliceLines(data, plan, found) {
   const times = [textMoment(lane.start[index], lasts) + " to " + textMoment(lane.finish[index], lasts) + " (" + textNs(lasts) + ")"];
   if (lane.measured && lane.kind === "compute") {
     const [first, last, count] = plan.measured.segmentOps.slice(3 * item, 3 * item + 3);
-    return [["measured: a segment of " + textCount(count) + " operators on " + devices[lane.device], "b"], times,
+    return [["measured: a segment of " + plural(count, "operator") + " on " + devices[lane.device], "b"], times,
       [first >= 0 ? data.problem.ops[first] + (count > 1 ? " to " + data.problem.ops[last] : "") : "", "muted"]];
   }
   if (lane.measured) {

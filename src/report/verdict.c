@@ -1,7 +1,8 @@
 /* The verdict: what a plan's numbers mean, in a few sentences. Every number in it is one of the analysis.
  *
- * What limits a plan is decided in this order: a device that is busy nearly all the time leaves nothing to gain but
- * work taken from it or a faster device; else the largest share of the critical path names it. */
+ * What limits a plan is decided in this order: a device or a port that is busy nearly all the time; else the largest
+ * share of the critical path. It says where the time goes, not what would help most: that takes a search (what_if.c).
+ * The shares are shown in whole percents that sum to 100: what rounding leaves goes to those that lost most by it. */
 #include "report/report.h"
 
 #include <stdarg.h>
@@ -35,6 +36,24 @@ static int percent(const moirai_analysis *a, int64_t ns)
     return (int)(100 * share(a, ns) + 0.5);
 }
 
+/* The shares in percent, rounded so that they sum to 100. */
+static void percents(const moirai_analysis *a, int *out)
+{
+    double exact[MOIRAI_SHARES];
+    int left = 100;
+    for (int s = 0; s < MOIRAI_SHARES; s++) {
+        exact[s] = 100 * share(a, a->share_ns[s]);
+        left -= out[s] = (int)exact[s];
+    }
+    for (; left > 0 && a->plan->makespan_ns > 0; left--) {
+        int best = 0;
+        for (int s = 1; s < MOIRAI_SHARES; s++)
+            if (exact[s] - out[s] > exact[best] - out[best])
+                best = s;
+        out[best]++;
+    }
+}
+
 static int32_t largest(const int64_t *value, int32_t n)
 {
     int32_t best = 0;
@@ -44,11 +63,31 @@ static int32_t largest(const int64_t *value, int32_t n)
     return best;
 }
 
+/* Names of the devices in a mask, "A, B and C". */
+static void list_devices(char *text, size_t size, const moirai_problem *p, uint64_t mask)
+{
+    size_t used = 0;
+    *text = '\0';
+    for (int32_t k = 0; k < p->n_devices && used < size; k++) {
+        if (!(mask >> k & 1))
+            continue;
+        uint64_t rest = k + 1 < 64 ? mask >> (k + 1) : 0;
+        used += (size_t)snprintf(text + used, size - used, "%s%.40s",
+                                 !used  ? ""
+                                 : rest ? ", "
+                                        : " and ",
+                                 p->device_name[k]);
+    }
+}
+
 static void say_proof(moirai_analysis *a)
 {
     const moirai_plan *plan = a->plan;
     const char *ns = util_human_ns(plan->makespan_ns).s;
-    if (plan->lower_bound_ns < 0)
+    if (a->problem->partial && plan->lower_bound_ns >= 0)
+        say(a, "%s; the file claims a bound of %s, of which the plan alone shows nothing: give the problem to check it",
+            ns, util_human_ns(plan->lower_bound_ns).s);
+    else if (plan->lower_bound_ns < 0)
         say(a, "%s; nothing is proven of how much faster another plan could be", ns);
     else if (moirai_plan_is_optimal(plan))
         say(a, "%s, and no plan of this problem is faster: proven", ns);
@@ -70,35 +109,68 @@ static void say_share(moirai_analysis *a)
     const moirai_problem *p = a->problem;
     int64_t move = a->share_ns[MOIRAI_SHARE_TRANSFER] + a->share_ns[MOIRAI_SHARE_PORT];
     int64_t compute = a->share_ns[MOIRAI_SHARE_COMPUTE], queue = a->share_ns[MOIRAI_SHARE_DEVICE];
+    int part[MOIRAI_SHARES];
+    percents(a, part);
     if (move >= compute && move >= queue) {
         int32_t pair = largest(a->path_link_ns, a->n_devices * a->n_devices);
         say(a,
             "limited by moving tensors, which takes %d %% of the critical path, most of it (%d %%) from %.60s to %.60s",
-            percent(a, move), percent(a, a->path_link_ns[pair]), p->device_name[pair / a->n_devices],
-            p->device_name[pair % a->n_devices]);
+            part[MOIRAI_SHARE_TRANSFER] + part[MOIRAI_SHARE_PORT], percent(a, a->path_link_ns[pair]),
+            p->device_name[pair / a->n_devices], p->device_name[pair % a->n_devices]);
     } else if (queue >= compute) {
         int32_t k = largest(a->path_wait_ns, a->n_devices);
         say(a,
             "limited by a queue: operators of the critical path wait %d %% of the time for a device that runs others, "
             "mostly %.60s (%d %%)",
-            percent(a, queue), p->device_name[k], percent(a, a->path_wait_ns[k]));
+            part[MOIRAI_SHARE_DEVICE], p->device_name[k], percent(a, a->path_wait_ns[k]));
     } else {
         int32_t k = largest(a->path_compute_ns, a->n_devices);
         say(a,
             "limited by a chain of operators, each waiting for the one before: computing is %d %% of the critical "
             "path, most of it on %.60s (%d %%)",
-            percent(a, compute), p->device_name[k], percent(a, a->path_compute_ns[k]));
+            part[MOIRAI_SHARE_COMPUTE], p->device_name[k], percent(a, a->path_compute_ns[k]));
     }
+}
+
+static uint64_t idle_devices(const moirai_analysis *a)
+{
+    uint64_t idle = 0;
+    for (int32_t k = 0; k < a->n_devices; k++)
+        idle |= a->device_ops[k] ? 0 : (uint64_t)1 << k;
+    return idle;
+}
+
+/* Does one device run everything? */
+static bool is_alone(const moirai_analysis *a)
+{
+    int32_t used = 0;
+    for (int32_t k = 0; k < a->n_devices; k++)
+        used += a->device_ops[k] > 0;
+    return used == 1;
+}
+
+/* That a device is busy does not make it the only thing that counts: others idle, and its path may have transfers. */
+static void say_work(moirai_analysis *a, int32_t k)
+{
+    char more[260] = "", names[200];
+    int part[MOIRAI_SHARES], moving;
+    percents(a, part);
+    moving = part[MOIRAI_SHARE_TRANSFER] + part[MOIRAI_SHARE_PORT];
+    if (a->n_devices > 1 && is_alone(a)) {
+        list_devices(names, sizeof names, a->problem, idle_devices(a));
+        snprintf(more, sizeof more, ", while nothing runs on %s", names);
+    } else if (moving > 0) {
+        snprintf(more, sizeof more, "; moving tensors is %d %% of the critical path", moving);
+    }
+    say(a, "limited by the work on %.60s, which is busy %d %% of the time%s", a->problem->device_name[k],
+        percent(a, a->busy_ns[k]), more);
 }
 
 static void say_limit(moirai_analysis *a)
 {
     int32_t k = largest(a->busy_ns, a->n_devices);
     if (share(a, a->busy_ns[k]) >= BUSY_SHARE)
-        say(a,
-            "limited by the work on %.60s, which is busy %d %% of the time: only less work there or a faster device "
-            "helps",
-            a->problem->device_name[k], percent(a, a->busy_ns[k]));
+        say_work(a, k);
     else if (share(a, a->send_busy_ns[largest(a->send_busy_ns, a->n_devices)]) >= BUSY_SHARE)
         say_port(a, "sends", a->send_busy_ns);
     else if (share(a, a->receive_busy_ns[largest(a->receive_busy_ns, a->n_devices)]) >= BUSY_SHARE)
@@ -112,10 +184,18 @@ static void say_path(moirai_analysis *a)
 {
     char text[240] = "";
     size_t used = 0;
+    int part[MOIRAI_SHARES];
+    int32_t k = largest(a->busy_ns, a->n_devices);
+    if (is_alone(a) && a->busy_ns[k] == a->plan->makespan_ns) {
+        say(a, "critical path: all operators one after another on %.60s, which never waits",
+            a->problem->device_name[k]);
+        return;
+    }
+    percents(a, part);
     for (int s = 0; s < MOIRAI_SHARES; s++)
-        if (percent(a, a->share_ns[s]) > 0 && used < sizeof text)
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%d %% %s", used ? ", " : "",
-                                     percent(a, a->share_ns[s]), moirai_share_name(s));
+        if (part[s] > 0 && used < sizeof text)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%d %% %s", used ? ", " : "", part[s],
+                                     moirai_share_name(s));
     if (used)
         say(a, "critical path: %s", text);
 }
@@ -129,7 +209,8 @@ static void say_launches(moirai_analysis *a)
     for (int32_t k = 0; k < a->n_devices; k++)
         most = a->device_ops[k] ? UTIL_MAX(most, a->problem->device_launch_ns[k]) : most;
     say(a,
-        "most of it, %d %%, is launches (%s an operator), not work: a runtime that launches faster changes the plan "
+        "most of it, %d %%, is launches (%s an operator on average), not work: a runtime that launches faster changes "
+        "the plan "
         "and its gain "
         "(--runtime)",
         percent(a, a->launch_ns), util_human_ns(most).s);
@@ -157,44 +238,43 @@ static void say_measured(moirai_analysis *a)
             (double)a->timeline->latency_ns / (double)a->plan->makespan_ns);
 }
 
-/* Names of the devices in a mask, "A, B and C". */
-static void list_devices(char *text, size_t size, const moirai_problem *p, uint64_t mask)
-{
-    size_t used = 0;
-    *text = '\0';
-    for (int32_t k = 0; k < p->n_devices && used < size; k++) {
-        if (!(mask >> k & 1))
-            continue;
-        uint64_t rest = k + 1 < 64 ? mask >> (k + 1) : 0;
-        used += (size_t)snprintf(text + used, size - used, "%s%.40s",
-                                 !used  ? ""
-                                 : rest ? ", "
-                                        : " and ",
-                                 p->device_name[k]);
-    }
-}
-
 static void say_devices(moirai_analysis *a)
 {
     const moirai_problem *p = a->problem;
     bool peak = p->memory == MOIRAI_MEMORY_PEAK;
     const int64_t *held = peak ? a->peak_bytes : a->resident_bytes;
-    uint64_t full = 0, idle = 0;
+    uint64_t full = 0, idle = idle_devices(a);
     char names[200];
-    for (int32_t k = 0; k < p->n_devices; k++) {
-        if (!a->device_ops[k])
-            idle |= (uint64_t)1 << k;
+    for (int32_t k = 0; k < p->n_devices; k++)
         if (held[k] > 0 && (double)held[k] >= FULL_SHARE * (double)p->device_memory_bytes[k])
             full |= (uint64_t)1 << k;
-    }
     if (full) {
         list_devices(names, sizeof names, p, full);
         say(a, "memory is nearly full on %s", names);
     }
-    if (idle) {
+    if (idle && !is_alone(a)) { /* of one that does it all the limit has spoken */
         list_devices(names, sizeof names, p, idle);
         say(a, "nothing runs on %s", names);
     }
+}
+
+/* Static memory is the paper's: tensors are not counted, and a plan may need more than there is (model.md). */
+static void say_over(moirai_analysis *a)
+{
+    const moirai_problem *p = a->problem;
+    int32_t worst = MOIRAI_NONE;
+    for (int32_t k = 0; k < p->n_devices && p->memory == MOIRAI_MEMORY_STATIC; k++) {
+        int64_t over = a->peak_bytes[k] - p->device_memory_bytes[k];
+        if (over > 0 && (worst == MOIRAI_NONE || over > a->peak_bytes[worst] - p->device_memory_bytes[worst]))
+            worst = k;
+    }
+    a->over_device = worst;
+    if (worst != MOIRAI_NONE)
+        say(a,
+            "warning: %.60s needs %s at its peak and has %s: memory static counts weights and workspace, not the "
+            "tensors alive; --memory peak plans for them, too",
+            p->device_name[worst], util_human_bytes(a->peak_bytes[worst]).s,
+            util_human_bytes(p->device_memory_bytes[worst]).s);
 }
 
 void report_find_verdict(moirai_analysis *a)
@@ -205,6 +285,7 @@ void report_find_verdict(moirai_analysis *a)
         say_measured(a);
         return;
     }
+    say_over(a);
     say_limit(a);
     say_path(a);
     say_launches(a);

@@ -8,9 +8,14 @@
  * change has moved the bound where its plan is faster than anything that the unchanged problem can have; where it is
  * merely faster than the best plan at hand, only the plan moved.
  *
- * Runs are independent: threads take them from a list, one thread each; every run gets an even share of the time that
- * is left. Without a time limit the runs give what moirai_place gives on the problem of moirai_problem_change, whatever
- * the number of threads. */
+ * A change that takes nothing away starts from the given plan, replayed, and improves it: a search from nothing would
+ * compare its own luck with the search that made the plan.
+ *
+ * Runs are independent: threads take them from a list, one thread each. A search of a few hundred operators that gets a
+ * fraction of a second shows nothing, so a time limit is shared among as many runs as can have a useful search
+ * (USEFUL_S an operator), the most promising first, and the others say that they were not tried. A run that the clock
+ * or the user ended while its gap was open is marked. Without a time limit the runs give what moirai_place gives on the
+ * problem of moirai_problem_change, whatever the number of threads. */
 #include "report/report.h"
 
 #include <stdio.h>
@@ -22,11 +27,13 @@
 #include "util/pool.h"
 #include "util/util.h"
 
+#define USEFUL_S 2e-3 /* of one thread, for each operator: by then the search has left its starts behind */
+
 typedef struct runner {
     const moirai_analysis *a;
     const moirai_what_if_options *o;
     moirai_what_if *list;
-    int32_t n;
+    int32_t n, tried; /* the first `tried` of n are searched */
     int threads;
     double deadline_s; /* 0: none */
 } runner;
@@ -60,7 +67,21 @@ static bool is_link(const moirai_cluster *c, int32_t x, int32_t y)
     return !c;
 }
 
-/* What of the critical path a change could touch: changes that touch most come first. */
+/* Could the memory of device k ever keep something away from it? Where all of the network fits, more is no change. */
+static bool memory_binds(const moirai_problem *p, int32_t k)
+{
+    double most = 0; /* a sum of all, which no plan exceeds */
+    for (int32_t i = 0; i < p->n_ops; i++)
+        most += (double)p->op_memory_bytes[i];
+    for (int32_t i = 0; i < p->n_weights; i++)
+        most += (double)p->weight_bytes[i];
+    for (int32_t t = 0; t < p->n_tensors && p->memory == MOIRAI_MEMORY_PEAK; t++)
+        most += (double)p->tensor_bytes[t];
+    return most > (double)p->device_memory_bytes[k];
+}
+
+/* What of the critical path a change could touch: changes that touch most come first, and one device less, which can't
+ * help, last. */
 static int64_t at_stake(const moirai_analysis *a, const moirai_change *change)
 {
     int32_t K = a->n_devices, x = change->a, y = change->b;
@@ -69,7 +90,9 @@ static int64_t at_stake(const moirai_analysis *a, const moirai_change *change)
         return INT64_MAX;
     if (change->kind == MOIRAI_CHANGE_LINK)
         return a->path_link_ns[x * K + y] + a->path_link_ns[y * K + x];
-    sum = a->path_compute_ns[x];
+    if (change->kind == MOIRAI_CHANGE_LESS)
+        return -1;
+    sum = a->path_compute_ns[x] + a->path_wait_ns[x];
     return change->kind == MOIRAI_CHANGE_SPEED ? sum
                                                : sum / 2; /* with equal stakes, speed before memory before number */
 }
@@ -127,7 +150,8 @@ static int list_changes(runner *r)
                 put(r, MOIRAI_CHANGE_LINK, x, y);
     for (int32_t k = 0; k < K; k++) {
         put(r, MOIRAI_CHANGE_SPEED, k, MOIRAI_NONE);
-        put(r, MOIRAI_CHANGE_MEMORY, k, MOIRAI_NONE);
+        if (memory_binds(a->problem, k))
+            put(r, MOIRAI_CHANGE_MEMORY, k, MOIRAI_NONE);
         put_kind(r, k);
     }
     for (int32_t i = 0; i < r->n; i++)
@@ -155,8 +179,9 @@ static void name_change(moirai_what_if *w, const runner *r)
 
 /* ---- one run ---- */
 
-/* The given plan's devices and order under the change; MOIRAI_UNKNOWN where a device is gone or memory does not fit. */
-static int64_t replay(const runner *r, const moirai_problem *q, const moirai_change *change)
+/* The given plan's devices and order under the change, and its makespan; MOIRAI_UNKNOWN and no plan where a device is
+ * gone or memory does not fit. */
+static int64_t replay(moirai_plan **start, const runner *r, const moirai_problem *q, const moirai_change *change)
 {
     moirai_task *order = NULL;
     moirai_sim *sim = NULL;
@@ -167,6 +192,8 @@ static int64_t replay(const runner *r, const moirai_problem *q, const moirai_cha
         makespan = moirai_sim_replay(sim, r->a->plan->op_device, order, n);
         if (makespan >= 0 && moirai_sim_memory_excess(sim, NULL) > 0)
             makespan = MOIRAI_UNKNOWN;
+        if (makespan >= 0 && moirai_sim_plan(start, sim))
+            *start = NULL; /* the search does without */
     }
     moirai_sim_free(sim);
     free(order);
@@ -176,16 +203,32 @@ static int64_t replay(const runner *r, const moirai_problem *q, const moirai_cha
 /* An even share of the time that is left, for the runs that are left. */
 static double share_of_time(const runner *r, int32_t index)
 {
-    int32_t rounds = (r->n - index + r->threads - 1) / r->threads;
+    int32_t rounds = (r->tried - index + r->threads - 1) / r->threads;
     double left = r->deadline_s - util_seconds();
     return r->deadline_s == 0 ? 0 : UTIL_MAX(left / rounds, 0.02);
 }
 
-static void run_one(const runner *r, moirai_what_if *w)
+/* Why a change is not searched at all, or NULL. The unchanged problem always is: all others are compared with it. */
+static const char *passed_over(const runner *r, int32_t index)
 {
-    moirai_problem *q = NULL;
-    moirai_plan *plan = NULL;
-    double began = util_seconds();
+    if (index == 0)
+        return NULL;
+    if (moirai_interrupt_raised(r->o->budget.interrupt))
+        return "not tried: interrupted";
+    bool late = index > 1 && r->deadline_s > 0 && util_seconds() > r->deadline_s; /* one change always has its turn */
+    return index >= r->tried || late ? "not tried: too little time" : NULL;
+}
+
+/* Did the clock or the user end this search, with something left to find? */
+static bool was_cut(const runner *r, const moirai_plan *plan, double limit_s, double seconds)
+{
+    bool ended = moirai_interrupt_raised(r->o->budget.interrupt) || (limit_s > 0 && seconds > 0.8 * limit_s);
+    return ended && moirai_plan_gap(plan) > r->o->gap;
+}
+
+static void search(const runner *r, moirai_what_if *w, const moirai_problem *q, double began)
+{
+    moirai_plan *plan = NULL, *start = NULL;
     moirai_place_options o;
     moirai_place_options_init(&o);
     o.gap = r->o->gap;
@@ -193,27 +236,38 @@ static void run_one(const runner *r, moirai_what_if *w)
     o.budget.progress = NULL; /* many runs at once have no one story */
     o.budget.threads = 1;
     o.budget.time_limit_s = share_of_time(r, (int32_t)(w - r->list));
-    name_change(w, r);
-    if (r->deadline_s > 0 && began > r->deadline_s && w != r->list) { /* the likeliest changes have had their turn */
-        w->result = MOIRAI_ELIMIT;
-        snprintf(w->message, sizeof w->message, "no time was left for this");
-        return;
-    }
-    w->result = moirai_problem_change(&q, r->a->problem, r->o->cluster, &w->change);
-    if (!w->result) {
-        w->replay_ns = replay(r, q, &w->change);
-        w->result = moirai_place(&plan, q, r->o->placer, &o);
-    }
+    w->replay_ns = replay(&start, r, q, &w->change);
+    o.start = start;
+    w->result = moirai_place(&plan, q, r->o->placer, &o);
     if (!w->result) {
         w->search_ns = plan->makespan_ns;
         w->search_bound_ns = w->lower_bound_ns = plan->lower_bound_ns;
-    } else {
-        snprintf(w->message, sizeof w->message, "%s", moirai_error_message());
+        w->cut_short = was_cut(r, plan, o.budget.time_limit_s, util_seconds() - began);
     }
+    moirai_plan_free(start);
+    moirai_plan_free(plan);
+}
+
+static void run_one(const runner *r, moirai_what_if *w)
+{
+    moirai_problem *q = NULL;
+    double began = util_seconds();
+    const char *why = passed_over(r, (int32_t)(w - r->list));
+    name_change(w, r);
+    w->spent_ns = 0;
+    if (why) {
+        w->result = MOIRAI_ELIMIT;
+        snprintf(w->message, sizeof w->message, "%s", why);
+        return;
+    }
+    w->result = moirai_problem_change(&q, r->a->problem, r->o->cluster, &w->change);
+    if (!w->result)
+        search(r, w, q, began);
+    if (w->result)
+        snprintf(w->message, sizeof w->message, "%s", moirai_error_message());
     bool kept = w->replay_ns >= 0 && (w->search_ns < 0 || w->replay_ns < w->search_ns);
     w->makespan_ns = kept ? w->replay_ns : w->search_ns;
     w->spent_ns = (int64_t)(1e9 * (util_seconds() - began));
-    moirai_plan_free(plan);
     moirai_problem_free(q);
 }
 
@@ -262,6 +316,15 @@ static int by_makespan(const void *x, const void *y)
     return a->change.a != b->change.a ? a->change.a - b->change.a : a->change.b - b->change.b;
 }
 
+/* As many runs as can have a useful search in the time, but always one change. */
+static void share_out(runner *r)
+{
+    double limit = r->o->budget.time_limit_s, useful = USEFUL_S * (double)r->a->n_ops;
+    double runs = limit > 0 ? limit * r->threads / UTIL_MAX(useful, 1e-9) : (double)r->n;
+    r->tried = (int32_t)UTIL_MIN(UTIL_MAX(runs, 2), (double)r->n);
+    r->deadline_s = limit > 0 ? util_seconds() + limit : 0;
+}
+
 int moirai_what_if_run(moirai_what_if **out, int32_t *n, const moirai_analysis *a, const moirai_what_if_options *o)
 {
     runner r = {.a = a, .o = o};
@@ -281,7 +344,7 @@ int moirai_what_if_run(moirai_what_if **out, int32_t *n, const moirai_analysis *
         return rc;
     long cores = o->budget.threads > 0 ? o->budget.threads : sysconf(_SC_NPROCESSORS_ONLN);
     r.threads = (int)UTIL_MAX(1, UTIL_MIN(cores, r.n));
-    r.deadline_s = o->budget.time_limit_s > 0 ? util_seconds() + o->budget.time_limit_s : 0;
+    share_out(&r);
     if ((rc = util_pool_run(run_job, &r, r.n, r.threads))) {
         free(r.list);
         return rc;

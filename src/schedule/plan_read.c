@@ -85,9 +85,20 @@ static int read_device_figures(moirai_plan *plan, const moirai_problem *p, const
     return rc;
 }
 
-/* What was proven of another problem is dropped. */
+/* Fused and unfused problems share many names: a plan of the one read as a plan of the other would be half a plan. */
+static int another_problem(const moirai_problem *p, const util_json_at *at, size_t n_ops)
+{
+    return util_json_fail(at,
+                          "a plan of another problem: problem '%.80s' has %d operators, the plan %zu: made with other "
+                          "--rules? 'moirai plan --problem-out' writes the problem that its plan belongs to",
+                          p->name, p->n_ops, n_ops);
+}
+
+/* What was proven of another problem is dropped. Of a plan alone (`partial`) nothing was proven: it is what the file
+ * claims. */
 static int read_digest(moirai_plan *plan, const moirai_problem *p, const util_json_at *at, yyjson_val *root)
 {
+    size_t n_ops = yyjson_arr_size(yyjson_obj_get(root, "ops"));
     const char *text = NULL;
     int rc = util_json_string(&text, NULL, at, root, "problem_digest", false);
     if (rc || !text)
@@ -96,9 +107,10 @@ static int read_digest(moirai_plan *plan, const moirai_problem *p, const util_js
     plan->problem_digest = strtoull(text, &end, 16);
     if (strlen(text) != 16 || *end != '\0')
         return util_json_fail(at, "problem_digest is \"%.40s\", expected 16 hexadecimal digits", text);
-    if (plan->problem_digest != moirai_problem_digest(p))
-        plan->lower_bound_ns = MOIRAI_UNKNOWN;
-    return 0;
+    if (p->partial || plan->problem_digest == moirai_problem_digest(p))
+        return 0;
+    plan->lower_bound_ns = MOIRAI_UNKNOWN;
+    return n_ops == (size_t)p->n_ops ? 0 : another_problem(p, at, n_ops);
 }
 
 static int read_head(moirai_plan *plan, const util_json_at *at, yyjson_val *root)

@@ -14,7 +14,8 @@
 
 static int io_error(const char *path, const char *what)
 {
-    return moirai_error(MOIRAI_EFAIL, "%s: %s: %s", path, what, strerror(errno));
+    int rc = errno == EISDIR ? MOIRAI_EINPUT : MOIRAI_EFAIL; /* a folder was named in place of a file */
+    return moirai_error(rc, "%s: %s: %s", path, what, strerror(errno));
 }
 
 static int read_all(char **data, size_t *length, int fd, size_t expected, const char *path)

@@ -82,15 +82,43 @@ static int syntax_error(const char *label, const char *json, size_t length, cons
     return moirai_error(MOIRAI_EINPUT, "%s: line %zu, column %zu: bad JSON: %s", label, line, column, error->msg);
 }
 
+/* Another kind of file altogether: a complaint about its first byte would puzzle. */
+static int no_json(const char *label, const char *text)
+{
+    if (*text == '\b') /* the field of the version that ONNX files begin with */
+        return moirai_error(MOIRAI_EINPUT,
+                            "%s: no JSON, but it looks like an ONNX model: 'moirai plan' and 'moirai "
+                            "problem' take those",
+                            label);
+    return moirai_error(MOIRAI_EINPUT, "%s: neither ONNX nor JSON", label);
+}
+
 int util_json_parse(yyjson_doc **out, const char *json, size_t length, const char *label)
 {
     *out = NULL;
     if (length == 0)
         return moirai_error(MOIRAI_EINPUT, "%s: is empty", label);
+    size_t blank = 0;
+    while (blank < length && strchr(" \t\r\n", json[blank]) && json[blank])
+        blank++;
+    if (blank < length && !strchr("{[\"-0123456789tfn", json[blank]))
+        return no_json(label, json + blank);
     yyjson_read_err error;
     /* The cast only drops const: without YYJSON_READ_INSITU the text is not written to. */
     *out = yyjson_read_opts((char *)json, length, YYJSON_READ_BIGNUM_AS_RAW, NULL, &error);
     return *out ? 0 : syntax_error(label, json, length, &error);
+}
+
+/* What takes the file that was given. */
+static const char *kind_hint(const char *found, const char *format)
+{
+    if (!strcmp(found, "moirai-problem") && !strcmp(format, "moirai-graph"))
+        return ": 'moirai place' takes problems";
+    if (!strcmp(found, "moirai-graph") && !strcmp(format, "moirai-problem"))
+        return ": 'moirai problem' makes a problem of a graph, 'moirai plan' a plan";
+    if (!strcmp(found, "moirai-problem") && !strcmp(format, "moirai-plan"))
+        return ": the plan is what 'moirai place' writes";
+    return "";
 }
 
 static int check_header(yyjson_val *root, const char *label, const char *format)
@@ -105,7 +133,7 @@ static int check_header(yyjson_val *root, const char *label, const char *format)
     if (util_json_string(&found, NULL, &at, root, "format", true))
         return MOIRAI_EINPUT;
     if (strcmp(found, format))
-        return util_json_fail(&at, "format is \"%.60s\", expected \"%s\"", found, format);
+        return util_json_fail(&at, "format is \"%.60s\", expected \"%s\"%s", found, format, kind_hint(found, format));
     if (util_json_int64(&version, &at, root, "version", true, 0))
         return MOIRAI_EINPUT;
     if (version != 1)

@@ -312,10 +312,21 @@ static void test_cli_commands_page_is_what_the_tables_say(void **state)
 
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
 
+static void test_cli_json_answers_for_help_and_for_what_is_not_there(void **state)
+{
+    (void)state;
+    assert_runs("$M help --json");
+    assert_true(yyjson_arr_size(yyjson_obj_get(shell_json(), "commands")) > 20);
+    assert_int_equal(shell("$M nosuch --json"), 2);
+    assert_int_equal(yyjson_get_int(yyjson_obj_get(shell_json(), "exit_code")), 2);
+    assert_contains(yyjson_get_str(yyjson_obj_get(shell_json(), "error")), "nosuch");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_FOLDER(test_cli_overview_lists_every_command),
+        IN_FOLDER(test_cli_json_answers_for_help_and_for_what_is_not_there),
         IN_FOLDER(test_cli_help_of_every_command_has_usage_and_examples),
         IN_FOLDER(test_cli_unknown_words_get_the_nearest),
         IN_FOLDER(test_cli_usage_errors_end_with_2),

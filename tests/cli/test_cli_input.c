@@ -206,6 +206,25 @@ static void test_cli_two_scales_are_warned_of(void **state)
     assert_null(strstr(shell_err, "roofline"));
 }
 
+static void test_cli_input_of_another_kind_is_named(void **state)
+{
+    (void)state;
+    refuse("hello\n", 3, "input.json: neither ONNX nor JSON", graph_line);
+    refuse(GRAPH(""), 3, "the network has no operators", graph_line);
+    assert_runs("$M problem gpt3-tiny --cluster inter-server -q -o problem.json");
+    assert_fails(3, "'moirai place' takes problems", "$M plan problem.json --cluster inter-server");
+    assert_runs("$M zoo gpt3-tiny -q -o graph.json");
+    assert_fails(3, "'moirai problem' makes a problem of a graph", "$M place graph.json");
+    assert_fails(3, "Is a directory", "$M plan . --cluster inter-server");
+    if (shell("$M zoo inception-tiny --onnx m.onnx -q") == 0) { /* builds without ONNX have none */
+        assert_fails(3, "m.onnx: no JSON, but it looks like an ONNX model", "$M place m.onnx");
+        assert_runs("$M plan m.onnx --cluster inter-server --placer heft --json -q");
+        int64_t by_name = yyjson_get_sint(yyjson_obj_get(shell_json(), "makespan_ns"));
+        assert_runs("cat m.onnx | $M plan - --cluster inter-server --placer heft --json -q");
+        assert_true(by_name > 0 && yyjson_get_sint(yyjson_obj_get(shell_json(), "makespan_ns")) == by_name);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -223,6 +242,7 @@ int main(void)
         IN_FOLDER(test_cli_dtype_of_a_file_is_refused_if_it_differs),
         IN_FOLDER(test_cli_runtime_sets_launches_and_the_verdict_tells),
         IN_FOLDER(test_cli_two_scales_are_warned_of),
+        IN_FOLDER(test_cli_input_of_another_kind_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

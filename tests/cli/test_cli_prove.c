@@ -44,6 +44,9 @@ static void test_cli_prove_accepts_and_rejects(void **state)
     assert_fails(6, "d.json", "$M prove p.json d.json");
     free(json);
     assert_fails(3, "p.json", "$M prove p.json p.json");
+    assert_runs("$M problem gpt3-tiny --cluster inter-server -q -o q.json");
+    assert_fails(6, "c.json: belongs to another problem, 'pair', not to 'gpt3-tiny-inter-server'",
+                 "$M prove q.json c.json");
 }
 
 static void test_cli_bound_shows_every_bound(void **state)

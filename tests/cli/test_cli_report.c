@@ -14,7 +14,10 @@ static void test_plan_and_place_end_with_what_limits(void **state)
     assert_runs("$M plan gpt3-tiny --cluster inter-server --placer heft -o plan.json --problem-out problem.json -q");
     assert_contains(shell_out, "\nlimited by ");
     assert_contains(shell_out, "\ncritical path: ");
+    assert_contains(shell_out, "A      rtx2080ti "); /* what A is */
     assert_runs("$M place problem.json --placer heft --json -q");
+    yyjson_val *first = yyjson_arr_get_first(yyjson_obj_get(shell_json(), "devices"));
+    assert_string_equal(yyjson_get_str(yyjson_obj_get(first, "type")), "rtx2080ti");
     yyjson_val *path = yyjson_obj_get(shell_json(), "critical_path");
     int64_t sum = 0;
     size_t i, n;
@@ -97,7 +100,84 @@ static void test_export_writes_plans_and_problems(void **state)
     assert_fails(2, "--formulation is for lp and mps",
                  "$M export plan.json --problem problem.json --to dot --formulation paper");
     assert_fails(2, "needs the plan's problem", "$M export plan.json --to dot");
+    assert_fails(2, "say with --to what to write: trace, dot,", "$M export plan.json");
+    assert_fails(3, "say with --to what to write: trace, dot,", "$M export plan.json -o x.lp");
     assert_fails(3, "is split over devices", "$M export plan.json --problem problem.json --to device-map --depth 1");
+}
+
+static void test_fused_operators_are_named_after_the_heaviest(void **state)
+{
+    (void)state;
+    assert_runs(
+        "$M plan inception-tiny --cluster inter-server --placer heft -o plan.json --problem-out problem.json -q");
+    assert_runs("$M export plan.json --problem problem.json --to svg");
+    assert_contains(shell_out, "conv</text>");
+    assert_null(strstr(shell_out, "relu</text>"));
+}
+
+static void test_tensors_that_do_not_fit_are_warned_of(void **state)
+{
+    (void)state;
+    static const char warning[] = "warning: A needs 286 kB at its peak and has 200 kB: memory static counts weights";
+    assert_runs("$M plan inception-tiny --cluster '2x t4 200kB, 100Gbps 5us' --placer heft -o plan.json --problem-out "
+                "problem.json -q");
+    assert_contains(shell_out, warning);
+    assert_runs("$M place problem.json --placer heft -q");
+    assert_contains(shell_out, warning);
+    assert_runs("$M check problem.json plan.json -q");
+    assert_contains(shell_out, warning);
+    assert_runs("$M explain plan.json --problem problem.json --what-if 0 -q");
+    assert_contains(shell_out, warning);
+    assert_runs("$M report plan.json --problem problem.json -o r.html -q");
+    assert_contains(shell_out, warning);
+    char *page = read_text("r.html");
+    assert_contains(page, warning);
+    free(page);
+    assert_runs("$M check problem.json plan.json --json -q");
+    yyjson_val *over = yyjson_obj_get(shell_json(), "over_memory");
+    assert_string_equal(yyjson_get_str(yyjson_obj_get(over, "device")), "A");
+    assert_int_equal(yyjson_get_sint(yyjson_obj_get(over, "memory_bytes")), 200000);
+    assert_true(yyjson_get_sint(yyjson_obj_get(over, "peak_bytes")) > 200000);
+    assert_runs("$M plan inception-tiny --cluster '2x t4, 100Gbps 5us' --placer heft -q");
+    assert_null(strstr(shell_out, "warning:"));
+}
+
+static void test_verdict_claims_no_more_than_is_shown(void **state)
+{
+    (void)state;
+    assert_runs("$M plan inception-tiny --cluster '1x v100' --placer heft -q");
+    assert_contains(shell_out, "\ncritical path: all operators one after another on A, which never waits\n");
+    assert_null(strstr(shell_out, "waiting"));
+    assert_runs("$M plan inception-tiny --cluster '3x v100, 1kbps 5s' --placer heft -q");
+    assert_contains(shell_out, "busy 100 % of the time, while nothing runs on B and C\n");
+    assert_runs("$M plan inception-tiny --cluster '2x t4 200kB, 100Gbps 5us' --placer heft -q");
+    assert_contains(shell_out, "limited by the work on A");
+    assert_contains(shell_out, "; moving tensors is 3 % of the critical path\n");
+    assert_null(strstr(shell_out, "only"));
+}
+
+static void test_plan_alone_shows_the_bound_that_it_claims(void **state)
+{
+    (void)state;
+    make_plan();
+    assert_runs("$M explain plan.json -q");
+    assert_contains(shell_out, "; the file claims a bound of ");
+    assert_contains(shell_out, "give the problem to check it");
+    assert_null(strstr(shell_out, "nothing is proven"));
+    assert_runs("$M report plan.json -o r.html -q");
+    assert_contains(shell_out, "; the file claims a bound of ");
+}
+
+static void test_plan_of_another_problem_says_so(void **state)
+{
+    (void)state;
+    static const char message[] = "a plan of another problem: problem 'inception-tiny-inter-server' has 63 operators, "
+                                  "the plan 26: made with other --rules? 'moirai plan --problem-out'";
+    assert_runs("$M plan inception-tiny --cluster inter-server --placer heft -o plan.json -q");
+    assert_runs("$M problem inception-tiny --cluster inter-server -o problem.json -q");
+    assert_fails(3, message, "$M check problem.json plan.json");
+    assert_fails(3, message, "$M explain plan.json --problem problem.json");
+    assert_fails(3, message, "$M report plan.json --problem problem.json");
 }
 
 int main(void)
@@ -108,6 +188,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_report_refuses_what_makes_no_sense, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_explain_says_why, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_export_writes_plans_and_problems, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_fused_operators_are_named_after_the_heaviest, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_tensors_that_do_not_fit_are_warned_of, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_verdict_claims_no_more_than_is_shown, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_plan_alone_shows_the_bound_that_it_claims, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_plan_of_another_problem_says_so, enter_folder, leave_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

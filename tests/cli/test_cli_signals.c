@@ -69,6 +69,28 @@ static void test_cli_signals_keep_the_best_plan(void **state)
     keeps_the_plan(SIGHUP);
 }
 
+/* What-ifs that nobody searched must not look as if somebody had. */
+static void test_cli_signals_end_what_ifs_openly(void **state)
+{
+    (void)state;
+    char *argv[] = {"moirai", "explain", "plan.json", "--problem", "problem.json", "--what-if", "100000", NULL};
+    int status;
+    assert_runs("$M plan gpt3-mini --cluster inter-server --rules none --placer heft -o plan.json --problem-out "
+                "problem.json -q");
+    remove("err");
+    pid_t child = start(argv);
+    wait_for("err"); /* "what if: placing again" */
+    assert_int_equal(kill(child, SIGINT), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    char *err = read_text("err"), *out = read_text("out");
+    assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
+    assert_contains(err, "interrupted: these are the what-ifs so far");
+    assert_contains(out, "not tried (interrupted): ");
+    assert_contains(out, "* search cut short by the interrupt");
+    free(err);
+    free(out);
+}
+
 static void test_cli_signals_nohup_is_respected(void **state)
 {
     (void)state;
@@ -147,6 +169,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_cli_signals_keep_the_best_plan, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_cli_signals_end_what_ifs_openly, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_cli_signals_nohup_is_respected, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_cli_status_shows_plan_gap_and_silence, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_cli_status_is_silent_without_a_terminal, enter_folder, leave_folder),

@@ -412,7 +412,7 @@ static void test_cluster_reader_rejects_bad_devices(void **state)
         "c.json: device 'B': both memory and memory_bytes are given");
     bad(CLUSTER("{\"name\": \"B\"}", ""), "c.json: device 'B': memory is missing");
     bad(CLUSTER("{\"name\": \"B\", \"type\": \"abacus\"}", ""),
-        "c.json: device 'B': memory is missing, and its type's is not known");
+        "c.json: device 'B': memory is missing, and type 'abacus' is not known");
     bad(CLUSTER("{\"memory\": \"1GB\"}", ""), "c.json: device 0: key 'name' is missing");
     bad(CLUSTER(DEVICE("A") "," DEVICE("A"), ""), "c.json: two devices are named 'A'");
     bad(CLUSTER("{\"name\": \"B\", \"type\": \"t4\", \"gflops\": -1}", ""),
@@ -428,9 +428,9 @@ static void test_cluster_reader_rejects_bad_devices(void **state)
 static void test_cluster_reader_rejects_bad_links(void **state)
 {
     (void)state;
-    bad(CLUSTER(AB, ""), "c.json: missing channel: no path of links from device 'A' to 'B'");
+    bad(CLUSTER(AB, ""), "c.json: no link between devices: no path from device 'A' to 'B'");
     bad(CLUSTER(AB, "{\"from\": \"A\", \"to\": \"B\", \"bandwidth\": \"1Gbps\"}"),
-        "c.json: missing channel: no path of links from device 'B' to 'A'");
+        "c.json: no link between devices: no path from device 'B' to 'A'");
     bad(CLUSTER(AB, "{\"from\": \"A\", \"to\": \"Z\", \"bandwidth\": \"1Gbps\"}"),
         "c.json: link 0: to is 'Z': no such device");
     bad(CLUSTER(AB, "{\"from\": \"A\", \"to\": \"A\", \"bandwidth\": \"1Gbps\"}"), "c.json: link from 'A' to itself");
@@ -581,13 +581,37 @@ static void bad_line(const char *text, const char *expected)
     assert_null(c);
 }
 
+static void test_cluster_synthetic_takes_blanks_before_units_and_notes_what_is_left_out(void **state)
+{
+    (void)state;
+    moirai_cluster *c, *d;
+    assert_ok(moirai_cluster_open(&c, "2x v100 32 GB, 100 Gbps 5 us"));
+    assert_ok(moirai_cluster_open(&d, "2x v100 32GB, 100Gbps 5us"));
+    assert_true(c->device[0].memory_bytes == d->device[0].memory_bytes && c->device[0].memory_bytes == 32000000000);
+    assert_true(c->bytes_per_second[1] == d->bytes_per_second[1] && c->latency_ns[1] == 5000);
+    assert_null(c->notes);
+    moirai_cluster_free(c);
+    moirai_cluster_free(d);
+    assert_ok(moirai_cluster_open(&c, "2x rtx 2080 Ti, 100Gbps"));
+    assert_string_equal(c->device[0].type, "rtx2080ti");
+    assert_non_null(strstr(c->notes, "note: no latency is given for the links: taken as 0"));
+    moirai_cluster_free(c);
+    assert_ok(moirai_cluster_open(&c, "1x v100"));
+    assert_null(c->notes);
+    moirai_cluster_free(c);
+}
+
 static void test_cluster_synthetic_rejects_nonsense(void **state)
 {
     (void)state;
-    bad_line("nowhere.json", "nowhere.json: no such file, and no built-in cluster (inter-server, intra-server)");
+    bad_line("nowhere.json",
+             "nowhere.json: no such file, no built-in cluster (inter-server, intra-server), and no line "
+             "such as '2x v100, 100Gbps 5us'");
     bad_line("2x v100", "\"2x v100\": no bandwidth for the links (such as 100Gbps)");
     bad_line("2x v1000 5Gbps", "\"2x v1000 5Gbps\": unknown device type 'v1000': did you mean 'v100'?");
-    bad_line("65x t4 5Gbps", "\"65x t4 5Gbps\": device 'BM': more than 64 devices");
+    bad_line("65x t4 5Gbps", "\"65x t4 5Gbps\": 65 devices of type 't4': at most 64");
+    bad_line("1000000x t4 5Gbps", "\"1000000x t4 5Gbps\": 1000000 devices of type 't4': at most 64");
+    bad_line("64x t4, t4, 5Gbps", "\"64x t4, t4, 5Gbps\": device 'BM': more than 64 devices");
     bad_line("2x t4 5Gbps 6Gbps", "\"2x t4 5Gbps 6Gbps\": a second bandwidth: \"6Gbps\"");
     bad_line("2x 5Gbps", "\"2x 5Gbps\": a part without a device type");
     bad_line("0x t4", "\"0x t4\": no devices or no memory for type 't4'");
@@ -617,6 +641,7 @@ int main(void)
         cmocka_unit_test(test_cluster_sharing_goes_by_host_and_gpu),
         cmocka_unit_test(test_cluster_apart_equals_brute_force),
         cmocka_unit_test(test_cluster_synthetic_in_one_line),
+        cmocka_unit_test(test_cluster_synthetic_takes_blanks_before_units_and_notes_what_is_left_out),
         cmocka_unit_test(test_cluster_synthetic_rejects_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

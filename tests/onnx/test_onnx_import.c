@@ -246,6 +246,25 @@ static void symbolic(wire *graph)
     make_output(graph, "y", MAKE_FLOAT, NULL);
 }
 
+/* A cache of length 0 is how decoders begin: what they compute is not empty. */
+static void test_onnx_a_dimension_of_0_may_be_an_empty_cache(void **state)
+{
+    (void)state;
+    wire graph = {0}, attrs = {0};
+    moirai_onnx_report r;
+    make_input(&graph, "past", MAKE_FLOAT, "1xlongx4");
+    make_input(&graph, "x", MAKE_FLOAT, "1x1x4");
+    make_input(&graph, "other", MAKE_FLOAT, "1xlongx?");
+    make_attr_int(&attrs, "axis", 1);
+    make_node(&graph, "Concat", "past,x", "y", &attrs);
+    make_node(&graph, "Relu", "other", "z", NULL);
+    make_output(&graph, "y", MAKE_FLOAT, NULL);
+    make_output(&graph, "z", MAKE_FLOAT, NULL);
+    moirai_graph *g = parse(&graph, &(moirai_onnx_options){.dims = (const char *[]){"long=0"}, .n_dims = 1}, &r);
+    assert_int_equal(bytes_of(g, "y"), 16);
+    moirai_graph_free(g);
+}
+
 static void test_onnx_symbolic_dimensions_and_shapes_are_set_by_options(void **state)
 {
     (void)state;
@@ -258,6 +277,8 @@ static void test_onnx_symbolic_dimensions_and_shapes_are_set_by_options(void **s
     assert_int_equal(bytes_of(g, "y"), 12);
     assert_int_equal(r.n_default_dims, 2);
     assert_string_equal(r.first_default_dim, "batch");
+    assert_string_equal(r.open_dims, "batch, side");
+    assert_string_equal(r.unnamed_dims, "");
     moirai_graph_free(g);
     symbolic(&graph);
     g = parse(&graph, &(moirai_onnx_options){.dims = dims, .n_dims = 1}, &r);
@@ -271,6 +292,9 @@ static void test_onnx_symbolic_dimensions_and_shapes_are_set_by_options(void **s
     moirai_graph_free(g);
     symbolic(&graph);
     refuse(&graph, &(moirai_onnx_options){.dims = wrong_dims, .n_dims = 1}, MOIRAI_EUSAGE, "bach=8");
+    symbolic(&graph);
+    refuse(&graph, &(moirai_onnx_options){.dims = (const char *[]){"batch=0"}, .n_dims = 1}, MOIRAI_EINPUT,
+           "output 'y' is empty, as are all: a dimension of 0");
     symbolic(&graph);
     refuse(&graph, &(moirai_onnx_options){.dims = bad, .n_dims = 1}, MOIRAI_EUSAGE, "batch=8x");
     symbolic(&graph);
@@ -408,6 +432,7 @@ int main(void)
         cmocka_unit_test(test_onnx_unknown_operators_get_the_fallback_and_are_counted),
         cmocka_unit_test(test_onnx_symbolic_dimensions_and_shapes_are_set_by_options),
         cmocka_unit_test(test_onnx_element_bytes_are_the_weights_main_type),
+        cmocka_unit_test(test_onnx_a_dimension_of_0_may_be_an_empty_cache),
         cmocka_unit_test(test_onnx_names_are_unique),
         cmocka_unit_test(test_onnx_contradictions_are_refused),
         cmocka_unit_test(test_onnx_known_networks_have_their_known_figures),

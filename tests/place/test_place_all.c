@@ -199,7 +199,7 @@ static void test_single_says_why_no_device_will_do(void **state)
     moirai_plan *plan;
     assert_ok(moirai_problem_parse(&p, text, sizeof text - 1, "split"));
     assert_int_equal(moirai_place(&plan, p, "single", NULL), MOIRAI_EINFEASIBLE);
-    assert_non_null(strstr(moirai_error_message(), "A: 7 bytes short"));
+    assert_non_null(strstr(moirai_error_message(), "A: 7 B short of memory"));
     assert_non_null(strstr(moirai_error_message(), "B: cannot run 'b'"));
     assert_ok(moirai_place(&plan, p, "heft", NULL));
     moirai_plan_free(plan);

@@ -344,8 +344,10 @@ static void test_problem_reader_rejects_bad_structure(void **state)
 static void test_problem_reader_rejects_bad_devices_and_channels(void **state)
 {
     (void)state;
-    bad(PROBLEM_WITH(MODES, DEVICES, CHANNEL("A", "B"), ""), "p.json: missing channel from device 'B' to 'A'");
-    bad(PROBLEM_WITH(MODES, DEVICES, "", ""), "p.json: missing channel from device 'A' to 'B'");
+    bad(PROBLEM_WITH(MODES, DEVICES, CHANNEL("A", "B"), ""),
+        "p.json: no link between devices: the channel from 'B' to 'A' is missing");
+    bad(PROBLEM_WITH(MODES, DEVICES, "", ""),
+        "p.json: no link between devices: the channel from 'A' to 'B' is missing");
     bad(PROBLEM_WITH(MODES, DEVICES, CHANNEL("A", "B") "," CHANNEL("A", "B"), ""),
         "p.json: channel 'A -> B': is there twice");
     bad(PROBLEM_WITH(MODES, DEVICES, CHANNEL("A", "Z"), ""), "p.json: channel 0: to is 'Z': no such device");

@@ -56,6 +56,16 @@ static void run_verified(const char *what)
 
 /* ---- plans are carried out ---- */
 
+static void test_run_without_a_cluster_says_what_it_runs_on(void **state)
+{
+    (void)state;
+    assert_runs("$M zoo inception-tiny --onnx m.onnx --force");
+    assert_runs("$M plan m.onnx --cluster '2x v100, 100Gbps 5us' --placer heft -q -o gpu.json");
+    assert_runs("$M run gpu.json m.onnx --warmup 0 --runs 1");
+    assert_contains(shell_err, "note: no --cluster: every device is one CPU thread of this machine");
+    assert_contains(shell_err, "is not comparable");
+}
+
 /* ONNX Runtime starts slowly under AddressSanitizer: three placers will do there, one for the largest network. */
 static bool is_tried(const char *placer, const char *network)
 {
@@ -512,6 +522,7 @@ int main(void)
         TEST(test_run_hosts_keep_their_domain),
         TEST(test_run_a_host_that_does_not_answer_gets_a_hint),
         TEST(test_run_a_gpu_without_ep_is_told),
+        TEST(test_run_without_a_cluster_says_what_it_runs_on),
         TEST(test_run_signals_leave_nothing_behind),
         TEST(test_run_every_placer_on_a_transformer),
         TEST(test_run_every_placer_on_a_wider_transformer),

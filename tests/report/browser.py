@@ -77,7 +77,7 @@ def wrong_numbers(browser, plan, explained):
     wrong += [f"start of {n}" for n, s in zip(page["names"], page["starts"]) if starts[n] != s]
     for row, device in zip(page["devices"], plan["devices"]):
         ops = sum(op["device"] == device["name"] for op in plan["ops"])
-        if row[0] != device["name"] or row[1] != count(ops) or row[2] != text_ns(device["busy_ns"]):
+        if row[0].split("  ")[0] != device["name"] or row[1] != count(ops) or row[2] != text_ns(device["busy_ns"]):
             wrong.append(f"device {device['name']}")
     return wrong
 

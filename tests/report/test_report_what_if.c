@@ -282,8 +282,14 @@ static void assert_own_run(const setting *s, const moirai_what_if *w, const moir
     po.budget.seed = o->budget.seed;
     po.budget.effort = o->budget.effort;
     po.gap = o->gap;
+    moirai_plan *start = NULL;
+    if (w->replay_ns >= 0)
+        assert_ok(moirai_plan_tighten(&start, q, s->plan));
+    po.start = start;
     int rc = q ? moirai_place(&plan, q, o->placer, &po) : MOIRAI_EINFEASIBLE;
+    moirai_plan_free(start);
     assert_int_equal(w->result, rc);
+    assert_false(w->cut_short);
     if (!rc) {
         assert_true(w->search_ns == plan->makespan_ns);
         assert_true(w->search_bound_ns == plan->lower_bound_ns);
@@ -378,6 +384,68 @@ static void test_what_if_claims_hold_for_the_optimum(void **state)
     assert_true(moved > 10);
 }
 
+/* A time that is enough for few searches goes to the most promising ones; nothing that was not searched has numbers. */
+static void test_what_if_tries_few_rather_than_all_badly(void **state)
+{
+    (void)state;
+    moirai_cluster *c;
+    moirai_graph *g;
+    setting s = {0};
+    moirai_problem_options po = {0};
+    moirai_what_if_options o;
+    moirai_what_if *list;
+    int32_t n, tried = 0;
+    assert_ok(moirai_cluster_open(&c, "inter-server"));
+    assert_ok(moirai_zoo_graph(&g, "gpt3-mini", 4));
+    assert_ok(moirai_problem_new(&s.p, g, c, &po));
+    assert_ok(moirai_place(&s.plan, s.p, "heft", NULL));
+    assert_ok(moirai_analysis_new(&s.a, s.p, s.plan, NULL));
+    moirai_what_if_options_init(&o);
+    o.budget.time_limit_s = 1;
+    o.budget.threads = 1;
+    assert_ok(moirai_what_if_run(&list, &n, s.a, &o));
+    assert_true(n > 5);
+    for (int32_t i = 0; i < n; i++) {
+        assert_true(list[i].change.kind != MOIRAI_CHANGE_MEMORY); /* everything fits everywhere */
+        tried += list[i].result != MOIRAI_ELIMIT;
+        if (list[i].result == MOIRAI_ELIMIT)
+            assert_true(list[i].makespan_ns < 0 && list[i].lower_bound_ns < 0 && strstr(list[i].message, "not tried"));
+        else if (list[i].change.kind != MOIRAI_CHANGE_LESS)
+            assert_true(list[i].replay_ns >= 0 && list[i].search_ns <= list[i].replay_ns);
+    }
+    assert_int_equal(tried, 2); /* 428 operators: a second is one useful search, and one change is always tried */
+    free(list);
+    moirai_graph_free(g);
+    moirai_cluster_free(c);
+    tear_down(&s);
+}
+
+/* Raised before it begins: the base is what the plan says, the others were not searched and say so. */
+static void test_what_if_marks_what_an_interrupt_cut(void **state)
+{
+    (void)state;
+    setting s;
+    moirai_what_if_options o;
+    moirai_what_if *list;
+    moirai_interrupt interrupt = {0};
+    int32_t n;
+    moirai_interrupt_raise(&interrupt);
+    moirai_what_if_options_init(&o);
+    o.budget.time_limit_s = 0;
+    o.budget.interrupt = &interrupt;
+    for (uint64_t seed = 1; seed < 9; seed++) {
+        if (set_up(&s, seed, 14, 3) && !moirai_what_if_run(&list, &n, s.a, &o)) {
+            assert_int_equal(list[0].result, 0);
+            assert_true(list[0].makespan_ns <= s.plan->makespan_ns);
+            assert_true(list[0].cut_short || list[0].makespan_ns == list[0].search_bound_ns);
+            for (int32_t i = 1; i < n; i++)
+                assert_true(list[i].result == MOIRAI_ELIMIT && strstr(list[i].message, "interrupted"));
+            free(list);
+        }
+        tear_down(&s);
+    }
+}
+
 /* A link of a cluster carries more than its own pair: the mesh is closed anew. */
 static void test_change_of_a_link_closes_the_mesh_again(void **state)
 {
@@ -417,6 +485,8 @@ int main(void)
         cmocka_unit_test(test_change_is_an_edit_of_the_file),
         cmocka_unit_test(test_what_if_is_a_run_of_its_own),
         cmocka_unit_test(test_what_if_claims_hold_for_the_optimum),
+        cmocka_unit_test(test_what_if_tries_few_rather_than_all_badly),
+        cmocka_unit_test(test_what_if_marks_what_an_interrupt_cut),
         cmocka_unit_test(test_change_of_a_link_closes_the_mesh_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

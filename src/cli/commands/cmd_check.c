@@ -18,6 +18,18 @@ static void report(void *data, const char *line)
     yyjson_mut_arr_add_strcpy(f->cli->doc, f->list, line);
 }
 
+/* A plan may obey the rules and not fit: memory static does not count tensors. */
+static int warn(cli_context *cli, const moirai_problem *p, const moirai_plan *plan)
+{
+    moirai_analysis *a;
+    int rc = moirai_analysis_new(&a, p, plan, NULL);
+    if (rc)
+        return rc;
+    cli_show_over(cli, a);
+    moirai_analysis_free(a);
+    return 0;
+}
+
 static int run(cli_context *cli)
 {
     const char *problem_path = cli_arg(cli, 0), *plan_path = cli_arg(cli, 1);
@@ -38,6 +50,7 @@ static int run(cli_context *cli)
         else if (!rc)
             cli_print(cli, "ok: %s operators, %s transfers, makespan %s\n", cli_human_count(plan->n_ops).s,
                       cli_human_count(plan->n_transfers).s, cli_human_ns(plan->makespan_ns).s);
+        rc = rc ? rc : warn(cli, p, plan);
     }
     moirai_plan_free(plan);
     moirai_problem_free(p);

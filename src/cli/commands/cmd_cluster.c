@@ -12,20 +12,23 @@ static int list(cli_context *cli)
         cli_print(cli, "  %s\n", moirai_cluster_builtin_name(i));
         yyjson_mut_arr_add_str(cli->doc, clusters, moirai_cluster_builtin_name(i));
     }
-    cli_print(cli, "\n%-14s %10s %12s %12s %8s %8s %7s %5s\n", "device type", "memory", "bandwidth", "fp32", "tf32",
+    cli_print(cli, "\n%-14s %10s %12s %13s %8s %8s %7s %5s\n", "device type", "memory", "bandwidth", "fp32", "tf32",
               "fp16", "power", "SMs");
     for (int i = 0; i < moirai_device_type_count(); i++) {
         const moirai_device_type *t = moirai_device_type_at(i);
-        char tf32[16] = "-", fp16[16] = "-", power[16] = "-";
+        char fp32[32], tf32[16] = "-", fp16[16] = "-", power[16] = "-";
         if (t->gflops_tf32 > 0)
             snprintf(tf32, sizeof tf32, "%.1f", t->gflops_tf32 / 1000);
         if (t->gflops_fp16 > 0)
             snprintf(fp16, sizeof fp16, "%.1f", t->gflops_fp16 / 1000);
         if (t->watt > 0)
             snprintf(power, sizeof power, "%.0f W", t->watt);
-        cli_print(cli, "%-14s %10s %7.0f GB/s %5.1f Tflop/s %8s %8s %7s %5d\n", t->name,
-                  cli_human_bytes(t->memory_bytes).s, t->bandwidth_gb_s, t->gflops_fp32 / 1000, tf32, fp16, power,
-                  t->sm);
+        if (t->gflops_fp32 < 100) /* boards at the edge */
+            snprintf(fp32, sizeof fp32, "%.1f Gflop/s", t->gflops_fp32);
+        else
+            snprintf(fp32, sizeof fp32, "%.1f Tflop/s", t->gflops_fp32 / 1000);
+        cli_print(cli, "%-14s %10s %7.0f GB/s %13s %8s %8s %7s %5d\n", t->name, cli_human_bytes(t->memory_bytes).s,
+                  t->bandwidth_gb_s, fp32, tf32, fp16, power, t->sm);
         yyjson_mut_val *o = yyjson_mut_arr_add_obj(cli->doc, types);
         yyjson_mut_obj_add_str(cli->doc, o, "name", t->name);
         yyjson_mut_obj_add_int(cli->doc, o, "memory_bytes", t->memory_bytes);
@@ -85,8 +88,8 @@ static void show_mesh(cli_context *cli, const moirai_cluster *c)
     int64_t most = 0;
     for (int32_t i = 0; i < c->n_devices * c->n_devices; i++)
         most = c->latency_ns[i] > most ? c->latency_ns[i] : most;
-    if (most)
-        cli_print(cli, "\nlatency up to %s\n", cli_human_ns(most).s);
+    if (c->n_devices > 1)
+        cli_print(cli, "\nlatency %s%s\n", most ? "up to " : "", most ? cli_human_ns(most).s : "0");
     yyjson_mut_obj_add_val(cli->doc, cli->result, "channels", channels);
 }
 

@@ -60,33 +60,22 @@ static int explain_op(cli_context *cli, const moirai_analysis *a, const char *na
 
 /* ---- what if ---- */
 
-static void show_change(cli_context *cli, yyjson_mut_val *list, const moirai_what_if *base, const moirai_what_if *w)
+static const char *status_of(const moirai_what_if *w)
 {
-    static const char *const words[][2] = {{"bound", "the bound moved: no plan is that fast today"},
-                                           {"plan", "only the plan moved"},
-                                           {"worse", "slower, whatever the plan"},
-                                           {"none", ""}};
-    const char *moved = moirai_what_if_moved(base, w), *text = "";
-    bool is_base = w->change.kind == MOIRAI_CHANGE_NONE;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (!strcmp(words[i][0], moved) && !is_base)
-            text = words[i][1];
+    return w->result == MOIRAI_ELIMIT ? "not tried" : w->result ? "failed" : w->cut_short ? "cut short" : "searched";
+}
+
+static void add_change(cli_context *cli, yyjson_mut_val *list, const moirai_what_if *w, const char *moved)
+{
     yyjson_mut_val *o = yyjson_mut_arr_add_obj(cli->doc, list);
     yyjson_mut_obj_add_strcpy(cli->doc, o, "change", w->text);
+    yyjson_mut_obj_add_str(cli->doc, o, "status", status_of(w));
     if (w->result) {
-        cli_print(cli, "%-40.40s  %s\n", w->text, w->message);
         yyjson_mut_obj_add_strcpy(cli->doc, o, "error", w->message);
     } else {
-        double gain = base->makespan_ns > 0 ? 100 * (1 - (double)w->makespan_ns / (double)base->makespan_ns) : 0;
-        char share[24];
-        snprintf(share, sizeof share, "%+.1f %%", gain == 0 ? 0 : -gain);
-        if (gain < 0.05 && !strcmp(moved, "plan")) /* what rounds to nothing is nothing */
-            text = "";
-        cli_print(cli, "%-40.40s %14s %9s %14s  %s\n", w->text, cli_human_ns(w->makespan_ns).s, is_base ? "" : share,
-                  cli_human_ns(w->lower_bound_ns).s, text);
         yyjson_mut_obj_add_int(cli->doc, o, "search_ns", w->search_ns);
         yyjson_mut_obj_add_int(cli->doc, o, "search_bound_ns", w->search_bound_ns);
-        yyjson_mut_obj_add_str(cli->doc, o, "moved", is_base ? "none" : moved);
+        yyjson_mut_obj_add_str(cli->doc, o, "moved", moved);
     }
     if (w->makespan_ns >= 0)
         yyjson_mut_obj_add_int(cli->doc, o, "makespan_ns", w->makespan_ns);
@@ -97,16 +86,75 @@ static void show_change(cli_context *cli, yyjson_mut_val *list, const moirai_wha
     yyjson_mut_obj_add_int(cli->doc, o, "spent_ns", w->spent_ns);
 }
 
+/* A bound of a better cluster is below that of today's by nature; halfway through a search it says little more than
+ * that. It is shown where the search came to its end, and where what is proven of today holds for the change, too. */
+static bool shows_bound(const moirai_what_if *w)
+{
+    return !w->cut_short || w->change.kind == MOIRAI_CHANGE_NONE || w->change.kind == MOIRAI_CHANGE_LESS;
+}
+
+static void show_change(cli_context *cli, yyjson_mut_val *list, const moirai_what_if *base, const moirai_what_if *w)
+{
+    static const char *const words[][2] = {{"bound", "no plan is that fast today"},
+                                           {"plan", "faster than any plan known today"},
+                                           {"worse", "slower, whatever the plan"},
+                                           {"none", ""}};
+    bool is_base = w->change.kind == MOIRAI_CHANGE_NONE;
+    const char *moved = is_base ? "none" : moirai_what_if_moved(base, w), *text = "";
+    add_change(cli, list, w, moved);
+    if (w->result == MOIRAI_ELIMIT)
+        return; /* they have a line of their own */
+    if (w->result) {
+        cli_print(cli, "%-40.40s  %s\n", w->text, w->message);
+        return;
+    }
+    double gain = base->makespan_ns > 0 ? 100 * (1 - (double)w->makespan_ns / (double)base->makespan_ns) : 0;
+    char share[24];
+    snprintf(share, sizeof share, "%+.1f %%", gain == 0 ? 0 : -gain);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcmp(words[i][0], moved) && !(gain < 0.05 && !strcmp(moved, "plan"))) /* what rounds to nothing */
+            text = words[i][1];
+    cli_print(cli, "%-40.40s %14s%c%9s %14s  %s\n", w->text, cli_human_ns(w->makespan_ns).s, w->cut_short ? '*' : ' ',
+              is_base ? "" : share, shows_bound(w) ? cli_human_ns(w->lower_bound_ns).s : "", text);
+}
+
+/* What was not searched, in one line, and what the marks mean. */
+static void say_limits(cli_context *cli, const moirai_what_if *list, int32_t n)
+{
+    bool interrupted = moirai_interrupt_raised(cli_interrupt());
+    int32_t untried = 0, cut = 0;
+    for (int32_t i = 0; i < n; i++) {
+        cut += list[i].cut_short;
+        if (list[i].result != MOIRAI_ELIMIT)
+            continue;
+        if (!untried)
+            cli_print(cli, "not tried (%s): ", interrupted ? "interrupted" : "give --what-if more time");
+        cli_print(cli, "%s%s", untried++ ? ", " : "", list[i].text);
+    }
+    if (untried)
+        cli_print(cli, "\n");
+    if (cut)
+        cli_print(cli, "* search cut short%s: with more time its plan may be better\n",
+                  interrupted ? " by the interrupt" : "");
+    if (interrupted)
+        cli_say(cli, "interrupted: these are the what-ifs so far\n");
+    yyjson_mut_obj_add_bool(cli->doc, cli->result, "interrupted", interrupted);
+    yyjson_mut_obj_add_int(cli->doc, cli->result, "what_ifs_not_tried", untried);
+}
+
 static void say_best(cli_context *cli, const moirai_what_if *list, int32_t n)
 {
     const moirai_what_if *base = &list[0], *best = n > 1 ? &list[1] : NULL;
+    bool all = true;
+    for (int32_t i = 0; i < n; i++)
+        all &= list[i].result != MOIRAI_ELIMIT && !list[i].cut_short;
     if (!best || best->makespan_ns < 0 || best->makespan_ns >= base->makespan_ns) {
-        cli_print(cli, "\nno single change helps\n");
+        cli_print(cli, "\n%s\n", all ? "no single change helps" : "no change that was searched helps");
         return;
     }
     bool sure = !strcmp(moirai_what_if_moved(base, best), "bound");
-    cli_print(cli, "\nwhat helps most is %s: %s instead of %s%s\n", best->text, cli_human_ns(best->makespan_ns).s,
-              cli_human_ns(base->makespan_ns).s,
+    cli_print(cli, "\nwhat helps most%s is %s: %s instead of %s%s\n", all ? "" : " of what was found", best->text,
+              cli_human_ns(best->makespan_ns).s, cli_human_ns(base->makespan_ns).s,
               sure ? ", which no plan reaches today" : "; whether today's cluster has a plan as good is not known");
 }
 
@@ -139,8 +187,10 @@ static int what_if(cli_context *cli, const moirai_analysis *a)
         cli_print(cli, "\n%-40s %14s %9s %14s\n", "what if", "makespan", "", "proven bound");
     for (int32_t i = 0; i < n && !rc; i++)
         show_change(cli, out, &list[0], &list[i]);
-    if (!rc)
+    if (!rc) {
+        say_limits(cli, list, n);
         say_best(cli, list, n);
+    }
     yyjson_mut_obj_add_val(cli->doc, cli->result, "what_if", out);
     free(list);
     moirai_cluster_free(cluster);
@@ -237,9 +287,10 @@ const cli_command cli_command_explain = {
             "Then what-ifs: the "
             "problem is placed again with each link or device twice as fast, with twice the memory, with one device "
             "less and one more of "
-            "each kind. A change moves the bound if its plan is faster than any plan of the cluster as it is; "
-            "otherwise only the "
-            "plan moved, and a longer search might find as good a one without the change.",
+            "each kind. A search starts from the plan where the change leaves it possible. No plan is that fast today "
+            "where that is proven; otherwise a longer search might find as good a plan without the change. Where the "
+            "time is too short for a useful search of all changes, the most promising are searched and the others "
+            "named; a row whose search was cut short says so. Ctrl-C ends the searches and shows what was found.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

@@ -54,6 +54,10 @@ static void say_result(const cli_context *cli, const moirai_problem *p, const ch
         cli_say(cli, "memory peak: the lives of tensors are not in it; import checks them\n");
 }
 
+#define NO_FORMAT \
+    "export: say with --to what to write: trace, dot, svg, csv or device-map of a plan, lp or mps of a problem (with " \
+    "-o)"
+
 static int export_problem(cli_context *cli)
 {
     const char *path = cli_text(cli, "output");
@@ -63,10 +67,12 @@ static int export_problem(cli_context *cli)
     moirai_milp_size size;
     int64_t unit_ns;
     if (!path)
-        return moirai_error(MOIRAI_EUSAGE, "export: give the file to write with -o");
+        return moirai_error(MOIRAI_EUSAGE, cli_has(cli, "to") ? "export: give the file to write with -o" : NO_FORMAT);
     int rc = moirai_formulation_parse(&f, cli_text(cli, "formulation"));
     rc = rc ? rc : cli_writable(cli, path);
     rc = rc ? rc : cli_problem_read(&p, cli_arg(cli, 0));
+    if (rc && !p && !cli_has(cli, "to"))
+        moirai_error_prefix(rc, "%s", NO_FORMAT);
     rc = rc ? rc : find_start(&start, p, cli);
     rc = rc ? rc
             : moirai_milp_export(p, f, cli_text(cli, "to"), start, cli_count(cli, "max-rows"), path, &size, &unit_ns);

@@ -2,10 +2,33 @@
 #include "cli/framework/cli.h"
 #include "cli/commands/commands.h"
 
+/* For programs that ask what there is: names and summaries; of one command its text, too. */
+static void list(cli_context *cli, const cli_command *only)
+{
+    yyjson_mut_val *commands = yyjson_mut_obj_add_arr(cli->doc, cli->result, "commands");
+    for (int i = 0; i < cli_command_count(); i++) {
+        const cli_command *c = cli_command_at(i);
+        if (only && c != only)
+            continue;
+        yyjson_mut_val *o = yyjson_mut_arr_add_obj(cli->doc, commands);
+        yyjson_mut_obj_add_str(cli->doc, o, "name", c->name);
+        yyjson_mut_obj_add_str(cli->doc, o, "summary", c->summary);
+        if (only && c->text)
+            yyjson_mut_obj_add_str(cli->doc, o, "text", c->text);
+    }
+}
+
 static int run(cli_context *cli)
 {
     const char *name = cli_arg(cli, 0);
-    cli->json = false; /* help has no numbers to hand over */
+    if (cli->json && !cli_has(cli, "man") && !cli_has(cli, "markdown") && !cli_has(cli, "bash")) {
+        const cli_command *only = name ? cli_command_find(name) : NULL;
+        if (name && !only)
+            return moirai_error(MOIRAI_EUSAGE, "help: no command '%s': see 'moirai help'", name);
+        list(cli, only);
+        return 0;
+    }
+    cli->json = false; /* pages are text */
     if (cli_has(cli, "man")) {
         cli_help_man(stdout);
     } else if (cli_has(cli, "markdown")) {

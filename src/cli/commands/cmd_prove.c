@@ -22,8 +22,11 @@ static void show(cli_context *cli, const moirai_proof *proof)
     if (proof->floating)
         cli_print(cli, "without %s operators that float beside the rest\n", cli_human_count(proof->floating).s);
     if (proof->lower_bound_ns > proof->proven_ns)
-        cli_print(cli, "the plan's own bound is %s (%lld ns): the rest comes from searches that leave no prices\n",
-                  cli_human_ns(proof->lower_bound_ns).s, (long long)proof->lower_bound_ns);
+        cli_print(
+            cli,
+            "the search's own bound is %s (%lld ns): what is above the certificate it has from trying out all cases, "
+            "and wrote no proof of\n",
+            cli_human_ns(proof->lower_bound_ns).s, (long long)proof->lower_bound_ns);
 }
 
 static int run(cli_context *cli)

@@ -35,7 +35,7 @@ static void tell(cli_context *cli, const cli_read *read, int n)
             cli_print(cli, "%-24.24s %14s\n", label_of(cli, read, n, i), cli_human_ns(read[i].plan->makespan_ns).s);
     }
     yyjson_mut_obj_add_val(cli->doc, cli->result, "plans", list);
-    cli_show_why(cli, read[0].analysis, 0, 3);
+    cli_show_why(cli, read[0].analysis, 0, 3 + (read[0].analysis->over_device != MOIRAI_NONE));
 }
 
 static int check(const cli_context *cli)

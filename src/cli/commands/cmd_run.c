@@ -27,6 +27,10 @@ static int prepare(cli_run *w)
     cli_status_set("%s", "");
     if (rc)
         return rc;
+    if (!cluster)
+        cli_say(w->cli,
+                "note: no --cluster: every device is one CPU thread of this machine; the planned time of a plan "
+                "that was made for other devices is not comparable\n");
     cli_note_stand_ins(w->cli, w->device, w->n_ranks);
     cli_say(w->cli, "split into %s segments on %d devices, %s transfers\n", cli_human_count(report.n_segments).s,
             report.n_used, cli_human_count(report.n_transfers).s);

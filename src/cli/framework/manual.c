@@ -98,7 +98,8 @@ void cli_help_man(FILE *out)
           "and a "
           "start for every operator, with a proven bound on how much faster any plan could be.\n.PP\n"
           "Standard output is the result, standard error the story. A file name of \\- is standard input or output. "
-          "Existing files are kept unless \\-\\-force is given; files appear complete or not at all.\n",
+          "Existing files are kept unless \\-\\-force is given (but the timeline that moirai run writes is replaced); "
+          "files appear complete or not at all.\n",
           out);
     fputs(".SH COMMON OPTIONS\n", out);
     man_options(out, cli_options_common);
@@ -164,7 +165,8 @@ void cli_help_markdown(FILE *out)
 {
     fputs("# Commands\n\nWritten by `moirai help --markdown` from the tables that the command parses with.\n\n"
           "Standard output is the result, standard error the story. A file name of `-` is standard input or output.\n"
-          "Existing files are kept unless `--force` is given; files appear complete or not at all.\n\n"
+          "Existing files are kept unless `--force` is given (but the timeline that `moirai run` writes is replaced); "
+          "files appear complete or not at all.\n\n"
           "Every command takes these:\n\n| option | meaning | default |\n|---|---|---|\n",
           out);
     markdown_options(out, cli_options_common);

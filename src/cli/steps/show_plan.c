@@ -32,12 +32,15 @@ static int columns(const char *text)
 
 static void show_devices(cli_context *cli, const moirai_problem *p, const moirai_plan *plan)
 {
-    int width = 6;
-    for (int32_t k = 0; k < p->n_devices; k++)
+    int width = 6, kind = 0; /* of names and, where there are any, types */
+    for (int32_t k = 0; k < p->n_devices; k++) {
         width = columns(p->device_name[k]) > width ? columns(p->device_name[k]) : width;
+        kind = columns(p->device_type[k]) > kind ? columns(p->device_type[k]) : kind;
+    }
+    kind = kind && kind < 4 ? 5 : kind ? kind + 1 : 0;
     bool peak = p->memory == MOIRAI_MEMORY_PEAK;
-    cli_print(cli, "\n%-*s %10s %12s %6s %12s %12s\n", width, "device", "operators", "busy", "load",
-              peak ? "peak" : "memory", "of");
+    cli_print(cli, "\n%-*s %-*s%10s %12s %6s %12s %12s\n", width, "device", kind, kind ? "type" : "", "operators",
+              "busy", "load", peak ? "peak" : "memory", "of");
     yyjson_mut_val *list = yyjson_mut_arr(cli->doc);
     for (int32_t k = 0; k < p->n_devices; k++) {
         int32_t ops = 0;
@@ -45,11 +48,13 @@ static void show_devices(cli_context *cli, const moirai_problem *p, const moirai
             ops += plan->op_device[i] == k;
         double load = plan->makespan_ns > 0 ? (double)plan->device_busy_ns[k] / (double)plan->makespan_ns : 0;
         int64_t held = peak ? plan->device_peak_bytes[k] : plan->device_memory_bytes[k];
-        cli_print(cli, "%s%*s %10s %12s %4.0f %% %12s %12s\n", p->device_name[k], width - columns(p->device_name[k]),
-                  "", cli_human_count(ops).s, cli_human_ns(plan->device_busy_ns[k]).s, 100 * load,
-                  cli_human_bytes(held).s, cli_human_bytes(p->device_memory_bytes[k]).s);
+        cli_print(cli, "%s%*s %s%*s%10s %12s %4.0f %% %12s %12s\n", p->device_name[k],
+                  width - columns(p->device_name[k]), "", p->device_type[k], kind - columns(p->device_type[k]), "",
+                  cli_human_count(ops).s, cli_human_ns(plan->device_busy_ns[k]).s, 100 * load, cli_human_bytes(held).s,
+                  cli_human_bytes(p->device_memory_bytes[k]).s);
         yyjson_mut_val *o = yyjson_mut_arr_add_obj(cli->doc, list);
         yyjson_mut_obj_add_strcpy(cli->doc, o, "name", p->device_name[k]);
+        yyjson_mut_obj_add_strcpy(cli->doc, o, "type", p->device_type[k]);
         yyjson_mut_obj_add_int(cli->doc, o, "ops", ops);
         yyjson_mut_obj_add_int(cli->doc, o, "busy_ns", plan->device_busy_ns[k]);
         yyjson_mut_obj_add_real(cli->doc, o, "load", load);
@@ -66,7 +71,7 @@ static void show_proof(cli_context *cli, const moirai_plan *plan)
     if (plan->certified_bound_ns >= 0) {
         cli_print(cli, "certified    %s%s\n", cli_human_ns(plan->certified_bound_ns).s,
                   plan->certified_bound_ns < plan->lower_bound_ns
-                      ? "; the rest was searched to the end and left no proof behind"
+                      ? "; the rest is proven by trying out all cases, of which no certificate is written"
                       : ", all of the bound");
         yyjson_mut_obj_add_int(cli->doc, cli->result, "certified_bound_ns", plan->certified_bound_ns);
     }

@@ -15,6 +15,23 @@ static void add_path(cli_context *cli, const moirai_analysis *a)
     yyjson_mut_obj_add_val(cli->doc, cli->result, "critical_path", path);
 }
 
+static void add_over(cli_context *cli, const moirai_analysis *a)
+{
+    if (a->over_device == MOIRAI_NONE)
+        return;
+    yyjson_mut_val *o = yyjson_mut_obj_add_obj(cli->doc, cli->result, "over_memory");
+    yyjson_mut_obj_add_strcpy(cli->doc, o, "device", a->problem->device_name[a->over_device]);
+    yyjson_mut_obj_add_int(cli->doc, o, "peak_bytes", a->peak_bytes[a->over_device]);
+    yyjson_mut_obj_add_int(cli->doc, o, "memory_bytes", a->problem->device_memory_bytes[a->over_device]);
+}
+
+void cli_show_over(cli_context *cli, const moirai_analysis *a)
+{
+    if (a->over_device != MOIRAI_NONE)
+        cli_print(cli, "%s\n", a->verdict[1]);
+    add_over(cli, a);
+}
+
 void cli_show_why(cli_context *cli, const moirai_analysis *a, int first, int most)
 {
     yyjson_mut_val *lines = yyjson_mut_arr(cli->doc);
@@ -24,6 +41,7 @@ void cli_show_why(cli_context *cli, const moirai_analysis *a, int first, int mos
             cli_print(cli, "%s\n", a->verdict[i]);
     }
     yyjson_mut_obj_add_val(cli->doc, cli->result, "verdict", lines);
+    add_over(cli, a);
     if (!a->problem->partial)
         add_path(cli, a);
 }
@@ -36,7 +54,7 @@ int cli_show_explained(cli_context *cli, const moirai_problem *p, const moirai_p
     if (rc)
         return rc;
     cli_print(cli, "\n");
-    cli_show_why(cli, a, 1, a->mostly_launches ? 3 : 2);
+    cli_show_why(cli, a, 1, 2 + a->mostly_launches + (a->over_device != MOIRAI_NONE));
     if (page) {
         const char *log = cli_text(cli, "log-json");
         rc = cli_write_page(cli, page, &(cli_page_plan){.analysis = a, .log = log && strcmp(log, "-") ? log : NULL}, 1);

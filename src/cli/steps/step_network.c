@@ -7,7 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* By its name, or by its first byte: our files begin with a brace or space, ONNX with the field of its version (8).
+#include "util/util.h"
+
+#define ONNX_FIRST 8 /* the field of the version, which ONNX files begin with */
+
+/* By its name, or by its first byte: our files begin with a brace or space, ONNX with the field of its version.
  * Pipes are not looked into. */
 bool cli_is_onnx(const char *path)
 {
@@ -23,7 +27,7 @@ bool cli_is_onnx(const char *path)
     int first = f ? fgetc(f) : EOF;
     if (f)
         fclose(f);
-    return first == 8;
+    return first == ONNX_FIRST;
 }
 
 static void add_inputs(cli_context *cli, yyjson_mut_val *o, const moirai_onnx_report *report)
@@ -39,7 +43,8 @@ static void add_inputs(cli_context *cli, yyjson_mut_val *o, const moirai_onnx_re
     }
 }
 
-static int read_onnx(moirai_graph **out, cli_context *cli, const char *path)
+/* From a file, or from `data` that came through a pipe. */
+static int read_onnx(moirai_graph **out, cli_context *cli, const char *path, const char *data, size_t length)
 {
     moirai_onnx_options options = {0};
     moirai_onnx_report report = {0};
@@ -54,15 +59,18 @@ static int read_onnx(moirai_graph **out, cli_context *cli, const char *path)
         text[options.n_dims + i] = cli_use(cli, "shape", i);
     options.dims = text;
     options.shapes = text + options.n_dims;
-    int rc = moirai_onnx_read(out, path, &options, &report);
+    int rc = data ? moirai_onnx_parse(out, data, length, path, &options, &report)
+                  : moirai_onnx_read(out, path, &options, &report);
     free(text);
     if (rc)
         return rc;
     cli_say(cli, "read %s: %s nodes, %s folded away, %s parameters\n", path, cli_human_count(report.n_nodes).s,
             cli_human_count(report.n_folded).s, cli_human_count(report.parameter_count).s);
-    if (report.n_default_dims)
-        cli_say(cli, "note: %d dimensions of inputs are open (the first: %s): taken as 1, --dim sets them\n",
-                report.n_default_dims, report.first_default_dim);
+    if (*report.open_dims)
+        cli_say(cli, "note: open dimensions are taken as 1: %s; --dim NAME=N sets them\n", report.open_dims);
+    if (*report.unnamed_dims)
+        cli_say(cli, "note: dimensions without a name are taken as 1, of %s; --shape INPUT:1x3x224x224 sets them\n",
+                report.unnamed_dims);
     if (report.n_unknown_ops)
         cli_say(cli, "warning: %d operators of unknown type (the first: %s) get a fallback cost\n",
                 report.n_unknown_ops, report.first_unknown);
@@ -74,6 +82,8 @@ static int read_onnx(moirai_graph **out, cli_context *cli, const char *path)
     yyjson_mut_obj_add_int(cli->doc, o, "folded", report.n_folded);
     yyjson_mut_obj_add_int(cli->doc, o, "unused", report.n_unused);
     yyjson_mut_obj_add_int(cli->doc, o, "default_dims", report.n_default_dims);
+    yyjson_mut_obj_add_strcpy(cli->doc, o, "open_dims", report.open_dims);
+    yyjson_mut_obj_add_strcpy(cli->doc, o, "unnamed_dims", report.unnamed_dims);
     yyjson_mut_obj_add_int(cli->doc, o, "unknown_ops", report.n_unknown_ops);
     yyjson_mut_obj_add_int(cli->doc, o, "unknown_sizes", report.n_unknown_sizes);
     if (report.n_unknown_sizes)
@@ -102,6 +112,30 @@ static int check_dtype(moirai_graph **g, const char *path, const char *dtype)
                         path, dtype, has);
 }
 
+/* A pipe can't be looked into twice: all of it is read first. */
+static int read_stdin(moirai_graph **out, cli_context *cli)
+{
+    char *data;
+    size_t length;
+    int rc = util_file_read(&data, &length, "-");
+    if (rc)
+        return rc;
+    bool onnx = length > 0 && data[0] == ONNX_FIRST;
+    rc = onnx ? read_onnx(out, cli, "standard input", data, length)
+              : moirai_graph_parse(out, data, length, "standard input");
+    free(data);
+    return rc;
+}
+
+static int check_operators(moirai_graph **g, const char *name)
+{
+    if ((*g)->n_ops > 0)
+        return 0;
+    moirai_graph_free(*g);
+    *g = NULL;
+    return moirai_error(MOIRAI_EINPUT, "%s: the network has no operators: there is nothing to place", name);
+}
+
 int cli_network(moirai_graph **out, cli_context *cli, const char *name)
 {
     const char *dtype = cli_text(cli, "dtype");
@@ -110,6 +144,9 @@ int cli_network(moirai_graph **out, cli_context *cli, const char *name)
     if (strcmp(name, "-") && access(name, F_OK))
         return no_such_network(name);
     cli_status_set("reading %s", name);
-    int rc = cli_is_onnx(name) ? read_onnx(out, cli, name) : moirai_graph_read(out, name);
+    int rc = !strcmp(name, "-")  ? read_stdin(out, cli)
+             : cli_is_onnx(name) ? read_onnx(out, cli, name, NULL, 0)
+                                 : moirai_graph_read(out, name);
+    rc = rc ? rc : check_operators(out, name);
     return rc ? rc : check_dtype(out, name, dtype);
 }

@@ -17,7 +17,7 @@ int cli_cluster_of(moirai_cluster **out, const cli_context *cli, const char *nam
     int rc = moirai_cluster_open(out, name);
     for (const char *line = rc ? NULL : (*out)->notes; line && *line;) {
         int n = (int)strcspn(line, "\n");
-        cli_say(cli, "warning: %.*s\n", n, line);
+        cli_say(cli, "%s%.*s\n", strncmp(line, "note: ", 6) ? "warning: " : "", n, line);
         line += n + (line[n] != '\0');
     }
     return rc;
@@ -88,9 +88,14 @@ static void tell_launches(cli_context *cli, const moirai_cluster *c, const moira
     yyjson_mut_obj_add_str(cli->doc, cli->result, "runtime", moirai_runtime_name(runtime));
     if (!most)
         return;
-    cli_say(cli, "a launch costs %s%s%s: %s\n", cli_human_ns(least).s, most > least ? " to " : "",
+    int64_t mean = 0;
+    for (int32_t k = 0; k < c->n_devices; k++)
+        mean = r->mean_launch_ns[k] > mean ? r->mean_launch_ns[k] : mean;
+    cli_say(cli, "a launch costs %s%s%s: %s%s%s%s\n", cli_human_ns(least).s, most > least ? " to " : "",
             most > least ? cli_human_ns(most).s : "",
-            runtime ? moirai_runtime_name(runtime) : "the cost model's own; --runtime eager|ort|graph chooses");
+            runtime ? moirai_runtime_name(runtime) : "the cost model's own; --runtime eager|ort|graph chooses",
+            mean > most ? "; operators that launch several kernels pay more, " : "",
+            mean > most ? cli_human_ns(mean).s : "", mean > most ? " on average" : "");
 }
 
 /* Loud: such times decide between devices by where they come from. */

@@ -129,6 +129,8 @@ void cli_show_picture(cli_context *cli, const moirai_problem *p, const moirai_pl
 void cli_show_problem(cli_context *cli, const moirai_problem *p);
 /* Lines [first, first + most) of the verdict as text, all of it and the critical path into cli->result. */
 void cli_show_why(cli_context *cli, const moirai_analysis *a, int first, int most);
+/* The warning alone, of a device whose tensors don't fit though memory static lets them pass; nothing where all fit. */
+void cli_show_over(cli_context *cli, const moirai_analysis *a);
 
 /* ---- a plan with what belongs to it ---- */
 #define CLI_OPTION_PLAN_PROBLEM \

@@ -24,8 +24,10 @@ static bool broadcast_as(onnx_node *n, int32_t type)
     int32_t rank = 0;
     int64_t dim[ONNX_MAX_RANK];
     for (int32_t i = 0; i < n->n_in; i++)
-        if (n->in[i] && !onnx_broadcast(&rank, dim, n->in[i]))
+        if (n->in[i] && !onnx_broadcast(&rank, dim, n->in[i])) {
+            n->clashes = true;
             return false;
+        }
     return onnx_value_shape(onnx_out(n, 0), type, rank, dim);
 }
 

@@ -19,11 +19,13 @@ static bool product(onnx_node *n, const onnx_value *a, const onnx_value *b, bool
     right.rank = UTIL_MAX(b->rank - 2, 0);
     int64_t dim[ONNX_MAX_RANK];
     int32_t rank = 0;
-    if (!onnx_broadcast(&rank, dim, &left) || !onnx_broadcast(&rank, dim, &right))
+    n->clashes = !onnx_broadcast(&rank, dim, &left) || !onnx_broadcast(&rank, dim, &right);
+    if (n->clashes)
         return false;
     int64_t k_a = a->dim[a->rank - (trans_a && a->rank > 1 ? 2 : 1)];
     int64_t k_b = b->rank == 1 ? b->dim[0] : b->dim[b->rank - (trans_b ? 1 : 2)];
-    if (k_a != k_b)
+    n->clashes = k_a != k_b;
+    if (n->clashes)
         return false;
     if (a->rank > 1)
         dim[rank++] = a->dim[a->rank - (trans_a ? 1 : 2)];

@@ -6,9 +6,9 @@
  * O(V K). */
 #include "place/fit.h"
 #include "place/placers.h"
+#include "util/text.h"
 #include "util/util.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +56,7 @@ static int try_device(moirai_plan **out, moirai_sim *sim, const moirai_problem *
     int rc = 0;
     if (p->memory == MOIRAI_MEMORY_PEAK)
         rc = place_fit_schedule(out, &excess, sim, p, device);
-    snprintf(why, size, "%" PRId64 " bytes short", excess);
+    snprintf(why, size, "%s short of memory", util_human_bytes(excess).s);
     return rc;
 }
 
