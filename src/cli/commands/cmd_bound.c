@@ -33,7 +33,7 @@ static int run(cli_context *cli)
     moirai_budget o;
     moirai_budget_init(&o);
     o.effort = cli_real(cli, "effort");
-    o.time_limit_s = cli_real(cli, "time-limit");
+    o.time_limit_s = cli_time_limit_s(cli);
     o.threads = (int)cli_count(cli, "threads");
     o.interrupt = cli_interrupt();
     for (int i = 0; !rc && i < n && !moirai_interrupt_raised(cli_interrupt()); i++)
@@ -69,7 +69,8 @@ static const cli_option options[] = {
      .kind = CLI_VALUE_LIMIT,
      .least = 1e-3,
      .most = 1e9,
-     .help = "stop each bound after this time with what it has proven (default none)"},
+     .help = "stop each bound after this time with what it has proven; 'none': when its effort is used up "
+             "(default 20, or none where --effort is given)"},
     {.name = "threads",
      .argument = "N",
      .kind = CLI_VALUE_COUNT,

@@ -59,8 +59,7 @@ static int place_logged(moirai_plan **out, cli_context *cli, const moirai_proble
     return rc;
 }
 
-/* A command that people type should answer; work that is counted on purpose should not depend on the clock. */
-static double time_limit_s(const cli_context *cli)
+double cli_time_limit_s(const cli_context *cli)
 {
     if (cli_has(cli, "time-limit"))
         return cli_real(cli, "time-limit");
@@ -76,7 +75,7 @@ int cli_search(moirai_plan **out, cli_context *cli, const moirai_problem *p, con
     moirai_place_options o;
     moirai_place_options_init(&o);
     o.budget.seed = (uint64_t)cli_count(cli, "seed");
-    o.budget.time_limit_s = time_limit_s(cli);
+    o.budget.time_limit_s = cli_time_limit_s(cli);
     o.gap = cli_real(cli, "gap");
     o.budget.effort = cli_real(cli, "effort");
     o.budget.threads = (int)cli_count(cli, "threads");

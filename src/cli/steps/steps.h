@@ -100,6 +100,9 @@ int cli_cluster_of(moirai_cluster **out, const cli_context *cli, const char *nam
 int cli_placer(const moirai_placer **out, const cli_context *cli);
 /* Checks what the search writes itself (certificate, log) before the work begins. */
 int cli_search_writable(const cli_context *cli);
+/* --time-limit, or 20 s: a command that people type should answer. None where --effort is given: work that is counted on
+ * purpose should not depend on the clock. */
+double cli_time_limit_s(const cli_context *cli);
 /* Runs the placer with the log and Ctrl-C connected. `start` may be NULL. */
 int cli_search(moirai_plan **out, cli_context *cli, const moirai_problem *p, const moirai_plan *start);
 
