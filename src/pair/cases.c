@@ -317,3 +317,13 @@ int pair_cases_solve(pair_bound_task *r)
     x->lower_ns = UTIL_MAX(x->lower_ns, x->cases[pair_cases_weakest(x)].proven_ns);
     return rc;
 }
+
+void pair_cases_free(pair_case *cases, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++) {
+        free(cases[i].proof.price);
+        free(cases[i].duals.price);
+        free(cases[i].branch);
+    }
+    free(cases);
+}
