@@ -162,11 +162,14 @@ def test_progress_is_called_on_this_thread_and_may_stop_the_search(tiny):
 
 def test_ctrl_c_gives_the_best_plan():
     problem = moirai.Problem(moirai.Graph.open("gpt3-330M"), "inter-server")
-    timer = threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
-    began = time.monotonic()
-    plan = moirai.place(problem, time_limit=120)
-    assert plan.interrupted and time.monotonic() - began < 60
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for jobs in the background
+    try:
+        timer = threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT))
+        timer.start()
+        plan = moirai.place(problem, time_limit=60)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert plan.interrupted
     plan.check()
 
 
