@@ -259,26 +259,31 @@ static int classify(decompose_cuts *s, const moirai_problem *p)
 /* A plan's length in units stays below 2^54, an eighth of what prices take for "does not fit", with room for bytes
  * beside it. A plan that is any good takes no longer than all operators one after the other on their slowest devices
  * with one transfer of every tensor. Up to 69 s of that a nanosecond has 2^18 units; from then on fewer. */
-static int64_t choose_unit(const moirai_problem *p)
+static int choose_unit(int64_t *out, const moirai_problem *p)
 {
-    int64_t K = p->n_devices, unit = DECOMPOSE_MOST_UNITS;
+    int64_t K = p->n_devices, unit = DECOMPOSE_MOST_UNITS, *least = util_alloc((size_t)p->n_classes, sizeof *least);
     __int128 sum = 0;
+    if (!least)
+        return MOIRAI_EFAIL;
+    for (int32_t c = 0; c < p->n_classes; c++) {
+        least[c] = INT64_MAX;
+        for (int64_t a = 0; a < K * K; a++)
+            if (a / K != a % K)
+                least[c] = UTIL_MIN(least[c], p->class_transfer_ns[c * K * K + a]);
+    }
     for (int32_t i = 0; i < p->n_ops; i++) {
         int64_t most = 0;
         for (int32_t k = 0; k < K; k++)
             most = UTIL_MAX(most, moirai_op_ns(p, i, k));
         sum += most;
     }
-    for (int32_t t = 0; t < p->n_tensors && K > 1; t++) {
-        int64_t least = INT64_MAX;
-        for (int32_t a = 0; a < K * K; a++)
-            if (a / K != a % K)
-                least = UTIL_MIN(least, p->class_transfer_ns[p->tensor_class[t] * K * K + a]);
-        sum += least;
-    }
+    for (int32_t t = 0; t < p->n_tensors && K > 1; t++)
+        sum += least[p->tensor_class[t]];
+    free(least);
     while (unit > 1 && sum > DECOMPOSE_MOST_LENGTH / unit)
         unit /= 2;
-    return unit;
+    *out = unit;
+    return 0;
 }
 
 int decompose_cuts_new(decompose_cuts **out, const moirai_problem *p)
@@ -292,8 +297,7 @@ int decompose_cuts_chosen(decompose_cuts **out, const moirai_problem *p, const b
     decompose_cuts *s = util_alloc(1, sizeof *s);
     int rc = s ? find_cuts(s, p, chosen) : MOIRAI_EFAIL;
     rc = rc ? rc : classify(s, p);
-    if (!rc)
-        s->unit = choose_unit(p);
+    rc = rc ? rc : choose_unit(&s->unit, p);
     if (rc)
         decompose_cuts_free(s);
     else

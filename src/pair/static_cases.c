@@ -160,10 +160,8 @@ static int solve_case(search *s, bool first)
     int rc = 0;
     for (int32_t c = 0; c < x->n_groups * x->K && !rc; c++)
         rc = pricing_lp_set_row(x->lp, x->count_row + c, (double)x->least[c], (double)x->most[c]);
-    if (!rc && first) {
-        double left = util_stop_left_s(&x->job->stop);
-        rc = pricing_lp_solve_once(x->lp, left < HUGE_VAL ? left + 0.05 : 0, s->dual, NULL);
-    }
+    if (!rc && first)
+        rc = pricing_lp_solve_once(x->lp, &x->job->stop, s->dual, NULL);
     return rc ? rc : pricing_lp_solve_again(x->lp, &x->job->stop, s->dual, s->value);
 }
 

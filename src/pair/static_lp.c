@@ -358,10 +358,10 @@ void pair_programme_round(pair_programme *x, const double *dual)
 static int solve(pair_programme *x)
 {
     int rc = pair_programme_build(x);
-    double left = util_stop_left_s(&x->job->stop), *dual = util_alloc((size_t)x->n_rows, sizeof *dual);
+    double *dual = util_alloc((size_t)x->n_rows, sizeof *dual);
     if (!rc && !dual)
         rc = MOIRAI_EFAIL;
-    rc = rc ? rc : pricing_lp_solve_once(x->lp, left < HUGE_VAL ? left + 0.05 : 0, dual, NULL);
+    rc = rc ? rc : pricing_lp_solve_once(x->lp, &x->job->stop, dual, NULL);
     if (!rc)
         pair_programme_round(x, dual);
     pricing_lp_free(x->lp);

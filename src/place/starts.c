@@ -13,9 +13,9 @@
 #include "place/placers.h"
 #include "util/util.h"
 
-/* Those by linear programmes are for problems of this many operators and edges: beyond, the programme alone would take
- * more memory than all the rest. */
-#define PROGRAMME_SIZE 20000
+/* Those by linear programmes are for problems of this many operators and edges times devices: beyond, the programme alone
+ * would take more time and memory than all the rest. */
+#define PROGRAMME_SIZE 80000
 
 static const struct heuristic {
     const moirai_placer *placer;
@@ -59,7 +59,7 @@ static int use_start(moirai_plan **out, const moirai_problem *p, const moirai_pl
 static int use_heuristic(moirai_plan **out, const place_starts_task *task, const struct heuristic *h)
 {
     const char *why;
-    int64_t size = (int64_t)task->p->n_ops + task->p->n_edges;
+    int64_t size = ((int64_t)task->p->n_ops + task->p->n_edges) * task->p->n_devices;
     if ((h->by_programme && size > PROGRAMME_SIZE) || (h->placer->available && !h->placer->available(&why)))
         return MOIRAI_ELIMIT;
     moirai_place_options o = {.budget = util_stop_rest(task->stop, &task->o->budget), .gap = task->o->gap};

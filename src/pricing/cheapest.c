@@ -132,6 +132,13 @@ const int64_t *pricing_pricer_transfer_costs(const pricing_pricer *w, int32_t te
     return w->transfer_cost + (((int64_t)w->tensor_line[tensor] * w->K + a) * w->K + b) * w->grid->n_steps;
 }
 
+static bool out_of_time(pricing_pricer *w)
+{
+    w->cut_short = w->cut_short || (w->stop && util_stopped(w->stop));
+    return w->cut_short;
+}
+
+/* With many devices the lines of transfers alone take long: cut_short says that they are not all there. */
 static void set_prices(pricing_pricer *w, const int64_t *price)
 {
     const pricing_grid *grid = w->grid;
@@ -152,7 +159,7 @@ static void set_prices(pricing_pricer *w, const int64_t *price)
     bool shared = w->block->problem.flow == MOIRAI_FLOW_TENSOR;
     for (int32_t i = 0; i < w->n_tensor_lines; i++) {
         int32_t t = w->line_tensor[i];
-        for (int32_t a = 0; a < w->K; a++)
+        for (int32_t a = 0; a < w->K && !out_of_time(w); a++)
             for (int32_t b = 0; b < w->K; b++)
                 if (a != b)
                     fill_line(w, pricing_pricer_transfer_task(w, t, a, b), shared ? UTIL_MAX(w->readers[t], 1) : 1,
@@ -326,12 +333,6 @@ static int64_t flat_cost(const pricing_pricer *w, int32_t kind, int32_t op, int3
     return sum;
 }
 
-static bool out_of_time(pricing_pricer *w)
-{
-    w->cut_short = w->cut_short || (w->stop && util_stopped(w->stop));
-    return w->cut_short;
-}
-
 static void kind_values(pricing_pricer *w, int32_t kind)
 {
     int32_t base = w->kind_node[kind], end = w->kind_node[kind + 1], N = w->grid->n_steps;
@@ -395,6 +396,8 @@ int64_t pricing_pricer_cost(pricing_pricer *w, const pricing_prices *prices, pri
     w->prices = prices;
     w->cut_short = false;
     set_prices(w, prices->resource);
+    if (w->cut_short)
+        return -NONE;
     __int128 sum = 0;
     for (int32_t j = 0; w->how.fixed && j < w->how.n_receivers; j++) {
         int64_t cost = pricing_pricer_send(w, j, column, data);

@@ -1,5 +1,6 @@
 /* HiGHS behind four functions; without HiGHS the price search falls back to multiplicative weights. */
 #include "pricing/lp.h"
+#include "pricing/lp_whole.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -103,6 +104,7 @@ int pricing_lp_solve(pricing_lp *lp, const util_stop *stop, double *objective, d
     if (util_grow(&lp->value, &lp->capacity, 2 * n + 2 * m, sizeof *lp->value))
         return MOIRAI_EFAIL;
     limit_time(lp, stop);
+    pricing_highs_heed(lp->highs, stop->interrupt);
     Highs_run(lp->highs);
     /* A tired basis: once more from scratch, the other way round. */
     if (Highs_getModelStatus(lp->highs) != kModelOptimal && !util_stopped(stop)) {
@@ -124,15 +126,15 @@ int pricing_lp_solve(pricing_lp *lp, const util_stop *stop, double *objective, d
     return 0;
 }
 
-int pricing_lp_solve_once(pricing_lp *lp, double time_limit_s, double *row_dual, double *primal)
+int pricing_lp_solve_once(pricing_lp *lp, const util_stop *stop, double *row_dual, double *primal)
 {
     size_t n = (size_t)lp->n_columns, m = (size_t)lp->n_rows;
     if (util_grow(&lp->value, &lp->capacity, 2 * n + 2 * m, sizeof *lp->value))
         return MOIRAI_EFAIL;
     Highs_setStringOptionValue(lp->highs, "presolve", "on");
     Highs_setIntOptionValue(lp->highs, "simplex_strategy", kDualSimplex);
-    if (time_limit_s > 0)
-        Highs_setDoubleOptionValue(lp->highs, "time_limit", time_limit_s);
+    limit_time(lp, stop);
+    pricing_highs_heed(lp->highs, stop->interrupt);
     Highs_run(lp->highs);
     double *column = lp->value, *column_dual = column + n, *row = column_dual + n, *dual = row + m;
     if (Highs_getModelStatus(lp->highs) != kModelOptimal ||
@@ -202,9 +204,9 @@ int pricing_lp_solve(pricing_lp *lp, const util_stop *stop, double *objective, d
     return MOIRAI_EFAIL;
 }
 
-int pricing_lp_solve_once(pricing_lp *lp, double time_limit_s, double *row_dual, double *primal)
+int pricing_lp_solve_once(pricing_lp *lp, const util_stop *stop, double *row_dual, double *primal)
 {
-    (void)lp, (void)time_limit_s, (void)row_dual, (void)primal;
+    (void)lp, (void)stop, (void)row_dual, (void)primal;
     return MOIRAI_EFAIL;
 }
 

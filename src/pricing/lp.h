@@ -19,9 +19,9 @@ int pricing_lp_add_column(pricing_lp *lp, double cost, int32_t n, const int32_t 
  * the solver gives up on it: what was found before stays valid. */
 int pricing_lp_solve(pricing_lp *lp, const util_stop *stop, double *objective, double *row_dual, double *primal);
 
-/* For a programme that is solved once: with presolve, by the dual simplex, within this time (0: none). Row duals of
+/* For a programme that is solved once: with presolve, by the dual simplex, within the stop. Row duals of
  * the optimum; MOIRAI_ELIMIT where it was not reached. */
-int pricing_lp_solve_once(pricing_lp *lp, double time_limit_s, double *row_dual, double *primal);
+int pricing_lp_solve_once(pricing_lp *lp, const util_stop *stop, double *row_dual, double *primal);
 
 /* Other limits of a row. */
 int pricing_lp_set_row(pricing_lp *lp, int32_t row, double lower, double upper);

@@ -84,4 +84,7 @@ void pricing_whole_term(pricing_whole *m, int32_t column, double value);
 int pricing_whole_solve(pricing_whole_answer *out, pricing_whole *m, const pricing_whole_task *task);
 void pricing_whole_answer_clear(pricing_whole_answer *a);
 
+/* The simplex method of this solver of HiGHS stops at the interrupt (may be NULL). Here, because its header is. */
+void pricing_highs_heed(void *highs, const moirai_interrupt *interrupt);
+
 #endif

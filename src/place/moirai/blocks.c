@@ -108,6 +108,12 @@ static int compose_path(engine *x)
     return engine_take_simulated(x, moirai_sim_replay(x->sim, x->op_device, x->order, n), 'B');
 }
 
+/* When the time is up, what is at hand is still composed, but not for long: a large problem takes a while for each. */
+static bool late(const engine *x, double begun)
+{
+    return engine_stopped(x) && util_seconds() - begun > 0.05;
+}
+
 /* The best chain of block plans as one plan; kept if it fits and is better. Paths that change devices less often are
  * tried as well: edges that jump over cuts may make them the faster ones. The path of the best plan stays in
  * plan_device. */
@@ -118,9 +124,9 @@ static int compose_best(engine *x)
     if (length == INT64_MAX)
         return 0;
     int rc = 0;
-    double mean = (double)length / (x->c->s->n_cuts + 1), best_part = 0;
+    double mean = (double)length / (x->c->s->n_cuts + 1), best_part = 0, begun = util_seconds();
     bool binds = false;
-    for (size_t i = 0; i < sizeof part / sizeof *part && !rc; i++) {
+    for (size_t i = 0; i < sizeof part / sizeof *part && !rc && !late(x, begun); i++) {
         const moirai_plan *before = x->best;
         pair_chain_steady_path(x->c, (int64_t)fmin(part[i] * mean, 1e17), x->plan_device);
         x->memory_binds = false;
