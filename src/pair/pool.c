@@ -480,8 +480,8 @@ static int try_length(void *data, int32_t which)
 /* ---- weights ---- */
 
 /* Weights of the devices that make the load's bound, sum over i of the least c(k) t(i, k), large: multiplicative
- * updates, which need no linear programme. */
-static int find_weights(int64_t *weight, const moirai_problem *q)
+ * updates, which need no linear programme. Any weights are valid. */
+static int find_weights(int64_t *weight, const moirai_problem *q, const util_stop *stop)
 {
     int32_t K = q->n_devices;
     double *c = util_alloc(3 * (size_t)K, sizeof *c), *load = c + K, *best = c + 2 * K, most = -1;
@@ -489,7 +489,7 @@ static int find_weights(int64_t *weight, const moirai_problem *q)
         return MOIRAI_EFAIL;
     for (int32_t k = 0; k < K; k++)
         c[k] = 1.0 / K;
-    for (int32_t round = 0; round < WEIGHT_ROUNDS; round++) {
+    for (int32_t round = 0; round < WEIGHT_ROUNDS && (round == 0 || !util_stopped(stop)); round++) {
         double value = 0, all = 0, sum = 0;
         memset(load, 0, sizeof *load * (size_t)K);
         for (int32_t i = 0; i < q->n_ops; i++) {
@@ -617,7 +617,7 @@ static int pool(pooling *p, pair_pool_proof *proof)
     schedule_tails(p->tail, &paths);
     for (int32_t b = 0; b < BUCKETS; b++)
         p->shape[b] = 1;
-    int rc = find_weights(p->weight, p->q);
+    int rc = find_weights(p->weight, p->q, &p->job->stop);
     for (int32_t i = 0, idle = 0; i < p->job->rounds && !rc && p->low_ns < p->high_ns && idle < 2; i++) {
         rc = util_stopped(&p->job->stop) ? 0 : try_lengths(p, proof, &any);
         idle = any ? 0 : idle + 1;

@@ -10,6 +10,7 @@
 #include "place/moirai/whole_anneal.h"
 #include "util/util.h"
 
+#define MOST_OPS 100000     /* beyond, setting up a state takes longer than there is time to change it */
 #define EVALUATIONS 30000.0 /* of the first round, per chain, */
 #define EVALUATIONS_OP 60.0 /* or so many per operator if that is more */
 #define STEPS 4e8           /* a round puts down at most about so many operators */
@@ -59,6 +60,8 @@ int engine_anneal_whole(engine *x, int32_t rounds, double part)
     util_stop stop = part_of(x, part);
     int32_t idle = 0;
     int rc = 0;
+    if (x->p->n_ops > MOST_OPS)
+        return 0;
     for (int32_t i = 0; i < rounds && !rc && x->best && idle < 2; i++) {
         if (engine_gap(x) <= x->o->gap || util_stopped(&stop))
             break;
