@@ -39,7 +39,7 @@ static int certify_one(void *data, int32_t i)
     if (!pair || !pair->block.n_interior)
         return 0;
     int32_t before = pair->level;
-    int rc = x->job->statics ? pair_raise_static(pair, INT64_MAX, x->job->stop) : 0;
+    int rc = x->job->statics ? pair_raise_static(pair, x->job->stop) : 0;
     rc = rc ? rc : pair_refine(x->c, &task);
     pair->level = UTIL_MAX(pair->level, before);
     return rc;

@@ -26,7 +26,10 @@
 #define LIST_OPS 110      /* between two neighbours of a chain, at most */
 #define PRICES_EFFORT 0.3 /* of the effort goes into prices */
 #define MOST_OPEN 20000   /* pairs that are opened at once */
-#define CASES_AT_ONCE 13  /* of the static programme by cases */
+#define CASES_AT_ONCE 16  /* of the static programme */
+#define CASES_WORTH 0.002 /* of the bound: cases that have raised it so far are gone on with */
+#define SIDE_BY_SIDE 4    /* pairs that are raised at once, if there are so many worth it */
+#define LIKELY_RISE 0.03  /* of a pair's bound */
 #define REPEATS 3         /* blocks of a class, on average */
 #define FINALISTS 2       /* chains that are raised all the way */
 
@@ -69,6 +72,27 @@ static int new_chain(bound_interval_chain **out, const moirai_problem *p, bool *
     *out = rc ? NULL : x;
     if (rc)
         bound_interval_chain_free(x);
+    return rc;
+}
+
+/* The chain of all cuts; *out is NULL where blocks between them are too large for intervals. */
+static int new_chain_of_cuts(bound_interval_chain **out, const moirai_problem *p)
+{
+    decompose_cuts *s;
+    *out = NULL;
+    int rc = decompose_cuts_new(&s, p);
+    if (rc)
+        return rc;
+    bool *mark = util_alloc(3 * (size_t)p->n_ops, sizeof *mark), small = mark && s->n_cuts > 0;
+    for (int32_t b = 0; b < s->n_blocks && small; b++)
+        small = s->block_size[b] <= LIST_OPS;
+    for (int32_t i = 0; i < s->n_cuts && small; i++)
+        mark[s->cut[i]] = true;
+    rc = mark ? 0 : MOIRAI_EFAIL;
+    if (!rc && small)
+        rc = new_chain(out, p, mark);
+    free(mark);
+    decompose_cuts_free(s);
     return rc;
 }
 
@@ -152,6 +176,17 @@ static int raise_by_prices(bound_interval_chain *x, int32_t pair, int64_t need_n
     return pair_refine(x->c, &task);
 }
 
+/* Some more cases; the next attempt is the same one as long as they help. */
+static int raise_by_cases(bound_interval_chain *x, int32_t pair, int64_t need_ns, const bound_interval_task *job)
+{
+    pair_state *y = x->c->pair[pair];
+    double before = (double)y->lower_ns;
+    int rc = pair_raise_cases(y, need_ns, CASES_AT_ONCE, job->stop);
+    if ((double)y->lower_ns > (1 + CASES_WORTH) * before && y->lower_ns < need_ns)
+        x->tries[pair]--;
+    return rc;
+}
+
 static int raise_one(void *data, int32_t i)
 {
     raising *r = data;
@@ -166,9 +201,9 @@ static int raise_one(void *data, int32_t i)
     if (what <= SEARCH_3 && fits)
         rc = search(&closed, y, r->need_ns[i], what, r->job);
     else if (what == STATIC)
-        rc = pair_raise_static(y, r->need_ns[i], r->job->stop);
+        rc = pair_raise_static(y, r->job->stop);
     else if (what == CASES)
-        rc = pair_raise_cases(y, r->need_ns[i], CASES_AT_ONCE, r->job->stop);
+        rc = raise_by_cases(x, pair, r->need_ns[i], r->job);
     else if (what == PRICES)
         rc = raise_by_prices(x, pair, r->need_ns[i], r->job);
     if (closed || y->lower_ns >= y->plan.length_ns)
@@ -176,8 +211,8 @@ static int raise_one(void *data, int32_t i)
     return rc;
 }
 
-/* The pairs of the path, those on which most of the gap may hang first. */
-static void choose(raising *r)
+/* Pairs of the path, those on which most of the gap may hang first; up to `most` in all. */
+static void pick_from_path(raising *r, int32_t most_picks)
 {
     bound_interval_chain *x = r->x;
     const decompose_cuts *s = x->c->s;
@@ -188,7 +223,9 @@ static void choose(raising *r)
         int32_t a = i > 0 ? x->device[i - 1] : 0, b = i < s->n_cuts ? x->device[i] : 0;
         r->times[(s->block_class[i] * K + a) * K + b]++;
     }
-    for (x->n_picks = 0; x->n_picks < BOUND_INTERVAL_BATCH; x->n_picks++) {
+    for (int32_t i = 0; i < x->n_picks; i++)
+        r->times[x->pick[i]] = 0; /* once is enough */
+    for (; x->n_picks < most_picks; x->n_picks++) {
         int32_t best = -1;
         double most = 0;
         for (int32_t i = 0; i < s->n_classes * K * K; i++) {
@@ -207,6 +244,28 @@ static void choose(raising *r)
         x->pick[x->n_picks] = best;
         r->times[best] = 0;
     }
+}
+
+/* Pairs of the path; where they are few, those of the path that there would be, were they raised: layers that are
+ * copies have one pair on the path, and cores would wait for it. */
+static void choose(raising *r)
+{
+    bound_interval_chain *x = r->x;
+    int64_t before[BOUND_INTERVAL_BATCH];
+    int32_t seen = 0;
+    x->n_picks = 0;
+    pick_from_path(r, BOUND_INTERVAL_BATCH);
+    while (x->n_picks > seen && x->n_picks < SIDE_BY_SIDE) {
+        for (; seen < x->n_picks; seen++) {
+            pair_state *y = x->c->pair[x->pick[seen]];
+            before[seen] = y->lower_ns;
+            y->lower_ns += (int64_t)(LIKELY_RISE * (double)y->lower_ns);
+        }
+        pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->device);
+        pick_from_path(r, SIDE_BY_SIDE);
+    }
+    for (int32_t i = 0; i < seen; i++)
+        x->c->pair[x->pick[i]]->lower_ns = before[i];
 }
 
 /* All pairs at once where they are few; otherwise those of the path whenever it has changed. */
@@ -269,8 +328,9 @@ static const decompose_interval_taste tastes[] = {
     {24, 0.3, 0.7, 0.3, 9}, {110, 0.3, 0.5, 0, 1},
 };
 #define N_TASTES ((int32_t)(sizeof tastes / sizeof *tastes))
-#define CROSSINGS 3 /* chains made of parts of others */
-#define N_CHAINS (N_TASTES + CROSSINGS)
+#define CROSSINGS 3       /* chains made of parts of others */
+#define REPEATED_TASTES 2 /* chains beside that of the cuts, where layers repeat */
+#define N_CHAINS (1 + N_TASTES + CROSSINGS)
 
 /* What is known of an interval, by the operators at its ends, for all pairs of devices: chains have many in common. */
 typedef struct known {
@@ -381,25 +441,34 @@ static bool repeats(const contest *c)
     return c->n > 0 && c->chain[0]->c->s->n_blocks >= REPEATS * c->chain[0]->c->s->n_classes;
 }
 
-/* A chain for each taste, with one attempt at each pair of its path. */
+static int enter_chain(contest *c, bound_interval_chain *x, const bound_interval_task *job)
+{
+    if (is_twin(c, x)) {
+        bound_interval_chain_free(x);
+        return 0;
+    }
+    c->chain[c->n] = x;
+    return raise_chain(c, c->n++, job);
+}
+
+/* The chain of all cuts where there is one, and a chain for each taste, with one attempt at each pair of its path. */
 static int enter_chains(contest *c, const moirai_problem *p, const decompose_intervals *all,
                         const bound_interval_task *job)
 {
     bound_interval_task first = *job;
+    bound_interval_chain *x;
     int32_t most = job->chains > 0 ? UTIL_MIN(N_TASTES, job->chains) : N_TASTES;
-    int rc = 0;
     first.tries = 1;
-    for (int32_t i = 0; i < most && !rc && (i == 0 || !util_stopped(&job->stop)); i++) {
-        bound_interval_chain *x;
+    int rc = new_chain_of_cuts(&x, p);
+    if (!rc && x)
+        rc = enter_chain(c, x, &first);
+    if (repeats(c)) /* cuts are near each other: what coarser chains see besides is little */
+        most = UTIL_MIN(most, REPEATED_TASTES);
+    for (int32_t i = 0; i < most && !rc && (c->n == 0 || !util_stopped(&job->stop)); i++) {
         if (tastes[i].noise > 0 && repeats(c))
             continue;
         rc = bound_interval_chain_new(&x, p, all, &tastes[i]);
-        if (!rc && is_twin(c, x)) {
-            bound_interval_chain_free(x);
-        } else if (!rc) {
-            c->chain[c->n] = x;
-            rc = raise_chain(c, c->n++, &first);
-        }
+        rc = rc ? rc : enter_chain(c, x, &first);
     }
     return rc;
 }

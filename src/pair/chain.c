@@ -22,6 +22,7 @@ static void free_pair(pair_state *x)
         return;
     pair_cases_free(x->cases, x->n_cases);
     pair_static_proof_free(x->static_proof, x->n_static);
+    pair_static_free(x->programme);
     pair_pool_proof_free(&x->pool);
     pricing_master_free(x->master);
     free(x->sending);

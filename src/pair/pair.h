@@ -38,10 +38,11 @@ typedef struct pair_state {
     decompose_block block; /* the class's block with a mask of its own, pinned to the two devices */
     int64_t first_ns;      /* length of the first plan: the best device alone */
     int32_t n_static; /* proofs by the static programme, each on top of the one before, the first on the longest path */
-    pair_static_proof static_proof[PAIR_STATIC_ROUNDS + 1]; /* the last by cases */
-    bool by_cases;                                          /* tried */
-    pair_pool_proof pool;                                   /* price NULL: none */
-    int64_t solves;                                         /* at cases so far */
+    pair_static_proof static_proof[PAIR_STATIC_ROUNDS];
+    pair_static *programme; /* that made them, and its cases; NULL: not tried, or no use */
+    bool static_tried;
+    pair_pool_proof pool; /* price NULL: none */
+    int64_t solves;       /* at cases so far */
 } pair_state;
 
 void pair_cases_free(pair_case *cases, int32_t n);
@@ -52,8 +53,8 @@ int64_t pair_certified_ns(const pair_state *x);
 /* What the longest path and the static proofs prove. */
 int64_t pair_static_ns(const pair_state *x);
 /* Raises lower_ns by the static programme where it has not been tried; what it proves can be certified. */
-int pair_raise_static(pair_state *x, int64_t need_ns, util_stop stop);
-/* The same by up to so many cases, on top of it. */
+int pair_raise_static(pair_state *x, util_stop stop);
+/* The same by so many more cases, on top of it; it may be called again. */
 int pair_raise_cases(pair_state *x, int64_t need_ns, int32_t cases, util_stop stop);
 /* Raises lower_ns by the pool of all devices; what it proves can be certified. job->proven_ns and what is known of the
  * pair count together. */

@@ -20,19 +20,25 @@ int64_t pair_certified_ns(const pair_state *x)
 
 int64_t pair_static_ns(const pair_state *x)
 {
-    return x->n_static ? x->static_proof[x->n_static - 1].bound_ns : x->path_ns;
+    const pair_static_tree *tree = pair_static_proven(x->programme);
+    return tree ? tree->bound_ns : x->n_static ? x->static_proof[x->n_static - 1].bound_ns : x->path_ns;
 }
 
-int pair_raise_static(pair_state *x, int64_t need_ns, util_stop stop)
+int pair_raise_static(pair_state *x, util_stop stop)
 {
     int64_t lower = 0;
-    if (x->n_static || x->by_cases || x->block.n_interior == 0)
+    if (x->static_tried || x->block.n_interior == 0)
         return 0;
     pair_static_task task = {.proven_ns = x->path_ns,
-                             .upper_ns = UTIL_MIN(need_ns, x->plan.length_ns),
+                             .upper_ns = x->plan.length_ns,
                              .rounds = PAIR_STATIC_ROUNDS,
+                             .entry = x->block.entry,
                              .stop = stop};
-    int rc = pair_static_lp(&lower, &x->block.problem, &task, x->static_proof, &x->n_static);
+    x->static_tried = true;
+    int rc = pair_static_new(&x->programme, &x->block.problem, &task);
+    if (rc || !x->programme)
+        return rc;
+    rc = pair_static_rounds(&lower, x->programme, &stop, x->static_proof, &x->n_static);
     x->lower_ns = UTIL_MAX(x->lower_ns, lower);
     return rc;
 }
@@ -40,12 +46,10 @@ int pair_raise_static(pair_state *x, int64_t need_ns, util_stop stop)
 int pair_raise_cases(pair_state *x, int64_t need_ns, int32_t cases, util_stop stop)
 {
     int64_t lower = 0;
-    if (x->by_cases || x->block.n_interior == 0)
-        return 0;
-    pair_static_task task = {
-        .proven_ns = pair_static_ns(x), .upper_ns = UTIL_MIN(need_ns, x->plan.length_ns), .stop = stop};
-    x->by_cases = true;
-    int rc = pair_static_by_cases(&lower, &x->block.problem, &task, cases, x->static_proof, &x->n_static);
+    int rc = pair_raise_static(x, stop);
+    if (rc || !x->programme)
+        return rc;
+    rc = pair_static_divide(&lower, x->programme, cases, need_ns, &stop);
     x->lower_ns = UTIL_MAX(x->lower_ns, lower);
     return rc;
 }

@@ -1,16 +1,24 @@
-/* The static programme by cases: how many operators that are alike are on a device.
+/* The static programme by cases: where operators that are alike are, and who receives the entry's tensor.
  *
- * The programme (static_lp.c) puts 3.4 of eight experts on one device and 2.7 on another; no plan does. Let G be any
- * set of operators and N the number of them on device k: a whole number, so that N <= v or N >= v + 1, which leaves no
- * plan out. A case restricts some numbers to ranges [least, most]. In a case N enters the Lagrangian with a multiplier
- * u of any sign: + u (least - N) for u > 0, u (most - N) for u < 0, at most 0 at every plan of the case. It is a
- * constant and a cost of y(i, k) for i in G, so that the verdict stays a sum of independent parts.
+ * The programme (static_lp.c) puts 3.4 of eight experts on one device and 2.7 on another, and lets every device have
+ * the entry's tensor as if the others did not want it. No plan does.
  *
+ * *Numbers.* Let G be any set of operators and N the number of them on device k: a whole number, so that N <= v or N >=
+ * v + 1, which leaves no plan out. A case restricts some numbers to ranges [least, most]. In a case N enters the
+ * Lagrangian with a multiplier u of any sign: + u (least - N) for u > 0, u (most - N) for u < 0, at most 0 at every plan
+ * of the case. It is a constant and a cost of y(i, k) for i in G, so that the verdict stays a sum of independent parts.
  * Groups are operators with equal times on all devices. (Any sets are valid; equal operators are those among which the
  * programme is indifferent, and dividing on one of them alone would take as many cases as there are ways to pick it.)
- * The case that proves least is divided at the number that is furthest from whole, weighted by time. Rows of the
- * numbers are there from the beginning with free ranges: a case is a change of a few limits, and the dual simplex goes
- * on from the last one. The bound is the least over the cases that are not divided. */
+ *
+ * *Sendings.* With flow tensor and congestion port the entry's tensor goes to one device after the other. A case says
+ * which devices are the first to receive it, in the order of arrival k1, ..., kr; it is divided by who is next: one of
+ * the others, or nobody. The tensor is on kj no sooner than all transfers to k1, ..., kj take together, on the others no
+ * sooner than after all of these and their own: heads of everything behind rise with it. Readers are on each of k1, ...,
+ * kr, at least one, and on no other device where nobody is next: two more ranges of numbers.
+ *
+ * The case that proves least is divided: by sending as long as that can be and transfers are worth it, then at the
+ * number that is furthest from whole, weighted by time. All cases are one programme: a case is a change of limits of
+ * rows, and the dual simplex goes on from the last one. The bound is the least over the cases that are not divided. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,18 +26,12 @@
 #include "pair/static_state.h"
 #include "util/util.h"
 
-#define GROUPS 8      /* at most, those with most work */
-#define TRIAL_CASES 9 /* that must have raised the bound */
-#define WORTH 1.005   /* to this, for more of them */
-#define FRACTION 1e-4 /* of a number that counts as whole */
-
-typedef struct search {
-    pair_programme *x;
-    pair_static_case *cases;
-    int32_t n_cases;
-    double *dual, *value; /* of the programme's rows */
-    double *number;       /* [case * groups * K + group * K + device] */
-} search;
+#define GROUPS 8        /* at most, those with most work */
+#define TRIAL_CASES 24  /* that must have raised the bound */
+#define WORTH 1.003     /* to this, for more of them */
+#define ENOUGH 0.04     /* of the weakest case's bound: what is so much stronger need not be settled now */
+#define FRACTION 1e-4   /* of a number that counts as whole */
+#define SEND_WORTH 0.02 /* of the bound: shorter transfers are not worth telling apart who gets them first */
 
 /* ---- groups ---- */
 
@@ -93,9 +95,9 @@ static void number_groups(pair_programme *x)
     }
 }
 
-static int find_groups(pair_programme *x)
+int pair_static_find_groups(pair_programme *x)
 {
-    size_t n = (size_t)x->n, cells = (size_t)GROUPS * (size_t)x->K;
+    size_t n = (size_t)x->n, cells = (size_t)(GROUPS + 1) * (size_t)x->K;
     x->group_of = util_alloc(n, sizeof *x->group_of);
     x->group_off = util_alloc(GROUPS + 1, sizeof *x->group_off);
     x->group_op = util_alloc(n, sizeof *x->group_op);
@@ -111,38 +113,113 @@ static int find_groups(pair_programme *x)
                 x->group_op[m++] = i;
         x->group_off[g + 1] = m;
     }
+    x->n_numbers = (x->n_groups + (x->sent != MOIRAI_NONE)) * x->K;
     return 0;
 }
 
-/* ---- cases ---- */
+/* ---- the case at hand ---- */
 
+/* Of a group, or of the readers of what is sent. */
 static int64_t size_of(const pair_programme *x, int32_t group)
 {
-    return x->group_off[group + 1] - x->group_off[group];
+    return group < x->n_groups ? x->group_off[group + 1] - x->group_off[group]
+                               : x->q->tensor_edge_off[x->sent + 1] - x->q->tensor_edge_off[x->sent];
 }
 
-/* The ranges of a case: all divisions on the way to it. */
-static void set_ranges(search *s, int32_t at)
+static void free_ranges(pair_programme *x)
 {
-    pair_programme *x = s->x;
-    for (int32_t c = 0; c < x->n_groups * x->K; c++) {
+    for (int32_t c = 0; c < x->n_numbers; c++) {
         x->least[c] = 0;
         x->most[c] = size_of(x, c / x->K);
     }
+}
+
+/* Who receives the entry's tensor in case `at`. */
+static pair_receivers receivers_of(const pair_static_tree *s, int32_t at)
+{
+    pair_receivers to = {0};
+    for (int32_t i = at; s->cases[i].parent != MOIRAI_NONE; i = s->cases[i].parent) {
+        if (s->cases[s->cases[i].parent].division != PAIR_BY_SENDING)
+            continue;
+        if (s->cases[i].which == MOIRAI_NONE)
+            to.closed = true;
+        else
+            to.device[to.n++] = (int8_t)s->cases[i].which;
+    }
+    for (int32_t i = 0; i < to.n / 2; i++) { /* the walk was from the last to the first */
+        int8_t device = to.device[i];
+        to.device[i] = to.device[to.n - 1 - i];
+        to.device[to.n - 1 - i] = device;
+    }
+    return to;
+}
+
+static void restrict_numbers(pair_programme *x, const pair_static_tree *s, int32_t at)
+{
+    free_ranges(x);
     for (int32_t i = at; s->cases[i].parent != MOIRAI_NONE; i = s->cases[i].parent) {
         const pair_static_case *parent = &s->cases[s->cases[i].parent];
         int32_t c = parent->group * x->K + parent->device;
-        if (parent->low == i)
+        if (parent->division != PAIR_BY_NUMBER)
+            continue;
+        if (s->cases[i].which == 0)
             x->most[c] = UTIL_MIN(x->most[c], parent->most);
         else
             x->least[c] = UTIL_MAX(x->least[c], parent->most + 1);
     }
 }
 
-/* Every operator of a group is on some device. */
+static void restrict_receivers(pair_programme *x)
+{
+    int64_t *least = x->least + x->n_groups * x->K, *most = x->most + x->n_groups * x->K;
+    uint64_t named = UINT64_C(1) << x->sender;
+    for (int32_t i = 0; i < x->to.n; i++) {
+        named |= UINT64_C(1) << x->to.device[i];
+        least[x->to.device[i]] = 1;
+    }
+    for (int32_t k = 0; k < x->K && x->to.closed; k++)
+        if (!(named >> k & 1))
+            most[k] = 0;
+}
+
+/* Limits of all numbers' rows: none where the range says nothing. */
+static int set_limits(pair_programme *x)
+{
+    int rc = 0;
+    for (int32_t c = 0; c < x->n_numbers && !rc; c++) {
+        int64_t all = size_of(x, c / x->K);
+        rc = pricing_lp_set_row(x->lp, x->number_row + c, x->least[c] > 0 ? (double)x->least[c] : -HUGE_VAL,
+                                x->most[c] < all ? (double)x->most[c] : HUGE_VAL);
+    }
+    return rc;
+}
+
+static bool same_receivers(const pair_receivers *a, const pair_receivers *b)
+{
+    return a->n == b->n && a->closed == b->closed && !memcmp(a->device, b->device, (size_t)a->n);
+}
+
+static int enter_case(pair_programme *x, const pair_static_tree *s, int32_t at)
+{
+    pair_receivers to = receivers_of(s, at);
+    int rc = 0;
+    if (!same_receivers(&to, &x->to)) {
+        pair_programme_send(x, &to);
+        rc = pair_loads_refresh(x);
+    }
+    restrict_numbers(x, s, at);
+    if (x->sent != MOIRAI_NONE)
+        restrict_receivers(x);
+    return rc ? rc : set_limits(x);
+}
+
+/* Every operator has a device, and every operator of a group is on one. */
 static bool adds_up(const pair_programme *x)
 {
-    for (int32_t g = 0; g < x->n_groups; g++) {
+    for (int32_t i = 0; i < x->n; i++)
+        if (!x->mask[i])
+            return false;
+    for (int32_t g = 0; g * x->K < x->n_numbers; g++) {
         int64_t least = 0, most = 0;
         for (int32_t k = 0; k < x->K; k++) {
             least += x->least[g * x->K + k];
@@ -154,63 +231,134 @@ static bool adds_up(const pair_programme *x)
     return true;
 }
 
-static int solve_case(search *s, bool first)
+/* ---- multipliers to keep ---- */
+
+/* Places of a certificate for the rows of a programme: all devices of all edges have one for sharing. */
+static int64_t base_places(const pair_programme *x)
 {
-    pair_programme *x = s->x;
-    int rc = 0;
-    for (int32_t c = 0; c < x->n_groups * x->K && !rc; c++)
-        rc = pricing_lp_set_row(x->lp, x->count_row + c, (double)x->least[c], (double)x->most[c]);
-    if (!rc && first)
-        rc = pricing_lp_solve_once(x->lp, &x->job->stop, s->dual, NULL);
-    return rc ? rc : pricing_lp_solve_again(x->lp, &x->job->stop, s->dual, s->value);
+    return (int64_t)x->E * x->K * (2 + x->K) + x->E + x->n;
 }
 
-/* Judges case `at` by its own multipliers or by those of its parent, whichever prove more. */
-static int judge(search *s, int32_t at)
+static void copy_base(pair_programme *x, int64_t *dual, bool out)
 {
-    pair_programme *x = s->x;
-    pair_static_case *c = &s->cases[at];
-    size_t n = (size_t)(x->n_rows - x->out_row), numbers = (size_t)x->n_groups * (size_t)x->K;
-    set_ranges(s, at);
-    if (!adds_up(x)) {
-        c->bound_ns = x->job->upper_ns;
-        c->settled = true;
-        return 0;
-    }
-    c->dual = util_alloc(n, sizeof *c->dual);
-    if (!c->dual)
+    int64_t both = (int64_t)2 * x->E * x->K, share = (int64_t)x->E * x->K * x->K;
+    size_t ends = sizeof *dual * (size_t)(x->E + x->n);
+    memcpy(out ? dual : x->dual + x->out_row, out ? x->dual + x->out_row : dual, sizeof *dual * (size_t)both);
+    for (int64_t c = 0; c < share; c++)
+        if (x->share_of[c] >= 0 && out)
+            dual[both + c] = x->dual[x->share_of[c]];
+        else if (x->share_of[c] >= 0)
+            x->dual[x->share_of[c]] = dual[both + c];
+    dual += both + share;
+    memcpy(out ? dual : x->dual + x->path_row, out ? x->dual + x->path_row : dual, ends);
+}
+
+int pair_static_pack(pair_static_case *c, pair_programme *x, bool numbers)
+{
+    int64_t m = base_places(x);
+    int32_t loads = 0;
+    for (int32_t r = 0; r < x->n_loads; r++)
+        loads += x->load[r].head_ns >= 0 && x->dual[x->load_row + r] > 0;
+    int64_t n = m + loads + (numbers ? x->n_numbers : 0);
+    int64_t *dual = util_alloc((size_t)n, sizeof *dual);
+    pair_load *load = util_alloc((size_t)loads, sizeof *load);
+    if (!dual || !load) {
+        free(dual);
+        free(load);
         return MOIRAI_EFAIL;
-    if (c->parent != MOIRAI_NONE) {
-        memcpy(c->dual, s->cases[c->parent].dual, n * sizeof *c->dual);
-        memcpy(x->dual + x->out_row, c->dual, n * sizeof *c->dual);
-        c->bound_ns = pair_programme_evaluate(x);
     }
-    int rc = solve_case(s, c->parent == MOIRAI_NONE);
-    c->settled = rc == MOIRAI_ELIMIT;
-    if (rc)
-        return rc == MOIRAI_ELIMIT ? 0 : rc;
-    pair_programme_round(x, s->dual);
-    int64_t bound = pair_programme_evaluate(x);
-    if (bound >= c->bound_ns) {
-        c->bound_ns = bound;
-        memcpy(c->dual, x->dual + x->out_row, n * sizeof *c->dual);
-    }
-    memcpy(s->number + (size_t)at * numbers, s->value + x->count_row, numbers * sizeof *s->number);
+    copy_base(x, dual, true);
+    loads = 0;
+    for (int32_t r = 0; r < x->n_loads; r++)
+        if (x->load[r].head_ns >= 0 && x->dual[x->load_row + r] > 0) {
+            load[loads++] = x->load[r];
+            dual[m++] = x->dual[x->load_row + r];
+        }
+    if (numbers)
+        memcpy(dual + m, x->dual + x->number_row, (size_t)x->n_numbers * sizeof *dual);
+    free(c->dual);
+    free(c->load);
+    c->dual = dual;
+    c->n_duals = n;
+    c->load = load;
+    c->n_loads = loads;
     return 0;
 }
 
-/* Where to divide: the number furthest from whole, by the time of what it counts. */
-static bool choose_division(search *s, int32_t at)
+/* ---- cases ---- */
+
+/* What multipliers that were kept prove of the case at hand. */
+static int64_t evaluate_packed(pair_programme *x, const pair_static_case *c)
 {
-    const pair_programme *x = s->x;
-    pair_static_case *c = &s->cases[at];
-    const double *number = s->number + (size_t)at * (size_t)(x->n_groups * x->K);
+    size_t rows = (size_t)base_places(x), loads = (size_t)c->n_loads;
+    pair_load *own = x->load;
+    int32_t n_own = x->n_loads;
+    copy_base(x, c->dual, false);
+    memcpy(x->dual + x->load_row, c->dual + rows, loads * sizeof *x->dual);
+    memcpy(x->dual + x->number_row, c->dual + rows + loads, (size_t)x->n_numbers * sizeof *x->dual);
+    x->load = c->load;
+    x->n_loads = c->n_loads;
+    int64_t bound = pair_programme_evaluate(x);
+    x->load = own;
+    x->n_loads = n_own;
+    return bound;
+}
+
+/* The parent's multipliers, which prove no less of a part of its plans. */
+static int inherit(pair_programme *x, pair_static_case *c, const pair_static_case *parent)
+{
+    size_t duals = (size_t)parent->n_duals, loads = (size_t)parent->n_loads;
+    int64_t *dual = util_alloc(duals, sizeof *dual);
+    pair_load *load = util_alloc(loads, sizeof *load);
+    if (!dual || !load) {
+        free(dual);
+        free(load);
+        return MOIRAI_EFAIL;
+    }
+    memcpy(dual, parent->dual, duals * sizeof *dual);
+    memcpy(load, parent->load, loads * sizeof *load);
+    c->dual = dual;
+    c->load = load;
+    c->n_duals = parent->n_duals;
+    c->n_loads = parent->n_loads;
+    c->bound_ns = evaluate_packed(x, c);
+    return 0;
+}
+
+/* Judges case `at` by multipliers of its own, or by its parent's where these prove more. */
+static int judge(pair_static *p, int32_t at, int64_t enough_ns, const util_stop *stop)
+{
+    pair_programme *x = &p->x;
+    pair_static_search *s = &p->search;
+    pair_static_case *c = &s->tree.cases[at];
+    size_t numbers = (size_t)x->n_numbers;
+    int rc = enter_case(x, &s->tree, at);
+    if (!rc && !adds_up(x)) {
+        c->bound_ns = x->upper_ns;
+        c->settled = true;
+        return 0;
+    }
+    rc = rc ? rc : pair_programme_solve(x, enough_ns, stop);
+    if (rc)
+        return rc;
+    c->bound_ns = pair_programme_evaluate(x);
+    memcpy(s->number + (size_t)at * numbers, x->row_value + x->number_row, numbers * sizeof *s->number);
+    const pair_static_case *parent = c->parent == MOIRAI_NONE ? NULL : &s->tree.cases[c->parent];
+    return parent && parent->bound_ns > c->bound_ns ? inherit(x, c, parent) : pair_static_pack(c, x, true);
+}
+
+/* Where to divide: the number furthest from whole, by the time of what it counts. */
+static bool choose_number(const pair_static *p, int32_t at, pair_static_case *c)
+{
+    const pair_programme *x = &p->x;
+    const double *number = p->search.number + (size_t)at * (size_t)x->n_numbers;
     double most = 0;
     for (int32_t i = 0; i < x->n_groups * x->K; i++) {
         double part = number[i] - floor(number[i]), far = fmin(part, 1 - part);
         double worth = far * (double)least_time(x->q, x->group_op[x->group_off[i / x->K]]);
         if (far > FRACTION && worth > most) {
             most = worth;
+            c->division = PAIR_BY_NUMBER;
             c->group = i / x->K;
             c->device = i % x->K;
             c->most = (int64_t)floor(number[i]);
@@ -219,109 +367,175 @@ static bool choose_division(search *s, int32_t at)
     return most > 0;
 }
 
-static int32_t weakest(const search *s)
+/* Devices that may receive the entry's tensor next; 0: all is said. */
+static uint64_t next_receivers(const pair_programme *x, const pair_receivers *to)
+{
+    const moirai_problem *q = x->q;
+    uint64_t devices = 0;
+    if (x->sent == MOIRAI_NONE || to->closed)
+        return 0;
+    for (int32_t e = q->tensor_edge_off[x->sent]; e < q->tensor_edge_off[x->sent + 1]; e++)
+        devices |= q->op_devices[q->edge_reader[e]];
+    devices &= ~(UINT64_C(1) << x->sender);
+    for (int32_t i = 0; i < to->n; i++)
+        devices &= ~(UINT64_C(1) << to->device[i]);
+    return devices;
+}
+
+static bool worth_sending(const pair_programme *x, uint64_t devices)
+{
+    int64_t ns = 0;
+    for (; devices; devices &= devices - 1)
+        ns = UTIL_MAX(ns, moirai_transfer_ns(x->q, x->sent, x->sender, __builtin_ctzll(devices)));
+    return (double)ns > SEND_WORTH * (double)x->proven_ns;
+}
+
+/* The devices of a division by sending; 0: by number, or not at all (*any false). */
+static uint64_t choose_division(const pair_static *p, int32_t at, pair_static_case *c, bool *any)
+{
+    pair_receivers to = receivers_of(&p->search.tree, at);
+    uint64_t devices = next_receivers(&p->x, &to);
+    *any = true;
+    if (devices && worth_sending(&p->x, devices)) {
+        c->division = PAIR_BY_SENDING;
+        return devices;
+    }
+    *any = choose_number(p, at, c);
+    return 0;
+}
+
+static int32_t weakest(const pair_static_tree *s)
 {
     int32_t best = -1;
     for (int32_t i = 0; i < s->n_cases; i++)
-        if (s->cases[i].low == MOIRAI_NONE && (best < 0 || s->cases[i].bound_ns < s->cases[best].bound_ns))
+        if (s->cases[i].division == PAIR_UNDIVIDED && (best < 0 || s->cases[i].bound_ns < s->cases[best].bound_ns))
             best = i;
     return best;
 }
 
-static int add_case(search *s, int32_t parent)
+static int make_room(pair_static *p, int32_t more)
 {
-    int32_t at = s->n_cases++;
-    s->cases[at] = (pair_static_case){.parent = parent, .low = MOIRAI_NONE, .high = MOIRAI_NONE};
-    return at;
+    pair_static_search *s = &p->search;
+    size_t n = (size_t)(s->tree.n_cases + more);
+    return util_grow(&s->tree.cases, &s->tree.capacity, n, sizeof *s->tree.cases) ||
+                   util_grow(&s->number, &s->number_capacity, n * (size_t)UTIL_MAX(p->x.n_numbers, 1),
+                             sizeof *s->number)
+               ? MOIRAI_EFAIL
+               : 0;
 }
 
-static int divide(search *s, int32_t most)
+static void add_case(pair_static_tree *s, int32_t parent, int32_t which)
 {
-    const util_stop *stop = &s->x->job->stop;
-    int rc = judge(s, add_case(s, MOIRAI_NONE));
-    int64_t root_ns = s->cases[0].bound_ns;
-    while (!rc && s->n_cases + 2 <= most && !util_stopped(stop)) {
-        int32_t at = weakest(s);
-        pair_static_case *c = &s->cases[at];
-        bool idle = s->n_cases >= TRIAL_CASES && (double)c->bound_ns < WORTH * (double)root_ns;
-        if (idle || c->settled || c->bound_ns >= s->x->job->upper_ns || !choose_division(s, at))
-            break;
-        c->low = add_case(s, at);
-        c->high = add_case(s, at);
-        rc = judge(s, c->low);
-        rc = rc ? rc : judge(s, c->high);
-        free(c->dual);
-        c->dual = NULL;
+    s->cases[s->n_cases++] = (pair_static_case){.parent = parent, .which = which};
+}
+
+static void undo(pair_static_tree *s, int32_t at, int32_t before)
+{
+    for (int32_t i = before; i < s->n_cases; i++) {
+        free(s->cases[i].dual);
+        free(s->cases[i].load);
     }
-    return rc;
+    s->n_cases = before;
+    if (at != MOIRAI_NONE)
+        s->cases[at].division = PAIR_UNDIVIDED;
 }
 
-/* ---- ---- */
-
-static int keep(pair_static_proof *out, const search *s, int64_t bound_ns)
+/* All children of case `at`, or, where time is short, none. */
+static int divide(pair_static *p, int32_t at, uint64_t devices, const pair_static_case *how, const util_stop *stop)
 {
-    pair_programme *x = s->x;
-    int rc = pair_programme_keep(out, x, bound_ns);
+    pair_static_tree *s = &p->search.tree;
+    int32_t before = s->n_cases;
+    int rc = make_room(p, p->x.K + 2);
     if (rc)
         return rc;
-    free(out->dual); /* every case has its own */
-    out->dual = NULL;
-    out->n_groups = x->n_groups;
-    out->group_off = x->group_off;
-    out->group_op = x->group_op;
-    out->n_cases = s->n_cases;
-    out->cases = s->cases;
-    x->group_off = x->group_op = NULL;
+    s->cases[at].division = how->division;
+    s->cases[at].group = how->group;
+    s->cases[at].device = how->device;
+    s->cases[at].most = how->most;
+    for (uint64_t rest = devices; rest; rest &= rest - 1)
+        add_case(s, at, __builtin_ctzll(rest));
+    if (how->division == PAIR_BY_SENDING)
+        add_case(s, at, MOIRAI_NONE);
+    for (int32_t i = 0; i < 2 && how->division == PAIR_BY_NUMBER; i++)
+        add_case(s, at, i);
+    int64_t enough = s->cases[at].bound_ns + (int64_t)(ENOUGH * (double)s->cases[at].bound_ns);
+    for (int32_t i = before; i < s->n_cases && !rc; i++)
+        rc = judge(p, i, UTIL_MIN(enough, p->x.upper_ns), stop);
+    if (rc) {
+        undo(s, at, before);
+        return rc;
+    }
+    s->cases[at].child = before;
+    s->cases[at].n_children = s->n_cases - before;
+    free(s->cases[at].dual);
+    free(s->cases[at].load);
+    s->cases[at].dual = NULL;
+    s->cases[at].load = NULL;
     return 0;
 }
 
-static int by_cases(int64_t *lower_ns, pair_programme *x, int32_t most, pair_static_proof *proof, int32_t *n_proofs)
+static int begin(pair_static *p, const util_stop *stop)
 {
-    search s = {.x = x};
-    int rc = pair_programme_choose_loads(x);
-    rc = rc ? rc : pair_programme_build(x);
-    size_t rows = (size_t)x->n_rows;
-    s.cases = util_alloc((size_t)most, sizeof *s.cases);
-    s.number = util_alloc((size_t)most * (size_t)x->n_groups * (size_t)x->K, sizeof *s.number);
-    s.dual = util_alloc(2 * rows, sizeof *s.dual);
-    s.value = s.dual ? s.dual + rows : NULL;
-    if (!rc && (!s.cases || !s.number || !s.dual))
-        rc = MOIRAI_EFAIL;
-    rc = rc ? rc : divide(&s, most);
-    int64_t bound = rc ? 0 : s.cases[weakest(&s)].bound_ns;
-    bool kept = false;
-    if (!rc && bound > x->proven_ns) {
-        *lower_ns = bound;
-        if (proof && !(rc = keep(proof, &s, bound))) {
-            kept = true;
-            ++*n_proofs;
-        }
-    }
-    for (int32_t i = 0; i < s.n_cases && !kept; i++)
-        free(s.cases[i].dual);
-    if (!kept)
-        free(s.cases);
-    free(s.number);
-    free(s.dual);
+    pair_static_tree *s = &p->search.tree;
+    pair_programme *x = &p->x;
+    int rc = make_room(p, 1);
+    if (rc)
+        return rc;
+    s->upper_ns = x->upper_ns;
+    s->n_groups = x->n_groups;
+    s->group_off = x->group_off;
+    s->group_op = x->group_op;
+    s->sent = x->sent;
+    add_case(s, MOIRAI_NONE, 0);
+    rc = pair_loads_refresh(x);
+    rc = rc ? rc : judge(p, 0, x->upper_ns, stop);
+    if (rc)
+        undo(s, MOIRAI_NONE, 0);
     return rc;
 }
 
-int pair_static_by_cases(int64_t *lower_ns, const moirai_problem *q, const pair_static_task *job, int32_t cases,
-                         pair_static_proof *proof, int32_t *n_proofs)
+int pair_static_divide(int64_t *lower_ns, pair_static *p, int32_t cases, int64_t need_ns, const util_stop *stop)
 {
-    *lower_ns = job->proven_ns;
-    if (!pricing_lp_available() || q->n_ops == 0 || job->proven_ns >= job->upper_ns ||
-        (int64_t)q->n_edges * q->n_devices * q->n_devices > PAIR_STATIC_CELLS)
+    pair_static_search *s = &p->search;
+    int rc = 0;
+    *lower_ns = UTIL_MAX(p->x.proven_ns, s->tree.bound_ns);
+    if (s->idle || !p->x.n_numbers)
         return 0;
-    pair_programme x = {
-        .q = q, .job = job, .n = q->n_ops, .K = q->n_devices, .E = q->n_edges, .proven_ns = job->proven_ns};
-    int rc = pair_programme_prepare(&x);
-    rc = rc ? rc : find_groups(&x);
-    if (!rc && x.n_groups > 0) {
-        for (int32_t c = 0; c < x.n_groups * x.K; c++)
-            x.most[c] = size_of(&x, c / x.K);
-        rc = by_cases(lower_ns, &x, UTIL_MAX(cases, 1), proof ? proof + *n_proofs : NULL, n_proofs);
+    if (!s->tree.n_cases)
+        rc = begin(p, stop);
+    int32_t end = s->tree.n_cases + cases;
+    while (!rc && s->tree.n_cases < end && !util_stopped(stop)) {
+        int32_t at = weakest(&s->tree);
+        pair_static_case *c = &s->tree.cases[at], how = {0};
+        s->tree.bound_ns = c->bound_ns;
+        if (c->bound_ns >= UTIL_MIN(need_ns, p->x.upper_ns))
+            break;
+        bool any = false, helps = s->tree.n_cases < TRIAL_CASES || (double)c->bound_ns > WORTH * (double)p->x.proven_ns;
+        uint64_t devices = helps && !c->settled ? choose_division(p, at, &how, &any) : 0;
+        s->idle = !any;
+        if (s->idle)
+            break;
+        rc = divide(p, at, devices, &how, stop);
     }
-    pair_programme_clear(&x);
+    if (s->tree.n_cases)
+        s->tree.bound_ns = s->tree.cases[weakest(&s->tree)].bound_ns;
+    *lower_ns = UTIL_MAX(p->x.proven_ns, s->tree.bound_ns);
     return rc == MOIRAI_ELIMIT ? 0 : rc;
+}
+
+const pair_static_tree *pair_static_proven(const pair_static *p)
+{
+    return p && p->search.tree.bound_ns > p->x.proven_ns ? &p->search.tree : NULL;
+}
+
+bool pair_static_exhausted(const pair_static *p)
+{
+    return p->search.idle || !p->x.n_numbers;
+}
+
+void pair_static_search_clear(pair_static_search *s)
+{
+    undo(&s->tree, MOIRAI_NONE, 0);
+    free(s->tree.cases);
+    free(s->number);
 }

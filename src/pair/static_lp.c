@@ -20,7 +20,8 @@
  * k, for each edge a least over (a, b), for each z in [0, 1], for each start in its window [head, upper - tail], for T
  * in [proven, upper]. So the duals are rounded to whole numbers, and the sum of the least parts, in whole numbers,
  * bounds every plan no longer than `upper`; longer ones need no bound. O(edges K^2 + rows (V K + tensors K^2)) for the
- * evaluation. */
+ * evaluation. Load rows are added where a solution violates them (static_loads.c); cases, in which more is known of
+ * devices, heads and numbers, are in static_cases.c. */
 #include "pair/static_state.h"
 #include "schedule/paths.h"
 
@@ -31,23 +32,59 @@
 #include "util/util.h"
 
 #define UNIT PAIR_STATIC_UNIT
-#define LEVELS 5 /* thresholds of heads and of tails per resource */
-
-void pair_programme_clear(pair_programme *x)
-{
-    void *all[] = {x->from, x->shared, x->head,  x->tail,     x->send,      x->arrive,   x->first, x->last, x->load,
-                   x->dual, x->row,    x->value, x->group_of, x->group_off, x->group_op, x->least, x->most};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
-    pricing_lp_free(x->lp);
-}
-
-static bool allowed(const pair_programme *x, int32_t i, int32_t k)
-{
-    return x->q->op_devices[i] >> k & 1;
-}
+#define MOST_CUTS 14 /* rounds of load rows for one case */
 
 /* ---- heads and tails ---- */
+
+/* When the entry's tensor is on device k at the soonest, by the order in which devices receive it. */
+static int64_t received_ns(const pair_programme *x, int32_t k)
+{
+    int64_t ns = moirai_op_ns(x->q, x->q->tensor_producer[x->sent], x->sender);
+    for (int32_t i = 0; i < x->to.n; i++) {
+        ns += moirai_transfer_ns(x->q, x->sent, x->sender, x->to.device[i]);
+        if (x->to.device[i] == k)
+            return ns;
+    }
+    return ns + moirai_transfer_ns(x->q, x->sent, x->sender, k);
+}
+
+static bool receives(const pair_programme *x, int32_t k)
+{
+    bool one = !x->to.closed || k == x->sender;
+    for (int32_t i = 0; i < x->to.n && !one; i++)
+        one = x->to.device[i] == k;
+    return one;
+}
+
+static void restrict_readers(pair_programme *x)
+{
+    const moirai_problem *q = x->q;
+    memcpy(x->mask, q->op_devices, sizeof *x->mask * (size_t)x->n);
+    if (x->sent == MOIRAI_NONE)
+        return;
+    for (int32_t e = q->tensor_edge_off[x->sent]; e < q->tensor_edge_off[x->sent + 1]; e++)
+        for (int32_t k = 0; k < x->K; k++)
+            if (!receives(x, k))
+                x->mask[q->edge_reader[e]] &= ~(UINT64_C(1) << k);
+}
+
+static void find_heads(pair_programme *x)
+{
+    const moirai_problem *q = x->q;
+    int32_t K = x->K;
+    for (int32_t z = 0; z < x->n; z++)
+        for (int32_t i = q->topo[z], k = 0; k < K; k++) {
+            int64_t head = pair_programme_allows(x, i, k) ? 0 : SCHEDULE_NEVER_NS;
+            for (int32_t j = q->op_in_off[i]; j < q->op_in_off[i + 1]; j++) {
+                int32_t t = q->op_in[j];
+                int64_t at = schedule_arrival_ns(q, x->head, x->mask[q->tensor_producer[t]], t, k, 0);
+                if (t == x->sent && k != x->sender)
+                    at = UTIL_MAX(at, received_ns(x, k));
+                head = UTIL_MAX(head, at);
+            }
+            x->head[(int64_t)i * K + k] = UTIL_MIN(head, SCHEDULE_NEVER_NS);
+        }
+}
 
 /* A transfer begins when its tensor exists; some reader follows where it arrives. */
 static void find_transfer_windows(pair_programme *x)
@@ -59,10 +96,10 @@ static void find_transfer_windows(pair_programme *x)
             int32_t i = q->tensor_producer[t];
             int64_t least = INT64_MAX;
             x->send[(int64_t)t * K + k] =
-                allowed(x, i, k) ? x->head[(int64_t)i * K + k] + moirai_op_ns(q, i, k) : INT64_MAX;
+                pair_programme_allows(x, i, k) ? x->head[(int64_t)i * K + k] + moirai_op_ns(q, i, k) : INT64_MAX;
             for (int32_t e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++) {
                 int32_t r = q->edge_reader[e];
-                if (allowed(x, r, k))
+                if (pair_programme_allows(x, r, k))
                     least = UTIL_MIN(least, moirai_op_ns(q, r, k) + x->tail[(int64_t)r * K + k]);
             }
             x->arrive[(int64_t)t * K + k] = least; /* INT64_MAX: never arrives here */
@@ -71,120 +108,35 @@ static void find_transfer_windows(pair_programme *x)
 
 static void find_windows(pair_programme *x)
 {
-    const schedule_paths paths = {.p = x->q};
-    schedule_heads(x->head, &paths);
-    schedule_tails(x->tail, &paths);
+    restrict_readers(x);
+    find_heads(x);
+    schedule_tails(x->tail, &(schedule_paths){.p = x->q, .devices = x->mask});
     find_transfer_windows(x);
     for (int32_t i = 0; i < x->n; i++) {
-        int64_t first = INT64_MAX, after = INT64_MAX;
+        int64_t first = SCHEDULE_NEVER_NS, after = SCHEDULE_NEVER_NS;
         for (int32_t k = 0; k < x->K; k++)
-            if (allowed(x, i, k)) {
+            if (pair_programme_allows(x, i, k)) {
                 first = UTIL_MIN(first, x->head[(int64_t)i * x->K + k]);
                 after = UTIL_MIN(after, moirai_op_ns(x->q, i, k) + x->tail[(int64_t)i * x->K + k]);
             }
         x->first[i] = first;
-        x->last[i] = x->job->upper_ns - after;
+        x->last[i] = x->upper_ns - after;
     }
 }
 
-/* ---- load rows ---- */
-
-/* Whether operator i on device k, or the transfer of t from a to b, counts in the row. */
-static bool op_counts(const pair_programme *x, const pair_load *r, int32_t i, int32_t k)
+void pair_programme_send(pair_programme *x, const pair_receivers *to)
 {
-    return r->kind == PAIR_LOAD_DEVICE && r->which == k && x->head[(int64_t)i * x->K + k] >= r->head_ns &&
-           x->tail[(int64_t)i * x->K + k] >= r->tail_ns;
-}
-
-static bool transfer_counts(const pair_programme *x, const pair_load *r, int32_t t, int32_t a, int32_t b)
-{
-    bool here = r->kind == PAIR_LOAD_SEND      ? r->which == a
-                : r->kind == PAIR_LOAD_RECEIVE ? r->which == b
-                                               : r->kind == PAIR_LOAD_CHANNEL && r->which == a * x->K + b;
-    return here && x->send[(int64_t)t * x->K + a] >= r->head_ns && x->arrive[(int64_t)t * x->K + b] >= r->tail_ns;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* Up to LEVELS thresholds from `n` values: 0, then quantiles. */
-static int32_t thresholds(int64_t *value, int32_t n, int64_t *out)
-{
-    int32_t m = 1;
-    out[0] = 0;
-    qsort(value, (size_t)n, sizeof *value, by_value);
-    for (int32_t l = 0; l < LEVELS - 1 && n > 0; l++) {
-        int64_t v = value[(int64_t)l * n / (LEVELS - 1)];
-        if (v > out[m - 1])
-            out[m++] = v;
-    }
-    return m;
-}
-
-static int add_loads(pair_programme *x, pair_load_kind kind, int32_t which, int64_t *head, int64_t *tail, int32_t n)
-{
-    int64_t h[LEVELS], q[LEVELS];
-    int32_t nh = thresholds(head, n, h), nq = thresholds(tail, n, q);
-    for (int32_t i = 0; i < nh * nq && n > 0; i++) {
-        pair_load row = {kind, which, h[i / nq], q[i % nq]};
-        if (row.head_ns > x->proven_ns - row.tail_ns) /* the guard */
-            continue;
-        if (util_grow(&x->load, &x->load_capacity, (size_t)x->n_loads + 1, sizeof *x->load))
-            return MOIRAI_EFAIL;
-        x->load[x->n_loads++] = row;
-    }
-    return 0;
-}
-
-static int add_device_loads(pair_programme *x, int32_t k, int64_t *head, int64_t *tail)
-{
-    int32_t n = 0;
-    for (int32_t i = 0; i < x->n; i++)
-        if (allowed(x, i, k) && moirai_op_ns(x->q, i, k) > 0) {
-            head[n] = x->head[(int64_t)i * x->K + k];
-            tail[n++] = x->tail[(int64_t)i * x->K + k];
-        }
-    return add_loads(x, PAIR_LOAD_DEVICE, k, head, tail, n);
-}
-
-static int add_line_loads(pair_programme *x, pair_load_kind kind, int32_t which, int64_t *head, int64_t *tail)
-{
-    const pair_load any = {kind, which, INT64_MIN, INT64_MIN};
-    int32_t n = 0, K = x->K;
-    for (int32_t t = 0; t < x->q->n_tensors; t++)
-        for (int32_t ab = 0; ab < K * K; ab++) {
-            int32_t a = ab / K, b = ab % K;
-            if (a == b || !transfer_counts(x, &any, t, a, b) || x->send[(int64_t)t * K + a] == INT64_MAX ||
-                x->arrive[(int64_t)t * K + b] == INT64_MAX || moirai_transfer_ns(x->q, t, a, b) == 0)
-                continue;
-            head[n] = x->send[(int64_t)t * K + a];
-            tail[n++] = x->arrive[(int64_t)t * K + b];
-        }
-    return add_loads(x, kind, which, head, tail, n);
-}
-
-int pair_programme_choose_loads(pair_programme *x)
-{
-    size_t room = (size_t)UTIL_MAX(x->n, x->q->n_tensors * x->K * x->K);
-    int64_t *head = util_alloc(2 * room, sizeof *head), *tail = head ? head + room : NULL;
-    int rc = head ? 0 : MOIRAI_EFAIL;
-    x->n_loads = 0;
-    for (int32_t k = 0; k < x->K && !rc; k++)
-        rc = add_device_loads(x, k, head, tail);
-    for (int32_t k = 0; k < x->K && !rc && x->q->congestion == MOIRAI_CONGESTION_PORT; k++) {
-        rc = add_line_loads(x, PAIR_LOAD_SEND, k, head, tail);
-        rc = rc ? rc : add_line_loads(x, PAIR_LOAD_RECEIVE, k, head, tail);
-    }
-    for (int32_t k = 0; k < x->K * x->K && !rc && x->q->congestion == MOIRAI_CONGESTION_CHANNEL; k++)
-        rc = add_line_loads(x, PAIR_LOAD_CHANNEL, k, head, tail);
-    free(head);
-    return rc;
+    x->to = *to;
+    find_windows(x);
 }
 
 /* ---- the programme ---- */
+
+static bool may_share(const pair_programme *x, int32_t e, int32_t a, int32_t b)
+{
+    return x->shared[x->q->edge_tensor[e]] && a != b && pair_programme_allows(x, x->from[e], a) &&
+           pair_programme_allows(x, x->q->edge_reader[e], b);
+}
 
 static void number_rows(pair_programme *x)
 {
@@ -193,23 +145,21 @@ static void number_rows(pair_programme *x)
     x->out_row = x->n;
     x->in_row = x->out_row + E * K;
     x->share_row = x->in_row + E * K;
-    x->path_row = x->share_row + E * K * K;
+    x->path_row = x->share_row;
+    for (int32_t c = 0; c < E * K * K; c++)
+        x->share_of[c] = may_share(x, c / (K * K), c / K % K, c % K) ? x->path_row++ : -1;
     x->end_row = x->path_row + E;
-    x->load_row = x->end_row + x->n;
-    x->count_row = x->load_row + x->n_loads;
-    x->n_rows = x->count_row + x->n_groups * K;
+    x->number_row = x->end_row + x->n;
+    x->load_row = x->n_rows = x->number_row + x->n_numbers;
 }
 
-static void enter(pair_programme *x, int32_t row, double value)
+static int add_column(pair_programme *x, int32_t *which, double cost)
 {
-    x->row[x->n_entries] = row;
-    x->value[x->n_entries++] = value;
-}
-
-static int add_column(pair_programme *x, double cost)
-{
-    int rc = pricing_lp_add_column(x->lp, cost, x->n_entries, x->row, x->value);
+    int rc = pricing_lp_add_column(x->lp, cost, x->n_entries, x->place, x->value);
     x->n_entries = 0;
+    if (which)
+        *which = x->n_columns;
+    x->n_columns++;
     return rc;
 }
 
@@ -218,14 +168,9 @@ static int begin_rows(pair_programme *x)
     double *low = util_alloc((size_t)x->n_rows, sizeof *low), *high = util_alloc((size_t)x->n_rows, sizeof *high);
     int rc = low && high ? 0 : MOIRAI_EFAIL;
     for (int32_t r = 0; !rc && r < x->n_rows; r++) {
-        bool equal = r < x->share_row;
-        const pair_load *load = r >= x->load_row && r < x->count_row ? &x->load[r - x->load_row] : NULL;
-        low[r] = r < x->out_row ? 1 : load ? (double)(load->head_ns + load->tail_ns) : 0;
+        bool equal = r < x->share_row, number = r >= x->number_row;
+        low[r] = r < x->out_row ? 1 : number ? -HUGE_VAL : 0;
         high[r] = equal ? low[r] : HUGE_VAL;
-        if (r >= x->count_row) {
-            low[r] = (double)x->least[r - x->count_row];
-            high[r] = (double)x->most[r - x->count_row];
-        }
     }
     rc = rc ? rc : pricing_lp_new(&x->lp, x->n_rows, low, high);
     free(low);
@@ -239,19 +184,19 @@ static int add_starts(pair_programme *x)
     int rc = 0;
     for (int32_t i = 0; i < x->n && !rc; i++) {
         for (int32_t j = q->op_in_off[i]; j < q->op_in_off[i + 1]; j++)
-            enter(x, x->path_row + q->op_in_edge[j], 1);
+            pair_programme_enter(x, x->path_row + q->op_in_edge[j], 1);
         for (int32_t o = q->op_out_off[i]; o < q->op_out_off[i + 1]; o++)
             for (int32_t t = q->op_out[o], e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
-                enter(x, x->path_row + e, -1);
-        enter(x, x->end_row + i, -1);
-        rc = add_column(x, 0);
+                pair_programme_enter(x, x->path_row + e, -1);
+        pair_programme_enter(x, x->end_row + i, -1);
+        rc = add_column(x, NULL, 0);
     }
     for (int32_t i = 0; i < x->n; i++)
-        enter(x, x->end_row + i, 1);
-    for (int32_t r = 0; r < x->n_loads; r++)
-        enter(x, x->load_row + r, 1);
-    return rc ? rc : add_column(x, 1);
+        pair_programme_enter(x, x->end_row + i, 1);
+    return rc ? rc : add_column(x, &x->time_column, 1);
 }
+
+static int32_t times_read(const pair_programme *x, int32_t i);
 
 static int add_devices(pair_programme *x, int32_t i)
 {
@@ -259,33 +204,25 @@ static int add_devices(pair_programme *x, int32_t i)
     int32_t K = x->K;
     int rc = 0;
     for (int32_t k = 0; k < K && !rc; k++) {
-        if (!allowed(x, i, k))
+        if (!pair_programme_allows(x, i, k))
             continue;
-        double ns = (double)moirai_op_ns(q, i, k);
-        enter(x, x->assign_row + i, 1);
-        enter(x, x->end_row + i, -ns);
+        double time = (double)moirai_op_ns(q, i, k) / x->unit_ns;
+        pair_programme_enter(x, x->assign_row + i, 1);
+        pair_programme_enter(x, x->end_row + i, -time);
         for (int32_t j = q->op_in_off[i]; j < q->op_in_off[i + 1]; j++)
-            enter(x, x->in_row + q->op_in_edge[j] * K + k, -1);
+            pair_programme_enter(x, x->in_row + q->op_in_edge[j] * K + k, -1);
         for (int32_t o = q->op_out_off[i]; o < q->op_out_off[i + 1]; o++)
             for (int32_t t = q->op_out[o], e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++) {
-                enter(x, x->out_row + e * K + k, -1);
-                enter(x, x->path_row + e, -ns);
+                pair_programme_enter(x, x->out_row + e * K + k, -1);
+                pair_programme_enter(x, x->path_row + e, -time);
             }
-        for (int32_t r = 0; r < x->n_loads; r++)
-            if (op_counts(x, &x->load[r], i, k))
-                enter(x, x->load_row + r, -ns);
-        if (x->n_groups && x->group_of[i] != MOIRAI_NONE)
-            enter(x, x->count_row + x->group_of[i] * K + k, 1);
-        rc = add_column(x, 0);
+        if (x->group_of[i] != MOIRAI_NONE)
+            pair_programme_enter(x, x->number_row + x->group_of[i] * K + k, 1);
+        if (x->sent != MOIRAI_NONE && times_read(x, i))
+            pair_programme_enter(x, x->number_row + x->n_groups * K + k, times_read(x, i));
+        rc = add_column(x, &x->op_column[i * K + k], 0);
     }
     return rc;
-}
-
-static void enter_line_loads(pair_programme *x, int32_t t, int32_t a, int32_t b, double ns)
-{
-    for (int32_t r = 0; r < x->n_loads && a != b; r++)
-        if (transfer_counts(x, &x->load[r], t, a, b))
-            enter(x, x->load_row + r, -ns);
 }
 
 static int add_edge(pair_programme *x, int32_t e)
@@ -295,18 +232,16 @@ static int add_edge(pair_programme *x, int32_t e)
     int rc = 0;
     for (int32_t ab = 0; ab < K * K && !rc; ab++) {
         int32_t a = ab / K, b = ab % K;
-        if (!allowed(x, from, a) || !allowed(x, to, b))
+        if (!pair_programme_allows(x, from, a) || !pair_programme_allows(x, to, b))
             continue;
-        double ns = (double)moirai_transfer_ns(q, t, a, b);
-        enter(x, x->out_row + e * K + a, 1);
-        enter(x, x->in_row + e * K + b, 1);
-        if (ns > 0)
-            enter(x, x->path_row + e, -ns);
+        double time = (double)moirai_transfer_ns(q, t, a, b) / x->unit_ns;
+        pair_programme_enter(x, x->out_row + e * K + a, 1);
+        pair_programme_enter(x, x->in_row + e * K + b, 1);
+        if (time > 0)
+            pair_programme_enter(x, x->path_row + e, -time);
         if (x->shared[t] && a != b)
-            enter(x, x->share_row + e * K * K + ab, -1);
-        else if (ns > 0)
-            enter_line_loads(x, t, a, b, ns);
-        rc = add_column(x, 0);
+            pair_programme_enter(x, x->share_of[e * K * K + ab], -1);
+        rc = add_column(x, &x->edge_column[e * K * K + ab], 0);
     }
     return rc;
 }
@@ -317,24 +252,19 @@ static int add_sends(pair_programme *x, int32_t t)
     int32_t K = x->K;
     int rc = 0;
     for (int32_t ab = 0; ab < K * K && !rc && x->shared[t]; ab++) {
-        int32_t a = ab / K, b = ab % K;
-        if (a == b)
-            continue;
         for (int32_t e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
-            enter(x, x->share_row + e * K * K + ab, 1);
-        enter_line_loads(x, t, a, b, (double)moirai_transfer_ns(q, t, a, b));
-        rc = add_column(x, 0);
+            if (x->share_of[e * K * K + ab] >= 0)
+                pair_programme_enter(x, x->share_of[e * K * K + ab], 1);
+        if (x->n_entries)
+            rc = add_column(x, &x->send_column[t * K * K + ab], 0);
     }
     return rc;
 }
 
-int pair_programme_build(pair_programme *x)
+static int build(pair_programme *x)
 {
     number_rows(x);
-    int64_t *whole = util_resize(x->dual, (size_t)x->n_rows, sizeof *whole);
-    if (whole)
-        x->dual = whole;
-    int rc = whole ? begin_rows(x) : MOIRAI_EFAIL;
+    int rc = begin_rows(x);
     rc = rc ? rc : add_starts(x);
     for (int32_t i = 0; i < x->n && !rc; i++)
         rc = add_devices(x, i);
@@ -345,28 +275,47 @@ int pair_programme_build(pair_programme *x)
     return rc;
 }
 
-void pair_programme_round(pair_programme *x, const double *dual)
+/* ---- solving ---- */
+
+static int make_room(pair_programme *x)
+{
+    size_t rows = (size_t)x->n_rows, columns = (size_t)x->n_columns;
+    return util_grow(&x->dual, &x->room[0], rows, sizeof *x->dual) ||
+                   util_grow(&x->real_dual, &x->room[1], rows, sizeof *x->real_dual) ||
+                   util_grow(&x->row_value, &x->room[2], rows, sizeof *x->row_value) ||
+                   util_grow(&x->column_value, &x->room[3], columns, sizeof *x->column_value)
+               ? MOIRAI_EFAIL
+               : 0;
+}
+
+static void round_duals(pair_programme *x)
 {
     for (int32_t r = 0; r < x->n_rows; r++) {
-        double u = dual[r] * (double)UNIT;
+        bool number = r >= x->number_row && r < x->load_row, any_sign = r < x->share_row || number;
+        /* Rows of times have duals without a unit, the others duals of time. */
+        double u = x->real_dual[r] * (double)UNIT * (r < x->path_row || number ? x->unit_ns : 1);
         x->dual[r] = u > 1e15 ? (int64_t)1e15 : u < -1e15 ? (int64_t)-1e15 : (int64_t)floor(u + 0.5);
-        if (r >= x->share_row && r < x->count_row && x->dual[r] < 0)
+        if (!any_sign && x->dual[r] < 0)
             x->dual[r] = 0;
     }
 }
 
-static int solve(pair_programme *x)
+int pair_programme_solve(pair_programme *x, int64_t enough_ns, const util_stop *stop)
 {
-    int rc = pair_programme_build(x);
-    double *dual = util_alloc((size_t)x->n_rows, sizeof *dual);
-    if (!rc && !dual)
-        rc = MOIRAI_EFAIL;
-    rc = rc ? rc : pricing_lp_solve_once(x->lp, &x->job->stop, dual, NULL);
-    if (!rc)
-        pair_programme_round(x, dual);
-    pricing_lp_free(x->lp);
-    x->lp = NULL;
-    free(dual);
+    int rc = 0;
+    for (int32_t cut = 0, added = 1; cut < MOST_CUTS && added && !rc; cut++) {
+        rc = make_room(x);
+        if (!rc && !x->solved)
+            rc = pricing_lp_solve_once(x->lp, stop, x->real_dual, x->column_value);
+        rc = rc ? rc : pricing_lp_solve_again(x->lp, stop, x->real_dual, x->row_value, x->column_value);
+        if (!rc) {
+            x->solved = true;
+            round_duals(x);
+            bool enough = x->column_value[x->time_column] * x->unit_ns > (double)enough_ns;
+            added = 0;
+            rc = cut + 1 < MOST_CUTS && !enough ? pair_loads_separate(x, &added) : 0;
+        }
+    }
     return rc;
 }
 
@@ -378,9 +327,18 @@ static wide line_price(const pair_programme *x, int32_t t, int32_t a, int32_t b)
 {
     wide price = 0;
     for (int32_t r = 0; r < x->n_loads && a != b; r++)
-        if (transfer_counts(x, &x->load[r], t, a, b))
+        if (pair_load_counts_transfer(x, &x->load[r], t, a, b))
             price += x->dual[x->load_row + r];
     return price;
+}
+
+/* How many edges lead from the tensor that is sent to operator i. */
+static int32_t times_read(const pair_programme *x, int32_t i)
+{
+    int32_t n = 0;
+    for (int32_t j = x->q->op_in_off[i]; j < x->q->op_in_off[i + 1]; j++)
+        n += pair_programme_reads(x, x->q->op_in_edge[j]);
+    return n;
 }
 
 /* The least part of an operator: over its devices, and over its start. */
@@ -397,11 +355,11 @@ static wide part_of_op(const pair_programme *x, int32_t i)
         for (int32_t t = q->op_out[o], e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
             behind += u[x->path_row + e];
     for (int32_t k = 0; k < K; k++) {
-        if (!allowed(x, i, k))
+        if (!pair_programme_allows(x, i, k))
             continue;
         wide price = behind, cost = 0;
         for (int32_t r = 0; r < x->n_loads; r++)
-            if (op_counts(x, &x->load[r], i, k))
+            if (pair_load_counts_op(x, &x->load[r], i, k))
                 price += u[x->load_row + r];
         for (int32_t j = q->op_in_off[i]; j < q->op_in_off[i + 1]; j++)
             cost += u[x->in_row + q->op_in_edge[j] * K + k];
@@ -409,8 +367,10 @@ static wide part_of_op(const pair_programme *x, int32_t i)
             for (int32_t t = q->op_out[o], e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
                 cost += u[x->out_row + e * K + k];
         cost += price * moirai_op_ns(q, i, k);
-        if (x->n_groups && x->group_of[i] != MOIRAI_NONE)
-            cost -= u[x->count_row + x->group_of[i] * K + k];
+        if (x->group_of[i] != MOIRAI_NONE)
+            cost -= u[x->number_row + x->group_of[i] * K + k];
+        if (x->sent != MOIRAI_NONE)
+            cost -= (wide)times_read(x, i) * u[x->number_row + x->n_groups * K + k];
         if (!any || cost < least)
             least = cost;
         any = true;
@@ -427,12 +387,12 @@ static wide part_of_edge(const pair_programme *x, int32_t e)
     bool any = false;
     for (int32_t ab = 0; ab < K * K; ab++) {
         int32_t a = ab / K, b = ab % K;
-        if (!allowed(x, x->from[e], a) || !allowed(x, q->edge_reader[e], b))
+        if (!pair_programme_allows(x, x->from[e], a) || !pair_programme_allows(x, q->edge_reader[e], b))
             continue;
         wide price = x->dual[x->path_row + e],
              cost = -(wide)x->dual[x->out_row + e * K + a] - x->dual[x->in_row + e * K + b];
         if (x->shared[t] && a != b)
-            cost += x->dual[x->share_row + e * K * K + ab];
+            cost += x->dual[x->share_of[e * K * K + ab]];
         else
             price += line_price(x, t, a, b);
         cost += price * moirai_transfer_ns(q, t, a, b);
@@ -451,8 +411,8 @@ static wide part_of_sends(const pair_programme *x, int32_t t)
     for (int32_t ab = 0; ab < K * K && x->shared[t]; ab++) {
         int32_t a = ab / K, b = ab % K;
         wide cost = line_price(x, t, a, b) * moirai_transfer_ns(q, t, a, b);
-        for (int32_t e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1] && a != b; e++)
-            cost -= x->dual[x->share_row + e * K * K + ab];
+        for (int32_t e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
+            cost -= x->share_of[e * K * K + ab] >= 0 ? x->dual[x->share_of[e * K * K + ab]] : 0;
         sum += cost < 0 ? cost : 0;
     }
     return sum;
@@ -462,12 +422,13 @@ static wide part_of_sends(const pair_programme *x, int32_t t)
 int64_t pair_programme_evaluate(const pair_programme *x)
 {
     wide sum = 0, slope = UNIT;
-    for (int32_t r = 0; r < x->n_loads; r++) {
-        sum += (wide)x->dual[x->load_row + r] * (x->load[r].head_ns + x->load[r].tail_ns);
-        slope -= x->dual[x->load_row + r];
-    }
-    for (int32_t c = 0; c < x->n_groups * x->K; c++) {
-        int64_t u = x->dual[x->count_row + c];
+    for (int32_t r = 0; r < x->n_loads; r++)
+        if (x->load[r].head_ns >= 0) {
+            sum += (wide)x->dual[x->load_row + r] * (x->load[r].head_ns + x->load[r].tail_ns);
+            slope -= x->dual[x->load_row + r];
+        }
+    for (int32_t c = 0; c < x->n_numbers; c++) {
+        int64_t u = x->dual[x->number_row + c];
         sum += (wide)u * (u > 0 ? x->least[c] : x->most[c]);
     }
     for (int32_t i = 0; i < x->n; i++) {
@@ -478,39 +439,116 @@ int64_t pair_programme_evaluate(const pair_programme *x)
         sum += part_of_edge(x, e);
     for (int32_t t = 0; t < x->q->n_tensors; t++)
         sum += part_of_sends(x, t);
-    sum += slope * (slope > 0 ? x->proven_ns : x->job->upper_ns);
+    sum += slope * (slope > 0 ? x->proven_ns : x->upper_ns);
     if (sum <= 0)
         return 0;
     wide bound = (sum + UNIT - 1) / UNIT;
-    return bound > x->job->upper_ns ? x->job->upper_ns : (int64_t)bound;
+    return bound > x->upper_ns ? x->upper_ns : (int64_t)bound;
 }
 
 /* ---- ---- */
 
-int pair_programme_prepare(pair_programme *x)
+/* The entry's tensor whose way matters most: several read it, and its transfers hold the sender's port. */
+static void choose_sent(pair_programme *x, int32_t entry)
+{
+    const moirai_problem *q = x->q;
+    int64_t most = 0;
+    x->sent = x->sender = MOIRAI_NONE;
+    if (entry == MOIRAI_NONE || q->congestion != MOIRAI_CONGESTION_PORT ||
+        q->op_in_off[entry] != q->op_in_off[entry + 1] || !q->op_devices[entry] ||
+        (q->op_devices[entry] & (q->op_devices[entry] - 1)))
+        return;
+    int32_t a = __builtin_ctzll(q->op_devices[entry]);
+    for (int32_t o = q->op_out_off[entry]; o < q->op_out_off[entry + 1]; o++) {
+        int32_t t = q->op_out[o];
+        int64_t ns = 0;
+        for (int32_t k = 0; k < x->K; k++)
+            ns += moirai_transfer_ns(q, t, a, k);
+        if (x->shared[t] && ns > most) {
+            most = ns;
+            x->sent = t;
+            x->sender = a;
+        }
+    }
+}
+
+static int prepare(pair_programme *x, int32_t entry)
 {
     const moirai_problem *q = x->q;
     size_t n = (size_t)x->n, K = (size_t)x->K, E = (size_t)x->E, T = (size_t)q->n_tensors;
+    size_t longest = 2 * n + 3 * E + 2 * T * K * K + E * K * K + 9;
     x->from = util_alloc(E, sizeof *x->from);
     x->shared = util_alloc(T, sizeof *x->shared);
+    x->mask = util_alloc(n, sizeof *x->mask);
     x->head = util_alloc(n * K, sizeof *x->head);
     x->tail = util_alloc(n * K, sizeof *x->tail);
     x->send = util_alloc(T * K, sizeof *x->send);
     x->arrive = util_alloc(T * K, sizeof *x->arrive);
     x->first = util_alloc(n, sizeof *x->first);
     x->last = util_alloc(n, sizeof *x->last);
-    size_t longest = 2 * n + 3 * E + 3 * K * K * LEVELS * LEVELS + 9;
-    x->row = util_alloc(longest, sizeof *x->row);
+    x->share_of = util_alloc(E * K * K, sizeof *x->share_of);
+    x->op_column = util_alloc(n * K, sizeof *x->op_column);
+    x->edge_column = util_alloc(E * K * K, sizeof *x->edge_column);
+    x->send_column = util_alloc(T * K * K, sizeof *x->send_column);
+    x->place = util_alloc(longest, sizeof *x->place);
     x->value = util_alloc(longest, sizeof *x->value);
-    if (!x->from || !x->shared || !x->head || !x->tail || !x->send || !x->arrive || !x->first || !x->last || !x->row ||
-        !x->value)
+    if (!x->from || !x->shared || !x->mask || !x->head || !x->tail || !x->send || !x->arrive || !x->first || !x->last ||
+        !x->share_of || !x->op_column || !x->edge_column || !x->send_column || !x->place || !x->value)
         return MOIRAI_EFAIL;
+    for (size_t i = 0; i < E * K * K; i++)
+        x->edge_column[i] = -1;
+    for (size_t i = 0; i < T * K * K; i++)
+        x->send_column[i] = -1;
     for (int32_t e = 0; e < x->E; e++)
         x->from[e] = q->tensor_producer[q->edge_tensor[e]];
     for (int32_t t = 0; t < q->n_tensors; t++)
         x->shared[t] = q->flow == MOIRAI_FLOW_TENSOR && q->tensor_edge_off[t + 1] - q->tensor_edge_off[t] > 1;
+    choose_sent(x, entry);
     find_windows(x);
-    return 0;
+    int rc = pair_static_find_groups(x);
+    return rc ? rc : build(x);
+}
+
+int pair_static_new(pair_static **out, const moirai_problem *q, const pair_static_task *job)
+{
+    *out = NULL;
+    if (!pricing_lp_available() || q->n_ops == 0 || job->proven_ns >= job->upper_ns ||
+        (int64_t)q->n_edges * q->n_devices * q->n_devices > PAIR_STATIC_CELLS)
+        return 0;
+    pair_static *s = util_alloc(1, sizeof *s);
+    if (!s)
+        return MOIRAI_EFAIL;
+    s->x = (pair_programme){.q = q,
+                            .n = q->n_ops,
+                            .K = q->n_devices,
+                            .E = q->n_edges,
+                            .proven_ns = job->proven_ns,
+                            .upper_ns = job->upper_ns,
+                            .unit_ns = fmax((double)job->upper_ns / 1000, 1)};
+    s->rounds = UTIL_MAX(1, UTIL_MIN(job->rounds, PAIR_STATIC_ROUNDS));
+    int rc = prepare(&s->x, job->entry);
+    if (rc)
+        pair_static_free(s);
+    else
+        *out = s;
+    return rc;
+}
+
+void pair_static_free(pair_static *s)
+{
+    if (!s)
+        return;
+    pair_programme *x = &s->x;
+    void *all[] = {x->from,         x->share_of,    x->shared,      x->mask, x->head,      x->tail,
+                   x->send,         x->arrive,      x->first,       x->last, x->least,     x->most,
+                   x->group_of,     x->group_off,   x->group_op,    x->load, x->load_off,  x->load_task,
+                   x->op_column,    x->edge_column, x->send_column, x->dual, x->real_dual, x->row_value,
+                   x->column_value, x->place,       x->value};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+    pricing_lp_free(x->lp);
+    pair_static_search_clear(&s->search);
+    free(s);
 }
 
 void pair_static_proof_free(pair_static_proof *proof, int32_t n)
@@ -518,56 +556,52 @@ void pair_static_proof_free(pair_static_proof *proof, int32_t n)
     for (int32_t i = 0; i < n; i++) {
         free(proof[i].load);
         free(proof[i].dual);
-        free(proof[i].group_off);
-        free(proof[i].group_op);
-        for (int32_t j = 0; j < proof[i].n_cases; j++)
-            free(proof[i].cases[j].dual);
-        free(proof[i].cases);
     }
 }
 
-int pair_programme_keep(pair_static_proof *out, const pair_programme *x, int64_t bound_ns)
+/* The multipliers at hand, without rows that have none. */
+static int keep_proof(pair_static_proof *out, pair_programme *x, int64_t bound_ns)
 {
-    size_t duals = (size_t)(x->n_rows - x->out_row), loads = (size_t)x->n_loads;
-    pair_static_proof proof = {
-        .upper_ns = x->job->upper_ns, .bound_ns = bound_ns, .n_loads = x->n_loads, .n_duals = (int64_t)duals};
-    proof.load = util_alloc(loads, sizeof *proof.load);
-    proof.dual = util_alloc(duals, sizeof *proof.dual);
-    if (!proof.load || !proof.dual) {
-        pair_static_proof_free(&proof, 1);
-        return MOIRAI_EFAIL;
-    }
-    memcpy(proof.load, x->load, loads * sizeof *proof.load);
-    memcpy(proof.dual, x->dual + x->out_row, duals * sizeof *proof.dual);
-    *out = proof;
-    return 0;
+    pair_static_case c = {.parent = MOIRAI_NONE};
+    int rc = pair_static_pack(&c, x, false);
+    *out = (pair_static_proof){.upper_ns = x->upper_ns,
+                               .bound_ns = bound_ns,
+                               .n_loads = c.n_loads,
+                               .load = c.load,
+                               .n_duals = c.n_duals,
+                               .dual = c.dual};
+    return rc;
 }
 
-int pair_static_lp(int64_t *lower_ns, const moirai_problem *q, const pair_static_task *job, pair_static_proof *proof,
-                   int32_t *n_proofs)
+int pair_static_rounds(int64_t *lower_ns, pair_static *s, const util_stop *stop, pair_static_proof *proof,
+                       int32_t *n_proofs)
 {
-    *lower_ns = job->proven_ns;
-    if (proof)
-        *n_proofs = 0;
-    if (!pricing_lp_available() || q->n_ops == 0 || job->proven_ns >= job->upper_ns ||
-        (int64_t)q->n_edges * q->n_devices * q->n_devices > PAIR_STATIC_CELLS)
-        return 0;
-    pair_programme x = {
-        .q = q, .job = job, .n = q->n_ops, .K = q->n_devices, .E = q->n_edges, .proven_ns = job->proven_ns};
-    int32_t rounds = UTIL_MAX(1, UTIL_MIN(job->rounds, PAIR_STATIC_ROUNDS));
-    int rc = pair_programme_prepare(&x);
-    for (int32_t round = 0; round < rounds && !rc && !util_stopped(&job->stop); round++) {
-        rc = pair_programme_choose_loads(&x);
-        rc = rc ? rc : solve(&x);
-        int64_t bound = rc ? 0 : pair_programme_evaluate(&x);
-        bool much = bound > x.proven_ns + x.proven_ns / 500;
-        if (!rc && proof && bound > x.proven_ns && !(rc = pair_programme_keep(&proof[*n_proofs], &x, bound)))
+    pair_programme *x = &s->x;
+    int rc = 0;
+    for (; s->rounds > 0 && !rc && !util_stopped(stop); s->rounds--) {
+        rc = pair_programme_solve(x, x->upper_ns, stop);
+        int64_t bound = rc ? 0 : pair_programme_evaluate(x);
+        bool much = bound > x->proven_ns + x->proven_ns / 500;
+        if (!rc && proof && bound > x->proven_ns && !(rc = keep_proof(&proof[*n_proofs], x, bound)))
             ++*n_proofs;
-        x.proven_ns = UTIL_MAX(x.proven_ns, bound);
-        if (!much)
-            break;
+        x->proven_ns = UTIL_MAX(x->proven_ns, bound);
+        if (!rc && !much)
+            s->rounds = 1; /* the last */
     }
-    *lower_ns = x.proven_ns;
-    pair_programme_clear(&x);
+    *lower_ns = x->proven_ns;
     return rc == MOIRAI_ELIMIT ? 0 : rc;
+}
+
+int pair_static_lp(int64_t *lower_ns, const moirai_problem *q, const pair_static_task *job, int32_t cases)
+{
+    pair_static *s;
+    *lower_ns = job->proven_ns;
+    int rc = pair_static_new(&s, q, job);
+    if (rc || !s)
+        return rc;
+    rc = pair_static_rounds(lower_ns, s, &job->stop, NULL, NULL);
+    if (!rc && cases > 0)
+        rc = pair_static_divide(lower_ns, s, cases, job->upper_ns, &job->stop);
+    pair_static_free(s);
+    return rc;
 }

@@ -155,7 +155,18 @@ int pricing_lp_set_row(pricing_lp *lp, int32_t row, double lower, double upper)
     return 0;
 }
 
-int pricing_lp_solve_again(pricing_lp *lp, const util_stop *stop, double *row_dual, double *row_value)
+int pricing_lp_add_row(pricing_lp *lp, double lower, double upper, int32_t n, const int32_t *column,
+                       const double *value)
+{
+    double infinity = Highs_getInfinity(lp->highs);
+    if (Highs_addRow(lp->highs, isinf(lower) ? -infinity : lower, isinf(upper) ? infinity : upper, n, column, value) ==
+        kStatusError)
+        return moirai_error(MOIRAI_EFAIL, "HiGHS: cannot add row %d", lp->n_rows);
+    lp->n_rows++;
+    return 0;
+}
+
+int pricing_lp_solve_again(pricing_lp *lp, const util_stop *stop, double *row_dual, double *row_value, double *primal)
 {
     size_t n = (size_t)lp->n_columns, m = (size_t)lp->n_rows;
     if (util_grow(&lp->value, &lp->capacity, 2 * n + 2 * m, sizeof *lp->value))
@@ -163,13 +174,20 @@ int pricing_lp_solve_again(pricing_lp *lp, const util_stop *stop, double *row_du
     Highs_setStringOptionValue(lp->highs, "presolve", "off");
     Highs_setIntOptionValue(lp->highs, "simplex_strategy", kDualSimplex);
     limit_time(lp, stop);
+    pricing_highs_heed(lp->highs, stop->interrupt);
     Highs_run(lp->highs);
+    if (Highs_getModelStatus(lp->highs) != kModelOptimal && !util_stopped(stop)) { /* a tired basis */
+        Highs_clearSolver(lp->highs);
+        Highs_run(lp->highs);
+    }
     double *column = lp->value, *column_dual = column + n, *row = column_dual + n, *dual = row + m;
     if (Highs_getModelStatus(lp->highs) != kModelOptimal ||
         Highs_getSolution(lp->highs, column, column_dual, row, dual) == kStatusError)
         return moirai_error(MOIRAI_ELIMIT, "HiGHS: model status %d", Highs_getModelStatus(lp->highs));
     memcpy(row_dual, dual, m * sizeof *dual);
     memcpy(row_value, row, m * sizeof *row);
+    if (primal)
+        memcpy(primal, column, n * sizeof *column);
     return 0;
 }
 
@@ -216,9 +234,16 @@ int pricing_lp_set_row(pricing_lp *lp, int32_t row, double lower, double upper)
     return MOIRAI_EFAIL;
 }
 
-int pricing_lp_solve_again(pricing_lp *lp, const util_stop *stop, double *row_dual, double *row_value)
+int pricing_lp_add_row(pricing_lp *lp, double lower, double upper, int32_t n, const int32_t *column,
+                       const double *value)
 {
-    (void)lp, (void)stop, (void)row_dual, (void)row_value;
+    (void)lp, (void)lower, (void)upper, (void)n, (void)column, (void)value;
+    return MOIRAI_EFAIL;
+}
+
+int pricing_lp_solve_again(pricing_lp *lp, const util_stop *stop, double *row_dual, double *row_value, double *primal)
+{
+    (void)lp, (void)stop, (void)row_dual, (void)row_value, (void)primal;
     return MOIRAI_EFAIL;
 }
 

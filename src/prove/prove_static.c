@@ -19,7 +19,13 @@
  * A proof may go by cases. Of a group of operators some number N is on device k; N <= v or N >= v + 1. Within a case
  * all such numbers have ranges, and N may be multiplied by any whole number u: + u (least - N) for u > 0, u (most - N)
  * for u < 0, which adds nothing positive either. What is proven is the least over the cases; one in which no numbers of
- * a group add up to its size has no plans. */
+ * a group add up to its size has no plans.
+ *
+ * With flow `tensor` and congestion `port` a case may also say which devices are the first to receive a tensor of the
+ * entry, in order of arrival, and that nobody else does; it is divided by who is next, for every device where a reader
+ * may run, or nobody. Transfers of the tensor hold one port, so that it is on the j-th of them no sooner than the first
+ * j take together, and on another device no sooner than after all of these. Each of them has a reader (else nothing is
+ * sent there), the others have none where nobody is next. Readers are a group of their own, behind the listed ones. */
 #include "prove/prove_read.h"
 
 #include <stdlib.h>
@@ -43,17 +49,50 @@ typedef struct judge {
     int64_t *dual;               /* out, in, share, path, end, load */
     int64_t n_loads, *load;      /* kind, which, head, tail */
     int32_t n_groups, *group_of; /* per operator: the group in which it is counted, or MOIRAI_NONE */
+    int32_t n_counted;           /* groups, and the readers of `sent` */
     int64_t *size;               /* per group */
     int64_t *least, *most;       /* [group * K + device] how many of the group are there, in the case at hand */
+    int32_t sent;                /* output of the entry whose receivers are told apart; MOIRAI_NONE: none */
+    bool closed;                 /* nobody else receives it */
+    int32_t n_to, to[MOIRAI_MAX_DEVICES];
 } judge;
 
-static bool may(const judge *x, int32_t i, int32_t k)
+/* Whether edge e is a way of the entry's tensor whose receivers are told apart. */
+static bool is_sent(const judge *x, int32_t e)
+{
+    return x->sent != MOIRAI_NONE && x->b->edge[e].from == x->b->entry && x->b->edge[e].output == x->sent;
+}
+
+static bool is_named(const judge *x, int32_t k)
+{
+    bool named = k == x->a;
+    for (int32_t i = 0; i < x->n_to && !named; i++)
+        named = x->to[i] == k;
+    return named;
+}
+
+/* How often operator i reads it. */
+static int32_t times_read(const judge *x, int32_t i)
+{
+    int32_t n = 0;
+    for (int32_t e = 0; e < x->b->n_edges && x->sent != MOIRAI_NONE; e++)
+        n += x->b->edge[e].to == i && is_sent(x, e);
+    return n;
+}
+
+/* Devices of an operator, whatever is sent where. */
+static bool may_ever(const judge *x, int32_t i, int32_t k)
 {
     if (i == x->b->entry)
         return k == x->a;
     if (i == x->b->exit)
         return k == x->z;
     return x->b->p->op_devices[x->b->op[i]] >> k & 1;
+}
+
+static bool may(const judge *x, int32_t i, int32_t k)
+{
+    return may_ever(x, i, k) && (!x->closed || is_named(x, k) || !times_read(x, i));
 }
 
 static int64_t time_of(const judge *x, int32_t i, int32_t k)
@@ -71,6 +110,18 @@ static bool shares(const judge *x, int32_t e)
     return x->b->p->flow == MOIRAI_FLOW_TENSOR && x->b->edge[e].readers > 1;
 }
 
+/* When the tensor whose receivers are told apart is on k at the soonest, the entry having finished at 0. */
+static int64_t received_ns(const judge *x, int32_t e, int32_t k)
+{
+    int64_t ns = 0;
+    for (int32_t i = 0; i < x->n_to; i++) {
+        ns += sent_in(x, e, x->a, x->to[i]);
+        if (x->to[i] == k)
+            return ns;
+    }
+    return k == x->a ? 0 : ns + sent_in(x, e, x->a, k);
+}
+
 /* Local numbers are topological: edges in order of their producers settle heads, backwards tails. */
 static void find_windows(judge *x)
 {
@@ -84,6 +135,8 @@ static void find_windows(judge *x)
                     if (may(x, b->edge[e].from, k))
                         least = UTIL_MIN(least, x->head[b->edge[e].from * K + k] + time_of(x, b->edge[e].from, k) +
                                                     sent_in(x, e, k, l));
+                if (is_sent(x, e))
+                    least = UTIL_MAX(least, received_ns(x, e, l));
                 x->head[j * K + l] = UTIL_MAX(x->head[j * K + l], least);
             }
     for (int32_t e = b->n_edges - 1; e >= 0; e--)
@@ -157,6 +210,8 @@ static __int128 term_of_op(const judge *x, int32_t i, const int64_t *out, const 
         }
         if (x->n_groups && x->group_of[i] != MOIRAI_NONE)
             cost -= load[x->n_loads + x->group_of[i] * x->K + k];
+        if (x->sent != MOIRAI_NONE)
+            cost -= (__int128)times_read(x, i) * load[x->n_loads + x->n_groups * x->K + k];
         less(&least, &any, cost);
         first = UTIL_MIN(first, x->head[i * x->K + k]);
         after = UTIL_MIN(after, time_of(x, i, k) + x->tail[i * x->K + k]);
@@ -212,7 +267,7 @@ static bool fits(const judge *x)
     int64_t E = b->n_edges, K = x->K, flat = 2 * E * K + E * K * K, timed = E + b->n + x->n_loads;
     __int128 span = (__int128)x->upper_ns + x->proven_ns + 1, alone = 2 * sum_of(x->dual, flat),
              multiplied = sum_of(x->dual + flat, timed) + UNIT;
-    alone += 2 * (__int128)b->n * sum_of(x->dual + flat + timed, x->n_groups * K);
+    alone += 2 * ((__int128)b->n + E) * sum_of(x->dual + flat + timed, x->n_counted * K);
     for (int32_t i = 0; i < b->n; i++) {
         int64_t most = 0;
         for (int32_t k = 0; k < K; k++)
@@ -239,7 +294,7 @@ static int64_t verdict(const judge *x)
         sum += (__int128)load[r] * (x->load[4 * r + 2] + x->load[4 * r + 3]);
         slope -= load[r];
     }
-    for (int32_t c = 0; c < x->n_groups * K; c++) {
+    for (int32_t c = 0; c < x->n_counted * K; c++) {
         int64_t u = load[x->n_loads + c];
         sum += (__int128)u * (u > 0 ? x->least[c] : x->most[c]);
     }
@@ -267,6 +322,8 @@ static int read_loads(judge *x, yyjson_val *object)
     size_t n;
     int64_t K = x->K;
     moirai_congestion how = x->b->p->congestion;
+    free(x->load);
+    x->load = NULL;
     int rc = prove_list(&x->load, &n, yyjson_obj_get(object, "loads"), 0, INT64_MAX / 4, "loads");
     if (!rc && n % 4)
         rc = prove_wrong("loads are not four numbers each");
@@ -288,7 +345,7 @@ static int read_duals(judge *x, yyjson_val *object)
 {
     const prove_block *b = x->b;
     int64_t E = b->n_edges, K = x->K, signs = 2 * E * K, counts = signs + E * K * K + E + b->n + x->n_loads,
-            all = counts + x->n_groups * K, *pair;
+            all = counts + x->n_counted * K, *pair;
     size_t n;
     if (all > MAX_ROWS)
         return prove_wrong("a static proof of a block that is too large for one");
@@ -312,13 +369,13 @@ static int read_duals(judge *x, yyjson_val *object)
 /* Lists of operators, none of them in two. */
 static int read_groups(judge *x, yyjson_val *list)
 {
-    size_t g, max, n = yyjson_arr_size(list), cells = n * (size_t)x->K;
+    size_t g, max, n = yyjson_arr_size(list), cells = (n + 1) * (size_t)x->K;
     yyjson_val *value;
     int rc = n <= MAX_GROUPS ? 0 : prove_wrong("too many groups");
     if (rc)
         return rc;
     x->group_of = util_alloc((size_t)x->b->n, sizeof *x->group_of);
-    x->size = util_alloc(n, sizeof *x->size);
+    x->size = util_alloc(n + 1, sizeof *x->size);
     x->least = util_alloc(cells, sizeof *x->least);
     x->most = util_alloc(cells, sizeof *x->most);
     if (!x->group_of || !x->size || !x->least || !x->most)
@@ -339,14 +396,42 @@ static int read_groups(judge *x, yyjson_val *list)
         for (int32_t k = 0; k < x->K; k++)
             x->most[(int32_t)g * x->K + k] = (int64_t)m;
     }
-    x->n_groups = (int32_t)n;
+    x->n_groups = x->n_counted = (int32_t)n;
     return rc;
+}
+
+/* The tensor whose receivers are told apart, if there is one: its readers are one more group. */
+static int read_sent(judge *x, yyjson_val *object)
+{
+    yyjson_val *sent = yyjson_obj_get(object, "sent");
+    if (!sent)
+        return 0;
+    int32_t output;
+    if (x->b->entry == MOIRAI_NONE || x->b->p->flow != MOIRAI_FLOW_TENSOR ||
+        x->b->p->congestion != MOIRAI_CONGESTION_PORT || !prove_int32(sent, 0, INT32_MAX, &output))
+        return prove_wrong("a tensor that is sent to one device after the other, where there is none");
+    x->sent = output;
+    int64_t n = 0;
+    for (int32_t e = 0; e < x->b->n_edges; e++)
+        n += is_sent(x, e);
+    x->size[x->n_groups] = n;
+    for (int32_t k = 0; k < x->K; k++)
+        x->most[x->n_groups * x->K + k] = n;
+    x->n_counted = x->n_groups + 1;
+    return 0;
 }
 
 /* Whether the operators of every group can be on devices as the case says. */
 static bool has_plans(const judge *x)
 {
-    for (int32_t g = 0; g < x->n_groups; g++) {
+    for (int32_t i = 0; i < x->b->n; i++) {
+        bool any = false;
+        for (int32_t k = 0; k < x->K && !any; k++)
+            any = may(x, i, k);
+        if (!any)
+            return false;
+    }
+    for (int32_t g = 0; g < x->n_counted; g++) {
         int64_t least = 0, most = 0;
         for (int32_t k = 0; k < x->K; k++) {
             if (x->least[g * x->K + k] > x->most[g * x->K + k])
@@ -366,7 +451,12 @@ static int judge_leaf(int64_t *bound, judge *x, yyjson_val *object)
     *bound = x->upper_ns;
     if (!has_plans(x))
         return 0;
-    int rc = read_duals(x, object);
+    size_t cells = (size_t)x->b->n * (size_t)x->K;
+    memset(x->head, 0, cells * sizeof *x->head);
+    memset(x->tail, 0, cells * sizeof *x->tail);
+    find_windows(x);
+    int rc = read_loads(x, object);
+    rc = rc ? rc : read_duals(x, object);
     if (!rc && !fits(x))
         rc = prove_wrong("multipliers are too large");
     if (!rc)
@@ -396,16 +486,80 @@ static int judge_parts(int64_t *bound, judge *x, yyjson_val *object, int32_t dep
     return rc;
 }
 
+/* Device k receives the tensor next. */
+static int judge_next(int64_t *bound, judge *x, int32_t k, yyjson_val *object, int32_t depth)
+{
+    int64_t *least = &x->least[x->n_groups * x->K + k], old = *least;
+    *least = UTIL_MAX(old, 1);
+    x->to[x->n_to++] = k;
+    int rc = judge_case(bound, x, object, depth + 1);
+    x->n_to--;
+    *least = old;
+    return rc;
+}
+
+static int judge_nobody(int64_t *bound, judge *x, yyjson_val *object, int32_t depth)
+{
+    int64_t old[MOIRAI_MAX_DEVICES], *most = x->most + x->n_groups * x->K;
+    for (int32_t k = 0; k < x->K; k++) {
+        old[k] = most[k];
+        most[k] = is_named(x, k) ? most[k] : 0;
+    }
+    x->closed = true;
+    int rc = judge_case(bound, x, object, depth + 1);
+    x->closed = false;
+    memcpy(most, old, (size_t)x->K * sizeof *old);
+    return rc;
+}
+
+/* Every device where a reader may run is there already or in the list. */
+static bool all_receivers(const judge *x, const int32_t *device, size_t n)
+{
+    for (int32_t e = 0; e < x->b->n_edges; e++)
+        for (int32_t k = 0; k < x->K; k++) {
+            bool there = !is_sent(x, e) || !may_ever(x, x->b->edge[e].to, k) || is_named(x, k);
+            for (size_t i = 0; i < n && !there; i++)
+                there = device[i] == k;
+            if (!there)
+                return false;
+        }
+    return true;
+}
+
+static int judge_receivers(int64_t *bound, judge *x, yyjson_val *object, int32_t depth)
+{
+    yyjson_val *next = yyjson_obj_get(object, "next");
+    int32_t *device = NULL;
+    size_t n = 0;
+    int64_t part = 0;
+    int rc = prove_list32(&device, &n, yyjson_obj_get(object, "receivers"), 0, x->K - 1, "receivers");
+    if (!rc && (x->sent == MOIRAI_NONE || x->closed || yyjson_arr_size(next) != n || !all_receivers(x, device, n)))
+        rc = prove_wrong("receivers of a case leave some out");
+    *bound = x->upper_ns;
+    for (size_t i = 0; i < n && !rc; i++) {
+        if (is_named(x, device[i]))
+            rc = prove_wrong("a device receives twice");
+        rc = rc ? rc : judge_next(&part, x, device[i], yyjson_arr_get(next, i), depth);
+        *bound = UTIL_MIN(*bound, part);
+    }
+    rc = rc ? rc : judge_nobody(&part, x, yyjson_obj_get(object, "nobody"), depth);
+    *bound = UTIL_MIN(*bound, part);
+    free(device);
+    return rc;
+}
+
 static int judge_case(int64_t *bound, judge *x, yyjson_val *object, int32_t depth)
 {
     if (!yyjson_is_obj(object) || depth > MAX_DEPTH)
         return prove_wrong("a case is missing, or divided too often");
+    if (yyjson_obj_get(object, "receivers"))
+        return judge_receivers(bound, x, object, depth);
     return yyjson_obj_get(object, "low") ? judge_parts(bound, x, object, depth) : judge_leaf(bound, x, object);
 }
 
 int prove_static(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson_val *object)
 {
-    judge x = {.b = b, .K = b->p->n_devices, .a = a, .z = z, .proven_ns = *ns};
+    judge x = {.b = b, .K = b->p->n_devices, .a = a, .z = z, .proven_ns = *ns, .sent = MOIRAI_NONE};
     yyjson_val *groups = yyjson_obj_get(object, "groups");
     size_t cells = (size_t)b->n * (size_t)x.K;
     int64_t bound = 0;
@@ -416,11 +570,10 @@ int prove_static(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson
     x.tail = util_alloc(cells, sizeof *x.tail);
     if (!rc && (!x.head || !x.tail))
         rc = MOIRAI_EFAIL;
-    rc = rc ? rc : read_loads(&x, object);
     if (!rc && groups)
         rc = read_groups(&x, groups);
-    if (!rc)
-        find_windows(&x);
+    if (!rc && groups)
+        rc = read_sent(&x, object);
     rc = rc ? rc : judge_case(&bound, &x, groups ? yyjson_obj_get(object, "cases") : object, 0);
     if (!rc)
         *ns = UTIL_MAX(*ns, bound);

@@ -1,4 +1,5 @@
-/* The static programme by cases: whole numbers of operators on devices, and a proof that can be judged. */
+/* The static programme by cases: whole numbers of operators on devices, receivers one after the other, and a proof that
+ * can be judged. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,8 +48,8 @@ static void test_numbers_of_operators_are_whole(void **state)
     moirai_problem *p = three();
     pair_static_task job = {.proven_ns = 10, .upper_ns = 30, .rounds = PAIR_STATIC_ROUNDS};
     int64_t plain = 0, lower = 0;
-    assert_ok(pair_static_lp(&plain, p, &job, NULL, NULL));
-    assert_ok(pair_static_by_cases(&lower, p, &job, 9, NULL, NULL));
+    assert_ok(pair_static_lp(&plain, p, &job, 0));
+    assert_ok(pair_static_lp(&lower, p, &job, 9));
     assert_int_equal(plain, pricing_lp_available() ? 15 : 10);
     assert_int_equal(lower, pricing_lp_available() ? 20 : 10);
     moirai_problem_free(p);
@@ -118,11 +119,90 @@ static void test_one_more_than_the_optimum_is_not_proven(void **state)
     moirai_problem_free(p);
 }
 
+/* The entry on x; two operators of 100 ns that only y runs and two that only z does, all of which read its tensor, 100
+ * ns on its way. Each device alone could be done at 300; whoever receives second is not before 400. */
+static moirai_problem *two_receivers(void)
+{
+    static const char *const time[] = {"0,null,null",   "null,100,null", "null,100,null",
+                                       "null,null,100", "null,null,100", "0,null,null"};
+    char text[4096];
+    int n = snprintf(text, sizeof text,
+                     "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"receivers\",\"flow\":\"tensor\","
+                     "\"congestion\":\"port\",\"memory\":\"static\",\"devices\":[");
+    for (int k = 0; k < 3; k++)
+        n += snprintf(text + n, sizeof text - (size_t)n, "%s{\"name\":\"%c\",\"memory_bytes\":9}", k ? "," : "",
+                      'x' + k);
+    n += snprintf(text + n, sizeof text - (size_t)n, "],\"channels\":[");
+    for (int ab = 0, m = 0; ab < 9; ab++)
+        if (ab / 3 != ab % 3)
+            n += snprintf(text + n, sizeof text - (size_t)n,
+                          "%s{\"from\":\"%c\",\"to\":\"%c\",\"bytes_per_second\":1000000000,\"latency_ns\":0}",
+                          m++ ? "," : "", 'x' + ab / 3, 'x' + ab % 3);
+    n += snprintf(text + n, sizeof text - (size_t)n, "],\"ops\":[");
+    for (int i = 0; i < 6; i++)
+        n += snprintf(text + n, sizeof text - (size_t)n,
+                      "%s{\"name\":\"o%d\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[%s],\"inputs\":[%s],"
+                      "\"outputs\":[{\"name\":\"t%d\",\"bytes\":%d}]}",
+                      i ? "," : "", i, time[i],
+                      i == 0   ? ""
+                      : i == 5 ? "\"t1\",\"t2\",\"t3\",\"t4\""
+                               : "\"t0\"",
+                      i, i ? 0 : 100);
+    n += snprintf(text + n, sizeof text - (size_t)n, "]}");
+    moirai_problem *p = NULL;
+    assert_ok(moirai_problem_parse(&p, text, (size_t)n, "receivers"));
+    return p;
+}
+
+static void test_receivers_get_a_tensor_one_after_the_other(void **state)
+{
+    (void)state;
+    if (!pricing_lp_available())
+        skip();
+    moirai_problem *p = two_receivers();
+    pair_chain *c;
+    assert_ok(pair_chain_new(&c, p));
+    int32_t class_ = c->s->block_class[1];
+    assert_ok(pair_open(c, class_, 0, 0));
+    pair_state *x = c->pair[pair_chain_index(c, class_, 0, 0)];
+    x->plan.length_ns = 500; /* so that there is something to prove */
+    assert_ok(pair_raise_static(x, (util_stop){0}));
+    assert_int_equal(pair_static_ns(x), 300);
+    assert_ok(pair_raise_cases(x, INT64_MAX, 20, (util_stop){0}));
+    assert_int_equal(pair_static_ns(x), 400);
+    size_t length;
+    char *json = bound_certificate_text(&(bound_certificate){.c = c, .lower_bound_ns = 400}, &length);
+    moirai_proof proof;
+    assert_ok(moirai_prove_text(&proof, p, json, length, "certificate"));
+    assert_int_equal(proof.proven_ns, 400);
+    static const char *const bad[][2] = {
+        {"\"receivers\": [1, 2]", "\"receivers\": [1]"},
+        {"\"receivers\": [1, 2]", "\"receivers\": [1, 0]"},
+        {"\"receivers\": [1, 2]", "\"receivers\": [1, 1]"},
+        {"\"receivers\": [2]", "\"receivers\": []"},
+        {"\"receivers\": [2]", "\"receivers\": [1]"},
+        {"\"nobody\":", "\"no_body\":"},
+        {"\"next\":", "\"then\":"},
+        {"\"sent\": 0", "\"sent\": 1"},
+        {"\"sent\": 0", "\"sent\": -1"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char *changed = replace(json, bad[i][0], bad[i][1]);
+        if (moirai_prove_text(&proof, p, changed, strlen(changed), "changed") == 0)
+            fail_msg("accepted: %s for %s", bad[i][1], bad[i][0]);
+        free(changed);
+    }
+    free(json);
+    pair_chain_free(c);
+    moirai_problem_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers_of_operators_are_whole),
         cmocka_unit_test(test_the_proof_is_accepted_and_tampered_ones_are_not),
+        cmocka_unit_test(test_receivers_get_a_tensor_one_after_the_other),
         cmocka_unit_test(test_one_more_than_the_optimum_is_not_proven),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -388,6 +388,26 @@ static bool schedule_survives(const pair_chain *c, pair_state *x, const prove_bl
 
 /* ---- pairs at all levels ---- */
 
+/* The static programme between two devices by some cases, in one go or two: numbers and receivers of the entry's tensor.
+ */
+static bool check_pair_cases(pair_state *x, const exact_result *found, uint64_t seed, false_bound_counts *counts,
+                             char *why)
+{
+    int32_t cases = 1 + (int32_t)(seed * 31 % 29);
+    for (int32_t i = 0; i < 1 + (int32_t)(seed % 2); i++)
+        if (pair_raise_cases(x, INT64_MAX, cases, (util_stop){0}))
+            return fail(why, "cases: %s", moirai_error_message());
+    const pair_static_tree *tree = pair_static_proven(x->programme);
+    for (int32_t i = 0; tree && i < tree->n_cases; i++)
+        if (tree->cases[i].division == PAIR_BY_SENDING) {
+            counts->sendings++;
+            break;
+        }
+    return !found || x->lower_ns <= found->makespan_ns ||
+           fail(why, "cases of a pair: bound %lld, optimum %lld", (long long)x->lower_ns,
+                (long long)found->makespan_ns);
+}
+
 static bool check_pair(pair_chain *c, int32_t class_, int32_t a, int32_t z, const prove_block *v, uint64_t seed,
                        false_bound_counts *counts, char *why)
 {
@@ -401,6 +421,7 @@ static bool check_pair(pair_chain *c, int32_t class_, int32_t a, int32_t z, cons
     o.node_limit = NODES;
     bool ran = !exact_solve(&x->block.problem, &o, &found), solved = ran && found.complete && found.found, good = true;
     int32_t levels = x->block.n_interior ? PAIR_LEVELS : 0;
+    good = check_pair_cases(x, solved ? &found : NULL, seed, counts, why);
     for (int32_t level = 1; level <= levels && good; level++) {
         pair_refine_task job = {.class_ = class_,
                                 .entry_device = a,
@@ -565,6 +586,8 @@ static bool check_certificate(const pair_chain *c, int64_t optimum, uint64_t see
         good = fail(why, "certificate proves %lld, optimum %lld", (long long)proof.proven_ns, (long long)optimum);
     else
         good = check_tampered(c->p, json, counts, why) && check_mutations(c->p, json, optimum, seed, counts, why);
+    if (good && optimum >= 0 && strstr(json, "\"nobody\""))
+        good = attack_certificate(c->p, json, length, "classes", optimum, seed, ATTACKS, &counts->attacks, NULL, why);
     counts->certificates++;
     if (optimum > 0) {
         counts->tight += proof.proven_ns == optimum;
@@ -757,12 +780,12 @@ static bool check_pool(const moirai_problem *p, int64_t optimum, uint64_t seed, 
     pair_pool_task job = {
         .upper_ns = 2 * optimum + 2, .rounds = 3, .cuts = 25, .nodes = nodes[seed / 7 % 5], .threads = 1};
     int64_t before = x->lower_ns, by_cases = before;
-    if ((seed % 5 ? 0 : pair_raise_static(x, 2 * optimum + 2, job.stop)) ||
+    if ((seed % 5 ? 0 : pair_raise_static(x, job.stop)) ||
         pair_raise_cases(x, 2 * optimum + 2, 1 + (int32_t)(seed % 23), job.stop))
         good = fail(why, "cases: %s", moirai_error_message());
     else if ((by_cases = x->lower_ns) > optimum)
         good = fail(why, "cases' bound %lld, optimum %lld", (long long)x->lower_ns, (long long)optimum);
-    counts->cases += by_cases > before && x->static_proof[x->n_static - 1].n_cases > 1;
+    counts->cases += by_cases > before && pair_static_proven(x->programme);
     if (good && pair_raise_pool(x, &job))
         good = fail(why, "pool: %s", moirai_error_message());
     else if (good && x->lower_ns > optimum)

@@ -19,6 +19,7 @@ typedef struct false_bound_counts {
     int64_t memory;        /* problems where prices on bytes raised the bound */
     int64_t statics;       /* certificates with static proofs */
     int64_t cases;         /* static proofs by more than one case */
+    int64_t sendings;      /* and by who receives the entry's tensor */
     int64_t pools;         /* proofs by the pool of all devices */
     attack_counts attacks; /* on those and on certificates with a part about bytes */
     int64_t tight;         /* certificates whose bound is the optimum */

@@ -110,7 +110,7 @@ int engine_raise_by_programme(engine *x, double part)
                             .upper_ns = x->best->makespan_ns,
                             .rounds = PAIR_STATIC_ROUNDS,
                             .stop = part_of(x, part)};
-    int rc = pair_static_lp(&lower, x->p, &job, NULL, NULL);
+    int rc = pair_static_lp(&lower, x->p, &job, 0);
     if (!rc)
         engine_take_bound(x, lower);
     return rc;
