@@ -114,10 +114,8 @@ static bool late(const engine *x, double begun)
     return engine_stopped(x) && util_seconds() - begun > 0.05;
 }
 
-/* The best chain of block plans as one plan; kept if it fits and is better. Paths that change devices less often are
- * tried as well: edges that jump over cuts may make them the faster ones. The path of the best plan stays in
- * plan_device. */
-static int compose_best(engine *x)
+/* Paths that change devices less often are tried as well: edges that jump over cuts may make them the faster ones. */
+int engine_compose(engine *x)
 {
     static const double part[] = {0, 0.03, 0.1, 0.3, 1, 3, 1000};
     int64_t length = pair_chain_path(x->c, PAIR_CHAIN_UPPER, x->plan_device);
@@ -289,14 +287,14 @@ int engine_improve_blocks(engine *x)
     int rc = open_pairs(x);
     if (!rc) { /* already worth something, and soon there: every block whole on a device, every longest path */
         raise_bound(x);
-        rc = compose_best(x);
+        rc = engine_compose(x);
     }
     set_shares(x);
     rc = rc ? rc : all_first_levels(x);
     for (bool done = false; !rc && !done;) {
         raise_bound(x);
         rc = open_bound_path(x);
-        rc = rc ? rc : compose_best(x);
+        rc = rc ? rc : engine_compose(x);
         if (!rc && x->memory_binds)
             return engine_improve_within_memory(x);
         if (rc || !x->best || engine_gap(x) <= x->o->gap || engine_stopped(x))

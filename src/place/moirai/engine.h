@@ -42,6 +42,7 @@ typedef struct engine {
     bool memory_binds; /* the fastest chain does not fit */
     bytes_prices *memory;
     int32_t whole_rounds;            /* of annealing so far */
+    int32_t copy_rounds;             /* of annealing layers that repeat */
     bound_interval_chain *intervals; /* of the best chain of intervals; NULL: none that has raised the bound */
     pair_chain *pool;                /* the whole as one block, raised by the pool of all devices; NULL: not raised */
     int64_t work;
@@ -75,6 +76,15 @@ bool engine_grow(engine *x);
 /* ---- blocks.c ---- */
 /* Refines pairs of the chain and composes their plans until the gap is closed, the effort used up or the time over. */
 int engine_improve_blocks(engine *x);
+
+/* The best chain of block plans as one plan; kept if it fits and is better. The path of the best plan stays in
+ * plan_device. */
+int engine_compose(engine *x);
+
+/* ---- copies.c ---- */
+/* Anneals the blocks of layers that repeat, each once, and composes them, in this part of the time that is left; it can
+ * be gone on with. *any: there are such. */
+int engine_anneal_copies(engine *x, bool *any, double part);
 
 /* ---- whole.c ---- */
 /* Anneals the whole problem from the best plan, in at most so many rounds and this part of the time that is left. */

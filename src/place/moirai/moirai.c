@@ -196,7 +196,7 @@ static int improve_blocks(engine *x, double part)
     int rc = decompose_spine_new(&x->spine, x->p, &x->stop);
     if (!rc && x->spine)
         rc = improve_spine(x);
-    else if (!rc && !(rc = engine_prepare(x)))
+    else if (!rc && !(rc = x->c ? 0 : engine_prepare(x)))
         rc = engine_improve_blocks(x);
     x->stop = all;
     return rc == MOIRAI_ELIMIT ? 0 : rc;
@@ -206,15 +206,19 @@ static int improve_blocks(engine *x, double part)
  * spanning trees would not raise further. */
 static int search_whole(engine *x)
 {
-    int rc = engine_anneal_whole(x, 2, 0.15);
+    bool copies = false;
+    int rc = engine_anneal_copies(x, &copies, 0.2);
+    rc = rc ? rc : engine_anneal_whole(x, 2, copies ? 0.1 : 0.15);
     if (!rc && engine_gap(x) <= POOL_GAP)
         rc = engine_raise_by_pool(x, POOL_SHARE);
-    rc = rc ? rc : engine_raise_by_intervals(x, 14, 4, 0.45);
+    rc = rc ? rc : engine_raise_by_intervals(x, 14, 4, copies ? 0.6 : 0.45);
     rc = rc ? rc : engine_raise_by_programme(x, 0.2);
     x->top_level = 1; /* finer prices would take for ever */
     x->batches_left = 2;
     if (!rc && engine_gap(x) > x->o->gap && !x->intervals && !x->pool)
         rc = improve_blocks(x, 0.35);
+    if (!rc && copies)
+        rc = engine_anneal_copies(x, &copies, 0.3);
     return rc ? rc : engine_anneal_whole(x, 9, 1);
 }
 
