@@ -10,6 +10,7 @@ from .distribute import Distributed, distribute, whole
 from .measure import Options
 from .profile import Profile, probe, profile
 from .timeline import Measured
+from .tune import Times, Trial, Tuned, tune
 from .workers import RankError, Workers
 
 __all__ = [
@@ -20,10 +21,14 @@ __all__ = [
     "Options",
     "Profile",
     "RankError",
+    "Times",
+    "Trial",
+    "Tuned",
     "Workers",
     "capture",
     "distribute",
     "probe",
     "profile",
+    "tune",
     "whole",
 ]

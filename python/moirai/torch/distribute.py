@@ -44,7 +44,7 @@ class Distributed(torch.nn.Module):
         super().__init__()
         if transport not in ("auto", "ipc", "host", "gloo"):
             raise UsageError(f"transport '{transport}': expected auto, ipc, host or gloo")
-        if workers.kind == "cpu" and transport in ("ipc", "host"):
+        if workers.kind != "cuda" and transport in ("ipc", "host"):
             raise UsageError(f"transport '{transport}' is for GPUs: processors exchange tensors by gloo")
         if workers.kind == "cuda" and transport == "gloo":
             raise UsageError("transport 'gloo' is for processors: GPUs of one host exchange tensors by ipc or host")
@@ -55,7 +55,7 @@ class Distributed(torch.nn.Module):
         self._verify = verify
         self._stall_s = stall_s
         self.program: Program = build(captured, plan)
-        self.transport = "gloo" if workers.kind == "cpu" else "host" if transport == "host" else "ipc"
+        self.transport = "gloo" if workers.kind != "cuda" else "host" if transport == "host" else "ipc"
         self._ranks = [r.rank for r in self.program.ranks if r.segments or r.outputs]
         self._key = workers.key = workers.key + 1
         self._files: list[str] = []
@@ -99,15 +99,14 @@ class Distributed(torch.nn.Module):
         program = self.program.ranks[k]
         weights = os.path.join(folder, f"{k}.pt")
         active = k in self._ranks
-        owner, held = self._workers.held.get(k, (None, set()))
-        fresh = owner is not self._captured or not self._workers.keep_weights
-        missing = [n for n in program.weights if fresh or n not in held] if active else []
+        held = self._workers.held.setdefault((k, self._captured.number), set())
+        missing = [n for n in program.weights if n not in held] if active else []
         if missing:
             torch.save({n: self._captured.weights[n].cpu().contiguous().clone() for n in missing}, weights)
-        if active and self._workers.keep_weights:
-            self._workers.held[k] = (self._captured, set(missing) if fresh else held | set(missing))
+        if self._workers.keep_weights:
+            held.update(missing)
         return {
-            "fresh": fresh,
+            "network": self._captured.number,
             "keep": self._workers.keep_weights,
             "key": self._key,
             "program": program if active else None,
@@ -124,22 +123,8 @@ class Distributed(torch.nn.Module):
     # ---- running
 
     def _put(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        captured = self._captured
-        leaves, spec = pytree.tree_flatten((args, kwargs))
-        if spec != captured.in_spec or len(leaves) != len(captured.in_leaves):
-            raise UsageError(f"arguments are not laid out as those captured: {spec}, expected {captured.in_spec}")
-        for given, known in zip(leaves, captured.in_leaves):
-            if not isinstance(known, Ref):
-                if given != known:
-                    raise UsageError(f"an argument is {given!r}; the module was captured with {known!r}")
-                continue
-            room = self._shared.tensor["in", known.name]
-            if not isinstance(given, torch.Tensor) or given.shape != room.shape or given.dtype != room.dtype:
-                what = (
-                    f"{tuple(given.shape)} {given.dtype}" if isinstance(given, torch.Tensor) else type(given).__name__
-                )
-                raise UsageError(f"argument '{known.name}' is {what}; captured was {tuple(room.shape)} {room.dtype}")
-            room.copy_(given.detach())
+        for name, tensor in self._captured.bind(args, kwargs).items():
+            self._shared.tensor["in", name].copy_(tensor)
 
     def _get(self) -> Any:
         leaves = [
@@ -257,11 +242,13 @@ def distribute(
     transport: str = "auto",
     graphs: bool = True,
     stall_s: float = 120,
+    device: torch.device | str | None = None,
 ) -> Distributed | SpmdDistributed:
     """A module with the same forward that runs as the plan says, one process per device.
 
     In a process that torchrun started, and without `cluster` or `workers`, this process is the device of its rank
-    (spmd.py).
+    (spmd.py): `device`, or the GPU of its number on its host where there is one for each process, else the processor.
+    `transport` is then "nccl" or "gloo"; "auto" takes the first where every rank has a GPU of its own.
 
     `module` is what `capture` was given, or what it returned. `cluster` starts the processes; `workers` that are there
     already serve any number of modules. `transport` is "ipc" (readers look at tensors where they are), "host" (through
@@ -273,7 +260,7 @@ def distribute(
     if captured is None:
         raise UsageError(f"{type(module).__name__} was not captured: call moirai.torch.capture first")
     if cluster is None and workers is None and launched():
-        return SpmdDistributed(captured, plan)
+        return SpmdDistributed(captured, plan, device=device, transport=transport, graphs=graphs)
     if (cluster is None) == (workers is None):
         raise UsageError("either cluster or workers says where to run")
     own = workers is None
