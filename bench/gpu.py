@@ -292,20 +292,39 @@ def requests(o: argparse.Namespace, workers: mt.Workers, problem_of: Any, link: 
     return {"link": link, "requests": o.requests, "wrong": wrong, "worst": worst, "transfers": len(plan.transfers)}
 
 
+def tune(o: argparse.Namespace, ranks: Ranks, name: str, link: str) -> dict[str, Any]:
+    """What a user's one call finds."""
+    start = time.monotonic()
+    module, args = networks.make(name, o.small)
+    heads = (False, networks.HEADS[name]) if name in networks.HEADS else (False,)
+    found = mt.tune(module, args, workers=ranks.get(), heads=heads, transport="auto" if o.small else link, name=name,
+                    rounds=o.rounds, time_limit=o.time_limit, runs=o.runs, passes=o.passes, cache=None,
+                    say=lambda line: say(f"{name} {link} {line}"))  # fmt: skip
+    say(f"{name} {link}: {found.verdict}")
+    ones = [t.measured_ns for t in found.trials if len(t.devices) == 1]
+    best = found.best
+    return {"network": name, "link": link, "date": today(), "single_ms": min(ones) / 1e6,
+            "tuned_ms": best.measured_ns / 1e6, "parts": len(best.devices), "heads": best.heads,
+            "placer": best.plan.placer, "trials": len(found.trials), "seconds": time.monotonic() - start,
+            "verdict": found.verdict}  # fmt: skip
+
+
 # ---- the tables
 
 
 def predictions(results: dict[str, Any], names: list[str]) -> list[str]:
     lines = ["| network | links | " + " | ".join(names) + " | off, moirai |", "|---|---|" + "---:|" * (len(names) + 1)]
-    offs = []
+    offs = []  # of plans with several parts: one part is predicted from a run of it
     for c in results["cases"]:
         rows = c["rounds"][min(1, len(c["rounds"]) - 1)]
-        offs += [abs(r["predicted_ms"] / r["measured_ms"] - 1) for r in rows.values()]
+        offs += [abs(r["predicted_ms"] / r["measured_ms"] - 1) for r in rows.values() if r["parts"] > 1]
         cells = [f"{rows[n]['predicted_ms']:.2f} / {rows[n]['measured_ms']:.2f}" if n in rows else "" for n in names]
         own = rows["moirai"]["predicted_ms"] / rows["moirai"]["measured_ms"] - 1 if "moirai" in rows else 0
         lines.append(f"| {c['network']} | {c['link']} | " + " | ".join(cells) + f" | {100 * own:+.1f} % |")
     if offs:
-        lines += ["", f"The median difference over these {len(offs)} plans is {100 * statistics.median(offs):.1f} %."]
+        median, most = 100 * statistics.median(offs), 100 * max(offs)
+        what = f"The median difference of the {len(offs)} plans with several parts is"
+        lines += ["", f"{what} {median:.1f} %, the largest {most:.1f} %."]
     return lines
 
 
@@ -325,6 +344,20 @@ def speeds(results: dict[str, Any], names: list[str]) -> list[str]:
             f"| {c['network']} | {c['link']} | {plain_ms:.2f} | " + " | ".join(cells) + f" | {parts} | {ratio} |"
         )
     return lines
+
+
+def tuned(results: dict[str, Any]) -> list[str]:
+    lines = [
+        "| network | links | single | tuned | of single | parts | plan by | runs | seconds |",
+        "|---|---|---:|---:|---:|---:|---|---:|---:|",
+    ]
+    for t in results["tuned"]:
+        parts = f"{t['parts']}{', heads' if t['heads'] else ''}"
+        lines.append(
+            f"| {t['network']} | {t['link']} | {t['single_ms']:.2f} | {t['tuned_ms']:.2f} | "
+            f"{t['tuned_ms'] / t['single_ms']:.2f} | {parts} | {t['placer']} | {t['trials']} | {t['seconds']:.0f} |"
+        )
+    return ["", "What `moirai.torch.tune` keeps:", "", *lines] if results["tuned"] else []
 
 
 def runs_of(results: dict[str, Any]) -> list[str]:
@@ -351,7 +384,7 @@ def table(results: dict[str, Any]) -> str:
         "",
     ]
     body = predictions(results, results["placers"]) + middle + speeds(results, names)
-    return "\n".join(head + body + runs_of(results)) + "\n"
+    return "\n".join(head + body + tuned(results) + runs_of(results)) + "\n"
 
 
 def options() -> argparse.Namespace:
@@ -368,6 +401,7 @@ def options() -> argparse.Namespace:
     p.add_argument("--threads", type=int, default=4, help="of a search")
     p.add_argument("--parallel", type=int, default=4, help="networks planned at the same time")
     p.add_argument("--requests", type=int, default=1000, help="requests with changing inputs; 0: none")
+    p.add_argument("--tune", default="", help="network:link,...: what moirai.torch.tune finds for these; no tables")
     p.add_argument("--resume", type=Path, help="results.json of another call: networks in it are not measured again")
     p.add_argument("--small", action="store_true", help="small networks on two processor ranks: tries the script")
     o = p.parse_args()
@@ -390,6 +424,12 @@ def everything(o: argparse.Namespace, ranks: Ranks, results: dict[str, Any], lin
     about = ranks.get().about
     say("ranks:", about)
     results["about"] = {str(k): v for k, v in about.items()}
+    for pair in filter(None, o.tune.split(",")):
+        name, _, link = pair.partition(":")
+        results["tuned"].append(tune(o, ranks, name, link))
+        save()
+    if o.tune:
+        return
     clusters = {}
     for link in links:
         clusters[link] = mt.probe(ranks.get(), transport="auto" if o.small else link)
@@ -452,6 +492,7 @@ def main() -> int:
         "plain": {},
         "requests": [],
         "cases": [],
+        "tuned": [],
         "errors": [],
     }
     results["placers"] = placers(o)
@@ -459,6 +500,7 @@ def main() -> int:
         before = json.loads(o.resume.read_text())
         results["cases"] = [c for c in before["cases"] if c["network"] in o.networks.split(",")]
         results["plain"], results["requests"] = before["plain"], before["requests"]
+        results["tuned"] = before.get("tuned", [])
 
     def save() -> None:
         (o.out / "results.json").write_text(json.dumps(results, indent=1))

@@ -1,4 +1,5 @@
-"""What every process of a torchrun does in the tests: `spmd_rank.py [TRANSPORT] [late] [eager]`, any number of ranks."""
+"""What every process of a torchrun does in the tests: `spmd_rank.py [TRANSPORT] [late] [eager]`, any number of
+ranks."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ cluster = {"devices": [{"name": d, "type": "cpu", "memory": "1GB"} for d in devi
 problem = moirai.Problem(network.graph, cluster)
 spread = {n: devices[i % len(devices)] for i, n in enumerate(problem.op_names)}
 plan = moirai.Plan.by_devices(problem, spread)
-with mt.distribute(network, plan, transport=transport, graphs="eager" not in sys.argv) as run:
+device = "cuda" if transport == "nccl" else None
+with mt.distribute(network, plan, transport=transport, graphs="eager" not in sys.argv, device=device) as run:
     for i in range(20):
         x = torch.randn(args[0].shape, generator=torch.Generator().manual_seed(i))
         with torch.no_grad():

@@ -108,7 +108,8 @@ class Trial:
         return sorted(set(self.plan.placement.values()))
 
     def __repr__(self) -> str:
-        heads = {False: "", True: ", every head"}.get(self.heads, f", {self.heads} groups of heads")
+        groups = "every head" if self.heads is True else f"{self.heads} groups of heads"
+        heads = f", {groups}" if self.heads else ""
         return (
             f"{self.plan.placer or 'by hand'} on {' '.join(self.devices)}{heads}: "
             f"predicted {self.predicted_ns / 1e6:.3f} ms, measured {self.measured_ns / 1e6:.3f} ms"
@@ -170,7 +171,7 @@ class _Tuner:
         trial.latency_ns.append(measured.median_ns)
         return measured
 
-    def attempt(self, heads: bool | int, times: Times, plan: Plan) -> None:
+    def attempt(self, heads: bool | int, times: Times, placer: str, plan: Plan) -> None:
         """Runs a plan, unless its like was run or it has no chance."""
         key = (times.captured.number, plan_key(plan))
         best = min((t.measured_ns for t in self.trials), default=None)
@@ -178,7 +179,7 @@ class _Tuner:
             return
         self.seen.add(key)
         trial = Trial(heads, times.captured, plan, plan.makespan_ns)
-        times.learn(plan, self.measure(trial))
+        times.learn(plan, self.measure(trial), placer)
         self.trials.append(trial)
         self.o["say"](repr(trial))
 
@@ -204,11 +205,12 @@ class _Tuner:
             profile(captured, workers=self.workers, cache=self.o["cache"])
             known[heads] = Times(captured, self.cluster, options, self.folder)
         for heads, times in known.items():
-            self.attempt(heads, times, place(times.problem(True), "single"))
+            self.attempt(heads, times, "single", place(times.problem(True), "single"))
         for _ in range(self.o["rounds"] + 1):
             before = len(self.trials)
             for heads, times in known.items():
-                self.attempt(heads, times, times.place("moirai", **self.search))
+                for placer in self.o["placers"]:
+                    self.attempt(heads, times, placer, times.place(placer, **self.search))
             if len(self.trials) == before:
                 break
         return Tuned(self.finals(), self.trials, self.cluster, self.o["transport"])
@@ -235,6 +237,7 @@ def tune(
     cluster: Cluster | str | Mapping[str, Any] | None = None,
     workers: Workers | None = None,
     heads: Iterable[bool | int] = (False,),
+    placers: Iterable[str] = ("m-etf", "heft", "moirai"),
     transport: str = "auto",
     rounds: int = 2,
     time_limit: float = 10,
@@ -250,8 +253,10 @@ def tune(
     """The plan that was measured to be the fastest, of one device or of several.
 
     The module is captured once for every entry of `heads` (`capture`: whole attention, groups of heads). Links are
-    probed and operators profiled; then, `rounds` times and once more, a plan of each capture is made from all that is
-    known (`time_limit` seconds each), run, and learnt from. One device that runs everything is among what is tried.
+    probed and operators profiled; then, `rounds` times and once more, plans of each capture are made by `placers` from
+    all that is known (`time_limit` seconds each), run, and learnt from: what a model says of two plans can be wrong by
+    more than they differ, so that a list scheduler's plan, which takes no time to make, is sometimes the faster one.
+    One device that runs everything is among what is tried.
     The fastest few are run again in turns, `passes` times; their medians decide, and several devices have to be at
     least 1 % faster than one. `say` is called with a line per run.
 
@@ -262,14 +267,15 @@ def tune(
         raise UsageError("either cluster or workers says where to run")
     if workers is None:
         with Workers(cluster, keep_weights=True) as started:  # type: ignore[arg-type]
-            return tune(module, args, kwargs, workers=started, heads=heads, transport=transport, rounds=rounds,
-                        time_limit=time_limit, threads=threads, seed=seed, runs=runs, passes=passes, cache=cache,
+            return tune(module, args, kwargs, workers=started, heads=heads, placers=placers, transport=transport,
+                        rounds=rounds, time_limit=time_limit, threads=threads, seed=seed, runs=runs, passes=passes,
+                        cache=cache,
                         problem=problem, name=name, say=say)  # fmt: skip
     given = tuple(args)
     captures = _captures(module, given, kwargs, heads, name)
     way = transport if transport != "auto" else "ipc" if workers.kind == "cuda" else "gloo"
     o = {"args": given, "kwargs": dict(kwargs or {}), "transport": way, "rounds": rounds, "time_limit": time_limit,
-         "threads": threads, "seed": seed, "runs": runs, "passes": passes, "cache": cache,
+         "placers": tuple(placers), "threads": threads, "seed": seed, "runs": runs, "passes": passes, "cache": cache,
          "problem": dict(problem or {}), "say": say or (lambda line: None)}  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="moirai-tune-") as folder:
         return _Tuner(workers, probe(workers, transport=way), o, folder).tune(captures)

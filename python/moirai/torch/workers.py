@@ -48,8 +48,9 @@ class Workers:
 
     A device with `share` gets that part of its GPU by CUDA MPS, whose daemon is started where none runs; `ep` "cuda:1"
     names another GPU than the first. All others are processes on this host's processor, with `threads` threads (1) on
-    `cores`; a cluster may have both (`kind` is then "mixed"). With `keep_weights` ranks keep the weights of all networks
-    that they had: other plans of them load faster. What ranks print goes to files in `logs`, if that is given. Use it as a context manager, or call `close`.
+    `cores`; a cluster may have both (`kind` is then "mixed"). With `keep_weights` ranks keep the weights of all
+    networks that they had: other plans of them load faster. What ranks print goes to files in `logs`, if that is given.
+    Use it as a context manager, or call `close`.
     """
 
     def __init__(
