@@ -292,13 +292,13 @@ def requests(o: argparse.Namespace, workers: mt.Workers, problem_of: Any, link: 
     return {"link": link, "requests": o.requests, "wrong": wrong, "worst": worst, "transfers": len(plan.transfers)}
 
 
-def tune(o: argparse.Namespace, ranks: Ranks, name: str, link: str) -> dict[str, Any]:
+def tune(o: argparse.Namespace, ranks: Ranks, name: str, link: str, cluster: moirai.Cluster) -> dict[str, Any]:
     """What a user's one call finds."""
     start = time.monotonic()
     module, args = networks.make(name, o.small)
     heads = (False, networks.HEADS[name]) if name in networks.HEADS else (False,)
-    found = mt.tune(module, args, workers=ranks.get(), heads=heads, transport="auto" if o.small else link, name=name,
-                    rounds=o.rounds, time_limit=o.time_limit, runs=o.runs, passes=o.passes, cache=None,
+    found = mt.tune(module, args, workers=ranks.get(), probed=cluster, heads=heads, name=name,
+                    transport="auto" if o.small else link, rounds=o.rounds, time_limit=o.time_limit, runs=o.runs, passes=o.passes, cache=None,
                     say=lambda line: say(f"{name} {link} {line}"))  # fmt: skip
     say(f"{name} {link}: {found.verdict}")
     ones = [t.measured_ns for t in found.trials if len(t.devices) == 1]
@@ -424,17 +424,18 @@ def everything(o: argparse.Namespace, ranks: Ranks, results: dict[str, Any], lin
     about = ranks.get().about
     say("ranks:", about)
     results["about"] = {str(k): v for k, v in about.items()}
-    for pair in filter(None, o.tune.split(",")):
-        name, _, link = pair.partition(":")
-        results["tuned"].append(tune(o, ranks, name, link))
-        save()
-    if o.tune:
-        return
+    wishes = [pair.split(":") for pair in o.tune.split(",") if pair]
     clusters = {}
-    for link in links:
+    for link in sorted({link for _, link in wishes}) or links:
         clusters[link] = mt.probe(ranks.get(), transport="auto" if o.small else link)
         results["links"][link] = [vars(x) for x in clusters[link].links]
         say(link, [(x.source, x.target, x.latency_ns, x.bytes_per_second) for x in clusters[link].links])
+
+    for name, link in wishes:
+        results["tuned"].append(tune(o, ranks, name, link, clusters[link]))
+        save()
+    if wishes:
+        return
 
     def attempt(what: str, work: Any) -> Any:
         try:

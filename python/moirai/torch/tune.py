@@ -236,6 +236,7 @@ def tune(
     *,
     cluster: Cluster | str | Mapping[str, Any] | None = None,
     workers: Workers | None = None,
+    probed: Cluster | None = None,
     heads: Iterable[bool | int] = (False,),
     placers: Iterable[str] = ("m-etf", "heft", "moirai"),
     transport: str = "auto",
@@ -260,17 +261,16 @@ def tune(
     The fastest few are run again in turns, `passes` times; their medians decide, and several devices have to be at
     least 1 % faster than one. `say` is called with a line per run.
 
-    `cluster` starts processes and ends them; `workers` that are there already go on. Everything else is as in
-    `distribute`, `profile`, `place` and `Problem`.
+    `cluster` starts processes and ends them; `workers` that are there already go on. `probed` is what `probe` has
+    returned for them, if it was called before. Everything else is as in `distribute`, `profile`, `place` and `Problem`.
     """
     if (cluster is None) == (workers is None):
         raise UsageError("either cluster or workers says where to run")
     if workers is None:
         with Workers(cluster, keep_weights=True) as started:  # type: ignore[arg-type]
-            return tune(module, args, kwargs, workers=started, heads=heads, placers=placers, transport=transport,
-                        rounds=rounds, time_limit=time_limit, threads=threads, seed=seed, runs=runs, passes=passes,
-                        cache=cache,
-                        problem=problem, name=name, say=say)  # fmt: skip
+            return tune(module, args, kwargs, workers=started, probed=probed, heads=heads, placers=placers,
+                        transport=transport, rounds=rounds, time_limit=time_limit, threads=threads, seed=seed,
+                        runs=runs, passes=passes, cache=cache, problem=problem, name=name, say=say)  # fmt: skip
     given = tuple(args)
     captures = _captures(module, given, kwargs, heads, name)
     way = transport if transport != "auto" else "ipc" if workers.kind == "cuda" else "gloo"
@@ -278,4 +278,4 @@ def tune(
          "placers": tuple(placers), "threads": threads, "seed": seed, "runs": runs, "passes": passes, "cache": cache,
          "problem": dict(problem or {}), "say": say or (lambda line: None)}  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="moirai-tune-") as folder:
-        return _Tuner(workers, probe(workers, transport=way), o, folder).tune(captures)
+        return _Tuner(workers, probed or probe(workers, transport=way), o, folder).tune(captures)
