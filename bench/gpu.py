@@ -298,8 +298,8 @@ def tune(o: argparse.Namespace, ranks: Ranks, name: str, link: str, cluster: moi
     module, args = networks.make(name, o.small)
     heads = (False, networks.HEADS[name]) if name in networks.HEADS else (False,)
     found = mt.tune(module, args, workers=ranks.get(), probed=cluster, heads=heads, name=name,
-                    transport="auto" if o.small else link, rounds=o.rounds, time_limit=o.time_limit, runs=o.runs, passes=o.passes, cache=None,
-                    say=lambda line: say(f"{name} {link} {line}"))  # fmt: skip
+                    transport="auto" if o.small else link, rounds=o.rounds, time_limit=o.time_limit, runs=o.runs,
+                    passes=o.passes, cache=None, say=lambda line: say(f"{name} {link} {line}"))  # fmt: skip
     say(f"{name} {link}: {found.verdict}")
     ones = [t.measured_ns for t in found.trials if len(t.devices) == 1]
     best = found.best
@@ -372,18 +372,17 @@ def table(results: dict[str, Any]) -> str:
     head = [
         f"{about.get('name', '')}, {results['date'][:10]}, PyTorch {results['torch']}, Python {results['python']}; "
         f"`{results['command']}`. Times in ms.",
-        "",
-        "Predicted / measured after one refinement:",
-        "",
     ]
     names = results["placers"] + (["by hand"] if hand else [])
+    first = ["", "Predicted / measured after one refinement:", ""]
     middle = [
         "",
         "The fastest plan of each placer, measured again in turns; "
         "plain is the module itself as a CUDA graph on the largest part:",
         "",
     ]
-    body = predictions(results, results["placers"]) + middle + speeds(results, names)
+    body = first + predictions(results, results["placers"]) + middle + speeds(results, names)
+    body = body if results["cases"] else []
     return "\n".join(head + body + tuned(results) + runs_of(results)) + "\n"
 
 
