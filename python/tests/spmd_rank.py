@@ -29,7 +29,9 @@ device = "cuda" if transport == "nccl" else None
 
 for early in (True, False):  # by gloo also with receives as late as NCCL's, and never matched by more than their order
     ExchangeRank.early = early
-    with mt.distribute(network, plan, transport=transport, graphs="eager" not in sys.argv, device=device) as run:
+    with mt.distribute(
+        network, plan, transport=transport, graphs="eager" not in sys.argv, device=device, verify=module
+    ) as run:
         for i in range(20):
             x = torch.randn(args[0].shape, generator=torch.Generator().manual_seed(i))
             with torch.no_grad():

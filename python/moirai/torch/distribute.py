@@ -9,15 +9,16 @@ from typing import Any, Mapping
 import torch
 import torch.utils._pytree as pytree
 
-from .._lib import UsageError, VerifyError
+from .._lib import UsageError
 from ..cluster import Cluster
 from ..plan import Plan
 from .capture import Captured, remembered
-from .ir import INPUT, WEIGHT, Meta, Ref, call
+from .ir import Meta, Ref
 from .program import Program, build
 from .spmd import SpmdDistributed, launched
 from .shared import Tensors, create, lay_out
 from .timeline import Measured, timeline
+from .verify import compare
 from .workers import Workers
 
 _HEAD = 1024  # of a pinned file (rank_cuda.py), before the tensors
@@ -139,18 +140,8 @@ class Distributed(torch.nn.Module):
         self._workers.tell("run", {k: {"key": self._key} for k in self._ranks}, self._stall_s + 10)
         result = self._get()
         if self._verify:
-            self._compare(result, args, kwargs)
+            compare(self._captured, self._verify, result, args, kwargs)
         return result
-
-    def _compare(self, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        with torch.no_grad():
-            if isinstance(self._verify, torch.nn.Module):
-                expected = self._verify(*args, **kwargs)
-            else:
-                expected = whole(self._captured, args, kwargs)
-        for i, (a, b) in enumerate(zip(pytree.tree_leaves(result), pytree.tree_leaves(expected))):
-            if isinstance(a, torch.Tensor):
-                check_close(a, b, f"result {i}")
 
     def measure(self, *args: Any, warmup: int = 5, runs: int = 50, **kwargs: Any) -> Measured:
         """The same request again and again, without the caller in between: latencies, and a timeline of ours. Without
@@ -194,44 +185,6 @@ class Distributed(torch.nn.Module):
             pass
 
 
-def whole(captured: Captured, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None,
-          device: torch.device | str = "cpu") -> Any:  # fmt: skip
-    """The captured network on one device, in this process: what distributed runs are compared with."""
-    target = torch.device(device)
-    leaves = pytree.tree_leaves((args, dict(kwargs or {})))
-    given = {k.name: v for k, v in zip(captured.in_leaves, leaves) if isinstance(k, Ref)}
-    env: dict[str, Any] = {n: w.to(target) for n, w in captured.weights.items()}
-    with torch.no_grad():
-        for node in captured.nodes.values():
-            if node.kind == INPUT:
-                env[node.name] = given[node.name].to(target)
-            elif node.kind != WEIGHT:
-                env[node.name] = call(node, env, target)
-    results = [env[x.name] if isinstance(x, Ref) else x for x in captured.out_leaves]
-    return pytree.tree_unflatten(results, captured.out_spec)
-
-
-def check_close(got: torch.Tensor, expected: torch.Tensor, what: str) -> None:
-    """Within atol 1e-4 and rtol 1e-3 of the largest number (half precision: 1e-2); whole numbers equal."""
-    a, b = got.detach().cpu(), expected.detach().cpu()
-    if a.shape != b.shape or a.dtype != b.dtype:
-        raise VerifyError(f"{what} is {tuple(a.shape)} {a.dtype}, expected {tuple(b.shape)} {b.dtype}")
-    if not a.is_floating_point():
-        if not torch.equal(a, b):
-            raise VerifyError(f"{what}: {int((a != b).sum())} of {a.numel()} numbers differ")
-        return
-    half = a.dtype in (torch.float16, torch.bfloat16)
-    atol, rtol = (1e-2, 1e-2) if half else (1e-4, 1e-3)
-    x, y = a.double(), b.double()
-    if not torch.equal(x.isfinite(), y.isfinite()):
-        raise VerifyError(f"{what}: {int((x.isfinite() != y.isfinite()).sum())} numbers are not finite in one of both")
-    off = torch.nan_to_num((x - y).abs())
-    scale = float(torch.nan_to_num(y.abs(), posinf=0.0).max()) if y.numel() else 0.0
-    worst = float(off.max()) if off.numel() else 0.0
-    if worst > atol + rtol * scale:
-        raise VerifyError(f"{what} is off by {worst:.3g} where numbers reach {scale:.3g}")
-
-
 def distribute(
     module: torch.nn.Module | Captured,
     plan: Plan,
@@ -260,7 +213,7 @@ def distribute(
     if captured is None:
         raise UsageError(f"{type(module).__name__} was not captured: call moirai.torch.capture first")
     if cluster is None and workers is None and launched():
-        return SpmdDistributed(captured, plan, device=device, transport=transport, graphs=graphs)
+        return SpmdDistributed(captured, plan, device=device, transport=transport, graphs=graphs, verify=verify)
     if (cluster is None) == (workers is None):
         raise UsageError("either cluster or workers says where to run")
     own = workers is None

@@ -23,6 +23,7 @@ from .ir import Ref
 from .program import Program, build
 from .rank import ExchangeRank, Stamps
 from .timeline import Measured, timeline
+from .verify import compare
 
 _PINGS = 24
 
@@ -110,8 +111,10 @@ class SpmdDistributed(torch.nn.Module):
         device: torch.device | str | None = None,
         transport: str = "auto",
         graphs: bool = True,
+        verify: bool | torch.nn.Module = False,
     ) -> None:
         super().__init__()
+        self._verify = verify
         here = own_device(device)
         if here.type == "cuda":
             os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # a queue for every stream that may wait
@@ -156,7 +159,10 @@ class SpmdDistributed(torch.nn.Module):
             tensor = made[i].contiguous().cpu() if i in made else torch.empty(meta.shape, dtype=meta.dtype)
             dist.broadcast(tensor, self._owner[i], self._group)
             leaves.append(tensor)
-        return pytree.tree_unflatten(leaves, self._captured.out_spec)
+        result = pytree.tree_unflatten(leaves, self._captured.out_spec)
+        if self._verify:
+            compare(self._captured, self._verify, result, args, kwargs)
+        return result
 
     @torch.no_grad()
     def measure(self, *args: Any, warmup: int = 5, runs: int = 50, **kwargs: Any) -> Measured:
