@@ -413,7 +413,8 @@ static wide part_of_sends(const pair_programme *x, int32_t t)
         wide cost = line_price(x, t, a, b) * moirai_transfer_ns(q, t, a, b);
         for (int32_t e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
             cost -= x->share_of[e * K * K + ab] >= 0 ? x->dual[x->share_of[e * K * K + ab]] : 0;
-        sum += cost < 0 ? cost : 0;
+        bool sends = pair_programme_allows(x, q->tensor_producer[t], a); /* else z = 0 */
+        sum += sends && cost < 0 ? cost : 0;
     }
     return sum;
 }

@@ -246,7 +246,8 @@ static __int128 term_of_tensor(const judge *x, int32_t first, int32_t last, cons
             __int128 cost = line_price(x, load, first, last, k, l) * sent_in(x, first, k, l);
             for (int32_t e = first; e <= last && k != l; e++)
                 cost -= share[(e * K + k) * K + l];
-            sum += cost < 0 ? cost : 0;
+            bool sends = may(x, x->b->edge[first].from, k); /* else v = 0 */
+            sum += sends && cost < 0 ? cost : 0;
         }
     return sum;
 }
