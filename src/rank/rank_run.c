@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "rank/mps.h"
 #include "rank/rank.h"
 #include "rank/rank_exec.h"
 
@@ -95,6 +96,16 @@ static void tell(const rank_exec *x, int64_t done, double *told_s)
         *told_s = 1e300; /* nobody listens */
 }
 
+static int finish(rank_exec *x, int64_t *time, int64_t row, const int64_t *begin)
+{
+    rank_clock_align(&x->clock, x->world, 1);
+    for (int64_t i = 0; i < row * x->job->runs; i++)
+        time[i] = rank_clock_common_ns(&x->clock, time[i]) - begin[i / row];
+    int rc = rank_result_collect(x, time, row * x->job->runs);
+    rank_gpu_let_go(x);
+    return rank_world_agree(x->world, rc);
+}
+
 static int run_all(rank_exec *x)
 {
     const rank_job *job = x->job;
@@ -113,17 +124,15 @@ static int run_all(rank_exec *x)
         for (int64_t run = -job->warmup - 1; run < job->runs; run++) { /* one more: it learns the sizes */
             int64_t begin_ns;
             rank_comm_run(x, (int)(run + job->warmup + 1), &begin_ns);
+            if (run == -job->warmup - 1 && (rc = rank_gpu_settle(x, x->world, job)))
+                break;
             tell(x, run + job->warmup + 2, &told_s);
             if (run < 0)
                 continue;
             begin[run] = begin_ns;
             keep_times(x, time + run * row);
         }
-        rank_clock_align(&x->clock, x->world, 1);
-        for (int64_t i = 0; i < row * job->runs; i++)
-            time[i] = rank_clock_common_ns(&x->clock, time[i]) - begin[i / row];
-        rc = rank_result_collect(x, time, row * job->runs);
-        rc = rank_world_agree(x->world, rc);
+        rc = rc ? rc : finish(x, time, row, begin);
     }
     free(time);
     free(begin);
@@ -149,6 +158,9 @@ static int idle(const rank_world *w, const rank_job *job)
     for (int64_t run = -job->warmup - 1; run < job->runs; run++) {
         rank_world_barrier();
         rank_world_bcast(w, &begin_ns, sizeof begin_ns, 0);
+        int rc = run == -job->warmup - 1 ? rank_gpu_settle(NULL, w, job) : 0;
+        if (rc)
+            return rc;
     }
     rank_clock_align(&clock, w, 1);
     return rank_world_agree(w, 0);
@@ -162,6 +174,8 @@ static int run_job(const rank_world *w, const char *path)
     int rc = rank_job_read(&job, path);
     rc = rc ? rc : check_size(w, job);
     const job_device *d = rc ? NULL : own_device(job, w->rank);
+    int joined = rank_mps_join(d ? &d->ort : NULL); /* collective */
+    rc = rc ? rc : joined;
     rc = rc || !d ? rc : load(&x, &ort, w, job, d);
     rc = rank_world_agree(w, rc);
     rc = rc ? rc : d ? run_all(x) : idle(w, job);

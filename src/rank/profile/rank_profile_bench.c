@@ -15,10 +15,12 @@
 #include "onnx/onnx_model.h"
 #include "onnx/onnx_piece.h"
 #include "rank/mpi_clock.h"
+#include "rank/ort_cuda.h"
 #include "util/util.h"
 
 enum { MOST_BATCHES = 3, FEWEST = 5, N_TYPES = 24, MOST_RUNS = 1000, MOST_RANK = 12, COLD_RUNS = 3 };
 #define MOST_SPREAD 0.1
+#define GPU_SWEEP ((size_t)256 << 20) /* GPUs have at most 128 MiB of cache today */
 
 struct profile_bench {
     const rank_ort *ort;
@@ -26,6 +28,7 @@ struct profile_bench {
     int64_t overhead_ns;
     char *sweep; /* what fills the caches with something else */
     size_t sweep_bytes;
+    void *gpu_sweep;
     char *weights[N_TYPES]; /* by TensorProto type */
     size_t weight_bytes[N_TYPES];
 };
@@ -40,6 +43,10 @@ typedef struct trial {
     const char **in_name, **out_name;
     OrtValue **in, **out;
     void **data; /* of the inputs */
+    /* On a GPU: */
+    rank_bound bound;
+    void **memory; /* of the inputs, there */
+    bool learned;  /* the outputs have their lasting places */
 } trial;
 
 /* ---- weights ---- */
@@ -160,6 +167,14 @@ static int64_t index_bound(const Onnx__GraphProto *g, const char *input)
     return 0;
 }
 
+static int put_on_gpu(trial *t, size_t i, size_t bytes, void **memory)
+{
+    const rank_cuda *c = t->b->ort->cuda;
+    int rc = rank_cuda_alloc(&t->memory[i], c, bytes);
+    *memory = t->memory[i];
+    return rc ? rc : rank_cuda_put(c, t->memory[i], t->data[i], bytes);
+}
+
 static int make_input(trial *t, size_t i)
 {
     const Onnx__GraphProto *g = t->model->graph;
@@ -177,22 +192,38 @@ static int make_input(trial *t, size_t i)
         return MOIRAI_EFAIL;
     rank_profile_fill(t->data[i], type, (size_t)elements, index_bound(g, v->name), i + 1);
     const rank_ort *o = t->b->ort;
-    return rank_ort_check(o,
-                          o->api->CreateTensorWithDataAsOrtValue(o->cpu, t->data[i], bytes, dim, rank,
-                                                                 (ONNXTensorElementDataType)type, &t->in[i]),
-                          "input");
+    void *memory = t->data[i];
+    int rc = o->cuda ? put_on_gpu(t, i, bytes, &memory) : 0;
+    return rc ? rc
+              : rank_ort_check(o,
+                               o->api->CreateTensorWithDataAsOrtValue(o->cuda ? o->gpu : o->cpu, memory, bytes, dim,
+                                                                      rank, (ONNXTensorElementDataType)type, &t->in[i]),
+                               "input");
 }
 
 /* ---- a trial ---- */
 
+static void trial_drop_outputs(trial *t)
+{
+    for (size_t i = 0; t->out && i < t->n_out; i++) {
+        if (t->out[i])
+            t->b->ort->api->ReleaseValue(t->out[i]);
+        t->out[i] = NULL;
+    }
+}
+
 static void trial_free(trial *t)
 {
     const OrtApi *api = t->b->ort->api;
+    rank_bound_close(&t->bound);
+    trial_drop_outputs(t);
     for (size_t i = 0; i < t->n_in; i++) {
         if (t->in && t->in[i])
             api->ReleaseValue(t->in[i]);
         if (t->data)
             free(t->data[i]);
+        if (t->memory)
+            rank_cuda_free(t->b->ort->cuda, t->memory[i]);
     }
     if (t->session)
         api->ReleaseSession(t->session);
@@ -205,6 +236,24 @@ static void trial_free(trial *t)
     free(t->in);
     free(t->out);
     free(t->data);
+    free(t->memory);
+}
+
+/* Recorded where that is possible, as in `moirai run`. */
+static int trial_load(trial *t, const uint8_t *piece, size_t length, const OrtSessionOptions *options)
+{
+    const rank_ort *o = t->b->ort;
+    const Onnx__GraphProto *g = t->model->graph;
+    int rc = rank_ort_check(o, o->api->CloneSessionOptions(options, &t->options), "session options");
+    rc = rc ? rc : give_weights(t);
+    rc = rc ? rc
+            : rank_ort_check(o, o->api->CreateSessionFromArray(o->env, piece, length, t->options, &t->session),
+                             g->n_node ? g->node[0]->op_type : "piece");
+    if (rc && t->options) {
+        o->api->ReleaseSessionOptions(t->options);
+        t->options = NULL;
+    }
+    return rc;
 }
 
 static int trial_open(trial *t, const uint8_t *piece, size_t length)
@@ -214,17 +263,16 @@ static int trial_open(trial *t, const uint8_t *piece, size_t length)
     if (!t->model || !t->model->graph)
         return moirai_error(MOIRAI_EFAIL, "a piece that is no model");
     const Onnx__GraphProto *g = t->model->graph;
-    int rc = rank_ort_check(o, o->api->CloneSessionOptions(o->options, &t->options), "session options");
-    rc = rc ? rc : give_weights(t);
-    rc = rc ? rc
-            : rank_ort_check(o, o->api->CreateSessionFromArray(o->env, piece, length, t->options, &t->session),
-                             g->n_node ? g->node[0]->op_type : "piece");
+    int rc = o->graphs ? trial_load(t, piece, length, o->graphs) : MOIRAI_EFAIL;
+    rc = rc ? trial_load(t, piece, length, o->options) : 0;
+    rc = rc || !o->cuda ? rc : rank_bound_open(&t->bound, o, t->session);
     t->in_name = util_alloc(g->n_input, sizeof *t->in_name);
     t->out_name = util_alloc(g->n_output, sizeof *t->out_name);
     t->in = util_alloc(g->n_input, sizeof *t->in);
     t->out = util_alloc(g->n_output, sizeof *t->out);
     t->data = util_alloc(g->n_input, sizeof *t->data);
-    if (!t->in_name || !t->out_name || !t->in || !t->out || !t->data)
+    t->memory = util_alloc(g->n_input, sizeof *t->memory);
+    if (!t->in_name || !t->out_name || !t->in || !t->out || !t->data || !t->memory)
         return MOIRAI_EFAIL;
     t->n_in = g->n_input;
     t->n_out = g->n_output;
@@ -235,18 +283,39 @@ static int trial_open(trial *t, const uint8_t *piece, size_t length)
     return rc;
 }
 
+/* On a GPU the first run makes the outputs, and all others run into them. */
+static int trial_learn(trial *t)
+{
+    const char *what = t->model->graph->node[0]->op_type;
+    int rc = 0;
+    for (size_t i = 0; i < t->n_in && !rc; i++)
+        rc = rank_bound_in(&t->bound, t->in_name[i], t->in[i]);
+    rc = rc ? rc : rank_bound_learn(&t->bound, t->out_name, t->n_out, t->out, what);
+    for (size_t i = 0; i < t->n_out && !rc; i++)
+        rc = rank_bound_out(&t->bound, t->out_name[i], t->out[i]);
+    t->learned = !rc;
+    return rc ? rc : rank_bound_run(&t->bound, what); /* records it */
+}
+
+static int trial_run_on_gpu(trial *t, int64_t *ns)
+{
+    int rc = t->learned ? 0 : trial_learn(t);
+    int64_t start = rank_clock_own_ns();
+    rc = rc ? rc : rank_bound_run(&t->bound, t->model->graph->node[0]->op_type);
+    *ns = rank_clock_own_ns() - start;
+    return rc;
+}
+
 static int trial_run(trial *t, int64_t *ns)
 {
     const rank_ort *o = t->b->ort;
+    if (o->cuda)
+        return trial_run_on_gpu(t, ns);
     int64_t start = rank_clock_own_ns();
     OrtStatus *status = o->api->Run(t->session, NULL, t->in_name, (const OrtValue *const *)t->in, t->n_in, t->out_name,
                                     t->n_out, t->out);
     *ns = rank_clock_own_ns() - start;
-    for (size_t i = 0; i < t->n_out; i++) {
-        if (t->out[i])
-            o->api->ReleaseValue(t->out[i]);
-        t->out[i] = NULL;
-    }
+    trial_drop_outputs(t);
     return rank_ort_check(o, status, t->model->graph->node[0]->op_type);
 }
 
@@ -274,17 +343,26 @@ static int batch(profile_time *out, trial *t)
     return 0;
 }
 
+/* Writes more than the caches hold: the host's, or the GPU's. */
+static int sweep(const profile_bench *b)
+{
+    if (b->ort->cuda)
+        return rank_cuda_fill(b->ort->cuda, b->gpu_sweep, 1, GPU_SWEEP);
+    volatile char *at = b->sweep;
+    for (size_t k = 0; k < b->sweep_bytes; k += 64)
+        at[k] = (char)(at[k] + 1);
+    return 0;
+}
+
 /* In a network each operator runs once, and its weights were last touched a whole network ago: where that is more than
  * the caches hold, they come from memory. A run after a walk over a buffer that is larger than the caches is the other
  * end of what can happen: inputs are cold as well. */
 static int measure_cold(profile_time *out, trial *t)
 {
     int64_t ns[COLD_RUNS];
-    volatile char *at = t->b->sweep;
     for (int i = 0; i < COLD_RUNS; i++) {
-        for (size_t k = 0; k < t->b->sweep_bytes; k += 64)
-            at[k] = (char)(at[k] + 1);
-        int rc = trial_run(t, &ns[i]);
+        int rc = sweep(t->b);
+        rc = rc ? rc : trial_run(t, &ns[i]);
         if (rc)
             return rc;
     }
@@ -355,7 +433,10 @@ int rank_profile_bench_open(profile_bench **out, const rank_ort *ort, const prof
     b->effort = *effort;
     b->sweep_bytes = sweep_size();
     b->sweep = util_alloc(b->sweep_bytes, 1);
-    int rc = b->sweep ? measure_overhead(b) : MOIRAI_EFAIL;
+    int rc = b->sweep ? 0 : MOIRAI_EFAIL;
+    if (!rc && ort->cuda)
+        rc = rank_cuda_alloc(&b->gpu_sweep, ort->cuda, GPU_SWEEP);
+    rc = rc ? rc : measure_overhead(b);
     if (rc) {
         rank_profile_bench_free(b);
         return rc;
@@ -371,6 +452,8 @@ void rank_profile_bench_free(profile_bench *b)
     for (int i = 0; i < N_TYPES; i++)
         free(b->weights[i]);
     free(b->sweep);
+    if (b->gpu_sweep)
+        rank_cuda_free(b->ort->cuda, b->gpu_sweep);
     free(b);
 }
 
