@@ -10,13 +10,12 @@
 #include <stdint.h>
 #include <onnxruntime_c_api.h>
 
-#include "rank/cuda.h"
+#include "rank/gpu/cuda.h"
 
 typedef struct rank_ort_device {
     const char *ep;    /* "cpu", "dnnl", "xnnpack", "cuda", "cuda:1"; NULL: cpu */
     const char *cores; /* "0-3,6"; NULL: all that the process has */
     int threads;       /* 0: one per core that the process may use */
-    double share;      /* of a GPU (rank/mps.h), 0: all of it */
 } rank_ort_device;
 
 typedef struct rank_ort {

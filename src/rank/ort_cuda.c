@@ -26,8 +26,9 @@ static int has_provider(void)
     int rc = rank_ort_providers(names, sizeof names);
     if (rc || strstr(names, "cuda"))
         return rc;
-    return moirai_error(MOIRAI_EFAIL, WHAT ": ONNX Runtime %s here was built without it, it has %s (the package "
-                                           "onnxruntime-gpu has it)",
+    return moirai_error(MOIRAI_EFAIL,
+                        WHAT ": ONNX Runtime %s here was built without it, it has %s (the package "
+                             "onnxruntime-gpu has it)",
                         OrtGetApiBase()->GetVersionString(), names);
 }
 
@@ -43,11 +44,11 @@ static int append(const rank_ort *ort, OrtSessionOptions *options, bool graphs)
     int rc = rank_ort_check(ort, api->CreateCUDAProviderOptions(&cuda), WHAT);
     rc = rc ? rc
             : rank_ort_check(ort, api->UpdateCUDAProviderOptions(cuda, keys, values, sizeof keys / sizeof *keys), WHAT);
-    rc = rc ? rc
-            : rank_ort_check(ort,
-                             api->UpdateCUDAProviderOptionsWithValue(cuda, "user_compute_stream",
-                                                                     rank_cuda_stream(ort->cuda)),
-                             WHAT);
+    rc =
+        rc ? rc
+           : rank_ort_check(
+                 ort, api->UpdateCUDAProviderOptionsWithValue(cuda, "user_compute_stream", rank_cuda_stream(ort->cuda)),
+                 WHAT);
     rc = rc ? rc : rank_ort_check(ort, api->SessionOptionsAppendExecutionProvider_CUDA_V2(options, cuda), WHAT);
     if (cuda)
         api->ReleaseCUDAProviderOptions(cuda);
@@ -150,7 +151,8 @@ int rank_bound_learn(rank_bound *b, const char *const *out, size_t n, OrtValue *
     for (size_t i = 0; i < n && !rc; i++)
         rc = rank_ort_check(b->ort, api->BindOutputToDevice(b->binding, out[i], b->ort->gpu), out[i]);
     rc = rc ? rc : run(b, b->ort->first_run, what);
-    rc = rc ? rc : rank_ort_check(b->ort, api->GetBoundOutputValues(b->binding, b->ort->allocator, &made, &n_made), what);
+    rc = rc ? rc
+            : rank_ort_check(b->ort, api->GetBoundOutputValues(b->binding, b->ort->allocator, &made, &n_made), what);
     if (!rc && n_made != n)
         rc = moirai_error(MOIRAI_EFAIL, "%s: %zu outputs in place of %zu", what, n_made, n);
     for (size_t i = 0; i < n_made; i++) {

@@ -54,9 +54,11 @@ static int open_transfers(rank_exec *x)
         if (slot < 0)
             return MOIRAI_EFAIL;
         if (t->to == me) {
-            x->recv[x->n_recvs++] =
-                (exec_recv){.transfer = i, .slot = slot, .from = job->device[t->from].rank, .state = RECV_DONE,
-                            .by = &rank_transport_direct};
+            x->recv[x->n_recvs++] = (exec_recv){.transfer = i,
+                                                .slot = slot,
+                                                .from = job->device[t->from].rank,
+                                                .state = RECV_DONE,
+                                                .by = &rank_transport_direct};
             x->slot[slot].lasting = true;
         }
         if (t->from == me) {
@@ -241,8 +243,8 @@ static int compute_on_host(rank_exec *x, int index)
     exec_segment *s = &x->segment[index];
     memset(s->fetch, 0, (size_t)plan->n_outputs * sizeof *s->fetch);
     return rank_ort_check(x->ort,
-                          x->ort->api->Run(s->session, NULL, plan->input, s->feed, (size_t)plan->n_inputs,
-                                           plan->output, (size_t)plan->n_outputs, s->fetch),
+                          x->ort->api->Run(s->session, NULL, plan->input, s->feed, (size_t)plan->n_inputs, plan->output,
+                                           (size_t)plan->n_outputs, s->fetch),
                           plan->file);
 }
 

@@ -17,10 +17,10 @@
 typedef struct exec_slot {
     const char *name;
     OrtValue *value;
-    bool lasting; /* an input of the network or a receive buffer: stays between runs */
-    bool kept;    /* sent or handed out: stays until the run ends */
-    int last_use; /* segment */
-    bool ready;   /* in this run; under the lock */
+    bool lasting;     /* an input of the network or a receive buffer: stays between runs */
+    bool kept;        /* sent or handed out: stays until the run ends */
+    int last_use;     /* segment */
+    bool ready;       /* in this run; under the lock */
     rank_shape shape; /* on a GPU, once the first run has shown it */
     size_t bytes;
 } exec_slot;
@@ -75,7 +75,7 @@ typedef struct rank_exec {
     exec_slot *slot;
     util_names *names;
     exec_segment *segment;
-    exec_gpu *gpu; /* rank_gpu.c; NULL: the device is a CPU */
+    exec_gpu *gpu;        /* rank_gpu.c; NULL: the device is a CPU */
     int n_recvs, n_sends; /* in the plan's order */
     exec_recv *recv;
     exec_send *send;

@@ -13,7 +13,7 @@
 
 #include <moirai/cluster.h>
 #include "rank/rank_exec.h"
-#include "rank/rank_place.h"
+#include "rank/gpu/place.h"
 
 enum { ALIGNMENT = 256, RECORDING_RUNS = 2 };
 
@@ -23,9 +23,9 @@ struct exec_gpu {
     int n_ranks;
     rank_cuda_handle handle; /* of `memory` */
     rank_place *place;       /* of every rank */
-    void **mapped; /* memory of every rank, NULL where it is not needed */
-    int64_t *at;   /* of every transfer that is mapped: where it lies in its sender's memory; else -1 */
-    int64_t *slot_at; /* of every slot: its place in our own memory; -1: it has none */
+    void **mapped;           /* memory of every rank, NULL where it is not needed */
+    int64_t *at;             /* of every transfer that is mapped: where it lies in its sender's memory; else -1 */
+    int64_t *slot_at;        /* of every slot: its place in our own memory; -1: it has none */
 };
 
 int rank_gpu_open(rank_exec *x)
@@ -290,17 +290,18 @@ static int make_room(exec_gpu *g, const rank_exec *x, const rank_world *w, const
 
 int rank_gpu_settle(rank_exec *x, const rank_world *w, const rank_job *job)
 {
-    exec_gpu guest = {0}, *g = x && x->gpu ? x->gpu : &guest; /* a rank without a GPU takes part in what is collective */
+    exec_gpu guest = {0},
+             *g = x && x->gpu ? x->gpu : &guest; /* a rank without a GPU takes part in what is collective */
     if (!has_gpu(job))
         return 0;
     int rc = rank_world_agree(w, make_room(g, x, w, job));
     if (!rc) {
-        rank_place_share(g->place, w, x && x->gpu ? x->ort->cuda : NULL, &g->handle);
+        rank_place_share(g->place, w->rank, x && x->gpu ? x->ort->cuda : NULL, &g->handle);
         rc = x && x->gpu ? lay_out(x) : 0;
         rc = rank_world_agree(w, rc ? moirai_error_prefix(rc, "device '%s'", x->device->name) : 0);
     }
     if (!rc) {
-        rank_place_share(g->place, w, x && x->gpu ? x->ort->cuda : NULL, &g->handle);
+        rank_place_share(g->place, w->rank, x && x->gpu ? x->ort->cuda : NULL, &g->handle);
         share_transfers(g, job);
         rc = x && x->gpu ? move_all(x) : 0;
         rc = rc || !x || !x->gpu ? rc : bind_segments(x);

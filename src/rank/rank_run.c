@@ -8,7 +8,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "rank/mps.h"
+#include <moirai/cluster.h>
+#include "rank/gpu/mps.h"
 #include "rank/rank.h"
 #include "rank/rank_exec.h"
 
@@ -174,7 +175,7 @@ static int run_job(const rank_world *w, const char *path)
     int rc = rank_job_read(&job, path);
     rc = rc ? rc : check_size(w, job);
     const job_device *d = rc ? NULL : own_device(job, w->rank);
-    int joined = rank_mps_join(d ? &d->ort : NULL); /* collective */
+    int joined = rank_mps_join(d && moirai_ep_gpu(d->ort.ep) >= 0, d ? d->share : 0); /* collective */
     rc = rc ? rc : joined;
     rc = rc || !d ? rc : load(&x, &ort, w, job, d);
     rc = rank_world_agree(w, rc);

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include <moirai/moirai.h>
-#include "rank/cuda.h"
+#include "rank/gpu/cuda.h"
 #include "rank/ort.h"
-#include "rank/rank_place.h"
+#include "rank/gpu/place.h"
 
 #define DEVICE(name, more) "{\"name\": \"" name "\", \"type\": \"v100\", \"memory\": \"8GB\", \"threads\": 1" more "}"
 #define LINK(a, b) "{\"from\": \"" a "\", \"to\": \"" b "\", \"bandwidth\": \"100Gbps\", \"both\": true}"
@@ -65,7 +65,7 @@ static int enter(void **state)
 
 static int leave(void **state)
 {
-    const char *const names[] = {"MOIRAI_CUDA_DRIVER", "STAND_IN_GPUS", "STAND_IN_LOG", "STAND_IN_BYTES",
+    const char *const names[] = {"MOIRAI_CUDA_DRIVER", "STAND_IN_GPUS", "STAND_IN_LOG",           "STAND_IN_BYTES",
                                  "MOIRAI_TRANSPORT",   "MPS_LOG",       "CUDA_MPS_PIPE_DIRECTORY"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         unsetenv(names[i]);

@@ -10,10 +10,10 @@
 
 #include <moirai/cluster.h>
 #include "cluster/cluster_build.h"
-#include "rank/mps.h"
+#include "rank/gpu/mps.h"
 #include "rank/ort.h"
 #include "rank/rank.h"
-#include "rank/rank_place.h"
+#include "rank/gpu/place.h"
 #include "rank/probe/rank_probe.h"
 #include "util/json.h"
 #include "util/util.h"
@@ -89,7 +89,8 @@ static int open_side(probe *p)
     else if (!rc && !(p->side.data = malloc(PROBE_LARGEST)))
         rc = moirai_error(MOIRAI_EFAIL, "out of memory");
     if (!rc)
-        memset(p->side.data, 1, PROBE_LARGEST); /* pages that were never written are all one page: too fast to be true */
+        memset(p->side.data, 1,
+               PROBE_LARGEST); /* pages that were never written are all one page: too fast to be true */
     return rc;
 }
 
@@ -97,12 +98,12 @@ static int open_side(probe *p)
 static int share_memory(probe *p)
 {
     rank_cuda_handle handle = {{0}};
-    rank_place_share(p->place, &p->w, p->cuda, NULL);
+    rank_place_share(p->place, p->w.rank, p->cuda, NULL);
     const rank_place *own = &p->place[p->w.rank];
     int rc = rank_place_mapped(own, own) ? rank_cuda_export(&handle, p->cuda, p->side.memory) : 0;
     if (!rank_world_all_fine(&p->w, rc))
         return rc ? rc : MOIRAI_EFAIL;
-    rank_place_share(p->place, &p->w, p->cuda, &handle);
+    rank_place_share(p->place, p->w.rank, p->cuda, &handle);
     return 0;
 }
 
@@ -125,8 +126,7 @@ static int prepare(probe *p)
         return moirai_error(MOIRAI_EUSAGE, "%d ranks: at most %d devices", p->w.size, MOIRAI_MAX_DEVICES);
     int rc = open_template(p);
     const moirai_device *d = rc || !p->from ? NULL : &p->from->device[p->w.rank];
-    rank_ort_device part = {.ep = d ? d->ep : NULL, .share = d ? d->share : 0};
-    int joined = rank_mps_join(&part); /* collective */
+    int joined = rank_mps_join(d && moirai_ep_gpu(d->ep) >= 0, d ? d->share : 0); /* collective */
     rc = rc ? rc : joined;
     rc = rc ? rc : open_side(p);
     if (rc)

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "rank/cuda.h"
+#include "rank/gpu/cuda.h"
 #include "rank/mpi_world.h"
 #include "rank/probe/probe_link.h"
 

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "rank/mps.h"
+#include "rank/gpu/mps.h"
 #include "rank/ort.h"
 #include "rank/rank.h"
 #include "rank/profile/rank_profile_job.h"
@@ -80,8 +80,7 @@ static int prepare(profile_job *j, const arguments *a)
         rc = moirai_error(MOIRAI_EUSAGE, "%s has %d devices, but there are %d ranks", j->cluster_path,
                           j->cluster->n_devices, j->w.size);
     const moirai_device *d = rc ? NULL : &j->cluster->device[j->w.rank];
-    rank_ort_device part = {.ep = d ? d->ep : NULL, .share = d ? d->share : 0};
-    int joined = rank_mps_join(&part); /* collective */
+    int joined = rank_mps_join(d && moirai_ep_gpu(d->ep) >= 0, d ? d->share : 0); /* collective */
     rc = rc ? rc : joined;
     rc = rc ? rc : rank_profile_cache_folder(j->cache, sizeof j->cache, j->cache_given);
     return rc || j->w.rank ? rc : rank_profile_cut(j, &a->onnx, a->rules);
@@ -125,8 +124,7 @@ static int find_turn(const profile_job *j, int *turns)
 static int measure(profile_job *j)
 {
     const moirai_device *d = &j->cluster->device[j->w.rank];
-    rank_ort_device device = {
-        .ep = d->ep, .cores = d->cores, .threads = UTIL_MAX(d->threads, 1), .share = d->share}; /* as in run */
+    rank_ort_device device = {.ep = d->ep, .cores = d->cores, .threads = UTIL_MAX(d->threads, 1)}; /* as in run */
     rank_ort *ort;
     int rc = rank_ort_open(&ort, &device);
     if (rc)

@@ -1,6 +1,6 @@
 /* The CUDA driver through dlopen. The primary context is used, which is ONNX Runtime's, too: its streams and its memory
  * are ours and the other way round. */
-#include "rank/cuda.h"
+#include "rank/gpu/cuda.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -53,9 +53,9 @@ struct rank_cuda {
 
 /* ---- the library ---- */
 
-#define CALL(name)                                                                                                     \
-    {                                                                                                                  \
-        #name, offsetof(driver, name)                                                                                  \
+#define CALL(name) \
+    { \
+#name, offsetof(driver, name) \
     }
 static const struct {
     const char *name;

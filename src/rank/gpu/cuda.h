@@ -4,8 +4,8 @@
  *
  * Whatever copies or fills has ended when the call returns. Errors are one line with the GPU's number and CUDA's own
  * name for what happened. */
-#ifndef MOIRAI_RANK_CUDA_H
-#define MOIRAI_RANK_CUDA_H
+#ifndef MOIRAI_RANK_GPU_CUDA_H
+#define MOIRAI_RANK_GPU_CUDA_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ void rank_cuda_close(rank_cuda *c);
 int rank_cuda_use(const rank_cuda *c);
 
 int rank_cuda_number(const rank_cuda *c);
-const char *rank_cuda_name(const rank_cuda *c);    /* "NVIDIA H200" */
+const char *rank_cuda_name(const rank_cuda *c);        /* "NVIDIA H200" */
 const unsigned char *rank_cuda_id(const rank_cuda *c); /* 16 bytes, the same in every process */
 void *rank_cuda_stream(const rank_cuda *c); /* for all that is computed: a cudaStream_t. Copies have another */
 int rank_cuda_wait(const rank_cuda *c);     /* until all is computed */

@@ -6,7 +6,7 @@
  * session of its own, so that signals to the ranks' group do not reach it. It keeps the rank's standard error open:
  * mpiexec waits for that to close, so that the service is gone when an orderly job is. The rank itself can't wait, since
  * the service waits for its clients, of which it is one. */
-#include "rank/mps.h"
+#include "rank/gpu/mps.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,9 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <moirai/cluster.h>
 #include <mpi.h>
-#include "rank/rank.h"
 #include "util/util.h"
 
 enum { FOLDER = 256, LOOKS = 100, LOOK_US = 50000 };
@@ -34,8 +32,9 @@ extern char **environ;
 static int shell(const char *folder, const char *line)
 {
     char all[FOLDER + 256];
-    snprintf(all, sizeof all, "export CUDA_MPS_PIPE_DIRECTORY='%s' CUDA_MPS_LOG_DIRECTORY='%s'; { %s; } >/dev/null 2>&1",
-             folder, folder, line);
+    snprintf(all, sizeof all,
+             "export CUDA_MPS_PIPE_DIRECTORY='%s' CUDA_MPS_LOG_DIRECTORY='%s'; { %s; } >/dev/null 2>&1", folder, folder,
+             line);
     int status = system(all);
     return status != -1 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
@@ -145,18 +144,17 @@ static int find_service(MPI_Comm here, char folder[FOLDER])
     return news.rc ? moirai_error(news.rc, "%s", news.text) : 0;
 }
 
-int rank_mps_join(const rank_ort_device *device)
+int rank_mps_join(bool gpu, double share)
 {
     MPI_Comm here;
     char folder[FOLDER];
-    bool gpu = device && moirai_ep_gpu(device->ep) >= 0;
-    int wanted = gpu && device->share > 0, rc = 0;
+    int wanted = gpu && share > 0, rc = 0;
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
     MPI_Allreduce(MPI_IN_PLACE, &wanted, 1, MPI_INT, MPI_MAX, here);
     if (wanted)
         rc = find_service(here, folder);
     if (wanted && !rc && gpu)
-        enter(folder, device->share);
+        enter(folder, share);
     MPI_Comm_free(&here);
     return rc;
 }
