@@ -63,7 +63,7 @@ for model in "${models[@]}"; do
     done
     refine
     plan single "$net.single.json" --pin "*=$largest"
-    for placer in heft moirai; do plan $placer "$net.$placer.json" && run "$net.$placer.json" "$net.run-1-$placer.json" >/dev/null; done
+    for placer in heft moirai; do plan $placer "$net.$placer.json" --segment-us 17 && run "$net.$placer.json" "$net.run-1-$placer.json" >/dev/null; done
     refine
     plan moirai "$net.again.json"
     run "$net.again.json" "$net.run-2-moirai.json" --verify --json >"$net.verified.json" || { echo "$net: exit code $?"; continue; }

@@ -7,7 +7,8 @@
  *
  * Products and convolutions of float32 are computed in float32: TF32, which CUDA would take on newer GPUs, has 10 bits
  * of mantissa and would show in --verify. Convolutions take the algorithm that cuDNN's heuristics name, not the one
- * that wins a race at loading time: the race is run beside other ranks, and its winner changes from run to run. */
+ * that wins a race at loading time: the race is run beside other ranks, and its winner changes from run to run
+ * (MOIRAI_CUDNN_SEARCH=EXHAUSTIVE has it run all the same). */
 #include "rank/ort_cuda.h"
 
 #include <stdio.h>
@@ -37,9 +38,10 @@ static int append(const rank_ort *ort, OrtSessionOptions *options, bool graphs)
     const OrtApi *api = ort->api;
     OrtCUDAProviderOptionsV2 *cuda = NULL;
     char number[16];
+    const char *search = getenv("MOIRAI_CUDNN_SEARCH");
     const char *const keys[] = {"device_id", "arena_extend_strategy", "cudnn_conv_algo_search", "use_tf32",
                                 "enable_cuda_graph"};
-    const char *const values[] = {number, "kSameAsRequested", "HEURISTIC", "0", graphs ? "1" : "0"};
+    const char *const values[] = {number, "kSameAsRequested", search ? search : "HEURISTIC", "0", graphs ? "1" : "0"};
     snprintf(number, sizeof number, "%d", rank_cuda_number(ort->cuda));
     int rc = rank_ort_check(ort, api->CreateCUDAProviderOptions(&cuda), WHAT);
     rc = rc ? rc

@@ -1,7 +1,6 @@
 /* moirai-rank run JOB: one device of a distributed inference. moirai-rank run - : the same, the job's path comes from
  * rank 0 (under a given mpirun, only rank 0 knows it). moirai-rank fail CODE MESSAGE: rank 0 could not prepare a job;
  * the others learn it and all end. */
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,31 +56,6 @@ static void keep_times(const rank_exec *x, int64_t *row)
         *row++ = x->recv[i].finish_ns;
 }
 
-/* A device that waits may look out for its tensors without sleeping, unless it takes the time of another rank: ranks of
- * this machine that may use one of its cores must not be more than its cores. */
-static bool has_own_core(void)
-{
-    MPI_Comm here;
-    int n_here = 1, sharing = 0;
-    cpu_set_t mine, both, *all = NULL;
-    CPU_ZERO(&mine);
-    int known = !sched_getaffinity(0, sizeof mine, &mine);
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
-    MPI_Comm_size(here, &n_here);
-    all = util_alloc((size_t)n_here, sizeof *all);
-    known &= all != NULL;
-    MPI_Allreduce(MPI_IN_PLACE, &known, 1, MPI_INT, MPI_MIN, here);
-    if (known)
-        MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, here);
-    for (int i = 0; i < n_here && known; i++) {
-        CPU_AND(&both, &mine, &all[i]);
-        sharing += CPU_COUNT(&both) > 0;
-    }
-    MPI_Comm_free(&here);
-    free(all);
-    return known && sharing <= CPU_COUNT(&mine);
-}
-
 /* Between runs, twice a second at most: nothing that is measured waits for it. */
 static void tell(const rank_exec *x, int64_t done, double *told_s)
 {
@@ -113,7 +87,7 @@ static int run_all(rank_exec *x)
     int64_t row = 2 * (int64_t)x->device->n_segments + 2 * (int64_t)x->n_sends + x->n_recvs;
     int64_t *time = util_alloc((size_t)(row * job->runs), sizeof *time);
     int64_t *begin = util_alloc((size_t)job->runs, sizeof *begin);
-    x->own_core = has_own_core();
+    x->own_core = rank_world_own_core();
     int rc = time && begin ? rank_exec_start(x) : MOIRAI_EFAIL;
     rc = rank_world_agree(x->world, rc);
     /* This thread works little and must not wait for the computing one where both have one core. Users who may not
@@ -152,7 +126,7 @@ static int idle(const rank_world *w, const rank_job *job)
 {
     rank_clock clock = {0};
     int64_t begin_ns;
-    has_own_core(); /* collective */
+    rank_world_own_core(); /* collective */
     if (rank_world_agree(w, 0))
         return MOIRAI_EFAIL;
     rank_clock_align(&clock, w, 0);

@@ -164,6 +164,7 @@ static void measure_links(probe *p)
 {
     int n = p->w.size, me = p->w.rank;
     double seconds = p->seconds / UTIL_MAX(1, n * (n - 1));
+    p->side.own_core = rank_world_own_core();
     for (int a = 0; a < n; a++)
         for (int b = 0; b < n; b++) {
             probe_link *link = &p->link[a * n + b];
