@@ -44,7 +44,7 @@ typedef struct probe_side {
     void *memory;          /* as many bytes on its GPU */
     bool mapped;           /* the other rank maps it: messages are empty */
     void *peer;            /* memory of a sender on another GPU, which is copied; else NULL */
-    bool own_core;         /* no other rank needs it: waiting is without sleep, as in `moirai run` */
+    bool own_core;         /* a GPU's, and no other rank needs it: waiting is without sleep, as in `moirai run` */
 } probe_side;
 
 /* Rank `from` measures what it takes to send to rank `to`; the result is at `from`. Called by both. */
