@@ -210,6 +210,8 @@ static int search_whole(engine *x)
     if (!rc && engine_gap(x) <= POOL_GAP)
         rc = engine_raise_by_pool(x, POOL_SHARE);
     rc = rc ? rc : engine_raise_by_intervals(x, 14, 4, 0.45);
+    if (!rc && engine_gap(x) <= POOL_GAP)
+        rc = engine_raise_by_windows(x, POOL_SHARE);
     rc = rc ? rc : engine_raise_by_programme(x, 0.2);
     x->top_level = 1; /* finer prices would take for ever */
     x->batches_left = 2;

@@ -2,7 +2,7 @@
  *
  * Both serve where blocks are large or missing, and polish elsewhere. Annealing goes in rounds (whole_anneal.c), each
  * twice as long as the one before and from the best plan at hand; the first one begins hot, later ones cooler, and two
- * rounds in a row that gain nothing end it. Chains of intervals (bound/interval_chain.c) are tried from the likeliest
+ * rounds in a row that gain nothing end it. Chains of intervals (bound/intervals/interval_chain.c) are tried from the likeliest
  * on, with the best plan as the goal; a small problem's static programme (pair/static_lp.c) as a whole comes last. */
 #include <math.h>
 
@@ -87,7 +87,8 @@ int engine_raise_by_intervals(engine *x, int32_t chains, int32_t tries, double p
                                .stop = part_of(x, part)};
     bound_interval_chain *chain = NULL;
     int64_t lower = 0;
-    int rc = bound_intervals(&lower, &chain, x->p, &job);
+    bound_windows_clear(&x->windows);
+    int rc = bound_intervals(&lower, &chain, &x->windows, x->p, &job);
     bool better = !rc && lower > x->lower_ns;
     if (!rc)
         engine_take_bound(x, lower);
@@ -116,20 +117,37 @@ int engine_raise_by_programme(engine *x, double part)
     return rc;
 }
 
+static pair_pool_task pool_task(const engine *x, double part)
+{
+    const moirai_budget *b = &x->o->budget;
+    return (pair_pool_task){.proven_ns = x->lower_ns,
+                            .upper_ns = x->best->makespan_ns,
+                            .rounds = POOL_ROUNDS,
+                            .cuts = (int32_t)(POOL_CUTS * fmin(b->effort, 100)) + 1,
+                            .nodes = UTIL_MAX(POOL_NODES, POOL_NODES_OP * x->p->n_ops),
+                            .threads = b->threads,
+                            .stop = part_of(x, part)};
+}
+
+int engine_raise_by_windows(engine *x, double part)
+{
+    int64_t lower = 0;
+    if (engine_gap(x) <= x->o->gap || !x->best || !x->windows.head || util_stopped(&x->stop))
+        return 0;
+    pair_pool_task job = pool_task(x, part);
+    int rc = bound_windows_pool(&lower, &x->windows, x->p, &job);
+    if (!rc)
+        engine_take_bound(x, lower);
+    return rc;
+}
+
 /* The whole as one block without cuts, so that what the pool proves can be certified like any other pair. */
 static int raise_by_pool(pair_chain **out, const engine *x, double part)
 {
-    const moirai_budget *b = &x->o->budget;
     bool *none = util_alloc((size_t)x->p->n_ops, sizeof *none);
     int rc = none ? pair_chain_over(out, x->p, none) : MOIRAI_EFAIL;
     free(none);
-    pair_pool_task job = {.proven_ns = x->lower_ns,
-                          .upper_ns = x->best->makespan_ns,
-                          .rounds = POOL_ROUNDS,
-                          .cuts = (int32_t)(POOL_CUTS * fmin(b->effort, 100)) + 1,
-                          .nodes = UTIL_MAX(POOL_NODES, POOL_NODES_OP * x->p->n_ops),
-                          .threads = b->threads,
-                          .stop = part_of(x, part)};
+    pair_pool_task job = pool_task(x, part);
     rc = rc ? rc : pair_open(*out, 0, 0, 0);
     return rc ? rc : pair_raise_pool((*out)->pair[0], &job);
 }

@@ -10,7 +10,7 @@
  * of the path for all of them, all attempts for the best two. Where two chains meet in an operator, the beginning of
  * the one and the end of the other are a chain too: a recursion over all intervals that are known by then finds the
  * best of these, and it is raised like the others. */
-#include "bound/interval_chain.h"
+#include "bound/intervals/interval_chain.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -272,19 +272,11 @@ static const decompose_interval_taste tastes[] = {
 #define CROSSINGS 3 /* chains made of parts of others */
 #define N_CHAINS (N_TASTES + CROSSINGS)
 
-/* What is known of an interval, by the operators at its ends, for all pairs of devices: chains have many in common. */
-typedef struct known {
-    int32_t entry, exit; /* of the whole; -1: none */
-    int64_t *lower_ns;   /* [entry device * K + exit device] */
-    int8_t *tries;
-} known;
-
 typedef struct contest {
     bound_interval_chain *chain[N_CHAINS];
     int64_t lower_ns[N_CHAINS];
     int32_t n;
-    known *known;
-    size_t n_known, capacity;
+    bound_interval_list known; /* chains have many in common */
 } contest;
 
 static int32_t end_of(const bound_interval_chain *x, int32_t op)
@@ -292,38 +284,16 @@ static int32_t end_of(const bound_interval_chain *x, int32_t op)
     return op == MOIRAI_NONE ? MOIRAI_NONE : x->spine->whole_op[op];
 }
 
-static known *find_known(contest *c, int32_t entry, int32_t exit)
-{
-    for (size_t i = 0; i < c->n_known; i++)
-        if (c->known[i].entry == entry && c->known[i].exit == exit)
-            return &c->known[i];
-    return NULL;
-}
-
-static int add_known(known **out, contest *c, int32_t entry, int32_t exit, size_t pairs)
-{
-    known new_one = {entry, exit, util_alloc(pairs, sizeof(int64_t)), util_alloc(pairs, sizeof(int8_t))};
-    if (!new_one.lower_ns || !new_one.tries || util_grow(&c->known, &c->capacity, c->n_known + 1, sizeof *c->known)) {
-        free(new_one.lower_ns);
-        free(new_one.tries);
-        return MOIRAI_EFAIL;
-    }
-    c->known[c->n_known] = new_one;
-    *out = &c->known[c->n_known++];
-    return 0;
-}
-
-/* Gives a chain what others have found, and takes what it has found; O(blocks * intervals known). */
-static int share_known(contest *c, bound_interval_chain *x)
+int bound_interval_chain_share(bound_interval_chain *x, bound_interval_list *known)
 {
     const decompose_cuts *s = x->c->s;
     int32_t pairs = x->c->K * x->c->K;
     int rc = 0;
     for (int32_t b = 0; b < s->n_blocks && !rc; b++) {
         int32_t entry = end_of(x, decompose_entry(s, b)), exit = end_of(x, decompose_exit(s, b));
-        known *k = find_known(c, entry, exit);
+        bound_interval *k = bound_interval_find(known, entry, exit);
         if (!k)
-            rc = add_known(&k, c, entry, exit, (size_t)pairs);
+            rc = bound_interval_add(&k, known, entry, exit, x->c->K);
         for (int32_t i = 0; i < pairs && !rc; i++) {
             int32_t at = s->block_class[b] * pairs + i;
             pair_state *y = x->c->pair[at];
@@ -358,21 +328,17 @@ static void contest_clear(contest *c, const bound_interval_chain *but)
     for (int32_t i = 0; i < c->n; i++)
         if (c->chain[i] != but)
             bound_interval_chain_free(c->chain[i]);
-    for (size_t i = 0; i < c->n_known; i++) {
-        free(c->known[i].lower_ns);
-        free(c->known[i].tries);
-    }
-    free(c->known);
+    bound_interval_list_clear(&c->known);
 }
 
 static int raise_chain(contest *c, int32_t i, const bound_interval_task *job)
 {
     int64_t lower = 0;
     int rc = open_pairs(c->chain[i], job);
-    rc = rc ? rc : share_known(c, c->chain[i]);
+    rc = rc ? rc : bound_interval_chain_share(c->chain[i], &c->known);
     rc = rc ? rc : bound_interval_chain_raise(&lower, c->chain[i], job);
     c->lower_ns[i] = UTIL_MAX(c->lower_ns[i], lower);
-    return rc ? rc : share_known(c, c->chain[i]);
+    return rc ? rc : bound_interval_chain_share(c->chain[i], &c->known);
 }
 
 /* Layers that repeat are solved once; noise would make each of them another one. */
@@ -426,7 +392,7 @@ typedef struct crossing {
 } crossing;
 
 /* The finish of the end of interval `v` on every device, and the least of them; -1: its beginning is on no chain. */
-static int64_t go_on(const crossing *x, const known *v, int64_t *finish)
+static int64_t go_on(const crossing *x, const bound_interval *v, int64_t *finish)
 {
     const moirai_problem *p = x->p;
     int32_t K = p->n_devices;
@@ -452,8 +418,8 @@ static int64_t go_on(const crossing *x, const known *v, int64_t *finish)
 static int64_t best_before(crossing *x, int32_t op, int64_t *finish, int32_t *before)
 {
     int64_t best = -1, trial[MOIRAI_MAX_DEVICES];
-    for (size_t i = 0; i < x->c->n_known; i++) {
-        const known *v = &x->c->known[i];
+    for (size_t i = 0; i < x->c->known.n; i++) {
+        const bound_interval *v = &x->c->known.list[i];
         int64_t worth = v->exit == op ? go_on(x, v, trial) : -1;
         if (worth > best) {
             best = worth;
@@ -507,13 +473,30 @@ static int cross_chains(contest *c, const moirai_problem *p, const decompose_int
     return rc;
 }
 
-int bound_intervals(int64_t *lower_ns, bound_interval_chain **best, const moirai_problem *p,
+/* All that is known of intervals, as heads and tails of the whole. */
+static int find_windows(bound_windows *out, int64_t *lower_ns, const contest *c, const moirai_problem *p)
+{
+    bound_windows w;
+    int rc = bound_windows_find(&w, p, &c->known);
+    if (rc)
+        return rc;
+    *lower_ns = UTIL_MAX(*lower_ns, w.lower_ns);
+    if (out)
+        *out = w;
+    else
+        bound_windows_clear(&w);
+    return 0;
+}
+
+int bound_intervals(int64_t *lower_ns, bound_interval_chain **best, bound_windows *windows, const moirai_problem *p,
                     const bound_interval_task *job)
 {
     decompose_intervals *all;
     contest c = {.n = 0};
     bool done[N_CHAINS] = {false};
     *lower_ns = 0;
+    if (windows)
+        *windows = (bound_windows){0};
     int rc = decompose_intervals_new(&all, p, LIST_OPS);
     if (all && !rc)
         rc = enter_chains(&c, p, all, job);
@@ -524,10 +507,12 @@ int bound_intervals(int64_t *lower_ns, bound_interval_chain **best, const moirai
     for (int32_t i = 0; i < CROSSINGS && !rc && c.n > 0 && !util_stopped(&job->stop); i++)
         rc = cross_chains(&c, p, all, job);
     int32_t first = rc ? -1 : best_of(&c, NULL);
-    if (first >= 0)
+    if (first >= 0) {
         *lower_ns = c.lower_ns[first];
+        rc = find_windows(windows, lower_ns, &c, p);
+    }
     if (best)
-        *best = first >= 0 ? c.chain[first] : NULL;
+        *best = first >= 0 && !rc ? c.chain[first] : NULL;
     contest_clear(&c, best ? *best : NULL);
     decompose_intervals_free(all);
     return rc;
@@ -541,7 +526,7 @@ static int find_intervals(int64_t *lower_ns, const moirai_problem *p, const moir
                                .threads = budget->threads,
                                .seed = budget->seed,
                                .stop = util_stop_of(budget)};
-    return bound_intervals(lower_ns, NULL, p, &job);
+    return bound_intervals(lower_ns, NULL, NULL, p, &job);
 }
 
 const moirai_bound bound_interval_chains = {
