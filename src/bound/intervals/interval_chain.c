@@ -7,9 +7,9 @@
  * more nodes each time (its bound holds wherever it stops), the static programme (static_lp.c), prices in time
  * (pair_refine.c). Fixing the devices at both ends of an interval is what makes this strong: prices over a whole graph
  * are satisfied by mixing "everything here" with "everything there". Several chains compete: one attempt at each pair
- * of the path for all of them, all attempts for the best two. Where two chains meet in an operator, the beginning of
- * the one and the end of the other are a chain too: a recursion over all intervals that are known by then finds the
- * best of these, and it is raised like the others. */
+ * of the path for all of them, all attempts for the best of the first half and for the best two of the others. Where two
+ * chains meet in an operator, the beginning of the one and the end of the other are a chain too: a recursion over all
+ * intervals that are known by then finds the best of these, and it is raised like the others. */
 #include "bound/intervals/interval_chain.h"
 
 #include <math.h>
@@ -28,7 +28,9 @@
 #define MOST_OPEN 20000   /* pairs that are opened at once */
 #define CASES_AT_ONCE 13  /* of the static programme by cases */
 #define REPEATS 3         /* blocks of a class, on average */
-#define FINALISTS 2       /* chains that are raised all the way */
+#define HEATS 2           /* parts of the contest; the best chain by then is raised all the way, */
+#define FINALISTS 3       /* and of all that are not yet, until there are so many */
+#define PATIENCE 6        /* times as many nodes for them */
 
 static const double nodes[] = {1500, 12000, 100000}; /* of the three searches, at effort 1 */
 
@@ -100,7 +102,7 @@ static int search(bool *closed, pair_state *y, int64_t need_ns, int32_t which, c
     exact_result found;
     exact_options_init(&o);
     o.below_ns = UTIL_MIN(need_ns, y->plan.device ? y->plan.length_ns : INT64_MAX);
-    o.node_limit = (int64_t)(nodes[which] * fmin(job->effort, 1e6)) + 1;
+    o.node_limit = (int64_t)(nodes[which] * (job->patient ? PATIENCE : 1) * fmin(job->effort, 1e6)) + 1;
     o.stop = job->stop;
     int rc = exact_solve(&y->block.problem, &o, &found);
     if (rc)
@@ -347,15 +349,15 @@ static bool repeats(const contest *c)
     return c->n > 0 && c->chain[0]->c->s->n_blocks >= REPEATS * c->chain[0]->c->s->n_classes;
 }
 
-/* A chain for each taste, with one attempt at each pair of its path. */
-static int enter_chains(contest *c, const moirai_problem *p, const decompose_intervals *all,
+/* A chain for each taste of a range, with one attempt at each pair of its path. */
+static int enter_chains(contest *c, const moirai_problem *p, const decompose_intervals *all, int32_t from, int32_t to,
                         const bound_interval_task *job)
 {
     bound_interval_task first = *job;
-    int32_t most = job->chains > 0 ? UTIL_MIN(N_TASTES, job->chains) : N_TASTES;
+    int32_t most = job->chains > 0 ? UTIL_MIN(to, job->chains) : to;
     int rc = 0;
     first.tries = 1;
-    for (int32_t i = 0; i < most && !rc && (i == 0 || !util_stopped(&job->stop)); i++) {
+    for (int32_t i = from; i < most && !rc && (i == 0 || !util_stopped(&job->stop)); i++) {
         bound_interval_chain *x;
         if (tastes[i].noise > 0 && repeats(c))
             continue;
@@ -370,6 +372,7 @@ static int enter_chains(contest *c, const moirai_problem *p, const decompose_int
     return rc;
 }
 
+/* The best chain by now, of those that are not done. */
 static int32_t best_of(const contest *c, const bool *done)
 {
     int32_t best = -1;
@@ -494,18 +497,23 @@ int bound_intervals(int64_t *lower_ns, bound_interval_chain **best, bound_window
     decompose_intervals *all;
     contest c = {.n = 0};
     bool done[N_CHAINS] = {false};
+    bound_interval_task patient = *job;
+    patient.patient = true;
     *lower_ns = 0;
     if (windows)
         *windows = (bound_windows){0};
     int rc = decompose_intervals_new(&all, p, LIST_OPS);
-    if (all && !rc)
-        rc = enter_chains(&c, p, all, job);
-    for (int32_t i = 0, x; i < FINALISTS && !rc && (x = best_of(&c, done)) >= 0 && !util_stopped(&job->stop); i++) {
-        rc = raise_chain(&c, x, job);
-        done[x] = true;
+    for (int32_t heat = 0; all && heat < FINALISTS && !rc; heat++) {
+        if (heat < HEATS)
+            rc = enter_chains(&c, p, all, heat * N_TASTES / HEATS, (heat + 1) * N_TASTES / HEATS, job);
+        int32_t x = rc || util_stopped(&job->stop) ? -1 : best_of(&c, done);
+        if (x >= 0) {
+            rc = raise_chain(&c, x, &patient);
+            done[x] = true;
+        }
     }
     for (int32_t i = 0; i < CROSSINGS && !rc && c.n > 0 && !util_stopped(&job->stop); i++)
-        rc = cross_chains(&c, p, all, job);
+        rc = cross_chains(&c, p, all, &patient);
     int32_t first = rc ? -1 : best_of(&c, NULL);
     if (first >= 0) {
         *lower_ns = c.lower_ns[first];

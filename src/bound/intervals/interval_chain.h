@@ -26,6 +26,7 @@ typedef struct bound_interval_task {
     int32_t chains;   /* that are tried, the likeliest first; 0: all */
     int32_t tries;    /* at each pair, each with more nodes */
     double effort;    /* scales the nodes */
+    bool patient;     /* several times as many nodes */
     bool prices_only; /* no exhaustive search: what is proven can go into a certificate */
     int threads;
     uint64_t seed;
