@@ -3,36 +3,37 @@
  * The chain's operators are cuts of what lies in its intervals (decompose/intervals.c), so the recursion over cuts
  * (pair/chain.c) bounds the whole: f(i+1, l) = min over k of f(i, k) + L(interval, k, l) + time. The first L are
  * longest paths. Only pairs on the path of devices that attains the minimum are worth raising, those on which most of
- * the gap hangs first: the exhaustive search with both ends pinned, asked for anything below what the goal needs, with
- * more nodes each time (its bound holds wherever it stops), the static programme (static_lp.c), prices in time
+ * the gap hangs first: the exhaustive search with both ends pinned (interval_search.c), with more nodes each time, the static programme (static_lp.c), prices in time
  * (pair_refine.c). Fixing the devices at both ends of an interval is what makes this strong: prices over a whole graph
  * are satisfied by mixing "everything here" with "everything there". Several chains compete: one attempt at each pair
- * of the path for all of them, all attempts for the best of the first half and for the best two of the others. Where two
- * chains meet in an operator, the beginning of the one and the end of the other are a chain too: a recursion over all
- * intervals that are known by then finds the best of these, and it is raised like the others. */
+ * of the path for all of them, all attempts for those that promise most, the first of them when half of the chains are
+ * known. Where two chains meet in an operator, the beginning of the one and the end of the other are a chain too: a
+ * recursion over all intervals that are known by then finds the best of these, and it is raised like the others. */
 #include "bound/intervals/interval_chain.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "bound/bounds.h"
+#include "bound/intervals/interval_search.h"
 #include "pair/static_lp.h"
 #include "exact/exact.h"
 #include "util/pool.h"
 #include "util/util.h"
 
 #define SEARCH_OPS 80     /* larger intervals are not searched */
-#define SMALL_OPS 34      /* up to this size the search comes first */
+#define SMALL_OPS 46      /* up to this size the search comes first */
 #define LIST_OPS 110      /* between two neighbours of a chain, at most */
 #define PRICES_EFFORT 0.3 /* of the effort goes into prices */
 #define MOST_OPEN 20000   /* pairs that are opened at once */
 #define CASES_AT_ONCE 13  /* of the static programme by cases */
 #define REPEATS 3         /* blocks of a class, on average */
-#define HEATS 2           /* parts of the contest; the best chain by then is raised all the way, */
-#define FINALISTS 3       /* and of all that are not yet, until there are so many */
-#define PATIENCE 6        /* times as many nodes for them */
+#define HEATS 2           /* parts of the contest; the likeliest chain by then is raised all the way, */
+#define FINALISTS 4       /* and of all that are not yet, until there are so many */
+#define PROMISE 0.25      /* of what is open on a chain's path counts when finalists are chosen */
+#define PATIENCE 2        /* times as many nodes for them */
 
-static const double nodes[] = {1500, 12000, 100000}; /* of the three searches, at effort 1 */
+static const double nodes[] = {1500, 9000, 50000}; /* of the three searches, at effort 1 */
 
 void bound_interval_chain_free(bound_interval_chain *x)
 {
@@ -95,46 +96,24 @@ typedef struct raising {
     int64_t *times;   /* per pair: how often the path uses it */
 } raising;
 
-/* The exhaustive search below what is needed; true where it has left nothing to try. */
-static int search(bool *closed, pair_state *y, int64_t need_ns, int32_t which, const bound_interval_task *job)
-{
-    exact_options o;
-    exact_result found;
-    exact_options_init(&o);
-    o.below_ns = UTIL_MIN(need_ns, y->plan.device ? y->plan.length_ns : INT64_MAX);
-    o.node_limit = (int64_t)(nodes[which] * (job->patient ? PATIENCE : 1) * fmin(job->effort, 1e6)) + 1;
-    o.stop = job->stop;
-    int rc = exact_solve(&y->block.problem, &o, &found);
-    if (rc)
-        return rc == MOIRAI_ELIMIT ? 0 : rc;
-    int64_t proven = UTIL_MIN(found.lower_bound_ns, o.below_ns);
-    if (proven > y->lower_ns) {
-        y->lower_ns = proven;
-        y->exhausted = true;
-    }
-    if (found.found && found.makespan_ns < y->plan.length_ns) {
-        y->plan.length_ns = found.makespan_ns;
-        y->plan.cost = pricing_units(y->block.unit, found.makespan_ns);
-        rc = pair_plan_set(&y->plan, y->block.problem.n_ops, found.op_device, found.order, found.n_order);
-    }
-    *closed = y->lower_ns >= y->plan.length_ns;
-    exact_result_clear(&found);
-    return rc;
-}
-
 /* What is tried at a pair, one after the other: search with more and more nodes, the static programme, prices. */
 typedef enum attempt { SEARCH_1, SEARCH_2, SEARCH_3, STATIC, CASES, PRICES, NOTHING } attempt;
 
 static attempt attempt_of(const pair_state *y, int32_t tries, bool prices_only)
 {
-    static const attempt small[] = {SEARCH_1, STATIC, SEARCH_2, PRICES, SEARCH_3, PRICES},
-                         large[] = {STATIC, CASES, SEARCH_1, PRICES, SEARCH_2, PRICES, SEARCH_3};
+    static const attempt small[] = {SEARCH_1, SEARCH_2, STATIC, SEARCH_3, PRICES, PRICES},
+                         large[] = {SEARCH_1, STATIC, CASES, SEARCH_2, SEARCH_3, PRICES, PRICES};
     if (prices_only)
         return y->level < PAIR_LEVELS ? PRICES : NOTHING;
     bool few = y->block.n_interior <= SMALL_OPS;
     if (tries >= (int32_t)(few ? sizeof small / sizeof *small : sizeof large / sizeof *large))
         return NOTHING;
     return few ? small[tries] : large[tries];
+}
+
+static int64_t nodes_of(attempt what, const bound_interval_task *job)
+{
+    return (int64_t)(nodes[what] * (job->patient ? PATIENCE : 1) * fmin(job->effort, 1e6)) + 1;
 }
 
 static int raise_by_prices(bound_interval_chain *x, int32_t pair, int64_t need_ns, const bound_interval_task *job)
@@ -166,7 +145,7 @@ static int raise_one(void *data, int32_t i)
     if (util_stopped(&r->job->stop))
         return 0;
     if (what <= SEARCH_3 && fits)
-        rc = search(&closed, y, r->need_ns[i], what, r->job);
+        rc = bound_interval_search(&closed, y, r->need_ns[i], nodes_of(what, r->job), &r->job->stop);
     else if (what == STATIC)
         rc = pair_raise_static(y, r->need_ns[i], r->job->stop);
     else if (what == CASES)
@@ -372,13 +351,41 @@ static int enter_chains(contest *c, const moirai_problem *p, const decompose_int
     return rc;
 }
 
-/* The best chain by now, of those that are not done. */
-static int32_t best_of(const contest *c, const bool *done)
+static int32_t best_of(const contest *c)
 {
     int32_t best = -1;
     for (int32_t i = 0; i < c->n; i++)
-        if (!(done && done[i]) && (best < 0 || c->lower_ns[i] > c->lower_ns[best]))
+        if (best < 0 || c->lower_ns[i] > c->lower_ns[best])
             best = i;
+    return best;
+}
+
+/* What a chain proves, and a part of what is still open on its path. The plans of its pairs are hardly searched for. */
+static double promise(const contest *c, int32_t i)
+{
+    const bound_interval_chain *x = c->chain[i];
+    const decompose_cuts *s = x->c->s;
+    double open_ns = 0;
+    for (int32_t b = 0; b < s->n_blocks; b++) {
+        int64_t at =
+            pair_chain_index(x->c, s->block_class[b], b > 0 ? x->device[b - 1] : 0, b < s->n_cuts ? x->device[b] : 0);
+        const pair_state *y = pair_chain_get(x->c, at);
+        if (y->plan.device && x->tries[at] < INT8_MAX)
+            open_ns += (double)UTIL_MIN(UTIL_MAX(y->plan.length_ns - y->lower_ns, 0), y->lower_ns / 3);
+    }
+    return (double)c->lower_ns[i] + PROMISE * open_ns;
+}
+
+/* The chain that promises most, of those that are not done; -1: none. */
+static int32_t likeliest(const contest *c, const bool *done)
+{
+    int32_t best = -1;
+    double most = 0;
+    for (int32_t i = 0; i < c->n; i++)
+        if (!done[i] && (best < 0 || promise(c, i) > most)) {
+            best = i;
+            most = promise(c, i);
+        }
     return best;
 }
 
@@ -461,7 +468,7 @@ static int cross_chains(contest *c, const moirai_problem *p, const decompose_int
     x.worth = util_alloc(n, sizeof *x.worth);
     x.before = util_alloc(n, sizeof *x.before);
     int rc = mark && x.finish && x.worth && x.before ? 0 : MOIRAI_EFAIL;
-    if (!rc && find_crossing(&x, mark) > c->lower_ns[best_of(c, NULL)]) {
+    if (!rc && find_crossing(&x, mark) > c->lower_ns[best_of(c)]) {
         decompose_intervals_floating(all, mark, mark + n);
         rc = new_chain(&chain, p, mark);
     }
@@ -506,7 +513,7 @@ int bound_intervals(int64_t *lower_ns, bound_interval_chain **best, bound_window
     for (int32_t heat = 0; all && heat < FINALISTS && !rc; heat++) {
         if (heat < HEATS)
             rc = enter_chains(&c, p, all, heat * N_TASTES / HEATS, (heat + 1) * N_TASTES / HEATS, job);
-        int32_t x = rc || util_stopped(&job->stop) ? -1 : best_of(&c, done);
+        int32_t x = rc || util_stopped(&job->stop) ? -1 : likeliest(&c, done);
         if (x >= 0) {
             rc = raise_chain(&c, x, &patient);
             done[x] = true;
@@ -514,7 +521,7 @@ int bound_intervals(int64_t *lower_ns, bound_interval_chain **best, bound_window
     }
     for (int32_t i = 0; i < CROSSINGS && !rc && c.n > 0 && !util_stopped(&job->stop); i++)
         rc = cross_chains(&c, p, all, &patient);
-    int32_t first = rc ? -1 : best_of(&c, NULL);
+    int32_t first = rc ? -1 : best_of(&c);
     if (first >= 0) {
         *lower_ns = c.lower_ns[first];
         rc = find_windows(windows, lower_ns, &c, p);
