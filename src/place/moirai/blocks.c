@@ -16,6 +16,7 @@
 #define OPEN_ALL_FEW 8192  /* pairs that are opened at once, on few devices */
 #define OPEN_ALL_MANY 1024 /* and on many */
 #define PATH_ROUNDS 200    /* in which the bound's path may meet closed pairs, at effort 1 */
+#define MANY_CLASSES 6     /* of blocks: the first levels of all their pairs take long */
 #define SMALL_SHARE 0.15   /* of the largest: classes with less of the makespan get less work at first */
 
 /* ---- the next batch ---- */
@@ -273,6 +274,15 @@ static void set_shares(engine *x)
     }
 }
 
+/* Classes that have something between their cuts. */
+static int32_t count_classes(const engine *x)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < x->c->s->n_classes; i++)
+        n += x->c->s->block_size[x->c->s->class_block[i]] > 0;
+    return n;
+}
+
 /* One batch; *done where nothing is left to refine, or no effort. */
 static int refine_batch(engine *x, bool *done)
 {
@@ -292,6 +302,9 @@ int engine_improve_blocks(engine *x)
         rc = compose_best(x);
     }
     set_shares(x);
+    /* Where many classes want it, first levels take longer than prices that know the bytes from the start. */
+    if (!rc && x->memory_binds && x->n_large > 1 && count_classes(x) >= MANY_CLASSES)
+        return engine_improve_within_memory(x);
     rc = rc ? rc : all_first_levels(x);
     for (bool done = false; !rc && !done;) {
         raise_bound(x);
