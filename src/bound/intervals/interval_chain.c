@@ -3,12 +3,12 @@
  * The chain's operators are cuts of what lies in its intervals (decompose/intervals.c), so the recursion over cuts
  * (pair/chain.c) bounds the whole: f(i+1, l) = min over k of f(i, k) + L(interval, k, l) + time. The first L are
  * longest paths. Only pairs on the path of devices that attains the minimum are worth raising, those on which most of
- * the gap hangs first: the exhaustive search with both ends pinned (interval_search.c), with more nodes each time, the static programme (static_lp.c), prices in time
- * (pair_refine.c). Fixing the devices at both ends of an interval is what makes this strong: prices over a whole graph
+ * the gap hangs first: the exhaustive search with both ends pinned (interval_search.c), with more nodes each time, the
+ * static programme (static_lp.c), prices in time (pair_refine.c). Fixing the devices at both ends of an interval is what makes this strong: prices over a whole graph
  * are satisfied by mixing "everything here" with "everything there". Several chains compete: one attempt at each pair
- * of the path for all of them, all attempts for those that promise most, the first of them when half of the chains are
- * known. Where two chains meet in an operator, the beginning of the one and the end of the other are a chain too: a
- * recursion over all intervals that are known by then finds the best of these, and it is raised like the others. */
+ * of the path for all of them, all attempts for the best of the first half, then for those that promise or prove most.
+ * Where two chains meet in an operator, the beginning of the one and the end of the other are a chain too: a recursion
+ * over all intervals that are known by then finds the best of these, and it is raised like the others. */
 #include "bound/intervals/interval_chain.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@
 #define CASES_AT_ONCE 13  /* of the static programme by cases */
 #define REPEATS 3         /* blocks of a class, on average */
 #define HEATS 2           /* parts of the contest; the likeliest chain by then is raised all the way, */
-#define FINALISTS 4       /* and of all that are not yet, until there are so many */
+#define FINALISTS 3       /* and of all that are not yet, until there are so many */
 #define PROMISE 0.25      /* of what is open on a chain's path counts when finalists are chosen */
 #define PATIENCE 2        /* times as many nodes for them */
 
@@ -101,8 +101,8 @@ typedef enum attempt { SEARCH_1, SEARCH_2, SEARCH_3, STATIC, CASES, PRICES, NOTH
 
 static attempt attempt_of(const pair_state *y, int32_t tries, bool prices_only)
 {
-    static const attempt small[] = {SEARCH_1, SEARCH_2, STATIC, SEARCH_3, PRICES, PRICES},
-                         large[] = {SEARCH_1, STATIC, CASES, SEARCH_2, SEARCH_3, PRICES, PRICES};
+    static const attempt small[] = {SEARCH_1, SEARCH_2, STATIC, PRICES, SEARCH_3, PRICES},
+                         large[] = {SEARCH_1, STATIC, CASES, PRICES, SEARCH_2, SEARCH_3, PRICES};
     if (prices_only)
         return y->level < PAIR_LEVELS ? PRICES : NOTHING;
     bool few = y->block.n_interior <= SMALL_OPS;
@@ -376,16 +376,18 @@ static double promise(const contest *c, int32_t i)
     return (double)c->lower_ns[i] + PROMISE * open_ns;
 }
 
-/* The chain that promises most, of those that are not done; -1: none. */
-static int32_t likeliest(const contest *c, const bool *done)
+/* The chain that proves or promises most, of those that are not done; -1: none. */
+static int32_t likeliest(const contest *c, const bool *done, bool promises)
 {
     int32_t best = -1;
     double most = 0;
-    for (int32_t i = 0; i < c->n; i++)
-        if (!done[i] && (best < 0 || promise(c, i) > most)) {
+    for (int32_t i = 0; i < c->n; i++) {
+        double worth = promises ? promise(c, i) : (double)c->lower_ns[i];
+        if (!done[i] && (best < 0 || worth > most)) {
             best = i;
-            most = promise(c, i);
+            most = worth;
         }
+    }
     return best;
 }
 
@@ -506,6 +508,7 @@ int bound_intervals(int64_t *lower_ns, bound_interval_chain **best, bound_window
     bool done[N_CHAINS] = {false};
     bound_interval_task patient = *job;
     patient.patient = true;
+    patient.tries = job->tries + 1;
     *lower_ns = 0;
     if (windows)
         *windows = (bound_windows){0};
@@ -513,7 +516,7 @@ int bound_intervals(int64_t *lower_ns, bound_interval_chain **best, bound_window
     for (int32_t heat = 0; all && heat < FINALISTS && !rc; heat++) {
         if (heat < HEATS)
             rc = enter_chains(&c, p, all, heat * N_TASTES / HEATS, (heat + 1) * N_TASTES / HEATS, job);
-        int32_t x = rc || util_stopped(&job->stop) ? -1 : likeliest(&c, done);
+        int32_t x = rc || util_stopped(&job->stop) ? -1 : likeliest(&c, done, heat % 2 == 1);
         if (x >= 0) {
             rc = raise_chain(&c, x, &patient);
             done[x] = true;

@@ -5,17 +5,18 @@
  * bound of all that was left open. So targets climb from what is proven, in steps that grow with each success and
  * shrink with each failure, every one with a part of the nodes (destructive improvement, Klein and Scholl 1999, with
  * steps in place of a bisection, because failures cost far more than successes). A plan that is found lowers the end.
- */
+ * Small intervals, which are mostly closed, get one search as a whole before. */
 #include "bound/intervals/interval_search.h"
 
 #include "exact/exact.h"
 #include "util/util.h"
 
-#define PARTS 5    /* of the nodes that are left go into one target */
+#define PARTS 2    /* of the nodes that are left go into one target */
 #define LEAST 200  /* nodes */
 #define FIRST 12   /* the first step is this part of what is proven, */
 #define FINEST 400 /* the last ones this */
 #define SHRINK 3
+#define PLAIN_OPS 34 /* up to this size one search may well close the interval */
 
 static int keep_plan(pair_state *y, const exact_result *found)
 {
@@ -26,14 +27,15 @@ static int keep_plan(pair_state *y, const exact_result *found)
     return pair_plan_set(&y->plan, y->block.problem.n_ops, found->op_device, found->order, found->n_order);
 }
 
-/* One target: what it proves, and the nodes that it took. */
-static int put_to_test(pair_state *y, int64_t target_ns, int64_t *nodes, bool *refuted, const util_stop *stop)
+/* One target, put to the test at once or by the search's own climbing: what it proves, and the nodes that it took. */
+static int put_to_test(pair_state *y, int64_t target_ns, bool at_once, int64_t *nodes, bool *refuted,
+                       const util_stop *stop)
 {
     exact_options o;
     exact_result found;
     exact_options_init(&o);
     o.below_ns = target_ns;
-    o.proven_ns = UTIL_MAX(y->lower_ns, 1);
+    o.proven_ns = at_once ? UTIL_MAX(y->lower_ns, 1) : 0;
     o.node_limit = *nodes;
     o.stop = *stop;
     int rc = exact_solve(&y->block.problem, &o, &found);
@@ -59,13 +61,15 @@ static int64_t end_of(const pair_state *y, int64_t need_ns)
 
 int bound_interval_search(bool *closed, pair_state *y, int64_t need_ns, int64_t nodes, const util_stop *stop)
 {
-    int64_t step = UTIL_MAX(y->lower_ns / FIRST, 1), top;
+    int64_t step = UTIL_MAX(y->lower_ns / FIRST, 1), top, plain = nodes;
+    bool refuted;
     int rc = 0;
+    if (y->block.n_interior <= PLAIN_OPS && y->lower_ns < end_of(y, need_ns))
+        rc = put_to_test(y, end_of(y, need_ns), false, &plain, &refuted, stop);
     while (!rc && nodes > 0 && y->lower_ns < (top = end_of(y, need_ns)) && !util_stopped(stop)) {
         int64_t target = step < top - y->lower_ns ? y->lower_ns + step : top, used = UTIL_MAX(nodes / PARTS, LEAST);
-        bool refuted;
         used = UTIL_MIN(used, nodes);
-        rc = put_to_test(y, target, &used, &refuted, stop);
+        rc = put_to_test(y, target, true, &used, &refuted, stop);
         nodes -= UTIL_MAX(used, 1);
         if (!refuted && step <= UTIL_MAX(y->lower_ns / FINEST, 1))
             break;
