@@ -11,7 +11,7 @@ static const moirai_bound *const bounds[] = {
     &bound_prices_3,      &bound_prices_4,
     &bound_bytes,         &bound_static,
     &bound_pool,          &bound_interval_chains,
-    &bound_search,
+    &bound_interval_pool, &bound_search,
 };
 
 int moirai_bound_count(void)

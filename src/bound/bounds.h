@@ -18,6 +18,7 @@ extern const moirai_bound bound_bytes;
 extern const moirai_bound bound_static;
 extern const moirai_bound bound_pool;
 extern const moirai_bound bound_interval_chains;
+extern const moirai_bound bound_interval_pool;
 extern const moirai_bound bound_search;
 
 #endif

@@ -10,7 +10,9 @@
 #include "util/stop.h"
 
 typedef struct exact_options {
-    int64_t below_ns;         /* only makespans below this are wanted; MOIRAI_UNKNOWN (-1): any */
+    int64_t below_ns; /* only makespans below this are wanted; MOIRAI_UNKNOWN (-1): any */
+    int64_t
+        proven_ns; /* no makespan is below this: targets do not climb, below_ns is put to the test at once; 0: not known */
     int64_t stop_at_ns;       /* stop as soon as a plan of at most this is found; 0: go on to the optimum */
     int64_t node_limit;       /* 0: none. Nodes do not depend on time: the same limit gives the same answer */
     const moirai_plan *start; /* a correct plan to beat, returned if nothing is better; or NULL */

@@ -133,11 +133,13 @@ static void climb(exact_search *s)
     exact_root(s);
     exact_state *st = s->stack[0];
     bool alive = exact_propagate(s, st) && st->lb_ns < top;
-    r->lower_bound_ns = alive ? st->lb_ns : top;
+    r->lower_bound_ns = alive ? UTIL_MAX(st->lb_ns, UTIL_MIN(s->o->proven_ns, top)) : top;
     r->complete = !alive;
     while (!r->complete && !s->stopped) {
         int64_t gap = top - r->lower_bound_ns;
-        step = step == 0 ? UTIL_MAX(UTIL_MIN(gap / FIRST_STEP, r->lower_bound_ns / FIRST_STEP), 1) : 2 * step;
+        step = s->o->proven_ns > 0 ? gap
+               : step == 0         ? UTIL_MAX(UTIL_MIN(gap / FIRST_STEP, r->lower_bound_ns / FIRST_STEP), 1)
+                                   : 2 * step;
         int64_t target = step < gap ? r->lower_bound_ns + step : top;
         bool done = search_below(s, target);
         if (done && s->below_ns == target) {

@@ -47,21 +47,29 @@
 
 typedef __int128 wide;
 
+/* Who waits for whom, and how long at least: from start to start. */
+typedef struct pool_arcs {
+    int32_t n;
+    pair_pool_arc *arc;
+    int32_t *in_off, *in, *out_off, *out; /* arcs of each operator */
+} pool_arcs;
+
 typedef struct trial {
     const moirai_problem *q;
     const pair_pool_task *job;
     const int64_t *head, *tail, *weight;
-    int32_t n, K, E;
+    int32_t n, K, E; /* E: arcs, the problem's edges first */
+    const pool_arcs *arcs;
     int64_t length_ns, step_ns, bucket_ns;
     double *shape;         /* per bucket: the price, up to a factor */
     int64_t *price, *paid; /* per bucket: price; integral up to its beginning */
     int64_t *offset;       /* per operator: earliest start */
     int32_t *labels;       /* per operator */
-    int32_t *late;         /* per edge: how many labels its reader may be behind its producer */
+    int32_t *late;         /* per arc: how many labels its end may be behind its beginning */
     int32_t *label_off;
     int64_t *cost;         /* per label; -1: no device can start then */
     int32_t *arc;          /* per label: the arc that costs it; MOIRAI_NONE: constant */
-    int32_t *edge_arc_off; /* per edge: its first unlimited arc, for step edge_step */
+    int32_t *edge_arc_off; /* per arc: its first unlimited one in the network, for step edge_step */
     int32_t *edge_step;
     pair_cut cut;
     double *use, *mean; /* per bucket */
@@ -116,19 +124,6 @@ static void find_windows(trial *x)
     }
 }
 
-/* The least time from the start of an edge's producer to that of its reader. */
-static int64_t distance(const trial *x, int32_t e)
-{
-    const moirai_problem *q = x->q;
-    int32_t t = q->edge_tensor[e], i = q->tensor_producer[t], j = q->edge_reader[e];
-    int64_t least = INT64_MAX;
-    for (int32_t k = 0; k < x->K; k++)
-        for (int32_t l = 0; l < x->K; l++)
-            if (allowed(x, i, k) && allowed(x, j, l))
-                least = UTIL_MIN(least, moirai_op_ns(q, i, k) + moirai_transfer_ns(q, t, k, l));
-    return least;
-}
-
 /* ceil(a / b) for b > 0. */
 static int64_t up(int64_t a, int64_t b)
 {
@@ -137,17 +132,18 @@ static int64_t up(int64_t a, int64_t b)
 
 static void find_lateness(trial *x)
 {
-    const moirai_problem *q = x->q;
+    const pool_arcs *arcs = x->arcs;
     for (int32_t e = 0; e < x->E; e++) {
-        int32_t i = q->tensor_producer[q->edge_tensor[e]], j = q->edge_reader[e];
-        x->late[e] = (int32_t)up(x->offset[j] - x->offset[i] - distance(x, e), x->step_ns);
+        const pair_pool_arc *a = &arcs->arc[e];
+        x->late[e] = (int32_t)up(x->offset[a->to] - x->offset[a->from] - a->ns, x->step_ns);
     }
-    /* A producer is never later than its readers allow. */
+    /* Nothing is later than what follows it allows. */
     for (int32_t z = x->n - 1; z >= 0; z--) {
-        int32_t i = q->topo[z];
-        for (int32_t o = q->op_out_off[i]; o < q->op_out_off[i + 1]; o++)
-            for (int32_t t = q->op_out[o], e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
-                x->labels[i] = UTIL_MIN(x->labels[i], x->labels[q->edge_reader[e]] + x->late[e]);
+        int32_t i = x->q->topo[z];
+        for (int32_t o = arcs->out_off[i]; o < arcs->out_off[i + 1]; o++) {
+            int32_t e = arcs->out[o];
+            x->labels[i] = UTIL_MIN(x->labels[i], x->labels[arcs->arc[e].to] + x->late[e]);
+        }
         x->impossible |= x->labels[i] < 1;
         x->labels[i] = UTIL_MAX(x->labels[i], 1);
     }
@@ -250,7 +246,6 @@ static int32_t node(const trial *x, int32_t i, int32_t g)
 
 static int32_t list_arcs(trial *x, int32_t *from, int32_t *to)
 {
-    const moirai_problem *q = x->q;
     int32_t n = 0;
     for (int32_t i = 0; i < x->n; i++)
         for (int32_t g = 0; g < x->labels[i]; g++) {
@@ -266,8 +261,7 @@ static int32_t list_arcs(trial *x, int32_t *from, int32_t *to)
             n++;
         }
     for (int32_t e = 0; e < x->E; e++) {
-        int32_t i = q->tensor_producer[q->edge_tensor[e]], j = q->edge_reader[e];
-        int32_t first = UTIL_MAX(1, 1 + x->late[e]);
+        int32_t i = x->arcs->arc[e].from, j = x->arcs->arc[e].to, first = UTIL_MAX(1, 1 + x->late[e]);
         x->edge_arc_off[e] = n;
         x->edge_step[e] = first;
         for (int32_t a = first; a < x->labels[i]; a++, n++)
@@ -319,24 +313,21 @@ static int64_t set_capacities(trial *x)
 
 static int64_t flow_of(const trial *x, int32_t e, int32_t step)
 {
-    int32_t first = x->edge_step[e], i = x->q->tensor_producer[x->q->edge_tensor[e]];
+    int32_t first = x->edge_step[e], i = x->arcs->arc[e].from;
     return step < first || step >= x->labels[i] ? 0 : x->cut.left[2 * (x->edge_arc_off[e] + step - first) + 1];
 }
 
 /* The least of an operator's labels at the multipliers. */
 static wide part_of_op(const trial *x, int32_t i)
 {
-    const moirai_problem *q = x->q;
+    const pool_arcs *arcs = x->arcs;
     wide least = 0, extra = 0;
     bool any = false;
     for (int32_t g = 0; g < x->labels[i]; g++) {
-        for (int32_t j = q->op_in_off[i]; j < q->op_in_off[i + 1] && g > 0; j++) {
-            int32_t e = q->op_in_edge[j];
-            extra -= flow_of(x, e, g + x->late[e]);
-        }
-        for (int32_t o = q->op_out_off[i]; o < q->op_out_off[i + 1] && g > 0; o++)
-            for (int32_t t = q->op_out[o], e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
-                extra += flow_of(x, e, g);
+        for (int32_t j = arcs->in_off[i]; j < arcs->in_off[i + 1] && g > 0; j++)
+            extra -= flow_of(x, arcs->in[j], g + x->late[arcs->in[j]]);
+        for (int32_t j = arcs->out_off[i]; j < arcs->out_off[i + 1] && g > 0; j++)
+            extra += flow_of(x, arcs->out[j], g);
         int64_t cost = x->cost[x->label_off[i] + g];
         if (cost >= 0 && (!any || cost + extra < least)) {
             least = cost + extra;
@@ -459,6 +450,7 @@ static int try_length(void *data, int32_t which)
     int rc = prepare(x);
     for (int32_t b = 0; !rc && b < x->proof.n_buckets; b++)
         x->mean[b] = 1;
+    x->excluded = x->impossible && x->job->head; /* no proof of it could be written down */
     for (int32_t round = 0; round < x->job->cuts && !rc && !x->impossible; round++) {
         set_prices(x);
         find_costs(x);
@@ -528,6 +520,7 @@ typedef struct pooling {
     const moirai_problem *q;
     const pair_pool_task *job;
     int64_t *head, *tail, *weight;
+    pool_arcs arcs;
     double *shape;           /* of the best prices so far */
     int64_t low_ns, high_ns; /* excluded; not excluded */
 } pooling;
@@ -565,7 +558,8 @@ static int begin(trial *x, const pooling *p, int64_t length_ns)
                  .weight = p->weight,
                  .n = p->q->n_ops,
                  .K = p->q->n_devices,
-                 .E = p->q->n_edges,
+                 .E = p->arcs.n,
+                 .arcs = &p->arcs,
                  .length_ns = length_ns,
                  .step_ns = step_of(p, length_ns),
                  .bucket_ns = UTIL_MAX(up(length_ns, BUCKETS), 1)};
@@ -609,15 +603,90 @@ static int try_lengths(pooling *p, pair_pool_proof *proof, bool *any)
     return rc;
 }
 
-static int pool(pooling *p, pair_pool_proof *proof)
+/* ---- arcs ---- */
+
+/* The least time from the start of an edge's producer to that of its reader. */
+static pair_pool_arc arc_of(const moirai_problem *q, int32_t e)
 {
+    int32_t t = q->edge_tensor[e], i = q->tensor_producer[t], j = q->edge_reader[e];
+    pair_pool_arc arc = {i, j, INT64_MAX};
+    for (int32_t k = 0; k < q->n_devices; k++)
+        for (int32_t l = 0; l < q->n_devices; l++)
+            if (q->op_devices[i] >> k & 1 && q->op_devices[j] >> l & 1)
+                arc.ns = UTIL_MIN(arc.ns, moirai_op_ns(q, i, k) + moirai_transfer_ns(q, t, k, l));
+    return arc;
+}
+
+static void sort_arcs(pool_arcs *x, int32_t n_ops)
+{
+    for (int32_t e = 0; e < x->n; e++) {
+        x->out_off[x->arc[e].from + 1]++;
+        x->in_off[x->arc[e].to + 1]++;
+    }
+    for (int32_t i = 0; i < n_ops; i++) {
+        x->out_off[i + 1] += x->out_off[i];
+        x->in_off[i + 1] += x->in_off[i];
+    }
+    for (int32_t e = x->n - 1; e >= 0; e--) { /* offsets run back to the beginnings */
+        x->out[--x->out_off[x->arc[e].from + 1]] = e;
+        x->in[--x->in_off[x->arc[e].to + 1]] = e;
+    }
+    for (int32_t i = 0; i < n_ops; i++) {
+        x->out_off[i] = x->out_off[i + 1];
+        x->in_off[i] = x->in_off[i + 1];
+    }
+    x->out_off[n_ops] = x->in_off[n_ops] = x->n;
+}
+
+static int find_arcs(pool_arcs *x, const moirai_problem *q, const pair_pool_task *job)
+{
+    size_t n = (size_t)q->n_ops, E = (size_t)q->n_edges + (size_t)job->n_arcs;
+    x->n = (int32_t)E;
+    x->arc = util_alloc(E, sizeof *x->arc);
+    x->in_off = util_alloc(n + 1, sizeof *x->in_off);
+    x->out_off = util_alloc(n + 1, sizeof *x->out_off);
+    x->in = util_alloc(E, sizeof *x->in);
+    x->out = util_alloc(E, sizeof *x->out);
+    if (!x->arc || !x->in_off || !x->out_off || !x->in || !x->out)
+        return MOIRAI_EFAIL;
+    for (int32_t e = 0; e < q->n_edges; e++)
+        x->arc[e] = arc_of(q, e);
+    for (int32_t e = 0; e < job->n_arcs; e++)
+        x->arc[q->n_edges + e] = job->arc[e];
+    sort_arcs(x, q->n_ops);
+    return 0;
+}
+
+static void clear_arcs(pool_arcs *x)
+{
+    free(x->arc);
+    free(x->in_off);
+    free(x->out_off);
+    free(x->in);
+    free(x->out);
+}
+
+static void find_paths(pooling *p)
+{
+    size_t bytes = sizeof *p->head * (size_t)p->q->n_ops * (size_t)p->q->n_devices;
     schedule_paths paths = {.p = p->q};
-    bool any = false;
+    if (p->job->head && p->job->tail) {
+        memcpy(p->head, p->job->head, bytes);
+        memcpy(p->tail, p->job->tail, bytes);
+        return;
+    }
     schedule_heads(p->head, &paths);
     schedule_tails(p->tail, &paths);
+}
+
+static int pool(pooling *p, pair_pool_proof *proof)
+{
+    bool any = false;
+    find_paths(p);
     for (int32_t b = 0; b < BUCKETS; b++)
         p->shape[b] = 1;
-    int rc = find_weights(p->weight, p->q, &p->job->stop);
+    int rc = find_arcs(&p->arcs, p->q, p->job);
+    rc = rc ? rc : find_weights(p->weight, p->q, &p->job->stop);
     for (int32_t i = 0, idle = 0; i < p->job->rounds && !rc && p->low_ns < p->high_ns && idle < 2; i++) {
         rc = util_stopped(&p->job->stop) ? 0 : try_lengths(p, proof, &any);
         idle = any ? 0 : idle + 1;
@@ -642,10 +711,11 @@ int pair_pool(int64_t *lower_ns, const moirai_problem *q, const pair_pool_task *
     int rc = p.head && p.tail && p.weight && p.shape ? pool(&p, &own) : MOIRAI_EFAIL;
     if (!rc)
         *lower_ns = p.low_ns;
-    if (!rc && proof)
+    if (!rc && proof && !job->head && !job->n_arcs)
         *proof = own;
     else
         pair_pool_proof_free(&own);
+    clear_arcs(&p.arcs);
     free(p.head);
     free(p.tail);
     free(p.weight);

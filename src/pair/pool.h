@@ -25,6 +25,12 @@ typedef struct pair_pool_proof {
 
 void pair_pool_proof_free(pair_pool_proof *proof);
 
+/* From the start of one operator to that of another that follows it, at least. */
+typedef struct pair_pool_arc {
+    int32_t from, to;
+    int64_t ns;
+} pair_pool_arc;
+
 typedef struct pair_pool_task {
     int64_t proven_ns; /* a bound that is known */
     int64_t upper_ns;  /* no use in proving more */
@@ -33,6 +39,10 @@ typedef struct pair_pool_task {
     int32_t nodes;     /* of the network, about */
     int threads;
     util_stop stop;
+    /* What is known of starts beyond longest paths; a proof does not have it, so that none is kept. */
+    const int64_t *head, *tail; /* [op * K + device], or NULL */
+    const pair_pool_arc *arc;   /* besides the edges */
+    int32_t n_arcs;
 } pair_pool_task;
 
 #define PAIR_POOL_SIDE 4

@@ -45,24 +45,30 @@ static int64_t tail_of(const int64_t *tail, const schedule_paths *x, int32_t op,
     return after;
 }
 
-void schedule_heads(int64_t *head, const schedule_paths *x)
+void schedule_heads_of(int64_t *head, const schedule_paths *x, int32_t op)
 {
     int64_t K = x->p->n_devices;
-    for (int32_t r = 0; r < x->p->n_ops; r++) {
-        int32_t op = x->p->topo[r];
-        for (int32_t k = 0; k < K; k++)
-            head[op * K + k] = devices_of(x, op) >> k & 1 ? head_of(head, x, op, k) : SCHEDULE_NEVER_NS;
-    }
+    for (int32_t k = 0; k < K; k++)
+        head[op * K + k] = devices_of(x, op) >> k & 1 ? head_of(head, x, op, k) : SCHEDULE_NEVER_NS;
+}
+
+void schedule_tails_of(int64_t *tail, const schedule_paths *x, int32_t op)
+{
+    int64_t K = x->p->n_devices;
+    for (int32_t k = 0; k < K; k++)
+        tail[op * K + k] = devices_of(x, op) >> k & 1 ? tail_of(tail, x, op, k) : SCHEDULE_NEVER_NS;
+}
+
+void schedule_heads(int64_t *head, const schedule_paths *x)
+{
+    for (int32_t r = 0; r < x->p->n_ops; r++)
+        schedule_heads_of(head, x, x->p->topo[r]);
 }
 
 void schedule_tails(int64_t *tail, const schedule_paths *x)
 {
-    int64_t K = x->p->n_devices;
-    for (int32_t r = x->p->n_ops - 1; r >= 0; r--) {
-        int32_t op = x->p->topo[r];
-        for (int32_t k = 0; k < K; k++)
-            tail[op * K + k] = devices_of(x, op) >> k & 1 ? tail_of(tail, x, op, k) : SCHEDULE_NEVER_NS;
-    }
+    for (int32_t r = x->p->n_ops - 1; r >= 0; r--)
+        schedule_tails_of(tail, x, x->p->topo[r]);
 }
 
 int64_t schedule_longest_path(const schedule_paths *x)

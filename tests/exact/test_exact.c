@@ -199,6 +199,30 @@ static void test_exact_below_is_exclusive(void **state)
     }
 }
 
+/* A bound that the caller knows changes neither what is found nor what is proven. */
+static void test_exact_takes_a_proven_bound(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 710000; seed < 710200; seed++) {
+        random_spec spec = random_spec_draw(seed, 8);
+        moirai_problem *p = make(&spec);
+        int64_t optimum = optimum_of(p, &spec);
+        for (int64_t above = -1; above <= 1 + optimum / 4 && optimum > 1; above += 1 + optimum / 8) {
+            exact_options o = any();
+            o.proven_ns = 1 + (int64_t)(seed % 7) * (optimum - 1) / 6;
+            o.below_ns = optimum + above + 1;
+            exact_result r = solve(p, &o);
+            assert_true(r.complete && r.lower_bound_ns == optimum && r.found == (above >= 0));
+            exact_result_clear(&r);
+            o.node_limit = 3;
+            r = solve(p, &o);
+            assert_true(r.lower_bound_ns <= optimum && r.lower_bound_ns >= o.proven_ns);
+            exact_result_clear(&r);
+        }
+        moirai_problem_free(p);
+    }
+}
+
 /* The optimum with operator `op` on device k alone; -1 if there is none. */
 static int64_t pinned(moirai_problem *p, const random_spec *spec, int32_t source, int32_t k, int32_t sink, int32_t l)
 {
@@ -301,6 +325,7 @@ int main(void)
         cmocka_unit_test(test_exact_symmetry_keeps_the_optimum),
         cmocka_unit_test(test_exact_bound_holds_wherever_it_stops),
         cmocka_unit_test(test_exact_below_is_exclusive),
+        cmocka_unit_test(test_exact_takes_a_proven_bound),
         cmocka_unit_test(test_exact_releases_and_tails_add_up),
         cmocka_unit_test(test_exact_counts_the_same_nodes_twice),
         cmocka_unit_test(test_exact_preemptive_equals_the_best_subset),

@@ -8,7 +8,7 @@
 
 #include "exact/exact.h"
 #include "bound/certificate.h"
-#include "bound/interval_chain.h"
+#include "bound/intervals/interval_chain.h"
 #include "bytes/bytes.h"
 #include "pair/pair_refine.h"
 #include "prove/prove.h"
@@ -764,6 +764,76 @@ static bool check_intervals(const moirai_problem *p, int64_t optimum, uint64_t s
     return good;
 }
 
+/* What several chains, drawn at random, know of their intervals. */
+static int draw_intervals(bound_interval_list *known, const moirai_problem *p, uint64_t seed)
+{
+    util_rng rng;
+    util_rng_seed(&rng, seed ^ 0x3a9d);
+    decompose_intervals *all;
+    int rc = decompose_intervals_new(&all, p, 8);
+    for (uint64_t i = 0; i < 3 && !rc; i++) {
+        decompose_interval_taste taste = {(int32_t)util_rng_below(&rng, 7), util_rng_real(&rng), util_rng_real(&rng), 2,
+                                          seed + i};
+        bound_interval_task job = {.goal_ns = INT64_MAX, .tries = 3, .effort = 0.02, .threads = 1, .seed = seed};
+        bound_interval_chain *x = NULL;
+        int64_t lower;
+        rc = bound_interval_chain_new(&x, p, all, &taste);
+        rc = rc ? rc : bound_interval_chain_raise(&lower, x, &job);
+        rc = rc ? rc : bound_interval_chain_share(x, known);
+        bound_interval_chain_free(x);
+    }
+    decompose_intervals_free(all);
+    return rc;
+}
+
+/* Every operator of a plan lies within its window, and every two within their arc. */
+static bool plan_is_within(const moirai_problem *p, const exact_result *plan, const bound_windows *w, char *why)
+{
+    for (int32_t i = 0; i < p->n_ops; i++) {
+        int64_t at = (int64_t)i * p->n_devices + plan->op_device[i], start = plan->op_start_ns[i];
+        if (w->head[at] > start || start + p->op_time_ns[at] + w->tail[at] > plan->makespan_ns)
+            return fail(why, "windows: %s starts at %lld, head %lld, tail %lld", p->op_name[i], (long long)start,
+                        (long long)w->head[at], (long long)w->tail[at]);
+    }
+    for (int32_t i = 0; i < w->n_arcs; i++)
+        if (plan->op_start_ns[w->arc[i].to] < plan->op_start_ns[w->arc[i].from] + w->arc[i].ns)
+            return fail(why, "windows: %s is less than %lld behind %s", p->op_name[w->arc[i].to],
+                        (long long)w->arc[i].ns, p->op_name[w->arc[i].from]);
+    return true;
+}
+
+/* Heads and tails from random intervals: the best plan is within them, and the pool within them stays below it. */
+static bool check_windows(const moirai_problem *p, int64_t optimum, uint64_t seed, false_bound_counts *counts,
+                          char *why)
+{
+    exact_options o;
+    exact_result best;
+    bound_interval_list known = {0};
+    bound_windows w = {0};
+    int64_t lower = 0;
+    exact_options_init(&o);
+    o.node_limit = NODES;
+    if (optimum < 0)
+        return true;
+    if (exact_solve(p, &o, &best))
+        return fail(why, "windows: %s", moirai_error_message());
+    pair_pool_task job = {.upper_ns = 2 * optimum + 2, .rounds = 2, .cuts = 15, .nodes = 200, .threads = 1};
+    bool good = (!draw_intervals(&known, p, seed) && !bound_windows_find(&w, p, &known)) ||
+                fail(why, "windows: %s", moirai_error_message());
+    good = good && (w.lower_ns <= optimum ||
+                    fail(why, "windows' bound %lld, optimum %lld", (long long)w.lower_ns, (long long)optimum));
+    good = good && plan_is_within(p, &best, &w, why);
+    if (good && bound_windows_pool(&lower, &w, p, &job))
+        good = fail(why, "windows: %s", moirai_error_message());
+    good = good && (lower <= optimum ||
+                    fail(why, "pool within windows %lld, optimum %lld", (long long)lower, (long long)optimum));
+    counts->windows += lower > w.lower_ns;
+    bound_windows_clear(&w);
+    bound_interval_list_clear(&known);
+    exact_result_clear(&best);
+    return good;
+}
+
 /* The static programme by cases and the pool of all devices, over the whole as one block: no bound above the optimum,
  * and a certificate of it. */
 static bool check_pool(const moirai_problem *p, int64_t optimum, uint64_t seed, false_bound_counts *counts, char *why)
@@ -823,6 +893,7 @@ bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_count
     good = good && check_certificate(c, optimum, seed, counts, why);
     good = good && (seed % 3 || check_spine(p, optimum, seed, counts, why));
     good = good && check_intervals(p, optimum, seed, counts, why);
+    good = good && check_windows(p, optimum, seed, counts, why);
     good = good && check_pool(p, optimum, seed, counts, why);
     pair_chain_free(c);
     return good;

@@ -21,6 +21,7 @@ typedef struct false_bound_counts {
     int64_t cases;         /* static proofs by more than one case */
     int64_t sendings;      /* and by who receives the entry's tensor */
     int64_t pools;         /* proofs by the pool of all devices */
+    int64_t windows;       /* bounds by the pool within windows from intervals */
     attack_counts attacks; /* on those and on certificates with a part about bytes */
     int64_t tight;         /* certificates whose bound is the optimum */
     double gap;            /* sum of (optimum - certified) / optimum over problems with known optimum */
@@ -35,7 +36,8 @@ int64_t false_bound_optimum(const moirai_problem *p);
  *  - no schedule that exists is excluded by any prices that the master finds, on any grid, neither by the pricing nor
  * by the verifier;
  *  - the certificate is accepted and proves just what it claims; tampered ones are rejected;
- *  - chains of intervals drawn at random prove no more, nor do their certificates;
+ *  - chains of intervals drawn at random prove no more, nor do their certificates; the best plan lies within the heads
+ * and tails that follow from them, and the pool within these proves no more;
  *  - a certificate that leaves operators out proves no more than the optimum with them. */
 bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_counts *counts, char *why);
 

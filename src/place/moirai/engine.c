@@ -149,6 +149,7 @@ void engine_free(engine *x)
     decompose_spine_free(x->spine);
     bytes_prices_free(x->memory);
     bound_interval_chain_free(x->intervals);
+    bound_windows_clear(&x->windows);
     pair_chain_free(x->pool);
     pair_chain_free(x->c);
     moirai_sim_free(x->sim);

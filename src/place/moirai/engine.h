@@ -5,7 +5,7 @@
 #include <moirai/placer.h>
 
 #include "bound/certificate.h"
-#include "bound/interval_chain.h"
+#include "bound/intervals/interval_chain.h"
 #include "pair/pair_refine.h"
 
 #define ENGINE_BATCH 4           /* pairs that are refined side by side, whatever the number of threads */
@@ -43,7 +43,9 @@ typedef struct engine {
     bytes_prices *memory;
     int32_t whole_rounds;            /* of annealing so far */
     int32_t copy_rounds;             /* of annealing layers that repeat */
+    double whole_pace;               /* of the last one: evaluations of each chain in a second; 0: not known */
     bound_interval_chain *intervals; /* of the best chain of intervals; NULL: none that has raised the bound */
+    bound_windows windows;           /* heads and tails from all intervals; head NULL: none */
     pair_chain *pool;                /* the whole as one block, raised by the pool of all devices; NULL: not raised */
     int64_t work;
     decompose_spine *spine; /* NULL: not needed */
@@ -93,6 +95,8 @@ int engine_anneal_whole(engine *x, int32_t rounds, double part);
 int engine_raise_by_programme(engine *x, double part);
 /* Raises the bound by the pool of all devices over the whole, in this part of the time that is left. */
 int engine_raise_by_pool(engine *x, double part);
+/* The same within the windows that chains of intervals have left, where they were raised. */
+int engine_raise_by_windows(engine *x, double part);
 /* The part of the operators in components of blocks that are too large for prices and for the search; O(V + E). */
 int engine_weakness(double *part, const engine *x);
 /* Raises the bound by chains of intervals, in this part of the time that is left. */

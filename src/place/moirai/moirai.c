@@ -32,6 +32,7 @@
 #define INTERVAL_LEVELS 2 /* of prices for a certificate: intervals are many */
 #define INTERVAL_EFFORT 0.3
 #define POOL_SHARE 0.25       /* of the time that is left, for the pool of all devices */
+#define FIRST_POOL_SHARE 0.12 /* where it comes again within windows and needs no certificate */
 #define POOL_GAP 0.15         /* between paths or load and the plan: where links decide, the pool says little */
 #define WEAK 0.3              /* of the operators in large components: blocks are weak */
 #define WHOLE_NODES 2000000.0 /* of it, at effort 1 */
@@ -210,8 +211,10 @@ static int search_whole(engine *x)
     int rc = engine_anneal_copies(x, &copies, 0.2);
     rc = rc ? rc : engine_anneal_whole(x, 2, copies ? 0.1 : 0.15);
     if (!rc && engine_gap(x) <= POOL_GAP)
-        rc = engine_raise_by_pool(x, POOL_SHARE);
+        rc = engine_raise_by_pool(x, x->o->certificate_path ? POOL_SHARE : FIRST_POOL_SHARE);
     rc = rc ? rc : engine_raise_by_intervals(x, 14, 4, copies ? 0.6 : 0.45);
+    if (!rc && engine_gap(x) <= POOL_GAP)
+        rc = engine_raise_by_windows(x, POOL_SHARE);
     rc = rc ? rc : engine_raise_by_programme(x, 0.2);
     x->top_level = 1; /* finer prices would take for ever */
     x->batches_left = 2;
@@ -233,6 +236,8 @@ static int search_blocks(engine *x)
         rc = improve_blocks(x, many ? 0.95 : 0.8);
     rc = rc ? rc : engine_raise_by_intervals(x, 14, 4, 0.5);
     rc = rc ? rc : engine_raise_by_pool(x, POOL_SHARE);
+    if (!rc && engine_gap(x) <= POOL_GAP)
+        rc = engine_raise_by_windows(x, POOL_SHARE);
     return rc ? rc : engine_anneal_whole(x, 5, 1);
 }
 

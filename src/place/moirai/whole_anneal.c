@@ -192,7 +192,7 @@ static int chain_open(chain *c, const moirai_problem *p)
 
 static int run_chain(void *data, int32_t i)
 {
-    static const double heat[PLACE_WHOLE_CHAINS] = {1, 0.4, 2, 0.15};
+    static const double heat[PLACE_WHOLE_CHAINS] = {1, 0.5, 2, 0.25};
     round_ *r = data;
     chain *c = &r->chain[i];
     int rc = chain_open(c, r->p);

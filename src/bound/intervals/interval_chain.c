@@ -3,26 +3,26 @@
  * The chain's operators are cuts of what lies in its intervals (decompose/intervals.c), so the recursion over cuts
  * (pair/chain.c) bounds the whole: f(i+1, l) = min over k of f(i, k) + L(interval, k, l) + time. The first L are
  * longest paths. Only pairs on the path of devices that attains the minimum are worth raising, those on which most of
- * the gap hangs first: the exhaustive search with both ends pinned, asked for anything below what the goal needs, with
- * more nodes each time (its bound holds wherever it stops), the static programme (static_lp.c), prices in time
- * (pair_refine.c). Fixing the devices at both ends of an interval is what makes this strong: prices over a whole graph
+ * the gap hangs first: the exhaustive search with both ends pinned (interval_search.c), with more nodes each time, the
+ * static programme (static_lp.c), prices in time (pair_refine.c). Fixing the devices at both ends of an interval is what makes this strong: prices over a whole graph
  * are satisfied by mixing "everything here" with "everything there". Several chains compete: one attempt at each pair
- * of the path for all of them, all attempts for the best two. Where two chains meet in an operator, the beginning of
- * the one and the end of the other are a chain too: a recursion over all intervals that are known by then finds the
- * best of these, and it is raised like the others. */
-#include "bound/interval_chain.h"
+ * of the path for all of them, all attempts for the best of the first half, then for those that promise or prove most.
+ * Where two chains meet in an operator, the beginning of the one and the end of the other are a chain too: a recursion
+ * over all intervals that are known by then finds the best of these, and it is raised like the others. */
+#include "bound/intervals/interval_chain.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "bound/bounds.h"
+#include "bound/intervals/interval_search.h"
 #include "pair/static_lp.h"
 #include "exact/exact.h"
 #include "util/pool.h"
 #include "util/util.h"
 
 #define SEARCH_OPS 80     /* larger intervals are not searched */
-#define SMALL_OPS 34      /* up to this size the search comes first */
+#define SMALL_OPS 46      /* up to this size the search comes first */
 #define LIST_OPS 110      /* between two neighbours of a chain, at most */
 #define PRICES_EFFORT 0.3 /* of the effort goes into prices */
 #define MOST_OPEN 20000   /* pairs that are opened at once */
@@ -31,9 +31,12 @@
 #define SIDE_BY_SIDE 4    /* pairs that are raised at once, if there are so many worth it */
 #define LIKELY_RISE 0.03  /* of a pair's bound */
 #define REPEATS 3         /* blocks of a class, on average */
-#define FINALISTS 2       /* chains that are raised all the way */
+#define HEATS 2           /* parts of the contest; the likeliest chain by then is raised all the way, */
+#define FINALISTS 3       /* and of all that are not yet, until there are so many */
+#define PROMISE 0.25      /* of what is open on a chain's path counts when finalists are chosen */
+#define PATIENCE 2        /* times as many nodes for them */
 
-static const double nodes[] = {1500, 12000, 100000}; /* of the three searches, at effort 1 */
+static const double nodes[] = {1500, 9000, 50000}; /* of the three searches, at effort 1 */
 
 void bound_interval_chain_free(bound_interval_chain *x)
 {
@@ -117,46 +120,24 @@ typedef struct raising {
     int64_t *times;   /* per pair: how often the path uses it */
 } raising;
 
-/* The exhaustive search below what is needed; true where it has left nothing to try. */
-static int search(bool *closed, pair_state *y, int64_t need_ns, int32_t which, const bound_interval_task *job)
-{
-    exact_options o;
-    exact_result found;
-    exact_options_init(&o);
-    o.below_ns = UTIL_MIN(need_ns, y->plan.device ? y->plan.length_ns : INT64_MAX);
-    o.node_limit = (int64_t)(nodes[which] * fmin(job->effort, 1e6)) + 1;
-    o.stop = job->stop;
-    int rc = exact_solve(&y->block.problem, &o, &found);
-    if (rc)
-        return rc == MOIRAI_ELIMIT ? 0 : rc;
-    int64_t proven = UTIL_MIN(found.lower_bound_ns, o.below_ns);
-    if (proven > y->lower_ns) {
-        y->lower_ns = proven;
-        y->exhausted = true;
-    }
-    if (found.found && found.makespan_ns < y->plan.length_ns) {
-        y->plan.length_ns = found.makespan_ns;
-        y->plan.cost = pricing_units(y->block.unit, found.makespan_ns);
-        rc = pair_plan_set(&y->plan, y->block.problem.n_ops, found.op_device, found.order, found.n_order);
-    }
-    *closed = y->lower_ns >= y->plan.length_ns;
-    exact_result_clear(&found);
-    return rc;
-}
-
 /* What is tried at a pair, one after the other: search with more and more nodes, the static programme, prices. */
 typedef enum attempt { SEARCH_1, SEARCH_2, SEARCH_3, STATIC, CASES, PRICES, NOTHING } attempt;
 
 static attempt attempt_of(const pair_state *y, int32_t tries, bool prices_only)
 {
-    static const attempt small[] = {SEARCH_1, STATIC, SEARCH_2, PRICES, SEARCH_3, PRICES},
-                         large[] = {STATIC, CASES, SEARCH_1, PRICES, SEARCH_2, PRICES, SEARCH_3};
+    static const attempt small[] = {SEARCH_1, SEARCH_2, STATIC, PRICES, SEARCH_3, PRICES},
+                         large[] = {SEARCH_1, STATIC, CASES, PRICES, SEARCH_2, SEARCH_3, PRICES};
     if (prices_only)
         return y->level < PAIR_LEVELS ? PRICES : NOTHING;
     bool few = y->block.n_interior <= SMALL_OPS;
     if (tries >= (int32_t)(few ? sizeof small / sizeof *small : sizeof large / sizeof *large))
         return NOTHING;
     return few ? small[tries] : large[tries];
+}
+
+static int64_t nodes_of(attempt what, const bound_interval_task *job)
+{
+    return (int64_t)(nodes[what] * (job->patient ? PATIENCE : 1) * fmin(job->effort, 1e6)) + 1;
 }
 
 static int raise_by_prices(bound_interval_chain *x, int32_t pair, int64_t need_ns, const bound_interval_task *job)
@@ -199,7 +180,7 @@ static int raise_one(void *data, int32_t i)
     if (util_stopped(&r->job->stop))
         return 0;
     if (what <= SEARCH_3 && fits)
-        rc = search(&closed, y, r->need_ns[i], what, r->job);
+        rc = bound_interval_search(&closed, y, r->need_ns[i], nodes_of(what, r->job), &r->job->stop);
     else if (what == STATIC)
         rc = pair_raise_static(y, r->job->stop);
     else if (what == CASES)
@@ -332,19 +313,11 @@ static const decompose_interval_taste tastes[] = {
 #define REPEATED_TASTES 2 /* chains beside that of the cuts, where layers repeat */
 #define N_CHAINS (1 + N_TASTES + CROSSINGS)
 
-/* What is known of an interval, by the operators at its ends, for all pairs of devices: chains have many in common. */
-typedef struct known {
-    int32_t entry, exit; /* of the whole; -1: none */
-    int64_t *lower_ns;   /* [entry device * K + exit device] */
-    int8_t *tries;
-} known;
-
 typedef struct contest {
     bound_interval_chain *chain[N_CHAINS];
     int64_t lower_ns[N_CHAINS];
     int32_t n;
-    known *known;
-    size_t n_known, capacity;
+    bound_interval_list known; /* chains have many in common */
 } contest;
 
 static int32_t end_of(const bound_interval_chain *x, int32_t op)
@@ -352,38 +325,16 @@ static int32_t end_of(const bound_interval_chain *x, int32_t op)
     return op == MOIRAI_NONE ? MOIRAI_NONE : x->spine->whole_op[op];
 }
 
-static known *find_known(contest *c, int32_t entry, int32_t exit)
-{
-    for (size_t i = 0; i < c->n_known; i++)
-        if (c->known[i].entry == entry && c->known[i].exit == exit)
-            return &c->known[i];
-    return NULL;
-}
-
-static int add_known(known **out, contest *c, int32_t entry, int32_t exit, size_t pairs)
-{
-    known new_one = {entry, exit, util_alloc(pairs, sizeof(int64_t)), util_alloc(pairs, sizeof(int8_t))};
-    if (!new_one.lower_ns || !new_one.tries || util_grow(&c->known, &c->capacity, c->n_known + 1, sizeof *c->known)) {
-        free(new_one.lower_ns);
-        free(new_one.tries);
-        return MOIRAI_EFAIL;
-    }
-    c->known[c->n_known] = new_one;
-    *out = &c->known[c->n_known++];
-    return 0;
-}
-
-/* Gives a chain what others have found, and takes what it has found; O(blocks * intervals known). */
-static int share_known(contest *c, bound_interval_chain *x)
+int bound_interval_chain_share(bound_interval_chain *x, bound_interval_list *known)
 {
     const decompose_cuts *s = x->c->s;
     int32_t pairs = x->c->K * x->c->K;
     int rc = 0;
     for (int32_t b = 0; b < s->n_blocks && !rc; b++) {
         int32_t entry = end_of(x, decompose_entry(s, b)), exit = end_of(x, decompose_exit(s, b));
-        known *k = find_known(c, entry, exit);
+        bound_interval *k = bound_interval_find(known, entry, exit);
         if (!k)
-            rc = add_known(&k, c, entry, exit, (size_t)pairs);
+            rc = bound_interval_add(&k, known, entry, exit, x->c->K);
         for (int32_t i = 0; i < pairs && !rc; i++) {
             int32_t at = s->block_class[b] * pairs + i;
             pair_state *y = x->c->pair[at];
@@ -418,21 +369,17 @@ static void contest_clear(contest *c, const bound_interval_chain *but)
     for (int32_t i = 0; i < c->n; i++)
         if (c->chain[i] != but)
             bound_interval_chain_free(c->chain[i]);
-    for (size_t i = 0; i < c->n_known; i++) {
-        free(c->known[i].lower_ns);
-        free(c->known[i].tries);
-    }
-    free(c->known);
+    bound_interval_list_clear(&c->known);
 }
 
 static int raise_chain(contest *c, int32_t i, const bound_interval_task *job)
 {
     int64_t lower = 0;
     int rc = open_pairs(c->chain[i], job);
-    rc = rc ? rc : share_known(c, c->chain[i]);
+    rc = rc ? rc : bound_interval_chain_share(c->chain[i], &c->known);
     rc = rc ? rc : bound_interval_chain_raise(&lower, c->chain[i], job);
     c->lower_ns[i] = UTIL_MAX(c->lower_ns[i], lower);
-    return rc ? rc : share_known(c, c->chain[i]);
+    return rc ? rc : bound_interval_chain_share(c->chain[i], &c->known);
 }
 
 /* Layers that repeat are solved once; noise would make each of them another one. */
@@ -451,20 +398,21 @@ static int enter_chain(contest *c, bound_interval_chain *x, const bound_interval
     return raise_chain(c, c->n++, job);
 }
 
-/* The chain of all cuts where there is one, and a chain for each taste, with one attempt at each pair of its path. */
-static int enter_chains(contest *c, const moirai_problem *p, const decompose_intervals *all,
+/* The chain of all cuts where there is one, and a chain for each taste of a range, with one attempt at each pair of its
+ * path. */
+static int enter_chains(contest *c, const moirai_problem *p, const decompose_intervals *all, int32_t from, int32_t to,
                         const bound_interval_task *job)
 {
     bound_interval_task first = *job;
-    bound_interval_chain *x;
-    int32_t most = job->chains > 0 ? UTIL_MIN(N_TASTES, job->chains) : N_TASTES;
+    bound_interval_chain *x = NULL;
+    int32_t most = job->chains > 0 ? UTIL_MIN(to, job->chains) : to;
     first.tries = 1;
-    int rc = new_chain_of_cuts(&x, p);
+    int rc = from == 0 ? new_chain_of_cuts(&x, p) : 0;
     if (!rc && x)
         rc = enter_chain(c, x, &first);
     if (repeats(c)) /* cuts are near each other: what coarser chains see besides is little */
         most = UTIL_MIN(most, REPEATED_TASTES);
-    for (int32_t i = 0; i < most && !rc && (c->n == 0 || !util_stopped(&job->stop)); i++) {
+    for (int32_t i = from; i < most && !rc && (c->n == 0 || !util_stopped(&job->stop)); i++) {
         if (tastes[i].noise > 0 && repeats(c))
             continue;
         rc = bound_interval_chain_new(&x, p, all, &tastes[i]);
@@ -473,12 +421,43 @@ static int enter_chains(contest *c, const moirai_problem *p, const decompose_int
     return rc;
 }
 
-static int32_t best_of(const contest *c, const bool *done)
+static int32_t best_of(const contest *c)
 {
     int32_t best = -1;
     for (int32_t i = 0; i < c->n; i++)
-        if (!(done && done[i]) && (best < 0 || c->lower_ns[i] > c->lower_ns[best]))
+        if (best < 0 || c->lower_ns[i] > c->lower_ns[best])
             best = i;
+    return best;
+}
+
+/* What a chain proves, and a part of what is still open on its path. The plans of its pairs are hardly searched for. */
+static double promise(const contest *c, int32_t i)
+{
+    const bound_interval_chain *x = c->chain[i];
+    const decompose_cuts *s = x->c->s;
+    double open_ns = 0;
+    for (int32_t b = 0; b < s->n_blocks; b++) {
+        int64_t at =
+            pair_chain_index(x->c, s->block_class[b], b > 0 ? x->device[b - 1] : 0, b < s->n_cuts ? x->device[b] : 0);
+        const pair_state *y = pair_chain_get(x->c, at);
+        if (y->plan.device && x->tries[at] < INT8_MAX)
+            open_ns += (double)UTIL_MIN(UTIL_MAX(y->plan.length_ns - y->lower_ns, 0), y->lower_ns / 3);
+    }
+    return (double)c->lower_ns[i] + PROMISE * open_ns;
+}
+
+/* The chain that proves or promises most, of those that are not done; -1: none. */
+static int32_t likeliest(const contest *c, const bool *done, bool promises)
+{
+    int32_t best = -1;
+    double most = 0;
+    for (int32_t i = 0; i < c->n; i++) {
+        double worth = promises ? promise(c, i) : (double)c->lower_ns[i];
+        if (!done[i] && (best < 0 || worth > most)) {
+            best = i;
+            most = worth;
+        }
+    }
     return best;
 }
 
@@ -495,7 +474,7 @@ typedef struct crossing {
 } crossing;
 
 /* The finish of the end of interval `v` on every device, and the least of them; -1: its beginning is on no chain. */
-static int64_t go_on(const crossing *x, const known *v, int64_t *finish)
+static int64_t go_on(const crossing *x, const bound_interval *v, int64_t *finish)
 {
     const moirai_problem *p = x->p;
     int32_t K = p->n_devices;
@@ -521,8 +500,8 @@ static int64_t go_on(const crossing *x, const known *v, int64_t *finish)
 static int64_t best_before(crossing *x, int32_t op, int64_t *finish, int32_t *before)
 {
     int64_t best = -1, trial[MOIRAI_MAX_DEVICES];
-    for (size_t i = 0; i < x->c->n_known; i++) {
-        const known *v = &x->c->known[i];
+    for (size_t i = 0; i < x->c->known.n; i++) {
+        const bound_interval *v = &x->c->known.list[i];
         int64_t worth = v->exit == op ? go_on(x, v, trial) : -1;
         if (worth > best) {
             best = worth;
@@ -561,7 +540,7 @@ static int cross_chains(contest *c, const moirai_problem *p, const decompose_int
     x.worth = util_alloc(n, sizeof *x.worth);
     x.before = util_alloc(n, sizeof *x.before);
     int rc = mark && x.finish && x.worth && x.before ? 0 : MOIRAI_EFAIL;
-    if (!rc && find_crossing(&x, mark) > c->lower_ns[best_of(c, NULL)]) {
+    if (!rc && find_crossing(&x, mark) > c->lower_ns[best_of(c)]) {
         decompose_intervals_floating(all, mark, mark + n);
         rc = new_chain(&chain, p, mark);
     }
@@ -576,27 +555,52 @@ static int cross_chains(contest *c, const moirai_problem *p, const decompose_int
     return rc;
 }
 
-int bound_intervals(int64_t *lower_ns, bound_interval_chain **best, const moirai_problem *p,
+/* All that is known of intervals, as heads and tails of the whole. */
+static int find_windows(bound_windows *out, int64_t *lower_ns, const contest *c, const moirai_problem *p)
+{
+    bound_windows w;
+    int rc = bound_windows_find(&w, p, &c->known);
+    if (rc)
+        return rc;
+    *lower_ns = UTIL_MAX(*lower_ns, w.lower_ns);
+    if (out)
+        *out = w;
+    else
+        bound_windows_clear(&w);
+    return 0;
+}
+
+int bound_intervals(int64_t *lower_ns, bound_interval_chain **best, bound_windows *windows, const moirai_problem *p,
                     const bound_interval_task *job)
 {
     decompose_intervals *all;
     contest c = {.n = 0};
     bool done[N_CHAINS] = {false};
+    bound_interval_task patient = *job;
+    patient.patient = true;
+    patient.tries = job->tries + 1;
     *lower_ns = 0;
+    if (windows)
+        *windows = (bound_windows){0};
     int rc = decompose_intervals_new(&all, p, LIST_OPS);
-    if (all && !rc)
-        rc = enter_chains(&c, p, all, job);
-    for (int32_t i = 0, x; i < FINALISTS && !rc && (x = best_of(&c, done)) >= 0 && !util_stopped(&job->stop); i++) {
-        rc = raise_chain(&c, x, job);
-        done[x] = true;
+    for (int32_t heat = 0; all && heat < FINALISTS && !rc; heat++) {
+        if (heat < HEATS)
+            rc = enter_chains(&c, p, all, heat * N_TASTES / HEATS, (heat + 1) * N_TASTES / HEATS, job);
+        int32_t x = rc || util_stopped(&job->stop) ? -1 : likeliest(&c, done, heat % 2 == 1);
+        if (x >= 0) {
+            rc = raise_chain(&c, x, &patient);
+            done[x] = true;
+        }
     }
     for (int32_t i = 0; i < CROSSINGS && !rc && c.n > 0 && !util_stopped(&job->stop); i++)
-        rc = cross_chains(&c, p, all, job);
-    int32_t first = rc ? -1 : best_of(&c, NULL);
-    if (first >= 0)
+        rc = cross_chains(&c, p, all, &patient);
+    int32_t first = rc ? -1 : best_of(&c);
+    if (first >= 0) {
         *lower_ns = c.lower_ns[first];
+        rc = find_windows(windows, lower_ns, &c, p);
+    }
     if (best)
-        *best = first >= 0 ? c.chain[first] : NULL;
+        *best = first >= 0 && !rc ? c.chain[first] : NULL;
     contest_clear(&c, best ? *best : NULL);
     decompose_intervals_free(all);
     return rc;
@@ -610,7 +614,7 @@ static int find_intervals(int64_t *lower_ns, const moirai_problem *p, const moir
                                .threads = budget->threads,
                                .seed = budget->seed,
                                .stop = util_stop_of(budget)};
-    return bound_intervals(lower_ns, NULL, p, &job);
+    return bound_intervals(lower_ns, NULL, NULL, p, &job);
 }
 
 const moirai_bound bound_interval_chains = {

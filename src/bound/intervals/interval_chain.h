@@ -1,7 +1,8 @@
 /* The bound of a chain of intervals. */
-#ifndef MOIRAI_BOUND_INTERVAL_CHAIN_H
-#define MOIRAI_BOUND_INTERVAL_CHAIN_H
+#ifndef MOIRAI_BOUND_INTERVALS_INTERVAL_CHAIN_H
+#define MOIRAI_BOUND_INTERVALS_INTERVAL_CHAIN_H
 
+#include "bound/intervals/interval_windows.h"
 #include "decompose/intervals.h"
 #include "decompose/spine.h"
 #include "pair/pair_refine.h"
@@ -25,6 +26,7 @@ typedef struct bound_interval_task {
     int32_t chains;   /* that are tried, the likeliest first; 0: all */
     int32_t tries;    /* at each pair, each with more nodes */
     double effort;    /* scales the nodes */
+    bool patient;     /* several times as many nodes */
     bool prices_only; /* no exhaustive search: what is proven can go into a certificate */
     int threads;
     uint64_t seed;
@@ -35,8 +37,12 @@ typedef struct bound_interval_task {
  * holds at any time. */
 int bound_interval_chain_raise(int64_t *lower_ns, bound_interval_chain *x, const bound_interval_task *job);
 
-/* Several chains; *lower_ns is the best bound, *best (may be NULL) its chain. */
-int bound_intervals(int64_t *lower_ns, bound_interval_chain **best, const moirai_problem *p,
+/* Gives a chain what others have found, and takes what it has found. O(blocks * (intervals known + K^2)). */
+int bound_interval_chain_share(bound_interval_chain *x, bound_interval_list *known);
+
+/* Several chains; *lower_ns is the best bound, *best (may be NULL) its chain, *windows (may be NULL) the heads and tails
+ * that follow from all of them, which may prove more; head is NULL where there are none. */
+int bound_intervals(int64_t *lower_ns, bound_interval_chain **best, bound_windows *windows, const moirai_problem *p,
                     const bound_interval_task *job);
 
 #endif

@@ -1,0 +1,44 @@
+/* The pool of all devices (pair/pool.c) within the windows that intervals leave (interval_windows.c), as a bound. */
+#include "bound/bounds.h"
+#include "bound/intervals/interval_chain.h"
+#include "util/util.h"
+
+#define ROUNDS 3
+#define CUTS 120
+#define NODES 4000
+#define BEYOND 1.15 /* of what is known: so far lengths are tried */
+
+int bound_windows_pool(int64_t *lower_ns, const bound_windows *w, const moirai_problem *p, const pair_pool_task *job)
+{
+    pair_pool_task task = *job;
+    task.head = w->head;
+    task.tail = w->tail;
+    task.arc = w->arc;
+    task.n_arcs = w->n_arcs;
+    task.proven_ns = UTIL_MAX(job->proven_ns, w->lower_ns);
+    return pair_pool(lower_ns, p, &task, NULL);
+}
+
+static int find_pool(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
+{
+    bound_interval_task intervals = {.goal_ns = INT64_MAX,
+                                     .tries = 4,
+                                     .effort = budget->effort,
+                                     .threads = budget->threads,
+                                     .seed = budget->seed,
+                                     .stop = util_stop_of(budget)};
+    pair_pool_task job = {
+        .rounds = ROUNDS, .cuts = CUTS, .nodes = NODES, .threads = budget->threads, .stop = intervals.stop};
+    bound_windows w;
+    int rc = bound_intervals(lower_ns, NULL, &w, p, &intervals);
+    if (rc || !w.head)
+        return rc;
+    job.proven_ns = *lower_ns;
+    job.upper_ns = (int64_t)((double)*lower_ns * BEYOND) + 2;
+    rc = bound_windows_pool(lower_ns, &w, p, &job);
+    bound_windows_clear(&w);
+    return rc;
+}
+
+const moirai_bound bound_interval_pool = {
+    .name = "windows", .summary = "the pool of all devices within windows from intervals", .find = find_pool};

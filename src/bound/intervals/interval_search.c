@@ -1,0 +1,80 @@
+/* Raising a bound by the exhaustive search within a number of nodes.
+ *
+ * Asked for anything below a target, the search says that there is nothing, or it finds something; and the lower the
+ * target, the sooner it is done. A target that takes too many nodes proves next to nothing: what holds then is the least
+ * bound of all that was left open. So targets climb from what is proven, in steps that grow with each success and
+ * shrink with each failure, every one with a part of the nodes (destructive improvement, Klein and Scholl 1999, with
+ * steps in place of a bisection, because failures cost far more than successes). A plan that is found lowers the end.
+ * Small intervals, which are mostly closed, get one search as a whole before. */
+#include "bound/intervals/interval_search.h"
+
+#include "exact/exact.h"
+#include "util/util.h"
+
+#define PARTS 2    /* of the nodes that are left go into one target */
+#define LEAST 200  /* nodes */
+#define FIRST 12   /* the first step is this part of what is proven, */
+#define FINEST 400 /* the last ones this */
+#define SHRINK 3
+#define PLAIN_OPS 34 /* up to this size one search may well close the interval */
+
+static int keep_plan(pair_state *y, const exact_result *found)
+{
+    if (!found->found || found->makespan_ns >= y->plan.length_ns)
+        return 0;
+    y->plan.length_ns = found->makespan_ns;
+    y->plan.cost = pricing_units(y->block.unit, found->makespan_ns);
+    return pair_plan_set(&y->plan, y->block.problem.n_ops, found->op_device, found->order, found->n_order);
+}
+
+/* One target, put to the test at once or by the search's own climbing: what it proves, and the nodes that it took. */
+static int put_to_test(pair_state *y, int64_t target_ns, bool at_once, int64_t *nodes, bool *refuted,
+                       const util_stop *stop)
+{
+    exact_options o;
+    exact_result found;
+    exact_options_init(&o);
+    o.below_ns = target_ns;
+    o.proven_ns = at_once ? UTIL_MAX(y->lower_ns, 1) : 0;
+    o.node_limit = *nodes;
+    o.stop = *stop;
+    int rc = exact_solve(&y->block.problem, &o, &found);
+    *nodes = rc ? 0 : found.nodes;
+    *refuted = false;
+    if (rc)
+        return rc == MOIRAI_ELIMIT ? 0 : rc;
+    int64_t proven = UTIL_MIN(found.lower_bound_ns, target_ns);
+    *refuted = proven >= target_ns || found.complete;
+    if (proven > y->lower_ns) {
+        y->lower_ns = proven;
+        y->exhausted = true;
+    }
+    rc = keep_plan(y, &found);
+    exact_result_clear(&found);
+    return rc;
+}
+
+static int64_t end_of(const pair_state *y, int64_t need_ns)
+{
+    return UTIL_MIN(need_ns, y->plan.device ? y->plan.length_ns : INT64_MAX);
+}
+
+int bound_interval_search(bool *closed, pair_state *y, int64_t need_ns, int64_t nodes, const util_stop *stop)
+{
+    int64_t step = UTIL_MAX(y->lower_ns / FIRST, 1), top, plain = nodes;
+    bool refuted;
+    int rc = 0;
+    if (y->block.n_interior <= PLAIN_OPS && y->lower_ns < end_of(y, need_ns))
+        rc = put_to_test(y, end_of(y, need_ns), false, &plain, &refuted, stop);
+    while (!rc && nodes > 0 && y->lower_ns < (top = end_of(y, need_ns)) && !util_stopped(stop)) {
+        int64_t target = step < top - y->lower_ns ? y->lower_ns + step : top, used = UTIL_MAX(nodes / PARTS, LEAST);
+        used = UTIL_MIN(used, nodes);
+        rc = put_to_test(y, target, true, &used, &refuted, stop);
+        nodes -= UTIL_MAX(used, 1);
+        if (!refuted && step <= UTIL_MAX(y->lower_ns / FINEST, 1))
+            break;
+        step = refuted ? 2 * step : UTIL_MAX(step / SHRINK, 1);
+    }
+    *closed = y->lower_ns >= end_of(y, need_ns);
+    return rc;
+}
