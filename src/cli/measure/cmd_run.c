@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "util/util.h"
@@ -107,8 +106,9 @@ static int hand_out(const cli_run *w)
     size_t i, n;
     if (!folder)
         return 0;
-    if (mkdir(folder, 0777) && errno != EEXIST)
-        return moirai_error(MOIRAI_EFAIL, "%s: can't make this folder: %s", folder, strerror(errno));
+    int rc = util_folder_make(folder);
+    if (rc)
+        return rc;
     yyjson_arr_foreach(yyjson_obj_get(yyjson_doc_get_root(w->manifest), "outputs"), i, n, value) {
         char from[4200], to[4200], name[200];
         snprintf(name, sizeof name, "%s", yyjson_get_str(yyjson_obj_get(value, "name")));
@@ -116,8 +116,7 @@ static int hand_out(const cli_run *w)
             *c = isalnum((unsigned char)*c) || strchr("_-.", *c) ? *c : '_';
         snprintf(from, sizeof from, "%s/output_%zu.npy", w->outputs, i);
         snprintf(to, sizeof to, "%s/%s.npy", folder, name);
-        int rc = copy_file(from, to);
-        if (rc)
+        if ((rc = copy_file(from, to)))
             return rc;
     }
     cli_say(w->cli, "wrote %zu outputs to %s\n", n, folder);

@@ -4,17 +4,15 @@
 #include "cli/tune/tune.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <math.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
 #include "cli/steps/run_steps.h"
 #include "cli/steps/steps.h"
+#include "util/hash.h"
 #include "util/json.h"
 #include "util/util.h"
 
@@ -72,31 +70,20 @@ double tune_left_s(const tune *t)
 
 /* ---- beginning and end ---- */
 
-static int this_machine_cores(void)
-{
-    cpu_set_t own;
-    CPU_ZERO(&own);
-    return sched_getaffinity(0, sizeof own, &own) ? 1 : UTIL_MAX(1, CPU_COUNT(&own));
-}
-
 int tune_open(tune *t)
 {
-    const char *given = cli_text(t->cli, "work"), *tmp = getenv("TMPDIR");
-    if (given) {
-        if (mkdir(given, 0777) && errno != EEXIST)
-            return moirai_error(MOIRAI_EFAIL, "%s: can't make this folder: %s", given, strerror(errno));
+    const char *given = cli_text(t->cli, "work");
+    int rc = given ? util_folder_make(given) : util_folder_temporary(t->folder, sizeof t->folder, "moirai-tune");
+    if (rc)
+        return rc;
+    if (given)
         snprintf(t->folder, sizeof t->folder, "%s", given);
-    } else {
-        snprintf(t->folder, sizeof t->folder, "%.3900s/moirai-tune-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-        if (!mkdtemp(t->folder))
-            return moirai_error(MOIRAI_EFAIL, "%s: can't make a folder: %s", t->folder, strerror(errno));
-        t->temporary = true;
-    }
+    t->temporary = !given;
     snprintf(t->cluster_path, sizeof t->cluster_path, "%s/cluster.json", t->folder);
     snprintf(t->profile_path, sizeof t->profile_path, "%s/profile.json", t->folder);
     snprintf(t->graph_path, sizeof t->graph_path, "%s/graph.json", t->folder);
     snprintf(t->links_path, sizeof t->links_path, "%s/links.json", t->folder);
-    t->host_cores = this_machine_cores();
+    t->host_cores = util_own_cores();
     t->limit_s = cli_real(t->cli, "time-limit");
     t->begin_s = util_seconds();
     return 0;
@@ -224,14 +211,13 @@ static int read_placement(tune_case *x)
     if (rc)
         return rc;
     rc = util_json_parse(&doc, json, length, x->plan);
-    x->placement = 0xcbf29ce484222325u;
+    x->placement = UTIL_HASH_BEGIN;
     yyjson_val *root = rc ? NULL : yyjson_doc_get_root(doc);
     yyjson_arr_foreach(yyjson_obj_get(root, "ops"), i, n, op) {
         const char *text[2] = {yyjson_get_str(yyjson_obj_get(op, "name")),
                                yyjson_get_str(yyjson_obj_get(op, "device"))};
         for (int k = 0; k < 2; k++)
-            for (const char *c = text[k] ? text[k] : ""; *c; c++)
-                x->placement = (x->placement ^ (unsigned char)*c) * 0x100000001b3u;
+            x->placement = util_hash_walk(x->placement, text[k], text[k] ? strlen(text[k]) : 0);
     }
     x->transfers = (int64_t)yyjson_arr_size(yyjson_obj_get(root, "transfers"));
     yyjson_doc_free(doc);
