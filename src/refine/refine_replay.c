@@ -67,7 +67,7 @@ static bool chain_transfer(replay *p, const refiner *r, const refine_timeline *t
     int32_t pair = t->number[x->from] * r->c->n_devices + t->number[x->to];
     if (maker == MOIRAI_NONE || task[maker] < 0 || where[maker] != x->from)
         return false;
-    p->transfer_ns[index] = (double)r->latency_ns[pair] + (double)x->bytes * 1e9 / (double)r->c->bytes_per_second[pair];
+    p->transfer_ns[index] = (double)r->latency_ns[pair] + (double)x->bytes * 1e9 / (double)r->rate[pair];
     schedule_tasks_wait(&p->tasks, me, task[maker]);
     for (int32_t i = g->tensor_reader_off[tensor]; i < g->tensor_reader_off[tensor + 1]; i++)
         if (task[g->tensor_reader[i]] >= 0 && where[g->tensor_reader[i]] == x->to)
@@ -95,8 +95,10 @@ static void chain_ports(replay *p, const refine_timeline *t)
 
 /* When a run is to end. A plan is chosen because it looks fast, so that errors in its favour are part of the choice; by
  * how much the last one was better on paper, the next one will be, too. */
-static double sober_ns(const refine_timeline *t)
+static double sober_ns(const refiner *r, const refine_timeline *t)
 {
+    if (r->as_measured)
+        return (double)t->latency_ns;
     double promised = t->planned_ns > 0 ? (double)t->planned_ns : (double)t->latency_ns;
     double ratio = (double)t->latency_ns / promised;
     return (double)t->latency_ns * UTIL_MIN(UTIL_MAX(ratio, 1), MOST_DOUBT);
@@ -128,7 +130,7 @@ static bool prepare(replay *p, const refiner *r, const refine_timeline *t, const
     size_t n = t->n_ops + t->n_transfers;
     if (!t->n_transfers || t->latency_ns <= 0 || most > INT32_MAX || n > INT32_MAX)
         return false;
-    *p = (replay){.n_ops = (int32_t)t->n_ops, .measured_ns = sober_ns(t)};
+    *p = (replay){.n_ops = (int32_t)t->n_ops, .measured_ns = sober_ns(r, t)};
     int32_t *task = util_alloc((size_t)r->g->n_ops, sizeof *task),
             *where = util_alloc((size_t)r->g->n_ops, sizeof *where);
     p->transfer_ns = util_alloc(t->n_transfers, sizeof *p->transfer_ns);
