@@ -1,5 +1,6 @@
 /* moirai run: a plan, carried out: split, one process per device, measured, verified. */
 #include "cli/commands/commands.h"
+#include "cli/measure/run_best.h"
 #include "cli/steps/run_steps.h"
 #include "cli/steps/step_ranks.h"
 #include "cli/steps/steps.h"
@@ -12,21 +13,28 @@
 
 #include "util/util.h"
 
-static int prepare(cli_run *w)
+/* Split, and ready to be launched. */
+static int lay_out(cli_run *w, const char *plan, moirai_split_report *report)
 {
     const char *cluster = cli_text(w->cli, "cluster"), *model = cli_arg(w->cli, 1);
-    moirai_split_report report;
     char program[4200];
     int rc = cli_rank_program(program, sizeof program);
     rc = rc ? rc : cluster ? cli_cluster_of(&w->cluster, w->cli, cluster) : 0;
     rc = rc ? rc : cli_run_folders(w);
     cli_status_set("splitting %s", model);
-    rc = rc ? rc : cli_split(&report, w->cli, cli_arg(w->cli, 0), model, w->parts);
+    rc = rc ? rc : cli_split(report, w->cli, plan, model, w->parts);
     rc = rc ? rc : cli_run_job(w, model);
     cli_status_set("%s", "");
+    return rc;
+}
+
+static int prepare(cli_run *w)
+{
+    moirai_split_report report;
+    int rc = lay_out(w, cli_arg(w->cli, 0), &report);
     if (rc)
         return rc;
-    if (!cluster)
+    if (!cli_has(w->cli, "cluster"))
         cli_say(w->cli,
                 "note: no --cluster: every device is one CPU thread of this machine; the planned time of a plan "
                 "that was made for other devices is not comparable\n");
@@ -71,6 +79,22 @@ static int launch(const cli_run *w, bool inside)
     cli_status_set("loading the sub-models on %d devices", w->n_ranks);
     int rc = cli_launch(&l);
     cli_status_set("%s", "");
+    return rc;
+}
+
+static int launch_here(const cli_run *w)
+{
+    return launch(w, false);
+}
+
+/* Against the best plan so far, if --best names one. */
+static int settle_best(const cli_run *w, const cli_best *b)
+{
+    cli_run other = {.cli = w->cli, .beside = "best"};
+    moirai_split_report report;
+    int rc = b->first || b->same ? 0 : lay_out(&other, b->file, &report);
+    rc = rc ? rc : cli_best_settle(b, w->cli, w, &other, launch_here);
+    cli_run_free(&other);
     return rc;
 }
 
@@ -171,7 +195,9 @@ static int run(cli_context *cli)
     bool inside = cli_inside_mpi(&rank, &size);
     if (inside && rank)
         return follow();
-    int rc = prepare(&w);
+    cli_best best = {0};
+    int rc = cli_best_open(&best, cli);
+    rc = rc ? rc : prepare(&w);
     if (rc && inside)
         tell_others(rc);
     rc = rc ? rc : launch(&w, inside);
@@ -179,6 +205,7 @@ static int run(cli_context *cli)
     rc = rc ? rc : write_timeline(&w);
     rc = rc ? rc : hand_out(&w);
     rc = rc || !cli_has(cli, "verify") ? rc : verify(&w);
+    rc = rc || !best.file ? rc : settle_best(&w, &best);
     cli_run_free(&w);
     return rc;
 }
@@ -248,6 +275,11 @@ static const cli_option options[] = {
      .argument = "FILE",
      .kind = CLI_VALUE_FILE,
      .help = "where the measured timeline goes (default: beside the plan, PLAN.measured.json); replaced if it exists"},
+    {.name = "best",
+     .argument = "FILE",
+     .kind = CLI_VALUE_FILE,
+     .help = "the best plan so far: it is run in turns with this one, which takes its place only if it is faster; "
+             "made if it does not exist"},
     {.name = "work",
      .argument = "FOLDER",
      .kind = CLI_VALUE_FOLDER,
@@ -272,6 +304,8 @@ static const cli_option options[] = {
 static const cli_example examples[] = {
     {"moirai run plan.json model.onnx --cluster mine.json --verify", "Run, measure and check the outputs"},
     {"moirai run plan.json model.onnx --runs 20 --compare", "Predicted against measured"},
+    {"moirai run again.json model.onnx --cluster mine.json --best plan.json",
+     "plan.json becomes again.json if that is faster"},
     {"mpirun -n 3 moirai run plan.json model.onnx", "The same under a given mpirun, one rank per device"},
     {0},
 };

@@ -18,6 +18,11 @@
 int cli_run_folders(cli_run *w)
 {
     const char *given = cli_text(w->cli, "work");
+    char own[4000];
+    if (given && w->beside) {
+        snprintf(own, sizeof own, "%s/%s", given, w->beside);
+        given = own;
+    }
     int rc = given ? util_folder_make(given) : util_folder_temporary(w->folder, sizeof w->folder, "moirai-run");
     if (rc)
         return rc;
