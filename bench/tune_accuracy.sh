@@ -7,11 +7,11 @@
 #   same    cpu and xnnpack, both on core 0
 # A case is one `moirai tune`, which ends within LIMIT seconds or soon after: 16 cases take 10 to 12 minutes.
 #   promised   the model before the kept plan was first run
-#   predicted  the model taught by every other pass of the kept plan (and the first runs of all others)
-#   judged     the passes between these, which the model never saw
+#   predicted  the model taught by half of the last runs of the kept plan (and the first runs of all others)
+#   judged     the other half, each right before or after one of these; the model never saw it
 #   off        predicted against judged; +- is what the machine's noise alone explains, a standard error
 #   at 1st     promised against judged
-#   noise      the interquartile range of passes of one plan, of all that took part in them the largest
+#   noise      the interquartile range of runs of one plan, of all that took part in them the largest
 # Usage: bench/tune_accuracy.sh MOIRAI [NETWORK:DEVICES...]. LIMIT=40 RUNS=30. Never fails on a timing.
 set -euo pipefail
 moirai=$(realpath "$1")
@@ -61,7 +61,7 @@ ms = lambda key: f"{d[key] / 1e6:.3f}" if key in d else "-"
 off = d["predicted_ns"] / d["judged_ns"] - 1
 first = d["promised_ns"] / d["judged_ns"] - 1
 print(f"{sys.argv[1]:15} {sys.argv[2]:7} {d['kept']:14} {ms('promised_ns'):>9} {ms('predicted_ns'):>9} {ms('judged_ns'):>9} {100 * off:+6.1f}% "
-      f"{100 * d['unsure']:5.1f}% {100 * first:+6.1f}% {ms('best_alone_ns'):>10} {ms('machine_ns'):>9} {100 * d['noise']:5.0f}% {d['n_passes']:6}", flush=True)
+      f"{f"{100 * d['unsure']:.1f}%" if 'unsure' in d else '-':>6} {100 * first:+6.1f}% {ms('best_alone_ns'):>10} {ms('machine_ns'):>9} {100 * d['noise']:5.0f}% {d['n_passes']:6}", flush=True)
 slower = d["measured_ns"] > d.get("best_alone_ns", d["measured_ns"])
 open("cases", "a").write(f"{off} {first} {int(slower)} {int(d['machine_is_faster'])} {int(d['split_pays'])}\n")
 Y

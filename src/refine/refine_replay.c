@@ -8,7 +8,8 @@
  * the time for which relative differences sum to the least, each run counting twice as much as the one before it: plans
  * of many small cuts and of few large ones differ in what a cut costs, and the next plan will be most like the last. It
  * is at most MOST times the usual latency or MOST_SHARE of the run, and takes away half of the former at most: what is
- * further off has other reasons.
+ * further off has other reasons. Where a run is to be predicted as it was (as_measured), these limits are wider: all of
+ * the latency, all of the run.
  *
  * A run without transfers, or of a network that the graph is not, says nothing. Makespans grow with latencies, so the
  * time that fits one run is found by bisection. O(runs^2 + runs x BISECTIONS) passes over operators and transfers. */
@@ -188,9 +189,10 @@ static double usual_latency(const refiner *r)
 static double best_extra(const refiner *r, replay *list, size_t n)
 {
     double usual = usual_latency(r), best = 0, least = difference(list, n, 0);
+    double fewest = r->as_measured ? -usual : -usual / 2;
     for (size_t i = 0; i < n; i++) {
-        double most = UTIL_MAX(MOST * usual, MOST_SHARE * list[i].measured_ns);
-        double extra = fitting(&list[i], -usual / 2, most), sum = difference(list, n, extra);
+        double most = UTIL_MAX(MOST * usual, (r->as_measured ? 1 : MOST_SHARE) * list[i].measured_ns);
+        double extra = fitting(&list[i], fewest, most), sum = difference(list, n, extra);
         if (sum < least) {
             least = sum;
             best = extra;

@@ -53,7 +53,7 @@ static yyjson_val *kept_passes(void)
 }
 
 #define WORDS "tune m.onnx -c c.json --cache times --probe-seconds 0.2 --warmup 1 --plan-limit 0.3 "
-#define TUNE "timeout 200 $M " WORDS "--runs 3 --run-seconds 0 --passes 3 "
+#define TUNE "timeout 200 $M " WORDS "--runs 3 --run-seconds 0 --passes 2 "
 
 static void test_tune_keeps_the_fastest_that_was_measured(void **state)
 {
@@ -66,11 +66,12 @@ static void test_tune_keeps_the_fastest_that_was_measured(void **state)
     assert_int_equal(yyjson_arr_size(yyjson_obj_get(shell_json(), "machine")), 1);
     assert_int_equal(yyjson_arr_size(yyjson_obj_get(shell_json(), "rounds")), number("n_rounds"));
     assert_true(number("measured_ns") > 0 && number("measured_ns") <= number("best_alone_ns"));
-    /* Of the first run and three passes, the passes 1 and 3 taught the model and 2 judged it: that one alone. */
+    /* After the first run two passes of two: runs 1 and 4 taught the model, 2 and 3 judged it, and nothing else. */
     yyjson_val *passes = kept_passes();
-    assert_int_equal(yyjson_arr_size(passes), 4);
+    assert_int_equal(yyjson_arr_size(passes), 5);
     assert_true(number("predicted_ns") > 0);
-    assert_int_equal(number("judged_ns"), yyjson_get_sint(yyjson_arr_get(passes, 2)));
+    int64_t sum = yyjson_get_sint(yyjson_arr_get(passes, 2)) + yyjson_get_sint(yyjson_arr_get(passes, 3));
+    assert_true(llabs(2 * number("judged_ns") - sum) <= 1);
     assert_true(flag("machine_is_faster") == (number("machine_ns") < number("measured_ns")));
     assert_true(flag("split_pays") == (number("transfers") > 0));
     assert_contains(text("verdict"), flag("split_pays") ? "times as fast" : "NO SPLIT");

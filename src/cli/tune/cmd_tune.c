@@ -8,7 +8,7 @@
  *    with Ctrl-C.
  * 4. The fastest splits, the fastest devices alone and the machine are run again in turns (tune_passes.c), and these
  *    passes decide. A split is kept only if it is faster than the fastest device by more than WORTH.
- * 5. Half of the passes teach the model, the other half judges it.
+ * 5. Half of these runs teach the model, the other half judges it.
  *
  * Nothing is kept on the word of the model. */
 #include <math.h>
@@ -241,8 +241,8 @@ static const cli_option options[] = {
      .kind = CLI_VALUE_COUNT,
      .least = 2,
      .most = TUNE_MOST_PASSES,
-     .standard = "24",
-     .help = "most times that the fastest plans are run again, in turns; fewer on a quiet machine"},
+     .standard = "16",
+     .help = "most times that the fastest plans are run again, in turns and twice each; fewer on a quiet machine"},
     {.name = "warmup",
      .argument = "N",
      .kind = CLI_VALUE_COUNT,

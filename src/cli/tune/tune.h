@@ -8,7 +8,7 @@
 
 #include "cli/framework/cli.h"
 
-enum { TUNE_PATH = 4200, TUNE_MOST_ROUNDS = 32, TUNE_MOST_SETS = 16, TUNE_MOST_PASSES = 64 };
+enum { TUNE_PATH = 4200, TUNE_MOST_ROUNDS = 32, TUNE_MOST_SETS = 16, TUNE_MOST_PASSES = 48 };
 
 /* A plan that was run: the network whole on one device or machine, or split. */
 typedef struct tune_case {
@@ -18,8 +18,8 @@ typedef struct tune_case {
     char cluster[TUNE_PATH]; /* to run it on */
     int64_t promised_ns;     /* what the model said before its first run; MOIRAI_UNKNOWN: nothing was measured for it */
     int64_t measured_ns;     /* of the first run; in the end over all passes; MOIRAI_UNKNOWN: did not run */
-    int64_t pass_ns[TUNE_MOST_PASSES + 1]; /* the first run, then the passes: medians over the runs of each */
-    int n_passes;                          /* all of these */
+    int64_t pass_ns[2 * TUNE_MOST_PASSES + 1]; /* the first run, then two in each pass: medians */
+    int n_passes;                              /* all of these */
     int64_t transfers;
     uint64_t placement; /* digest of (operator, device): equal plans are measured once */
 } tune_case;
@@ -39,7 +39,8 @@ typedef struct tune {
     tune_case *kept;
     int64_t predicted_ns; /* of the kept plan, by the model that did not see the passes that judge */
     int64_t judged_ns;    /* these passes; MOIRAI_UNKNOWN: there were none */
-    double unsure;        /* what predicted / judged can be off by the machine's noise alone: a standard error */
+    double
+        unsure; /* what predicted / judged can be off by the machine's noise alone: a standard error; INFINITY: too few runs */
     int n_passes;
     double noise;                     /* the interquartile range of one plan's passes, of their middle; the largest */
     double begin_s, limit_s, round_s; /* round_s: what the last round took */

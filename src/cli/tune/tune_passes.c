@@ -8,10 +8,11 @@
  *    FEWEST times, is run no more: time goes to those that may be kept.
  * 2. The mean of the middle half (util_midmean) over passes decides. The first run of a plan made it a candidate and is
  *    not asked again: the fastest of several noisy runs was lucky.
- * 3. Passes alternate: one teaches the model, the next one judges it. The model never sees what it is judged by, and a
- *    machine that became slower became so for both. How far both are apart by noise alone, neighbours tell: the standard
- *    error of the mean of ln(taught / judged) over pairs of neighbours. It is shown beside the error of the prediction,
- *    and passes end when it is below SURE. */
+ * 3. In a pass a candidate is run twice, one right after the other: one run teaches the model, the other one judges it,
+ *    and which is first alternates (T J, J T, T J, ...). The model never sees what it is judged by, and a machine that
+ *    became slower became so for both. How far both are apart by noise alone, neighbours tell: the standard error of the
+ *    mean of ln(taught / judged) over pairs. It is shown beside the error of the prediction, and passes end when it is
+ *    below SURE. */
 #include "cli/tune/tune.h"
 
 #include <math.h>
@@ -20,7 +21,7 @@
 #include "cli/steps/run_steps.h"
 #include "util/util.h"
 
-enum { MOST_FINALISTS = 6, FEWEST = 4 };
+enum { MOST_FINALISTS = 6, FEWEST = 4 }; /* FEWEST: runs */
 #define WORTH 0.01
 #define FAR 0.15
 #define NEAR 1.5   /* of the fastest of its kind, in first runs: what may still win */
@@ -30,12 +31,12 @@ enum { MOST_FINALISTS = 6, FEWEST = 4 };
 
 bool tune_teaches(const tune_case *x, int i)
 {
-    return x->n_passes < 3 ? i == 0 : i % 2 == 1;
+    return x->n_passes < 3 ? i == 0 : i > 0 && i % 4 < 2;
 }
 
 bool tune_judges(const tune_case *x, int i)
 {
-    return x->n_passes < 3 ? i == 1 && x->n_passes == 2 : i > 0 && i % 2 == 0;
+    return x->n_passes < 3 ? i == 1 && x->n_passes == 2 : i % 4 > 1;
 }
 
 static bool is_pass(const tune_case *x, int i)
@@ -45,7 +46,7 @@ static bool is_pass(const tune_case *x, int i)
 
 static int64_t middle_of(const tune_case *x, bool asked(const tune_case *, int))
 {
-    double list[TUNE_MOST_PASSES + 1];
+    double list[2 * TUNE_MOST_PASSES + 1];
     size_t n = 0;
     for (int i = 0; i < x->n_passes; i++)
         if (asked(x, i))
@@ -70,6 +71,7 @@ static double unsure(const tune_case *x)
     int n = 0;
     for (int i = 1; i + 1 < x->n_passes; i += 2, n++) {
         double d = log((double)UTIL_MAX(x->pass_ns[i], 1) / (double)UTIL_MAX(x->pass_ns[i + 1], 1));
+        d = i % 4 == 1 ? d : -d; /* the first of the two judged */
         sum += d;
         squares += d * d;
     }
@@ -78,9 +80,8 @@ static double unsure(const tune_case *x)
 
 void tune_judge(tune *t)
 {
-    double e = unsure(t->kept);
     t->judged_ns = middle_of(t->kept, tune_judges);
-    t->unsure = isfinite(e) ? e : 0;
+    t->unsure = unsure(t->kept);
 }
 
 static int by_size(const void *a, const void *b)
@@ -91,7 +92,7 @@ static int by_size(const void *a, const void *b)
 
 static void settle(tune *t, tune_case *x)
 {
-    int64_t list[TUNE_MOST_PASSES + 1];
+    int64_t list[2 * TUNE_MOST_PASSES + 1];
     int n = 0;
     for (int i = 0; i < x->n_passes; i++)
         if (is_pass(x, i))
@@ -162,7 +163,7 @@ static bool interrupted(void)
 static bool sure(const tune *t, tune_case *const *list, int n)
 {
     const tune_case *best = leader(t, list, n);
-    return best && best->n_passes > 2 * FEWEST && best->n_passes % 2 && unsure(best) < SURE;
+    return best && best->n_passes > 2 * FEWEST && unsure(best) < SURE;
 }
 
 int tune_passes(tune *t)
@@ -176,8 +177,8 @@ int tune_passes(tune *t)
         double begin_s = util_seconds();
         if (interrupted() || tune_left_s(t) < 1.2 * longest_s || sure(t, last, n))
             break;
-        for (int i = 0; i < n && !rc; i++) /* in turns, each time another one first */
-            rc = tune_run(t, last[(i + pass) % n]);
+        for (int i = 0; i < 2 * n && !rc; i++) /* in turns, each time another one first */
+            rc = tune_run(t, last[(i / 2 + pass) % n]);
         longest_s = util_seconds() - begin_s;
         t->n_passes += !rc;
         n = rc ? n : without_hopeless(t, last, n);

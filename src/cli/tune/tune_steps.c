@@ -195,7 +195,7 @@ int tune_run(tune *t, tune_case *x)
     int rc = call(&sub, t, &cli_command_run, &w, true);
     if (!rc) {
         int64_t ns = result_of(&sub, "median_ns");
-        if (x->n_passes <= TUNE_MOST_PASSES)
+        if (x->n_passes <= 2 * TUNE_MOST_PASSES)
             x->pass_ns[x->n_passes++] = ns;
         x->measured_ns = x->measured_ns < 0 ? ns : x->measured_ns;
     }
@@ -323,7 +323,7 @@ int tune_machine(tune *t)
 
 /* ---- rounds ---- */
 
-enum { MOST_TIMELINES = MOIRAI_MAX_DEVICES + TUNE_MOST_ROUNDS + TUNE_MOST_PASSES };
+enum { MOST_TIMELINES = MOIRAI_MAX_DEVICES + TUNE_MOST_ROUNDS + TUNE_MOST_PASSES + 1 };
 typedef char timeline_path[TUNE_PATH];
 
 /* `x` last: the last run counts most. */
