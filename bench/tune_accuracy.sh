@@ -60,8 +60,9 @@ d = json.load(open("result.json"))
 ms = lambda key: f"{d[key] / 1e6:.3f}" if key in d else "-"
 off = d["predicted_ns"] / d["judged_ns"] - 1
 first = d["promised_ns"] / d["judged_ns"] - 1
+noise = "%.1f%%" % (100 * d["unsure"]) if "unsure" in d else "-"
 print(f"{sys.argv[1]:15} {sys.argv[2]:7} {d['kept']:14} {ms('promised_ns'):>9} {ms('predicted_ns'):>9} {ms('judged_ns'):>9} {100 * off:+6.1f}% "
-      f"{f"{100 * d['unsure']:.1f}%" if 'unsure' in d else '-':>6} {100 * first:+6.1f}% {ms('best_alone_ns'):>10} {ms('machine_ns'):>9} {100 * d['noise']:5.0f}% {d['n_passes']:6}", flush=True)
+      f"{noise:>6} {100 * first:+6.1f}% {ms('best_alone_ns'):>10} {ms('machine_ns'):>9} {100 * d['noise']:5.0f}% {d['n_passes']:6}", flush=True)
 slower = d["measured_ns"] > d.get("best_alone_ns", d["measured_ns"])
 open("cases", "a").write(f"{off} {first} {int(slower)} {int(d['machine_is_faster'])} {int(d['split_pays'])}\n")
 Y
