@@ -12,7 +12,7 @@
 #   off        predicted against judged; +- is what the machine's noise alone explains, a standard error
 #   at 1st     promised against judged
 #   noise      the interquartile range of runs of one plan, of all that took part in them the largest
-# Usage: bench/tune_accuracy.sh MOIRAI [NETWORK:DEVICES...]. LIMIT=40 RUNS=30. Never fails on a timing.
+# Usage: bench/tune_accuracy.sh MOIRAI [NETWORK:DEVICES...]. LIMIT=42 RUNS=30. Never fails on a timing.
 set -euo pipefail
 moirai=$(realpath "$1")
 shift
@@ -22,7 +22,7 @@ if [ ${#cases[@]} -eq 0 ]; then
         for set in two three shared same; do cases+=("$net:$set"); done
     done
 fi
-limit=${LIMIT:-40} runs=${RUNS:-30}
+limit=${LIMIT:-42} runs=${RUNS:-30}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"

@@ -22,8 +22,9 @@ typedef struct moirai_refine_report {
 } moirai_refine_report;
 
 typedef struct moirai_refine_options {
-    bool as_measured; /* runs count as they were, for predictions of plans that were run. Else one that took longer than
-                         its plan promised counts as longer still: the next plan is chosen for looking fast, too */
+    bool as_measured; /* to predict the plan of the last file: its segments and its end are met, as far as can be. Else
+                         all runs count, and one that took longer than its plan promised counts as longer still: the next
+                         plan is chosen for looking fast, too */
 } moirai_refine_options;
 
 /* `path` has the n timelines that `moirai run` wrote; they count together; of several runs of one

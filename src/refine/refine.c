@@ -149,6 +149,8 @@ static int refine(refiner *r, moirai_refine_report *report)
     rc = rc ? rc : refine_merge(r);
     rc = rc ? rc : refine_classes(r);
     rc = rc ? rc : refine_fit(r);
+    if (!rc && r->as_measured)
+        refine_meet_last(r);
     if (!rc && r->c) {
         rc = refine_rates(r);
         rc = rc ? rc : refine_latencies(r);

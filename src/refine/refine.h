@@ -72,6 +72,8 @@ int refine_line(double *slope, double *intercept, refine_point *p, size_t n);
 /* ---- refine_fit.c ---- prices of segments (with a cluster) and times of operators. */
 int refine_classes(refiner *r);
 int refine_fit(refiner *r);
+/* Afterwards, to predict the last run as it was. */
+void refine_meet_last(refiner *r);
 
 /* ---- refine_rates.c ---- bandwidths, from transfers of several sizes. */
 int refine_rates(refiner *r);

@@ -90,6 +90,24 @@ static double length_of(const refine_timeline *t, const refine_segment *x)
     return (double)(t->n_segments == 1 && t->latency_ns >= x->median_ns ? t->latency_ns : x->median_ns);
 }
 
+/* The operators of each segment of the last run sum to its time, without its price where a cut pays that. */
+void refine_meet_last(refiner *r)
+{
+    const refine_timeline *t = r->n ? &r->t[r->n - 1] : NULL;
+    for (size_t s = 0; t && s < t->n_segments; s++) {
+        const refine_segment *x = &t->segment[s];
+        int32_t key = t->key[x->device];
+        double sum = 0, price = t->n_segments > 1 ? (double)UTIL_MAX(r->segment_ns[key], 0) : 0;
+        double target = length_of(t, x) - price;
+        for (int32_t i = 0; i < x->n_ops; i++)
+            sum += (double)r->time_ns[refine_cell(r->g, t->op_number[x->first_op + i], key)];
+        for (int32_t i = 0; i < x->n_ops && sum > 0 && target > 0; i++) {
+            int64_t *ns = &r->time_ns[refine_cell(r->g, t->op_number[x->first_op + i], key)];
+            *ns = (int64_t)((double)*ns * target / sum + 0.5);
+        }
+    }
+}
+
 static int collect_rows(fit *f)
 {
     size_t most = 0;

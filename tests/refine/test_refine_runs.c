@@ -134,6 +134,36 @@ static void test_refine_as_measured_has_no_doubt(void **state)
     }
 }
 
+/* All on x took 150 us an operator, alternating devices 100: a prediction of the last run meets that one, new plans go by
+ * what the whole network took. */
+static void test_refine_as_measured_meets_the_last_run(void **state)
+{
+    char all[400] = "", *whole = temporary_path("whole.json"), *path[] = {whole, write_run("split.json", 1, 1e9, 1)};
+    (void)state;
+    for (int i = 0; i < 2 * STEPS; i++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s\"o%d\"", i ? ", " : "", i);
+    FILE *f = fopen(whole, "w");
+    assert_non_null(f);
+    fprintf(f,
+            "{\"format\": \"moirai-timeline\", \"version\": 1, \"median_ns\": 2400000, \"devices\": [{\"name\": \"x\", "
+            "\"segments\": [{\"ops\": [%s], \"start_ns\": 0, \"finish_ns\": 2400000, \"median_ns\": 2400000}]}]}",
+            all);
+    assert_int_equal(fclose(f), 0);
+    for (int k = 0; k < 2; k++) {
+        const moirai_refine_options o = {.as_measured = k};
+        moirai_graph *g = make_chain();
+        moirai_cluster *c;
+        assert_ok(moirai_cluster_parse(&c, two, strlen(two), "two"));
+        assert_ok(moirai_refine_with(g, c, (const char *const *)path, 2, &o, NULL));
+        int64_t on_x = g->time_ns[0];
+        assert_true(k ? on_x <= 100000 : on_x > 140000);
+        moirai_cluster_free(c);
+        moirai_graph_free(g);
+    }
+    remove(path[0]);
+    remove(path[1]);
+}
+
 /* Of four runs of one plan, one at half speed and one at double speed move nothing; each file has its report. */
 static void test_refine_runs_of_one_plan_are_one(void **state)
 {
@@ -167,6 +197,7 @@ int main(void)
         cmocka_unit_test(test_refine_transfers_of_several_sizes_tell_a_bandwidth),
         cmocka_unit_test(test_refine_keeps_a_bandwidth_that_runs_are_far_from),
         cmocka_unit_test(test_refine_as_measured_has_no_doubt),
+        cmocka_unit_test(test_refine_as_measured_meets_the_last_run),
         cmocka_unit_test(test_refine_runs_of_one_plan_are_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -278,9 +278,7 @@ static const cli_option options[] = {
      .help = "with --refine: write the cluster with the latencies that the transfers of these runs had"},
     {.name = "as-measured",
      .kind = CLI_VALUE_FLAG,
-     .help =
-         "with --refine: for predictions of plans that were run, not for new plans: a run that took longer than its "
-         "plan promised counts as it was, not as longer still"},
+     .help = "with --refine: to predict the plan of the last run, not to make a new one: that run is met as it was"},
     CLI_OPTION_HOSTS,
     {.name = "warmup",
      .argument = "N",

@@ -94,8 +94,8 @@ static int rounds(tune *t)
     t->stopped = "the given number of rounds was over";
     for (int r = 0; r < most && !over && !rc; r++) {
         int64_t before = fastest(t);
-        /* A third is left for the passes that decide. */
-        if (interrupted() || tune_left_s(t) < 1.5 * t->round_s + t->limit_s / 3) {
+        /* Half of the time is left for the passes that decide. */
+        if (interrupted() || tune_left_s(t) < 1.5 * t->round_s + t->limit_s / 2) {
             t->stopped = interrupted() ? "Ctrl-C" : "the time was over";
             return 0;
         }

@@ -24,7 +24,7 @@
 enum { MOST_FINALISTS = 6, FEWEST = 4 }; /* FEWEST: runs */
 #define WORTH 0.01
 #define FAR 0.15
-#define NEAR 1.5   /* of the fastest of its kind, in first runs: what may still win */
+#define NEAR 1.25  /* of the fastest of its kind, in first runs: what may still win */
 #define SURE 0.004 /* a standard error */
 
 /* ---- which run is what ---- */
@@ -133,13 +133,19 @@ static const tune_case *leader(const tune *t, tune_case *const *list, int n)
     return best;
 }
 
-static bool hopeless(const tune_case *x, const tune_case *best)
+/* How often a candidate is run in a pass. Nothing is predicted of the machine: once will do. */
+static int times_per_pass(const tune *t, const tune_case *x)
 {
-    int n = UTIL_MIN(x->n_passes, best->n_passes);
-    double least = INFINITY; /* of its passes, by how much it was slower */
-    for (int i = 1; i < n; i++)
-        least = UTIL_MIN(least, (double)x->pass_ns[i] / (double)UTIL_MAX(best->pass_ns[i], 1) - 1);
-    return (n > 2 && least > FAR) || (n > FEWEST && least > WORTH);
+    return x == &t->machine ? 1 : 2;
+}
+
+static bool hopeless(const tune *t, const tune_case *x, const tune_case *best)
+{
+    int n = 0, per = times_per_pass(t, x);
+    double least = INFINITY; /* by how much it was slower, in its runs after the first */
+    for (int i = 1, k = 1; i < x->n_passes && k < best->n_passes; i++, k += 2 / per, n++)
+        least = UTIL_MIN(least, (double)x->pass_ns[i] / (double)UTIL_MAX(best->pass_ns[k], 1) - 1);
+    return (n > 1 && least > FAR) || (n >= FEWEST && least > WORTH);
 }
 
 static int without_hopeless(const tune *t, tune_case **list, int n)
@@ -147,7 +153,7 @@ static int without_hopeless(const tune *t, tune_case **list, int n)
     const tune_case *best = leader(t, list, n);
     int kept = 0;
     for (int i = 0; i < n; i++)
-        if (!best || list[i] == best || !hopeless(list[i], best))
+        if (!best || list[i] == best || !hopeless(t, list[i], best))
             list[kept++] = list[i];
     return kept;
 }
@@ -177,8 +183,10 @@ int tune_passes(tune *t)
         double begin_s = util_seconds();
         if (interrupted() || tune_left_s(t) < 1.2 * longest_s || sure(t, last, n))
             break;
-        for (int i = 0; i < 2 * n && !rc; i++) /* in turns, each time another one first */
-            rc = tune_run(t, last[(i / 2 + pass) % n]);
+        for (int i = 0; i < 2 * n && !rc; i++) { /* in turns, each time another one first */
+            tune_case *x = last[(i / 2 + pass) % n];
+            rc = i % 2 < times_per_pass(t, x) ? tune_run(t, x) : 0;
+        }
         longest_s = util_seconds() - begin_s;
         t->n_passes += !rc;
         n = rc ? n : without_hopeless(t, last, n);
