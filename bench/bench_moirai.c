@@ -1,15 +1,16 @@
 /* The placer `moirai`: makespan, proven bound, gap, seconds, processor seconds and peak memory, as Markdown tables.
  *
- * usage: bench_moirai [--limit SECONDS] [--cpu SECONDS] [--threads N] [--effort E] [--gap G] PART [NAME ...]
+ * usage: bench_moirai [--limit SECONDS] [--cpu SECONDS] [--threads N] [--effort E] [--gap G] [--cost MODEL] PART [NAME ...]
  *   files    the problems of ../shared/data/problems, each with a time limit and a gap of its own
  *   zoo      the paper's eleven networks x both testbeds x {original, coarsened} x {edge, tensor}, smaller ones first
  *   spine    the same for t5-tiny and t5-small, networks without cuts
  *   onnx     the networks of ../shared/data/onnx on both testbeds, flow tensor
+ *   shapes   towers side by side, layers at random, on 4 and 16 devices, beside the best of all heuristics
  *   family   alphafold2 from the smallest to the largest: seconds per operator
  *   effort   four problems of `files` at effort 0.25, 1 and 2, without a time limit
  *   levels   what each level of refinement proves and finds, on the block that has most of the operators;
  *            processor time adds up
- * NAMEs keep to the networks (problems) named. Networks: cost model roofline, congestion port, memory static; fp32, or
+ * NAMEs keep to the networks (problems) named. Networks: cost model roofline (--cost), congestion port, memory static; fp32, or
  * fp16 where the weights in fp32 do not fit the testbed.
  *
  * --limit is wall time; --cpu ends a search after so many seconds of processor time, which means the same on a machine
@@ -34,11 +35,13 @@
 
 #include "pair/anneal.h"
 #include "pair/pair_refine.h"
+#include "support/shapes.h"
 #include "util/util.h"
 
 typedef struct setup {
     double limit_s, cpu_s, effort, gap;
     int threads;
+    const char *cost; /* model of the networks' times */
     char **name;
     int n_names;
 } setup;
@@ -107,11 +110,32 @@ static void print_other(const moirai_problem *p, const char *placer)
     moirai_plan_free(plan);
 }
 
+/* The best of all placers that search nothing. */
+static void print_best_heuristic(const moirai_problem *p)
+{
+    const char *best = "-";
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < moirai_placer_count(); i++) {
+        const moirai_placer *h = moirai_placer_at(i);
+        moirai_plan *plan;
+        if (h->letters || moirai_place(&plan, p, h->name, NULL))
+            continue;
+        if (plan->makespan_ns < least) {
+            least = plan->makespan_ns;
+            best = h->name;
+        }
+        moirai_plan_free(plan);
+    }
+    printf(" %.3f (%s) |", (double)least * 1e-6, best);
+}
+
+typedef enum others { NO_OTHERS, SOME_OTHERS, BEST_OTHER } others;
+
 #define ROW_HEAD "operators | makespan ms | bound ms | gap %% | seconds | CPU s | peak MB"
 #define ROW_RULE "---:|---:|---:|---:|---:|---:|---:"
 
-/* One problem; `others` adds single, HEFT and m-ETF. */
-static int print_row(const moirai_problem *p, const setup *s, bool others)
+/* One problem, beside single, HEFT and m-ETF or the best heuristic. */
+static int print_row(const moirai_problem *p, const setup *s, others beside)
 {
     moirai_place_options o;
     moirai_plan *plan;
@@ -134,7 +158,9 @@ static int print_row(const moirai_problem *p, const setup *s, bool others)
     printf(" %d | %.3f | %.3f | %.2f | %.1f | %.1f | %.0f |", p->n_ops, (double)plan->makespan_ns * 1e-6,
            (double)plan->lower_bound_ns * 1e-6, 100 * moirai_plan_gap(plan), seconds, used, peak_mb());
     moirai_plan_free(plan);
-    if (others) {
+    if (beside == BEST_OTHER)
+        print_best_heuristic(p);
+    if (beside == SOME_OTHERS) {
         print_other(p, "single");
         print_other(p, "heft");
         print_other(p, "m-etf");
@@ -149,6 +175,9 @@ typedef struct row {
     const char *file;    /* a problem or an ONNX file, or NULL */
     bool onnx, coarse;
     const char *testbed;
+    const char *shape; /* of tests/support/shapes.h, or NULL */
+    int32_t n_ops;
+    int n_devices;
     moirai_flow flow;
 } row;
 
@@ -169,17 +198,19 @@ static int read_graph(moirai_graph **g, const row *r, int element_bytes)
 }
 
 /* fp32 where its weights fit, else fp16. */
-static int make_problem(moirai_problem **p, int *element_bytes, const row *r)
+static int make_problem(moirai_problem **p, int *element_bytes, const row *r, const char *cost)
 {
     *p = NULL;
     *element_bytes = 4;
+    if (r->shape)
+        return shape_problem(p, r->shape, r->n_ops, r->n_devices);
     if (r->file && !r->onnx)
         return moirai_problem_read(p, r->file);
     moirai_cluster *c = NULL;
     int rc = moirai_cluster_open(&c, r->testbed);
     for (; !rc; *element_bytes = 2) {
         moirai_graph *g = NULL;
-        moirai_problem_options o = {.flow = r->flow, .cost_model = "roofline", .memory = MOIRAI_MEMORY_STATIC};
+        moirai_problem_options o = {.flow = r->flow, .cost_model = cost, .memory = MOIRAI_MEMORY_STATIC};
         rc = read_graph(&g, r, *element_bytes);
         if (!rc)
             rc = moirai_problem_new(p, g, c, &o);
@@ -194,7 +225,7 @@ static int make_problem(moirai_problem **p, int *element_bytes, const row *r)
 }
 
 /* In a process of its own. */
-static void run_row(const row *r, const setup *s, bool others)
+static void run_row(const row *r, const setup *s, others beside)
 {
     fflush(stdout);
     pid_t child = fork();
@@ -205,13 +236,13 @@ static void run_row(const row *r, const setup *s, bool others)
         return;
     }
     moirai_problem *p;
-    int bytes, rc = make_problem(&p, &bytes, r);
+    int bytes, rc = make_problem(&p, &bytes, r, s->cost);
     if (rc)
         printf(" %s |\n", moirai_error_message());
     if (!rc && r->network)
         printf(" %s |", bytes == 4 ? "fp32" : "fp16");
     if (!rc)
-        rc = print_row(p, s, others);
+        rc = print_row(p, s, beside);
     moirai_problem_free(p);
     fflush(stdout);
     _exit(rc != 0);
@@ -242,7 +273,7 @@ static void bench_files(const setup *s)
             own.cpu_s = fmin(s->cpu_s, 2 * file[i].limit_s);
         own.gap = fmin(s->gap, file[i].gap);
         printf("| %s | %g |", file[i].name, file[i].limit_s);
-        run_row(&(row){.file = path}, &own, true);
+        run_row(&(row){.file = path}, &own, SOME_OTHERS);
     }
 }
 
@@ -281,7 +312,7 @@ static void bench_network(const setup *s, const char *name)
                  .flow = j % 2 ? MOIRAI_FLOW_TENSOR : MOIRAI_FLOW_EDGE};
         printf("| %s | %s | %s | %s |", r.network, r.testbed, r.coarse ? "coarsened" : "original",
                moirai_flow_name(r.flow));
-        run_row(&r, s, true);
+        run_row(&r, s, SOME_OTHERS);
     }
 }
 
@@ -312,7 +343,22 @@ static void bench_onnx(const setup *s)
             if (!wanted(s, file[i]) || !shared_file(path, sizeof path, "onnx", file[i], ".onnx"))
                 continue;
             printf("| %s | %s |", file[i], testbeds[j]);
-            run_row(&(row){.file = path, .onnx = true, .testbed = testbeds[j], .flow = MOIRAI_FLOW_TENSOR}, s, true);
+            run_row(&(row){.file = path, .onnx = true, .testbed = testbeds[j], .flow = MOIRAI_FLOW_TENSOR}, s,
+                    SOME_OTHERS);
+        }
+}
+
+static void bench_shapes(const setup *s)
+{
+    static const struct {
+        const char *name;
+        int32_t n_ops;
+    } shape[] = {{"two-towers", 560}, {"ten-towers", 1120}, {"layered", 1000}, {"transformer", 1008}};
+    printf("| shape | devices | " ROW_HEAD " | best heuristic |\n|---|---:|" ROW_RULE "|---:|\n");
+    for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
+        for (int devices = 4; devices <= 16 && wanted(s, shape[i].name); devices *= 4) {
+            printf("| %s | %d |", shape[i].name, devices);
+            run_row(&(row){.shape = shape[i].name, .n_ops = shape[i].n_ops, .n_devices = devices}, s, BEST_OTHER);
         }
 }
 
@@ -327,7 +373,7 @@ static void bench_family(const setup *s)
                      .testbed = testbeds[j / 2],
                      .flow = j % 2 ? MOIRAI_FLOW_TENSOR : MOIRAI_FLOW_EDGE};
             printf("| %s | %s | %s |", r.network, r.testbed, moirai_flow_name(r.flow));
-            run_row(&r, s, false);
+            run_row(&r, s, NO_OTHERS);
         }
 }
 
@@ -344,7 +390,7 @@ static void bench_effort(const setup *s)
                 continue;
             own.effort = effort[j] * s->effort;
             printf("| %s | %g |", file[i], own.effort);
-            run_row(&(row){.file = path}, &own, false);
+            run_row(&(row){.file = path}, &own, NO_OTHERS);
         }
 }
 
@@ -450,12 +496,12 @@ static void bench_levels(const setup *s)
 static const struct {
     const char *name;
     void (*run)(const setup *s);
-} parts[] = {{"files", bench_files},   {"zoo", bench_zoo},       {"spine", bench_spine},  {"onnx", bench_onnx},
-             {"family", bench_family}, {"effort", bench_effort}, {"levels", bench_levels}};
+} parts[] = {{"files", bench_files},   {"zoo", bench_zoo},       {"spine", bench_spine},   {"onnx", bench_onnx},
+             {"shapes", bench_shapes}, {"family", bench_family}, {"effort", bench_effort}, {"levels", bench_levels}};
 
 int main(int argc, char **argv)
 {
-    setup s = {.effort = 1, .gap = 0.01};
+    setup s = {.effort = 1, .gap = 0.01, .cost = "roofline"};
     int i = 1;
     for (; i + 1 < argc && strncmp(argv[i], "--", 2) == 0; i += 2) {
         double value = atof(argv[i + 1]);
@@ -469,6 +515,8 @@ int main(int argc, char **argv)
             s.effort = value;
         else if (strcmp(argv[i], "--gap") == 0)
             s.gap = value;
+        else if (strcmp(argv[i], "--cost") == 0)
+            s.cost = argv[i + 1];
         else
             break;
     }
@@ -480,6 +528,6 @@ int main(int argc, char **argv)
             return 0;
         }
     fprintf(stderr, "usage: bench_moirai [--limit SECONDS] [--cpu SECONDS] [--threads N] [--effort E] [--gap G] "
-                    "files|zoo|onnx|family|effort|levels [NAME ...]\n");
+                    "[--cost MODEL] files|zoo|spine|onnx|shapes|family|effort|levels [NAME ...]\n");
     return 2;
 }

@@ -4,10 +4,12 @@ docs/pytorch.md.
 
     python3 bench/gpu.py --out FOLDER
 
-Per network: capture, profile of every distinct operator on every part (all parts at once, as they will run). Then, for
-fast links (readers look at tensors where they are, by CUDA IPC) and slow ones (through pinned host memory): plans,
-runs, one refinement from these runs, plans, runs. The numbers of the table are those of the last round. Writes
-results.json, timelines and table.md to FOLDER; --small tries all of it on a processor.
+Per network: capture (those of networks.HEADS twice, with whole attention and with groups of heads), profile of every
+distinct operator on every part (all parts at once, as they will run). Then, for fast links (readers look at tensors
+where they are, by CUDA IPC) and slow ones (through pinned host memory): plans, runs, a refinement from these runs,
+plans, runs, and so on. Of several captures a placer takes the one that it predicts to be the fastest. Equal plans are
+run once. Writes results.json and table.md to FOLDER whenever a network is done; --resume takes what another call left;
+--small tries all of it on a processor.
 """
 
 from __future__ import annotations
@@ -18,11 +20,13 @@ import os
 import platform
 import statistics
 import sys
+import tempfile
 import threading
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +39,11 @@ import torch  # noqa: E402
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
 import networks  # noqa: E402
+from moirai.torch.tune import plan_key  # noqa: E402
 
 began = time.monotonic()
 gpu = threading.Lock()  # one measurement at a time; plans are made meanwhile
+writing = threading.Lock()
 
 
 def say(*words: Any) -> None:
@@ -104,54 +110,45 @@ class Ranks:
 class Network:
     def __init__(self, name: str, o: argparse.Namespace, ranks: Ranks) -> None:
         self.name, self.o, self.ranks = name, o, ranks
-        start = time.monotonic()
         self.module, self.args = networks.make(name, o.small)
-        self.captured = mt.capture(self.module, self.args, heads=networks.HEADS.get(name, False), name=name)
-        self.capture_s = time.monotonic() - start
+        self.captured: dict[Any, mt.Captured] = {}
+        for heads in [False, networks.HEADS[name]] if name in networks.HEADS else [False]:
+            self.prepare(heads)
+
+    def prepare(self, heads: bool | int) -> None:
+        """Captures and profiles the network with its attention taken apart like this."""
         start = time.monotonic()
+        captured = self.captured[heads] = mt.capture(self.module, self.args, heads=heads, name=self.name)
+        captured_at = time.monotonic()
         with gpu:
-            self.report = mt.profile(
-                self.captured, workers=ranks.get(), cache=None, options=mt.Options(runs=10, seconds=0.1)
+            begun = time.monotonic()
+            report = mt.profile(
+                captured, workers=self.ranks.get(), cache=None, options=mt.Options(runs=10, seconds=0.1)
             )
-        self.profile_s = time.monotonic() - start
-        self.captured.graph.save(o.out / f"{name}.graph.json")
-        say(f"{name}: {len(self.captured.graph)} operators, {self.report.distinct} distinct; "
-            f"capture {self.capture_s:.1f} s, profile {self.profile_s:.1f} s, "
-            f"{len(self.report.failed)} not measured")  # fmt: skip
-        for op, why in list(self.report.failed.items())[:3]:
+        say(f"{self.name}, heads {heads}: {len(captured.graph)} operators, {report.distinct} distinct; "
+            f"capture {captured_at - start:.1f} s, profile {time.monotonic() - begun:.1f} s, "
+            f"{len(report.failed)} not measured")  # fmt: skip
+        for op, why in list(report.failed.items())[:3]:
             say(f"  {op}: {why}")
 
-    def graph(self) -> moirai.Graph:
-        return moirai.Graph.open(self.o.out / f"{self.name}.graph.json")
-
-    def run(self, plan: moirai.Plan, link: str, label: str, verify: bool = False) -> dict[str, Any]:
-        """Loads, verifies and measures a plan; its timeline goes to a file."""
+    def run(self, heads: bool | int, plan: moirai.Plan, link: str, label: str, verify: bool = True) -> mt.Measured:
+        """Loads, verifies and measures a plan."""
         with gpu:
             start = time.monotonic()
             workers = self.ranks.get()
             transport = "auto" if workers.kind == "cpu" else link
-            with mt.distribute(self.captured, plan, workers=workers, transport=transport, stall_s=20) as module:
+            captured = self.captured[heads]
+            with mt.distribute(captured, plan, workers=workers, transport=transport, stall_s=20) as module:
                 loaded = time.monotonic() - start
                 result = module(*self.args)
                 if verify:
                     self.compare(result)
                 measured = module.measure(warmup=5, runs=self.o.runs)
                 why = module.why_eager
-        path = self.o.out / f"{self.name}.{link}.{label}.timeline.json"
-        measured.save(path)
         say(f"{self.name} {link} {label}: predicted {plan.makespan_ns / 1e6:.3f} ms, "
-            f"measured {measured.median_ns / 1e6:.3f} ms, {len(plan.transfers)} transfers, loaded in {loaded:.1f} s, "
-            f"off {self.off:.1e}" + (f", EAGER {why}" if why else ""))  # fmt: skip
-        return {
-            "predicted_ms": plan.makespan_ns / 1e6,
-            "measured_ms": measured.median_ns / 1e6,
-            "least_ms": measured.least_ns / 1e6,
-            "bound_ms": (plan.lower_bound_ns or 0) / 1e6,
-            "generation_s": plan.generation_ns / 1e9,
-            "transfers": len(plan.transfers),
-            "devices": len(set(plan.placement.values())),
-            "timeline": str(path),
-        }
+            f"measured {measured.median_ns / 1e6:.3f} ms, {len(plan.transfers)} transfers, heads {heads}, "
+            f"loaded in {loaded:.1f} s, off {self.off:.1e}" + (f", EAGER {why}" if why else ""))  # fmt: skip
+        return measured
 
     expected: Any = None
     off = 0.0  # the largest relative difference of results so far
@@ -172,10 +169,6 @@ def placers(o: argparse.Namespace) -> list[str]:
     return [p for p in o.placers.split(",") if p in there]
 
 
-def plans(problem: moirai.Problem, o: argparse.Namespace) -> dict[str, moirai.Plan]:
-    return {p: moirai.place(problem, p, time_limit=o.time_limit, threads=o.threads) for p in placers(o)}
-
-
 def by_hand(net: Network, problem: moirai.Problem) -> moirai.Plan | None:
     """The split of experts that people found best for four parts: 1, 2, 2, 3; all else on the largest."""
     devices = problem.devices
@@ -190,43 +183,80 @@ def by_hand(net: Network, problem: moirai.Problem) -> moirai.Plan | None:
     return moirai.Plan.by_devices(problem, places)
 
 
-def case(net: Network, link: str, cluster: moirai.Cluster, o: argparse.Namespace) -> dict[str, Any]:
+class Case:
     """All rounds of one network on one kind of link."""
-    options = {"congestion": "none" if link == "ipc" else "port"}
-    graph, links = net.graph(), cluster.copy()
-    found: dict[str, Any] = {"network": net.name, "link": link, "rounds": []}
-    kept: dict[str, moirai.Plan] = {}  # each placer's fastest plan of all rounds
-    split: list[str] = []  # timelines of plans with several devices, where parts disturb each other as they do
-    alone: list[str] = []
-    for number in range(o.rounds + 1):
-        problem = moirai.Problem(graph, links, **options)
-        rows: dict[str, Any] = {}
-        made = plans(problem, o)
-        hand = by_hand(net, problem)
-        if hand is not None:
-            made["by hand"] = hand
-        for placer, plan in made.items():
-            rows[placer] = net.run(plan, link, f"{placer.replace(' ', '-')}-{number}", verify=True)
-            if placer not in kept or rows[placer]["measured_ms"] < min(
-                r[placer]["measured_ms"] for r in found["rounds"]
-            ):
-                kept[placer] = plan
-            (split if plan.transfers else alone).append(rows[placer]["timeline"])
-            plan.save(o.out / f"{net.name}.{link}.{placer.replace(' ', '-')}-{number}.plan.json")
-        found["rounds"].append(rows)
-        if number < o.rounds:
-            graph, links = net.graph(), cluster.copy()
-            moirai.refine(graph, links, split or alone)
-    passes: dict[str, list[float]] = {placer: [] for placer in kept}
-    for number in range(o.passes):  # in turns: whatever changes with time changes for all
-        for placer, plan in kept.items():
-            passes[placer].append(net.run(plan, link, f"kept-{placer.replace(' ', '-')}-{number}")["measured_ms"])
-    found["kept"] = {
-        p: {"measured_ms": statistics.median(x), "devices": len(set(kept[p].placement.values()))}
-        for p, x in passes.items()
-        if x
-    }
-    return found
+
+    def __init__(self, net: Network, link: str, cluster: moirai.Cluster, o: argparse.Namespace, folder: str) -> None:
+        self.net, self.link, self.o = net, link, o
+        options = {"congestion": "none" if link == "ipc" else "port"}
+        self.times = {h: mt.Times(c, cluster, options, folder) for h, c in net.captured.items()}
+        self.known: dict[Any, mt.Measured] = {}  # runs of plans, by what they do
+        self.kept: dict[str, tuple[float, Any, moirai.Plan]] = {}  # each placer's fastest of all rounds
+
+    def plans(self) -> dict[str, tuple[Any, moirai.Plan]]:
+        """What each placer predicts to be the fastest, of all captures."""
+        made: dict[str, tuple[Any, moirai.Plan]] = {}
+        for placer in placers(self.o):
+            options = {"time_limit": self.o.time_limit, "threads": self.o.threads}
+            found = [(h, t.place(placer, **options)) for h, t in self.times.items()]
+            made[placer] = min(found, key=lambda x: x[1].makespan_ns)
+        hand = by_hand(self.net, self.times[False].problem(False, "by hand"))
+        return made if hand is None else {**made, "by hand": (False, hand)}
+
+    def round(self, number: int) -> dict[str, Any]:
+        rows, fresh = {}, []
+        for placer, (heads, plan) in self.plans().items():
+            key = (heads, plan_key(plan))
+            if key not in self.known:
+                self.known[key] = self.net.run(heads, plan, self.link, f"{placer} {number}")
+            measured = self.known[key]
+            fresh.append((placer, heads, plan, measured))
+            ms = measured.median_ns / 1e6
+            if placer not in self.kept or ms < self.kept[placer][0]:
+                self.kept[placer] = (ms, heads, plan)
+            rows[placer] = {
+                "predicted_ms": plan.makespan_ns / 1e6,
+                "measured_ms": ms,
+                "bound_ms": (plan.lower_bound_ns or 0) / 1e6,
+                "generation_s": plan.generation_ns / 1e9,
+                "transfers": len(plan.transfers),
+                "parts": len(set(plan.placement.values())),
+                "heads": heads,
+            }
+        for placer, heads, plan, measured in fresh:
+            self.times[heads].learn(plan, measured, placer)
+        return rows
+
+    def finals(self) -> dict[str, Any]:
+        """The kept plans in turns: whatever changes with time changes for all."""
+        passes: dict[Any, list[float]] = {}
+        alike = {placer: (heads, plan_key(plan)) for placer, (_, heads, plan) in self.kept.items()}
+        for number in range(self.o.passes):
+            for placer, (_, heads, plan) in self.kept.items():
+                if len(passes.get(alike[placer], [])) == number:
+                    measured = self.net.run(heads, plan, self.link, f"{placer} again {number}", verify=False)
+                    passes.setdefault(alike[placer], []).append(measured.median_ns / 1e6)
+        return {
+            placer: {
+                "measured_ms": statistics.median(passes.get(alike[placer]) or [ms]),
+                "passes_ms": passes.get(alike[placer], []),
+                "parts": len(set(plan.placement.values())),
+                "heads": heads,
+            }
+            for placer, (ms, heads, plan) in self.kept.items()
+        }
+
+
+def case(net: Network, link: str, cluster: moirai.Cluster, o: argparse.Namespace) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="moirai-gpu-") as folder:
+        work = Case(net, link, cluster, o, folder)
+        rounds = [work.round(number) for number in range(o.rounds + 1)]
+        return {"network": net.name, "link": link, "date": today(), "rounds": rounds, "kept": work.finals(),
+                "off": net.off}  # fmt: skip
+
+
+def today() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
 # ---- checks that are not tables
@@ -262,20 +292,39 @@ def requests(o: argparse.Namespace, workers: mt.Workers, problem_of: Any, link: 
     return {"link": link, "requests": o.requests, "wrong": wrong, "worst": worst, "transfers": len(plan.transfers)}
 
 
+def tune(o: argparse.Namespace, ranks: Ranks, name: str, link: str, cluster: moirai.Cluster) -> dict[str, Any]:
+    """What a user's one call finds."""
+    start = time.monotonic()
+    module, args = networks.make(name, o.small)
+    heads = (False, networks.HEADS[name]) if name in networks.HEADS else (False,)
+    found = mt.tune(module, args, workers=ranks.get(), probed=cluster, heads=heads, name=name,
+                    transport="auto" if o.small else link, rounds=o.rounds, time_limit=o.time_limit, runs=o.runs,
+                    passes=o.passes, cache=None, say=lambda line: say(f"{name} {link} {line}"))  # fmt: skip
+    say(f"{name} {link}: {found.verdict}")
+    ones = [t.measured_ns for t in found.trials if len(t.devices) == 1]
+    best = found.best
+    return {"network": name, "link": link, "date": today(), "single_ms": min(ones) / 1e6,
+            "tuned_ms": best.measured_ns / 1e6, "parts": len(best.devices), "heads": best.heads,
+            "placer": best.plan.placer, "trials": len(found.trials), "seconds": time.monotonic() - start,
+            "verdict": found.verdict}  # fmt: skip
+
+
 # ---- the tables
 
 
 def predictions(results: dict[str, Any], names: list[str]) -> list[str]:
     lines = ["| network | links | " + " | ".join(names) + " | off, moirai |", "|---|---|" + "---:|" * (len(names) + 1)]
-    offs = []
+    offs = []  # of plans with several parts: one part is predicted from a run of it
     for c in results["cases"]:
         rows = c["rounds"][min(1, len(c["rounds"]) - 1)]
-        offs += [abs(r["predicted_ms"] / r["measured_ms"] - 1) for r in rows.values()]
+        offs += [abs(r["predicted_ms"] / r["measured_ms"] - 1) for r in rows.values() if r["parts"] > 1]
         cells = [f"{rows[n]['predicted_ms']:.2f} / {rows[n]['measured_ms']:.2f}" if n in rows else "" for n in names]
         own = rows["moirai"]["predicted_ms"] / rows["moirai"]["measured_ms"] - 1 if "moirai" in rows else 0
         lines.append(f"| {c['network']} | {c['link']} | " + " | ".join(cells) + f" | {100 * own:+.1f} % |")
     if offs:
-        lines += ["", f"The median difference over these {len(offs)} plans is {100 * statistics.median(offs):.1f} %."]
+        median, most = 100 * statistics.median(offs), 100 * max(offs)
+        what = f"The median difference of the {len(offs)} plans with several parts is"
+        lines += ["", f"{what} {median:.1f} %, the largest {most:.1f} %."]
     return lines
 
 
@@ -285,16 +334,36 @@ def speeds(results: dict[str, Any], names: list[str]) -> list[str]:
         "|---|---|---:|" + "---:|" * (len(names) + 2),
     ]
     for c in results["cases"]:
-        kept = c.get("kept") or {}
+        kept = c["kept"]
         plain_ms = results["plain"].get(c["network"], {}).get("graph") or 0
         cells = [f"{kept[n]['measured_ms']:.2f}" if n in kept else "" for n in names]
         best, single = kept.get("moirai"), kept.get("single")
         ratio = f"{best['measured_ms'] / single['measured_ms']:.2f}" if best and single else ""
-        parts = best["devices"] if best else ""
+        parts = f"{best['parts']}{', heads' if best['heads'] else ''}" if best else ""
         lines.append(
             f"| {c['network']} | {c['link']} | {plain_ms:.2f} | " + " | ".join(cells) + f" | {parts} | {ratio} |"
         )
     return lines
+
+
+def tuned(results: dict[str, Any]) -> list[str]:
+    lines = [
+        "| network | links | single | tuned | of single | parts | plan by | runs | seconds |",
+        "|---|---|---:|---:|---:|---:|---|---:|---:|",
+    ]
+    for t in results["tuned"]:
+        parts = f"{t['parts']}{', heads' if t['heads'] else ''}"
+        lines.append(
+            f"| {t['network']} | {t['link']} | {t['single_ms']:.2f} | {t['tuned_ms']:.2f} | "
+            f"{t['tuned_ms'] / t['single_ms']:.2f} | {parts} | {t['placer']} | {t['trials']} | {t['seconds']:.0f} |"
+        )
+    return ["", "What `moirai.torch.tune` keeps:", "", *lines] if results["tuned"] else []
+
+
+def runs_of(results: dict[str, Any]) -> list[str]:
+    """Which networks another call measured, where there was one."""
+    others = {c["network"]: c["date"] for c in results["cases"] if c["date"] < results["date"]}
+    return ["", "From other runs: " + ", ".join(f"{n} ({d})" for n, d in others.items()) + "."] if others else []
 
 
 def table(results: dict[str, Any]) -> str:
@@ -303,18 +372,18 @@ def table(results: dict[str, Any]) -> str:
     head = [
         f"{about.get('name', '')}, {results['date'][:10]}, PyTorch {results['torch']}, Python {results['python']}; "
         f"`{results['command']}`. Times in ms.",
-        "",
-        "Predicted / measured after one refinement:",
-        "",
     ]
     names = results["placers"] + (["by hand"] if hand else [])
+    first = ["", "Predicted / measured after one refinement:", ""]
     middle = [
         "",
         "The fastest plan of each placer, measured again in turns; "
         "plain is the module itself as a CUDA graph on the largest part:",
         "",
     ]
-    return "\n".join(head + predictions(results, results["placers"]) + middle + speeds(results, names)) + "\n"
+    body = first + predictions(results, results["placers"]) + middle + speeds(results, names)
+    body = body if results["cases"] else []
+    return "\n".join(head + body + tuned(results) + runs_of(results)) + "\n"
 
 
 def options() -> argparse.Namespace:
@@ -331,6 +400,8 @@ def options() -> argparse.Namespace:
     p.add_argument("--threads", type=int, default=4, help="of a search")
     p.add_argument("--parallel", type=int, default=4, help="networks planned at the same time")
     p.add_argument("--requests", type=int, default=1000, help="requests with changing inputs; 0: none")
+    p.add_argument("--tune", default="", help="network:link,...: what moirai.torch.tune finds for these; no tables")
+    p.add_argument("--resume", type=Path, help="results.json of another call: networks in it are not measured again")
     p.add_argument("--small", action="store_true", help="small networks on two processor ranks: tries the script")
     o = p.parse_args()
     o.out.mkdir(parents=True, exist_ok=True)
@@ -352,11 +423,18 @@ def everything(o: argparse.Namespace, ranks: Ranks, results: dict[str, Any], lin
     about = ranks.get().about
     say("ranks:", about)
     results["about"] = {str(k): v for k, v in about.items()}
+    wishes = [pair.split(":") for pair in o.tune.split(",") if pair]
     clusters = {}
-    for link in links:
+    for link in sorted({link for _, link in wishes}) or links:
         clusters[link] = mt.probe(ranks.get(), transport="auto" if o.small else link)
         results["links"][link] = [vars(x) for x in clusters[link].links]
         say(link, [(x.source, x.target, x.latency_ns, x.bytes_per_second) for x in clusters[link].links])
+
+    for name, link in wishes:
+        results["tuned"].append(tune(o, ranks, name, link, clusters[link]))
+        save()
+    if wishes:
+        return
 
     def attempt(what: str, work: Any) -> Any:
         try:
@@ -369,18 +447,25 @@ def everything(o: argparse.Namespace, ranks: Ranks, results: dict[str, Any], lin
     for link in links if o.requests else []:
         found = attempt(f"requests {link}", lambda: requests(o, ranks.get(), clusters[link], link))  # noqa: B023
         results["requests"] += [found] if found else []
+    done = {(c["network"], c["link"]) for c in results["cases"]}
+    wanted = o.networks.split(",")
+
+    def record(name: str, link: str, future: Any) -> None:
+        found = attempt(f"{name} {link}", future.result)
+        with writing:
+            results["cases"] += [found] if found else []
+            results["cases"].sort(key=lambda c: (wanted.index(c["network"]), links.index(c["link"])))
+            save()
+
     with ThreadPoolExecutor(o.parallel) as pool:
-        waiting = []
-        for name in o.networks.split(","):
-            net = attempt(name, lambda: Network(name, o, ranks))  # noqa: B023
+        for name in wanted:
+            todo = [link for link in links if (name, link) not in done]
+            net = attempt(name, lambda: Network(name, o, ranks)) if todo else None  # noqa: B023
             if net is None:
                 continue
             results["plain"][name] = attempt(f"{name} plain", lambda: run_plain(o, ranks, name)) or {}  # noqa: B023
-            waiting += [(name, link, pool.submit(case, net, link, clusters[link], o)) for link in links]
-        for name, link, future in waiting:
-            found = attempt(f"{name} {link}", future.result)
-            results["cases"] += [found] if found else []
-            save()
+            for link in todo:
+                pool.submit(case, net, link, clusters[link], o).add_done_callback(partial(record, name, link))
 
 
 def run_plain(o: argparse.Namespace, ranks: Ranks, name: str) -> dict[str, float]:
@@ -397,7 +482,7 @@ def run_plain(o: argparse.Namespace, ranks: Ranks, name: str) -> dict[str, float
 def main() -> int:
     o = options()
     results: dict[str, Any] = {
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "date": today(),
         "host": platform.platform(),
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -407,9 +492,15 @@ def main() -> int:
         "plain": {},
         "requests": [],
         "cases": [],
+        "tuned": [],
         "errors": [],
     }
     results["placers"] = placers(o)
+    if o.resume:
+        before = json.loads(o.resume.read_text())
+        results["cases"] = [c for c in before["cases"] if c["network"] in o.networks.split(",")]
+        results["plain"], results["requests"] = before["plain"], before["requests"]
+        results["tuned"] = before.get("tuned", [])
 
     def save() -> None:
         (o.out / "results.json").write_text(json.dumps(results, indent=1))

@@ -75,3 +75,10 @@ with mt.Workers({"name": "here", "devices": devices, "links": links}) as workers
     moirai.refine(captured.graph, better, ["run.json"])
     again = moirai.place(moirai.Problem(captured.graph, better), time_limit=5)
     print("after refining:", again)
+
+    # %% All of that in one call, until it no longer gets faster: what was measured to be the fastest is kept.
+
+    found = mt.tune(module, (x,), workers=workers, probed=cluster, rounds=1, time_limit=2, say=print)
+    print(found.verdict)
+    with found.distribute(workers=workers, verify=module) as run:
+        run(x)

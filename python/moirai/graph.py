@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from dataclasses import dataclass
 from typing import Any, Iterable, Mapping, Sequence
 
@@ -166,6 +167,13 @@ class Graph:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         check(lib.moirai_graph_write(self._c, bytes_of(path)))
+
+    def copy(self) -> Graph:
+        """A graph of its own: `refine` changes the one that it is given."""
+        with tempfile.TemporaryDirectory(prefix="moirai-") as folder:
+            path = os.path.join(folder, "graph.json")
+            self.save(path)
+            return Graph(take("graph", lib.moirai_graph_read, bytes_of(path)))
 
     def __repr__(self) -> str:
         return f"<moirai.Graph '{self.name}': {len(self)} operators>"

@@ -19,6 +19,10 @@ from conftest import links  # noqa: E402
 
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
+from moirai.torch.program import build  # noqa: E402
+from moirai.torch.rank import Stamps, issue_order  # noqa: E402
+from moirai.torch.spmd import choose_transport  # noqa: E402
+from moirai.torch.timeline import timeline  # noqa: E402
 
 PLACERS = ["single", "m-etf", "heft", "m-topo", "random", "moirai"]
 
@@ -160,32 +164,107 @@ def test_probe_gives_links_that_plans_can_use(cpu_workers):
     assert all(x.latency_ns >= 0 and x.bytes_per_second > 0 for x in cluster.links)
 
 
-def test_torchrun_ranks_agree(tmp_path):
-    script = tmp_path / "run.py"
-    script.write_text(
-        "import sys, torch\n"
-        f"sys.path[:0] = {sys.path!r}\n"
-        "import moirai, moirai.torch as mt, networks\n"
-        "from conftest import links\n"
-        "torch.set_num_threads(1)\n"
-        "module, args = networks.make('moe', small=True)\n"
-        "network = mt.capture(module, args)\n"
-        "for d in 'AB': network.graph.set_times(d, [200000] * len(network.graph))\n"
-        "cluster = {'devices': [{'name': n, 'type': 'cpu', 'memory': '1GB'} for n in 'AB'], 'links': links('AB')}\n"
-        "problem = moirai.Problem(network.graph, cluster)\n"
-        "plan = moirai.Plan.by_devices(problem, {n: 'AB'[i % 2] for i, n in enumerate(problem.op_names)})\n"
-        "run = mt.distribute(network, plan)\n"
-        "for i in range(5):\n"
-        "    x = torch.randn(args[0].shape, generator=torch.Generator().manual_seed(i))\n"
-        "    with torch.no_grad(): assert torch.allclose(run(x), module(x), atol=1e-4)\n"
-        "found = run.measure(x, warmup=1, runs=3)\n"
-        "assert len(found.latency_ns) == 3 and min(found.latency_ns) > 0\n"
-        "print('agreed', flush=True)\n"
-    )
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=180)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.count("agreed") == 2
+def torchrun(ranks, *words, **env):
+    """spmd_rank.py in so many processes; what they printed."""
+    where = {**os.environ, **env, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
+    script = os.path.join(os.path.dirname(__file__), "spmd_rank.py")
+    done = subprocess.run([*command, script, *words], env=where, capture_output=True, text=True, timeout=180)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def test_torchrun_ranks_agree_also_in_the_order_that_nccl_needs():
+    assert torchrun(3).count("agreed by gloo") == 6
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_both_ends_issue_messages_in_one_order(early, captured, cpu_cluster):
+    _, _, network = captured("moe")
+    problem = problem_of(network, cpu_cluster)
+    spread = {n: problem.devices[(i * i) % 4] for i, n in enumerate(problem.op_names)}
+    for plan in (moirai.place(problem, "heft"), moirai.Plan.by_devices(problem, spread)):
+        program = build(network, plan)
+        orders = [issue_order(r, early) for r in program.ranks]
+        for a, one in enumerate(orders):
+            assert sorted(s.index for batch in one for s in batch) == [
+                t.index for t in program.transfers if a in (t.source, t.target)
+            ]
+            for i, segment in enumerate(program.ranks[a].segments):
+                issued = {s.index for batch in one[: i + 1] for s in batch}
+                assert all(w.index in issued for w in segment.waits)
+                assert not any(s.index in issued for s in segment.sends)
+            for b in range(a):
+                mine = [s.index for batch in one for s in batch if b in (s.source, s.target)]
+                theirs = [s.index for batch in orders[b] for s in batch if a in (s.source, s.target)]
+                assert mine == theirs == sorted(mine)
+
+
+def test_nccl_takes_a_gpu_for_every_rank():
+    one, other, cpu = ("cuda", "h", "1"), ("cuda", "h", "2"), ("cpu", "h", "3")
+    assert choose_transport("auto", [one, other]) == choose_transport("nccl", [one, other]) == "nccl"
+    assert choose_transport("auto", [one, one]) == choose_transport("auto", [one, cpu]) == "gloo"
+    assert choose_transport("auto", [one, ("cuda", "g", "1")]) == "nccl"
+    assert choose_transport("gloo", [one, other]) == "gloo"
+    with pytest.raises(moirai.UsageError, match="share one"):
+        choose_transport("nccl", [one, one])
+    with pytest.raises(moirai.UsageError, match="processors"):
+        choose_transport("nccl", [one, cpu])
+    with pytest.raises(moirai.UsageError, match="under torchrun"):
+        choose_transport("ipc", [one, other])
+
+
+# ---- tune
+
+
+def test_tune_keeps_what_was_measured_to_be_fastest(cpu_workers, captured, tmp_path):
+    module, args, _ = captured("gpt2")
+    said = []
+    found = mt.tune(module, args, workers=cpu_workers, probed=cpu_workers.cluster, heads=(False, 2, False), rounds=0,
+                    time_limit=0.2, runs=3, passes=1, cache=tmp_path, say=said.append)  # fmt: skip
+    assert len(said) == len(found.trials) >= 1 and found.best in found.trials
+    assert {t.heads for t in found.trials} <= {False, 2}
+    assert any(len(t.devices) == 1 for t in found.trials)  # one device that runs all is always tried
+    finals = [t for t in found.trials if len(t.latency_ns) > 1] or found.trials
+    fastest = min(finals, key=lambda t: t.measured_ns)
+    assert found.best is fastest or len(found.best.devices) == 1
+    assert ("NO SPLIT PAYS" in found.verdict) == (len(found.best.devices) == 1)
+    with found.distribute(workers=cpu_workers, verify=module) as run:
+        run(*args)
+
+
+def measured_as(program, plan, ms):
+    """A run in which every segment took as long as planned, times a factor."""
+    scale = ms * 1e6 / plan.makespan_ns
+    stamps = {}
+    for r in program.ranks:
+        if r.segments:
+            s = Stamps(start=0)
+            s.segments = [(int(g.start_ns * scale), int(g.finish_ns * scale)) for g in r.segments]
+            s.end = s.segments[-1][1]
+            stamps[r.rank] = [s] * 3
+    for t in program.transfers:
+        stamps[t.source][0].sent[t.index] = int(t.start_ns * scale)
+        stamps[t.target][0].arrived[t.index] = int(t.finish_ns * scale)
+    return timeline(program, stamps, 0)
+
+
+def test_times_of_one_device_are_not_those_of_several(captured, cpu_cluster, tmp_path):
+    """Devices that slow each other down: a plan of one is predicted by runs of one, a plan of several by runs of
+    several."""
+    _, _, network = captured("moe")
+    problem = problem_of(network, cpu_cluster)
+    times = mt.Times(network, cpu_cluster, {}, tmp_path)
+    single, heft = moirai.place(problem, "single"), moirai.place(problem, "heft")
+    assert len(set(heft.placement.values())) > 1
+    ms = {p: p.makespan_ns / 1e6 for p in (single, heft)}
+    times.learn(single, measured_as(build(network, single), single, 0.8 * ms[single]))
+    times.learn(heft, measured_as(build(network, heft), heft, 0.95 * ms[heft]))
+    assert times.place("single").makespan_ns / 1e6 == pytest.approx(0.8 * ms[single], rel=0.01)
+    assert heft.replay(times.problem(False, "heft")).makespan_ns / 1e6 == pytest.approx(0.95 * ms[heft], rel=0.02)
+    times.learn(heft, measured_as(build(network, heft), heft, 9 * ms[single]))
+    best = times.place("moirai", time_limit=0.3)
+    assert len(set(best.placement.values())) == 1  # no split pays any more
 
 
 # ---- failures: processes of their own, since all ranks end
@@ -245,9 +324,3 @@ def test_ranks_end_with_their_caller():
             return
         time.sleep(0.1)
     pytest.fail("the rank is still there")
-
-
-def test_processors_and_gpus_do_not_mix():
-    devices = [{"name": "A", "type": "cpu", "memory": "1GB"}, {"name": "B", "type": "v100", "share": 0.5}]
-    with pytest.raises(mt.RankError, match="one cluster"):
-        mt.Workers({"devices": devices, "links": links("AB")})

@@ -17,7 +17,7 @@ if not torch.cuda.is_available() or not shutil.which("nvidia-cuda-mps-control"):
 
 import networks  # noqa: E402
 from conftest import links  # noqa: E402
-from test_distribute import problem_of  # noqa: E402
+from test_distribute import problem_of, torchrun  # noqa: E402
 
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
@@ -62,6 +62,33 @@ def test_plans_give_the_module_s_results(name, graphs, transport, workers):
                 expected = module(*args)
             assert float((got - expected).norm() / expected.norm()) < 1e-2  # convolutions are TF32
             assert bool(run.why_eager) is not graphs
+
+
+def test_processors_and_parts_of_a_gpu_run_one_plan():
+    devices = [{"name": "A", "type": "cpu", "memory": "2GB"}, {"name": "B", "type": "h200", "share": 0.3}]
+    module, args, network = captured("moe")
+    with mt.Workers({"devices": devices, "links": links("AB")}) as workers:
+        assert workers.kind == "mixed"
+        mt.profile(network, workers=workers, cache=None)
+        problem = moirai.Problem(network.graph, workers.cluster)
+        spread = {n: "AB"[i % 2] for i, n in enumerate(problem.op_names)}
+        plan = moirai.Plan.by_devices(problem, spread)
+        with mt.distribute(network, plan, workers=workers, verify=module) as run:
+            for _ in range(20):
+                run(*args)
+            assert run.transport == "gloo" and "host" in run.why_eager["B"]
+            assert run.measure(runs=3).median_ns > 0
+
+
+def test_nccl_with_one_rank_is_a_cuda_graph():
+    assert "agreed by nccl" in (said := torchrun(1)) and "eager: ''" in said
+
+
+@pytest.mark.parametrize("graphs", ["", "eager"])
+def test_nccl_ranks_that_pass_for_several_hosts_agree(graphs):
+    """NCCL refuses two ranks on one GPU of one host; as ranks of two hosts they talk by its sockets."""
+    said = torchrun(2, "nccl", graphs, MOIRAI_TEST_HOSTS="1", NCCL_SOCKET_IFNAME="lo", NCCL_IB_DISABLE="1")
+    assert said.count("agreed by nccl") == 4 and said.count("eager: ''") == (0 if graphs else 4)
 
 
 def test_rank_that_dies_ends_all_within_ten_seconds():

@@ -21,7 +21,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "schedule/plan_order.h"
 #include "util/pool.h"
@@ -342,7 +341,7 @@ int moirai_what_if_run(moirai_what_if **out, int32_t *n, const moirai_analysis *
     rc = rc ? rc : list_changes(&r);
     if (rc)
         return rc;
-    long cores = o->budget.threads > 0 ? o->budget.threads : sysconf(_SC_NPROCESSORS_ONLN);
+    int32_t cores = o->budget.threads > 0 ? o->budget.threads : util_cores();
     r.threads = (int)UTIL_MAX(1, UTIL_MIN(cores, r.n));
     share_out(&r);
     if ((rc = util_pool_run(run_job, &r, r.n, r.threads))) {

@@ -223,7 +223,7 @@ static void begin(moirai_study_row *row, const moirai_study *study)
                               .unfused_ns = MOIRAI_UNKNOWN,
                               .seed = study->seed,
                               .costs = study->costs,
-                              .threads = study->threads ? study->threads : study_cores(),
+                              .threads = study->threads ? study->threads : util_cores(),
                               .load = study_load(),
                               .version = MOIRAI_VERSION};
     study_machine(row->machine, sizeof row->machine);

@@ -34,7 +34,6 @@ int study_carried_out(moirai_plan **out, const moirai_problem *p, const moirai_p
 void study_machine(char *text, size_t size); /* "AMD EPYC 7B13, 2 cores" */
 void study_date(char *text, size_t size);    /* "2026-11-15 18:00" */
 double study_load(void);
-int32_t study_cores(void);
 
 /* ---- rows.c: finding rows and what follows from them ---- */
 /* What to look for; NULL and negative numbers match everything. Rows that are not done never match. */

@@ -4,7 +4,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "util/util.h"
 
@@ -47,7 +46,7 @@ static void *work(void *data)
 int util_pool_run(util_job_fn job, void *data, int32_t n, int threads)
 {
     pool x = {.job = job, .data = data, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER, .failed = INT32_MAX};
-    long cores = threads > 0 ? threads : sysconf(_SC_NPROCESSORS_ONLN);
+    int32_t cores = threads > 0 ? threads : util_cores();
     pthread_t thread[MOST_THREADS];
     int32_t helpers = 0, want = (int32_t)UTIL_MIN(UTIL_MIN(cores, MOST_THREADS), n) - 1;
     while (helpers < want && !pthread_create(&thread[helpers], NULL, work, &x))

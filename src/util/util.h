@@ -37,6 +37,10 @@ int util_own_cores(void);
 
 /* Can this be the name of a machine, and nothing else, to mpiexec and ssh? */
 bool util_is_host(const char *text);
+/* Cores that are at work now, at least 1. */
+int32_t util_cores(void);
+/* The first value of a key of /proc/cpuinfo; false where it has none (arm64 kernels have no "model name"). */
+bool util_cpuinfo(char *out, size_t size, const char *key);
 
 /* Whole files. "-" is stdin or stdout. Messages start with the path. */
 int util_file_read(char **data, size_t *length, const char *path);

@@ -9,42 +9,17 @@
 #include "pair/pair_refine.h"
 #include "pricing/lp.h"
 #include "support/check.h"
+#include "support/tiny.h"
+#include "support/tiny_block.h"
 
 /* Three operators of 10 ns side by side on two equal devices: the linear programme puts 1.5 of them on each and says
  * 15; no plan is shorter than 20. */
-static moirai_problem *three(void)
-{
-    char text[2048];
-    int n = snprintf(text, sizeof text,
-                     "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"three\",\"flow\":\"tensor\","
-                     "\"congestion\":\"port\",\"memory\":\"static\",\"devices\":[{\"name\":\"x\",\"memory_bytes\":9},"
-                     "{\"name\":\"y\",\"memory_bytes\":9}],\"channels\":["
-                     "{\"from\":\"x\",\"to\":\"y\",\"bytes_per_second\":1000000000,\"latency_ns\":0},"
-                     "{\"from\":\"y\",\"to\":\"x\",\"bytes_per_second\":1000000000,\"latency_ns\":0}],\"ops\":[");
-    for (int i = 0; i < 3; i++)
-        n += snprintf(text + n, sizeof text - (size_t)n,
-                      "%s{\"name\":\"a%d\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[10,10],\"inputs\":[],"
-                      "\"outputs\":[{\"name\":\"t%d\",\"bytes\":0}]}",
-                      i ? "," : "", i, i);
-    n += snprintf(text + n, sizeof text - (size_t)n, "]}");
-    moirai_problem *p = NULL;
-    assert_ok(moirai_problem_parse(&p, text, (size_t)n, "three"));
-    return p;
-}
-
-static pair_chain *one_block(const moirai_problem *p)
-{
-    bool none[8] = {false};
-    pair_chain *c;
-    assert_ok(pair_chain_over(&c, p, none));
-    assert_ok(pair_open(c, 0, 0, 0));
-    return c;
-}
+#define THREE "device x 9\ndevice y 9\nop a 10,10 > t:0\nop b 10,10 > u:0\nop c 10,10 > v:0\n"
 
 static void test_numbers_of_operators_are_whole(void **state)
 {
     (void)state;
-    moirai_problem *p = three();
+    moirai_problem *p = tiny_problem(THREE);
     pair_static_task job = {.proven_ns = 10, .upper_ns = 30, .rounds = PAIR_STATIC_ROUNDS};
     int64_t plain = 0, lower = 0;
     assert_ok(pair_static_lp(&plain, p, &job, NULL, NULL));
@@ -80,8 +55,8 @@ static void test_the_proof_is_accepted_and_tampered_ones_are_not(void **state)
     (void)state;
     if (!pricing_lp_available())
         skip();
-    moirai_problem *p = three();
-    pair_chain *c = one_block(p);
+    moirai_problem *p = tiny_problem(THREE);
+    pair_chain *c = tiny_chain(p);
     size_t length;
     char *json = certificate_of(c, &length);
     moirai_proof proof;
@@ -109,8 +84,8 @@ static void test_one_more_than_the_optimum_is_not_proven(void **state)
     (void)state;
     if (!pricing_lp_available())
         skip();
-    moirai_problem *p = three();
-    pair_chain *c = one_block(p);
+    moirai_problem *p = tiny_problem(THREE);
+    pair_chain *c = tiny_chain(p);
     pair_state *x = c->pair[0];
     assert_ok(pair_raise_cases(x, 30, 200, (util_stop){0}));
     assert_int_equal(x->lower_ns, 20);

@@ -10,48 +10,20 @@
 #include "pair/pool_cut.h"
 #include "support/check.h"
 #include "support/false_bound.h"
+#include "support/tiny.h"
+#include "support/tiny_block.h"
 #include "util/util.h"
 
 /* One operator, four side by side, one that joins them, 10 ns each, two equal devices, links that take no time. Paths
  * say 30, the load says 30; but the four share 2 devices between the others: 40. */
-static moirai_problem *diamond(void)
-{
-    char text[4096];
-    int n = snprintf(text, sizeof text,
-                     "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"diamond\",\"flow\":\"tensor\","
-                     "\"congestion\":\"port\",\"memory\":\"static\",\"devices\":[{\"name\":\"x\",\"memory_bytes\":9},"
-                     "{\"name\":\"y\",\"memory_bytes\":9}],\"channels\":["
-                     "{\"from\":\"x\",\"to\":\"y\",\"bytes_per_second\":1000000000,\"latency_ns\":0},"
-                     "{\"from\":\"y\",\"to\":\"x\",\"bytes_per_second\":1000000000,\"latency_ns\":0}],\"ops\":["
-                     "{\"name\":\"a\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[10,10],\"inputs\":[],"
-                     "\"outputs\":[{\"name\":\"ta\",\"bytes\":0}]},");
-    for (int i = 0; i < 4; i++)
-        n += snprintf(text + n, sizeof text - (size_t)n,
-                      "{\"name\":\"b%d\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[10,10],\"inputs\":[\"ta\"],"
-                      "\"outputs\":[{\"name\":\"tb%d\",\"bytes\":0}]},",
-                      i, i);
-    n += snprintf(text + n, sizeof text - (size_t)n,
-                  "{\"name\":\"c\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[10,10],\"inputs\":[\"tb0\",\"tb1\","
-                  "\"tb2\",\"tb3\"],\"outputs\":[{\"name\":\"tc\",\"bytes\":0}]}]}");
-    moirai_problem *p = NULL;
-    assert_ok(moirai_problem_parse(&p, text, (size_t)n, "diamond"));
-    return p;
-}
-
-static pair_chain *one_block(const moirai_problem *p)
-{
-    bool none[64] = {false};
-    pair_chain *c;
-    assert_true(p->n_ops <= 64);
-    assert_ok(pair_chain_over(&c, p, none));
-    assert_ok(pair_open(c, 0, 0, 0));
-    return c;
-}
+#define DIAMOND \
+    "device x 9\ndevice y 9\nop a 10,10 > s:0\nop b 10,10 s > t:0\nop c 10,10 s > u:0\nop d 10,10 s > v:0\n" \
+    "op e 10,10 s > w:0\nop f 10,10 t u v w > x:0\n"
 
 static void test_work_between_two_operators_is_counted_where_paths_and_loads_miss_it(void **state)
 {
     (void)state;
-    moirai_problem *p = diamond();
+    moirai_problem *p = tiny_problem(DIAMOND);
     assert_int_equal(moirai_bound_critical_path(p), 30);
     assert_int_equal(moirai_bound_load(p), 30);
     pair_pool_task job = {.proven_ns = 30, .upper_ns = 60, .rounds = 6, .cuts = 60, .nodes = 400, .threads = 1};
@@ -64,7 +36,7 @@ static void test_work_between_two_operators_is_counted_where_paths_and_loads_mis
 static void test_the_registry_has_the_pool(void **state)
 {
     (void)state;
-    moirai_problem *p = diamond();
+    moirai_problem *p = tiny_problem(DIAMOND);
     moirai_budget budget;
     int64_t lower = 0;
     moirai_budget_init(&budget);
@@ -104,8 +76,8 @@ static char *change(const char *json, const char *key, int64_t to)
 static void test_the_proof_is_accepted_and_proves_the_bound(void **state)
 {
     (void)state;
-    moirai_problem *p = diamond();
-    pair_chain *c = one_block(p);
+    moirai_problem *p = tiny_problem(DIAMOND);
+    pair_chain *c = tiny_chain(p);
     size_t length;
     char *json = certificate_of(c, &length);
     moirai_proof proof;
@@ -132,8 +104,8 @@ static char *add_flow(const char *json, const char *more)
 static void test_flows_that_do_not_exist_or_hide_the_proof_are_rejected(void **state)
 {
     (void)state;
-    moirai_problem *p = diamond();
-    pair_chain *c = one_block(p);
+    moirai_problem *p = tiny_problem(DIAMOND);
+    pair_chain *c = tiny_chain(p);
     size_t length;
     char *json = certificate_of(c, &length);
     /* no such edge; step 0; negative; not three; so much that the operators' own costs no longer count */
@@ -153,8 +125,8 @@ static void test_flows_that_do_not_exist_or_hide_the_proof_are_rejected(void **s
 static void test_tampered_pools_are_rejected(void **state)
 {
     (void)state;
-    moirai_problem *p = diamond();
-    pair_chain *c = one_block(p);
+    moirai_problem *p = tiny_problem(DIAMOND);
+    pair_chain *c = tiny_chain(p);
     size_t length;
     char *json = certificate_of(c, &length);
     struct {

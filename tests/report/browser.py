@@ -7,33 +7,10 @@ import base64
 import json
 import os
 import re
-import subprocess
 import sys
-import tempfile
-import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import devtools
-
-moirai = os.path.abspath(sys.argv[1])
-shots = os.path.abspath(sys.argv[sys.argv.index("--shots") + 1]) if "--shots" in sys.argv else None
-failures = []
-checks = 0
-
-
-def check(what, good):
-    global checks
-    checks += 1
-    if not good:
-        failures.append(what)
-        print("FAILED", what)
-
-
-def run(*words, code=0):
-    done = subprocess.run([moirai, *words], capture_output=True, text=True)
-    if done.returncode != code:
-        raise RuntimeError(f"moirai {' '.join(words)}: {done.returncode}: {done.stderr}")
-    return done.stdout
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from page_test import check, check_quiet, main, run, shoot
 
 
 def text_ns(ns):
@@ -101,21 +78,6 @@ def place_of(browser, name):
 
 def tip(browser):
     return browser.run("document.getElementById('tip').hidden ? null : document.getElementById('tip').innerText")
-
-
-def check_quiet(browser, what, path):
-    check(f"{what}: no errors: {browser.complaints()}", browser.complaints() == [])
-    others = [u for u in browser.requests() if u != "file://" + os.path.abspath(path)]
-    check(f"{what}: no requests: {others}", others == [])
-
-
-def shoot(browser, name):
-    if not shots:
-        return
-    height = browser.run("document.documentElement.scrollHeight")
-    data = browser.call("Page.captureScreenshot", captureBeyondViewport=True, clip={"x": 0, "y": 0, "width": 1280, "height": height, "scale": 1})
-    with open(os.path.join(shots, name + ".png"), "wb") as f:
-        f.write(base64.b64decode(data["data"]))
 
 
 # ---- the tests ----
@@ -272,24 +234,4 @@ def large(browser):
           f"a frame takes {sorted(frames)[len(frames) // 2]:.1f} ms in the middle, {max(frames):.1f} ms at most")
 
 
-def main():
-    path = devtools.find()
-    if not path:
-        print("skipped: no Chromium is installed")
-        sys.exit(77)
-    browser = devtools.Browser(path)
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            os.chdir(folder)
-            for test in (small, changed, hostile, measured, large):
-                began = time.monotonic()
-                test(browser)
-                print(f"{test.__name__}: {time.monotonic() - began:.1f} s")
-            os.chdir("/")
-    finally:
-        browser.close()
-    print(f"{checks} checks, {len(failures)} failed")
-    sys.exit(1 if failures else 0)
-
-
-main()
+main(small, changed, hostile, measured, large)

@@ -6,31 +6,10 @@ the pointer, follow the dark scheme, and print. Exit code 77 where no Chromium i
 import base64
 import json
 import os
-import subprocess
 import sys
-import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "report"))
-import devtools
-
-moirai = os.path.abspath(sys.argv[1])
-shots = os.path.abspath(sys.argv[sys.argv.index("--shots") + 1]) if "--shots" in sys.argv else None
-failures = []
-checks = 0
-
-
-def check(what, good):
-    global checks
-    checks += 1
-    if not good:
-        failures.append(what)
-        print("FAILED", what)
-
-
-def run(*words):
-    done = subprocess.run([moirai, *words], capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"moirai {' '.join(words)}: {done.returncode}: {done.stderr}")
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from page_test import check, check_quiet, main, run, shoot
 
 
 def shown_tables(browser):
@@ -42,9 +21,7 @@ def page(browser):
     run("bench", "paper", "--models", "gpt3-tiny,gpt3-mini", "--placers", "single,heft,m-sct,getf,moirai", "--time-limit", "0.2", "-o", "out", "-q")
     results = json.load(open("out/results.json"))
     browser.open("out/paper.html")
-    check(f"no errors: {browser.complaints()}", browser.complaints() == [])
-    others = [u for u in browser.requests() if u != "file://" + os.path.abspath("out/paper.html")]
-    check(f"no requests: {others}", others == [])
+    check_quiet(browser, "page", "out/paper.html")
     shown = shown_tables(browser)
     for table in results["tables"]:
         check(f"table {table['name']}", shown.get("table-" + table["name"]) == [table["columns"], *table["rows"]])
@@ -54,11 +31,7 @@ def page(browser):
     check("the findings are there", "Why, and in which regime" in text)
     links = browser.run("[...document.querySelectorAll('#contents a')].map(a => [a.textContent, !!document.querySelector(a.getAttribute('href'))])")
     check(f"the contents lead somewhere: {links}", len(links) >= 6 and all(there for _, there in links))
-    if shots:
-        height = browser.run("document.documentElement.scrollHeight")
-        data = browser.call("Page.captureScreenshot", captureBeyondViewport=True, clip={"x": 0, "y": 0, "width": 1280, "height": height, "scale": 1})
-        with open(os.path.join(shots, "study.png"), "wb") as f:
-            f.write(base64.b64decode(data["data"]))
+    shoot(browser, "study")
 
 
 def figures(browser):
@@ -96,22 +69,4 @@ def changed(browser):
     check("a changed number is noticed", any(shown["table-" + t["name"]] != [t["columns"], *t["rows"]] for t in results["tables"]))
 
 
-def main():
-    path = devtools.find()
-    if not path:
-        print("skipped: no Chromium is installed")
-        sys.exit(77)
-    browser = devtools.Browser(path)
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            os.chdir(folder)
-            for test in (page, figures, looks, changed):
-                test(browser)
-            os.chdir("/")
-    finally:
-        browser.close()
-    print(f"{checks} checks, {len(failures)} failed")
-    sys.exit(1 if failures else 0)
-
-
-main()
+main(page, figures, looks, changed)

@@ -73,6 +73,33 @@ static int inputs_of(const char *shape, int32_t i, int32_t n, int32_t *input)
     return input[0] == input[1] ? 1 : 2;
 }
 
+/* Towers side by side that nothing joins, each a transformer with the numbers of the first. */
+static void add_towers(moirai_graph_builder *b, int32_t n, int32_t towers)
+{
+    int32_t height = n / towers, input[16] = {0};
+    for (int32_t i = 0; i < height * towers; i++) {
+        if (i % height == 0)
+            state = 12345;
+        int count = inputs_of("transformer", i % height, height, input);
+        for (int j = 0; j < count; j++)
+            input[j] += i / height * height;
+        add_op(b, i, count, input);
+    }
+}
+
+static void add_shape(moirai_graph_builder *b, const char *shape, int32_t n)
+{
+    int32_t input[16] = {0};
+    if (!strcmp(shape, "two-towers") || !strcmp(shape, "ten-towers")) {
+        add_towers(b, n, shape[1] == 'w' ? 2 : 10);
+        return;
+    }
+    for (int32_t i = 0; i < n; i++) {
+        int count = inputs_of(shape, i, n, input);
+        add_op(b, i, count, input);
+    }
+}
+
 int shape_problem(moirai_problem **out, const char *shape, int32_t n, int devices)
 {
     static const char *const types[] = {"v100", "p100", "t4", "p4"};
@@ -82,11 +109,8 @@ int shape_problem(moirai_problem **out, const char *shape, int32_t n, int device
     moirai_cluster *c = NULL;
     int rc = moirai_graph_builder_new(&b, shape);
     state = 12345;
-    for (int32_t i = 0; rc == 0 && i < n; i++) {
-        int32_t input[16];
-        int count = inputs_of(shape, i, n, input);
-        add_op(b, i, count, input);
-    }
+    if (rc == 0)
+        add_shape(b, shape, n);
     if (rc == 0)
         rc = moirai_graph_builder_finish(&g, b);
     for (int i = 0; i < 4; i++)

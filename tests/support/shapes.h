@@ -7,7 +7,8 @@
 #define SHAPES 5
 extern const char *const shape_name[SHAPES];
 
-/* A problem of n operators on `devices` (4, 8, ..., 64) devices of four kinds. The same for the same arguments. */
+/* A problem of n operators on `devices` (4, 8, ..., 64) devices of four kinds: one of the shapes above, "two-towers" or
+ * "ten-towers" (equal, nothing joins them). The same for the same arguments. */
 int shape_problem(moirai_problem **out, const char *shape, int32_t n, int devices);
 
 #endif

@@ -1,5 +1,6 @@
 #include "support/tiny_block.h"
 
+#include "pair/pair_refine.h"
 #include "support/check.h"
 #include "support/tiny.h"
 
@@ -18,4 +19,14 @@ void tiny_block_close(tiny_block *t)
     decompose_block_free(t->b);
     decompose_cuts_free(t->s);
     moirai_problem_free(t->p);
+}
+
+pair_chain *tiny_chain(const moirai_problem *p)
+{
+    bool cuts[64] = {false};
+    pair_chain *c;
+    assert_true(p->n_ops <= 64);
+    assert_ok(pair_chain_over(&c, p, cuts));
+    assert_ok(pair_open(c, 0, 0, 0));
+    return c;
 }

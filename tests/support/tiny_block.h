@@ -3,6 +3,7 @@
 #define MOIRAI_TEST_TINY_BLOCK_H
 
 #include "decompose/block.h"
+#include "pair/chain.h"
 
 typedef struct tiny_block {
     moirai_problem *p;
@@ -13,6 +14,8 @@ typedef struct tiny_block {
 /* Block number `block` of the problem (support/tiny.h); fails the test where there is none. */
 tiny_block tiny_block_open(const char *text, int32_t block);
 void tiny_block_close(tiny_block *t);
+/* The problem as a chain of one block that leaves nothing out, its pair open; 64 operators at most. */
+pair_chain *tiny_chain(const moirai_problem *p);
 
 /* Two equal operators between cuts on A: 10 on A or B; 3 to B and 3 back. 16 is the best: one on each. Flow edge, no
  * congestion. */

@@ -12,6 +12,7 @@ per rank. Weights are held by those that read them; one that several read counts
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import warnings
@@ -49,6 +50,7 @@ class Captured:
     ops: dict[str, str] = field(default_factory=dict)  # the graph's operator -> node
     tensors: dict[str, str] = field(default_factory=dict)  # the graph's tensor -> node
     path_of: dict[str, list[str]] = field(default_factory=dict)  # memo of `path_to`
+    number: int = field(default_factory=itertools.count().__next__)  # of this capture, in this process
 
     def path_to(self, name: str) -> list[str]:
         """From what was computed (or given) to this value: the base, then aliases, the value last."""
@@ -65,6 +67,26 @@ class Captured:
         single = [n for n in path if isinstance(self.nodes[n].meta, Meta)]
         best = min(single, key=lambda n: self.nodes[n].meta.bytes)
         return best
+
+    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+        """The tensor arguments of a call by their names; UsageError where they are not like those captured."""
+        leaves, spec = torch.utils._pytree.tree_flatten((tuple(args), dict(kwargs)))
+        if spec != self.in_spec or len(leaves) != len(self.in_leaves):
+            raise UsageError(f"arguments are not laid out as those captured: {spec}, expected {self.in_spec}")
+        found = {}
+        for given, known in zip(leaves, self.in_leaves):
+            if not isinstance(known, Ref):
+                if given != known:
+                    raise UsageError(f"an argument is {given!r}; the module was captured with {known!r}")
+                continue
+            meta = self.nodes[known.name].meta
+            if not isinstance(given, torch.Tensor):
+                raise UsageError(f"argument '{known.name}' is {type(given).__name__}; captured was a tensor")
+            if tuple(given.shape) != meta.shape or given.dtype != meta.dtype:
+                what = f"{tuple(given.shape)} {given.dtype}"
+                raise UsageError(f"argument '{known.name}' is {what}; captured was {meta.shape} {meta.dtype}")
+            found[known.name] = given.detach()
+        return found
 
     def save_graph(self, path: str | os.PathLike[str]) -> None:
         self.graph.save(path)

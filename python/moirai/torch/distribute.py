@@ -9,15 +9,16 @@ from typing import Any, Mapping
 import torch
 import torch.utils._pytree as pytree
 
-from .._lib import UsageError, VerifyError
+from .._lib import UsageError
 from ..cluster import Cluster
 from ..plan import Plan
 from .capture import Captured, remembered
-from .ir import INPUT, WEIGHT, Meta, Ref, call
+from .ir import Meta, Ref
 from .program import Program, build
 from .spmd import SpmdDistributed, launched
 from .shared import Tensors, create, lay_out
 from .timeline import Measured, timeline
+from .verify import compare
 from .workers import Workers
 
 _HEAD = 1024  # of a pinned file (rank_cuda.py), before the tensors
@@ -44,7 +45,7 @@ class Distributed(torch.nn.Module):
         super().__init__()
         if transport not in ("auto", "ipc", "host", "gloo"):
             raise UsageError(f"transport '{transport}': expected auto, ipc, host or gloo")
-        if workers.kind == "cpu" and transport in ("ipc", "host"):
+        if workers.kind != "cuda" and transport in ("ipc", "host"):
             raise UsageError(f"transport '{transport}' is for GPUs: processors exchange tensors by gloo")
         if workers.kind == "cuda" and transport == "gloo":
             raise UsageError("transport 'gloo' is for processors: GPUs of one host exchange tensors by ipc or host")
@@ -55,7 +56,7 @@ class Distributed(torch.nn.Module):
         self._verify = verify
         self._stall_s = stall_s
         self.program: Program = build(captured, plan)
-        self.transport = "gloo" if workers.kind == "cpu" else "host" if transport == "host" else "ipc"
+        self.transport = "gloo" if workers.kind != "cuda" else "host" if transport == "host" else "ipc"
         self._ranks = [r.rank for r in self.program.ranks if r.segments or r.outputs]
         self._key = workers.key = workers.key + 1
         self._files: list[str] = []
@@ -99,15 +100,14 @@ class Distributed(torch.nn.Module):
         program = self.program.ranks[k]
         weights = os.path.join(folder, f"{k}.pt")
         active = k in self._ranks
-        owner, held = self._workers.held.get(k, (None, set()))
-        fresh = owner is not self._captured or not self._workers.keep_weights
-        missing = [n for n in program.weights if fresh or n not in held] if active else []
+        held = self._workers.held.setdefault((k, self._captured.number), set())
+        missing = [n for n in program.weights if n not in held] if active else []
         if missing:
             torch.save({n: self._captured.weights[n].cpu().contiguous().clone() for n in missing}, weights)
-        if active and self._workers.keep_weights:
-            self._workers.held[k] = (self._captured, set(missing) if fresh else held | set(missing))
+        if self._workers.keep_weights:
+            held.update(missing)
         return {
-            "fresh": fresh,
+            "network": self._captured.number,
             "keep": self._workers.keep_weights,
             "key": self._key,
             "program": program if active else None,
@@ -124,22 +124,8 @@ class Distributed(torch.nn.Module):
     # ---- running
 
     def _put(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        captured = self._captured
-        leaves, spec = pytree.tree_flatten((args, kwargs))
-        if spec != captured.in_spec or len(leaves) != len(captured.in_leaves):
-            raise UsageError(f"arguments are not laid out as those captured: {spec}, expected {captured.in_spec}")
-        for given, known in zip(leaves, captured.in_leaves):
-            if not isinstance(known, Ref):
-                if given != known:
-                    raise UsageError(f"an argument is {given!r}; the module was captured with {known!r}")
-                continue
-            room = self._shared.tensor["in", known.name]
-            if not isinstance(given, torch.Tensor) or given.shape != room.shape or given.dtype != room.dtype:
-                what = (
-                    f"{tuple(given.shape)} {given.dtype}" if isinstance(given, torch.Tensor) else type(given).__name__
-                )
-                raise UsageError(f"argument '{known.name}' is {what}; captured was {tuple(room.shape)} {room.dtype}")
-            room.copy_(given.detach())
+        for name, tensor in self._captured.bind(args, kwargs).items():
+            self._shared.tensor["in", name].copy_(tensor)
 
     def _get(self) -> Any:
         leaves = [
@@ -154,18 +140,8 @@ class Distributed(torch.nn.Module):
         self._workers.tell("run", {k: {"key": self._key} for k in self._ranks}, self._stall_s + 10)
         result = self._get()
         if self._verify:
-            self._compare(result, args, kwargs)
+            compare(self._captured, self._verify, result, args, kwargs)
         return result
-
-    def _compare(self, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        with torch.no_grad():
-            if isinstance(self._verify, torch.nn.Module):
-                expected = self._verify(*args, **kwargs)
-            else:
-                expected = whole(self._captured, args, kwargs)
-        for i, (a, b) in enumerate(zip(pytree.tree_leaves(result), pytree.tree_leaves(expected))):
-            if isinstance(a, torch.Tensor):
-                check_close(a, b, f"result {i}")
 
     def measure(self, *args: Any, warmup: int = 5, runs: int = 50, **kwargs: Any) -> Measured:
         """The same request again and again, without the caller in between: latencies, and a timeline of ours. Without
@@ -209,44 +185,6 @@ class Distributed(torch.nn.Module):
             pass
 
 
-def whole(captured: Captured, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None,
-          device: torch.device | str = "cpu") -> Any:  # fmt: skip
-    """The captured network on one device, in this process: what distributed runs are compared with."""
-    target = torch.device(device)
-    leaves = pytree.tree_leaves((args, dict(kwargs or {})))
-    given = {k.name: v for k, v in zip(captured.in_leaves, leaves) if isinstance(k, Ref)}
-    env: dict[str, Any] = {n: w.to(target) for n, w in captured.weights.items()}
-    with torch.no_grad():
-        for node in captured.nodes.values():
-            if node.kind == INPUT:
-                env[node.name] = given[node.name].to(target)
-            elif node.kind != WEIGHT:
-                env[node.name] = call(node, env, target)
-    results = [env[x.name] if isinstance(x, Ref) else x for x in captured.out_leaves]
-    return pytree.tree_unflatten(results, captured.out_spec)
-
-
-def check_close(got: torch.Tensor, expected: torch.Tensor, what: str) -> None:
-    """Within atol 1e-4 and rtol 1e-3 of the largest number (half precision: 1e-2); whole numbers equal."""
-    a, b = got.detach().cpu(), expected.detach().cpu()
-    if a.shape != b.shape or a.dtype != b.dtype:
-        raise VerifyError(f"{what} is {tuple(a.shape)} {a.dtype}, expected {tuple(b.shape)} {b.dtype}")
-    if not a.is_floating_point():
-        if not torch.equal(a, b):
-            raise VerifyError(f"{what}: {int((a != b).sum())} of {a.numel()} numbers differ")
-        return
-    half = a.dtype in (torch.float16, torch.bfloat16)
-    atol, rtol = (1e-2, 1e-2) if half else (1e-4, 1e-3)
-    x, y = a.double(), b.double()
-    if not torch.equal(x.isfinite(), y.isfinite()):
-        raise VerifyError(f"{what}: {int((x.isfinite() != y.isfinite()).sum())} numbers are not finite in one of both")
-    off = torch.nan_to_num((x - y).abs())
-    scale = float(torch.nan_to_num(y.abs(), posinf=0.0).max()) if y.numel() else 0.0
-    worst = float(off.max()) if off.numel() else 0.0
-    if worst > atol + rtol * scale:
-        raise VerifyError(f"{what} is off by {worst:.3g} where numbers reach {scale:.3g}")
-
-
 def distribute(
     module: torch.nn.Module | Captured,
     plan: Plan,
@@ -257,11 +195,13 @@ def distribute(
     transport: str = "auto",
     graphs: bool = True,
     stall_s: float = 120,
+    device: torch.device | str | None = None,
 ) -> Distributed | SpmdDistributed:
     """A module with the same forward that runs as the plan says, one process per device.
 
     In a process that torchrun started, and without `cluster` or `workers`, this process is the device of its rank
-    (spmd.py).
+    (spmd.py): `device`, or the GPU of its number on its host where there is one for each process, else the processor.
+    `transport` is then "nccl" or "gloo"; "auto" takes the first where every rank has a GPU of its own.
 
     `module` is what `capture` was given, or what it returned. `cluster` starts the processes; `workers` that are there
     already serve any number of modules. `transport` is "ipc" (readers look at tensors where they are), "host" (through
@@ -273,7 +213,7 @@ def distribute(
     if captured is None:
         raise UsageError(f"{type(module).__name__} was not captured: call moirai.torch.capture first")
     if cluster is None and workers is None and launched():
-        return SpmdDistributed(captured, plan)
+        return SpmdDistributed(captured, plan, device=device, transport=transport, graphs=graphs, verify=verify)
     if (cluster is None) == (workers is None):
         raise UsageError("either cluster or workers says where to run")
     own = workers is None

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import statistics
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Mapping
 
@@ -101,6 +101,8 @@ def profile(
         with Workers(cluster) as started:
             return profile(captured, workers=started, cache=cache, fresh=fresh, options=options, turns=turns)
     options = options or Options()
+    if workers.kind == "mixed":  # GPUs run operator by operator there
+        options = replace(options, graphs=False)
     folder = cache_folder() if cache is True else Path(cache) if cache else None
     by_signature: dict[str, list[str]] = {}
     for name, node in captured.ops.items():
@@ -117,7 +119,7 @@ def profile(
         caches[k] = caches[first] if first != k else _Cache(folder, identity)
         if first == k:
             todo[k] = [s for s in by_signature if fresh or s not in caches[k].times]
-    for batch in [[k] for k in todo] if (workers.kind == "cpu" if turns is None else turns) else [list(todo)]:
+    for batch in [[k] for k in todo] if (workers.kind != "cuda" if turns is None else turns) else [list(todo)]:
         jobs = {
             k: {
                 "ops": [_to_measure(captured, captured.nodes[captured.ops[by_signature[s][0]]]) for s in todo[k]],

@@ -1,15 +1,21 @@
-"""One device of a running plan: what every kind of rank shares, and the rank of a processor, whose tensors travel by
-gloo."""
+"""One device of a running plan: what every kind of rank shares, and ranks that exchange tensors by torch.distributed:
+processors by gloo, GPUs by NCCL (rank_nccl.py), or GPUs through their host by gloo, where a plan has processors, too.
+
+Messages between two ranks are matched by their order alone, and NCCL runs them one after the other. So both ends issue
+them in the plan's order, which is the same for both; what ranks wait for is then always earlier in the plan than what
+waits for it, and no circle can arise.
+"""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Callable, Mapping
 
 import torch
 import torch.distributed as dist
 
+from .._lib import UsageError
 from .ir import call
 from .program import RankProgram, Send
 
@@ -66,75 +72,143 @@ def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.reshape(-1).view(torch.uint8)
 
 
-class CpuRank(Rank):
-    """All receives are posted when a request begins; sends leave when their segment is done, in the plan's order."""
+def issue_order(program: RankProgram, early: bool) -> list[list[Send]]:
+    """What to send and to receive before each segment, and after the last: for every other rank in the plan's order.
+
+    A send is issued when its segment is done. A receive is issued at the start (`early`: it costs nothing to wait), or
+    before the segment that runs when the transfer is planned to begin: a receive of NCCL is a kernel that polls.
+    """
+    segments = program.segments
+    made = {s.index: i + 1 for i, g in enumerate(segments) for s in g.sends}
+    needed = {w.index: (i, w) for i, g in enumerate(segments) for w in g.waits}
+    queues: dict[int, list[tuple[int, Send]]] = {}
+    for g in segments:
+        for s in g.sends:
+            queues.setdefault(s.target, []).append((made[s.index], s))
+    for i, w in needed.values():
+        planned = next((k for k, g in enumerate(segments) if g.finish_ns > w.start_ns), i)
+        queues.setdefault(w.source, []).append((0 if early else min(planned, i), w))
+    order: list[list[Send]] = [[] for _ in range(len(segments) + 1)]
+    for queue in queues.values():
+        queue.sort(key=lambda x: x[1].index)
+        for k in range(len(queue) - 2, -1, -1):  # a receive does not hold up the send behind it
+            at, s = queue[k]
+            queue[k] = (min(at, queue[k + 1][0]) if s.index in needed else at, s)
+        last = 0
+        for at, s in queue:
+            last = max(at, last)
+            if s.index in needed and last > needed[s.index][0]:
+                raise UsageError(f"the plan sends '{s.tensor}' after it is read on '{program.device}'")
+            order[last].append(s)
+    for at_once in order:
+        at_once.sort(key=lambda s: s.index)
+    return order
+
+
+class ExchangeRank(Rank):
+    """A device whose tensors travel by torch.distributed: `groups` has one of two ranks for each that it exchanges
+    tensors with, `everybody` one of all, by gloo. Tensors of a GPU go through its host."""
+
+    early = True  # receives are posted when a request begins
 
     def __init__(
-        self, program: RankProgram, weights: dict[str, torch.Tensor], group: Any, clock_offset_ns: int = 0
+        self,
+        program: RankProgram,
+        weights: dict[str, torch.Tensor],
+        groups: Mapping[int, Any],
+        everybody: Any,
+        device: torch.device | None = None,
+        clock_offset_ns: int = 0,
     ) -> None:
-        super().__init__(program, weights, torch.device("cpu"))
-        self.group = group
+        super().__init__(program, weights, device or torch.device("cpu"))
+        self.groups, self.everybody = groups, everybody
         self.offset_ns = clock_offset_ns
+        self.order = issue_order(program, self.early)
+        self.wire = torch.device("cpu")  # where a tensor must lie to be sent
 
     def now(self) -> int:
         return time.monotonic_ns() + self.offset_ns
 
     def run(self, inputs: dict[str, torch.Tensor]) -> list[tuple[int, torch.Tensor]]:
-        return self._once(inputs, None)
+        return self._once(self._here(inputs), lambda _: None)
 
-    def _once(self, inputs: dict[str, torch.Tensor], stamps: Stamps | None) -> list[tuple[int, torch.Tensor]]:
+    def _here(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        return {n: inputs[n].to(self.device) for n in self.program.inputs}
+
+    def _once(self, inputs: dict[str, torch.Tensor], mark: Callable[[Any], None]) -> list[tuple[int, torch.Tensor]]:
+        """`mark` is told when something happens: ("begin" or "end", segment), ("sent" or "arrived", transfer)."""
         env: dict[str, Any] = {**self.fixed, **inputs}
-        arriving = self._post()
+        arriving: dict[int, tuple[Any, torch.Tensor]] = {}
         leaving: list[tuple[Any, torch.Tensor]] = []
-        queue = sorted((s for g in self.program.segments for s in g.sends), key=lambda s: s.index)
-        for segment in self.program.segments:
+        self._issue(self.order[0], env, arriving, leaving, mark)
+        for i, segment in enumerate(self.program.segments):
             for wait in segment.waits:
                 work, buffer = arriving.pop(wait.index)
                 work.wait()
-                env[wait.value] = buffer
-                if stamps:
-                    stamps.arrived[wait.index] = self.now()
-            began = self.now()
+                env[wait.value] = buffer.to(self.device)
+                mark(("arrived", wait.index))
+            mark(("begin", i))
             self.run_steps(env, segment.steps)
-            if stamps:
-                stamps.segments.append((began, self.now()))
-            while queue and queue[0].value in env:
-                leaving.append(self._send(queue.pop(0), env, stamps))
+            mark(("end", i))
+            self._issue(self.order[i + 1], env, arriving, leaving, mark)
         results = self.results(env)
         for work, _ in leaving:
             work.wait()
-        if stamps:
-            stamps.end = stamps.segments[-1][1] if stamps.segments else self.now()
         return results
 
-    def _post(self) -> dict[int, tuple[Any, torch.Tensor]]:
-        posted = {}
-        for segment in self.program.segments:
-            for w in segment.waits:
-                buffer = torch.empty(w.meta.shape, dtype=w.meta.dtype)
-                posted[w.index] = (dist.irecv(as_bytes(buffer), w.source, self.group, tag=w.index), buffer)
-        return posted
+    def _issue(self, batch: list[Send], env: dict[str, Any], arriving: dict[int, Any], leaving: list[Any],
+               mark: Callable[[Any], None]) -> None:  # fmt: skip
+        for s in batch:
+            if s.target == self.program.rank:
+                buffer = self._buffer(s)
+                arriving[s.index] = (dist.irecv(as_bytes(buffer), s.source, self.groups[s.source]), buffer)
+            else:
+                tensor = env[s.value].contiguous().to(self.wire)
+                mark(("sent", s.index))
+                leaving.append((dist.isend(as_bytes(tensor), s.target, self.groups[s.target]), tensor))
 
-    def _send(self, s: Send, env: dict[str, Any], stamps: Stamps | None) -> tuple[Any, torch.Tensor]:
-        tensor = env[s.value].contiguous()
-        if stamps:
-            stamps.sent[s.index] = self.now()
-        return dist.isend(as_bytes(tensor), s.target, self.group, tag=s.index), tensor
+    def _buffer(self, s: Send) -> torch.Tensor:
+        return torch.empty(s.meta.shape, dtype=s.meta.dtype, device=self.wire, pin_memory=self.device != self.wire)
+
+    # ---- measuring
 
     def measure(self, inputs: dict[str, torch.Tensor], warmup: int, runs: int) -> list[Stamps]:
+        given = self._here(inputs)
         found = []
         for i in range(warmup + runs):
-            stamps = Stamps(start=self._meet())
-            while self.now() < stamps.start:
+            start = self._meet()
+            while self.now() < start:
                 pass
-            self._once(inputs, stamps)
+            moments = self._moments(given)
             if i >= warmup:
-                found.append(stamps)
+                found.append(self._stamps(start, moments))
         return found
+
+    def _moments(self, inputs: dict[str, torch.Tensor]) -> dict[Any, int]:
+        """One request, and when things happened in it."""
+        moments: dict[Any, int] = {}
+
+        def mark(what: Any) -> None:
+            if self.device.type == "cuda":
+                torch.cuda.synchronize(self.device)
+            moments[what] = self.now()
+
+        self._once(inputs, mark)
+        return moments
+
+    def _stamps(self, start: int, moments: dict[Any, int]) -> Stamps:
+        s = Stamps(start=moments.get("start", start))
+        for i, segment in enumerate(self.program.segments):
+            begin, s.end = moments["begin", i], moments["end", i]
+            s.segments.append((begin, s.end))
+            s.arrived.update((w.index, moments.get(("arrived", w.index), begin)) for w in segment.waits)
+            s.sent.update((x.index, moments.get(("sent", x.index), s.end)) for x in segment.sends)
+        s.end = s.end or self.now()
+        return s
 
     def _meet(self) -> int:
         """A moment, a little ahead, at which all begin; the group's first rank says when."""
-        dist.barrier(self.group)
+        dist.barrier(self.everybody)
         moment = torch.tensor([self.now() + 500_000])
-        dist.broadcast(moment, dist.get_global_rank(self.group, 0), self.group)
+        dist.broadcast(moment, dist.get_global_rank(self.everybody, 0), self.everybody)
         return int(moment.item())

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from .rank import CpuRank, Rank
+from .rank import ExchangeRank, Rank
 from .shared import Tensors
 
 
@@ -40,12 +40,14 @@ class Worker:
         limit = timedelta(seconds=hello["start_limit_s"])
         self.store = dist.TCPStore("127.0.0.1", hello["port"], is_master=False, timeout=limit)
         self.loaded: dict[int, tuple[Rank, dict[str, Any], dict[int, Any]]] = {}
-        self.weights: dict[str, torch.Tensor] = {}  # of the last network, where they are kept
+        self.weights: dict[int, dict[str, torch.Tensor]] = {}  # of networks, where they are kept
+        self.gloo = hello["gloo"]
         if self.kind == "cuda":
-            from .driver import Driver
-
             torch.cuda.init()
             torch.zeros(1, device="cuda")
+        if not self.gloo:
+            from .driver import Driver
+
             self.driver = Driver()
         else:
             dist.init_process_group(
@@ -66,23 +68,19 @@ class Worker:
     def load(self, job: dict[str, Any]) -> str:
         """Returns why its segments run eagerly, "" where they are a CUDA graph or the device has none."""
         program, key = job["program"], job["key"]
-        group = dist.new_group(job["peers"]) if self.kind == "cpu" else None  # by all, also those without work
+        group = dist.new_group(job["peers"]) if self.gloo else None  # by all, also those without work
         if program is None:
             return ""
-        if job["fresh"]:
-            self.weights.clear()
+        weights = self.weights.setdefault(job["network"], {}) if job["keep"] else {}
         if job["weights"]:
             given = torch.load(job["weights"], map_location="cpu", mmap=True)
-            self.weights.update({n: w.to(self.device) for n, w in given.items()})
-        weights = dict(self.weights)
-        if not job["keep"]:
-            self.weights.clear()
+            weights.update({n: w.to(self.device) for n, w in given.items()})
         shared = Tensors(job["shared"], job["metas"])
         inputs = {name: shared.tensor["in", name] for name in program.all_inputs}
         outputs = {p: shared.tensor["out", p] for p, _, _ in program.outputs}
         rank: Rank
-        if self.kind == "cpu":
-            rank = CpuRank(program, weights, group)
+        if self.gloo:
+            rank = ExchangeRank(program, weights, dict.fromkeys(job["peers"], group), group, self.device)
         else:
             from .rank_cuda import CudaRank, PinnedFile
 
@@ -92,7 +90,7 @@ class Worker:
                 job["graphs"], job["stall_s"],
             )  # fmt: skip
         self.loaded[key] = (rank, inputs, outputs)
-        return getattr(rank, "why_eager", "")
+        return getattr(rank, "why_eager", "tensors go through the host" if self.kind == "cuda" else "")
 
     def run(self, job: dict[str, Any]) -> None:
         rank, inputs, outputs = self.loaded[job["key"]]
@@ -105,7 +103,7 @@ class Worker:
 
     def unload(self, job: dict[str, Any]) -> None:
         """First step of two: what other ranks own is let go of."""
-        if job["key"] in self.loaded and self.kind == "cuda":
+        if job["key"] in self.loaded and not self.gloo:
             rank: Any = self.loaded[job["key"]][0]
             rank.close()
 

@@ -48,8 +48,9 @@ class Workers:
 
     A device with `share` gets that part of its GPU by CUDA MPS, whose daemon is started where none runs; `ep` "cuda:1"
     names another GPU than the first. All others are processes on this host's processor, with `threads` threads (1) on
-    `cores`. With `keep_weights` ranks keep the weights of the network that they had last: other plans of it load
-    faster. What ranks print goes to files in `logs`, if that is given. Use it as a context manager, or call `close`.
+    `cores`; a cluster may have both (`kind` is then "mixed"). With `keep_weights` ranks keep the weights of all
+    networks that they had: other plans of them load faster. What ranks print goes to files in `logs`, if that is given.
+    Use it as a context manager, or call `close`.
     """
 
     def __init__(
@@ -63,12 +64,10 @@ class Workers:
         self.cluster = Cluster.open(cluster)
         self.devices = self.cluster.devices
         kinds = {kind_of(d) for d in self.devices}
-        if len(kinds) > 1:
-            raise RankError("processors and GPUs in one cluster: ranks of both kinds can't exchange tensors yet")
-        self.kind = kinds.pop()
+        self.kind = kinds.pop() if len(kinds) == 1 else "mixed"
         self.key = 0
         self.keep_weights = keep_weights
-        self.held: dict[int, tuple[Any, set[str]]] = {}  # rank -> whose weights it has, and which
+        self.held: dict[tuple[int, int], set[str]] = {}  # (rank, network) -> weights that it has
         self.aborts: list[str] = []  # files whose first byte ends all waiting on GPUs
         self._processes: list[subprocess.Popen[bytes]] = []
         self._connections: list[Connection] = []
@@ -89,7 +88,7 @@ class Workers:
         env = {**os.environ, "MOIRAI_WORKER_KEY": key.hex(), "PYTHONUNBUFFERED": "1"}
         package = str(Path(__file__).resolve().parents[2])
         env["PYTHONPATH"] = os.pathsep.join(p for p in (package, env.get("PYTHONPATH")) if p)
-        if self.kind == "cuda":
+        if kind_of(device) == "cuda":
             env["CUDA_VISIBLE_DEVICES"] = _gpu_index(device)
             env.pop("PYTORCH_CUDA_ALLOC_CONF", None)  # expandable segments can't be shared with other processes
         else:
@@ -123,7 +122,8 @@ class Workers:
                 {
                     "rank": k,
                     "world": len(self.devices),
-                    "kind": self.kind,
+                    "kind": kind_of(device),
+                    "gloo": self.kind != "cuda",
                     "port": self.store.port,
                     "threads": device.threads or 1,
                     "cores": _cores(device.cores),

@@ -24,16 +24,13 @@ static void run_row(void *data)
     moirai_study_run(&w->row, w->setting, w->study, cli_interrupt());
 }
 
-/* What the rest may take: searches to their limits. List schedulers are quick. */
+/* What the rest may take: those that search, and tell who found a plan by letters, to their limits. Others are quick. */
 static double seconds_left(const moirai_study *s, int32_t from)
 {
-    static const char *const quick[] = {"m-sct", "getf", "m-etf", "m-topo", "heft", "single", "chain", "sequential"};
     double sum = 0;
     for (int32_t i = from; i < s->n; i++) {
-        bool slow = !s->row[i].done;
-        for (size_t q = 0; q < sizeof quick / sizeof *quick; q++)
-            slow = slow && strcmp(s->row[i].of.placer, quick[q]);
-        sum += slow ? s->row[i].of.time_limit_s : 0;
+        const moirai_placer *p = moirai_placer_find(s->row[i].of.placer);
+        sum += !s->row[i].done && (!p || p->letters) ? s->row[i].of.time_limit_s : 0;
     }
     return sum;
 }
@@ -254,14 +251,8 @@ static const cli_option options[] = {
      .standard = "10",
      .help =
          "of each placer that searches or learns; milp, runtime and flow take half of it, a point of the maps a tenth"},
-    {.name = "threads",
-     .argument = "N",
-     .kind = CLI_VALUE_COUNT,
-     .least = 0,
-     .most = 1024,
-     .standard = "0",
-     .help = "threads of each placer; 0 is one per core"},
-    {.name = "seed", .argument = "N", .kind = CLI_VALUE_COUNT, .standard = "1", .help = "seed of random choices"},
+    CLI_OPTION_THREADS("threads of each placer"),
+    CLI_OPTION_SEED,
     {.name = "show", .kind = CLI_VALUE_FLAG, .help = "run nothing: write what the journal has"},
     {.name = "markdown",
      .argument = "FILE",

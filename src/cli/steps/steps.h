@@ -73,6 +73,14 @@ int cli_cluster_of(moirai_cluster **out, const cli_context *cli, const char *nam
 
 /* ---- a search ---- */
 /* clang-format off */
+#define CLI_OPTION_EFFORT(what) \
+    {.name = "effort", .argument = "E", .kind = CLI_VALUE_REAL, .least = 1e-6, .most = 1e6, .standard = "1", \
+     .help = what ", the same on every machine"}
+#define CLI_OPTION_THREADS(what) \
+    {.name = "threads", .argument = "N", .kind = CLI_VALUE_COUNT, .least = 0, .most = 1024, .standard = "0", \
+     .help = what "; 0 is one per core"}
+#define CLI_OPTION_SEED \
+    {.name = "seed", .argument = "N", .kind = CLI_VALUE_COUNT, .standard = "1", .help = "seed of random choices"}
 #define CLI_OPTIONS_SEARCH \
     {.name = "placer", .letter = 'p', .argument = "P", .kind = CLI_VALUE_PLACER, \
      .help = "method that makes the plan; 'moirai placers' lists them (default moirai)"}, \
@@ -82,11 +90,9 @@ int cli_cluster_of(moirai_cluster **out, const cli_context *cli, const char *nam
              "--effort is given)"}, \
     {.name = "gap", .argument = "G", .kind = CLI_VALUE_REAL, .least = 0, .most = 1, .standard = "0.01", \
      .help = "stop when the plan is proven to be within this share of the best"}, \
-    {.name = "effort", .argument = "E", .kind = CLI_VALUE_REAL, .least = 1e-6, .most = 1e6, .standard = "1", \
-     .help = "work to spend, the same on every machine"}, \
-    {.name = "threads", .argument = "N", .kind = CLI_VALUE_COUNT, .least = 0, .most = 1024, .standard = "0", \
-     .help = "threads to use; 0 is one per core"}, \
-    {.name = "seed", .argument = "N", .kind = CLI_VALUE_COUNT, .standard = "1", .help = "seed of random choices"}, \
+    CLI_OPTION_EFFORT("work to spend"), \
+    CLI_OPTION_THREADS("threads to use"), \
+    CLI_OPTION_SEED, \
     {.name = "set", .argument = "NAME=VALUE", .kind = CLI_VALUE_TEXT, .repeated = true, \
      .help = "parameter of the placer; --NAME VALUE does the same"}, \
     {.name = "certificate", .argument = "FILE", .kind = CLI_VALUE_FILE, \

@@ -15,7 +15,8 @@
 
 #define OPEN_ALL_FEW 8192  /* pairs that are opened at once, on few devices */
 #define OPEN_ALL_MANY 1024 /* and on many */
-#define PATH_ROUNDS 200    /* in which the bound's path may meet closed pairs, at effort 1 */
+#define PATH_ROUNDS 200    /* in which the bound's path may meet unknown pairs, at effort 1 */
+#define MANY_CLASSES 6     /* of blocks: the first levels of all their pairs take long */
 #define SMALL_SHARE 0.15   /* of the largest: classes with less of the makespan get less work at first */
 
 /* ---- the next batch ---- */
@@ -176,8 +177,9 @@ static int first_levels(engine *x, const int64_t *opened, int32_t n)
     return util_pool_run(first_level, x, n, x->o->budget.threads);
 }
 
-/* The pairs of a path that are not open, each once, in x->index; returns how many. */
-static int32_t closed_on_path(engine *x, const int32_t *device)
+/* The pairs of a path of which nothing is known but lengths of paths, if that: each once, in x->index; returns how
+ * many. */
+static int32_t unknown_on_path(engine *x, const int32_t *device)
 {
     const decompose_cuts *s = x->c->s;
     int32_t n = 0;
@@ -185,7 +187,8 @@ static int32_t closed_on_path(engine *x, const int32_t *device)
     for (int32_t i = 0; i < s->n_blocks; i++) {
         int32_t a = i > 0 ? device[i - 1] : 0, b = i < s->n_cuts ? device[i] : 0;
         int64_t pair = pair_chain_index(x->c, s->block_class[i], a, b);
-        if (!x->c->pair[pair] && x->times[pair])
+        const pair_state *known = x->c->pair[pair];
+        if ((!known || (known->level == 0 && known->open && known->block.n_interior)) && x->times[pair])
             x->index[n++] = pair;
         x->times[pair] = 0;
     }
@@ -194,7 +197,7 @@ static int32_t closed_on_path(engine *x, const int32_t *device)
 
 static int open_path(engine *x, const int32_t *device, int32_t *n)
 {
-    *n = closed_on_path(x, device);
+    *n = unknown_on_path(x, device);
     return pair_chain_open(x->c, x->index, *n, x->o->budget.threads, &x->stop);
 }
 
@@ -241,7 +244,7 @@ static int all_first_levels(engine *x)
     return rc;
 }
 
-/* The bound's path goes through open pairs alone in the end; what it meets closed is opened. */
+/* The bound's path goes through pairs with a first level alone in the end; those it meets without get it. */
 static int open_bound_path(engine *x)
 {
     int32_t n = 1, rounds = (int32_t)(PATH_ROUNDS * fmin(fmax(x->effort, 0.05), 1000));
@@ -273,6 +276,15 @@ static void set_shares(engine *x)
     }
 }
 
+/* Classes that have something between their cuts. */
+static int32_t count_classes(const engine *x)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < x->c->s->n_classes; i++)
+        n += x->c->s->block_size[x->c->s->class_block[i]] > 0;
+    return n;
+}
+
 /* One batch; *done where nothing is left to refine, or no effort. */
 static int refine_batch(engine *x, bool *done)
 {
@@ -292,7 +304,12 @@ int engine_improve_blocks(engine *x)
         rc = compose_best(x);
     }
     set_shares(x);
-    rc = rc ? rc : all_first_levels(x);
+    bool many = count_classes(x) >= MANY_CLASSES;
+    /* First levels of many classes take longer than prices that know the bytes from the start. */
+    if (!rc && x->memory_binds && x->n_large > 1 && many)
+        return engine_improve_within_memory(x);
+    if (!rc && !many) /* else those on the bound's path, as it goes */
+        rc = all_first_levels(x);
     for (bool done = false; !rc && !done;) {
         raise_bound(x);
         rc = open_bound_path(x);

@@ -222,7 +222,7 @@ static int search_whole(engine *x)
 static int search_blocks(engine *x)
 {
     bool many = x->p->n_ops > DECOMPOSE_INTERVALS_OPS;
-    int rc = engine_anneal_whole(x, 1, many ? 0.02 : 0.05);
+    int rc = many ? 0 : engine_anneal_whole(x, 1, 0.05);
     if (!rc && !many)
         rc = engine_raise_by_intervals(x, 2, 2, 0.1);
     if (!rc && engine_gap(x) > x->o->gap)

@@ -9,30 +9,12 @@
 
 #include <moirai/error.h>
 #include "rank/ort.h"
+#include "util/util.h"
 
 static const char *info(hwloc_obj_t at, const char *name)
 {
     const char *text = at ? hwloc_obj_get_info_by_name(at, name) : NULL;
     return text && *text ? text : NULL;
-}
-
-/* The first value of a key in /proc/cpuinfo. */
-static bool cpuinfo(char *out, size_t size, const char *key)
-{
-    FILE *f = fopen("/proc/cpuinfo", "r");
-    char line[512];
-    bool found = false;
-    while (f && !found && fgets(line, sizeof line, f)) {
-        char *colon = strchr(line, ':');
-        if (!colon || strncmp(line, key, strlen(key)))
-            continue;
-        snprintf(out, size, "%s", colon + 1 + strspn(colon + 1, " "));
-        out[strcspn(out, "\n")] = '\0';
-        found = true;
-    }
-    if (f)
-        fclose(f);
-    return found;
 }
 
 /* x86 says its model; ARM gives the numbers of maker and part, which older hwloc passes over. */
@@ -48,9 +30,9 @@ static void describe_cpu(probe_rank *r, hwloc_topology_t t)
             snprintf(r->cpu, sizeof r->cpu, "cpu %s/%s", maker, part);
     }
     char maker[32], part[32];
-    if (!*r->cpu && cpuinfo(maker, sizeof maker, "CPU implementer") && cpuinfo(part, sizeof part, "CPU part"))
+    if (!*r->cpu && util_cpuinfo(maker, sizeof maker, "CPU implementer") && util_cpuinfo(part, sizeof part, "CPU part"))
         snprintf(r->cpu, sizeof r->cpu, "cpu %s/%s", maker, part);
-    if (!*r->cpu && !cpuinfo(r->cpu, sizeof r->cpu, "model name"))
+    if (!*r->cpu && !util_cpuinfo(r->cpu, sizeof r->cpu, "model name"))
         snprintf(r->cpu, sizeof r->cpu, "cpu");
 }
 

@@ -1,0 +1,281 @@
+"""The fastest plan that was found and measured, in one call: several captures of a module, several rounds of plans.
+
+What devices do to each other is part of the times. Parts of one GPU, or cores of one processor, slow each other down
+when all of them work, and not when one works alone. So two sets of times are kept: plans of several devices are made
+from a profile for which all work at once, and from runs of several devices; plans of one device from runs of one. What
+is chosen between them is chosen by what was measured.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+from dataclasses import dataclass, field
+from typing import Any, Callable, Iterable, Mapping
+
+import torch
+
+from .._lib import UsageError
+from ..cluster import Cluster
+from ..plan import Plan
+from ..problem import Problem
+from ..search import place, refine
+from .capture import Captured, capture
+from .distribute import Distributed, distribute
+from .profile import probe, profile
+from .timeline import Measured
+from .workers import Workers
+
+_HOPELESS = 1.25  # a plan that is predicted to take this much longer than what was measured is not tried
+_WORTH = 0.99  # several devices have to be faster than one by this, as with `moirai tune`
+_FINALISTS = 3
+
+
+def one_device(plan: Plan) -> bool:
+    return len(set(plan.placement.values())) <= 1
+
+
+def plan_key(plan: Plan) -> Any:
+    """Equal for plans that run alike: the same operators in the same order on every device."""
+    order: dict[str, list[str]] = {}
+    for step in sorted(plan.steps, key=lambda s: (s.start_ns, s.finish_ns)):
+        order.setdefault(step.device, []).append(step.name)
+    return tuple(sorted((d, tuple(names)) for d, names in order.items()))
+
+
+class Times:
+    """What is known of a captured network on a cluster: its profile, and runs of it.
+
+    `problem` has keywords for `moirai.Problem`. Timelines are kept in `folder`.
+    """
+
+    def __init__(
+        self, captured: Captured, cluster: Cluster, problem: Mapping[str, Any], folder: str | os.PathLike[str]
+    ) -> None:
+        self.captured, self.cluster = captured, cluster
+        self._options, self._folder = dict(problem), os.fspath(folder)
+        self._profile = captured.graph.copy()
+        self._runs: dict[bool, list[tuple[str, str]]] = {True: [], False: []}  # one device? -> (placer, timeline)
+
+    def learn(self, plan: Plan, measured: Measured, placer: str = "") -> str:
+        """A run of this plan; returns the timeline's file."""
+        runs = self._runs[one_device(plan)]
+        name = f"{self.captured.graph.name}-{self.captured.number}-{placer or plan.placer}"
+        path = os.path.join(self._folder, f"{name}-{'alone' if one_device(plan) else 'split'}-{len(runs)}.json")
+        measured.save(path)
+        runs.append((placer or plan.placer, path))
+        return path
+
+    def problem(self, alone: bool, placer: str = "") -> Problem:
+        """With times of one device at work, or of several. The placer's own runs come last, since those count most: its
+        next plan will be most like them."""
+        graph, cluster = self._profile.copy(), self.cluster.copy()
+        runs = self._runs[alone] or ([] if alone else self._runs[True])
+        paths = [t for who, t in runs if who != placer] + [t for who, t in runs if who == placer]
+        if paths:
+            refine(graph, cluster, paths)
+        return Problem(graph, cluster, **self._options)
+
+    def place(self, placer: str = "moirai", **options: Any) -> Plan:
+        """The placer's plan, by these times; `moirai` takes one device where several are predicted to be no faster."""
+        plan = place(self.problem(False, placer), placer, **options)
+        if one_device(plan):
+            plan = plan.replay(self.problem(True, placer))
+        if placer == "moirai":
+            single = place(self.problem(True, placer), "single")
+            plan = single if single.makespan_ns < plan.makespan_ns else plan
+        return plan
+
+
+@dataclass
+class Trial:
+    """A plan that was run. `heads` says of which capture."""
+
+    heads: bool | int
+    captured: Captured
+    plan: Plan
+    predicted_ns: int
+    latency_ns: list[int] = field(default_factory=list)  # medians of its runs: the first, then those of the finals
+
+    @property
+    def measured_ns(self) -> int:
+        """The median of the finals, where it was in them."""
+        return int(statistics.median(self.latency_ns[1:] or self.latency_ns))
+
+    @property
+    def devices(self) -> list[str]:
+        return sorted(set(self.plan.placement.values()))
+
+    def __repr__(self) -> str:
+        groups = "every head" if self.heads is True else f"{self.heads} groups of heads"
+        heads = f", {groups}" if self.heads else ""
+        return (
+            f"{self.plan.placer or 'by hand'} on {' '.join(self.devices)}{heads}: "
+            f"predicted {self.predicted_ns / 1e6:.3f} ms, measured {self.measured_ns / 1e6:.3f} ms"
+        )
+
+
+@dataclass
+class Tuned:
+    """What `tune` found: `best`, and all that was tried."""
+
+    best: Trial
+    trials: list[Trial]
+    cluster: Cluster
+    transport: str
+
+    @property
+    def captured(self) -> Captured:
+        return self.best.captured
+
+    @property
+    def plan(self) -> Plan:
+        return self.best.plan
+
+    @property
+    def verdict(self) -> str:
+        """Whether a split pays, in one line."""
+        ones = [t.measured_ns for t in self.trials if one_device(t.plan)]
+        splits = [t.measured_ns for t in self.trials if not one_device(t.plan)]
+        ms = f"{self.best.measured_ns / 1e6:.3f} ms"
+        if one_device(self.plan):
+            rest = f"; the fastest split takes {min(splits) / 1e6:.3f} ms" if splits else ""
+            return f"NO SPLIT PAYS: '{self.best.devices[0]}' runs all in {ms}{rest}"
+        return f"{len(self.best.devices)} devices take {ms}, the fastest one alone {min(ones) / 1e6:.3f} ms"
+
+    def distribute(self, **options: Any) -> Any:
+        """As `moirai.torch.distribute`, with the plan that was found."""
+        options.setdefault("transport", self.transport)
+        if "workers" not in options:
+            options.setdefault("cluster", self.cluster)
+        return distribute(self.captured, self.plan, **options)
+
+    def __repr__(self) -> str:
+        lines = [("* " if t is self.best else "  ") + repr(t) for t in self.trials]
+        return "\n".join([self.verdict, *lines])
+
+
+class _Tuner:
+    def __init__(self, workers: Workers, cluster: Cluster, o: Mapping[str, Any], folder: str) -> None:
+        self.workers, self.cluster, self.o, self.folder = workers, cluster, o, folder
+        self.trials: list[Trial] = []
+        self.seen: set[Any] = set()
+        self.search = {k: o[k] for k in ("time_limit", "threads", "seed")}
+
+    def measure(self, trial: Trial) -> Measured:
+        with distribute(trial.captured, trial.plan, workers=self.workers, transport=self.o["transport"]) as run:
+            assert isinstance(run, Distributed)
+            run(*self.o["args"], **self.o["kwargs"])
+            measured = run.measure(runs=self.o["runs"])
+        trial.latency_ns.append(measured.median_ns)
+        return measured
+
+    def attempt(self, heads: bool | int, times: Times, placer: str, plan: Plan) -> None:
+        """Runs a plan, unless its like was run or it has no chance."""
+        key = (times.captured.number, plan_key(plan))
+        best = min((t.measured_ns for t in self.trials), default=None)
+        if key in self.seen or (best is not None and plan.makespan_ns > _HOPELESS * best):
+            return
+        self.seen.add(key)
+        trial = Trial(heads, times.captured, plan, plan.makespan_ns)
+        times.learn(plan, self.measure(trial), placer)
+        self.trials.append(trial)
+        self.o["say"](repr(trial))
+
+    def finals(self) -> Trial:
+        """The fastest plans in turns: whatever changes with time changes for all, and the fastest of several runs was
+        lucky."""
+        ranked = sorted(self.trials, key=lambda t: t.measured_ns)
+        chosen = ranked[:_FINALISTS]
+        alone = [t for t in ranked if one_device(t.plan)]
+        chosen += [t for t in alone[:1] if t not in chosen]
+        for _ in range(self.o["passes"] if len(chosen) > 1 else 0):
+            for trial in chosen:
+                self.measure(trial)
+        best = min(chosen, key=lambda t: t.measured_ns)
+        if alone and not one_device(best.plan) and best.measured_ns > _WORTH * alone[0].measured_ns:
+            return alone[0]
+        return best
+
+    def tune(self, captures: Mapping[bool | int, Captured]) -> Tuned:
+        options = {"congestion": "none" if self.o["transport"] == "ipc" else "port", **self.o["problem"]}
+        known = {}
+        for heads, captured in captures.items():
+            profile(captured, workers=self.workers, cache=self.o["cache"])
+            known[heads] = Times(captured, self.cluster, options, self.folder)
+        for heads, times in known.items():
+            self.attempt(heads, times, "single", place(times.problem(True), "single"))
+        for _ in range(self.o["rounds"] + 1):
+            before = len(self.trials)
+            for heads, times in known.items():
+                for placer in self.o["placers"]:
+                    self.attempt(heads, times, placer, times.place(placer, **self.search))
+            if len(self.trials) == before:
+                break
+        return Tuned(self.finals(), self.trials, self.cluster, self.o["transport"])
+
+
+def _captures(module: torch.nn.Module, args: Any, kwargs: Any, heads: Iterable[bool | int], name: str | None
+              ) -> dict[bool | int, Captured]:  # fmt: skip
+    """One per way to take attention apart; what has no attention is captured once."""
+    found: dict[bool | int, Captured] = {}
+    for h in heads:
+        made = capture(module, args, kwargs, heads=h, name=name)
+        if not any(set(made.ops) == set(c.ops) for c in found.values()):
+            found[h] = made
+    if not found:
+        raise UsageError("tune needs at least one way to take attention apart: heads=(False,)")
+    return found
+
+
+def tune(
+    module: torch.nn.Module,
+    args: Iterable[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    cluster: Cluster | str | Mapping[str, Any] | None = None,
+    workers: Workers | None = None,
+    probed: Cluster | None = None,
+    heads: Iterable[bool | int] = (False,),
+    placers: Iterable[str] = ("m-etf", "heft", "moirai"),
+    transport: str = "auto",
+    rounds: int = 2,
+    time_limit: float = 10,
+    threads: int = 0,
+    seed: int = 1,
+    runs: int = 30,
+    passes: int = 3,
+    cache: str | os.PathLike[str] | None | bool = True,
+    problem: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Tuned:
+    """The plan that was measured to be the fastest, of one device or of several.
+
+    The module is captured once for every entry of `heads` (`capture`: whole attention, groups of heads). Links are
+    probed and operators profiled; then, `rounds` times and once more, plans of each capture are made by `placers` from
+    all that is known (`time_limit` seconds each), run, and learnt from: what a model says of two plans can be wrong by
+    more than they differ, so that a list scheduler's plan, which takes no time to make, is sometimes the faster one.
+    One device that runs everything is among what is tried.
+    The fastest few are run again in turns, `passes` times; their medians decide, and several devices have to be at
+    least 1 % faster than one. `say` is called with a line per run.
+
+    `cluster` starts processes and ends them; `workers` that are there already go on. `probed` is what `probe` has
+    returned for them, if it was called before. Everything else is as in `distribute`, `profile`, `place` and `Problem`.
+    """
+    if (cluster is None) == (workers is None):
+        raise UsageError("either cluster or workers says where to run")
+    if workers is None:
+        with Workers(cluster, keep_weights=True) as started:  # type: ignore[arg-type]
+            return tune(module, args, kwargs, workers=started, probed=probed, heads=heads, placers=placers,
+                        transport=transport, rounds=rounds, time_limit=time_limit, threads=threads, seed=seed,
+                        runs=runs, passes=passes, cache=cache, problem=problem, name=name, say=say)  # fmt: skip
+    given = tuple(args)
+    captures = _captures(module, given, kwargs, heads, name)
+    way = transport if transport != "auto" else "ipc" if workers.kind == "cuda" else "gloo"
+    o = {"args": given, "kwargs": dict(kwargs or {}), "transport": way, "rounds": rounds, "time_limit": time_limit,
+         "placers": tuple(placers), "threads": threads, "seed": seed, "runs": runs, "passes": passes, "cache": cache,
+         "problem": dict(problem or {}), "say": say or (lambda line: None)}  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="moirai-tune-") as folder:
+        return _Tuner(workers, probed or probe(workers, transport=way), o, folder).tune(captures)
