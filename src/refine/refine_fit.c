@@ -101,7 +101,7 @@ void refine_meet_last(refiner *r)
         double target = length_of(t, x) - price;
         for (int32_t i = 0; i < x->n_ops; i++)
             sum += (double)r->time_ns[refine_cell(r->g, t->op_number[x->first_op + i], key)];
-        for (int32_t i = 0; i < x->n_ops && sum > 0 && target > 0; i++) {
+        for (int32_t i = 0; i < x->n_ops && sum > 0 && target > 0 && target < 4e18; i++) {
             int64_t *ns = &r->time_ns[refine_cell(r->g, t->op_number[x->first_op + i], key)];
             *ns = (int64_t)((double)*ns * target / sum + 0.5);
         }

@@ -66,7 +66,7 @@ static int64_t middle(const group *g, int64_t number_of(const refine_timeline *,
 {
     for (size_t k = 0; k < g->n; k++)
         g->value[k] = (double)number_of(g->t[k], i);
-    return (int64_t)llround(util_midmean(g->value, g->n));
+    return (int64_t)llround(UTIL_MAX(UTIL_MIN(util_midmean(g->value, g->n), 4e18), -4e18));
 }
 
 /* Leaves the merged run in the place of the last one, and frees the others. */
