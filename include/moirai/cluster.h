@@ -90,11 +90,14 @@ MOIRAI_API void moirai_cluster_free(moirai_cluster *c);
 /* Number of the device of that name, or -1. O(devices). */
 MOIRAI_API int32_t moirai_cluster_find(const moirai_cluster *c, const char *device_name);
 
+/* The GPU that a device's `ep` names: 0 for "cuda", N for "cuda:N", -1 for anything else (NULL, too). */
+MOIRAI_API int moirai_ep_gpu(const char *ep);
+
 /* What keeps two devices from working at the same time. */
 typedef enum moirai_sharing {
     MOIRAI_SHARES_NOTHING = 0,
     MOIRAI_SHARES_CORES, /* their lists of cores overlap */
-    MOIRAI_SHARES_GPU,   /* both use the host's GPU, and are no parts of it that fit together */
+    MOIRAI_SHARES_GPU,   /* both use one GPU of the host, and are no parts of it that fit together */
     MOIRAI_SHARES_CPU    /* not kept on cores of their own, and their host has fewer cores than its devices threads */
 } moirai_sharing;
 /* What devices a and b of `c` share, as `moirai run` would start them. `host_cores`: cores of every host; 0 where that

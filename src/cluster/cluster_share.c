@@ -46,9 +46,20 @@ static bool read_cores(cores *out, const char *text)
     return false;
 }
 
+int moirai_ep_gpu(const char *ep)
+{
+    if (!ep || strncasecmp(ep, "cuda", 4))
+        return -1;
+    if (!ep[4])
+        return 0;
+    char *end;
+    long n = ep[4] == ':' && ep[5] >= '0' && ep[5] <= '9' ? strtol(ep + 5, &end, 10) : -1;
+    return n >= 0 && n <= 1023 && !*end ? (int)n : -1;
+}
+
 static bool is_gpu(const moirai_device *d)
 {
-    return d->ep && !strcasecmp(d->ep, "cuda");
+    return moirai_ep_gpu(d->ep) >= 0;
 }
 
 static bool on_one_host(const moirai_device *a, const moirai_device *b)
@@ -71,6 +82,8 @@ moirai_sharing moirai_cluster_sharing(const moirai_cluster *c, int32_t a, int32_
     const moirai_device *x = &c->device[a], *y = &c->device[b];
     cores of_x, of_y;
     if (a == b || !on_one_host(x, y) || is_gpu(x) != is_gpu(y))
+        return MOIRAI_SHARES_NOTHING;
+    if (is_gpu(x) && moirai_ep_gpu(x->ep) != moirai_ep_gpu(y->ep))
         return MOIRAI_SHARES_NOTHING;
     if (is_gpu(x)) /* parts of a GPU are divided already */
         return x->share > 0 && y->share > 0 && x->share + y->share <= 1 ? MOIRAI_SHARES_NOTHING : MOIRAI_SHARES_GPU;

@@ -127,6 +127,29 @@ void rank_world_bcast(const rank_world *w, void *data, size_t bytes, int root)
     }
 }
 
+bool rank_world_own_core(void)
+{
+    MPI_Comm here;
+    int n_here = 1, sharing = 0;
+    cpu_set_t mine, both, *all = NULL;
+    CPU_ZERO(&mine);
+    int known = !sched_getaffinity(0, sizeof mine, &mine);
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
+    MPI_Comm_size(here, &n_here);
+    all = util_alloc((size_t)n_here, sizeof *all);
+    known &= all != NULL;
+    MPI_Allreduce(MPI_IN_PLACE, &known, 1, MPI_INT, MPI_MIN, here);
+    if (known)
+        MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, here);
+    for (int i = 0; i < n_here && known; i++) {
+        CPU_AND(&both, &mine, &all[i]);
+        sharing += CPU_COUNT(&both) > 0;
+    }
+    MPI_Comm_free(&here);
+    free(all);
+    return known && sharing <= CPU_COUNT(&mine);
+}
+
 /* ---- large messages ---- an empty one is still a message: its arrival says that the tensor is there. */
 
 size_t rank_world_chunks(const rank_world *w, size_t bytes)

@@ -34,6 +34,10 @@ void rank_world_pause(int *round);
 void rank_world_barrier(void);
 void rank_world_bcast(const rank_world *w, void *data, size_t bytes, int root);
 
+/* A rank that waits may look out without sleeping, unless it takes the time of another one: ranks of this machine that
+ * may use one of its cores are not more than its cores. Collective. */
+bool rank_world_own_core(void);
+
 /* A message in chunks; tag and order do the matching. `request` has room for rank_world_chunks(w, bytes). */
 size_t rank_world_chunks(const rank_world *w, size_t bytes);
 void rank_world_isend(const rank_world *w, const void *data, size_t bytes, int to, int tag, MPI_Request *request);

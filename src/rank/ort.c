@@ -14,13 +14,28 @@
 
 #include <onnxruntime_session_options_config_keys.h>
 
+#include <moirai/cluster.h>
+#include "rank/ort_cuda.h"
 #include "util/util.h"
+
+static bool is_out_of_memory(const char *words)
+{
+    return strstr(words, "out of memory") || strstr(words, "Failed to allocate memory") ||
+           strstr(words, "CUDA_ERROR_OUT_OF_MEMORY") || strstr(words, "ALLOC_FAILED");
+}
 
 int rank_ort_check(const rank_ort *ort, OrtStatus *status, const char *what)
 {
     if (!status)
         return 0;
-    int rc = moirai_error(MOIRAI_EFAIL, "%s: %s", what, ort->api->GetErrorMessage(status));
+    const char *words = ort->api->GetErrorMessage(status);
+    int rc = moirai_error(MOIRAI_EFAIL, "%s: %s", what, words);
+    if (ort->cuda && is_out_of_memory(words)) {
+        char room[64];
+        rank_cuda_room(room, sizeof room, ort->cuda);
+        rc = moirai_error(MOIRAI_EFAIL, "GPU %d is out of memory%s: %s: %.300s", rank_cuda_number(ort->cuda), room,
+                          what, words);
+    }
     ort->api->ReleaseStatus(status);
     return rc;
 }
@@ -124,15 +139,12 @@ static int add_dnnl(rank_ort *ort)
     return rc;
 }
 
-static int add_cuda(rank_ort *ort)
+/* What ONNX Runtime logs of a library that it can't load is in the status, too. */
+static int add_cuda(rank_ort *ort, int number)
 {
-    OrtCUDAProviderOptionsV2 *cuda = NULL;
-    int rc = rank_ort_check(ort, ort->api->CreateCUDAProviderOptions(&cuda), "execution provider cuda");
-    rc = rc ? rc
-            : rank_ort_check(ort, ort->api->SessionOptionsAppendExecutionProvider_CUDA_V2(ort->options, cuda),
-                             "execution provider cuda");
-    if (cuda)
-        ort->api->ReleaseCUDAProviderOptions(cuda);
+    int saved = stderr_close();
+    int rc = rank_ort_cuda_open(ort, number);
+    stderr_open(saved);
     return rc;
 }
 
@@ -154,9 +166,11 @@ static int add_provider(rank_ort *ort, const char *ep)
         return add_dnnl(ort);
     if (!strcasecmp(ep, "xnnpack"))
         return add_xnnpack(ort);
-    if (!strcasecmp(ep, "cuda"))
-        return add_cuda(ort);
-    return moirai_error(MOIRAI_EUSAGE, "execution provider \"%s\": expected cpu, dnnl, xnnpack or cuda", ep);
+    int gpu = moirai_ep_gpu(ep);
+    if (gpu >= 0)
+        return add_cuda(ort, gpu);
+    return moirai_error(MOIRAI_EUSAGE, "execution provider \"%s\": expected cpu, dnnl, xnnpack, cuda or cuda:NUMBER",
+                        ep);
 }
 
 static int make_options(rank_ort *ort, const char *ep)
@@ -220,15 +234,20 @@ void rank_ort_close(rank_ort *ort)
         ort->api->ReleaseSessionOptions(ort->options);
     if (ort->cpu)
         ort->api->ReleaseMemoryInfo(ort->cpu);
+    rank_ort_cuda_close(ort);
     if (ort->env)
         ort->api->ReleaseEnv(ort->env);
     free(ort);
 }
 
+/* What can't be recorded is run as it is; the second failure is the one to tell. */
 int rank_ort_session(OrtSession **out, const rank_ort *ort, const char *path)
 {
     *out = NULL;
-    return rank_ort_check(ort, ort->api->CreateSession(ort->env, path, ort->options, out), path);
+    OrtStatus *status = ort->graphs ? ort->api->CreateSession(ort->env, path, ort->graphs, out) : NULL;
+    if (status)
+        ort->api->ReleaseStatus(status);
+    return *out ? 0 : rank_ort_check(ort, ort->api->CreateSession(ort->env, path, ort->options, out), path);
 }
 
 int rank_ort_session_of(OrtSession **out, const rank_ort *ort, const void *bytes, size_t length, const char *what)

@@ -10,8 +10,10 @@
 #include <stdint.h>
 #include <onnxruntime_c_api.h>
 
+#include "rank/gpu/cuda.h"
+
 typedef struct rank_ort_device {
-    const char *ep;    /* "cpu", "dnnl", "xnnpack", "cuda"; NULL: cpu */
+    const char *ep;    /* "cpu", "dnnl", "xnnpack", "cuda", "cuda:1"; NULL: cpu */
     const char *cores; /* "0-3,6"; NULL: all that the process has */
     int threads;       /* 0: one per core that the process may use */
 } rank_ort_device;
@@ -23,6 +25,11 @@ typedef struct rank_ort {
     OrtMemoryInfo *cpu;
     OrtSessionOptions *options; /* what every session of this device is made with */
     int threads;
+    /* On a GPU (ort_cuda.h), else NULL: */
+    rank_cuda *cuda;
+    OrtMemoryInfo *gpu;
+    OrtSessionOptions *graphs; /* tried before `options`: sessions recorded as CUDA graphs */
+    OrtRunOptions *first_run;  /* of a session: not recorded */
 } rank_ort;
 
 /* Pins the process to the device's cores, then makes the environment. Call once per process, before other threads

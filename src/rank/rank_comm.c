@@ -52,7 +52,7 @@ static void post_header(rank_exec *x, exec_recv *r)
 
 static void post_data(rank_exec *x, exec_recv *r)
 {
-    rank_world_irecv(x->world, r->data, r->bytes, r->from, tag_of(x, r->transfer), r->request);
+    rank_world_irecv(x->world, r->wire, r->wire_bytes, r->from, tag_of(x, r->transfer), r->request);
     r->state = RECV_DATA;
 }
 
@@ -60,6 +60,8 @@ static void learn(rank_exec *x, exec_recv *r)
 {
     int rc = rank_shape_bytes(&r->bytes, &r->shape);
     rc = rc ? rc : rank_value_new(&x->slot[r->slot].value, &r->data, x->ort, &r->shape);
+    r->wire = r->data;
+    r->wire_bytes = r->bytes;
     free(r->request);
     r->n_requests = rc ? 0 : rank_world_chunks(x->world, r->bytes);
     r->request = rc ? NULL : util_alloc(r->n_requests, sizeof *r->request);
@@ -89,6 +91,9 @@ static bool look(rank_exec *x, exec_recv *r)
         learn(x, r);
         return true;
     }
+    int rc = r->by->arrive(x, r);
+    if (rc)
+        fail(x, rc);
     r->finish_ns = rank_clock_own_ns();
     r->state = RECV_DONE;
     return true;
@@ -122,7 +127,9 @@ static void start_send(rank_exec *x, exec_send *s, bool first_run)
     s->start_ns = rank_clock_own_ns();
     if (first_run) {
         s->shape = shape;
-        s->bytes = bytes;
+        s->bytes = s->wire_bytes = bytes;
+        if (x->gpu && !(s->wire = util_alloc(bytes, 1))) /* until the pinned one is there */
+            fail(x, MOIRAI_EFAIL);
         s->n_requests = rank_world_chunks(x->world, bytes);
         if (!(s->request = util_alloc(s->n_requests, sizeof *s->request)))
             fail(x, MOIRAI_EFAIL);
@@ -130,14 +137,17 @@ static void start_send(rank_exec *x, exec_send *s, bool first_run)
     } else if (memcmp(&shape, &s->shape, sizeof shape)) {
         fail(x, moirai_error(MOIRAI_EFAIL, "tensor '%s' changes its shape from run to run", x->slot[s->slot].name));
     }
-    rank_world_isend(x->world, data, bytes, s->to, tag, s->request);
+    if ((rc = s->by->leave(x, s, data)))
+        fail(x, rc);
+    rank_world_isend(x->world, s->wire, s->wire_bytes, s->to, tag, s->request);
 }
 
 static bool may_start(const rank_exec *x)
 {
     if (x->next_send == x->n_sends || !x->slot[x->send[x->next_send].slot].ready)
         return false;
-    size_t bytes = (size_t)x->job->transfer[x->send[x->next_send].transfer].bytes;
+    const exec_send *s = &x->send[x->next_send];
+    size_t bytes = x->run ? s->wire_bytes : (size_t)x->job->transfer[s->transfer].bytes;
     return x->first_sent == x->next_send || x->sending_bytes + bytes <= SMALL_BYTES;
 }
 
@@ -149,10 +159,10 @@ static bool poll_sends(rank_exec *x)
         if (may_start(x)) {
             exec_send *next = &x->send[x->next_send++];
             start_send(x, next, x->run == 0);
-            x->sending_bytes += next->bytes;
+            x->sending_bytes += next->wire_bytes;
         } else if (x->first_sent < x->next_send && all_done(s->request, s->n_requests)) {
             s->finish_ns = rank_clock_own_ns();
-            x->sending_bytes -= s->bytes;
+            x->sending_bytes -= s->wire_bytes;
             x->first_sent++;
         } else {
             return progress;
@@ -289,10 +299,10 @@ static void doze(rank_exec *x, long ns)
 static bool has_large(const rank_exec *x)
 {
     for (int i = x->first_sent; i < x->next_send; i++)
-        if (x->send[i].bytes > EAGER_BYTES)
+        if (x->send[i].wire_bytes > EAGER_BYTES)
             return true;
     for (int i = x->first_open; i < x->n_recvs; i++)
-        if (x->recv[i].state != RECV_DONE && (x->run == 0 || x->recv[i].bytes > EAGER_BYTES))
+        if (x->recv[i].state != RECV_DONE && (x->run == 0 || x->recv[i].wire_bytes > EAGER_BYTES))
             return true;
     return false;
 }

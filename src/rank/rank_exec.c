@@ -54,12 +54,18 @@ static int open_transfers(rank_exec *x)
         if (slot < 0)
             return MOIRAI_EFAIL;
         if (t->to == me) {
-            x->recv[x->n_recvs++] =
-                (exec_recv){.transfer = i, .slot = slot, .from = job->device[t->from].rank, .state = RECV_DONE};
+            x->recv[x->n_recvs++] = (exec_recv){.transfer = i,
+                                                .slot = slot,
+                                                .from = job->device[t->from].rank,
+                                                .state = RECV_DONE,
+                                                .by = &rank_transport_direct};
             x->slot[slot].lasting = true;
         }
         if (t->from == me) {
-            x->send[x->n_sends++] = (exec_send){.transfer = i, .slot = slot, .to = job->device[t->to].rank};
+            x->send[x->n_sends++] = (exec_send){.transfer = i,
+                                                .slot = slot,
+                                                .to = job->device[t->to].rank,
+                                                .by = x->gpu ? &rank_transport_staged : &rank_transport_direct};
             x->slot[slot].kept = true;
         }
     }
@@ -98,7 +104,8 @@ static int open_segment(rank_exec *x, int index)
         for (int r = 0; r < x->n_recvs; r++)
             if (x->recv[r].slot == s->in[i])
                 s->wait[s->n_waits++] = r;
-    return rank_ort_session(&s->session, x->ort, path);
+    rc = rank_ort_session(&s->session, x->ort, path);
+    return rc || !x->gpu ? rc : rank_bound_open(&s->bound, x->ort, s->session);
 }
 
 static int open_inputs(rank_exec *x)
@@ -136,7 +143,8 @@ int rank_exec_open(rank_exec **out, const rank_world *w, const rank_job *job, co
     pthread_cond_init(&x->news, NULL);
     pthread_cond_init(&x->poke, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    int rc = open_slots(x);
+    int rc = ort->cuda ? rank_gpu_open(x) : 0;
+    rc = rc ? rc : open_slots(x);
     rc = rc ? rc : open_transfers(x);
     for (int i = 0; i < device->n_segments && !rc; i++)
         rc = open_segment(x, i);
@@ -167,6 +175,7 @@ void rank_exec_close(rank_exec *x)
     }
     for (int i = 0; x->segment && i < x->device->n_segments; i++) {
         exec_segment *s = &x->segment[i];
+        rank_bound_close(&s->bound);
         if (s->session)
             x->ort->api->ReleaseSession(s->session);
         free(s->in);
@@ -182,6 +191,7 @@ void rank_exec_close(rank_exec *x)
         free(x->recv[i].request);
     for (int i = 0; i < x->n_sends; i++)
         free(x->send[i].request);
+    rank_gpu_close(x);
     free(x->recv);
     free(x->send);
     free(x->slot);
@@ -227,6 +237,17 @@ static void hand_out(rank_exec *x, int index)
     pthread_mutex_unlock(&x->lock);
 }
 
+static int compute_on_host(rank_exec *x, int index)
+{
+    const job_segment *plan = &x->device->segment[index];
+    exec_segment *s = &x->segment[index];
+    memset(s->fetch, 0, (size_t)plan->n_outputs * sizeof *s->fetch);
+    return rank_ort_check(x->ort,
+                          x->ort->api->Run(s->session, NULL, plan->input, s->feed, (size_t)plan->n_inputs, plan->output,
+                                           (size_t)plan->n_outputs, s->fetch),
+                          plan->file);
+}
+
 static int compute(rank_exec *x, int index)
 {
     const job_segment *plan = &x->device->segment[index];
@@ -234,12 +255,8 @@ static int compute(rank_exec *x, int index)
     for (int i = 0; i < plan->n_inputs; i++)
         if (!(s->feed[i] = x->slot[s->in[i]].value))
             return moirai_error(MOIRAI_EFAIL, "%s: input '%s' is not there", plan->file, plan->input[i]);
-    memset(s->fetch, 0, (size_t)plan->n_outputs * sizeof *s->fetch);
     x->segment_start_ns[index] = rank_clock_own_ns();
-    int rc = rank_ort_check(x->ort,
-                            x->ort->api->Run(s->session, NULL, plan->input, s->feed, (size_t)plan->n_inputs,
-                                             plan->output, (size_t)plan->n_outputs, s->fetch),
-                            plan->file);
+    int rc = x->gpu ? rank_gpu_compute(x, index) : compute_on_host(x, index);
     x->segment_finish_ns[index] = rank_clock_own_ns();
     if (!rc) {
         hand_out(x, index);
@@ -267,9 +284,21 @@ static void end_run(rank_exec *x, int run)
     pthread_mutex_unlock(&x->lock);
 }
 
+/* True after a failure, which the main thread tells. */
+static bool give_up(rank_exec *x, int rc)
+{
+    if (!rc)
+        return false;
+    snprintf(x->message, sizeof x->message, "device '%s': %s", x->device->name, moirai_error_message());
+    atomic_store(&x->failed, rc);
+    return true;
+}
+
 static void *work(void *data)
 {
     rank_exec *x = data;
+    if (x->gpu && give_up(x, rank_cuda_use(x->ort->cuda)))
+        return NULL;
     for (int run = 0;; run++) {
         pthread_mutex_lock(&x->lock);
         while (x->go <= run && !x->stop)
@@ -282,12 +311,8 @@ static void *work(void *data)
         for (int i = 0; i < x->device->n_segments; i++) {
             if (!rank_comm_await(x, x->segment[i].wait, x->segment[i].n_waits))
                 return NULL;
-            int rc = compute(x, i);
-            if (rc) {
-                snprintf(x->message, sizeof x->message, "device '%s': %s", x->device->name, moirai_error_message());
-                atomic_store(&x->failed, rc);
+            if (give_up(x, compute(x, i)))
                 return NULL;
-            }
         }
         end_run(x, run);
     }

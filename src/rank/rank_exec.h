@@ -8,17 +8,21 @@
 #include <stdbool.h>
 
 #include "rank/mpi_clock.h"
+#include "rank/ort_cuda.h"
 #include "rank/rank_job.h"
+#include "rank/rank_transport.h"
 #include "util/util.h"
 
 /* A tensor on this device. */
 typedef struct exec_slot {
     const char *name;
     OrtValue *value;
-    bool lasting; /* an input of the network or a receive buffer: stays between runs */
-    bool kept;    /* sent or handed out: stays until the run ends */
-    int last_use; /* segment */
-    bool ready;   /* in this run; under the lock */
+    bool lasting;     /* an input of the network or a receive buffer: stays between runs */
+    bool kept;        /* sent or handed out: stays until the run ends */
+    int last_use;     /* segment */
+    bool ready;       /* in this run; under the lock */
+    rank_shape shape; /* on a GPU, once the first run has shown it */
+    size_t bytes;
 } exec_slot;
 
 typedef struct exec_segment {
@@ -27,6 +31,7 @@ typedef struct exec_segment {
     int *wait, n_waits; /* receives */
     const OrtValue **feed;
     OrtValue **fetch;
+    rank_bound bound; /* on a GPU */
 } exec_segment;
 
 enum { RECV_HEADER, RECV_DATA, RECV_DONE };
@@ -35,8 +40,11 @@ typedef struct exec_recv {
     int transfer, slot, from; /* number in the job; from: rank */
     int state;                /* under the lock */
     rank_shape shape;         /* learned in the first run */
-    void *data;
+    void *data;               /* the tensor's own memory */
     size_t bytes;
+    const rank_transport *by;
+    void *wire, *peer; /* what MPI fills; the sender's memory, where it is mapped here */
+    size_t wire_bytes;
     MPI_Request *request;
     size_t n_requests;
     int64_t finish_ns;
@@ -46,10 +54,15 @@ typedef struct exec_send {
     int transfer, slot, to;
     rank_shape shape;
     size_t bytes;
+    const rank_transport *by;
+    void *wire; /* what MPI reads */
+    size_t wire_bytes;
     MPI_Request *request;
     size_t n_requests;
     int64_t start_ns, finish_ns;
 } exec_send;
+
+typedef struct exec_gpu exec_gpu;
 
 typedef struct rank_exec {
     const rank_world *world;
@@ -62,6 +75,7 @@ typedef struct rank_exec {
     exec_slot *slot;
     util_names *names;
     exec_segment *segment;
+    exec_gpu *gpu;        /* rank_gpu.c; NULL: the device is a CPU */
     int n_recvs, n_sends; /* in the plan's order */
     exec_recv *recv;
     exec_send *send;
@@ -100,6 +114,18 @@ bool rank_comm_progress(rank_exec *x);
 bool rank_comm_await(rank_exec *x, const int *recv, int n);
 /* One run, number `run` (the first one also learns the shapes). Collective. */
 void rank_comm_run(rank_exec *x, int run, int64_t *begin_common_ns);
+/* ---- rank_gpu.c ---- */
+int rank_gpu_open(rank_exec *x);
+void rank_gpu_close(rank_exec *x);
+/* The computing thread: one segment, to its end. */
+int rank_gpu_compute(rank_exec *x, int index);
+/* After the first run: tensors get their lasting places, transfers their transports. x: NULL on a rank without a
+ * device. Nothing to do where no device of the job is a GPU. Collective. */
+int rank_gpu_settle(rank_exec *x, const rank_world *w, const rank_job *job);
+/* Lets go of other ranks' memory; before any of them frees it. */
+void rank_gpu_let_go(rank_exec *x);
+/* A copy in host memory of what lies on the device, to be freed. */
+int rank_gpu_fetch(void **out, const rank_exec *x, const void *data, size_t bytes);
 /* ---- rank_result.c ---- */
 /* Everything measured to rank 0, which writes outputs and timeline. `time`: see there. Collective. */
 int rank_result_collect(const rank_exec *x, int64_t *time, int64_t n_times);

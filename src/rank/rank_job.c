@@ -54,6 +54,7 @@ static int read_choice(rank_job *job, const char *path, yyjson_val *value, size_
     rc = util_json_string(&d->ep, NULL, &at, value, "ep", false);
     rc = rc ? rc : util_json_string(&d->cores, NULL, &at, value, "cores", false);
     rc = rc ? rc : util_json_int64(&threads, &at, value, "threads", false, 0);
+    rc = rc ? rc : util_json_real(&job->device[k].share, &at, value, "share", false);
     d->threads = (int)UTIL_MIN(threads, 4096);
     return rc;
 }

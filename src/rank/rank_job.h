@@ -20,6 +20,7 @@ typedef struct job_device {
     const char *name;
     int rank; /* or -1: it runs nothing */
     rank_ort_device ort;
+    double share; /* of a GPU, 0: all of it */
     int n_segments;
     job_segment *segment;
 } job_device;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <moirai/error.h>
+#include "rank/gpu/mps.h"
 #include "rank/rank.h"
 
 typedef struct job {
@@ -12,8 +13,8 @@ typedef struct job {
 } job;
 
 static const job jobs[] = {
-    {"about", rank_about}, {"probe", rank_probe}, {"profile", rank_profile},
-    {"run", rank_run},     {"fail", rank_fail},   {"whole", rank_whole},
+    {"about", rank_about}, {"probe", rank_probe}, {"profile", rank_profile}, {"run", rank_run},
+    {"fail", rank_fail},   {"whole", rank_whole}, {"mps", rank_mps},
 };
 
 /* MPI and ONNX Runtime keep memory until the process ends: leaks of others are none of ours. */

@@ -77,13 +77,19 @@ static int write_output(const rank_job *job, int index, const rank_shape *s, con
     return rank_npy_write(path, s, data, bytes);
 }
 
-static int own_output(const rank_exec *x, int index, rank_shape *s, void **data, size_t *bytes)
+/* *data is the tensor itself, or a copy of it (*copy, to be freed) where that lies on a GPU. */
+static int own_output(const rank_exec *x, int index, rank_shape *s, void **data, size_t *bytes, void **copy)
 {
     const char *name = x->job->output[index].name;
     int slot = rank_exec_slot(x, name);
     if (slot < 0 || !x->slot[slot].value)
         return moirai_error(MOIRAI_EFAIL, "output '%s' was not made", name);
-    return rank_value_look(s, data, bytes, x->ort, x->slot[slot].value, name);
+    int rc = rank_value_look(s, data, bytes, x->ort, x->slot[slot].value, name);
+    if (rc || !x->gpu)
+        return rc;
+    rc = rank_gpu_fetch(copy, x, *data, *bytes);
+    *data = *copy;
+    return rc;
 }
 
 static int receive_output(const rank_exec *x, int index, int from)
@@ -107,20 +113,21 @@ static int gather_output(const rank_exec *x, int index)
 {
     int owner = owner_of(x->job, x->job->output[index].name);
     rank_shape s;
-    void *data;
+    void *data, *copy = NULL;
     size_t bytes;
     if (x->world->rank == 0 && owner != 0)
         return receive_output(x, index, owner);
     if (x->world->rank != owner)
         return 0;
-    int rc = own_output(x, index, &s, &data, &bytes);
-    if (rc)
-        return rc;
-    if (owner == 0)
-        return write_output(x->job, index, &s, data, bytes);
-    rank_world_send(x->world, &s, sizeof s, 0, TAG_SHAPE);
-    rank_world_send(x->world, data, bytes, 0, TAG_DATA);
-    return 0;
+    int rc = own_output(x, index, &s, &data, &bytes, &copy);
+    if (!rc && owner == 0) {
+        rc = write_output(x->job, index, &s, data, bytes);
+    } else if (!rc) {
+        rank_world_send(x->world, &s, sizeof s, 0, TAG_SHAPE);
+        rank_world_send(x->world, data, bytes, 0, TAG_DATA);
+    }
+    free(copy);
+    return rc;
 }
 
 /* ---- numbers ---- */

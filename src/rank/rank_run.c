@@ -1,13 +1,14 @@
 /* moirai-rank run JOB: one device of a distributed inference. moirai-rank run - : the same, the job's path comes from
  * rank 0 (under a given mpirun, only rank 0 knows it). moirai-rank fail CODE MESSAGE: rank 0 could not prepare a job;
  * the others learn it and all end. */
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <moirai/cluster.h>
+#include "rank/gpu/mps.h"
 #include "rank/rank.h"
 #include "rank/rank_exec.h"
 
@@ -55,31 +56,6 @@ static void keep_times(const rank_exec *x, int64_t *row)
         *row++ = x->recv[i].finish_ns;
 }
 
-/* A device that waits may look out for its tensors without sleeping, unless it takes the time of another rank: ranks of
- * this machine that may use one of its cores must not be more than its cores. */
-static bool has_own_core(void)
-{
-    MPI_Comm here;
-    int n_here = 1, sharing = 0;
-    cpu_set_t mine, both, *all = NULL;
-    CPU_ZERO(&mine);
-    int known = !sched_getaffinity(0, sizeof mine, &mine);
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
-    MPI_Comm_size(here, &n_here);
-    all = util_alloc((size_t)n_here, sizeof *all);
-    known &= all != NULL;
-    MPI_Allreduce(MPI_IN_PLACE, &known, 1, MPI_INT, MPI_MIN, here);
-    if (known)
-        MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, here);
-    for (int i = 0; i < n_here && known; i++) {
-        CPU_AND(&both, &mine, &all[i]);
-        sharing += CPU_COUNT(&both) > 0;
-    }
-    MPI_Comm_free(&here);
-    free(all);
-    return known && sharing <= CPU_COUNT(&mine);
-}
-
 /* Between runs, twice a second at most: nothing that is measured waits for it. */
 static void tell(const rank_exec *x, int64_t done, double *told_s)
 {
@@ -95,13 +71,23 @@ static void tell(const rank_exec *x, int64_t done, double *told_s)
         *told_s = 1e300; /* nobody listens */
 }
 
+static int finish(rank_exec *x, int64_t *time, int64_t row, const int64_t *begin)
+{
+    rank_clock_align(&x->clock, x->world, 1);
+    for (int64_t i = 0; i < row * x->job->runs; i++)
+        time[i] = rank_clock_common_ns(&x->clock, time[i]) - begin[i / row];
+    int rc = rank_result_collect(x, time, row * x->job->runs);
+    rank_gpu_let_go(x);
+    return rank_world_agree(x->world, rc);
+}
+
 static int run_all(rank_exec *x)
 {
     const rank_job *job = x->job;
     int64_t row = 2 * (int64_t)x->device->n_segments + 2 * (int64_t)x->n_sends + x->n_recvs;
     int64_t *time = util_alloc((size_t)(row * job->runs), sizeof *time);
     int64_t *begin = util_alloc((size_t)job->runs, sizeof *begin);
-    x->own_core = has_own_core();
+    x->own_core = rank_world_own_core();
     int rc = time && begin ? rank_exec_start(x) : MOIRAI_EFAIL;
     rc = rank_world_agree(x->world, rc);
     /* This thread works little and must not wait for the computing one where both have one core. Users who may not
@@ -113,17 +99,15 @@ static int run_all(rank_exec *x)
         for (int64_t run = -job->warmup - 1; run < job->runs; run++) { /* one more: it learns the sizes */
             int64_t begin_ns;
             rank_comm_run(x, (int)(run + job->warmup + 1), &begin_ns);
+            if (run == -job->warmup - 1 && (rc = rank_gpu_settle(x, x->world, job)))
+                break;
             tell(x, run + job->warmup + 2, &told_s);
             if (run < 0)
                 continue;
             begin[run] = begin_ns;
             keep_times(x, time + run * row);
         }
-        rank_clock_align(&x->clock, x->world, 1);
-        for (int64_t i = 0; i < row * job->runs; i++)
-            time[i] = rank_clock_common_ns(&x->clock, time[i]) - begin[i / row];
-        rc = rank_result_collect(x, time, row * job->runs);
-        rc = rank_world_agree(x->world, rc);
+        rc = rc ? rc : finish(x, time, row, begin);
     }
     free(time);
     free(begin);
@@ -142,13 +126,16 @@ static int idle(const rank_world *w, const rank_job *job)
 {
     rank_clock clock = {0};
     int64_t begin_ns;
-    has_own_core(); /* collective */
+    rank_world_own_core(); /* collective */
     if (rank_world_agree(w, 0))
         return MOIRAI_EFAIL;
     rank_clock_align(&clock, w, 0);
     for (int64_t run = -job->warmup - 1; run < job->runs; run++) {
         rank_world_barrier();
         rank_world_bcast(w, &begin_ns, sizeof begin_ns, 0);
+        int rc = run == -job->warmup - 1 ? rank_gpu_settle(NULL, w, job) : 0;
+        if (rc)
+            return rc;
     }
     rank_clock_align(&clock, w, 1);
     return rank_world_agree(w, 0);
@@ -162,6 +149,8 @@ static int run_job(const rank_world *w, const char *path)
     int rc = rank_job_read(&job, path);
     rc = rc ? rc : check_size(w, job);
     const job_device *d = rc ? NULL : own_device(job, w->rank);
+    int joined = rank_mps_join(d && moirai_ep_gpu(d->ort.ep) >= 0, d ? d->share : 0); /* collective */
+    rc = rc ? rc : joined;
     rc = rc || !d ? rc : load(&x, &ort, w, job, d);
     rc = rank_world_agree(w, rc);
     rc = rc ? rc : d ? run_all(x) : idle(w, job);

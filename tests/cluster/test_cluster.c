@@ -480,6 +480,18 @@ static void test_cluster_devices_that_share_cores_are_told_apart(void **state)
     moirai_cluster_free(c);
 }
 
+static void test_cluster_ep_names_a_gpu(void **state)
+{
+    (void)state;
+    const char *const none[] = {"cpu", "", "cuda:", "cuda:x", "cuda:1x", "cuda1", "cuda:-1", "cuda:99999", "xcuda"};
+    assert_int_equal(moirai_ep_gpu("cuda"), 0);
+    assert_int_equal(moirai_ep_gpu("CUDA:0"), 0);
+    assert_int_equal(moirai_ep_gpu("cuda:12"), 12);
+    assert_int_equal(moirai_ep_gpu(NULL), -1);
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        assert_int_equal(moirai_ep_gpu(none[i]), -1);
+}
+
 /* Other hosts share nothing; a GPU is shared unless it is divided; threads without cores of their own share what there
  * is, if that is known. */
 static void test_cluster_sharing_goes_by_host_and_gpu(void **state)
@@ -502,6 +514,12 @@ static void test_cluster_sharing_goes_by_host_and_gpu(void **state)
     assert_int_equal(moirai_cluster_sharing(c, 0, 1, 1), MOIRAI_SHARES_NOTHING);
     assert_int_equal(moirai_cluster_sharing(c, 0, 2, 1), MOIRAI_SHARES_GPU);
     assert_int_equal(moirai_cluster_apart(set, 8, c, 1), 2);
+    moirai_cluster_free(c);
+    c = sharing("{\"name\": \"A\", \"memory\": \"1GB\", \"ep\": \"cuda\"}, "
+                "{\"name\": \"B\", \"memory\": \"1GB\", \"ep\": \"cuda:1\"}, "
+                "{\"name\": \"C\", \"memory\": \"1GB\", \"ep\": \"cuda:0\"}");
+    assert_int_equal(moirai_cluster_sharing(c, 0, 1, 1), MOIRAI_SHARES_NOTHING);
+    assert_int_equal(moirai_cluster_sharing(c, 0, 2, 1), MOIRAI_SHARES_GPU);
     moirai_cluster_free(c);
 }
 
@@ -638,6 +656,7 @@ int main(void)
         cmocka_unit_test(test_cluster_reader_rejects_bad_devices),
         cmocka_unit_test(test_cluster_reader_rejects_bad_links),
         cmocka_unit_test(test_cluster_devices_that_share_cores_are_told_apart),
+        cmocka_unit_test(test_cluster_ep_names_a_gpu),
         cmocka_unit_test(test_cluster_sharing_goes_by_host_and_gpu),
         cmocka_unit_test(test_cluster_apart_equals_brute_force),
         cmocka_unit_test(test_cluster_synthetic_in_one_line),

@@ -13,6 +13,14 @@
 
 #include "util/util.h"
 
+static bool has_gpu(const moirai_cluster *c)
+{
+    bool any = false;
+    for (int32_t k = 0; c && k < c->n_devices; k++)
+        any |= moirai_ep_gpu(c->device[k].ep) >= 0;
+    return any;
+}
+
 /* Split, and ready to be launched. */
 static int lay_out(cli_run *w, const char *plan, moirai_split_report *report)
 {
@@ -22,7 +30,7 @@ static int lay_out(cli_run *w, const char *plan, moirai_split_report *report)
     rc = rc ? rc : cluster ? cli_cluster_of(&w->cluster, w->cli, cluster) : 0;
     rc = rc ? rc : cli_run_folders(w);
     cli_status_set("splitting %s", model);
-    rc = rc ? rc : cli_split(report, w->cli, plan, model, w->parts);
+    rc = rc ? rc : cli_split(report, w->cli, plan, model, w->parts, has_gpu(w->cluster));
     rc = rc ? rc : cli_run_job(w, model);
     cli_status_set("%s", "");
     return rc;
@@ -314,7 +322,9 @@ const cli_command cli_command_run = {
     .summary = "carry out a plan: distributed inference, one process per device",
     .text =
         "Splits the model, starts one process per device with mpirun, and measures the end-to-end latency over several "
-        "runs. Every device runs its sub-models with ONNX Runtime; tensors travel by MPI while devices compute.",
+        "runs. Every device runs its sub-models with ONNX Runtime; tensors travel by MPI while devices compute, and "
+        "stay "
+        "where they are between parts of one GPU.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

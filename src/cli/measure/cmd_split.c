@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 int cli_split(moirai_split_report *report, const cli_context *cli, const char *plan, const char *model,
-              const char *folder)
+              const char *folder, bool gpu)
 {
-    moirai_split_options o = {.rules = cli_text(cli, "rules"),
-                              .segment_ns = (int64_t)(1000 * cli_real(cli, "segment-us") + 0.5)};
+    double segment_us = cli_has(cli, "segment-us") ? cli_real(cli, "segment-us") : gpu ? 17 : 8;
+    moirai_split_options o = {.rules = cli_text(cli, "rules"), .segment_ns = (int64_t)(1000 * segment_us + 0.5)};
     o.onnx.n_dims = cli_uses(cli, "dim");
     o.onnx.n_shapes = cli_uses(cli, "shape");
     const char **text = calloc((size_t)(o.onnx.n_dims + o.onnx.n_shapes) + 1, sizeof *text);
@@ -44,7 +44,7 @@ static int run(cli_context *cli)
     const char *folder = cli_text(cli, "output");
     moirai_split_report report;
     int rc = check_folder(cli, folder);
-    rc = rc ? rc : cli_split(&report, cli, cli_arg(cli, 0), cli_arg(cli, 1), folder);
+    rc = rc ? rc : cli_split(&report, cli, cli_arg(cli, 0), cli_arg(cli, 1), folder, false);
     if (rc)
         return rc;
     cli_print(cli, "segments     %s on %d of %d devices\n", cli_human_count(report.n_segments).s, report.n_used,

@@ -153,6 +153,10 @@ static void write_devices(util_writer *o, const cli_run *w)
         if (d && d->cores)
             util_writer_pair_string(o, "cores", d->cores);
         util_writer_pair_int(o, "threads", d && d->threads > 0 ? d->threads : 1);
+        if (d && d->share > 0) {
+            util_writer_key(o, "share");
+            util_writer_real(o, d->share);
+        }
         util_writer_close(o, '}');
     }
     util_writer_close(o, ']');

@@ -121,12 +121,14 @@ int cli_search(moirai_plan **out, cli_context *cli, const moirai_problem *p, con
      .kind = CLI_VALUE_TEXT, .repeated = true}, \
     {.name = "shape", .argument = "INPUT:1x3x224x224", .help = "shape of an input, as the plan had it", \
      .kind = CLI_VALUE_TEXT, .repeated = true}, \
-    {.name = "segment-us", .argument = "US", .kind = CLI_VALUE_REAL, .least = 0, .most = 1e6, .standard = "8", \
-     .help = "what a sub-model of its own takes; neighbours are merged where that saves time (0: never)"}
+    {.name = "segment-us", .argument = "US", .kind = CLI_VALUE_REAL, .least = 0, .most = 1e6, \
+     .help = "what a sub-model of its own takes; neighbours are merged where that saves time (0: never; default 8, " \
+             "where 'run' has a GPU 17)"}
 /* clang-format on */
 
+/* `gpu`: a device is one, where a sub-model costs more than on a CPU. */
 int cli_split(moirai_split_report *report, const cli_context *cli, const char *plan, const char *model,
-              const char *folder);
+              const char *folder, bool gpu);
 
 /* ---- showing a plan ---- text by cli_print, and the same numbers into cli->result */
 /* clang-format off */

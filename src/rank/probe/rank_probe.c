@@ -10,8 +10,10 @@
 
 #include <moirai/cluster.h>
 #include "cluster/cluster_build.h"
+#include "rank/gpu/mps.h"
 #include "rank/ort.h"
 #include "rank/rank.h"
+#include "rank/gpu/place.h"
 #include "rank/probe/rank_probe.h"
 #include "util/json.h"
 #include "util/util.h"
@@ -26,6 +28,9 @@ typedef struct probe {
     moirai_cluster *made; /* on rank 0 */
     probe_rank *rank;     /* on rank 0, of all ranks; else its own */
     probe_link *link;     /* on rank 0, [from * size + to] */
+    rank_cuda *cuda;      /* this rank's GPU, or NULL */
+    probe_side side;      /* of this rank */
+    rank_place *place;    /* of all ranks */
 } probe;
 
 static int parse(probe *p, int argc, char **argv)
@@ -63,12 +68,67 @@ static int open_template(probe *p)
     return cores ? rank_ort_pin(cores) : 0;
 }
 
+/* ---- memory to send from and to receive in ---- */
+
+static int open_gpu(probe *p, const moirai_device *d)
+{
+    int rc = rank_cuda_open(&p->cuda, moirai_ep_gpu(d->ep));
+    p->side.cuda = p->cuda;
+    rc = rc ? rc : rank_cuda_alloc(&p->side.memory, p->cuda, PROBE_LARGEST);
+    rc = rc ? rc : rank_cuda_host_alloc((void **)&p->side.data, p->cuda, PROBE_LARGEST);
+    return rc ? moirai_error_prefix(rc, "device '%.100s'", d->name) : 0;
+}
+
+static int open_side(probe *p)
+{
+    const moirai_device *d = p->from ? &p->from->device[p->w.rank] : NULL;
+    p->place = util_alloc((size_t)p->w.size, sizeof *p->place);
+    int rc = p->place ? 0 : MOIRAI_EFAIL;
+    if (!rc && d && moirai_ep_gpu(d->ep) >= 0)
+        rc = open_gpu(p, d);
+    else if (!rc && !(p->side.data = malloc(PROBE_LARGEST)))
+        rc = moirai_error(MOIRAI_EFAIL, "out of memory");
+    if (!rc)
+        memset(p->side.data, 1,
+               PROBE_LARGEST); /* pages that were never written are all one page: too fast to be true */
+    return rc;
+}
+
+/* Where GPUs of one host map each other's memory, every rank gives its own away. Collective. */
+static int share_memory(probe *p)
+{
+    rank_cuda_handle handle = {{0}};
+    rank_place_share(p->place, p->w.rank, p->cuda, NULL);
+    const rank_place *own = &p->place[p->w.rank];
+    int rc = rank_place_mapped(own, own) ? rank_cuda_export(&handle, p->cuda, p->side.memory) : 0;
+    if (!rank_world_all_fine(&p->w, rc))
+        return rc ? rc : MOIRAI_EFAIL;
+    rank_place_share(p->place, p->w.rank, p->cuda, &handle);
+    return 0;
+}
+
+static void close_side(probe *p)
+{
+    if (p->cuda) {
+        rank_cuda_free(p->cuda, p->side.memory);
+        rank_cuda_host_free(p->cuda, p->side.data);
+    } else {
+        free(p->side.data);
+    }
+    rank_cuda_close(p->cuda);
+    free(p->place);
+}
+
 static int prepare(probe *p)
 {
     size_t n = (size_t)p->w.size;
     if (p->w.size > MOIRAI_MAX_DEVICES)
         return moirai_error(MOIRAI_EUSAGE, "%d ranks: at most %d devices", p->w.size, MOIRAI_MAX_DEVICES);
     int rc = open_template(p);
+    const moirai_device *d = rc || !p->from ? NULL : &p->from->device[p->w.rank];
+    int joined = rank_mps_join(d && moirai_ep_gpu(d->ep) >= 0, d ? d->share : 0); /* collective */
+    rc = rc ? rc : joined;
+    rc = rc ? rc : open_side(p);
     if (rc)
         return rc;
     p->rank = util_alloc(n, sizeof *p->rank);
@@ -84,10 +144,30 @@ static void collect_ranks(probe *p)
         rank_world_recv(&p->w, &p->rank[k], sizeof *p->rank, k, TAG_RANK);
 }
 
+/* This rank's part in the link from a to b. */
+static void measure_link(probe *p, int a, int b, double seconds)
+{
+    const rank_place *from = &p->place[a], *to = &p->place[b];
+    p->side.mapped = rank_place_mapped(from, to);
+    p->side.peer = NULL;
+    if (p->w.rank == b && p->side.mapped && !rank_place_same_gpu(from, to)) {
+        int rc = rank_cuda_map(&p->side.peer, p->cuda, &from->memory);
+        if (rc)
+            rank_world_abort(&p->w, rc);
+    }
+    rank_probe_pair(&p->link[a * p->w.size + b], &p->w, a, b, &p->side, seconds);
+    if (p->side.peer)
+        rank_cuda_unmap(p->cuda, p->side.peer);
+}
+
 static void measure_links(probe *p)
 {
     int n = p->w.size, me = p->w.rank;
     double seconds = p->seconds / UTIL_MAX(1, n * (n - 1));
+    bool own_core = rank_world_own_core(); /* collective */
+    /* Beside other work a rank that never sleeps is soon made to wait for its core by the system: for links of CPUs,
+     * which are slower anyway, pauses measure better. */
+    p->side.own_core = own_core && p->cuda;
     for (int a = 0; a < n; a++)
         for (int b = 0; b < n; b++) {
             probe_link *link = &p->link[a * n + b];
@@ -95,7 +175,7 @@ static void measure_links(probe *p)
                 continue;
             rank_world_barrier();
             if (me == a || me == b)
-                rank_probe_pair(link, &p->w, a, b, seconds);
+                measure_link(p, a, b, seconds);
             if (me == a && a)
                 rank_world_send(&p->w, link, sizeof *link, 0, TAG_LINK);
             if (!me && a)
@@ -262,7 +342,7 @@ int rank_probe(int argc, char **argv)
         rank_world_abort(&p.w, rc);
     rc = parse(&p, argc + 1, argv - 1); /* getopt begins after the job's name */
     rc = rc ? rc : prepare(&p);
-    if (rank_world_all_fine(&p.w, rc)) {
+    if (rank_world_all_fine(&p.w, rc) && !(rc = share_memory(&p))) {
         collect_ranks(&p);
         measure_links(&p);
         rc = finish(&p);
@@ -271,6 +351,7 @@ int rank_probe(int argc, char **argv)
         rc = MOIRAI_EFAIL;
     }
     rank_world_close();
+    close_side(&p);
     moirai_cluster_free(p.made);
     moirai_cluster_free(p.from);
     free(p.rank);

@@ -5,11 +5,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "rank/gpu/cuda.h"
 #include "rank/mpi_world.h"
 #include "rank/probe/probe_link.h"
 
 #define PROBE_TEXT 128
 #define PROBE_MAX_GPUS 16
+#define PROBE_LARGEST (16 << 20) /* bytes of a message */
 
 typedef struct probe_gpu {
     char name[PROBE_TEXT];
@@ -35,7 +37,17 @@ int rank_probe_describe(probe_rank *out);
 /* GPUs that NVML knows of; none where there is no NVML. */
 int32_t rank_probe_gpus(probe_gpu *out, int32_t most);
 
+/* A rank's side of a link: tensors travel as in `moirai run` (rank/rank_transport.h). */
+typedef struct probe_side {
+    char *data;            /* PROBE_LARGEST bytes on the host, which MPI reads and fills */
+    const rank_cuda *cuda; /* NULL: the device is a CPU. Else: */
+    void *memory;          /* as many bytes on its GPU */
+    bool mapped;           /* the other rank maps it: messages are empty */
+    void *peer;            /* memory of a sender on another GPU, which is copied; else NULL */
+    bool own_core;         /* a GPU's, and no other rank needs it: waiting is without sleep, as in `moirai run` */
+} probe_side;
+
 /* Rank `from` measures what it takes to send to rank `to`; the result is at `from`. Called by both. */
-void rank_probe_pair(probe_link *out, const rank_world *w, int from, int to, double seconds);
+void rank_probe_pair(probe_link *out, const rank_world *w, int from, int to, const probe_side *side, double seconds);
 
 #endif

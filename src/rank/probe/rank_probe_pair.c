@@ -3,7 +3,8 @@
  * The sender starts its clock, sends n bytes and waits for an empty answer. What an empty message takes there and back
  * is measured alike; half of it is the answer's share, so time(n) = roundtrip(n) - roundtrip(0) / 2. The two directions
  * of a pair are measured one by one: bandwidths may differ, latencies are shared half and half (no clock is trusted).
- * Messages go through the same calls that `moirai run` uses, waiting included.
+ * Messages go through the same calls that `moirai run` uses, waiting included; what lies on a
+ * GPU is copied, or mapped, as there.
  *
  * After the empty one, sizes grow from 1 KiB by factors of four up to 16 MiB, or until one message would take a tenth
  * of the time at hand; then the sizes take turns until the time is over, so that a disturbance hits all of them. One
@@ -11,12 +12,19 @@
 #include "rank/probe/rank_probe.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "rank/mpi_clock.h"
 #include "util/util.h"
 
-enum { TAG = 77, SMALLEST = 1024, LARGEST = 16 << 20, GROWTH = 4, MOST_SAMPLES = 512, FEWEST_ROUNDS = 3 };
+enum {
+    TAG = 77,
+    SMALLEST = 1024,
+    LARGEST = PROBE_LARGEST,
+    GROWTH = 4,
+    MOST_SAMPLES = 512,
+    FEWEST_ROUNDS = 3,
+    AWAKE_NS = 5000000
+};
 
 typedef struct samples {
     int64_t bytes;
@@ -27,32 +35,72 @@ typedef struct samples {
 typedef struct sender {
     const rank_world *w;
     int to;
-    char *data;
+    const probe_side *side;
     samples size[PROBE_MAX_SIZES]; /* the first one is of 0 bytes */
     int32_t n_sizes;
 } sender;
 
+static void check(const rank_world *w, int rc)
+{
+    if (rc)
+        rank_world_abort(w, rc);
+}
+
+/* One message, there or here. A device that waits in a run stays awake for 5 ms where its core is its own. */
+static void pass(const rank_world *w, const probe_side *side, void *data, size_t bytes, int other, bool sends)
+{
+    MPI_Request request; /* no message here is longer than a chunk of MPI's own, unless a test says so */
+    if (!side->own_core || rank_world_chunks(w, bytes) > 1) {
+        sends ? rank_world_send(w, data, bytes, other, TAG) : rank_world_recv(w, data, bytes, other, TAG);
+        return;
+    }
+    sends ? rank_world_isend(w, data, bytes, other, TAG, &request)
+          : rank_world_irecv(w, data, bytes, other, TAG, &request);
+    int64_t end_ns = rank_clock_own_ns() + AWAKE_NS;
+    for (int done = 0; !done && rank_clock_own_ns() < end_ns;) {
+        MPI_Status status;
+        MPI_Test(&request, &done, &status);
+    }
+    rank_world_wait(&request, 1); /* done, or else with pauses */
+}
+
+static void send_tensor(const rank_world *w, const probe_side *side, size_t bytes, int to)
+{
+    if (side->cuda && !side->mapped)
+        check(w, rank_cuda_get(side->cuda, side->data, side->memory, bytes));
+    pass(w, side, side->data, side->mapped ? 0 : bytes, to, true);
+}
+
+static void receive_tensor(const rank_world *w, const probe_side *side, size_t bytes, int from)
+{
+    pass(w, side, side->data, side->mapped ? 0 : bytes, from, false);
+    if (side->peer)
+        check(w, rank_cuda_copy(side->cuda, side->memory, side->peer, bytes));
+    else if (side->cuda && !side->mapped)
+        check(w, rank_cuda_put(side->cuda, side->memory, side->data, bytes));
+}
+
 static int64_t round_trip(const sender *s, int64_t bytes)
 {
     int64_t start = rank_clock_own_ns();
-    rank_world_send(s->w, &bytes, sizeof bytes, s->to, TAG); /* the receiver learns the size before the clock starts */
-    rank_world_recv(s->w, NULL, 0, s->to, TAG);
+    pass(s->w, s->side, &bytes, sizeof bytes, s->to, true); /* the receiver learns the size before the clock starts */
+    pass(s->w, s->side, NULL, 0, s->to, false);
     start = rank_clock_own_ns();
-    rank_world_send(s->w, s->data, (size_t)bytes, s->to, TAG);
-    rank_world_recv(s->w, NULL, 0, s->to, TAG);
+    send_tensor(s->w, s->side, (size_t)bytes, s->to);
+    pass(s->w, s->side, NULL, 0, s->to, false);
     return rank_clock_own_ns() - start;
 }
 
-static void receive_all(const rank_world *w, int from, char *data)
+static void receive_all(const rank_world *w, int from, const probe_side *side)
 {
     for (;;) {
         int64_t bytes;
-        rank_world_recv(w, &bytes, sizeof bytes, from, TAG);
-        rank_world_send(w, NULL, 0, from, TAG);
+        pass(w, side, &bytes, sizeof bytes, from, false);
+        pass(w, side, NULL, 0, from, true);
         if (bytes < 0)
             return;
-        rank_world_recv(w, data, (size_t)bytes, from, TAG);
-        rank_world_send(w, NULL, 0, from, TAG);
+        receive_tensor(w, side, (size_t)bytes, from);
+        pass(w, side, NULL, 0, from, true);
     }
 }
 
@@ -115,26 +163,23 @@ static void send_all(probe_link *out, sender *s, double seconds)
         for (int32_t i = 0; i < s->n_sizes; i++)
             sample(s, &s->size[i]);
     int64_t over = -1;
-    rank_world_send(s->w, &over, sizeof over, s->to, TAG);
-    rank_world_recv(s->w, NULL, 0, s->to, TAG);
+    pass(s->w, s->side, &over, sizeof over, s->to, true);
+    pass(s->w, s->side, NULL, 0, s->to, false);
     summarise(out, s);
 }
 
-void rank_probe_pair(probe_link *out, const rank_world *w, int from, int to, double seconds)
+void rank_probe_pair(probe_link *out, const rank_world *w, int from, int to, const probe_side *side, double seconds)
 {
-    char *data = util_alloc(LARGEST, 1);
-    sender *s = w->rank == from ? util_alloc(1, sizeof *s) : NULL;
-    if (!data || (w->rank == from && !s))
-        rank_world_abort(w, MOIRAI_EFAIL);
-    memset(data, 1, LARGEST); /* pages that were never written are all the same page: too fast to be true */
-    if (w->rank == from) {
-        s->w = w;
-        s->to = to;
-        s->data = data;
-        send_all(out, s, seconds);
-    } else {
-        receive_all(w, from, data);
+    if (w->rank != from) {
+        receive_all(w, from, side);
+        return;
     }
+    sender *s = util_alloc(1, sizeof *s);
+    if (!s)
+        rank_world_abort(w, MOIRAI_EFAIL);
+    s->w = w;
+    s->to = to;
+    s->side = side;
+    send_all(out, s, seconds);
     free(s);
-    free(data);
 }

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "rank/gpu/mps.h"
 #include "rank/ort.h"
 #include "rank/rank.h"
 #include "rank/profile/rank_profile_job.h"
@@ -78,6 +79,9 @@ static int prepare(profile_job *j, const arguments *a)
     if (!rc && j->cluster->n_devices != j->w.size)
         rc = moirai_error(MOIRAI_EUSAGE, "%s has %d devices, but there are %d ranks", j->cluster_path,
                           j->cluster->n_devices, j->w.size);
+    const moirai_device *d = rc ? NULL : &j->cluster->device[j->w.rank];
+    int joined = rank_mps_join(d && moirai_ep_gpu(d->ep) >= 0, d ? d->share : 0); /* collective */
+    rc = rc ? rc : joined;
     rc = rc ? rc : rank_profile_cache_folder(j->cache, sizeof j->cache, j->cache_given);
     return rc || j->w.rank ? rc : rank_profile_cut(j, &a->onnx, a->rules);
 }

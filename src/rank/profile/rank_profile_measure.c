@@ -44,9 +44,10 @@ static void describe_device(profile_job *j, const rank_ort *ort, const probe_ran
              "%.120s; %d of %d cores; %ld kHz; capacity %ld; ep %.40s; %d threads; onnxruntime %.40s", machine->cpu, n,
              machine->n_threads, core_figure(first, "cpufreq/cpuinfo_max_freq"), core_figure(first, "cpu_capacity"),
              d->ep && *d->ep ? d->ep : "cpu", ort->threads, machine->onnxruntime);
-    for (int32_t i = 0; i < machine->n_gpus && d->ep && !strcmp(d->ep, "cuda"); i++) {
+    if (ort->cuda) {
         size_t used = strlen(s->device);
-        snprintf(s->device + used, sizeof s->device - used, "; %.40s", machine->gpu[i].name);
+        snprintf(s->device + used, sizeof s->device - used, "; %.40s; share %g; %s", rank_cuda_name(ort->cuda),
+                 d->share > 0 ? d->share : 1.0, ort->graphs ? "recorded" : "launched");
     }
 }
 
