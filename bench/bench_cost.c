@@ -21,13 +21,14 @@ static cost_fitted_set without[MAX_DEVICES]; /* coefficients without each device
 
 /* Sums of errors over devices. */
 typedef struct means {
-    double fitted, roofline, wave, scaled, fitted_elsewhere;
+    double fitted, launch, roofline, wave, scaled, fitted_elsewhere;
     int n, n_elsewhere;
 } means;
 
 static void add(means *m, const moirai_fit_error *e)
 {
     m->fitted += e->fitted;
+    m->launch += e->fitted_launch;
     m->roofline += e->roofline;
     m->n++;
     if (!e->n_elsewhere)
@@ -40,7 +41,7 @@ static void add(means *m, const moirai_fit_error *e)
 
 static void print_means(const means *m)
 {
-    printf(" **%.1f** | %.1f |", 100 * m->fitted / m->n, 100 * m->roofline / m->n);
+    printf(" **%.1f** | %.1f | %.1f |", 100 * m->fitted / m->n, 100 * m->launch / m->n, 100 * m->roofline / m->n);
     if (m->n_elsewhere)
         printf(" %.1f | %.1f | %.1f |\n", 100 * m->fitted_elsewhere / m->n_elsewhere, 100 * m->scaled / m->n_elsewhere,
                100 * m->wave / m->n_elsewhere);
@@ -79,8 +80,8 @@ static void leave_one_out(moirai_fit *fit)
            "column's\n\n| class |");
     for (int d = 0; d < n_devices; d++)
         printf(" %s |", moirai_fit_device_name(fit, d));
-    printf(" **fitted** | roofline | fitted* | scaled* | wave* |\n|---|");
-    for (int d = 0; d < n_devices + 5; d++)
+    printf(" **fitted** | launch known | roofline | fitted* | scaled* | wave* |\n|---|");
+    for (int d = 0; d < n_devices + 6; d++)
         printf("---|");
     printf("\n");
     for (int k = 0; k < n_classes; k++)

@@ -5,12 +5,14 @@
 #   three   these, and cpu with two threads on both cores
 #   shared  cpu with two threads on both cores, xnnpack on core 1
 #   same    cpu and xnnpack, both on core 0
-# A case is one `moirai tune`, which ends within LIMIT seconds or soon after: 16 cases take 8 to 11 minutes on a quiet
-# machine, and mean nothing on a busy one (the column noise tells).
+# A case is one `moirai tune`, which ends within LIMIT seconds or soon after: 16 cases take 10 to 12 minutes.
 #   promised   the model before the kept plan was first run
-#   predicted  the model that knows all runs but those of the last passes
-#   measured   the median of the last passes
-# Usage: bench/tune_accuracy.sh MOIRAI [NETWORK:DEVICES...]. LIMIT=36 RUNS=30. Never fails on a timing.
+#   predicted  the model taught by half of the last runs of the kept plan (and the first runs of all others)
+#   judged     the other half, each right before or after one of these; the model never saw it
+#   off        predicted against judged; +- is what the machine's noise alone explains, a standard error
+#   at 1st     promised against judged
+#   noise      the interquartile range of runs of one plan, of all that took part in them the largest
+# Usage: bench/tune_accuracy.sh MOIRAI [NETWORK:DEVICES...]. LIMIT=42 RUNS=30. Never fails on a timing.
 set -euo pipefail
 moirai=$(realpath "$1")
 shift
@@ -20,7 +22,7 @@ if [ ${#cases[@]} -eq 0 ]; then
         for set in two three shared same; do cases+=("$net:$set"); done
     done
 fi
-limit=${LIMIT:-36} runs=${RUNS:-30}
+limit=${LIMIT:-42} runs=${RUNS:-30}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -42,7 +44,7 @@ Y
 }
 
 uptime
-printf '%-15s %-7s %-14s %10s %10s %10s %7s %7s %10s %10s %6s\n' network devices kept promised predicted measured off 'at 1st' 'best alone' machine noise
+printf '%-15s %-7s %-14s %9s %9s %9s %7s %6s %7s %10s %9s %6s %6s\n' network devices kept promised predicted judged off '+-' 'at 1st' 'best alone' machine noise passes
 for case in "${cases[@]}"; do
     net=${case%:*} set=${case#*:}
     [ -f "$net.onnx" ] || "$moirai" zoo "$net" --onnx "$net.onnx" >/dev/null
@@ -56,10 +58,11 @@ for case in "${cases[@]}"; do
 import json, sys
 d = json.load(open("result.json"))
 ms = lambda key: f"{d[key] / 1e6:.3f}" if key in d else "-"
-off = d["predicted_ns"] / d["measured_ns"] - 1
-first = d["promised_ns"] / d["measured_ns"] - 1
-print(f"{sys.argv[1]:15} {sys.argv[2]:7} {d['kept']:14} {ms('promised_ns'):>10} {ms('predicted_ns'):>10} {ms('measured_ns'):>10} {100 * off:+6.1f}% "
-      f"{100 * first:+6.1f}% {ms('best_alone_ns'):>10} {ms('machine_ns'):>10} {100 * d['noise']:5.0f}%", flush=True)
+off = d["predicted_ns"] / d["judged_ns"] - 1
+first = d["promised_ns"] / d["judged_ns"] - 1
+noise = "%.1f%%" % (100 * d["unsure"]) if "unsure" in d else "-"
+print(f"{sys.argv[1]:15} {sys.argv[2]:7} {d['kept']:14} {ms('promised_ns'):>9} {ms('predicted_ns'):>9} {ms('judged_ns'):>9} {100 * off:+6.1f}% "
+      f"{noise:>6} {100 * first:+6.1f}% {ms('best_alone_ns'):>10} {ms('machine_ns'):>9} {100 * d['noise']:5.0f}% {d['n_passes']:6}", flush=True)
 slower = d["measured_ns"] > d.get("best_alone_ns", d["measured_ns"])
 open("cases", "a").write(f"{off} {first} {int(slower)} {int(d['machine_is_faster'])} {int(d['split_pays'])}\n")
 Y

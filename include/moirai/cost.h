@@ -58,6 +58,8 @@ typedef struct moirai_cost_report {
     int64_t launch_ns[MOIRAI_MAX_DEVICES]; /* of an operator, in most times of that device; 0: measured, so not known */
     int64_t mean_launch_ns[MOIRAI_MAX_DEVICES]; /* over the graph's operators: some classes take several launches' time
                                                    to start */
+    int32_t unfitted_device; /* the first device that fitted does not know, so that all devices, GPUs that it does know
+                                among them, were costed by the roofline; else MOIRAI_NONE */
 } moirai_cost_report;
 
 /* "auto" takes, for an operator, measured times first; for all devices that have none the first of scaled, wave,

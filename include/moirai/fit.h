@@ -48,7 +48,9 @@ MOIRAI_API double moirai_fit_coefficient(const moirai_fit *fit, int op_class, in
 typedef struct moirai_fit_error {
     int64_t n; /* measurements */
     double fitted, roofline;
-    int64_t n_elsewhere; /* of them, those whose shape was measured on another device, too: what the rest is about */
+    double fitted_launch; /* fitted, where one number of the device's host is known: what its fastest addition took, as
+                             launch_us of a cluster file. `fitted` where no addition was measured */
+    int64_t n_elsewhere;  /* of them, those whose shape was measured on another device, too: what the rest is about */
     double wave, scaled, fitted_elsewhere;
 } moirai_fit_error;
 /* Errors of the last solve on the measurements of one class and device; n is 0 where there are none. */

@@ -62,6 +62,8 @@ extern const moirai_cost_model *const cost_best_first[2][COST_BEST_FIRST];
 typedef struct cost_scale cost_scale;
 int cost_scale_new(cost_scale **out, const moirai_cost_context *x);
 void cost_scale_free(cost_scale *s);
+/* The first device that fitted does not know, where it knows others; or MOIRAI_NONE. */
+int32_t cost_scale_unfitted(const moirai_cost_context *x);
 /* Times of an operator on all devices, row[device], and who gave them, used[device]. `mixed`: no one model knew all the
  * devices that were not measured. The device without any answer, or MOIRAI_NONE. */
 int32_t cost_scale_op(int64_t *row, const moirai_cost_model **used, bool *mixed, const cost_scale *s, int32_t op,

@@ -36,7 +36,7 @@ double cost_fitted_start_ns(const moirai_cost_context *x, int32_t op)
 /* A class with the launches of another runtime. Host and start, the first two coefficients of every class, are both
  * what passes before a kernel works; what a runtime saves of an addition's, it is taken to save of every class's, in
  * proportion. */
-static double with_launch(const double *c, const cost_shape *s, const moirai_device_type *f, double share)
+double cost_fitted_launched_ns(const double *c, const cost_shape *s, const moirai_device_type *f, double share)
 {
     double own[COST_FITTED_COEFFICIENTS];
     memcpy(own, c, sizeof own);
@@ -52,12 +52,12 @@ double cost_fitted_op(const moirai_cost_context *x, int32_t op, const moirai_dev
     const double(*c)[COST_FITTED_COEFFICIENTS] = x->set->c;
     double share = launch_ns > 0 ? launch_ns / cost_fitted_launch_ns(x) : 1;
     if (s.k < COST_CLASS_MEASURED)
-        return with_launch(c[s.k], &s, f, share);
+        return cost_fitted_launched_ns(c[s.k], &s, f, share);
     if (s.k == COST_CLASS_VIEW && !(s.bytes > 0))
         return cost_fitted_launch_ns(x) / 2 * share;
     bool unknown = s.k == COST_CLASS_UNKNOWN;
     s.k = COST_CLASS_MULU;
-    double ns = with_launch(c[COST_CLASS_MULU], &s, f, share);
+    double ns = cost_fitted_launched_ns(c[COST_CLASS_MULU], &s, f, share);
     double least = unknown ? cost_roofline_work_ns((double)cost_flops(x, op), s.bytes, f->gflops_fp32, f) : 0;
     return UTIL_MAX(ns, least + (unknown ? (launch_ns > 0 ? launch_ns : COST_ROOFLINE_LAUNCH_NS) : 0));
 }

@@ -173,6 +173,8 @@ static int fill(int64_t *time_ns, const moirai_cost_context *x, const moirai_cos
     }
     if (!rc)
         note_launches(r, x, &t);
+    if (!rc && r->n_by_model[index_of(&cost_roofline)])
+        r->unfitted_device = cost_scale_unfitted(x);
     cost_scale_free(scale);
     return rc;
 }
@@ -191,7 +193,7 @@ int moirai_cost_times_with(int64_t *time_ns, const moirai_graph *g, const moirai
     static const moirai_cost_options none = {0};
     moirai_cost_report own;
     moirai_cost_report *r = report ? report : &own;
-    memset(r, 0, sizeof *r);
+    *r = (moirai_cost_report){.unfitted_device = MOIRAI_NONE};
     o = o ? o : &none;
     cost_fitted_set own_set;
     bool from_file = o->model && !strncmp(o->model, "fitted:", 7);

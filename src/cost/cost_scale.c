@@ -70,6 +70,17 @@ void cost_scale_free(cost_scale *s)
     free(s);
 }
 
+int32_t cost_scale_unfitted(const moirai_cost_context *x)
+{
+    int32_t first = MOIRAI_NONE, known_ones = 0;
+    for (int32_t d = x->c->n_devices - 1; d >= 0; d--) {
+        bool applies = cost_fitted_applies(&x->c->device[d].figures);
+        known_ones += applies;
+        first = applies ? first : d;
+    }
+    return known_ones ? first : MOIRAI_NONE;
+}
+
 static bool from_one(int64_t *row, const moirai_cost_model **used, const cost_scale *s, int32_t op,
                      const moirai_cost_model *model)
 {

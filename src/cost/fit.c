@@ -97,20 +97,34 @@ static void measure_elsewhere(moirai_fit_error *out, const moirai_fit *fit, cons
     out->fitted_elsewhere += fabs(own / target->ns - 1);
 }
 
+/* Launches of a device's host, as a share of the coefficients': by its fastest addition. */
+static double launch_share(const moirai_fit *fit, const moirai_device_type *type)
+{
+    double least = INFINITY;
+    for (size_t i = 0; i < fit->n; i++)
+        if (fit->sample[i].type == type && fit->sample[i].shape.k == COST_CLASS_ADD)
+            least = UTIL_MIN(least, fit->sample[i].ns);
+    return isfinite(least) ? least / fit->set.c[COST_CLASS_ADD][0] : 1;
+}
+
 void moirai_fit_measure(moirai_fit_error *out, const moirai_fit *fit, int op_class, int device)
 {
     memset(out, 0, sizeof *out);
+    double share = device >= 0 && device < fit->n_devices ? launch_share(fit, fit->device[device]) : 1;
     for (size_t i = 0; i < fit->n && device >= 0 && device < fit->n_devices; i++) {
         const cost_fit_sample *s = &fit->sample[i];
         if ((int)s->shape.k != op_class || s->type != fit->device[device])
             continue;
         out->n++;
         out->fitted += fabs(cost_fitted_ns(fit->set.c[op_class], &s->shape, s->type) / s->ns - 1);
+        out->fitted_launch +=
+            fabs(cost_fitted_launched_ns(fit->set.c[op_class], &s->shape, s->type, share) / s->ns - 1);
         out->roofline += fabs(cost_roofline_ns(s->shape.flops, s->shape.bytes, s->type) / s->ns - 1);
         measure_elsewhere(out, fit, s);
     }
     if (out->n) {
         out->fitted /= (double)out->n;
+        out->fitted_launch /= (double)out->n;
         out->roofline /= (double)out->n;
     }
     if (out->n_elsewhere) {

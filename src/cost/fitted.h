@@ -27,6 +27,9 @@ const cost_fitted_coefficient *cost_fitted_coefficient_at(cost_class k, int inde
  */
 double cost_fitted_ns(const double *c, const cost_shape *s, const moirai_device_type *f);
 
+/* The same with launches that are this share of the coefficients' own. */
+double cost_fitted_launched_ns(const double *c, const cost_shape *s, const moirai_device_type *f, double share);
+
 /* A file written by `moirai fit`. */
 int cost_fitted_read(cost_fitted_set *out, const char *path);
 

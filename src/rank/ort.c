@@ -6,7 +6,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,13 +97,6 @@ static void create_first_session_quietly(const rank_ort *ort)
         ort->api->ReleaseStatus(status);
     if (session)
         ort->api->ReleaseSession(session);
-}
-
-static int own_cores(void)
-{
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    return sched_getaffinity(0, sizeof set, &set) ? 1 : UTIL_MAX(1, CPU_COUNT(&set));
 }
 
 static int open_env(rank_ort *ort)
@@ -215,7 +207,7 @@ int rank_ort_open(rank_ort **out, const rank_ort_device *device)
     if (!ort)
         return MOIRAI_EFAIL;
     ort->api = OrtGetApiBase()->GetApi(ORT_API_VERSION);
-    ort->threads = device->threads > 0 ? device->threads : own_cores();
+    ort->threads = device->threads > 0 ? device->threads : util_own_cores();
     char threads[16];
     snprintf(threads, sizeof threads, "%d", ort->threads);
     setenv("OMP_NUM_THREADS", threads, 0); /* oneDNN's own threads */

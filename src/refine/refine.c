@@ -7,7 +7,8 @@
  * 1. The times of operators on a device (refine_fit.c). Operators that are equal stay equal: what one segment says of a
  *    matrix product holds for all like it, on that device, so that a plan can't win by moving an operator to where
  *    it just was not measured yet. A run of (nearly) the whole network on one device is exact.
- * 2. With a cluster, what a segment takes beside its operators, and the latencies (refine_links.c), since it is a cut
+ *    Several runs of one plan are one first (refine_merge.c).
+ * 2. With a cluster, bandwidths (refine_rates.c), what a segment takes beside its operators, and the latencies (refine_links.c), since it is a cut
  *    that causes both.
  * 3. What a cut costs beyond that (refine_replay.c): the runs are played through with the new times, and latencies
  * become such that they end when they did.
@@ -104,14 +105,18 @@ static int sum_up(const refiner *r, const refine_timeline *t, moirai_refine_repo
     out->median = refine_median(ratio, n); /* sorts */
     out->least = n ? ratio[0] : 0;
     out->most = n ? ratio[n - 1] : 0;
-    n = 0;
+    free(ratio);
+    return 0;
+}
+
+static int64_t usual_price(const refiner *r)
+{
     double price[MOIRAI_MAX_DEVICES];
+    size_t n = 0;
     for (int32_t k = 0; k < r->g->n_time_keys && n < MOIRAI_MAX_DEVICES; k++)
         if (r->segment_ns[k] >= 0)
             price[n++] = (double)r->segment_ns[k];
-    out->segment_ns = (int64_t)refine_median(price, n);
-    free(ratio);
-    return 0;
+    return (int64_t)refine_median(price, n);
 }
 
 /* ---- all of it ---- */
@@ -122,9 +127,10 @@ static int allocate(refiner *r)
     size_t pairs = r->c ? (size_t)r->c->n_devices * (size_t)r->c->n_devices : 0;
     r->time_ns = util_alloc(cells, sizeof *r->time_ns);
     r->latency_ns = util_alloc(pairs, sizeof *r->latency_ns);
+    r->rate = util_alloc(pairs, sizeof *r->rate);
     r->segment_ns = util_alloc((size_t)r->g->n_time_keys, sizeof *r->segment_ns);
     r->class_of = util_alloc((size_t)r->g->n_ops, sizeof *r->class_of);
-    if (!r->time_ns || !r->latency_ns || !r->segment_ns || !r->class_of)
+    if (!r->time_ns || !r->latency_ns || !r->rate || !r->segment_ns || !r->class_of)
         return MOIRAI_EFAIL;
     if (cells)
         memcpy(r->time_ns, r->g->time_ns, cells * sizeof *r->time_ns);
@@ -134,25 +140,33 @@ static int allocate(refiner *r)
 static int refine(refiner *r, moirai_refine_report *report)
 {
     int64_t extra_ns = 0;
+    int32_t n_files = r->n;
     int rc = allocate(r);
     for (int32_t i = 0; i < r->n && !rc; i++)
         rc = find_names(r, &r->t[i]);
+    for (int32_t i = 0; i < r->n && !rc && report; i++)
+        rc = sum_up(r, &r->t[i], &report[i]);
+    rc = rc ? rc : refine_merge(r);
     rc = rc ? rc : refine_classes(r);
     rc = rc ? rc : refine_fit(r);
+    if (!rc && r->as_measured)
+        refine_meet_last(r);
     if (!rc && r->c) {
-        rc = refine_latencies(r);
+        rc = refine_rates(r);
+        rc = rc ? rc : refine_latencies(r);
         rc = rc ? rc : refine_replay(r, &extra_ns);
     }
-    for (int32_t i = 0; i < r->n && !rc && report; i++) {
-        rc = sum_up(r, &r->t[i], &report[i]);
+    for (int32_t i = 0; i < n_files && !rc && report; i++) {
+        report[i].segment_ns = usual_price(r);
         report[i].extra_ns = extra_ns;
+        report[i].n_rates = r->n_rates;
     }
     if (rc)
         return rc;
     if (r->g->n_ops && r->g->n_time_keys)
         memcpy(r->g->time_ns, r->time_ns, (size_t)r->g->n_ops * (size_t)r->g->n_time_keys * sizeof *r->time_ns);
     if (r->c)
-        refine_links_set(r->c, r->latency_ns);
+        refine_links_set(r->c, r->latency_ns, r->rate);
     return 0;
 }
 
@@ -161,6 +175,7 @@ static int refine_and_free(refiner *r, moirai_refine_report *report)
     int rc = refine(r, report);
     free(r->time_ns);
     free(r->latency_ns);
+    free(r->rate);
     free(r->segment_ns);
     free(r->class_of);
     return rc;
@@ -191,9 +206,11 @@ static int read_timeline(refine_timeline *out, const char *path)
     return rc;
 }
 
-int moirai_refine(moirai_graph *g, moirai_cluster *c, const char *const *path, int32_t n, moirai_refine_report *report)
+int moirai_refine_with(moirai_graph *g, moirai_cluster *c, const char *const *path, int32_t n,
+                       const moirai_refine_options *o, moirai_refine_report *report)
 {
-    refiner r = {.g = g, .c = c, .t = util_alloc((size_t)UTIL_MAX(n, 0), sizeof *r.t)};
+    refiner r = {
+        .g = g, .c = c, .t = util_alloc((size_t)UTIL_MAX(n, 0), sizeof *r.t), .as_measured = o && o->as_measured};
     int rc = r.t ? 0 : MOIRAI_EFAIL;
     for (int32_t i = 0; i < n && !rc; i++)
         if (!(rc = read_timeline(&r.t[i], path[i])))
@@ -203,4 +220,9 @@ int moirai_refine(moirai_graph *g, moirai_cluster *c, const char *const *path, i
         refine_timeline_free(&r.t[i]);
     free(r.t);
     return rc;
+}
+
+int moirai_refine(moirai_graph *g, moirai_cluster *c, const char *const *path, int32_t n, moirai_refine_report *report)
+{
+    return moirai_refine_with(g, c, path, n, NULL, report);
 }

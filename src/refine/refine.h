@@ -39,6 +39,9 @@ typedef struct refiner {
     refine_timeline *t;
     int64_t *time_ns;    /* the new table */
     int64_t *latency_ns; /* the new latencies of all channels, [from * n_devices + to] */
+    int64_t *rate;       /* their new bandwidths, bytes per second */
+    int32_t n_rates;     /* of which runs told so many */
+    bool as_measured;
     int64_t *segment_ns; /* [key] what a segment takes beside its operators; -1: too few tell, or no cluster */
     int32_t *class_of;   /* [op] operators that are equal: of one type, with the same times everywhere */
     int32_t n_classes;
@@ -56,13 +59,30 @@ void refine_timeline_free(refine_timeline *t);
 /* The middle one of n numbers, which get sorted; 0 if there are none. */
 double refine_median(double *number, size_t n);
 
+/* ---- refine_merge.c ---- several runs of one plan become one; r->n falls. */
+int refine_merge(refiner *r);
+
+/* ---- refine_line.c ---- a line through points that outliers do not move. */
+typedef struct refine_point {
+    double x, y;
+} refine_point;
+/* Sorts the points by falling x. Without two different x: slope 0. */
+int refine_line(double *slope, double *intercept, refine_point *p, size_t n);
+
 /* ---- refine_fit.c ---- prices of segments (with a cluster) and times of operators. */
 int refine_classes(refiner *r);
 int refine_fit(refiner *r);
+/* Afterwards, to predict the last run as it was. */
+void refine_meet_last(refiner *r);
 
-/* ---- refine_links.c ---- latencies, from the transfers and segment_ns. */
+/* ---- refine_rates.c ---- bandwidths, from transfers of several sizes. */
+int refine_rates(refiner *r);
+/* Did the receiver wait for this message? Others are noted when it next looks, and may have been there for long. */
+bool refine_awaited(const refine_timeline *t, const refine_transfer *x);
+
+/* ---- refine_links.c ---- latencies, from the transfers, rates and segment_ns. */
 int refine_latencies(refiner *r);
-void refine_links_set(moirai_cluster *c, const int64_t *latency_ns);
+void refine_links_set(moirai_cluster *c, const int64_t *latency_ns, const int64_t *rate);
 
 /* ---- refine_replay.c ---- what cuts cost beyond that, so that predictions end when the runs did. */
 int refine_replay(refiner *r, int64_t *extra_ns);

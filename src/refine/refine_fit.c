@@ -1,9 +1,8 @@
 /* The times of operators on one device, from the measured times of its segments in all timelines.
  *
  * A segment takes p + sum of r(class) x (known time) over its operators. The price p of a segment is the intercept of
- * the line through (known sum, measured time): slope by Theil and Sen, the slopes between two segments weighed by how
- * far their sums are apart; intercept by the median of the rest; never above the shortest segment. Without a cluster
- * there is nowhere to put it, and p = 0.
+ * the line through (known sum, measured time) by Theil and Sen (refine_line.c); never above the shortest segment. Without
+ * a cluster there is nowhere to put it, and p = 0.
  *
  * The factors r, one per class of equal operators, make relative errors of the segments small in the least-squares
  * sense (a segment that is mostly price counts little), held near the device's own factor (all segments together) by a
@@ -19,7 +18,7 @@
 
 #include "util/util.h"
 
-enum { FEWEST_SEGMENTS = 4, FEWEST_SHORT = 2, MOST_SEGMENTS = 500, SWEEPS = 200 };
+enum { FEWEST_SEGMENTS = 4, FEWEST_SHORT = 2, SWEEPS = 200 };
 #define RIDGE 0.1
 #define LEAST_FACTOR 0.7 /* of the device's own */
 
@@ -85,6 +84,30 @@ static void sum_row(fit *f, row *x)
         x->known_ns += (double)f->r->g->time_ns[refine_cell(f->r->g, x->t->op_number[x->s->first_op + i], f->key)];
 }
 
+/* A run that is one segment took its latency: what passes before the segment starts is paid by no cut. */
+static double length_of(const refine_timeline *t, const refine_segment *x)
+{
+    return (double)(t->n_segments == 1 && t->latency_ns >= x->median_ns ? t->latency_ns : x->median_ns);
+}
+
+/* The operators of each segment of the last run sum to its time, without its price where a cut pays that. */
+void refine_meet_last(refiner *r)
+{
+    const refine_timeline *t = r->n ? &r->t[r->n - 1] : NULL;
+    for (size_t s = 0; t && s < t->n_segments; s++) {
+        const refine_segment *x = &t->segment[s];
+        int32_t key = t->key[x->device];
+        double sum = 0, price = t->n_segments > 1 ? (double)UTIL_MAX(r->segment_ns[key], 0) : 0;
+        double target = length_of(t, x) - price;
+        for (int32_t i = 0; i < x->n_ops; i++)
+            sum += (double)r->time_ns[refine_cell(r->g, t->op_number[x->first_op + i], key)];
+        for (int32_t i = 0; i < x->n_ops && sum > 0 && target > 0 && target < 4e18; i++) {
+            int64_t *ns = &r->time_ns[refine_cell(r->g, t->op_number[x->first_op + i], key)];
+            *ns = (int64_t)((double)*ns * target / sum + 0.5);
+        }
+    }
+}
+
 static int collect_rows(fit *f)
 {
     size_t most = 0;
@@ -97,7 +120,7 @@ static int collect_rows(fit *f)
             const refine_segment *x = &f->r->t[i].segment[s];
             if (f->r->t[i].key[x->device] != f->key || x->median_ns <= 0 || !x->n_ops)
                 continue;
-            f->row[f->n_rows] = (row){.measured_ns = (double)x->median_ns, .t = &f->r->t[i], .s = x};
+            f->row[f->n_rows] = (row){.measured_ns = length_of(&f->r->t[i], x), .t = &f->r->t[i], .s = x};
             sum_row(f, &f->row[f->n_rows++]);
             f->n_entries += (size_t)x->n_ops;
         }
@@ -106,61 +129,19 @@ static int collect_rows(fit *f)
 
 /* ---- the price of a segment ---- */
 
-typedef struct slope {
-    double value, weight;
-} slope;
-
-static int by_value(const void *a, const void *b)
-{
-    const slope *x = a, *y = b;
-    return (x->value > y->value) - (x->value < y->value);
-}
-
-static int by_known(const void *a, const void *b)
-{
-    const row *const *x = a, *const *y = b;
-    return ((*x)->known_ns < (*y)->known_ns) - ((*x)->known_ns > (*y)->known_ns);
-}
-
-static double weighted_median(slope *list, size_t n)
-{
-    double all = 0, sum = 0;
-    qsort(list, n, sizeof *list, by_value);
-    for (size_t i = 0; i < n; i++)
-        all += list[i].weight;
-    for (size_t i = 0; i < n; i++)
-        if ((sum += list[i].weight) >= all / 2)
-            return list[i].value;
-    return 0;
-}
-
 static int price(fit *f)
 {
-    size_t n = 0, n_slopes = 0, step = f->n_rows / MOST_SEGMENTS + 1;
-    double left[MOST_SEGMENTS + 1], least = INFINITY;
-    const row **x = util_alloc(f->n_rows, sizeof *x);
-    if (!x)
+    double slope, intercept, least = INFINITY;
+    refine_point *p = util_alloc(f->n_rows, sizeof *p);
+    if (!p)
         return MOIRAI_EFAIL;
-    for (size_t i = 0; i < f->n_rows; i++)
-        x[i] = &f->row[i];
-    qsort(x, f->n_rows, sizeof *x, by_known); /* the longest is always taken */
-    for (size_t i = 0; i < f->n_rows; i += step)
-        x[n++] = x[i];
-    slope *list = util_alloc(n * (n - 1) / 2, sizeof *list);
-    for (size_t i = 0; i < n && list; i++)
-        for (size_t k = 0; k < i; k++)
-            if (x[k]->known_ns != x[i]->known_ns)
-                list[n_slopes++] = (slope){(x[k]->measured_ns - x[i]->measured_ns) / (x[k]->known_ns - x[i]->known_ns),
-                                           x[k]->known_ns - x[i]->known_ns};
-    double a = list ? weighted_median(list, n_slopes) : 0;
-    for (size_t i = 0; i < n; i++) {
-        left[i] = x[i]->measured_ns - a * x[i]->known_ns;
-        least = UTIL_MIN(least, x[i]->measured_ns);
+    for (size_t i = 0; i < f->n_rows; i++) {
+        p[i] = (refine_point){f->row[i].known_ns, f->row[i].measured_ns};
+        least = UTIL_MIN(least, f->row[i].measured_ns);
     }
-    f->price_ns = floor(UTIL_MAX(UTIL_MIN(refine_median(left, n), least), 0));
-    int rc = list ? 0 : MOIRAI_EFAIL;
-    free(list);
-    free(x);
+    int rc = refine_line(&slope, &intercept, p, f->n_rows);
+    f->price_ns = rc ? 0 : floor(UTIL_MAX(UTIL_MIN(intercept, least), 0));
+    free(p);
     return rc;
 }
 

@@ -23,16 +23,6 @@ typedef struct sample {
     size_t n;
 } sample;
 
-/* The last finish on a device before `moment`, of segments that started before it; INT64_MIN if there is none. */
-static int64_t busy_until(const refine_timeline *t, int32_t device, int64_t moment)
-{
-    int64_t last = INT64_MIN;
-    for (size_t k = 0; k < t->n_segments; k++)
-        if (t->segment[k].device == device && t->segment[k].start_ns < moment)
-            last = UTIL_MAX(last, t->segment[k].finish_ns);
-    return last;
-}
-
 /* From the last finish of a segment on a device to the start of a send from there. */
 static void times_to_send(sample *out, const refine_timeline *t, int32_t device)
 {
@@ -79,14 +69,13 @@ static double median_of(sample *s, int32_t device, void add(sample *, const refi
 
 static double message_time(sample *s, int32_t from, int32_t to, bool awaited)
 {
-    double rate = (double)s->r->c->bytes_per_second[from * s->r->c->n_devices + to];
+    double rate = (double)s->r->rate[from * s->r->c->n_devices + to];
     s->n = 0;
     for (int32_t i = 0; i < s->r->n; i++) {
         const refine_timeline *t = &s->r->t[i];
         for (size_t k = 0; k < t->n_transfers; k++) {
             const refine_transfer *x = &t->transfer[k];
-            if (t->number[x->from] == from && t->number[x->to] == to &&
-                (!awaited || busy_until(t, x->to, x->finish_ns) <= x->start_ns))
+            if (t->number[x->from] == from && t->number[x->to] == to && (!awaited || refine_awaited(t, x)))
                 s->value[s->n++] = UTIL_MAX((double)x->median_ns - (double)x->bytes * 1e9 / rate, 0);
         }
     }
@@ -150,7 +139,7 @@ int refine_latencies(refiner *r)
     return 0;
 }
 
-void refine_links_set(moirai_cluster *c, const int64_t *latency_ns)
+void refine_links_set(moirai_cluster *c, const int64_t *latency_ns, const int64_t *rate)
 {
     c->n_links = 0;
     for (int32_t a = 0; a < c->n_devices; a++)
@@ -159,6 +148,7 @@ void refine_links_set(moirai_cluster *c, const int64_t *latency_ns)
             if (a == b)
                 continue;
             c->latency_ns[pair] = latency_ns[pair];
-            c->link[c->n_links++] = (moirai_link){a, b, c->bytes_per_second[pair], latency_ns[pair]};
+            c->bytes_per_second[pair] = rate[pair];
+            c->link[c->n_links++] = (moirai_link){a, b, rate[pair], latency_ns[pair]};
         }
 }

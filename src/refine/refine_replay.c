@@ -8,7 +8,8 @@
  * the time for which relative differences sum to the least, each run counting twice as much as the one before it: plans
  * of many small cuts and of few large ones differ in what a cut costs, and the next plan will be most like the last. It
  * is at most MOST times the usual latency or MOST_SHARE of the run, and takes away half of the former at most: what is
- * further off has other reasons.
+ * further off has other reasons. Where a run is to be predicted as it was (as_measured), it is the last one that must
+ * fit, and these limits are wider: all of the latency, all of the run.
  *
  * A run without transfers, or of a network that the graph is not, says nothing. Makespans grow with latencies, so the
  * time that fits one run is found by bisection. O(runs^2 + runs x BISECTIONS) passes over operators and transfers. */
@@ -28,14 +29,15 @@ enum { BISECTIONS = 40, MOST = 3 };
 typedef struct replay {
     schedule_tasks tasks; /* operators, then transfers */
     int32_t n_ops;
-    double *transfer_ns; /* lengths of transfers without the extra time */
-    double measured_ns;  /* end to end */
+    double *latency_ns, *bytes_ns; /* parts of transfers, without the extra time */
+    double measured_ns;            /* end to end */
 } replay;
 
 static void replay_free(replay *p)
 {
     schedule_tasks_free(&p->tasks);
-    free(p->transfer_ns);
+    free(p->latency_ns);
+    free(p->bytes_ns);
 }
 
 /* ---- who waits for whom ---- */
@@ -67,7 +69,8 @@ static bool chain_transfer(replay *p, const refiner *r, const refine_timeline *t
     int32_t pair = t->number[x->from] * r->c->n_devices + t->number[x->to];
     if (maker == MOIRAI_NONE || task[maker] < 0 || where[maker] != x->from)
         return false;
-    p->transfer_ns[index] = (double)r->latency_ns[pair] + (double)x->bytes * 1e9 / (double)r->c->bytes_per_second[pair];
+    p->latency_ns[index] = (double)r->latency_ns[pair];
+    p->bytes_ns[index] = (double)x->bytes * 1e9 / (double)r->rate[pair];
     schedule_tasks_wait(&p->tasks, me, task[maker]);
     for (int32_t i = g->tensor_reader_off[tensor]; i < g->tensor_reader_off[tensor + 1]; i++)
         if (task[g->tensor_reader[i]] >= 0 && where[g->tensor_reader[i]] == x->to)
@@ -95,8 +98,10 @@ static void chain_ports(replay *p, const refine_timeline *t)
 
 /* When a run is to end. A plan is chosen because it looks fast, so that errors in its favour are part of the choice; by
  * how much the last one was better on paper, the next one will be, too. */
-static double sober_ns(const refine_timeline *t)
+static double sober_ns(const refiner *r, const refine_timeline *t)
 {
+    if (r->as_measured)
+        return (double)t->latency_ns;
     double promised = t->planned_ns > 0 ? (double)t->planned_ns : (double)t->latency_ns;
     double ratio = (double)t->latency_ns / promised;
     return (double)t->latency_ns * UTIL_MIN(UTIL_MAX(ratio, 1), MOST_DOUBT);
@@ -116,7 +121,7 @@ static double play(replay *p, double extra_ns)
 {
     double end_ns;
     for (int32_t i = p->n_ops; i < p->tasks.n; i++)
-        p->tasks.length_ns[i] = p->transfer_ns[i - p->n_ops] + extra_ns;
+        p->tasks.length_ns[i] = UTIL_MAX(p->latency_ns[i - p->n_ops] + extra_ns, 0) + p->bytes_ns[i - p->n_ops];
     schedule_tasks_play(&p->tasks, &end_ns);
     return end_ns;
 }
@@ -128,12 +133,13 @@ static bool prepare(replay *p, const refiner *r, const refine_timeline *t, const
     size_t n = t->n_ops + t->n_transfers;
     if (!t->n_transfers || t->latency_ns <= 0 || most > INT32_MAX || n > INT32_MAX)
         return false;
-    *p = (replay){.n_ops = (int32_t)t->n_ops, .measured_ns = sober_ns(t)};
+    *p = (replay){.n_ops = (int32_t)t->n_ops, .measured_ns = sober_ns(r, t)};
     int32_t *task = util_alloc((size_t)r->g->n_ops, sizeof *task),
             *where = util_alloc((size_t)r->g->n_ops, sizeof *where);
-    p->transfer_ns = util_alloc(t->n_transfers, sizeof *p->transfer_ns);
+    p->latency_ns = util_alloc(t->n_transfers, sizeof *p->latency_ns);
+    p->bytes_ns = util_alloc(t->n_transfers, sizeof *p->bytes_ns);
     double end_ns;
-    bool fine = !schedule_tasks_init(&p->tasks, n, (size_t)most) && task && where && p->transfer_ns;
+    bool fine = !schedule_tasks_init(&p->tasks, n, (size_t)most) && task && where && p->latency_ns && p->bytes_ns;
     for (int32_t i = 0; i < r->g->n_ops && fine; i++)
         task[i] = MOIRAI_NONE;
     if (fine) {
@@ -185,10 +191,11 @@ static double usual_latency(const refiner *r)
 
 static double best_extra(const refiner *r, replay *list, size_t n)
 {
-    double usual = usual_latency(r), best = 0, least = difference(list, n, 0);
-    for (size_t i = 0; i < n; i++) {
-        double most = UTIL_MAX(MOST * usual, MOST_SHARE * list[i].measured_ns);
-        double extra = fitting(&list[i], -usual / 2, most), sum = difference(list, n, extra);
+    double usual = usual_latency(r), best = 0, least = r->as_measured ? INFINITY : difference(list, n, 0);
+    double fewest = r->as_measured ? -usual : -usual / 2;
+    for (size_t i = r->as_measured ? n - 1 : 0; i < n; i++) {
+        double most = UTIL_MAX(MOST * usual, (r->as_measured ? 1 : MOST_SHARE) * list[i].measured_ns);
+        double extra = fitting(&list[i], fewest, most), sum = difference(list, n, extra);
         if (sum < least) {
             least = sum;
             best = extra;

@@ -2,21 +2,7 @@
  * these into segments, write each, and the manifest. */
 #include "split/split.h"
 
-#include <errno.h>
-#include <string.h>
-#include <sys/stat.h>
-
 #include "onnx/onnx_network.h"
-
-static int make_folder(const char *folder)
-{
-    struct stat info;
-    if (mkdir(folder, 0777) && errno != EEXIST)
-        return moirai_error(MOIRAI_EFAIL, "%s: can't make this folder: %s", folder, strerror(errno));
-    if (stat(folder, &info) || !S_ISDIR(info.st_mode))
-        return moirai_error(MOIRAI_EFAIL, "%s: not a folder", folder);
-    return 0;
-}
 
 static int split_network(onnx_network *net, yyjson_val *root, const char *plan_path, const char *folder,
                          const moirai_split_options *o, moirai_split_report *report)
@@ -25,7 +11,7 @@ static int split_network(onnx_network *net, yyjson_val *root, const char *plan_p
     int rc = split_plan_take(&plan, root, plan_path, net->graph, o->rules);
     rc = rc ? rc : split_segments(plan);
     rc = rc ? rc : split_merge(plan, o->segment_ns);
-    rc = rc ? rc : make_folder(folder);
+    rc = rc ? rc : util_folder_make(folder);
     rc = rc ? rc : split_models(plan, net, folder, report);
     rc = rc ? rc : split_manifest(plan, net, folder);
     split_plan_free(plan);

@@ -141,3 +141,25 @@ int util_file_write(const char *path, const char *data, size_t length)
     free(target);
     return rc;
 }
+
+int util_folder_make(const char *path)
+{
+    struct stat info;
+    if (mkdir(path, 0777) && errno != EEXIST)
+        return moirai_error(MOIRAI_EFAIL, "%s: can't make this folder: %s", path, strerror(errno));
+    if (stat(path, &info) || !S_ISDIR(info.st_mode))
+        return moirai_error(MOIRAI_EFAIL, "%s: not a folder", path);
+    return 0;
+}
+
+int util_folder_temporary(char *out, size_t size, const char *name)
+{
+    const char *base = getenv("TMPDIR");
+    int n = snprintf(out, size, "%s/%s-XXXXXX", base && *base ? base : "/tmp", name);
+    if (n > 0 && (size_t)n < size && mkdtemp(out))
+        return 0;
+    int rc = moirai_error(MOIRAI_EFAIL, "%s: can't make a folder: %s", out,
+                          (size_t)n < size ? strerror(errno) : "its path is too long");
+    *out = '\0';
+    return rc;
+}

@@ -32,6 +32,9 @@ void util_names_free(util_names *m);
 int32_t util_names_put(util_names *m, const char *name, int32_t number);
 int32_t util_names_get(const util_names *m, const char *name); /* -1: not there */
 
+/* How many cores this process may use, at least 1. */
+int util_own_cores(void);
+
 /* Can this be the name of a machine, and nothing else, to mpiexec and ssh? */
 bool util_is_host(const char *text);
 /* Cores that are at work now, at least 1. */
@@ -43,6 +46,10 @@ bool util_cpuinfo(char *out, size_t size, const char *key);
 int util_file_read(char **data, size_t *length, const char *path);
 /* Write to a temporary beside `path`, flush, rename: the old content or the new, never half of one. */
 int util_file_write(const char *path, const char *data, size_t length);
+/* Makes this folder, in one that exists. One that is there already is fine. */
+int util_folder_make(const char *path);
+/* A folder of its own under $TMPDIR (else /tmp): `out` has its path, NAME-XXXXXX; "" on failure. */
+int util_folder_temporary(char *out, size_t size, const char *name);
 
 /* xoshiro256**: the same numbers on every machine. */
 typedef struct util_rng {
@@ -54,6 +61,10 @@ uint32_t util_rng_below(util_rng *r, uint32_t n); /* uniform in [0, n), n > 0 */
 double util_rng_real(util_rng *r);                /* uniform in [0, 1) */
 
 double util_seconds(void); /* monotonic clock */
+
+/* The mean of the middle half of n numbers, which get sorted; 0 if there are none. As little moved by outliers as a
+ * median, and unlike one it does not jump where numbers come in two heaps. */
+double util_midmean(double *number, size_t n);
 
 /* a + b and a * b in int64; false on overflow. */
 static inline bool util_add64(int64_t *out, int64_t a, int64_t b)

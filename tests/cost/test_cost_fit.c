@@ -200,6 +200,31 @@ static void test_fit_predicts_a_gpu_that_it_has_not_seen(void **state)
     free(table);
 }
 
+/* A V100 in a host that launches half as fast as others: its figures can't tell, its fastest addition does. */
+static void test_fit_launch_known_predicts_a_slow_host(void **state)
+{
+    (void)state;
+    const moirai_device_type *f = moirai_device_type_find("v100");
+    char table[8000];
+    size_t length = (size_t)sprintf(table, "device,op,latency_ns,b,h\n");
+    for (int i = 0; i < 40; i++) {
+        const char *op = i % 2 ? "add" : "tanh";
+        double elements = 64.0 * (1 << i / 3);
+        cost_shape s = {.k = i % 2 ? COST_CLASS_ADD : COST_CLASS_TANH, .bytes = 4 * elements * (i % 2 ? 3 : 2)};
+        length += (size_t)sprintf(table + length, "v100,%s,%.0f,%d,64\n", op,
+                                  cost_fitted_launched_ns(cost_fitted_shipped.c[s.k], &s, f, 2), 1 << i / 3);
+    }
+    moirai_fit *fit = fit_of(table);
+    static const cost_class classes[] = {COST_CLASS_ADD, COST_CLASS_TANH};
+    for (int k = 0; k < 2; k++) {
+        moirai_fit_error e;
+        moirai_fit_measure(&e, fit, (int)classes[k], 0);
+        assert_int_equal(e.n, 20);
+        assert_true(e.fitted > 0.4 && e.fitted_launch < 0.01);
+    }
+    moirai_fit_free(fit);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +235,7 @@ int main(void)
         cmocka_unit_test(test_fit_writes_what_the_cost_model_reads),
         cmocka_unit_test(test_fit_of_predicted_times_is_what_is_shipped),
         cmocka_unit_test(test_fit_predicts_a_gpu_that_it_has_not_seen),
+        cmocka_unit_test(test_fit_launch_known_predicts_a_slow_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

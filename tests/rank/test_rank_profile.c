@@ -224,6 +224,14 @@ static void test_profile_refine_takes_a_run_back(void **state)
     moirai_graph_free(h);
     assert_runs("$M plan h.json -c two.json -p m-etf -o again.json");
     assert_fails(3, "moirai-timeline", "$M profile g.json --refine g.json");
+    /* A last run that was slower than one before it is named: its plan must not replace that one's. */
+    assert_runs("sed '0,/\"median_ns\": *[0-9]*/s//\"median_ns\": 999999999999/' run.json > slow.json");
+    assert_runs("$M profile g.json --refine run.json --refine slow.json --json");
+    assert_true(yyjson_get_bool(yyjson_obj_get(shell_json(), "last_is_slower")));
+    assert_string_equal(yyjson_get_str(yyjson_obj_get(shell_json(), "fastest_run")), "run.json");
+    assert_contains(shell_err, "--best");
+    assert_runs("$M profile g.json --refine slow.json --refine run.json --json");
+    assert_true(yyjson_is_false(yyjson_obj_get(shell_json(), "last_is_slower")));
 }
 
 int main(void)

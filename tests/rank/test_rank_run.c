@@ -10,6 +10,8 @@
 
 #include <moirai/moirai.h>
 
+#include "util/util.h"
+
 /* Four devices that differ: providers, threads, cores. */
 static const char *const cluster_text =
     "{\"format\": \"moirai-cluster\", \"version\": 1, \"name\": \"here\", \"devices\": ["
@@ -347,6 +349,47 @@ static void test_run_timeline_follows_the_plan(void **state)
     yyjson_doc_free(doc);
 }
 
+static char *content(const char *path)
+{
+    char *text;
+    size_t length;
+    assert_ok(util_file_read(&text, &length, path));
+    return text;
+}
+
+static yyjson_val *best(const char *key)
+{
+    return yyjson_obj_get(yyjson_obj_get(shell_json(), "best"), key);
+}
+
+/* Whichever is faster: the file then holds that plan, byte for byte. */
+static void test_run_best_holds_the_plan_that_measured_faster(void **state)
+{
+    (void)state;
+    assert_runs("$M zoo gpt3-tiny --onnx m.onnx");
+    assert_true(plan("--placer single"));
+    char *one = content("plan.json");
+    assert_runs(RUN "--best best.json");
+    assert_true(yyjson_get_bool(best("replaced")));
+    assert_runs(RUN "--best best.json"); /* the same plan: nothing to measure */
+    assert_true(yyjson_is_false(best("replaced")) && !best("plan_ns"));
+    assert_true(plan("--placer random"));
+    char *other = content("plan.json");
+    assert_string_not_equal(one, other);
+    assert_runs(RUN "--best best.json");
+    int64_t new_ns = yyjson_get_sint(best("plan_ns")), old_ns = yyjson_get_sint(best("best_ns"));
+    bool replaced = yyjson_get_bool(best("replaced"));
+    assert_true(new_ns > 0 && old_ns > 0);
+    assert_true(replaced ? new_ns < old_ns : (double)new_ns >= 0.98 * (double)old_ns);
+    char *now = content("best.json");
+    assert_string_equal(now, replaced ? other : one);
+    assert_int_equal(shell("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 " RUN "--best best.json"), 2);
+    assert_contains(shell_err, "without mpirun");
+    free(one);
+    free(other);
+    free(now);
+}
+
 static void test_run_under_a_given_mpirun(void **state)
 {
     (void)state;
@@ -509,6 +552,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_run_hosts_keep_their_domain),
         TEST(test_run_a_gpu_without_ep_is_told),
+        TEST(test_run_best_holds_the_plan_that_measured_faster),
         TEST(test_run_without_a_cluster_says_what_it_runs_on),
         TEST(test_run_signals_leave_nothing_behind),
         TEST(test_run_every_placer_on_a_transformer),

@@ -37,8 +37,23 @@ static const char *text(const char *key)
     return yyjson_get_str(yyjson_obj_get(shell_json(), key));
 }
 
+/* Every run of the plan that is kept. */
+static yyjson_val *kept_passes(void)
+{
+    static const char *const lists[] = {"alone", "rounds"};
+    size_t i, n;
+    yyjson_val *x;
+    for (int k = 0; k < 2; k++) {
+        yyjson_arr_foreach(yyjson_obj_get(shell_json(), lists[k]), i, n, x) {
+            if (!strcmp(yyjson_get_str(yyjson_obj_get(x, "name")), text("kept")))
+                return yyjson_obj_get(x, "passes_ns");
+        }
+    }
+    return NULL;
+}
+
 #define WORDS "tune m.onnx -c c.json --cache times --probe-seconds 0.2 --warmup 1 --plan-limit 0.3 "
-#define TUNE "timeout 200 $M " WORDS "--runs 3 "
+#define TUNE "timeout 200 $M " WORDS "--runs 3 --run-seconds 0 --passes 2 "
 
 static void test_tune_keeps_the_fastest_that_was_measured(void **state)
 {
@@ -51,7 +66,12 @@ static void test_tune_keeps_the_fastest_that_was_measured(void **state)
     assert_int_equal(yyjson_arr_size(yyjson_obj_get(shell_json(), "machine")), 1);
     assert_int_equal(yyjson_arr_size(yyjson_obj_get(shell_json(), "rounds")), number("n_rounds"));
     assert_true(number("measured_ns") > 0 && number("measured_ns") <= number("best_alone_ns"));
+    /* After the first run two passes of two: runs 1 and 4 taught the model, 2 and 3 judged it, and nothing else. */
+    yyjson_val *passes = kept_passes();
+    assert_int_equal(yyjson_arr_size(passes), 5);
     assert_true(number("predicted_ns") > 0);
+    int64_t sum = yyjson_get_sint(yyjson_arr_get(passes, 2)) + yyjson_get_sint(yyjson_arr_get(passes, 3));
+    assert_true(llabs(2 * number("judged_ns") - sum) <= 1);
     assert_true(flag("machine_is_faster") == (number("machine_ns") < number("measured_ns")));
     assert_true(flag("split_pays") == (number("transfers") > 0));
     assert_contains(text("verdict"), flag("split_pays") ? "times as fast" : "NO SPLIT");

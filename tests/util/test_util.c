@@ -210,6 +210,38 @@ static void test_util_sort_of_random_keys(void **state)
     }
 }
 
+static void test_midmean_is_the_middle_half(void **state)
+{
+    (void)state;
+    double one[] = {7}, two[] = {4, 8}, four[] = {1000, 2, 4, -50}, five[] = {1, 2, 3, 4, 1e9};
+    assert_true(util_midmean(one, 1) == 7 && util_midmean(one, 0) == 0);
+    assert_true(util_midmean(two, 2) == 6);
+    assert_true(util_midmean(four, 4) == 3);
+    /* 0.75 of 2, all of 3, 0.75 of 4, of 2.5 in all. */
+    assert_true(util_midmean(five, 5) == 3);
+}
+
+static void test_folders_are_made_once_and_named(void **state)
+{
+    (void)state;
+    char path[200], inside[240];
+    assert_ok(util_folder_temporary(path, sizeof path, "moirai-test"));
+    assert_non_null(strstr(path, "/moirai-test-"));
+    snprintf(inside, sizeof inside, "%s/f", path);
+    assert_ok(util_folder_make(inside));
+    assert_ok(util_folder_make(inside));
+    assert_int_equal(remove(inside), 0);
+    assert_ok(util_file_write(inside, "x", 1));
+    assert_int_equal(util_folder_make(inside), MOIRAI_EFAIL);
+    assert_non_null(strstr(moirai_error_message(), "not a folder"));
+    assert_int_equal(util_folder_temporary(path, 12, "moirai-test"), MOIRAI_EFAIL);
+    assert_string_equal(path, "");
+    assert_int_equal(remove(inside), 0);
+    *strrchr(inside, '/') = '\0';
+    assert_int_equal(remove(inside), 0);
+    assert_true(util_own_cores() >= 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -224,6 +256,8 @@ int main(void)
         cmocka_unit_test(test_json_syntax_errors_count_characters),
         cmocka_unit_test(test_util_sort_is_stable),
         cmocka_unit_test(test_util_sort_of_random_keys),
+        cmocka_unit_test(test_midmean_is_the_middle_half),
+        cmocka_unit_test(test_folders_are_made_once_and_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,10 +3,8 @@
 #include "cli/steps/step_child.h"
 #include "cli/steps/steps.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <moirai/study.h>
 
@@ -105,11 +103,6 @@ static int run_rows(const cli_context *cli, moirai_study *s, const char *journal
 
 /* ---- writing ---- */
 
-static int make_folder(const char *path)
-{
-    return mkdir(path, 0777) && errno != EEXIST ? moirai_error(MOIRAI_EFAIL, "%s: %s", path, strerror(errno)) : 0;
-}
-
 static int write_one(const cli_context *cli, const char *folder, const char *name, const moirai_study *s,
                      int (*make)(char **, size_t *, const moirai_study *))
 {
@@ -126,7 +119,7 @@ static int write_one(const cli_context *cli, const char *folder, const char *nam
 
 static int write_figures(const moirai_study *s, const char *folder)
 {
-    int n = moirai_study_figure_count(s), rc = n < 0 ? n : make_folder(folder);
+    int n = moirai_study_figure_count(s), rc = n < 0 ? n : util_folder_make(folder);
     for (int i = 0; i < n && !rc; i++) {
         char name[32], path[4200], *svg;
         size_t length;
@@ -215,7 +208,7 @@ static int run(cli_context *cli)
     o.seed = (uint64_t)cli_count(cli, "seed");
     o.threads = (int)cli_count(cli, "threads");
     int rc = moirai_study_new(&s, &o);
-    rc = rc ? rc : make_folder(folder);
+    rc = rc ? rc : util_folder_make(folder);
     snprintf(journal, sizeof journal, "%s/journal.jsonl", folder);
     rc = rc ? rc : moirai_study_journal_read(s, journal, &taken);
     if (!rc && taken > 0)

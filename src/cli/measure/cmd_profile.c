@@ -7,6 +7,9 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "util/json.h"
+#include "util/util.h"
+
 #define LOUD 0.1 /* what a batch may spread before it is measured again (rank_profile_bench.c) */
 
 /* ---- progress ---- */
@@ -153,6 +156,46 @@ static void say_refined(cli_context *cli, yyjson_mut_val *list, const char *path
     yyjson_mut_obj_add_real(cli->doc, o, "most_ratio", r->most);
 }
 
+static int latency_of(int64_t *out, const char *path)
+{
+    char *text;
+    size_t length;
+    yyjson_doc *doc = NULL;
+    int rc = util_file_read(&text, &length, path);
+    if (rc)
+        return rc;
+    rc = util_json_parse(&doc, text, length, path);
+    *out = rc ? 0 : yyjson_get_sint(yyjson_obj_get(yyjson_doc_get_root(doc), "median_ns"));
+    yyjson_doc_free(doc);
+    free(text);
+    return rc;
+}
+
+/* A loop by hand goes on with the last plan; where an earlier run was faster, that has to be said. */
+static int tell_fastest(cli_context *cli, const char *const *path, int n)
+{
+    int64_t least = INT64_MAX, ns = 0;
+    int best = 0, rc = 0;
+    for (int i = 0; i < n && !rc; i++) {
+        rc = latency_of(&ns, path[i]);
+        if (ns > 0 && ns < least) {
+            least = ns;
+            best = i;
+        }
+    }
+    if (rc || n < 2 || ns <= 0)
+        return rc;
+    yyjson_mut_obj_add_strcpy(cli->doc, cli->result, "fastest_run", path[best]);
+    yyjson_mut_obj_add_bool(cli->doc, cli->result, "last_is_slower", ns > least);
+    if (ns > least)
+        cli_say(
+            cli,
+            "warning: the last run, %s, took %s, %s took %s: keep the plan of that one, and let 'moirai run NEW MODEL "
+            "--best PLAN' replace it only by one that measures faster\n",
+            path[n - 1], cli_human_ns(ns).s, path[best], cli_human_ns(least).s);
+    return 0;
+}
+
 /* With --cluster-out the latencies, too. */
 static int refine(cli_context *cli, moirai_graph *g)
 {
@@ -166,17 +209,22 @@ static int refine(cli_context *cli, moirai_graph *g)
     rc = rc || !output ? rc : cli_cluster(&c, cli);
     for (int i = 0; i < n && !rc; i++)
         path[i] = cli_use(cli, "refine", i);
-    rc = rc ? rc : moirai_refine(g, c, path, n, report);
+    const moirai_refine_options how = {.as_measured = cli_has(cli, "as-measured")};
+    rc = rc ? rc : moirai_refine_with(g, c, path, n, &how, report);
     for (int i = 0; i < n && !rc; i++)
         say_refined(cli, list, path[i], &report[i]);
     if (!rc && c)
         cli_print(cli, "a segment of its own takes %s, a cut %s %s than its transfer shows\n",
                   cli_human_ns(report[0].segment_ns).s, cli_human_ns(llabs(report[0].extra_ns)).s,
                   report[0].extra_ns < 0 ? "less" : "more");
+    if (!rc && c && report[0].n_rates)
+        cli_print(cli, "bandwidths of %d channels are those of the transfers\n", report[0].n_rates);
+    rc = rc ? rc : tell_fastest(cli, path, n);
     yyjson_mut_obj_add_val(cli->doc, cli->result, "refined", list);
     if (!rc && c) {
         yyjson_mut_obj_add_int(cli->doc, cli->result, "segment_ns", report[0].segment_ns);
         yyjson_mut_obj_add_int(cli->doc, cli->result, "extra_ns", report[0].extra_ns);
+        yyjson_mut_obj_add_int(cli->doc, cli->result, "refined_bandwidths", report[0].n_rates);
     }
     rc = rc || !output ? rc : moirai_cluster_write(c, output);
     moirai_cluster_free(c);
@@ -228,6 +276,9 @@ static const cli_option options[] = {
      .argument = "FILE",
      .kind = CLI_VALUE_FILE,
      .help = "with --refine: write the cluster with the latencies that the transfers of these runs had"},
+    {.name = "as-measured",
+     .kind = CLI_VALUE_FLAG,
+     .help = "with --refine: to predict the plan of the last run, not to make a new one: that run is met as it was"},
     CLI_OPTION_HOSTS,
     {.name = "warmup",
      .argument = "N",

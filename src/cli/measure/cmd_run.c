@@ -1,5 +1,6 @@
 /* moirai run: a plan, carried out: split, one process per device, measured, verified. */
 #include "cli/commands/commands.h"
+#include "cli/measure/run_best.h"
 #include "cli/steps/run_steps.h"
 #include "cli/steps/step_ranks.h"
 #include "cli/steps/steps.h"
@@ -8,7 +9,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "util/util.h"
@@ -21,21 +21,28 @@ static bool has_gpu(const moirai_cluster *c)
     return any;
 }
 
-static int prepare(cli_run *w)
+/* Split, and ready to be launched. */
+static int lay_out(cli_run *w, const char *plan, moirai_split_report *report)
 {
     const char *cluster = cli_text(w->cli, "cluster"), *model = cli_arg(w->cli, 1);
-    moirai_split_report report;
     char program[4200];
     int rc = cli_rank_program(program, sizeof program);
     rc = rc ? rc : cluster ? cli_cluster_of(&w->cluster, w->cli, cluster) : 0;
     rc = rc ? rc : cli_run_folders(w);
     cli_status_set("splitting %s", model);
-    rc = rc ? rc : cli_split(&report, w->cli, cli_arg(w->cli, 0), model, w->parts, has_gpu(w->cluster));
+    rc = rc ? rc : cli_split(report, w->cli, plan, model, w->parts, has_gpu(w->cluster));
     rc = rc ? rc : cli_run_job(w, model);
     cli_status_set("%s", "");
+    return rc;
+}
+
+static int prepare(cli_run *w)
+{
+    moirai_split_report report;
+    int rc = lay_out(w, cli_arg(w->cli, 0), &report);
     if (rc)
         return rc;
-    if (!cluster)
+    if (!cli_has(w->cli, "cluster"))
         cli_say(w->cli,
                 "note: no --cluster: every device is one CPU thread of this machine; the planned time of a plan "
                 "that was made for other devices is not comparable\n");
@@ -83,6 +90,22 @@ static int launch(const cli_run *w, bool inside)
     return rc;
 }
 
+static int launch_here(const cli_run *w)
+{
+    return launch(w, false);
+}
+
+/* Against the best plan so far, if --best names one. */
+static int settle_best(const cli_run *w, const cli_best *b)
+{
+    cli_run other = {.cli = w->cli, .beside = "best"};
+    moirai_split_report report;
+    int rc = b->first || b->same ? 0 : lay_out(&other, b->file, &report);
+    rc = rc ? rc : cli_best_settle(b, w->cli, w, &other, launch_here);
+    cli_run_free(&other);
+    return rc;
+}
+
 static int verify(const cli_run *w)
 {
     const char *atol = cli_text(w->cli, "atol"), *rtol = cli_text(w->cli, "rtol");
@@ -115,8 +138,9 @@ static int hand_out(const cli_run *w)
     size_t i, n;
     if (!folder)
         return 0;
-    if (mkdir(folder, 0777) && errno != EEXIST)
-        return moirai_error(MOIRAI_EFAIL, "%s: can't make this folder: %s", folder, strerror(errno));
+    int rc = util_folder_make(folder);
+    if (rc)
+        return rc;
     yyjson_arr_foreach(yyjson_obj_get(yyjson_doc_get_root(w->manifest), "outputs"), i, n, value) {
         char from[4200], to[4200], name[200];
         snprintf(name, sizeof name, "%s", yyjson_get_str(yyjson_obj_get(value, "name")));
@@ -124,8 +148,7 @@ static int hand_out(const cli_run *w)
             *c = isalnum((unsigned char)*c) || strchr("_-.", *c) ? *c : '_';
         snprintf(from, sizeof from, "%s/output_%zu.npy", w->outputs, i);
         snprintf(to, sizeof to, "%s/%s.npy", folder, name);
-        int rc = copy_file(from, to);
-        if (rc)
+        if ((rc = copy_file(from, to)))
             return rc;
     }
     cli_say(w->cli, "wrote %zu outputs to %s\n", n, folder);
@@ -180,7 +203,9 @@ static int run(cli_context *cli)
     bool inside = cli_inside_mpi(&rank, &size);
     if (inside && rank)
         return follow();
-    int rc = prepare(&w);
+    cli_best best = {0};
+    int rc = cli_best_open(&best, cli);
+    rc = rc ? rc : prepare(&w);
     if (rc && inside)
         tell_others(rc);
     rc = rc ? rc : launch(&w, inside);
@@ -188,6 +213,7 @@ static int run(cli_context *cli)
     rc = rc ? rc : write_timeline(&w);
     rc = rc ? rc : hand_out(&w);
     rc = rc || !cli_has(cli, "verify") ? rc : verify(&w);
+    rc = rc || !best.file ? rc : settle_best(&w, &best);
     cli_run_free(&w);
     return rc;
 }
@@ -257,6 +283,11 @@ static const cli_option options[] = {
      .argument = "FILE",
      .kind = CLI_VALUE_FILE,
      .help = "where the measured timeline goes (default: beside the plan, PLAN.measured.json); replaced if it exists"},
+    {.name = "best",
+     .argument = "FILE",
+     .kind = CLI_VALUE_FILE,
+     .help = "the best plan so far: it is run in turns with this one, which takes its place only if it is faster; "
+             "made if it does not exist"},
     {.name = "work",
      .argument = "FOLDER",
      .kind = CLI_VALUE_FOLDER,
@@ -281,6 +312,8 @@ static const cli_option options[] = {
 static const cli_example examples[] = {
     {"moirai run plan.json model.onnx --cluster mine.json --verify", "Run, measure and check the outputs"},
     {"moirai run plan.json model.onnx --runs 20 --compare", "Predicted against measured"},
+    {"moirai run again.json model.onnx --cluster mine.json --best plan.json",
+     "plan.json becomes again.json if that is faster"},
     {"mpirun -n 3 moirai run plan.json model.onnx", "The same under a given mpirun, one rank per device"},
     {0},
 };

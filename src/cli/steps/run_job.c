@@ -17,27 +17,29 @@
 
 int cli_run_folders(cli_run *w)
 {
-    const char *given = cli_text(w->cli, "work"), *tmp = getenv("TMPDIR");
+    const char *given = cli_text(w->cli, "work");
+    char own[4000];
+    if (given && w->beside) {
+        snprintf(own, sizeof own, "%s/%s", given, w->beside);
+        given = own;
+    }
+    int rc = given ? util_folder_make(given) : util_folder_temporary(w->folder, sizeof w->folder, "moirai-run");
+    if (rc)
+        return rc;
+    w->temporary = !given;
     if (given) {
-        char *full = mkdir(given, 0777) && errno != EEXIST ? NULL : realpath(given, NULL);
+        char *full = realpath(given, NULL);
         if (!full)
             return moirai_error(MOIRAI_EFAIL, "%s: can't make this folder: %s", given, strerror(errno));
         snprintf(w->folder, sizeof w->folder, "%s", full);
         free(full);
-    } else {
-        snprintf(w->folder, sizeof w->folder, "%s/moirai-run-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-        if (!mkdtemp(w->folder))
-            return moirai_error(MOIRAI_EFAIL, "%s: can't make a folder: %s", w->folder, strerror(errno));
-        w->temporary = true;
     }
     snprintf(w->parts, sizeof w->parts, "%s/parts", w->folder);
     snprintf(w->outputs, sizeof w->outputs, "%s/outputs", w->folder);
     snprintf(w->job, sizeof w->job, "%s/job.json", w->folder);
     snprintf(w->result, sizeof w->result, "%s/timeline.json", w->folder);
     snprintf(w->verdict, sizeof w->verdict, "%s/verdict.json", w->folder);
-    if (mkdir(w->outputs, 0777) && errno != EEXIST)
-        return moirai_error(MOIRAI_EFAIL, "%s: can't make this folder: %s", w->outputs, strerror(errno));
-    return 0;
+    return util_folder_make(w->outputs);
 }
 
 /* Folders here are two levels deep and hold plain files. */

@@ -12,6 +12,7 @@ typedef struct cli_run {
     cli_context *cli;
     char folder[4000]; /* everything of this run */
     bool temporary;
+    const char *beside; /* a run beside another one has a folder of that name in --work; or NULL */
     char parts[4096], outputs[4096], job[4096], result[4096], verdict[4096];
     moirai_cluster *cluster; /* or NULL */
     yyjson_doc *manifest;

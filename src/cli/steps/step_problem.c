@@ -137,16 +137,8 @@ void cli_tell_sharing(cli_context *cli, const moirai_cluster *c, int host_cores,
  * without it. */
 static void tell_common_model(cli_context *cli, const moirai_cluster *c, const moirai_cost_report *r)
 {
-    int32_t unknown = MOIRAI_NONE, gpus = 0;
-    bool roofline = false;
-    for (int i = 0; i < moirai_cost_model_count() && i < 8; i++)
-        roofline |= !strcmp(moirai_cost_model_at(i)->name, "roofline") && r->n_by_model[i];
-    for (int32_t k = c->n_devices - 1; k >= 0; k--) {
-        bool gpu = c->device[k].figures.cores_per_sm >= 32; /* fewer lanes: a processor's core */
-        gpus += gpu;
-        unknown = gpu ? unknown : k;
-    }
-    if (roofline && gpus && unknown != MOIRAI_NONE)
+    int32_t unknown = r->unfitted_device;
+    if (unknown != MOIRAI_NONE)
         cli_say(
             cli,
             "note: the fitted model does not know device '%s' (%s), so that all devices are costed by the roofline: "

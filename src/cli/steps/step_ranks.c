@@ -1,7 +1,6 @@
 /* One rank per device: arguments, hosts, and the folder in which rank 0 leaves its results. */
 #include "cli/steps/step_ranks.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,13 +10,9 @@
 
 static int make_folder(cli_ranks *r)
 {
-    const char *base = getenv("TMPDIR");
-    snprintf(r->folder, sizeof r->folder, "%.3900s/moirai-XXXXXX", base && *base ? base : "/tmp");
-    if (!mkdtemp(r->folder)) {
-        int rc = moirai_error(MOIRAI_EFAIL, "%s: can't make a folder: %s", r->folder, strerror(errno));
-        r->folder[0] = '\0';
+    int rc = util_folder_temporary(r->folder, sizeof r->folder, "moirai");
+    if (rc)
         return rc;
-    }
     snprintf(r->result, sizeof r->result, "%s/result.json", r->folder);
     snprintf(r->report, sizeof r->report, "%s/report.json", r->folder);
     return 0;

@@ -6,9 +6,9 @@
  * 3. Rounds: refine with all runs so far, plan for every set of devices that are apart (moirai_cluster_apart), run the
  *    most promising plan. It ends when a plan comes back, when PATIENCE rounds brought nothing, with the budget, or
  *    with Ctrl-C.
- * 4. The fastest splits, the fastest devices alone and the machine are run again in turns, and medians over these
- *    passes decide: the fastest of several noisy measurements is too good to be true. A split is kept only if it is
- *    faster than the fastest device by more than WORTH.
+ * 4. The fastest splits, the fastest devices alone and the machine are run again in turns (tune_passes.c), and these
+ *    passes decide. A split is kept only if it is faster than the fastest device by more than WORTH.
+ * 5. Half of these runs teach the model, the other half judges it.
  *
  * Nothing is kept on the word of the model. */
 #include <math.h>
@@ -22,9 +22,8 @@
 #include "cli/steps/steps.h"
 #include "util/util.h"
 
-enum { PATIENCE = 2, PASSES = 5 };
+enum { PATIENCE = 2 };
 #define WORTH 0.01 /* what two medians of one plan differ by on a quiet machine */
-#define NEAR 1.25  /* of the fastest of its kind: what may still win the passes */
 
 static bool interrupted(void)
 {
@@ -62,10 +61,9 @@ static bool was_measured(const tune *t, const tune_case *x)
 /* One round; *over: there is nothing more to try. */
 static int one_round(tune *t, bool *over)
 {
-    char timeline[TUNE_PATH];
     double begin_s = util_seconds();
     tune_case *x = &t->round[t->n_rounds];
-    int rc = tune_refine(t);
+    int rc = tune_refine(t, NULL);
     rc = rc ? rc : tune_plan(t, x);
     if (rc)
         return rc;
@@ -73,8 +71,7 @@ static int one_round(tune *t, bool *over)
     t->stopped = *x->plan ? "the best plan was one that had been run" : "no two devices can work at the same time";
     if (*over)
         return 0;
-    snprintf(timeline, sizeof timeline, "%s/run-%d.json", t->folder, t->n_rounds + 1);
-    rc = tune_run(t, x, timeline);
+    rc = tune_run(t, x);
     if (rc)
         return rc;
     t->n_rounds++;
@@ -97,8 +94,8 @@ static int rounds(tune *t)
     t->stopped = "the given number of rounds was over";
     for (int r = 0; r < most && !over && !rc; r++) {
         int64_t before = fastest(t);
-        /* A third is left for the passes that decide. */
-        if (interrupted() || tune_left_s(t) < 1.5 * t->round_s + t->limit_s / 3) {
+        /* Half of the time is left for the passes that decide. */
+        if (interrupted() || tune_left_s(t) < 1.5 * t->round_s + t->limit_s / 2) {
             t->stopped = interrupted() ? "Ctrl-C" : "the time was over";
             return 0;
         }
@@ -113,65 +110,6 @@ static int rounds(tune *t)
 }
 
 /* ---- the end ---- */
-
-static int by_size(const void *a, const void *b)
-{
-    const int64_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-/* The first run chose the plan, so that it is not asked again where others were made. */
-static void settle(tune *t, tune_case *x)
-{
-    int64_t list[sizeof x->pass_ns / sizeof *x->pass_ns];
-    int first = x->n_passes > 1, n = x->n_passes - first;
-    if (n < 1)
-        return;
-    memcpy(list, x->pass_ns + first, sizeof *list * (size_t)n);
-    qsort(list, (size_t)n, sizeof *list, by_size);
-    x->measured_ns = n % 2 ? list[n / 2] : list[n / 2 - 1] + (list[n / 2] - list[n / 2 - 1]) / 2;
-    if (x->measured_ns > 0)
-        t->noise =
-            UTIL_MAX(t->noise, (double)(UTIL_MAX(list[n - 1], x->pass_ns[0]) - UTIL_MIN(list[0], x->pass_ns[0])) /
-                                   (double)x->measured_ns);
-}
-
-enum { MOST_FINALISTS = 6 };
-
-/* What may turn out to be the fastest: devices alone and splits near the best of their kind, and the machine. */
-static int choose(tune *t, tune_case **out)
-{
-    const tune_case *alone = tune_best_alone(t), *split = tune_best_round(t);
-    int n = 0;
-    for (int32_t k = 0; k < t->cluster->n_devices && n < MOST_FINALISTS / 2; k++)
-        if (t->alone[k].measured_ns >= 0 && (double)t->alone[k].measured_ns <= NEAR * (double)alone->measured_ns)
-            out[n++] = &t->alone[k];
-    for (int r = 0, most = n + 2; r < t->n_rounds && n < most; r++)
-        if ((double)t->round[r].measured_ns <= NEAR * (double)split->measured_ns)
-            out[n++] = &t->round[r];
-    if (t->machine.measured_ns >= 0)
-        out[n++] = &t->machine;
-    return n;
-}
-
-static int passes(tune *t)
-{
-    tune_case *last[MOST_FINALISTS];
-    double longest_s = 0;
-    int n = choose(t, last), rc = 0;
-    for (int pass = 0; pass < PASSES && n && !rc; pass++) {
-        double begin_s = util_seconds();
-        if (interrupted() || tune_left_s(t) < 1.2 * longest_s)
-            break;
-        for (int i = 0; i < n && !rc; i++) /* in turns, each time another one first */
-            rc = tune_run(t, last[(i + pass) % n], NULL);
-        longest_s = UTIL_MAX(longest_s, util_seconds() - begin_s);
-        t->n_passes += !rc;
-    }
-    for (int i = 0; i < n; i++)
-        settle(t, last[i]);
-    return interrupted() ? 0 : rc; /* what was measured before Ctrl-C counts */
-}
 
 static int decide(tune *t)
 {
@@ -229,12 +167,13 @@ static int measure(tune *t)
     rc = rc ? rc : rounds(t);
     if (rc && !interrupted())
         return rc;
-    return t->cluster ? passes(t) : rc;
+    return t->cluster ? tune_passes(t) : rc;
 }
 
 static int hand_out(tune *t)
 {
-    int rc = tune_refine(t);
+    int rc = tune_refine(t, t->kept);
+    tune_judge(t);
     rc = rc ? rc : tune_predict(t, t->kept, &t->predicted_ns);
     rc = rc ? rc : copy(t->kept->plan, cli_text(t->cli, "output"));
     rc = rc ? rc : copy(t->links_path, cli_text(t->cli, "cluster-out"));
@@ -289,7 +228,21 @@ static const cli_option options[] = {
      .least = 3,
      .most = 1e6,
      .standard = "30",
-     .help = "measured runs of a plan at a time; fewer where the network takes long"},
+     .help = "measured runs of a plan at a time, at least; fewer where the network takes long"},
+    {.name = "run-seconds",
+     .argument = "S",
+     .kind = CLI_VALUE_REAL,
+     .least = 0,
+     .most = 1e4,
+     .standard = "0.3",
+     .help = "as many runs of a plan at a time as fit into this: a machine's speed changes within tenths of a second"},
+    {.name = "passes",
+     .argument = "N",
+     .kind = CLI_VALUE_COUNT,
+     .least = 2,
+     .most = TUNE_MOST_PASSES,
+     .standard = "16",
+     .help = "most times that the fastest plans are run again, in turns and twice each; fewer on a quiet machine"},
     {.name = "warmup",
      .argument = "N",
      .kind = CLI_VALUE_COUNT,
@@ -354,7 +307,7 @@ static const cli_option options[] = {
     {.name = "cluster-out",
      .argument = "FILE",
      .kind = CLI_VALUE_FILE,
-     .help = "write the cluster with the latencies that the runs had"},
+     .help = "write the cluster with the latencies and bandwidths that the runs had"},
     {.name = "graph-out",
      .argument = "FILE",
      .kind = CLI_VALUE_FILE,

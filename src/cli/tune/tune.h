@@ -8,17 +8,18 @@
 
 #include "cli/framework/cli.h"
 
-enum { TUNE_PATH = 4200, TUNE_MOST_ROUNDS = 32, TUNE_MOST_SETS = 16 };
+enum { TUNE_PATH = 4200, TUNE_MOST_ROUNDS = 32, TUNE_MOST_SETS = 16, TUNE_MOST_PASSES = 48 };
 
 /* A plan that was run: the network whole on one device or machine, or split. */
 typedef struct tune_case {
     char name[160];          /* "A alone", "round 2", "this machine, 2 threads" */
+    char tag[32];            /* "alone-0", "round-2", "machine": in names of files */
     char plan[TUNE_PATH];    /* its file */
     char cluster[TUNE_PATH]; /* to run it on */
     int64_t promised_ns;     /* what the model said before its first run; MOIRAI_UNKNOWN: nothing was measured for it */
-    int64_t measured_ns;     /* median of a run; in the end the median over passes; MOIRAI_UNKNOWN: did not run */
-    int64_t pass_ns[16];
-    int n_passes;
+    int64_t measured_ns;     /* of the first run; in the end over all passes; MOIRAI_UNKNOWN: did not run */
+    int64_t pass_ns[2 * TUNE_MOST_PASSES + 1]; /* the first run, then two in each pass: medians */
+    int n_passes;                              /* all of these */
     int64_t transfers;
     uint64_t placement; /* digest of (operator, device): equal plans are measured once */
 } tune_case;
@@ -36,9 +37,12 @@ typedef struct tune {
     tune_case alone[MOIRAI_MAX_DEVICES], machine, round[TUNE_MOST_ROUNDS];
     int n_rounds;
     tune_case *kept;
-    int64_t predicted_ns; /* of the kept plan, by the model that knows all runs but the last passes */
+    int64_t predicted_ns; /* of the kept plan, by the model that did not see the passes that judge */
+    int64_t judged_ns;    /* these passes; MOIRAI_UNKNOWN: there were none */
+    double
+        unsure; /* what predicted / judged can be off by the machine's noise alone: a standard error; INFINITY: too few runs */
     int n_passes;
-    double noise;                     /* the most by which passes of one plan differed, of its median */
+    double noise;                     /* the interquartile range of one plan's passes, of their middle; the largest */
     double begin_s, limit_s, round_s; /* round_s: what the last round took */
     const char *stopped;              /* why there were no more rounds */
 } tune;
@@ -52,18 +56,29 @@ int tune_profile(tune *t);
  * measured_ns stays MOIRAI_UNKNOWN. */
 int tune_alone(tune *t, int32_t k);
 int tune_machine(tune *t);
-/* All runs so far into times and latencies. */
-int tune_refine(tune *t);
+/* All first runs so far into times, latencies and bandwidths. With `x`, to predict it: its passes that teach take the
+ * place of its first run, and every run counts as it was measured. */
+int tune_refine(tune *t, const tune_case *x);
 /* The most promising plan over all sets of devices that are apart; plan[0] is '\0' where none has two devices. */
 int tune_plan(tune *t, tune_case *out);
-/* Runs the plan of `x` once more: x->measured_ns, and the timeline for refine where `timeline` is not NULL. */
-int tune_run(tune *t, tune_case *x, const char *timeline);
+/* Runs the plan of `x` once more: x->pass_ns, x->measured_ns where it was the first time, and a timeline. */
+int tune_run(tune *t, tune_case *x);
 /* What the model says now of the plan of `x`. */
 int tune_predict(tune *t, const tune_case *x, int64_t *out);
 void tune_close(tune *t);
 
 /* Seconds that are left of the budget, 0 where there are none; INFINITY without a limit. */
 double tune_left_s(const tune *t);
+
+/* ---- tune_passes.c: what may be kept, measured in turns ---- */
+int tune_passes(tune *t);
+/* Of the runs of `x`, does number i teach the model, does it judge? */
+bool tune_teaches(const tune_case *x, int i);
+bool tune_judges(const tune_case *x, int i);
+/* Where the timeline of its run number i lies, if it teaches. */
+void tune_timeline(char out[TUNE_PATH], const tune *t, const tune_case *x, int i);
+/* judged_ns and unsure of the kept plan. */
+void tune_judge(tune *t);
 
 /* ---- tune_show.c ---- */
 void tune_show_case(const tune *t, const tune_case *x);

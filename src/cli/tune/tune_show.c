@@ -1,6 +1,7 @@
 /* What `moirai tune` found: a table of everything that was run, and a verdict that can be acted on. */
 #include "cli/tune/tune.h"
 
+#include <math.h>
 #include <string.h>
 
 #define LOUD 0.1
@@ -135,11 +136,25 @@ static void verdict(tune *t)
 static void show_noise(tune *t)
 {
     if (t->noise > LOUD)
-        cli_print(t->cli,
-                  "noise        runs of one and the same plan differ by %.0f %%: this machine does other work, or its "
-                  "clock changes; the verdict can be wrong by as much\n",
-                  100 * t->noise);
+        cli_print(
+            t->cli,
+            "noise        passes of one and the same plan differ by %.0f %% (interquartile range): this machine does "
+            "other work, or its speed changes\n",
+            100 * t->noise);
     yyjson_mut_obj_add_real(t->cli->doc, t->cli->result, "noise", t->noise);
+}
+
+static void show_prediction(tune *t)
+{
+    char noise[80] = "";
+    if (t->predicted_ns <= 0 || t->judged_ns <= 0)
+        return;
+    if (isfinite(t->unsure))
+        snprintf(noise, sizeof noise, "; noise alone explains %.1f %%", 100 * t->unsure);
+    cli_print(t->cli,
+              "prediction   the model that half of the last runs taught says %s, the other half %s: %+.1f %% off%s\n",
+              cli_human_ns(t->predicted_ns).s, cli_human_ns(t->judged_ns).s,
+              100 * (times(t->predicted_ns, t->judged_ns) - 1), noise);
 }
 
 void tune_show(tune *t)
@@ -150,9 +165,7 @@ void tune_show(tune *t)
     table(t);
     verdict(t);
     show_noise(t);
-    if (t->predicted_ns > 0)
-        cli_print(t->cli, "prediction   the model, with all runs but the last, says %s: %+.1f %% off\n",
-                  cli_human_ns(t->predicted_ns).s, 100 * (times(t->predicted_ns, t->kept->measured_ns) - 1));
+    show_prediction(t);
     cli_print(t->cli, "rounds       %d, then %s\n", t->n_rounds, t->stopped);
     yyjson_mut_obj_add_strcpy(d, o, "kept", t->kept->name);
     yyjson_mut_obj_add_int(d, o, "measured_ns", t->kept->measured_ns);
@@ -161,6 +174,11 @@ void tune_show(tune *t)
         yyjson_mut_obj_add_int(d, o, "promised_ns", t->kept->promised_ns);
     if (t->predicted_ns > 0)
         yyjson_mut_obj_add_int(d, o, "predicted_ns", t->predicted_ns);
+    if (t->judged_ns > 0) {
+        yyjson_mut_obj_add_int(d, o, "judged_ns", t->judged_ns);
+        if (isfinite(t->unsure))
+            yyjson_mut_obj_add_real(d, o, "unsure", t->unsure);
+    }
     if (alone)
         yyjson_mut_obj_add_int(d, o, "best_alone_ns", alone->measured_ns);
     if (t->machine.measured_ns >= 0)

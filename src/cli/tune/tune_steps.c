@@ -4,23 +4,21 @@
 #include "cli/tune/tune.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <math.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
 #include "cli/steps/run_steps.h"
 #include "cli/steps/steps.h"
+#include "util/hash.h"
 #include "util/json.h"
 #include "util/util.h"
 
 /* ---- calling a command ---- */
 
-enum { MOST_WORDS = 256 };
+enum { MOST_WORDS = 512 };
 typedef struct words {
     const char *word[MOST_WORDS];
     int n;
@@ -72,31 +70,20 @@ double tune_left_s(const tune *t)
 
 /* ---- beginning and end ---- */
 
-static int this_machine_cores(void)
-{
-    cpu_set_t own;
-    CPU_ZERO(&own);
-    return sched_getaffinity(0, sizeof own, &own) ? 1 : UTIL_MAX(1, CPU_COUNT(&own));
-}
-
 int tune_open(tune *t)
 {
-    const char *given = cli_text(t->cli, "work"), *tmp = getenv("TMPDIR");
-    if (given) {
-        if (mkdir(given, 0777) && errno != EEXIST)
-            return moirai_error(MOIRAI_EFAIL, "%s: can't make this folder: %s", given, strerror(errno));
+    const char *given = cli_text(t->cli, "work");
+    int rc = given ? util_folder_make(given) : util_folder_temporary(t->folder, sizeof t->folder, "moirai-tune");
+    if (rc)
+        return rc;
+    if (given)
         snprintf(t->folder, sizeof t->folder, "%s", given);
-    } else {
-        snprintf(t->folder, sizeof t->folder, "%.3900s/moirai-tune-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-        if (!mkdtemp(t->folder))
-            return moirai_error(MOIRAI_EFAIL, "%s: can't make a folder: %s", t->folder, strerror(errno));
-        t->temporary = true;
-    }
+    t->temporary = !given;
     snprintf(t->cluster_path, sizeof t->cluster_path, "%s/cluster.json", t->folder);
     snprintf(t->profile_path, sizeof t->profile_path, "%s/profile.json", t->folder);
     snprintf(t->graph_path, sizeof t->graph_path, "%s/graph.json", t->folder);
     snprintf(t->links_path, sizeof t->links_path, "%s/links.json", t->folder);
-    t->host_cores = this_machine_cores();
+    t->host_cores = util_own_cores();
     t->limit_s = cli_real(t->cli, "time-limit");
     t->begin_s = util_seconds();
     return 0;
@@ -174,28 +161,31 @@ int tune_profile(tune *t)
 
 /* ---- running ---- */
 
-/* So many that a run takes a twentieth of the budget at most, but three of them. */
+#define BETWEEN_S 1.2e-3 /* from the end of a run to the start of the next one */
+
+/* As many as fill --run-seconds, --runs at least; but so few that they take a twentieth of the budget, and three. */
 static void count_runs(char *runs, char *warmup, const tune *t, int64_t one_ns)
 {
-    int64_t most = cli_count(t->cli, "runs"), warm = cli_count(t->cli, "warmup");
-    double fit = t->limit_s > 0 && one_ns > 0 ? 0.05 * t->limit_s * 1e9 / (double)one_ns : 1e9;
-    snprintf(runs, 24, "%lld", (long long)UTIL_MAX(3, UTIL_MIN(most, (int64_t)fit)));
-    snprintf(warmup, 24, "%lld", (long long)UTIL_MAX(1, UTIL_MIN(warm, (int64_t)fit / 2)));
+    int64_t least = cli_count(t->cli, "runs"), warm = cli_count(t->cli, "warmup");
+    double one_s = 1e-9 * (double)UTIL_MAX(one_ns, 1) + BETWEEN_S, fill = cli_real(t->cli, "run-seconds") / one_s;
+    double fit = t->limit_s > 0 ? 0.05 * t->limit_s / one_s : 1e9;
+    snprintf(runs, 24, "%.0f", floor(UTIL_MAX(3, UTIL_MIN(UTIL_MAX((double)least, fill), fit))));
+    snprintf(warmup, 24, "%.0f", floor(UTIL_MAX(1, UTIL_MIN(UTIL_MAX((double)warm, fill / 8), fit / 2))));
 }
 
-int tune_run(tune *t, tune_case *x, const char *timeline)
+int tune_run(tune *t, tune_case *x)
 {
-    char runs[24], warmup[24], unwanted[TUNE_PATH];
+    char runs[24], warmup[24], timeline[TUNE_PATH];
     words w = {0};
     cli_context sub;
-    snprintf(unwanted, sizeof unwanted, "%s/last-run.json", t->folder);
+    tune_timeline(timeline, t, x, x->n_passes);
     count_runs(runs, warmup, t, x->measured_ns > 0 ? x->measured_ns : x->promised_ns);
     add(&w, x->plan);
     add(&w, t->model);
     add_option(&w, "--cluster", x->cluster);
     add_option(&w, "--runs", runs);
     add_option(&w, "--warmup", warmup);
-    add_option(&w, "--timeline", timeline ? timeline : unwanted);
+    add_option(&w, "--timeline", timeline);
     hand_on(&w, t->cli, "rules", "--rules");
     hand_on(&w, t->cli, "hosts", "--hosts");
     hand_on(&w, t->cli, "dim", "--dim");
@@ -205,7 +195,7 @@ int tune_run(tune *t, tune_case *x, const char *timeline)
     int rc = call(&sub, t, &cli_command_run, &w, true);
     if (!rc) {
         int64_t ns = result_of(&sub, "median_ns");
-        if (x->n_passes < (int)(sizeof x->pass_ns / sizeof *x->pass_ns))
+        if (x->n_passes <= 2 * TUNE_MOST_PASSES)
             x->pass_ns[x->n_passes++] = ns;
         x->measured_ns = x->measured_ns < 0 ? ns : x->measured_ns;
     }
@@ -224,14 +214,13 @@ static int read_placement(tune_case *x)
     if (rc)
         return rc;
     rc = util_json_parse(&doc, json, length, x->plan);
-    x->placement = 0xcbf29ce484222325u;
+    x->placement = UTIL_HASH_BEGIN;
     yyjson_val *root = rc ? NULL : yyjson_doc_get_root(doc);
     yyjson_arr_foreach(yyjson_obj_get(root, "ops"), i, n, op) {
         const char *text[2] = {yyjson_get_str(yyjson_obj_get(op, "name")),
                                yyjson_get_str(yyjson_obj_get(op, "device"))};
         for (int k = 0; k < 2; k++)
-            for (const char *c = text[k] ? text[k] : ""; *c; c++)
-                x->placement = (x->placement ^ (unsigned char)*c) * 0x100000001b3u;
+            x->placement = util_hash_walk(x->placement, text[k], text[k] ? strlen(text[k]) : 0);
     }
     x->transfers = (int64_t)yyjson_arr_size(yyjson_obj_get(root, "transfers"));
     yyjson_doc_free(doc);
@@ -274,20 +263,20 @@ static int make_plan(tune *t, tune_case *x, const char *graph, const char *clust
 int tune_alone(tune *t, int32_t k)
 {
     tune_case *x = &t->alone[k];
-    char wish[TUNE_PATH], timeline[TUNE_PATH];
+    char wish[TUNE_PATH];
     const char *const pin[2] = {"--pin", wish};
     *x = (tune_case){.promised_ns = MOIRAI_UNKNOWN, .measured_ns = MOIRAI_UNKNOWN};
     snprintf(x->name, sizeof x->name, "%.140s alone", t->cluster->device[k].name);
     snprintf(wish, sizeof wish, "*=%s", t->cluster->device[k].name);
     snprintf(x->plan, sizeof x->plan, "%s/alone-%d.json", t->folder, k);
     snprintf(x->cluster, sizeof x->cluster, "%s", t->cluster_path);
-    snprintf(timeline, sizeof timeline, "%s/run-alone-%d.json", t->folder, k);
+    snprintf(x->tag, sizeof x->tag, "alone-%d", k);
     int rc = make_plan(t, x, t->profile_path, t->cluster_path, "single", pin);
     if (rc == MOIRAI_EINFEASIBLE) {
         cli_say(t->cli, "%s: %s\n", x->name, moirai_error_message());
         return 0;
     }
-    return rc ? rc : tune_run(t, x, timeline);
+    return rc ? rc : tune_run(t, x);
 }
 
 static int write_machine(const tune *t, const char *path)
@@ -321,6 +310,7 @@ int tune_machine(tune *t)
     if (!here || cli_has(t->cli, "hosts"))
         return 0; /* nothing of the cluster runs on this machine */
     snprintf(x->name, sizeof x->name, "this machine with all its %d threads", t->host_cores);
+    snprintf(x->tag, sizeof x->tag, "machine");
     snprintf(x->plan, sizeof x->plan, "%s/machine-plan.json", t->folder);
     snprintf(x->cluster, sizeof x->cluster, "%s/machine.json", t->folder);
     int rc = write_machine(t, x->cluster);
@@ -328,34 +318,49 @@ int tune_machine(tune *t)
     if (rc == MOIRAI_EINFEASIBLE)
         return 0;
     x->promised_ns = MOIRAI_UNKNOWN; /* from figures, not measured */
-    return rc ? rc : tune_run(t, x, NULL);
+    return rc ? rc : tune_run(t, x);
 }
 
 /* ---- rounds ---- */
 
-int tune_refine(tune *t)
+enum { MOST_TIMELINES = MOIRAI_MAX_DEVICES + TUNE_MOST_ROUNDS + TUNE_MOST_PASSES + 1 };
+typedef char timeline_path[TUNE_PATH];
+
+/* `x` last: the last run counts most. */
+static int list_timelines(timeline_path *out, const tune *t, const tune_case *x)
 {
-    static const char *const option = "--refine";
+    int n = 0;
+    for (int32_t k = 0; k < t->cluster->n_devices; k++)
+        if (t->alone[k].measured_ns >= 0 && &t->alone[k] != x)
+            tune_timeline(out[n++], t, &t->alone[k], 0);
+    for (int r = 0; r < t->n_rounds; r++)
+        if (&t->round[r] != x)
+            tune_timeline(out[n++], t, &t->round[r], 0);
+    for (int i = 0; x && i < x->n_passes; i++)
+        if (tune_teaches(x, i))
+            tune_timeline(out[n++], t, x, i);
+    return n;
+}
+
+int tune_refine(tune *t, const tune_case *x)
+{
     words w = {0};
     cli_context sub;
-    char path[MOIRAI_MAX_DEVICES + TUNE_MOST_ROUNDS][TUNE_PATH];
-    int n = 0;
+    timeline_path *path = util_alloc(MOST_TIMELINES, sizeof *path);
+    int n = path ? list_timelines(path, t, x) : 0;
     add(&w, t->profile_path);
-    for (int32_t k = 0; k < t->cluster->n_devices; k++) {
-        snprintf(path[n], sizeof path[n], "%s/run-alone-%d.json", t->folder, k);
-        if (t->alone[k].measured_ns >= 0)
-            add_option(&w, option, path[n++]);
-    }
-    for (int r = 0; r < t->n_rounds; r++) {
-        snprintf(path[n], sizeof path[n], "%s/run-%d.json", t->folder, r + 1);
-        add_option(&w, option, path[n++]);
-    }
+    for (int i = 0; i < n; i++)
+        add_option(&w, "--refine", path[i]);
+    if (x)
+        add(&w, "--as-measured");
     add_option(&w, "--cluster", t->cluster_path);
     add_option(&w, "--cluster-out", t->links_path);
     add(&w, "--force");
     add_option(&w, "--output", t->graph_path);
-    int rc = call(&sub, t, &cli_command_profile, &w, true);
-    cli_free(&sub);
+    int rc = path ? call(&sub, t, &cli_command_profile, &w, true) : MOIRAI_EFAIL;
+    if (path)
+        cli_free(&sub);
+    free(path);
     return rc;
 }
 
@@ -380,6 +385,7 @@ int tune_plan(tune *t, tune_case *out)
             continue; /* one device: measured alone */
         forbid(others, sizeof others, t, t->set[s]);
         snprintf(x.name, sizeof x.name, "round %d", t->n_rounds + 1);
+        snprintf(x.tag, sizeof x.tag, "%d", t->n_rounds + 1);
         snprintf(x.plan, sizeof x.plan, "%s/plan-%d-%d.json", t->folder, t->n_rounds + 1, s);
         snprintf(x.cluster, sizeof x.cluster, "%s", t->cluster_path);
         cli_status_set("planning round %d", t->n_rounds + 1);

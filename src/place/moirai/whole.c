@@ -27,7 +27,7 @@
 #define POOL_ROUNDS 3
 #define POOL_CUTS 120.0 /* at each length, at effort 1 */
 #define POOL_NODES 4000
-#define POOL_NODES_OP 9
+#define POOL_NODES_OP 5
 #define MOST_CELLS 16000 /* of a programme for the whole: a few seconds */
 
 /* Of the time that is left; 0 (no limit) stays so. */

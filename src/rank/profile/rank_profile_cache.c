@@ -12,23 +12,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "util/hash.h"
 #include "util/json.h"
 #include "util/util.h"
 
 /* Two FNV-1a walks with different beginnings: 128 bits. */
-static uint64_t walk(uint64_t h, const void *data, size_t length)
-{
-    const unsigned char *at = data;
-    for (size_t i = 0; i < length; i++)
-        h = (h ^ at[i]) * 0x100000001b3u;
-    return h;
-}
-
 profile_key rank_profile_key(const void *piece, size_t length, const char *device)
 {
     profile_key key;
-    uint64_t a = walk(walk(0xcbf29ce484222325u, device, strlen(device) + 1), piece, length);
-    uint64_t b = walk(walk(0x6c62272e07bb0142u ^ length, piece, length), device, strlen(device) + 1);
+    size_t named = strlen(device) + 1;
+    uint64_t a = util_hash_walk(util_hash_walk(UTIL_HASH_BEGIN, device, named), piece, length);
+    uint64_t b = util_hash_walk(util_hash_walk(0x6c62272e07bb0142u ^ length, piece, length), device, named);
     snprintf(key.text, sizeof key.text, "%016llx%016llx", (unsigned long long)a, (unsigned long long)b);
     return key;
 }
@@ -40,8 +34,9 @@ static int make_folders(char *path)
             continue;
         char end = *at;
         *at = '\0';
-        if (mkdir(path, 0777) && errno != EEXIST)
-            return moirai_error(MOIRAI_EFAIL, "cache '%s': %s", path, strerror(errno));
+        int rc = util_folder_make(path);
+        if (rc)
+            return moirai_error_prefix(rc, "cache");
         *at = end;
         if (!end)
             return 0;
