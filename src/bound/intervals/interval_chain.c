@@ -123,16 +123,18 @@ typedef struct raising {
 /* What is tried at a pair, one after the other: search with more and more nodes, the static programme, prices. */
 typedef enum attempt { SEARCH_1, SEARCH_2, SEARCH_3, STATIC, CASES, PRICES, NOTHING } attempt;
 
-static attempt attempt_of(const pair_state *y, int32_t tries, bool prices_only)
+/* Layers that repeat are worth a programme for each pair before any search. */
+static attempt attempt_of(const pair_state *y, int32_t tries, bool prices_only, bool copies)
 {
     static const attempt small[] = {SEARCH_1, SEARCH_2, STATIC, PRICES, SEARCH_3, PRICES},
-                         large[] = {SEARCH_1, STATIC, CASES, PRICES, SEARCH_2, SEARCH_3, PRICES};
+                         large[] = {SEARCH_1, STATIC, CASES, PRICES, SEARCH_2, SEARCH_3, PRICES},
+                         copy[] = {STATIC, CASES, SEARCH_1, PRICES, SEARCH_2, SEARCH_3, PRICES};
     if (prices_only)
         return y->level < PAIR_LEVELS ? PRICES : NOTHING;
     bool few = y->block.n_interior <= SMALL_OPS;
     if (tries >= (int32_t)(few ? sizeof small / sizeof *small : sizeof large / sizeof *large))
         return NOTHING;
-    return few ? small[tries] : large[tries];
+    return few ? small[tries] : copies ? copy[tries] : large[tries];
 }
 
 static int64_t nodes_of(attempt what, const bound_interval_task *job)
@@ -174,7 +176,8 @@ static int raise_one(void *data, int32_t i)
     bound_interval_chain *x = r->x;
     int32_t pair = x->pick[i], tries = x->tries[pair]++;
     pair_state *y = x->c->pair[pair];
-    attempt what = attempt_of(y, tries, r->job->prices_only);
+    bool copies = x->c->s->n_blocks >= REPEATS * x->c->s->n_classes;
+    attempt what = attempt_of(y, tries, r->job->prices_only, copies);
     bool closed = what == NOTHING, fits = y->block.n_interior <= SEARCH_OPS && exact_fits(&y->block.problem, NULL);
     int rc = 0;
     if (util_stopped(&r->job->stop))
