@@ -33,7 +33,9 @@ static void put_layer(text *t, int layer)
 {
     char name[32], inputs[96];
     snprintf(name, sizeof name, "r%d", layer);
-    snprintf(inputs, sizeof inputs, layer ? "\"s%d_%d_t\"" : "", layer - 1, EXPERTS - 1);
+    inputs[0] = '\0';
+    if (layer)
+        snprintf(inputs, sizeof inputs, "\"s%d_%d_t\"", layer - 1, EXPERTS - 1);
     put_op(t, name, 500, 400, inputs, 3000);
     for (int i = 0; i < EXPERTS; i++) {
         for (int j = 0; j < 3; j++) {

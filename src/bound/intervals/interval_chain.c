@@ -27,6 +27,7 @@
 #define PRICES_EFFORT 0.3 /* of the effort goes into prices */
 #define MOST_OPEN 20000   /* pairs that are opened at once */
 #define CASES_AT_ONCE 16  /* of the static programme */
+#define STATIC_CELLS 16e3 /* edges x devices^2: larger programmes are not solved, at effort 1; smaller ones at less */
 #define CASES_WORTH 0.002 /* of the bound: cases that have raised it so far are gone on with */
 #define SIDE_BY_SIDE 4    /* pairs that are raised at once, if there are so many worth it */
 #define LIKELY_RISE 0.03  /* of a pair's bound */
@@ -142,6 +143,12 @@ static int64_t nodes_of(attempt what, const bound_interval_task *job)
     return (int64_t)(nodes[what] * (job->patient ? PATIENCE : 1) * fmin(job->effort, 1e6)) + 1;
 }
 
+static bool affordable(const pair_state *y, const bound_interval_task *job)
+{
+    const moirai_problem *q = &y->block.problem;
+    return (double)q->n_edges * q->n_devices * q->n_devices <= STATIC_CELLS * fmin(job->effort, 1);
+}
+
 static int raise_by_prices(bound_interval_chain *x, int32_t pair, int64_t need_ns, const bound_interval_task *job)
 {
     int32_t K = x->c->K, level = x->c->pair[pair]->level + 1;
@@ -184,9 +191,9 @@ static int raise_one(void *data, int32_t i)
         return 0;
     if (what <= SEARCH_3 && fits)
         rc = bound_interval_search(&closed, y, r->need_ns[i], nodes_of(what, r->job), &r->job->stop);
-    else if (what == STATIC)
+    else if (what == STATIC && affordable(y, r->job))
         rc = pair_raise_static(y, r->job->stop);
-    else if (what == CASES)
+    else if (what == CASES && affordable(y, r->job))
         rc = raise_by_cases(x, pair, r->need_ns[i], r->job);
     else if (what == PRICES)
         rc = raise_by_prices(x, pair, r->need_ns[i], r->job);
