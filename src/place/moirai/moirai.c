@@ -35,6 +35,7 @@
 #define FIRST_POOL_SHARE 0.12 /* where it comes again within windows and needs no certificate */
 #define POOL_GAP 0.15         /* between paths or load and the plan: where links decide, the pool says little */
 #define WEAK 0.3              /* of the operators in large components: blocks are weak */
+#define MOST_AGAIN 12
 #define WHOLE_NODES 2000000.0 /* of it, at effort 1 */
 
 /* What comes after the search is the check of the plan. It is measured once, with the first plan; the last one may send
@@ -241,6 +242,19 @@ static int search_blocks(engine *x)
     return rc ? rc : engine_anneal_whole(x, 5, 1);
 }
 
+/* Time that is left when all has been tried: other chains with more nodes, and annealing from other seeds, in turns. */
+static int search_on(engine *x)
+{
+    int rc = 0;
+    while (!rc && x->stop.deadline > 0 && !engine_stopped(x) && x->best && engine_gap(x) > x->o->gap &&
+           x->again < MOST_AGAIN) {
+        x->again++;
+        rc = engine_raise_by_intervals(x, 14, 5, 0.4);
+        rc = rc ? rc : engine_anneal_whole(x, 2, 0.6);
+    }
+    return rc;
+}
+
 static int search(engine *x)
 {
     double part;
@@ -248,7 +262,8 @@ static int search(engine *x)
     bool weak = part > WEAK && x->p->n_ops <= DECOMPOSE_INTERVALS_OPS;
     if (rc)
         return rc;
-    return weak ? search_whole(x) : search_blocks(x);
+    rc = weak ? search_whole(x) : search_blocks(x);
+    return rc || x->p->n_ops > DECOMPOSE_INTERVALS_OPS ? rc : search_on(x);
 }
 
 static int solve(engine *x)

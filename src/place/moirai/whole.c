@@ -49,7 +49,7 @@ static int64_t length_of_round(const engine *x, const util_stop *stop)
     return (int64_t)most + 1;
 }
 
-static int anneal_round(engine *x, util_stop stop)
+static int anneal_round(engine *x, bool hot, util_stop stop)
 {
     moirai_plan *plan;
     int rc = moirai_plan_copy(&plan, x->best);
@@ -58,7 +58,7 @@ static int anneal_round(engine *x, util_stop stop)
     const moirai_budget *b = &x->o->budget;
     double begun = util_seconds();
     place_whole_task job = {.evaluations = length_of_round(x, &stop),
-                            .heat = x->whole_rounds == 0 || x->whole_rounds == SHORT_ROUNDS ? 1 : 0.4,
+                            .heat = hot || x->whole_rounds == 0 || x->whole_rounds == SHORT_ROUNDS ? 1 : 0.4,
                             .seed = b->seed * 1000 + (uint64_t)x->whole_rounds,
                             .threads = b->threads,
                             .stop = stop};
@@ -85,7 +85,7 @@ int engine_anneal_whole(engine *x, int32_t rounds, double part)
         if (engine_gap(x) <= x->o->gap || util_stopped(&stop))
             break;
         double before = (double)x->best->makespan_ns;
-        rc = anneal_round(x, stop);
+        rc = anneal_round(x, x->again && i == 0, stop);
         idle = (double)x->best->makespan_ns > (1 - WORTH_A_ROUND) * before ? idle + 1 : 0;
     }
     return rc;
@@ -95,14 +95,14 @@ int engine_raise_by_intervals(engine *x, int32_t chains, int32_t tries, double p
 {
     if (engine_gap(x) <= x->o->gap || !x->best)
         return 0;
-    double effort = x->o->budget.effort;
+    double effort = ldexp(x->o->budget.effort, x->again);
     int32_t most = 1 + (int32_t)(CHAINS * fmin(effort, 1));
     bound_interval_task job = {.goal_ns = x->best->makespan_ns,
                                .chains = UTIL_MIN(chains, most),
                                .tries = effort < LITTLE_EFFORT ? UTIL_MIN(tries, 2) : tries,
                                .effort = effort,
                                .threads = x->o->budget.threads,
-                               .seed = x->o->budget.seed,
+                               .seed = x->o->budget.seed + (uint64_t)x->again,
                                .stop = part_of(x, part)};
     bound_interval_chain *chain = NULL;
     int64_t lower = 0;
