@@ -2,6 +2,7 @@
 #include "support/brute_force.h"
 #include "support/check.h"
 #include "support/random_problem.h"
+#include "support/scale.h"
 #include "support/verify.h"
 #include "util/util.h"
 
@@ -97,7 +98,7 @@ static void test_placers_hold_on_small_problems(void **state)
     verify_batch batch;
     tally count[64] = {0};
     verify_begin(&batch);
-    for (uint64_t seed = 1; seed <= 100; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_SHARE(100); seed++) {
         random_spec spec = random_spec_draw(seed, 5);
         moirai_problem *p = make(&spec);
         int64_t optimum = brute_force(p, 100000, NULL);
@@ -118,18 +119,18 @@ static void test_placers_hold_on_larger_problems(void **state)
     verify_batch batch;
     tally count = {0};
     verify_begin(&batch);
-    for (uint64_t seed = 5000; seed < 5040; seed++) {
+    for (uint64_t seed = 5000; seed < 5000 + TEST_SHARE(28); seed++) {
         random_spec spec = random_spec_draw(seed, 80);
         moirai_problem *p = make(&spec);
         for (int i = 0; i < moirai_placer_count(); i++) {
             const moirai_placer *placer = moirai_placer_at(i);
             bool searches = placer->letters != NULL;
-            if (is_available(placer) && (!searches || seed < 5003))
+            if (is_available(placer) && (!searches || seed < 5000 + TEST_SHARE(3)))
                 run_placer(placer, &spec, p, BRUTE_GAVE_UP, &batch, &count);
         }
         moirai_problem_free(p);
     }
-    assert_true(count.plans > 100);
+    assert_true(count.plans > 4 * TEST_SHARE(28));
     assert_int_equal(verify_run(&batch), 0);
 }
 
