@@ -9,6 +9,7 @@
 
 #include "rank/rank_exec.h"
 #include "util/json.h"
+#include "util/sort.h"
 
 enum { TAG_TIMES = 32010, TAG_SHAPE, TAG_DATA };
 
@@ -132,12 +133,6 @@ static int gather_output(const rank_exec *x, int index)
 
 /* ---- numbers ---- */
 
-static int by_size(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* Nearest rank. */
 static int64_t percentile(const int64_t *sorted, int64_t n, int percent)
 {
@@ -159,7 +154,7 @@ static int measure(result *r)
                 r->latency_ns[i] = UTIL_MAX(r->latency_ns[i], r->rank[k].time[i * r->rank[k].row + 2 * s + 1]);
         r->sorted_ns[i] = r->latency_ns[i];
     }
-    qsort(r->sorted_ns, (size_t)runs, sizeof(int64_t), by_size);
+    qsort(r->sorted_ns, (size_t)runs, sizeof(int64_t), util_by_int64);
     while (r->latency_ns[r->shown] != r->sorted_ns[(runs - 1) / 2])
         r->shown++;
     return 0;
@@ -170,7 +165,7 @@ static int64_t median_of(result *r, const rank_times *a, int64_t start, const ra
     int64_t runs = r->job->runs;
     for (int64_t i = 0; i < runs; i++)
         r->scratch[i] = b->time[i * b->row + finish] - a->time[i * a->row + start];
-    qsort(r->scratch, (size_t)runs, sizeof(int64_t), by_size);
+    qsort(r->scratch, (size_t)runs, sizeof(int64_t), util_by_int64);
     return r->scratch[(runs - 1) / 2];
 }
 

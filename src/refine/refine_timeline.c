@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "util/json.h"
+#include "util/sort.h"
 #include "util/util.h"
 
 #define MOST_NS 1000000000000000000ll /* 30 years; far from int64's end */
@@ -148,16 +149,10 @@ int refine_timeline_parse(refine_timeline *out, const char *json, size_t length,
     return rc;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double refine_median(double *number, size_t n)
 {
     if (!n)
         return 0;
-    qsort(number, n, sizeof *number, by_value);
+    qsort(number, n, sizeof *number, util_by_real);
     return number[(n - 1) / 2];
 }

@@ -1,6 +1,7 @@
 /* What this machine is, as far as more than one room asks. */
 #include "util/util.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,6 +10,13 @@ int32_t util_cores(void)
 {
     long n = sysconf(_SC_NPROCESSORS_ONLN);
     return n > 0 ? (int32_t)n : 1;
+}
+
+int util_own_cores(void)
+{
+    cpu_set_t own;
+    CPU_ZERO(&own);
+    return sched_getaffinity(0, sizeof own, &own) ? 1 : UTIL_MAX(1, CPU_COUNT(&own));
 }
 
 bool util_cpuinfo(char *out, size_t size, const char *key)

@@ -7,6 +7,18 @@
 #define BITS 11
 #define DIGITS (1 << BITS)
 
+int util_by_int64(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+int util_by_real(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
 static void scatter(const uint64_t *from_key, const int32_t *from_item, uint64_t *to_key, int32_t *to_item, int32_t n,
                     int shift)
 {

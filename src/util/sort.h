@@ -4,6 +4,10 @@
 
 #include <stdint.h>
 
+/* For qsort: numbers, ascending. */
+int util_by_int64(const void *a, const void *b);
+int util_by_real(const void *a, const void *b);
+
 /* Sorts n keys and the item beside each, ascending; equal keys keep their order. The spares are room for n of each.
  * O(n) per 11 bits in which keys differ. */
 void util_sort(uint64_t *key, int32_t *item, uint64_t *key_spare, int32_t *item_spare, int32_t n);

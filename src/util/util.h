@@ -32,13 +32,12 @@ void util_names_free(util_names *m);
 int32_t util_names_put(util_names *m, const char *name, int32_t number);
 int32_t util_names_get(const util_names *m, const char *name); /* -1: not there */
 
-/* How many cores this process may use, at least 1. */
-int util_own_cores(void);
-
 /* Can this be the name of a machine, and nothing else, to mpiexec and ssh? */
 bool util_is_host(const char *text);
 /* Cores that are at work now, at least 1. */
 int32_t util_cores(void);
+/* How many of them this process may use, at least 1. */
+int util_own_cores(void);
 /* The first value of a key of /proc/cpuinfo; false where it has none (arm64 kernels have no "model name"). */
 bool util_cpuinfo(char *out, size_t size, const char *key);
 

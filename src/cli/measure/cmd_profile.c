@@ -156,28 +156,13 @@ static void say_refined(cli_context *cli, yyjson_mut_val *list, const char *path
     yyjson_mut_obj_add_real(cli->doc, o, "most_ratio", r->most);
 }
 
-static int latency_of(int64_t *out, const char *path)
-{
-    char *text;
-    size_t length;
-    yyjson_doc *doc = NULL;
-    int rc = util_file_read(&text, &length, path);
-    if (rc)
-        return rc;
-    rc = util_json_parse(&doc, text, length, path);
-    *out = rc ? 0 : yyjson_get_sint(yyjson_obj_get(yyjson_doc_get_root(doc), "median_ns"));
-    yyjson_doc_free(doc);
-    free(text);
-    return rc;
-}
-
 /* A loop by hand goes on with the last plan; where an earlier run was faster, that has to be said. */
 static int tell_fastest(cli_context *cli, const char *const *path, int n)
 {
     int64_t least = INT64_MAX, ns = 0;
     int best = 0, rc = 0;
     for (int i = 0; i < n && !rc; i++) {
-        rc = latency_of(&ns, path[i]);
+        rc = cli_timeline_ns(&ns, path[i]);
         if (ns > 0 && ns < least) {
             least = ns;
             best = i;

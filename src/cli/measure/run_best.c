@@ -40,28 +40,16 @@ int cli_best_open(cli_best *b, const cli_context *cli)
     return rc;
 }
 
-static int latency_of(double *out, const cli_run *w, int launch(const cli_run *))
-{
-    char *text = NULL;
-    size_t length;
-    yyjson_doc *doc = NULL;
-    int rc = launch(w);
-    rc = rc ? rc : util_file_read(&text, &length, w->result);
-    rc = rc ? rc : util_json_parse(&doc, text, length, w->result);
-    if (!rc)
-        *out = yyjson_get_num(yyjson_obj_get(yyjson_doc_get_root(doc), "median_ns"));
-    yyjson_doc_free(doc);
-    free(text);
-    return rc;
-}
-
 static int in_turns(double ns[2], const cli_run *const w[2], int launch(const cli_run *))
 {
     double list[2][PASSES];
     int rc = 0;
     for (int i = 0; i < 2 * PASSES && !rc; i++) {
         int who = (i / 2 + i) % 2; /* A B, B A, A B */
-        rc = latency_of(&list[who][i / 2], w[who], launch);
+        int64_t took = 0;
+        rc = launch(w[who]);
+        rc = rc ? rc : cli_timeline_ns(&took, w[who]->result);
+        list[who][i / 2] = (double)took;
     }
     for (int k = 0; k < 2 && !rc; k++)
         ns[k] = util_midmean(list[k], PASSES);

@@ -26,6 +26,15 @@ static int64_t number(yyjson_val *object, const char *key)
     return yyjson_get_sint(yyjson_obj_get(object, key));
 }
 
+int cli_timeline_ns(int64_t *out, const char *path)
+{
+    yyjson_doc *doc = NULL;
+    int rc = open_json(&doc, path);
+    *out = rc ? 0 : number(yyjson_doc_get_root(doc), "median_ns");
+    yyjson_doc_free(doc);
+    return rc;
+}
+
 static double ratio(int64_t measured, int64_t planned)
 {
     return planned > 0 ? (double)measured / (double)planned : 0;

@@ -55,6 +55,8 @@ int cli_watch(const cli_launch_job *launch, const char *const *argv);
 /* ---- run_show.c ---- */
 /* What was measured, from the timeline that rank 0 wrote. */
 int cli_show_timeline(cli_context *cli, const char *path, bool compare);
+/* The median latency of a timeline's runs. */
+int cli_timeline_ns(int64_t *out, const char *path);
 /* What `moirai-rank whole` found out; MOIRAI_EVERIFY where outputs differ. */
 int cli_show_verdict(cli_context *cli, const char *path);
 

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 
 #include "cli/steps/run_steps.h"
+#include "util/sort.h"
 #include "util/util.h"
 
 enum { MOST_FINALISTS = 6, FEWEST = 4 }; /* FEWEST: runs */
@@ -84,12 +85,6 @@ void tune_judge(tune *t)
     t->unsure = unsure(t->kept);
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const int64_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 static void settle(tune *t, tune_case *x)
 {
     int64_t list[2 * TUNE_MOST_PASSES + 1];
@@ -99,7 +94,7 @@ static void settle(tune *t, tune_case *x)
             list[n++] = x->pass_ns[i];
     if (!n)
         return;
-    qsort(list, (size_t)n, sizeof *list, by_size);
+    qsort(list, (size_t)n, sizeof *list, util_by_int64);
     x->measured_ns = middle_of(x, is_pass);
     if (x->measured_ns > 0)
         t->noise = UTIL_MAX(t->noise, (double)(list[(3 * n) / 4 - (n > 3)] - list[n / 4]) / (double)x->measured_ns);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "rank/mpi_clock.h"
+#include "util/sort.h"
 #include "util/util.h"
 
 enum {
@@ -111,12 +112,6 @@ static void sample(sender *s, samples *at)
         at->ns[at->n++] = ns;
 }
 
-static int by_time(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* `part` of 4, of sorted samples. */
 static int64_t quartile(const samples *at, int part)
 {
@@ -143,7 +138,7 @@ static void summarise(probe_link *out, sender *s)
     for (int32_t i = 0; i < s->n_sizes; i++) {
         samples *at = &s->size[i];
         double sum = 0;
-        qsort(at->ns, (size_t)at->n, sizeof *at->ns, by_time);
+        qsort(at->ns, (size_t)at->n, sizeof *at->ns, util_by_int64);
         for (int32_t k = 0; k < at->n; k++)
             sum += (double)at->ns[k];
         out->size[i] = (probe_size){.bytes = at->bytes,

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "util/sort.h"
 #include "util/util.h"
 
 enum { MOST_BATCHES = 3, FEWEST = 5, MOST_RUNS = 1000, COLD_RUNS = 3 };
@@ -25,12 +26,6 @@ struct profile_bench {
     profile_weights weights;
 };
 
-static int by_time(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static int batch(profile_time *out, profile_trial *t, const profile_effort *e)
 {
     int64_t ns[MOST_RUNS];
@@ -42,7 +37,7 @@ static int batch(profile_time *out, profile_trial *t, const profile_effort *e)
             return rc;
         n++;
     }
-    qsort(ns, (size_t)n, sizeof *ns, by_time);
+    qsort(ns, (size_t)n, sizeof *ns, util_by_int64);
     int64_t median = UTIL_MAX(ns[n / 2], 1);
     *out = (profile_time){.median_ns = median, .n = n, .spread = (double)(ns[3 * n / 4] - ns[n / 4]) / (double)median};
     return 0;
@@ -71,7 +66,7 @@ static int measure_cold(profile_time *out, profile_trial *t, const profile_bench
         if (rc)
             return rc;
     }
-    qsort(ns, COLD_RUNS, sizeof *ns, by_time);
+    qsort(ns, COLD_RUNS, sizeof *ns, util_by_int64);
     out->cold_ns = UTIL_MAX(ns[COLD_RUNS / 2], out->median_ns); /* noise aside, never faster */
     return 0;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "util/json.h"
+#include "util/sort.h"
 #include "util/util.h"
 
 static const profile_time *time_of(const profile_job *j, int device, int32_t op)
@@ -16,15 +17,9 @@ static const profile_time *time_of(const profile_job *j, int device, int32_t op)
     return piece < 0 ? NULL : &j->time[(size_t)device * (size_t)j->n_pieces + (size_t)piece];
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median(double *value, int32_t n)
 {
-    qsort(value, (size_t)n, sizeof *value, by_value);
+    qsort(value, (size_t)n, sizeof *value, util_by_real);
     return n ? value[n / 2] : 0;
 }
 
