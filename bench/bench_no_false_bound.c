@@ -2,7 +2,7 @@
  *
  *   bench_no_false_bound [COUNT [FIRST_SEED [MAX_OPS]]]    default 20000 1 10
  *
- * Half of the problems are made of repeated blocks (tests/support/false_bound.c), half of the shapes of
+ * Half of the problems are made of repeated blocks (tests/support/random_layers.c), half of the shapes of
  * tests/support/random_problem.c. Exit code 1 and the seed of each offender if a bound is above the optimum, a schedule
  * that exists is excluded, a good certificate is rejected or a tampered one accepted. */
 #include <inttypes.h>
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "../tests/support/false_bound.h"
+#include "../tests/support/random_layers.h"
 #include "../tests/support/random_problem.h"
 #include "util/util.h"
 

@@ -8,6 +8,7 @@
 #include "schedule/paths.h"
 #include "support/check.h"
 #include "support/false_bound.h"
+#include "support/random_layers.h"
 #include "support/random_problem.h"
 #include "util/util.h"
 

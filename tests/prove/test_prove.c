@@ -13,6 +13,7 @@
 #include "bound/certificate.h"
 #include "pair/pair_refine.h"
 #include "support/false_bound.h"
+#include "support/random_layers.h"
 #include "support/random_problem.h"
 #include "support/scale.h"
 

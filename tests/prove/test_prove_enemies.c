@@ -3,6 +3,7 @@
 #include "support/check.h"
 #include "support/attack.h"
 #include "support/false_bound.h"
+#include "support/random_layers.h"
 #include "support/scale.h"
 
 #include <moirai/moirai.h>

@@ -1,15 +1,10 @@
-/* Is any bound false? Problems made of repeated blocks, and what must hold of every proof about them. */
+/* Is any bound false? What must hold of every proof about a problem. */
 #ifndef MOIRAI_TEST_FALSE_BOUND_H
 #define MOIRAI_TEST_FALSE_BOUND_H
 
 #include <moirai/moirai.h>
 
 #include "support/attack.h"
-
-/* Cuts, blocks that repeat, components that are copies of each other, shared tensors, edges that jump over cuts; every
- * flow and congestion, null and zero times, groups. At most max_ops operators. */
-char *random_layers_json(uint64_t seed, int max_ops, size_t *length);
-moirai_problem *random_layers(uint64_t seed, int max_ops);
 
 typedef struct false_bound_counts {
     int32_t pair_every; /* refine one pair in so many at all levels; 0: all */

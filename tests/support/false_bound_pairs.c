@@ -1,0 +1,269 @@
+/* Pairs against schedules that exist: found by the exhaustive search, put to every proof about them. */
+#include "support/false_bound_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "exact/exact.h"
+#include "pair/pair_refine.h"
+#include "prove/prove.h"
+#include "util/util.h"
+
+/* ---- schedules that exist are never excluded ---- */
+
+static pricing_sending sending_of(const decompose_block *b, const exact_result *found, int32_t entry_device)
+{
+    const moirai_problem *q = &b->problem;
+    int32_t shared = decompose_block_shared_tensor(b);
+    pricing_sending how = {.fixed = true};
+    uint64_t readers = 0;
+    for (int32_t e = q->tensor_edge_off[shared]; e < q->tensor_edge_off[shared + 1]; e++)
+        readers |= UINT64_C(1) << found->op_device[q->edge_reader[e]];
+    readers &= ~(UINT64_C(1) << entry_device);
+    while (readers) {
+        int32_t pick = __builtin_ctzll(readers);
+        int64_t soonest = INT64_MAX;
+        for (int32_t i = 0; i < found->n_transfers && q->congestion == MOIRAI_CONGESTION_PORT; i++)
+            if (found->transfer[i].tensor == shared && (readers >> found->transfer[i].to & 1) &&
+                found->transfer[i].finish_ns < soonest) {
+                soonest = found->transfer[i].finish_ns;
+                pick = found->transfer[i].to;
+            }
+        readers &= ~(UINT64_C(1) << pick);
+        how.receiver[how.n_receivers++] = (int8_t)pick;
+    }
+    return how;
+}
+
+/* Up to two times of arrival that the schedule obeys. */
+static int32_t arrivals_of(const decompose_block *b, const exact_result *found, const pricing_sending *how,
+                           util_rng *rng, pricing_branch *count)
+{
+    int32_t n = 0, shared = decompose_block_shared_tensor(b);
+    for (int32_t i = 0; how->fixed && i < found->n_transfers && n < 2; i++) {
+        const exact_transfer *t = &found->transfer[i];
+        if (t->tensor != shared || util_rng_below(rng, 2))
+            continue;
+        bool below = util_rng_below(rng, 2);
+        count[n++] =
+            (pricing_branch){PRICING_ARRIVAL, 0, 0, t->to, below ? 0 : t->finish_ns, below ? t->finish_ns : INT64_MAX};
+    }
+    return n;
+}
+
+/* Up to three counts that the schedule obeys. */
+static int32_t counts_of(const decompose_block *b, const exact_result *found, util_rng *rng, pricing_branch *count)
+{
+    int32_t n = b->n_kinds ? (int32_t)util_rng_below(rng, 4) : 0;
+    for (int32_t i = 0; i < n; i++) {
+        int32_t kind = (int32_t)util_rng_below(rng, (uint32_t)b->n_kinds), c = b->kind_component[kind];
+        int32_t ops = b->component_off[c + 1] - b->component_off[c], op = (int32_t)util_rng_below(rng, (uint32_t)ops);
+        int32_t device = (int32_t)util_rng_below(rng, (uint32_t)b->problem.n_devices), here = 0;
+        for (c = 0; c < b->n_components; c++)
+            here +=
+                b->component_kind[c] == kind && found->op_device[b->component_op[b->component_off[c] + op]] == device;
+        bool below = util_rng_below(rng, 2);
+        count[i] =
+            (pricing_branch){PRICING_NUMBER, kind, op, device, below ? 0 : here, below ? here : b->kind_count[kind]};
+    }
+    return n;
+}
+
+/* The verifier's block for a class, with the placer's kinds and trees. */
+static bool verifier_block(prove_block *v, pair_chain *c, int32_t class_)
+{
+    const decompose_block *b = pair_chain_block(c, class_);
+    const moirai_problem *q = &b->problem;
+    prove_cuts cuts = {0};
+    pricing_pricer *w = NULL;
+    pricing_tree_edge *edge = calloc((size_t)q->n_ops + 1, sizeof *edge);
+    bool good = !prove_cuts_new(&cuts, c->p, c->s->n_cuts, c->s->cut) &&
+                !prove_block_new(v, c->p, &cuts, c->s->class_block[class_]) && !prove_components(v) &&
+                !pricing_pricer_new(&w, b, 1) && v->n == q->n_ops && v->n_components == b->n_components;
+    if (good) {
+        v->n_kinds = b->n_kinds;
+        v->kind_component = calloc((size_t)b->n_kinds + 1, sizeof(int32_t));
+        v->kind_count = calloc((size_t)b->n_kinds + 1, sizeof(int32_t));
+        v->tree_off = calloc((size_t)b->n_kinds + 2, sizeof(int32_t));
+        v->tree_edge = calloc((size_t)v->n + 1, sizeof(int32_t));
+        for (int32_t kind = 0; kind < b->n_kinds; kind++) {
+            v->kind_component[kind] = b->kind_component[kind];
+            v->kind_count[kind] = b->kind_count[kind];
+            int32_t n = pricing_pricer_tree(w, kind, edge);
+            v->tree_off[kind + 1] = v->tree_off[kind] + n;
+            for (int32_t i = 0; i < n; i++)
+                for (int32_t e = 0; e < v->n_edges; e++)
+                    if (v->edge[e].from == edge[i].producer && v->edge[e].to == edge[i].reader &&
+                        v->edge[e].output == edge[i].tensor - q->op_out_off[edge[i].producer])
+                        v->tree_edge[v->tree_off[kind] + i] = e;
+        }
+        int32_t shared = decompose_block_shared_tensor(b);
+        if (shared >= 0)
+            v->shared_tensor = c->p->op_out[c->p->op_out_off[v->op[0]] + shared - q->op_out_off[b->entry]];
+    }
+    pricing_pricer_free(w);
+    prove_cuts_free(&cuts);
+    free(edge);
+    return good;
+}
+
+/* The verifier on the same prices. */
+static bool verifier_excludes(const prove_block *v, const pair_state *x, int32_t a, int32_t z,
+                              const pricing_master_task *task, const pricing_master_result *found,
+                              const pricing_grid *grid, const pricing_sending *how)
+{
+    (void)x;
+    prove_branch count[6];
+    prove_leaf leaf = {.fixed = how->fixed,
+                       .n_receivers = how->n_receivers,
+                       .n_branches = task->n_branches,
+                       .branch = count,
+                       .priced = true,
+                       .length_ns = grid->length_ns,
+                       .step_ns = grid->step_ns,
+                       .n_steps = grid->n_steps,
+                       .n_buckets = grid->n_buckets,
+                       .bucket = (int32_t *)grid->bucket_step,
+                       .price = (int64_t *)found->price,
+                       .branch_price = (int64_t *)found->branch_price};
+    for (int32_t i = 0; i < how->n_receivers; i++)
+        leaf.receiver[i] = how->receiver[i];
+    for (int32_t i = 0; i < task->n_branches; i++)
+        count[i] =
+            (prove_branch){task->branch[i].on == PRICING_NUMBER ? task->branch[i].kind : PROVE_ARRIVAL,
+                           task->branch[i].op, task->branch[i].device, task->branch[i].least, task->branch[i].most};
+    bool holds = false;
+    return !prove_prices(&holds, v, a, z, &leaf) && holds;
+}
+
+static bool schedule_survives(const pair_chain *c, pair_state *x, const prove_block *v, int32_t a, int32_t z,
+                              const exact_result *found, uint64_t seed, char *why)
+{
+    static const int32_t grids[][2] = {{512, 1}, {512, 8}, {60, 6}, {7, 32}, {1, 1}, {200, 32}};
+    util_rng rng;
+    util_rng_seed(&rng, seed);
+    for (size_t i = 0; i < sizeof grids / sizeof *grids; i++) {
+        pricing_sending how = {0};
+        if (decompose_block_shared_tensor(&x->block) >= 0 && util_rng_below(&rng, 4))
+            how = sending_of(&x->block, found, a);
+        pricing_branch count[6];
+        int32_t arrivals = arrivals_of(&x->block, found, &how, &rng, count);
+        /* The schedule's own length, and sometimes more. */
+        int64_t length = found->makespan_ns + (util_rng_below(&rng, 4) ? 0 : util_rng_below(&rng, 20));
+        pricing_master_task task = {.how = &how,
+                                    .form = PRICING_LENGTH_FORM,
+                                    .length_ns = length,
+                                    .buckets = grids[i][1],
+                                    .n_branches = arrivals + counts_of(&x->block, found, &rng, count + arrivals),
+                                    .branch = count,
+                                    .max_rounds = 30,
+                                    .converge = true};
+        pricing_master *m;
+        pricing_master_result result;
+        if (pricing_master_new(&m, &x->block, a, z, grids[i][0]) ||
+            pricing_pricer_new(&task.pricer, &x->block, grids[i][0] + 2))
+            return false_bound_fail(why, "out of memory");
+        int rc = pricing_master_solve(&result, m, &task);
+        bool false_proof = !rc && result.proven;
+        bool false_verdict = !rc && verifier_excludes(v, x, a, z, &task, &result, pricing_master_grid(m), &how);
+        pricing_master_free(m);
+        pricing_pricer_free(task.pricer);
+        if (rc || false_proof || false_verdict)
+            return false_bound_fail(
+                why,
+                "%s excludes a schedule of %lld ns at T = %lld, pair %d %d, steps %d, buckets %d, %d receivers, "
+                "%d counts (%s)",
+                false_proof     ? "pricing"
+                : false_verdict ? "verifier"
+                                : "failure",
+                (long long)found->makespan_ns, (long long)length, a, z, grids[i][0], grids[i][1],
+                how.fixed ? how.n_receivers : -1, task.n_branches, c->p->name);
+    }
+    return true;
+}
+
+/* ---- pairs at all levels ---- */
+
+/* The static programme between two devices by some cases, in one go or two: numbers and receivers of the entry's tensor.
+ */
+static bool check_pair_cases(pair_state *x, const exact_result *found, uint64_t seed, false_bound_counts *counts,
+                             char *why)
+{
+    int32_t cases = 1 + (int32_t)(seed * 31 % 29);
+    for (int32_t i = 0; i < 1 + (int32_t)(seed % 2); i++)
+        if (pair_raise_cases(x, INT64_MAX, cases, (util_stop){0}))
+            return false_bound_fail(why, "cases: %s", moirai_error_message());
+    const pair_static_tree *tree = pair_static_proven(x->programme);
+    for (int32_t i = 0; tree && i < tree->n_cases; i++)
+        if (tree->cases[i].division == PAIR_BY_SENDING) {
+            counts->sendings++;
+            break;
+        }
+    return !found || x->lower_ns <= found->makespan_ns ||
+           false_bound_fail(why, "cases of a pair: bound %lld, optimum %lld", (long long)x->lower_ns,
+                            (long long)found->makespan_ns);
+}
+
+static bool check_pair(pair_chain *c, int32_t class_, int32_t a, int32_t z, const prove_block *v, uint64_t seed,
+                       false_bound_counts *counts, char *why)
+{
+    int64_t index = pair_chain_index(c, class_, a, z);
+    exact_options o;
+    exact_result found;
+    if (pair_open(c, class_, a, z))
+        return false_bound_fail(why, "pair %d %d does not open", a, z);
+    pair_state *x = c->pair[index];
+    exact_options_init(&o);
+    o.node_limit = FALSE_BOUND_NODES;
+    bool ran = !exact_solve(&x->block.problem, &o, &found), solved = ran && found.complete && found.found, good = true;
+    int32_t levels = x->block.n_interior ? PAIR_LEVELS : 0;
+    good = check_pair_cases(x, solved ? &found : NULL, seed, counts, why);
+    for (int32_t level = 1; level <= levels && good; level++) {
+        pair_refine_task job = {.class_ = class_,
+                                .entry_device = a,
+                                .exit_device = z,
+                                .level = level,
+                                .need_ns = INT64_MAX,
+                                .prices_only = true,
+                                .improve = level > 2,
+                                .effort = 0.2,
+                                .seed = seed};
+        if (pair_refine(c, &job))
+            good = false_bound_fail(why, "level %d: %s", level, moirai_error_message());
+        else if (solved && x->lower_ns > found.makespan_ns)
+            good = false_bound_fail(why, "pair %d %d, level %d: bound %lld, optimum %lld", a, z, level,
+                                    (long long)x->lower_ns, (long long)found.makespan_ns);
+    }
+    if (good && solved && x->lower_ns > found.makespan_ns)
+        good = false_bound_fail(why, "pair %d %d: bound %lld, optimum %lld", a, z, (long long)x->lower_ns,
+                                (long long)found.makespan_ns);
+    if (good && solved && levels) {
+        good = schedule_survives(c, x, v, a, z, &found, seed, why);
+        counts->schedules++;
+    }
+    if (ran)
+        exact_result_clear(&found);
+    counts->pairs++;
+    return good;
+}
+
+bool false_bound_pairs(pair_chain *c, uint64_t seed, false_bound_counts *counts, char *why)
+{
+    bool good = true;
+    for (int32_t class_ = 0; class_ < c->s->n_classes && good; class_++) {
+        prove_block v = {0};
+        if (!verifier_block(&v, c, class_))
+            good = false_bound_fail(why, "the verifier sees another block");
+        for (int32_t i = 0; i < c->K * c->K && good; i++) {
+            int32_t a = i / c->K, z = i % c->K;
+            if (!pair_chain_possible(c, class_, a, z))
+                continue;
+            if (counts->pair_every && (seed + (uint64_t)(class_ * c->K * c->K + i)) % (uint64_t)counts->pair_every)
+                good = !pair_open(c, class_, a, z) || false_bound_fail(why, "a pair can't be opened");
+            else
+                good = check_pair(c, class_, a, z, &v, seed + (uint64_t)i, counts, why);
+        }
+        prove_block_free(&v);
+    }
+    return good;
+}
