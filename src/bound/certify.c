@@ -53,8 +53,7 @@ static void choose(certifying *x)
         x->picked[x->pick[i]] = false;
     x->n_picks = 0;
     for (int32_t i = 0; i < s->n_blocks; i++) {
-        int32_t a = i > 0 ? x->device[i - 1] : 0, b = i < s->n_cuts ? x->device[i] : 0;
-        int64_t pair = pair_chain_index(x->c, s->block_class[i], a, b);
+        int64_t pair = pair_chain_on_path(x->c, i, x->device);
         const pair_state *y = pair_chain_get(x->c, pair);
         bool wanted = !y->open || (y->block.n_interior > 0 && pair_certified_ns(y) < y->plan.length_ns);
         /* Pairs that the search itself has raised by prices have had their turn. */

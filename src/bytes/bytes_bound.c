@@ -95,9 +95,7 @@ static int64_t cut_cost(const bytes_prices *m, int32_t cut, int32_t k, const int
 
 int64_t bytes_pair_of(const bytes_prices *m, int32_t block)
 {
-    const decompose_cuts *s = m->c->s;
-    int32_t a = block > 0 ? m->device[block - 1] : 0, b = block < s->n_cuts ? m->device[block] : 0;
-    return ((int64_t)s->block_class[block] * m->K + a) * m->K + b;
+    return pair_chain_on_path(m->c, block, m->device);
 }
 
 /* One block of the recursion: `cost` by the device before it becomes `cost` by the device after. */

@@ -27,6 +27,13 @@ static inline int64_t pair_chain_index(const pair_chain *c, int32_t class_, int3
     return ((int64_t)class_ * c->K + a) * c->K + b;
 }
 
+/* The pair of a block on the path of devices at the cuts. */
+static inline int64_t pair_chain_on_path(const pair_chain *c, int32_t block, const int32_t *cut_device)
+{
+    int32_t a = block > 0 ? cut_device[block - 1] : 0, b = block < c->s->n_cuts ? cut_device[block] : 0;
+    return pair_chain_index(c, c->s->block_class[block], a, b);
+}
+
 /* What is known of a pair; of one that was never opened: nothing, to be read only. */
 static inline const pair_state *pair_chain_get(const pair_chain *c, int64_t index)
 {

@@ -45,6 +45,8 @@ typedef struct pair_state {
     int64_t solves;       /* at cases so far */
 } pair_state;
 
+/* A plan of this length in place of the one at hand; devices and order are copied. */
+int pair_take_plan(pair_state *x, int64_t length_ns, const int32_t *device, const moirai_task *order, int64_t n_order);
 void pair_cases_free(pair_case *cases, int32_t n);
 
 /* What the leaves of a pair prove: its bound without the exhaustive search. Of a pair that was never opened (blocks of

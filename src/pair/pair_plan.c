@@ -1,4 +1,4 @@
-#include "pair/pair_plan.h"
+#include "pair/pair.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,4 +24,11 @@ int pair_plan_set(pair_plan *plan, int32_t n_ops, const int32_t *device, const m
     memcpy(plan->device, device, sizeof *device * (size_t)n_ops);
     memcpy(plan->order, order, sizeof *order * (size_t)n_order);
     return 0;
+}
+
+int pair_take_plan(pair_state *x, int64_t length_ns, const int32_t *device, const moirai_task *order, int64_t n_order)
+{
+    x->plan.length_ns = length_ns;
+    x->plan.cost = pricing_units(x->block.unit, length_ns);
+    return pair_plan_set(&x->plan, x->block.problem.n_ops, device, order, n_order);
 }

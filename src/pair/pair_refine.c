@@ -43,11 +43,8 @@ static int exhaust(pair_state *x, const pair_refine_task *job, int64_t nodes)
     int rc = exact_solve(&x->block.problem, &o, &found);
     if (rc)
         return rc == MOIRAI_ELIMIT ? 0 : rc;
-    if (found.found && found.makespan_ns < x->plan.length_ns) {
-        x->plan.length_ns = found.makespan_ns;
-        x->plan.cost = pricing_units(x->block.unit, found.makespan_ns);
-        rc = pair_plan_set(&x->plan, x->block.problem.n_ops, found.op_device, found.order, found.n_order);
-    }
+    if (found.found && found.makespan_ns < x->plan.length_ns)
+        rc = pair_take_plan(x, found.makespan_ns, found.op_device, found.order, found.n_order);
     int64_t proven = UTIL_MIN(found.lower_bound_ns, x->plan.length_ns);
     if (proven > x->lower_ns) {
         x->lower_ns = proven;

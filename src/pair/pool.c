@@ -21,7 +21,7 @@
  * need be right (docs/optimality.md, 2.4).
  *
  * Prices: multiplicative updates by how much the cheapest labels use each bucket of time; weights: those that are best
- * for the load alone. Lengths are tried four side by side, whatever the number of threads. */
+ * for the load alone (pool_input.c). Lengths are tried four side by side, whatever the number of threads. */
 #include "pair/pool.h"
 
 #include <math.h>
@@ -29,37 +29,29 @@
 #include <string.h>
 
 #include "pair/pool_cut.h"
+#include "pair/pool_input.h"
 #include "schedule/paths.h"
 #include "util/pool.h"
 #include "util/util.h"
 
-#define WEIGHTS 1024       /* their sum, about */
-#define BUCKETS 128        /* of time, one price each */
-#define MOST_LABELS 2000   /* of an operator */
-#define PRICE_BITS 59      /* weights * integral of the price stays below */
-#define WEIGHT_ROUNDS 3000 /* of the search for weights */
-#define RATE 0.8           /* of the first change of prices */
-#define RATE_ROUNDS 5.0    /* until it falls */
-#define LATEST 0.15        /* of the mean use is the latest */
+#define BUCKETS 128      /* of time, one price each */
+#define MOST_LABELS 2000 /* of an operator */
+#define PRICE_BITS 59    /* weights * integral of the price stays below */
+#define RATE 0.8         /* of the first change of prices */
+#define RATE_ROUNDS 5.0  /* until it falls */
+#define LATEST 0.15      /* of the mean use is the latest */
 #define LEAST_SHAPE 1e-6
 #define PATIENCE 5 /* rounds before a length is given up */
 #define HOPE 2.2
 
 typedef __int128 wide;
 
-/* Who waits for whom, and how long at least: from start to start. */
-typedef struct pool_arcs {
-    int32_t n;
-    pair_pool_arc *arc;
-    int32_t *in_off, *in, *out_off, *out; /* arcs of each operator */
-} pool_arcs;
-
 typedef struct trial {
     const moirai_problem *q;
     const pair_pool_task *job;
     const int64_t *head, *tail, *weight;
     int32_t n, K, E; /* E: arcs, the problem's edges first */
-    const pool_arcs *arcs;
+    const pair_pool_arcs *arcs;
     int64_t length_ns, step_ns, bucket_ns;
     double *shape;         /* per bucket: the price, up to a factor */
     int64_t *price, *paid; /* per bucket: price; integral up to its beginning */
@@ -132,7 +124,7 @@ static int64_t up(int64_t a, int64_t b)
 
 static void find_lateness(trial *x)
 {
-    const pool_arcs *arcs = x->arcs;
+    const pair_pool_arcs *arcs = x->arcs;
     for (int32_t e = 0; e < x->E; e++) {
         const pair_pool_arc *a = &arcs->arc[e];
         x->late[e] = (int32_t)up(x->offset[a->to] - x->offset[a->from] - a->ns, x->step_ns);
@@ -320,7 +312,7 @@ static int64_t flow_of(const trial *x, int32_t e, int32_t step)
 /* The least of an operator's labels at the multipliers. */
 static wide part_of_op(const trial *x, int32_t i)
 {
-    const pool_arcs *arcs = x->arcs;
+    const pair_pool_arcs *arcs = x->arcs;
     wide least = 0, extra = 0;
     bool any = false;
     for (int32_t g = 0; g < x->labels[i]; g++) {
@@ -469,58 +461,13 @@ static int try_length(void *data, int32_t which)
     return rc;
 }
 
-/* ---- weights ---- */
-
-/* Weights of the devices that make the load's bound, sum over i of the least c(k) t(i, k), large: multiplicative
- * updates, which need no linear programme. Any weights are valid. */
-static int find_weights(int64_t *weight, const moirai_problem *q, const util_stop *stop)
-{
-    int32_t K = q->n_devices;
-    double *c = util_alloc(3 * (size_t)K, sizeof *c), *load = c + K, *best = c + 2 * K, most = -1;
-    if (!c)
-        return MOIRAI_EFAIL;
-    for (int32_t k = 0; k < K; k++)
-        c[k] = 1.0 / K;
-    for (int32_t round = 0; round < WEIGHT_ROUNDS && (round == 0 || !util_stopped(stop)); round++) {
-        double value = 0, all = 0, sum = 0;
-        memset(load, 0, sizeof *load * (size_t)K);
-        for (int32_t i = 0; i < q->n_ops; i++) {
-            int32_t at = -1;
-            double least = HUGE_VAL;
-            for (int32_t k = 0; k < K; k++)
-                if (q->op_devices[i] >> k & 1 && c[k] * (double)moirai_op_ns(q, i, k) < least) {
-                    least = c[k] * (double)moirai_op_ns(q, i, k);
-                    at = k;
-                }
-            if (at < 0)
-                continue;
-            value += least;
-            load[at] += (double)moirai_op_ns(q, i, at);
-        }
-        if (value > most) {
-            most = value;
-            memcpy(best, c, sizeof *c * (size_t)K);
-        }
-        for (int32_t k = 0; k < K; k++)
-            all += load[k];
-        for (int32_t k = 0; k < K; k++)
-            sum += c[k] *= exp((all > 0 ? load[k] / all : 0) / (1 + round / 20.0));
-        for (int32_t k = 0; k < K; k++)
-            c[k] /= sum;
-    }
-    for (int32_t k = 0; k < K; k++)
-        weight[k] = (int64_t)floor(best[k] * WEIGHTS + 0.5);
-    free(c);
-    return 0;
-}
-
 /* ---- lengths ---- */
 
 typedef struct pooling {
     const moirai_problem *q;
     const pair_pool_task *job;
     int64_t *head, *tail, *weight;
-    pool_arcs arcs;
+    pair_pool_arcs arcs;
     double *shape;           /* of the best prices so far */
     int64_t low_ns, high_ns; /* excluded; not excluded */
 } pooling;
@@ -603,69 +550,6 @@ static int try_lengths(pooling *p, pair_pool_proof *proof, bool *any)
     return rc;
 }
 
-/* ---- arcs ---- */
-
-/* The least time from the start of an edge's producer to that of its reader. */
-static pair_pool_arc arc_of(const moirai_problem *q, int32_t e)
-{
-    int32_t t = q->edge_tensor[e], i = q->tensor_producer[t], j = q->edge_reader[e];
-    pair_pool_arc arc = {i, j, INT64_MAX};
-    for (int32_t k = 0; k < q->n_devices; k++)
-        for (int32_t l = 0; l < q->n_devices; l++)
-            if (q->op_devices[i] >> k & 1 && q->op_devices[j] >> l & 1)
-                arc.ns = UTIL_MIN(arc.ns, moirai_op_ns(q, i, k) + moirai_transfer_ns(q, t, k, l));
-    return arc;
-}
-
-static void sort_arcs(pool_arcs *x, int32_t n_ops)
-{
-    for (int32_t e = 0; e < x->n; e++) {
-        x->out_off[x->arc[e].from + 1]++;
-        x->in_off[x->arc[e].to + 1]++;
-    }
-    for (int32_t i = 0; i < n_ops; i++) {
-        x->out_off[i + 1] += x->out_off[i];
-        x->in_off[i + 1] += x->in_off[i];
-    }
-    for (int32_t e = x->n - 1; e >= 0; e--) { /* offsets run back to the beginnings */
-        x->out[--x->out_off[x->arc[e].from + 1]] = e;
-        x->in[--x->in_off[x->arc[e].to + 1]] = e;
-    }
-    for (int32_t i = 0; i < n_ops; i++) {
-        x->out_off[i] = x->out_off[i + 1];
-        x->in_off[i] = x->in_off[i + 1];
-    }
-    x->out_off[n_ops] = x->in_off[n_ops] = x->n;
-}
-
-static int find_arcs(pool_arcs *x, const moirai_problem *q, const pair_pool_task *job)
-{
-    size_t n = (size_t)q->n_ops, E = (size_t)q->n_edges + (size_t)job->n_arcs;
-    x->n = (int32_t)E;
-    x->arc = util_alloc(E, sizeof *x->arc);
-    x->in_off = util_alloc(n + 1, sizeof *x->in_off);
-    x->out_off = util_alloc(n + 1, sizeof *x->out_off);
-    x->in = util_alloc(E, sizeof *x->in);
-    x->out = util_alloc(E, sizeof *x->out);
-    if (!x->arc || !x->in_off || !x->out_off || !x->in || !x->out)
-        return MOIRAI_EFAIL;
-    for (int32_t e = 0; e < q->n_edges; e++)
-        x->arc[e] = arc_of(q, e);
-    for (int32_t e = 0; e < job->n_arcs; e++)
-        x->arc[q->n_edges + e] = job->arc[e];
-    sort_arcs(x, q->n_ops);
-    return 0;
-}
-
-static void clear_arcs(pool_arcs *x)
-{
-    free(x->arc);
-    free(x->in_off);
-    free(x->out_off);
-    free(x->in);
-    free(x->out);
-}
-
 static void find_paths(pooling *p)
 {
     size_t bytes = sizeof *p->head * (size_t)p->q->n_ops * (size_t)p->q->n_devices;
@@ -685,8 +569,8 @@ static int pool(pooling *p, pair_pool_proof *proof)
     find_paths(p);
     for (int32_t b = 0; b < BUCKETS; b++)
         p->shape[b] = 1;
-    int rc = find_arcs(&p->arcs, p->q, p->job);
-    rc = rc ? rc : find_weights(p->weight, p->q, &p->job->stop);
+    int rc = pair_pool_find_arcs(&p->arcs, p->q, p->job);
+    rc = rc ? rc : pair_pool_find_weights(p->weight, p->q, &p->job->stop);
     for (int32_t i = 0, idle = 0; i < p->job->rounds && !rc && p->low_ns < p->high_ns && idle < 2; i++) {
         rc = util_stopped(&p->job->stop) ? 0 : try_lengths(p, proof, &any);
         idle = any ? 0 : idle + 1;
@@ -715,7 +599,7 @@ int pair_pool(int64_t *lower_ns, const moirai_problem *q, const pair_pool_task *
         *proof = own;
     else
         pair_pool_proof_free(&own);
-    clear_arcs(&p.arcs);
+    pair_pool_clear_arcs(&p.arcs);
     free(p.head);
     free(p.tail);
     free(p.weight);

@@ -43,18 +43,13 @@ static bool alike(const moirai_problem *q, int32_t i, int32_t j)
     return same;
 }
 
-static int64_t least_time(const moirai_problem *q, int32_t i)
-{
-    return moirai_op_least_ns(q, i);
-}
-
 /* group_of: the number of the first operator that is alike, MOIRAI_NONE where there is no other. */
 static void find_alike(pair_programme *x)
 {
     for (int32_t i = 0; i < x->n; i++)
         x->group_of[i] = MOIRAI_NONE;
     for (int32_t i = 0; i < x->n; i++)
-        for (int32_t j = i + 1; j < x->n && x->group_of[i] == MOIRAI_NONE && least_time(x->q, i) > 0; j++)
+        for (int32_t j = i + 1; j < x->n && x->group_of[i] == MOIRAI_NONE && moirai_op_least_ns(x->q, i) > 0; j++)
             if (x->group_of[j] == MOIRAI_NONE && alike(x->q, i, j)) {
                 for (int32_t l = j; l < x->n; l++)
                     if (x->group_of[l] == MOIRAI_NONE && alike(x->q, i, l))
@@ -76,7 +71,7 @@ static void number_groups(pair_programme *x)
             for (int32_t g = 0; g < n && !taken; g++)
                 taken = first[g] == i;
             for (int32_t j = i; j < x->n && !taken; j++)
-                work += x->group_of[j] == i ? (double)least_time(x->q, i) : 0;
+                work += x->group_of[j] == i ? (double)moirai_op_least_ns(x->q, i) : 0;
             if (work > most) {
                 most = work;
                 best = i;
@@ -355,7 +350,7 @@ static bool choose_number(const pair_static *p, int32_t at, pair_static_case *c)
     double most = 0;
     for (int32_t i = 0; i < x->n_groups * x->K; i++) {
         double part = number[i] - floor(number[i]), far = fmin(part, 1 - part);
-        double worth = far * (double)least_time(x->q, x->group_op[x->group_off[i / x->K]]);
+        double worth = far * (double)moirai_op_least_ns(x->q, x->group_op[x->group_off[i / x->K]]);
         if (far > FRACTION && worth > most) {
             most = worth;
             c->division = PAIR_BY_NUMBER;

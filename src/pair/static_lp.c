@@ -514,7 +514,7 @@ int pair_static_new(pair_static **out, const moirai_problem *q, const pair_stati
 {
     *out = NULL;
     if (!pricing_lp_available() || q->n_ops == 0 || job->proven_ns >= job->upper_ns ||
-        (int64_t)q->n_edges * q->n_devices * q->n_devices > PAIR_STATIC_CELLS)
+        pair_static_cells(q) > PAIR_STATIC_CELLS)
         return 0;
     pair_static *s = util_alloc(1, sizeof *s);
     if (!s)

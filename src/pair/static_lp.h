@@ -67,8 +67,12 @@ typedef struct pair_static_task {
     util_stop stop;
 } pair_static_task;
 
-/* Programmes of more cells than this (edges * devices^2) are not made: *lower_ns is what was known. */
+/* The size of a programme, in cells. Those of more than PAIR_STATIC_CELLS are not made: *lower_ns is what was known. */
 #define PAIR_STATIC_CELLS 40000
+static inline int64_t pair_static_cells(const moirai_problem *q)
+{
+    return (int64_t)q->n_edges * q->n_devices * q->n_devices;
+}
 
 /* A programme that can be gone on with: rounds first, then cases, as many at a time as one likes. */
 typedef struct pair_static pair_static;

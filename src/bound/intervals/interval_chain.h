@@ -7,6 +7,7 @@
 #include "decompose/spine.h"
 #include "pair/pair_refine.h"
 
+#define BOUND_INTERVAL_OPS 110 /* between two neighbours of a chain, at most */
 #define BOUND_INTERVAL_BATCH 8 /* pairs that are searched side by side, whatever the number of threads */
 
 typedef struct bound_interval_chain {
@@ -19,7 +20,14 @@ typedef struct bound_interval_chain {
 
 int bound_interval_chain_new(bound_interval_chain **out, const moirai_problem *p, const decompose_intervals *x,
                              const decompose_interval_taste *taste);
+/* The chain of the marked operators: `mark` has room for 3 per operator, the first third is the chain, the second what
+ * floats. */
+int bound_interval_chain_over(bound_interval_chain **out, const moirai_problem *p, bool *mark);
+/* The chain of all cuts; *out is NULL where blocks between them are too large for intervals. */
+int bound_interval_chain_of_cuts(bound_interval_chain **out, const moirai_problem *p);
 void bound_interval_chain_free(bound_interval_chain *x);
+/* Blocks are copies of a few. */
+bool bound_interval_chain_repeats(const bound_interval_chain *x);
 
 typedef struct bound_interval_task {
     int64_t goal_ns;  /* no use in proving more; INT64_MAX: no goal */
@@ -33,10 +41,25 @@ typedef struct bound_interval_task {
     util_stop stop;
 } bound_interval_task;
 
+/* All chains within a budget, without a goal. */
+static inline bound_interval_task bound_interval_task_of(const moirai_budget *budget)
+{
+    return (bound_interval_task){.goal_ns = INT64_MAX,
+                                 .tries = 4,
+                                 .effort = budget->effort,
+                                 .threads = budget->threads,
+                                 .seed = budget->seed,
+                                 .stop = util_stop_of(budget)};
+}
+
 /* Opens the pairs and raises those on the bound's path, until the goal is reached or nothing is left to try. *lower_ns
  * holds at any time. */
 int bound_interval_chain_raise(int64_t *lower_ns, bound_interval_chain *x, const bound_interval_task *job);
 
+/* Opens the pairs: all of them, or those of the path where they are many. */
+int bound_interval_chain_open(bound_interval_chain *x, const bound_interval_task *job);
+
+/* ---- interval_contest.c ---- */
 /* Gives a chain what others have found, and takes what it has found. O(blocks * (intervals known + K^2)). */
 int bound_interval_chain_share(bound_interval_chain *x, bound_interval_list *known);
 

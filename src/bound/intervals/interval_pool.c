@@ -21,12 +21,7 @@ int bound_windows_pool(int64_t *lower_ns, const bound_windows *w, const moirai_p
 
 static int find_pool(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
-    bound_interval_task intervals = {.goal_ns = INT64_MAX,
-                                     .tries = 4,
-                                     .effort = budget->effort,
-                                     .threads = budget->threads,
-                                     .seed = budget->seed,
-                                     .stop = util_stop_of(budget)};
+    bound_interval_task intervals = bound_interval_task_of(budget);
     pair_pool_task job = {
         .rounds = ROUNDS, .cuts = CUTS, .nodes = NODES, .threads = budget->threads, .stop = intervals.stop};
     bound_windows w;

@@ -22,9 +22,7 @@ static int keep_plan(pair_state *y, const exact_result *found)
 {
     if (!found->found || found->makespan_ns >= y->plan.length_ns)
         return 0;
-    y->plan.length_ns = found->makespan_ns;
-    y->plan.cost = pricing_units(y->block.unit, found->makespan_ns);
-    return pair_plan_set(&y->plan, y->block.problem.n_ops, found->op_device, found->order, found->n_order);
+    return pair_take_plan(y, found->makespan_ns, found->op_device, found->order, found->n_order);
 }
 
 /* One target, put to the test at once or by the search's own climbing: what it proves, and the nodes that it took. */

@@ -35,12 +35,9 @@ static int refine_one(void *data, int32_t i)
 /* How often the path of `device` goes through each pair. */
 static void count_path(engine *x, const int32_t *device)
 {
-    const decompose_cuts *s = x->c->s;
     memset(x->times, 0, sizeof *x->times * (size_t)pair_chain_count(x->c));
-    for (int32_t i = 0; i < s->n_blocks; i++) {
-        int32_t a = i > 0 ? device[i - 1] : 0, b = i < s->n_cuts ? device[i] : 0;
-        x->times[pair_chain_index(x->c, s->block_class[i], a, b)]++;
-    }
+    for (int32_t i = 0; i < x->c->s->n_blocks; i++)
+        x->times[pair_chain_on_path(x->c, i, device)]++;
 }
 
 /* The part of the gap that hangs on each pair of a path. */
@@ -179,12 +176,10 @@ static int first_levels(engine *x, const int64_t *opened, int32_t n)
  * many. */
 static int32_t unknown_on_path(engine *x, const int32_t *device)
 {
-    const decompose_cuts *s = x->c->s;
     int32_t n = 0;
     count_path(x, device);
-    for (int32_t i = 0; i < s->n_blocks; i++) {
-        int32_t a = i > 0 ? device[i - 1] : 0, b = i < s->n_cuts ? device[i] : 0;
-        int64_t pair = pair_chain_index(x->c, s->block_class[i], a, b);
+    for (int32_t i = 0; i < x->c->s->n_blocks; i++) {
+        int64_t pair = pair_chain_on_path(x->c, i, device);
         const pair_state *known = x->c->pair[pair];
         if ((!known || (known->level == 0 && known->open && known->block.n_interior)) && x->times[pair])
             x->index[n++] = pair;

@@ -43,8 +43,7 @@ int64_t place_compose(const pair_chain *c, const int32_t *cut_device, const pair
     for (int32_t i = 0; i < c->s->n_blocks; i++) {
         int32_t class_ = c->s->block_class[i];
         const decompose_block *b = c->block[class_];
-        int32_t from = i > 0 ? cut_device[i - 1] : 0, to = i < c->s->n_cuts ? cut_device[i] : 0;
-        const pair_plan *plan = &pair_chain_at(c, class_, from, to)->plan;
+        const pair_plan *plan = &pair_chain_get(c, pair_chain_on_path(c, i, cut_device))->plan;
         if (block_plan && block_plan[i])
             plan = block_plan[i];
         for (int32_t op = b->first; op < b->first + b->n_interior; op++)

@@ -61,15 +61,12 @@ static bool repeats(const engine *x)
 /* The pair's plan from a schedule of its block. */
 static int keep_plan(pair_state *y, const moirai_plan *plan)
 {
-    const moirai_problem *q = &y->block.problem;
     moirai_task *order;
     int64_t n;
-    int rc = schedule_plan_order(&order, &n, q, plan);
+    int rc = schedule_plan_order(&order, &n, &y->block.problem, plan);
     if (rc)
         return rc;
-    y->plan.length_ns = plan->makespan_ns;
-    y->plan.cost = pricing_units(y->block.unit, plan->makespan_ns);
-    rc = pair_plan_set(&y->plan, q->n_ops, plan->op_device, order, n);
+    rc = pair_take_plan(y, plan->makespan_ns, plan->op_device, order, n);
     free(order);
     return rc;
 }
@@ -158,8 +155,7 @@ static int32_t list_path(engine *x, const int32_t *device, int64_t *pair, int32_
 {
     const decompose_cuts *s = x->c->s;
     for (int32_t b = 0; b < s->n_blocks && n < RUNS; b++) {
-        int64_t at =
-            pair_chain_index(x->c, s->block_class[b], b > 0 ? device[b - 1] : 0, b < s->n_cuts ? device[b] : 0);
+        int64_t at = pair_chain_on_path(x->c, b, device);
         bool listed = !is_large(x, s->block_class[b]) || !x->c->pair[at];
         for (int32_t i = 0; i < n && !listed; i++)
             listed = pair[i] == at;
@@ -197,8 +193,7 @@ static int anneal_round(engine *x, const util_stop *stop)
 
 int engine_anneal_copies(engine *x, bool *any, double part)
 {
-    double left = util_stop_left_s(&x->stop);
-    util_stop stop = left < HUGE_VAL ? util_stop_within(&x->stop, part * left) : x->stop;
+    util_stop stop = engine_part(x, part);
     int rc = x->c ? 0 : engine_prepare(x);
     *any = false;
     if (rc || !repeats(x) || !x->best || engine_gap(x) <= x->o->gap)

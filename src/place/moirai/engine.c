@@ -16,6 +16,12 @@ bool engine_stopped(const engine *x)
     return util_stopped(&x->stop);
 }
 
+util_stop engine_part(const engine *x, double part)
+{
+    double left = util_stop_left_s(&x->stop);
+    return left < HUGE_VAL ? util_stop_within(&x->stop, part * left) : x->stop;
+}
+
 void engine_tell(engine *x, char letter, const char *note)
 {
     if (!x->o->budget.progress || x->outer)

@@ -62,6 +62,8 @@ void engine_free(engine *x);
 /* The chain of blocks and working memory: what everything but the starts needs. */
 int engine_prepare(engine *x);
 bool engine_stopped(const engine *x);
+/* Stops after this part of the time that is left; without a limit there stays none. */
+util_stop engine_part(const engine *x, double part);
 /* News for the log; `letter` says who found the plan, ' ' nobody. Silent within a search on a spine. */
 void engine_tell(engine *x, char letter, const char *note);
 /* A proven bound; one of a spine is one of the whole. INT64_MAX and what is no better are passed over. */

@@ -192,9 +192,7 @@ static int certify(engine *x, const util_stop *stop)
 static int improve_blocks(engine *x, double part)
 {
     util_stop all = x->stop;
-    double left = util_stop_left_s(&x->stop);
-    if (left < HUGE_VAL)
-        x->stop = util_stop_within(&x->stop, part * left);
+    x->stop = engine_part(x, part);
     int rc = decompose_spine_new(&x->spine, x->p, &x->stop);
     if (!rc && x->spine)
         rc = improve_spine(x);
@@ -242,7 +240,8 @@ static int search_blocks(engine *x)
     return rc ? rc : engine_anneal_whole(x, 5, 1);
 }
 
-/* Time that is left when all has been tried: other chains with more nodes, and annealing from other seeds, in turns. */
+/* Time that is left when all has been tried: chains of intervals with twice the nodes, and annealing from other seeds, in
+ * turns. */
 static int search_on(engine *x)
 {
     int rc = 0;

@@ -30,13 +30,6 @@
 #define POOL_NODES_OP 5
 #define MOST_CELLS 16000 /* of a programme for the whole: a few seconds */
 
-/* Of the time that is left; 0 (no limit) stays so. */
-static util_stop part_of(const engine *x, double part)
-{
-    double left = util_stop_left_s(&x->stop);
-    return left < HUGE_VAL ? util_stop_within(&x->stop, part * left) : x->stop;
-}
-
 /* Evaluations of each chain in the next round. */
 static int64_t length_of_round(const engine *x, const util_stop *stop)
 {
@@ -76,7 +69,7 @@ static int anneal_round(engine *x, bool hot, util_stop stop)
 
 int engine_anneal_whole(engine *x, int32_t rounds, double part)
 {
-    util_stop stop = part_of(x, part);
+    util_stop stop = engine_part(x, part);
     int32_t idle = 0;
     int rc = 0;
     if (x->p->n_ops > MOST_OPS)
@@ -103,7 +96,7 @@ int engine_raise_by_intervals(engine *x, int32_t chains, int32_t tries, double p
                                .effort = effort,
                                .threads = x->o->budget.threads,
                                .seed = x->o->budget.seed + (uint64_t)x->again,
-                               .stop = part_of(x, part)};
+                               .stop = engine_part(x, part)};
     bound_interval_chain *chain = NULL;
     int64_t lower = 0;
     bound_windows_clear(&x->windows);
@@ -123,13 +116,14 @@ int engine_raise_by_intervals(engine *x, int32_t chains, int32_t tries, double p
 /* One programme for all of a small problem. */
 int engine_raise_by_programme(engine *x, double part)
 {
-    int64_t lower = 0, cells = (int64_t)x->p->n_edges * x->p->n_devices * x->p->n_devices;
-    if (engine_gap(x) <= x->o->gap || !x->best || cells > MOST_CELLS || x->o->budget.effort < LITTLE_EFFORT)
+    int64_t lower = 0;
+    if (engine_gap(x) <= x->o->gap || !x->best || pair_static_cells(x->p) > MOST_CELLS ||
+        x->o->budget.effort < LITTLE_EFFORT)
         return 0;
     pair_static_task job = {.proven_ns = x->lower_ns,
                             .upper_ns = x->best->makespan_ns,
                             .rounds = PAIR_STATIC_ROUNDS,
-                            .stop = part_of(x, part)};
+                            .stop = engine_part(x, part)};
     int rc = pair_static_lp(&lower, x->p, &job, 0);
     if (!rc)
         engine_take_bound(x, lower);
@@ -145,7 +139,7 @@ static pair_pool_task pool_task(const engine *x, double part)
                             .cuts = (int32_t)(POOL_CUTS * fmin(b->effort, 100)) + 1,
                             .nodes = UTIL_MAX(POOL_NODES, POOL_NODES_OP * x->p->n_ops),
                             .threads = b->threads,
-                            .stop = part_of(x, part)};
+                            .stop = engine_part(x, part)};
 }
 
 int engine_raise_by_windows(engine *x, double part)
