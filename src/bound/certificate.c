@@ -217,6 +217,27 @@ static void write_pool(util_writer *w, const pair_pool_proof *p, int32_t devices
     util_writer_close(w, '}');
 }
 
+/* Transfers are named by an edge of theirs. */
+static int64_t tree_number(const moirai_problem *q, int64_t number)
+{
+    int64_t slot = number - q->n_ops, K = q->n_devices;
+    if (slot < 0 || q->flow == MOIRAI_FLOW_EDGE)
+        return number;
+    return q->n_ops + q->tensor_edge_off[slot / K] * K + slot % K;
+}
+
+static void write_search(util_writer *w, const moirai_problem *q, const pair_search_proof *s)
+{
+    util_writer_break(w);
+    util_writer_pair_open(w, "search", '{');
+    util_writer_pair_int(w, "length_ns", s->length_ns);
+    util_writer_pair_open(w, "tree", '[');
+    for (size_t i = 0; i < s->n_tree; i++)
+        util_writer_int(w, tree_number(q, s->tree[i]));
+    util_writer_close(w, ']');
+    util_writer_close(w, '}');
+}
+
 static void write_pair(util_writer *w, const pair_state *x, int32_t a, int32_t b)
 {
     util_writer_break(w);
@@ -235,6 +256,8 @@ static void write_pair(util_writer *w, const pair_state *x, int32_t a, int32_t b
     }
     if (x->pool.price)
         write_pool(w, &x->pool, x->block.problem.n_devices);
+    if (x->search.n_tree)
+        write_search(w, &x->block.problem, &x->search);
     util_writer_pair_open(w, "leaves", '[');
     for (const pair_case *c = x->cases; c < x->cases + x->n_cases; c++)
         bound_certificate_leaf(w, x, c->sending, c->n_branches, c->branch, &c->proof);

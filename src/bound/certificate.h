@@ -9,6 +9,7 @@
 typedef struct bound_certify_task {
     int64_t goal_ns; /* the plan's bound: no need for more */
     int32_t levels;  /* 0: all */
+    size_t most_tree; /* numbers of all search trees together */
     bool statics;    /* the static programme before prices: for chains of intervals */
     double effort;
     int threads;
@@ -16,7 +17,7 @@ typedef struct bound_certify_task {
     util_stop stop;
 } bound_certify_task;
 
-/* Raises by prices what was proven otherwise, where the certified bound hangs on it, until the goal is reached or the
+/* Searches again, or raises by prices, what was proven otherwise, where the certified bound hangs on it, until the goal is reached or the
  * levels are used up. Opens pairs as needed. */
 int bound_certify(pair_chain *c, const bound_certify_task *job);
 /* What a certificate is made from. */

@@ -1,9 +1,10 @@
 /* From a bound to one that can be certified.
  *
- * The exhaustive search proves without leaving prices behind. Where a certificate is asked for, the pairs on the path
- * of the certified bound are raised again by prices alone, level by level, until the certified bound has reached the
- * plan's or nothing is left to try. What remains between the two is honestly shown: the certificate carries both
- * numbers. */
+ * The exhaustive search proves without leaving a proof behind. Where a certificate is asked for, the pairs on the path
+ * of the certified bound are searched once more for just what is proven of them, by rules that the verifier can repeat,
+ * and the tree is kept (pair_raise.c); where that takes too many nodes, they are raised by prices alone, level by level.
+ * So until the certified bound has reached the plan's or nothing is left to try. Trees of all pairs together are no
+ * larger than the task allows. What remains between the two bounds is honestly shown: the certificate carries both. */
 #include <stdlib.h>
 
 #include "bound/certificate.h"
@@ -11,15 +12,27 @@
 #include "pair/pair_refine.h"
 #include "util/util.h"
 
+#define NODES 20000.0             /* of a tree, at effort 1 */
+#define MOST_TREE ((size_t)200000) /* numbers of a tree */
+
 typedef struct certifying {
     pair_chain *c;
     const bound_certify_task *job;
     int32_t *device;
-    int8_t *level; /* per pair: by prices alone */
+    int8_t *level;    /* per pair: by prices alone */
+    bool *searched;   /* per pair: its tree was asked for */
+    size_t left;      /* numbers that trees may still take */
     bool *picked;
     int64_t *pick;
     int32_t n_picks;
 } certifying;
+
+/* Its part of what trees may take: the same, whatever the number of threads. */
+static int search_one(certifying *x, pair_state *pair)
+{
+    size_t left = UTIL_MIN(x->left / (size_t)UTIL_MAX(x->n_picks, 1), MOST_TREE);
+    return pair_prove_by_search(pair, (int64_t)(NODES * x->job->effort) + 1, &left, x->job->stop);
+}
 
 static int certify_one(void *data, int32_t i)
 {
@@ -27,6 +40,10 @@ static int certify_one(void *data, int32_t i)
     int32_t K = x->c->K;
     int64_t index = x->pick[i];
     pair_state *pair = x->c->pair[index];
+    if (pair && pair->block.n_interior > 0 && !x->searched[index] && pair->lower_ns > pair_certified_ns(pair)) {
+        x->searched[index] = true;
+        return search_one(x, pair);
+    }
     pair_refine_task task = {.class_ = (int32_t)(index / K / K),
                              .entry_device = (int32_t)(index / K % K),
                              .exit_device = (int32_t)(index % K),
@@ -56,16 +73,25 @@ static void choose(certifying *x)
         int64_t pair = pair_chain_on_path(x->c, i, x->device);
         const pair_state *y = pair_chain_get(x->c, pair);
         bool wanted = !y->open || (y->block.n_interior > 0 && pair_certified_ns(y) < y->plan.length_ns);
+        bool search = y->open && !x->searched[pair] && pair_certified_ns(y) < y->lower_ns;
         /* Pairs that the search itself has raised by prices have had their turn. */
         bool turn = !y->exhausted && y->level > x->level[pair];
         if (turn)
             x->level[pair] = (int8_t)y->level;
-        if (!wanted || x->level[pair] >= (x->job->levels ? x->job->levels : PAIR_LEVELS))
+        if (!wanted || (!search && x->level[pair] >= (x->job->levels ? x->job->levels : PAIR_LEVELS)))
             continue;
         if (!x->picked[pair])
             x->pick[x->n_picks++] = pair;
         x->picked[pair] = true;
     }
+}
+
+static void count_trees(certifying *x)
+{
+    size_t taken = 0;
+    for (int64_t i = 0; i < pair_chain_count(x->c); i++)
+        taken += x->c->pair[i] ? x->c->pair[i]->search.n_tree : 0;
+    x->left = x->job->most_tree > taken ? x->job->most_tree - taken : 0;
 }
 
 int bound_certify(pair_chain *c, const bound_certify_task *job)
@@ -74,18 +100,23 @@ int bound_certify(pair_chain *c, const bound_certify_task *job)
     certifying x = {.c = c, .job = job};
     x.device = util_alloc((size_t)c->s->n_cuts, sizeof(int32_t));
     x.level = util_alloc(pairs, sizeof(int8_t));
+    x.searched = util_alloc(pairs, sizeof(bool));
     x.picked = util_alloc(pairs, sizeof(bool));
     x.pick = util_alloc((size_t)c->s->n_blocks, sizeof(int64_t));
-    int rc = x.device && x.level && x.picked && x.pick ? 0 : MOIRAI_EFAIL;
+    int rc = x.device && x.level && x.searched && x.picked && x.pick ? 0 : MOIRAI_EFAIL;
+    if (!rc)
+        count_trees(&x);
     while (!rc && pair_chain_path(c, PAIR_CHAIN_CERTIFIED, x.device) < job->goal_ns && !util_stopped(&job->stop)) {
         choose(&x);
         if (!x.n_picks)
             break;
         rc = pair_chain_open(c, x.pick, x.n_picks, job->threads, &job->stop);
         rc = rc ? rc : util_pool_run(certify_one, &x, x.n_picks, job->threads);
+        count_trees(&x);
     }
     free(x.device);
     free(x.level);
+    free(x.searched);
     free(x.picked);
     free(x.pick);
     return rc;

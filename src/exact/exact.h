@@ -20,6 +20,10 @@ typedef struct exact_options {
     /* For blocks: operator i may start on device k no sooner than release_ns[i * n_devices + k], and what follows
      * its finish there takes tail_ns[i * n_devices + k] more, which counts in the makespan. NULL: all 0. */
     const int64_t *release_ns, *tail_ns;
+    /* Refute below_ns by rules that a certificate can repeat, and write the tree down: heads and tails along edges, one
+     * machine at a time; no symmetry, no shares, no groups, no memory (docs/certificate.md, "Searches"). At most so many
+     * numbers; 0: search as ever. Wants below_ns and proven_ns. */
+    size_t most_tree;
     moirai_progress_fn progress; /* or NULL */
     void *progress_data;
 } exact_options;
@@ -42,7 +46,14 @@ typedef struct exact_result {
     exact_transfer *transfer;
     int64_t n_order; /* the plan's tasks sorted by start, for moirai_sim_replay (memory static: no worse) */
     moirai_task *order;
+    size_t n_tree; /* 0: no tree. Nodes in preorder, as a certificate has them */
+    int32_t *tree;
 } exact_result;
+
+/* Numbers of a tree: a node that the rules close; a node that puts two tasks in order, both named behind it. Any other
+ * number is an operator, whose devices follow in order, one subtree for each that the problem allows. */
+#define EXACT_TREE_CLOSED (-1)
+#define EXACT_TREE_ORDER (-2)
 
 void exact_options_init(exact_options *o);
 /* False where the problem is beyond this search's tables (`why` gets one line). Such a problem is refused by

@@ -93,9 +93,34 @@ static bool use_mirrors(exact_search *s, const exact_state *st, exact_state *nex
     return true;
 }
 
+/* Every device that the problem allows, in order, none skipped: as a tree is read. */
+static void branch_plainly(exact_search *s, int32_t depth, int32_t i)
+{
+    exact_state *st = s->stack[depth];
+    exact_note(s, i);
+    for (uint64_t m = s->p->op_devices[i]; m != 0 && !s->stopped; m &= m - 1) {
+        bool ignored = false;
+        if (!(st->dom[i] & m & -m)) {
+            exact_note(s, EXACT_TREE_CLOSED);
+            continue;
+        }
+        exact_state *next = exact_push(s, depth + 1);
+        int64_t before = s->nodes;
+        if (next && exact_restrict(s, next, i, m & -m, &ignored))
+            exact_visit(s, depth + 1);
+        s->dead_ends[i] += s->nodes == before + 1;
+    }
+    if (s->stopped)
+        exact_leave(s, st->lb_ns);
+}
+
 void exact_branch(exact_search *s, int32_t depth)
 {
     exact_state *st = s->stack[depth];
+    if (s->plain) {
+        branch_plainly(s, depth, choose(s, st));
+        return;
+    }
     int32_t device[MOIRAI_MAX_DEVICES], i = choose(s, st), n = sorted_devices(s, st, i, device);
     uint64_t tried = 0;
     for (int32_t a = 0; a < n; a++) {

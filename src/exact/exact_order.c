@@ -53,6 +53,9 @@ static void child(exact_search *s, int32_t depth, int32_t before, int32_t after,
 static void branch_on_order(exact_search *s, int32_t depth, conflict c)
 {
     bool a_first = c.a_first <= c.b_first;
+    exact_note(s, EXACT_TREE_ORDER);
+    exact_note(s, a_first ? c.a : c.b);
+    exact_note(s, a_first ? c.b : c.a);
     child(s, depth, a_first ? c.a : c.b, a_first ? c.b : c.a, a_first ? c.a_first : c.b_first);
     int64_t lb = UTIL_MAX(s->stack[depth]->lb_ns, a_first ? c.b_first : c.a_first);
     if (s->stopped) {
@@ -80,8 +83,10 @@ static void branch_on_lives(exact_search *s, int32_t depth, int32_t device, cons
 void exact_order(exact_search *s, int32_t depth)
 {
     exact_state *st = s->stack[depth];
-    if (!exact_settle(s, st))
+    if (!exact_settle(s, st)) {
+        exact_note(s, EXACT_TREE_CLOSED);
         return;
+    }
     conflict c = find_conflict(s, st);
     if (c.a >= 0) {
         branch_on_order(s, depth, c);

@@ -52,7 +52,7 @@ static bool filter(exact_search *s, exact_state *st, bool *changed)
 
 static bool round_of(exact_search *s, exact_state *st, bool *changed)
 {
-    if (st->n_open > 0 && !exact_memory(s, st, changed))
+    if (st->n_open > 0 && !s->plain && !exact_memory(s, st, changed))
         return false;
     exact_activate(s, st);
     exact_heads(s, st, changed);
@@ -71,10 +71,10 @@ bool exact_propagate(exact_search *s, exact_state *st)
         changed = false;
         if (!round_of(s, st, &changed))
             return false;
-        if (!changed && st->n_open > 0 && !exact_share_out(s, st, &changed))
+        if (!changed && st->n_open > 0 && !s->plain && !exact_share_out(s, st, &changed))
             return false;
     }
-    if (st->n_open == 0) {
+    if (st->n_open == 0 && !s->plain) {
         bool ignored = false;
         return exact_memory(s, st, &ignored);
     }

@@ -13,6 +13,7 @@ void exact_result_clear(exact_result *r)
     free(r->op_start_ns);
     free(r->transfer);
     free(r->order);
+    free(r->tree);
     memset(r, 0, sizeof *r);
     r->makespan_ns = MOIRAI_UNKNOWN;
 }

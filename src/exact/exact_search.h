@@ -40,6 +40,7 @@ typedef struct exact_search {
     const exact_options *o;
     int32_t n, K, X, n_tasks;
     bool edge, peak;
+    bool plain; /* rules that a certificate can repeat, and a tree */
     int64_t below_ns, ceiling_ns; /* wanted: less than this; the caller's (or the horizon) at the beginning */
     int64_t horizon_ns;           /* more than any plan needs */
     double start_s;
@@ -73,6 +74,7 @@ typedef struct exact_search {
     int32_t *task, *cover;
 
     int64_t nodes;
+    size_t tree_capacity;
     bool stopped, failed; /* a limit was reached; out of memory */
     int64_t open_lb_ns;   /* least bound of what was left unsearched */
     exact_result *r;
@@ -138,6 +140,8 @@ void exact_branch(exact_search *s, int32_t depth);
 void exact_order(exact_search *s, int32_t depth);
 /* exact_solve.c: search the node at this depth. Where a limit stops it, what is left unsearched is in s->open_lb_ns. */
 void exact_visit(exact_search *s, int32_t depth);
+/* Writes a number of the tree down, where one is wanted. */
+void exact_note(exact_search *s, int32_t number);
 void exact_leave(exact_search *s, int64_t lb_ns); /* something of this bound stays unsearched */
 void exact_found(exact_search *s, const exact_state *st);
 /* exact_result.c: fill r->order. */

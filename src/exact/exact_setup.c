@@ -69,7 +69,7 @@ static void make_units(exact_search *s, int32_t *of_group)
     for (int32_t g = 0; g < p->n_groups; g++)
         of_group[g] = -1;
     for (int32_t i = 0; i < s->n; i++) {
-        int32_t g = p->op_group[i];
+        int32_t g = s->plain ? MOIRAI_NONE : p->op_group[i];
         if (g != MOIRAI_NONE && of_group[g] >= 0) {
             s->unit[i] = of_group[g];
             continue;
@@ -182,7 +182,8 @@ int exact_search_new(exact_search *s, const moirai_problem *p, const exact_optio
     s->n = p->n_ops;
     s->K = p->n_devices;
     s->edge = p->flow == MOIRAI_FLOW_EDGE;
-    s->peak = p->memory == MOIRAI_MEMORY_PEAK;
+    s->plain = o->most_tree > 0;
+    s->peak = p->memory == MOIRAI_MEMORY_PEAK && !s->plain;
     s->X = s->edge ? p->n_edges : p->n_tensors * p->n_devices;
     s->n_tasks = s->n + s->X;
     s->n_prices = p->congestion == MOIRAI_CONGESTION_PORT      ? 3 * s->K

@@ -27,6 +27,19 @@ void exact_leave(exact_search *s, int64_t lb_ns)
     s->open_lb_ns = UTIL_MIN(s->open_lb_ns, lb_ns);
 }
 
+void exact_note(exact_search *s, int32_t number)
+{
+    exact_result *r = s->r;
+    if (!s->plain)
+        return;
+    if (r->n_tree >= s->o->most_tree)
+        s->stopped = true;
+    else if (util_grow(&r->tree, &s->tree_capacity, r->n_tree + 1, sizeof *r->tree))
+        s->failed = s->stopped = true;
+    else
+        r->tree[r->n_tree++] = number;
+}
+
 static void tell(exact_search *s, char letter)
 {
     if (!s->o->progress)
@@ -59,15 +72,14 @@ static bool stop(exact_search *s)
 void exact_visit(exact_search *s, int32_t depth)
 {
     exact_state *st = s->stack[depth];
-    if (st->lb_ns >= s->below_ns)
-        return;
-    if (stop(s)) {
+    bool closed = st->lb_ns >= s->below_ns;
+    if (!closed && stop(s)) {
         exact_leave(s, st->lb_ns);
         return;
     }
-    if (!exact_propagate(s, st) || st->lb_ns >= s->below_ns)
-        return;
-    if (st->n_open > 0)
+    if (closed || !exact_propagate(s, st) || st->lb_ns >= s->below_ns)
+        exact_note(s, EXACT_TREE_CLOSED);
+    else if (st->n_open > 0)
         exact_branch(s, depth);
     else
         exact_order(s, depth);
@@ -135,6 +147,8 @@ static void climb(exact_search *s)
     bool alive = exact_propagate(s, st) && st->lb_ns < top;
     r->lower_bound_ns = alive ? UTIL_MAX(st->lb_ns, UTIL_MIN(s->o->proven_ns, top)) : top;
     r->complete = !alive;
+    if (!alive)
+        exact_note(s, EXACT_TREE_CLOSED);
     while (!r->complete && !s->stopped) {
         int64_t gap = top - r->lower_bound_ns;
         step = s->o->proven_ns > 0 ? gap
@@ -162,6 +176,8 @@ static void finish(exact_search *s)
     else if (r->complete && s->ceiling_ns == s->horizon_ns)
         r->lower_bound_ns = EXACT_NONE_NS;
     r->complete |= r->found && r->lower_bound_ns == r->makespan_ns;
+    if (r->found || !r->complete || s->stopped || s->ceiling_ns != s->o->below_ns)
+        r->n_tree = 0;
 }
 
 int exact_solve(const moirai_problem *p, const exact_options *o, exact_result *r)

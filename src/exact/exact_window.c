@@ -112,7 +112,7 @@ static void head_of(exact_search *s, exact_state *st, int32_t i, int32_t k, bool
         if (EXACT_ONLY(dom))
             from |= dom;
     }
-    if (p->op_in_off[i + 1] - p->op_in_off[i] >= 2) {
+    if (p->op_in_off[i + 1] - p->op_in_off[i] >= 2 && !s->plain) {
         for (uint64_t m = from; m != 0; m &= m - 1) {
             int32_t l = EXACT_FIRST(m);
             h = UTIL_MAX(h, head_over_device(s, st, i, k, l));
@@ -238,7 +238,7 @@ static void tail_of(exact_search *s, exact_state *st, int32_t j, int32_t l, bool
             readers++;
         }
     }
-    if (readers >= 2) {
+    if (readers >= 2 && !s->plain) {
         for (uint64_t m = to; m != 0; m &= m - 1) {
             int32_t k = EXACT_FIRST(m);
             q = UTIL_MAX(q, tail_over_device(s, st, j, l, k));

@@ -24,6 +24,7 @@ static void free_pair(pair_state *x)
     pair_static_proof_free(x->static_proof, x->n_static);
     pair_static_free(x->programme);
     pair_pool_proof_free(&x->pool);
+    free(x->search.tree);
     pricing_master_free(x->master);
     free(x->sending);
     if (x->open)

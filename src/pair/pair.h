@@ -21,6 +21,13 @@ typedef struct pair_case {
     pricing_branch split; /* where to branch: [0, least] and [most, all]; PRICING_NO_BRANCH: nowhere */
 } pair_case;
 
+/* A search tree that excludes all plans of length_ns and less, by rules that a verifier repeats (exact/exact.h). */
+typedef struct pair_search_proof {
+    int64_t length_ns;
+    size_t n_tree; /* 0: none */
+    int32_t *tree;
+} pair_search_proof;
+
 /* Block class between two devices. */
 typedef struct pair_state {
     bool open;        /* set up: cases and first bounds are there */
@@ -42,7 +49,8 @@ typedef struct pair_state {
     pair_static *programme; /* that made them, and its cases; NULL: not tried, or no use */
     bool static_tried;
     pair_pool_proof pool; /* price NULL: none */
-    int64_t solves;       /* at cases so far */
+    pair_search_proof search;
+    int64_t solves; /* at cases so far */
 } pair_state;
 
 /* A plan of this length in place of the one at hand; devices and order are copied. */
@@ -61,5 +69,8 @@ int pair_raise_cases(pair_state *x, int64_t need_ns, int32_t cases, util_stop st
 /* Raises lower_ns by the pool of all devices; what it proves can be certified. job->proven_ns and what is known of the
  * pair count together. */
 int pair_raise_pool(pair_state *x, const pair_pool_task *job);
+/* Searches what is proven of the pair once more, in a way that leaves a proof behind: at most so many nodes and numbers.
+ * Where that does not suffice, lengths in between are tried. *left is lowered by the numbers that were kept. */
+int pair_prove_by_search(pair_state *x, int64_t nodes, size_t *left, util_stop stop);
 
 #endif

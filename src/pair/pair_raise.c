@@ -1,7 +1,13 @@
 /* What is proven of a pair, and raising it by programmes that see all of its block: the static one, its cases, the pool.
  *
- * Each writes down what a certificate needs. What pricing proves is raised in pair_refine.c. */
+ * Each writes down what a certificate needs. What pricing proves is raised in pair_refine.c. The exhaustive search
+ * proves with means that are not written down: a second search, of what is known by then, does without them, and keeps
+ * its tree. It is asked for one length only, so that it takes a small part of what finding the length took. */
 #include "pair/pair.h"
+
+#include <stdlib.h>
+
+#include "exact/exact.h"
 #include "pair/static_lp.h"
 #include "util/util.h"
 
@@ -15,6 +21,8 @@ int64_t pair_certified_ns(const pair_state *x)
     for (int32_t i = 0; i < x->n_cases; i++)
         least = UTIL_MIN(least, x->cases[i].proof.price ? x->cases[i].proven_ns : x->path_ns);
     int64_t by_pool = x->pool.price ? x->pool.length_ns + 1 : 0;
+    if (x->search.n_tree)
+        least = UTIL_MAX(least, x->search.length_ns + 1);
     return UTIL_MAX(UTIL_MAX(least, by_pool), pair_static_ns(x));
 }
 
@@ -69,4 +77,52 @@ int pair_raise_pool(pair_state *x, const pair_pool_task *job)
     pair_pool_proof_free(&x->pool);
     x->pool = proof;
     return 0;
+}
+
+/* ---- search trees ---- */
+
+#define HALVINGS 3 /* of what lies between the certified and the proven bound, where the latter takes too long */
+
+/* Excludes all lengths below `below_ns`; *proven: it did. */
+static int search_tree(bool *proven, pair_state *x, int64_t below_ns, int64_t nodes, size_t *left, const util_stop *stop)
+{
+    exact_options o;
+    exact_result found;
+    exact_options_init(&o);
+    o.below_ns = below_ns;
+    o.proven_ns = 1;
+    o.node_limit = nodes;
+    o.most_tree = *left;
+    o.stop = *stop;
+    *proven = false;
+    int rc = exact_solve(&x->block.problem, &o, &found);
+    if (rc)
+        return rc == MOIRAI_ELIMIT ? 0 : rc;
+    if (found.n_tree > 0) {
+        *left += x->search.n_tree;
+        free(x->search.tree);
+        x->search = (pair_search_proof){below_ns - 1, found.n_tree, found.tree};
+        *left -= found.n_tree;
+        found.tree = NULL;
+        *proven = true;
+    }
+    exact_result_clear(&found);
+    return 0;
+}
+
+int pair_prove_by_search(pair_state *x, int64_t nodes, size_t *left, util_stop stop)
+{
+    int64_t target = x->lower_ns;
+    bool proven = false;
+    int rc = 0;
+    if (!exact_fits(&x->block.problem, NULL))
+        return 0;
+    for (int32_t i = 0; i <= HALVINGS && !rc && !proven && !util_stopped(&stop); i++) {
+        int64_t certified = pair_certified_ns(x);
+        if (*left == 0 || target <= certified)
+            break;
+        rc = search_tree(&proven, x, target, nodes, left, &stop);
+        target = certified + (target - certified) / 2;
+    }
+    return rc;
 }

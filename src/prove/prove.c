@@ -87,6 +87,8 @@ static int read_pair(prover *x, int32_t class_, yyjson_val *object)
         rc = rc ? rc : prove_static(bound, b, a, z, value);
     if (!rc && yyjson_obj_get(object, "pool"))
         rc = prove_pool(bound, b, a, z, yyjson_obj_get(object, "pool"));
+    if (!rc && yyjson_obj_get(object, "search"))
+        rc = prove_tree(bound, &x->proof->searched, b, a, z, yyjson_obj_get(object, "search"));
     rc = rc ? rc : pair_bound(&by_leaves, x, b, a, z, yyjson_obj_get(object, "leaves"));
     *bound = UTIL_MAX(*bound, by_leaves);
     x->proof->pairs++;

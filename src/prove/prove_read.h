@@ -22,6 +22,9 @@ int prove_static(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson
 /* A proof by the pool of all devices: raises *ns to what it proves by itself. */
 int prove_pool(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson_val *object);
 
+/* A proof by a search tree: raises *ns to what it proves by itself; *nodes grows by those that were looked at. */
+int prove_tree(int64_t *ns, int64_t *nodes, const prove_block *b, int32_t a, int32_t z, yyjson_val *object);
+
 /* What the verifier knows by the time it comes to bytes. */
 typedef struct prove_chain {
     const moirai_problem *p; /* without what floats */

@@ -29,6 +29,7 @@
 #define CERTIFY_SHARE 0.3 /* of the time, where the proof is wanted as well */
 #define RESERVE 8         /* composing the last plan and its check, in times of the first check */
 #define WHOLE_OPS 48      /* problems up to this size go to the exhaustive search as a whole */
+#define MOST_TREE ((size_t)2000000) /* numbers of search trees in a certificate: some 8 MB */
 #define INTERVAL_LEVELS 2 /* of prices for a certificate: intervals are many */
 #define INTERVAL_EFFORT 0.3
 #define POOL_SHARE 0.25       /* of the time that is left, for the pool of all devices */
@@ -157,6 +158,7 @@ static int certify(engine *x, const util_stop *stop)
     /* Prices on bytes have a part of their own in the certificate. */
     int64_t goal = y->memory ? UTIL_MIN(pair_chain_path(y->c, PAIR_CHAIN_LOWER, NULL), x->lower_ns) : x->lower_ns;
     bound_certify_task job = {.goal_ns = goal,
+                              .most_tree = MOST_TREE,
                               .effort = x->o->budget.effort,
                               .threads = x->o->budget.threads,
                               .seed = x->o->budget.seed,

@@ -1,0 +1,200 @@
+/* Reading a search tree and walking it: every node that is not divided has to be closed (prove_search.c).
+ *
+ * The tree is a list of whole numbers in preorder. -1: the rules close the node. An operator's number: the node is
+ * divided by its device, and a subtree follows for each device that the problem allows it, in order. -2, u, v: it is
+ * divided by which of the tasks u and v goes first, and the subtrees of u first and of v first follow. A task is an
+ * operator or, behind these, a transfer: the number of its edge with flow `edge`, (an edge of its tensor) * K + device
+ * with flow `tensor`. What lies below a node that is closed already is read and skipped. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "prove/prove_read.h"
+#include "prove/prove_search.h"
+#include "util/util.h"
+
+#define MAX_DEPTH 4000
+#define MAX_BYTES ((size_t)1 << 30) /* of all nodes on the way down */
+#define CLOSED (-1)
+#define ORDER (-2)
+
+typedef struct walker {
+    prove_search x;
+    prove_known *node; /* per depth */
+    size_t words, n_nodes;
+    int32_t *tree;
+    size_t n_tree, at;
+    int64_t visited;
+} walker;
+
+/* ---- nodes ---- */
+
+/* The node at this depth, a copy of the one above; NULL: too much memory. */
+static prove_known *push(walker *w, size_t depth)
+{
+    size_t n = (size_t)w->x.n, cells = n * (size_t)w->x.K, transfers = (size_t)w->x.n_transfers;
+    if (depth > MAX_DEPTH || (depth >= w->n_nodes && (depth + 1) * w->words > MAX_BYTES / sizeof(int64_t)))
+        return NULL;
+    prove_known *s = &w->node[depth];
+    if (depth >= w->n_nodes) {
+        s->may = util_alloc(w->words, sizeof(int64_t));
+        if (!s->may)
+            return NULL;
+        s->head = (int64_t *)(s->may + n);
+        s->tail = s->head + cells;
+        s->out_head = s->tail + cells;
+        s->out_tail = s->out_head + transfers;
+        w->n_nodes++;
+    }
+    if (depth > 0) {
+        memcpy(s->may, w->node[depth - 1].may, w->words * sizeof(int64_t));
+        s->n_arcs = w->node[depth - 1].n_arcs;
+    }
+    return s;
+}
+
+static int walk(walker *w, size_t depth, bool dead);
+
+static int by_device(walker *w, size_t depth, bool dead, int32_t i)
+{
+    int rc = 0;
+    for (uint64_t m = prove_search_allowed(&w->x, i); m != 0 && !rc; m &= m - 1) {
+        bool skip = dead || !(w->node[depth].may[i] & m & -m);
+        prove_known *s = skip ? NULL : push(w, depth + 1);
+        if (!skip && !s)
+            return prove_wrong("a search is too deep");
+        if (s)
+            s->may[i] = m & -m;
+        rc = walk(w, depth + 1, skip);
+    }
+    return rc;
+}
+
+/* A task as the file names it; -1: none. */
+static int32_t task_named(const walker *w, int32_t number)
+{
+    const prove_search *x = &w->x;
+    int64_t u = (int64_t)number - x->n, most = (int64_t)x->b->n_edges * (x->by_edge ? 1 : x->K);
+    if (number < 0 || u >= most)
+        return -1;
+    if (u < 0 || x->by_edge)
+        return number;
+    return x->n + prove_search_transfer(x, (int32_t)(u / x->K), (int32_t)(u % x->K));
+}
+
+static int by_order(walker *w, size_t depth, bool dead, int32_t u, int32_t v)
+{
+    int rc = 0;
+    if (!dead && (u < 0 || v < 0 || !prove_search_apart(&w->x, &w->node[depth], u, v)))
+        return prove_wrong("a search puts tasks in order that need not be");
+    for (int32_t side = 0; side < 2 && !rc; side++) {
+        prove_known *s = dead ? NULL : push(w, depth + 1);
+        if (!dead && !s)
+            return prove_wrong("a search is too deep");
+        if (s) {
+            w->x.arc[s->n_arcs][0] = side ? v : u;
+            w->x.arc[s->n_arcs++][1] = side ? u : v;
+        }
+        rc = walk(w, depth + 1, dead);
+    }
+    return rc;
+}
+
+static int walk(walker *w, size_t depth, bool dead)
+{
+    size_t need = w->at < w->n_tree && w->tree[w->at] == ORDER ? 3 : 1;
+    if (w->n_tree - w->at < need || depth > MAX_DEPTH)
+        return prove_wrong("a search ends before its time, or is too deep");
+    const int32_t *number = &w->tree[w->at];
+    w->at += need;
+    if (!dead) {
+        w->visited++;
+        dead = prove_search_closes(&w->x, &w->node[depth]);
+    }
+    if (*number == CLOSED)
+        return dead ? 0 : prove_wrong("a search leaves a case open");
+    if (*number == ORDER)
+        return by_order(w, depth, dead, task_named(w, number[1]), task_named(w, number[2]));
+    return *number < w->x.n ? by_device(w, depth, dead, *number) : prove_wrong("a search divides by no operator");
+}
+
+/* ---- tables ---- */
+
+static void list_edges(walker *w)
+{
+    prove_search *x = &w->x;
+    const prove_block *b = x->b;
+    for (int32_t e = 0; e < b->n_edges; e++) {
+        const prove_edge *f = &b->edge[e];
+        bool first = e == 0 || f[-1].from != f->from || f[-1].output != f->output;
+        x->line[e] = e == 0 ? 0 : x->line[e - 1] + first;
+        x->in_off[f->to + 1]++;
+        x->out_off[f->from + 1]++;
+    }
+    for (int32_t i = 0; i < x->n; i++) {
+        x->in_off[i + 1] += x->in_off[i];
+        x->out_off[i + 1] += x->out_off[i];
+    }
+    for (int32_t e = b->n_edges - 1; e >= 0; e--) /* fills from the ends, and then the ends are beginnings */
+        x->in_edge[--x->in_off[b->edge[e].to + 1]] = e;
+    for (int32_t i = 0; i < x->n; i++)
+        x->in_off[i] = x->in_off[i + 1];
+    x->in_off[x->n] = b->n_edges;
+}
+
+static bool allocate(walker *w)
+{
+    prove_search *x = &w->x;
+    size_t n = (size_t)x->n, E = (size_t)x->b->n_edges;
+    x->n_transfers = x->b->n_edges * (x->by_edge ? 1 : x->K); /* tensors are no more than edges */
+    size_t transfers = (size_t)x->n_transfers;
+    w->words = n + 2 * n * (size_t)x->K + 2 * transfers;
+#define TAKE(to, count) ((to) = util_alloc((count), sizeof *(to))) != NULL
+    return TAKE(x->in_off, n + 1) && TAKE(x->in_edge, E) && TAKE(x->out_off, n + 1) && TAKE(x->line, E) &&
+           TAKE(x->sure, transfers) && TAKE(x->least, transfers) && TAKE(x->from, transfers) &&
+           TAKE(x->to, transfers) && TAKE(x->job, n + transfers + 1) && TAKE(x->trial, n + transfers + 1) &&
+           TAKE(x->arc, MAX_DEPTH + 1) && TAKE(w->node, MAX_DEPTH + 1);
+#undef TAKE
+}
+
+static void clear(walker *w)
+{
+    prove_search *x = &w->x;
+    for (size_t i = 0; i < w->n_nodes; i++)
+        free(w->node[i].may);
+    void *all[] = {x->in_off, x->in_edge, x->out_off, x->line, x->sure, x->least, x->from,
+                   x->to,     x->job,     x->trial,   x->arc,  w->node, w->tree};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+}
+
+static int judge(walker *w)
+{
+    prove_known *root = push(w, 0);
+    if (!root)
+        return MOIRAI_EFAIL;
+    list_edges(w);
+    for (int32_t i = 0; i < w->x.n; i++)
+        root->may[i] = prove_search_allowed(&w->x, i);
+    int rc = walk(w, 0, false);
+    if (!rc && w->at != w->n_tree)
+        rc = prove_wrong("a search goes on behind its end");
+    return rc;
+}
+
+int prove_tree(int64_t *ns, int64_t *nodes, const prove_block *b, int32_t a, int32_t z, yyjson_val *object)
+{
+    walker w = {.x = {.b = b, .n = b->n, .K = b->p->n_devices, .a = a, .z = z}};
+    w.x.by_edge = b->p->flow == MOIRAI_FLOW_EDGE;
+    if (!prove_int64(yyjson_obj_get(object, "length_ns"), 0, INT64_MAX / 8, &w.x.length))
+        return prove_wrong("length_ns of a search is missing or out of range");
+    if ((int64_t)b->n_edges * b->p->n_devices > INT32_MAX / 4)
+        return prove_wrong("a search of a block with too many edges");
+    int rc = prove_list32(&w.tree, &w.n_tree, yyjson_obj_get(object, "tree"), ORDER, INT32_MAX, "the tree of a search");
+    if (!rc)
+        rc = allocate(&w) ? judge(&w) : MOIRAI_EFAIL;
+    *nodes += w.visited;
+    if (!rc)
+        *ns = UTIL_MAX(*ns, w.x.length + 1);
+    clear(&w);
+    return rc;
+}
