@@ -46,8 +46,9 @@ int main(int argc, char **argv)
            util_seconds() - begun);
     printf("%" PRId64 " enemy's certificates with prices on bytes, static proofs (%" PRId64 " of intervals, %" PRId64
            " by cases, %" PRId64 " by receivers) or pools (%" PRId64 "), %" PRId64 " accepted\n%" PRId64
-           " bounds by pools within windows from intervals\n",
+           " bounds by pools within windows from intervals, %" PRId64 " certificates with search trees of %" PRId64
+           " nodes\n",
            counts.attacks.tried, counts.statics, counts.cases, counts.sendings, counts.pools, counts.attacks.accepted,
-           counts.windows);
+           counts.windows, counts.searches, counts.nodes);
     return wrong > 0;
 }

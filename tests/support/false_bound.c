@@ -297,7 +297,8 @@ static bool check_intervals(const moirai_problem *p, int64_t optimum, uint64_t s
     bool good = lower <= optimum ||
                 false_bound_fail(why, "intervals' bound %lld, optimum %lld", (long long)lower, (long long)optimum);
     bound_certify_task settle = {
-        .goal_ns = lower, .levels = 1, .statics = true, .effort = 0.2, .threads = 1, .seed = seed};
+        .goal_ns = lower, .levels = 1, .statics = true, .effort = 0.2, .threads = 1, .seed = seed,
+        .most_tree = seed % 4 ? 100000 : 0};
     if (good && bound_certify(x->c, &settle))
         good = false_bound_fail(why, "intervals: %s", moirai_error_message());
     size_t length;
@@ -311,9 +312,11 @@ static bool check_intervals(const moirai_problem *p, int64_t optimum, uint64_t s
         good = false_bound_fail(why, "intervals: proves %lld, optimum %lld", (long long)proof.proven_ns,
                                 (long long)optimum);
     good = good && check_mutations(p, json, optimum, seed, counts, why);
-    bool by_static = json && strstr(json, "\"static\"");
+    bool by_static = json && strstr(json, "\"static\""), by_search = json && strstr(json, "\"search\"");
     counts->statics += by_static;
-    good = good && (!by_static || attack_certificate(p, json, length, "classes", optimum, seed, ATTACKS,
+    counts->searches += by_search;
+    counts->nodes += proof.searched;
+    good = good && (!(by_static || by_search) || attack_certificate(p, json, length, "classes", optimum, seed, ATTACKS,
                                                      &counts->attacks, NULL, why));
     counts->interval_chains++;
     free(json);
@@ -435,6 +438,40 @@ static bool check_pool(const moirai_problem *p, int64_t optimum, uint64_t seed, 
     return good;
 }
 
+/* A search tree of the whole as one block, of what is true of it: accepted, and no longer when it excludes a plan. */
+static bool check_search(const moirai_problem *p, int64_t optimum, uint64_t seed, false_bound_counts *counts, char *why)
+{
+    bool none[64] = {false};
+    pair_chain *c = NULL;
+    size_t length, left = 200000;
+    if (optimum < 0 || p->n_ops > 64)
+        return true;
+    if (pair_chain_over(&c, p, none) || pair_open(c, 0, 0, 0))
+        return false_bound_fail(why, "search: %s", moirai_error_message());
+    c->pair[0]->lower_ns = optimum - (int64_t)(seed / 3 % 3) * optimum / 16;
+    bool good = !pair_prove_by_search(c->pair[0], 3000, &left, (util_stop){0}) ||
+                false_bound_fail(why, "search: %s", moirai_error_message());
+    int64_t certified = pair_certified_ns(c->pair[0]);
+    char *json = good && c->pair[0]->search.n_tree
+                     ? bound_certificate_text(&(bound_certificate){.c = c, .lower_bound_ns = optimum}, &length)
+                     : NULL;
+    moirai_proof proof = {0};
+    if (json && moirai_prove_text(&proof, p, json, length, "certificate"))
+        good = false_bound_fail(why, "search: not accepted: %s", moirai_error_message());
+    else if (json && proof.proven_ns != certified)
+        good = false_bound_fail(why, "search: proves %lld of %lld", (long long)proof.proven_ns, (long long)certified);
+    if (json && good && certified == optimum && !rejected(p, bump(json, "\"length_ns\"", 0, 1), counts))
+        good = false_bound_fail(why, "search: excludes a plan of %lld ns", (long long)optimum);
+    good = good && (!json || (check_mutations(p, json, optimum, seed, counts, why) &&
+                              attack_certificate(p, json, length, "classes", optimum, seed, ATTACKS,
+                                                 &counts->attacks, NULL, why)));
+    counts->searches += json != NULL;
+    counts->nodes += proof.searched;
+    free(json);
+    pair_chain_free(c);
+    return good;
+}
+
 bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_counts *counts, char *why)
 {
     pair_chain *c;
@@ -453,6 +490,7 @@ bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_count
     good = good && check_intervals(p, optimum, seed, counts, why);
     good = good && check_windows(p, optimum, seed, counts, why);
     good = good && check_pool(p, optimum, seed, counts, why);
+    good = good && check_search(p, optimum, seed, counts, why);
     pair_chain_free(c);
     return good;
 }

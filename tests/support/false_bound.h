@@ -15,6 +15,8 @@ typedef struct false_bound_counts {
     int64_t statics;       /* certificates with static proofs */
     int64_t cases;         /* static proofs by more than one case */
     int64_t sendings;      /* and by who receives the entry's tensor */
+    int64_t searches;      /* certificates with search trees, of intervals and of the whole, */
+    int64_t nodes;         /* and how many nodes the verifier walked there */
     int64_t pools;         /* proofs by the pool of all devices */
     int64_t windows;       /* bounds by the pool within windows from intervals */
     attack_counts attacks; /* on those and on certificates with a part about bytes */
@@ -30,6 +32,7 @@ int64_t false_bound_optimum(const moirai_problem *p);
  * it;
  *  - no schedule that exists is excluded by any prices that the master finds, on any grid, neither by the pricing nor
  * by the verifier;
+ *  - a search tree of the whole is accepted for what it excludes, and never for a length that a plan has;
  *  - the certificate is accepted and proves just what it claims; tampered ones are rejected;
  *  - chains of intervals drawn at random prove no more, nor do their certificates; the best plan lies within the heads
  * and tails that follow from them, and the pool within these proves no more;
