@@ -62,8 +62,9 @@ static int certify_one(void *data, int32_t i)
     return rc;
 }
 
-/* Pairs of the path that prove less by prices than otherwise, or were never looked at. */
-static void choose(certifying *x)
+/* Pairs of the path that prove less by their proofs than otherwise, or were never looked at; `more`: and those that
+ * might prove more than is known of them. */
+static void choose(certifying *x, bool more)
 {
     const decompose_cuts *s = x->c->s;
     for (int32_t i = 0; i < x->n_picks; i++)
@@ -72,7 +73,8 @@ static void choose(certifying *x)
     for (int32_t i = 0; i < s->n_blocks; i++) {
         int64_t pair = pair_chain_on_path(x->c, i, x->device);
         const pair_state *y = pair_chain_get(x->c, pair);
-        bool wanted = !y->open || (y->block.n_interior > 0 && pair_certified_ns(y) < y->plan.length_ns);
+        bool wanted =
+            !y->open || (y->block.n_interior > 0 && pair_certified_ns(y) < (more ? y->plan.length_ns : y->lower_ns));
         bool search = y->open && !x->searched[pair] && pair_certified_ns(y) < y->lower_ns;
         /* Pairs that the search itself has raised by prices have had their turn. */
         bool turn = !y->exhausted && y->level > x->level[pair];
@@ -107,7 +109,9 @@ int bound_certify(pair_chain *c, const bound_certify_task *job)
     if (!rc)
         count_trees(&x);
     while (!rc && pair_chain_path(c, PAIR_CHAIN_CERTIFIED, x.device) < job->goal_ns && !util_stopped(&job->stop)) {
-        choose(&x);
+        choose(&x, false);
+        if (!x.n_picks)
+            choose(&x, true);
         if (!x.n_picks)
             break;
         rc = pair_chain_open(c, x.pick, x.n_picks, job->threads, &job->stop);

@@ -81,7 +81,7 @@ int pair_raise_pool(pair_state *x, const pair_pool_task *job)
 
 /* ---- search trees ---- */
 
-#define HALVINGS 3 /* of what lies between the certified and the proven bound, where the latter takes too long */
+#define BISECTIONS 4 /* of what lies between the certified and the proven bound, where the latter takes too long */
 
 /* Excludes all lengths below `below_ns`; *proven: it did. */
 static int search_tree(bool *proven, pair_state *x, int64_t below_ns, int64_t nodes, size_t *left, const util_stop *stop)
@@ -110,19 +110,19 @@ static int search_tree(bool *proven, pair_state *x, int64_t below_ns, int64_t no
     return 0;
 }
 
+/* All that is proven, or as much of it as bisection finds. */
 int pair_prove_by_search(pair_state *x, int64_t nodes, size_t *left, util_stop stop)
 {
-    int64_t target = x->lower_ns;
+    int64_t low = pair_certified_ns(x), high = x->lower_ns, target = high;
     bool proven = false;
     int rc = 0;
     if (!exact_fits(&x->block.problem, NULL))
         return 0;
-    for (int32_t i = 0; i <= HALVINGS && !rc && !proven && !util_stopped(&stop); i++) {
-        int64_t certified = pair_certified_ns(x);
-        if (*left == 0 || target <= certified)
-            break;
+    for (int32_t i = 0; i <= BISECTIONS && !rc && target > low && *left > 0 && !util_stopped(&stop); i++) {
         rc = search_tree(&proven, x, target, nodes, left, &stop);
-        target = certified + (target - certified) / 2;
+        low = proven ? target : low;
+        high = proven ? high : target - 1;
+        target = low + (high - low + 1) / 2;
     }
     return rc;
 }
