@@ -8,6 +8,8 @@
  * its numbers. */
 #include "bound/certificate.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "util/util.h"
@@ -258,10 +260,12 @@ static void write_pair(util_writer *w, const pair_state *x, int32_t a, int32_t b
         write_pool(w, &x->pool, x->block.problem.n_devices);
     if (x->search.n_tree)
         write_search(w, &x->block.problem, &x->search);
-    util_writer_pair_open(w, "leaves", '[');
-    for (const pair_case *c = x->cases; c < x->cases + x->n_cases; c++)
-        bound_certificate_leaf(w, x, c->sending, c->n_branches, c->branch, &c->proof);
-    util_writer_close(w, ']');
+    if (pair_leaves_ns(x) >= pair_certified_ns(x)) { /* else they say less than what is written above */
+        util_writer_pair_open(w, "leaves", '[');
+        for (const pair_case *c = x->cases; c < x->cases + x->n_cases; c++)
+            bound_certificate_leaf(w, x, c->sending, c->n_branches, c->branch, &c->proof);
+        util_writer_close(w, ']');
+    }
     util_writer_close(w, '}');
 }
 
@@ -352,6 +356,14 @@ static void write_floating(util_writer *w, const decompose_spine *spine)
     util_writer_close(w, ']');
 }
 
+/* As plans have it. */
+static void write_digest(util_writer *w, const moirai_problem *p)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%016" PRIx64, moirai_problem_digest(p));
+    util_writer_pair_string(w, "problem_digest", text);
+}
+
 /* The claims come last: what the bytes prove is known only then. */
 static int write_all(util_writer *w, bound_certificate *from)
 {
@@ -359,6 +371,7 @@ static int write_all(util_writer *w, bound_certificate *from)
     int64_t certified = pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL), by_memory = 0;
     util_writer_begin(w, "moirai-certificate");
     util_writer_pair_string(w, "problem", c->p->name);
+    write_digest(w, from->spine ? from->spine->whole : c->p);
     util_writer_pair_int(w, "operators", from->spine ? from->spine->whole->n_ops : c->p->n_ops);
     if (from->spine)
         write_floating(w, from->spine);

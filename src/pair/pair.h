@@ -60,6 +60,8 @@ void pair_cases_free(pair_case *cases, int32_t n);
 /* What the leaves of a pair prove: its bound without the exhaustive search. Of a pair that was never opened (blocks of
  * one class may have cuts of different devices): 0. */
 int64_t pair_certified_ns(const pair_state *x);
+/* What its cases and their prices prove, or the longest path. */
+int64_t pair_leaves_ns(const pair_state *x);
 /* What the longest path and the static proofs prove. */
 int64_t pair_static_ns(const pair_state *x);
 /* Raises lower_ns by the static programme where it has not been tried; what it proves can be certified. */

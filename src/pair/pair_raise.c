@@ -17,13 +17,17 @@ int64_t pair_certified_ns(const pair_state *x)
         return 0;
     if (x->block.n_interior == 0)
         return x->lower_ns;
+    int64_t by_pool = x->pool.price ? x->pool.length_ns + 1 : 0;
+    int64_t by_search = x->search.n_tree ? x->search.length_ns + 1 : 0;
+    return UTIL_MAX(UTIL_MAX(pair_leaves_ns(x), pair_static_ns(x)), UTIL_MAX(by_pool, by_search));
+}
+
+int64_t pair_leaves_ns(const pair_state *x)
+{
     int64_t least = x->n_cases ? INT64_MAX : x->path_ns;
     for (int32_t i = 0; i < x->n_cases; i++)
         least = UTIL_MIN(least, x->cases[i].proof.price ? x->cases[i].proven_ns : x->path_ns);
-    int64_t by_pool = x->pool.price ? x->pool.length_ns + 1 : 0;
-    if (x->search.n_tree)
-        least = UTIL_MAX(least, x->search.length_ns + 1);
-    return UTIL_MAX(UTIL_MAX(least, by_pool), pair_static_ns(x));
+    return least;
 }
 
 int64_t pair_static_ns(const pair_state *x)

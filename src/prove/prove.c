@@ -13,6 +13,7 @@
  * others, so that what is proven of them holds for the whole. */
 #include "prove/prove_read.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -350,12 +351,20 @@ static int prove_all(prover *x, yyjson_val *root)
     return 0;
 }
 
-/* What fails and was written for another problem is most likely not forged but mistaken. The name alone decides
- * nothing: a proof that holds here holds, whatever it was made for. */
+/* What fails and was written for another problem is most likely not forged but mistaken. Name and
+ * digest alone decide nothing: a proof that holds here holds, whatever it was made for. */
 static int blame_name(int rc, const moirai_problem *p, yyjson_val *root)
 {
     const char *name = yyjson_get_str(yyjson_obj_get(root, "problem"));
-    if (rc != MOIRAI_EVERIFY || !name || !strcmp(name, p->name))
+    const char *digest = yyjson_get_str(yyjson_obj_get(root, "problem_digest"));
+    char own[32];
+    if (rc != MOIRAI_EVERIFY)
+        return rc;
+    snprintf(own, sizeof own, "%016" PRIx64, moirai_problem_digest(p));
+    if (digest && name && !strcmp(name, p->name) && strcmp(digest, own)) /* what fails first then tells nothing */
+        return moirai_error(rc, "belongs to another problem of the name '%.80s': its digest is %.40s, not %s", name,
+                            digest, own);
+    if (!name || !strcmp(name, p->name))
         return rc;
     return moirai_error_prefix(rc, "belongs to another problem, '%.80s', not to '%.80s'", name, p->name);
 }

@@ -4,6 +4,25 @@
 
 #include <string.h>
 
+/* "1 pair", "2 pairs" */
+static void show_count(cli_context *cli, const char *before, int64_t n, const char *one, const char *many)
+{
+    cli_print(cli, "%s%s %s", before, cli_human_count(n).s, n == 1 ? one : many);
+}
+
+/* How much of the plan's bound that is. */
+static void show_share(cli_context *cli, const moirai_proof *proof)
+{
+    if (proof->proven_ns >= proof->lower_bound_ns)
+        cli_print(cli, "certified: all of the plan's bound\n");
+    else
+        cli_print(cli,
+                  "certified: %s of the plan's bound of %s (%lld ns), %.1f %%; no proof of the rest was written\n",
+                  cli_human_ns(proof->proven_ns).s, cli_human_ns(proof->lower_bound_ns).s,
+                  (long long)proof->lower_bound_ns,
+                  100 * (double)proof->proven_ns / (double)proof->lower_bound_ns);
+}
+
 static void show(cli_context *cli, const moirai_proof *proof)
 {
     yyjson_mut_doc *doc = cli->doc;
@@ -14,19 +33,22 @@ static void show(cli_context *cli, const moirai_proof *proof)
     yyjson_mut_obj_add_int(doc, cli->result, "classes", proof->classes);
     yyjson_mut_obj_add_int(doc, cli->result, "pairs", proof->pairs);
     yyjson_mut_obj_add_int(doc, cli->result, "leaves", proof->leaves);
+    yyjson_mut_obj_add_int(doc, cli->result, "searched", proof->searched);
     yyjson_mut_obj_add_int(doc, cli->result, "floating", proof->floating);
     cli_print(cli, "proven: no plan takes less than %s (%lld ns)\n", cli_human_ns(proof->proven_ns).s,
               (long long)proof->proven_ns);
-    cli_print(cli, "by %s cuts, %s classes of blocks, %s pairs of devices, %s leaves\n", cli_human_count(proof->cuts).s,
-              cli_human_count(proof->classes).s, cli_human_count(proof->pairs).s, cli_human_count(proof->leaves).s);
-    if (proof->floating)
-        cli_print(cli, "without %s operators that float beside the rest\n", cli_human_count(proof->floating).s);
-    if (proof->lower_bound_ns > proof->proven_ns)
-        cli_print(
-            cli,
-            "the search's own bound is %s (%lld ns): what is above the certificate it has from trying out all cases, "
-            "and wrote no proof of\n",
-            cli_human_ns(proof->lower_bound_ns).s, (long long)proof->lower_bound_ns);
+    show_count(cli, "by ", proof->cuts, "cut", "cuts");
+    show_count(cli, ", ", proof->classes, "class of blocks", "classes of blocks");
+    show_count(cli, ", ", proof->pairs, "pair of devices", "pairs of devices");
+    show_count(cli, ", ", proof->leaves, "leaf", "leaves");
+    if (proof->searched)
+        show_count(cli, ", ", proof->searched, "node of search trees", "nodes of search trees");
+    cli_print(cli, "\n");
+    if (proof->floating) {
+        show_count(cli, "without ", proof->floating, "operator that floats", "operators that float");
+        cli_print(cli, " beside the rest\n");
+    }
+    show_share(cli, proof);
 }
 
 static int run(cli_context *cli)

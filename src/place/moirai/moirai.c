@@ -30,6 +30,7 @@
 #define RESERVE 8         /* composing the last plan and its check, in times of the first check */
 #define WHOLE_OPS 48      /* problems up to this size go to the exhaustive search as a whole */
 #define MOST_TREE ((size_t)2000000) /* numbers of search trees in a certificate: some 8 MB */
+#define TREE_NODES 200000.0          /* of the tree of a whole problem, at effort 1 */
 #define INTERVAL_LEVELS 2 /* of prices for a certificate: intervals are many */
 #define INTERVAL_EFFORT 0.3
 #define POOL_SHARE 0.25       /* of the time that is left, for the pool of all devices */
@@ -145,6 +146,23 @@ static int certify_by_pool(engine *x)
     return rc;
 }
 
+/* A small problem that was searched as a whole is searched once more as one block. */
+static int certify_by_search(engine *x, const util_stop *stop)
+{
+    size_t left = MOST_TREE;
+    bool *none = util_alloc((size_t)x->p->n_ops, sizeof *none);
+    int rc = none ? 0 : MOIRAI_EFAIL;
+    if (!rc && !x->pool)
+        rc = pair_chain_over(&x->pool, x->p, none);
+    rc = rc ? rc : pair_open(x->pool, 0, 0, 0);
+    if (!rc) {
+        x->pool->pair[0]->lower_ns = x->lower_ns;
+        rc = pair_prove_by_search(x->pool->pair[0], (int64_t)(TREE_NODES * x->o->budget.effort) + 1, &left, *stop);
+    }
+    free(none);
+    return rc;
+}
+
 /* The proof behind the bound, as far as prices carry it by then; of the spine where there is one. Without blocks there
  * is nothing to write down but the longest paths. */
 static int certify(engine *x, const util_stop *stop)
@@ -182,6 +200,8 @@ static int certify(engine *x, const util_stop *stop)
     bound_certificate from = {.c = y->c, .memory = y->memory, .spine = x->spine, .lower_bound_ns = x->lower_ns};
     if (!rc && by_intervals && certified(x->intervals->c) > certified(y->c))
         from = (bound_certificate){.c = x->intervals->c, .spine = x->intervals->spine, .lower_bound_ns = x->lower_ns};
+    if (!rc && x->p->n_ops <= WHOLE_OPS && !y->memory && certified(from.c) < x->lower_ns)
+        rc = certify_by_search(x, stop);
     if (!rc && x->pool && !y->memory && certified(x->pool) > certified(from.c))
         return certify_by_pool(x);
     rc = rc ? rc : bound_certificate_write(&from, x->o->certificate_path);
