@@ -16,6 +16,7 @@ typedef struct moirai_proof {
     int32_t cuts, classes;
     int64_t pairs, leaves; /* looked at */
     int64_t floating;      /* operators that the proof leaves out */
+    int64_t intervals;     /* behind windows */
     int64_t searched;      /* nodes of search trees that were walked */
 } moirai_proof;
 

@@ -2,6 +2,7 @@
 #ifndef MOIRAI_BOUND_CERTIFICATE_H
 #define MOIRAI_BOUND_CERTIFICATE_H
 
+#include "bound/intervals/window_proof.h"
 #include "bytes/bytes.h"
 #include "decompose/spine.h"
 #include "util/json.h"
@@ -24,6 +25,7 @@ int bound_certify(pair_chain *c, const bound_certify_task *job);
 typedef struct bound_certificate {
     const pair_chain *c;
     bytes_prices *memory;         /* settled, or NULL */
+    const bound_window_proof *windows; /* of the whole, or NULL */
     const decompose_spine *spine; /* the chain is that of its problem; NULL: of the whole */
     int64_t lower_bound_ns;       /* of the plan, whoever proved it */
     int64_t certified_ns;         /* out: what the certificate claims */

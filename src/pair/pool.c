@@ -442,7 +442,7 @@ static int try_length(void *data, int32_t which)
     int rc = prepare(x);
     for (int32_t b = 0; !rc && b < x->proof.n_buckets; b++)
         x->mean[b] = 1;
-    x->excluded = x->impossible && x->job->head; /* no proof of it could be written down */
+    x->excluded = x->impossible && x->job->head && !x->job->written; /* no proof of it could be written down */
     for (int32_t round = 0; round < x->job->cuts && !rc && !x->impossible; round++) {
         set_prices(x);
         find_costs(x);
@@ -595,7 +595,7 @@ int pair_pool(int64_t *lower_ns, const moirai_problem *q, const pair_pool_task *
     int rc = p.head && p.tail && p.weight && p.shape ? pool(&p, &own) : MOIRAI_EFAIL;
     if (!rc)
         *lower_ns = p.low_ns;
-    if (!rc && proof && !job->head && !job->n_arcs)
+    if (!rc && proof)
         *proof = own;
     else
         pair_pool_proof_free(&own);

@@ -39,7 +39,9 @@ typedef struct pair_pool_task {
     int32_t nodes;     /* of the network, about */
     int threads;
     util_stop stop;
-    /* What is known of starts beyond longest paths; a proof does not have it, so that none is kept. */
+    bool written; /* only what a proof can be written of counts */
+    /* What is known of starts beyond longest paths; a proof holds within these windows. Flows of arcs are numbered behind
+     * those of edges. */
     const int64_t *head, *tail; /* [op * K + device], or NULL */
     const pair_pool_arc *arc;   /* besides the edges */
     int32_t n_arcs;

@@ -39,7 +39,7 @@ static int leaf_bound(int64_t *ns, const prove_block *b, int32_t a, int32_t z, c
     return rc;
 }
 
-static int pair_bound(int64_t *ns, prover *x, const prove_block *b, int32_t a, int32_t z, yyjson_val *list)
+static int pair_bound(int64_t *ns, moirai_proof *proof, const prove_block *b, int32_t a, int32_t z, yyjson_val *list)
 {
     size_t n = yyjson_arr_size(list), i, max, read = 0;
     if (n == 0)
@@ -61,7 +61,7 @@ static int pair_bound(int64_t *ns, prover *x, const prove_block *b, int32_t a, i
         int64_t bound = path;
         rc = leaf_bound(&bound, b, a, z, &leaf[i]);
         least = UTIL_MIN(least, bound);
-        x->proof->leaves++;
+        proof->leaves++;
     }
     for (i = 0; i < read; i++)
         prove_free_leaf(&leaf[i]);
@@ -70,16 +70,15 @@ static int pair_bound(int64_t *ns, prover *x, const prove_block *b, int32_t a, i
     return rc;
 }
 
-static int read_pair(prover *x, int32_t class_, yyjson_val *object)
+static int read_pair(int64_t *bounds, moirai_proof *proof, const prove_block *b, yyjson_val *object)
 {
-    const prove_block *b = &x->class_[class_];
-    int32_t K = x->p->n_devices, a, z;
+    int32_t K = b->p->n_devices, a, z;
     int64_t claim;
     if (!yyjson_is_obj(object) || !prove_int32(yyjson_obj_get(object, "entry"), 0, K - 1, &a) ||
         !prove_int32(yyjson_obj_get(object, "exit"), 0, K - 1, &z) || (b->entry < 0 && a) || (b->exit < 0 && z) ||
         !prove_int64(yyjson_obj_get(object, "lower_ns"), 0, INT64_MAX, &claim))
         return prove_wrong("entry, exit or lower_ns of a pair is missing or out of range");
-    int64_t *bound = &x->bound[((int64_t)class_ * K + a) * K + z];
+    int64_t *bound = &bounds[a * K + z];
     int64_t by_leaves = *bound;
     int rc = 0;
     size_t i, max;
@@ -87,15 +86,15 @@ static int read_pair(prover *x, int32_t class_, yyjson_val *object)
     yyjson_arr_foreach(yyjson_obj_get(object, "static"), i, max, value)
         rc = rc ? rc : prove_static(bound, b, a, z, value);
     if (!rc && yyjson_obj_get(object, "pool"))
-        rc = prove_pool(bound, b, a, z, yyjson_obj_get(object, "pool"));
+        rc = prove_pool(bound, b, a, z, yyjson_obj_get(object, "pool"), NULL);
     if (!rc && yyjson_obj_get(object, "search"))
-        rc = prove_tree(bound, &x->proof->searched, b, a, z, yyjson_obj_get(object, "search"));
-    rc = rc ? rc : pair_bound(&by_leaves, x, b, a, z, yyjson_obj_get(object, "leaves"));
+        rc = prove_tree(bound, &proof->searched, b, a, z, yyjson_obj_get(object, "search"));
+    rc = rc ? rc : pair_bound(&by_leaves, proof, b, a, z, yyjson_obj_get(object, "leaves"));
     *bound = UTIL_MAX(*bound, by_leaves);
-    x->proof->pairs++;
+    proof->pairs++;
     if (!rc && *bound < claim)
         rc = moirai_error(MOIRAI_EVERIFY, "%lld ns are claimed, %lld proven", (long long)claim, (long long)*bound);
-    return rc ? moirai_error_prefix(rc, "class %d between devices %d and %d", class_, a, z) : 0;
+    return rc ? moirai_error_prefix(rc, "between devices %d and %d", a, z) : 0;
 }
 
 /* ---- a class ---- */
@@ -192,15 +191,14 @@ static int read_shared(prove_block *b, yyjson_val *value)
     return b->shared_tensor >= 0 ? 0 : prove_wrong("the shared tensor is not read in its block");
 }
 
-static int read_class(prover *x, int32_t class_, yyjson_val *object)
+int prove_class(int64_t *bounds, moirai_proof *proof, prove_block *b, yyjson_val *object)
 {
-    prove_block *b = &x->class_[class_];
-    int32_t K = x->p->n_devices;
+    int32_t K = b->p->n_devices;
     int rc = prove_components(b);
     for (int32_t i = 0; !rc && i < K * K; i++) {
         int32_t a = i / K, z = i % K;
         if ((b->entry >= 0 || !a) && (b->exit >= 0 || !z))
-            rc = prove_path_ns(&x->bound[((int64_t)class_ * K + a) * K + z], b, a, z);
+            rc = prove_path_ns(&bounds[i], b, a, z);
     }
     yyjson_val *pairs = yyjson_obj_get(object, "pairs"), *value;
     if (rc || !yyjson_obj_get(object, "component_kind"))
@@ -208,12 +206,17 @@ static int read_class(prover *x, int32_t class_, yyjson_val *object)
     rc = read_kinds(b, object);
     rc = rc ? rc : read_trees(b, object);
     rc = rc ? rc : read_shared(b, yyjson_obj_get(object, "shared"));
-    if (rc)
-        return moirai_error_prefix(rc, "class %d", class_);
     size_t i, max;
     yyjson_arr_foreach(pairs, i, max, value)
-        rc = rc ? rc : read_pair(x, class_, value);
+        rc = rc ? rc : read_pair(bounds, proof, b, value);
     return rc;
+}
+
+static int read_class(prover *x, int32_t class_, yyjson_val *object)
+{
+    int64_t pairs = (int64_t)x->p->n_devices * x->p->n_devices;
+    int rc = prove_class(x->bound + class_ * pairs, x->proof, &x->class_[class_], object);
+    return rc ? moirai_error_prefix(rc, "class %d", class_) : 0;
 }
 
 /* ---- the chain ---- */
@@ -344,7 +347,11 @@ static int prove_all(prover *x, yyjson_val *root)
     rc = prove_memory(&by_memory, x, yyjson_obj_get(root, "memory"));
     if (rc)
         return rc;
-    x->proof->proven_ns = UTIL_MAX(chain_bound(x), by_memory);
+    int64_t by_windows;
+    rc = prove_windows(&by_windows, x, yyjson_obj_get(root, "windows"));
+    if (rc)
+        return rc;
+    x->proof->proven_ns = UTIL_MAX(chain_bound(x), UTIL_MAX(by_memory, by_windows));
     if (x->proof->proven_ns < x->proof->certified_ns)
         return moirai_error(MOIRAI_EVERIFY, "%lld ns are claimed, %lld proven", (long long)x->proof->certified_ns,
                             (long long)x->proof->proven_ns);

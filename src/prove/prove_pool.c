@@ -13,7 +13,10 @@
  * The certificate gives c, the prices, s and multipliers >= 0 of (order), per edge and x. For each operator the least
  * over its steps of (what it pays there at least) + (multipliers of its own steps reached) - (multipliers of steps
  * reached as a reader) is found here; their sum is at most what all pay. If it is more than (pay) allows, there is no
- * such plan, and T + 1 is proven. */
+ * such plan, and T + 1 is proven.
+ *
+ * Nothing is asked of heads and tails but that they are true. For the whole they may come from intervals
+ * (prove_windows.c), which also say how far apart two operators start at least: (order) holds for these as for edges. */
 #include "prove/prove_read.h"
 
 #include <stdlib.h>
@@ -36,7 +39,11 @@ typedef struct court {
     int64_t *sum;           /* [n_prices + 1] integral of the price up to each bucket */
     int64_t *head, *tail;   /* [local * K + device] */
     int64_t *first, *steps; /* per operator: o and how many steps */
-    int64_t *late;          /* per edge: m */
+    const prove_view *view; /* NULL: longest paths */
+    int32_t n_arcs;         /* edges, then those of the view */
+    int32_t *from, *to;     /* of arcs */
+    int64_t *apart;         /* and the least time from start to start */
+    int64_t *late;          /* per arc: m */
     int64_t *off;           /* per operator: its first step in extra */
     __int128 *extra;        /* per step: multipliers that begin to count there */
 } court;
@@ -123,7 +130,8 @@ static bool find_steps(court *x)
     return all <= MAX_ALL;
 }
 
-static int64_t lateness(const court *x, int32_t e)
+/* The least time from the start of an edge's producer to that of its reader. */
+static int64_t edge_ns(const court *x, int32_t e)
 {
     int32_t i = x->b->edge[e].from, j = x->b->edge[e].to;
     int64_t least = NEVER;
@@ -131,22 +139,44 @@ static int64_t lateness(const court *x, int32_t e)
         for (int32_t l = 0; l < x->K; l++)
             if (may(x, i, k) && may(x, j, l))
                 least = UTIL_MIN(least, time_of(x, i, k) + sent_in(x, e, k, l));
-    int64_t slack = x->first[j] - x->first[i] - least;
+    return least;
+}
+
+/* Edges, and what the view adds; local numbers are places in the topological order of the whole. */
+static void list_arcs(court *x)
+{
+    const prove_block *b = x->b;
+    for (int32_t e = 0; e < b->n_edges; e++) {
+        x->from[e] = b->edge[e].from;
+        x->to[e] = b->edge[e].to;
+        x->apart[e] = edge_ns(x, e);
+    }
+    for (int32_t e = b->n_edges; e < x->n_arcs; e++) {
+        x->from[e] = b->p->topo_rank[x->view->arc[e - b->n_edges][0]];
+        x->to[e] = b->p->topo_rank[x->view->arc[e - b->n_edges][1]];
+        x->apart[e] = x->view->arc_ns[e - b->n_edges];
+    }
+}
+
+static int64_t lateness(const court *x, int32_t e)
+{
+    int64_t slack = x->first[x->to[e]] - x->first[x->from[e]] - x->apart[e];
     return slack > 0 ? (slack - 1) / x->step + 1 : -(-slack / x->step);
 }
 
-/* Steps that would put a reader behind its last one do not exist either: edges backwards, readers before producers. */
+/* Steps that would put a reader behind its last one do not exist either: readers before producers. */
 static bool find_lateness(court *x)
 {
-    const prove_block *b = x->b;
-    for (int32_t e = b->n_edges - 1; e >= 0; e--) {
-        int32_t i = b->edge[e].from;
-        x->late[e] = lateness(x, e);
-        x->steps[i] = UTIL_MIN(x->steps[i], x->steps[b->edge[e].to] + x->late[e]);
-        if (x->steps[i] < 1)
-            return false;
-    }
-    for (int32_t i = 0; i < b->n; i++)
+    for (int32_t i = x->b->n - 1; i >= 0; i--)
+        for (int32_t e = 0; e < x->n_arcs; e++) {
+            if (x->from[e] != i)
+                continue;
+            x->late[e] = lateness(x, e);
+            x->steps[i] = UTIL_MIN(x->steps[i], x->steps[x->to[e]] + x->late[e]);
+            if (x->steps[i] < 1)
+                return false;
+        }
+    for (int32_t i = 0; i < x->b->n; i++)
         x->off[i + 1] = x->off[i] + x->steps[i];
     return true;
 }
@@ -201,9 +231,9 @@ static int spread_flows(court *x)
         return MOIRAI_EFAIL;
     for (size_t f = 0; f < x->n_flows; f++) {
         int64_t e = x->flow[3 * f], g = x->flow[3 * f + 1], value = x->flow[3 * f + 2];
-        if (e >= b->n_edges || g < 1 || g - x->late[e] < 1)
+        if (e >= x->n_arcs || g < 1 || g - x->late[e] < 1)
             return prove_wrong("a flow of no step");
-        int32_t i = b->edge[e].from, j = b->edge[e].to;
+        int32_t i = x->from[e], j = x->to[e];
         if (g < x->steps[i])
             x->extra[x->off[i] + g] += value;
         if (g < x->steps[i] && g - x->late[e] < x->steps[j])
@@ -212,10 +242,24 @@ static int spread_flows(court *x)
     return 0;
 }
 
+static void take_view(court *x)
+{
+    for (int32_t i = 0; i < x->b->n; i++)
+        for (int32_t k = 0; k < x->K; k++) {
+            x->head[i * x->K + k] = x->view->head[(int64_t)x->b->op[i] * x->K + k];
+            x->tail[i * x->K + k] = x->view->tail[(int64_t)x->b->op[i] * x->K + k];
+        }
+}
+
 static int judge(int64_t *ns, court *x)
 {
-    find_heads(x);
-    find_tails(x);
+    if (x->view) {
+        take_view(x);
+    } else {
+        find_heads(x);
+        find_tails(x);
+    }
+    list_arcs(x);
     if (!find_steps(x) || !find_lateness(x))
         return prove_wrong("a pool's length leaves some operator no start, or too many steps");
     int rc = spread_flows(x);
@@ -274,20 +318,25 @@ static int read_all(court *x, yyjson_val *object)
     return rc;
 }
 
-int prove_pool(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson_val *object)
+int prove_pool(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson_val *object, const prove_view *view)
 {
-    court x = {.b = b, .K = b->p->n_devices, .a = a, .z = z};
-    size_t n = (size_t)b->n, cells = n * (size_t)x.K;
+    court x = {.b = b, .K = b->p->n_devices, .a = a, .z = z, .view = view};
+    size_t n = (size_t)b->n, cells = n * (size_t)x.K, arcs = (size_t)b->n_edges + (view ? view->n_arcs : 0);
+    x.n_arcs = (int32_t)arcs;
+    x.from = util_alloc(arcs, sizeof *x.from);
+    x.to = util_alloc(arcs, sizeof *x.to);
+    x.apart = util_alloc(arcs, sizeof *x.apart);
     x.head = util_alloc(cells, sizeof *x.head);
     x.tail = util_alloc(cells, sizeof *x.tail);
     x.first = util_alloc(n, sizeof *x.first);
     x.steps = util_alloc(n, sizeof *x.steps);
     x.off = util_alloc(n + 1, sizeof *x.off);
-    x.late = util_alloc((size_t)b->n_edges, sizeof *x.late);
-    bool made = x.head && x.tail && x.first && x.steps && x.off && x.late;
+    x.late = util_alloc(arcs, sizeof *x.late);
+    bool made = x.head && x.tail && x.first && x.steps && x.off && x.late && x.from && x.to && x.apart;
     int rc = made ? read_all(&x, object) : MOIRAI_EFAIL;
     rc = rc ? rc : judge(ns, &x);
-    void *all[] = {x.head, x.tail, x.first, x.steps, x.off, x.late, x.weight, x.price, x.flow, x.sum, x.extra};
+    void *all[] = {x.head,   x.tail,  x.first, x.steps, x.off,  x.late, x.weight,
+                   x.price,  x.flow,  x.sum,   x.extra, x.from, x.to,   x.apart};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     return rc;

@@ -19,8 +19,17 @@ void prove_free_leaf(prove_leaf *leaf);
 /* A static proof: raises *ns, which is proven of the pair, to what the multipliers prove on top of it. */
 int prove_static(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson_val *object);
 
-/* A proof by the pool of all devices: raises *ns to what it proves by itself. */
-int prove_pool(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson_val *object);
+/* What intervals say of the starts of all operators, in the numbers of the problem. */
+typedef struct prove_view {
+    int64_t *head, *tail; /* [operator * K + device] */
+    size_t n_arcs;
+    int32_t (*arc)[2]; /* from, to */
+    int64_t *arc_ns;   /* from start to start, at least */
+} prove_view;
+
+/* A proof by the pool of all devices: raises *ns to what it proves by itself; `view` (of a block that is the whole, or
+ * NULL) in place of longest paths. */
+int prove_pool(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson_val *object, const prove_view *view);
 
 /* A proof by a search tree: raises *ns to what it proves by itself; *nodes grows by those that were looked at. */
 int prove_tree(int64_t *ns, int64_t *nodes, const prove_block *b, int32_t a, int32_t z, yyjson_val *object);
@@ -39,5 +48,10 @@ typedef struct prove_chain {
 
 /* The bound of the certificate's part about bytes; 0 where there is none. */
 int prove_memory(int64_t *bound_ns, prove_chain *x, yyjson_val *object);
+
+/* What is proven of a block between all pairs of devices, [a * K + z]: longest paths, and the pairs of `object`. */
+int prove_class(int64_t *bounds, moirai_proof *proof, prove_block *b, yyjson_val *object);
+/* The bound of the certificate's part about windows; 0 where there is none. */
+int prove_windows(int64_t *bound_ns, prove_chain *x, yyjson_val *object);
 
 #endif

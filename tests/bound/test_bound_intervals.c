@@ -256,7 +256,7 @@ static void test_the_pool_within_windows_knows_when_work_has_to_wait(void **stat
     assert_int_equal(w.arc[0].ns, 30);
     assert_ok(pair_pool(&lower, p, &job, NULL));
     assert_in_range(lower, 55, 60);
-    assert_ok(bound_windows_pool(&lower, &w, p, &job));
+    assert_ok(bound_windows_pool(&lower, &w, p, &job, NULL));
     assert_in_range(lower, 68, 70);
     bound_windows_clear(&w);
     bound_interval_list_clear(&known);

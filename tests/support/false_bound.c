@@ -363,6 +363,40 @@ static bool plan_is_within(const moirai_problem *p, const exact_result *plan, co
     return true;
 }
 
+/* The certificate of windows, and of the pool within them. */
+static bool check_window_proof(const moirai_problem *p, const bound_interval_list *known, const pair_pool_task *pool,
+                               int64_t optimum, uint64_t seed, false_bound_counts *counts, char *why)
+{
+    bool *none = calloc((size_t)p->n_ops, sizeof *none), good = true;
+    bound_window_task job = {.nodes = 2000, .most_tree = 100000, .pool = pool, .threads = 1};
+    bound_window_proof x = {0};
+    pair_chain *c = NULL;
+    moirai_proof proof = {0};
+    size_t length = 0;
+    if (!none || pair_chain_over(&c, p, none) || pair_open(c, 0, 0, 0) || bound_window_prove(&x, p, known, &job))
+        good = false_bound_fail(why, "windows: %s", moirai_error_message());
+    char *json = good ? bound_certificate_text(
+                            &(bound_certificate){.c = c, .windows = &x, .lower_bound_ns = optimum}, &length)
+                      : NULL;
+    if (good && (x.lower_ns > optimum || !json))
+        good = false_bound_fail(why, "windows: %lld certified, optimum %lld", (long long)x.lower_ns, (long long)optimum);
+    else if (good && moirai_prove_text(&proof, p, json, length, "certificate"))
+        good = false_bound_fail(why, "windows: not accepted: %s", moirai_error_message());
+    else if (good && proof.proven_ns != UTIL_MAX(x.lower_ns, pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL)))
+        good = false_bound_fail(why, "windows: proves %lld of %lld", (long long)proof.proven_ns, (long long)x.lower_ns);
+    good = good && check_mutations(p, json, optimum, seed, counts, why);
+    if (good && x.n > 0)
+        good = attack_certificate(p, json, length, "windows", optimum, seed, ATTACKS, &counts->attacks, NULL, why);
+    counts->window_proofs += x.n > 0;
+    counts->window_pools += x.pool.price != NULL;
+    counts->nodes += proof.searched;
+    bound_window_proof_clear(&x);
+    pair_chain_free(c);
+    free(json);
+    free(none);
+    return good;
+}
+
 /* Heads and tails from random intervals: the best plan is within them, and the pool within them stays below it. */
 static bool check_windows(const moirai_problem *p, int64_t optimum, uint64_t seed, false_bound_counts *counts,
                           char *why)
@@ -384,11 +418,12 @@ static bool check_windows(const moirai_problem *p, int64_t optimum, uint64_t see
     good = good && (w.lower_ns <= optimum || false_bound_fail(why, "windows' bound %lld, optimum %lld",
                                                               (long long)w.lower_ns, (long long)optimum));
     good = good && plan_is_within(p, &best, &w, why);
-    if (good && bound_windows_pool(&lower, &w, p, &job))
+    if (good && bound_windows_pool(&lower, &w, p, &job, NULL))
         good = false_bound_fail(why, "windows: %s", moirai_error_message());
     good = good && (lower <= optimum || false_bound_fail(why, "pool within windows %lld, optimum %lld",
                                                          (long long)lower, (long long)optimum));
     counts->windows += lower > w.lower_ns;
+    good = good && check_window_proof(p, &known, &job, optimum, seed, counts, why);
     bound_windows_clear(&w);
     bound_interval_list_clear(&known);
     exact_result_clear(&best);

@@ -16,6 +16,8 @@ typedef struct false_bound_counts {
     int64_t statics;       /* certificates with static proofs */
     int64_t cases;         /* static proofs by more than one case */
     int64_t sendings;      /* and by who receives the entry's tensor */
+    int64_t window_proofs; /* certificates of windows, */
+    int64_t window_pools;  /* and of pools within them */
     int64_t searches;      /* certificates with search trees, of intervals and of the whole, */
     int64_t nodes;         /* and how many nodes the verifier walked there */
     int64_t pools;         /* proofs by the pool of all devices */
@@ -36,7 +38,8 @@ int64_t false_bound_optimum(const moirai_problem *p);
  *  - a search tree of the whole is accepted for what it excludes, and never for a length that a plan has;
  *  - the certificate is accepted and proves just what it claims; tampered ones are rejected;
  *  - chains of intervals drawn at random prove no more, nor do their certificates; the best plan lies within the heads
- * and tails that follow from them, and the pool within these proves no more;
+ * and tails that follow from them, and the pool within these proves no more; nor do certificates of these, changed or
+ * not, and they prove just what they claim;
  *  - a certificate that leaves operators out proves no more than the optimum with them. */
 bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_counts *counts, char *why);
 

@@ -268,13 +268,15 @@ static int cross_chains(contest *c, const moirai_problem *p, const decompose_int
 }
 
 /* All that is known of intervals, as heads and tails of the whole. */
-static int find_windows(bound_windows *out, int64_t *lower_ns, const contest *c, const moirai_problem *p)
+static int find_windows(bound_windows *out, int64_t *lower_ns, contest *c, const moirai_problem *p)
 {
     bound_windows w;
     int rc = bound_windows_find(&w, p, &c->known);
     if (rc)
         return rc;
     *lower_ns = UTIL_MAX(*lower_ns, w.lower_ns);
+    w.known = c->known;
+    c->known = (bound_interval_list){0};
     if (out)
         *out = w;
     else

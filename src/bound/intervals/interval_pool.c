@@ -8,7 +8,8 @@
 #define NODES 4000
 #define BEYOND 1.15 /* of what is known: so far lengths are tried */
 
-int bound_windows_pool(int64_t *lower_ns, const bound_windows *w, const moirai_problem *p, const pair_pool_task *job)
+int bound_windows_pool(int64_t *lower_ns, const bound_windows *w, const moirai_problem *p, const pair_pool_task *job,
+                       pair_pool_proof *proof)
 {
     pair_pool_task task = *job;
     task.head = w->head;
@@ -16,7 +17,8 @@ int bound_windows_pool(int64_t *lower_ns, const bound_windows *w, const moirai_p
     task.arc = w->arc;
     task.n_arcs = w->n_arcs;
     task.proven_ns = UTIL_MAX(job->proven_ns, w->lower_ns);
-    return pair_pool(lower_ns, p, &task, NULL);
+    task.written = proof != NULL;
+    return pair_pool(lower_ns, p, &task, proof);
 }
 
 static int find_pool(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
@@ -30,7 +32,7 @@ static int find_pool(int64_t *lower_ns, const moirai_problem *p, const moirai_bu
         return rc;
     job.proven_ns = *lower_ns;
     job.upper_ns = (int64_t)((double)*lower_ns * BEYOND) + 2;
-    rc = bound_windows_pool(lower_ns, &w, p, &job);
+    rc = bound_windows_pool(lower_ns, &w, p, &job, NULL);
     bound_windows_clear(&w);
     return rc;
 }

@@ -29,12 +29,15 @@ typedef struct bound_windows {
     int64_t lower_ns;   /* what they prove of the whole */
     pair_pool_arc *arc; /* between operators that intervals keep further apart than paths do */
     int32_t n_arcs;
+    bound_interval_list known; /* what they follow from, where it was kept */
 } bound_windows;
 
 /* O(V (E/V K^2 + intervals) + intervals K^2). */
 int bound_windows_find(bound_windows *out, const moirai_problem *p, const bound_interval_list *known);
 void bound_windows_clear(bound_windows *w);
-/* The pool of all devices within these windows and with these arcs; job without them. */
-int bound_windows_pool(int64_t *lower_ns, const bound_windows *w, const moirai_problem *p, const pair_pool_task *job);
+/* The pool of all devices within these windows and with these arcs; job without them. `proof` (or NULL) as of pair_pool;
+ * with one, only what can be written down counts. */
+int bound_windows_pool(int64_t *lower_ns, const bound_windows *w, const moirai_problem *p, const pair_pool_task *job,
+                       pair_pool_proof *proof);
 
 #endif

@@ -33,6 +33,7 @@ static void show(cli_context *cli, const moirai_proof *proof)
     yyjson_mut_obj_add_int(doc, cli->result, "classes", proof->classes);
     yyjson_mut_obj_add_int(doc, cli->result, "pairs", proof->pairs);
     yyjson_mut_obj_add_int(doc, cli->result, "leaves", proof->leaves);
+    yyjson_mut_obj_add_int(doc, cli->result, "intervals", proof->intervals);
     yyjson_mut_obj_add_int(doc, cli->result, "searched", proof->searched);
     yyjson_mut_obj_add_int(doc, cli->result, "floating", proof->floating);
     cli_print(cli, "proven: no plan takes less than %s (%lld ns)\n", cli_human_ns(proof->proven_ns).s,
@@ -41,6 +42,8 @@ static void show(cli_context *cli, const moirai_proof *proof)
     show_count(cli, ", ", proof->classes, "class of blocks", "classes of blocks");
     show_count(cli, ", ", proof->pairs, "pair of devices", "pairs of devices");
     show_count(cli, ", ", proof->leaves, "leaf", "leaves");
+    if (proof->intervals)
+        show_count(cli, ", windows from ", proof->intervals, "interval", "intervals");
     if (proof->searched)
         show_count(cli, ", ", proof->searched, "node of search trees", "nodes of search trees");
     cli_print(cli, "\n");

@@ -98,6 +98,8 @@ int engine_anneal_whole(engine *x, int32_t rounds, double part);
 int engine_raise_by_programme(engine *x, double part);
 /* Raises the bound by the pool of all devices over the whole, in this part of the time that is left. */
 int engine_raise_by_pool(engine *x, double part);
+/* What the pool is asked for: more than the bound, up to the plan, in this part of the time that is left. */
+pair_pool_task engine_pool_task(const engine *x, double part);
 /* The same within the windows that chains of intervals have left, where they were raised. */
 int engine_raise_by_windows(engine *x, double part);
 /* The part of the operators in components of blocks that are too large for prices and for the search; O(V + E). */

@@ -30,11 +30,13 @@
 #define RESERVE 8         /* composing the last plan and its check, in times of the first check */
 #define WHOLE_OPS 48      /* problems up to this size go to the exhaustive search as a whole */
 #define MOST_TREE ((size_t)2000000) /* numbers of search trees in a certificate: some 8 MB */
+#define INTERVAL_NODES 3000.0         /* of the tree of an interval, at effort 1 */
+#define CHAIN_SHARE 0.4               /* of the time, for the chain, where windows have proven more */
 #define TREE_NODES 200000.0          /* of the tree of a whole problem, at effort 1 */
 #define INTERVAL_LEVELS 2 /* of prices for a certificate: intervals are many */
 #define INTERVAL_EFFORT 0.3
 #define POOL_SHARE 0.25       /* of the time that is left, for the pool of all devices */
-#define FIRST_POOL_SHARE 0.12 /* where it comes again within windows and needs no certificate */
+#define FIRST_POOL_SHARE 0.12 /* where it comes again within windows */
 #define POOL_GAP 0.15         /* between paths or load and the plan: where links decide, the pool says little */
 #define WEAK 0.3              /* of the operators in large components: blocks are weak */
 #define MOST_AGAIN 12
@@ -146,20 +148,57 @@ static int certify_by_pool(engine *x)
     return rc;
 }
 
+/* The whole as one block, if it is not there yet. */
+static int prepare_whole(engine *x)
+{
+    bool *none = util_alloc((size_t)x->p->n_ops, sizeof *none);
+    int rc = !none ? MOIRAI_EFAIL : x->pool ? 0 : pair_chain_over(&x->pool, x->p, none);
+    free(none);
+    return rc ? rc : pair_open(x->pool, 0, 0, 0);
+}
+
 /* A small problem that was searched as a whole is searched once more as one block. */
 static int certify_by_search(engine *x, const util_stop *stop)
 {
     size_t left = MOST_TREE;
-    bool *none = util_alloc((size_t)x->p->n_ops, sizeof *none);
-    int rc = none ? 0 : MOIRAI_EFAIL;
-    if (!rc && !x->pool)
-        rc = pair_chain_over(&x->pool, x->p, none);
-    rc = rc ? rc : pair_open(x->pool, 0, 0, 0);
-    if (!rc) {
-        x->pool->pair[0]->lower_ns = x->lower_ns;
-        rc = pair_prove_by_search(x->pool->pair[0], (int64_t)(TREE_NODES * x->o->budget.effort) + 1, &left, *stop);
+    int rc = prepare_whole(x);
+    if (rc)
+        return rc;
+    x->pool->pair[0]->lower_ns = x->lower_ns;
+    return pair_prove_by_search(x->pool->pair[0], (int64_t)(TREE_NODES * x->o->budget.effort) + 1, &left, *stop);
+}
+
+static util_stop part_of(const util_stop *stop, double part)
+{
+    util_stop result = *stop;
+    double left = util_stop_left_s(stop);
+    if (left < HUGE_VAL)
+        result.deadline = util_seconds() + part * left;
+    return result;
+}
+
+/* Windows from intervals and the pool within them; *done: they prove more than the rest, and are written. */
+static int certify_by_windows(engine *x, int64_t else_ns, const util_stop *stop, bool *done)
+{
+    pair_pool_task pool = engine_pool_task(x, 1);
+    bound_window_task job = {.nodes = (int64_t)(INTERVAL_NODES * x->o->budget.effort) + 1,
+                             .most_tree = MOST_TREE,
+                             .pool = engine_gap(x) <= POOL_GAP ? &pool : NULL,
+                             .threads = x->o->budget.threads,
+                             .stop = part_of(stop, 0.5)}; /* the pool has the other half */
+    bound_window_proof windows;
+    pool.stop = *stop;
+    *done = false;
+    int rc = bound_window_prove(&windows, x->p, &x->windows.known, &job);
+    if (rc)
+        return rc;
+    if (windows.lower_ns > else_ns && !(rc = prepare_whole(x))) {
+        bound_certificate from = {.c = x->pool, .windows = &windows, .lower_bound_ns = x->lower_ns};
+        rc = bound_certificate_write(&from, x->o->certificate_path);
+        x->certified_ns = from.certified_ns;
+        *done = true;
     }
-    free(none);
+    bound_window_proof_clear(&windows);
     return rc;
 }
 
@@ -189,6 +228,8 @@ static int certify(engine *x, const util_stop *stop)
         job.statics = true;
         job.effort *= INTERVAL_EFFORT;
     }
+    if (by_intervals && x->windows.known.n > 0 && x->lower_ns > pair_chain_path(x->intervals->c, PAIR_CHAIN_LOWER, NULL))
+        job.stop = part_of(stop, CHAIN_SHARE);
     rc = bound_certify(by_intervals ? x->intervals->c : y->c, &job);
     bytes_bound_task settle = {.upper_ns = x->best->makespan_ns,
                                .buckets = ENGINE_MEMORY_BUCKETS,
@@ -202,7 +243,13 @@ static int certify(engine *x, const util_stop *stop)
         from = (bound_certificate){.c = x->intervals->c, .spine = x->intervals->spine, .lower_bound_ns = x->lower_ns};
     if (!rc && x->p->n_ops <= WHOLE_OPS && !y->memory && certified(from.c) < x->lower_ns)
         rc = certify_by_search(x, stop);
-    if (!rc && x->pool && !y->memory && certified(x->pool) > certified(from.c))
+    int64_t best = rc || y->memory ? INT64_MAX : UTIL_MAX(certified(from.c), x->pool ? certified(x->pool) : 0);
+    bool done = false;
+    if (best < x->lower_ns && x->windows.known.n > 0 && !util_stopped(stop))
+        rc = certify_by_windows(x, best, stop, &done);
+    if (rc || done)
+        return rc;
+    if (x->pool && !y->memory && certified(x->pool) > certified(from.c))
         return certify_by_pool(x);
     rc = rc ? rc : bound_certificate_write(&from, x->o->certificate_path);
     x->certified_ns = from.certified_ns;
@@ -232,7 +279,7 @@ static int search_whole(engine *x)
     int rc = engine_anneal_copies(x, &copies, 0.2);
     rc = rc ? rc : engine_anneal_whole(x, 2, copies ? 0.1 : 0.15);
     if (!rc && engine_gap(x) <= POOL_GAP)
-        rc = engine_raise_by_pool(x, x->o->certificate_path ? POOL_SHARE : FIRST_POOL_SHARE);
+        rc = engine_raise_by_pool(x, FIRST_POOL_SHARE);
     rc = rc ? rc : engine_raise_by_intervals(x, 14, 4, copies ? 0.6 : 0.45);
     if (!rc && engine_gap(x) <= POOL_GAP)
         rc = engine_raise_by_windows(x, POOL_SHARE);

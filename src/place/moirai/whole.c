@@ -99,8 +99,14 @@ int engine_raise_by_intervals(engine *x, int32_t chains, int32_t tries, double p
                                .stop = engine_part(x, part)};
     bound_interval_chain *chain = NULL;
     int64_t lower = 0;
-    bound_windows_clear(&x->windows);
-    int rc = bound_intervals(&lower, &chain, &x->windows, x->p, &job);
+    bound_windows windows = {0};
+    int rc = bound_intervals(&lower, &chain, &windows, x->p, &job);
+    if (!rc && windows.lower_ns >= x->windows.lower_ns) { /* the better ones stay, for the pool and the certificate */
+        bound_windows_clear(&x->windows);
+        x->windows = windows;
+    } else {
+        bound_windows_clear(&windows);
+    }
     bool better = !rc && lower > x->lower_ns;
     if (!rc)
         engine_take_bound(x, lower);
@@ -130,7 +136,7 @@ int engine_raise_by_programme(engine *x, double part)
     return rc;
 }
 
-static pair_pool_task pool_task(const engine *x, double part)
+pair_pool_task engine_pool_task(const engine *x, double part)
 {
     const moirai_budget *b = &x->o->budget;
     return (pair_pool_task){.proven_ns = x->lower_ns,
@@ -147,8 +153,8 @@ int engine_raise_by_windows(engine *x, double part)
     int64_t lower = 0;
     if (engine_gap(x) <= x->o->gap || !x->best || !x->windows.head || util_stopped(&x->stop))
         return 0;
-    pair_pool_task job = pool_task(x, part);
-    int rc = bound_windows_pool(&lower, &x->windows, x->p, &job);
+    pair_pool_task job = engine_pool_task(x, part);
+    int rc = bound_windows_pool(&lower, &x->windows, x->p, &job, NULL);
     if (!rc)
         engine_take_bound(x, lower);
     return rc;
@@ -160,7 +166,7 @@ static int raise_by_pool(pair_chain **out, const engine *x, double part)
     bool *none = util_alloc((size_t)x->p->n_ops, sizeof *none);
     int rc = none ? pair_chain_over(out, x->p, none) : MOIRAI_EFAIL;
     free(none);
-    pair_pool_task job = pool_task(x, part);
+    pair_pool_task job = engine_pool_task(x, part);
     rc = rc ? rc : pair_open(*out, 0, 0, 0);
     return rc ? rc : pair_raise_pool((*out)->pair[0], &job);
 }
