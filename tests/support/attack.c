@@ -113,15 +113,12 @@ static void change(yyjson_mut_doc *doc, yyjson_mut_val *part, util_rng *rng)
     free(all.value);
 }
 
-static void lower_claims(yyjson_mut_val *root, const char *part)
+/* Pairs claim their lengths as well. */
+static void lower_pairs(yyjson_mut_val *list)
 {
-    yyjson_mut_val *own = yyjson_mut_obj_get(root, "certified_bound_ns");
-    if (own)
-        yyjson_mut_set_sint(own, 0);
-    /* Pairs claim their lengths as well. */
     size_t i, n, j, m;
-    yyjson_mut_val *class_, *pair, *list = yyjson_mut_obj_get(root, "classes");
-    if (!list || strcmp(part, "classes"))
+    yyjson_mut_val *class_, *pair;
+    if (!list)
         return;
     yyjson_mut_arr_foreach(list, i, n, class_) {
         yyjson_mut_val *pairs = yyjson_mut_obj_get(class_, "pairs");
@@ -132,6 +129,17 @@ static void lower_claims(yyjson_mut_val *root, const char *part)
                     yyjson_mut_set_sint(claim, 0);
             }
     }
+}
+
+static void lower_claims(yyjson_mut_val *root, const char *part)
+{
+    yyjson_mut_val *own = yyjson_mut_obj_get(root, "certified_bound_ns");
+    if (own)
+        yyjson_mut_set_sint(own, 0);
+    if (!strcmp(part, "classes"))
+        lower_pairs(yyjson_mut_obj_get(root, "classes"));
+    if (!strcmp(part, "windows"))
+        lower_pairs(yyjson_mut_obj_get(yyjson_mut_obj_get(root, "windows"), "intervals"));
 }
 
 static void keep_file(const char *path, const char *text, size_t length)

@@ -192,6 +192,7 @@ static int certify_by_windows(engine *x, int64_t else_ns, const util_stop *stop,
     int rc = bound_window_prove(&windows, x->p, &x->windows.known, &job);
     if (rc)
         return rc;
+    engine_take_bound(x, windows.lower_ns);
     if (windows.lower_ns > else_ns && !(rc = prepare_whole(x))) {
         bound_certificate from = {.c = x->pool, .windows = &windows, .lower_bound_ns = x->lower_ns};
         rc = bound_certificate_write(&from, x->o->certificate_path);
