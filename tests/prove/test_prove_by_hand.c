@@ -94,7 +94,7 @@ static void test_prove_by_hand_rejects_changed_claims(void **state)
         {"\"certified_bound_ns\": 18", "\"certified_bound_ns\": 18.0", "is missing"},
         {"\"lower_bound_ns\": 18, ", "", "lower_bound_ns or operators is missing"},
         {"\"operators\": 4", "\"operators\": 5", "a certificate for 5 operators, a problem with 4"},
-        {"\"lower_ns\": 16", "\"lower_ns\": 17", "class 1 between devices 0 and 0: 17 ns are claimed, 16 proven"},
+        {"\"lower_ns\": 16", "\"lower_ns\": 17", "class 1: between devices 0 and 0: 17 ns are claimed, 16 proven"},
         {"\"lower_ns\": 16", "\"lower_ns\": -1", "entry, exit or lower_ns of a pair is missing or out of range"},
         {"\"entry\": 0", "\"entry\": 2", "entry, exit or lower_ns of a pair is missing or out of range"},
         {"\"exit\": 0", "\"exit\": 2", "entry, exit or lower_ns of a pair is missing or out of range"},
