@@ -33,6 +33,17 @@ typedef struct prove_search {
     int32_t (*arc)[2];          /* before, after */
 } prove_search;
 
+#define PROVE_SEARCH_DEPTH 4000 /* of nodes within nodes, and so of arcs */
+
+/* ---- prove_tree.c ---- */
+/* Of a block between a and z; to be freed also after a failure. */
+int prove_search_new(prove_search *x, const prove_block *b, int32_t a, int32_t z, int64_t length_ns);
+void prove_search_free(prove_search *x);
+/* The root, of which nothing is known but what the problem allows; free(may) frees it. */
+bool prove_known_new(prove_known *s, const prove_search *x);
+size_t prove_known_words(const prove_search *x); /* of its memory, which begins at `may` */
+
+/* ---- prove_search.c ---- */
 uint64_t prove_search_allowed(const prove_search *x, int32_t i);
 /* The transfer of edge e, to device `to` with flow tensor. */
 int32_t prove_search_transfer(const prove_search *x, int32_t e, int32_t to);

@@ -12,7 +12,6 @@
 #include "prove/prove_search.h"
 #include "util/util.h"
 
-#define MAX_DEPTH 4000
 #define MAX_BYTES ((size_t)1 << 30) /* of all nodes on the way down */
 #define CLOSED (-1)
 #define ORDER (-2)
@@ -26,23 +25,90 @@ typedef struct walker {
     int64_t visited;
 } walker;
 
+/* ---- tables ---- */
+
+static void list_edges(prove_search *x)
+{
+    const prove_block *b = x->b;
+    for (int32_t e = 0; e < b->n_edges; e++) {
+        const prove_edge *f = &b->edge[e];
+        bool first = e == 0 || f[-1].from != f->from || f[-1].output != f->output;
+        x->line[e] = e == 0 ? 0 : x->line[e - 1] + first;
+        x->in_off[f->to + 1]++;
+        x->out_off[f->from + 1]++;
+    }
+    for (int32_t i = 0; i < x->n; i++) {
+        x->in_off[i + 1] += x->in_off[i];
+        x->out_off[i + 1] += x->out_off[i];
+    }
+    for (int32_t e = b->n_edges - 1; e >= 0; e--) /* fills from the ends, and then the ends are beginnings */
+        x->in_edge[--x->in_off[b->edge[e].to + 1]] = e;
+    for (int32_t i = 0; i < x->n; i++)
+        x->in_off[i] = x->in_off[i + 1];
+    x->in_off[x->n] = b->n_edges;
+}
+
+int prove_search_new(prove_search *x, const prove_block *b, int32_t a, int32_t z, int64_t length_ns)
+{
+    size_t n = (size_t)b->n, E = (size_t)b->n_edges;
+    *x = (prove_search){.b = b, .n = b->n, .K = b->p->n_devices, .a = a, .z = z, .length = length_ns};
+    x->by_edge = b->p->flow == MOIRAI_FLOW_EDGE;
+    if ((int64_t)b->n_edges * x->K > INT32_MAX / 4)
+        return prove_wrong("a search of a block with too many edges");
+    x->n_transfers = b->n_edges * (x->by_edge ? 1 : x->K); /* tensors are no more than edges */
+    size_t transfers = (size_t)x->n_transfers;
+#define TAKE(to, count) ((to) = util_alloc((count), sizeof *(to))) != NULL
+    bool made = TAKE(x->in_off, n + 1) && TAKE(x->in_edge, E) && TAKE(x->out_off, n + 1) && TAKE(x->line, E) &&
+                TAKE(x->sure, transfers) && TAKE(x->least, transfers) && TAKE(x->from, transfers) &&
+                TAKE(x->to, transfers) && TAKE(x->job, n + transfers + 1) && TAKE(x->trial, n + transfers + 1) &&
+                TAKE(x->arc, PROVE_SEARCH_DEPTH + 1);
+#undef TAKE
+    if (!made)
+        return MOIRAI_EFAIL;
+    list_edges(x);
+    return 0;
+}
+
+void prove_search_free(prove_search *x)
+{
+    void *all[] = {x->in_off, x->in_edge, x->out_off, x->line,  x->sure, x->least,
+                   x->from,   x->to,      x->job,     x->trial, x->arc};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+}
+
+bool prove_known_new(prove_known *s, const prove_search *x)
+{
+    size_t n = (size_t)x->n, cells = n * (size_t)x->K, transfers = (size_t)x->n_transfers;
+    s->may = util_alloc(prove_known_words(x), sizeof(int64_t));
+    if (!s->may)
+        return false;
+    s->head = (int64_t *)(s->may + n);
+    s->tail = s->head + cells;
+    s->out_head = s->tail + cells;
+    s->out_tail = s->out_head + transfers;
+    for (int32_t i = 0; i < x->n; i++)
+        s->may[i] = prove_search_allowed(x, i);
+    return true;
+}
+
+size_t prove_known_words(const prove_search *x)
+{
+    size_t n = (size_t)x->n;
+    return n + 2 * n * (size_t)x->K + 2 * (size_t)x->n_transfers;
+}
+
 /* ---- nodes ---- */
 
 /* The node at this depth, a copy of the one above; NULL: too much memory. */
 static prove_known *push(walker *w, size_t depth)
 {
-    size_t n = (size_t)w->x.n, cells = n * (size_t)w->x.K, transfers = (size_t)w->x.n_transfers;
-    if (depth > MAX_DEPTH || (depth >= w->n_nodes && (depth + 1) * w->words > MAX_BYTES / sizeof(int64_t)))
+    if (depth > PROVE_SEARCH_DEPTH || (depth >= w->n_nodes && (depth + 1) * w->words > MAX_BYTES / sizeof(int64_t)))
         return NULL;
     prove_known *s = &w->node[depth];
     if (depth >= w->n_nodes) {
-        s->may = util_alloc(w->words, sizeof(int64_t));
-        if (!s->may)
+        if (!prove_known_new(s, &w->x))
             return NULL;
-        s->head = (int64_t *)(s->may + n);
-        s->tail = s->head + cells;
-        s->out_head = s->tail + cells;
-        s->out_tail = s->out_head + transfers;
         w->n_nodes++;
     }
     if (depth > 0) {
@@ -102,7 +168,7 @@ static int by_order(walker *w, size_t depth, bool dead, int32_t u, int32_t v)
 static int walk(walker *w, size_t depth, bool dead)
 {
     size_t need = w->at < w->n_tree && w->tree[w->at] == ORDER ? 3 : 1;
-    if (w->n_tree - w->at < need || depth > MAX_DEPTH)
+    if (w->n_tree - w->at < need || depth > PROVE_SEARCH_DEPTH)
         return prove_wrong("a search ends before its time, or is too deep");
     const int32_t *number = &w->tree[w->at];
     w->at += need;
@@ -117,64 +183,12 @@ static int walk(walker *w, size_t depth, bool dead)
     return *number < w->x.n ? by_device(w, depth, dead, *number) : prove_wrong("a search divides by no operator");
 }
 
-/* ---- tables ---- */
-
-static void list_edges(walker *w)
-{
-    prove_search *x = &w->x;
-    const prove_block *b = x->b;
-    for (int32_t e = 0; e < b->n_edges; e++) {
-        const prove_edge *f = &b->edge[e];
-        bool first = e == 0 || f[-1].from != f->from || f[-1].output != f->output;
-        x->line[e] = e == 0 ? 0 : x->line[e - 1] + first;
-        x->in_off[f->to + 1]++;
-        x->out_off[f->from + 1]++;
-    }
-    for (int32_t i = 0; i < x->n; i++) {
-        x->in_off[i + 1] += x->in_off[i];
-        x->out_off[i + 1] += x->out_off[i];
-    }
-    for (int32_t e = b->n_edges - 1; e >= 0; e--) /* fills from the ends, and then the ends are beginnings */
-        x->in_edge[--x->in_off[b->edge[e].to + 1]] = e;
-    for (int32_t i = 0; i < x->n; i++)
-        x->in_off[i] = x->in_off[i + 1];
-    x->in_off[x->n] = b->n_edges;
-}
-
-static bool allocate(walker *w)
-{
-    prove_search *x = &w->x;
-    size_t n = (size_t)x->n, E = (size_t)x->b->n_edges;
-    x->n_transfers = x->b->n_edges * (x->by_edge ? 1 : x->K); /* tensors are no more than edges */
-    size_t transfers = (size_t)x->n_transfers;
-    w->words = n + 2 * n * (size_t)x->K + 2 * transfers;
-#define TAKE(to, count) ((to) = util_alloc((count), sizeof *(to))) != NULL
-    return TAKE(x->in_off, n + 1) && TAKE(x->in_edge, E) && TAKE(x->out_off, n + 1) && TAKE(x->line, E) &&
-           TAKE(x->sure, transfers) && TAKE(x->least, transfers) && TAKE(x->from, transfers) &&
-           TAKE(x->to, transfers) && TAKE(x->job, n + transfers + 1) && TAKE(x->trial, n + transfers + 1) &&
-           TAKE(x->arc, MAX_DEPTH + 1) && TAKE(w->node, MAX_DEPTH + 1);
-#undef TAKE
-}
-
-static void clear(walker *w)
-{
-    prove_search *x = &w->x;
-    for (size_t i = 0; i < w->n_nodes; i++)
-        free(w->node[i].may);
-    void *all[] = {x->in_off, x->in_edge, x->out_off, x->line, x->sure, x->least, x->from,
-                   x->to,     x->job,     x->trial,   x->arc,  w->node, w->tree};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
-}
-
 static int judge(walker *w)
 {
-    prove_known *root = push(w, 0);
-    if (!root)
+    w->words = prove_known_words(&w->x);
+    w->node = util_alloc(PROVE_SEARCH_DEPTH + 1, sizeof *w->node);
+    if (!w->node || !push(w, 0))
         return MOIRAI_EFAIL;
-    list_edges(w);
-    for (int32_t i = 0; i < w->x.n; i++)
-        root->may[i] = prove_search_allowed(&w->x, i);
     int rc = walk(w, 0, false);
     if (!rc && w->at != w->n_tree)
         rc = prove_wrong("a search goes on behind its end");
@@ -183,18 +197,20 @@ static int judge(walker *w)
 
 int prove_tree(int64_t *ns, int64_t *nodes, const prove_block *b, int32_t a, int32_t z, yyjson_val *object)
 {
-    walker w = {.x = {.b = b, .n = b->n, .K = b->p->n_devices, .a = a, .z = z}};
-    w.x.by_edge = b->p->flow == MOIRAI_FLOW_EDGE;
-    if (!prove_int64(yyjson_obj_get(object, "length_ns"), 0, INT64_MAX / 8, &w.x.length))
+    walker w = {.n_nodes = 0};
+    int64_t length;
+    if (!prove_int64(yyjson_obj_get(object, "length_ns"), 0, INT64_MAX / 8, &length))
         return prove_wrong("length_ns of a search is missing or out of range");
-    if ((int64_t)b->n_edges * b->p->n_devices > INT32_MAX / 4)
-        return prove_wrong("a search of a block with too many edges");
     int rc = prove_list32(&w.tree, &w.n_tree, yyjson_obj_get(object, "tree"), ORDER, INT32_MAX, "the tree of a search");
-    if (!rc)
-        rc = allocate(&w) ? judge(&w) : MOIRAI_EFAIL;
+    rc = rc ? rc : prove_search_new(&w.x, b, a, z, length);
+    rc = rc ? rc : judge(&w);
     *nodes += w.visited;
     if (!rc)
-        *ns = UTIL_MAX(*ns, w.x.length + 1);
-    clear(&w);
+        *ns = UTIL_MAX(*ns, length + 1);
+    for (size_t i = 0; i < w.n_nodes; i++)
+        free(w.node[i].may);
+    free(w.node);
+    free(w.tree);
+    prove_search_free(&w.x);
     return rc;
 }

@@ -35,6 +35,7 @@ int64_t false_bound_optimum(const moirai_problem *p);
  * it;
  *  - no schedule that exists is excluded by any prices that the master finds, on any grid, neither by the pricing nor
  * by the verifier;
+ *  - no rule of the verifier's search closes a node of the best plan, whatever is fixed of its devices and orders;
  *  - a search tree of the whole is accepted for what it excludes, and never for a length that a plan has;
  *  - the certificate is accepted and proves just what it claims; tampered ones are rejected;
  *  - chains of intervals drawn at random prove no more, nor do their certificates; the best plan lies within the heads
