@@ -200,8 +200,7 @@ static void write_numbers(util_writer *w, const char *key, const int64_t *value,
     util_writer_close(w, ']');
 }
 
-/* edge: the format's numbers of edges; NULL: as they are. */
-static void write_pool(util_writer *w, const pair_pool_proof *p, int32_t devices, const int32_t *edge)
+void bound_certificate_pool(util_writer *w, const pair_pool_proof *p, int32_t devices, const int32_t *edge)
 {
     util_writer_break(w);
     util_writer_pair_open(w, "pool", '{');
@@ -258,7 +257,7 @@ static void write_pair(util_writer *w, const pair_state *x, int32_t a, int32_t b
         util_writer_close(w, ']');
     }
     if (x->pool.price)
-        write_pool(w, &x->pool, x->block.problem.n_devices, NULL);
+        bound_certificate_pool(w, &x->pool, x->block.problem.n_devices, NULL);
     if (x->search.n_tree)
         write_search(w, &x->block.problem, &x->search);
     if (pair_leaves_ns(x) >= pair_certified_ns(x)) { /* else they say less than what is written above */
@@ -305,8 +304,7 @@ static int write_trees(util_writer *w, const decompose_block *b)
     return 0;
 }
 
-/* The keys of a class; `whole`: kinds and trees are wanted also without pairs. */
-static int write_keys(util_writer *w, const pair_chain *c, int32_t class_, bool whole)
+int bound_certificate_keys(util_writer *w, const pair_chain *c, int32_t class_, bool whole)
 {
     const decompose_block *b = c->block[class_];
     int32_t shared = b ? decompose_block_shared_tensor(b) : MOIRAI_NONE, pairs = 0;
@@ -334,7 +332,7 @@ static int write_class(util_writer *w, const pair_chain *c, int32_t class_, bool
 {
     util_writer_break(w);
     util_writer_open(w, '{');
-    int rc = write_keys(w, c, class_, whole);
+    int rc = bound_certificate_keys(w, c, class_, whole);
     util_writer_close(w, '}');
     return rc;
 }
@@ -363,53 +361,6 @@ static void write_floating(util_writer *w, const decompose_spine *spine)
     util_writer_close(w, ']');
 }
 
-/* Edges of the whole by producer, output and reader, all in topological order; arcs of intervals follow as they are. */
-static int32_t *number_edges(const moirai_problem *p, size_t arcs)
-{
-    int32_t *number = util_alloc((size_t)p->n_edges + arcs, sizeof *number), next = 0;
-    for (int32_t z = 0; number && z < p->n_ops; z++) {
-        int32_t i = p->topo[z];
-        for (int32_t o = p->op_out_off[i]; o < p->op_out_off[i + 1]; o++) {
-            int32_t t = p->op_out[o], begin = p->tensor_edge_off[t], end = p->tensor_edge_off[t + 1];
-            for (int32_t e = begin; e < end; e++) {
-                number[e] = next;
-                for (int32_t f = begin; f < end; f++)
-                    number[e] += p->topo_rank[p->edge_reader[f]] < p->topo_rank[p->edge_reader[e]];
-            }
-            next += end - begin;
-        }
-    }
-    for (size_t i = 0; number && i < arcs; i++)
-        number[(size_t)p->n_edges + i] = p->n_edges + (int32_t)i;
-    return number;
-}
-
-static int write_windows(util_writer *w, const bound_window_proof *x)
-{
-    int32_t *number = number_edges(x->p, x->n);
-    int rc = number ? 0 : MOIRAI_EFAIL;
-    util_writer_break(w);
-    util_writer_pair_open(w, "windows", '{');
-    util_writer_pair_open(w, "intervals", '[');
-    for (size_t i = 0; i < x->n && !rc; i++) {
-        const bound_proven_interval *v = &x->interval[i];
-        util_writer_break(w);
-        util_writer_open(w, '{');
-        if (v->entry != MOIRAI_NONE)
-            util_writer_pair_int(w, "entry", v->entry);
-        if (v->exit != MOIRAI_NONE)
-            util_writer_pair_int(w, "exit", v->exit);
-        rc = write_keys(w, v->c, v->class_, false);
-        util_writer_close(w, '}');
-    }
-    util_writer_close(w, ']');
-    if (!rc && x->pool.price)
-        write_pool(w, &x->pool, x->p->n_devices, number);
-    util_writer_close(w, '}');
-    free(number);
-    return rc;
-}
-
 /* As plans have it. */
 static void write_digest(util_writer *w, const moirai_problem *p)
 {
@@ -433,7 +384,7 @@ static int write_all(util_writer *w, bound_certificate *from)
     if (!rc && from->memory)
         rc = bound_certificate_bytes(w, c, from->memory, &by_memory);
     if (!rc && from->windows)
-        rc = write_windows(w, from->windows);
+        rc = bound_certificate_windows(w, from->windows);
     util_writer_break(w);
     util_writer_pair_int(w, "lower_bound_ns", from->lower_bound_ns);
     certified = UTIL_MAX(certified, from->windows ? from->windows->lower_ns : 0);

@@ -2,16 +2,17 @@
 #ifndef MOIRAI_BOUND_CERTIFICATE_H
 #define MOIRAI_BOUND_CERTIFICATE_H
 
-#include "bound/intervals/window_proof.h"
 #include "bytes/bytes.h"
 #include "decompose/spine.h"
+#include "pair/chain.h"
+#include "pair/pool.h"
 #include "util/json.h"
 
 typedef struct bound_certify_task {
-    int64_t goal_ns; /* the plan's bound: no need for more */
-    int32_t levels;  /* 0: all */
+    int64_t goal_ns;  /* the plan's bound: no need for more */
+    int32_t levels;   /* 0: all */
     size_t most_tree; /* numbers of all search trees together */
-    bool statics;    /* the static programme before prices: for chains of intervals */
+    bool statics;     /* the static programme before prices: for chains of intervals */
     double effort;
     int threads;
     uint64_t seed;
@@ -21,14 +22,30 @@ typedef struct bound_certify_task {
 /* Searches again, or raises by prices, what was proven otherwise, where the certified bound hangs on it, until the goal is reached or the
  * levels are used up. Opens pairs as needed. */
 int bound_certify(pair_chain *c, const bound_certify_task *job);
+/* An interval as a problem of its own, between its ends as cuts. */
+typedef struct bound_proven_interval {
+    int32_t entry, exit;    /* operators of the whole; MOIRAI_NONE: the beginning, the end */
+    decompose_spine *spine; /* the operators between them */
+    pair_chain *c;
+    int32_t class_; /* of the interval in its chain */
+} bound_proven_interval;
+
+typedef struct bound_window_proof {
+    const moirai_problem *p;
+    bound_proven_interval *interval; /* those that prove more than longest paths do */
+    size_t n;
+    pair_pool_proof pool; /* within the windows of these; price NULL: none */
+    int64_t lower_ns;     /* all of it together */
+} bound_window_proof;
+
 /* What a certificate is made from. */
 typedef struct bound_certificate {
     const pair_chain *c;
-    bytes_prices *memory;         /* settled, or NULL */
+    bytes_prices *memory;              /* settled, or NULL */
     const bound_window_proof *windows; /* of the whole, or NULL */
-    const decompose_spine *spine; /* the chain is that of its problem; NULL: of the whole */
-    int64_t lower_bound_ns;       /* of the plan, whoever proved it */
-    int64_t certified_ns;         /* out: what the certificate claims */
+    const decompose_spine *spine;      /* the chain is that of its problem; NULL: of the whole */
+    int64_t lower_bound_ns;            /* of the plan, whoever proved it */
+    int64_t certified_ns;              /* out: what the certificate claims */
 } bound_certificate;
 
 /* Writes format moirai-certificate, version 1. */
@@ -38,6 +55,12 @@ char *bound_certificate_text(bound_certificate *from, size_t *length);
 
 /* The part about bytes, at the settled prices: *bound_ns gets what it proves. */
 int bound_certificate_bytes(util_writer *w, const pair_chain *c, bytes_prices *m, int64_t *bound_ns);
+/* The part about windows. */
+int bound_certificate_windows(util_writer *w, const bound_window_proof *x);
+/* The keys of a class of blocks; `whole`: kinds and trees are wanted also without pairs. */
+int bound_certificate_keys(util_writer *w, const pair_chain *c, int32_t class_, bool whole);
+/* A proof by the pool; edge: the format's numbers of edges, NULL: as they are. */
+void bound_certificate_pool(util_writer *w, const pair_pool_proof *p, int32_t devices, const int32_t *edge);
 /* A case of a pair and, where it has them, its prices. */
 void bound_certificate_leaf(util_writer *w, const pair_state *x, int32_t sending, int32_t n_branches,
                             const pricing_branch *branch, const pricing_duals *proof);

@@ -12,16 +12,16 @@
 #include "pair/pair_refine.h"
 #include "util/util.h"
 
-#define NODES 20000.0             /* of a tree, at effort 1 */
+#define NODES 20000.0              /* of a tree, at effort 1 */
 #define MOST_TREE ((size_t)200000) /* numbers of a tree */
 
 typedef struct certifying {
     pair_chain *c;
     const bound_certify_task *job;
     int32_t *device;
-    int8_t *level;    /* per pair: by prices alone */
-    bool *searched;   /* per pair: its tree was asked for */
-    size_t left;      /* numbers that trees may still take */
+    int8_t *level;  /* per pair: by prices alone */
+    bool *searched; /* per pair: its tree was asked for */
+    size_t left;    /* numbers that trees may still take */
     bool *picked;
     int64_t *pick;
     int32_t n_picks;

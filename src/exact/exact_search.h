@@ -40,7 +40,7 @@ typedef struct exact_search {
     const exact_options *o;
     int32_t n, K, X, n_tasks;
     bool edge, peak;
-    bool plain; /* rules that a certificate can repeat, and a tree */
+    bool plain;                   /* rules that a certificate can repeat, and a tree */
     int64_t below_ns, ceiling_ns; /* wanted: less than this; the caller's (or the horizon) at the beginning */
     int64_t horizon_ns;           /* more than any plan needs */
     double start_s;

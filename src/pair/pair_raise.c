@@ -88,7 +88,8 @@ int pair_raise_pool(pair_state *x, const pair_pool_task *job)
 #define BISECTIONS 4 /* of what lies between the certified and the proven bound, where the latter takes too long */
 
 /* Excludes all lengths below `below_ns`; *proven: it did. */
-static int search_tree(bool *proven, pair_state *x, int64_t below_ns, int64_t nodes, size_t *left, const util_stop *stop)
+static int search_tree(bool *proven, pair_state *x, int64_t below_ns, int64_t nodes, size_t *left,
+                       const util_stop *stop)
 {
     exact_options o;
     exact_result found;

@@ -335,8 +335,8 @@ int prove_pool(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson_v
     bool made = x.head && x.tail && x.first && x.steps && x.off && x.late && x.from && x.to && x.apart;
     int rc = made ? read_all(&x, object) : MOIRAI_EFAIL;
     rc = rc ? rc : judge(ns, &x);
-    void *all[] = {x.head,   x.tail,  x.first, x.steps, x.off,  x.late, x.weight,
-                   x.price,  x.flow,  x.sum,   x.extra, x.from, x.to,   x.apart};
+    void *all[] = {x.head,  x.tail, x.first, x.steps, x.off,  x.late, x.weight,
+                   x.price, x.flow, x.sum,   x.extra, x.from, x.to,   x.apart};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     return rc;

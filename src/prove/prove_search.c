@@ -227,12 +227,9 @@ static bool follow_arcs(const prove_search *x, prove_known *s)
 static int32_t machines(const prove_search *x)
 {
     switch (x->b->p->congestion) {
-    case MOIRAI_CONGESTION_PORT:
-        return 3 * x->K;
-    case MOIRAI_CONGESTION_CHANNEL:
-        return x->K + x->K * x->K;
-    default:
-        return x->K;
+    case MOIRAI_CONGESTION_PORT: return 3 * x->K;
+    case MOIRAI_CONGESTION_CHANNEL: return x->K + x->K * x->K;
+    default: return x->K;
     }
 }
 

@@ -26,11 +26,11 @@ typedef struct prove_search {
     int32_t *out_off;          /* edges out of it are in order */
     int32_t *line;             /* tensor of an edge, numbered in the block */
     int32_t n_transfers;
-    bool *sure;                 /* per transfer: it takes place, in the node at hand, */
-    int64_t *least;             /* takes at least this, */
-    int32_t *from, *to;         /* between these devices, -1: open */
-    prove_task *job, *trial;    /* of one machine */
-    int32_t (*arc)[2];          /* before, after */
+    bool *sure;              /* per transfer: it takes place, in the node at hand, */
+    int64_t *least;          /* takes at least this, */
+    int32_t *from, *to;      /* between these devices, -1: open */
+    prove_task *job, *trial; /* of one machine */
+    int32_t (*arc)[2];       /* before, after */
 } prove_search;
 
 #define PROVE_SEARCH_DEPTH 4000 /* of nodes within nodes, and so of arcs */

@@ -10,9 +10,9 @@
 #include "exact/exact.h"
 #include "bound/certificate.h"
 #include "bound/intervals/interval_chain.h"
+#include "bound/intervals/window_proof.h"
 #include "bytes/bytes.h"
 #include "pair/pair_refine.h"
-#include "prove/prove_search.h"
 #include "util/util.h"
 
 #define ATTACKS 60 /* on the part about bytes of one certificate */
@@ -296,9 +296,13 @@ static bool check_intervals(const moirai_problem *p, int64_t optimum, uint64_t s
         return false_bound_fail(why, "intervals: %s", moirai_error_message());
     bool good = lower <= optimum ||
                 false_bound_fail(why, "intervals' bound %lld, optimum %lld", (long long)lower, (long long)optimum);
-    bound_certify_task settle = {
-        .goal_ns = lower, .levels = 1, .statics = true, .effort = 0.2, .threads = 1, .seed = seed,
-        .most_tree = seed % 4 ? 100000 : 0};
+    bound_certify_task settle = {.goal_ns = lower,
+                                 .levels = 1,
+                                 .statics = true,
+                                 .effort = 0.2,
+                                 .threads = 1,
+                                 .seed = seed,
+                                 .most_tree = seed % 4 ? 100000 : 0};
     if (good && bound_certify(x->c, &settle))
         good = false_bound_fail(why, "intervals: %s", moirai_error_message());
     size_t length;
@@ -317,7 +321,7 @@ static bool check_intervals(const moirai_problem *p, int64_t optimum, uint64_t s
     counts->searches += by_search;
     counts->nodes += proof.searched;
     good = good && (!(by_static || by_search) || attack_certificate(p, json, length, "classes", optimum, seed, ATTACKS,
-                                                     &counts->attacks, NULL, why));
+                                                                    &counts->attacks, NULL, why));
     counts->interval_chains++;
     free(json);
     bound_interval_chain_free(x);
@@ -363,66 +367,6 @@ static bool plan_is_within(const moirai_problem *p, const exact_result *plan, co
     return true;
 }
 
-/* The number of a transfer of the plan in the verifier's search; -1: none. */
-static int32_t transfer_number(const prove_search *s, const moirai_problem *p, const exact_transfer *t)
-{
-    for (int32_t e = 0; e < s->b->n_edges; e++) {
-        const prove_edge *f = &s->b->edge[e];
-        if (f->tensor == t->tensor && (!s->by_edge || s->b->op[f->to] == p->edge_reader[t->edge]))
-            return s->n + prove_search_transfer(s, e, t->to);
-    }
-    return -1;
-}
-
-/* Two tasks of the plan that certainly hold one machine, drawn at random, in the order that they have there. */
-static void add_arc(prove_search *s, prove_known *k, const moirai_problem *p, const exact_result *plan, util_rng *rng)
-{
-    int32_t number[2];
-    int64_t start[2], n = s->n + plan->n_transfers;
-    for (int i = 0; i < 2; i++) {
-        int32_t at = (int32_t)util_rng_below(rng, (uint32_t)n);
-        bool op = at < s->n;
-        number[i] = op ? at : transfer_number(s, p, &plan->transfer[at - s->n]);
-        start[i] = op ? plan->op_start_ns[s->b->op[at]] : plan->transfer[at - s->n].start_ns;
-    }
-    if (number[0] < 0 || number[1] < 0 || !prove_search_apart(s, k, number[0], number[1]))
-        return;
-    bool turn = start[1] < start[0];
-    s->arc[k->n_arcs][0] = number[turn];
-    s->arc[k->n_arcs++][1] = number[!turn];
-}
-
-/* No rule of the verifier's search closes a node that has the best plan in it: any of its devices and orders. */
-static bool plan_survives(const moirai_problem *p, const exact_result *plan, uint64_t seed, char *why)
-{
-    prove_cuts cuts = {0};
-    prove_block b = {0};
-    util_rng rng;
-    util_rng_seed(&rng, seed);
-    bool good = !prove_cuts_new(&cuts, p, 0, NULL) && !prove_block_new(&b, p, &cuts, 0);
-    for (uint32_t round = 0; round < 6 && good; round++) {
-        prove_search s;
-        prove_known k = {0};
-        good = !prove_search_new(&s, &b, 0, 0, plan->makespan_ns + (round == 5)) && prove_known_new(&k, &s);
-        for (int32_t i = 0; i < s.n && good; i++)
-            if (util_rng_below(&rng, 5) < round)
-                k.may[i] = UINT64_C(1) << plan->op_device[b.op[i]];
-        bool closed = good && prove_search_closes(&s, &k);
-        for (int i = 0; i < 12 && good && !closed; i++) {
-            add_arc(&s, &k, p, plan, &rng);
-            closed = prove_search_closes(&s, &k);
-        }
-        if (closed)
-            good = false_bound_fail(why, "search: a plan of %lld ns is closed, round %u", (long long)plan->makespan_ns,
-                                    round);
-        free(k.may);
-        prove_search_free(&s);
-    }
-    prove_block_free(&b);
-    prove_cuts_free(&cuts);
-    return good;
-}
-
 /* The certificate of windows, and of the pool within them. */
 static bool check_window_proof(const moirai_problem *p, const bound_interval_list *known, const pair_pool_task *pool,
                                int64_t optimum, uint64_t seed, false_bound_counts *counts, char *why)
@@ -435,11 +379,12 @@ static bool check_window_proof(const moirai_problem *p, const bound_interval_lis
     size_t length = 0;
     if (!none || pair_chain_over(&c, p, none) || pair_open(c, 0, 0, 0) || bound_window_prove(&x, p, known, &job))
         good = false_bound_fail(why, "windows: %s", moirai_error_message());
-    char *json = good ? bound_certificate_text(
-                            &(bound_certificate){.c = c, .windows = &x, .lower_bound_ns = optimum}, &length)
-                      : NULL;
+    char *json =
+        good ? bound_certificate_text(&(bound_certificate){.c = c, .windows = &x, .lower_bound_ns = optimum}, &length)
+             : NULL;
     if (good && (x.lower_ns > optimum || !json))
-        good = false_bound_fail(why, "windows: %lld certified, optimum %lld", (long long)x.lower_ns, (long long)optimum);
+        good =
+            false_bound_fail(why, "windows: %lld certified, optimum %lld", (long long)x.lower_ns, (long long)optimum);
     else if (good && moirai_prove_text(&proof, p, json, length, "certificate"))
         good = false_bound_fail(why, "windows: not accepted: %s", moirai_error_message());
     else if (good && proof.proven_ns != UTIL_MAX(x.lower_ns, pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL)))
@@ -477,7 +422,7 @@ static bool check_windows(const moirai_problem *p, int64_t optimum, uint64_t see
                 false_bound_fail(why, "windows: %s", moirai_error_message());
     good = good && (w.lower_ns <= optimum || false_bound_fail(why, "windows' bound %lld, optimum %lld",
                                                               (long long)w.lower_ns, (long long)optimum));
-    good = good && plan_is_within(p, &best, &w, why) && plan_survives(p, &best, seed, why);
+    good = good && plan_is_within(p, &best, &w, why) && false_bound_plan_survives(p, &best, seed, why);
     if (good && bound_windows_pool(&lower, &w, p, &job, NULL))
         good = false_bound_fail(why, "windows: %s", moirai_error_message());
     good = good && (lower <= optimum || false_bound_fail(why, "pool within windows %lld, optimum %lld",
@@ -558,8 +503,8 @@ static bool check_search(const moirai_problem *p, int64_t optimum, uint64_t seed
     if (json && good && certified == optimum && !rejected(p, bump(json, "\"length_ns\"", 0, 1), counts))
         good = false_bound_fail(why, "search: excludes a plan of %lld ns", (long long)optimum);
     good = good && (!json || (check_mutations(p, json, optimum, seed, counts, why) &&
-                              attack_certificate(p, json, length, "classes", optimum, seed, ATTACKS,
-                                                 &counts->attacks, NULL, why)));
+                              attack_certificate(p, json, length, "classes", optimum, seed, ATTACKS, &counts->attacks,
+                                                 NULL, why)));
     counts->searches += json != NULL;
     counts->nodes += proof.searched;
     free(json);
@@ -575,7 +520,8 @@ bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_count
     counts->optimal += optimum >= 0;
     if (pair_chain_new(&c, p))
         return false_bound_fail(why, "no chain: %s", moirai_error_message());
-    bool good = (counts->quick || seed % 4 >= 2 || check_registry(p, optimum, why)) && false_bound_pairs(c, seed, counts, why);
+    bool good =
+        (counts->quick || seed % 4 >= 2 || check_registry(p, optimum, why)) && false_bound_pairs(c, seed, counts, why);
     int64_t lower = good ? pair_chain_path(c, PAIR_CHAIN_LOWER, NULL) : 0;
     if (good && optimum >= 0 && lower > optimum)
         good = false_bound_fail(why, "chain bound %lld, optimum %lld", (long long)lower, (long long)optimum);

@@ -7,7 +7,7 @@
 #include "support/attack.h"
 
 typedef struct false_bound_counts {
-    bool quick; /* without the registry and prices on bytes, which take most of the time */
+    bool quick;         /* without the registry and prices on bytes, which take most of the time */
     int32_t pair_every; /* refine one pair in so many at all levels; 0: all */
     int64_t problems, optimal, pairs, schedules, certificates, tampered, mutations;
     int64_t interval_chains;

@@ -2,6 +2,7 @@
 #ifndef MOIRAI_TEST_FALSE_BOUND_PARTS_H
 #define MOIRAI_TEST_FALSE_BOUND_PARTS_H
 
+#include "exact/exact.h"
 #include "pair/chain.h"
 #include "support/false_bound.h"
 
@@ -12,5 +13,8 @@ bool false_bound_fail(char *why, const char *format, ...);
 
 /* No schedule that exists is excluded by a pair of the chain, at any level of refinement and by any case. */
 bool false_bound_pairs(pair_chain *c, uint64_t seed, false_bound_counts *counts, char *why);
+
+/* No rule of the verifier's search closes a node that has this plan in it: any of its devices and orders. */
+bool false_bound_plan_survives(const moirai_problem *p, const exact_result *plan, uint64_t seed, char *why);
 
 #endif

@@ -117,7 +117,8 @@ static int prove_interval(void *data, int32_t i)
             if (!possible(x->p, v, a, z))
                 continue;
             rc = pair_open(out->c, out->class_, a, z);
-            rc = rc ? rc : prove_pair(x, out->c->pair[pair_chain_index(out->c, out->class_, a, z)], v->lower_ns[a * K + z]);
+            rc = rc ? rc
+                    : prove_pair(x, out->c->pair[pair_chain_index(out->c, out->class_, a, z)], v->lower_ns[a * K + z]);
         }
     return rc;
 }

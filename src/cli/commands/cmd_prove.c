@@ -16,11 +16,9 @@ static void show_share(cli_context *cli, const moirai_proof *proof)
     if (proof->proven_ns >= proof->lower_bound_ns)
         cli_print(cli, "certified: all of the plan's bound\n");
     else
-        cli_print(cli,
-                  "certified: %s of the plan's bound of %s (%lld ns), %.1f %%; no proof of the rest was written\n",
+        cli_print(cli, "certified: %s of the plan's bound of %s (%lld ns), %.1f %%; no proof of the rest was written\n",
                   cli_human_ns(proof->proven_ns).s, cli_human_ns(proof->lower_bound_ns).s,
-                  (long long)proof->lower_bound_ns,
-                  100 * (double)proof->proven_ns / (double)proof->lower_bound_ns);
+                  (long long)proof->lower_bound_ns, 100 * (double)proof->proven_ns / (double)proof->lower_bound_ns);
 }
 
 static void show(cli_context *cli, const moirai_proof *proof)

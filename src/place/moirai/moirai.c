@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "bound/certificate.h"
+#include "bound/intervals/window_proof.h"
 #include "exact/exact.h"
 #include "place/moirai/engine.h"
 #include "place/moirai/floats.h"
@@ -25,15 +26,15 @@
 #include "util/util.h"
 
 #define FLOAT_EVALUATIONS 3000.0
-#define FLOAT_SHARE 0.15  /* of the time that is left when the spine's search begins */
-#define CERTIFY_SHARE 0.3 /* of the time, where the proof is wanted as well */
-#define RESERVE 8         /* composing the last plan and its check, in times of the first check */
-#define WHOLE_OPS 48      /* problems up to this size go to the exhaustive search as a whole */
+#define FLOAT_SHARE 0.15            /* of the time that is left when the spine's search begins */
+#define CERTIFY_SHARE 0.3           /* of the time, where the proof is wanted as well */
+#define RESERVE 8                   /* composing the last plan and its check, in times of the first check */
+#define WHOLE_OPS 48                /* problems up to this size go to the exhaustive search as a whole */
 #define MOST_TREE ((size_t)2000000) /* numbers of search trees in a certificate: some 8 MB */
-#define INTERVAL_NODES 3000.0         /* of the tree of an interval, at effort 1 */
-#define CHAIN_SHARE 0.4               /* of the time, for the chain, where windows have proven more */
-#define TREE_NODES 200000.0          /* of the tree of a whole problem, at effort 1 */
-#define INTERVAL_LEVELS 2 /* of prices for a certificate: intervals are many */
+#define INTERVAL_NODES 3000.0       /* of the tree of an interval, at effort 1 */
+#define CHAIN_SHARE 0.4             /* of the time, for the chain, where windows have proven more */
+#define TREE_NODES 200000.0         /* of the tree of a whole problem, at effort 1 */
+#define INTERVAL_LEVELS 2           /* of prices for a certificate: intervals are many */
 #define INTERVAL_EFFORT 0.3
 #define POOL_SHARE 0.25       /* of the time that is left, for the pool of all devices */
 #define FIRST_POOL_SHARE 0.12 /* where it comes again within windows */
@@ -229,7 +230,8 @@ static int certify(engine *x, const util_stop *stop)
         job.statics = true;
         job.effort *= INTERVAL_EFFORT;
     }
-    if (by_intervals && x->windows.known.n > 0 && x->lower_ns > pair_chain_path(x->intervals->c, PAIR_CHAIN_LOWER, NULL))
+    if (by_intervals && x->windows.known.n > 0 &&
+        x->lower_ns > pair_chain_path(x->intervals->c, PAIR_CHAIN_LOWER, NULL))
         job.stop = part_of(stop, CHAIN_SHARE);
     rc = bound_certify(by_intervals ? x->intervals->c : y->c, &job);
     bytes_bound_task settle = {.upper_ns = x->best->makespan_ns,

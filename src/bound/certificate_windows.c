@@ -1,0 +1,53 @@
+/* The part of a certificate about windows (docs/certificate.md, "Windows"): intervals with the proofs of their pairs, and
+ * the pool within what follows from them. */
+#include <stdlib.h>
+
+#include "bound/certificate.h"
+#include "util/util.h"
+
+/* Edges of the whole by producer, output and reader, all in topological order; arcs of intervals follow as they are. */
+static int32_t *number_edges(const moirai_problem *p, size_t arcs)
+{
+    int32_t *number = util_alloc((size_t)p->n_edges + arcs, sizeof *number), next = 0;
+    for (int32_t z = 0; number && z < p->n_ops; z++) {
+        int32_t i = p->topo[z];
+        for (int32_t o = p->op_out_off[i]; o < p->op_out_off[i + 1]; o++) {
+            int32_t t = p->op_out[o], begin = p->tensor_edge_off[t], end = p->tensor_edge_off[t + 1];
+            for (int32_t e = begin; e < end; e++) {
+                number[e] = next;
+                for (int32_t f = begin; f < end; f++)
+                    number[e] += p->topo_rank[p->edge_reader[f]] < p->topo_rank[p->edge_reader[e]];
+            }
+            next += end - begin;
+        }
+    }
+    for (size_t i = 0; number && i < arcs; i++)
+        number[(size_t)p->n_edges + i] = p->n_edges + (int32_t)i;
+    return number;
+}
+
+int bound_certificate_windows(util_writer *w, const bound_window_proof *x)
+{
+    int32_t *number = number_edges(x->p, x->n);
+    int rc = number ? 0 : MOIRAI_EFAIL;
+    util_writer_break(w);
+    util_writer_pair_open(w, "windows", '{');
+    util_writer_pair_open(w, "intervals", '[');
+    for (size_t i = 0; i < x->n && !rc; i++) {
+        const bound_proven_interval *v = &x->interval[i];
+        util_writer_break(w);
+        util_writer_open(w, '{');
+        if (v->entry != MOIRAI_NONE)
+            util_writer_pair_int(w, "entry", v->entry);
+        if (v->exit != MOIRAI_NONE)
+            util_writer_pair_int(w, "exit", v->exit);
+        rc = bound_certificate_keys(w, v->c, v->class_, false);
+        util_writer_close(w, '}');
+    }
+    util_writer_close(w, ']');
+    if (!rc && x->pool.price)
+        bound_certificate_pool(w, &x->pool, x->p->n_devices, number);
+    util_writer_close(w, '}');
+    free(number);
+    return rc;
+}
