@@ -70,6 +70,10 @@ static void write_receivers(util_writer *w, const pricing_sending *how)
     for (int32_t i = 0; i < how->n_receivers; i++)
         util_writer_int(w, how->receiver[i]);
     util_writer_close(w, ']');
+    if (how->open) {
+        util_writer_key(w, "open");
+        util_writer_bool(w, true);
+    }
 }
 
 void bound_certificate_leaf(util_writer *w, const pair_state *x, int32_t sending, int32_t n_branches,

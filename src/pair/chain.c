@@ -15,6 +15,7 @@
 #include "util/util.h"
 
 #define MOST_PAIRS 2e6 /* of a small problem: 16 MB of pointers */
+#define MOST_LISTED 4  /* 65 orders of arrival */
 #define MOST_STEPS 4e8 /* of one walk over the cuts: about a second */
 
 static void free_pair(pair_state *x)
@@ -115,10 +116,10 @@ void pair_chain_tell_apart(pair_chain *c)
 
 int64_t pair_chain_distinct(const pair_chain *c)
 {
-    int64_t n = 0;
-    for (int32_t i = 0; i < c->K * c->K; i++)
-        n += pair_chain_index(c, 0, i / c->K, i % c->K) == i;
-    return n * c->s->n_classes;
+    int64_t n = 0, all = pair_chain_count(c);
+    for (int64_t i = 0; i < all; i++)
+        n += pair_chain_index(c, (int32_t)(i / c->K / c->K), (int32_t)(i / c->K % c->K), (int32_t)(i % c->K)) == i;
+    return n;
 }
 
 static void put(int32_t *device, int32_t at, int32_t value)
@@ -130,13 +131,14 @@ static void put(int32_t *device, int32_t at, int32_t value)
     device[at] = value;
 }
 
-void pair_chain_exchange(const pair_chain *c, int32_t a, int32_t b, int32_t *device)
+void pair_chain_exchange(const pair_chain *c, int32_t class_, int32_t a, int32_t b, int32_t *device)
 {
-    int64_t pair = pair_chain_index(c, 0, a, b);
+    int64_t pair = pair_chain_index(c, class_, a, b);
     for (int32_t k = 0; k < c->K; k++)
         device[k] = k;
-    put(device, (int32_t)(pair / c->K), a);
-    put(device, (int32_t)(pair % c->K), b);
+    put(device, (int32_t)(pair / c->K % c->K), a);
+    if (pair_chain_has_exit(c, class_))
+        put(device, (int32_t)(pair % c->K), b);
 }
 
 int pair_chain_new(pair_chain **out, const moirai_problem *p)
@@ -152,6 +154,7 @@ int pair_chain_over(pair_chain **out, const moirai_problem *p, const bool *chose
         return MOIRAI_EFAIL;
     c->p = p;
     c->K = p->n_devices;
+    c->most_listed = MOST_LISTED;
     pair_chain_tell_apart(c);
     int rc = decompose_cuts_chosen(&c->s, p, chosen);
     rc = rc ? rc : check_size(c);

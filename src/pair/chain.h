@@ -13,7 +13,9 @@ typedef struct pair_chain {
                         * opened. Opened when needed: most pairs of many devices never are */
     int32_t least[MOIRAI_MAX_DEVICES];  /* the least device that is equal to this one, where equals are joined */
     int32_t second[MOIRAI_MAX_DEVICES]; /* the next after it, at the least device alone */
-    int64_t *floor_ns; /* per class: no block of it takes less, whatever the devices */
+    int32_t most_listed; /* receivers whose orders of arrival are listed from the start (congestion port); more are
+                          * asked for as it matters */
+    int64_t *floor_ns;   /* per class: no block of it takes less, whatever the devices */
     int32_t *class_off, *class_member; /* blocks of each class */
 } pair_chain;
 
@@ -29,15 +31,23 @@ void pair_chain_join_equals(pair_chain *c);
  * bounds that treat equal devices differently, such as prices on the bytes of each. */
 void pair_chain_tell_apart(pair_chain *c);
 
+static inline bool pair_chain_has_exit(const pair_chain *c, int32_t class_)
+{
+    return c->s->class_block[class_] < c->s->n_cuts;
+}
+
 /* Pairs that differ by an exchange of equal devices are one: this is its number. */
 static inline int64_t pair_chain_index(const pair_chain *c, int32_t class_, int32_t a, int32_t b)
 {
-    int32_t x = c->least[a], y = a != b && c->least[b] == x ? c->second[x] : c->least[b];
+    int32_t x = c->least[a], y = c->least[b];
+    if (a != b && x == y && pair_chain_has_exit(c, class_))
+        y = c->second[x];
     return ((int64_t)class_ * c->K + x) * c->K + y;
 }
 
-/* Where the devices of a pair's plan are in a block between a and b: device[k] for its device k (K entries). */
-void pair_chain_exchange(const pair_chain *c, int32_t a, int32_t b, int32_t *device);
+/* Where the devices of a pair's plan are in a block of the class between a and b: device[k] for its device k (K
+ * entries). */
+void pair_chain_exchange(const pair_chain *c, int32_t class_, int32_t a, int32_t b, int32_t *device);
 
 /* The pair of a block on the path of devices at the cuts. */
 static inline int64_t pair_chain_on_path(const pair_chain *c, int32_t block, const int32_t *cut_device)

@@ -10,10 +10,12 @@
 #include "util/pool.h"
 #include "util/util.h"
 
+#define MOST_SETS 6         /* of devices whose sets are listed, where no port makes an order */
 #define MOST_PATH_STEPS 1e8 /* of one longest path with all devices: a quarter of a second */
 
 typedef struct pair_open_task {
     int32_t entry_device, exit_device;
+    int32_t most_listed; /* receivers */
     int64_t floor_ns;
     util_stop stop;
 } pair_open_task;
@@ -51,15 +53,16 @@ static int add_sendings(pair_state *x, pricing_sending *how, uint64_t left, bool
     return rc;
 }
 
-static int list_sendings(pair_state *x, int32_t entry_device)
+static int list_sendings(pair_state *x, const pair_open_task *job)
 {
     const moirai_problem *q = &x->block.problem;
     pricing_sending how = {0};
     int32_t shared = decompose_block_shared_tensor(&x->block);
     if (shared < 0)
         return add_sending(x, &how);
-    uint64_t others = pair_readers(q, shared) & ~(UINT64_C(1) << entry_device);
-    bool ordered = q->congestion == MOIRAI_CONGESTION_PORT, many = __builtin_popcountll(others) > (ordered ? 4 : 6);
+    uint64_t others = pair_readers(q, shared) & ~(UINT64_C(1) << job->entry_device);
+    bool ordered = q->congestion == MOIRAI_CONGESTION_PORT;
+    bool many = __builtin_popcountll(others) > (ordered ? job->most_listed : MOST_SETS);
     how.fixed = how.open = many && ordered; /* too many to list: who receives is asked as it matters (cases.c) */
     if (many)
         return add_sending(x, &how);
@@ -97,7 +100,7 @@ static int set_up(pair_state *x, const decompose_block *block, const pair_open_t
         x->lower_ns = x->plan.length_ns; /* nothing to decide */
         x->level = PAIR_LEVELS;
     } else if (!rc) {
-        rc = list_sendings(x, job->entry_device);
+        rc = list_sendings(x, job);
         rc = rc ? rc : pair_cases_first(x);
     }
     return rc;
@@ -116,6 +119,7 @@ static int open_one(void *data, int32_t i)
     int32_t K = c->K, class_ = (int32_t)(x->index[i] / K / K);
     pair_open_task job = {.entry_device = (int32_t)(x->index[i] / K % K),
                           .exit_device = (int32_t)(x->index[i] % K),
+                          .most_listed = c->most_listed,
                           .floor_ns = c->floor_ns[class_],
                           .stop = x->stop};
     if (c->pair[x->index[i]] || util_stopped(&x->stop))

@@ -46,7 +46,7 @@ int64_t place_compose(const pair_chain *c, const int32_t *cut_device, const pair
         const decompose_block *b = c->block[class_];
         const pair_plan *plan = &pair_chain_get(c, pair_chain_on_path(c, i, cut_device))->plan;
         int32_t device[MOIRAI_MAX_DEVICES];
-        pair_chain_exchange(c, i > 0 ? cut_device[i - 1] : 0, i < c->s->n_cuts ? cut_device[i] : 0, device);
+        pair_chain_exchange(c, class_, i > 0 ? cut_device[i - 1] : 0, i < c->s->n_cuts ? cut_device[i] : 0, device);
         if (block_plan && block_plan[i])
             plan = block_plan[i];
         for (int32_t op = b->first; op < b->first + b->n_interior; op++)
