@@ -205,8 +205,7 @@ static uint64_t next_receivers(const pair_state *x, const pair_case *c)
     problem_equal_devices(q, least);
     for (int32_t j = 0; j < how->n_receivers; j++)
         named |= UINT64_C(1) << how->receiver[j];
-    uint64_t left = pair_readers(q, decompose_block_shared_tensor(&x->block)) & ~named &
-                    ~q->op_devices[x->block.entry];
+    uint64_t left = pair_readers(q, decompose_block_shared_tensor(&x->block)) & ~named & ~q->op_devices[x->block.entry];
     for (int32_t i = 0; i < c->n_branches; i++)
         named |= UINT64_C(1) << c->branch[i].device;
     for (; left; left &= left - 1) {
@@ -242,8 +241,9 @@ static int part_of_case(const pair_state *x, pair_case *out, const pair_case *wh
 static int split_receivers(pair_state *x, int32_t index)
 {
     uint64_t next = next_receivers(x, &x->cases[index]);
-    int32_t entry_left = __builtin_popcountll(pair_readers(&x->block.problem, decompose_block_shared_tensor(&x->block)) &
-                                              ~x->block.problem.op_devices[x->block.entry]);
+    int32_t entry_left =
+        __builtin_popcountll(pair_readers(&x->block.problem, decompose_block_shared_tensor(&x->block)) &
+                             ~x->block.problem.op_devices[x->block.entry]);
     pricing_sending how = x->sending[x->cases[index].sending];
     int32_t parts = __builtin_popcountll(next), n = how.n_receivers, sending;
     if (util_grow(&x->cases, &x->case_capacity, (size_t)(x->n_cases + parts), sizeof *x->cases))

@@ -233,7 +233,8 @@ static void take_duals(pricing_master *m)
 {
     int32_t buckets = m->grid.n_buckets, shift = m->n_cells - lp_cells(m);
     for (int32_t i = 0; i < m->n_rows; i++) {
-        int32_t r = i < m->n_cells ? m->lp_resource[pricing_pricer_stand_in(m->w, i / buckets)] : 0, branch = i - pricing_master_branch_row(m, 0);
+        int32_t r = i < m->n_cells ? m->lp_resource[pricing_pricer_stand_in(m->w, i / buckets)] : 0,
+                branch = i - pricing_master_branch_row(m, 0);
         if (i < m->n_cells)
             m->dual[i] = r < 0 ? 0 : fmax(-m->row_dual[r * buckets + i % buckets], 0);
         else

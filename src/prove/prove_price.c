@@ -169,7 +169,8 @@ static void add_entry(const pricing *w, const prove_edge *e, int32_t k, int64_t 
         return;
     const int64_t *cost = edge_line(w, e, w->a, k);
     int64_t ns = moirai_transfer_ns(w->b->p, e->tensor, w->a, k), wait = ns / w->step, least = NEVER;
-    int64_t first = shared ? (w->arrival[k] - ns) / w->step : 0; /* the send's first step: all listed ones come before */
+    int64_t first =
+        shared ? (w->arrival[k] - ns) / w->step : 0; /* the send's first step: all listed ones come before */
     for (int32_t g = 0; g < w->N; g++) {
         if (g >= first + wait)
             least = UTIL_MIN(least, cost[g - wait]);

@@ -50,7 +50,7 @@ static model draw_model(maker *m)
     int never = m->nulls && draw(m, 3) == 0 ? draw(m, m->K) : -1;
     for (int k = 0; k < m->K; k++)
         x.time[k] = m->like[k] != k               ? x.time[m->like[k]]
-                    : k == never                    ? -1
+                    : k == never                  ? -1
                     : m->zeros && draw(m, 4) == 0 ? 0
                                                   : (1 + draw(m, 12)) * m->scale + draw(m, m->scale);
     for (int j = 0; j < 2; j++)
