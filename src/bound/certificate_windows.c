@@ -26,6 +26,15 @@ static int32_t *number_edges(const moirai_problem *p, size_t arcs)
     return number;
 }
 
+/* What the windows are made of. The verifier may prove more of some pairs, and then would have other windows. */
+static void write_between(util_writer *w, const bound_proven_interval *v)
+{
+    util_writer_pair_open(w, "ns", '[');
+    for (int32_t i = 0; i < v->c->K * v->c->K; i++)
+        util_writer_int(w, pair_certified_ns(pair_chain_at(v->c, v->class_, i / v->c->K, i % v->c->K)));
+    util_writer_close(w, ']');
+}
+
 int bound_certificate_windows(util_writer *w, const bound_window_proof *x)
 {
     int32_t *number = number_edges(x->p, x->n);
@@ -42,6 +51,7 @@ int bound_certificate_windows(util_writer *w, const bound_window_proof *x)
         if (v->exit != MOIRAI_NONE)
             util_writer_pair_int(w, "exit", v->exit);
         rc = bound_certificate_keys(w, v->c, v->class_, false);
+        write_between(w, v);
         util_writer_close(w, '}');
     }
     util_writer_close(w, ']');

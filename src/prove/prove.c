@@ -55,7 +55,7 @@ static int pair_bound(int64_t *ns, moirai_proof *proof, const prove_block *b, in
             break;
         rc = prove_read_leaf(&leaf[read++], b, a, value);
     }
-    if (!rc && !prove_cover(b, a, z, leaf, (int32_t)n))
+    if (!rc && !prove_cover(b, a, z, leaf, (int32_t)n, true))
         rc = prove_wrong("the leaves leave cases out");
     for (i = 0; !rc && i < n; i++) {
         int64_t bound = path;
@@ -191,6 +191,32 @@ static int read_shared(prove_block *b, yyjson_val *value)
     return b->shared_tensor >= 0 ? 0 : prove_wrong("the shared tensor is not read in its block");
 }
 
+/* The first of the pairs that an exchange of equal devices takes to (a, z), and apart from it whether the ends are on
+ * one device. An end that is not there is device 0. */
+static int32_t image_of(const prove_block *b, const int32_t *least, int32_t a, int32_t z)
+{
+    bool apart = b->entry >= 0 && b->exit >= 0 && a != z;
+    return 2 * (least[a] * b->p->n_devices + least[z]) + apart;
+}
+
+/* A pair is proven where an image of it is. */
+static int share_among_equals(int64_t *bound, const prove_block *b)
+{
+    int32_t K = b->p->n_devices, least[MOIRAI_MAX_DEVICES];
+    int64_t *most = util_alloc(2 * (size_t)K * (size_t)K, sizeof *most);
+    if (!most)
+        return MOIRAI_EFAIL;
+    prove_equal_devices(b, least);
+    for (int32_t i = 0; i < K * K; i++) {
+        int64_t *at = &most[image_of(b, least, i / K, i % K)];
+        *at = UTIL_MAX(*at, bound[i]);
+    }
+    for (int32_t i = 0; i < K * K; i++)
+        bound[i] = most[image_of(b, least, i / K, i % K)];
+    free(most);
+    return 0;
+}
+
 int prove_class(int64_t *bounds, moirai_proof *proof, prove_block *b, yyjson_val *object)
 {
     int32_t K = b->p->n_devices;
@@ -209,7 +235,7 @@ int prove_class(int64_t *bounds, moirai_proof *proof, prove_block *b, yyjson_val
     size_t i, max;
     yyjson_arr_foreach(pairs, i, max, value)
         rc = rc ? rc : read_pair(bounds, proof, b, value);
-    return rc;
+    return rc ? rc : share_among_equals(bounds, b);
 }
 
 static int read_class(prover *x, int32_t class_, yyjson_val *object)

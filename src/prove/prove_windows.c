@@ -61,6 +61,24 @@ static bool find_between(const moirai_problem *p, int32_t entry, int32_t exit, b
     return follows;
 }
 
+/* What is claimed of the interval counts, where it is proven: prices of a pool are prices of given windows. */
+static int take_claims(court *x, interval *v, yyjson_val *list)
+{
+    int64_t *claim;
+    size_t n;
+    int rc = prove_list(&claim, &n, list, 0, INT64_MAX, "ns of an interval");
+    if (!rc && n != (size_t)x->K * (size_t)x->K)
+        rc = prove_wrong("ns has not one number per pair of devices");
+    for (size_t i = 0; i < n && !rc; i++) {
+        if (claim[i] > v->ns[i])
+            rc = moirai_error(MOIRAI_EVERIFY, "%lld ns are claimed between devices %zu and %zu, %lld proven",
+                              (long long)claim[i], i / (size_t)x->K, i % (size_t)x->K, (long long)v->ns[i]);
+        v->ns[i] = UTIL_MIN(v->ns[i], claim[i]);
+    }
+    free(claim);
+    return rc;
+}
+
 /* What is proven of the interval, in the problem of its operators alone. */
 static int judge_interval(court *x, interval *v, const moirai_problem *q, const int32_t *number, yyjson_val *object)
 {
@@ -74,6 +92,7 @@ static int judge_interval(court *x, interval *v, const moirai_problem *q, const 
     int rc = prove_cuts_new(&cuts, q, n, cut);
     rc = rc ? rc : prove_block_new(&b, q, &cuts, v->entry != MOIRAI_NONE);
     rc = rc ? rc : prove_class(v->ns, x->proof, &b, object);
+    rc = rc || !yyjson_obj_get(object, "ns") ? rc : take_claims(x, v, yyjson_obj_get(object, "ns"));
     prove_block_free(&b);
     prove_cuts_free(&cuts);
     return rc;

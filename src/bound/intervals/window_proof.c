@@ -76,6 +76,7 @@ static int build(bound_proven_interval *out, const moirai_problem *p, const boun
     free(after);
     if (rc)
         return rc;
+    pair_chain_join_equals(out->c);
     out->entry = v->entry;
     out->exit = v->exit;
     out->class_ = out->c->s->block_class[v->entry != MOIRAI_NONE];
@@ -116,7 +117,8 @@ static int prove_interval(void *data, int32_t i)
         for (int32_t z = 0; z < K && !rc; z++) {
             if (!possible(x->p, v, a, z))
                 continue;
-            rc = pair_open(out->c, out->class_, a, z);
+            if (!pair_chain_at(out->c, out->class_, a, z)->open)
+                rc = pair_open(out->c, out->class_, a, z);
             rc = rc ? rc
                     : prove_pair(x, out->c->pair[pair_chain_index(out->c, out->class_, a, z)], v->lower_ns[a * K + z]);
         }
