@@ -30,8 +30,11 @@ static int32_t *number_edges(const moirai_problem *p, size_t arcs)
 static void write_between(util_writer *w, const bound_proven_interval *v)
 {
     util_writer_pair_open(w, "ns", '[');
-    for (int32_t i = 0; i < v->c->K * v->c->K; i++)
-        util_writer_int(w, pair_certified_ns(pair_chain_at(v->c, v->class_, i / v->c->K, i % v->c->K)));
+    for (int32_t i = 0; i < v->c->K * v->c->K; i++) {
+        int32_t a = i / v->c->K, z = i % v->c->K;
+        bool there = (v->entry != MOIRAI_NONE || !a) && (v->exit != MOIRAI_NONE || !z);
+        util_writer_int(w, there ? pair_certified_ns(pair_chain_at(v->c, v->class_, a, z)) : 0);
+    }
     util_writer_close(w, ']');
 }
 
