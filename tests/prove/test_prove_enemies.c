@@ -166,7 +166,7 @@ static void test_prove_enemy_of_the_placers_certificates(void **state)
     free(json);
 }
 
-/* Prices on bytes and static proofs, attacked on problems whose optimum is known. */
+/* Prices on bytes, static proofs, search trees and windows, attacked on problems whose optimum is known. */
 static void test_prove_enemy_of_the_part_about_bytes(void **state)
 {
     (void)state;
@@ -182,27 +182,44 @@ static void test_prove_enemy_of_the_part_about_bytes(void **state)
     assert_true(counts.attacks.tried > TEST_SHARE(300));
     assert_true(counts.attacks.accepted > 0 && counts.attacks.accepted < counts.attacks.tried);
     assert_true(counts.statics > 0 || TEST_SHARE(4) < 4); /* few problems, few such proofs */
+    assert_true((counts.searches > 0 && counts.window_proofs > 0) || TEST_SHARE(4) < 4);
 }
 
-/* The certificate of the fuzzer's corpus, attacked a thousand times. */
-static void test_prove_enemy_of_one_certificate(void **state)
+/* A certificate of the fuzzer's corpus, attacked in one part thousands of times. */
+static void attack_corpus(const char *name, const char *part)
 {
-    (void)state;
     moirai_problem *p;
     char path[4096], why[256], *json;
     attack_counts counts = {0};
-    snprintf(path, sizeof path, "%s/fuzz/corpus/certificate/pair.json", MOIRAI_SOURCE_DIR);
+    snprintf(path, sizeof path, "%s/fuzz/corpus/certificate/%s", MOIRAI_SOURCE_DIR, name);
     FILE *f = fopen(path, "r");
     assert_non_null(f);
     json = calloc(1, 1 << 16);
+    assert_non_null(json);
     size_t length = fread(json, 1, (1 << 16) - 1, f);
     fclose(f);
+    moirai_proof proof;
     assert_ok(moirai_problem_parse(&p, pair_json, strlen(pair_json), "pair"));
-    if (!attack_certificate(p, json, length, "classes", 220, 7, TEST_SHARE(4000), &counts, NULL, why))
+    assert_ok(moirai_prove_text(&proof, p, json, length, name));
+    assert_int_equal(proof.proven_ns, 220);
+    if (!attack_certificate(p, json, length, part, 220, 7, TEST_SHARE(4000), &counts, NULL, why))
         fail_msg("%s", why);
     assert_true(counts.accepted > 0);
     moirai_problem_free(p);
     free(json);
+}
+
+static void test_prove_enemy_of_one_certificate(void **state)
+{
+    (void)state;
+    attack_corpus("pair.json", "classes");
+}
+
+static void test_prove_enemy_of_search_trees_and_windows(void **state)
+{
+    (void)state;
+    attack_corpus("search.json", "classes");
+    attack_corpus("search.json", "windows");
 }
 
 int main(void)
@@ -213,6 +230,7 @@ int main(void)
         cmocka_unit_test(test_prove_enemy_asks_for_a_vast_grid),
         cmocka_unit_test(test_prove_enemy_sums_that_wrap),
         cmocka_unit_test(test_prove_enemy_of_one_certificate),
+        cmocka_unit_test(test_prove_enemy_of_search_trees_and_windows),
         cmocka_unit_test(test_prove_enemy_of_the_placers_certificates),
         cmocka_unit_test(test_prove_enemy_of_the_part_about_bytes),
     };
