@@ -29,8 +29,8 @@
 
 #define LENGTH_SCALE 17592186044416.0 /* 2^44: worth of all resources in the length form */
 #define MAX_BRANCHES 64
-#define KEEP_ALL 200 /* columns */
-#define IDLE_SOLVES 5
+#define KEEP_ALL 80 /* columns: the LP takes most of the time, and it grows with them */
+#define IDLE_SOLVES 2
 #define OPEN 0.05 /* priced form: of what the LP leaves open below the ceiling; less is not worth more rounds */
 
 static void free_column(pricing_pool_column *c)
