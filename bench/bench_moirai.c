@@ -10,7 +10,8 @@
  *   effort   four problems of `files` at effort 0.25, 1 and 2, without a time limit
  *   levels   what each level of refinement proves and finds, on the block that has most of the operators;
  *            processor time adds up
- * NAMEs keep to the networks (problems) named. Networks: cost model roofline (--cost), congestion port, memory static; fp32, or
+ * NAMEs keep to the networks (problems) named; those of `zoo` may be patterns of rows, NETWORK/TESTBED/GRAPH/FLOW, as in
+ * swin-6.6B/inter-server/original/tensor. Networks: cost model roofline (--cost), congestion port, memory static; fp32, or
  * fp16 where the weights in fp32 do not fit the testbed.
  *
  * --limit is wall time; --cpu ends a search after so many seconds of processor time, which means the same on a machine
@@ -18,6 +19,7 @@
  *
  * Each problem runs in a process of its own, so that peak memory and processor time are its own. Rows are flushed one
  * by one: an interrupted run leaves a table. Timings never fail it. */
+#include <fnmatch.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -52,6 +54,17 @@ static bool wanted(const setup *s, const char *name)
         if (strcmp(name, s->name[i]) == 0)
             return true;
     return s->n_names == 0;
+}
+
+/* A row of `zoo`, by its network alone or by a pattern of all that it is made of. */
+static bool wanted_row(const setup *s, const char *network, const char *testbed, const char *graph, const char *flow)
+{
+    char name[256];
+    snprintf(name, sizeof name, "%s/%s/%s/%s", network, testbed, graph, flow);
+    for (int i = 0; i < s->n_names; i++)
+        if (fnmatch(s->name[i], name, 0) == 0)
+            return true;
+    return wanted(s, network);
 }
 
 static bool shared_file(char *path, size_t size, const char *folder, const char *name, const char *suffix)
@@ -305,13 +318,15 @@ static void print_zoo_head(void)
 /* Both testbeds, original and coarsened, both flows. */
 static void bench_network(const setup *s, const char *name)
 {
-    for (int j = 0; j < 8 && wanted(s, name); j++) {
+    for (int j = 0; j < 8; j++) {
         row r = {.network = name,
                  .testbed = testbeds[j / 4],
                  .coarse = j / 2 % 2,
                  .flow = j % 2 ? MOIRAI_FLOW_TENSOR : MOIRAI_FLOW_EDGE};
-        printf("| %s | %s | %s | %s |", r.network, r.testbed, r.coarse ? "coarsened" : "original",
-               moirai_flow_name(r.flow));
+        const char *graph = r.coarse ? "coarsened" : "original", *flow = moirai_flow_name(r.flow);
+        if (!wanted_row(s, r.network, r.testbed, graph, flow))
+            continue;
+        printf("| %s | %s | %s | %s |", r.network, r.testbed, graph, flow);
         run_row(&r, s, SOME_OTHERS);
     }
 }

@@ -206,7 +206,8 @@ static int refine_one(void *data, int32_t i)
         task.buckets = UTIL_MIN(task.buckets, FIRST_BUCKETS);
         task.solves = known->n_first_sendings + 2;
     }
-    rc = rc ? rc : pair_priced_refine(v, &task, ceiling);
+    task.ceiling = ceiling == INT64_MAX ? 0 : ceiling;
+    rc = rc ? rc : pair_priced_refine(v, &task);
     if (rc == MOIRAI_ELIMIT) { /* too large for prices: its length and cheapest bytes stand */
         v->solved = true;
         rc = 0;

@@ -242,10 +242,18 @@ int pair_priced_solve_case(pair_priced *v, int32_t solver, pair_priced_case *c, 
     const pair_priced_solver *by = &v->solver[solver];
     pricing_master_task task = task_of(v, by, c, job->byte_price);
     task.buckets = job->buckets;
+    task.ceiling = job->ceiling;
     task.stop = job->stop;
     task.least_ns = UTIL_MAX(c->least_ns, v->pair->lower_ns);
     pricing_master_result found;
     int rc = pricing_master_solve(&found, by->master, &task);
+    pricing_branch split = rc ? (pricing_branch){0} : choose(v, by->master, c, &found);
+    if (!rc && task.ceiling && split.on == PRICING_NO_BRANCH && found.value < task.ceiling) { /* to its end, then */
+        task.ceiling = 0;
+        task.start_price = NULL;
+        rc = pricing_master_solve(&found, by->master, &task);
+        split = rc ? split : choose(v, by->master, c, &found);
+    }
     if (rc)
         return rc;
     const pricing_grid *grid = pricing_master_grid(by->master);
@@ -254,7 +262,7 @@ int pair_priced_solve_case(pair_priced *v, int32_t solver, pair_priced_case *c, 
     if (pricing_duals_set(&fresh.prices, &v->pair->block.problem, grid, found.price, c->n_branches))
         return MOIRAI_EFAIL;
     fresh.value = value_of_case(v, by, &fresh, job->byte_price, v->pair->lower_ns);
-    fresh.split = choose(v, by->master, c, &found);
+    fresh.split = split;
     solution_bytes(v, by->master, &fresh);
     fresh.solved = true;
     if (fresh.value >= c->value) {
@@ -384,8 +392,9 @@ static int pick_cases(solving *x, int64_t ceiling)
     return rc;
 }
 
-int pair_priced_refine(pair_priced *v, const pair_priced_task *job, int64_t ceiling)
+int pair_priced_refine(pair_priced *v, const pair_priced_task *job)
 {
+    int64_t ceiling = job->ceiling ? job->ceiling : INT64_MAX;
     solving x = {.v = v, .job = job};
     int rc = begin(v, job);
     if (!rc && v->pair->lower_ns > DECOMPOSE_MOST_LENGTH / v->pair->block.unit) { /* nobody goes that way */

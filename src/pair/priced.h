@@ -43,16 +43,16 @@ typedef struct pair_priced_task {
     const int64_t *byte_price; /* per device, in units */
     int64_t stamp;             /* names the prices: changes when they do */
     int32_t buckets, solves;
-    int threads; /* 0: one per core */
+    int64_t ceiling; /* in units: what a plan of the pair costs, more need not be proven; 0: not known */
+    int threads;     /* 0: one per core */
     util_stop stop;
 } pair_priced_task;
 
 void pair_priced_free(pair_priced *v);
 /* At new prices, without a search: the prices in time found at earlier ones still hold. */
 void pair_priced_update(pair_priced *v, const pair_priced_task *job);
-/* Divide and solve the weakest cases, until they are worth `ceiling` (in units: what a plan of the pair costs) or the
- * solves are used up. */
-int pair_priced_refine(pair_priced *v, const pair_priced_task *job, int64_t ceiling);
+/* Divide and solve the weakest cases, until they are worth the ceiling or the solves are used up. */
+int pair_priced_refine(pair_priced *v, const pair_priced_task *job);
 /* Cases and prices of a like class's pair (alike.c) in place of the own ones, if they prove more at these prices on
  * bytes. */
 int pair_priced_adopt(pair_priced *v, const pair_priced *from, const pair_priced_task *job);

@@ -31,6 +31,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pricing/lines.h"
 #include "pricing/pricer_state.h"
 #include "util/util.h"
 
@@ -88,12 +89,11 @@ static void add_resource(const pricing_pricer *w, int32_t r, int64_t ns, int32_t
     int64_t step = w->grid->step_ns, whole = ns / step, rest = ns % step;
     const int64_t *sum = w->cumulative + (int64_t)r * (w->grid->n_steps + 1);
     const int64_t *price = w->step_price + (int64_t)r * w->grid->n_steps;
-    for (int32_t g = 0; g < n; g++)
-        low[g] += sum[g + whole] + (rest ? rest * price[g + whole] : 0) - sum[g];
-    if (!rest)
-        return;
-    for (int32_t g = 0; g + 1 < n; g++)
-        kink[g] += sum[g + whole + 1] - sum[g] - (step - rest) * price[g];
+    if (!sum[w->grid->n_steps])
+        return; /* free of charge, as most ports are */
+    pricing_line_add_worth(low, sum, price, whole, rest, n);
+    if (rest)
+        pricing_line_add_kink(kink, sum, price, whole, step - rest, n - 1);
 }
 
 /* task_cost for all steps at once, divided by `share`. */
@@ -102,8 +102,7 @@ static void fill_line(pricing_pricer *w, pricing_task_use x, int32_t share, int6
     int32_t N = w->grid->n_steps;
     int64_t latest = w->grid->length_ns - x.ns, step = w->grid->step_ns;
     int32_t n = latest < 0 ? 0 : (int32_t)(latest / step) + 1;
-    for (int32_t g = n; g < N; g++)
-        line[g] = NONE;
+    pricing_line_fill(line + n, NONE, N - n);
     memset(line, 0, sizeof *line * (size_t)n);
     if (n == 0 || x.r1 < 0)
         return;
@@ -183,13 +182,10 @@ static void add_entry_edge(pricing_pricer *w, int64_t *value, int32_t t, int32_t
     }
     if (k == a)
         return;
-    const int64_t *cost = pricing_pricer_transfer_costs(w, t, a, k);
-    int64_t wait = ns / step, first = wait + (shared ? (w->arrival_ns[k] - ns) / step : 0), best = NONE;
-    for (int32_t g = 0; g < N; g++) {
-        if (g >= first)
-            best = UTIL_MIN(best, cost[g - wait]);
-        value[g] = value[g] >= NONE || best >= NONE ? NONE : value[g] + best;
-    }
+    int64_t sent = shared ? (w->arrival_ns[k] - ns) / step : 0, n = UTIL_MAX(N - sent - ns / step, 0);
+    pricing_lines_least_before(w->line, pricing_pricer_transfer_costs(w, t, a, k) + sent, 1, n);
+    pricing_line_fill(value, NONE, N - n);
+    pricing_line_add(value + (N - n), w->line, n);
 }
 
 /* Tensor t must reach the exit by T: adds to value[g] for an operator on k that takes `ns`. */
@@ -197,15 +193,11 @@ static void add_exit_edge(pricing_pricer *w, int64_t *value, int32_t t, int32_t 
 {
     if (k == w->exit_device)
         return;
-    int32_t N = w->grid->n_steps;
-    int64_t after = ns / w->grid->step_ns, best = NONE;
+    int64_t N = w->grid->n_steps, n = UTIL_MAX(N - ns / w->grid->step_ns, 0);
     const int64_t *cost = pricing_pricer_transfer_costs(w, t, k, w->exit_device);
-    for (int32_t g = N - 1; g >= 0; g--) {
-        int64_t u = g + after;
-        if (u < N)
-            best = UTIL_MIN(best, cost[u]);
-        value[g] = value[g] >= NONE || best >= NONE ? NONE : value[g] + best;
-    }
+    pricing_lines_least_behind(w->line, cost + (N - n), 1, n);
+    pricing_line_add(value, w->line, n);
+    pricing_line_fill(value + n, NONE, N - n);
 }
 
 static void own_value(pricing_pricer *w, int64_t *value, int32_t op, int32_t k, int64_t extra)
@@ -214,14 +206,12 @@ static void own_value(pricing_pricer *w, int64_t *value, int32_t op, int32_t k, 
     const moirai_problem *q = &b->problem;
     int32_t N = w->grid->n_steps;
     if (!pricing_pricer_allows(w, op, k)) {
-        for (int32_t g = 0; g < N; g++)
-            value[g] = NONE;
+        pricing_line_fill(value, NONE, N);
         return;
     }
     pricing_task_use x = pricing_pricer_op_task(w, op, k);
     const int64_t *cost = op_costs(w, op, k);
-    for (int32_t g = 0; g < N; g++)
-        value[g] = cost[g] >= NONE ? NONE : cost[g] + extra;
+    pricing_line_set(value, cost, extra, N);
     for (int32_t j = q->op_in_off[op]; j < q->op_in_off[op + 1]; j++)
         if (q->tensor_producer[q->op_in[j]] == b->entry)
             add_entry_edge(w, value, q->op_in[j], k);
@@ -232,92 +222,49 @@ static void own_value(pricing_pricer *w, int64_t *value, int32_t op, int32_t k, 
             add_exit_edge(w, value, q->op_in[j], k, x.ns);
 }
 
-/* value of the child on l by when it has finished (source) or from when it may start (reader), in w->line. */
-void pricing_pricer_child_line(pricing_pricer *w, const pricing_tree_node *child, const int64_t *value, int32_t l,
-                               int64_t *line)
+/* What the best state of a child on l costs by the start of its parent on k, less what must lie between. */
+static void lower_message(pricing_pricer *w, const pricing_tree_node *child, const int64_t *least, int32_t l, int32_t k,
+                          int64_t *message)
 {
-    int32_t N = w->grid->n_steps;
-    if (child->is_source) {
-        int64_t ns = moirai_op_ns(&w->block->problem, child->op, l), after = ns / w->grid->step_ns, best = NONE;
-        for (int32_t g = 0; g < N; g++) {
-            if (g >= after)
-                best = UTIL_MIN(best, value[g - after]);
-            line[g] = best;
-        }
-    } else {
-        int64_t best = NONE;
-        for (int32_t g = N - 1; g >= 0; g--) {
-            best = UTIL_MIN(best, value[g]);
-            line[g] = best;
-        }
-    }
-}
-
-static void lower(int64_t *a, int64_t b)
-{
-    if (b < *a)
-        *a = b;
-}
-
-/* From a source child on l to its parent on k: message[g] for the parent's start. */
-static void message_from_source(pricing_pricer *w, const pricing_tree_node *child, const int64_t *line, int32_t l,
-                                int32_t k, int64_t *message)
-{
-    int32_t N = w->grid->n_steps;
+    const moirai_problem *q = &w->block->problem;
+    int64_t N = w->grid->n_steps, step = w->grid->step_ns;
+    int64_t after = child->is_source ? moirai_op_ns(q, child->op, l) / step : 0;
     if (l == k) {
-        for (int32_t g = 0; g < N; g++)
-            lower(&message[g], line[g]);
+        pricing_line_lower(message + UTIL_MIN(after, N), least, N - after);
         return;
     }
-    const int64_t *cost = pricing_pricer_transfer_costs(w, child->tensor, l, k);
-    int64_t wait = moirai_transfer_ns(&w->block->problem, child->tensor, l, k) / w->grid->step_ns, best = NONE;
-    for (int64_t g = wait; g < N; g++) {
-        lower(&best, line[g - wait] + cost[g - wait]); /* two NONEs still fit */
-        lower(&message[g], best);
-    }
-}
-
-/* From a reading child on l to its parent on k, whose start step is g: it finishes in step g + after or later. */
-static void message_from_reader(pricing_pricer *w, const pricing_tree_node *child, const int64_t *line, int32_t l,
-                                int32_t k, int64_t after, int64_t *message)
-{
-    int32_t N = w->grid->n_steps;
-    if (l == k) {
-        for (int32_t g = 0; g + after < N; g++)
-            lower(&message[g], line[g + after]);
+    int32_t from = child->is_source ? l : k, to = child->is_source ? k : l;
+    const int64_t *cost = pricing_pricer_transfer_costs(w, child->tensor, from, to);
+    int64_t wait = moirai_transfer_ns(q, child->tensor, from, to) / step, n = N - after - wait;
+    if (n <= 0)
         return;
-    }
-    const int64_t *cost = pricing_pricer_transfer_costs(w, child->tensor, k, l);
-    int64_t wait = moirai_transfer_ns(&w->block->problem, child->tensor, k, l) / w->grid->step_ns, best = NONE;
-    for (int64_t u = N - 1 - wait; u >= after; u--) {
-        lower(&best, line[u + wait] + cost[u]);
-        lower(&message[u - after], best);
-    }
+    if (child->is_source) /* by the parent's start: the child, then the transfer, have ended */
+        pricing_line_lower_sum(message + after + wait, least, cost + after, n);
+    else /* by the transfer's start */
+        pricing_line_lower_sum(message, least + wait, cost, n);
 }
 
-static void add_child(pricing_pricer *w, const pricing_tree_node *child, const int64_t *child_value, int32_t parent_op,
+/* A source has finished, and is sent, before its parent starts; a reader starts once its parent has finished and was
+ * sent. Either may be earlier, or later, than it must: hence the running minima, over the child's start and over that
+ * of the transfer. The one over transfers is taken once for all devices that they may come from, or go to. */
+static void add_child(pricing_pricer *w, const pricing_tree_node *child, const int64_t *least, int32_t parent_op,
                       int64_t *parent_value)
 {
     int32_t N = w->grid->n_steps, K = w->K;
-    for (int64_t x = 0; x < (int64_t)K * N; x++)
-        w->message[x] = NONE;
-    for (int32_t l = 0; l < K; l++) {
-        if (!pricing_pricer_allows(w, child->op, l))
+    pricing_line_fill(w->message, NONE, (int64_t)K * N);
+    for (int32_t k = 0; k < K; k++)
+        for (int32_t l = 0; l < K && pricing_pricer_allows(w, parent_op, k); l++)
+            if (pricing_pricer_allows(w, child->op, l))
+                lower_message(w, child, least + (int64_t)l * N, l, k, w->message + (int64_t)k * N);
+    (child->is_source ? pricing_lines_least_before : pricing_lines_least_behind)(w->message, w->message, K, N);
+    for (int32_t k = 0; k < K; k++) {
+        if (!pricing_pricer_allows(w, parent_op, k))
             continue;
-        pricing_pricer_child_line(w, child, child_value + (int64_t)l * N, l, w->line);
-        for (int32_t k = 0; k < K; k++) {
-            if (!pricing_pricer_allows(w, parent_op, k))
-                continue;
-            int64_t *message = w->message + (int64_t)k * N;
-            int64_t after = moirai_op_ns(&w->block->problem, parent_op, k) / w->grid->step_ns;
-            if (child->is_source)
-                message_from_source(w, child, w->line, l, k, message);
-            else
-                message_from_reader(w, child, w->line, l, k, after, message);
-        }
+        int64_t after = child->is_source ? 0 : moirai_op_ns(&w->block->problem, parent_op, k) / w->grid->step_ns;
+        int64_t n = UTIL_MAX(N - after, 0), *value = parent_value + (int64_t)k * N;
+        pricing_line_add(value, w->message + (int64_t)k * N + (N - n), n);
+        pricing_line_fill(value + n, NONE, N - n);
     }
-    for (int64_t x = 0; x < (int64_t)K * N; x++)
-        parent_value[x] = parent_value[x] >= NONE || w->message[x] >= NONE ? NONE : parent_value[x] + w->message[x];
 }
 
 /* What an operator pays on k whenever it runs: its bytes, and the branches it is part of. */
@@ -343,9 +290,13 @@ static void kind_values(pricing_pricer *w, int32_t kind)
         for (int32_t k = 0; k < w->K; k++)
             own_value(w, w->value + (x - base) * stride + (int64_t)k * N, w->node[x].op, k,
                       flat_cost(w, kind, w->node[x].op, k));
-    for (int32_t x = end - 1; x > base && !out_of_time(w); x--)
-        add_child(w, &w->node[x], w->value + (x - base) * stride, w->node[w->node[x].parent].op,
-                  w->value + (w->node[x].parent - base) * stride);
+    for (int32_t x = end - 1; x > base && !out_of_time(w); x--) {
+        const pricing_tree_node *child = &w->node[x];
+        const int64_t *value = w->value + (x - base) * stride;
+        int64_t *least = w->best_value + (x - base) * stride;
+        (child->is_source ? pricing_lines_least_before : pricing_lines_least_behind)(least, value, w->K, N);
+        add_child(w, child, least, w->node[child->parent].op, w->value + (child->parent - base) * stride);
+    }
 }
 
 static int64_t price_kind(pricing_pricer *w, int32_t kind, pricing_column_fn column, void *data)

@@ -2,10 +2,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pricing/lines.h"
 #include "pricing/pricer_state.h"
 #include "util/util.h"
 
 #define NONE PRICING_NONE
+
+static const int64_t nothing[] = {0}; /* what a transfer from a device to itself costs */
 
 static void use(pricing_pricer *w, pricing_task_use x, int64_t start, double part)
 {
@@ -20,19 +23,35 @@ static void clear_uses(pricing_pricer *w)
     w->finish_ns = 0;
 }
 
-/* Use the cheapest transfer that starts within steps first .. last. */
-static void use_transfer(pricing_pricer *w, int32_t t, int32_t a, int32_t b, int64_t first, int64_t last, int32_t share)
+/* The cheapest start of a transfer within steps first .. last, and its cost; PRICING_NONE: there is none. Lines of costs
+ * are rounded down to a reader's part: only where a line is least can the cost be. */
+static int64_t cheapest_transfer(const pricing_pricer *w, int32_t t, int32_t a, int32_t b, int64_t first, int64_t last,
+                                 int64_t *at)
 {
     pricing_task_use x = pricing_pricer_transfer_task(w, t, a, b);
-    int64_t best = NONE, at = 0;
-    for (int64_t u = UTIL_MAX(first, 0); u <= last && u < w->grid->n_steps; u++) {
+    const int64_t *line = pricing_pricer_transfer_costs(w, t, a, b);
+    first = UTIL_MAX(first, 0);
+    last = UTIL_MIN(last, w->grid->n_steps - 1);
+    int64_t best = NONE, least = pricing_line_least(line + first, last - first + 1);
+    for (int64_t u = first; u <= last && best > 0 && least < NONE; u++) {
+        if (line[u] != least)
+            continue;
         int64_t start = 0, cost = pricing_pricer_task_cost(w, x, (int32_t)u, &start);
         if (cost < best) {
             best = cost;
-            at = start;
+            *at = start;
         }
     }
-    use(w, x, at, w->block->problem.flow == MOIRAI_FLOW_EDGE ? 1.0 : 1.0 / share);
+    return best;
+}
+
+/* Use the cheapest transfer that starts within steps first .. last. */
+static void use_transfer(pricing_pricer *w, int32_t t, int32_t a, int32_t b, int64_t first, int64_t last, int32_t share)
+{
+    int64_t at = 0;
+    cheapest_transfer(w, t, a, b, first, last, &at);
+    use(w, pricing_pricer_transfer_task(w, t, a, b), at,
+        w->block->problem.flow == MOIRAI_FLOW_EDGE ? 1.0 : 1.0 / share);
 }
 
 static void use_op(pricing_pricer *w, int32_t op, int32_t k, int32_t g)
@@ -60,45 +79,46 @@ static void use_op(pricing_pricer *w, int32_t op, int32_t k, int32_t g)
 
 /* The child's pricing_tree_state that gives the parent's state (k, g) its message, and the use of the transfer
  * between. */
-static pricing_tree_state best_child(pricing_pricer *w, const pricing_tree_node *child, const int64_t *value,
-                                     int32_t parent_op, pricing_tree_state up)
+static pricing_tree_state best_child(pricing_pricer *w, int32_t x, int64_t offset, int32_t parent_op,
+                                     pricing_tree_state up)
 {
+    const pricing_tree_node *child = &w->node[x];
     const moirai_problem *q = &w->block->problem;
-    int32_t N = w->grid->n_steps;
-    int64_t step = w->grid->step_ns, best = NONE;
+    int64_t N = w->grid->n_steps, step = w->grid->step_ns, best = NONE, sent = 0;
     int64_t after_parent = moirai_op_ns(q, parent_op, up.k) / step;
     pricing_tree_state pick = {up.k, 0};
-    int64_t pick_from = 0, pick_to = 0;
     for (int32_t l = 0; l < w->K; l++) {
         if (!pricing_pricer_allows(w, child->op, l))
             continue;
-        pricing_pricer_child_line(w, child, value + (int64_t)l * N, l, w->line);
-        int64_t after = moirai_op_ns(q, child->op, l) / step;
+        const int64_t *value = w->value + offset + l * N, *least = w->best_value + offset + l * N;
+        int64_t after = child->is_source ? moirai_op_ns(q, child->op, l) / step : 0;
         int32_t a = child->is_source ? l : up.k, z = child->is_source ? up.k : l;
-        const int64_t *costs = pricing_pricer_transfer_costs(w, child->tensor, a, z);
-        int64_t wait = moirai_transfer_ns(q, child->tensor, a, z) / step;
-        int64_t from = child->is_source ? 0 : up.g + after_parent;
-        int64_t to = child->is_source ? up.g - wait : N - 1 - wait;
+        int64_t wait = l == up.k ? 0 : moirai_transfer_ns(q, child->tensor, a, z) / step;
+        /* steps in which the transfer may start; where there is none, the only one */
+        int64_t from = child->is_source ? after : up.g + after_parent,
+                to = child->is_source ? up.g - wait : N - 1 - wait;
         if (l == up.k)
-            child->is_source ? (from = to) : (to = from);
-        for (int64_t u = UTIL_MAX(from, 0); u <= to && u < N; u++) {
-            int64_t cost = l == up.k ? 0 : costs[u];
-            int64_t rest = w->line[child->is_source ? u : u + wait];
-            if (cost >= NONE || rest >= NONE || cost + rest >= best)
-                continue;
-            best = cost + rest;
-            pick.k = l;
-            pick_from = pick_to = u;
-            /* The step of the child itself: where its line took the value from. */
-            int64_t h = child->is_source ? u - after : u + wait;
-            while (value[(int64_t)l * N + h] != rest)
-                h += child->is_source ? -1 : 1;
-            pick.g = (int32_t)h;
-        }
+            child->is_source ? (from = UTIL_MAX(from, to)) : (to = UTIL_MIN(from, to));
+        const int64_t *costs = l == up.k ? nothing : pricing_pricer_transfer_costs(w, child->tensor, a, z) + from;
+        const int64_t *rest = child->is_source ? least + from - after : least + from + wait;
+        int64_t cost = from > to ? NONE : pricing_line_least_sum(costs, rest, to - from + 1);
+        if (cost >= best)
+            continue;
+        best = cost;
+        pick.k = l;
+        sent = 0;
+        while (costs[sent] >= NONE || rest[sent] >= NONE || costs[sent] + rest[sent] != cost)
+            sent++;
+        /* The step of the child itself: where its line took the value from. */
+        int64_t taken = rest[sent], h = child->is_source ? from + sent - after : from + sent + wait;
+        sent += from;
+        while (value[h] != taken)
+            h += child->is_source ? -1 : 1;
+        pick.g = (int32_t)h;
     }
     if (pick.k != up.k) {
         int32_t from = child->is_source ? pick.k : up.k, to = child->is_source ? up.k : pick.k;
-        use_transfer(w, child->tensor, from, to, pick_from, pick_to, child->share);
+        use_transfer(w, child->tensor, from, to, sent, sent, child->share);
     }
     return pick;
 }
@@ -125,7 +145,7 @@ void pricing_pricer_walk(pricing_pricer *w, int32_t kind, pricing_tree_state roo
     for (int32_t x = 0; x < n; x++) {
         const pricing_tree_node *node = &w->node[base + x];
         if (x)
-            at[x] = best_child(w, node, w->value + x * stride, w->node[node->parent].op, at[node->parent - base]);
+            at[x] = best_child(w, base + x, x * stride, w->node[node->parent].op, at[node->parent - base]);
         use_op(w, node->op, at[x].k, at[x].g);
         int32_t place = place_of(b, kind, node->op);
         w->device[place] = (int8_t)at[x].k;
@@ -141,15 +161,9 @@ int64_t pricing_pricer_send(pricing_pricer *w, int32_t j, pricing_column_fn colu
 {
     int32_t k = w->how.receiver[j];
     pricing_task_use x = pricing_pricer_transfer_task(w, w->shared_tensor, w->entry_device, k);
-    int64_t best = NONE, at = 0, first = (w->arrival_ns[k] - x.ns) / w->grid->step_ns;
+    int64_t at = 0, first = (w->arrival_ns[k] - x.ns) / w->grid->step_ns;
     int64_t last = w->arrived_ns[k] < w->arrival_ns[k] ? -1 : (w->arrived_ns[k] - x.ns) / w->grid->step_ns;
-    for (int64_t u = first; u <= last && u < w->grid->n_steps; u++) {
-        int64_t start = 0, cost = pricing_pricer_task_cost(w, x, (int32_t)u, &start);
-        if (cost < best) {
-            best = cost;
-            at = start;
-        }
-    }
+    int64_t best = cheapest_transfer(w, w->shared_tensor, w->entry_device, k, first, last, &at);
     if (best < NONE && column) {
         clear_uses(w);
         use(w, x, at, 1.0);

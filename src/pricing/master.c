@@ -29,8 +29,9 @@
 
 #define LENGTH_SCALE 17592186044416.0 /* 2^44: worth of all resources in the length form */
 #define MAX_BRANCHES 64
-#define KEEP_ALL 200 /* columns */
-#define IDLE_SOLVES 5
+#define KEEP_ALL 80 /* columns: the LP takes most of the time, and it grows with them */
+#define IDLE_SOLVES 2
+#define OPEN 0.05 /* priced form: of what the LP leaves open below the ceiling; less is not worth more rounds */
 
 static void free_column(pricing_pool_column *c)
 {
@@ -300,8 +301,12 @@ static void consider(pricing_master *m, double bound, const double *per_use)
 /* Nothing more to gain: proven, converged, or proven out of reach. */
 static bool settled(const pricing_master *m, double master)
 {
-    if (m->job->form == PRICING_PRICED_FORM)
-        return m->best >= master * (double)m->b->unit * (1 - 5e-4);
+    if (m->job->form == PRICING_PRICED_FORM) {
+        double most = master * (double)m->b->unit, ceiling = (double)m->job->ceiling;
+        /* What these prices cannot close, branches must, and what is missing here along with it. */
+        double open = OPEN * fmax(ceiling - most, 0);
+        return m->best >= most - fmax(5e-4 * most, open) || (ceiling > 0 && m->best >= ceiling);
+    }
     return m->best > 1 || m->best >= master * (1 - 1e-3) || (master <= 1 + 1e-12 && !m->job->converge);
 }
 
@@ -330,6 +335,15 @@ static bool first_columns(pricing_master *m)
     return true;
 }
 
+/* Prices between the best so far, with this weight, and the LP's. */
+static void look_between(pricing_master *m, double weight)
+{
+    for (int32_t i = 0; i < m->n_rows; i++)
+        m->mean[i] = weight * m->center[i] + (1 - weight) * m->dual[i];
+    round_prices(m, m->mean, m->price);
+    consider(m, judge(m, m->price, true), m->mean);
+}
+
 static int one_round(pricing_master *m, double *value, double weight)
 {
     int rc = pricing_master_lp_solve(m, value);
@@ -338,14 +352,9 @@ static int one_round(pricing_master *m, double *value, double weight)
     m->added = 0;
     if (settled(m, *value))
         return 0;
-    for (int32_t i = 0; i < m->n_rows; i++)
-        m->mean[i] = weight * m->center[i] + (1 - weight) * m->dual[i];
-    round_prices(m, m->mean, m->price);
-    consider(m, judge(m, m->price, true), m->mean);
-    if (!m->added && !settled(m, *value)) {
-        round_prices(m, m->dual, m->price);
-        consider(m, judge(m, m->price, true), m->dual);
-    }
+    look_between(m, weight);
+    if (!m->added && !settled(m, *value))
+        look_between(m, 0);
     return m->failed ? MOIRAI_EFAIL : 0;
 }
 

@@ -37,6 +37,7 @@ typedef struct pricing_master_task {
     const pricing_branch *branch;
     const int64_t *memory_price; /* per device, units per byte; NULL: none (priced form only) */
     int32_t max_rounds;
+    int64_t ceiling;                /* priced form, in units: more need not be proven; 0: not known */
     bool converge;                  /* length form: go on to find theta where it is below 1 */
     const pricing_grid *start_grid; /* prices to begin with, cells and then branches, or NULL */
     const int64_t *start_price;

@@ -47,6 +47,7 @@ struct pricing_pricer {
     const pricing_prices *prices;
     /* scratch */
     int64_t *value;      /* [node * K * N + k * N + g], of the kind at hand */
+    int64_t *best_value; /* the same, the least until then (of a child that produces) or from then on (that reads) */
     int64_t *message;    /* K * N */
     int64_t *line;       /* N */
     int64_t *cumulative; /* [resource * (N + 1) + g] */
@@ -102,9 +103,6 @@ static inline pricing_task_use pricing_pricer_transfer_task(const pricing_pricer
 int64_t pricing_pricer_task_cost(const pricing_pricer *w, pricing_task_use x, int32_t g, int64_t *start);
 /* Costs of a tensor's transfer by the step of its start. */
 const int64_t *pricing_pricer_transfer_costs(const pricing_pricer *w, int32_t tensor, int32_t a, int32_t b);
-/* value of the child on l by when it has finished (source) or from when it may start (reader), in `line`. */
-void pricing_pricer_child_line(pricing_pricer *w, const pricing_tree_node *child, const int64_t *value, int32_t l,
-                               int64_t *line);
 /* The schedule behind the value of a kind whose root is in `root`. */
 void pricing_pricer_walk(pricing_pricer *w, int32_t kind, pricing_tree_state root, pricing_column_fn column,
                          void *data);

@@ -316,10 +316,15 @@ static void test_pair_priced_bound_comes_near_the_optimum(void **state)
     refine(&f, 1, true);
     int64_t per_byte[2] = {2 * DECOMPOSE_MOST_UNITS, 0};
     pair_priced v = {.pair = f.x};
-    pair_priced_task job = {.byte_price = per_byte, .stamp = 1, .buckets = 16, .solves = 60, .threads = 1};
+    pair_priced_task job = {.byte_price = per_byte,
+                            .stamp = 1,
+                            .buckets = 16,
+                            .solves = 60,
+                            .ceiling = pricing_units(DECOMPOSE_MOST_UNITS, 26),
+                            .threads = 1};
     pair_priced_update(&v, &job);
     assert_int_equal(v.value, pricing_units(DECOMPOSE_MOST_UNITS, 16)); /* the length alone, bytes on B */
-    assert_ok(pair_priced_refine(&v, &job, pricing_units(DECOMPOSE_MOST_UNITS, 26)));
+    assert_ok(pair_priced_refine(&v, &job));
     assert_true(v.value <= pricing_units(DECOMPOSE_MOST_UNITS, 26));
     assert_true(v.value >= pricing_units(DECOMPOSE_MOST_UNITS, 25));
     int64_t least = INT64_MAX;

@@ -1,0 +1,147 @@
+/* Lines of costs by step.
+ *
+ * Three quarters of the time of a proof go through these loops, a few hundred steps at a time. They are whole numbers of 64
+ * bits, of which the oldest x86-64 can compare but one at a time; so each loop is there for newer instruction sets as well,
+ * and the loader takes what the machine has. The numbers are the same everywhere. Running minima depend on what came
+ * just before: four lines are taken side by side, so that their chains overlap. */
+#include "pricing/lines.h"
+
+#include "pricing/pricer.h"
+#include "util/util.h"
+
+/* Sanitizers are not ready when the loader chooses. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define FOR_EACH_MACHINE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define FOR_EACH_MACHINE
+#endif
+
+#define NONE PRICING_NONE
+
+FOR_EACH_MACHINE
+void pricing_line_lower(int64_t *restrict out, const int64_t *restrict a, int64_t n)
+{
+    for (int64_t g = 0; g < n; g++)
+        out[g] = UTIL_MIN(out[g], a[g]);
+}
+
+FOR_EACH_MACHINE
+void pricing_line_lower_sum(int64_t *restrict out, const int64_t *restrict a, const int64_t *restrict b, int64_t n)
+{
+    for (int64_t g = 0; g < n; g++) {
+        int64_t sum = a[g] + b[g];
+        out[g] = UTIL_MIN(out[g], sum);
+    }
+}
+
+FOR_EACH_MACHINE
+void pricing_line_add(int64_t *restrict out, const int64_t *restrict a, int64_t n)
+{
+    for (int64_t g = 0; g < n; g++) {
+        int64_t most = UTIL_MAX(out[g], a[g]), sum = out[g] + a[g];
+        out[g] = most >= NONE ? NONE : sum;
+    }
+}
+
+FOR_EACH_MACHINE
+void pricing_line_set(int64_t *restrict out, const int64_t *restrict a, int64_t flat, int64_t n)
+{
+    for (int64_t g = 0; g < n; g++)
+        out[g] = a[g] >= NONE ? NONE : a[g] + flat;
+}
+
+FOR_EACH_MACHINE
+void pricing_line_fill(int64_t *out, int64_t value, int64_t n)
+{
+    for (int64_t g = 0; g < n; g++)
+        out[g] = value;
+}
+
+FOR_EACH_MACHINE
+int64_t pricing_line_least(const int64_t *a, int64_t n)
+{
+    int64_t least = INT64_MAX;
+    for (int64_t g = 0; g < n; g++)
+        least = UTIL_MIN(least, a[g]);
+    return least;
+}
+
+FOR_EACH_MACHINE
+int64_t pricing_line_least_sum(const int64_t *restrict a, const int64_t *restrict b, int64_t n)
+{
+    int64_t least = NONE;
+    for (int64_t g = 0; g < n; g++) {
+        int64_t most = UTIL_MAX(a[g], b[g]), sum = a[g] + b[g];
+        sum = most >= NONE ? NONE : sum;
+        least = UTIL_MIN(least, sum);
+    }
+    return least;
+}
+
+FOR_EACH_MACHINE
+void pricing_line_add_worth(int64_t *restrict low, const int64_t *restrict sum, const int64_t *restrict price,
+                            int64_t whole, int64_t rest, int64_t n)
+{
+    if (!rest) { /* the step behind the last one has no price */
+        for (int64_t g = 0; g < n; g++)
+            low[g] += sum[g + whole] - sum[g];
+        return;
+    }
+    for (int64_t g = 0; g < n; g++)
+        low[g] += sum[g + whole] + rest * price[g + whole] - sum[g];
+}
+
+FOR_EACH_MACHINE
+void pricing_line_add_kink(int64_t *restrict kink, const int64_t *restrict sum, const int64_t *restrict price,
+                           int64_t whole, int64_t lack, int64_t n)
+{
+    for (int64_t g = 0; g < n; g++)
+        kink[g] += sum[g + whole + 1] - sum[g] - lack * price[g];
+}
+
+/* ---- running minima ---- */
+
+static void least_before(int64_t *out, const int64_t *in, int64_t n)
+{
+    int64_t least = INT64_MAX;
+    for (int64_t g = 0; g < n; g++)
+        out[g] = least = UTIL_MIN(least, in[g]);
+}
+
+static void least_behind(int64_t *out, const int64_t *in, int64_t n)
+{
+    int64_t least = INT64_MAX;
+    for (int64_t g = n - 1; g >= 0; g--)
+        out[g] = least = UTIL_MIN(least, in[g]);
+}
+
+void pricing_lines_least_before(int64_t *out, const int64_t *in, int32_t lines, int64_t n)
+{
+    for (; lines >= 4; lines -= 4, in += 4 * n, out += 4 * n) {
+        int64_t a = INT64_MAX, b = a, c = a, d = a;
+        for (int64_t g = 0; g < n; g++) {
+            out[g] = a = UTIL_MIN(a, in[g]);
+            out[n + g] = b = UTIL_MIN(b, in[n + g]);
+            out[2 * n + g] = c = UTIL_MIN(c, in[2 * n + g]);
+            out[3 * n + g] = d = UTIL_MIN(d, in[3 * n + g]);
+        }
+    }
+    for (; lines > 0; lines--, in += n, out += n)
+        least_before(out, in, n);
+}
+
+void pricing_lines_least_behind(int64_t *out, const int64_t *in, int32_t lines, int64_t n)
+{
+    for (; lines >= 4; lines -= 4, in += 4 * n, out += 4 * n) {
+        int64_t a = INT64_MAX, b = a, c = a, d = a;
+        for (int64_t g = n - 1; g >= 0; g--) {
+            out[g] = a = UTIL_MIN(a, in[g]);
+            out[n + g] = b = UTIL_MIN(b, in[n + g]);
+            out[2 * n + g] = c = UTIL_MIN(c, in[2 * n + g]);
+            out[3 * n + g] = d = UTIL_MIN(d, in[3 * n + g]);
+        }
+    }
+    for (; lines > 0; lines--, in += n, out += n)
+        least_behind(out, in, n);
+}
