@@ -94,9 +94,7 @@ def _held(segments: list[Segment], i: int, k: int, stamps: dict[int, list[Stamps
     return int(statistics.median(found))
 
 
-def _device(
-    program: Program, k: int, stamps: dict[int, list[Stamps]], start: list[int], middle: int
-) -> dict[str, Any]:
+def _device(program: Program, k: int, stamps: dict[int, list[Stamps]], start: list[int], middle: int) -> dict[str, Any]:
     rank = program.ranks[k]
     segments = []
     for i, g in enumerate(rank.segments):
