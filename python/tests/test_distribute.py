@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -27,11 +29,11 @@ from moirai.torch.timeline import timeline  # noqa: E402
 PLACERS = ["single", "m-etf", "heft", "m-topo", "random", "moirai"]
 
 
-def problem_of(captured, cluster, ns=200_000):
+def problem_of(captured, cluster, ns=200_000, **options):
     """All operators take as long as a message or more, so that placers split."""
     for k, device in enumerate(cluster.devices):
         captured.graph.set_times(device.name, [ns + 1000 * k] * len(captured.graph))
-    return moirai.Problem(captured.graph, cluster)
+    return moirai.Problem(captured.graph, cluster, **options)
 
 
 @pytest.fixture(scope="module")
@@ -265,6 +267,50 @@ def test_times_of_one_device_are_not_those_of_several(captured, cpu_cluster, tmp
     times.learn(heft, measured_as(build(network, heft), heft, 9 * ms[single]))
     best = times.place("moirai", time_limit=0.3)
     assert len(set(best.placement.values())) == 1  # no split pays any more
+
+
+def played(program, meet_ns, hop_ns):
+    """A run in which segments take what was planned, but whose devices are held up for a time wherever they meet."""
+    stamps = {r.rank: [Stamps(start=0)] for r in program.ranks if r.segments}
+    left = sum(len(r.segments) for r in program.ranks)
+    while left:
+        for r in program.ranks:
+            s = stamps[r.rank][0] if r.segments else None
+            while s is not None and len(s.segments) < len(r.segments):
+                g = r.segments[len(s.segments)]
+                sent = [stamps[w.source][0].sent.get(w.index) for w in g.waits]
+                if None in sent:
+                    break
+                begin = max([s.end + meet_ns if s.segments else 0, *(t + hop_ns for t in sent)])
+                s.segments.append((begin, begin + g.work_ns))
+                s.end = begin + g.work_ns
+                s.sent.update((x.index, s.end) for x in g.sends)
+                s.arrived.update((w.index, begin) for w in g.waits)
+                left -= 1
+    return timeline(program, stamps, 0)
+
+
+def test_devices_that_are_held_up_where_they_meet_are_predicted_as_slower(captured, cpu_cluster, tmp_path):
+    _, _, network = captured("moe")
+    cluster = cpu_cluster.with_links([replace(x, latency_ns=2000) for x in cpu_cluster.links])
+    problem = problem_of(network, cluster, congestion="none")
+    plan = moirai.Plan.by_devices(problem, {n: "ABCD"[i % 4] for i, n in enumerate(problem.op_names)})
+    program = build(network, plan)
+    usual = statistics.median(s.finish_ns - s.start_ns for s in plan.steps)
+    meet_ns = int(usual)
+    run = played(program, meet_ns, 2000)
+    segments = [g for d in run.timeline["devices"] for g in d["segments"]]
+    assert {g["held_ns"] for g in segments} == {0, meet_ns}  # nothing where a tensor was waited for
+    times = mt.Times(network, cluster, {"congestion": "none"}, tmp_path)
+    times.learn(plan, run, "by hand")
+    again = plan.replay(times.problem(False, "by hand"))
+    assert again.makespan_ns == pytest.approx(run.median_ns, rel=0.1)
+    for d in run.timeline["devices"]:
+        held = sum(g["median_ns"] + g["held_ns"] for g in d["segments"])
+        assert again.busy_ns[d["name"]] == pytest.approx(held, rel=0.01)
+    freed = mt.Times(network, cluster, {"congestion": "none"}, tmp_path)
+    freed.learn(plan, played(program, 0, 2000), "by hand")
+    assert plan.replay(freed.problem(False, "by hand")).makespan_ns < 0.95 * again.makespan_ns
 
 
 # ---- failures: processes of their own, since all ranks end

@@ -100,13 +100,15 @@ static bool look(rank_exec *x, exec_recv *r)
 }
 
 /* The first ones that are open, in the plan's order: looking at one moves all messages on, and MPI keeps the order of
- * each sender. */
+ * each sender. In the first run all of them: behind a header comes a message that can't be taken before its header has
+ * been, and its sender may have to be rid of it before it sends what those before it in the plan's order wait for. */
 static bool poll_receives(rank_exec *x)
 {
+    int most = x->run ? LOOK_AHEAD : x->n_recvs;
     bool progress = false;
     while (x->first_open < x->n_recvs && x->recv[x->first_open].state == RECV_DONE)
         x->first_open++;
-    for (int i = x->first_open, seen = 0; i < x->n_recvs && seen < LOOK_AHEAD; i++) {
+    for (int i = x->first_open, seen = 0; i < x->n_recvs && seen < most; i++) {
         seen += x->recv[i].state != RECV_DONE;
         progress |= look(x, &x->recv[i]);
     }

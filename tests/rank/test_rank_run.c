@@ -244,6 +244,48 @@ static void test_run_a_branch_that_is_never_taken(void **state)
 
 /* ---- inputs and outputs ---- */
 
+/* B becomes one segment, because that is quicker, and so its four tensors for D wait for C's second. C's first goes to
+ * D, behind those four by the plan: if D looked at the first few only, all would wait for each other. */
+static void circle_model(void)
+{
+    wire graph = {0};
+    make_input(&graph, "x", MAKE_FLOAT, "96x512");
+    make_weights(&graph, "w", "512x512");
+    make_node(&graph, "Tanh", "x", "z", NULL);
+    make_node(&graph, "Relu", "z", "b1", NULL);
+    make_node(&graph, "Neg", "b1", "b2", NULL);
+    make_node(&graph, "Abs", "b2", "b3", NULL);
+    make_node(&graph, "Sigmoid", "b3", "b4", NULL);
+    make_node(&graph, "Gemm", "b4,w", "b5", NULL);
+    make_node(&graph, "Gemm", "b5,w", "b6", NULL);
+    make_node(&graph, "Gemm", "b6,w", "b7", NULL);
+    make_node(&graph, "MatMul", "x,w", "c0", NULL);
+    make_node(&graph, "MatMul", "c0,w", "c1", NULL);
+    make_node(&graph, "MatMul", "c1,w", "c2", NULL);
+    make_node(&graph, "Add", "b7,c2", "b8", NULL);
+    make_node(&graph, "Sum", "b1,b2,b3,b4,c1,b8", "d", NULL);
+    make_output(&graph, "d", MAKE_FLOAT, "96x512");
+    write_model(&graph);
+}
+
+static void test_run_nobody_waits_for_a_tensor_that_is_further_on_in_the_plan(void **state)
+{
+    (void)state;
+    circle_model();
+    write_text("c.json", "{\"format\": \"moirai-cluster\", \"version\": 1, \"name\": \"three\", \"devices\": ["
+                         "{\"name\": \"B\", \"type\": \"v100\", \"memory\": \"8GB\", \"threads\": 1},"
+                         "{\"name\": \"C\", \"type\": \"v100\", \"memory\": \"8GB\", \"threads\": 1},"
+                         "{\"name\": \"D\", \"type\": \"v100\", \"memory\": \"8GB\", \"threads\": 1}],"
+                         "\"links\": [{\"from\": \"B\", \"to\": \"C\", \"bandwidth\": \"1000Gbps\", \"both\": true},"
+                         "{\"from\": \"B\", \"to\": \"D\", \"bandwidth\": \"1000Gbps\", \"both\": true},"
+                         "{\"from\": \"C\", \"to\": \"D\", \"bandwidth\": \"1000Gbps\", \"both\": true}]}");
+    assert_true(plan("--placer heft --rules none --pin 'MatMul*=C' --pin 'Sum*=D' --pin 'Tanh*=D' --pin 'Relu*=B' "
+                     "--pin 'Neg*=B' --pin 'Abs*=B' --pin 'Sigmoid*=B' --pin 'Gemm*=B' --pin 'Add*=B'"));
+    assert_runs(RUN "--verify --stall 20 --segment-us 100");
+    assert_int_equal(number("n_segments"), 4);
+    assert_int_equal(number("n_transfers"), 8);
+}
+
 static void write_npy(const char *path, const char *type, const char *shape, const void *data, size_t bytes)
 {
     char header[118];
@@ -563,6 +605,7 @@ int main(void)
         TEST(test_run_messages_of_many_chunks),
         TEST(test_run_types_subgraphs_and_constants),
         TEST(test_run_a_branch_that_is_never_taken),
+        TEST(test_run_nobody_waits_for_a_tensor_that_is_further_on_in_the_plan),
         TEST(test_run_given_inputs_reach_the_outputs),
         TEST(test_run_data_sets_are_run_and_verified),
         TEST(test_run_timeline_follows_the_plan),

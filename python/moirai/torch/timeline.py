@@ -8,7 +8,7 @@ import statistics
 from dataclasses import dataclass
 from typing import Any
 
-from .program import Program
+from .program import Program, Segment
 from .rank import Stamps
 
 
@@ -59,7 +59,7 @@ def timeline(program: Program, stamps: dict[int, list[Stamps]], warmup: int, que
     start = [max(s[i].start for s in stamps.values()) for i in range(runs)]
     latency = [max(s[i].end for s in stamps.values()) - start[i] for i in range(runs)]
     middle = sorted(range(runs), key=lambda i: latency[i])[runs // 2]
-    devices = [_device(program, k, s, start, middle) for k, s in sorted(stamps.items())]
+    devices = [_device(program, k, stamps, start, middle) for k in sorted(stamps)]
     transfers = [_transfer(program, t, stamps, start, middle) for t in program.transfers]
     ordered = sorted(latency)
     whole = {
@@ -83,12 +83,23 @@ def timeline(program: Program, stamps: dict[int, list[Stamps]], warmup: int, que
     return Measured(latency, whole)
 
 
-def _device(program: Program, k: int, stamps: list[Stamps], start: list[int], middle: int) -> dict[str, Any]:
+def _held(segments: list[Segment], i: int, k: int, stamps: dict[int, list[Stamps]]) -> int:
+    """What passes between a segment and the next although all that this one reads had left before: the device can
+    neither compute then nor is there anything to wait for."""
+    found = []
+    for run, s in enumerate(stamps[k]):
+        end = s.segments[i][1]
+        there = all(stamps[w.source][run].sent[w.index] <= end for w in segments[i + 1].waits)
+        found.append(max(s.segments[i + 1][0] - end, 0) if there else 0)
+    return int(statistics.median(found))
+
+
+def _device(program: Program, k: int, stamps: dict[int, list[Stamps]], start: list[int], middle: int) -> dict[str, Any]:
     rank = program.ranks[k]
     segments = []
     for i, g in enumerate(rank.segments):
-        lengths = [s.segments[i][1] - s.segments[i][0] for s in stamps]
-        begin, end = stamps[middle].segments[i]
+        lengths = [s.segments[i][1] - s.segments[i][0] for s in stamps[k]]
+        begin, end = stamps[k][middle].segments[i]
         segments.append(
             {
                 "file": f"{k}-{rank.device}-{i}",
@@ -98,6 +109,7 @@ def _device(program: Program, k: int, stamps: list[Stamps], start: list[int], mi
                 "start_ns": begin - start[middle],
                 "finish_ns": end - start[middle],
                 "median_ns": int(statistics.median(lengths)),
+                "held_ns": _held(rank.segments, i, k, stamps) if i + 1 < len(rank.segments) else 0,
                 "ops": [s.op for s in g.steps],
             }
         )

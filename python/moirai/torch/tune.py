@@ -11,13 +11,14 @@ from __future__ import annotations
 import os
 import statistics
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Iterable, Mapping
 
 import torch
 
 from .._lib import UsageError
-from ..cluster import Cluster
+from ..cluster import Cluster, Link
+from ..graph import Graph
 from ..plan import Plan
 from ..problem import Problem
 from ..search import place, refine
@@ -44,6 +45,29 @@ def plan_key(plan: Plan) -> Any:
     return tuple(sorted((d, tuple(names)) for d, names in order.items()))
 
 
+def _link(x: Link, extra_ns: int) -> Link:
+    return replace(x, latency_ns=max(x.latency_ns - extra_ns, 0))
+
+
+def hold(graph: Graph, timeline: Mapping[str, Any]) -> None:
+    """Lengthens a device's operators until they take what it was busy for in a run, meetings with others included.
+
+    A device of this runtime computes nothing while it meets others; the model lets it, and knows the delay of a message
+    alone. The next plan will cut about as often as the last one of its placer, so that operators may pay for it."""
+    took: dict[str, int] = {}
+    work: dict[str, int] = {}
+    times = {op.name: op.time_ns or {} for op in graph.ops}
+    for d in timeline["devices"]:
+        took[d["name"]] = sum(g["median_ns"] + g["held_ns"] for g in d["segments"])
+        work[d["name"]] = sum(times[op].get(d["name"], 0) for g in d["segments"] for op in g["ops"])
+    usual = sum(took.values()) / max(sum(work.values()), 1)
+    for name in graph.devices:
+        factor = took[name] / work[name] if took.get(name) and work.get(name) else usual
+        if factor > 0:
+            known = {op: max(int(t[name] * factor), 1) for op, t in times.items() if name in t}
+            graph.set_times(name, known)
+
+
 class Times:
     """What is known of a captured network on a cluster: its profile, and runs of it.
 
@@ -56,7 +80,8 @@ class Times:
         self.captured, self.cluster = captured, cluster
         self._options, self._folder = dict(problem), os.fspath(folder)
         self._profile = captured.graph.copy()
-        self._runs: dict[bool, list[tuple[str, str]]] = {True: [], False: []}  # one device? -> (placer, timeline)
+        # one device? -> (placer, timeline's file, timeline)
+        self._runs: dict[bool, list[tuple[str, str, dict[str, Any]]]] = {True: [], False: []}
 
     def learn(self, plan: Plan, measured: Measured, placer: str = "") -> str:
         """A run of this plan; returns the timeline's file."""
@@ -64,17 +89,22 @@ class Times:
         name = f"{self.captured.graph.name}-{self.captured.number}-{placer or plan.placer}"
         path = os.path.join(self._folder, f"{name}-{'alone' if one_device(plan) else 'split'}-{len(runs)}.json")
         measured.save(path)
-        runs.append((placer or plan.placer, path))
+        runs.append((placer or plan.placer, path, measured.timeline))
         return path
 
     def problem(self, alone: bool, placer: str = "") -> Problem:
         """With times of one device at work, or of several. The placer's own runs come last, since those count most: its
-        next plan will be most like them."""
+        next plan will be most like them. Where messages do not hold each other up (ipc), a cut costs what its message
+        took, and its devices the time to meet (`hold`); else what makes the runs end when they did."""
         graph, cluster = self._profile.copy(), self.cluster.copy()
         runs = self._runs[alone] or ([] if alone else self._runs[True])
-        paths = [t for who, t in runs if who != placer] + [t for who, t in runs if who == placer]
-        if paths:
-            refine(graph, cluster, paths)
+        runs = [r for r in runs if r[0] != placer] + [r for r in runs if r[0] == placer]
+        if runs:
+            reports = refine(graph, cluster, [path for _, path, _ in runs])
+            if not alone and self._runs[False] and self._options.get("congestion") == "none":
+                extra_ns = int(reports[-1]["extra_ns"])
+                cluster = cluster.with_links([_link(x, extra_ns) for x in cluster.links])
+                hold(graph, runs[-1][2])
         return Problem(graph, cluster, **self._options)
 
     def place(self, placer: str = "moirai", **options: Any) -> Plan:
