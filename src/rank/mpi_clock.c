@@ -59,7 +59,7 @@ void rank_clock_align(rank_clock *c, const rank_world *w, int moment)
         c->offset_ns[m] = answer[0];
     }
     c->round_trip_ns = answer[1];
-    rank_world_barrier();
+    rank_world_barrier(w);
 }
 
 int64_t rank_clock_common_ns(const rank_clock *c, int64_t own_ns)

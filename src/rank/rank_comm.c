@@ -47,7 +47,7 @@ static void post_header(rank_exec *x, exec_recv *r)
         fail(x, MOIRAI_EFAIL);
     r->n_requests = 1;
     r->state = RECV_HEADER;
-    MPI_Irecv(&r->shape, (int)sizeof r->shape, MPI_BYTE, r->from, tag_of(x, r->transfer), MPI_COMM_WORLD, r->request);
+    MPI_Irecv(&r->shape, (int)sizeof r->shape, MPI_BYTE, r->from, tag_of(x, r->transfer), x->world->comm, r->request);
 }
 
 static void post_data(rank_exec *x, exec_recv *r)
@@ -246,7 +246,7 @@ static void prepare(rank_exec *x, int run)
 
 static void let_go(rank_exec *x, int run, int64_t *begin_common_ns)
 {
-    rank_world_barrier(); /* every receive is posted */
+    rank_world_barrier(x->world); /* every receive is posted */
     *begin_common_ns = rank_clock_common_ns(&x->clock, rank_clock_own_ns()) + MARGIN_NS;
     rank_world_bcast(x->world, begin_common_ns, sizeof *begin_common_ns, 0);
     pthread_mutex_lock(&x->lock);

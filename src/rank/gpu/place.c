@@ -1,21 +1,20 @@
 /* Where every rank computes. */
 #include "rank/gpu/place.h"
 
-#include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-void rank_place_share(rank_place *all, int rank, const rank_cuda *cuda, const rank_cuda_handle *memory)
+void rank_place_share(rank_place *all, const rank_world *w, const rank_cuda *cuda, const rank_cuda_handle *memory)
 {
-    rank_place *own = &all[rank];
+    rank_place *own = &all[w->rank];
     *own = (rank_place){.has_gpu = cuda != NULL};
     gethostname(own->host, sizeof own->host - 1);
     if (cuda)
         memcpy(own->gpu, rank_cuda_id(cuda), sizeof own->gpu);
     if (memory)
         own->memory = *memory;
-    MPI_Allgather(MPI_IN_PLACE, 0, MPI_BYTE, all, (int)sizeof *all, MPI_BYTE, MPI_COMM_WORLD);
+    MPI_Allgather(MPI_IN_PLACE, 0, MPI_BYTE, all, (int)sizeof *all, MPI_BYTE, w->comm);
 }
 
 bool rank_place_mapped(const rank_place *a, const rank_place *b)
