@@ -5,6 +5,8 @@
 
 #include <time.h>
 
+#include "util/util.h"
+
 enum { PINGS = 24, TAG = 32001 };
 
 int64_t rank_clock_own_ns(void)
@@ -51,6 +53,7 @@ void rank_clock_align(rank_clock *c, const rank_world *w, int moment)
         for (int r = 1; r < w->size; r++) {
             int64_t other[2];
             ask(w, r, other);
+            answer[1] = UTIL_MAX(answer[1], other[1]);
         }
     else
         reply(w, answer);

@@ -1,4 +1,7 @@
-/* Playing a plan: runs one after the other, their times kept, brought to one clock and handed to rank 0. */
+/* Playing a plan: runs one after the other, their times kept, brought to one clock and handed to rank 0.
+ *
+ * Where one half of the runs is to be compared with the other (job.other), they alternate: A B B A A B B A. A machine
+ * that becomes slower becomes so for both, and whatever recurs with every second or fourth run meets both, too. */
 #include "rank/rank_play.h"
 
 #include <stdio.h>
@@ -74,12 +77,23 @@ static void tell(const rank_exec *x, int64_t done, double *told_s)
         *told_s = 1e300; /* nobody listens */
 }
 
-/* All runs: begin[run], and a row of times for each that is measured. */
+/* Where the times of measured run number i go: all of A, then all of B. */
+static int64_t place_of(const rank_job *job, int64_t i)
+{
+    return job->other ? (i + 1) / 2 % 2 * job->runs + i / 2 : i;
+}
+
+static int64_t n_measured(const rank_job *job)
+{
+    return job->runs * (job->other ? 2 : 1);
+}
+
+/* All runs: begin[place], and a row of times for each that is measured. */
 static int play_runs(rank_exec *x, int64_t *time, int64_t row, int64_t *begin)
 {
     const rank_job *job = x->job;
     double told_s = 0;
-    int64_t before = job->warmup + !x->n_played, all = before + job->runs;
+    int64_t before = job->warmup + !x->n_played, all = before + n_measured(job);
     for (int64_t i = 0; i < all; i++) {
         int64_t begin_ns;
         rank_comm_run(x, x->n_played++, &begin_ns);
@@ -89,26 +103,37 @@ static int play_runs(rank_exec *x, int64_t *time, int64_t row, int64_t *begin)
         tell(x, i + 1 + (before == job->warmup), &told_s);
         if (i < before)
             continue;
-        begin[i - before] = begin_ns;
-        keep_times(x, time + (i - before) * row);
+        int64_t place = place_of(job, i - before);
+        begin[place] = begin_ns;
+        keep_times(x, time + place * row);
     }
     return 0;
 }
 
 static int collect(rank_exec *x, int64_t *time, int64_t row, const int64_t *begin)
 {
+    const rank_job *job = x->job;
+    int64_t n = row * job->runs;
     rank_clock_align(&x->clock, x->world, 1);
-    for (int64_t i = 0; i < row * x->job->runs; i++)
+    for (int64_t i = 0; i < row * n_measured(job); i++)
         time[i] = rank_clock_common_ns(&x->clock, time[i]) - begin[i / row];
-    return rank_world_agree(x->world, rank_result_collect(x, time, row * x->job->runs));
+    int rc = rank_world_agree(x->world, rank_result_collect(x, time, n));
+    if (rc || !job->other)
+        return rc;
+    rank_job other = *job;
+    other.result = job->other;
+    x->job = &other;
+    rc = rank_world_agree(x->world, rank_result_collect(x, time + n, n));
+    x->job = job;
+    return rc;
 }
 
 int rank_play(rank_exec *x)
 {
     const rank_job *job = x->job;
     int64_t row = 2 * (int64_t)x->device->n_segments + 2 * (int64_t)x->n_sends + x->n_recvs;
-    int64_t *time = util_alloc((size_t)(row * job->runs), sizeof *time);
-    int64_t *begin = util_alloc((size_t)job->runs, sizeof *begin);
+    int64_t *time = util_alloc((size_t)(row * n_measured(job)), sizeof *time);
+    int64_t *begin = util_alloc((size_t)n_measured(job), sizeof *begin);
     int rc = rank_world_agree(x->world, time && begin ? 0 : MOIRAI_EFAIL);
     if (!rc) {
         rank_clock_align(&x->clock, x->world, 0);

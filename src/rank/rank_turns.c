@@ -24,7 +24,7 @@ enum { TAG_BATON = 32030 };
 typedef struct turn {
     int job;
     int64_t warmup, runs;
-    const char *result;
+    const char *result, *other;
 } turn;
 
 typedef struct turns {
@@ -47,6 +47,7 @@ static int read_turn(turns *t, const char *path, yyjson_val *value, size_t index
     rc = rc ? rc : util_json_int64(&x->warmup, &at, value, "warmup", true, 0);
     rc = rc ? rc : util_json_int64(&x->runs, &at, value, "runs", true, 1);
     rc = rc ? rc : util_json_string(&x->result, NULL, &at, value, "result", true);
+    rc = rc ? rc : util_json_string(&x->other, NULL, &at, value, "other", false);
     if (!rc && job >= t->n_jobs)
         rc = util_json_fail(&at, "job %lld: there are %d", (long long)job, t->n_jobs);
     x->job = (int)job;
@@ -146,6 +147,7 @@ static void play_all(const turns *t, rank_exec *x)
         job.warmup = t->turn[i].warmup;
         job.runs = t->turn[i].runs;
         job.result = t->turn[i].result;
+        job.other = t->turn[i].other;
         int rc = rank_play(x);
         if (rc)
             rank_world_abort(&t->all, rc); /* others would wait for ever */

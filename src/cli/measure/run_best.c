@@ -57,7 +57,7 @@ static int in_turns(double ns[2], const cli_run *const w[2])
     for (int i = 0; i < 2 * PASSES && !rc; i++)
         list[order[i]][i / 2] = (double)turn[i].ns;
     for (int k = 0; k < 2 && !rc; k++)
-        ns[k] = util_midmean(list[k], PASSES);
+        ns[k] = util_trimmed_mean(list[k], PASSES);
     return rc;
 }
 

@@ -65,6 +65,8 @@ static int write_turns(const start *s, const char *path)
         util_writer_pair_int(&o, "warmup", s->turn[i].warmup);
         util_writer_pair_int(&o, "runs", s->turn[i].runs);
         util_writer_pair_string(&o, "result", s->turn[i].result);
+        if (*s->turn[i].other)
+            util_writer_pair_string(&o, "other", s->turn[i].other);
         util_writer_close(&o, '}');
     }
     util_writer_close(&o, ']');
@@ -140,18 +142,25 @@ static int play(const cli_run *const *run, int n, const cli_turn *turn, int n_tu
     return rc;
 }
 
+static int read_turn(int64_t *ns, const char *result, bool must)
+{
+    *ns = MOIRAI_UNKNOWN;
+    return *result && (must || !access(result, R_OK)) ? cli_timeline_ns(ns, result) : 0;
+}
+
 int cli_take_turns(const cli_run *const *run, int n, cli_turn *turn, int n_turns)
 {
-    for (int i = 0; i < n_turns; i++)
+    for (int i = 0; i < n_turns; i++) {
         unlink(turn[i].result);
+        unlink(turn[i].other);
+    }
     cli_status_set("loading %d plans", n);
     int rc = n && n_turns ? play(run, n, turn, n_turns) : 0;
     cli_status_set("%s", "");
+    bool all = !rc;
     for (int i = 0; i < n_turns; i++) {
-        int missing = 0;
-        turn[i].ns = MOIRAI_UNKNOWN;
-        if (!rc || !access(turn[i].result, R_OK))
-            missing = cli_timeline_ns(&turn[i].ns, turn[i].result);
+        int missing = read_turn(&turn[i].ns, turn[i].result, all);
+        missing = missing ? missing : read_turn(&turn[i].other_ns, turn[i].other, all);
         rc = rc ? rc : missing;
     }
     return rc;

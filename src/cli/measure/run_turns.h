@@ -12,7 +12,8 @@ typedef struct cli_turn {
     int who; /* which of the plans */
     int64_t warmup, runs;
     char result[CLI_TURN_PATH]; /* where its timeline goes */
-    int64_t ns;                 /* afterwards: the median of its runs; MOIRAI_UNKNOWN: it did not end */
+    char other[CLI_TURN_PATH];  /* "", or where that of as many runs goes that alternate with these, A B B A */
+    int64_t ns, other_ns;       /* afterwards: the medians of these runs; MOIRAI_UNKNOWN: it did not end */
 } cli_turn;
 
 /* Splits the plan for the model that `w->cli` names, ready to be launched. */
