@@ -12,15 +12,22 @@
 #define CHANGE_S 5e-3    /* from one plan to another, in turns */
 #define TURNS_OF_RUN 5   /* a turn is so much shorter than a run of its own */
 
-static double one_run_s(const tune_case *x)
+/* As measured or, before the first run, as promised: by figures of a processor that may be far off. */
+static double one_run_s(const tune *t, const tune_case *x)
 {
-    return 1e-9 * (double)UTIL_MAX(x->measured_ns > 0 ? x->measured_ns : x->promised_ns, 1) + BETWEEN_S;
+    int64_t ns = UTIL_MAX(x->promised_ns, 1), least = INT64_MAX;
+    for (int32_t k = 0; k < t->cluster->n_devices; k++)
+        if (t->alone[k].measured_ns > 0)
+            least = UTIL_MIN(least, t->alone[k].measured_ns);
+    if (x == &t->machine && least < INT64_MAX)
+        ns = least;
+    return 1e-9 * (double)(x->measured_ns > 0 ? x->measured_ns : ns) + BETWEEN_S;
 }
 
 /* As many as fill --run-seconds, --runs at least; but so few that they take a twentieth of the budget, and three. */
 static void count_runs(int64_t *runs, int64_t *warmup, const tune *t, const tune_case *x)
 {
-    double one_s = one_run_s(x), fill = cli_real(t->cli, "run-seconds") / one_s;
+    double one_s = one_run_s(t, x), fill = cli_real(t->cli, "run-seconds") / one_s;
     double fit = t->limit_s > 0 ? 0.05 * t->limit_s / one_s : 1e9;
     double least = (double)cli_count(t->cli, "runs"), warm = (double)cli_count(t->cli, "warmup");
     *runs = (int64_t)UTIL_MAX(3, UTIL_MIN(UTIL_MAX(least, fill), fit));
@@ -31,7 +38,7 @@ static void count_runs(int64_t *runs, int64_t *warmup, const tune *t, const tune
  * timelines. The sub-models were run before: what has to get warm again are caches. */
 static double count_turn(cli_turn *out, const tune *t, const tune_case *x)
 {
-    double one_s = one_run_s(x), fill = cli_real(t->cli, "run-seconds") / TURNS_OF_RUN / one_s;
+    double one_s = one_run_s(t, x), fill = cli_real(t->cli, "run-seconds") / TURNS_OF_RUN / one_s;
     out->runs = (int64_t)UTIL_MAX(3, fill / 2);
     out->warmup = UTIL_MAX(1, UTIL_MIN(out->runs / 3, cli_count(t->cli, "warmup")));
     return (double)(2 * out->runs + out->warmup) * one_s + CHANGE_S;

@@ -233,8 +233,9 @@ int tune_machine(tune *t)
     rc = rc ? rc : make_plan(t, x, t->profile_path, x->cluster, "single", NULL);
     if (rc == MOIRAI_EINFEASIBLE)
         return 0;
-    x->promised_ns = MOIRAI_UNKNOWN; /* from figures, not measured */
-    return rc ? rc : tune_run(t, x);
+    rc = rc ? rc : tune_run(t, x);
+    x->promised_ns = MOIRAI_UNKNOWN; /* from figures, not measured: good enough to say how many runs */
+    return rc;
 }
 
 /* ---- rounds ---- */
