@@ -135,8 +135,7 @@ void rank_world_bcast(const rank_world *w, void *data, size_t bytes, int root)
 {
     for (size_t at = 0; at < bytes; at += w->chunk_bytes) {
         MPI_Request request;
-        MPI_Ibcast((char *)data + at, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, root, w->comm,
-                   &request);
+        MPI_Ibcast((char *)data + at, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, root, w->comm, &request);
         rank_world_wait(&request, 1);
     }
 }
@@ -206,8 +205,7 @@ void rank_world_recv(const rank_world *w, void *data, size_t bytes, int from, in
     size_t at = 0;
     do {
         MPI_Request request;
-        MPI_Irecv((char *)data + at, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, from, tag, w->comm,
-                  &request);
+        MPI_Irecv((char *)data + at, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, from, tag, w->comm, &request);
         rank_world_wait(&request, 1);
         at += w->chunk_bytes;
     } while (at < bytes);

@@ -9,8 +9,8 @@
 #include <mpi.h>
 
 typedef struct rank_world {
-    MPI_Comm comm; /* all ranks, or those that run one plan (rank_world_part) */
-    int rank, size; /* in it */
+    MPI_Comm comm;      /* all ranks, or those that run one plan (rank_world_part) */
+    int rank, size;     /* in it */
     size_t chunk_bytes; /* the most that one MPI message carries */
 } rank_world;
 

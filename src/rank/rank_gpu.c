@@ -296,12 +296,12 @@ int rank_gpu_settle(rank_exec *x, const rank_world *w, const rank_job *job)
         return 0;
     int rc = rank_world_agree(w, make_room(g, x, w, job));
     if (!rc) {
-        rank_place_share(g->place, w, x && x->gpu ? x->ort->cuda : NULL, &g->handle);
+        rank_place_share(g->place, w->comm, w->rank, x && x->gpu ? x->ort->cuda : NULL, &g->handle);
         rc = x && x->gpu ? lay_out(x) : 0;
         rc = rank_world_agree(w, rc ? moirai_error_prefix(rc, "device '%s'", x->device->name) : 0);
     }
     if (!rc) {
-        rank_place_share(g->place, w, x && x->gpu ? x->ort->cuda : NULL, &g->handle);
+        rank_place_share(g->place, w->comm, w->rank, x && x->gpu ? x->ort->cuda : NULL, &g->handle);
         share_transfers(g, w, job);
         rc = x && x->gpu ? move_all(x) : 0;
         rc = rc || !x || !x->gpu ? rc : bind_segments(x);

@@ -48,9 +48,8 @@ static int in_turns(double ns[2], const cli_run *const w[2])
     cli_turn turn[2 * PASSES];
     double list[2][PASSES];
     for (int i = 0; i < 2 * PASSES; i++) {
-        turn[i] = (cli_turn){.who = order[i],
-                             .warmup = cli_count(w[0]->cli, "warmup"),
-                             .runs = cli_count(w[0]->cli, "runs")};
+        turn[i] =
+            (cli_turn){.who = order[i], .warmup = cli_count(w[0]->cli, "warmup"), .runs = cli_count(w[0]->cli, "runs")};
         snprintf(turn[i].result, sizeof turn[i].result, "%s/turn-%d.json", w[0]->folder, i);
     }
     int rc = cli_take_turns(w, 2, turn, 2 * PASSES);

@@ -1,4 +1,4 @@
-/* Several plans run in turns by one start of their ranks (src/rank/rank_turns.c).
+/* Several plans run in turns by one start of their ranks (src/rank/run/rank_turns.c).
  *
  * Starting MPI and loading sub-models takes most of a second; a machine's speed changes within tenths of one. One start
  * for many turns therefore measures ten times as often in the same time, and neighbours in time are compared. All plans

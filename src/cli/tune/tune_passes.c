@@ -13,7 +13,7 @@
  * 3. Otherwise the mean over passes, without the ends (util_trimmed_mean), decides. The first run of a plan made it a candidate
  *    and is not asked again: the fastest of several noisy runs was lucky.
  * 4. Of the runs of a turn one half teaches the model, the other one judges it, and they alternate: T J J T T J J T
- *    (rank/rank_play.c). The model never sees what it is judged by, and a machine that became slower became so for both.
+ *    (rank/run/rank_play.c). The model never sees what it is judged by, and a machine that became slower became so for both.
  *    How far both are apart by noise alone, turns tell: the standard error of the mean of ln(taught / judged) over them.
  *    It is shown beside the error of the prediction, and passes end when it is below SURE. */
 #include "cli/tune/tune.h"
@@ -97,7 +97,8 @@ static double slower(const tune_case *x, const tune_case *best, double *mean, do
     *n = 0;
     *least = INFINITY;
     for (int i = 1, n_both = UTIL_MIN(x->n_passes, best->n_passes); i + 1 < n_both; i += 2, ++*n) {
-        double own = (double)(x->pass_ns[i] + x->pass_ns[i + 1]), its = (double)(best->pass_ns[i] + best->pass_ns[i + 1]);
+        double own = (double)(x->pass_ns[i] + x->pass_ns[i + 1]),
+               its = (double)(best->pass_ns[i] + best->pass_ns[i + 1]);
         double d = log(UTIL_MAX(own, 1) / UTIL_MAX(its, 1));
         sum += d;
         squares += d * d;

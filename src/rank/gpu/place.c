@@ -5,16 +5,16 @@
 #include <string.h>
 #include <unistd.h>
 
-void rank_place_share(rank_place *all, const rank_world *w, const rank_cuda *cuda, const rank_cuda_handle *memory)
+void rank_place_share(rank_place *all, MPI_Comm comm, int rank, const rank_cuda *cuda, const rank_cuda_handle *memory)
 {
-    rank_place *own = &all[w->rank];
+    rank_place *own = &all[rank];
     *own = (rank_place){.has_gpu = cuda != NULL};
     gethostname(own->host, sizeof own->host - 1);
     if (cuda)
         memcpy(own->gpu, rank_cuda_id(cuda), sizeof own->gpu);
     if (memory)
         own->memory = *memory;
-    MPI_Allgather(MPI_IN_PLACE, 0, MPI_BYTE, all, (int)sizeof *all, MPI_BYTE, w->comm);
+    MPI_Allgather(MPI_IN_PLACE, 0, MPI_BYTE, all, (int)sizeof *all, MPI_BYTE, comm);
 }
 
 bool rank_place_mapped(const rank_place *a, const rank_place *b)

@@ -98,12 +98,12 @@ static int open_side(probe *p)
 static int share_memory(probe *p)
 {
     rank_cuda_handle handle = {{0}};
-    rank_place_share(p->place, &p->w, p->cuda, NULL);
+    rank_place_share(p->place, p->w.comm, p->w.rank, p->cuda, NULL);
     const rank_place *own = &p->place[p->w.rank];
     int rc = rank_place_mapped(own, own) ? rank_cuda_export(&handle, p->cuda, p->side.memory) : 0;
     if (!rank_world_all_fine(&p->w, rc))
         return rc ? rc : MOIRAI_EFAIL;
-    rank_place_share(p->place, &p->w, p->cuda, &handle);
+    rank_place_share(p->place, p->w.comm, p->w.rank, p->cuda, &handle);
     return 0;
 }
 

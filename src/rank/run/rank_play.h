@@ -1,6 +1,6 @@
 /* A plan that is loaded, played once or several times: warm-up, measured runs, a timeline. */
-#ifndef MOIRAI_RANK_RANK_PLAY_H
-#define MOIRAI_RANK_RANK_PLAY_H
+#ifndef MOIRAI_RANK_RUN_RANK_PLAY_H
+#define MOIRAI_RANK_RUN_RANK_PLAY_H
 
 #include "rank/rank_exec.h"
 

@@ -2,7 +2,7 @@
  *
  * Where one half of the runs is to be compared with the other (job.other), they alternate: A B B A A B B A. A machine
  * that becomes slower becomes so for both, and whatever recurs with every second or fourth run meets both, too. */
-#include "rank/rank_play.h"
+#include "rank/run/rank_play.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -16,7 +16,7 @@
 #include "rank/gpu/mps.h"
 #include "rank/rank.h"
 #include "rank/rank_manifest.h"
-#include "rank/rank_play.h"
+#include "rank/run/rank_play.h"
 #include "util/json.h"
 
 enum { TAG_BATON = 32030 };
@@ -73,9 +73,9 @@ static int read_jobs(turns *t, const char *path, yyjson_val *jobs)
         t->first[i + 1] = t->first[i] + t->job[i]->n_ranks;
         t->n_jobs++;
     }
-    return t->first[t->n_jobs] == t->all.size ? 0
-                                              : moirai_error(MOIRAI_EUSAGE, "%s: %d ranks for %d devices", path,
-                                                             t->all.size, t->first[t->n_jobs]);
+    return t->first[t->n_jobs] == t->all.size
+               ? 0
+               : moirai_error(MOIRAI_EUSAGE, "%s: %d ranks for %d devices", path, t->all.size, t->first[t->n_jobs]);
 }
 
 static int read_file(turns *t, const char *path)

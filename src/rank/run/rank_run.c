@@ -8,7 +8,7 @@
 #include <moirai/cluster.h>
 #include "rank/gpu/mps.h"
 #include "rank/rank.h"
-#include "rank/rank_play.h"
+#include "rank/run/rank_play.h"
 
 /* ---- who runs what ---- */
 
