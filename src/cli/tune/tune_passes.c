@@ -12,8 +12,8 @@
  *    a slower machine.
  * 3. Otherwise the mean over passes, without the ends (util_trimmed_mean), decides. The first run of a plan made it a candidate
  *    and is not asked again: the fastest of several noisy runs was lucky.
- * 4. Of the runs of a turn one half teaches the model, the other one judges it, and they alternate: T J J T T J J T
- *    (rank/run/rank_play.c). The model never sees what it is judged by, and a machine that became slower became so for both.
+ * 4. Of the runs of a turn one half teaches the model, the other one judges it, and they alternate: T J J T T J J T,
+ *    in the next pass J T T J (rank/run/rank_play.c). The model never sees what it is judged by, and a machine that became slower became so for both.
  *    How far both are apart by noise alone, turns tell: the standard error of the mean of ln(taught / judged) over them.
  *    It is shown beside the error of the prediction, and passes end when it is below SURE. */
 #include "cli/tune/tune.h"
@@ -25,11 +25,12 @@
 #include "util/sort.h"
 #include "util/util.h"
 
-enum { MOST_FINALISTS = 6, FEWEST = 4, FIRST_PASSES = 4, ENOUGH = 30 }; /* passes */
+enum { MOST_ALONE = 3, MOST_SPLITS = 2, MOST_FINALISTS = MOST_ALONE + MOST_SPLITS + 1 };
+enum { FEWEST = 4, FIRST_PASSES = 4, ENOUGH = 30 }; /* passes */
 #define WORTH 0.01
 #define FAR 0.15
 #define DOUBT 3
-#define NEAR 1.25  /* of the fastest of its kind, in first runs: what may still win */
+#define NEAR 1.6   /* of the fastest of its kind, in first runs: what may still win */
 #define SURE 0.004 /* a standard error */
 #define START_S 4.0
 
@@ -131,17 +132,32 @@ static void settle(tune *t, tune_case *x, const tune_case *best)
 
 /* ---- who takes part ---- */
 
+/* Of `n` cases the fastest `most` that were run, if they are near the very fastest; how many. */
+static int choose_from(tune_case **out, tune_case *list, int n, int most)
+{
+    int64_t least = INT64_MAX;
+    int taken = 0;
+    for (int i = 0; i < n; i++)
+        if (list[i].measured_ns >= 0)
+            least = UTIL_MIN(least, list[i].measured_ns);
+    for (int64_t last = -1; taken < most;) { /* in the order of their times */
+        tune_case *next = NULL;
+        for (int i = 0; i < n; i++)
+            if (list[i].measured_ns > last && (!next || list[i].measured_ns < next->measured_ns))
+                next = &list[i];
+        if (!next || (double)next->measured_ns > NEAR * (double)least)
+            break;
+        last = next->measured_ns;
+        out[taken++] = next;
+    }
+    return taken;
+}
+
 /* Devices alone and splits near the best of their kind, and the machine. */
 static int choose(tune *t, tune_case **out)
 {
-    const tune_case *alone = tune_best_alone(t), *split = tune_best_round(t);
-    int n = 0;
-    for (int32_t k = 0; k < t->cluster->n_devices && n < MOST_FINALISTS / 2; k++)
-        if (t->alone[k].measured_ns >= 0 && (double)t->alone[k].measured_ns <= NEAR * (double)alone->measured_ns)
-            out[n++] = &t->alone[k];
-    for (int r = 0, most = n + 2; r < t->n_rounds && n < most; r++)
-        if ((double)t->round[r].measured_ns <= NEAR * (double)split->measured_ns)
-            out[n++] = &t->round[r];
+    int n = choose_from(out, t->alone, t->cluster->n_devices, MOST_ALONE);
+    n += choose_from(out + n, t->round, t->n_rounds, MOST_SPLITS);
     if (t->machine.measured_ns >= 0)
         out[n++] = &t->machine;
     return n;

@@ -121,6 +121,12 @@ double tune_turns_s(const tune *t, tune_case *const *list, int n)
     return sum;
 }
 
+/* Of the two halves of a turn, which one begins changes from pass to pass. */
+static bool second_first(int pass)
+{
+    return pass % 2;
+}
+
 /* Pass number `first` and those after it: each time another one is first. */
 static void line_up(cli_turn *turn, const tune *t, tune_case *const *list, int n, int first, int passes)
 {
@@ -128,8 +134,8 @@ static void line_up(cli_turn *turn, const tune *t, tune_case *const *list, int n
         int pass = i / n, who = (i + first + pass) % n, number = list[who]->n_passes + 2 * pass;
         turn[i] = (cli_turn){.who = who};
         count_turn(&turn[i], t, list[who]);
-        tune_timeline(turn[i].result, t, list[who], number);
-        tune_timeline(turn[i].other, t, list[who], number + 1);
+        tune_timeline(turn[i].result, t, list[who], number + second_first(first + pass));
+        tune_timeline(turn[i].other, t, list[who], number + !second_first(first + pass));
     }
 }
 
@@ -148,8 +154,9 @@ int tune_turns(tune *t, tune_case *const *list, int n, int first, int passes)
         rc = cli_take_turns(run, n, turn, n_turns);
     }
     for (int i = 0; i < n_turns && turn[i].ns > 0 && turn[i].other_ns > 0; i++) { /* what came before an end counts */
-        keep_pass(list[turn[i].who], turn[i].ns);
-        keep_pass(list[turn[i].who], turn[i].other_ns);
+        bool swapped = second_first(first + i / n);
+        keep_pass(list[turn[i].who], swapped ? turn[i].other_ns : turn[i].ns);
+        keep_pass(list[turn[i].who], swapped ? turn[i].ns : turn[i].other_ns);
     }
     free(turn);
     return rc;
