@@ -5,6 +5,8 @@
 
 #include <time.h>
 
+#include "util/util.h"
+
 enum { PINGS = 24, TAG = 32001 };
 
 int64_t rank_clock_own_ns(void)
@@ -51,6 +53,7 @@ void rank_clock_align(rank_clock *c, const rank_world *w, int moment)
         for (int r = 1; r < w->size; r++) {
             int64_t other[2];
             ask(w, r, other);
+            answer[1] = UTIL_MAX(answer[1], other[1]);
         }
     else
         reply(w, answer);
@@ -59,7 +62,7 @@ void rank_clock_align(rank_clock *c, const rank_world *w, int moment)
         c->offset_ns[m] = answer[0];
     }
     c->round_trip_ns = answer[1];
-    rank_world_barrier();
+    rank_world_barrier(w);
 }
 
 int64_t rank_clock_common_ns(const rank_clock *c, int64_t own_ns)

@@ -7,7 +7,7 @@
 /* A rank's clock against rank 0's at two moments; between them the difference is taken to be linear. */
 typedef struct rank_clock {
     int64_t at_ns[2], offset_ns[2]; /* own time; what to add to it */
-    int64_t round_trip_ns;          /* of the best ping, the offset's error is at most half of it; 0 on rank 0 */
+    int64_t round_trip_ns; /* of the best ping, the offset's error is at most half of it; on rank 0 the longest */
 } rank_clock;
 
 int64_t rank_clock_own_ns(void);

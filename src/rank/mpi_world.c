@@ -15,7 +15,7 @@
 #include <moirai/error.h>
 #include "util/util.h"
 
-enum { YIELDS = 20, SLEEP_NS = 20000, AT_ONCE = 16 };
+enum { YIELDS = 20, SLEEP_NS = 20000, LATE_NS = 2000000, AT_ONCE = 16 };
 #define CHUNK_BYTES ((size_t)1 << 30)
 
 int rank_world_open(rank_world *w, int *argc, char ***argv)
@@ -27,8 +27,9 @@ int rank_world_open(rank_world *w, int *argc, char ***argv)
     setenv("OMPI_MCA_btl_sm_eager_limit", "32768", 0); /* its name from version 5 on */
     if (MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS)
         return moirai_error(MOIRAI_EFAIL, "MPI can't start");
-    MPI_Comm_rank(MPI_COMM_WORLD, &w->rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &w->size);
+    w->comm = MPI_COMM_WORLD;
+    MPI_Comm_rank(w->comm, &w->rank);
+    MPI_Comm_size(w->comm, &w->size);
     prctl(PR_SET_TIMERSLACK, 1000ul);                 /* or every short sleep lasts 50 us longer */
     const char *chunk = getenv("MOIRAI_CHUNK_BYTES"); /* for tests: messages of many chunks without gigabytes */
     long long bytes = chunk ? atoll(chunk) : 0;
@@ -44,6 +45,19 @@ int rank_world_open(rank_world *w, int *argc, char ***argv)
 void rank_world_close(void)
 {
     MPI_Finalize();
+}
+
+void rank_world_part(rank_world *out, const rank_world *w, int part)
+{
+    *out = *w;
+    MPI_Comm_split(w->comm, part, w->rank, &out->comm);
+    MPI_Comm_rank(out->comm, &out->rank);
+    MPI_Comm_size(out->comm, &out->size);
+}
+
+void rank_world_part_close(rank_world *part)
+{
+    MPI_Comm_free(&part->comm);
 }
 
 void rank_world_say_error(const rank_world *w, int rc)
@@ -71,7 +85,7 @@ int rank_world_agree(const rank_world *w, int rc)
     } news = {-rc, ""};
     int mine = rc ? w->rank : INT_MAX, first = INT_MAX;
     MPI_Request request;
-    MPI_Iallreduce(&mine, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &request);
+    MPI_Iallreduce(&mine, &first, 1, MPI_INT, MPI_MIN, w->comm, &request);
     rank_world_wait(&request, 1);
     if (first == INT_MAX)
         return 0;
@@ -110,10 +124,10 @@ void rank_world_wait(MPI_Request *request, size_t n)
         }
 }
 
-void rank_world_barrier(void)
+void rank_world_barrier(const rank_world *w)
 {
     MPI_Request request;
-    MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    MPI_Ibarrier(w->comm, &request);
     rank_world_wait(&request, 1);
 }
 
@@ -121,20 +135,19 @@ void rank_world_bcast(const rank_world *w, void *data, size_t bytes, int root)
 {
     for (size_t at = 0; at < bytes; at += w->chunk_bytes) {
         MPI_Request request;
-        MPI_Ibcast((char *)data + at, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, root, MPI_COMM_WORLD,
-                   &request);
+        MPI_Ibcast((char *)data + at, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, root, w->comm, &request);
         rank_world_wait(&request, 1);
     }
 }
 
-bool rank_world_own_core(void)
+bool rank_world_own_core(const rank_world *w)
 {
     MPI_Comm here;
     int n_here = 1, sharing = 0;
     cpu_set_t mine, both, *all = NULL;
     CPU_ZERO(&mine);
     int known = !sched_getaffinity(0, sizeof mine, &mine);
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
+    MPI_Comm_split_type(w->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
     MPI_Comm_size(here, &n_here);
     all = util_alloc((size_t)n_here, sizeof *all);
     known &= all != NULL;
@@ -161,7 +174,7 @@ void rank_world_isend(const rank_world *w, const void *data, size_t bytes, int t
 {
     for (size_t i = 0; i < rank_world_chunks(w, bytes); i++) {
         size_t at = i * w->chunk_bytes;
-        MPI_Isend((const char *)data + at, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, to, tag, MPI_COMM_WORLD,
+        MPI_Isend((const char *)data + at, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, to, tag, w->comm,
                   &request[i]);
     }
 }
@@ -170,7 +183,7 @@ void rank_world_irecv(const rank_world *w, void *data, size_t bytes, int from, i
 {
     for (size_t i = 0; i < rank_world_chunks(w, bytes); i++) {
         size_t at = i * w->chunk_bytes;
-        MPI_Irecv((char *)data + at, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, from, tag, MPI_COMM_WORLD,
+        MPI_Irecv((char *)data + at, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, from, tag, w->comm,
                   &request[i]);
     }
 }
@@ -180,7 +193,7 @@ void rank_world_send(const rank_world *w, const void *data, size_t bytes, int to
     size_t at = 0;
     do {
         MPI_Request request;
-        MPI_Isend((const char *)data + at, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, to, tag, MPI_COMM_WORLD,
+        MPI_Isend((const char *)data + at, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, to, tag, w->comm,
                   &request);
         rank_world_wait(&request, 1);
         at += w->chunk_bytes;
@@ -192,9 +205,24 @@ void rank_world_recv(const rank_world *w, void *data, size_t bytes, int from, in
     size_t at = 0;
     do {
         MPI_Request request;
-        MPI_Irecv((char *)data + at, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, from, tag, MPI_COMM_WORLD,
-                  &request);
+        MPI_Irecv((char *)data + at, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, from, tag, w->comm, &request);
         rank_world_wait(&request, 1);
         at += w->chunk_bytes;
     } while (at < bytes);
+}
+
+void rank_world_recv_late(const rank_world *w, int from, int tag)
+{
+    MPI_Request request;
+    MPI_Status status;
+    struct timespec t = {0, LATE_NS};
+    char nothing;
+    int done = 0;
+    MPI_Irecv(&nothing, 0, MPI_BYTE, from, tag, w->comm, &request);
+    for (;;) {
+        MPI_Test(&request, &done, &status);
+        if (done)
+            return;
+        nanosleep(&t, NULL);
+    }
 }

@@ -9,7 +9,8 @@
 #include <mpi.h>
 
 typedef struct rank_world {
-    int rank, size;
+    MPI_Comm comm;      /* all ranks, or those that run one plan (rank_world_part) */
+    int rank, size;     /* in it */
     size_t chunk_bytes; /* the most that one MPI message carries */
 } rank_world;
 
@@ -17,6 +18,9 @@ typedef struct rank_world {
  * command knows who is there. */
 int rank_world_open(rank_world *w, int *argc, char ***argv);
 void rank_world_close(void);
+/* The ranks of `w` that come with the same `part`, numbered in their order. Collective over `w`. */
+void rank_world_part(rank_world *out, const rank_world *w, int part);
+void rank_world_part_close(rank_world *part);
 
 /* One line "moirai-rank: error CODE RANK message" on stderr, in one write: the command shows the first of these. */
 void rank_world_say_error(const rank_world *w, int rc);
@@ -31,12 +35,12 @@ bool rank_world_all_fine(const rank_world *w, int rc); /* the same: is it 0? */
 /* A pause that grows from nothing to 20 us while *round grows: for polling beside ranks that share cores. */
 void rank_world_pause(int *round);
 /* Collective, without spinning. */
-void rank_world_barrier(void);
+void rank_world_barrier(const rank_world *w);
 void rank_world_bcast(const rank_world *w, void *data, size_t bytes, int root);
 
 /* A rank that waits may look out without sleeping, unless it takes the time of another one: ranks of this machine that
  * may use one of its cores are not more than its cores. Collective. */
-bool rank_world_own_core(void);
+bool rank_world_own_core(const rank_world *w);
 
 /* A message in chunks; tag and order do the matching. `request` has room for rank_world_chunks(w, bytes). */
 size_t rank_world_chunks(const rank_world *w, size_t bytes);
@@ -46,5 +50,7 @@ void rank_world_irecv(const rank_world *w, void *data, size_t bytes, int from, i
 void rank_world_send(const rank_world *w, const void *data, size_t bytes, int to, int tag);
 void rank_world_recv(const rank_world *w, void *data, size_t bytes, int from, int tag);
 void rank_world_wait(MPI_Request *request, size_t n);
+/* An empty message that may take long to come: looks out so rarely that whoever works on this core does not notice. */
+void rank_world_recv_late(const rank_world *w, int from, int tag);
 
 #endif

@@ -19,7 +19,8 @@
 #include <string.h>
 #include <time.h>
 
-#define MARGIN_NS 1000000 /* from the announcement of a run to its start */
+/* From the announcement of a run to its start: for messages that take TRIPS round trips, and threads that wake up. */
+enum { MARGIN_NS = 300000, MARGIN_MOST_NS = 1000000, TRIPS = 8 };
 /* Between two looks, while a device waits: none, then sleeps that double; longer where ranks share cores. */
 enum { AWAKE_NS = 5000000, DOZE_NS = 20000, DOZE_MOST_NS = 40000, DOZE_MOST_SHARED_NS = 160000 };
 /* Between two looks, while it computes. */
@@ -47,7 +48,7 @@ static void post_header(rank_exec *x, exec_recv *r)
         fail(x, MOIRAI_EFAIL);
     r->n_requests = 1;
     r->state = RECV_HEADER;
-    MPI_Irecv(&r->shape, (int)sizeof r->shape, MPI_BYTE, r->from, tag_of(x, r->transfer), MPI_COMM_WORLD, r->request);
+    MPI_Irecv(&r->shape, (int)sizeof r->shape, MPI_BYTE, r->from, tag_of(x, r->transfer), x->world->comm, r->request);
 }
 
 static void post_data(rank_exec *x, exec_recv *r)
@@ -248,8 +249,9 @@ static void prepare(rank_exec *x, int run)
 
 static void let_go(rank_exec *x, int run, int64_t *begin_common_ns)
 {
-    rank_world_barrier(); /* every receive is posted */
-    *begin_common_ns = rank_clock_common_ns(&x->clock, rank_clock_own_ns()) + MARGIN_NS;
+    rank_world_barrier(x->world); /* every receive is posted */
+    int64_t margin_ns = UTIL_MIN(UTIL_MAX(TRIPS * x->clock.round_trip_ns, MARGIN_NS), MARGIN_MOST_NS);
+    *begin_common_ns = rank_clock_common_ns(&x->clock, rank_clock_own_ns()) + margin_ns;
     rank_world_bcast(x->world, begin_common_ns, sizeof *begin_common_ns, 0);
     pthread_mutex_lock(&x->lock);
     x->begin_ns = rank_clock_from_common_ns(&x->clock, *begin_common_ns);

@@ -70,6 +70,7 @@ typedef struct rank_exec {
     const job_device *device;
     const rank_ort *ort;
     rank_clock clock;
+    int n_played;  /* runs so far */
     bool own_core; /* no other rank needs it: a waiting device looks out without sleeping */
     int n_slots;
     exec_slot *slot;

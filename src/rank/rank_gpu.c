@@ -269,10 +269,10 @@ static bool has_gpu(const rank_job *job)
     return any;
 }
 
-static void share_transfers(exec_gpu *g, const rank_job *job)
+static void share_transfers(exec_gpu *g, const rank_world *w, const rank_job *job)
 {
     MPI_Request request;
-    MPI_Iallreduce(MPI_IN_PLACE, g->at, job->n_transfers, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD, &request);
+    MPI_Iallreduce(MPI_IN_PLACE, g->at, job->n_transfers, MPI_INT64_T, MPI_MAX, w->comm, &request);
     rank_world_wait(&request, 1);
 }
 
@@ -296,13 +296,13 @@ int rank_gpu_settle(rank_exec *x, const rank_world *w, const rank_job *job)
         return 0;
     int rc = rank_world_agree(w, make_room(g, x, w, job));
     if (!rc) {
-        rank_place_share(g->place, w->rank, x && x->gpu ? x->ort->cuda : NULL, &g->handle);
+        rank_place_share(g->place, w->comm, w->rank, x && x->gpu ? x->ort->cuda : NULL, &g->handle);
         rc = x && x->gpu ? lay_out(x) : 0;
         rc = rank_world_agree(w, rc ? moirai_error_prefix(rc, "device '%s'", x->device->name) : 0);
     }
     if (!rc) {
-        rank_place_share(g->place, w->rank, x && x->gpu ? x->ort->cuda : NULL, &g->handle);
-        share_transfers(g, job);
+        rank_place_share(g->place, w->comm, w->rank, x && x->gpu ? x->ort->cuda : NULL, &g->handle);
+        share_transfers(g, w, job);
         rc = x && x->gpu ? move_all(x) : 0;
         rc = rc || !x || !x->gpu ? rc : bind_segments(x);
         rc = rank_world_agree(w, rc ? moirai_error_prefix(rc, "device '%s'", x->device->name) : 0);

@@ -41,7 +41,8 @@ typedef struct job_value {
 typedef struct rank_job {
     const char *folder;           /* of the sub-models */
     const char *model;            /* the whole one */
-    const char *outputs, *result; /* where the outputs' folder and the measured timeline go */
+    const char *outputs, *result; /* where the outputs go (a folder, or NULL: nowhere) and the measured timeline */
+    const char *other;            /* or NULL: as many runs once more, for a timeline of their own; see rank_play.c */
     const char *data_set;         /* ONNX test_data_set folder, or NULL */
     int64_t warmup, runs, seed, makespan_ns;
     bool progress; /* rank 0 tells how many runs are done */

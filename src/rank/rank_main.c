@@ -14,7 +14,7 @@ typedef struct job {
 
 static const job jobs[] = {
     {"about", rank_about}, {"probe", rank_probe}, {"profile", rank_profile}, {"run", rank_run},
-    {"fail", rank_fail},   {"whole", rank_whole}, {"mps", rank_mps},
+    {"fail", rank_fail},   {"whole", rank_whole}, {"mps", rank_mps},         {"turns", rank_turns},
 };
 
 /* MPI and ONNX Runtime keep memory until the process ends: leaks of others are none of ours. */

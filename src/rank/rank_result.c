@@ -302,7 +302,7 @@ int rank_result_collect(const rank_exec *x, int64_t *time, int64_t n_times)
         rank_world_send(x->world, time, (size_t)n_times * sizeof *time, 0, TAG_TIMES);
     else
         rc = gather_times(&r, time, n_times);
-    for (int i = 0; i < x->job->n_outputs; i++) { /* even after a failure: others wait to be heard */
+    for (int i = 0; i < x->job->n_outputs && x->job->outputs; i++) { /* even after a failure: others wait to be heard */
         int failed = gather_output(x, i);
         rc = rc ? rc : failed;
     }

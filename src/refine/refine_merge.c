@@ -1,7 +1,7 @@
 /* Several runs of one plan as one.
  *
  * A machine's speed changes from second to second, and a run shows one moment of it. Where a plan was run several times,
- * each of its numbers (end to end, segments, transfers) is taken as the mean of the middle half over these runs, before
+ * each of its numbers (end to end, segments, transfers) is taken as their mean without the ends (util_trimmed_mean), before
  * anything is fitted: else ten runs of one plan would outvote one of each other, and its first run would count as an
  * equation of its own. Starts and finishes, which tell who waited for whom, are those of the run whose latency is
  * nearest to that mean. The merged run takes the place of the last one: later runs tell more of what comes next.
@@ -66,7 +66,7 @@ static int64_t middle(const group *g, int64_t number_of(const refine_timeline *,
 {
     for (size_t k = 0; k < g->n; k++)
         g->value[k] = (double)number_of(g->t[k], i);
-    return (int64_t)llround(UTIL_MAX(UTIL_MIN(util_midmean(g->value, g->n), 4e18), -4e18));
+    return (int64_t)llround(UTIL_MAX(UTIL_MIN(util_trimmed_mean(g->value, g->n), 4e18), -4e18));
 }
 
 /* Leaves the merged run in the place of the last one, and frees the others. */

@@ -9,9 +9,11 @@
  * of many small cuts and of few large ones differ in what a cut costs, and the next plan will be most like the last. It
  * is at most MOST times the usual latency or MOST_SHARE of the run, and takes away half of the former at most: what is
  * further off has other reasons. Where a run is to be predicted as it was (as_measured), it is the last one that must
- * fit, and these limits are wider: all of the latency, all of the run.
+ * fit, and these limits are wider: all of the latency, all of the run. Where no latency makes it fit (its segments' times
+ * alone are longer than it was, or no message is waited for), all its times are scaled by what is left: the model of a
+ * run always ends when that run did.
  *
- * A run without transfers, or of a network that the graph is not, says nothing. Makespans grow with latencies, so the
+ * A run without transfers (but for as_measured), or of a network that the graph is not, says nothing. Makespans grow with latencies, so the
  * time that fits one run is found by bisection. O(runs^2 + runs x BISECTIONS) passes over operators and transfers. */
 #include "refine/refine.h"
 
@@ -25,6 +27,7 @@
 enum { BISECTIONS = 40, MOST = 3 };
 #define MOST_SHARE 0.1
 #define MOST_DOUBT 1.25
+#define CLOSE 0.001 /* the end of a run that is met */
 
 typedef struct replay {
     schedule_tasks tasks; /* operators, then transfers */
@@ -126,12 +129,12 @@ static double play(replay *p, double extra_ns)
     return end_ns;
 }
 
-/* False: this run says nothing, or memory ran out. */
+/* False: a run of another network, or memory ran out. */
 static bool prepare(replay *p, const refiner *r, const refine_timeline *t, const util_names *tensors)
 {
     int64_t most = count_waits(r, t, tensors);
     size_t n = t->n_ops + t->n_transfers;
-    if (!t->n_transfers || t->latency_ns <= 0 || most > INT32_MAX || n > INT32_MAX)
+    if (t->latency_ns <= 0 || most > INT32_MAX || n > INT32_MAX)
         return false;
     *p = (replay){.n_ops = (int32_t)t->n_ops, .measured_ns = sober_ns(r, t)};
     int32_t *task = util_alloc((size_t)r->g->n_ops, sizeof *task),
@@ -204,10 +207,37 @@ static double best_extra(const refiner *r, replay *list, size_t n)
     return best;
 }
 
+/* All lengths by one factor, and with them the end. */
+static void meet_end(refiner *r, const refine_timeline *last, const util_names *tensors)
+{
+    replay p;
+    if (!prepare(&p, r, last, tensors))
+        return;
+    double end_ns = play(&p, 0), factor = end_ns > 0 ? p.measured_ns / end_ns : 1;
+    replay_free(&p);
+    if (fabs(factor - 1) < CLOSE)
+        return;
+    for (int64_t i = 0; i < (int64_t)r->g->n_ops * r->g->n_time_keys; i++)
+        if (r->time_ns[i] > 0)
+            r->time_ns[i] = (int64_t)UTIL_MIN((double)r->time_ns[i] * factor + 0.5, 4e18);
+    for (int32_t i = 0; i < r->c->n_devices * r->c->n_devices; i++) {
+        double ns = (double)r->latency_ns[i] * factor, rate = (double)r->rate[i] / factor;
+        r->latency_ns[i] = (int64_t)UTIL_MIN(ns + 0.5, (double)CLUSTER_MAX_LATENCY_NS);
+        r->rate[i] = (int64_t)UTIL_MAX(UTIL_MIN(rate, 4e18), 1);
+    }
+}
+
+static void add_latency(refiner *r, int64_t extra_ns)
+{
+    int32_t n = r->c->n_devices;
+    for (int32_t i = 0; i < n * n; i++)
+        if (i / n != i % n)
+            r->latency_ns[i] = UTIL_MIN(UTIL_MAX(r->latency_ns[i] + extra_ns, 0), CLUSTER_MAX_LATENCY_NS);
+}
+
 int refine_replay(refiner *r, int64_t *extra_ns)
 {
     size_t n = 0;
-    int32_t pairs = r->c->n_devices * r->c->n_devices;
     util_names *tensors = util_names_new((size_t)r->g->n_tensors);
     replay *list = util_alloc((size_t)r->n, sizeof *list);
     int rc = tensors && list ? 0 : MOIRAI_EFAIL;
@@ -215,11 +245,12 @@ int refine_replay(refiner *r, int64_t *extra_ns)
         if (util_names_put(tensors, r->g->tensor_name[i], i) < 0)
             rc = MOIRAI_EFAIL;
     for (int32_t i = 0; i < r->n && !rc; i++)
-        n += prepare(&list[n], r, &r->t[i], tensors);
+        n += r->t[i].n_transfers && prepare(&list[n], r, &r->t[i], tensors);
     *extra_ns = rc || !n ? 0 : (int64_t)best_extra(r, list, n);
-    for (int32_t i = 0; i < pairs && !rc; i++)
-        if (i / r->c->n_devices != i % r->c->n_devices)
-            r->latency_ns[i] = UTIL_MIN(UTIL_MAX(r->latency_ns[i] + *extra_ns, 0), CLUSTER_MAX_LATENCY_NS);
+    if (!rc)
+        add_latency(r, *extra_ns);
+    if (!rc && r->as_measured && r->n)
+        meet_end(r, &r->t[r->n - 1], tensors);
     for (size_t i = 0; i < n; i++)
         replay_free(&list[i]);
     free(list);

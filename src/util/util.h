@@ -61,9 +61,10 @@ double util_rng_real(util_rng *r);                /* uniform in [0, 1) */
 
 double util_seconds(void); /* monotonic clock */
 
-/* The mean of the middle half of n numbers, which get sorted; 0 if there are none. As little moved by outliers as a
- * median, and unlike one it does not jump where numbers come in two heaps. */
-double util_midmean(double *number, size_t n);
+/* The mean of n numbers, which get sorted, without the lowest and the highest tenth, and without one at each end or, of
+ * less than four, a quarter; 0 if there are none. Outliers do not move it, and unlike a median it does not jump where
+ * numbers come in two heaps. */
+double util_trimmed_mean(double *number, size_t n);
 
 /* a + b and a * b in int64; false on overflow. */
 static inline bool util_add64(int64_t *out, int64_t a, int64_t b)

@@ -6,7 +6,7 @@
 #include "zoo/zoo_net.h"
 #include <moirai/zoo.h>
 
-typedef enum family { GPT3, SWIN, ALPHAFOLD2, T5, INCEPTION } family;
+typedef enum family { GPT3, SWIN, ALPHAFOLD2, T5, INCEPTION, GOOGLENET, RESNET18 } family;
 
 typedef struct network {
     moirai_zoo_entry entry;
@@ -38,6 +38,8 @@ static const network networks[] = {
     {{"t5-tiny", "for tests: encoder and decoder, no single-operator cuts", 228, 4, 64, 4, NULL}, T5, {32, 16}},
     {{"t5-small", "encoder and decoder, 512 tokens in, 128 out", 1236, 12, 512, 8, NULL}, T5, {512, 128}},
     {{"inception-tiny", "for tests: a small convolutional network with branches", 63, 2, 16, 4, NULL}, INCEPTION, {2}},
+    {{"googlenet", "GoogLeNet, 224x224 image: nine modules of four branches", 196, 9, 64, 4, NULL}, GOOGLENET, {0}},
+    {{"resnet18", "ResNet-18, 224x224 image", 69, 8, 64, 1, NULL}, RESNET18, {0}},
 };
 
 int moirai_zoo_count(void)
@@ -75,6 +77,8 @@ static int build(zoo_net *z, const network *n)
     case ALPHAFOLD2: return zoo_alphafold2(z, e->layers, e->hidden, e->heads, n->shape[0]);
     case T5: return zoo_t5(z, e->layers / 2, e->hidden, e->heads, n->shape);
     case INCEPTION: return zoo_inception(z, n->shape[0], e->hidden);
+    case GOOGLENET: return zoo_googlenet(z);
+    case RESNET18: return zoo_resnet18(z);
     }
     return moirai_error(MOIRAI_EFAIL, "zoo: network '%s' has no builder", e->name);
 }
@@ -110,7 +114,7 @@ int moirai_zoo_graph_batch(moirai_graph **out, const char *name, int element_byt
         return moirai_error(MOIRAI_EUSAGE, "zoo: no network '%s': `moirai zoo list` has the names", name ? name : "");
     if (element_bytes != 4 && element_bytes != 2)
         return moirai_error(MOIRAI_EUSAGE, "zoo: elements of %d bytes: 4 (fp32) or 2 (fp16)", element_bytes);
-    if (batch < 1 || batch > ZOO_MOST_BATCH || (batch > 1 && (n->family == T5 || n->family == INCEPTION)))
+    if (batch < 1 || batch > ZOO_MOST_BATCH || (batch > 1 && n->family >= T5))
         return moirai_error(MOIRAI_EUSAGE, "zoo: '%s' in batches of %d: 1, or up to %d for the paper's families",
                             n->entry.name, batch, ZOO_MOST_BATCH);
     rc = zoo_net_begin(&z, n->entry.name, element_bytes);

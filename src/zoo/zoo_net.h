@@ -97,5 +97,7 @@ int zoo_swin(zoo_net *z, const int depth[4], int hidden, int heads);
 int zoo_alphafold2(zoo_net *z, int layers, int hidden, int heads, int ffn_factor);
 int zoo_t5(zoo_net *z, int layers, int hidden, int heads, const int tokens[2]);
 int zoo_inception(zoo_net *z, int modules, int channels);
+int zoo_googlenet(zoo_net *z);
+int zoo_resnet18(zoo_net *z);
 
 #endif

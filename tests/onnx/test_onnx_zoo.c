@@ -70,6 +70,8 @@ static void test_onnx_zoo_models_are_the_graphs(void **state)
     check_round_trip("gpt3-mini", 4);
     check_round_trip("t5-tiny", 4);
     check_round_trip("inception-tiny", 4);
+    check_round_trip("googlenet", 4);
+    check_round_trip("resnet18", 4);
 }
 
 static char *file_bytes(const char *path, long *length)

@@ -2,6 +2,8 @@
  * predictions a run counts as it was. */
 #include "support/check.h"
 
+#include <math.h>
+
 #include <moirai/refine.h>
 
 enum { STEPS = 8 };
@@ -37,8 +39,9 @@ static moirai_graph *make_chain(void)
 }
 
 /* Even operators on x, odd ones on y, `late` x 100 us each: a transfer of bytes_of(i) at `rate` from x to y takes 20 us
- * beside its bytes, one back 21 us. `share`: of what the latency is, what the plan promised. */
-static char *write_run(const char *file, double late, double rate, double share)
+ * beside its bytes, one back 21 us. `share`: of what the latency is, what the plan promised. `took`: of the sum of all
+ * that, what the run took end to end. */
+static char *write_run_of(const char *file, double late, double rate, double share, double took)
 {
     char *path = temporary_path(file), x[4000] = "", y[4000] = "", moved[8000] = "";
     double now = 0;
@@ -65,9 +68,14 @@ static char *write_run(const char *file, double late, double rate, double share)
     fprintf(f,
             "{\"format\": \"moirai-timeline\", \"version\": 1, \"median_ns\": %.0f, \"planned_ns\": %.0f, \"devices\": "
             "[{\"name\": \"x\", \"segments\": [%s]}, {\"name\": \"y\", \"segments\": [%s]}], \"transfers\": [%s]}",
-            now, now * share, x, y, moved);
+            now * took, now * share, x, y, moved);
     assert_int_equal(fclose(f), 0);
     return path;
+}
+
+static char *write_run(const char *file, double late, double rate, double share)
+{
+    return write_run_of(file, late, rate, share, 1);
 }
 
 /* Operators stay 100 us, and what transfers took is left to the links. */
@@ -164,6 +172,43 @@ static void test_refine_as_measured_meets_the_last_run(void **state)
     remove(path[1]);
 }
 
+/* Operators on their devices and all transfers, one after the other: the makespan of the chain. */
+static double chain_ns(const moirai_graph *g, const moirai_cluster *c)
+{
+    double sum = 0;
+    for (int i = 0; i < 2 * STEPS; i++) {
+        int pair = i % 2 ? 2 : 1; /* from x (device 0) to y, or back */
+        sum += (double)g->time_ns[i * g->n_time_keys + i % 2];
+        if (i < 2 * STEPS - 1)
+            sum += (double)c->latency_ns[pair] +
+                   (i % 2 ? 8 : (double)bytes_of(i / 2)) * 1e9 / (double)c->bytes_per_second[pair];
+    }
+    return sum;
+}
+
+/* Medians of segments and of the whole are medians over other runs: the whole may be shorter than its segments alone, or
+ * far longer. A model that is taught by a run ends when that run did. */
+static void test_refine_as_measured_ends_when_the_run_did(void **state)
+{
+    static const double took[] = {0.4, 0.8, 1, 1.02, 1.5, 8};
+    (void)state;
+    for (size_t k = 0; k < sizeof took / sizeof *took; k++) {
+        moirai_graph *g;
+        moirai_cluster *c;
+        moirai_refine_report r;
+        char *path = write_run_of("end.json", 1, 1e9, 1, took[k]);
+        double all = 2 * STEPS * 1e5 + STEPS * 20000 + (STEPS - 1) * 21000;
+        for (int i = 0; i < STEPS; i++)
+            all += (double)bytes_of(i);
+        refine_run(&g, &c, path, true, &r);
+        if (fabs(chain_ns(g, c) / (took[k] * all) - 1) > 0.002)
+            fail_msg("took %.1f: the model ends at %.0f, the run did at %.0f", took[k], chain_ns(g, c), took[k] * all);
+        remove(path);
+        moirai_cluster_free(c);
+        moirai_graph_free(g);
+    }
+}
+
 /* Of four runs of one plan, one at half speed and one at double speed move nothing; each file has its report. */
 static void test_refine_runs_of_one_plan_are_one(void **state)
 {
@@ -198,6 +243,7 @@ int main(void)
         cmocka_unit_test(test_refine_keeps_a_bandwidth_that_runs_are_far_from),
         cmocka_unit_test(test_refine_as_measured_has_no_doubt),
         cmocka_unit_test(test_refine_as_measured_meets_the_last_run),
+        cmocka_unit_test(test_refine_as_measured_ends_when_the_run_did),
         cmocka_unit_test(test_refine_runs_of_one_plan_are_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -210,15 +210,18 @@ static void test_util_sort_of_random_keys(void **state)
     }
 }
 
-static void test_midmean_is_the_middle_half(void **state)
+static void test_trimmed_mean_leaves_the_ends_out(void **state)
 {
     (void)state;
     double one[] = {7}, two[] = {4, 8}, four[] = {1000, 2, 4, -50}, five[] = {1, 2, 3, 4, 1e9};
-    assert_true(util_midmean(one, 1) == 7 && util_midmean(one, 0) == 0);
-    assert_true(util_midmean(two, 2) == 6);
-    assert_true(util_midmean(four, 4) == 3);
-    /* 0.75 of 2, all of 3, 0.75 of 4, of 2.5 in all. */
-    assert_true(util_midmean(five, 5) == 3);
+    assert_true(util_trimmed_mean(one, 1) == 7 && util_trimmed_mean(one, 0) == 0);
+    assert_true(util_trimmed_mean(two, 2) == 6);
+    assert_true(util_trimmed_mean(four, 4) == 3);
+    assert_true(util_trimmed_mean(five, 5) == 3);
+    double many[30]; /* three are left out at each end: of the heap at 10 seven stay, of that at 20 seventeen */
+    for (int i = 0; i < 30; i++)
+        many[i] = i % 3 ? 20 : 10;
+    assert_true(util_trimmed_mean(many, 30) == (7 * 10 + 17 * 20) / 24.0);
 }
 
 static void test_folders_are_made_once_and_named(void **state)
@@ -256,7 +259,7 @@ int main(void)
         cmocka_unit_test(test_json_syntax_errors_count_characters),
         cmocka_unit_test(test_util_sort_is_stable),
         cmocka_unit_test(test_util_sort_of_random_keys),
-        cmocka_unit_test(test_midmean_is_the_middle_half),
+        cmocka_unit_test(test_trimmed_mean_leaves_the_ends_out),
         cmocka_unit_test(test_folders_are_made_once_and_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

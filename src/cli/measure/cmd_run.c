@@ -1,6 +1,7 @@
 /* moirai run: a plan, carried out: split, one process per device, measured, verified. */
 #include "cli/commands/commands.h"
 #include "cli/measure/run_best.h"
+#include "cli/measure/run_turns.h"
 #include "cli/steps/run_steps.h"
 #include "cli/steps/step_ranks.h"
 #include "cli/steps/steps.h"
@@ -13,33 +14,10 @@
 
 #include "util/util.h"
 
-static bool has_gpu(const moirai_cluster *c)
-{
-    bool any = false;
-    for (int32_t k = 0; c && k < c->n_devices; k++)
-        any |= moirai_ep_gpu(c->device[k].ep) >= 0;
-    return any;
-}
-
-/* Split, and ready to be launched. */
-static int lay_out(cli_run *w, const char *plan, moirai_split_report *report)
-{
-    const char *cluster = cli_text(w->cli, "cluster"), *model = cli_arg(w->cli, 1);
-    char program[4200];
-    int rc = cli_rank_program(program, sizeof program);
-    rc = rc ? rc : cluster ? cli_cluster_of(&w->cluster, w->cli, cluster) : 0;
-    rc = rc ? rc : cli_run_folders(w);
-    cli_status_set("splitting %s", model);
-    rc = rc ? rc : cli_split(report, w->cli, plan, model, w->parts, has_gpu(w->cluster));
-    rc = rc ? rc : cli_run_job(w, model);
-    cli_status_set("%s", "");
-    return rc;
-}
-
 static int prepare(cli_run *w)
 {
     moirai_split_report report;
-    int rc = lay_out(w, cli_arg(w->cli, 0), &report);
+    int rc = cli_run_lay_out(w, cli_arg(w->cli, 0), &report);
     if (rc)
         return rc;
     if (!cli_has(w->cli, "cluster"))
@@ -90,18 +68,13 @@ static int launch(const cli_run *w, bool inside)
     return rc;
 }
 
-static int launch_here(const cli_run *w)
-{
-    return launch(w, false);
-}
-
 /* Against the best plan so far, if --best names one. */
 static int settle_best(const cli_run *w, const cli_best *b)
 {
     cli_run other = {.cli = w->cli, .beside = "best"};
     moirai_split_report report;
-    int rc = b->first || b->same ? 0 : lay_out(&other, b->file, &report);
-    rc = rc ? rc : cli_best_settle(b, w->cli, w, &other, launch_here);
+    int rc = b->first || b->same ? 0 : cli_run_lay_out(&other, b->file, &report);
+    rc = rc ? rc : cli_best_settle(b, w->cli, w, &other);
     cli_run_free(&other);
     return rc;
 }

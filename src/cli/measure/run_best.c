@@ -6,6 +6,7 @@
  * the old one only if it is faster by more than WORTH: --refine, and whatever else made it, never replaces a plan by one
  * that measures slower. */
 #include "cli/measure/run_best.h"
+#include "cli/measure/run_turns.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -40,19 +41,22 @@ int cli_best_open(cli_best *b, const cli_context *cli)
     return rc;
 }
 
-static int in_turns(double ns[2], const cli_run *const w[2], int launch(const cli_run *))
+/* A B, B A, A B: slow moments meet both. */
+static int in_turns(double ns[2], const cli_run *const w[2])
 {
+    static const int order[2 * PASSES] = {0, 1, 1, 0, 0, 1};
+    cli_turn turn[2 * PASSES];
     double list[2][PASSES];
-    int rc = 0;
-    for (int i = 0; i < 2 * PASSES && !rc; i++) {
-        int who = (i / 2 + i) % 2; /* A B, B A, A B */
-        int64_t took = 0;
-        rc = launch(w[who]);
-        rc = rc ? rc : cli_timeline_ns(&took, w[who]->result);
-        list[who][i / 2] = (double)took;
+    for (int i = 0; i < 2 * PASSES; i++) {
+        turn[i] =
+            (cli_turn){.who = order[i], .warmup = cli_count(w[0]->cli, "warmup"), .runs = cli_count(w[0]->cli, "runs")};
+        snprintf(turn[i].result, sizeof turn[i].result, "%s/turn-%d.json", w[0]->folder, i);
     }
+    int rc = cli_take_turns(w, 2, turn, 2 * PASSES);
+    for (int i = 0; i < 2 * PASSES && !rc; i++)
+        list[order[i]][i / 2] = (double)turn[i].ns;
     for (int k = 0; k < 2 && !rc; k++)
-        ns[k] = util_midmean(list[k], PASSES);
+        ns[k] = util_trimmed_mean(list[k], PASSES);
     return rc;
 }
 
@@ -85,12 +89,11 @@ static void tell(const cli_best *b, cli_context *cli, const double ns[2], bool r
     yyjson_mut_obj_add_int(cli->doc, o, "passes", PASSES);
 }
 
-int cli_best_settle(const cli_best *b, cli_context *cli, const cli_run *own, const cli_run *best,
-                    int launch(const cli_run *))
+int cli_best_settle(const cli_best *b, cli_context *cli, const cli_run *own, const cli_run *best)
 {
     double ns[2] = {0, 0};
     const cli_run *const both[2] = {own, best};
-    int rc = b->first || b->same ? 0 : in_turns(ns, both, launch);
+    int rc = b->first || b->same ? 0 : in_turns(ns, both);
     bool replaced = b->first || (!b->same && !rc && ns[0] < (1 - WORTH) * ns[1]);
     rc = rc || !replaced ? rc : take(b);
     if (!rc)

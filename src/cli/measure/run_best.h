@@ -13,7 +13,6 @@ typedef struct cli_best {
 int cli_best_open(cli_best *b, const cli_context *cli);
 /* Runs both in turns, each of them prepared, and leaves the faster one in the file. `best` is not looked at where there
  * is nothing to compare. */
-int cli_best_settle(const cli_best *b, cli_context *cli, const cli_run *own, const cli_run *best,
-                    int launch(const cli_run *));
+int cli_best_settle(const cli_best *b, cli_context *cli, const cli_run *own, const cli_run *best);
 
 #endif

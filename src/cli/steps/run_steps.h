@@ -16,6 +16,7 @@ typedef struct cli_run {
     char parts[4096], outputs[4096], job[4096], result[4096], verdict[4096];
     moirai_cluster *cluster; /* or NULL */
     yyjson_doc *manifest;
+    int64_t bytes; /* of all sub-models */
     int n_ranks;
     const char **name, **host; /* by rank; the names are the manifest's */
     const moirai_device **device;

@@ -7,8 +7,15 @@
 #include <moirai/moirai.h>
 
 #include "cli/framework/cli.h"
+#include "cli/steps/run_steps.h"
 
-enum { TUNE_PATH = 4200, TUNE_MOST_ROUNDS = 32, TUNE_MOST_SETS = 16, TUNE_MOST_PASSES = 48 };
+enum { TUNE_PATH = 4200, TUNE_MOST_ROUNDS = 32, TUNE_MOST_SETS = 16, TUNE_MOST_PASSES = 400 };
+
+/* A plan that was split: the words of its `moirai run`, and what is launched. */
+typedef struct tune_parts {
+    cli_context typed;
+    cli_run run;
+} tune_parts;
 
 /* A plan that was run: the network whole on one device or machine, or split. */
 typedef struct tune_case {
@@ -18,10 +25,12 @@ typedef struct tune_case {
     char cluster[TUNE_PATH]; /* to run it on */
     int64_t promised_ns;     /* what the model said before its first run; MOIRAI_UNKNOWN: nothing was measured for it */
     int64_t measured_ns;     /* of the first run; in the end over all passes; MOIRAI_UNKNOWN: did not run */
-    int64_t pass_ns[2 * TUNE_MOST_PASSES + 1]; /* the first run, then two in each pass: medians */
+    int64_t pass_ns[2 * TUNE_MOST_PASSES + 1]; /* the first run, then two halves in each pass: medians */
     int n_passes;                              /* all of these */
     int64_t transfers;
     uint64_t placement; /* digest of (operator, device): equal plans are measured once */
+    bool dropped;       /* out of the passes, as slower than the fastest beyond doubt */
+    tune_parts *loaded; /* for the passes; NULL: not yet */
 } tune_case;
 
 typedef struct tune {
@@ -61,14 +70,22 @@ int tune_machine(tune *t);
 int tune_refine(tune *t, const tune_case *x);
 /* The most promising plan over all sets of devices that are apart; plan[0] is '\0' where none has two devices. */
 int tune_plan(tune *t, tune_case *out);
-/* Runs the plan of `x` once more: x->pass_ns, x->measured_ns where it was the first time, and a timeline. */
-int tune_run(tune *t, tune_case *x);
 /* What the model says now of the plan of `x`. */
 int tune_predict(tune *t, const tune_case *x, int64_t *out);
 void tune_close(tune *t);
 
 /* Seconds that are left of the budget, 0 where there are none; INFINITY without a limit. */
 double tune_left_s(const tune *t);
+
+/* ---- tune_run.c ---- */
+/* Runs the plan of `x` once more: x->pass_ns, x->measured_ns where it was the first time, and a timeline. */
+int tune_run(tune *t, tune_case *x);
+/* Runs the plans of `list` in turns, in the passes number `first` and so many; by one start where that is possible. Each
+ * turn has two halves whose runs alternate: two numbers in x->pass_ns, and two timelines. */
+int tune_turns(tune *t, tune_case *const *list, int n, int first, int passes);
+/* How long a pass of these takes, without what a start takes. */
+double tune_turns_s(const tune *t, tune_case *const *list, int n);
+void tune_turns_free(tune_case *x);
 
 /* ---- tune_passes.c: what may be kept, measured in turns ---- */
 int tune_passes(tune *t);

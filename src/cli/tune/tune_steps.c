@@ -1,7 +1,6 @@
-/* The steps of `moirai tune`: the commands that a user would type, called in this process with the same words. What
- * they find out is read from the object that --json would print, so that a step means exactly what its command means
- * and can be repeated by hand: --work keeps all files. */
-#include "cli/tune/tune.h"
+/* The steps of `moirai tune`, each a command that a user would type (tune_call.h): --work keeps all files. Runs are in
+ * tune_run.c. */
+#include "cli/tune/tune_call.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -15,52 +14,6 @@
 #include "util/hash.h"
 #include "util/json.h"
 #include "util/util.h"
-
-/* ---- calling a command ---- */
-
-enum { MOST_WORDS = 512 };
-typedef struct words {
-    const char *word[MOST_WORDS];
-    int n;
-} words;
-
-static void add(words *w, const char *word)
-{
-    if (word && w->n < MOST_WORDS)
-        w->word[w->n++] = word;
-}
-
-static void add_option(words *w, const char *option, const char *value)
-{
-    if (!value)
-        return;
-    add(w, option);
-    add(w, value);
-}
-
-/* Options that tune has, too, handed on as they were typed. */
-static void hand_on(words *w, const cli_context *cli, const char *name, const char *option)
-{
-    for (int i = 0; i < cli_uses(cli, name); i++)
-        add_option(w, option, cli_use(cli, name, i));
-}
-
-/* Its result is in `sub` until cli_free; `quiet`: the story is left out, too. */
-static int call(cli_context *sub, const tune *t, const cli_command *command, words *w, bool quiet)
-{
-    if (w->n >= MOST_WORDS)
-        return moirai_error(MOIRAI_EUSAGE, "tune: too many arguments for '%s'", command->name);
-    int rc = cli_parse(sub, command, w->n, (char **)w->word);
-    sub->json = true;
-    sub->quiet = quiet || t->cli->quiet;
-    return rc ? rc : command->run(sub);
-}
-
-static int64_t result_of(const cli_context *sub, const char *key)
-{
-    yyjson_mut_val *value = yyjson_mut_obj_get(sub->result, key);
-    return value ? yyjson_mut_get_sint(value) : MOIRAI_UNKNOWN;
-}
 
 double tune_left_s(const tune *t)
 {
@@ -91,6 +44,11 @@ int tune_open(tune *t)
 
 void tune_close(tune *t)
 {
+    for (int32_t k = 0; k < MOIRAI_MAX_DEVICES; k++)
+        tune_turns_free(&t->alone[k]);
+    for (int r = 0; r < TUNE_MOST_ROUNDS; r++)
+        tune_turns_free(&t->round[r]);
+    tune_turns_free(&t->machine);
     DIR *d = t->temporary ? opendir(t->folder) : NULL;
     for (struct dirent *e; d && (e = readdir(d));) {
         char path[TUNE_PATH + 300];
@@ -115,15 +73,15 @@ int tune_probe(tune *t)
     if (!rc && (given->n_devices < 2 || cli_has(t->cli, "keep-links"))) {
         rc = moirai_cluster_write(given, t->cluster_path);
     } else if (!rc) {
-        words w = {0};
+        tune_words w = {0};
         cli_context sub;
-        add_option(&w, "--cluster", name);
-        add_option(&w, "--seconds", cli_text(t->cli, "probe-seconds"));
-        hand_on(&w, t->cli, "hosts", "--hosts");
-        add(&w, "--force");
-        add_option(&w, "--output", t->cluster_path);
+        tune_say_option(&w, "--cluster", name);
+        tune_say_option(&w, "--seconds", cli_text(t->cli, "probe-seconds"));
+        tune_hand_on(&w, t->cli, "hosts", "--hosts");
+        tune_say(&w, "--force");
+        tune_say_option(&w, "--output", t->cluster_path);
         cli_status_set("probing %d devices", given->n_devices);
-        rc = call(&sub, t, &cli_command_probe, &w, false);
+        rc = tune_call(&sub, t, &cli_command_probe, &w, false);
         cli_free(&sub);
     }
     moirai_cluster_free(given);
@@ -135,22 +93,22 @@ int tune_probe(tune *t)
 
 int tune_profile(tune *t)
 {
-    words w = {0};
+    tune_words w = {0};
     cli_context sub;
     yyjson_mut_val *device;
     size_t i, n;
-    add(&w, t->model);
-    add_option(&w, "--cluster", t->cluster_path);
-    hand_on(&w, t->cli, "rules", "--rules");
-    hand_on(&w, t->cli, "cache", "--cache");
-    hand_on(&w, t->cli, "hosts", "--hosts");
-    hand_on(&w, t->cli, "dim", "--dim");
-    hand_on(&w, t->cli, "shape", "--shape");
+    tune_say(&w, t->model);
+    tune_say_option(&w, "--cluster", t->cluster_path);
+    tune_hand_on(&w, t->cli, "rules", "--rules");
+    tune_hand_on(&w, t->cli, "cache", "--cache");
+    tune_hand_on(&w, t->cli, "hosts", "--hosts");
+    tune_hand_on(&w, t->cli, "dim", "--dim");
+    tune_hand_on(&w, t->cli, "shape", "--shape");
     if (cli_has(t->cli, "fresh"))
-        add(&w, "--fresh");
-    add(&w, "--force");
-    add_option(&w, "--output", t->profile_path);
-    int rc = call(&sub, t, &cli_command_profile, &w, false);
+        tune_say(&w, "--fresh");
+    tune_say(&w, "--force");
+    tune_say_option(&w, "--output", t->profile_path);
+    int rc = tune_call(&sub, t, &cli_command_profile, &w, false);
     yyjson_mut_arr_foreach(rc ? NULL : yyjson_mut_obj_get(sub.result, "devices"), i, n, device) {
         int64_t price = yyjson_mut_get_sint(yyjson_mut_obj_get(device, "overhead_ns"));
         t->segment_ns = UTIL_MAX(t->segment_ns, price);
@@ -159,49 +117,7 @@ int tune_profile(tune *t)
     return rc;
 }
 
-/* ---- running ---- */
-
-#define BETWEEN_S 1.2e-3 /* from the end of a run to the start of the next one */
-
-/* As many as fill --run-seconds, --runs at least; but so few that they take a twentieth of the budget, and three. */
-static void count_runs(char *runs, char *warmup, const tune *t, int64_t one_ns)
-{
-    int64_t least = cli_count(t->cli, "runs"), warm = cli_count(t->cli, "warmup");
-    double one_s = 1e-9 * (double)UTIL_MAX(one_ns, 1) + BETWEEN_S, fill = cli_real(t->cli, "run-seconds") / one_s;
-    double fit = t->limit_s > 0 ? 0.05 * t->limit_s / one_s : 1e9;
-    snprintf(runs, 24, "%.0f", floor(UTIL_MAX(3, UTIL_MIN(UTIL_MAX((double)least, fill), fit))));
-    snprintf(warmup, 24, "%.0f", floor(UTIL_MAX(1, UTIL_MIN(UTIL_MAX((double)warm, fill / 8), fit / 2))));
-}
-
-int tune_run(tune *t, tune_case *x)
-{
-    char runs[24], warmup[24], timeline[TUNE_PATH];
-    words w = {0};
-    cli_context sub;
-    tune_timeline(timeline, t, x, x->n_passes);
-    count_runs(runs, warmup, t, x->measured_ns > 0 ? x->measured_ns : x->promised_ns);
-    add(&w, x->plan);
-    add(&w, t->model);
-    add_option(&w, "--cluster", x->cluster);
-    add_option(&w, "--runs", runs);
-    add_option(&w, "--warmup", warmup);
-    add_option(&w, "--timeline", timeline);
-    hand_on(&w, t->cli, "rules", "--rules");
-    hand_on(&w, t->cli, "hosts", "--hosts");
-    hand_on(&w, t->cli, "dim", "--dim");
-    hand_on(&w, t->cli, "shape", "--shape");
-    hand_on(&w, t->cli, "input", "--input");
-    cli_status_set("running %s", x->name);
-    int rc = call(&sub, t, &cli_command_run, &w, true);
-    if (!rc) {
-        int64_t ns = result_of(&sub, "median_ns");
-        if (x->n_passes <= 2 * TUNE_MOST_PASSES)
-            x->pass_ns[x->n_passes++] = ns;
-        x->measured_ns = x->measured_ns < 0 ? ns : x->measured_ns;
-    }
-    cli_free(&sub);
-    return rc;
-}
+/* ---- plans ---- */
 
 /* FNV-1a over names of operators and their devices, in the plan's order. */
 static int read_placement(tune_case *x)
@@ -233,27 +149,27 @@ static int make_plan(tune *t, tune_case *x, const char *graph, const char *clust
                      const char *const pin[2])
 {
     char limit[32], price[32];
-    words w = {0};
+    tune_words w = {0};
     cli_context sub;
     snprintf(limit, sizeof limit, "%.3f", UTIL_MAX(0.1, UTIL_MIN(cli_real(t->cli, "plan-limit"), tune_left_s(t) / 3)));
-    add(&w, graph);
-    add_option(&w, "--cluster", cluster);
-    add_option(&w, "--rules", "none");
-    add_option(&w, "--placer", placer);
-    add_option(&w, "--time-limit", limit);
-    hand_on(&w, t->cli, "memory", "--memory");
-    hand_on(&w, t->cli, "seed", "--seed");
-    hand_on(&w, t->cli, "threads", "--threads");
+    tune_say(&w, graph);
+    tune_say_option(&w, "--cluster", cluster);
+    tune_say_option(&w, "--rules", "none");
+    tune_say_option(&w, "--placer", placer);
+    tune_say_option(&w, "--time-limit", limit);
+    tune_hand_on(&w, t->cli, "memory", "--memory");
+    tune_hand_on(&w, t->cli, "seed", "--seed");
+    tune_hand_on(&w, t->cli, "threads", "--threads");
     if (pin)
-        add_option(&w, pin[0], pin[1]);
+        tune_say_option(&w, pin[0], pin[1]);
     /* Afterwards refine knows what a cut costs, and has it in the latencies. */
     snprintf(price, sizeof price, "%.3f", (double)t->segment_ns / 1e3);
     if (!t->n_rounds)
-        add_option(&w, "--segment-us", price);
-    add(&w, "--force");
-    add_option(&w, "--output", x->plan);
-    int rc = call(&sub, t, &cli_command_plan, &w, true);
-    x->promised_ns = rc ? MOIRAI_UNKNOWN : result_of(&sub, "makespan_ns");
+        tune_say_option(&w, "--segment-us", price);
+    tune_say(&w, "--force");
+    tune_say_option(&w, "--output", x->plan);
+    int rc = tune_call(&sub, t, &cli_command_plan, &w, true);
+    x->promised_ns = rc ? MOIRAI_UNKNOWN : tune_result(&sub, "makespan_ns");
     cli_free(&sub);
     return rc ? rc : read_placement(x);
 }
@@ -317,8 +233,9 @@ int tune_machine(tune *t)
     rc = rc ? rc : make_plan(t, x, t->profile_path, x->cluster, "single", NULL);
     if (rc == MOIRAI_EINFEASIBLE)
         return 0;
-    x->promised_ns = MOIRAI_UNKNOWN; /* from figures, not measured */
-    return rc ? rc : tune_run(t, x);
+    rc = rc ? rc : tune_run(t, x);
+    x->promised_ns = MOIRAI_UNKNOWN; /* from figures, not measured: good enough to say how many runs */
+    return rc;
 }
 
 /* ---- rounds ---- */
@@ -344,20 +261,20 @@ static int list_timelines(timeline_path *out, const tune *t, const tune_case *x)
 
 int tune_refine(tune *t, const tune_case *x)
 {
-    words w = {0};
+    tune_words w = {0};
     cli_context sub;
     timeline_path *path = util_alloc(MOST_TIMELINES, sizeof *path);
     int n = path ? list_timelines(path, t, x) : 0;
-    add(&w, t->profile_path);
+    tune_say(&w, t->profile_path);
     for (int i = 0; i < n; i++)
-        add_option(&w, "--refine", path[i]);
+        tune_say_option(&w, "--refine", path[i]);
     if (x)
-        add(&w, "--as-measured");
-    add_option(&w, "--cluster", t->cluster_path);
-    add_option(&w, "--cluster-out", t->links_path);
-    add(&w, "--force");
-    add_option(&w, "--output", t->graph_path);
-    int rc = path ? call(&sub, t, &cli_command_profile, &w, true) : MOIRAI_EFAIL;
+        tune_say(&w, "--as-measured");
+    tune_say_option(&w, "--cluster", t->cluster_path);
+    tune_say_option(&w, "--cluster-out", t->links_path);
+    tune_say(&w, "--force");
+    tune_say_option(&w, "--output", t->graph_path);
+    int rc = path ? tune_call(&sub, t, &cli_command_profile, &w, true) : MOIRAI_EFAIL;
     if (path)
         cli_free(&sub);
     free(path);
@@ -402,22 +319,22 @@ int tune_plan(tune *t, tune_case *out)
 int tune_predict(tune *t, const tune_case *x, int64_t *out)
 {
     char problem[TUNE_PATH];
-    words w = {0}, v = {0};
+    tune_words w = {0}, v = {0};
     cli_context sub;
     snprintf(problem, sizeof problem, "%s/problem.json", t->folder);
-    add(&w, t->graph_path);
-    add_option(&w, "--cluster", t->links_path);
-    hand_on(&w, t->cli, "memory", "--memory");
-    add(&w, "--force");
-    add_option(&w, "--output", problem);
-    int rc = call(&sub, t, &cli_command_problem, &w, true);
+    tune_say(&w, t->graph_path);
+    tune_say_option(&w, "--cluster", t->links_path);
+    tune_hand_on(&w, t->cli, "memory", "--memory");
+    tune_say(&w, "--force");
+    tune_say_option(&w, "--output", problem);
+    int rc = tune_call(&sub, t, &cli_command_problem, &w, true);
     cli_free(&sub);
     if (rc)
         return rc;
-    add(&v, problem);
-    add(&v, x->plan);
-    rc = call(&sub, t, &cli_command_simulate, &v, true);
-    *out = rc ? MOIRAI_UNKNOWN : result_of(&sub, "makespan_ns");
+    tune_say(&v, problem);
+    tune_say(&v, x->plan);
+    rc = tune_call(&sub, t, &cli_command_simulate, &v, true);
+    *out = rc ? MOIRAI_UNKNOWN : tune_result(&sub, "makespan_ns");
     cli_free(&sub);
     return rc;
 }

@@ -1,12 +1,11 @@
 /* Where every rank computes. */
 #include "rank/gpu/place.h"
 
-#include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-void rank_place_share(rank_place *all, int rank, const rank_cuda *cuda, const rank_cuda_handle *memory)
+void rank_place_share(rank_place *all, MPI_Comm comm, int rank, const rank_cuda *cuda, const rank_cuda_handle *memory)
 {
     rank_place *own = &all[rank];
     *own = (rank_place){.has_gpu = cuda != NULL};
@@ -15,7 +14,7 @@ void rank_place_share(rank_place *all, int rank, const rank_cuda *cuda, const ra
         memcpy(own->gpu, rank_cuda_id(cuda), sizeof own->gpu);
     if (memory)
         own->memory = *memory;
-    MPI_Allgather(MPI_IN_PLACE, 0, MPI_BYTE, all, (int)sizeof *all, MPI_BYTE, MPI_COMM_WORLD);
+    MPI_Allgather(MPI_IN_PLACE, 0, MPI_BYTE, all, (int)sizeof *all, MPI_BYTE, comm);
 }
 
 bool rank_place_mapped(const rank_place *a, const rank_place *b)

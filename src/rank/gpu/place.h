@@ -2,6 +2,8 @@
 #ifndef MOIRAI_RANK_GPU_PLACE_H
 #define MOIRAI_RANK_GPU_PLACE_H
 
+#include <mpi.h>
+
 #include "rank/gpu/cuda.h"
 
 /* Plain bytes: sent as it is. */
@@ -12,9 +14,9 @@ typedef struct rank_place {
     rank_cuda_handle memory; /* of the rank, where it was given */
 } rank_place;
 
-/* The places of all ranks into all[rank]; `cuda` and `memory` (or NULL) are those of this one, number `rank`.
+/* The places of all ranks of `comm` into all[rank]; `cuda` and `memory` (or NULL) are those of this one, number `rank`.
  * Collective. */
-void rank_place_share(rank_place *all, int rank, const rank_cuda *cuda, const rank_cuda_handle *memory);
+void rank_place_share(rank_place *all, MPI_Comm comm, int rank, const rank_cuda *cuda, const rank_cuda_handle *memory);
 /* Can b map a's memory: GPUs of one host, and MOIRAI_TRANSPORT is not "host". */
 bool rank_place_mapped(const rank_place *a, const rank_place *b);
 /* The same GPU: what is mapped need not be copied. */

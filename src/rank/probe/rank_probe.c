@@ -98,12 +98,12 @@ static int open_side(probe *p)
 static int share_memory(probe *p)
 {
     rank_cuda_handle handle = {{0}};
-    rank_place_share(p->place, p->w.rank, p->cuda, NULL);
+    rank_place_share(p->place, p->w.comm, p->w.rank, p->cuda, NULL);
     const rank_place *own = &p->place[p->w.rank];
     int rc = rank_place_mapped(own, own) ? rank_cuda_export(&handle, p->cuda, p->side.memory) : 0;
     if (!rank_world_all_fine(&p->w, rc))
         return rc ? rc : MOIRAI_EFAIL;
-    rank_place_share(p->place, p->w.rank, p->cuda, &handle);
+    rank_place_share(p->place, p->w.comm, p->w.rank, p->cuda, &handle);
     return 0;
 }
 
@@ -164,7 +164,7 @@ static void measure_links(probe *p)
 {
     int n = p->w.size, me = p->w.rank;
     double seconds = p->seconds / UTIL_MAX(1, n * (n - 1));
-    bool own_core = rank_world_own_core(); /* collective */
+    bool own_core = rank_world_own_core(&p->w); /* collective */
     /* Beside other work a rank that never sleeps is soon made to wait for its core by the system: for links of CPUs,
      * which are slower anyway, pauses measure better. */
     p->side.own_core = own_core && p->cuda;
@@ -173,7 +173,7 @@ static void measure_links(probe *p)
             probe_link *link = &p->link[a * n + b];
             if (a == b)
                 continue;
-            rank_world_barrier();
+            rank_world_barrier(&p->w);
             if (me == a || me == b)
                 measure_link(p, a, b, seconds);
             if (me == a && a)
