@@ -212,6 +212,7 @@ static int search_whole(engine *x)
     if (!rc && engine_gap(x) <= POOL_GAP)
         rc = engine_raise_by_pool(x, x->o->certificate_path ? POOL_SHARE : FIRST_POOL_SHARE);
     rc = rc ? rc : engine_raise_by_intervals(x, 14, 4, copies ? 0.6 : 0.45);
+    rc = rc ? rc : engine_compose_intervals(x, 0.2);
     if (!rc && engine_gap(x) <= POOL_GAP)
         rc = engine_raise_by_windows(x, POOL_SHARE);
     rc = rc ? rc : engine_raise_by_programme(x, 0.2);
@@ -234,6 +235,7 @@ static int search_blocks(engine *x)
     if (!rc && engine_gap(x) > x->o->gap)
         rc = improve_blocks(x, many ? 0.95 : 0.8);
     rc = rc ? rc : engine_raise_by_intervals(x, 14, 4, 0.5);
+    rc = rc ? rc : engine_compose_intervals(x, 0.2);
     rc = rc ? rc : engine_raise_by_pool(x, POOL_SHARE);
     if (!rc && engine_gap(x) <= POOL_GAP)
         rc = engine_raise_by_windows(x, POOL_SHARE);
@@ -248,7 +250,8 @@ static int search_on(engine *x)
     while (!rc && x->stop.deadline > 0 && !engine_stopped(x) && x->best && engine_gap(x) > x->o->gap &&
            x->again < MOST_AGAIN) {
         x->again++;
-        rc = engine_raise_by_intervals(x, 14, 5, 0.4);
+        rc = engine_raise_by_intervals(x, 14, 4 + x->again, 0.4);
+        rc = rc ? rc : engine_compose_intervals(x, 0.1);
         rc = rc ? rc : engine_anneal_whole(x, 2, 0.6);
     }
     return rc;
@@ -304,7 +307,7 @@ const moirai_placer place_moirai = {
     .name = "moirai",
     .summary = "blocks between cuts, annealed and bounded by prices in time; any size, proven gap",
     .letters = PLACE_STARTS_KEY ", X exhaustive, B blocks, M blocks within memory, F floating work beside the spine, "
-                                "W the whole annealed",
+                                "I intervals, W the whole annealed",
     .certifies = true,
     .bounds = true,
     .place = place,

@@ -97,19 +97,15 @@ int engine_raise_by_intervals(engine *x, int32_t chains, int32_t tries, double p
                                .threads = x->o->budget.threads,
                                .seed = x->o->budget.seed + (uint64_t)x->again,
                                .stop = engine_part(x, part)};
-    bound_interval_chain *chain = NULL;
     int64_t lower = 0;
     bound_windows_clear(&x->windows);
-    int rc = bound_intervals(&lower, &chain, &x->windows, x->p, &job);
-    bool better = !rc && lower > x->lower_ns;
+    int rc = x->contest ? 0 : bound_contest_new(&x->contest, x->p);
+    rc = rc ? rc : bound_contest_raise(&lower, x->contest, &job);
+    if (!rc && lower > x->lower_ns) /* what is certified */
+        x->intervals = bound_contest_best(x->contest);
+    rc = rc ? rc : bound_contest_windows(&x->windows, x->contest);
     if (!rc)
-        engine_take_bound(x, lower);
-    if (better) { /* kept for the certificate */
-        bound_interval_chain_free(x->intervals);
-        x->intervals = chain;
-    } else {
-        bound_interval_chain_free(chain);
-    }
+        engine_take_bound(x, UTIL_MAX(lower, x->windows.lower_ns));
     return rc;
 }
 
