@@ -305,7 +305,7 @@ int bound_contest_raise(int64_t *lower_ns, bound_contest *c, const bound_interva
 {
     bound_interval_task patient = *job;
     int32_t tastes_now = job->chains > 0 ? UTIL_MIN(N_TASTES, job->chains) : N_TASTES;
-    bool first = c->entered < tastes_now, full = c->n > 0 && !first;
+    bool first = c->entered<tastes_now, full = c->n> 0 && !first;
     int32_t finalists = first ? FINALISTS : LATER_FINALISTS;
     int rc = 0;
     patient.patient = true;

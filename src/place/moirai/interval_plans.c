@@ -13,8 +13,8 @@
 #include "place/moirai/whole_anneal.h"
 #include "util/util.h"
 
-#define NEAR 0.06          /* longer plans than the best by more are left alone */
-#define HEAT 0.3           /* of a long round's */
+#define NEAR 0.06 /* longer plans than the best by more are left alone */
+#define HEAT 0.3  /* of a long round's */
 #define EVALUATIONS 30000.0
 #define EVALUATIONS_OP 150.0
 

@@ -34,6 +34,7 @@
 #define POOL_SHARE 0.25       /* of the time that is left, for the pool of all devices */
 #define FIRST_POOL_SHARE 0.12 /* where it comes again within windows and needs no certificate */
 #define POOL_GAP 0.15         /* between paths or load and the plan: where links decide, the pool says little */
+#define SMALL_GAP 0.025       /* what is left is more likely the plan's */
 #define WEAK 0.3              /* of the operators in large components: blocks are weak */
 #define MOST_AGAIN 12
 #define WHOLE_NODES 2000000.0 /* of it, at effort 1 */
@@ -211,7 +212,8 @@ static int search_whole(engine *x)
     rc = rc ? rc : engine_anneal_whole(x, 2, copies ? 0.1 : 0.15);
     if (!rc && engine_gap(x) <= POOL_GAP)
         rc = engine_raise_by_pool(x, x->o->certificate_path ? POOL_SHARE : FIRST_POOL_SHARE);
-    rc = rc ? rc : engine_raise_by_intervals(x, 14, 4, copies ? 0.6 : 0.45);
+    rc = rc ? rc : engine_raise_by_intervals(x, 14, 2, copies ? 0.4 : 0.25);
+    rc = rc ? rc : engine_raise_by_intervals(x, 14, 4, engine_gap(x) <= SMALL_GAP ? 0.1 : copies ? 0.4 : 0.3);
     rc = rc ? rc : engine_compose_intervals(x, 0.2);
     if (!rc && engine_gap(x) <= POOL_GAP)
         rc = engine_raise_by_windows(x, POOL_SHARE);
