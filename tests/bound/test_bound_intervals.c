@@ -222,9 +222,9 @@ static void test_rounds_of_a_contest_rise_up_to_the_optimum(void **state)
             int64_t lower[2];
             for (int i = 0; i < 2; i++) {
                 bound_interval_task job = {.goal_ns = INT64_MAX,
-                                           .chains = 5,
+                                           .chains = 1 + 2 * round,
                                            .tries = 1 + round,
-                                           .effort = 0.001 + 0.02 * round,
+                                           .effort = 1e-9 + 0.02 * round,
                                            .threads = 1 + 2 * i,
                                            .seed = seed};
                 assert_ok(bound_contest_raise(&lower[i], c[i], &job));
