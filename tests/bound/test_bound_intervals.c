@@ -206,6 +206,41 @@ static void test_windows_know_what_paths_and_the_chain_know(void **state)
     assert_true(later > 100);
 }
 
+/* Rounds of a contest go on where the last one has ended: what is proven never falls, never passes the optimum, and is the
+ * same on any number of threads. */
+static void test_rounds_of_a_contest_rise_up_to_the_optimum(void **state)
+{
+    (void)state;
+    int32_t rises = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        moirai_problem *p = random_layers(seed * 3, 10);
+        int64_t optimum = p ? false_bound_optimum(p) : -1, last = 0;
+        bound_contest *c[2];
+        for (int i = 0; i < 2 && optimum >= 0; i++)
+            assert_ok(bound_contest_new(&c[i], p));
+        for (int32_t round = 0; round < 3 && optimum >= 0; round++) {
+            int64_t lower[2];
+            for (int i = 0; i < 2; i++) {
+                bound_interval_task job = {.goal_ns = INT64_MAX,
+                                           .chains = 1 + 2 * round,
+                                           .tries = 1 + round,
+                                           .effort = 1e-9 + 0.02 * round,
+                                           .threads = 1 + 2 * i,
+                                           .seed = seed};
+                assert_ok(bound_contest_raise(&lower[i], c[i], &job));
+            }
+            assert_int_equal(lower[0], lower[1]);
+            assert_true(lower[0] >= last && lower[0] <= optimum);
+            rises += round > 0 && lower[0] > last;
+            last = lower[0];
+        }
+        for (int i = 0; i < 2 && optimum >= 0; i++)
+            bound_contest_free(c[i]);
+        moirai_problem_free(p);
+    }
+    assert_true(rises > 0);
+}
+
 static int put_op(char *json, int n, size_t room, const char *name, const char *inputs)
 {
     return n + snprintf(json + n, room - (size_t)n,
@@ -287,6 +322,7 @@ int main(void)
         cmocka_unit_test(test_static_programme_sees_parallel_work_of_one_component),
         cmocka_unit_test(test_static_programme_keeps_between_floor_and_ceiling),
         cmocka_unit_test(test_windows_know_what_paths_and_the_chain_know),
+        cmocka_unit_test(test_rounds_of_a_contest_rise_up_to_the_optimum),
         cmocka_unit_test(test_the_pool_within_windows_knows_when_work_has_to_wait),
         cmocka_unit_test(test_no_bound_of_random_problems_is_above_the_optimum),
     };

@@ -4,6 +4,7 @@
 #include "place/moirai/engine.h"
 #include "place/moirai/floats.h"
 #include "support/check.h"
+#include "support/random_problem.h"
 #include "support/tiny.h"
 #include "support/tiny_block.h"
 
@@ -81,6 +82,42 @@ static void test_place_compose_exchanges_equal_devices(void **state)
     moirai_sim_free(sim);
     pair_chain_free(c);
     moirai_problem_free(p);
+}
+
+/* ---- plans from chains of intervals ---- */
+
+/* Plans of intervals, composed, with what floats beside the chain: correct, no longer than what was there, and now and then
+ * shorter. */
+static void test_place_engine_makes_plans_of_chains_of_intervals(void **state)
+{
+    (void)state;
+    int32_t shorter = 0;
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        random_spec spec = random_spec_draw(seed * 7, 24);
+        moirai_problem *p = random_problem(&spec);
+        moirai_place_options o;
+        moirai_plan *start;
+        moirai_place_options_init(&o);
+        o.gap = 0;
+        o.budget.threads = 1;
+        o.budget.effort = 0.01;
+        if (!p || moirai_place(&start, p, "m-topo", &o)) {
+            moirai_problem_free(p);
+            continue;
+        }
+        int64_t before = start->makespan_ns;
+        engine *x = engine_new(p, &o);
+        assert_non_null(x);
+        assert_ok(engine_offer(x, start, 'T'));
+        assert_ok(engine_raise_by_intervals(x, 4, 3, 1));
+        assert_ok(engine_compose_intervals(x, 1));
+        assert_true(x->best->makespan_ns <= before && x->best->makespan_ns >= x->lower_ns);
+        assert_int_equal(moirai_plan_check(p, x->best, NULL, NULL), 0);
+        shorter += x->best->makespan_ns < before;
+        engine_free(x);
+        moirai_problem_free(p);
+    }
+    assert_true(shorter > 5);
 }
 
 /* ---- the engine ---- */
@@ -256,6 +293,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_place_compose_puts_block_plans_in_a_row),
+        cmocka_unit_test(test_place_engine_makes_plans_of_chains_of_intervals),
         cmocka_unit_test(test_place_compose_exchanges_equal_devices),
         cmocka_unit_test(test_place_engine_keeps_the_best),
         cmocka_unit_test(test_place_engine_closes_blocks),

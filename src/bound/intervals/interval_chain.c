@@ -19,7 +19,7 @@
 #include "util/pool.h"
 #include "util/util.h"
 
-#define SEARCH_OPS 80     /* larger intervals are not searched */
+#define SEARCH_OPS 110    /* larger intervals are not searched */
 #define SMALL_OPS 46      /* up to this size the search comes first */
 #define PRICES_EFFORT 0.3 /* of the effort goes into prices */
 #define MOST_OPEN 20000   /* pairs that are opened at once */
@@ -133,7 +133,7 @@ static attempt attempt_of(const pair_state *y, int32_t tries, bool prices_only, 
         return y->level < PAIR_LEVELS ? PRICES : NOTHING;
     bool few = y->block.n_interior <= SMALL_OPS;
     if (tries >= (int32_t)(few ? sizeof small / sizeof *small : sizeof large / sizeof *large))
-        return NOTHING;
+        return SEARCH_3; /* with more nodes each time, by the effort */
     return few ? small[tries] : copies ? copy[tries] : large[tries];
 }
 
@@ -183,19 +183,19 @@ static int raise_one(void *data, int32_t i)
     pair_state *y = x->c->pair[pair];
     bool copies = bound_interval_chain_repeats(x);
     attempt what = attempt_of(y, tries, r->job->prices_only, copies);
-    bool closed = what == NOTHING, fits = y->block.n_interior <= SEARCH_OPS && exact_fits(&y->block.problem, NULL);
+    bool fits = y->block.n_interior <= SEARCH_OPS && exact_fits(&y->block.problem, NULL);
     int rc = 0;
     if (util_stopped(&r->job->stop))
         return 0;
     if (what <= SEARCH_3 && fits)
-        rc = bound_interval_search(&closed, y, r->need_ns[i], nodes_of(what, r->job), &r->job->stop);
+        rc = bound_interval_search(y, r->need_ns[i], nodes_of(what, r->job), &r->job->stop);
     else if (what == STATIC && affordable(y, r->job))
         rc = pair_raise_static(y, r->job->stop);
     else if (what == CASES && affordable(y, r->job))
         rc = raise_by_cases(x, pair, r->need_ns[i], r->job);
     else if (what == PRICES)
         rc = raise_by_prices(x, pair, r->need_ns[i], r->job);
-    if (closed || y->lower_ns >= y->plan.length_ns)
+    if (what == NOTHING || y->lower_ns >= y->plan.length_ns)
         x->tries[pair] = INT8_MAX;
     return rc;
 }

@@ -63,9 +63,25 @@ int bound_interval_chain_open(bound_interval_chain *x, const bound_interval_task
 /* Gives a chain what others have found, and takes what it has found. O(blocks * (intervals known + K^2)). */
 int bound_interval_chain_share(bound_interval_chain *x, bound_interval_list *known);
 
-/* Several chains; *lower_ns is the best bound, *best (may be NULL) its chain, *windows (may be NULL) the heads and tails
- * that follow from all of them, which may prove more; head is NULL where there are none. */
-int bound_intervals(int64_t *lower_ns, bound_interval_chain **best, bound_windows *windows, const moirai_problem *p,
-                    const bound_interval_task *job);
+/* Chains that compete, and all that they have found; the problem must outlive it. */
+typedef struct bound_contest bound_contest;
+int bound_contest_new(bound_contest **out, const moirai_problem *p);
+void bound_contest_free(bound_contest *c);
+/* A round: *lower_ns is the best bound so far. Every call goes on where the last one has ended; tries and effort should
+ * grow from one to the next. */
+int bound_contest_raise(int64_t *lower_ns, bound_contest *c, const bound_interval_task *job);
+/* The chain that proves most, NULL where there is none; it stays the contest's. */
+bound_interval_chain *bound_contest_best(const bound_contest *c);
+/* All of them, in the order in which they were let in. */
+int32_t bound_contest_count(const bound_contest *c);
+const bound_interval_chain *bound_contest_chain(const bound_contest *c, int32_t i);
+/* What all chains know of intervals by now. */
+const bound_interval_list *bound_contest_known(const bound_contest *c);
+/* The heads and tails that follow from all chains, which may prove more than each of them; head is NULL where there are
+ * none. */
+int bound_contest_windows(bound_windows *out, const bound_contest *c);
+
+/* One round of a contest; *lower_ns is the best bound, *windows (may be NULL) as above. */
+int bound_intervals(int64_t *lower_ns, bound_windows *windows, const moirai_problem *p, const bound_interval_task *job);
 
 #endif

@@ -1,10 +1,14 @@
 /* Several chains of intervals compete.
  *
  * Which operators make a good chain shows when its intervals are raised (interval_chain.c). So: one attempt at each pair
- * of the path for all chains, all attempts for the best of the first half, then for those that promise or prove most.
- * What is found of an interval between two devices is shared by all chains that have it. Where two chains meet in an
- * operator, the beginning of the one and the end of the other are a chain too: a recursion over all intervals that are
- * known by then finds the best of these, and it is raised like the others. */
+ * of the path for all chains, all attempts for the best of the first half, then for those that promise or prove most; a
+ * chain on whose path nothing is open is no finalist. What is found of an interval between two devices is shared by all
+ * chains that have it. Where two chains meet in an operator, the beginning of the one and the end of the other are a
+ * chain too: a recursion over all intervals that are known by then finds the best of these, and it is raised like the
+ * others.
+ *
+ * A contest can be gone on with: each further round lets some new chains in, with noise of another seed, and raises
+ * those that promise most by one more attempt at each pair. Nothing is searched twice. */
 #include "bound/intervals/interval_chain.h"
 
 #include <stdlib.h>
@@ -19,19 +23,33 @@ static const decompose_interval_taste tastes[] = {
     {24, 0.3, 0.7, 0.3, 9}, {110, 0.3, 0.5, 0, 1},
 };
 #define N_TASTES ((int32_t)(sizeof tastes / sizeof *tastes))
-#define HEATS 2           /* parts of the contest; the likeliest chain by then is raised all the way, */
+#define FIRST_NOISY 6     /* from here on tastes have noise, but for the last one */
+#define HEATS 2           /* parts of the first round; the likeliest chain by then is raised all the way, */
 #define FINALISTS 3       /* and of all that are not yet, until there are so many */
+#define LATER_FINALISTS 4 /* of a further round, */
+#define LATER_CHAINS 4    /* which lets in so many new chains */
+#define MOST_CHAINS 60    /* then no more are let in */
 #define PROMISE 0.25      /* of what is open on a chain's path counts when finalists are chosen */
-#define CROSSINGS 3       /* chains made of parts of others */
+#define CROSSINGS 3       /* chains made of parts of others, in a round */
 #define REPEATED_TASTES 2 /* chains beside that of the cuts, where layers repeat */
-#define N_CHAINS (1 + N_TASTES + CROSSINGS)
 
-typedef struct contest {
-    bound_interval_chain *chain[N_CHAINS];
-    int64_t lower_ns[N_CHAINS];
-    int32_t n;
+typedef struct contest_chain {
+    bound_interval_chain *x;
+    int64_t lower_ns;
+    int32_t round; /* in which it was raised all the way, from 1 on; 0: not yet */
+} contest_chain;
+
+struct bound_contest {
+    const moirai_problem *p;
+    decompose_intervals *all; /* NULL: the problem is too large */
+    contest_chain *chain;
+    size_t capacity;
+    int32_t n, entered; /* entered: tastes so far */
+    int32_t rounds;
     bound_interval_list known; /* chains have many in common */
-} contest;
+};
+
+typedef bound_contest contest;
 
 static int32_t end_of(const bound_interval_chain *x, int32_t op)
 {
@@ -67,68 +85,73 @@ int bound_interval_chain_share(bound_interval_chain *x, bound_interval_list *kno
 static bool is_twin(const contest *c, const bound_interval_chain *x)
 {
     for (int32_t i = 0; i < c->n; i++) {
-        const decompose_cuts *s = c->chain[i]->c->s, *t = x->c->s;
+        const decompose_cuts *s = c->chain[i].x->c->s, *t = x->c->s;
         bool same = s->n_cuts == t->n_cuts;
         for (int32_t j = 0; same && j < s->n_cuts; j++)
-            same = end_of(c->chain[i], s->cut[j]) == end_of(x, t->cut[j]);
+            same = end_of(c->chain[i].x, s->cut[j]) == end_of(x, t->cut[j]);
         if (same)
             return true;
     }
     return false;
 }
 
-static void contest_clear(contest *c, const bound_interval_chain *but)
-{
-    for (int32_t i = 0; i < c->n; i++)
-        if (c->chain[i] != but)
-            bound_interval_chain_free(c->chain[i]);
-    bound_interval_list_clear(&c->known);
-}
-
 static int raise_chain(contest *c, int32_t i, const bound_interval_task *job)
 {
+    bound_interval_chain *x = c->chain[i].x;
     int64_t lower = 0;
-    int rc = bound_interval_chain_open(c->chain[i], job);
-    rc = rc ? rc : bound_interval_chain_share(c->chain[i], &c->known);
-    rc = rc ? rc : bound_interval_chain_raise(&lower, c->chain[i], job);
-    c->lower_ns[i] = UTIL_MAX(c->lower_ns[i], lower);
-    return rc ? rc : bound_interval_chain_share(c->chain[i], &c->known);
+    int rc = bound_interval_chain_open(x, job);
+    rc = rc ? rc : bound_interval_chain_share(x, &c->known);
+    rc = rc ? rc : bound_interval_chain_raise(&lower, x, job);
+    c->chain[i].lower_ns = UTIL_MAX(c->chain[i].lower_ns, lower);
+    return rc ? rc : bound_interval_chain_share(x, &c->known);
 }
 
 /* Layers that repeat are solved once; noise would make each of them another one. */
 static bool repeats(const contest *c)
 {
-    return c->n > 0 && bound_interval_chain_repeats(c->chain[0]);
+    return c->n > 0 && bound_interval_chain_repeats(c->chain[0].x);
 }
 
+/* Takes ownership of x. */
 static int enter_chain(contest *c, bound_interval_chain *x, const bound_interval_task *job)
 {
-    if (is_twin(c, x)) {
+    bool twin = is_twin(c, x);
+    int rc = twin ? 0 : util_grow(&c->chain, &c->capacity, (size_t)c->n + 1, sizeof *c->chain);
+    if (twin || rc) {
         bound_interval_chain_free(x);
-        return 0;
+        return rc ? MOIRAI_EFAIL : 0;
     }
-    c->chain[c->n] = x;
+    c->chain[c->n] = (contest_chain){.x = x};
     return raise_chain(c, c->n++, job);
 }
 
-/* The chain of all cuts where there is one, and a chain for each taste of a range, with one attempt at each pair of its
- * path. */
-static int enter_chains(contest *c, const moirai_problem *p, const decompose_intervals *all, int32_t from, int32_t to,
-                        const bound_interval_task *job)
+/* The parameters of a number; beyond the table those of one with noise, drawn anew. */
+static decompose_interval_taste taste_of(int32_t i)
+{
+    if (i < N_TASTES)
+        return tastes[i];
+    decompose_interval_taste more = tastes[FIRST_NOISY + i % (N_TASTES - 1 - FIRST_NOISY)];
+    more.seed = (uint64_t)i;
+    return more;
+}
+
+/* The chain of all cuts where there is one, and a chain for each taste up to a number, with one attempt at each pair of
+ * its path. */
+static int enter_chains(contest *c, int32_t to, const bound_interval_task *job)
 {
     bound_interval_task first = *job;
     bound_interval_chain *x = NULL;
-    int32_t most = job->chains > 0 ? UTIL_MIN(to, job->chains) : to;
     first.tries = 1;
-    int rc = from == 0 ? bound_interval_chain_of_cuts(&x, p) : 0;
+    int rc = c->entered == 0 && c->n == 0 ? bound_interval_chain_of_cuts(&x, c->p) : 0;
     if (!rc && x)
         rc = enter_chain(c, x, &first);
     if (repeats(c)) /* cuts are near each other: what coarser chains see besides is little */
-        most = UTIL_MIN(most, REPEATED_TASTES);
-    for (int32_t i = from; i < most && !rc && (c->n == 0 || !util_stopped(&job->stop)); i++) {
-        if (tastes[i].noise > 0 && repeats(c))
+        to = UTIL_MIN(to, REPEATED_TASTES);
+    for (; c->entered < to && c->n < MOST_CHAINS && !rc && (c->n == 0 || !util_stopped(&job->stop)); c->entered++) {
+        decompose_interval_taste taste = taste_of(c->entered);
+        if (taste.noise > 0 && repeats(c))
             continue;
-        rc = bound_interval_chain_new(&x, p, all, &tastes[i]);
+        rc = bound_interval_chain_new(&x, c->p, c->all, &taste);
         rc = rc ? rc : enter_chain(c, x, &first);
     }
     return rc;
@@ -138,34 +161,36 @@ static int32_t best_of(const contest *c)
 {
     int32_t best = -1;
     for (int32_t i = 0; i < c->n; i++)
-        if (best < 0 || c->lower_ns[i] > c->lower_ns[best])
+        if (best < 0 || c->chain[i].lower_ns > c->chain[best].lower_ns)
             best = i;
     return best;
 }
 
-/* What a chain proves, and a part of what is still open on its path. The plans of its pairs are hardly searched for. */
-static double promise(const contest *c, int32_t i)
+/* What is open on a chain's path and will be tried. The plans of its pairs are hardly searched for. */
+static double open_on(const contest *c, int32_t i, int32_t tries)
 {
-    const bound_interval_chain *x = c->chain[i];
+    const bound_interval_chain *x = c->chain[i].x;
     const decompose_cuts *s = x->c->s;
     double open_ns = 0;
     for (int32_t b = 0; b < s->n_blocks; b++) {
         int64_t at = pair_chain_on_path(x->c, b, x->device);
         const pair_state *y = pair_chain_get(x->c, at);
-        if (y->plan.device && x->tries[at] < INT8_MAX)
+        if (y->plan.device && x->tries[at] < tries)
             open_ns += (double)UTIL_MIN(UTIL_MAX(y->plan.length_ns - y->lower_ns, 0), y->lower_ns / 3);
     }
-    return (double)c->lower_ns[i] + PROMISE * open_ns;
+    return open_ns;
 }
 
-/* The chain that proves or promises most, of those that are not done; -1: none. */
-static int32_t likeliest(const contest *c, const bool *done, bool promises)
+/* The chain that proves or promises most, of those that have not yet been raised in this round and where something is
+ * left to try; -1: none. */
+static int32_t likeliest(const contest *c, int32_t tries, bool promises)
 {
     int32_t best = -1;
     double most = 0;
     for (int32_t i = 0; i < c->n; i++) {
-        double worth = promises ? promise(c, i) : (double)c->lower_ns[i];
-        if (!done[i] && (best < 0 || worth > most)) {
+        double open_ns = c->chain[i].round < c->rounds ? open_on(c, i, tries) : 0;
+        double worth = (double)c->chain[i].lower_ns + (promises ? PROMISE * open_ns : 0);
+        if (open_ns > 0 && (best < 0 || worth > most)) {
             best = i;
             most = worth;
         }
@@ -241,9 +266,9 @@ static int64_t find_crossing(crossing *x, bool *mark)
     return worth;
 }
 
-static int cross_chains(contest *c, const moirai_problem *p, const decompose_intervals *all,
-                        const bound_interval_task *job)
+static int cross_chains(contest *c, const bound_interval_task *job)
 {
+    const moirai_problem *p = c->p;
     size_t n = (size_t)p->n_ops;
     crossing x = {.p = p, .c = c};
     bound_interval_chain *chain = NULL;
@@ -252,14 +277,12 @@ static int cross_chains(contest *c, const moirai_problem *p, const decompose_int
     x.worth = util_alloc(n, sizeof *x.worth);
     x.before = util_alloc(n, sizeof *x.before);
     int rc = mark && x.finish && x.worth && x.before ? 0 : MOIRAI_EFAIL;
-    if (!rc && find_crossing(&x, mark) > c->lower_ns[best_of(c)]) {
-        decompose_intervals_floating(all, mark, mark + n);
+    if (!rc && find_crossing(&x, mark) > c->chain[best_of(c)].lower_ns) {
+        decompose_intervals_floating(c->all, mark, mark + n);
         rc = bound_interval_chain_over(&chain, p, mark);
     }
-    if (chain) {
-        c->chain[c->n] = chain;
-        rc = raise_chain(c, c->n++, job);
-    }
+    if (chain)
+        rc = enter_chain(c, chain, job);
     free(mark);
     free(x.finish);
     free(x.worth);
@@ -267,63 +290,116 @@ static int cross_chains(contest *c, const moirai_problem *p, const decompose_int
     return rc;
 }
 
-/* All that is known of intervals, as heads and tails of the whole. */
-static int find_windows(bound_windows *out, int64_t *lower_ns, contest *c, const moirai_problem *p)
+/* ---- rounds ---- */
+
+static int raise_finalist(contest *c, bool promises, const bound_interval_task *job)
 {
-    bound_windows w;
-    int rc = bound_windows_find(&w, p, &c->known);
-    if (rc)
-        return rc;
-    *lower_ns = UTIL_MAX(*lower_ns, w.lower_ns);
-    w.known = c->known;
-    c->known = (bound_interval_list){0};
-    if (out)
-        *out = w;
-    else
-        bound_windows_clear(&w);
-    return 0;
+    int32_t i = util_stopped(&job->stop) ? -1 : likeliest(c, job->tries, promises);
+    if (i < 0)
+        return 0;
+    c->chain[i].round = c->rounds;
+    return raise_chain(c, i, job);
 }
 
-int bound_intervals(int64_t *lower_ns, bound_interval_chain **best, bound_windows *windows, const moirai_problem *p,
-                    const bound_interval_task *job)
+int bound_contest_raise(int64_t *lower_ns, bound_contest *c, const bound_interval_task *job)
 {
-    decompose_intervals *all;
-    contest c = {.n = 0};
-    bool done[N_CHAINS] = {false};
     bound_interval_task patient = *job;
+    int32_t tastes_now = job->chains > 0 ? UTIL_MIN(N_TASTES, job->chains) : N_TASTES;
+    bool first = c->entered<tastes_now, full = c->n> 0 && !first;
+    int32_t finalists = first ? FINALISTS : LATER_FINALISTS;
+    int rc = 0;
     patient.patient = true;
     patient.tries = job->tries + 1;
-    *lower_ns = 0;
+    c->rounds++;
+    for (int32_t heat = 0; c->all && heat < finalists && !rc; heat++) {
+        if (first && heat < HEATS)
+            rc = enter_chains(c, (heat + 1) * tastes_now / HEATS, job);
+        else if (full && heat == 0)
+            rc = enter_chains(c, c->entered + LATER_CHAINS, job);
+        rc = rc ? rc : raise_finalist(c, heat % 2 == 1, &patient);
+    }
+    for (int32_t i = 0; i < CROSSINGS && !rc && c->n > 0 && !util_stopped(&job->stop); i++)
+        rc = cross_chains(c, &patient);
+    int32_t best = best_of(c);
+    *lower_ns = rc || best < 0 ? 0 : c->chain[best].lower_ns;
+    return rc;
+}
+
+int bound_contest_new(bound_contest **out, const moirai_problem *p)
+{
+    contest *c = util_alloc(1, sizeof *c);
+    *out = NULL;
+    if (!c)
+        return MOIRAI_EFAIL;
+    c->p = p;
+    int rc = decompose_intervals_new(&c->all, p, BOUND_INTERVAL_OPS);
+    if (rc)
+        bound_contest_free(c);
+    else
+        *out = c;
+    return rc;
+}
+
+void bound_contest_free(bound_contest *c)
+{
+    if (!c)
+        return;
+    for (int32_t i = 0; i < c->n; i++)
+        bound_interval_chain_free(c->chain[i].x);
+    free(c->chain);
+    bound_interval_list_clear(&c->known);
+    decompose_intervals_free(c->all);
+    free(c);
+}
+
+bound_interval_chain *bound_contest_best(const bound_contest *c)
+{
+    int32_t best = best_of(c);
+    return best < 0 ? NULL : c->chain[best].x;
+}
+
+int32_t bound_contest_count(const bound_contest *c)
+{
+    return c->n;
+}
+
+const bound_interval_chain *bound_contest_chain(const bound_contest *c, int32_t i)
+{
+    return c->chain[i].x;
+}
+
+const bound_interval_list *bound_contest_known(const bound_contest *c)
+{
+    return &c->known;
+}
+
+int bound_contest_windows(bound_windows *out, const bound_contest *c)
+{
+    *out = (bound_windows){0};
+    return c->n > 0 ? bound_windows_find(out, c->p, &c->known) : 0;
+}
+
+int bound_intervals(int64_t *lower_ns, bound_windows *windows, const moirai_problem *p, const bound_interval_task *job)
+{
+    bound_contest *c;
+    bound_windows w = {0};
+    int rc = bound_contest_new(&c, p);
+    rc = rc ? rc : bound_contest_raise(lower_ns, c, job);
+    rc = rc ? rc : bound_contest_windows(&w, c);
+    if (!rc)
+        *lower_ns = UTIL_MAX(*lower_ns, w.lower_ns);
     if (windows)
-        *windows = (bound_windows){0};
-    int rc = decompose_intervals_new(&all, p, BOUND_INTERVAL_OPS);
-    for (int32_t heat = 0; all && heat < FINALISTS && !rc; heat++) {
-        if (heat < HEATS)
-            rc = enter_chains(&c, p, all, heat * N_TASTES / HEATS, (heat + 1) * N_TASTES / HEATS, job);
-        int32_t x = rc || util_stopped(&job->stop) ? -1 : likeliest(&c, done, heat % 2 == 1);
-        if (x >= 0) {
-            rc = raise_chain(&c, x, &patient);
-            done[x] = true;
-        }
-    }
-    for (int32_t i = 0; i < CROSSINGS && !rc && c.n > 0 && !util_stopped(&job->stop); i++)
-        rc = cross_chains(&c, p, all, &patient);
-    int32_t first = rc ? -1 : best_of(&c);
-    if (first >= 0) {
-        *lower_ns = c.lower_ns[first];
-        rc = find_windows(windows, lower_ns, &c, p);
-    }
-    if (best)
-        *best = first >= 0 && !rc ? c.chain[first] : NULL;
-    contest_clear(&c, best ? *best : NULL);
-    decompose_intervals_free(all);
+        *windows = w;
+    else
+        bound_windows_clear(&w);
+    bound_contest_free(c);
     return rc;
 }
 
 static int find_intervals(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
     bound_interval_task job = bound_interval_task_of(budget);
-    return bound_intervals(lower_ns, NULL, NULL, p, &job);
+    return bound_intervals(lower_ns, NULL, p, &job);
 }
 
 const moirai_bound bound_interval_chains = {

@@ -27,7 +27,7 @@ static int find_pool(int64_t *lower_ns, const moirai_problem *p, const moirai_bu
     pair_pool_task job = {
         .rounds = ROUNDS, .cuts = CUTS, .nodes = NODES, .threads = budget->threads, .stop = intervals.stop};
     bound_windows w;
-    int rc = bound_intervals(lower_ns, NULL, &w, p, &intervals);
+    int rc = bound_intervals(lower_ns, &w, p, &intervals);
     if (rc || !w.head)
         return rc;
     job.proven_ns = *lower_ns;

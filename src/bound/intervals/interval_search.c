@@ -57,7 +57,7 @@ static int64_t end_of(const pair_state *y, int64_t need_ns)
     return UTIL_MIN(need_ns, y->plan.device ? y->plan.length_ns : INT64_MAX);
 }
 
-int bound_interval_search(bool *closed, pair_state *y, int64_t need_ns, int64_t nodes, const util_stop *stop)
+int bound_interval_search(pair_state *y, int64_t need_ns, int64_t nodes, const util_stop *stop)
 {
     int64_t step = UTIL_MAX(y->lower_ns / FIRST, 1), top, plain = nodes;
     bool refuted;
@@ -73,6 +73,5 @@ int bound_interval_search(bool *closed, pair_state *y, int64_t need_ns, int64_t 
             break;
         step = refuted ? 2 * step : UTIL_MAX(step / SHRINK, 1);
     }
-    *closed = y->lower_ns >= end_of(y, need_ns);
     return rc;
 }

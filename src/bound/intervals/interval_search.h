@@ -5,7 +5,7 @@
 #include "pair/pair.h"
 
 /* Raises y->lower_ns up to need_ns or the length of the pair's plan within so many nodes, and keeps plans that are found
- * on the way. *closed: nothing is left to try below that. */
-int bound_interval_search(bool *closed, pair_state *y, int64_t need_ns, int64_t nodes, const util_stop *stop);
+ * on the way. */
+int bound_interval_search(pair_state *y, int64_t need_ns, int64_t nodes, const util_stop *stop);
 
 #endif

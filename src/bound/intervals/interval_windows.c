@@ -167,6 +167,5 @@ void bound_windows_clear(bound_windows *w)
     free(w->head);
     free(w->tail);
     free(w->arc);
-    bound_interval_list_clear(&w->known);
     *w = (bound_windows){0};
 }

@@ -29,7 +29,6 @@ typedef struct bound_windows {
     int64_t lower_ns;   /* what they prove of the whole */
     pair_pool_arc *arc; /* between operators that intervals keep further apart than paths do */
     int32_t n_arcs;
-    bound_interval_list known; /* what they follow from, where it was kept */
 } bound_windows;
 
 /* O(V (E/V K^2 + intervals) + intervals K^2). */

@@ -155,7 +155,7 @@ void engine_free(engine *x)
     engine_free(x->inner);
     decompose_spine_free(x->spine);
     bytes_prices_free(x->memory);
-    bound_interval_chain_free(x->intervals);
+    bound_contest_free(x->contest);
     bound_windows_clear(&x->windows);
     pair_chain_free(x->pool);
     pair_chain_free(x->c);

@@ -41,11 +41,13 @@ typedef struct engine {
     char why[512];     /* what a heuristic said that found no plan that fits, or "" */
     bool memory_binds; /* the fastest chain does not fit */
     bytes_prices *memory;
-    int32_t again;        /* how often all was tried once more, each time with twice the effort and another seed */
-    int32_t whole_rounds; /* of annealing so far */
-    int32_t copy_rounds;  /* of annealing layers that repeat */
-    double whole_pace;    /* of the last one: evaluations of each chain in a second; 0: not known */
-    bound_interval_chain *intervals; /* of the best chain of intervals; NULL: none that has raised the bound */
+    int32_t again;          /* how often all was tried once more, each time with twice the effort and another seed */
+    int32_t whole_rounds;   /* of annealing so far */
+    int32_t copy_rounds;    /* of annealing layers that repeat */
+    int32_t patience;       /* of annealing by windows: doubled where it gains nothing; 0: 1 */
+    double whole_pace;      /* of the last one: evaluations of each chain in a second; 0: not known */
+    bound_contest *contest; /* chains of intervals; NULL: none yet */
+    bound_interval_chain *intervals; /* the best of them; NULL: none that has raised the bound */
     bound_windows windows;           /* heads and tails from all intervals; head NULL: none */
     pair_chain *pool;                /* the whole as one block, raised by the pool of all devices; NULL: not raised */
     int64_t work;
@@ -108,6 +110,10 @@ int engine_raise_by_windows(engine *x, double part);
 int engine_weakness(double *part, const engine *x);
 /* Raises the bound by chains of intervals, in this part of the time that is left. */
 int engine_raise_by_intervals(engine *x, int32_t chains, int32_t tries, double part);
+
+/* ---- interval_plans.c ---- */
+/* Plans from chains of intervals, in this part of the time that is left. */
+int engine_compose_intervals(engine *x, double part);
 
 /* ---- within_memory.c ---- */
 /* Where memory binds: plans and bound at prices on bytes, each at what the other has found, until the gap is closed or

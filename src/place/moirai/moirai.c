@@ -39,6 +39,7 @@
 #define POOL_SHARE 0.25       /* of the time that is left, for the pool of all devices */
 #define FIRST_POOL_SHARE 0.12 /* where it comes again within windows */
 #define POOL_GAP 0.15         /* between paths or load and the plan: where links decide, the pool says little */
+#define SMALL_GAP 0.025       /* what is left is more likely the plan's */
 #define WEAK 0.3              /* of the operators in large components: blocks are weak */
 #define MOST_AGAIN 12
 #define WHOLE_NODES 2000000.0 /* of it, at effort 1 */
@@ -190,7 +191,7 @@ static int certify_by_windows(engine *x, int64_t else_ns, const util_stop *stop,
     bound_window_proof windows;
     pool.stop = *stop;
     *done = false;
-    int rc = bound_window_prove(&windows, x->p, &x->windows.known, &job);
+    int rc = bound_window_prove(&windows, x->p, bound_contest_known(x->contest), &job);
     if (rc)
         return rc;
     engine_take_bound(x, windows.lower_ns);
@@ -230,7 +231,7 @@ static int certify(engine *x, const util_stop *stop)
         job.statics = true;
         job.effort *= INTERVAL_EFFORT;
     }
-    if (by_intervals && x->windows.known.n > 0 &&
+    if (by_intervals && x->contest && bound_contest_known(x->contest)->n > 0 &&
         x->lower_ns > pair_chain_path(x->intervals->c, PAIR_CHAIN_LOWER, NULL))
         job.stop = part_of(stop, CHAIN_SHARE);
     rc = bound_certify(by_intervals ? x->intervals->c : y->c, &job);
@@ -248,7 +249,7 @@ static int certify(engine *x, const util_stop *stop)
         rc = certify_by_search(x, stop);
     int64_t best = rc || y->memory ? INT64_MAX : UTIL_MAX(certified(from.c), x->pool ? certified(x->pool) : 0);
     bool done = false;
-    if (best < x->lower_ns && x->windows.known.n > 0 && !util_stopped(stop))
+    if (best < x->lower_ns && x->contest && bound_contest_known(x->contest)->n > 0 && !util_stopped(stop))
         rc = certify_by_windows(x, best, stop, &done);
     if (rc || done)
         return rc;
@@ -283,7 +284,9 @@ static int search_whole(engine *x)
     rc = rc ? rc : engine_anneal_whole(x, 2, copies ? 0.1 : 0.15);
     if (!rc && engine_gap(x) <= POOL_GAP)
         rc = engine_raise_by_pool(x, FIRST_POOL_SHARE);
-    rc = rc ? rc : engine_raise_by_intervals(x, 14, 4, copies ? 0.6 : 0.45);
+    rc = rc ? rc : engine_raise_by_intervals(x, 14, 2, copies ? 0.4 : 0.25);
+    rc = rc ? rc : engine_raise_by_intervals(x, 14, 4, engine_gap(x) <= SMALL_GAP ? 0.1 : copies ? 0.4 : 0.3);
+    rc = rc ? rc : engine_compose_intervals(x, 0.2);
     if (!rc && engine_gap(x) <= POOL_GAP)
         rc = engine_raise_by_windows(x, POOL_SHARE);
     rc = rc ? rc : engine_raise_by_programme(x, 0.2);
@@ -306,6 +309,7 @@ static int search_blocks(engine *x)
     if (!rc && engine_gap(x) > x->o->gap)
         rc = improve_blocks(x, many ? 0.95 : 0.8);
     rc = rc ? rc : engine_raise_by_intervals(x, 14, 4, 0.5);
+    rc = rc ? rc : engine_compose_intervals(x, 0.2);
     rc = rc ? rc : engine_raise_by_pool(x, POOL_SHARE);
     if (!rc && engine_gap(x) <= POOL_GAP)
         rc = engine_raise_by_windows(x, POOL_SHARE);
@@ -320,7 +324,8 @@ static int search_on(engine *x)
     while (!rc && x->stop.deadline > 0 && !engine_stopped(x) && x->best && engine_gap(x) > x->o->gap &&
            x->again < MOST_AGAIN) {
         x->again++;
-        rc = engine_raise_by_intervals(x, 14, 5, 0.4);
+        rc = engine_raise_by_intervals(x, 14, 4 + x->again, 0.4);
+        rc = rc ? rc : engine_compose_intervals(x, 0.1);
         rc = rc ? rc : engine_anneal_whole(x, 2, 0.6);
     }
     return rc;
@@ -376,7 +381,7 @@ const moirai_placer place_moirai = {
     .name = "moirai",
     .summary = "blocks between cuts, annealed and bounded by prices in time; any size, proven gap",
     .letters = PLACE_STARTS_KEY ", X exhaustive, B blocks, M blocks within memory, F floating work beside the spine, "
-                                "W the whole annealed",
+                                "I intervals, W the whole annealed",
     .certifies = true,
     .bounds = true,
     .place = place,

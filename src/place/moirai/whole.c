@@ -1,10 +1,10 @@
 /* What the engine does about the whole problem at once: annealing for the plan, chains of intervals for the bound.
  *
  * Both serve where blocks are large or missing, and polish elsewhere. Annealing goes in rounds (whole_anneal.c), each
- * from the best plan at hand. Two short ones show bounds what there is to prove. The third is long and begins hot, later
- * ones are as long and cooler: slow cooling finds what many quick rounds do not (pnasnet5large on inter-server, 4.4
- * million states: 18.30 ms in five rounds that double, 18.08 in one). A round that is cut off while it is hot is lost, so
- * that where time is limited it is made as long as the time by the pace of the rounds before. Two rounds in a row that
+ * from the best plan at hand. Two short ones show bounds what there is to prove. The third is long and begins hot: slow
+ * cooling finds what many quick rounds do not (pnasnet5large on inter-server, 4.4 million states: 18.30 ms in five rounds
+ * that double, 18.08 in one). Later ones go by windows (whole_windows.c). A hot round that is cut off while it is hot is lost, so
+ * that where time is limited it is made as long as the time by the pace of the rounds before. Three rounds in a row that
  * gain nothing end it. Chains of intervals (bound/intervals/interval_chain.c) are tried from the likeliest
  * on, with the best plan as the goal; a small problem's static programme (pair/static_lp.c) as a whole comes last. */
 #include <math.h>
@@ -21,6 +21,8 @@
 #define SHORT_ROUNDS 2
 #define IN_TIME 0.9 /* of the time that is left is planned for */
 #define WORTH_A_ROUND 0.0002
+#define MOST_IDLE 3        /* rounds in a row that gain nothing */
+#define MOST_PATIENCE 16   /* with windows */
 #define LARGE_COMPONENT 36 /* operators */
 #define CHAINS 14          /* of intervals, at effort 1 */
 #define LITTLE_EFFORT 0.2
@@ -42,6 +44,11 @@ static int64_t length_of_round(const engine *x, const util_stop *stop)
     return (int64_t)most + 1;
 }
 
+static bool worth_it(const moirai_plan *after, const moirai_plan *before)
+{
+    return (double)after->makespan_ns <= (1 - WORTH_A_ROUND) * (double)before->makespan_ns;
+}
+
 static int anneal_round(engine *x, bool hot, util_stop stop)
 {
     moirai_plan *plan;
@@ -50,15 +57,19 @@ static int anneal_round(engine *x, bool hot, util_stop stop)
         return rc;
     const moirai_budget *b = &x->o->budget;
     double begun = util_seconds();
+    bool windows = !hot && x->whole_rounds > SHORT_ROUNDS;
     place_whole_task job = {.evaluations = length_of_round(x, &stop),
                             .heat = hot || x->whole_rounds == 0 || x->whole_rounds == SHORT_ROUNDS ? 1 : 0.4,
+                            .patience = x->patience,
                             .seed = b->seed * 1000 + (uint64_t)x->whole_rounds,
                             .threads = b->threads,
                             .stop = stop};
     x->whole_rounds++;
-    rc = place_whole_anneal(&plan, x->p, &job);
+    rc = windows ? place_whole_windows(&plan, x->p, &job) : place_whole_anneal(&plan, x->p, &job);
     x->work += job.evaluations;
-    if (!util_stopped(&stop))
+    if (windows && !rc && !worth_it(plan, x->best))
+        x->patience = UTIL_MIN(2 * UTIL_MAX(x->patience, 1), MOST_PATIENCE);
+    if (!util_stopped(&stop) && !windows)
         x->whole_pace = (double)job.evaluations / fmax(util_seconds() - begun, 1e-6);
     if (rc) {
         moirai_plan_free(plan);
@@ -74,7 +85,7 @@ int engine_anneal_whole(engine *x, int32_t rounds, double part)
     int rc = 0;
     if (x->p->n_ops > MOST_OPS)
         return 0;
-    for (int32_t i = 0; i < rounds && !rc && x->best && idle < 2; i++) {
+    for (int32_t i = 0; i < rounds && !rc && x->best && idle < MOST_IDLE; i++) {
         if (engine_gap(x) <= x->o->gap || util_stopped(&stop))
             break;
         double before = (double)x->best->makespan_ns;
@@ -97,25 +108,15 @@ int engine_raise_by_intervals(engine *x, int32_t chains, int32_t tries, double p
                                .threads = x->o->budget.threads,
                                .seed = x->o->budget.seed + (uint64_t)x->again,
                                .stop = engine_part(x, part)};
-    bound_interval_chain *chain = NULL;
     int64_t lower = 0;
-    bound_windows windows = {0};
-    int rc = bound_intervals(&lower, &chain, &windows, x->p, &job);
-    if (!rc && windows.lower_ns >= x->windows.lower_ns) { /* the better ones stay, for the pool and the certificate */
-        bound_windows_clear(&x->windows);
-        x->windows = windows;
-    } else {
-        bound_windows_clear(&windows);
-    }
-    bool better = !rc && lower > x->lower_ns;
+    bound_windows_clear(&x->windows);
+    int rc = x->contest ? 0 : bound_contest_new(&x->contest, x->p);
+    rc = rc ? rc : bound_contest_raise(&lower, x->contest, &job);
+    if (!rc && lower > x->lower_ns) /* what is certified */
+        x->intervals = bound_contest_best(x->contest);
+    rc = rc ? rc : bound_contest_windows(&x->windows, x->contest);
     if (!rc)
-        engine_take_bound(x, lower);
-    if (better) { /* kept for the certificate */
-        bound_interval_chain_free(x->intervals);
-        x->intervals = chain;
-    } else {
-        bound_interval_chain_free(chain);
-    }
+        engine_take_bound(x, UTIL_MAX(lower, x->windows.lower_ns));
     return rc;
 }
 

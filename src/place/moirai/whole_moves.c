@@ -1,0 +1,132 @@
+/* Moves of annealing: the device of an operator, of a connected stretch of operators that share one, or of an operator
+ * along with its neighbours' (copying a neighbour's device is the likelier choice); an operator to an earlier or a later
+ * place of the order, with whatever must go along. Half of the moves begin at an operator that is on a critical path:
+ * elsewhere a makespan does not fall. */
+#include "place/moirai/whole_moves.h"
+
+#include <stdlib.h>
+
+#define LOOKS 6    /* for an operator on a critical path */
+#define STRETCH 24 /* operators that change their device at once, at most */
+
+int place_mover_open(place_mover *m, const moirai_problem *p)
+{
+    size_t n = (size_t)p->n_ops;
+    m->low = 0;
+    m->high = p->n_ops;
+    m->stretch = util_alloc(UTIL_MAX(n, STRETCH), sizeof(int32_t));
+    m->seen = util_alloc(n, sizeof(int32_t));
+    return m->stretch && m->seen ? place_whole_new(&m->w, p) : MOIRAI_EFAIL;
+}
+
+void place_mover_clear(place_mover *m)
+{
+    place_whole_free(m->w);
+    free(m->stretch);
+    free(m->seen);
+}
+
+static int32_t draw(place_mover *m, int32_t n)
+{
+    return (int32_t)util_rng_below(&m->rng, (uint32_t)n);
+}
+
+static int32_t draw_op(place_mover *m)
+{
+    int32_t n = m->high - m->low, op = m->w->order[m->low + draw(m, n)];
+    if (util_rng_below(&m->rng, 2))
+        for (int32_t i = 0; i < LOOKS && !place_whole_critical(m->w, op); i++)
+            op = m->w->order[m->low + draw(m, n)];
+    return op;
+}
+
+/* An operator that `op` reads from or that reads from it; itself where it has none. */
+static int32_t draw_neighbour(place_mover *m, int32_t op)
+{
+    const moirai_problem *p = m->w->p;
+    int32_t in = p->op_in_off[op + 1] - p->op_in_off[op], first = p->op_out_off[op],
+            outs = p->op_out_off[op + 1] - first;
+    if (in && (!outs || util_rng_below(&m->rng, 2)))
+        return m->w->in_producer[p->op_in_off[op] + draw(m, in)];
+    if (!outs)
+        return op;
+    int32_t t = p->op_out[first + draw(m, outs)], readers = p->tensor_edge_off[t + 1] - p->tensor_edge_off[t];
+    return readers ? p->edge_reader[p->tensor_edge_off[t] + draw(m, readers)] : op;
+}
+
+static int32_t draw_device(place_mover *m, int32_t op)
+{
+    const place_whole *w = m->w;
+    int32_t k = w->device[draw_neighbour(m, op)];
+    return k != w->device[op] && util_rng_below(&m->rng, 2) ? k : draw(m, w->K);
+}
+
+/* Whether the operator and all that share its device by order may change. */
+static bool may_move(const place_mover *m, int32_t op)
+{
+    const place_whole *w = m->w;
+    for (int32_t x = w->group_off[w->group[op]]; x < w->group_off[w->group[op] + 1]; x++) {
+        int32_t q = w->position[w->group_op[x]];
+        if (q < m->low || q >= m->high)
+            return false;
+    }
+    return true;
+}
+
+/* A connected set of operators on one device, grown at random from `op`. */
+static int32_t grow_stretch(place_mover *m, int32_t op, int32_t most)
+{
+    const place_whole *w = m->w;
+    int32_t n = 1;
+    m->stretch[0] = op;
+    m->seen[op] = ++m->move;
+    for (int32_t tries = 0; n < most && tries < 3 * most; tries++) {
+        int32_t i = draw_neighbour(m, m->stretch[draw(m, n)]);
+        if (m->seen[i] == m->move || w->device[i] != w->device[op] || !may_move(m, i))
+            continue;
+        m->seen[i] = m->move;
+        m->stretch[n++] = i;
+    }
+    return n;
+}
+
+static void move_stretch(place_mover *m, int32_t op)
+{
+    int32_t k = draw_device(m, op), n = grow_stretch(m, op, 2 + draw(m, 2 + draw(m, STRETCH - 3)));
+    for (int32_t i = 0; i < n; i++)
+        if (may_move(m, m->stretch[i]))
+            place_whole_move(m->w, m->stretch[i], k);
+}
+
+static void move_op(place_mover *m, int32_t op)
+{
+    int32_t k = draw_device(m, op);
+    if (may_move(m, op))
+        place_whole_move(m->w, op, k);
+}
+
+static void move_order(place_mover *m, int32_t op)
+{
+    place_whole *w = m->w;
+    int32_t by = 1 + draw(m, 1 << (1 + draw(m, 7))), q = w->position[op];
+    if (util_rng_below(&m->rng, 2))
+        place_whole_pull(w, op, UTIL_MAX(q - by, m->low));
+    else
+        place_whole_push(w, op, UTIL_MIN(q + by, m->high - 1));
+}
+
+void place_mover_make(place_mover *m)
+{
+    int32_t op = draw_op(m), dice = draw(m, 100);
+    place_whole_begin(m->w);
+    if (dice < 25)
+        move_op(m, op);
+    else if (dice < 50)
+        move_stretch(m, op);
+    else if (dice < 85)
+        move_order(m, op);
+    else {
+        move_order(m, op);
+        move_op(m, op);
+    }
+}
