@@ -29,9 +29,10 @@
 #define GROUPS 8        /* at most, those with most work */
 #define TRIAL_CASES 24  /* that must have raised the bound */
 #define WORTH 1.003     /* to this, for more of them */
-#define ENOUGH 0.04     /* of the weakest case's bound: what is so much stronger need not be settled now */
-#define AHEAD 0.03      /* of what is proven: how much longer plans are spoken of */
+#define ENOUGH 0.015    /* of the weakest case's bound: what is so much stronger need not be settled now */
+#define AHEAD 0.02     /* of what is proven: how much longer plans are spoken of */
 #define LEAST_AHEAD 0.01
+#define VIOLATED 3e-3   /* of a case's length: what load rows may leave open */
 #define FRACTION 1e-4   /* of a number that counts as whole */
 #define SEND_WORTH 0.02 /* of the bound: shorter transfers are not worth telling apart who gets them first */
 
@@ -571,7 +572,7 @@ static int begin(pair_static *p, const util_stop *stop)
 static void climb(pair_static *p, int64_t bound_ns)
 {
     if ((double)p->x.upper_ns < (1 + LEAST_AHEAD) * (double)bound_ns || p->search.tree.n_cases == 0)
-        p->x.upper_ns = UTIL_MIN(p->most_ns, bound_ns + (int64_t)(AHEAD * (double)bound_ns));
+        p->x.upper_ns = UTIL_MIN(p->most_ns, bound_ns + 1 + (int64_t)(AHEAD * (double)bound_ns));
 }
 
 /* The weakest case is judged for longer plans, if it was for short ones, or divided. */
@@ -594,6 +595,7 @@ int pair_static_divide(int64_t *lower_ns, pair_static *p, int32_t cases, int64_t
     *lower_ns = UTIL_MAX(p->x.proven_ns, s->tree.bound_ns);
     if (s->idle || !p->x.n_numbers)
         return 0;
+    p->x.violated = VIOLATED;
     climb(p, *lower_ns);
     if (!s->tree.n_cases)
         rc = begin(p, stop);
@@ -615,6 +617,11 @@ int pair_static_divide(int64_t *lower_ns, pair_static *p, int32_t cases, int64_t
 const pair_static_tree *pair_static_proven(const pair_static *p)
 {
     return p && p->search.tree.bound_ns > p->x.proven_ns ? &p->search.tree : NULL;
+}
+
+int32_t pair_static_cases(const pair_static *p)
+{
+    return p->search.tree.n_cases;
 }
 
 bool pair_static_exhausted(const pair_static *p)

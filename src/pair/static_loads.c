@@ -17,7 +17,6 @@
 
 #define ROWS_AT_ONCE 2 /* of a resource */
 #define MOST_ROWS 600
-#define VIOLATED 1e-3 /* of the length */
 
 typedef struct load_task {
     int64_t head_ns, tail_ns;
@@ -220,7 +219,7 @@ static void keep(violated_row *best, int32_t *n, const violated_row *row)
 /* Of tasks by falling tails: for each head, the tail at which the row is violated most. */
 static int32_t most_violated(const pair_programme *x, const load_task *task, int32_t n, violated_row *best)
 {
-    double length = x->column_value[x->time_column] * x->unit_ns, least = VIOLATED * length;
+    double length = x->column_value[x->time_column] * x->unit_ns, least = x->violated * length;
     int32_t m = 0;
     for (int32_t h = 0; h < n; h++) {
         int64_t head = task[h].head_ns;

@@ -33,6 +33,7 @@
 #define UNIT PAIR_STATIC_UNIT
 #define MOST_DUAL INT64_C(1000000000000000)
 #define MOST_CUTS 14 /* rounds of load rows for one case */
+#define VIOLATED 1e-3
 #define REFUTING 1e5 /* programme's units: multipliers of a case without plans */
 #define LIGHT 0.004  /* of what is proven: transfers that are no longer have no columns */
 
@@ -662,6 +663,7 @@ int pair_static_rounds(int64_t *lower_ns, pair_static *s, const util_stop *stop,
 {
     pair_programme *x = &s->x;
     int rc = 0;
+    x->violated = VIOLATED;
     for (; s->rounds > 0 && !rc && !pair_windows_empty(x) && !util_stopped(stop); s->rounds--) {
         rc = pair_programme_solve(x, x->upper_ns, stop);
         int64_t bound = rc ? 0 : pair_programme_evaluate(x);

@@ -94,6 +94,8 @@ int pair_static_rounds(int64_t *lower_ns, pair_static *s, const util_stop *stop,
 int pair_static_divide(int64_t *lower_ns, pair_static *s, int32_t cases, int64_t need_ns, const util_stop *stop);
 /* The cases so far; NULL: none, or they prove nothing beyond the rounds. */
 const pair_static_tree *pair_static_proven(const pair_static *s);
+/* How many cases there are by now. */
+int32_t pair_static_cases(const pair_static *s);
 /* Nothing is left to divide, or dividing does not help. */
 bool pair_static_exhausted(const pair_static *s);
 

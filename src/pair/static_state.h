@@ -54,7 +54,8 @@ typedef struct pair_programme {
     int32_t n_columns, time_column, *op_column, *edge_column, *send_column;
     bool *fixed; /* per column: at 0 in the case at hand */
     pricing_lp *lp;
-    bool solved; /* once at least */
+    bool solved;     /* once at least */
+    double violated; /* of the length: load rows that are violated by less are not added */
     int64_t *dual;
     double *real_dual, *row_value, *column_value;
     size_t room[4];

@@ -14,7 +14,9 @@ typedef struct false_bound_counts {
     int64_t memory;        /* problems where prices on bytes raised the bound */
     int64_t statics;       /* certificates with static proofs */
     int64_t cases;         /* static proofs by more than one case */
-    int64_t sendings;      /* and by who receives the entry's tensor */
+    int64_t sendings;      /* and by who receives the entry's tensor, */
+    int64_t returns;       /* by who sends results to the exit's device, */
+    int64_t devices;       /* by the device of an operator */
     int64_t pools;         /* proofs by the pool of all devices */
     int64_t windows;       /* bounds by the pool within windows from intervals */
     attack_counts attacks; /* on those and on certificates with a part about bytes */
