@@ -1,4 +1,4 @@
-/* The static programme by cases: where operators that are alike are, and who receives the entry's tensor.
+/* The static programme by cases: where operators that are alike are, who receives the entry's tensor, who returns results.
  *
  * The programme (static_lp.c) puts 3.4 of eight experts on one device and 2.7 on another, and lets every device have
  * the entry's tensor as if the others did not want it. No plan does.
@@ -16,8 +16,17 @@
  * sooner than after all of these and their own: heads of everything behind rise with it. Readers are on each of k1, ...,
  * kr, at least one, and on no other device where nobody is next: two more ranges of numbers.
  *
- * The case that proves least is divided: by sending as long as that can be and transfers are worth it, then at the
- * number that is furthest from whole, weighted by time. All cases are one programme: a case is a change of limits of
+ * *Returns.* The same at the other end, with congestion port: which devices are the last to send results to the exit's
+ * device, from the last on. Results hold one port, so that the last results of l1, ..., lr arrive one after the other:
+ * whatever comes from lj is followed by those of l1, ..., l(j-1) at least, and tails grow by it. On slow links this is
+ * most of what loads alone do not see: that all devices hand in their last results at the same time.
+ *
+ * *Devices.* Where all numbers are whole and operators are not: one of them is on a device, or elsewhere.
+ *
+ * The case that proves least is divided: by sending and by return as long as that can be and transfers are worth it, then
+ * at the number that is furthest from whole, weighted by time, then at an operator. Plans are spoken of up to little more
+ * than what is proven (`climb`), so that windows (static_windows.c) are narrow; cases that were closed by that are judged
+ * again when `upper` has climbed and they are the weakest. All cases are one programme: a case is a change of limits of
  * rows, and the dual simplex goes on from the last one. The bound is the least over the cases that are not divided. */
 #include <math.h>
 #include <stdlib.h>
@@ -26,10 +35,10 @@
 #include "pair/static_state.h"
 #include "util/util.h"
 
-#define GROUPS 8        /* at most, those with most work */
-#define TRIAL_CASES 24  /* that must have raised the bound */
-#define WORTH 1.003     /* to this, for more of them */
-#define ENOUGH 0.015    /* of the weakest case's bound: what is so much stronger need not be settled now */
+#define GROUPS 8       /* at most, those with most work */
+#define TRIAL_CASES 24 /* that must have raised the bound */
+#define WORTH 1.003    /* to this, for more of them */
+#define ENOUGH 0.015   /* of the weakest case's bound: what is so much stronger need not be settled now */
 #define AHEAD 0.02     /* of what is proven: how much longer plans are spoken of */
 #define LEAST_AHEAD 0.01
 #define VIOLATED 3e-3   /* of a case's length: what load rows may leave open */

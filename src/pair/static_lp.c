@@ -49,7 +49,6 @@ static bool is_pinned(const moirai_problem *q, int32_t i)
     return !(q->op_devices[i] & (q->op_devices[i] - 1));
 }
 
-
 /* Which edges need columns of their own. The devices of an edge whose one end is pinned are those of its other end; an
  * edge whose transfers take next to no time is left to its path row alone (multipliers 0). */
 static void choose_ways(pair_programme *x)
@@ -63,9 +62,9 @@ static void choose_ways(pair_programme *x)
             if (may_be(q, i, ab / K) && may_be(q, j, ab % K))
                 most = UTIL_MAX(most, moirai_transfer_ns(q, q->edge_tensor[e], ab / K, ab % K));
         x->way[e] = (double)most <= LIGHT * (double)x->proven_ns ? PAIR_WAY_LIGHT
-                    : is_pinned(q, i)                           ? PAIR_WAY_OF_READER
-                    : is_pinned(q, j)                           ? PAIR_WAY_OF_PRODUCER
-                                                                : PAIR_WAY_OWN;
+                    : is_pinned(q, i)                            ? PAIR_WAY_OF_READER
+                    : is_pinned(q, j)                            ? PAIR_WAY_OF_PRODUCER
+                                                                 : PAIR_WAY_OWN;
     }
 }
 

@@ -20,14 +20,21 @@ typedef struct pair_load {
 #define PAIR_STATIC_UNIT (INT64_C(1) << 22)
 
 /* A case of a static proof: all plans, or a part of them. It is divided into its children, or judged. */
-typedef enum pair_static_division { PAIR_UNDIVIDED, PAIR_BY_NUMBER, PAIR_BY_SENDING, PAIR_BY_DEVICE, PAIR_BY_RETURN } pair_static_division;
+typedef enum pair_static_division {
+    PAIR_UNDIVIDED,
+    PAIR_BY_NUMBER,
+    PAIR_BY_SENDING,
+    PAIR_BY_DEVICE,
+    PAIR_BY_RETURN
+} pair_static_division;
 typedef struct pair_static_case {
     int32_t parent; /* MOIRAI_NONE: all plans */
     int32_t which;  /* child of its parent; by sending: the device that receives next, MOIRAI_NONE: nobody else does */
     pair_static_division division;
-    int32_t child, n_children; /* by number: at most `most`, more; by sending: a device each, nobody else; by device: there,
+    int32_t child,
+        n_children;        /* by number: at most `most`, more; by sending: a device each, nobody else; by device: there,
                                 * elsewhere */
-    int32_t group, device;     /* by number; by device: operator and device */
+    int32_t group, device; /* by number; by device: operator and device */
     int64_t most;
     int64_t bound_ns;
     int64_t upper_ns; /* plans up to this length were spoken of when it was judged */

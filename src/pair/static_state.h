@@ -20,17 +20,17 @@ typedef struct pair_programme {
     const moirai_problem *q;
     int32_t n, K, E;
     int64_t proven_ns, upper_ns;
-    double unit_ns; /* of time in the linear programme: numbers of a few hundred are easier on the simplex */
-    int32_t *from;  /* per edge: producer */
-    bool *shared;   /* per tensor: sent once for several readers */
-    pair_way *way;  /* per edge */
+    double unit_ns;     /* of time in the linear programme: numbers of a few hundred are easier on the simplex */
+    int32_t *from;      /* per edge: producer */
+    bool *shared;       /* per tensor: sent once for several readers */
+    pair_way *way;      /* per edge */
     int32_t home;       /* device of the exit, to which results return; MOIRAI_NONE: no exit is known */
     int64_t return_ns;  /* what is sent there counts as a result where it takes as long */
     bool *result;       /* per tensor */
     int64_t *result_ns; /* per device: the shortest transfer of a result from there */
     /* the case at hand */
-    pair_receivers to;   /* who receives the entry's tensor, in order */
-    pair_receivers back; /* who sends results to the exit's device, from the last on */
+    pair_receivers to;      /* who receives the entry's tensor, in order */
+    pair_receivers back;    /* who sends results to the exit's device, from the last on */
     uint64_t *told;         /* per operator: devices that the case leaves it */
     uint64_t *mask;         /* those that are left by the windows */
     int64_t *head, *tail;   /* [op * K + device] */

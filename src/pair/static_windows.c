@@ -200,8 +200,7 @@ static void find_cells(pair_programme *x)
             bool *cell = &x->cell[(int64_t)e * K * K + ab];
             *cell = pair_programme_allows(x, i, a) && pair_programme_allows(x, j, b) &&
                     may_go(x, q->edge_tensor[e], a, b) &&
-                    x->head[(int64_t)i * K + a] + moirai_op_ns(q, i, a) +
-                            departure_ns(x, q->edge_tensor[e], a, j, b) <=
+                    x->head[(int64_t)i * K + a] + moirai_op_ns(q, i, a) + departure_ns(x, q->edge_tensor[e], a, j, b) <=
                         x->upper_ns;
         }
 }

@@ -457,7 +457,8 @@ static bool all_listed(const judge *x, const prove_order *order, const int32_t *
 }
 
 /* The next of an order, from a list that leaves nobody out, or nobody. */
-static int judge_order(int64_t *bound, judge *x, prove_order *order, yyjson_val *list, yyjson_val *object, int32_t depth)
+static int judge_order(int64_t *bound, judge *x, prove_order *order, yyjson_val *list, yyjson_val *object,
+                       int32_t depth)
 {
     yyjson_val *next = yyjson_obj_get(object, "next");
     int32_t *device = NULL;
@@ -527,7 +528,8 @@ int prove_static(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson
     rc = rc ? rc : judge_case(&bound, &x, groups ? yyjson_obj_get(object, "cases") : object, 0);
     if (!rc)
         *ns = UTIL_MAX(*ns, bound);
-    void *all[] = {x.head, x.tail, x.mask, x.dual, x.load, x.group_of, x.size, x.least, x.most, x.low, x.high, x.told, x.result};
+    void *all[] = {x.head,  x.tail, x.mask, x.dual, x.load, x.group_of, x.size,
+                   x.least, x.most, x.low,  x.high, x.told, x.result};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     return rc;

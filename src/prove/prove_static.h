@@ -23,8 +23,8 @@ typedef struct prove_judge {
     int32_t n_counted;           /* groups, and the readers of `sent` */
     int64_t *size;               /* per group */
     int32_t sent;                /* output of the entry whose receivers are told apart; MOIRAI_NONE: none */
-    int64_t return_ns;           /* what takes as long from everywhere to the exit's device is a result; 0: nothing is */
-    bool *result;                /* per edge: its tensor is one; NULL: none is */
+    int64_t return_ns; /* what takes as long from everywhere to the exit's device is a result; 0: nothing is */
+    bool *result;      /* per edge: its tensor is one; NULL: none is */
     int64_t shortest[MOIRAI_MAX_DEVICES]; /* the shortest result's time from each device */
     /* the case at hand, as it is told */
     prove_order to, back;

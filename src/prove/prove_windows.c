@@ -120,7 +120,8 @@ static void find_heads(prove_judge *x)
                 int64_t least = PROVE_NEVER;
                 for (int32_t k = 0; k < K; k++)
                     if (prove_may(x, i, k) && may_go(x, e, k, l))
-                        least = UTIL_MIN(least, x->head[i * K + k] + prove_op_time(x, i, k) + prove_edge_time(x, e, k, l));
+                        least =
+                            UTIL_MIN(least, x->head[i * K + k] + prove_op_time(x, i, k) + prove_edge_time(x, e, k, l));
                 if (prove_is_sent(x, e))
                     least = UTIL_MAX(least, received_ns(x, e, l));
                 x->head[j * K + l] = UTIL_MAX(x->head[j * K + l], least);

@@ -32,8 +32,8 @@ static pair_state *open_block(pair_chain **c, const moirai_problem *p, int32_t a
  * could the port; but both have their last result at 300 at the soonest, and one of the two waits for the other. */
 #define TWO_RETURN \
     "device x 9\ndevice y 9\ndevice z 9\nop in 0,-,- > s:0\n" \
-    "op a -,100,- s > ta:40\nop b -,100,- s > tb:40\nop c -,100,- s > tc:40\n" \
-    "op d -,-,100 s > td:40\nop e -,-,100 s > te:40\nop f -,-,100 s > tf:40\nop out 0,-,- ta tb tc td te tf\n"
+    "op a -,100,- s > t1:40\nop b -,100,- s > t2:40\nop c -,100,- s > t3:40\n" \
+    "op d -,-,100 s > t4:40\nop e -,-,100 s > t5:40\nop f -,-,100 s > t6:40\nop out 0,-,- t1 t2 t3 t4 t5 t6\n"
 
 static char *prove_two_returns(moirai_problem *p, pair_chain **c, size_t *length)
 {
@@ -71,10 +71,14 @@ static void test_tampered_returns_are_rejected(void **state)
     if (!pricing_lp_available())
         skip();
     static const char *const bad[][2] = {
-        {"\"returns\": [1, 2]", "\"returns\": [1]"},    {"\"returns\": [1, 2]", "\"returns\": [1, 0]"},
-        {"\"returns\": [1, 2]", "\"returns\": [1, 1]"}, {"\"returns\": [2]", "\"returns\": [1]"},
-        {"\"return_ns\": 40", "\"return_ns\": 0"},      {"\"return_ns\": 40", "\"return_ns\": 41"},
-        {"\"nobody\":", "\"no_body\":"},                {"\"next\":", "\"then\":"},
+        {"\"returns\": [1, 2]", "\"returns\": [1]"},
+        {"\"returns\": [1, 2]", "\"returns\": [1, 0]"},
+        {"\"returns\": [1, 2]", "\"returns\": [1, 1]"},
+        {"\"returns\": [2]", "\"returns\": [1]"},
+        {"\"return_ns\": 40", "\"return_ns\": 0"},
+        {"\"return_ns\": 40", "\"return_ns\": 41"},
+        {"\"nobody\":", "\"no_body\":"},
+        {"\"next\":", "\"then\":"},
     };
     moirai_problem *p = tiny_problem(TWO_RETURN);
     pair_chain *c;
@@ -117,7 +121,10 @@ static moirai_problem *random_fork(util_rng *rng, int32_t *a, int32_t *z)
     *z = draw(rng, 3);
     for (int i = 0; i < 3; i++)
         snprintf(time[i], sizeof time[i], "%d,%d,%d", 1 + draw(rng, 90), 1 + draw(rng, 90), 1 + draw(rng, 90));
-    n += snprintf(text + n, sizeof text - (size_t)n, "op in %s > s:%d\n", *a == 0 ? "0,-,-" : *a == 1 ? "-,0,-" : "-,-,0",
+    n += snprintf(text + n, sizeof text - (size_t)n, "op in %s > s:%d\n",
+                  *a == 0   ? "0,-,-"
+                  : *a == 1 ? "-,0,-"
+                            : "-,-,0",
                   draw(rng, 60));
     for (int i = 0; i < branches; i++) {
         bool two = draw(rng, 3) == 0;
@@ -125,16 +132,22 @@ static moirai_problem *random_fork(util_rng *rng, int32_t *a, int32_t *z)
         snprintf(middle, sizeof middle, "u%d", i);
         if (two)
             n += snprintf(text + n, sizeof text - (size_t)n, "op p%d %s s > u%d:%d\n", i, time[0], i, draw(rng, 80));
-        n += snprintf(text + n, sizeof text - (size_t)n, "op q%d %s %s > t%d:%d\n", i, time[1], two ? middle : "s", i, draw(rng, 4) ? bytes : draw(rng, 9));
+        n += snprintf(text + n, sizeof text - (size_t)n, "op q%d %s %s > t%d:%d\n", i, time[1], two ? middle : "s", i,
+                      draw(rng, 4) ? bytes : draw(rng, 9));
         if (i > 0 && draw(rng, 2)) {
-            n += snprintf(text + n, sizeof text - (size_t)n, "op r%d %s %s t%d > v%d:%d\n", i, time[2], last, i, i, bytes);
+            n += snprintf(text + n, sizeof text - (size_t)n, "op r%d %s %s t%d > v%d:%d\n", i, time[2], last, i, i,
+                          bytes);
             snprintf(last, sizeof last, "v%d", i);
         } else {
             size_t m = strlen(last);
             snprintf(last + m, sizeof last - m, "%st%d", m ? " " : "", i);
         }
     }
-    snprintf(text + n, sizeof text - (size_t)n, "op out %s %s\n", *z == 0 ? "0,-,-" : *z == 1 ? "-,0,-" : "-,-,0", last);
+    snprintf(text + n, sizeof text - (size_t)n, "op out %s %s\n",
+             *z == 0   ? "0,-,-"
+             : *z == 1 ? "-,0,-"
+                       : "-,-,0",
+             last);
     return tiny_problem(text);
 }
 

@@ -19,18 +19,18 @@
 #include "util/pool.h"
 #include "util/util.h"
 
-#define SEARCH_OPS 80     /* larger intervals are not searched */
-#define SMALL_OPS 46      /* up to this size the search comes first */
-#define PRICES_EFFORT 0.3 /* of the effort goes into prices */
-#define MOST_OPEN 20000   /* pairs that are opened at once */
-#define CASES_AT_ONCE 16  /* of the static programme */
-#define STATIC_CELLS 16e3 /* larger programmes are not solved, at effort 1; smaller ones at less */
-#define CASES_WORTH 0.002 /* of the bound: cases that have raised it so far are gone on with */
+#define SEARCH_OPS 80       /* larger intervals are not searched */
+#define SMALL_OPS 46        /* up to this size the search comes first */
+#define PRICES_EFFORT 0.3   /* of the effort goes into prices */
+#define MOST_OPEN 20000     /* pairs that are opened at once */
+#define CASES_AT_ONCE 16    /* of the static programme */
+#define STATIC_CELLS 16e3   /* larger programmes are not solved, at effort 1; smaller ones at less */
+#define CASES_WORTH 0.002   /* of the bound: cases that have raised it so far are gone on with */
 #define COPIES_WORTH 0.0003 /* where layers are copies of each other */
-#define SIDE_BY_SIDE 4    /* pairs that are raised at once, if there are so many worth it */
-#define LIKELY_RISE 0.03  /* of a pair's bound */
-#define REPEATS 3         /* blocks of a class, on average */
-#define PATIENCE 2        /* times as many nodes where there is time for them */
+#define SIDE_BY_SIDE 4      /* pairs that are raised at once, if there are so many worth it */
+#define LIKELY_RISE 0.03    /* of a pair's bound */
+#define REPEATS 3           /* blocks of a class, on average */
+#define PATIENCE 2          /* times as many nodes where there is time for them */
 
 static const double nodes[] = {1500, 9000, 50000}; /* of the three searches, at effort 1 */
 
