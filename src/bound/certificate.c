@@ -70,6 +70,10 @@ static void write_receivers(util_writer *w, const pricing_sending *how)
     for (int32_t i = 0; i < how->n_receivers; i++)
         util_writer_int(w, how->receiver[i]);
     util_writer_close(w, ']');
+    if (how->open) {
+        util_writer_key(w, "open");
+        util_writer_bool(w, true);
+    }
 }
 
 void bound_certificate_leaf(util_writer *w, const pair_state *x, int32_t sending, int32_t n_branches,
@@ -295,7 +299,7 @@ static int write_class(util_writer *w, const pair_chain *c, int32_t class_, bool
     util_writer_break(w);
     util_writer_open(w, '{');
     for (int32_t i = 0; i < c->K * c->K; i++)
-        pairs += says_more(pair_chain_at(c, class_, i / c->K, i % c->K));
+        pairs += says_more(pair_chain_get(c, (int64_t)class_ * c->K * c->K + i));
     if (b && (pairs || (whole && b->n_interior))) {
         write_list(w, "component_kind", b->component_kind, b->n_components);
         rc = write_trees(w, b);
@@ -304,7 +308,7 @@ static int write_class(util_writer *w, const pair_chain *c, int32_t class_, bool
         util_writer_break(w);
         util_writer_pair_open(w, "pairs", '[');
         for (int32_t i = 0; i < c->K * c->K; i++) {
-            const pair_state *x = pair_chain_at(c, class_, i / c->K, i % c->K);
+            const pair_state *x = pair_chain_get(c, (int64_t)class_ * c->K * c->K + i);
             if (says_more(x))
                 write_pair(w, x, i / c->K, i % c->K);
         }

@@ -113,7 +113,7 @@ static int32_t weakest_of(const pair_priced *v, int32_t sending)
 static int32_t list_trials(const pair_priced *v, int64_t ceiling, pair_trial *t)
 {
     int32_t n = 0, nothing = weakest_of(v, 0);
-    for (int32_t s = 1; s < v->pair->n_sendings; s++) {
+    for (int32_t s = 1; s < v->pair->n_first_sendings; s++) {
         int32_t least = weakest_of(v, s);
         if (least < 0 || v->cases[least].value >= ceiling)
             continue;
@@ -197,7 +197,7 @@ static int from_cases(const seeker *x, pair_plan *plan)
     pair_priced_task task = {.byte_price = x->m->price, .stamp = x->m->stamp};
     pair_priced_update(v, &task);
     trials r = {.x = x};
-    r.t = util_alloc((size_t)v->pair->n_sendings, sizeof *r.t);
+    r.t = util_alloc((size_t)v->pair->n_first_sendings, sizeof *r.t);
     r.of_case = util_alloc((size_t)v->n_cases, sizeof *r.of_case);
     int32_t n = r.t && r.of_case ? list_trials(v, x->m->pair_cost[x->pair], r.t) : 0;
     int rc = r.t && r.of_case ? run_trials(&r, n) : MOIRAI_EFAIL;
@@ -286,7 +286,7 @@ int bytes_block_plan_add(bytes_prices *m, int32_t pair, const bytes_plan_task *j
         moirai_sim_free(x.sim);
         return rc; /* as good as what a search of its own would find, for nothing */
     }
-    if (!rc && !v->n_plans && y->n_sendings > 1)
+    if (!rc && !v->n_plans && y->n_first_sendings > 1)
         rc = add_home_plan(&x);
     if (!rc && v->priced.n_cases)
         rc = from_cases(&x, &plan);

@@ -204,7 +204,7 @@ static int refine_one(void *data, int32_t i)
     if (first &&
         known->level == 0) { /* nothing is known of it: every sending once, roughly; the path tells what next */
         task.buckets = UTIL_MIN(task.buckets, FIRST_BUCKETS);
-        task.solves = known->n_sendings + 2;
+        task.solves = known->n_first_sendings + 2;
     }
     rc = rc ? rc : pair_priced_refine(v, &task, ceiling);
     if (rc == MOIRAI_ELIMIT) { /* too large for prices: its length and cheapest bytes stand */

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "problem/equal_devices.h"
 #include "util/util.h"
 
 #define MAX_SPLITS 60
@@ -33,10 +34,10 @@ pricing_master *pair_cases_master(pair_bound_task *r)
 
 int pair_cases_first(pair_state *x)
 {
-    if (util_grow(&x->cases, &x->case_capacity, (size_t)x->n_sendings, sizeof *x->cases))
+    if (util_grow(&x->cases, &x->case_capacity, (size_t)x->n_first_sendings, sizeof *x->cases))
         return MOIRAI_EFAIL;
-    x->n_cases = x->n_sendings;
-    for (int32_t i = 0; i < x->n_sendings; i++)
+    x->n_cases = x->n_first_sendings;
+    for (int32_t i = 0; i < x->n_first_sendings; i++)
         x->cases[i] = (pair_case){
             .sending = i, .proven_ns = x->path_ns, .estimate_ns = x->path_ns, .split = {.on = PRICING_NO_BRANCH}};
     return 0;
@@ -64,6 +65,13 @@ void pair_cases_weights(const pair_state *x, const pricing_master *m, const int6
     }
     for (int32_t r = 0; r < resources; r++)
         weight[r] /= sum;
+}
+
+static void free_case(pair_case *c)
+{
+    free(c->proof.price);
+    free(c->duals.price);
+    free(c->branch);
 }
 
 /* ---- where to split ---- */
@@ -160,6 +168,119 @@ static int split_case(pair_state *x, int32_t index)
     return 0;
 }
 
+/* ---- receivers ---- */
+
+uint64_t pair_readers(const moirai_problem *q, int32_t tensor)
+{
+    uint64_t mask = 0;
+    for (int32_t e = q->tensor_edge_off[tensor]; e < q->tensor_edge_off[tensor + 1]; e++)
+        mask |= q->op_devices[q->edge_reader[e]];
+    return mask;
+}
+
+int pair_sending(int32_t *number, pair_state *x, const pricing_sending *how)
+{
+    for (*number = 0; *number < x->n_sendings; ++*number) {
+        const pricing_sending *known = &x->sending[*number];
+        if (known->fixed == how->fixed && known->open == how->open && known->n_receivers == how->n_receivers &&
+            !memcmp(known->receiver, how->receiver, (size_t)how->n_receivers))
+            return 0;
+    }
+    pricing_sending *grown = util_resize(x->sending, (size_t)x->n_sendings + 1, sizeof *grown);
+    if (!grown)
+        return MOIRAI_EFAIL;
+    x->sending = grown;
+    x->sending[x->n_sendings++] = *how;
+    return 0;
+}
+
+/* Devices that may be next to receive: one of several equal ones that the case does not name, whose plans are images of
+ * each other's. */
+static uint64_t next_receivers(const pair_state *x, const pair_case *c)
+{
+    const pricing_sending *how = &x->sending[c->sending];
+    const moirai_problem *q = &x->block.problem;
+    uint64_t named = 0, next = 0, seen = 0;
+    int32_t least[MOIRAI_MAX_DEVICES];
+    problem_equal_devices(q, least);
+    for (int32_t j = 0; j < how->n_receivers; j++)
+        named |= UINT64_C(1) << how->receiver[j];
+    uint64_t left = pair_readers(q, decompose_block_shared_tensor(&x->block)) & ~named & ~q->op_devices[x->block.entry];
+    for (int32_t i = 0; i < c->n_branches; i++)
+        named |= UINT64_C(1) << c->branch[i].device;
+    for (; left; left &= left - 1) {
+        int32_t k = __builtin_ctzll(left);
+        bool own = named >> k & 1;
+        if (own || !(seen >> least[k] & 1))
+            next |= UINT64_C(1) << k;
+        seen |= own ? 0 : UINT64_C(1) << least[k];
+    }
+    return next;
+}
+
+/* A case as one part of `whole`, with another sending. Prices of the whole may prove less of it, so they are a start and
+ * no proof. */
+static int part_of_case(const pair_state *x, pair_case *out, const pair_case *whole, int32_t sending)
+{
+    *out = (pair_case){.sending = sending,
+                       .n_branches = whole->n_branches,
+                       .branch = util_alloc((size_t)whole->n_branches, sizeof *out->branch),
+                       .proven_ns = x->path_ns,
+                       .estimate_ns = whole->estimate_ns,
+                       .split = {.on = PRICING_NO_BRANCH}};
+    if (!out->branch || copy_prices(x, &out->duals, &whole->duals)) {
+        free(out->branch);
+        return MOIRAI_EFAIL;
+    }
+    if (whole->n_branches)
+        memcpy(out->branch, whole->branch, sizeof *out->branch * (size_t)whole->n_branches);
+    return 0;
+}
+
+/* Nobody else receives the shared tensor, or one of these next: the last takes the place of the case. */
+static int split_receivers(pair_state *x, int32_t index)
+{
+    uint64_t next = next_receivers(x, &x->cases[index]);
+    int32_t entry_left =
+        __builtin_popcountll(pair_readers(&x->block.problem, decompose_block_shared_tensor(&x->block)) &
+                             ~x->block.problem.op_devices[x->block.entry]);
+    pricing_sending how = x->sending[x->cases[index].sending];
+    int32_t parts = __builtin_popcountll(next), n = how.n_receivers, sending;
+    if (util_grow(&x->cases, &x->case_capacity, (size_t)(x->n_cases + parts), sizeof *x->cases))
+        return MOIRAI_EFAIL;
+    int rc = 0;
+    for (; next && !rc; next &= next - 1) {
+        how.receiver[n] = (int8_t)__builtin_ctzll(next);
+        how.n_receivers = (int8_t)(n + 1);
+        how.open = n + 1 < entry_left;
+        rc = pair_sending(&sending, x, &how);
+        rc = rc ? rc : part_of_case(x, &x->cases[x->n_cases], &x->cases[index], sending);
+        x->n_cases += !rc;
+    }
+    how.n_receivers = (int8_t)n;
+    how.open = false;
+    rc = rc ? rc : pair_sending(&sending, x, &how);
+    if (rc)
+        return rc;
+    pair_case *c = &x->cases[index], old = *c;
+    rc = part_of_case(x, c, &old, sending);
+    if (rc)
+        *c = old;
+    else
+        free_case(&old);
+    return rc;
+}
+
+/* Who receives is asked first: it says most. */
+static pricing_branch choose_split(const pair_bound_task *r, const pair_case *c, const int64_t *price)
+{
+    const pair_state *x = r->pair;
+    const pricing_sending *how = &x->sending[c->sending];
+    if (how->fixed && how->open)
+        return (pricing_branch){.on = PRICING_RECEIVER};
+    return pair_cases_branch_on(x, c->sending, x->master, price);
+}
+
 /* ---- looking and proving ---- */
 
 /* Put a length to the master, from the prices of the last solve on. */
@@ -204,7 +325,7 @@ static int solve_case(pair_bound_task *r, pair_case *c, int64_t length_ns, int64
         c->proven_ns = length_ns;
         return store_prices(r, c, &found, &c->proof);
     }
-    c->split = pair_cases_branch_on(r->pair, c->sending, r->pair->master, found.price);
+    c->split = choose_split(r, c, found.price);
     int64_t estimate = (int64_t)((double)length_ns * found.proven_part);
     if (estimate < c->estimate_ns && c->duals.price)
         return 0; /* older prices are better: a solve that was cut short */
@@ -228,7 +349,7 @@ static int prove(pair_bound_task *r, pair_case *c, int64_t length)
     }
     r->pair->solves++;
     c->estimate_ns = UTIL_MAX((int64_t)((double)length * UTIL_MIN(found.proven_part, 0.999)), c->proven_ns);
-    c->split = pair_cases_branch_on(r->pair, c->sending, r->pair->master, found.price);
+    c->split = choose_split(r, c, found.price);
     return store_prices(r, c, &found, &c->duals);
 }
 
@@ -256,7 +377,7 @@ static int branch(pair_bound_task *r, int64_t length_ns, int64_t ceiling, int64_
         else if (c->split.on == PRICING_NO_BRANCH || c->n_branches >= MAX_SPLITS)
             break; /* stuck: the LP solution is whole */
         else
-            rc = split_case(x, index);
+            rc = c->split.on == PRICING_RECEIVER ? split_receivers(x, index) : split_case(x, index);
     }
     return rc;
 }
@@ -320,10 +441,7 @@ int pair_cases_solve(pair_bound_task *r)
 
 void pair_cases_free(pair_case *cases, int32_t n)
 {
-    for (int32_t i = 0; i < n; i++) {
-        free(cases[i].proof.price);
-        free(cases[i].duals.price);
-        free(cases[i].branch);
-    }
+    for (int32_t i = 0; i < n; i++)
+        free_case(&cases[i]);
     free(cases);
 }

@@ -11,9 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "problem/equal_devices.h"
 #include "util/util.h"
 
 #define MOST_PAIRS 2e6 /* of a small problem: 16 MB of pointers */
+#define MOST_LISTED 4  /* 65 orders of arrival */
 #define MOST_STEPS 4e8 /* of one walk over the cuts: about a second */
 
 static void free_pair(pair_state *x)
@@ -98,6 +100,47 @@ static int find_floors(pair_chain *c)
     return 0;
 }
 
+void pair_chain_join_equals(pair_chain *c)
+{
+    problem_equal_devices(c->p, c->least);
+    for (int32_t k = c->K - 1; k >= 0; k--)
+        if (k != c->least[k])
+            c->second[c->least[k]] = k;
+}
+
+void pair_chain_tell_apart(pair_chain *c)
+{
+    for (int32_t k = 0; k < c->K; k++)
+        c->least[k] = c->second[k] = k;
+}
+
+int64_t pair_chain_distinct(const pair_chain *c)
+{
+    int64_t n = 0, all = pair_chain_count(c);
+    for (int64_t i = 0; i < all; i++)
+        n += pair_chain_index(c, (int32_t)(i / c->K / c->K), (int32_t)(i / c->K % c->K), (int32_t)(i % c->K)) == i;
+    return n;
+}
+
+static void put(int32_t *device, int32_t at, int32_t value)
+{
+    int32_t other = 0;
+    while (device[other] != value)
+        other++;
+    device[other] = device[at];
+    device[at] = value;
+}
+
+void pair_chain_exchange(const pair_chain *c, int32_t class_, int32_t a, int32_t b, int32_t *device)
+{
+    int64_t pair = pair_chain_index(c, class_, a, b);
+    for (int32_t k = 0; k < c->K; k++)
+        device[k] = k;
+    put(device, (int32_t)(pair / c->K % c->K), a);
+    if (pair_chain_has_exit(c, class_))
+        put(device, (int32_t)(pair % c->K), b);
+}
+
 int pair_chain_new(pair_chain **out, const moirai_problem *p)
 {
     return pair_chain_over(out, p, NULL);
@@ -111,6 +154,8 @@ int pair_chain_over(pair_chain **out, const moirai_problem *p, const bool *chose
         return MOIRAI_EFAIL;
     c->p = p;
     c->K = p->n_devices;
+    c->most_listed = MOST_LISTED;
+    pair_chain_tell_apart(c);
     int rc = decompose_cuts_chosen(&c->s, p, chosen);
     rc = rc ? rc : check_size(c);
     if (!rc) {

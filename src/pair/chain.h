@@ -11,7 +11,11 @@ typedef struct pair_chain {
     decompose_block **block; /* per class; NULL until a pair of it is opened */
     pair_state **pair; /* [(class * K + entry device) * K + exit device], device 0 where there is no cut; NULL: not
                         * opened. Opened when needed: most pairs of many devices never are */
-    int64_t *floor_ns; /* per class: no block of it takes less, whatever the devices */
+    int32_t least[MOIRAI_MAX_DEVICES];  /* the least device that is equal to this one, where equals are joined */
+    int32_t second[MOIRAI_MAX_DEVICES]; /* the next after it, at the least device alone */
+    int32_t most_listed; /* receivers whose orders of arrival are listed from the start (congestion port); more are
+                          * asked for as it matters */
+    int64_t *floor_ns;   /* per class: no block of it takes less, whatever the devices */
     int32_t *class_off, *class_member; /* blocks of each class */
 } pair_chain;
 
@@ -21,11 +25,29 @@ int pair_chain_new(pair_chain **out, const moirai_problem *p);
 /* The chain over chosen cuts alone (per operator; NULL: all). */
 int pair_chain_over(pair_chain **out, const moirai_problem *p, const bool *chosen);
 void pair_chain_free(pair_chain *c);
+/* From here on pairs that differ by an exchange of equal devices are one; to be called before any is opened. */
+void pair_chain_join_equals(pair_chain *c);
+/* From here on they are not: what is known of a pair stays with its first two devices, others are to be opened anew. For
+ * bounds that treat equal devices differently, such as prices on the bytes of each. */
+void pair_chain_tell_apart(pair_chain *c);
 
+static inline bool pair_chain_has_exit(const pair_chain *c, int32_t class_)
+{
+    return c->s->class_block[class_] < c->s->n_cuts;
+}
+
+/* Pairs that differ by an exchange of equal devices are one: this is its number. */
 static inline int64_t pair_chain_index(const pair_chain *c, int32_t class_, int32_t a, int32_t b)
 {
-    return ((int64_t)class_ * c->K + a) * c->K + b;
+    int32_t x = c->least[a], y = c->least[b];
+    if (a != b && x == y && pair_chain_has_exit(c, class_))
+        y = c->second[x];
+    return ((int64_t)class_ * c->K + x) * c->K + y;
 }
+
+/* Where the devices of a pair's plan are in a block of the class between a and b: device[k] for its device k (K
+ * entries). */
+void pair_chain_exchange(const pair_chain *c, int32_t class_, int32_t a, int32_t b, int32_t *device);
 
 /* The pair of a block on the path of devices at the cuts. */
 static inline int64_t pair_chain_on_path(const pair_chain *c, int32_t block, const int32_t *cut_device)
@@ -50,6 +72,9 @@ static inline int64_t pair_chain_count(const pair_chain *c)
 {
     return (int64_t)c->s->n_classes * c->K * c->K;
 }
+
+/* Those of them that are not joined to another one. */
+int64_t pair_chain_distinct(const pair_chain *c);
 
 /* The block of a class, made when first asked for; NULL: out of memory. Not for several callers at once. */
 const decompose_block *pair_chain_block(pair_chain *c, int32_t class_);

@@ -15,6 +15,7 @@
 
 #define RESTARTS 6
 #define FINALISTS 2
+#define MOST_TRIALS 12
 
 int pair_improve_plan(const pair_improve_task *job, int64_t evaluations)
 {
@@ -101,7 +102,19 @@ static int anneal_solution(const pair_improve_task *job, pair_bound_task *r, con
     return rc;
 }
 
-/* The weakest open case of each sending. */
+/* Into the list of cases of least estimate, the least first; the last of too many goes. */
+static int32_t list_trial(const pair_state *x, pair_trial *t, int32_t n, int32_t index)
+{
+    int32_t at = n < MOST_TRIALS ? n : MOST_TRIALS - 1;
+    if (n == MOST_TRIALS && x->cases[t[at].index].estimate_ns <= x->cases[index].estimate_ns)
+        return n;
+    for (; at > 0 && x->cases[t[at - 1].index].estimate_ns > x->cases[index].estimate_ns; at--)
+        t[at].index = t[at - 1].index;
+    t[at].index = index;
+    return UTIL_MIN(n + 1, MOST_TRIALS);
+}
+
+/* The weakest open case of each sending; of the weakest sendings, where they were found as they were needed. */
 static int32_t list_trials(const pair_state *x, pair_trial *t)
 {
     int32_t n = 0;
@@ -110,7 +123,10 @@ static int32_t list_trials(const pair_state *x, pair_trial *t)
         for (int32_t i = 0; i < x->n_cases; i++)
             if (x->cases[i].sending == s && (weakest < 0 || x->cases[i].estimate_ns < x->cases[weakest].estimate_ns))
                 weakest = i;
-        if (weakest >= 0 && x->cases[weakest].proven_ns < x->plan.length_ns)
+        bool open = weakest >= 0 && x->cases[weakest].proven_ns < x->plan.length_ns;
+        if (open && x->n_first_sendings < x->n_sendings)
+            n = list_trial(x, t, n, weakest);
+        else if (open)
             t[n++].index = weakest;
     }
     return n;

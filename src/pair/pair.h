@@ -30,6 +30,7 @@ typedef struct pair_state {
     int64_t lower_ns; /* proven: the least over the cases */
     pair_plan plan;   /* best known; plan.device NULL: none yet */
     int32_t n_sendings;
+    int32_t n_first_sendings; /* of them: they leave no plan out, and the cases begin with them */
     pricing_sending *sending;
     pricing_master *master; /* NULL: not needed yet */
     int32_t n_cases;

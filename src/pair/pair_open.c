@@ -10,10 +10,12 @@
 #include "util/pool.h"
 #include "util/util.h"
 
+#define MOST_SETS 6         /* of devices whose sets are listed, where no port makes an order */
 #define MOST_PATH_STEPS 1e8 /* of one longest path with all devices: a quarter of a second */
 
 typedef struct pair_open_task {
     int32_t entry_device, exit_device;
+    int32_t most_listed; /* receivers */
     int64_t floor_ns;
     util_stop stop;
 } pair_open_task;
@@ -29,12 +31,10 @@ static int64_t longest_path(const decompose_block *b)
 
 static int add_sending(pair_state *x, const pricing_sending *how)
 {
-    pricing_sending *grown = util_resize(x->sending, (size_t)x->n_sendings + 1, sizeof *grown);
-    if (!grown)
-        return MOIRAI_EFAIL;
-    x->sending = grown;
-    x->sending[x->n_sendings++] = *how;
-    return 0;
+    int32_t ignored;
+    int rc = pair_sending(&ignored, x, how);
+    x->n_first_sendings = x->n_sendings;
+    return rc;
 }
 
 /* All ordered sets of receivers (congestion port), or all sets (the order does not matter elsewhere). */
@@ -53,26 +53,19 @@ static int add_sendings(pair_state *x, pricing_sending *how, uint64_t left, bool
     return rc;
 }
 
-/* Devices on which some reader of the tensor may run. */
-static uint64_t reader_mask(const moirai_problem *q, int32_t t)
-{
-    uint64_t mask = 0;
-    for (int32_t e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
-        mask |= q->op_devices[q->edge_reader[e]];
-    return mask;
-}
-
-static int list_sendings(pair_state *x, int32_t entry_device)
+static int list_sendings(pair_state *x, const pair_open_task *job)
 {
     const moirai_problem *q = &x->block.problem;
     pricing_sending how = {0};
     int32_t shared = decompose_block_shared_tensor(&x->block);
     if (shared < 0)
         return add_sending(x, &how);
-    uint64_t others = reader_mask(q, shared) & ~(UINT64_C(1) << entry_device);
+    uint64_t others = pair_readers(q, shared) & ~(UINT64_C(1) << job->entry_device);
     bool ordered = q->congestion == MOIRAI_CONGESTION_PORT;
-    if (__builtin_popcountll(others) > (ordered ? 4 : 6))
-        return add_sending(x, &how); /* too many to go through: assume nothing */
+    bool many = __builtin_popcountll(others) > (ordered ? job->most_listed : MOST_SETS);
+    how.fixed = how.open = many && ordered; /* too many to list: who receives is asked as it matters (cases.c) */
+    if (many)
+        return add_sending(x, &how);
     how.fixed = true;
     return add_sendings(x, &how, others, ordered);
 }
@@ -107,7 +100,7 @@ static int set_up(pair_state *x, const decompose_block *block, const pair_open_t
         x->lower_ns = x->plan.length_ns; /* nothing to decide */
         x->level = PAIR_LEVELS;
     } else if (!rc) {
-        rc = list_sendings(x, job->entry_device);
+        rc = list_sendings(x, job);
         rc = rc ? rc : pair_cases_first(x);
     }
     return rc;
@@ -126,6 +119,7 @@ static int open_one(void *data, int32_t i)
     int32_t K = c->K, class_ = (int32_t)(x->index[i] / K / K);
     pair_open_task job = {.entry_device = (int32_t)(x->index[i] / K % K),
                           .exit_device = (int32_t)(x->index[i] % K),
+                          .most_listed = c->most_listed,
                           .floor_ns = c->floor_ns[class_],
                           .stop = x->stop};
     if (c->pair[x->index[i]] || util_stopped(&x->stop))
@@ -157,12 +151,22 @@ int pair_open(pair_chain *c, int32_t class_, int32_t a, int32_t b)
 int pair_chain_open_all(pair_chain *c, int threads, const util_stop *stop)
 {
     int64_t n = 0, all = pair_chain_count(c), *index = util_alloc((size_t)all, sizeof *index);
-    if (!index)
+    bool *listed = util_alloc((size_t)all, sizeof *listed); /* equal devices share pairs */
+    for (int64_t i = 0; index && listed && i < all; i++) {
+        int32_t class_ = (int32_t)(i / c->K / c->K), a = (int32_t)(i / c->K % c->K), b = (int32_t)(i % c->K);
+        int64_t pair = pair_chain_index(c, class_, a, b);
+        if (!listed[pair] && pair_chain_possible(c, class_, a, b)) {
+            listed[pair] = true;
+            index[n++] = pair;
+        }
+    }
+    if (!index || !listed) {
+        free(index);
+        free(listed);
         return MOIRAI_EFAIL;
-    for (int64_t i = 0; i < all; i++)
-        if (pair_chain_possible(c, (int32_t)(i / c->K / c->K), (int32_t)(i / c->K % c->K), (int32_t)(i % c->K)))
-            index[n++] = i;
+    }
     int rc = pair_chain_open(c, index, (int32_t)n, threads, stop);
     free(index);
+    free(listed);
     return rc;
 }

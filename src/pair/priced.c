@@ -104,7 +104,7 @@ int64_t pair_priced_of_case(pair_priced *v, const pair_priced_case *c, const int
 static int open_priced(pair_priced *v)
 {
     pair_state *x = v->pair;
-    size_t n = (size_t)x->n_sendings;
+    size_t n = (size_t)x->n_first_sendings;
     if (util_grow(&v->cases, &v->case_capacity, n, sizeof *v->cases))
         return MOIRAI_EFAIL;
     int rc = 0;

@@ -7,6 +7,7 @@
 /* How the block's shared entry tensor (flow tensor) is sent around: one case of a disjunction. */
 typedef struct pricing_sending {
     bool fixed;         /* false: nothing is assumed, `receiver` is not used */
+    bool open;          /* these are the first; others may receive it later */
     int8_t n_receivers; /* the devices that receive it, in the order of arrival */
     int8_t receiver[MOIRAI_MAX_DEVICES];
 } pricing_sending;
@@ -16,7 +17,8 @@ typedef enum pricing_branch_on {
     PRICING_NO_BRANCH, /* nothing left to divide on */
     PRICING_NUMBER,    /* how many components of `kind` have their operator `op` (number within it) on `device` */
     PRICING_ARRIVAL,   /* when the shared entry tensor has arrived on `device` */
-    PRICING_LENGTH     /* how long the block takes (pair/priced.h) */
+    PRICING_LENGTH,    /* how long the block takes (pair/priced.h) */
+    PRICING_RECEIVER   /* who is the next to receive the shared tensor, or nobody: a part for each */
 } pricing_branch_on;
 
 /* It lies between least and most. */

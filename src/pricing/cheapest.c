@@ -154,14 +154,14 @@ static void set_prices(pricing_pricer *w, const int64_t *price)
     }
     for (int32_t i = 0; i < w->n_op_lines; i++)
         for (int32_t k = 0; k < w->K; k++)
-            if (moirai_op_ns(&w->block->problem, w->line_op[i], k) >= 0)
+            if (w->present >> k & 1 && moirai_op_ns(&w->block->problem, w->line_op[i], k) >= 0)
                 fill_line(w, pricing_pricer_op_task(w, w->line_op[i], k), 1, (int64_t *)op_costs(w, w->line_op[i], k));
     bool shared = w->block->problem.flow == MOIRAI_FLOW_TENSOR;
     for (int32_t i = 0; i < w->n_tensor_lines; i++) {
         int32_t t = w->line_tensor[i];
         for (int32_t a = 0; a < w->K && !out_of_time(w); a++)
             for (int32_t b = 0; b < w->K; b++)
-                if (a != b)
+                if (a != b && w->present >> a & w->present >> b & 1)
                     fill_line(w, pricing_pricer_transfer_task(w, t, a, b), shared ? UTIL_MAX(w->readers[t], 1) : 1,
                               (int64_t *)pricing_pricer_transfer_costs(w, t, a, b));
     }
@@ -173,8 +173,10 @@ static void set_prices(pricing_pricer *w, const int64_t *price)
 static void add_entry_edge(pricing_pricer *w, int64_t *value, int32_t t, int32_t k)
 {
     int32_t N = w->grid->n_steps, a = w->entry_device;
-    if (w->how.fixed && t == w->shared_tensor) {
-        int64_t from = w->arrival_ns[k] < 0 ? N : w->arrival_ns[k] / w->grid->step_ns;
+    bool shared = w->how.fixed && t == w->shared_tensor;
+    int64_t ns = moirai_transfer_ns(&w->block->problem, t, a, k), step = w->grid->step_ns;
+    if (shared && pricing_pricer_sent(w, k)) {
+        int64_t from = w->arrival_ns[k] < 0 ? N : w->arrival_ns[k] / step;
         for (int32_t g = 0; g < N && g < from; g++)
             value[g] = NONE;
         return;
@@ -182,9 +184,9 @@ static void add_entry_edge(pricing_pricer *w, int64_t *value, int32_t t, int32_t
     if (k == a)
         return;
     const int64_t *cost = pricing_pricer_transfer_costs(w, t, a, k);
-    int64_t wait = moirai_transfer_ns(&w->block->problem, t, a, k) / w->grid->step_ns, best = NONE;
+    int64_t wait = ns / step, first = wait + (shared ? (w->arrival_ns[k] - ns) / step : 0), best = NONE;
     for (int32_t g = 0; g < N; g++) {
-        if (g >= wait)
+        if (g >= first)
             best = UTIL_MIN(best, cost[g - wait]);
         value[g] = value[g] >= NONE || best >= NONE ? NONE : value[g] + best;
     }
@@ -387,6 +389,20 @@ static bool direct_edges_fit(const pricing_pricer *w)
     return true;
 }
 
+/* Stand-ins are enough where all that they stand for has their prices: a schedule that moves there costs no more, since
+ * nothing has to be sent between them any longer. Otherwise every device is looked at. */
+static void set_present(pricing_pricer *w, const pricing_prices *prices)
+{
+    int32_t buckets = w->grid->n_buckets;
+    bool joined = !prices->memory;
+    for (int32_t r = 0; r < w->n_resources && joined; r++)
+        joined = !memcmp(prices->resource + r * buckets, prices->resource + pricing_pricer_stand_in(w, r) * buckets,
+                         sizeof *prices->resource * (size_t)buckets);
+    w->present = 0;
+    for (int32_t k = 0; k < w->K; k++)
+        w->present |= (uint64_t)(!joined || w->copies[k] > 0) << k;
+}
+
 int64_t pricing_pricer_cost(pricing_pricer *w, const pricing_prices *prices, pricing_column_fn column, void *data)
 {
     const decompose_block *b = w->block;
@@ -395,6 +411,7 @@ int64_t pricing_pricer_cost(pricing_pricer *w, const pricing_prices *prices, pri
         return NONE;
     w->prices = prices;
     w->cut_short = false;
+    set_present(w, prices);
     set_prices(w, prices->resource);
     if (w->cut_short)
         return -NONE;

@@ -45,8 +45,10 @@ static void use_op(pricing_pricer *w, int32_t op, int32_t k, int32_t g)
     use(w, x, start, 1.0);
     for (int32_t j = q->op_in_off[op]; j < q->op_in_off[op + 1]; j++) {
         int32_t t = q->op_in[j];
-        if (q->tensor_producer[t] == b->entry && k != w->entry_device && !(w->how.fixed && t == w->shared_tensor))
-            use_transfer(w, t, w->entry_device, k, 0, g - moirai_transfer_ns(q, t, w->entry_device, k) / step,
+        bool shared = w->how.fixed && t == w->shared_tensor;
+        int64_t ns = moirai_transfer_ns(q, t, w->entry_device, k);
+        if (q->tensor_producer[t] == b->entry && k != w->entry_device && !(shared && pricing_pricer_sent(w, k)))
+            use_transfer(w, t, w->entry_device, k, shared ? (w->arrival_ns[k] - ns) / step : 0, g - ns / step,
                          w->readers[t]);
     }
     if (b->exit < 0 || k == w->exit_device)

@@ -243,6 +243,10 @@ static void round_prices(const pricing_master *m, const double *per_use, int64_t
         bool empty = pricing_bucket_ns(&m->grid, i % m->grid.n_buckets) <= 0;
         price[i] = empty ? 0 : (int64_t)fmin(fmax(per_use[i], 0) / m->bucket_ns[i] * scale, most_price);
     }
+    for (int32_t i = 0; i < m->n_cells; i++) { /* those of a solve that told equal devices apart may differ */
+        int32_t buckets = m->grid.n_buckets, r = pricing_pricer_stand_in(m->w, i / buckets);
+        price[i] = price[r * buckets + i % buckets];
+    }
     for (int32_t i = 0; i < m->job->n_branches; i++) {
         const pricing_branch *branch = &m->job->branch[i];
         bool number = branch->on == PRICING_NUMBER;
@@ -310,8 +314,10 @@ static bool first_columns(pricing_master *m)
     double whole = m->job->form == PRICING_PRICED_FORM ? 1 : (double)m->grid.length_ns;
     m->judging = false;
     for (int32_t favoured = -1; favoured < K && !m->failed; favoured++) {
+        if (favoured >= 0 && !pricing_pricer_copies(m->w, favoured))
+            continue;
         for (int32_t i = 0; i < m->n_rows; i++) {
-            bool cheap = i < m->n_cells && i / buckets == favoured;
+            bool cheap = i < m->n_cells && pricing_pricer_stand_in(m->w, i / buckets) == favoured;
             m->dual[i] = i < m->n_cells ? m->bucket_ns[i] / (m->n_cells / buckets) / whole * (cheap ? 0.01 : 1) : 0;
         }
         round_prices(m, m->dual, m->price);
@@ -411,7 +417,11 @@ static void weigh(pricing_master *m, pricing_master_result *out)
             memcpy(m->best_price, m->price, sizeof *m->price * (size_t)(m->n_cells + m->job->n_branches));
         }
         for (int32_t i = 0; i < m->n_cells; i++)
+            m->mean[i] /= UTIL_MAX(pricing_pricer_copies(m->w, i / buckets), 1);
+        for (int32_t i = 0; i < m->n_cells; i++) {
+            m->mean[i] = m->mean[pricing_pricer_stand_in(m->w, i / buckets) * buckets + i % buckets];
             most = fmax(most, m->mean[i]);
+        }
         for (int32_t i = 0; i < m->n_cells; i++)
             weight[i] *= exp(0.3 / (1 + 0.02 * out->rounds) * (m->mean[i] / most - 1));
     }
@@ -423,7 +433,7 @@ static void weigh(pricing_master *m, pricing_master_result *out)
 /* Schedules of components are of use to every sending that they fit; sends are those of one. */
 static void set_sending(pricing_master *m, const pricing_sending *how)
 {
-    bool same = m->how.fixed == how->fixed && m->how.n_receivers == how->n_receivers &&
+    bool same = m->how.fixed == how->fixed && m->how.open == how->open && m->how.n_receivers == how->n_receivers &&
                 !memcmp(m->how.receiver, how->receiver, (size_t)how->n_receivers);
     m->how = *how;
     m->n_sends = how->fixed ? how->n_receivers : 0;
@@ -449,6 +459,7 @@ int pricing_master_solve(pricing_master_result *out, pricing_master *m, const pr
     m->n_solved = 0;
     m->w = job->pricer;
     pricing_pricer_limit(m->w, &job->stop);
+    pricing_pricer_join(m->w, !job->memory_price);
     set_sending(m, job->how);
     if (job->start_price)
         take_start(m);
@@ -480,6 +491,7 @@ int64_t pricing_master_reprice(pricing_master *m, const pricing_master_task *job
 {
     const int64_t *branch_price = price + pricing_resource_count(&m->b->problem) * grid->n_buckets;
     pricing_prices prices = {price, job->memory_price, job->n_branches, job->branch, branch_price};
+    pricing_pricer_join(job->pricer, !job->memory_price);
     pricing_pricer_set(job->pricer, m->entry_device, m->exit_device, job->how, grid);
     int64_t cost = pricing_pricer_cost(job->pricer, &prices, NULL, NULL);
     if (cost >= PRICING_NONE)

@@ -56,9 +56,9 @@ int32_t pricing_master_entries(pricing_master *m, const pricing_pool_column *c)
     int32_t n = 0;
     memset(m->mass, 0, sizeof *m->mass * (size_t)m->n_cells);
     for (int32_t i = 0; i < c->n_uses; i++) {
-        spread(m, c->use[i].r1, &c->use[i]);
+        spread(m, pricing_pricer_stand_in(m->w, c->use[i].r1), &c->use[i]);
         if (c->use[i].r2 >= 0)
-            spread(m, c->use[i].r2, &c->use[i]);
+            spread(m, pricing_pricer_stand_in(m->w, c->use[i].r2), &c->use[i]);
     }
     for (int32_t i = 0; i < m->n_cells; i++)
         if (m->mass[i] > 0) {
@@ -118,6 +118,12 @@ static int32_t cell_of(const pricing_master *m, int32_t row)
     return r * buckets + row % buckets;
 }
 
+/* A cell has the time of all resources that it stands for; those that have a stand-in are never used. */
+static double copies(const pricing_master *m, int32_t cell)
+{
+    return UTIL_MAX(pricing_pricer_copies(m->w, cell / m->grid.n_buckets), 1);
+}
+
 static int lp_rows(pricing_master *m)
 {
     double *lower = m->mean, *upper = m->row_dual; /* not yet in use */
@@ -126,7 +132,7 @@ static int lp_rows(pricing_master *m)
         int32_t kind = i - cells - m->n_sends, branch = kind - m->b->n_kinds;
         if (i < cells) {
             lower[i] = -HUGE_VAL;
-            upper[i] = m->held[cell_of(m, i)];
+            upper[i] = copies(m, cell_of(m, i)) * m->held[cell_of(m, i)];
         } else if (branch >= 0) {
             bool counted = m->job->branch[branch].on == PRICING_NUMBER; /* times are the pricing's business */
             lower[i] = counted ? (double)m->job->branch[branch].least : -HUGE_VAL;
@@ -148,7 +154,7 @@ static int lp_give(pricing_master *m, double cost, const double *part, bool in_s
     for (int32_t row = 0; row < lp_cells(m); row++)
         if (part[cell_of(m, row)] > 0) {
             m->row[n] = row;
-            m->value[n++] = -part[cell_of(m, row)];
+            m->value[n++] = -copies(m, cell_of(m, row)) * part[cell_of(m, row)];
         }
     if (in_solution) {
         m->row[n] = m->n_rows - m->n_cells + lp_cells(m);
@@ -227,7 +233,8 @@ static void take_duals(pricing_master *m)
 {
     int32_t buckets = m->grid.n_buckets, shift = m->n_cells - lp_cells(m);
     for (int32_t i = 0; i < m->n_rows; i++) {
-        int32_t r = i < m->n_cells ? m->lp_resource[i / buckets] : 0, branch = i - pricing_master_branch_row(m, 0);
+        int32_t r = i < m->n_cells ? m->lp_resource[pricing_pricer_stand_in(m->w, i / buckets)] : 0,
+                branch = i - pricing_master_branch_row(m, 0);
         if (i < m->n_cells)
             m->dual[i] = r < 0 ? 0 : fmax(-m->row_dual[r * buckets + i % buckets], 0);
         else
@@ -261,7 +268,7 @@ static bool find_overload(pricing_master *m, double theta)
     for (int32_t i = 0; i < m->n_cells; i++) {
         double room = m->job->form == PRICING_PRICED_FORM ? offered_part(m, i)
                                                           : m->held[i] + theta * pricing_master_free_part(m, i);
-        if (m->lp_resource[i / buckets] < 0 && load[i] > room * 1.001 + 1e-6)
+        if (m->lp_resource[i / buckets] < 0 && load[i] > copies(m, i) * room * 1.001 + 1e-6)
             m->lp_resource[i / buckets] = m->n_lp_resources++;
     }
     return m->n_lp_resources > before;

@@ -17,14 +17,33 @@ static const pricing_pool_column *chosen(const pricing_master *m, size_t x)
     return c && c->kind >= 0 && m->primal[x] > 1e-6 ? c : NULL;
 }
 
+/* How often a schedule is told, each time with other devices in place of stand-ins. */
+static int32_t versions(const pricing_master *m, const pricing_pool_column *c)
+{
+    int32_t most = 1;
+    for (int32_t i = 0; i < c->n_ops; i++)
+        most = UTIL_MAX(most, pricing_pricer_copies(m->w, pricing_pricer_stand_in(m->w, c->device[i])));
+    return most;
+}
+
+/* The number-th of the devices for which the stand-in of k stands, counted round and round. */
+static int8_t copy_of(const pricing_master *m, int32_t k, int32_t number)
+{
+    int32_t own = pricing_pricer_stand_in(m->w, k), left = number % pricing_pricer_copies(m->w, own), i = 0;
+    while (pricing_pricer_stand_in(m->w, i) != own || left-- > 0)
+        i++;
+    return (int8_t)i;
+}
+
 /* Patterns, then starts, then devices, in one piece of memory. */
 pricing_chosen_column *pricing_master_solution(const pricing_master *m, int32_t *n)
 {
     size_t columns = 0, ops = 0;
     for (size_t x = 0; x < m->n_solved; x++)
         if (chosen(m, x)) {
-            columns++;
-            ops += (size_t)chosen(m, x)->n_ops;
+            size_t times = (size_t)versions(m, chosen(m, x));
+            columns += times;
+            ops += times * (size_t)chosen(m, x)->n_ops;
         }
     char *memory = util_alloc(1, (columns + 1) * sizeof(pricing_chosen_column) + ops * (sizeof(int64_t) + 1));
     pricing_chosen_column *kept = (pricing_chosen_column *)(void *)memory;
@@ -35,11 +54,15 @@ pricing_chosen_column *pricing_master_solution(const pricing_master *m, int32_t 
         const pricing_pool_column *c = chosen(m, x);
         if (!c)
             continue;
-        memcpy(start, c->start, sizeof *start * (size_t)c->n_ops);
-        memcpy(device, c->device, (size_t)c->n_ops);
-        kept[(*n)++] = (pricing_chosen_column){c->kind, m->primal[x], device, start};
-        start += c->n_ops;
-        device += c->n_ops;
+        int32_t times = versions(m, c);
+        for (int32_t v = 0; v < times; v++) {
+            memcpy(start, c->start, sizeof *start * (size_t)c->n_ops);
+            for (int32_t i = 0; i < c->n_ops; i++)
+                device[i] = copy_of(m, c->device[i], v);
+            kept[(*n)++] = (pricing_chosen_column){c->kind, m->primal[x] / times, device, start};
+            start += c->n_ops;
+            device += c->n_ops;
+        }
     }
     return kept;
 }
@@ -49,10 +72,10 @@ double pricing_master_number(const pricing_master *m, int32_t kind, int32_t op, 
     double sum = 0;
     for (size_t x = 0; x < m->n_solved; x++) {
         const pricing_pool_column *c = pricing_master_column(m, x);
-        if (c && c->kind == kind && c->device[op] == device)
+        if (c && c->kind == kind && pricing_pricer_stand_in(m->w, c->device[op]) == device)
             sum += m->primal[x];
     }
-    return sum;
+    return sum / UTIL_MAX(pricing_pricer_copies(m->w, device), 1); /* equal devices share it evenly */
 }
 
 static double mean_arrival(const pricing_master *m, int32_t send)

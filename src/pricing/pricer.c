@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "pricing/pricer_state.h"
+#include "problem/equal_devices.h"
 #include "util/util.h"
 
 #define MOST_STEPS 4e8        /* of one pricing, or of a spanning tree: about half a second */
@@ -209,6 +210,8 @@ int pricing_pricer_new(pricing_pricer **out, const decompose_block *b, int32_t m
         for (int32_t t = 0; t < q->n_tensors; t++)
             w->readers[t] = q->tensor_edge_off[t + 1] - q->tensor_edge_off[t];
         w->shared_tensor = decompose_block_shared_tensor(b);
+        w->may_join = true;
+        problem_equal_devices(q, w->least);
         rc = build_trees(w);
         rc = rc ? rc : assign_lines(w);
     }
@@ -219,6 +222,51 @@ int pricing_pricer_new(pricing_pricer **out, const decompose_block *b, int32_t m
     return rc;
 }
 
+/* ---- equal devices ---- */
+
+void pricing_pricer_join(pricing_pricer *w, bool join)
+{
+    w->may_join = join;
+}
+
+/* Devices that the case names are themselves. With congestion channel transfers between two equal devices have channels
+ * of their own, for which nothing can stand in. */
+static void find_stand_ins(pricing_pricer *w, int32_t n_branches, const pricing_branch *branch)
+{
+    uint64_t named = w->listed | UINT64_C(1) << w->entry_device | UINT64_C(1) << w->exit_device;
+    bool join = w->may_join && w->block->problem.congestion != MOIRAI_CONGESTION_CHANNEL;
+    int32_t first[MOIRAI_MAX_DEVICES];
+    for (int32_t i = 0; i < n_branches; i++)
+        if (branch[i].on == PRICING_NUMBER || branch[i].on == PRICING_ARRIVAL)
+            named |= UINT64_C(1) << branch[i].device;
+    for (int32_t k = 0; k < w->K; k++) {
+        first[k] = -1;
+        w->copies[k] = 0;
+    }
+    for (int32_t k = 0; k < w->K; k++) {
+        bool alone = !join || named >> k & 1;
+        if (!alone && first[w->least[k]] < 0)
+            first[w->least[k]] = k;
+        w->stand_in[k] = alone ? k : first[w->least[k]];
+        w->copies[w->stand_in[k]]++;
+    }
+}
+
+/* Ports are numbered after the devices, those that send before those that receive; channels are never joined. */
+int32_t pricing_pricer_stand_in(const pricing_pricer *w, int32_t r)
+{
+    bool channel = w->block->problem.congestion == MOIRAI_CONGESTION_CHANNEL && r >= w->K;
+    return channel ? r : r / w->K * w->K + w->stand_in[r % w->K];
+}
+
+int32_t pricing_pricer_copies(const pricing_pricer *w, int32_t r)
+{
+    bool channel = w->block->problem.congestion == MOIRAI_CONGESTION_CHANNEL && r >= w->K;
+    return channel ? 1 : w->copies[r % w->K];
+}
+
+/* ---- arrivals ---- */
+
 /* When the shared tensor is where: one port sends it to one receiver after the other; elsewhere each send is on its
  * own. */
 void pricing_pricer_set_arrivals(pricing_pricer *w, int32_t n_branches, const pricing_branch *branch)
@@ -226,6 +274,7 @@ void pricing_pricer_set_arrivals(pricing_pricer *w, int32_t n_branches, const pr
     const moirai_problem *q = &w->block->problem;
     bool port = q->congestion == MOIRAI_CONGESTION_PORT;
     int64_t sent = 0, rest = w->grid->length_ns;
+    w->listed = 0;
     for (int32_t k = 0; k < w->K; k++) {
         w->arrival_ns[k] = k == w->entry_device ? 0 : -1;
         w->arrived_ns[k] = w->grid->length_ns;
@@ -239,12 +288,17 @@ void pricing_pricer_set_arrivals(pricing_pricer *w, int32_t n_branches, const pr
                 w->arrived_ns[k] = UTIL_MIN(w->arrived_ns[k], branch[i].most);
             }
         w->arrival_ns[k] = sent;
+        w->listed |= UINT64_C(1) << k;
     }
+    for (int32_t k = 0; w->how.fixed && w->how.open && k < w->K; k++) /* later than all of these */
+        if (w->arrival_ns[k] < 0)
+            w->arrival_ns[k] = (port ? sent : 0) + moirai_transfer_ns(q, w->shared_tensor, w->entry_device, k);
     for (int32_t j = w->how.fixed ? w->how.n_receivers - 1 : -1; j >= 0 && port; j--) {
         int32_t k = w->how.receiver[j];
         w->arrived_ns[k] = UTIL_MIN(w->arrived_ns[k], rest);
         rest = w->arrived_ns[k] - moirai_transfer_ns(q, w->shared_tensor, w->entry_device, k);
     }
+    find_stand_ins(w, n_branches, branch);
 }
 
 void pricing_pricer_set(pricing_pricer *w, int32_t entry_device, int32_t exit_device, const pricing_sending *how,

@@ -37,6 +37,13 @@ typedef struct pricing_tree_edge {
 /* The spanning tree that prices the kind (its operators less one edges, in `edge`); returns how many. */
 int32_t pricing_pricer_tree(const pricing_pricer *w, int32_t kind, pricing_tree_edge *edge);
 
+/* Whether equal devices may be priced as one where prices are equal (from the start: yes). Not for prices on bytes. */
+void pricing_pricer_join(pricing_pricer *w, bool join);
+/* The resource that is priced for resource r, by the arrivals as last set: r itself, or that of an equal device. */
+int32_t pricing_pricer_stand_in(const pricing_pricer *w, int32_t r);
+/* The number of resources that it stands for, itself included; 0: it has a stand-in. */
+int32_t pricing_pricer_copies(const pricing_pricer *w, int32_t r);
+
 /* Set entry and exit device, case and grid. */
 void pricing_pricer_set(pricing_pricer *w, int32_t entry_device, int32_t exit_device, const pricing_sending *how,
                         const pricing_grid *grid);

@@ -37,6 +37,13 @@ struct pricing_pricer {
     const pricing_grid *grid;
     int64_t arrival_ns[MOIRAI_MAX_DEVICES]; /* of the shared tensor: no sooner; -1: not received */
     int64_t arrived_ns[MOIRAI_MAX_DEVICES]; /* and no later */
+    uint64_t listed;                        /* receivers of the case */
+    /* Equal devices of which nothing sets one apart have one of them, the stand-in, priced for all. */
+    bool may_join;
+    int32_t least[MOIRAI_MAX_DEVICES];    /* the least device that is equal to this one in the block */
+    int32_t stand_in[MOIRAI_MAX_DEVICES]; /* by case and branches */
+    int32_t copies[MOIRAI_MAX_DEVICES];   /* devices that it stands for, itself included; 0: has a stand-in */
+    uint64_t present;                     /* devices that this pricing looks at */
     const pricing_prices *prices;
     /* scratch */
     int64_t *value;      /* [node * K * N + k * N + g], of the kind at hand */
@@ -64,7 +71,13 @@ typedef struct pricing_tree_state {
 
 static inline bool pricing_pricer_allows(const pricing_pricer *w, int32_t op, int32_t k)
 {
-    return w->block->problem.op_devices[op] >> k & 1;
+    return w->block->problem.op_devices[op] >> k & w->present >> k & 1;
+}
+
+/* Whether readers of the shared tensor on k have it by a send of the case, which pays for itself. */
+static inline bool pricing_pricer_sent(const pricing_pricer *w, int32_t k)
+{
+    return w->how.fixed && (!w->how.open || k == w->entry_device || w->listed >> k & 1);
 }
 
 static inline pricing_task_use pricing_pricer_op_task(const pricing_pricer *w, int32_t op, int32_t k)

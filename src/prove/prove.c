@@ -54,7 +54,7 @@ static int pair_bound(int64_t *ns, prover *x, const prove_block *b, int32_t a, i
             break;
         rc = prove_read_leaf(&leaf[read++], b, a, value);
     }
-    if (!rc && !prove_cover(b, a, z, leaf, (int32_t)n))
+    if (!rc && !prove_cover(b, a, z, leaf, (int32_t)n, true))
         rc = prove_wrong("the leaves leave cases out");
     for (i = 0; !rc && i < n; i++) {
         int64_t bound = path;
@@ -189,6 +189,33 @@ static int read_shared(prove_block *b, yyjson_val *value)
     return b->shared_tensor >= 0 ? 0 : prove_wrong("the shared tensor is not read in its block");
 }
 
+/* The first of the pairs that an exchange of equal devices takes to (a, z), and apart from it whether the ends are on
+ * one device. An end that is not there is device 0. */
+static int32_t image_of(const prove_block *b, const int32_t *least, int32_t a, int32_t z)
+{
+    bool apart = b->entry >= 0 && b->exit >= 0 && a != z;
+    return 2 * (least[a] * b->p->n_devices + least[z]) + apart;
+}
+
+/* A pair is proven where an image of it is. */
+static int share_among_equals(prover *x, int32_t class_)
+{
+    const prove_block *b = &x->class_[class_];
+    int32_t K = x->p->n_devices, least[MOIRAI_MAX_DEVICES];
+    int64_t *bound = x->bound + (int64_t)class_ * K * K, *most = util_alloc(2 * (size_t)K * (size_t)K, sizeof *most);
+    if (!most)
+        return MOIRAI_EFAIL;
+    prove_equal_devices(b, least);
+    for (int32_t i = 0; i < K * K; i++) {
+        int64_t *at = &most[image_of(b, least, i / K, i % K)];
+        *at = UTIL_MAX(*at, bound[i]);
+    }
+    for (int32_t i = 0; i < K * K; i++)
+        bound[i] = most[image_of(b, least, i / K, i % K)];
+    free(most);
+    return 0;
+}
+
 static int read_class(prover *x, int32_t class_, yyjson_val *object)
 {
     prove_block *b = &x->class_[class_];
@@ -210,7 +237,7 @@ static int read_class(prover *x, int32_t class_, yyjson_val *object)
     size_t i, max;
     yyjson_arr_foreach(pairs, i, max, value)
         rc = rc ? rc : read_pair(x, class_, value);
-    return rc;
+    return rc ? rc : share_among_equals(x, class_);
 }
 
 /* ---- the chain ---- */

@@ -62,6 +62,7 @@ typedef struct prove_branch {
  * the keys mean, and why that proves it: docs/certificate.md. */
 typedef struct prove_leaf {
     bool fixed; /* where the shared tensor goes is part of the case; else it may go anywhere */
+    bool open;  /* receivers are the first ones; others may come later */
     int32_t n_receivers, receiver[MOIRAI_MAX_DEVICES]; /* in order of arrival */
     int32_t n_branches;
     prove_branch *branch;
@@ -86,7 +87,12 @@ int prove_least_cost(prove_cost *out, const prove_block *b, int32_t a, int32_t z
 __int128 prove_branch_term(const prove_leaf *leaf);
 /* *holds: the leaf's prices exclude its length between a and z. */
 int prove_prices(bool *holds, const prove_block *b, int32_t a, int32_t z, const prove_leaf *leaf);
-/* The leaves' cases leave nothing out. */
-bool prove_cover(const prove_block *b, int32_t a, int32_t z, const prove_leaf *leaf, int32_t n);
+/* The leaves' cases leave nothing out. `equals`: cases may be left out that are images of others by an exchange of equal
+ * devices; not where bytes have prices, which equal devices need not share. */
+bool prove_cover(const prove_block *b, int32_t a, int32_t z, const prove_leaf *leaf, int32_t n, bool equals);
+
+/* least[k]: the least device that can be exchanged with k without changing anything between the cuts of the block:
+ * times of operators, where they may run, transfers. */
+void prove_equal_devices(const prove_block *b, int32_t *least);
 
 #endif

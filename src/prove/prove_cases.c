@@ -51,56 +51,86 @@ typedef struct listing {
     const prove_leaf *leaf;
     int32_t n, *pick;
     bool ordered;
+    const int32_t *least; /* equal devices, or NULL: none are */
     int32_t n_receivers, receiver[MOIRAI_MAX_DEVICES];
 } listing;
 
-static bool same_sending(const prove_leaf *leaf, bool fixed, int32_t n, const int32_t *receiver)
+static bool same_sending(const prove_leaf *leaf, bool fixed, bool open, int32_t n, const int32_t *receiver)
 {
-    return leaf->fixed == fixed &&
+    return leaf->fixed == fixed && leaf->open == open &&
            (!fixed || (leaf->n_receivers == n && !memcmp(leaf->receiver, receiver, sizeof *receiver * (size_t)n)));
 }
 
-static bool sending_covered(listing *x, bool fixed)
+static bool sending_covered(listing *x, bool fixed, bool open)
 {
     int32_t n = 0;
     for (int32_t i = 0; i < x->n; i++)
-        if (same_sending(&x->leaf[i], fixed, x->n_receivers, x->receiver))
+        if (same_sending(&x->leaf[i], fixed, open, x->n_receivers, x->receiver))
             x->pick[n++] = i;
     return counts_cover(x->b, x->leaf, x->pick, n, 0);
 }
 
-/* Every continuation of the present list by devices of `left`. */
+/* A case in which k is next is the image of one that was looked at: an equal device in place of it, both in no list. */
+static bool is_image(const listing *x, uint64_t seen, int32_t k)
+{
+    return x->least && (seen >> x->least[k] & 1);
+}
+
+/* Every continuation of the present list by devices of `left`, or one leaf for all of them. */
 static bool sendings_covered(listing *x, uint64_t left)
 {
-    if (!sending_covered(x, true))
+    if (x->ordered && sending_covered(x, true, true))
+        return true;
+    if (!sending_covered(x, true, false))
         return false;
+    uint64_t seen = 0; /* classes of equal devices */
     for (uint64_t rest = left; rest; rest &= rest - 1) {
         int32_t k = __builtin_ctzll(rest);
         uint64_t bit = UINT64_C(1) << k;
+        if (x->ordered && is_image(x, seen, k))
+            continue;
         x->receiver[x->n_receivers++] = k;
         bool good = sendings_covered(x, x->ordered ? left & ~bit : rest & ~bit);
         x->n_receivers--;
         if (!good)
             return false;
+        seen |= x->least ? UINT64_C(1) << x->least[k] : 0;
     }
     return true;
 }
 
-bool prove_cover(const prove_block *b, int32_t a, int32_t z, const prove_leaf *leaf, int32_t n)
+/* The devices of the cuts are no longer equal to any: each is known by itself, the least of the others by the next. */
+static void name_ends(const prove_block *b, int32_t a, int32_t z, int32_t *least)
 {
+    int32_t own[MOIRAI_MAX_DEVICES];
+    for (int32_t k = 0; k < b->p->n_devices; k++) {
+        bool end = k == a || (b->exit >= 0 && k == z);
+        own[k] = k;
+        for (int32_t j = 0; j < k && !end && own[k] == k; j++)
+            if (least[j] == least[k] && j != a && (b->exit < 0 || j != z))
+                own[k] = own[j];
+    }
+    memcpy(least, own, sizeof *own * (size_t)b->p->n_devices);
+}
+
+bool prove_cover(const prove_block *b, int32_t a, int32_t z, const prove_leaf *leaf, int32_t n, bool equals)
+{
+    int32_t least[MOIRAI_MAX_DEVICES];
     listing x = {.b = b, .leaf = leaf, .n = n, .ordered = b->p->congestion == MOIRAI_CONGESTION_PORT};
     x.pick = util_alloc((size_t)n, sizeof *x.pick);
     if (!x.pick)
         return false;
-    bool good = sending_covered(&x, false);
+    bool good = sending_covered(&x, false, false);
     if (!good && b->shared_tensor >= 0) {
         uint64_t readers = 0;
         for (int32_t e = 0; e < b->n_edges; e++)
             if (b->edge[e].tensor == b->shared_tensor)
                 readers |= b->edge[e].to == b->exit ? UINT64_C(1) << z : b->p->op_devices[b->op[b->edge[e].to]];
         readers &= ~(UINT64_C(1) << a);
-        /* No certificate lists more than this: the number of lists would explode. */
-        good = __builtin_popcountll(readers) <= 8 && sendings_covered(&x, readers);
+        prove_equal_devices(b, least);
+        name_ends(b, a, z, least);
+        x.least = equals ? least : NULL;
+        good = sendings_covered(&x, readers);
     }
     free(x.pick);
     return good;

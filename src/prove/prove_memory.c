@@ -111,7 +111,7 @@ static int pair_value(memory_proof *y, const prove_block *b, int32_t a, int32_t 
             break;
         rc = prove_read_leaf(&leaf[read++], b, a, object);
     }
-    if (!rc && !prove_cover(b, a, z, leaf, (int32_t)n))
+    if (!rc && !prove_cover(b, a, z, leaf, (int32_t)n, false))
         rc = prove_wrong("the leaves leave cases out");
     for (i = 0; !rc && i < n; i++) {
         __int128 value = 0;

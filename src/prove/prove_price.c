@@ -28,6 +28,7 @@ typedef struct pricing {
     int64_t step, length;
     int64_t arrival[MOIRAI_MAX_DEVICES]; /* of the shared tensor: no sooner; -1: never */
     int64_t arrived[MOIRAI_MAX_DEVICES]; /* and no later */
+    bool later[MOIRAI_MAX_DEVICES];      /* it may come here after all receivers that are listed */
     int64_t *rate;                       /* [resource * N + g]: price in step g */
     int64_t *sum;                        /* [resource * N + g]: price from 0 to the beginning of step g */
     int64_t *op_cost;                    /* [(line * K + k) * N + g] */
@@ -157,7 +158,8 @@ static void add(int64_t *value, int64_t more)
 /* The operator waits for a tensor of the entry. */
 static void add_entry(const pricing *w, const prove_edge *e, int32_t k, int64_t *value)
 {
-    if (w->leaf->fixed && e->tensor == w->b->shared_tensor) {
+    bool shared = w->leaf->fixed && e->tensor == w->b->shared_tensor;
+    if (shared && !w->later[k]) {
         int64_t from = w->arrival[k] < 0 ? w->N : w->arrival[k] / w->step;
         for (int32_t g = 0; g < w->N && g < from; g++)
             value[g] = NEVER;
@@ -166,9 +168,11 @@ static void add_entry(const pricing *w, const prove_edge *e, int32_t k, int64_t 
     if (k == w->a)
         return;
     const int64_t *cost = edge_line(w, e, w->a, k);
-    int64_t wait = moirai_transfer_ns(w->b->p, e->tensor, w->a, k) / w->step, least = NEVER;
+    int64_t ns = moirai_transfer_ns(w->b->p, e->tensor, w->a, k), wait = ns / w->step, least = NEVER;
+    int64_t first =
+        shared ? (w->arrival[k] - ns) / w->step : 0; /* the send's first step: all listed ones come before */
     for (int32_t g = 0; g < w->N; g++) {
-        if (g >= wait)
+        if (g >= first + wait)
             least = UTIL_MIN(least, cost[g - wait]);
         add(&value[g], least);
     }
@@ -382,6 +386,11 @@ static void set_arrivals(pricing *w)
         sent = port ? UTIL_MIN(sent + ns, NEVER) : ns;
         narrow(w, k, &sent, &w->arrived[k]);
         w->arrival[k] = sent;
+    }
+    for (int32_t k = 0; k < w->K; k++) {
+        w->later[k] = w->leaf->open && w->arrival[k] < 0;
+        if (w->later[k])
+            w->arrival[k] = UTIL_MIN(sent + moirai_transfer_ns(w->b->p, w->b->shared_tensor, w->a, k), NEVER);
     }
     for (int32_t x = n - 1; x >= 0 && port; x--) {
         int32_t k = w->leaf->receiver[x];

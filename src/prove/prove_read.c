@@ -195,6 +195,9 @@ int prove_read_leaf(prove_leaf *leaf, const prove_block *b, int32_t a, yyjson_va
     *leaf = (prove_leaf){0};
     int rc = yyjson_is_obj(object) ? 0 : prove_wrong("a leaf is no object");
     rc = rc ? rc : read_sending(leaf, b, a, yyjson_obj_get(object, "receivers"));
+    leaf->open = yyjson_is_true(yyjson_obj_get(object, "open"));
+    if (!rc && leaf->open && (!leaf->fixed || b->p->congestion != MOIRAI_CONGESTION_PORT))
+        rc = prove_wrong("a leaf without an order of receivers is open");
     rc = rc ? rc : read_counts(leaf, b, object);
     leaf->priced = yyjson_obj_get(object, "prices");
     if (!rc && leaf->priced)

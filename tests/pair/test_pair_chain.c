@@ -129,6 +129,52 @@ static void test_pair_chain_without_plans_has_no_path(void **state)
     moirai_problem_free(p);
 }
 
+static const char *const three_equals =
+    "device A 9\ndevice B 9\ndevice C 9\ndevice D 9\nop a 5,8,8,8 > s:7\nop b 5,8,8,8 s > t:3\nop c 5,8,8,8 s > u:3\n"
+    "op d 5,8,8,8 t u > w:7\nop e 5,8,8,8 w\n";
+
+/* B, C and D differ in nothing: pairs with the same pattern of them are one. */
+static void test_pair_chain_joins_equal_devices(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem(three_equals);
+    pair_chain *c;
+    assert_ok(pair_chain_new(&c, p));
+    int32_t middle = c->s->block_class[1];
+    assert_int_equal(pair_chain_distinct(c), pair_chain_count(c));
+    pair_chain_join_equals(c);
+    assert_int_equal(pair_chain_index(c, middle, 3, 2), pair_chain_index(c, middle, 1, 2));
+    assert_int_equal(pair_chain_index(c, middle, 3, 3), pair_chain_index(c, middle, 1, 1));
+    assert_int_equal(pair_chain_index(c, middle, 0, 3), pair_chain_index(c, middle, 0, 1));
+    assert_int_not_equal(pair_chain_index(c, middle, 1, 1), pair_chain_index(c, middle, 1, 2));
+    assert_int_not_equal(pair_chain_index(c, middle, 0, 1), pair_chain_index(c, middle, 1, 0));
+    assert_true(pair_chain_distinct(c) < pair_chain_count(c));
+    int32_t device[4];
+    pair_chain_exchange(c, middle, 3, 2, device); /* the pair is that of B and C */
+    assert_true(device[0] == 0 && device[1] == 3 && device[2] == 2 && device[3] == 1);
+    pair_chain_tell_apart(c);
+    assert_int_not_equal(pair_chain_index(c, middle, 3, 2), pair_chain_index(c, middle, 1, 2));
+    pair_chain_free(c);
+    moirai_problem_free(p);
+}
+
+/* Without an exit there is one device to exchange; the pair of B counts for D. */
+static void test_pair_chain_joins_equal_devices_at_the_ends(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem(three_equals);
+    pair_chain *c;
+    int32_t device[4];
+    assert_ok(pair_chain_new(&c, p));
+    pair_chain_join_equals(c);
+    int32_t last = c->s->block_class[c->s->n_blocks - 1];
+    assert_int_equal(pair_chain_index(c, last, 3, 0), pair_chain_index(c, last, 1, 0));
+    pair_chain_exchange(c, last, 3, 0, device);
+    assert_int_equal(device[1], 3);
+    pair_chain_free(c);
+    moirai_problem_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -138,6 +184,8 @@ int main(void)
         cmocka_unit_test(test_pair_chain_masks_and_possible_pairs),
         cmocka_unit_test(test_pair_chain_share_of_a_class),
         cmocka_unit_test(test_pair_chain_without_plans_has_no_path),
+        cmocka_unit_test(test_pair_chain_joins_equal_devices),
+        cmocka_unit_test(test_pair_chain_joins_equal_devices_at_the_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,6 +51,38 @@ static void test_place_compose_puts_block_plans_in_a_row(void **state)
     moirai_problem_free(p);
 }
 
+/* B, C and D are equal: the plan between B and C serves D and C, with devices and transfers exchanged. */
+static void test_place_compose_exchanges_equal_devices(void **state)
+{
+    (void)state;
+    moirai_problem *p =
+        tiny_problem("device A 9\ndevice B 9\ndevice C 9\ndevice D 9\nop a 9,8,8,8 > s:2\nop b 9,8,8,8 s > "
+                     "t:3\nop c 9,8,8,8 s > u:3\nop d 9,8,8,8 t u > w:7\nop e 9,8,8,8 w\n");
+    static const int32_t path[2][3] = {{1, 2, 1}, {3, 2, 3}};
+    pair_chain *c;
+    moirai_sim *sim;
+    assert_ok(pair_chain_new(&c, p));
+    pair_chain_join_equals(c);
+    assert_ok(pair_chain_open_all(c, 1, &(util_stop){0}));
+    assert_ok(moirai_sim_new(&sim, p));
+    assert_int_equal(c->s->n_cuts, 3);
+    moirai_task *order = calloc((size_t)place_compose_capacity(p), sizeof *order);
+    int64_t length[2];
+    for (int i = 0; i < 2; i++) {
+        int32_t op_device[8];
+        int64_t n = place_compose(c, path[i], NULL, op_device, order);
+        length[i] = moirai_sim_replay(sim, op_device, order, n);
+        assert_true(op_device[tiny_op(p, "a")] == path[i][0] && op_device[tiny_op(p, "d")] == path[i][1]);
+        assert_int_not_equal(op_device[tiny_op(p, "b")], i ? 1 : 3); /* nothing strays to the third */
+    }
+    assert_true(length[0] > 0);
+    assert_int_equal(length[0], length[1]);
+    free(order);
+    moirai_sim_free(sim);
+    pair_chain_free(c);
+    moirai_problem_free(p);
+}
+
 /* ---- the engine ---- */
 
 static void test_place_engine_keeps_the_best(void **state)
@@ -224,6 +256,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_place_compose_puts_block_plans_in_a_row),
+        cmocka_unit_test(test_place_compose_exchanges_equal_devices),
         cmocka_unit_test(test_place_engine_keeps_the_best),
         cmocka_unit_test(test_place_engine_closes_blocks),
         cmocka_unit_test(test_place_engine_within_memory),

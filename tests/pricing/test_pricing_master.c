@@ -1,6 +1,7 @@
 /* The master: LPs small enough to solve on paper, what they choose, and what their prices prove. */
 #include <math.h>
 
+#include "pricing/lp.h"
 #include "pricing/master.h"
 #include "support/check.h"
 #include "support/tiny.h"
@@ -235,10 +236,57 @@ static void test_pricing_units_saturate(void **state)
     assert_true(pricing_units(DECOMPOSE_MOST_UNITS, INT64_MAX) == INT64_MAX / 16);
 }
 
+/* Six operators of 10 that A cannot run, on three equal devices: one of them stands for all, with the time of three. At T
+ * = 40 half of it is used; less than 20 is excluded, 20 is not, and equal devices have equal prices. */
+static void test_pricing_master_of_equal_devices(void **state)
+{
+    (void)state;
+    fixture f;
+    pricing_master_result r;
+    open_master(
+        &f, "device A 99\ndevice B 99\ndevice C 99\ndevice D 99\nop in 1,-,-,- > s:0\nop a -,10,10,10 s > t:0\nop b "
+            "-,10,10,10 s > u:0\nop c -,10,10,10 s > v:0\nop d -,10,10,10 s > w:0\nop e -,10,10,10 s > x:0\nop f "
+            "-,10,10,10 s > y:0\nop out 1,-,-,- t u v w x y\n");
+    pricing_master_task task = task_of(&f, PRICING_LENGTH_FORM, 40);
+    assert_ok(pricing_master_solve(&r, f.m, &task));
+    if (pricing_lp_available())
+        assert_true(fabs(r.theta - 0.5) < 1e-3);
+    assert_true(pricing_pricer_copies(f.w, 1) == 3 && pricing_pricer_copies(f.w, 2) == 0);
+    assert_int_equal(pricing_pricer_stand_in(f.w, 3), 1);
+    assert_true(r.price[1] == r.price[2] && r.price[1] == r.price[3]);
+    task.length_ns = 19;
+    assert_ok(pricing_master_solve(&r, f.m, &task));
+    assert_true(r.proven && prices_exclude(&f, &task, &r));
+    task.length_ns = 20;
+    assert_ok(pricing_master_solve(&r, f.m, &task));
+    assert_false(r.proven);
+    close_master(&f);
+}
+
+/* Prices that differ on equal devices: the cheapest of them counts, whoever stands in. */
+static void test_pricing_of_equal_devices_with_other_prices(void **state)
+{
+    (void)state;
+    fixture f;
+    open_master(&f, "device A 99\ndevice B 99\ndevice C 99\nop in 1,-,- > s:0\nop a -,10,10 s > t:0\nop b -,10,10 s > "
+                    "u:0\nop out 1,-,- t u\n");
+    pricing_grid grid;
+    pricing_grid_init(&grid, 20, 1, 1);
+    int64_t price[9] = {7, 5, 2};
+    pricing_prices x = {price, NULL, 0, NULL, NULL};
+    pricing_pricer_set(f.w, 0, 0, &f.how, &grid);
+    assert_int_equal(pricing_pricer_cost(f.w, &x, NULL, NULL), 2 * 10 * 2);
+    price[1] = price[2] = 5;
+    assert_int_equal(pricing_pricer_cost(f.w, &x, NULL, NULL), 2 * 10 * 5);
+    close_master(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pricing_master_of_two_operators),
+        cmocka_unit_test(test_pricing_master_of_equal_devices),
+        cmocka_unit_test(test_pricing_of_equal_devices_with_other_prices),
         cmocka_unit_test(test_pricing_master_proves_a_length),
         cmocka_unit_test(test_pricing_master_needs_buckets),
         cmocka_unit_test(test_pricing_master_branches_close_cases),

@@ -42,7 +42,10 @@ static int32_t arrivals_of(const decompose_block *b, const exact_result *found, 
     int32_t n = 0, shared = decompose_block_shared_tensor(b);
     for (int32_t i = 0; how->fixed && i < found->n_transfers && n < 2; i++) {
         const exact_transfer *t = &found->transfer[i];
-        if (t->tensor != shared || util_rng_below(rng, 2))
+        bool listed = false;
+        for (int32_t j = 0; j < how->n_receivers; j++)
+            listed |= how->receiver[j] == t->to;
+        if (t->tensor != shared || !listed || util_rng_below(rng, 2))
             continue;
         bool below = util_rng_below(rng, 2);
         count[n++] =
@@ -115,6 +118,7 @@ static bool verifier_excludes(const prove_block *v, const pair_state *x, int32_t
     (void)x;
     prove_branch count[6];
     prove_leaf leaf = {.fixed = how->fixed,
+                       .open = how->open,
                        .n_receivers = how->n_receivers,
                        .n_branches = task->n_branches,
                        .branch = count,
@@ -146,6 +150,10 @@ static bool schedule_survives(const pair_chain *c, pair_state *x, const prove_bl
         pricing_sending how = {0};
         if (decompose_block_shared_tensor(&x->block) >= 0 && util_rng_below(&rng, 4))
             how = sending_of(&x->block, found, a);
+        if (how.fixed && x->block.problem.congestion == MOIRAI_CONGESTION_PORT && util_rng_below(&rng, 2)) {
+            how.open = true; /* some of the first receivers */
+            how.n_receivers = (int8_t)util_rng_below(&rng, (uint32_t)how.n_receivers + 1);
+        }
         pricing_branch count[6];
         int32_t arrivals = arrivals_of(&x->block, found, &how, &rng, count);
         /* The schedule's own length, and sometimes more. */
@@ -261,7 +269,9 @@ bool false_bound_pairs(pair_chain *c, uint64_t seed, false_bound_counts *counts,
             good = false_bound_fail(why, "the verifier sees another block");
         for (int32_t i = 0; i < c->K * c->K && good; i++) {
             int32_t a = i / c->K, z = i % c->K;
-            if (!pair_chain_possible(c, class_, a, z))
+            /* Equal devices share pairs: the images are proven as well. */
+            bool image = pair_chain_index(c, class_, a, z) != (int64_t)class_ * c->K * c->K + i;
+            if (image || !pair_chain_possible(c, class_, a, z))
                 continue;
             if (counts->pair_every && (seed + (uint64_t)(class_ * c->K * c->K + i)) % (uint64_t)counts->pair_every)
                 good = !pair_open(c, class_, a, z) || false_bound_fail(why, "a pair can't be opened");

@@ -30,6 +30,7 @@ typedef struct maker {
     text out;
     util_rng rng;
     int K, n_ops, scale;
+    int like[4]; /* the device that each is equal to */
     bool zeros, nulls, groups, first;
 } maker;
 
@@ -48,7 +49,8 @@ static model draw_model(maker *m)
     model x = {.memory = draw(m, 4)};
     int never = m->nulls && draw(m, 3) == 0 ? draw(m, m->K) : -1;
     for (int k = 0; k < m->K; k++)
-        x.time[k] = k == never                    ? -1
+        x.time[k] = m->like[k] != k               ? x.time[m->like[k]]
+                    : k == never                  ? -1
                     : m->zeros && draw(m, 4) == 0 ? 0
                                                   : (1 + draw(m, 12)) * m->scale + draw(m, m->scale);
     for (int j = 0; j < 2; j++)
@@ -81,20 +83,28 @@ static void put_head(maker *m, uint64_t seed, int max_ops)
     m->zeros = draw(m, 3) == 0;
     m->nulls = draw(m, 3) == 0;
     m->groups = draw(m, 6) == 0;
-    bool tight = draw(m, 2);
+    bool tight = draw(m, 2), equals = draw(m, 3) == 0;
+    int memory[4], speed[4][4], latency[4][4];
+    for (int a = 0; a < m->K; a++) {
+        m->like[a] = equals && a && draw(m, 3) ? m->like[draw(m, a)] : a;
+        memory[a] = tight ? 1 + draw(m, 3 * max_ops / m->K + 3) : 1000000;
+        for (int b = 0; b < m->K; b++) { /* the diagonal is for equal ones */
+            speed[a][b] = 200 + draw(m, 4000);
+            latency[a][b] = draw(m, 3) ? 0 : draw(m, 2 * m->scale);
+        }
+    }
     put(&m->out,
         "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"layers-%llu\",\"flow\":\"%s\",\"congestion\":\"%s\","
         "\"memory\":\"%s\",\"devices\":[",
         (unsigned long long)seed, flow[draw(m, 2)], congestion[draw(m, 3)], draw(m, 4) ? "static" : "peak");
     for (int k = 0; k < m->K; k++)
-        put(&m->out, "%s{\"name\":\"d%d\",\"memory_bytes\":%d}", k ? "," : "", k,
-            tight ? 1 + draw(m, 3 * max_ops / m->K + 3) : 1000000);
+        put(&m->out, "%s{\"name\":\"d%d\",\"memory_bytes\":%d}", k ? "," : "", k, memory[m->like[k]]);
     put(&m->out, "],\"channels\":[");
     for (int a = 0, n = 0; a < m->K; a++)
         for (int b = 0; b < m->K; b++)
             if (a != b)
                 put(&m->out, "%s{\"from\":\"d%d\",\"to\":\"d%d\",\"bytes_per_second\":%d000000,\"latency_ns\":%d}",
-                    n++ ? "," : "", a, b, 200 + draw(m, 4000), draw(m, 3) ? 0 : draw(m, 2 * m->scale));
+                    n++ ? "," : "", a, b, speed[m->like[a]][m->like[b]], latency[m->like[a]][m->like[b]]);
     put(&m->out, "],\n\"ops\":[");
 }
 

@@ -62,6 +62,7 @@ static int build(bound_interval_chain *x, const moirai_problem *p, bool *mark)
     rc = rc ? rc : pair_chain_over(&x->c, x->spine->problem, chosen);
     if (rc)
         return rc;
+    pair_chain_join_equals(x->c);
     size_t pairs = (size_t)x->c->s->n_classes * (size_t)x->c->K * (size_t)x->c->K;
     x->tries = util_alloc(pairs, sizeof *x->tries);
     x->device = util_alloc((size_t)x->c->s->n_cuts, sizeof *x->device);
@@ -261,7 +262,7 @@ static void choose(raising *r)
 /* All pairs at once where they are few; otherwise those of the path whenever it has changed. */
 int bound_interval_chain_open(bound_interval_chain *x, const bound_interval_task *job)
 {
-    if (pair_chain_count(x->c) <= MOST_OPEN)
+    if (pair_chain_distinct(x->c) <= MOST_OPEN)
         return pair_chain_open_all(x->c, job->threads, &job->stop);
     const decompose_cuts *s = x->c->s;
     int64_t *index = util_alloc((size_t)s->n_blocks, sizeof *index);
@@ -301,7 +302,7 @@ int bound_interval_chain_raise(int64_t *lower_ns, bound_interval_chain *x, const
             break;
         rc = util_pool_run(raise_one, &r, x->n_picks, job->threads);
         x->searches += x->n_picks;
-        if (!rc && pair_chain_count(x->c) > MOST_OPEN)
+        if (!rc && pair_chain_distinct(x->c) > MOST_OPEN)
             rc = bound_interval_chain_open(x, job);
     }
     free(r.times);

@@ -49,7 +49,7 @@ int bound_interval_chain_share(bound_interval_chain *x, bound_interval_list *kno
         if (!k)
             rc = bound_interval_add(&k, known, entry, exit, x->c->K);
         for (int32_t i = 0; i < pairs && !rc; i++) {
-            int32_t at = s->block_class[b] * pairs + i;
+            int64_t at = pair_chain_index(x->c, s->block_class[b], i / x->c->K, i % x->c->K);
             pair_state *y = x->c->pair[at];
             if (!y)
                 continue;

@@ -1,7 +1,4 @@
-/* What can be exchanged without changing anything: devices and operators.
- *
- * Devices a and b are interchangeable if swapping them leaves memories, operator times and every transfer table as
- * they are; that is an equivalence, so classes are represented by their least device. Operators i and j are
+/* What can be exchanged without changing anything: devices (problem/equal_devices.h) and operators. Operators i and j are
  * twins if they read the same tensors, cost the same everywhere, and their outputs pair up (size, transfer table,
  * readers); operators of keep-together groups are left out. Twins are linked into chains by number.
  * The tight formulation then asks for one representative only (milp_cuts.c). O(K^2 V + C K^3 + V log V + pairs). */
@@ -10,25 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool devices_equal(const moirai_problem *p, int32_t a, int32_t b)
-{
-    int32_t K = p->n_devices;
-    if (p->device_memory_bytes[a] != p->device_memory_bytes[b])
-        return false;
-    for (int32_t i = 0; i < p->n_ops; i++)
-        if (moirai_op_ns(p, i, a) != moirai_op_ns(p, i, b) ||
-            (p->op_devices[i] >> a & 1) != (p->op_devices[i] >> b & 1))
-            return false;
-    for (int32_t c = 0; c < p->n_classes; c++) {
-        const int64_t *table = p->class_transfer_ns + (int64_t)c * K * K;
-        if (table[a * K + b] != table[b * K + a])
-            return false;
-        for (int32_t k = 0; k < K; k++)
-            if (k != a && k != b && (table[a * K + k] != table[b * K + k] || table[k * K + a] != table[k * K + b]))
-                return false;
-    }
-    return true;
-}
+#include "problem/equal_devices.h"
 
 static bool outputs_equal(const moirai_problem *p, int32_t i, int32_t j)
 {
@@ -77,12 +56,7 @@ static bool operators_equal(const moirai_problem *p, int32_t i, int32_t j)
 void milp_symmetry(milp_dag *d)
 {
     const moirai_problem *p = d->p;
-    for (int32_t b = 0; b < p->n_devices; b++) {
-        d->device_class[b] = b;
-        for (int32_t a = 0; a < b && d->device_class[b] == b; a++)
-            if (d->device_class[a] == a && devices_equal(p, a, b))
-                d->device_class[b] = a;
-    }
+    problem_equal_devices(p, d->device_class);
     /* Twins read the same tensors: only readers of one's first input can be its twins. Operators without inputs
      * would need all pairs; for those the next number alone is tried. */
     for (int32_t i = 0; i < p->n_ops; i++) {

@@ -214,9 +214,9 @@ static int open_some(engine *x)
     return result;
 }
 
-static int open_pairs(engine *x)
+int engine_open_pairs(engine *x)
 {
-    bool all = pair_chain_count(x->c) <= (x->c->K <= 8 ? OPEN_ALL_FEW : OPEN_ALL_MANY);
+    bool all = pair_chain_distinct(x->c) <= (x->c->K <= 8 ? OPEN_ALL_FEW : OPEN_ALL_MANY);
     return all ? pair_chain_open_all(x->c, x->o->budget.threads, &x->stop) : open_some(x);
 }
 
@@ -291,7 +291,7 @@ static int refine_batch(engine *x, bool *done)
 
 int engine_improve_blocks(engine *x)
 {
-    int rc = open_pairs(x);
+    int rc = engine_open_pairs(x);
     if (!rc) { /* already worth something, and soon there: every block whole on a device, every longest path */
         raise_bound(x);
         rc = engine_compose(x);

@@ -53,7 +53,7 @@ static bool repeats(const engine *x)
     int64_t ops = 0;
     for (int32_t i = 0; i < s->n_classes; i++)
         ops += is_large(x, i) ? (int64_t)s->class_count[i] * s->block_size[s->class_block[i]] : 0;
-    return 2 * ops > x->p->n_ops && pair_chain_count(x->c) <= MOST_PAIRS;
+    return 2 * ops > x->p->n_ops && pair_chain_distinct(x->c) <= MOST_PAIRS;
 }
 
 /* ---- one pair ---- */

@@ -104,6 +104,7 @@ int engine_prepare(engine *x)
     int rc = pair_chain_new(&x->c, x->p);
     if (rc)
         return rc;
+    pair_chain_join_equals(x->c);
     size_t cuts = (size_t)x->c->s->n_cuts, pairs = (size_t)pair_chain_count(x->c);
     x->cut_device = util_alloc(cuts, sizeof(int32_t));
     x->plan_device = util_alloc(cuts, sizeof(int32_t));

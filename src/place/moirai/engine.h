@@ -85,6 +85,8 @@ int engine_improve_blocks(engine *x);
 /* The best chain of block plans as one plan; kept if it fits and is better. The path of the best plan stays in
  * plan_device. */
 int engine_compose(engine *x);
+/* Pairs to begin with: all of them where they are few. */
+int engine_open_pairs(engine *x);
 
 /* ---- copies.c ---- */
 /* Anneals the blocks of layers that repeat, each once, and composes them, in this part of the time that is left; it can

@@ -8,6 +8,14 @@
 
 #define MEMORY_ROUNDS 12
 
+/* Bytes have a price on each device, so that equal devices differ. */
+static int begin(engine *x)
+{
+    pair_chain_tell_apart(x->c);
+    int rc = engine_open_pairs(x);
+    return rc ? rc : bytes_prices_new(&x->memory, x->c);
+}
+
 /* Prices on bytes: a composition that keeps to the memory, then a bound at its prices. */
 static int price_memory(engine *x, int32_t rounds, int32_t solves, int64_t evaluations)
 {
@@ -22,7 +30,7 @@ static int price_memory(engine *x, int32_t rounds, int32_t solves, int64_t evalu
     int64_t lower = 0, length = INT64_MAX;
     const int32_t *cut_device;
     const pair_plan *const *block_plan;
-    int rc = x->memory ? 0 : bytes_prices_new(&x->memory, x->c);
+    int rc = x->memory ? 0 : begin(x);
     if (rc == MOIRAI_ELIMIT)
         return 0; /* the heuristics' plans stand */
     rc = rc ? rc : bytes_plan_find(&length, &cut_device, &block_plan, x->memory, &search);
