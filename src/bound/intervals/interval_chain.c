@@ -172,7 +172,7 @@ static int raise_by_cases(bound_interval_chain *x, int32_t pair, int64_t need_ns
     bool copies = bound_interval_chain_repeats(x);
     double before = (double)y->lower_ns, worth = copies ? COPIES_WORTH : CASES_WORTH;
     int32_t known = y->programme ? pair_static_cases(y->programme) : 0;
-    int rc = pair_raise_cases(y, need_ns, UTIL_MAX(CASES_AT_ONCE, known / 4), job->stop);
+    int rc = pair_raise_cases(y, need_ns, UTIL_MAX(CASES_AT_ONCE, known / 8), job->stop);
     if ((double)y->lower_ns > (1 + worth) * before && y->lower_ns < need_ns)
         x->tries[pair]--;
     return rc;

@@ -211,7 +211,7 @@ static int search_whole(engine *x)
     rc = rc ? rc : engine_anneal_whole(x, 2, copies ? 0.1 : 0.15);
     if (!rc && engine_gap(x) <= POOL_GAP)
         rc = engine_raise_by_pool(x, x->o->certificate_path ? POOL_SHARE : FIRST_POOL_SHARE);
-    rc = rc ? rc : engine_raise_by_intervals(x, 14, 4, copies ? 0.7 : 0.45);
+    rc = rc ? rc : engine_raise_by_intervals(x, 14, 4, copies ? 0.8 : 0.45);
     if (!rc && engine_gap(x) <= POOL_GAP)
         rc = engine_raise_by_windows(x, POOL_SHARE);
     rc = rc ? rc : engine_raise_by_programme(x, 0.2);
