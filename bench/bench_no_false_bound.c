@@ -51,10 +51,12 @@ int main(int argc, char **argv)
            counts.optimal ? 100 * counts.gap / (double)counts.optimal : 0, counts.memory, wrong,
            util_seconds() - begun);
     printf("%" PRId64 " enemy's certificates with prices on bytes, static proofs (%" PRId64 " of intervals, %" PRId64
-           " by cases, %" PRId64 " by receivers) or pools (%" PRId64 "), %" PRId64 " accepted\n%" PRId64
+           " by cases; pairs: %" PRId64 " by receivers, %" PRId64 " by returns, %" PRId64
+           " by devices) or pools (%" PRId64 "), %" PRId64 " accepted\n%" PRId64
            " bounds by pools within windows from intervals, %" PRId64 " certificates with search trees of %" PRId64
            " nodes\n%" PRId64 " certificates of windows, %" PRId64 " of pools within them\n",
-           counts.attacks.tried, counts.statics, counts.cases, counts.sendings, counts.pools, counts.attacks.accepted,
-           counts.windows, counts.searches, counts.nodes, counts.window_proofs, counts.window_pools);
+           counts.attacks.tried, counts.statics, counts.cases, counts.sendings, counts.returns, counts.devices,
+           counts.pools, counts.attacks.accepted, counts.windows, counts.searches, counts.nodes, counts.window_proofs,
+           counts.window_pools);
     return wrong > 0;
 }

@@ -133,11 +133,11 @@ static void write_groups(util_writer *w, const pair_static_tree *s)
 
 static void write_case(util_writer *w, const pair_static_tree *s, int32_t at);
 
-/* Who receives the tensor next, each with its case, and the case in which nobody does. */
+/* Who receives the tensor next, or returns results before, each with its case, and the case in which nobody does. */
 static void write_next(util_writer *w, const pair_static_tree *s, const pair_static_case *c)
 {
     int32_t last = c->child + c->n_children - 1;
-    util_writer_pair_open(w, "receivers", '[');
+    util_writer_pair_open(w, c->division == PAIR_BY_RETURN ? "returns" : "receivers", '[');
     for (int32_t i = c->child; i < last; i++)
         util_writer_int(w, s->cases[i].which);
     util_writer_close(w, ']');
@@ -163,7 +163,14 @@ static void write_case(util_writer *w, const pair_static_tree *s, int32_t at)
         write_case(w, s, c->child);
         util_writer_key(w, "high");
         write_case(w, s, c->child + 1);
-    } else if (c->division == PAIR_BY_SENDING) {
+    } else if (c->division == PAIR_BY_DEVICE) {
+        util_writer_pair_int(w, "op", c->group);
+        util_writer_pair_int(w, "device", c->device);
+        util_writer_key(w, "there");
+        write_case(w, s, c->child);
+        util_writer_key(w, "elsewhere");
+        write_case(w, s, c->child + 1);
+    } else if (c->division != PAIR_UNDIVIDED) {
         write_next(w, s, c);
     } else if (c->dual) {
         write_loads(w, c->load, c->n_loads);
@@ -191,6 +198,8 @@ static void write_tree(util_writer *w, const pair_static_tree *s, const decompos
     write_groups(w, s);
     if (s->sent != MOIRAI_NONE)
         util_writer_pair_int(w, "sent", s->sent - b->problem.op_out_off[b->entry]);
+    if (s->return_ns > 0)
+        util_writer_pair_int(w, "return_ns", s->return_ns);
     util_writer_key(w, "cases");
     write_case(w, s, 0);
     util_writer_close(w, '}');

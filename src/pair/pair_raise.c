@@ -45,6 +45,7 @@ int pair_raise_static(pair_state *x, util_stop stop)
                              .upper_ns = x->plan.length_ns,
                              .rounds = PAIR_STATIC_ROUNDS,
                              .entry = x->block.entry,
+                             .exit = x->block.exit,
                              .stop = stop};
     x->static_tried = true;
     int rc = pair_static_new(&x->programme, &x->block.problem, &task);

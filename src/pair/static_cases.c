@@ -1,4 +1,4 @@
-/* The static programme by cases: where operators that are alike are, and who receives the entry's tensor.
+/* The static programme by cases: where operators that are alike are, who receives the entry's tensor, who returns results.
  *
  * The programme (static_lp.c) puts 3.4 of eight experts on one device and 2.7 on another, and lets every device have
  * the entry's tensor as if the others did not want it. No plan does.
@@ -16,8 +16,17 @@
  * sooner than after all of these and their own: heads of everything behind rise with it. Readers are on each of k1, ...,
  * kr, at least one, and on no other device where nobody is next: two more ranges of numbers.
  *
- * The case that proves least is divided: by sending as long as that can be and transfers are worth it, then at the
- * number that is furthest from whole, weighted by time. All cases are one programme: a case is a change of limits of
+ * *Returns.* The same at the other end, with congestion port: which devices are the last to send results to the exit's
+ * device, from the last on. Results hold one port, so that the last results of l1, ..., lr arrive one after the other:
+ * whatever comes from lj is followed by those of l1, ..., l(j-1) at least, and tails grow by it. On slow links this is
+ * most of what loads alone do not see: that all devices hand in their last results at the same time.
+ *
+ * *Devices.* Where all numbers are whole and operators are not: one of them is on a device, or elsewhere.
+ *
+ * The case that proves least is divided: by sending and by return as long as that can be and transfers are worth it, then
+ * at the number that is furthest from whole, weighted by time, then at an operator. Plans are spoken of up to little more
+ * than what is proven (`climb`), so that windows (static_windows.c) are narrow; cases that were closed by that are judged
+ * again when `upper` has climbed and they are the weakest. All cases are one programme: a case is a change of limits of
  * rows, and the dual simplex goes on from the last one. The bound is the least over the cases that are not divided. */
 #include <math.h>
 #include <stdlib.h>
@@ -26,10 +35,13 @@
 #include "pair/static_state.h"
 #include "util/util.h"
 
-#define GROUPS 8        /* at most, those with most work */
-#define TRIAL_CASES 24  /* that must have raised the bound */
-#define WORTH 1.003     /* to this, for more of them */
-#define ENOUGH 0.04     /* of the weakest case's bound: what is so much stronger need not be settled now */
+#define GROUPS 8       /* at most, those with most work */
+#define TRIAL_CASES 24 /* that must have raised the bound */
+#define WORTH 1.003    /* to this, for more of them */
+#define ENOUGH 0.015   /* of the weakest case's bound: what is so much stronger need not be settled now */
+#define AHEAD 0.02     /* of what is proven: how much longer plans are spoken of */
+#define LEAST_AHEAD 0.01
+#define VIOLATED 3e-3   /* of a case's length: what load rows may leave open */
 #define FRACTION 1e-4   /* of a number that counts as whole */
 #define SEND_WORTH 0.02 /* of the bound: shorter transfers are not worth telling apart who gets them first */
 
@@ -90,6 +102,23 @@ static void number_groups(pair_programme *x)
     }
 }
 
+/* ---- the case at hand ---- */
+
+/* Of a group, or of the readers of what is sent. */
+static int64_t size_of(const pair_programme *x, int32_t group)
+{
+    return group < x->n_groups ? x->group_off[group + 1] - x->group_off[group]
+                               : x->q->tensor_edge_off[x->sent + 1] - x->q->tensor_edge_off[x->sent];
+}
+
+static void free_ranges(pair_programme *x)
+{
+    for (int32_t c = 0; c < x->n_numbers; c++) {
+        x->least[c] = 0;
+        x->most[c] = size_of(x, c / x->K);
+    }
+}
+
 int pair_static_find_groups(pair_programme *x)
 {
     size_t n = (size_t)x->n, cells = (size_t)(GROUPS + 1) * (size_t)x->K;
@@ -109,32 +138,16 @@ int pair_static_find_groups(pair_programme *x)
         x->group_off[g + 1] = m;
     }
     x->n_numbers = (x->n_groups + (x->sent != MOIRAI_NONE)) * x->K;
+    free_ranges(x);
     return 0;
 }
 
-/* ---- the case at hand ---- */
-
-/* Of a group, or of the readers of what is sent. */
-static int64_t size_of(const pair_programme *x, int32_t group)
-{
-    return group < x->n_groups ? x->group_off[group + 1] - x->group_off[group]
-                               : x->q->tensor_edge_off[x->sent + 1] - x->q->tensor_edge_off[x->sent];
-}
-
-static void free_ranges(pair_programme *x)
-{
-    for (int32_t c = 0; c < x->n_numbers; c++) {
-        x->least[c] = 0;
-        x->most[c] = size_of(x, c / x->K);
-    }
-}
-
-/* Who receives the entry's tensor in case `at`. */
-static pair_receivers receivers_of(const pair_static_tree *s, int32_t at)
+/* Who receives the entry's tensor in case `at`, or who returns results. */
+static pair_receivers listed(const pair_static_tree *s, int32_t at, pair_static_division how)
 {
     pair_receivers to = {0};
     for (int32_t i = at; s->cases[i].parent != MOIRAI_NONE; i = s->cases[i].parent) {
-        if (s->cases[s->cases[i].parent].division != PAIR_BY_SENDING)
+        if (s->cases[s->cases[i].parent].division != how)
             continue;
         if (s->cases[i].which == MOIRAI_NONE)
             to.closed = true;
@@ -164,6 +177,17 @@ static void restrict_numbers(pair_programme *x, const pair_static_tree *s, int32
     }
 }
 
+static void restrict_devices(pair_programme *x, const pair_static_tree *s, int32_t at)
+{
+    memcpy(x->told, x->q->op_devices, (size_t)x->n * sizeof *x->told);
+    for (int32_t i = at; s->cases[i].parent != MOIRAI_NONE; i = s->cases[i].parent) {
+        const pair_static_case *parent = &s->cases[s->cases[i].parent];
+        uint64_t there = UINT64_C(1) << parent->device;
+        if (parent->division == PAIR_BY_DEVICE)
+            x->told[parent->group] &= s->cases[i].which == 0 ? there : ~there;
+    }
+}
+
 static void restrict_receivers(pair_programme *x)
 {
     int64_t *least = x->least + x->n_groups * x->K, *most = x->most + x->n_groups * x->K;
@@ -189,34 +213,32 @@ static int set_limits(pair_programme *x)
     return rc;
 }
 
-static bool same_receivers(const pair_receivers *a, const pair_receivers *b)
-{
-    return a->n == b->n && a->closed == b->closed && !memcmp(a->device, b->device, (size_t)a->n);
-}
-
 static int enter_case(pair_programme *x, const pair_static_tree *s, int32_t at)
 {
-    pair_receivers to = receivers_of(s, at);
-    int rc = 0;
-    if (!same_receivers(&to, &x->to)) {
-        pair_programme_send(x, &to);
-        rc = pair_loads_refresh(x);
-    }
+    x->to = listed(s, at, PAIR_BY_SENDING);
+    x->back = listed(s, at, PAIR_BY_RETURN);
     restrict_numbers(x, s, at);
+    restrict_devices(x, s, at);
     if (x->sent != MOIRAI_NONE)
         restrict_receivers(x);
+    pair_windows_find(x);
+    if (pair_windows_empty(x))
+        return 0;
+    int rc = pair_loads_refresh(x);
+    rc = rc ? rc : pair_programme_fix(x);
     return rc ? rc : set_limits(x);
 }
 
 /* Every operator has a device, and every operator of a group is on one. */
 static bool adds_up(const pair_programme *x)
 {
-    for (int32_t i = 0; i < x->n; i++)
-        if (!x->mask[i])
-            return false;
+    if (pair_windows_empty(x))
+        return false;
     for (int32_t g = 0; g * x->K < x->n_numbers; g++) {
         int64_t least = 0, most = 0;
         for (int32_t k = 0; k < x->K; k++) {
+            if (x->least[g * x->K + k] > x->most[g * x->K + k])
+                return false;
             least += x->least[g * x->K + k];
             most += x->most[g * x->K + k];
         }
@@ -316,8 +338,24 @@ static int inherit(pair_programme *x, pair_static_case *c, const pair_static_cas
     c->load = load;
     c->n_duals = parent->n_duals;
     c->n_loads = parent->n_loads;
-    c->bound_ns = evaluate_packed(x, c);
+    /* What was proven of the parent holds of its parts, for longer plans as well. */
+    c->bound_ns = UTIL_MAX(evaluate_packed(x, c), parent->bound_ns);
     return 0;
+}
+
+/* Numbers of a solution that is kept, and operators on devices behind them. */
+static size_t solution_size(const pair_programme *x)
+{
+    return (size_t)x->n_numbers + (size_t)x->n * (size_t)x->K;
+}
+
+static void keep_solution(pair_static *p, int32_t at)
+{
+    const pair_programme *x = &p->x;
+    double *number = p->search.number + (size_t)at * solution_size(x), *on = number + x->n_numbers;
+    memcpy(number, x->row_value + x->number_row, (size_t)x->n_numbers * sizeof *number);
+    for (int32_t c = 0; c < x->n * x->K; c++)
+        on[c] = x->q->op_devices[c / x->K] >> (c % x->K) & 1 ? x->column_value[x->op_column[c]] : 0;
 }
 
 /* Judges case `at` by multipliers of its own, or by its parent's where these prove more. */
@@ -326,27 +364,32 @@ static int judge(pair_static *p, int32_t at, int64_t enough_ns, const util_stop 
     pair_programme *x = &p->x;
     pair_static_search *s = &p->search;
     pair_static_case *c = &s->tree.cases[at];
-    size_t numbers = (size_t)x->n_numbers;
+    int64_t before = c->bound_ns;
     int rc = enter_case(x, &s->tree, at);
+    c->upper_ns = x->upper_ns;
     if (!rc && !adds_up(x)) {
         c->bound_ns = x->upper_ns;
         c->settled = true;
         return 0;
     }
+    c->settled = false;
     rc = rc ? rc : pair_programme_solve(x, enough_ns, stop);
     if (rc)
         return rc;
-    c->bound_ns = pair_programme_evaluate(x);
-    memcpy(s->number + (size_t)at * numbers, x->row_value + x->number_row, numbers * sizeof *s->number);
+    int64_t bound = pair_programme_evaluate(x);
+    keep_solution(p, at);
     const pair_static_case *parent = c->parent == MOIRAI_NONE ? NULL : &s->tree.cases[c->parent];
-    return parent && parent->bound_ns > c->bound_ns ? inherit(x, c, parent) : pair_static_pack(c, x, true);
+    if (parent && parent->dual && parent->bound_ns > bound)
+        return inherit(x, c, parent);
+    c->bound_ns = UTIL_MAX(bound, before);
+    return bound >= before ? pair_static_pack(c, x, true) : 0;
 }
 
 /* Where to divide: the number furthest from whole, by the time of what it counts. */
 static bool choose_number(const pair_static *p, int32_t at, pair_static_case *c)
 {
     const pair_programme *x = &p->x;
-    const double *number = p->search.number + (size_t)at * (size_t)x->n_numbers;
+    const double *number = p->search.number + (size_t)at * solution_size(x);
     double most = 0;
     for (int32_t i = 0; i < x->n_groups * x->K; i++) {
         double part = number[i] - floor(number[i]), far = fmin(part, 1 - part);
@@ -357,6 +400,24 @@ static bool choose_number(const pair_static *p, int32_t at, pair_static_case *c)
             c->group = i / x->K;
             c->device = i % x->K;
             c->most = (int64_t)floor(number[i]);
+        }
+    }
+    return most > 0;
+}
+
+/* The operator whose device is least settled, by its time. */
+static bool choose_device(const pair_static *p, int32_t at, pair_static_case *c)
+{
+    const pair_programme *x = &p->x;
+    const double *on = p->search.number + (size_t)at * solution_size(x) + x->n_numbers;
+    double most = 0;
+    for (int32_t i = 0; i < x->n * x->K; i++) {
+        double far = fmin(on[i], 1 - on[i]), worth = far * (double)moirai_op_least_ns(x->q, i / x->K);
+        if (far > FRACTION && worth > most) {
+            most = worth;
+            c->division = PAIR_BY_DEVICE;
+            c->group = i / x->K;
+            c->device = i % x->K;
         }
     }
     return most > 0;
@@ -377,6 +438,28 @@ static uint64_t next_receivers(const pair_programme *x, const pair_receivers *to
     return devices;
 }
 
+/* Devices that may be the next, from the last on, to send results to the exit's device. */
+static uint64_t next_returning(const pair_programme *x, const pair_receivers *back)
+{
+    uint64_t devices = 0;
+    if (x->home == MOIRAI_NONE || back->closed)
+        return 0;
+    for (int32_t t = 0; t < x->q->n_tensors; t++)
+        devices |= x->result[t] ? x->q->op_devices[x->q->tensor_producer[t]] : 0;
+    devices &= ~(UINT64_C(1) << x->home);
+    for (int32_t i = 0; i < back->n; i++)
+        devices &= ~(UINT64_C(1) << back->device[i]);
+    return devices;
+}
+
+static bool worth_returning(const pair_programme *x, uint64_t devices)
+{
+    int64_t ns = 0;
+    for (; devices; devices &= devices - 1)
+        ns = UTIL_MAX(ns, x->result_ns[__builtin_ctzll(devices)]);
+    return (double)ns > SEND_WORTH * (double)x->proven_ns;
+}
+
 static bool worth_sending(const pair_programme *x, uint64_t devices)
 {
     int64_t ns = 0;
@@ -388,14 +471,20 @@ static bool worth_sending(const pair_programme *x, uint64_t devices)
 /* The devices of a division by sending; 0: by number, or not at all (*any false). */
 static uint64_t choose_division(const pair_static *p, int32_t at, pair_static_case *c, bool *any)
 {
-    pair_receivers to = receivers_of(&p->search.tree, at);
+    pair_receivers to = listed(&p->search.tree, at, PAIR_BY_SENDING),
+                   back = listed(&p->search.tree, at, PAIR_BY_RETURN);
     uint64_t devices = next_receivers(&p->x, &to);
     *any = true;
     if (devices && worth_sending(&p->x, devices)) {
         c->division = PAIR_BY_SENDING;
         return devices;
     }
-    *any = choose_number(p, at, c);
+    devices = next_returning(&p->x, &back);
+    if (devices && worth_returning(&p->x, devices)) {
+        c->division = PAIR_BY_RETURN;
+        return devices;
+    }
+    *any = choose_number(p, at, c) || choose_device(p, at, c);
     return 0;
 }
 
@@ -413,8 +502,7 @@ static int make_room(pair_static *p, int32_t more)
     pair_static_search *s = &p->search;
     size_t n = (size_t)(s->tree.n_cases + more);
     return util_grow(&s->tree.cases, &s->tree.capacity, n, sizeof *s->tree.cases) ||
-                   util_grow(&s->number, &s->number_capacity, n * (size_t)UTIL_MAX(p->x.n_numbers, 1),
-                             sizeof *s->number)
+                   util_grow(&s->number, &s->number_capacity, n * solution_size(&p->x), sizeof *s->number)
                ? MOIRAI_EFAIL
                : 0;
 }
@@ -449,9 +537,9 @@ static int divide(pair_static *p, int32_t at, uint64_t devices, const pair_stati
     s->cases[at].most = how->most;
     for (uint64_t rest = devices; rest; rest &= rest - 1)
         add_case(s, at, __builtin_ctzll(rest));
-    if (how->division == PAIR_BY_SENDING)
+    if (devices)
         add_case(s, at, MOIRAI_NONE);
-    for (int32_t i = 0; i < 2 && how->division == PAIR_BY_NUMBER; i++)
+    for (int32_t i = 0; i < 2 && !devices; i++)
         add_case(s, at, i);
     int64_t enough = s->cases[at].bound_ns + (int64_t)(ENOUGH * (double)s->cases[at].bound_ns);
     for (int32_t i = before; i < s->n_cases && !rc; i++)
@@ -476,17 +564,37 @@ static int begin(pair_static *p, const util_stop *stop)
     int rc = make_room(p, 1);
     if (rc)
         return rc;
-    s->upper_ns = x->upper_ns;
     s->n_groups = x->n_groups;
     s->group_off = x->group_off;
     s->group_op = x->group_op;
     s->sent = x->sent;
+    s->return_ns = x->home == MOIRAI_NONE ? 0 : x->return_ns;
     add_case(s, MOIRAI_NONE, 0);
     rc = pair_loads_refresh(x);
     rc = rc ? rc : judge(p, 0, x->upper_ns, stop);
     if (rc)
         undo(s, MOIRAI_NONE, 0);
     return rc;
+}
+
+/* How far plans are spoken of: little beyond what is proven, since windows are the narrower. */
+static void climb(pair_static *p, int64_t bound_ns)
+{
+    if ((double)p->x.upper_ns < (1 + LEAST_AHEAD) * (double)bound_ns || p->search.tree.n_cases == 0)
+        p->x.upper_ns = UTIL_MIN(p->most_ns, bound_ns + 1 + (int64_t)(AHEAD * (double)bound_ns));
+}
+
+/* The weakest case is judged for longer plans, if it was for short ones, or divided. */
+static int step(pair_static *p, int32_t at, const util_stop *stop)
+{
+    pair_static_search *s = &p->search;
+    pair_static_case *c = &s->tree.cases[at], how = {0};
+    if (c->bound_ns >= c->upper_ns && c->upper_ns < p->x.upper_ns)
+        return judge(p, at, p->x.upper_ns, stop);
+    bool any = false, helps = s->tree.n_cases < TRIAL_CASES || (double)c->bound_ns > WORTH * (double)p->x.proven_ns;
+    uint64_t devices = helps && !c->settled ? choose_division(p, at, &how, &any) : 0;
+    s->idle = !any;
+    return s->idle ? 0 : divide(p, at, devices, &how, stop);
 }
 
 int pair_static_divide(int64_t *lower_ns, pair_static *p, int32_t cases, int64_t need_ns, const util_stop *stop)
@@ -496,24 +604,21 @@ int pair_static_divide(int64_t *lower_ns, pair_static *p, int32_t cases, int64_t
     *lower_ns = UTIL_MAX(p->x.proven_ns, s->tree.bound_ns);
     if (s->idle || !p->x.n_numbers)
         return 0;
+    p->x.violated = VIOLATED;
+    climb(p, *lower_ns);
     if (!s->tree.n_cases)
         rc = begin(p, stop);
     int32_t end = s->tree.n_cases + cases;
-    while (!rc && s->tree.n_cases < end && !util_stopped(stop)) {
+    while (!rc && !s->idle && s->tree.n_cases < end && !util_stopped(stop)) {
         int32_t at = weakest(&s->tree);
-        pair_static_case *c = &s->tree.cases[at], how = {0};
-        s->tree.bound_ns = c->bound_ns;
-        if (c->bound_ns >= UTIL_MIN(need_ns, p->x.upper_ns))
+        s->tree.bound_ns = s->tree.cases[at].bound_ns;
+        if (s->tree.bound_ns >= UTIL_MIN(need_ns, p->most_ns))
             break;
-        bool any = false, helps = s->tree.n_cases < TRIAL_CASES || (double)c->bound_ns > WORTH * (double)p->x.proven_ns;
-        uint64_t devices = helps && !c->settled ? choose_division(p, at, &how, &any) : 0;
-        s->idle = !any;
-        if (s->idle)
-            break;
-        rc = divide(p, at, devices, &how, stop);
+        climb(p, s->tree.bound_ns);
+        rc = step(p, at, stop);
     }
     if (s->tree.n_cases)
-        s->tree.bound_ns = s->tree.cases[weakest(&s->tree)].bound_ns;
+        s->tree.bound_ns = s->tree.upper_ns = s->tree.cases[weakest(&s->tree)].bound_ns;
     *lower_ns = UTIL_MAX(p->x.proven_ns, s->tree.bound_ns);
     return rc == MOIRAI_ELIMIT ? 0 : rc;
 }
@@ -521,6 +626,11 @@ int pair_static_divide(int64_t *lower_ns, pair_static *p, int32_t cases, int64_t
 const pair_static_tree *pair_static_proven(const pair_static *p)
 {
     return p && p->search.tree.bound_ns > p->x.proven_ns ? &p->search.tree : NULL;
+}
+
+int32_t pair_static_cases(const pair_static *p)
+{
+    return p->search.tree.n_cases;
 }
 
 bool pair_static_exhausted(const pair_static *p)

@@ -17,7 +17,6 @@
 
 #define ROWS_AT_ONCE 2 /* of a resource */
 #define MOST_ROWS 600
-#define VIOLATED 1e-3 /* of the length */
 
 typedef struct load_task {
     int64_t head_ns, tail_ns;
@@ -53,8 +52,10 @@ bool pair_load_counts_transfer(const pair_programme *x, const pair_load *r, int3
 
 static bool possible(const pair_programme *x, int32_t t, int32_t a, int32_t b)
 {
-    return a != b && x->send[(int64_t)t * x->K + a] != INT64_MAX && x->arrive[(int64_t)t * x->K + b] != INT64_MAX &&
-           moirai_transfer_ns(x->q, t, a, b) > 0;
+    bool any = false;
+    for (int32_t e = x->q->tensor_edge_off[t]; e < x->q->tensor_edge_off[t + 1] && !any; e++)
+        any = x->way[e] != PAIR_WAY_LIGHT && x->cell[((int64_t)e * x->K + a) * x->K + b];
+    return a != b && any && moirai_transfer_ns(x->q, t, a, b) > 0;
 }
 
 /* How much of tensor t the solution sends from a to b; flow edge: to all readers together. */
@@ -122,6 +123,24 @@ static int grow(pair_programme *x, size_t tasks)
     return 0;
 }
 
+/* An operator that reads two tensors of a pinned one has its column twice. */
+static void merge_entries(pair_programme *x)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < x->n_entries; i++) {
+        int32_t at = 0;
+        while (at < n && x->place[at] != x->place[i])
+            at++;
+        if (at < n) {
+            x->value[at] += x->value[i];
+        } else {
+            x->place[n] = x->place[i];
+            x->value[n++] = x->value[i];
+        }
+    }
+    x->n_entries = n;
+}
+
 static int add_row(pair_programme *x, const pair_load *row, const load_task *task, int32_t n)
 {
     int rc = grow(x, (size_t)n);
@@ -134,6 +153,7 @@ static int add_row(pair_programme *x, const pair_load *row, const load_task *tas
             x->load_task[at++] = task[i].id;
             enter_task(x, row->kind, row->which, task[i].id);
         }
+    merge_entries(x);
     x->load[x->n_loads++] = *row;
     x->load_off[x->n_loads] = at;
     x->n_rows++;
@@ -199,7 +219,7 @@ static void keep(violated_row *best, int32_t *n, const violated_row *row)
 /* Of tasks by falling tails: for each head, the tail at which the row is violated most. */
 static int32_t most_violated(const pair_programme *x, const load_task *task, int32_t n, violated_row *best)
 {
-    double length = x->column_value[x->time_column] * x->unit_ns, least = VIOLATED * length;
+    double length = x->column_value[x->time_column] * x->unit_ns, least = x->violated * length;
     int32_t m = 0;
     for (int32_t h = 0; h < n; h++) {
         int64_t head = task[h].head_ns;

@@ -23,7 +23,6 @@
  * evaluation. Load rows are added where a solution violates them (static_loads.c); cases, in which more is known of
  * devices, heads and numbers, are in static_cases.c. */
 #include "pair/static_state.h"
-#include "schedule/paths.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -32,110 +31,47 @@
 #include "util/util.h"
 
 #define UNIT PAIR_STATIC_UNIT
+#define MOST_DUAL INT64_C(1000000000000000)
 #define MOST_CUTS 14 /* rounds of load rows for one case */
-
-/* ---- heads and tails ---- */
-
-/* When the entry's tensor is on device k at the soonest, by the order in which devices receive it. */
-static int64_t received_ns(const pair_programme *x, int32_t k)
-{
-    int64_t ns = moirai_op_ns(x->q, x->q->tensor_producer[x->sent], x->sender);
-    for (int32_t i = 0; i < x->to.n; i++) {
-        ns += moirai_transfer_ns(x->q, x->sent, x->sender, x->to.device[i]);
-        if (x->to.device[i] == k)
-            return ns;
-    }
-    return ns + moirai_transfer_ns(x->q, x->sent, x->sender, k);
-}
-
-static bool receives(const pair_programme *x, int32_t k)
-{
-    bool one = !x->to.closed || k == x->sender;
-    for (int32_t i = 0; i < x->to.n && !one; i++)
-        one = x->to.device[i] == k;
-    return one;
-}
-
-static void restrict_readers(pair_programme *x)
-{
-    const moirai_problem *q = x->q;
-    memcpy(x->mask, q->op_devices, sizeof *x->mask * (size_t)x->n);
-    if (x->sent == MOIRAI_NONE)
-        return;
-    for (int32_t e = q->tensor_edge_off[x->sent]; e < q->tensor_edge_off[x->sent + 1]; e++)
-        for (int32_t k = 0; k < x->K; k++)
-            if (!receives(x, k))
-                x->mask[q->edge_reader[e]] &= ~(UINT64_C(1) << k);
-}
-
-static void find_heads(pair_programme *x)
-{
-    const moirai_problem *q = x->q;
-    int32_t K = x->K;
-    for (int32_t z = 0; z < x->n; z++)
-        for (int32_t i = q->topo[z], k = 0; k < K; k++) {
-            int64_t head = pair_programme_allows(x, i, k) ? 0 : SCHEDULE_NEVER_NS;
-            for (int32_t j = q->op_in_off[i]; j < q->op_in_off[i + 1]; j++) {
-                int32_t t = q->op_in[j];
-                int64_t at = schedule_arrival_ns(q, x->head, x->mask[q->tensor_producer[t]], t, k, 0);
-                if (t == x->sent && k != x->sender)
-                    at = UTIL_MAX(at, received_ns(x, k));
-                head = UTIL_MAX(head, at);
-            }
-            x->head[(int64_t)i * K + k] = UTIL_MIN(head, SCHEDULE_NEVER_NS);
-        }
-}
-
-/* A transfer begins when its tensor exists; some reader follows where it arrives. */
-static void find_transfer_windows(pair_programme *x)
-{
-    const moirai_problem *q = x->q;
-    int32_t K = x->K;
-    for (int32_t t = 0; t < q->n_tensors; t++)
-        for (int32_t k = 0; k < K; k++) {
-            int32_t i = q->tensor_producer[t];
-            int64_t least = INT64_MAX;
-            x->send[(int64_t)t * K + k] =
-                pair_programme_allows(x, i, k) ? x->head[(int64_t)i * K + k] + moirai_op_ns(q, i, k) : INT64_MAX;
-            for (int32_t e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++) {
-                int32_t r = q->edge_reader[e];
-                if (pair_programme_allows(x, r, k))
-                    least = UTIL_MIN(least, moirai_op_ns(q, r, k) + x->tail[(int64_t)r * K + k]);
-            }
-            x->arrive[(int64_t)t * K + k] = least; /* INT64_MAX: never arrives here */
-        }
-}
-
-static void find_windows(pair_programme *x)
-{
-    restrict_readers(x);
-    find_heads(x);
-    schedule_tails(x->tail, &(schedule_paths){.p = x->q, .devices = x->mask});
-    find_transfer_windows(x);
-    for (int32_t i = 0; i < x->n; i++) {
-        int64_t first = SCHEDULE_NEVER_NS, after = SCHEDULE_NEVER_NS;
-        for (int32_t k = 0; k < x->K; k++)
-            if (pair_programme_allows(x, i, k)) {
-                first = UTIL_MIN(first, x->head[(int64_t)i * x->K + k]);
-                after = UTIL_MIN(after, moirai_op_ns(x->q, i, k) + x->tail[(int64_t)i * x->K + k]);
-            }
-        x->first[i] = first;
-        x->last[i] = x->upper_ns - after;
-    }
-}
-
-void pair_programme_send(pair_programme *x, const pair_receivers *to)
-{
-    x->to = *to;
-    find_windows(x);
-}
+#define VIOLATED 1e-3
+#define REFUTING 1e5 /* programme's units: multipliers of a case without plans */
+#define LIGHT 0.004  /* of what is proven: transfers that are no longer have no columns */
 
 /* ---- the programme ---- */
 
+static bool may_be(const moirai_problem *q, int32_t i, int32_t k)
+{
+    return q->op_devices[i] >> k & 1;
+}
+
+static bool is_pinned(const moirai_problem *q, int32_t i)
+{
+    return !(q->op_devices[i] & (q->op_devices[i] - 1));
+}
+
+/* Which edges need columns of their own. The devices of an edge whose one end is pinned are those of its other end; an
+ * edge whose transfers take next to no time is left to its path row alone (multipliers 0). */
+static void choose_ways(pair_programme *x)
+{
+    const moirai_problem *q = x->q;
+    int32_t K = x->K;
+    for (int32_t e = 0; e < x->E; e++) {
+        int32_t i = x->from[e], j = q->edge_reader[e];
+        int64_t most = 0;
+        for (int32_t ab = 0; ab < K * K; ab++)
+            if (may_be(q, i, ab / K) && may_be(q, j, ab % K))
+                most = UTIL_MAX(most, moirai_transfer_ns(q, q->edge_tensor[e], ab / K, ab % K));
+        x->way[e] = (double)most <= LIGHT * (double)x->proven_ns ? PAIR_WAY_LIGHT
+                    : is_pinned(q, i)                            ? PAIR_WAY_OF_READER
+                    : is_pinned(q, j)                            ? PAIR_WAY_OF_PRODUCER
+                                                                 : PAIR_WAY_OWN;
+    }
+}
+
 static bool may_share(const pair_programme *x, int32_t e, int32_t a, int32_t b)
 {
-    return x->shared[x->q->edge_tensor[e]] && a != b && pair_programme_allows(x, x->from[e], a) &&
-           pair_programme_allows(x, x->q->edge_reader[e], b);
+    return x->shared[x->q->edge_tensor[e]] && a != b && x->way[e] != PAIR_WAY_LIGHT && may_be(x->q, x->from[e], a) &&
+           may_be(x->q, x->q->edge_reader[e], b);
 }
 
 static void number_rows(pair_programme *x)
@@ -198,24 +134,55 @@ static int add_starts(pair_programme *x)
 
 static int32_t times_read(const pair_programme *x, int32_t i);
 
+/* What the column of operator i on k says of edges whose other end is pinned. */
+static void enter_pinned_edge(pair_programme *x, int32_t e, int32_t a, int32_t b, double path)
+{
+    const moirai_problem *q = x->q;
+    int32_t cell = (e * x->K + a) * x->K + b;
+    path += x->way[e] == PAIR_WAY_LIGHT ? 0 : (double)moirai_transfer_ns(q, q->edge_tensor[e], a, b) / x->unit_ns;
+    if (path > 0)
+        pair_programme_enter(x, x->path_row + e, -path);
+    if (x->share_of[cell] >= 0)
+        pair_programme_enter(x, x->share_of[cell], -1);
+    x->edge_column[cell] = x->n_columns;
+}
+
+static void enter_edge_behind(pair_programme *x, int32_t e, int32_t k, double time)
+{
+    const moirai_problem *q = x->q;
+    if (x->way[e] == PAIR_WAY_OF_PRODUCER) {
+        enter_pinned_edge(x, e, k, __builtin_ctzll(q->op_devices[q->edge_reader[e]]), time);
+        return;
+    }
+    if (x->way[e] == PAIR_WAY_OWN)
+        pair_programme_enter(x, x->out_row + e * x->K + k, -1);
+    pair_programme_enter(x, x->path_row + e, -time);
+}
+
+static void enter_edge_before(pair_programme *x, int32_t e, int32_t k)
+{
+    if (x->way[e] == PAIR_WAY_OF_READER)
+        enter_pinned_edge(x, e, __builtin_ctzll(x->q->op_devices[x->from[e]]), k, 0);
+    else if (x->way[e] == PAIR_WAY_OWN)
+        pair_programme_enter(x, x->in_row + e * x->K + k, -1);
+}
+
 static int add_devices(pair_programme *x, int32_t i)
 {
     const moirai_problem *q = x->q;
     int32_t K = x->K;
     int rc = 0;
     for (int32_t k = 0; k < K && !rc; k++) {
-        if (!pair_programme_allows(x, i, k))
+        if (!may_be(q, i, k))
             continue;
         double time = (double)moirai_op_ns(q, i, k) / x->unit_ns;
         pair_programme_enter(x, x->assign_row + i, 1);
         pair_programme_enter(x, x->end_row + i, -time);
         for (int32_t j = q->op_in_off[i]; j < q->op_in_off[i + 1]; j++)
-            pair_programme_enter(x, x->in_row + q->op_in_edge[j] * K + k, -1);
+            enter_edge_before(x, q->op_in_edge[j], k);
         for (int32_t o = q->op_out_off[i]; o < q->op_out_off[i + 1]; o++)
-            for (int32_t t = q->op_out[o], e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++) {
-                pair_programme_enter(x, x->out_row + e * K + k, -1);
-                pair_programme_enter(x, x->path_row + e, -time);
-            }
+            for (int32_t t = q->op_out[o], e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
+                enter_edge_behind(x, e, k, time);
         if (x->group_of[i] != MOIRAI_NONE)
             pair_programme_enter(x, x->number_row + x->group_of[i] * K + k, 1);
         if (x->sent != MOIRAI_NONE && times_read(x, i))
@@ -228,11 +195,11 @@ static int add_devices(pair_programme *x, int32_t i)
 static int add_edge(pair_programme *x, int32_t e)
 {
     const moirai_problem *q = x->q;
-    int32_t K = x->K, t = q->edge_tensor[e], from = x->from[e], to = q->edge_reader[e];
+    int32_t K = x->K, t = q->edge_tensor[e];
     int rc = 0;
-    for (int32_t ab = 0; ab < K * K && !rc; ab++) {
+    for (int32_t ab = 0; ab < K * K && !rc && x->way[e] == PAIR_WAY_OWN; ab++) {
         int32_t a = ab / K, b = ab % K;
-        if (!pair_programme_allows(x, from, a) || !pair_programme_allows(x, to, b))
+        if (!may_be(q, x->from[e], a) || !may_be(q, q->edge_reader[e], b))
             continue;
         double time = (double)moirai_transfer_ns(q, t, a, b) / x->unit_ns;
         pair_programme_enter(x, x->out_row + e * K + a, 1);
@@ -263,6 +230,7 @@ static int add_sends(pair_programme *x, int32_t t)
 
 static int build(pair_programme *x)
 {
+    choose_ways(x);
     number_rows(x);
     int rc = begin_rows(x);
     rc = rc ? rc : add_starts(x);
@@ -272,6 +240,30 @@ static int build(pair_programme *x)
         rc = add_edge(x, e);
     for (int32_t t = 0; t < x->q->n_tensors && !rc; t++)
         rc = add_sends(x, t);
+    return rc;
+}
+
+/* ---- the case at hand ---- */
+
+static int fix(pair_programme *x, int32_t column, bool fixed)
+{
+    if (column < 0 || x->fixed[column] == fixed)
+        return 0;
+    x->fixed[column] = fixed;
+    return pricing_lp_set_column(x->lp, column, fixed ? 0 : HUGE_VAL);
+}
+
+int pair_programme_fix(pair_programme *x)
+{
+    int32_t cells = x->K * x->K;
+    int rc = 0;
+    for (int32_t i = 0; i < x->n; i++)
+        for (int32_t k = 0; k < x->K && !rc; k++)
+            if (may_be(x->q, i, k))
+                rc = fix(x, x->op_column[i * x->K + k], !pair_programme_allows(x, i, k));
+    for (int32_t c = 0; c < x->E * cells && !rc; c++)
+        if (x->way[c / cells] == PAIR_WAY_OWN)
+            rc = fix(x, x->edge_column[c], !x->cell[c]);
     return rc;
 }
 
@@ -288,16 +280,66 @@ static int make_room(pair_programme *x)
                : 0;
 }
 
+typedef __int128 wide;
+
+static wide line_price(const pair_programme *x, int32_t t, int32_t a, int32_t b)
+{
+    wide price = 0;
+    for (int32_t r = 0; r < x->n_loads && a != b; r++)
+        if (pair_load_counts_transfer(x, &x->load[r], t, a, b))
+            price += x->dual[x->load_row + r];
+    return price;
+}
+
+/* What it costs to have the ends of edge e on a and b, but for the rows that tie it to them. */
+static wide way_price(const pair_programme *x, int32_t e, int32_t ab)
+{
+    int32_t K = x->K, a = ab / K, b = ab % K, t = x->q->edge_tensor[e];
+    wide price = x->dual[x->path_row + e], cost = 0;
+    if (!x->shared[t] || a == b)
+        price += line_price(x, t, a, b);
+    else if (x->share_of[e * K * K + ab] >= 0)
+        cost += x->dual[x->share_of[e * K * K + ab]];
+    return cost + price * moirai_transfer_ns(x->q, t, a, b);
+}
+
+/* An edge without columns of its own pays at its end that is not pinned. */
+static void settle_pinned(pair_programme *x, int32_t e)
+{
+    int32_t K = x->K;
+    bool reader = x->way[e] == PAIR_WAY_OF_READER;
+    int32_t pinned = __builtin_ctzll(x->q->op_devices[reader ? x->from[e] : x->q->edge_reader[e]]);
+    for (int32_t k = 0; k < K; k++) {
+        int32_t ab = reader ? pinned * K + k : k * K + pinned;
+        wide price = x->edge_column[e * K * K + ab] < 0 ? 0 : way_price(x, e, ab);
+        x->dual[(reader ? x->in_row : x->out_row) + e * K + k] = (int64_t)UTIL_MIN(price, (wide)MOST_DUAL);
+    }
+}
+
 static void round_duals(pair_programme *x)
 {
     for (int32_t r = 0; r < x->n_rows; r++) {
         bool number = r >= x->number_row && r < x->load_row, any_sign = r < x->share_row || number;
         /* Rows of times have duals without a unit, the others duals of time. */
         double u = x->real_dual[r] * (double)UNIT * (r < x->path_row || number ? x->unit_ns : 1);
-        x->dual[r] = u > 1e15 ? (int64_t)1e15 : u < -1e15 ? (int64_t)-1e15 : (int64_t)floor(u + 0.5);
+        x->dual[r] = u > MOST_DUAL ? MOST_DUAL : u < -MOST_DUAL ? -MOST_DUAL : (int64_t)floor(u + 0.5);
         if (!any_sign && x->dual[r] < 0)
             x->dual[r] = 0;
     }
+    for (int32_t e = 0; e < x->E; e++)
+        if (x->way[e] == PAIR_WAY_OF_READER || x->way[e] == PAIR_WAY_OF_PRODUCER)
+            settle_pinned(x, e);
+}
+
+/* Multipliers that show that the case has no plans: large ones, so that they show that plans up to `upper` are none. */
+static void round_refutation(pair_programme *x)
+{
+    double most = 1e-9;
+    for (int32_t r = 0; r < x->n_rows; r++)
+        most = fmax(most, fabs(x->real_dual[r]));
+    for (int32_t r = 0; r < x->n_rows; r++)
+        x->real_dual[r] *= REFUTING / most;
+    round_duals(x);
 }
 
 int pair_programme_solve(pair_programme *x, int64_t enough_ns, const util_stop *stop)
@@ -308,6 +350,10 @@ int pair_programme_solve(pair_programme *x, int64_t enough_ns, const util_stop *
         if (!rc && !x->solved)
             rc = pricing_lp_solve_once(x->lp, stop, x->real_dual, x->column_value);
         rc = rc ? rc : pricing_lp_solve_again(x->lp, stop, x->real_dual, x->row_value, x->column_value);
+        if (rc && pricing_lp_refuted(x->lp, x->real_dual)) {
+            round_refutation(x);
+            return 0;
+        }
         if (!rc) {
             x->solved = true;
             round_duals(x);
@@ -320,17 +366,6 @@ int pair_programme_solve(pair_programme *x, int64_t enough_ns, const util_stop *
 }
 
 /* ---- the verdict, in whole numbers ---- */
-
-typedef __int128 wide;
-
-static wide line_price(const pair_programme *x, int32_t t, int32_t a, int32_t b)
-{
-    wide price = 0;
-    for (int32_t r = 0; r < x->n_loads && a != b; r++)
-        if (pair_load_counts_transfer(x, &x->load[r], t, a, b))
-            price += x->dual[x->load_row + r];
-    return price;
-}
 
 /* How many edges lead from the tensor that is sent to operator i. */
 static int32_t times_read(const pair_programme *x, int32_t i)
@@ -381,26 +416,27 @@ static wide part_of_op(const pair_programme *x, int32_t i)
 
 static wide part_of_edge(const pair_programme *x, int32_t e)
 {
-    const moirai_problem *q = x->q;
-    int32_t K = x->K, t = q->edge_tensor[e];
+    int32_t K = x->K;
     wide least = 0;
     bool any = false;
     for (int32_t ab = 0; ab < K * K; ab++) {
-        int32_t a = ab / K, b = ab % K;
-        if (!pair_programme_allows(x, x->from[e], a) || !pair_programme_allows(x, q->edge_reader[e], b))
+        if (!x->cell[(int64_t)e * K * K + ab])
             continue;
-        wide price = x->dual[x->path_row + e],
-             cost = -(wide)x->dual[x->out_row + e * K + a] - x->dual[x->in_row + e * K + b];
-        if (x->shared[t] && a != b)
-            cost += x->dual[x->share_of[e * K * K + ab]];
-        else
-            price += line_price(x, t, a, b);
-        cost += price * moirai_transfer_ns(q, t, a, b);
+        wide cost = way_price(x, e, ab) - x->dual[x->out_row + e * K + ab / K] - x->dual[x->in_row + e * K + ab % K];
         if (!any || cost < least)
             least = cost;
         any = true;
     }
     return least;
+}
+
+/* Whether tensor t can be sent from a to b for any of its readers. */
+static bool may_send(const pair_programme *x, int32_t t, int32_t ab)
+{
+    bool any = false;
+    for (int32_t e = x->q->tensor_edge_off[t]; e < x->q->tensor_edge_off[t + 1] && !any; e++)
+        any = x->cell[(int64_t)e * x->K * x->K + ab];
+    return any;
 }
 
 static wide part_of_sends(const pair_programme *x, int32_t t)
@@ -413,8 +449,7 @@ static wide part_of_sends(const pair_programme *x, int32_t t)
         wide cost = line_price(x, t, a, b) * moirai_transfer_ns(q, t, a, b);
         for (int32_t e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
             cost -= x->share_of[e * K * K + ab] >= 0 ? x->dual[x->share_of[e * K * K + ab]] : 0;
-        bool sends = pair_programme_allows(x, q->tensor_producer[t], a); /* else z = 0 */
-        sum += sends && cost < 0 ? cost : 0;
+        sum += cost < 0 && may_send(x, t, ab) ? cost : 0; /* else z = 0 */
     }
     return sum;
 }
@@ -473,13 +508,52 @@ static void choose_sent(pair_programme *x, int32_t entry)
     }
 }
 
-static int prepare(pair_programme *x, int32_t entry)
+static int64_t shortest_to(const moirai_problem *q, int32_t t, int32_t z)
+{
+    int64_t least = INT64_MAX;
+    for (int32_t k = 0; k < q->n_devices; k++)
+        if (k != z)
+            least = UTIL_MIN(least, moirai_transfer_ns(q, t, k, z));
+    return least;
+}
+
+/* Results are what takes as long to the exit's device as the shortest that the exit reads. */
+static void choose_results(pair_programme *x, int32_t exit)
+{
+    const moirai_problem *q = x->q;
+    int32_t K = x->K;
+    x->home = MOIRAI_NONE;
+    if (exit == MOIRAI_NONE || q->congestion != MOIRAI_CONGESTION_PORT || !is_pinned(q, exit) || K < 2)
+        return;
+    int32_t z = __builtin_ctzll(q->op_devices[exit]);
+    int64_t least = INT64_MAX;
+    for (int32_t j = q->op_in_off[exit]; j < q->op_in_off[exit + 1]; j++)
+        least = UTIL_MIN(least, shortest_to(q, q->op_in[j], z));
+    if (least == INT64_MAX || least <= 0)
+        return;
+    x->home = z;
+    x->return_ns = least;
+    for (int32_t k = 0; k < K; k++)
+        x->result_ns[k] = INT64_MAX;
+    for (int32_t t = 0; t < q->n_tensors; t++) {
+        x->result[t] = shortest_to(q, t, z) >= least;
+        for (int32_t k = 0; k < K && x->result[t]; k++)
+            x->result_ns[k] = UTIL_MIN(x->result_ns[k], moirai_transfer_ns(q, t, k, z));
+    }
+}
+
+static int prepare(pair_programme *x, int32_t entry, int32_t exit)
 {
     const moirai_problem *q = x->q;
     size_t n = (size_t)x->n, K = (size_t)x->K, E = (size_t)x->E, T = (size_t)q->n_tensors;
     size_t longest = 2 * n + 3 * E + 2 * T * K * K + E * K * K + 9;
     x->from = util_alloc(E, sizeof *x->from);
     x->shared = util_alloc(T, sizeof *x->shared);
+    x->way = util_alloc(E, sizeof *x->way);
+    x->cell = util_alloc(E * K * K, sizeof *x->cell);
+    x->result = util_alloc(T, sizeof *x->result);
+    x->result_ns = util_alloc(K, sizeof *x->result_ns);
+    x->told = util_alloc(n, sizeof *x->told);
     x->mask = util_alloc(n, sizeof *x->mask);
     x->head = util_alloc(n * K, sizeof *x->head);
     x->tail = util_alloc(n * K, sizeof *x->tail);
@@ -494,8 +568,10 @@ static int prepare(pair_programme *x, int32_t entry)
     x->place = util_alloc(longest, sizeof *x->place);
     x->value = util_alloc(longest, sizeof *x->value);
     if (!x->from || !x->shared || !x->mask || !x->head || !x->tail || !x->send || !x->arrive || !x->first || !x->last ||
-        !x->share_of || !x->op_column || !x->edge_column || !x->send_column || !x->place || !x->value)
+        !x->share_of || !x->op_column || !x->edge_column || !x->send_column || !x->place || !x->value || !x->way ||
+        !x->cell || !x->told || !x->result || !x->result_ns)
         return MOIRAI_EFAIL;
+    memcpy(x->told, q->op_devices, n * sizeof *x->told);
     for (size_t i = 0; i < E * K * K; i++)
         x->edge_column[i] = -1;
     for (size_t i = 0; i < T * K * K; i++)
@@ -505,9 +581,14 @@ static int prepare(pair_programme *x, int32_t entry)
     for (int32_t t = 0; t < q->n_tensors; t++)
         x->shared[t] = q->flow == MOIRAI_FLOW_TENSOR && q->tensor_edge_off[t + 1] - q->tensor_edge_off[t] > 1;
     choose_sent(x, entry);
-    find_windows(x);
+    choose_results(x, exit);
     int rc = pair_static_find_groups(x);
-    return rc ? rc : build(x);
+    if (rc)
+        return rc;
+    pair_windows_find(x);
+    rc = build(x);
+    x->fixed = util_alloc((size_t)x->n_columns, sizeof *x->fixed);
+    return rc ? rc : x->fixed ? pair_programme_fix(x) : MOIRAI_EFAIL;
 }
 
 int pair_static_new(pair_static **out, const moirai_problem *q, const pair_static_task *job)
@@ -526,8 +607,9 @@ int pair_static_new(pair_static **out, const moirai_problem *q, const pair_stati
                             .proven_ns = job->proven_ns,
                             .upper_ns = job->upper_ns,
                             .unit_ns = fmax((double)job->upper_ns / 1000, 1)};
+    s->most_ns = job->upper_ns;
     s->rounds = UTIL_MAX(1, UTIL_MIN(job->rounds, PAIR_STATIC_ROUNDS));
-    int rc = prepare(&s->x, job->entry);
+    int rc = prepare(&s->x, job->entry, job->exit);
     if (rc)
         pair_static_free(s);
     else
@@ -544,7 +626,8 @@ void pair_static_free(pair_static *s)
                    x->send,         x->arrive,      x->first,       x->last, x->least,     x->most,
                    x->group_of,     x->group_off,   x->group_op,    x->load, x->load_off,  x->load_task,
                    x->op_column,    x->edge_column, x->send_column, x->dual, x->real_dual, x->row_value,
-                   x->column_value, x->place,       x->value};
+                   x->column_value, x->place,       x->value,       x->way,  x->cell,      x->fixed,
+                   x->told,         x->result,      x->result_ns};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     pricing_lp_free(x->lp);
@@ -579,7 +662,8 @@ int pair_static_rounds(int64_t *lower_ns, pair_static *s, const util_stop *stop,
 {
     pair_programme *x = &s->x;
     int rc = 0;
-    for (; s->rounds > 0 && !rc && !util_stopped(stop); s->rounds--) {
+    x->violated = VIOLATED;
+    for (; s->rounds > 0 && !rc && !pair_windows_empty(x) && !util_stopped(stop); s->rounds--) {
         rc = pair_programme_solve(x, x->upper_ns, stop);
         int64_t bound = rc ? 0 : pair_programme_evaluate(x);
         bool much = bound > x->proven_ns + x->proven_ns / 500;

@@ -20,16 +20,25 @@ typedef struct pair_load {
 #define PAIR_STATIC_UNIT (INT64_C(1) << 22)
 
 /* A case of a static proof: all plans, or a part of them. It is divided into its children, or judged. */
-typedef enum pair_static_division { PAIR_UNDIVIDED, PAIR_BY_NUMBER, PAIR_BY_SENDING } pair_static_division;
+typedef enum pair_static_division {
+    PAIR_UNDIVIDED,
+    PAIR_BY_NUMBER,
+    PAIR_BY_SENDING,
+    PAIR_BY_DEVICE,
+    PAIR_BY_RETURN
+} pair_static_division;
 typedef struct pair_static_case {
     int32_t parent; /* MOIRAI_NONE: all plans */
     int32_t which;  /* child of its parent; by sending: the device that receives next, MOIRAI_NONE: nobody else does */
     pair_static_division division;
-    int32_t child, n_children; /* by number: at most `most`, more; by sending: a device each, nobody else */
-    int32_t group, device;     /* by number */
+    int32_t child,
+        n_children;        /* by number: at most `most`, more; by sending: a device each, nobody else; by device: there,
+                                * elsewhere */
+    int32_t group, device; /* by number; by device: operator and device */
     int64_t most;
     int64_t bound_ns;
-    bool settled; /* nothing to divide */
+    int64_t upper_ns; /* plans up to this length were spoken of when it was judged */
+    bool settled;     /* nothing to divide */
     /* of a case that is judged; dual NULL: it has no plans */
     int32_t n_loads;
     pair_load *load;
@@ -52,6 +61,7 @@ typedef struct pair_static_tree {
     int64_t upper_ns, bound_ns;
     int32_t n_groups, *group_off, *group_op; /* operators alike */
     int32_t sent;                            /* the tensor whose receivers are told apart; MOIRAI_NONE: none */
+    int64_t return_ns;                       /* what takes as long to the exit's device is a result; 0: nothing is */
     int32_t n_cases;
     size_t capacity;
     pair_static_case *cases;
@@ -64,6 +74,7 @@ typedef struct pair_static_task {
     int64_t upper_ns;  /* no use in proving more */
     int32_t rounds;    /* up to PAIR_STATIC_ROUNDS; each begins with what the one before has proven */
     int32_t entry;     /* operator that precedes all others, on one device; MOIRAI_NONE: none is known */
+    int32_t exit;      /* operator that follows all others, on one device; MOIRAI_NONE: none is known */
     util_stop stop;
 } pair_static_task;
 
@@ -90,6 +101,8 @@ int pair_static_rounds(int64_t *lower_ns, pair_static *s, const util_stop *stop,
 int pair_static_divide(int64_t *lower_ns, pair_static *s, int32_t cases, int64_t need_ns, const util_stop *stop);
 /* The cases so far; NULL: none, or they prove nothing beyond the rounds. */
 const pair_static_tree *pair_static_proven(const pair_static *s);
+/* How many cases there are by now. */
+int32_t pair_static_cases(const pair_static *s);
 /* Nothing is left to divide, or dividing does not help. */
 bool pair_static_exhausted(const pair_static *s);
 

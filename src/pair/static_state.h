@@ -5,27 +5,39 @@
 #include "pair/static_lp.h"
 #include "pricing/lp.h"
 
-/* Where the entry's tensor goes, in the order of arrival: these devices first; nobody else if it is closed. */
+/* Devices in an order that a case knows: these first; nobody else if it is closed. */
 typedef struct pair_receivers {
     int32_t n;
     bool closed;
     int8_t device[MOIRAI_MAX_DEVICES];
 } pair_receivers;
 
+/* How the programme knows the devices of an edge: by columns of its own, by those of its reader or producer where the
+ * other end is pinned, or not at all where its transfers take no time to speak of. */
+typedef enum pair_way { PAIR_WAY_OWN, PAIR_WAY_OF_READER, PAIR_WAY_OF_PRODUCER, PAIR_WAY_LIGHT } pair_way;
+
 typedef struct pair_programme {
     const moirai_problem *q;
     int32_t n, K, E;
     int64_t proven_ns, upper_ns;
-    double unit_ns; /* of time in the linear programme: numbers of a few hundred are easier on the simplex */
-    int32_t *from;  /* per edge: producer */
-    bool *shared;   /* per tensor: sent once for several readers */
+    double unit_ns;     /* of time in the linear programme: numbers of a few hundred are easier on the simplex */
+    int32_t *from;      /* per edge: producer */
+    bool *shared;       /* per tensor: sent once for several readers */
+    pair_way *way;      /* per edge */
+    int32_t home;       /* device of the exit, to which results return; MOIRAI_NONE: no exit is known */
+    int64_t return_ns;  /* what is sent there counts as a result where it takes as long */
+    bool *result;       /* per tensor */
+    int64_t *result_ns; /* per device: the shortest transfer of a result from there */
     /* the case at hand */
-    pair_receivers to;
-    uint64_t *mask;         /* per operator: its devices */
+    pair_receivers to;      /* who receives the entry's tensor, in order */
+    pair_receivers back;    /* who sends results to the exit's device, from the last on */
+    uint64_t *told;         /* per operator: devices that the case leaves it */
+    uint64_t *mask;         /* those that are left by the windows */
     int64_t *head, *tail;   /* [op * K + device] */
     int64_t *send, *arrive; /* [tensor * K + device]: head of sending from there; tail after arriving there */
     int64_t *first, *last;  /* per operator: window of its start */
     int64_t *least, *most;  /* [number]: its range */
+    bool *cell;             /* [(edge * K + a) * K + b]: its ends can be on a and b */
     /* numbers: how many operators of a group are on a device, then how many readers of `sent` are */
     int32_t n_groups, *group_of, *group_off, *group_op; /* group_of: per operator, MOIRAI_NONE: in none */
     int32_t sent, sender;                               /* tensor and its device; MOIRAI_NONE: none */
@@ -40,8 +52,10 @@ typedef struct pair_programme {
     size_t load_capacity, off_capacity, task_capacity;
     /* columns */
     int32_t n_columns, time_column, *op_column, *edge_column, *send_column;
+    bool *fixed; /* per column: at 0 in the case at hand */
     pricing_lp *lp;
-    bool solved; /* once at least */
+    bool solved;     /* once at least */
+    double violated; /* of the length: load rows that are violated by less are not added */
     int64_t *dual;
     double *real_dual, *row_value, *column_value;
     size_t room[4];
@@ -54,8 +68,8 @@ typedef struct pair_programme {
 
 /* ---- static_lp.c ---- */
 
-/* Windows of the case in which the entry's tensor goes there; load rows follow. */
-void pair_programme_send(pair_programme *x, const pair_receivers *to);
+/* Columns that the case at hand does not have are fixed at 0, others are free. */
+int pair_programme_fix(pair_programme *x);
 /* Solves the case at hand, with all load rows that its solution violates, or until it is longer than `enough`; duals
  * become whole multipliers. */
 int pair_programme_solve(pair_programme *x, int64_t enough_ns, const util_stop *stop);
@@ -78,6 +92,13 @@ static inline void pair_programme_enter(pair_programme *x, int32_t place, double
     x->value[x->n_entries++] = value;
 }
 
+/* ---- static_windows.c ---- */
+
+/* Devices, heads, tails and numbers of the case at hand: `to`, `least` and `most` are its own. */
+void pair_windows_find(pair_programme *x);
+/* No plan of at most upper_ns is left: an operator, or an edge, has no devices. */
+bool pair_windows_empty(const pair_programme *x);
+
 /* ---- static_loads.c ---- */
 
 /* Whether operator i on device k, or the transfer of t from a to b, counts in the row. */
@@ -92,13 +113,15 @@ int pair_loads_separate(pair_programme *x, int32_t *added);
 
 typedef struct pair_static_search {
     pair_static_tree tree;
-    double *number; /* [case * numbers + number] in the programme's solution */
+    /* in the programme's solution of each case: [case * (numbers + n K)] numbers, then operators on devices */
+    double *number;
     size_t number_capacity;
     bool idle; /* does not help, or nothing left */
 } pair_static_search;
 
 struct pair_static {
     pair_programme x;
+    int64_t most_ns; /* no use in proving more: x.upper_ns climbs up to it */
     int32_t rounds;
     pair_static_search search;
 };

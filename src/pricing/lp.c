@@ -12,7 +12,7 @@
 
 /* The C header of HiGHS defines its constants with external linkage, so that only one file of a program can include it,
  * and lp_whole.c does. What is used here is declared by hand; HighsInt is int in every packaged build. */
-enum { kStatusError = -1, kModelOptimal = 7, kDualSimplex = 1, kPrimalSimplex = 4 };
+enum { kStatusError = -1, kModelOptimal = 7, kModelInfeasible = 8, kDualSimplex = 1, kPrimalSimplex = 4 };
 extern void *Highs_create(void);
 extern void Highs_destroy(void *highs);
 extern int Highs_setBoolOptionValue(void *highs, const char *option, int value);
@@ -28,6 +28,8 @@ extern int Highs_addCol(void *highs, double cost, double lower, double upper, in
 extern int Highs_run(void *highs);
 extern int Highs_clearSolver(void *highs);
 extern int Highs_changeRowBounds(void *highs, int row, double lower, double upper);
+extern int Highs_changeColBounds(void *highs, int column, double lower, double upper);
+extern int Highs_getDualRay(void *highs, int *has, double *row_dual);
 extern int Highs_getModelStatus(const void *highs);
 extern int Highs_getSolution(const void *highs, double *column, double *column_dual, double *row, double *row_dual);
 extern double Highs_getObjectiveValue(const void *highs);
@@ -155,6 +157,21 @@ int pricing_lp_set_row(pricing_lp *lp, int32_t row, double lower, double upper)
     return 0;
 }
 
+int pricing_lp_set_column(pricing_lp *lp, int32_t column, double upper)
+{
+    if (Highs_changeColBounds(lp->highs, column, 0, isinf(upper) ? Highs_getInfinity(lp->highs) : upper) ==
+        kStatusError)
+        return moirai_error(MOIRAI_EFAIL, "HiGHS: cannot change column %d", column);
+    return 0;
+}
+
+bool pricing_lp_refuted(pricing_lp *lp, double *row_dual)
+{
+    int has = 0;
+    return Highs_getModelStatus(lp->highs) == kModelInfeasible &&
+           Highs_getDualRay(lp->highs, &has, row_dual) != kStatusError && has;
+}
+
 int pricing_lp_add_row(pricing_lp *lp, double lower, double upper, int32_t n, const int32_t *column,
                        const double *value)
 {
@@ -176,7 +193,8 @@ int pricing_lp_solve_again(pricing_lp *lp, const util_stop *stop, double *row_du
     limit_time(lp, stop);
     pricing_highs_heed(lp->highs, stop->interrupt);
     Highs_run(lp->highs);
-    if (Highs_getModelStatus(lp->highs) != kModelOptimal && !util_stopped(stop)) { /* a tired basis */
+    int status = Highs_getModelStatus(lp->highs);
+    if (status != kModelOptimal && status != kModelInfeasible && !util_stopped(stop)) { /* a tired basis */
         Highs_clearSolver(lp->highs);
         Highs_run(lp->highs);
     }
@@ -232,6 +250,18 @@ int pricing_lp_set_row(pricing_lp *lp, int32_t row, double lower, double upper)
 {
     (void)lp, (void)row, (void)lower, (void)upper;
     return MOIRAI_EFAIL;
+}
+
+int pricing_lp_set_column(pricing_lp *lp, int32_t column, double upper)
+{
+    (void)lp, (void)column, (void)upper;
+    return MOIRAI_EFAIL;
+}
+
+bool pricing_lp_refuted(pricing_lp *lp, double *row_dual)
+{
+    (void)lp, (void)row_dual;
+    return false;
 }
 
 int pricing_lp_add_row(pricing_lp *lp, double lower, double upper, int32_t n, const int32_t *column,

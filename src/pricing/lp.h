@@ -25,11 +25,15 @@ int pricing_lp_solve_once(pricing_lp *lp, const util_stop *stop, double *row_dua
 
 /* Other limits of a row. */
 int pricing_lp_set_row(pricing_lp *lp, int32_t row, double lower, double upper);
+/* Another upper limit of a column (HUGE_VAL: none). */
+int pricing_lp_set_column(pricing_lp *lp, int32_t column, double upper);
 /* One more row; columns by number. */
 int pricing_lp_add_row(pricing_lp *lp, double lower, double upper, int32_t n, const int32_t *column,
                        const double *value);
 /* Once more after that, from where the last solve ended, by the dual simplex. Also what the rows come to; `primal`
  * (columns) may be NULL. */
 int pricing_lp_solve_again(pricing_lp *lp, const util_stop *stop, double *row_dual, double *row_value, double *primal);
+/* After a solve that gave up: whether it did because there is no solution. row_dual gets multipliers that show it. */
+bool pricing_lp_refuted(pricing_lp *lp, double *row_dual);
 
 #endif

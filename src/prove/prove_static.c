@@ -25,8 +25,13 @@
  * entry, in order of arrival, and that nobody else does; it is divided by who is next, for every device where a reader
  * may run, or nobody. Transfers of the tensor hold one port, so that it is on the j-th of them no sooner than the first
  * j take together, and on another device no sooner than after all of these. Each of them has a reader (else nothing is
- * sent there), the others have none where nobody is next. Readers are a group of their own, behind the listed ones. */
-#include "prove/prove_read.h"
+ * sent there), the others have none where nobody is next. Readers are a group of their own, behind the listed ones.
+ *
+ * With congestion `port` a case may say the same of the other end: who is the last to send results to the exit's device,
+ * who comes before, and that nobody else does. Results are all tensors that take `return_ns` at least to get there. And a
+ * case may be divided by whether an operator is on a device or elsewhere. What follows from a case for devices, heads and
+ * tails is in prove_static_windows.c. */
+#include "prove/prove_static.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,113 +46,20 @@
 #define MAX_DEPTH 200                /* of cases within cases */
 #define MAX_SUM ((__int128)1 << 120) /* of all that the verdict adds up */
 
-typedef struct judge {
-    const prove_block *b;
-    int32_t K, a, z;
-    int64_t proven_ns, upper_ns;
-    int64_t *head, *tail;        /* [local * K + device] */
-    int64_t *dual;               /* out, in, share, path, end, load */
-    int64_t n_loads, *load;      /* kind, which, head, tail */
-    int32_t n_groups, *group_of; /* per operator: the group in which it is counted, or MOIRAI_NONE */
-    int32_t n_counted;           /* groups, and the readers of `sent` */
-    int64_t *size;               /* per group */
-    int64_t *least, *most;       /* [group * K + device] how many of the group are there, in the case at hand */
-    int32_t sent;                /* output of the entry whose receivers are told apart; MOIRAI_NONE: none */
-    bool closed;                 /* nobody else receives it */
-    int32_t n_to, to[MOIRAI_MAX_DEVICES];
-} judge;
+typedef prove_judge judge;
 
-/* Whether edge e is a way of the entry's tensor whose receivers are told apart. */
-static bool is_sent(const judge *x, int32_t e)
-{
-    return x->sent != MOIRAI_NONE && x->b->edge[e].from == x->b->entry && x->b->edge[e].output == x->sent;
-}
-
-static bool is_named(const judge *x, int32_t k)
-{
-    bool named = k == x->a;
-    for (int32_t i = 0; i < x->n_to && !named; i++)
-        named = x->to[i] == k;
-    return named;
-}
-
-/* How often operator i reads it. */
+/* How often operator i reads the tensor whose receivers are told apart. */
 static int32_t times_read(const judge *x, int32_t i)
 {
     int32_t n = 0;
     for (int32_t e = 0; e < x->b->n_edges && x->sent != MOIRAI_NONE; e++)
-        n += x->b->edge[e].to == i && is_sent(x, e);
+        n += x->b->edge[e].to == i && prove_is_sent(x, e);
     return n;
-}
-
-/* Devices of an operator, whatever is sent where. */
-static bool may_ever(const judge *x, int32_t i, int32_t k)
-{
-    if (i == x->b->entry)
-        return k == x->a;
-    if (i == x->b->exit)
-        return k == x->z;
-    return x->b->p->op_devices[x->b->op[i]] >> k & 1;
-}
-
-static bool may(const judge *x, int32_t i, int32_t k)
-{
-    return may_ever(x, i, k) && (!x->closed || is_named(x, k) || !times_read(x, i));
-}
-
-static int64_t time_of(const judge *x, int32_t i, int32_t k)
-{
-    return i == x->b->entry || i == x->b->exit ? 0 : moirai_op_ns(x->b->p, x->b->op[i], k);
-}
-
-static int64_t sent_in(const judge *x, int32_t e, int32_t k, int32_t l)
-{
-    return moirai_transfer_ns(x->b->p, x->b->edge[e].tensor, k, l);
 }
 
 static bool shares(const judge *x, int32_t e)
 {
     return x->b->p->flow == MOIRAI_FLOW_TENSOR && x->b->edge[e].readers > 1;
-}
-
-/* When the tensor whose receivers are told apart is on k at the soonest, the entry having finished at 0. */
-static int64_t received_ns(const judge *x, int32_t e, int32_t k)
-{
-    int64_t ns = 0;
-    for (int32_t i = 0; i < x->n_to; i++) {
-        ns += sent_in(x, e, x->a, x->to[i]);
-        if (x->to[i] == k)
-            return ns;
-    }
-    return k == x->a ? 0 : ns + sent_in(x, e, x->a, k);
-}
-
-/* Local numbers are topological: edges in order of their producers settle heads, backwards tails. */
-static void find_windows(judge *x)
-{
-    const prove_block *b = x->b;
-    int32_t K = x->K;
-    for (int32_t j = 0; j < b->n; j++)
-        for (int32_t e = 0; e < b->n_edges; e++)
-            for (int32_t l = 0; l < K && b->edge[e].to == j; l++) {
-                int64_t least = NEVER;
-                for (int32_t k = 0; k < K; k++)
-                    if (may(x, b->edge[e].from, k))
-                        least = UTIL_MIN(least, x->head[b->edge[e].from * K + k] + time_of(x, b->edge[e].from, k) +
-                                                    sent_in(x, e, k, l));
-                if (is_sent(x, e))
-                    least = UTIL_MAX(least, received_ns(x, e, l));
-                x->head[j * K + l] = UTIL_MAX(x->head[j * K + l], least);
-            }
-    for (int32_t e = b->n_edges - 1; e >= 0; e--)
-        for (int32_t k = 0; k < K; k++) {
-            int32_t i = b->edge[e].from, j = b->edge[e].to;
-            int64_t least = NEVER;
-            for (int32_t l = 0; l < K; l++)
-                if (may(x, j, l))
-                    least = UTIL_MIN(least, sent_in(x, e, k, l) + time_of(x, j, l) + x->tail[j * K + l]);
-            x->tail[i * K + k] = UTIL_MAX(x->tail[i * K + k], least);
-        }
 }
 
 /* Sum of the multipliers of the load rows in which operator i on k counts. */
@@ -169,13 +81,13 @@ static __int128 line_price(const judge *x, const int64_t *price, int32_t first, 
     int64_t after = NEVER;
     __int128 sum = 0;
     for (int32_t e = first; e <= last; e++)
-        if (may(x, x->b->edge[e].to, l))
-            after = UTIL_MIN(after, time_of(x, x->b->edge[e].to, l) + x->tail[x->b->edge[e].to * x->K + l]);
+        if (prove_may(x, x->b->edge[e].to, l))
+            after = UTIL_MIN(after, prove_op_time(x, x->b->edge[e].to, l) + x->tail[x->b->edge[e].to * x->K + l]);
     for (int64_t r = 0; r < x->n_loads && k != l; r++) {
         const int64_t *row = x->load + 4 * r;
         bool here =
             (row[0] == 1 && row[1] == k) || (row[0] == 2 && row[1] == l) || (row[0] == 3 && row[1] == k * x->K + l);
-        if (here && may(x, i, k) && x->head[i * x->K + k] + time_of(x, i, k) >= row[2] && after >= row[3])
+        if (here && prove_may(x, i, k) && x->head[i * x->K + k] + prove_op_time(x, i, k) >= row[2] && after >= row[3])
             sum += price[r];
     }
     return sum;
@@ -201,9 +113,9 @@ static __int128 term_of_op(const judge *x, int32_t i, const int64_t *out, const 
         before += b->edge[e].to == i ? path[e] : 0;
     }
     for (int32_t k = 0; k < x->K; k++) {
-        if (!may(x, i, k))
+        if (!prove_may(x, i, k))
             continue;
-        __int128 cost = (behind + device_price(x, load, i, k)) * time_of(x, i, k);
+        __int128 cost = (behind + device_price(x, load, i, k)) * prove_op_time(x, i, k);
         for (int32_t e = 0; e < b->n_edges; e++) {
             cost += b->edge[e].from == i ? out[e * x->K + k] : 0;
             cost += b->edge[e].to == i ? in[e * x->K + k] : 0;
@@ -214,7 +126,7 @@ static __int128 term_of_op(const judge *x, int32_t i, const int64_t *out, const 
             cost -= (__int128)times_read(x, i) * load[x->n_loads + x->n_groups * x->K + k];
         less(&least, &any, cost);
         first = UTIL_MIN(first, x->head[i * x->K + k]);
-        after = UTIL_MIN(after, time_of(x, i, k) + x->tail[i * x->K + k]);
+        after = UTIL_MIN(after, prove_op_time(x, i, k) + x->tail[i * x->K + k]);
     }
     __int128 slope = behind - before;
     return least + slope * (slope > 0 ? first : x->upper_ns - after);
@@ -231,23 +143,25 @@ static __int128 term_of_tensor(const judge *x, int32_t first, int32_t last, cons
         bool any = false;
         for (int32_t k = 0; k < K; k++)
             for (int32_t l = 0; l < K; l++) {
-                if (!may(x, x->b->edge[e].from, k) || !may(x, x->b->edge[e].to, l))
+                if (!prove_may_cross(x, e, k, l))
                     continue;
                 bool once = shares(x, e) && k != l;
                 __int128 price = once ? path[e] : path[e] + line_price(x, load, e, shares(x, e) ? e : last, k, l);
                 less(&least, &any,
-                     price * sent_in(x, e, k, l) - out[e * K + k] - in[e * K + l] +
+                     price * prove_edge_time(x, e, k, l) - out[e * K + k] - in[e * K + l] +
                          (once ? share[(e * K + k) * K + l] : 0));
             }
         sum += least;
     }
     for (int32_t k = 0; k < K && shares(x, first); k++)
         for (int32_t l = 0; l < K; l++) {
-            __int128 cost = line_price(x, load, first, last, k, l) * sent_in(x, first, k, l);
+            __int128 cost = line_price(x, load, first, last, k, l) * prove_edge_time(x, first, k, l);
             for (int32_t e = first; e <= last && k != l; e++)
                 cost -= share[(e * K + k) * K + l];
-            bool sends = may(x, x->b->edge[first].from, k); /* else v = 0 */
-            sum += sends && cost < 0 ? cost : 0;
+            bool sends = false; /* else v = 0 */
+            for (int32_t e = first; e <= last && cost < 0 && !sends; e++)
+                sends = prove_may_cross(x, e, k, l);
+            sum += sends ? cost : 0;
         }
     return sum;
 }
@@ -272,13 +186,13 @@ static bool fits(const judge *x)
     for (int32_t i = 0; i < b->n; i++) {
         int64_t most = 0;
         for (int32_t k = 0; k < K; k++)
-            most = UTIL_MAX(most, time_of(x, i, k));
+            most = UTIL_MAX(most, prove_op_time(x, i, k));
         span += most;
     }
     for (int32_t e = 0; e < E; e++) {
         int64_t most = 0;
         for (int32_t k = 0; k < K * K; k++)
-            most = UTIL_MAX(most, sent_in(x, e, k / (int32_t)K, k % (int32_t)K));
+            most = UTIL_MAX(most, prove_edge_time(x, e, k / (int32_t)K, k % (int32_t)K));
         span += most;
     }
     return alone < MAX_SUM && multiplied <= (MAX_SUM - alone) / span;
@@ -297,7 +211,7 @@ static int64_t verdict(const judge *x)
     }
     for (int32_t c = 0; c < x->n_counted * K; c++) {
         int64_t u = load[x->n_loads + c];
-        sum += (__int128)u * (u > 0 ? x->least[c] : x->most[c]);
+        sum += (__int128)u * (u > 0 ? x->low[c] : x->high[c]);
     }
     for (int32_t i = 0; i < b->n; i++) {
         slope -= end[i];
@@ -379,10 +293,15 @@ static int read_groups(judge *x, yyjson_val *list)
     x->size = util_alloc(n + 1, sizeof *x->size);
     x->least = util_alloc(cells, sizeof *x->least);
     x->most = util_alloc(cells, sizeof *x->most);
-    if (!x->group_of || !x->size || !x->least || !x->most)
+    x->low = util_alloc(cells, sizeof *x->low);
+    x->high = util_alloc(cells, sizeof *x->high);
+    x->told = util_alloc((size_t)x->b->n, sizeof *x->told);
+    if (!x->group_of || !x->size || !x->least || !x->most || !x->low || !x->high || !x->told)
         return MOIRAI_EFAIL;
-    for (int32_t i = 0; i < x->b->n; i++)
+    for (int32_t i = 0; i < x->b->n; i++) {
         x->group_of[i] = MOIRAI_NONE;
+        x->told[i] = ~UINT64_C(0);
+    }
     yyjson_arr_foreach(list, g, max, value) {
         int32_t *op = NULL;
         size_t m = 0;
@@ -414,7 +333,7 @@ static int read_sent(judge *x, yyjson_val *object)
     x->sent = output;
     int64_t n = 0;
     for (int32_t e = 0; e < x->b->n_edges; e++)
-        n += is_sent(x, e);
+        n += prove_is_sent(x, e);
     x->size[x->n_groups] = n;
     for (int32_t k = 0; k < x->K; k++)
         x->most[x->n_groups * x->K + k] = n;
@@ -422,40 +341,12 @@ static int read_sent(judge *x, yyjson_val *object)
     return 0;
 }
 
-/* Whether the operators of every group can be on devices as the case says. */
-static bool has_plans(const judge *x)
-{
-    for (int32_t i = 0; i < x->b->n; i++) {
-        bool any = false;
-        for (int32_t k = 0; k < x->K && !any; k++)
-            any = may(x, i, k);
-        if (!any)
-            return false;
-    }
-    for (int32_t g = 0; g < x->n_counted; g++) {
-        int64_t least = 0, most = 0;
-        for (int32_t k = 0; k < x->K; k++) {
-            if (x->least[g * x->K + k] > x->most[g * x->K + k])
-                return false;
-            least += x->least[g * x->K + k];
-            most += x->most[g * x->K + k];
-        }
-        if (least > x->size[g] || most < x->size[g])
-            return false;
-    }
-    return true;
-}
-
 /* What the multipliers in `object` prove of the case at hand. */
 static int judge_leaf(int64_t *bound, judge *x, yyjson_val *object)
 {
     *bound = x->upper_ns;
-    if (!has_plans(x))
+    if (!prove_static_windows(x))
         return 0;
-    size_t cells = (size_t)x->b->n * (size_t)x->K;
-    memset(x->head, 0, cells * sizeof *x->head);
-    memset(x->tail, 0, cells * sizeof *x->tail);
-    find_windows(x);
     int rc = read_loads(x, object);
     rc = rc ? rc : read_duals(x, object);
     if (!rc && !fits(x))
@@ -487,63 +378,104 @@ static int judge_parts(int64_t *bound, judge *x, yyjson_val *object, int32_t dep
     return rc;
 }
 
-/* Device k receives the tensor next. */
-static int judge_next(int64_t *bound, judge *x, int32_t k, yyjson_val *object, int32_t depth)
+/* An operator is on a device, or elsewhere. */
+static int judge_devices(int64_t *bound, judge *x, yyjson_val *object, int32_t depth)
 {
-    int64_t *least = &x->least[x->n_groups * x->K + k], old = *least;
-    *least = UTIL_MAX(old, 1);
-    x->to[x->n_to++] = k;
+    int32_t i, k;
+    int64_t there = 0, elsewhere = 0;
+    if (!prove_int32(yyjson_obj_get(object, "op"), 0, x->b->n - 1, &i) ||
+        !prove_int32(yyjson_obj_get(object, "device"), 0, x->K - 1, &k))
+        return prove_wrong("op or device of a case is missing or out of range");
+    uint64_t old = x->told[i];
+    x->told[i] = old & UINT64_C(1) << k;
+    int rc = judge_case(&there, x, yyjson_obj_get(object, "there"), depth + 1);
+    x->told[i] = old & ~(UINT64_C(1) << k);
+    rc = rc ? rc : judge_case(&elsewhere, x, yyjson_obj_get(object, "elsewhere"), depth + 1);
+    x->told[i] = old;
+    *bound = UTIL_MIN(there, elsewhere);
+    return rc;
+}
+
+static bool is_named(const prove_order *order, int32_t k)
+{
+    bool named = false;
+    for (int32_t i = 0; i < order->n && !named; i++)
+        named = order->device[i] == k;
+    return named;
+}
+
+/* Device k is the next to receive the entry's tensor, or to return results. */
+static int judge_next(int64_t *bound, judge *x, prove_order *order, int32_t k, yyjson_val *object, int32_t depth)
+{
+    int64_t none = 0, *least = order == &x->to ? &x->least[x->n_groups * x->K + k] : &none, old = *least;
+    *least = UTIL_MAX(old, 1); /* a reader is where it is received */
+    order->device[order->n++] = k;
     int rc = judge_case(bound, x, object, depth + 1);
-    x->n_to--;
+    order->n--;
     *least = old;
     return rc;
 }
 
-static int judge_nobody(int64_t *bound, judge *x, yyjson_val *object, int32_t depth)
+static int judge_nobody(int64_t *bound, judge *x, prove_order *order, yyjson_val *object, int32_t depth)
 {
     int64_t old[MOIRAI_MAX_DEVICES], *most = x->most + x->n_groups * x->K;
-    for (int32_t k = 0; k < x->K; k++) {
+    bool readers = order == &x->to;
+    for (int32_t k = 0; k < x->K && readers; k++) {
         old[k] = most[k];
-        most[k] = is_named(x, k) ? most[k] : 0;
+        most[k] = k == x->a || is_named(order, k) ? most[k] : 0;
     }
-    x->closed = true;
+    order->closed = true;
     int rc = judge_case(bound, x, object, depth + 1);
-    x->closed = false;
-    memcpy(most, old, (size_t)x->K * sizeof *old);
+    order->closed = false;
+    if (readers)
+        memcpy(most, old, (size_t)x->K * sizeof *old);
     return rc;
 }
 
-/* Every device where a reader may run is there already or in the list. */
-static bool all_receivers(const judge *x, const int32_t *device, size_t n)
+/* Whether k may be next: a reader of the tensor, or the producer of a result, may be there. */
+static bool may_be_next(const judge *x, const prove_order *order, int32_t k)
 {
-    for (int32_t e = 0; e < x->b->n_edges; e++)
-        for (int32_t k = 0; k < x->K; k++) {
-            bool there = !is_sent(x, e) || !may_ever(x, x->b->edge[e].to, k) || is_named(x, k);
-            for (size_t i = 0; i < n && !there; i++)
-                there = device[i] == k;
-            if (!there)
-                return false;
-        }
+    bool to = order == &x->to, may = false;
+    if (k == (to ? x->a : x->z) || is_named(order, k))
+        return false;
+    for (int32_t e = 0; e < x->b->n_edges && !may; e++)
+        may = to ? prove_is_sent(x, e) && prove_may_ever(x, x->b->edge[e].to, k)
+                 : prove_is_result(x, e) && prove_may_ever(x, x->b->edge[e].from, k);
+    return may;
+}
+
+static bool all_listed(const judge *x, const prove_order *order, const int32_t *device, size_t n)
+{
+    for (int32_t k = 0; k < x->K; k++) {
+        bool listed = !may_be_next(x, order, k);
+        for (size_t i = 0; i < n && !listed; i++)
+            listed = device[i] == k;
+        if (!listed)
+            return false;
+    }
     return true;
 }
 
-static int judge_receivers(int64_t *bound, judge *x, yyjson_val *object, int32_t depth)
+/* The next of an order, from a list that leaves nobody out, or nobody. */
+static int judge_order(int64_t *bound, judge *x, prove_order *order, yyjson_val *list, yyjson_val *object,
+                       int32_t depth)
 {
     yyjson_val *next = yyjson_obj_get(object, "next");
     int32_t *device = NULL;
     size_t n = 0;
     int64_t part = 0;
-    int rc = prove_list32(&device, &n, yyjson_obj_get(object, "receivers"), 0, x->K - 1, "receivers");
-    if (!rc && (x->sent == MOIRAI_NONE || x->closed || yyjson_arr_size(next) != n || !all_receivers(x, device, n)))
-        rc = prove_wrong("receivers of a case leave some out");
+    bool known = order == &x->to ? x->sent != MOIRAI_NONE : x->return_ns > 0;
+    int rc = prove_list32(&device, &n, list, 0, x->K - 1, "devices of a case");
+    if (!rc && (!known || order->closed || yyjson_arr_size(next) != n || !all_listed(x, order, device, n)))
+        rc = prove_wrong("devices of a case leave some out");
     *bound = x->upper_ns;
     for (size_t i = 0; i < n && !rc; i++) {
-        if (is_named(x, device[i]))
-            rc = prove_wrong("a device receives twice");
-        rc = rc ? rc : judge_next(&part, x, device[i], yyjson_arr_get(next, i), depth);
+        if (device[i] == (order == &x->to ? x->a : x->z) || is_named(order, device[i]))
+            rc = prove_wrong("a device is named twice");
+        rc = rc ? rc : judge_next(&part, x, order, device[i], yyjson_arr_get(next, i), depth);
         *bound = UTIL_MIN(*bound, part);
     }
-    rc = rc ? rc : judge_nobody(&part, x, yyjson_obj_get(object, "nobody"), depth);
+    rc = rc ? rc : judge_nobody(&part, x, order, yyjson_obj_get(object, "nobody"), depth);
     *bound = UTIL_MIN(*bound, part);
     free(device);
     return rc;
@@ -553,9 +485,24 @@ static int judge_case(int64_t *bound, judge *x, yyjson_val *object, int32_t dept
 {
     if (!yyjson_is_obj(object) || depth > MAX_DEPTH)
         return prove_wrong("a case is missing, or divided too often");
-    if (yyjson_obj_get(object, "receivers"))
-        return judge_receivers(bound, x, object, depth);
+    yyjson_val *receivers = yyjson_obj_get(object, "receivers"), *returns = yyjson_obj_get(object, "returns");
+    if (receivers || returns)
+        return judge_order(bound, x, receivers ? &x->to : &x->back, receivers ? receivers : returns, object, depth);
+    if (yyjson_obj_get(object, "there"))
+        return judge_devices(bound, x, object, depth);
     return yyjson_obj_get(object, "low") ? judge_parts(bound, x, object, depth) : judge_leaf(bound, x, object);
+}
+
+/* What counts as a result, if anything does. */
+static int read_returns(judge *x, yyjson_val *object)
+{
+    yyjson_val *returns = yyjson_obj_get(object, "return_ns");
+    if (!returns)
+        return 0;
+    if (x->b->exit == MOIRAI_NONE || x->b->p->congestion != MOIRAI_CONGESTION_PORT ||
+        !prove_int64(returns, 1, INT64_MAX / 4, &x->return_ns))
+        return prove_wrong("results that are sent to one device one after the other, where there are none");
+    return prove_find_results(x);
 }
 
 int prove_static(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson_val *object)
@@ -569,16 +516,20 @@ int prove_static(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson
                  : prove_wrong("upper_ns of a static proof");
     x.head = util_alloc(cells, sizeof *x.head);
     x.tail = util_alloc(cells, sizeof *x.tail);
-    if (!rc && (!x.head || !x.tail))
+    x.mask = util_alloc((size_t)b->n, sizeof *x.mask);
+    if (!rc && (!x.head || !x.tail || !x.mask))
         rc = MOIRAI_EFAIL;
     if (!rc && groups)
         rc = read_groups(&x, groups);
     if (!rc && groups)
         rc = read_sent(&x, object);
+    if (!rc && groups)
+        rc = read_returns(&x, object);
     rc = rc ? rc : judge_case(&bound, &x, groups ? yyjson_obj_get(object, "cases") : object, 0);
     if (!rc)
         *ns = UTIL_MAX(*ns, bound);
-    void *all[] = {x.head, x.tail, x.dual, x.load, x.group_of, x.size, x.least, x.most};
+    void *all[] = {x.head,  x.tail, x.mask, x.dual, x.load, x.group_of, x.size,
+                   x.least, x.most, x.low,  x.high, x.told, x.result};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     return rc;

@@ -15,7 +15,9 @@ typedef struct false_bound_counts {
     int64_t memory;        /* problems where prices on bytes raised the bound */
     int64_t statics;       /* certificates with static proofs */
     int64_t cases;         /* static proofs by more than one case */
-    int64_t sendings;      /* and by who receives the entry's tensor */
+    int64_t sendings;      /* and by who receives the entry's tensor, */
+    int64_t returns;       /* by who sends results to the exit's device, */
+    int64_t devices;       /* by the device of an operator */
     int64_t window_proofs; /* certificates of windows, */
     int64_t window_pools;  /* and of pools within them */
     int64_t searches;      /* certificates with search trees, of intervals and of the whole, */

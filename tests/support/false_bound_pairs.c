@@ -192,8 +192,15 @@ static bool schedule_survives(const pair_chain *c, pair_state *x, const prove_bl
 
 /* ---- pairs at all levels ---- */
 
-/* The static programme between two devices by some cases, in one go or two: numbers and receivers of the entry's tensor.
- */
+static bool is_divided(const pair_static_tree *tree, pair_static_division how)
+{
+    for (int32_t i = 0; tree && i < tree->n_cases; i++)
+        if (tree->cases[i].division == how)
+            return true;
+    return false;
+}
+
+/* The static programme between two devices by some cases, in one go or two. */
 static bool check_pair_cases(pair_state *x, const exact_result *found, uint64_t seed, false_bound_counts *counts,
                              char *why)
 {
@@ -202,11 +209,9 @@ static bool check_pair_cases(pair_state *x, const exact_result *found, uint64_t 
         if (pair_raise_cases(x, INT64_MAX, cases, (util_stop){0}))
             return false_bound_fail(why, "cases: %s", moirai_error_message());
     const pair_static_tree *tree = pair_static_proven(x->programme);
-    for (int32_t i = 0; tree && i < tree->n_cases; i++)
-        if (tree->cases[i].division == PAIR_BY_SENDING) {
-            counts->sendings++;
-            break;
-        }
+    counts->sendings += is_divided(tree, PAIR_BY_SENDING);
+    counts->returns += is_divided(tree, PAIR_BY_RETURN);
+    counts->devices += is_divided(tree, PAIR_BY_DEVICE);
     return !found || x->lower_ns <= found->makespan_ns ||
            false_bound_fail(why, "cases of a pair: bound %lld, optimum %lld", (long long)x->lower_ns,
                             (long long)found->makespan_ns);

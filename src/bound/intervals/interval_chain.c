@@ -19,17 +19,18 @@
 #include "util/pool.h"
 #include "util/util.h"
 
-#define SEARCH_OPS 110    /* larger intervals are not searched */
-#define SMALL_OPS 46      /* up to this size the search comes first */
-#define PRICES_EFFORT 0.3 /* of the effort goes into prices */
-#define MOST_OPEN 20000   /* pairs that are opened at once */
-#define CASES_AT_ONCE 16  /* of the static programme */
-#define STATIC_CELLS 16e3 /* larger programmes are not solved, at effort 1; smaller ones at less */
-#define CASES_WORTH 0.002 /* of the bound: cases that have raised it so far are gone on with */
-#define SIDE_BY_SIDE 4    /* pairs that are raised at once, if there are so many worth it */
-#define LIKELY_RISE 0.03  /* of a pair's bound */
-#define REPEATS 3         /* blocks of a class, on average */
-#define PATIENCE 2        /* times as many nodes where there is time for them */
+#define SEARCH_OPS 110      /* larger intervals are not searched */
+#define SMALL_OPS 46        /* up to this size the search comes first */
+#define PRICES_EFFORT 0.3   /* of the effort goes into prices */
+#define MOST_OPEN 20000     /* pairs that are opened at once */
+#define CASES_AT_ONCE 16    /* of the static programme */
+#define STATIC_CELLS 16e3   /* larger programmes are not solved, at effort 1; smaller ones at less */
+#define CASES_WORTH 0.002   /* of the bound: cases that have raised it so far are gone on with */
+#define COPIES_WORTH 0.0003 /* where layers are copies of each other */
+#define SIDE_BY_SIDE 4      /* pairs that are raised at once, if there are so many worth it */
+#define LIKELY_RISE 0.03    /* of a pair's bound */
+#define REPEATS 3           /* blocks of a class, on average */
+#define PATIENCE 2          /* times as many nodes where there is time for them */
 
 static const double nodes[] = {1500, 9000, 50000}; /* of the three searches, at effort 1 */
 
@@ -168,9 +169,11 @@ static int raise_by_prices(bound_interval_chain *x, int32_t pair, int64_t need_n
 static int raise_by_cases(bound_interval_chain *x, int32_t pair, int64_t need_ns, const bound_interval_task *job)
 {
     pair_state *y = x->c->pair[pair];
-    double before = (double)y->lower_ns;
-    int rc = pair_raise_cases(y, need_ns, CASES_AT_ONCE, job->stop);
-    if ((double)y->lower_ns > (1 + CASES_WORTH) * before && y->lower_ns < need_ns)
+    bool copies = bound_interval_chain_repeats(x);
+    double before = (double)y->lower_ns, worth = copies ? COPIES_WORTH : CASES_WORTH;
+    int32_t known = y->programme ? pair_static_cases(y->programme) : 0;
+    int rc = pair_raise_cases(y, need_ns, UTIL_MAX(CASES_AT_ONCE, known / 8), job->stop);
+    if ((double)y->lower_ns > (1 + worth) * before && y->lower_ns < need_ns)
         x->tries[pair]--;
     return rc;
 }

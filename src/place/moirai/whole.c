@@ -130,6 +130,8 @@ int engine_raise_by_programme(engine *x, double part)
     pair_static_task job = {.proven_ns = x->lower_ns,
                             .upper_ns = x->best->makespan_ns,
                             .rounds = PAIR_STATIC_ROUNDS,
+                            .entry = MOIRAI_NONE,
+                            .exit = MOIRAI_NONE,
                             .stop = engine_part(x, part)};
     int rc = pair_static_lp(&lower, x->p, &job, 0);
     if (!rc)
