@@ -1,6 +1,6 @@
 /* Lines of costs by step.
  *
- * Three quarters of the time of a proof go through these loops, a few hundred steps at a time. They are whole numbers of 64
+ * A pricing is little else than these loops, a few hundred steps at a time. Costs are whole numbers of 64
  * bits, of which the oldest x86-64 can compare but one at a time; so each loop is there for newer instruction sets as well,
  * and the loader takes what the machine has. The numbers are the same everywhere. Running minima depend on what came
  * just before: four lines are taken side by side, so that their chains overlap. */
