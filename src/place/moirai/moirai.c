@@ -284,8 +284,10 @@ static int search_whole(engine *x)
     rc = rc ? rc : engine_anneal_whole(x, 2, copies ? 0.1 : 0.15);
     if (!rc && engine_gap(x) <= POOL_GAP)
         rc = engine_raise_by_pool(x, FIRST_POOL_SHARE);
-    rc = rc ? rc : engine_raise_by_intervals(x, 14, 2, copies ? 0.4 : 0.25);
-    rc = rc ? rc : engine_raise_by_intervals(x, 14, 4, engine_gap(x) <= SMALL_GAP ? 0.1 : copies ? 0.65 : 0.3);
+    /* Layers that are copies get the best by cases of their few pairs, one round long. */
+    if (!rc && !copies)
+        rc = engine_raise_by_intervals(x, 14, 2, 0.25);
+    rc = rc ? rc : engine_raise_by_intervals(x, 14, 4, copies ? 0.8 : engine_gap(x) <= SMALL_GAP ? 0.1 : 0.3);
     rc = rc ? rc : engine_compose_intervals(x, 0.2);
     if (!rc && engine_gap(x) <= POOL_GAP)
         rc = engine_raise_by_windows(x, POOL_SHARE);
