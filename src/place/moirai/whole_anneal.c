@@ -9,7 +9,6 @@
  * left; the best plan that fits the memory is the round's. */
 #include "place/moirai/whole_anneal.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,28 +39,22 @@ static void keep_best(chain *c)
     memcpy(c->best_order, w->order, sizeof *w->order * (size_t)w->n);
 }
 
+static void keep_better(void *data, int64_t step)
+{
+    chain *c = data;
+    (void)step;
+    if (c->m.w->makespan_ns < c->best_ns)
+        keep_best(c);
+}
+
 static void cool(chain *c, const place_whole_task *job, double heat)
 {
-    place_whole *w = c->m.w;
-    double hot = PLACE_WHOLE_HOT * heat * (double)c->best_ns, cold = PLACE_WHOLE_COLD * (double)c->best_ns;
-    double rate = log(cold / hot) / (double)job->evaluations, temperature = hot;
-    for (int64_t step = 0; step < job->evaluations; step++) {
-        if (step % 64 == 0) {
-            if (util_stopped(&job->stop))
-                return;
-            temperature = hot * exp(rate * (double)step);
-        }
-        place_mover_make(&c->m);
-        double more = -temperature * log(1 - util_rng_real(&c->m.rng));
-        int64_t next = place_whole_try(w, w->makespan_ns + (int64_t)more);
-        if (next == INT64_MAX) {
-            place_whole_reject(w);
-            continue;
-        }
-        place_whole_accept(w);
-        if (next < c->best_ns)
-            keep_best(c);
-    }
+    place_mover_cool(&c->m, &(place_cooling){.hot_ns = PLACE_WHOLE_HOT * heat * (double)c->best_ns,
+                                             .cold_ns = PLACE_WHOLE_COLD * (double)c->best_ns,
+                                             .evaluations = job->evaluations,
+                                             .stop = &job->stop,
+                                             .accepted = keep_better,
+                                             .data = c});
 }
 
 /* ---- rounds ---- */

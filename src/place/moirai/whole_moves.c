@@ -4,6 +4,7 @@
  * elsewhere a makespan does not fall. */
 #include "place/moirai/whole_moves.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #define LOOKS 6    /* for an operator on a critical path */
@@ -128,5 +129,27 @@ void place_mover_make(place_mover *m)
     else {
         move_order(m, op);
         move_op(m, op);
+    }
+}
+
+/* The threshold is drawn before a state is evaluated, so that the evaluation can stop where it is passed. */
+void place_mover_cool(place_mover *m, const place_cooling *job)
+{
+    place_whole *w = m->w;
+    double rate = log(job->cold_ns / job->hot_ns) / (double)job->evaluations, temperature = job->hot_ns;
+    for (int64_t step = 0; step < job->evaluations; step++) {
+        if (step % 64 == 0) {
+            if (util_stopped(job->stop))
+                return;
+            temperature = job->hot_ns * exp(rate * (double)step);
+        }
+        place_mover_make(m);
+        double more = -temperature * log(1 - util_rng_real(&m->rng));
+        if (place_whole_try(w, w->makespan_ns + (int64_t)more) == INT64_MAX) {
+            place_whole_reject(w);
+            continue;
+        }
+        place_whole_accept(w);
+        job->accepted(job->data, step);
     }
 }

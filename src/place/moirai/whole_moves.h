@@ -3,6 +3,7 @@
 #define MOIRAI_PLACE_MOIRAI_WHOLE_MOVES_H
 
 #include "place/moirai/whole_sim.h"
+#include "util/stop.h"
 
 /* Only operators at positions from `low` to before `high` change their device or place, and none leaves these positions. */
 typedef struct place_mover {
@@ -19,5 +20,15 @@ int place_mover_open(place_mover *m, const moirai_problem *p);
 void place_mover_clear(place_mover *m);
 /* A trial: begins one and changes something; the caller evaluates it. */
 void place_mover_make(place_mover *m);
+
+/* Annealing by these moves, from temperature hot_ns to cold_ns. */
+typedef struct place_cooling {
+    double hot_ns, cold_ns;
+    int64_t evaluations;
+    const util_stop *stop;
+    void (*accepted)(void *data, int64_t step); /* called with every state that is taken */
+    void *data;
+} place_cooling;
+void place_mover_cool(place_mover *m, const place_cooling *job);
 
 #endif

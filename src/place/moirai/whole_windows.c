@@ -54,32 +54,28 @@ static void keep(window *v)
     }
 }
 
+/* What is as good is kept now and then: it leads to other states. */
+static void keep_better(void *data, int64_t step)
+{
+    window *v = data;
+    int64_t next = v->m.w->makespan_ns;
+    if (next < v->best_ns || (next == v->best_ns && step % 64 == 0))
+        keep(v);
+}
+
 static int cool(void *data, int32_t i)
 {
     windows *x = data;
     window *v = &x->window[i];
-    place_whole *w = v->m.w;
-    place_whole_set(w, x->device, x->order);
+    place_whole_set(v->m.w, x->device, x->order);
     keep(v);
-    double hot = PLACE_WHOLE_HOT * v->heat * (double)w->makespan_ns, cold = PLACE_WHOLE_COLD * (double)w->makespan_ns;
-    double rate = fmin(log(cold / hot), 0) / (double)v->evaluations, temperature = hot;
-    for (int64_t step = 0; step < v->evaluations; step++) {
-        if (step % 64 == 0) {
-            if (util_stopped(&x->job->stop))
-                return 0;
-            temperature = hot * exp(rate * (double)step);
-        }
-        place_mover_make(&v->m);
-        double more = -temperature * log(1 - util_rng_real(&v->m.rng));
-        int64_t next = place_whole_try(w, w->makespan_ns + (int64_t)more);
-        if (next == INT64_MAX) {
-            place_whole_reject(w);
-            continue;
-        }
-        place_whole_accept(w);
-        if (next < v->best_ns || (next == v->best_ns && step % 64 == 0))
-            keep(v);
-    }
+    double hot = PLACE_WHOLE_HOT * v->heat * (double)v->best_ns, cold = PLACE_WHOLE_COLD * (double)v->best_ns;
+    place_mover_cool(&v->m, &(place_cooling){.hot_ns = hot,
+                                             .cold_ns = UTIL_MIN(hot, cold), /* never warmer */
+                                             .evaluations = v->evaluations,
+                                             .stop = &x->job->stop,
+                                             .accepted = keep_better,
+                                             .data = v});
     return 0;
 }
 
