@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "problem/equal_devices.h"
+
 #define MOST_OPS 160
 #define MOST_MIRRORS 256
 
@@ -222,23 +224,11 @@ static int find_mirrors(exact_search *s, growth *g)
 
 static bool same_devices(const exact_search *s, int32_t a, int32_t b)
 {
-    const moirai_problem *p = s->p;
     const exact_options *o = s->o;
-    int32_t K = s->K;
-    bool same = p->device_memory_bytes[a] == p->device_memory_bytes[b];
-    for (int64_t row = 0; same && row < (int64_t)s->n * K; row += K) {
-        same = p->op_time_ns[row + a] == p->op_time_ns[row + b] &&
-               (!o->release_ns || o->release_ns[row + a] == o->release_ns[row + b]) &&
+    bool same = problem_devices_equal(s->p, a, b);
+    for (int64_t row = 0; same && row < (int64_t)s->n * s->K; row += s->K)
+        same = (!o->release_ns || o->release_ns[row + a] == o->release_ns[row + b]) &&
                (!o->tail_ns || o->tail_ns[row + a] == o->tail_ns[row + b]);
-    }
-    for (int32_t i = 0; same && i < s->n; i++)
-        same = (p->op_devices[i] >> a & 1) == (p->op_devices[i] >> b & 1);
-    for (int32_t c = 0; same && c < p->n_classes; c++) {
-        const int64_t *x = p->class_transfer_ns + (int64_t)c * K * K;
-        same = x[a * K + b] == x[b * K + a];
-        for (int32_t k = 0; same && k < K; k++)
-            same = k == a || k == b || (x[a * K + k] == x[b * K + k] && x[k * K + a] == x[k * K + b]);
-    }
     return same;
 }
 

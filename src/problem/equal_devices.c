@@ -26,13 +26,17 @@ static bool equal_transfers(const moirai_problem *p, int32_t a, int32_t b)
     return true;
 }
 
+bool problem_devices_equal(const moirai_problem *p, int32_t a, int32_t b)
+{
+    return p->device_memory_bytes[a] == p->device_memory_bytes[b] && equal_times(p, a, b) && equal_transfers(p, a, b);
+}
+
 void problem_equal_devices(const moirai_problem *p, int32_t *least)
 {
     for (int32_t b = 0; b < p->n_devices; b++) {
         least[b] = b;
         for (int32_t a = 0; a < b && least[b] == b; a++)
-            if (least[a] == a && p->device_memory_bytes[a] == p->device_memory_bytes[b] && equal_times(p, a, b) &&
-                equal_transfers(p, a, b))
+            if (least[a] == a && problem_devices_equal(p, a, b))
                 least[b] = a;
     }
 }
