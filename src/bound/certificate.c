@@ -90,12 +90,6 @@ void bound_certificate_leaf(util_writer *w, const pair_state *x, int32_t sending
     util_writer_close(w, '}');
 }
 
-/* The verifier finds longest paths alone: a pair that proves no more is left out. */
-static bool says_more(const pair_state *x)
-{
-    return x->open && x->block.n_interior > 0 && pair_certified_ns(x) > x->path_ns;
-}
-
 static void write_duals(util_writer *w, const int64_t *dual, int64_t n)
 {
     util_writer_pair_open(w, "duals", '[');
@@ -323,7 +317,7 @@ int bound_certificate_keys(util_writer *w, const pair_chain *c, int32_t class_, 
     int32_t shared = b ? decompose_block_shared_tensor(b) : MOIRAI_NONE, pairs = 0;
     int rc = 0;
     for (int32_t i = 0; i < c->K * c->K; i++)
-        pairs += says_more(pair_chain_get(c, (int64_t)class_ * c->K * c->K + i));
+        pairs += pair_certifies_more(pair_chain_get(c, (int64_t)class_ * c->K * c->K + i));
     if (b && (pairs || (whole && b->n_interior))) {
         write_list(w, "component_kind", b->component_kind, b->n_components);
         rc = write_trees(w, b);
@@ -333,7 +327,7 @@ int bound_certificate_keys(util_writer *w, const pair_chain *c, int32_t class_, 
         util_writer_pair_open(w, "pairs", '[');
         for (int32_t i = 0; i < c->K * c->K; i++) {
             const pair_state *x = pair_chain_get(c, (int64_t)class_ * c->K * c->K + i);
-            if (says_more(x))
+            if (pair_certifies_more(x))
                 write_pair(w, x, i / c->K, i % c->K);
         }
         util_writer_close(w, ']');

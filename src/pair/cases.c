@@ -170,22 +170,21 @@ static int split_case(pair_state *x, int32_t index)
 
 /* ---- receivers ---- */
 
-uint64_t pair_readers(const moirai_problem *q, int32_t tensor)
+uint64_t pair_may_receive(const pair_state *x)
 {
+    const moirai_problem *q = &x->block.problem;
+    int32_t shared = decompose_block_shared_tensor(&x->block);
     uint64_t mask = 0;
-    for (int32_t e = q->tensor_edge_off[tensor]; e < q->tensor_edge_off[tensor + 1]; e++)
+    for (int32_t e = q->tensor_edge_off[shared]; e < q->tensor_edge_off[shared + 1]; e++)
         mask |= q->op_devices[q->edge_reader[e]];
-    return mask;
+    return mask & ~q->op_devices[x->block.entry];
 }
 
 int pair_sending(int32_t *number, pair_state *x, const pricing_sending *how)
 {
-    for (*number = 0; *number < x->n_sendings; ++*number) {
-        const pricing_sending *known = &x->sending[*number];
-        if (known->fixed == how->fixed && known->open == how->open && known->n_receivers == how->n_receivers &&
-            !memcmp(known->receiver, how->receiver, (size_t)how->n_receivers))
+    for (*number = 0; *number < x->n_sendings; ++*number)
+        if (pricing_same_sending(&x->sending[*number], how))
             return 0;
-    }
     pricing_sending *grown = util_resize(x->sending, (size_t)x->n_sendings + 1, sizeof *grown);
     if (!grown)
         return MOIRAI_EFAIL;
@@ -194,65 +193,48 @@ int pair_sending(int32_t *number, pair_state *x, const pricing_sending *how)
     return 0;
 }
 
-/* Devices that may be next to receive: one of several equal ones that the case does not name, whose plans are images of
- * each other's. */
-static uint64_t next_receivers(const pair_state *x, const pair_case *c)
+/* Devices that may be next to receive: one of several equal ones that are not listed, whose plans are images of each
+ * other's. */
+static uint64_t next_receivers(const pair_state *x, const pricing_sending *how)
 {
-    const pricing_sending *how = &x->sending[c->sending];
-    const moirai_problem *q = &x->block.problem;
-    uint64_t named = 0, next = 0, seen = 0;
+    uint64_t left = pair_may_receive(x), next = 0, seen = 0;
     int32_t least[MOIRAI_MAX_DEVICES];
-    problem_equal_devices(q, least);
+    problem_equal_devices(&x->block.problem, least);
     for (int32_t j = 0; j < how->n_receivers; j++)
-        named |= UINT64_C(1) << how->receiver[j];
-    uint64_t left = pair_readers(q, decompose_block_shared_tensor(&x->block)) & ~named & ~q->op_devices[x->block.entry];
-    for (int32_t i = 0; i < c->n_branches; i++)
-        named |= UINT64_C(1) << c->branch[i].device;
+        left &= ~(UINT64_C(1) << how->receiver[j]);
     for (; left; left &= left - 1) {
         int32_t k = __builtin_ctzll(left);
-        bool own = named >> k & 1;
-        if (own || !(seen >> least[k] & 1))
+        if (!(seen >> least[k] & 1))
             next |= UINT64_C(1) << k;
-        seen |= own ? 0 : UINT64_C(1) << least[k];
+        seen |= UINT64_C(1) << least[k];
     }
     return next;
 }
 
-/* A case as one part of `whole`, with another sending. Prices of the whole may prove less of it, so they are a start and
- * no proof. */
+/* A case as one part of `whole`, which has no branches yet, with another sending. Prices of the whole may prove less of
+ * it, so they are a start and no proof. */
 static int part_of_case(const pair_state *x, pair_case *out, const pair_case *whole, int32_t sending)
 {
     *out = (pair_case){.sending = sending,
-                       .n_branches = whole->n_branches,
-                       .branch = util_alloc((size_t)whole->n_branches, sizeof *out->branch),
                        .proven_ns = x->path_ns,
                        .estimate_ns = whole->estimate_ns,
                        .split = {.on = PRICING_NO_BRANCH}};
-    if (!out->branch || copy_prices(x, &out->duals, &whole->duals)) {
-        free(out->branch);
-        return MOIRAI_EFAIL;
-    }
-    if (whole->n_branches)
-        memcpy(out->branch, whole->branch, sizeof *out->branch * (size_t)whole->n_branches);
-    return 0;
+    return copy_prices(x, &out->duals, &whole->duals);
 }
 
 /* Nobody else receives the shared tensor, or one of these next: the last takes the place of the case. */
 static int split_receivers(pair_state *x, int32_t index)
 {
-    uint64_t next = next_receivers(x, &x->cases[index]);
-    int32_t entry_left =
-        __builtin_popcountll(pair_readers(&x->block.problem, decompose_block_shared_tensor(&x->block)) &
-                             ~x->block.problem.op_devices[x->block.entry]);
     pricing_sending how = x->sending[x->cases[index].sending];
-    int32_t parts = __builtin_popcountll(next), n = how.n_receivers, sending;
-    if (util_grow(&x->cases, &x->case_capacity, (size_t)(x->n_cases + parts), sizeof *x->cases))
+    uint64_t next = next_receivers(x, &how);
+    int32_t all = __builtin_popcountll(pair_may_receive(x)), n = how.n_receivers, sending;
+    if (util_grow(&x->cases, &x->case_capacity, (size_t)(x->n_cases + __builtin_popcountll(next)), sizeof *x->cases))
         return MOIRAI_EFAIL;
     int rc = 0;
     for (; next && !rc; next &= next - 1) {
         how.receiver[n] = (int8_t)__builtin_ctzll(next);
         how.n_receivers = (int8_t)(n + 1);
-        how.open = n + 1 < entry_left;
+        how.open = n + 1 < all;
         rc = pair_sending(&sending, x, &how);
         rc = rc ? rc : part_of_case(x, &x->cases[x->n_cases], &x->cases[index], sending);
         x->n_cases += !rc;

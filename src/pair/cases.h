@@ -19,8 +19,8 @@ typedef struct pair_bound_task {
 int pair_cases_first(pair_state *x);
 /* The number of a sending among the pair's, where it is added if need be. */
 int pair_sending(int32_t *number, pair_state *x, const pricing_sending *how);
-/* Devices on which some reader of the tensor may run, as a mask. */
-uint64_t pair_readers(const moirai_problem *q, int32_t tensor);
+/* Devices other than the entry's on which some reader of the block's shared tensor may run, as a mask. */
+uint64_t pair_may_receive(const pair_state *x);
 /* Cases anew from the sendings, refined as far as the solves go; what was proven before is kept unless it is
  * surpassed. */
 int pair_cases_solve(pair_bound_task *r);

@@ -63,6 +63,8 @@ void pair_cases_free(pair_case *cases, int32_t n);
 int64_t pair_certified_ns(const pair_state *x);
 /* What its cases and their prices prove, or the longest path. */
 int64_t pair_leaves_ns(const pair_state *x);
+/* Whether that is more than a longest path, which a verifier finds alone. */
+bool pair_certifies_more(const pair_state *x);
 /* What the longest path and the static proofs prove. */
 int64_t pair_static_ns(const pair_state *x);
 /* Raises lower_ns by the static programme where it has not been tried; what it proves can be certified. */

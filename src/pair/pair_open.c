@@ -60,7 +60,7 @@ static int list_sendings(pair_state *x, const pair_open_task *job)
     int32_t shared = decompose_block_shared_tensor(&x->block);
     if (shared < 0)
         return add_sending(x, &how);
-    uint64_t others = pair_readers(q, shared) & ~(UINT64_C(1) << job->entry_device);
+    uint64_t others = pair_may_receive(x);
     bool ordered = q->congestion == MOIRAI_CONGESTION_PORT;
     bool many = __builtin_popcountll(others) > (ordered ? job->most_listed : MOST_SETS);
     how.fixed = how.open = many && ordered; /* too many to list: who receives is asked as it matters (cases.c) */

@@ -22,6 +22,11 @@ int64_t pair_certified_ns(const pair_state *x)
     return UTIL_MAX(UTIL_MAX(pair_leaves_ns(x), pair_static_ns(x)), UTIL_MAX(by_pool, by_search));
 }
 
+bool pair_certifies_more(const pair_state *x)
+{
+    return x->open && x->block.n_interior > 0 && pair_certified_ns(x) > x->path_ns;
+}
+
 int64_t pair_leaves_ns(const pair_state *x)
 {
     int64_t least = x->n_cases ? INT64_MAX : x->path_ns;

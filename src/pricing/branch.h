@@ -2,6 +2,8 @@
 #ifndef MOIRAI_PRICING_BRANCH_H
 #define MOIRAI_PRICING_BRANCH_H
 
+#include <string.h>
+
 #include <moirai/problem.h>
 
 /* How the block's shared entry tensor (flow tensor) is sent around: one case of a disjunction. */
@@ -11,6 +13,12 @@ typedef struct pricing_sending {
     int8_t n_receivers; /* the devices that receive it, in the order of arrival */
     int8_t receiver[MOIRAI_MAX_DEVICES];
 } pricing_sending;
+
+static inline bool pricing_same_sending(const pricing_sending *a, const pricing_sending *b)
+{
+    return a->fixed == b->fixed && a->open == b->open && a->n_receivers == b->n_receivers &&
+           !memcmp(a->receiver, b->receiver, (size_t)a->n_receivers);
+}
 
 /* What a case of the branch and bound was divided on. */
 typedef enum pricing_branch_on {

@@ -442,8 +442,7 @@ static void weigh(pricing_master *m, pricing_master_result *out)
 /* Schedules of components are of use to every sending that they fit; sends are those of one. */
 static void set_sending(pricing_master *m, const pricing_sending *how)
 {
-    bool same = m->how.fixed == how->fixed && m->how.open == how->open && m->how.n_receivers == how->n_receivers &&
-                !memcmp(m->how.receiver, how->receiver, (size_t)how->n_receivers);
+    bool same = pricing_same_sending(&m->how, how);
     m->how = *how;
     m->n_sends = how->fixed ? how->n_receivers : 0;
     size_t n = 0;

@@ -254,17 +254,16 @@ static void find_stand_ins(pricing_pricer *w, int32_t n_branches, const pricing_
     }
 }
 
-/* Ports are numbered after the devices, those that send before those that receive; channels are never joined. */
+/* Ports are numbered after the devices, those that send before those that receive; where there are channels nobody
+ * stands in. */
 int32_t pricing_pricer_stand_in(const pricing_pricer *w, int32_t r)
 {
-    bool channel = w->block->problem.congestion == MOIRAI_CONGESTION_CHANNEL && r >= w->K;
-    return channel ? r : r / w->K * w->K + w->stand_in[r % w->K];
+    return r / w->K * w->K + w->stand_in[r % w->K];
 }
 
 int32_t pricing_pricer_copies(const pricing_pricer *w, int32_t r)
 {
-    bool channel = w->block->problem.congestion == MOIRAI_CONGESTION_CHANNEL && r >= w->K;
-    return channel ? 1 : w->copies[r % w->K];
+    return w->copies[r % w->K];
 }
 
 /* ---- arrivals ---- */

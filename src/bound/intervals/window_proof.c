@@ -85,12 +85,6 @@ static int build(bound_proven_interval *out, const moirai_problem *p, const boun
 
 /* ---- proofs ---- */
 
-static bool possible(const moirai_problem *p, const bound_interval *v, int32_t a, int32_t z)
-{
-    return (v->entry == MOIRAI_NONE ? !a : p->op_devices[v->entry] >> a & 1) &&
-           (v->exit == MOIRAI_NONE ? !z : p->op_devices[v->exit] >> z & 1);
-}
-
 /* Its part of the numbers is the same whatever the others take. */
 static int prove_pair(const proving *x, pair_state *y, int64_t known_ns)
 {
@@ -115,7 +109,7 @@ static int prove_interval(void *data, int32_t i)
     int rc = build(out, x->p, v);
     for (int32_t a = 0; a < K && !rc; a++)
         for (int32_t z = 0; z < K && !rc; z++) {
-            if (!possible(x->p, v, a, z))
+            if (!pair_chain_possible(out->c, out->class_, a, z))
                 continue;
             if (!pair_chain_at(out->c, out->class_, a, z)->open)
                 rc = pair_open(out->c, out->class_, a, z);
@@ -133,12 +127,10 @@ static int64_t proven_ns(const bound_proven_interval *v, int32_t a, int32_t z)
 
 static bool says_more(const bound_proven_interval *v, int32_t K)
 {
-    for (int32_t i = 0; v->c && i < K * K; i++) {
-        const pair_state *y = pair_chain_at(v->c, v->class_, i / K, i % K);
-        if (y->open && y->block.n_interior > 0 && pair_certified_ns(y) > y->path_ns)
-            return true;
-    }
-    return false;
+    bool any = false;
+    for (int32_t i = 0; v->c && i < K * K && !any; i++)
+        any = pair_certifies_more(pair_chain_at(v->c, v->class_, i / K, i % K));
+    return any;
 }
 
 /* Keeps the intervals that say more than paths, and lists what they prove. */
