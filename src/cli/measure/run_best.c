@@ -2,7 +2,7 @@
  *
  * Whoever plans, runs and refines by hand holds a plan that was measured and gets one that was not. Times that were
  * measured at different moments do not say which is faster: a machine's speed changes by more than plans differ. So both
- * are run in turns here, A B B A A B, and the means of the middle halves are compared. The new plan takes the place of
+ * are run in turns here, A B B A A B, and their trimmed means are compared. The new plan takes the place of
  * the old one only if it is faster by more than WORTH: --refine, and whatever else made it, never replaces a plan by one
  * that measures slower. */
 #include "cli/measure/run_best.h"
