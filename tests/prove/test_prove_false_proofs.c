@@ -1,0 +1,358 @@
+/* Pools, windows, search trees and static proofs: falsehoods that one wrong line of the verifier would believe, each
+ * small enough to check on paper. What is accepted is put beside the optimum (support/false_certificate.h). */
+#include "support/check.h"
+#include "support/false_certificate.h"
+#include "support/tiny.h"
+
+static const char *local(const moirai_problem *p, const char *name)
+{
+    static char text[4][16];
+    static int at;
+    at = (at + 1) % 4;
+    snprintf(text[at], sizeof text[at], "%d", p->topo_rank[tiny_op(p, name)]);
+    return text[at];
+}
+
+#define LONE "\"component_kind\": [0], \"trees\": [[]]"
+
+/* ---- pools ---- */
+
+/* Every device has its time to sell. */
+static void test_prove_false_pool_every_device_has_time(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        char text[128], proof[256];
+        snprintf(text, sizeof text, "device A 9\ndevice B 9\ndevice C 9\ndevice D 9\nop x %s,%s,%s,%s\n",
+                 k == 0 ? "5" : "-", k == 1 ? "5" : "-", k == 2 ? "5" : "-", k == 3 ? "5" : "-");
+        snprintf(proof, sizeof proof,
+                 "\"pool\": {\"length_ns\": 5, \"step_ns\": 1, \"bucket_ns\": 5, \"weights\": [%d, %d, %d, %d],"
+                 " \"prices\": [1], \"flows\": []}",
+                 k == 0, k == 1, k == 2, k == 3);
+        moirai_problem *p = tiny_problem(text);
+        false_certificate_rejected(p, false_certificate_whole(LONE, proof), "a pool's prices exclude nothing");
+        moirai_problem_free(p);
+    }
+}
+
+/* w has A from 0 to 9; x starts at 9, the last moment of its only step. */
+static void test_prove_false_pool_steps_are_whole(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("device A 9\ndevice B 9\nop w 9,- > a:0\nop x 1,-\nop after -,1 a\n");
+    const char *kinds = "\"component_kind\": [0, 1], \"trees\": [[0, 0, 1], []]";
+    false_certificate_rejected(p,
+                               false_certificate_whole(kinds, "\"pool\": {\"length_ns\": 10, \"step_ns\": 10,"
+                                                              " \"bucket_ns\": 9, \"weights\": [1, 0], \"prices\": "
+                                                              "[1, 0], \"flows\": []}"),
+                               "a pool's prices exclude nothing");
+    moirai_problem_free(p);
+}
+
+/* w has A from 0 to 1, u from 1 to 6: its last start, before v, counts. */
+static void test_prove_false_pool_producers_keep_their_last_step(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("device A 9\ndevice B 9\ndevice C 9\nop w 1,-,- > a:0\nop u 5,-,- > b:0\n"
+                                     "op after -,-,10 a\nop v -,5,- b\n");
+    const char *kinds = "\"component_kind\": [0, 1], \"trees\": [[0, 0, 1], [0, 0, 1]]";
+    false_certificate_rejected(
+        p,
+        false_certificate_whole(kinds, "\"pool\": {\"length_ns\": 11, \"step_ns\": 1, \"bucket_ns\": 1, \"weights\": "
+                                       "[1, 0, 0], \"prices\": [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], \"flows\": []}"),
+        "a pool's prices exclude nothing");
+    moirai_problem_free(p);
+}
+
+/* i cannot run on A, because of q; j, which does not know that, may start at 6, and i at 15. So j's steps begin before
+ * i's: i in its second step asks j for the third, not the fourth. B is taken from 15 to 25, and i runs behind that. */
+static void test_prove_false_pool_rounds_distances_down(void **state)
+{
+    (void)state;
+    moirai_problem *p =
+        tiny_problem("congestion none\ndevice A 9\ndevice B 9\ndevice C 9\ndevice D 9\nop s 1,-,-,- > s:14\n"
+                     "op i 5,5,-,- s > p:1000 r:0\nop q -,1,-,- p\nop j -,-,5,- r\n"
+                     "op w0 -,-,-,15 > a:0\nop w -,10,-,- a > b:0\nop w1 -,-,-,15 b\n");
+    false_certificate_rejected(
+        p,
+        false_certificate_whole("\"component_kind\": [0, 1], \"trees\": [[0, 0, 1, 1, 0, 2, 1, 1, 3], [0, 0, 1, 1, 0, "
+                                "2]]",
+                                "\"pool\": {\"length_ns\": 40, \"step_ns\": 10, \"bucket_ns\": 5, \"weights\": [0, 1, "
+                                "0, 0], \"prices\": [0, 0, 0, 1, 1, 0, 0, 0], \"flows\": []}"),
+        "a pool's prices exclude nothing");
+    moirai_problem_free(p);
+}
+
+/* ---- windows ---- */
+
+/* A is taken from 0 to 10 and from 39 to 49, since chains of 53 go through these. u cannot be before 10, and v comes 5 +
+ * `between` later: at 35 it meets the second, at 34 it just fits. The arc from u to v is what knows. */
+static moirai_problem *taken_twice(int between)
+{
+    char text[512];
+    snprintf(text, sizeof text,
+             "congestion none\ndevice A 9\ndevice B 9\ndevice C 9\ndevice D 9\nop u 5,-,-,- > a:0\n"
+             "op w 10,-,-,- > b:0\nop z0 -,-,-,39 > c:0\nop m -,%d,-,- a > d:0\nop w1 -,-,43,- b\n"
+             "op z 10,-,-,- c > e:0\nop v 5,-,-,- d\nop z1 -,-,-,4 e\n",
+             between);
+    return tiny_problem(text);
+}
+
+static const char taken_twice_body[] =
+    "\"cuts\": [], \"block_class\": [0], \"classes\": [{}], \"windows\": {\"intervals\": [{\"entry\": 0, \"exit\": 6}],"
+    " \"pool\": {\"length_ns\": 53, \"step_ns\": 1, \"bucket_ns\": 1, \"weights\": [1, 0, 0, 0], \"prices\": ["
+    "1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "
+    "0,"
+    " 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0], \"flows\": [5, 10, 1]}}";
+
+static void test_prove_false_windows_arcs_are_as_long_as_proven(void **state)
+{
+    (void)state;
+    moirai_problem *p = taken_twice(20);
+    assert_int_equal(false_certificate_proves(p, taken_twice_body), 54);
+    moirai_problem_free(p);
+    p = taken_twice(19);
+    false_certificate_rejected(p, taken_twice_body, "windows: a pool's prices exclude nothing");
+    moirai_problem_free(p);
+}
+
+/* Three times u before m before v, the u and v on E one after the other: 40. The u take 5 there, 15 on A: were the arcs
+ * those of A, all three would have to start at 0, on two devices. */
+static void test_prove_false_windows_arcs_see_every_device(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("congestion none\ndevice A 9\ndevice B 9\ndevice C 9\ndevice D 9\ndevice E 9\n"
+                                     "op u1 15,-,-,-,5 > a:0\nop u2 15,-,-,-,5 > b:0\nop u3 15,-,-,-,5 > c:0\n"
+                                     "op m1 -,20,-,-,- a > d:0\nop m2 -,-,20,-,- b > e:0\nop m3 -,-,-,20,- c > f:0\n"
+                                     "op v1 -,-,-,-,5 d\nop v2 -,-,-,-,5 e\nop v3 -,-,-,-,5 f\n");
+    static const char body[] =
+        "\"cuts\": [], \"block_class\": [0], \"classes\": [{}], \"windows\": {\"intervals\": [{\"entry\": 0, \"exit\": "
+        "6}, {\"entry\": 1, \"exit\": 7}, {\"entry\": 2, \"exit\": 8}], \"pool\": {\"length_ns\": 40, \"step_ns\": 1, "
+        "\"bucket_ns\": 5, \"weights\": [1, 0, 0, 0, 1], \"prices\": [1, 0, 0, 0, 0, 0, 0, 0], \"flows\": []}}";
+    false_certificate_rejected(p, body, "windows: a pool's prices exclude nothing");
+    moirai_problem_free(p);
+}
+
+/* ---- search trees ---- */
+
+/* Whichever device the operator fits on: its node is looked at, and open. */
+static void test_prove_false_search_every_device_is_looked_at(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 6; k++) {
+        char text[256];
+        int at = snprintf(text, sizeof text, "device A 9\ndevice B 9\ndevice C 9\ndevice D 9\ndevice E 9\nop x ");
+        for (int l = 0; l < 5; l++)
+            at += snprintf(text + at, sizeof text - (size_t)at, "%s%d", l ? "," : "", l == k ? 50 : 100);
+        snprintf(text + at, sizeof text - (size_t)at, "\n");
+        moirai_problem *p = tiny_problem(text);
+        const char *body =
+            false_certificate_whole(LONE, "\"search\": {\"length_ns\": 50, \"tree\": [0, -1, -1, -1, -1, -1]}");
+        if (k < 5)
+            false_certificate_rejected(p, body, "a search leaves a case open");
+        else
+            assert_int_equal(false_certificate_proves(p, body), 100);
+        moirai_problem_free(p);
+    }
+}
+
+/* x goes first, since 5 follow it on B; whichever of the two orders is told first. */
+static void test_prove_false_search_both_orders_are_looked_at(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("device A 9\ndevice B 9\nop x 5,- > a:0\nop y 5,-\nop after -,5 a\n");
+    const char *kinds = "\"component_kind\": [0, 1], \"trees\": [[0, 0, 1], []]";
+    for (int turn = 0; turn < 2; turn++) {
+        char proof[128];
+        snprintf(proof, sizeof proof, "\"search\": {\"length_ns\": 10, \"tree\": [-2, %s, %s, -1, -1]}",
+                 local(p, turn ? "x" : "y"), local(p, turn ? "y" : "x"));
+        false_certificate_rejected(p, false_certificate_whole(kinds, proof), "a search leaves a case open");
+    }
+    moirai_problem_free(p);
+}
+
+/* A transfer of no time at 5, in the midst of one from 0 to 10 through the same ports. */
+static void test_prove_false_search_no_time_holds_no_port(void **state)
+{
+    (void)state;
+    moirai_problem *p =
+        tiny_problem("device A 9\ndevice B 9\nop a 5,- > p:0\nop c 0,- > q:10\nop b -,5 p\nop d -,0 q\n");
+    const char *kinds = "\"component_kind\": [0, 1], \"trees\": [[0, 0, 1], [0, 0, 1]]";
+    false_certificate_rejected(p, false_certificate_whole(kinds, "\"search\": {\"length_ns\": 10, \"tree\": [-1]}"),
+                               "a search leaves a case open");
+    assert_int_equal(
+        false_certificate_proves(p, false_certificate_whole(kinds, "\"search\": {\"length_ns\": 9, \"tree\": [-1]}")),
+        10);
+    moirai_problem_free(p);
+}
+
+/* With x on A two transfers leave B one after the other, which takes 17; with x on B there is one of them, and no order.
+ * The node looked at before must not be remembered. */
+static void test_prove_false_search_orders_what_takes_place(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("flow edge\ndevice A 9\ndevice B 9\nop in -,1 > s:6 t:10\nop x 1,1 s > a:0\n"
+                                     "op y 5,- t > b:0\nop out -,1 a b\n");
+    const char *kinds = "\"component_kind\": [0, 1], \"trees\": [[], []]";
+    false_certificate_rejected(
+        p,
+        false_certificate_between(p, 1, 1, kinds,
+                                  "\"search\": {\"length_ns\": 15, \"tree\": [1, -1, -2, 4, 5, -1, -1]}"),
+        "a search puts tasks in order that need not be");
+    assert_int_equal(false_certificate_proves(p, false_certificate_between(p, 1, 1, kinds,
+                                                                           "\"search\": {\"length_ns\": 14, \"tree\": "
+                                                                           "[1, -1, -1]}")),
+                     17);
+    moirai_problem_free(p);
+}
+
+/* l must be on C, j on B or C: one transfer, to C, serves both, and all is done in 20. */
+static void test_prove_false_search_sends_to_where_readers_must_be(void **state)
+{
+    (void)state;
+    moirai_problem *p =
+        tiny_problem("device A 9\ndevice B 9\ndevice C 9\nop i 0,-,- > s:10\nop j -,5,5 s\nop l -,-,5 s\n");
+    const char *kinds = "\"component_kind\": [0], \"trees\": [[0, 0, 1, 0, 0, 2]]";
+    false_certificate_rejected(p, false_certificate_whole(kinds, "\"search\": {\"length_ns\": 20, \"tree\": [-1]}"),
+                               "a search leaves a case open");
+    assert_int_equal(false_certificate_proves(
+                         p, false_certificate_whole(kinds, "\"search\": {\"length_ns\": 19, \"tree\": [1, -1, -1]}")),
+                     20);
+    moirai_problem_free(p);
+}
+
+/* ---- static proofs ---- */
+
+/* A row of loads says T >= h + q even where nothing is counted: no more than is proven may be put there. */
+static void test_prove_false_static_rows_ask_for_what_is_proven(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("device A 9\nop x 10\n");
+    /* no edges: (end) of x has place 0, the load row 1 */
+    false_certificate_rejected(p,
+                               false_certificate_whole(LONE, "\"static\": [{\"upper_ns\": 99, \"loads\": [0, 0, 11, 0],"
+                                                             " \"duals\": [1, 4194304]}]"),
+                               "a load row for more than is proven");
+    assert_int_equal(false_certificate_proves(
+                         p, false_certificate_whole(LONE, "\"static\": [{\"upper_ns\": 99, \"loads\": [0, 0, 10, 0],"
+                                                          " \"duals\": [1, 4194304]}]")),
+                     10);
+    moirai_problem_free(p);
+}
+
+/* The tensor goes to B for j, which takes no time; l, with 90 behind it, stays on A. Only what all readers there have
+ * behind them follows a transfer. */
+static void test_prove_false_static_a_transfer_has_its_least_tail(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("device A 9\ndevice B 9\nop i 0,- > s:10\nop j -,0 s\nop l 90,90 s\n");
+    /* 2 edges, 3 operators, 2 devices: (share) of i -> j from A to B has place 9, the load row 21 */
+    assert_int_equal(
+        false_certificate_proves(p, false_certificate_whole("\"component_kind\": [0], \"trees\": [[0, 0, 1, 0, 0, 2]]",
+                                                            "\"static\": [{\"upper_ns\": 100, \"loads\": [1, 0, 0, 90],"
+                                                            " \"duals\": [9, 41943040, 21, 4194304]}]")),
+        90);
+    moirai_problem_free(p);
+}
+
+#define LEAF "{\"loads\": [], \"duals\": []}"
+#define CASES(upper, cases) \
+    "\"static\": [{\"upper_ns\": " #upper ", \"groups\": [], \"sent\": 0, \"return_ns\": 1, \"cases\": " cases "}]"
+
+/* x may be on B or C: the tensor goes to either, and to the last device as well. */
+static void test_prove_false_static_everybody_may_be_next(void **state)
+{
+    (void)state;
+    moirai_problem *p =
+        tiny_problem("device A 9\ndevice B 9\ndevice C 9\nop in 1,-,- > s:10\nop x -,50,5 s > t:10\nop out 1,-,- t\n");
+    false_certificate_rejected(
+        p,
+        false_certificate_between(p, 0, 0, LONE,
+                                  CASES(60, "{\"receivers\": [1], \"next\": [" LEAF "], \"nobody\": " LEAF "}")),
+        "devices of a case leave some out");
+    false_certificate_rejected(
+        p,
+        false_certificate_between(p, 0, 0, LONE,
+                                  CASES(60, "{\"returns\": [1], \"next\": [" LEAF "], \"nobody\": " LEAF "}")),
+        "devices of a case leave some out");
+    assert_int_equal(
+        false_certificate_proves(p, false_certificate_between(p, 0, 0, LONE,
+                                                              CASES(60, "{\"receivers\": [1, 2], \"next\": [" LEAF
+                                                                        ", " LEAF "], \"nobody\": " LEAF "}"))),
+        27);
+    moirai_problem_free(p);
+}
+
+/* One reader is enough for a device to receive, and its own result does not follow its result's arrival. */
+static void test_prove_false_static_one_reader_and_one_result(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("device A 9\ndevice B 9\nop in 1,- > s:10\nop x -,5 s > t:10\nop out 1,- t\n");
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(false_certificate_proves(
+                             p, false_certificate_between(
+                                    p, 0, 0, LONE,
+                                    i ? CASES(30, "{\"receivers\": [1], \"next\": [" LEAF "], \"nobody\": " LEAF "}")
+                                      : CASES(30, "{\"returns\": [1], \"next\": [" LEAF "], \"nobody\": " LEAF "}"))),
+                         27);
+    moirai_problem_free(p);
+}
+
+/* The tensor is on B after one transfer, on C after two: x, 15 on B, and y, 5 on C, end at 25. */
+static void test_prove_false_static_arrivals_in_turn(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("device A 9\ndevice B 9\ndevice C 9\nop in 1,-,- > s:10\nop x -,15,- s > t:0\n"
+                                     "op y -,-,5 s > u:0\nop out 1,-,- t u\n");
+    assert_int_equal(false_certificate_proves(
+                         p, false_certificate_between(
+                                p, 0, 0, "\"component_kind\": [0, 1], \"trees\": [[], []]",
+                                CASES(26, "{\"receivers\": [1, 2], \"next\": [{\"receivers\": [2], \"next\": [" LEAF
+                                          "], \"nobody\": " LEAF "}, {\"receivers\": [1], \"next\": [" LEAF
+                                          "], \"nobody\": " LEAF "}], \"nobody\": " LEAF "}"))),
+                     27);
+    moirai_problem_free(p);
+}
+
+/* What goes to an operator on the exit's device is a result as well: x on B may return one, though the exit reads y. */
+static void test_prove_false_static_results_go_to_the_exits_device(void **state)
+{
+    (void)state;
+    moirai_problem *p =
+        tiny_problem("device A 9\ndevice B 9\nop in 1,- > s:10\nop x -,5 s > t:10\nop y 5,- t > u:10\nop out 1,- u\n");
+    const char *kinds = "\"component_kind\": [0], \"trees\": [[0, 0, 1]]";
+    false_certificate_rejected(
+        p,
+        false_certificate_between(p, 0, 0, kinds, CASES(99, "{\"returns\": [], \"next\": [], \"nobody\": " LEAF "}")),
+        "devices of a case leave some out");
+    assert_int_equal(
+        false_certificate_proves(
+            p, false_certificate_between(p, 0, 0, kinds,
+                                         CASES(99, "{\"returns\": [1], \"next\": [" LEAF "], \"nobody\": " LEAF "}"))),
+        32);
+    moirai_problem_free(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_prove_false_pool_every_device_has_time),
+        cmocka_unit_test(test_prove_false_pool_steps_are_whole),
+        cmocka_unit_test(test_prove_false_pool_producers_keep_their_last_step),
+        cmocka_unit_test(test_prove_false_pool_rounds_distances_down),
+        cmocka_unit_test(test_prove_false_windows_arcs_are_as_long_as_proven),
+        cmocka_unit_test(test_prove_false_windows_arcs_see_every_device),
+        cmocka_unit_test(test_prove_false_search_every_device_is_looked_at),
+        cmocka_unit_test(test_prove_false_search_both_orders_are_looked_at),
+        cmocka_unit_test(test_prove_false_search_no_time_holds_no_port),
+        cmocka_unit_test(test_prove_false_search_orders_what_takes_place),
+        cmocka_unit_test(test_prove_false_search_sends_to_where_readers_must_be),
+        cmocka_unit_test(test_prove_false_static_rows_ask_for_what_is_proven),
+        cmocka_unit_test(test_prove_false_static_a_transfer_has_its_least_tail),
+        cmocka_unit_test(test_prove_false_static_everybody_may_be_next),
+        cmocka_unit_test(test_prove_false_static_one_reader_and_one_result),
+        cmocka_unit_test(test_prove_false_static_arrivals_in_turn),
+        cmocka_unit_test(test_prove_false_static_results_go_to_the_exits_device),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
