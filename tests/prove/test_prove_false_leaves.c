@@ -219,6 +219,21 @@ static void test_prove_false_all_room_counts(void **state)
     }
 }
 
+/* x takes 5, and there is room: a case of just that length has plans. */
+static void test_prove_false_a_case_of_one_length_has_plans(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("device A 9\nop in 1 > s:0\nop x 5 s > t:0\nop out 1 t\n");
+    assert_int_equal(
+        false_certificate_proves(p, "\"cuts\": [0, 2], \"block_class\": [0, 1, 2], \"classes\": [{}, {"
+                                    "\"component_kind\": [0], \"trees\": [[]], \"pairs\": []}, {}], \"memory\":"
+                                    " {\"unit\": 1, \"byte_prices\": [0], \"pairs\": [{\"class\": 1, \"entry\": 0,"
+                                    " \"exit\": 0, \"leaves\": [{\"counts\": [-2, 0, 0, 0, 5]}, {\"counts\": [-2, 0,"
+                                    " 0, 6, 9223372036854775807]}]}]}"),
+        7);
+    moirai_problem_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +248,7 @@ int main(void)
         cmocka_unit_test(test_prove_false_images_keep_cuts_together),
         cmocka_unit_test(test_prove_false_equal_devices_send_and_receive_alike),
         cmocka_unit_test(test_prove_false_all_room_counts),
+        cmocka_unit_test(test_prove_false_a_case_of_one_length_has_plans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Pools, windows, search trees and static proofs: falsehoods that one wrong line of the verifier would believe, each
- * small enough to check on paper. What is accepted is put beside the optimum (support/false_certificate.h). */
+/* Search trees and static proofs: falsehoods that one wrong line of the verifier would believe, each small enough to
+ * check on paper. What is accepted is put beside the optimum (support/false_certificate.h). */
 #include "support/check.h"
 #include "support/false_certificate.h"
 #include "support/tiny.h"
@@ -14,124 +14,6 @@ static const char *local(const moirai_problem *p, const char *name)
 }
 
 #define LONE "\"component_kind\": [0], \"trees\": [[]]"
-
-/* ---- pools ---- */
-
-/* Every device has its time to sell. */
-static void test_prove_false_pool_every_device_has_time(void **state)
-{
-    (void)state;
-    for (int k = 0; k < 4; k++) {
-        char text[128], proof[256];
-        snprintf(text, sizeof text, "device A 9\ndevice B 9\ndevice C 9\ndevice D 9\nop x %s,%s,%s,%s\n",
-                 k == 0 ? "5" : "-", k == 1 ? "5" : "-", k == 2 ? "5" : "-", k == 3 ? "5" : "-");
-        snprintf(proof, sizeof proof,
-                 "\"pool\": {\"length_ns\": 5, \"step_ns\": 1, \"bucket_ns\": 5, \"weights\": [%d, %d, %d, %d],"
-                 " \"prices\": [1], \"flows\": []}",
-                 k == 0, k == 1, k == 2, k == 3);
-        moirai_problem *p = tiny_problem(text);
-        false_certificate_rejected(p, false_certificate_whole(LONE, proof), "a pool's prices exclude nothing");
-        moirai_problem_free(p);
-    }
-}
-
-/* w has A from 0 to 9; x starts at 9, the last moment of its only step. */
-static void test_prove_false_pool_steps_are_whole(void **state)
-{
-    (void)state;
-    moirai_problem *p = tiny_problem("device A 9\ndevice B 9\nop w 9,- > a:0\nop x 1,-\nop after -,1 a\n");
-    const char *kinds = "\"component_kind\": [0, 1], \"trees\": [[0, 0, 1], []]";
-    false_certificate_rejected(p,
-                               false_certificate_whole(kinds, "\"pool\": {\"length_ns\": 10, \"step_ns\": 10,"
-                                                              " \"bucket_ns\": 9, \"weights\": [1, 0], \"prices\": "
-                                                              "[1, 0], \"flows\": []}"),
-                               "a pool's prices exclude nothing");
-    moirai_problem_free(p);
-}
-
-/* w has A from 0 to 1, u from 1 to 6: its last start, before v, counts. */
-static void test_prove_false_pool_producers_keep_their_last_step(void **state)
-{
-    (void)state;
-    moirai_problem *p = tiny_problem("device A 9\ndevice B 9\ndevice C 9\nop w 1,-,- > a:0\nop u 5,-,- > b:0\n"
-                                     "op after -,-,10 a\nop v -,5,- b\n");
-    const char *kinds = "\"component_kind\": [0, 1], \"trees\": [[0, 0, 1], [0, 0, 1]]";
-    false_certificate_rejected(
-        p,
-        false_certificate_whole(kinds, "\"pool\": {\"length_ns\": 11, \"step_ns\": 1, \"bucket_ns\": 1, \"weights\": "
-                                       "[1, 0, 0], \"prices\": [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], \"flows\": []}"),
-        "a pool's prices exclude nothing");
-    moirai_problem_free(p);
-}
-
-/* i cannot run on A, because of q; j, which does not know that, may start at 6, and i at 15. So j's steps begin before
- * i's: i in its second step asks j for the third, not the fourth. B is taken from 15 to 25, and i runs behind that. */
-static void test_prove_false_pool_rounds_distances_down(void **state)
-{
-    (void)state;
-    moirai_problem *p =
-        tiny_problem("congestion none\ndevice A 9\ndevice B 9\ndevice C 9\ndevice D 9\nop s 1,-,-,- > s:14\n"
-                     "op i 5,5,-,- s > p:1000 r:0\nop q -,1,-,- p\nop j -,-,5,- r\n"
-                     "op w0 -,-,-,15 > a:0\nop w -,10,-,- a > b:0\nop w1 -,-,-,15 b\n");
-    false_certificate_rejected(
-        p,
-        false_certificate_whole("\"component_kind\": [0, 1], \"trees\": [[0, 0, 1, 1, 0, 2, 1, 1, 3], [0, 0, 1, 1, 0, "
-                                "2]]",
-                                "\"pool\": {\"length_ns\": 40, \"step_ns\": 10, \"bucket_ns\": 5, \"weights\": [0, 1, "
-                                "0, 0], \"prices\": [0, 0, 0, 1, 1, 0, 0, 0], \"flows\": []}"),
-        "a pool's prices exclude nothing");
-    moirai_problem_free(p);
-}
-
-/* ---- windows ---- */
-
-/* A is taken from 0 to 10 and from 39 to 49, since chains of 53 go through these. u cannot be before 10, and v comes 5 +
- * `between` later: at 35 it meets the second, at 34 it just fits. The arc from u to v is what knows. */
-static moirai_problem *taken_twice(int between)
-{
-    char text[512];
-    snprintf(text, sizeof text,
-             "congestion none\ndevice A 9\ndevice B 9\ndevice C 9\ndevice D 9\nop u 5,-,-,- > a:0\n"
-             "op w 10,-,-,- > b:0\nop z0 -,-,-,39 > c:0\nop m -,%d,-,- a > d:0\nop w1 -,-,43,- b\n"
-             "op z 10,-,-,- c > e:0\nop v 5,-,-,- d\nop z1 -,-,-,4 e\n",
-             between);
-    return tiny_problem(text);
-}
-
-static const char taken_twice_body[] =
-    "\"cuts\": [], \"block_class\": [0], \"classes\": [{}], \"windows\": {\"intervals\": [{\"entry\": 0, \"exit\": 6}],"
-    " \"pool\": {\"length_ns\": 53, \"step_ns\": 1, \"bucket_ns\": 1, \"weights\": [1, 0, 0, 0], \"prices\": ["
-    "1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "
-    "0,"
-    " 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0], \"flows\": [5, 10, 1]}}";
-
-static void test_prove_false_windows_arcs_are_as_long_as_proven(void **state)
-{
-    (void)state;
-    moirai_problem *p = taken_twice(20);
-    assert_int_equal(false_certificate_proves(p, taken_twice_body), 54);
-    moirai_problem_free(p);
-    p = taken_twice(19);
-    false_certificate_rejected(p, taken_twice_body, "windows: a pool's prices exclude nothing");
-    moirai_problem_free(p);
-}
-
-/* Three times u before m before v, the u and v on E one after the other: 40. The u take 5 there, 15 on A: were the arcs
- * those of A, all three would have to start at 0, on two devices. */
-static void test_prove_false_windows_arcs_see_every_device(void **state)
-{
-    (void)state;
-    moirai_problem *p = tiny_problem("congestion none\ndevice A 9\ndevice B 9\ndevice C 9\ndevice D 9\ndevice E 9\n"
-                                     "op u1 15,-,-,-,5 > a:0\nop u2 15,-,-,-,5 > b:0\nop u3 15,-,-,-,5 > c:0\n"
-                                     "op m1 -,20,-,-,- a > d:0\nop m2 -,-,20,-,- b > e:0\nop m3 -,-,-,20,- c > f:0\n"
-                                     "op v1 -,-,-,-,5 d\nop v2 -,-,-,-,5 e\nop v3 -,-,-,-,5 f\n");
-    static const char body[] =
-        "\"cuts\": [], \"block_class\": [0], \"classes\": [{}], \"windows\": {\"intervals\": [{\"entry\": 0, \"exit\": "
-        "6}, {\"entry\": 1, \"exit\": 7}, {\"entry\": 2, \"exit\": 8}], \"pool\": {\"length_ns\": 40, \"step_ns\": 1, "
-        "\"bucket_ns\": 5, \"weights\": [1, 0, 0, 0, 1], \"prices\": [1, 0, 0, 0, 0, 0, 0, 0], \"flows\": []}}";
-    false_certificate_rejected(p, body, "windows: a pool's prices exclude nothing");
-    moirai_problem_free(p);
-}
 
 /* ---- search trees ---- */
 
@@ -221,6 +103,22 @@ static void test_prove_false_search_sends_to_where_readers_must_be(void **state)
     moirai_problem_free(p);
 }
 
+/* i writes two tensors for B: the short one goes first, since 90 follow it. They are two transfers, each with its own
+ * time and tail. */
+static void test_prove_false_search_two_tensors_are_two_transfers(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("device A 9\ndevice B 9\ndevice C 9\nop i 0,-,- > s:10 t:1\nop j -,0,- s\n"
+                                     "op l -,90,- t\n");
+    const char *kinds = "\"component_kind\": [0], \"trees\": [[0, 0, 1, 0, 1, 2]]";
+    false_certificate_rejected(p, false_certificate_whole(kinds, "\"search\": {\"length_ns\": 91, \"tree\": [-1]}"),
+                               "a search leaves a case open");
+    assert_int_equal(
+        false_certificate_proves(p, false_certificate_whole(kinds, "\"search\": {\"length_ns\": 90, \"tree\": [-1]}")),
+        91);
+    moirai_problem_free(p);
+}
+
 /* ---- static proofs ---- */
 
 /* A row of loads says T >= h + q even where nothing is counted: no more than is proven may be put there. */
@@ -237,6 +135,20 @@ static void test_prove_false_static_rows_ask_for_what_is_proven(void **state)
                          p, false_certificate_whole(LONE, "\"static\": [{\"upper_ns\": 99, \"loads\": [0, 0, 10, 0],"
                                                           " \"duals\": [1, 4194304]}]")),
                      10);
+    moirai_problem_free(p);
+}
+
+/* Inequalities are added, never taken away. */
+static void test_prove_false_static_inequalities_are_added(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("device A 9\nop x 10\n");
+    for (int row = 0; row < 2; row++) {
+        char proof[128];
+        snprintf(proof, sizeof proof, "\"static\": [{\"upper_ns\": 99, \"loads\": [0, 0, 0, 0], \"duals\": [%d, -1]}]",
+                 row);
+        false_certificate_rejected(p, false_certificate_whole(LONE, proof), "a negative multiplier of an inequality");
+    }
     moirai_problem_free(p);
 }
 
@@ -280,6 +192,24 @@ static void test_prove_false_static_everybody_may_be_next(void **state)
                                                               CASES(60, "{\"receivers\": [1, 2], \"next\": [" LEAF
                                                                         ", " LEAF "], \"nobody\": " LEAF "}"))),
         27);
+    moirai_problem_free(p);
+}
+
+/* Nobody is next twice, nor is the device where the tensor or the exit is. */
+static void test_prove_false_static_nobody_is_named_twice(void **state)
+{
+    (void)state;
+    static const char *const list[] = {"\"receivers\": [1, 1]", "\"receivers\": [1, 0]", "\"returns\": [1, 1]",
+                                       "\"returns\": [1, 0]"};
+    moirai_problem *p = tiny_problem("device A 9\ndevice B 9\nop in 1,- > s:10\nop x -,5 s > t:10\nop out 1,- t\n");
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        char proof[512];
+        snprintf(proof, sizeof proof,
+                 CASES(30, "{%s, \"next\": [{%s, \"next\": [" LEAF ", " LEAF "], \"nobody\": " LEAF "}, " LEAF
+                           "], \"nobody\": " LEAF "}"),
+                 list[i], list[i]);
+        false_certificate_rejected(p, false_certificate_between(p, 0, 0, LONE, proof), "a device is named twice");
+    }
     moirai_problem_free(p);
 }
 
@@ -336,20 +266,17 @@ static void test_prove_false_static_results_go_to_the_exits_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_prove_false_pool_every_device_has_time),
-        cmocka_unit_test(test_prove_false_pool_steps_are_whole),
-        cmocka_unit_test(test_prove_false_pool_producers_keep_their_last_step),
-        cmocka_unit_test(test_prove_false_pool_rounds_distances_down),
-        cmocka_unit_test(test_prove_false_windows_arcs_are_as_long_as_proven),
-        cmocka_unit_test(test_prove_false_windows_arcs_see_every_device),
         cmocka_unit_test(test_prove_false_search_every_device_is_looked_at),
         cmocka_unit_test(test_prove_false_search_both_orders_are_looked_at),
         cmocka_unit_test(test_prove_false_search_no_time_holds_no_port),
         cmocka_unit_test(test_prove_false_search_orders_what_takes_place),
         cmocka_unit_test(test_prove_false_search_sends_to_where_readers_must_be),
+        cmocka_unit_test(test_prove_false_search_two_tensors_are_two_transfers),
         cmocka_unit_test(test_prove_false_static_rows_ask_for_what_is_proven),
+        cmocka_unit_test(test_prove_false_static_inequalities_are_added),
         cmocka_unit_test(test_prove_false_static_a_transfer_has_its_least_tail),
         cmocka_unit_test(test_prove_false_static_everybody_may_be_next),
+        cmocka_unit_test(test_prove_false_static_nobody_is_named_twice),
         cmocka_unit_test(test_prove_false_static_one_reader_and_one_result),
         cmocka_unit_test(test_prove_false_static_arrivals_in_turn),
         cmocka_unit_test(test_prove_false_static_results_go_to_the_exits_device),
