@@ -17,7 +17,7 @@ static int find_getf(int64_t *lower_ns, const moirai_problem *p, const moirai_bu
     int rc = bound_getf_solve(&g, p, &task);
     *lower_ns = !rc ? g.lower_ns : MOIRAI_UNKNOWN;
     bound_getf_clear(&g);
-    return rc;
+    return rc == MOIRAI_ELIMIT ? 0 : rc; /* numbers that the solver does not take */
 }
 
 const moirai_bound bound_getf = {

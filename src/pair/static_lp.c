@@ -614,7 +614,7 @@ int pair_static_new(pair_static **out, const moirai_problem *q, const pair_stati
         pair_static_free(s);
     else
         *out = s;
-    return rc;
+    return rc == MOIRAI_ELIMIT ? 0 : rc; /* times too far apart for the solver */
 }
 
 void pair_static_free(pair_static *s)

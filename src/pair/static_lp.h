@@ -89,7 +89,7 @@ static inline int64_t pair_static_cells(const moirai_problem *q)
 typedef struct pair_static pair_static;
 
 /* Of `q`, which stays where it is; masks of q->op_devices count, memory and groups are left out. *out is NULL without
- * HiGHS, and where the programme would be too large. */
+ * HiGHS, and where the programme would be too large or its times are too far apart. */
 int pair_static_new(pair_static **out, const moirai_problem *q, const pair_static_task *job);
 void pair_static_free(pair_static *s);
 /* *lower_ns: the makespan of every plan is at least this; at least what was known. `proof` (room for

@@ -78,7 +78,7 @@ int pricing_lp_new(pricing_lp **out, int32_t n_rows, const double *lower, const 
         if (Highs_addRow(lp->highs, isinf(lower[r]) ? -infinity : lower[r], isinf(upper[r]) ? infinity : upper[r], 0,
                          NULL, NULL) == kStatusError) {
             pricing_lp_free(lp);
-            return moirai_error(MOIRAI_EFAIL, "HiGHS: cannot add row %d", r);
+            return moirai_error(MOIRAI_ELIMIT, "HiGHS: cannot add row %d", r);
         }
     *out = lp;
     return 0;
@@ -87,7 +87,7 @@ int pricing_lp_new(pricing_lp **out, int32_t n_rows, const double *lower, const 
 int pricing_lp_add_column(pricing_lp *lp, double cost, int32_t n, const int32_t *row, const double *value)
 {
     if (Highs_addCol(lp->highs, cost, 0, Highs_getInfinity(lp->highs), n, row, value) == kStatusError)
-        return moirai_error(MOIRAI_EFAIL, "HiGHS: cannot add column %d", lp->n_columns);
+        return moirai_error(MOIRAI_ELIMIT, "HiGHS: cannot add column %d", lp->n_columns);
     lp->n_columns++;
     return 0;
 }
@@ -153,7 +153,7 @@ int pricing_lp_set_row(pricing_lp *lp, int32_t row, double lower, double upper)
     double infinity = Highs_getInfinity(lp->highs);
     if (Highs_changeRowBounds(lp->highs, row, isinf(lower) ? -infinity : lower, isinf(upper) ? infinity : upper) ==
         kStatusError)
-        return moirai_error(MOIRAI_EFAIL, "HiGHS: cannot change row %d", row);
+        return moirai_error(MOIRAI_ELIMIT, "HiGHS: cannot change row %d", row);
     return 0;
 }
 
@@ -161,7 +161,7 @@ int pricing_lp_set_column(pricing_lp *lp, int32_t column, double upper)
 {
     if (Highs_changeColBounds(lp->highs, column, 0, isinf(upper) ? Highs_getInfinity(lp->highs) : upper) ==
         kStatusError)
-        return moirai_error(MOIRAI_EFAIL, "HiGHS: cannot change column %d", column);
+        return moirai_error(MOIRAI_ELIMIT, "HiGHS: cannot change column %d", column);
     return 0;
 }
 
@@ -178,7 +178,7 @@ int pricing_lp_add_row(pricing_lp *lp, double lower, double upper, int32_t n, co
     double infinity = Highs_getInfinity(lp->highs);
     if (Highs_addRow(lp->highs, isinf(lower) ? -infinity : lower, isinf(upper) ? infinity : upper, n, column, value) ==
         kStatusError)
-        return moirai_error(MOIRAI_EFAIL, "HiGHS: cannot add row %d", lp->n_rows);
+        return moirai_error(MOIRAI_ELIMIT, "HiGHS: cannot add row %d", lp->n_rows);
     lp->n_rows++;
     return 0;
 }

@@ -98,6 +98,8 @@ void pricing_whole_answer_clear(pricing_whole_answer *a)
 
 #include <interfaces/highs_c_api.h>
 
+#define MOST_VALUE 1e15 /* HiGHS takes no model with larger coefficients */
+
 bool pricing_whole_available(const char **why)
 {
     *why = NULL;
@@ -199,12 +201,22 @@ static void set_start(void *h, const pricing_whole *m, const double *start)
     free(value);
 }
 
+static bool is_too_large(const pricing_whole *m)
+{
+    for (int32_t i = 0; i < m->n_values; i++)
+        if (fabs(m->value[i]) >= MOST_VALUE)
+            return true;
+    return false;
+}
+
 /* HUGE_VAL is what HiGHS calls infinity. */
 static int pass(void *h, pricing_whole *m, const pricing_whole_task *task)
 {
     if (m->failed || pricing_whole_reserve(m, 0, (size_t)m->n_rows, 0))
         return moirai_error(MOIRAI_EFAIL, "out of memory for %d columns and %d rows", m->n_columns, m->n_rows);
     m->row_off[m->n_rows] = m->n_values;
+    if (is_too_large(m))
+        return moirai_error(MOIRAI_ELIMIT, "times of 10^15 ns and more are too large for HiGHS");
     HighsInt status =
         task->method == PRICING_MIP
             ? Highs_passMip(h, m->n_columns, m->n_rows, m->n_values, kHighsMatrixFormatRowwise, kHighsObjSenseMinimize,

@@ -79,7 +79,8 @@ void pricing_whole_term(pricing_whole *m, int32_t column, double value);
 
 /* Deterministic, unless time or an interrupt ends it or several threads search. The solver's answer is a floating-point
  * number: what is proven from it has to be evaluated in whole numbers, or with a margin that is large enough.
- * MOIRAI_EFAIL where there is no solver, no memory, or the solver fails. The answer is cleared by
+ * MOIRAI_EFAIL where there is no solver, no memory, or the solver fails; MOIRAI_ELIMIT where coefficients are 10^15 or
+ * more, which it does not take. The answer is cleared by
  * pricing_whole_answer_clear in every case. */
 int pricing_whole_solve(pricing_whole_answer *out, pricing_whole *m, const pricing_whole_task *task);
 void pricing_whole_answer_clear(pricing_whole_answer *a);
