@@ -108,6 +108,20 @@ static void test_prove_false_costs_bend_within_a_step(void **state)
     moirai_problem_free(p);
 }
 
+/* u2 takes 2 and its way to B 3, in steps of 2: two whole steps in all, and v can start in the third, at 5. */
+static void test_prove_false_waits_round_down(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("device A 9\ndevice B 9\nop u1 0,- > a:0\nop u2 2,- > b:3\nop v -,1 a b\n");
+    false_certificate_rejected(
+        p,
+        false_certificate_whole("\"component_kind\": [0], \"trees\": [[0, 0, 2, 1, 0, 2]]",
+                                "\"leaves\": [{\"length_ns\": 6, \"step_ns\": 2, \"buckets\": [0, 4], \"prices\": "
+                                "[]}]"),
+        "prices do not exclude a length of 6 ns");
+    moirai_problem_free(p);
+}
+
 /* Prices so large that what an operator pays looks like "never". */
 static void test_prove_false_prices_do_not_grow_into_never(void **state)
 {
@@ -234,6 +248,21 @@ static void test_prove_false_a_case_of_one_length_has_plans(void **state)
     moirai_problem_free(p);
 }
 
+/* Without prices in time the least length is what counts, not the length up to which prices go. */
+static void test_prove_false_the_least_length_counts(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("device A 9\nop in 1 > s:0\nop x 5 s > t:0\nop out 1 t\n");
+    assert_int_equal(
+        false_certificate_proves(p, "\"cuts\": [0, 2], \"block_class\": [0, 1, 2], \"classes\": [{}, {"
+                                    "\"component_kind\": [0], \"trees\": [[]], \"pairs\": []}, {}], \"memory\":"
+                                    " {\"unit\": 1, \"byte_prices\": [0], \"pairs\": [{\"class\": 1, \"entry\": 0,"
+                                    " \"exit\": 0, \"leaves\": [{\"counts\": [-2, 0, 0, 0, 50], " PRICES(
+                                        50, "0, 51", "") "}, {\"counts\": [-2, 0, 0, 51, 9223372036854775807]}]}]}"),
+        7);
+    moirai_problem_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +271,7 @@ int main(void)
         cmocka_unit_test(test_prove_false_copies_have_equal_bytes),
         cmocka_unit_test(test_prove_false_shares_round_down),
         cmocka_unit_test(test_prove_false_costs_bend_within_a_step),
+        cmocka_unit_test(test_prove_false_waits_round_down),
         cmocka_unit_test(test_prove_false_prices_do_not_grow_into_never),
         cmocka_unit_test(test_prove_false_cuts_tell_devices_apart),
         cmocka_unit_test(test_prove_false_the_exit_receives),
@@ -249,6 +279,7 @@ int main(void)
         cmocka_unit_test(test_prove_false_equal_devices_send_and_receive_alike),
         cmocka_unit_test(test_prove_false_all_room_counts),
         cmocka_unit_test(test_prove_false_a_case_of_one_length_has_plans),
+        cmocka_unit_test(test_prove_false_the_least_length_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

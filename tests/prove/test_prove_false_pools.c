@@ -125,6 +125,23 @@ static void test_prove_false_windows_arcs_see_every_device(void **state)
     moirai_problem_free(p);
 }
 
+/* v is fast on one device, whichever that is. */
+static void test_prove_false_windows_tails_see_every_device(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        char text[128];
+        snprintf(text, sizeof text, "device A 9\ndevice B 9\ndevice C 9\nop u 1,1,1 > a:0\nop v %d,%d,%d a\n",
+                 k == 0 ? 1 : 100, k == 1 ? 1 : 100, k == 2 ? 1 : 100);
+        moirai_problem *p = tiny_problem(text);
+        assert_int_equal(false_certificate_proves(p, "\"cuts\": [], \"block_class\": [0], \"classes\": [{}], "
+                                                     "\"windows\": {\"intervals\": [{\"entry\": 0, \"exit\": 1}, "
+                                                     "{\"entry\": 0}, {\"exit\": 1}]}"),
+                         2);
+        moirai_problem_free(p);
+    }
+}
+
 /* ---- what is sent, and where ---- */
 
 /* A to B takes 1 and B to A 50; i runs on A behind w, which has A from 0 to 5, and j on B. And the other way round: j on
@@ -194,6 +211,7 @@ int main(void)
         cmocka_unit_test(test_prove_false_pool_rounds_distances_down),
         cmocka_unit_test(test_prove_false_windows_arcs_are_as_long_as_proven),
         cmocka_unit_test(test_prove_false_windows_arcs_see_every_device),
+        cmocka_unit_test(test_prove_false_windows_tails_see_every_device),
         cmocka_unit_test(test_prove_false_pool_transfers_have_a_direction),
         cmocka_unit_test(test_prove_false_pool_costs_bend_at_the_start),
         cmocka_unit_test(test_prove_false_pool_prices_do_not_wrap),

@@ -2,6 +2,7 @@
  * check on paper. What is accepted is put beside the optimum (support/false_certificate.h). */
 #include "support/check.h"
 #include "support/false_certificate.h"
+#include "support/small_problem.h"
 #include "support/tiny.h"
 
 static const char *local(const moirai_problem *p, const char *name)
@@ -119,6 +120,26 @@ static void test_prove_false_search_two_tensors_are_two_transfers(void **state)
     moirai_problem_free(p);
 }
 
+/* i may be on A or B, from where the way to C takes 50 and 1: C receives for 1 at least, and then for 10. */
+static void test_prove_false_search_transfers_take_their_least_time(void **state)
+{
+    (void)state;
+    static const small_op op[] = {
+        {"i", "0,0,null,null", "", "s:0[[0,50,50,50],[50,0,1,50],[50,50,0,50],[50,50,50,0]]", 0, NULL},
+        {"l", "null,null,null,0", "", "t:10", 0, NULL},
+        {"j", "null,null,0,null", "s", "", 0, NULL},
+        {"m", "null,null,0,null", "t", "", 0, NULL},
+        {NULL, NULL, NULL, NULL, 0, NULL}};
+    moirai_problem *p = small_problem(&(small_spec){.n_devices = 4, .congestion = "port", .op = op});
+    const char *kinds = "\"component_kind\": [0, 1], \"trees\": [[0, 0, 1], [0, 0, 1]]";
+    false_certificate_rejected(p, false_certificate_whole(kinds, "\"search\": {\"length_ns\": 55, \"tree\": [-1]}"),
+                               "a search leaves a case open");
+    assert_int_equal(false_certificate_proves(p, false_certificate_whole(kinds, "\"search\": {\"length_ns\": 10, "
+                                                                                "\"tree\": [-1]}")),
+                     11);
+    moirai_problem_free(p);
+}
+
 /* ---- static proofs ---- */
 
 /* A row of loads says T >= h + q even where nothing is counted: no more than is proven may be put there. */
@@ -164,6 +185,22 @@ static void test_prove_false_static_a_transfer_has_its_least_tail(void **state)
                                                             "\"static\": [{\"upper_ns\": 100, \"loads\": [1, 0, 0, 90],"
                                                             " \"duals\": [9, 41943040, 21, 4194304]}]")),
         90);
+    moirai_problem_free(p);
+}
+
+/* x is on A or not, where it takes 5: at most none of it on B, at most one on A. */
+static void test_prove_false_static_numbers_leave_nothing_out(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("device A 9\ndevice B 9\nop x 5,50\n");
+    for (int i = 0; i < 2; i++) {
+        char proof[256];
+        snprintf(proof, sizeof proof,
+                 "\"static\": [{\"upper_ns\": 30, \"groups\": [[0]], \"cases\": {\"group\": 0, \"device\": %d, "
+                 "\"most\": %d, \"low\": {\"loads\": [], \"duals\": []}, \"high\": {\"loads\": [], \"duals\": []}}}]",
+                 !i, i);
+        assert_int_equal(false_certificate_proves(p, false_certificate_whole(LONE, proof)), 5);
+    }
     moirai_problem_free(p);
 }
 
@@ -272,9 +309,11 @@ int main(void)
         cmocka_unit_test(test_prove_false_search_orders_what_takes_place),
         cmocka_unit_test(test_prove_false_search_sends_to_where_readers_must_be),
         cmocka_unit_test(test_prove_false_search_two_tensors_are_two_transfers),
+        cmocka_unit_test(test_prove_false_search_transfers_take_their_least_time),
         cmocka_unit_test(test_prove_false_static_rows_ask_for_what_is_proven),
         cmocka_unit_test(test_prove_false_static_inequalities_are_added),
         cmocka_unit_test(test_prove_false_static_a_transfer_has_its_least_tail),
+        cmocka_unit_test(test_prove_false_static_numbers_leave_nothing_out),
         cmocka_unit_test(test_prove_false_static_everybody_may_be_next),
         cmocka_unit_test(test_prove_false_static_nobody_is_named_twice),
         cmocka_unit_test(test_prove_false_static_one_reader_and_one_result),
