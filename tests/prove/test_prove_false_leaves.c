@@ -10,7 +10,7 @@
 
 /* ---- copies ---- */
 
-/* x alone reads s, y and w both read t, all on B: 20 ns of A's port. y pays half of its transfer, and is no copy of x. */
+/* x alone reads s, y and w both read t, all on B: 20 ns of A's port. y pays half of its transfer: no copy of x. */
 static void test_prove_false_copies_share_alike(void **state)
 {
     (void)state;
@@ -72,7 +72,7 @@ static void test_prove_false_copies_have_equal_bytes(void **state)
 
 /* ---- prices ---- */
 
-/* Three readers of one transfer of 10 pay 3 each: rounded up, or with two sharing, they would pay more than it costs. */
+/* Three readers of one transfer of 10 pay 3 each: rounded up, or by halves, they would pay more than it costs. */
 static void test_prove_false_shares_round_down(void **state)
 {
     (void)state;
@@ -140,8 +140,8 @@ static void test_prove_false_prices_do_not_grow_into_never(void **state)
 
 /* ---- cases ---- */
 
-/* x and y run on B or C, which are equal but for the exit on B: y must be there, its result is large. The best plan sends
- * the tensor to C first, for x, and then to B: 110. Both on B take 111, and with B first and x on C it is 120. */
+/* x and y run on B or C, which are equal but for the exit on B: y must be there, its result is large. The best plan
+ * sends the tensor to C first, for x, and then to B: 110. Both on B take 111, and with B first and x on C it is 120. */
 static void test_prove_false_cuts_tell_devices_apart(void **state)
 {
     (void)state;

@@ -77,8 +77,8 @@ static void test_prove_false_pool_rounds_distances_down(void **state)
 
 /* ---- windows ---- */
 
-/* A is taken from 0 to 10 and from 39 to 49, since chains of 53 go through these. u cannot be before 10, and v comes 5 +
- * `between` later: at 35 it meets the second, at 34 it just fits. The arc from u to v is what knows. */
+/* A is taken from 0 to 10 and from 39 to 49, since chains of 53 go through these. u cannot be before 10, and v comes
+ * 5 + `between` later: at 35 it meets the second, at 34 it just fits. The arc from u to v is what knows. */
 static moirai_problem *taken_twice(int between)
 {
     char text[512];
@@ -144,8 +144,8 @@ static void test_prove_false_windows_tails_see_every_device(void **state)
 
 /* ---- what is sent, and where ---- */
 
-/* A to B takes 1 and B to A 50; i runs on A behind w, which has A from 0 to 5, and j on B. And the other way round: j on
- * B before w, which has B from 55 to 60. */
+/* A to B takes 1 and B to A 50; i runs on A behind w, which has A from 0 to 5, and j on B. And the other way round: j
+ * on B before w, which has B from 55 to 60. */
 static void test_prove_false_pool_transfers_have_a_direction(void **state)
 {
     (void)state;

@@ -69,7 +69,7 @@ static void test_prove_false_search_no_time_holds_no_port(void **state)
     moirai_problem_free(p);
 }
 
-/* With x on A two transfers leave B one after the other, which takes 17; with x on B there is one of them, and no order.
+/* With x on A two transfers leave B one after the other, which takes 17; with x on B there is one of them, no order.
  * The node looked at before must not be remembered. */
 static void test_prove_false_search_orders_what_takes_place(void **state)
 {
