@@ -210,7 +210,7 @@ static void set_prices(trial *x)
         most = fmax(most, x->shape[b]);
         sum += x->shape[b] * (double)UTIL_MIN(x->bucket_ns, T - b * x->bucket_ns);
     }
-    double scale = ldexp(1, PRICE_BITS) / fmax(weights * sum, 1e-300);
+    double scale = weights * sum > 0 ? ldexp(1, PRICE_BITS) / (weights * sum) : 0; /* nothing to sell within no time */
     int64_t paid = 0;
     for (int32_t b = 0; b < x->proof.n_buckets; b++) {
         x->price[b] = (int64_t)(x->shape[b] * scale);
