@@ -27,7 +27,7 @@
 
 #define FLOAT_EVALUATIONS 3000.0
 #define FLOAT_SHARE 0.15            /* of the time that is left when the spine's search begins */
-#define CERTIFY_SHARE 0.3           /* of the time, where the proof is wanted as well */
+#define CERTIFY_SHARE 0.15          /* of the time, where the proof is wanted as well */
 #define RESERVE 8                   /* composing the last plan and its check, in times of the first check */
 #define WHOLE_OPS 48                /* problems up to this size go to the exhaustive search as a whole */
 #define MOST_TREE ((size_t)2000000) /* numbers of search trees in a certificate: some 8 MB */
