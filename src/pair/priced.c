@@ -22,7 +22,8 @@
 #define STEPS 256
 #define ROUNDS 40
 #define MAX_QUESTIONS 40
-#define NARROW 0.02 /* ranges are not divided below this */
+#define NARROW 0.02                    /* ranges are not divided below this */
+#define END_OF_TIME (INT64_C(1) << 61) /* all times of a problem together are less */
 
 static void free_case(pair_priced_case *c)
 {
@@ -304,7 +305,7 @@ static int open_range(pair_priced *v, int32_t index, const pair_priced_task *job
     pair_priced_case *c = &v->cases[index];
     int64_t least = UTIL_MAX(c->least_ns, v->pair->lower_ns),
             bytes = pair_priced_cheapest_bytes(&v->pair->block, job->byte_price, NULL);
-    int64_t end = UTIL_MAX((ceiling - bytes) / v->pair->block.unit, least + least / 16);
+    int64_t end = UTIL_MIN(UTIL_MAX((ceiling - bytes) / v->pair->block.unit, least + least / 16), END_OF_TIME - 1);
     c->split = (pricing_branch){.on = PRICING_LENGTH, .least = end, .most = end + 1};
     int rc = divide(v, index);
     if (!rc)

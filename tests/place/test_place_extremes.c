@@ -67,11 +67,29 @@ static void test_place_extremes_times_far_apart(void **state)
           "op d " FAR ",1 u v\n");
 }
 
+/* Prices on bytes, in units of which one makes a nanosecond. */
+static void test_place_extremes_memory_binds_for_years(void **state)
+{
+    (void)state;
+    check("device A 10\ndevice B 100\nop a " FAR ",216172782113783808 mem=10 > s:0\nop b " FAR
+          ",216172782113783808 s mem=10\n");
+    check("device A 20\ndevice B 100\nop a " FAR ",216172782113783808 mem=10 > s:0\nop b " FAR
+          ",216172782113783808 s mem=10 > t:0\nop c " FAR ",216172782113783808 s mem=10 > u:0\nop d 1,1 t u\n");
+}
+
 static void test_place_extremes_nothing_takes_time(void **state)
 {
     (void)state;
     check("device A 0\ndevice B 0\nop a 0,0 > t:0\nop b 0,0 t > u:0\nop c 0,0 t > v:0\nop d 0,0 u v\n");
     check("flow edge\ndevice A 9\ndevice B 9\nop a 0,- > t:0\nop b -,0 t > u:5\nop c 0,- t > v:0\nop d 0,0 u v\n");
+}
+
+/* All on one device takes no time, and a transfer thirteen days: what a plan may cost has no end. */
+static void test_place_extremes_links_alone_take_time(void **state)
+{
+    (void)state;
+    check("flow edge\nmemory peak\nlink 1000000000 1125899906842624\ndevice A 9999\ndevice B 9999\n"
+          "op a 0,0 > t:6 u:2\nop b -,0 > v:28\nop c 0,0 t v\nop d 0,0 t u v > w:29\nop e 0,0 t w\n");
 }
 
 static void test_place_extremes_one_device(void **state)
@@ -95,7 +113,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_place_extremes_times_far_apart),
+        cmocka_unit_test(test_place_extremes_memory_binds_for_years),
         cmocka_unit_test(test_place_extremes_nothing_takes_time),
+        cmocka_unit_test(test_place_extremes_links_alone_take_time),
         cmocka_unit_test(test_place_extremes_one_device),
         cmocka_unit_test(test_place_extremes_one_device_fits),
     };
