@@ -88,8 +88,9 @@ static void test_place_extremes_nothing_takes_time(void **state)
 static void test_place_extremes_links_alone_take_time(void **state)
 {
     (void)state;
-    check("flow edge\nmemory peak\nlink 1000000000 1125899906842624\ndevice A 9999\ndevice B 9999\n"
-          "op a 0,0 > t:6 u:2\nop b -,0 > v:28\nop c 0,0 t v\nop d 0,0 t u v > w:29\nop e 0,0 t w\n");
+    check("flow edge\nmemory peak\nlink 1000000000 1125899906842624\ndevice A 10000\ndevice B 10000\n"
+          "op a 0,0 > t:6 u:2\nop b -,0 > v:28 w:2\nop c 0,0 t v > x:9 y:36\nop d 0,0 t u v > z:29 r:53\n"
+          "op e 0,0 t z > p:17 q:25\n");
 }
 
 static void test_place_extremes_one_device(void **state)
