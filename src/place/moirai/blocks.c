@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "pair/floors.h"
 #include "place/moirai/compose.h"
 #include "place/moirai/engine.h"
 #include "util/pool.h"
@@ -17,6 +18,8 @@
 #define OPEN_ALL_MANY 1024 /* and on many */
 #define PATH_ROUNDS 200    /* in which the bound's path may meet unknown pairs, at effort 1 */
 #define MANY_CLASSES 6     /* of blocks: the first levels of all their pairs take long */
+#define PROGRAMME_OPS 4
+#define PROGRAMME_CELLS 4000 /* larger ones take long */
 #define SMALL_SHARE 0.15   /* of the largest: classes with less of the makespan get less work at first */
 
 /* ---- the next batch ---- */
@@ -237,6 +240,42 @@ static int all_first_levels(engine *x)
     return rc;
 }
 
+/* ---- programmes ---- */
+
+static int raise_static(void *data, int32_t i)
+{
+    engine *x = data;
+    return pair_raise_static(x->c->pair[x->opened[i]], x->stop);
+}
+
+/* Pairs of the path that a programme may raise. */
+static int32_t keep_worth_a_programme(engine *x, int32_t n)
+{
+    int32_t kept = 0;
+    for (int32_t i = 0; i < n; i++) {
+        const pair_state *pair = x->c->pair[x->index[i]];
+        if (!pair->static_tried && pair->block.n_interior >= PROGRAMME_OPS &&
+            pair_static_cells(&pair->block.problem) <= PROGRAMME_CELLS)
+            x->index[kept++] = x->index[i];
+    }
+    return kept;
+}
+
+/* Programmes for the pairs that the bound's path meets, until it meets none without. */
+static int programmes_on_path(engine *x)
+{
+    int32_t n = 1;
+    int rc = 0;
+    while (n > 0 && !rc && !engine_stopped(x) && engine_gap(x) > x->o->gap) {
+        rc = open_path(x, x->cut_device, &n);
+        n = keep_worth_a_programme(x, n);
+        x->opened = x->index;
+        rc = rc ? rc : util_pool_run(raise_static, x, n, x->o->budget.threads);
+        raise_bound(x);
+    }
+    return rc;
+}
+
 /* The bound's path goes through pairs with a first level alone in the end; those it meets without get it. */
 static int open_bound_path(engine *x)
 {
@@ -303,6 +342,13 @@ int engine_improve_blocks(engine *x)
         return engine_improve_within_memory(x);
     if (!rc && !many) /* else those on the bound's path, as it goes */
         rc = all_first_levels(x);
+    if (!rc && many && !engine_stopped(x)) {
+        rc = pair_floors_raise(x->c, x->o->budget.threads, &x->stop);
+        raise_bound(x);
+        engine_tell(x, ' ', "floors");
+        rc = rc ? rc : programmes_on_path(x);
+        engine_tell(x, ' ', "programmes");
+    }
     for (bool done = false; !rc && !done;) {
         raise_bound(x);
         rc = open_bound_path(x);
