@@ -122,7 +122,7 @@ static void tell_pairs(pair_chain *c)
     }
 }
 
-int pair_floors_raise(pair_chain *c, int threads, const util_stop *stop)
+int pair_floors_raise(bool *useful, pair_chain *c, int threads, const util_stop *stop)
 {
     size_t n = (size_t)c->s->n_classes;
     floors x = {.c = c, .stop = *stop};
@@ -132,10 +132,11 @@ int pair_floors_raise(pair_chain *c, int threads, const util_stop *stop)
     int rc = x.class_ && x.before && x.weight ? 0 : MOIRAI_EFAIL;
     if (!rc)
         list_classes(&x);
-    for (bool worth = true; !rc && worth && x.begun < x.n && !util_stopped(stop); x.begun += BATCH) {
+    *useful = !rc && x.n > 0;
+    for (; !rc && *useful && x.begun < x.n && !util_stopped(stop); x.begun += BATCH) {
         int32_t batch = UTIL_MIN(BATCH, x.n - x.begun);
         rc = util_pool_run(raise_one, &x, batch, threads);
-        worth = worth_it(&x, x.begun + batch);
+        *useful = worth_it(&x, x.begun + batch);
     }
     tell_pairs(c);
     free(x.class_);

@@ -8,7 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "pair/floors.h"
 #include "place/moirai/compose.h"
 #include "place/moirai/engine.h"
 #include "util/pool.h"
@@ -18,8 +17,6 @@
 #define OPEN_ALL_MANY 1024 /* and on many */
 #define PATH_ROUNDS 200    /* in which the bound's path may meet unknown pairs, at effort 1 */
 #define MANY_CLASSES 6     /* of blocks: the first levels of all their pairs take long */
-#define PROGRAMME_OPS 4
-#define PROGRAMME_CELLS 4000 /* larger ones take long */
 #define SMALL_SHARE 0.15   /* of the largest: classes with less of the makespan get less work at first */
 
 /* ---- the next batch ---- */
@@ -29,9 +26,16 @@ static int refine_one(void *data, int32_t i)
     engine *x = data;
     pair_refine_task job = x->batch[i];
     int32_t level = job.level;
+    int64_t at = pair_chain_index(x->c, job.class_, job.entry_device, job.exit_device);
+    pair_state *pair = x->c->pair[at];
+    if (x->times[at] && engine_wants_cases(x, pair)) {
+        int rc = engine_raise_cases(x, pair);
+        if (rc || !x->plan_times[at])
+            return rc;
+    }
     job.level = UTIL_MIN(level, PAIR_LEVELS);
     int rc = pair_refine(x->c, &job);
-    x->c->pair[pair_chain_index(x->c, job.class_, job.entry_device, job.exit_device)]->level = level;
+    pair->level = level;
     return rc;
 }
 
@@ -154,6 +158,8 @@ static int first_level(void *data, int32_t i)
     const pair_state *pair = pair_chain_get(x->c, x->opened[i]);
     if (!pair->open || pair->level > 0 || engine_stopped(x))
         return 0;
+    if (engine_wants_programme(x, pair))
+        return pair_raise_static(x->c->pair[x->opened[i]], x->stop);
     /* Plans that do not mind the memory are of little use where it binds, and not worth the time where many classes
      * want it. */
     bool much = x->share[class_] > SMALL_SHARE && (!x->memory_binds || x->n_large <= 1);
@@ -184,7 +190,8 @@ static int32_t unknown_on_path(engine *x, const int32_t *device)
     for (int32_t i = 0; i < x->c->s->n_blocks; i++) {
         int64_t pair = pair_chain_on_path(x->c, i, device);
         const pair_state *known = x->c->pair[pair];
-        if ((!known || (known->level == 0 && known->open && known->block.n_interior)) && x->times[pair])
+        bool programme = known && x->programmes && known->programme; /* does for a first level */
+        if ((!known || (known->level == 0 && known->open && known->block.n_interior && !programme)) && x->times[pair])
             x->index[n++] = pair;
         x->times[pair] = 0;
     }
@@ -237,42 +244,6 @@ static int all_first_levels(engine *x)
             opened[n++] = i;
     int rc = first_levels(x, opened, (int32_t)n);
     free(opened);
-    return rc;
-}
-
-/* ---- programmes ---- */
-
-static int raise_static(void *data, int32_t i)
-{
-    engine *x = data;
-    return pair_raise_static(x->c->pair[x->opened[i]], x->stop);
-}
-
-/* Pairs of the path that a programme may raise. */
-static int32_t keep_worth_a_programme(engine *x, int32_t n)
-{
-    int32_t kept = 0;
-    for (int32_t i = 0; i < n; i++) {
-        const pair_state *pair = x->c->pair[x->index[i]];
-        if (!pair->static_tried && pair->block.n_interior >= PROGRAMME_OPS &&
-            pair_static_cells(&pair->block.problem) <= PROGRAMME_CELLS)
-            x->index[kept++] = x->index[i];
-    }
-    return kept;
-}
-
-/* Programmes for the pairs that the bound's path meets, until it meets none without. */
-static int programmes_on_path(engine *x)
-{
-    int32_t n = 1;
-    int rc = 0;
-    while (n > 0 && !rc && !engine_stopped(x) && engine_gap(x) > x->o->gap) {
-        rc = open_path(x, x->cut_device, &n);
-        n = keep_worth_a_programme(x, n);
-        x->opened = x->index;
-        rc = rc ? rc : util_pool_run(raise_static, x, n, x->o->budget.threads);
-        raise_bound(x);
-    }
     return rc;
 }
 
@@ -342,13 +313,8 @@ int engine_improve_blocks(engine *x)
         return engine_improve_within_memory(x);
     if (!rc && !many) /* else those on the bound's path, as it goes */
         rc = all_first_levels(x);
-    if (!rc && many && !engine_stopped(x)) {
-        rc = pair_floors_raise(x->c, x->o->budget.threads, &x->stop);
-        raise_bound(x);
-        engine_tell(x, ' ', "floors");
-        rc = rc ? rc : programmes_on_path(x);
-        engine_tell(x, ' ', "programmes");
-    }
+    else if (!rc && !engine_stopped(x))
+        rc = engine_begin_with_programmes(x);
     for (bool done = false; !rc && !done;) {
         raise_bound(x);
         rc = open_bound_path(x);
@@ -357,6 +323,11 @@ int engine_improve_blocks(engine *x)
             return engine_improve_within_memory(x);
         if (rc || !x->best || engine_gap(x) <= x->o->gap || engine_stopped(x))
             break;
+        if (x->programmes && !x->begun_by_programmes) {
+            x->begun_by_programmes = true;
+            rc = engine_refine_by_programmes(x);
+            continue;
+        }
         rc = refine_batch(x, &done);
         if (!rc && done)
             done = !engine_grow(x);
