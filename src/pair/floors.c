@@ -17,19 +17,31 @@
 #include "util/pool.h"
 #include "util/util.h"
 
-#define MOST_CELLS 4000 /* of a programme */
-#define LEAST_OPS 4     /* of a block */
-#define BATCH 4         /* classes from one look at the gain to the next, whatever the number of threads */
-#define WORTH 0.03      /* rise of the first classes' bounds, on average */
+#define LEAST_OPS 16 /* of a block: smaller ones are closed by the search */
+#define MOST_OPS 48  /* larger ones take long */
+#define FLOOR_CELLS 1500 /* of a programme: some 90 edges on four devices; on more, ends that are free say little */
+#define BATCH 4 /* classes from one look at the gain to the next, whatever the number of threads */
 
 typedef struct floors {
     pair_chain *c;
     int32_t *class_;  /* that are raised, largest first */
     int64_t *before;  /* the least bound of its pairs */
-    int64_t *weight;  /* before, times its blocks */
+    int64_t *open;    /* from there to the best of their plans */
+    int64_t *weight;  /* the same, times its blocks */
     int32_t begun, n; /* of the batch, of all */
     util_stop stop;
 } floors;
+
+bool pair_programme_fits(const decompose_block *b)
+{
+    return b->n_interior >= LEAST_OPS && b->n_interior <= MOST_OPS &&
+           pair_static_cells(&b->problem) <= PAIR_PROGRAMME_CELLS;
+}
+
+bool pair_floors_fit(const decompose_block *b)
+{
+    return pair_programme_fits(b) && pair_static_cells(&b->problem) <= FLOOR_CELLS;
+}
 
 static int64_t least_of_pairs(const pair_chain *c, int32_t class_, bool plans)
 {
@@ -60,57 +72,63 @@ static moirai_problem with_free_ends(const pair_chain *c, int32_t class_, uint64
     return q;
 }
 
-static int raise_one(void *data, int32_t i)
+int pair_floors_class(int64_t *lower_ns, const pair_chain *c, int32_t class_, const util_stop *stop)
 {
-    const floors *x = data;
-    pair_chain *c = x->c;
-    int32_t class_ = x->class_[x->begun + i];
     const decompose_block *b = c->block[class_];
     uint64_t *devices;
     moirai_problem q = with_free_ends(c, class_, &devices);
-    int64_t lower = 0;
     pair_static_task job = {.proven_ns = pair_chain_floor(c, class_),
                             .upper_ns = least_of_pairs(c, class_, true),
                             .rounds = PAIR_STATIC_ROUNDS,
                             .entry = b->entry,
                             .exit = b->exit,
-                            .stop = x->stop};
-    int rc = !devices ? MOIRAI_EFAIL : util_stopped(&x->stop) ? 0 : pair_static_lp(&lower, &q, &job, 0);
+                            .stop = *stop};
+    *lower_ns = job.proven_ns;
+    int rc = !devices ? MOIRAI_EFAIL : util_stopped(stop) ? 0 : pair_static_lp(lower_ns, &q, &job, 0);
     free(devices);
-    if (!rc && lower > c->raised_ns[class_])
-        c->raised_ns[class_] = lower;
     return rc;
 }
 
-/* Classes worth a programme, those with most of the bound first. */
+static int raise_one(void *data, int32_t i)
+{
+    const floors *x = data;
+    int32_t class_ = x->class_[x->begun + i];
+    return pair_floors_class(&x->c->raised_ns[class_], x->c, class_, &x->stop);
+}
+
+/* Classes that a programme can take, those with most to gain first. */
 static void list_classes(floors *x)
 {
     pair_chain *c = x->c;
     for (int32_t i = 0; i < c->s->n_classes; i++) {
         const decompose_block *b = c->block[i];
         int64_t least = least_of_pairs(c, i, false);
-        if (!b || b->n_interior < LEAST_OPS || pair_static_cells(&b->problem) > MOST_CELLS || least == INT64_MAX)
+        if (!b || !pair_floors_fit(b) || least == INT64_MAX)
             continue;
-        int64_t weight = least * c->s->class_count[i];
+        int64_t open = least_of_pairs(c, i, true) - least, weight = open * c->s->class_count[i];
         int32_t at = x->n++;
         for (; at > 0 && x->weight[at - 1] < weight; at--) {
             x->class_[at] = x->class_[at - 1];
             x->before[at] = x->before[at - 1];
+            x->open[at] = x->open[at - 1];
             x->weight[at] = x->weight[at - 1];
         }
         x->class_[at] = i;
         x->before[at] = least;
+        x->open[at] = open;
         x->weight[at] = weight;
     }
 }
 
-/* Whether the classes so far have risen by enough. */
+/* Whether the classes so far have closed enough of what was open. */
 static bool worth_it(const floors *x, int32_t n)
 {
-    double rise = 0;
-    for (int32_t i = 0; i < n; i++)
-        rise += (double)UTIL_MAX(x->c->raised_ns[x->class_[i]] - x->before[i], 0) / (double)UTIL_MAX(x->before[i], 1);
-    return rise >= WORTH * n;
+    double rise = 0, open = 0;
+    for (int32_t i = 0; i < n; i++) {
+        rise += (double)UTIL_MAX(x->c->raised_ns[x->class_[i]] - x->before[i], 0);
+        open += (double)x->open[i];
+    }
+    return rise >= PAIR_PROGRAMME_WORTH * open && open > 0;
 }
 
 static void tell_pairs(pair_chain *c)
@@ -128,8 +146,9 @@ int pair_floors_raise(bool *useful, pair_chain *c, int threads, const util_stop 
     floors x = {.c = c, .stop = *stop};
     x.class_ = util_alloc(n, sizeof *x.class_);
     x.before = util_alloc(n, sizeof *x.before);
+    x.open = util_alloc(n, sizeof *x.open);
     x.weight = util_alloc(n, sizeof *x.weight);
-    int rc = x.class_ && x.before && x.weight ? 0 : MOIRAI_EFAIL;
+    int rc = x.class_ && x.before && x.open && x.weight ? 0 : MOIRAI_EFAIL;
     if (!rc)
         list_classes(&x);
     *useful = !rc && x.n > 0;
@@ -141,6 +160,7 @@ int pair_floors_raise(bool *useful, pair_chain *c, int threads, const util_stop 
     tell_pairs(c);
     free(x.class_);
     free(x.before);
+    free(x.open);
     free(x.weight);
     return rc;
 }

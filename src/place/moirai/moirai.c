@@ -219,13 +219,15 @@ static int certify(engine *x, const util_stop *stop)
     int64_t goal = y->memory ? UTIL_MIN(pair_chain_path(y->c, PAIR_CHAIN_LOWER, NULL), x->lower_ns) : x->lower_ns;
     bound_certify_task job = {.goal_ns = goal,
                               .most_tree = MOST_TREE,
+                              .programmes = y->programmes,
                               .effort = x->o->budget.effort,
                               .threads = x->o->budget.threads,
                               .seed = x->o->budget.seed,
                               .stop = *stop};
     engine_tell(x, ' ', "proving the bound again for the certificate");
     /* Where intervals have proven most, they are what is certified; blocks keep what the search has left. */
-    bool by_intervals = x->intervals && !y->memory;
+    bool by_intervals =
+        x->intervals && !y->memory && pair_chain_path(y->c, PAIR_CHAIN_LOWER, NULL) < x->lower_ns;
     if (by_intervals) {
         job.levels = INTERVAL_LEVELS;
         job.statics = true;

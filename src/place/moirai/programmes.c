@@ -21,8 +21,7 @@
 #include "util/pool.h"
 #include "util/util.h"
 
-#define LEAST_OPS 4
-#define MOST_CELLS 4000 /* larger programmes take longer than first prices */
+#define TRIALS 4 /* pairs that show whether programmes are worth it */
 #define FIRST_CASES 16
 #define MOST_CASES 512
 #define PLAN_PATHS 3  /* that are followed as plans get shorter */
@@ -31,13 +30,63 @@
 
 bool engine_wants_programme(const engine *x, const pair_state *y)
 {
-    return x->programmes && !y->static_tried && y->block.n_interior >= LEAST_OPS &&
-           pair_static_cells(&y->block.problem) <= MOST_CELLS;
+    return x->programmes && !y->static_tried && pair_programme_fits(&y->block);
+}
+
+static int raise_static(void *data, int32_t i)
+{
+    engine *x = data;
+    return pair_raise_static(x->c->pair[x->opened[i]], x->stop);
+}
+
+/* The first pairs of the bound's path whose blocks a programme can take; opened. */
+static int open_trials(engine *x, int32_t *n)
+{
+    const decompose_cuts *s = x->c->s;
+    int rc = 0;
+    *n = 0;
+    for (int32_t i = 0; i < s->n_blocks && *n < TRIALS && !rc; i++) {
+        int32_t class_ = s->block_class[i];
+        int64_t at = pair_chain_on_path(x->c, i, x->cut_device);
+        const decompose_block *b = s->block_size[i] && s->class_count[class_] == 1 ? pair_chain_block(x->c, class_) : NULL;
+        if (!b || !pair_programme_fits(b))
+            continue;
+        x->index[(*n)++] = at;
+    }
+    rc = pair_chain_open(x->c, x->index, *n, x->o->budget.threads, &x->stop);
+    for (int32_t i = 0; i < *n && !rc; i++)
+        if (!x->c->pair[x->index[i]] || !x->c->pair[x->index[i]]->open)
+            *n = 0; /* no time left */
+    return rc;
+}
+
+/* Where programmes with free ends are too large, a few pairs of the bound's path show what programmes are worth. */
+static int try_programmes(engine *x)
+{
+    int64_t before = 0, open = 0, after = 0;
+    int32_t n;
+    int rc = open_trials(x, &n);
+    for (int32_t i = 0; i < n && !rc; i++) {
+        const pair_state *y = x->c->pair[x->index[i]];
+        before += y->lower_ns;
+        open += y->plan.length_ns - y->lower_ns;
+    }
+    x->opened = x->index;
+    rc = rc ? rc : util_pool_run(raise_static, x, n, x->o->budget.threads);
+    for (int32_t i = 0; i < n && !rc; i++)
+        after += x->c->pair[x->index[i]]->lower_ns;
+    x->programmes = n > 0 && (double)(after - before) >= PAIR_PROGRAMME_WORTH * (double)open;
+    return rc;
 }
 
 int engine_begin_with_programmes(engine *x)
 {
     int rc = pair_floors_raise(&x->programmes, x->c, x->o->budget.threads, &x->stop);
+    engine_take_bound(x, pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->cut_device));
+    if (!rc && !x->programmes && !engine_stopped(x))
+        rc = try_programmes(x);
+    if (!rc && x->programmes) /* longest paths save programmes */
+        rc = pair_chain_open_all(x->c, x->o->budget.threads, &x->stop);
     engine_take_bound(x, pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->cut_device));
     return rc;
 }
@@ -47,7 +96,7 @@ int engine_begin_with_programmes(engine *x)
 bool engine_wants_cases(const engine *x, const pair_state *y)
 {
     return x->programmes && y->programme && !pair_static_exhausted(y->programme) && y->lower_ns < y->plan.length_ns &&
-           pair_static_cases(y->programme) < MOST_CASES;
+           pair_static_cases(y->programme) < MOST_CASES && pair_floors_fit(&y->block);
 }
 
 int engine_raise_cases(const engine *x, pair_state *y)
