@@ -368,7 +368,7 @@ static void bench_shapes(const setup *s)
     static const struct {
         const char *name;
         int32_t n_ops;
-    } shape[] = {{"two-towers", 560}, {"ten-towers", 1120}, {"layered", 1000}, {"transformer", 1008}};
+    } shape[] = {{"two-towers", 560}, {"ten-towers", 1120}, {"layered", 1000}, {"transformer", 1008}, {"masked", 1081}};
     printf("| shape | devices | " ROW_HEAD " | best heuristic |\n|---|---:|" ROW_RULE "|---:|\n");
     for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
         for (int devices = 4; devices <= 16 && wanted(s, shape[i].name); devices *= 4) {

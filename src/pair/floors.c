@@ -17,7 +17,6 @@
 #include "util/pool.h"
 #include "util/util.h"
 
-#define LEAST_OPS 16 /* of a block: smaller ones are closed by the search */
 #define MOST_OPS 48  /* larger ones take long */
 #define FLOOR_CELLS 1500 /* of a programme: some 90 edges on four devices; on more, ends that are free say little */
 #define BATCH 4 /* classes from one look at the gain to the next, whatever the number of threads */
@@ -34,7 +33,7 @@ typedef struct floors {
 
 bool pair_programme_fits(const decompose_block *b)
 {
-    return b->n_interior >= LEAST_OPS && b->n_interior <= MOST_OPS &&
+    return b->n_interior >= PAIR_PROGRAMME_OPS && b->n_interior <= MOST_OPS &&
            pair_static_cells(&b->problem) <= PAIR_PROGRAMME_CELLS;
 }
 

@@ -4,6 +4,7 @@
 
 #include "pair/chain.h"
 
+#define PAIR_PROGRAMME_OPS 16 /* of a block: smaller ones are closed by the search */
 #define PAIR_PROGRAMME_CELLS 12000
 #define PAIR_PROGRAMME_WORTH 0.1 /* of what lies between bound and plan: programmes that close less are not worth it */
 

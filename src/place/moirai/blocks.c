@@ -311,10 +311,10 @@ int engine_improve_blocks(engine *x)
     /* First levels of many classes take longer than prices that know the bytes from the start. */
     if (!rc && x->memory_binds && x->n_large > 1 && many)
         return engine_improve_within_memory(x);
-    if (!rc && !many) /* else those on the bound's path, as it goes */
-        rc = all_first_levels(x);
-    else if (!rc && !engine_stopped(x))
+    if (!rc && x->layers_differ && !engine_stopped(x))
         rc = engine_begin_with_programmes(x);
+    if (!rc && !many && !x->programmes) /* else those on the bound's path, as it goes */
+        rc = all_first_levels(x);
     for (bool done = false; !rc && !done;) {
         raise_bound(x);
         rc = open_bound_path(x);

@@ -41,6 +41,7 @@ typedef struct engine {
     char why[512];     /* what a heuristic said that found no plan that fits, or "" */
     bool memory_binds; /* the fastest chain does not fit */
     bytes_prices *memory;
+    bool layers_differ;     /* blocks are no copies of each other, and of a size for programmes */
     bool programmes;        /* blocks are raised by programmes before prices */
     bool begun_by_programmes;
     int32_t again;          /* how often all was tried once more, each time with twice the effort and another seed */
@@ -93,6 +94,9 @@ int engine_compose(engine *x);
 int engine_open_pairs(engine *x);
 
 /* ---- programmes.c ---- */
+/* Whether most operators, of the spine where there is one, are in blocks of a size for programmes that are no copies of
+ * each other. O(V + E) besides the spine. */
+int engine_layers_differ(bool *yes, const engine *x);
 /* One static programme for each class of blocks. x->programmes: they are of use, and pairs get theirs before prices. */
 int engine_begin_with_programmes(engine *x);
 /* Whether the pair should have one. */

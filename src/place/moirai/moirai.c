@@ -119,6 +119,7 @@ static int improve_spine(engine *x)
     y->outer = x;
     y->stop = x->stop;
     y->top_level = x->top_level;
+    y->layers_differ = x->layers_differ;
     y->batches_left = x->batches_left;
     if (y->stop.deadline > 0) /* the last part is for the work that floats */
         y->stop.deadline -= FLOAT_SHARE * UTIL_MAX(y->stop.deadline - y->begun, 0);
@@ -308,7 +309,8 @@ static int search_blocks(engine *x)
 {
     bool many = x->p->n_ops > DECOMPOSE_INTERVALS_OPS;
     int rc = many ? 0 : engine_anneal_whole(x, 1, 0.05);
-    if (!rc && !many)
+    rc = rc ? rc : engine_layers_differ(&x->layers_differ, x);
+    if (!rc && !many && !x->layers_differ)
         rc = engine_raise_by_intervals(x, 2, 2, 0.1);
     if (!rc && engine_gap(x) > x->o->gap)
         rc = improve_blocks(x, many ? 0.95 : 0.8);

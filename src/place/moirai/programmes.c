@@ -18,10 +18,14 @@
 
 #include "pair/floors.h"
 #include "place/moirai/engine.h"
+#include "pricing/lp.h"
 #include "util/pool.h"
 #include "util/util.h"
 
+#define DIFFERENT_CLASSES 3
 #define TRIALS 4 /* pairs that show whether programmes are worth it */
+#define FLOORS_SHARE 0.5 /* of the time that is left */
+#define MOST_OPEN 8192   /* pairs */
 #define FIRST_CASES 16
 #define MOST_CASES 512
 #define PLAN_PATHS 3  /* that are followed as plans get shorter */
@@ -81,28 +85,66 @@ static int try_programmes(engine *x)
 
 int engine_begin_with_programmes(engine *x)
 {
-    int rc = pair_floors_raise(&x->programmes, x->c, x->o->budget.threads, &x->stop);
+    util_stop part = engine_part(x, FLOORS_SHARE);
+    int rc = pair_floors_raise(&x->programmes, x->c, x->o->budget.threads, &part);
     engine_take_bound(x, pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->cut_device));
     if (!rc && !x->programmes && !engine_stopped(x))
         rc = try_programmes(x);
-    if (!rc && x->programmes) /* longest paths save programmes */
+    if (!rc && x->programmes && pair_chain_distinct(x->c) <= MOST_OPEN) /* longest paths save programmes */
         rc = pair_chain_open_all(x->c, x->o->budget.threads, &x->stop);
     engine_take_bound(x, pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->cut_device));
     return rc;
 }
 
+/* Half of the operators are in blocks that programmes can take, and hardly any of these are copies. */
+static bool differs(pair_chain *c)
+{
+    const decompose_cuts *s = c->s;
+    int64_t ops = 0;
+    int32_t classes = 0, blocks = 0;
+    for (int32_t i = 0; i < s->n_classes; i++) {
+        int32_t n = s->block_size[s->class_block[i]];
+        const decompose_block *b = n >= PAIR_PROGRAMME_OPS ? pair_chain_block(c, i) : NULL;
+        if (!b || !pair_programme_fits(b))
+            continue;
+        ops += (int64_t)n * s->class_count[i];
+        blocks += s->class_count[i];
+        classes++;
+    }
+    return 2 * ops >= c->p->n_ops && classes >= DIFFERENT_CLASSES && 2 * blocks <= 3 * classes;
+}
+
+int engine_layers_differ(bool *yes, const engine *x)
+{
+    decompose_spine *spine = NULL;
+    pair_chain *c = NULL;
+    *yes = false;
+    int rc = decompose_spine_new(&spine, x->p, &x->stop);
+    rc = rc ? rc : pair_chain_new(&c, spine ? spine->problem : x->p);
+    *yes = !rc && pricing_lp_available() && differs(c);
+    pair_chain_free(c);
+    decompose_spine_free(spine);
+    return rc == MOIRAI_ELIMIT ? 0 : rc;
+}
+
 /* ---- cases ---- */
+
+/* At once, at the effort. */
+static int32_t first_cases(const engine *x)
+{
+    return (int32_t)(FIRST_CASES * fmin(x->o->budget.effort, 1));
+}
 
 bool engine_wants_cases(const engine *x, const pair_state *y)
 {
-    return x->programmes && y->programme && !pair_static_exhausted(y->programme) && y->lower_ns < y->plan.length_ns &&
+    return x->programmes && first_cases(x) > 0 && y->programme && !pair_static_exhausted(y->programme) && y->lower_ns < y->plan.length_ns &&
            pair_static_cases(y->programme) < MOST_CASES && pair_floors_fit(&y->block);
 }
 
 int engine_raise_cases(const engine *x, pair_state *y)
 {
     int32_t known = pair_static_cases(y->programme);
-    return pair_raise_cases(y, y->plan.length_ns, UTIL_MAX(FIRST_CASES, known), x->stop);
+    return pair_raise_cases(y, y->plan.length_ns, UTIL_MAX(first_cases(x), known), x->stop);
 }
 
 static int raise_one(void *data, int32_t i)
