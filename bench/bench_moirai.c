@@ -5,7 +5,7 @@
  *   zoo      the paper's eleven networks x both testbeds x {original, coarsened} x {edge, tensor}, smaller ones first
  *   spine    the same for t5-tiny and t5-small, networks without cuts
  *   onnx     the networks of ../shared/data/onnx on both testbeds, flow tensor
- *   shapes   towers side by side, layers at random, on 4 and 16 devices, beside the best of all heuristics
+ *   shapes   towers side by side, layers at random or all different, on 4 and 16 devices, beside the best of all heuristics
  *   family   alphafold2 from the smallest to the largest: seconds per operator
  *   effort   four problems of `files` at effort 0.25, 1 and 2, without a time limit
  *   levels   what each level of refinement proves and finds, on the block that has most of the operators;

@@ -17,9 +17,9 @@
 #include "util/pool.h"
 #include "util/util.h"
 
-#define MOST_OPS 48  /* larger ones take long */
+#define MOST_OPS 48      /* larger ones take long */
 #define FLOOR_CELLS 1500 /* of a programme: some 90 edges on four devices; on more, ends that are free say little */
-#define BATCH 4 /* classes from one look at the gain to the next, whatever the number of threads */
+#define BATCH 4          /* classes from one look at the gain to the next, whatever the number of threads */
 
 typedef struct floors {
     pair_chain *c;

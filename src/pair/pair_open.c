@@ -15,7 +15,7 @@
 
 typedef struct pair_open_task {
     int32_t entry_device, exit_device;
-    int32_t most_listed; /* receivers */
+    int32_t most_listed;         /* receivers */
     int64_t floor_ns, raised_ns; /* of the class */
     util_stop stop;
 } pair_open_task;

@@ -51,9 +51,9 @@ static void test_pair_floor_is_below_every_pair_and_above_its_path(void **state)
 static void test_pair_floor_holds_for_all_blocks_of_a_class(void **state)
 {
     (void)state;
-    moirai_problem *p =
-        tiny_problem("device A 9\ndevice B 9\nop a 5,- > s:7\nop b -,10 s > t:7\nop c -,10 s > u:7\nop d -,5 t u > v:7\n"
-                     "op e -,10 v > w:7\nop f -,10 v > x:7\nop g -,5 w x\n");
+    moirai_problem *p = tiny_problem(
+        "device A 9\ndevice B 9\nop a 5,- > s:7\nop b -,10 s > t:7\nop c -,10 s > u:7\nop d -,5 t u > v:7\n"
+        "op e -,10 v > w:7\nop f -,10 v > x:7\nop g -,5 w x\n");
     pair_chain *c = chain_of(p);
     int64_t floor_ns;
     assert_int_equal(c->s->block_class[1], c->s->block_class[2]);

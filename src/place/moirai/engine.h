@@ -41,8 +41,8 @@ typedef struct engine {
     char why[512];     /* what a heuristic said that found no plan that fits, or "" */
     bool memory_binds; /* the fastest chain does not fit */
     bytes_prices *memory;
-    bool layers_differ;     /* blocks are no copies of each other, and of a size for programmes */
-    bool programmes;        /* blocks are raised by programmes before prices */
+    bool layers_differ; /* blocks are no copies of each other, and of a size for programmes */
+    bool programmes;    /* blocks are raised by programmes before prices */
     bool begun_by_programmes;
     int32_t again;          /* how often all was tried once more, each time with twice the effort and another seed */
     int32_t whole_rounds;   /* of annealing so far */

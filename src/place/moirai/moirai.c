@@ -227,8 +227,7 @@ static int certify(engine *x, const util_stop *stop)
                               .stop = *stop};
     engine_tell(x, ' ', "proving the bound again for the certificate");
     /* Where intervals have proven most, they are what is certified; blocks keep what the search has left. */
-    bool by_intervals =
-        x->intervals && !y->memory && pair_chain_path(y->c, PAIR_CHAIN_LOWER, NULL) < x->lower_ns;
+    bool by_intervals = x->intervals && !y->memory && pair_chain_path(y->c, PAIR_CHAIN_LOWER, NULL) < x->lower_ns;
     if (by_intervals) {
         job.levels = INTERVAL_LEVELS;
         job.statics = true;
@@ -309,7 +308,6 @@ static int search_blocks(engine *x)
 {
     bool many = x->p->n_ops > DECOMPOSE_INTERVALS_OPS;
     int rc = many ? 0 : engine_anneal_whole(x, 1, 0.05);
-    rc = rc ? rc : engine_layers_differ(&x->layers_differ, x);
     if (!rc && !many && !x->layers_differ)
         rc = engine_raise_by_intervals(x, 2, 2, 0.1);
     if (!rc && engine_gap(x) > x->o->gap)
@@ -341,7 +339,8 @@ static int search(engine *x)
 {
     double part;
     int rc = engine_weakness(&part, x);
-    bool weak = part > WEAK && x->p->n_ops <= DECOMPOSE_INTERVALS_OPS;
+    rc = rc ? rc : engine_layers_differ(&x->layers_differ, x);
+    bool weak = part > WEAK && x->p->n_ops <= DECOMPOSE_INTERVALS_OPS && !x->layers_differ;
     if (rc)
         return rc;
     rc = weak ? search_whole(x) : search_blocks(x);

@@ -23,7 +23,9 @@
 #include "util/util.h"
 
 #define DIFFERENT_CLASSES 3
-#define TRIALS 4 /* pairs that show whether programmes are worth it */
+#define BRANCHES 5
+#define MOST_OPS 20000   /* beyond, there is no time for a programme per class */
+#define TRIALS 4         /* pairs that show whether programmes are worth it */
 #define FLOORS_SHARE 0.5 /* of the time that is left */
 #define MOST_OPEN 8192   /* pairs */
 #define FIRST_CASES 16
@@ -52,7 +54,8 @@ static int open_trials(engine *x, int32_t *n)
     for (int32_t i = 0; i < s->n_blocks && *n < TRIALS && !rc; i++) {
         int32_t class_ = s->block_class[i];
         int64_t at = pair_chain_on_path(x->c, i, x->cut_device);
-        const decompose_block *b = s->block_size[i] && s->class_count[class_] == 1 ? pair_chain_block(x->c, class_) : NULL;
+        const decompose_block *b =
+            s->block_size[i] && s->class_count[class_] == 1 ? pair_chain_block(x->c, class_) : NULL;
         if (!b || !pair_programme_fits(b))
             continue;
         x->index[(*n)++] = at;
@@ -96,7 +99,13 @@ int engine_begin_with_programmes(engine *x)
     return rc;
 }
 
-/* Half of the operators are in blocks that programmes can take, and hardly any of these are copies. */
+/* Many branches side by side, hardly any of them copies: few are searched, copies are priced together. */
+static bool many_branches(const decompose_block *b)
+{
+    return b->n_components >= BRANCHES && 2 * b->n_kinds > b->n_components && pair_programme_fits(b);
+}
+
+/* Half of the operators are in blocks for programmes, and hardly any of these are copies. */
 static bool differs(pair_chain *c)
 {
     const decompose_cuts *s = c->s;
@@ -105,7 +114,7 @@ static bool differs(pair_chain *c)
     for (int32_t i = 0; i < s->n_classes; i++) {
         int32_t n = s->block_size[s->class_block[i]];
         const decompose_block *b = n >= PAIR_PROGRAMME_OPS ? pair_chain_block(c, i) : NULL;
-        if (!b || !pair_programme_fits(b))
+        if (!b || !many_branches(b))
             continue;
         ops += (int64_t)n * s->class_count[i];
         blocks += s->class_count[i];
@@ -119,9 +128,11 @@ int engine_layers_differ(bool *yes, const engine *x)
     decompose_spine *spine = NULL;
     pair_chain *c = NULL;
     *yes = false;
+    if (x->p->n_ops > MOST_OPS || !pricing_lp_available())
+        return 0;
     int rc = decompose_spine_new(&spine, x->p, &x->stop);
     rc = rc ? rc : pair_chain_new(&c, spine ? spine->problem : x->p);
-    *yes = !rc && pricing_lp_available() && differs(c);
+    *yes = !rc && differs(c);
     pair_chain_free(c);
     decompose_spine_free(spine);
     return rc == MOIRAI_ELIMIT ? 0 : rc;
@@ -137,8 +148,9 @@ static int32_t first_cases(const engine *x)
 
 bool engine_wants_cases(const engine *x, const pair_state *y)
 {
-    return x->programmes && first_cases(x) > 0 && y->programme && !pair_static_exhausted(y->programme) && y->lower_ns < y->plan.length_ns &&
-           pair_static_cases(y->programme) < MOST_CASES && pair_floors_fit(&y->block);
+    return x->programmes && first_cases(x) > 0 && y->programme && !pair_static_exhausted(y->programme) &&
+           y->lower_ns < y->plan.length_ns && pair_static_cases(y->programme) < MOST_CASES &&
+           pair_floors_fit(&y->block);
 }
 
 int engine_raise_cases(const engine *x, pair_state *y)
