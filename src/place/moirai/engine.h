@@ -41,8 +41,9 @@ typedef struct engine {
     char why[512];     /* what a heuristic said that found no plan that fits, or "" */
     bool memory_binds; /* the fastest chain does not fit */
     bytes_prices *memory;
-    bool layers_differ; /* blocks are no copies of each other, and of a size for programmes */
-    bool programmes;    /* blocks are raised by programmes before prices */
+    bool layers_differ;   /* blocks are no copies of each other, and of a size for programmes */
+    bool programmes;      /* blocks are raised by programmes before prices */
+    bool keep_programmes; /* for their cases */
     bool begun_by_programmes;
     int32_t again;          /* how often all was tried once more, each time with twice the effort and another seed */
     int32_t whole_rounds;   /* of annealing so far */
@@ -99,8 +100,9 @@ int engine_open_pairs(engine *x);
 int engine_layers_differ(bool *yes, const engine *x);
 /* One static programme for each class of blocks. x->programmes: they are of use, and pairs get theirs before prices. */
 int engine_begin_with_programmes(engine *x);
-/* Whether the pair should have one. */
+/* Whether the pair should have one; and it. */
 bool engine_wants_programme(const engine *x, const pair_state *y);
+int engine_raise_static(const engine *x, pair_state *y);
 /* Plans for the pairs of the plan's path, cases for those of the bound's, plans again. */
 int engine_refine_by_programmes(engine *x);
 /* Whether cases of its programme may raise the pair; twice as many as it has. */

@@ -27,6 +27,7 @@
 #define MOST_OPS 20000   /* beyond, there is no time for a programme per class */
 #define TRIALS 4         /* pairs that show whether programmes are worth it */
 #define FLOORS_SHARE 0.5 /* of the time that is left */
+#define MOST_KEPT 64     /* classes whose programmes are kept for cases */
 #define MOST_OPEN 8192   /* pairs */
 #define FIRST_CASES 16
 #define MOST_CASES 512
@@ -39,10 +40,21 @@ bool engine_wants_programme(const engine *x, const pair_state *y)
     return x->programmes && !y->static_tried && pair_programme_fits(&y->block);
 }
 
+/* A programme that gets no cases is not kept, only what it has proven. */
+int engine_raise_static(const engine *x, pair_state *y)
+{
+    int rc = pair_raise_static(y, x->stop);
+    if (!x->keep_programmes || !pair_floors_fit(&y->block)) {
+        pair_static_free(y->programme);
+        y->programme = NULL;
+    }
+    return rc;
+}
+
 static int raise_static(void *data, int32_t i)
 {
     engine *x = data;
-    return pair_raise_static(x->c->pair[x->opened[i]], x->stop);
+    return engine_raise_static(x, x->c->pair[x->opened[i]]);
 }
 
 /* The first pairs of the bound's path whose blocks a programme can take; opened. */
@@ -86,8 +98,18 @@ static int try_programmes(engine *x)
     return rc;
 }
 
+/* A programme takes about a megabyte, and a class has several on its paths. */
+static bool few_to_keep(const pair_chain *c)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < c->s->n_classes; i++)
+        n += c->block[i] && pair_floors_fit(c->block[i]);
+    return n <= MOST_KEPT;
+}
+
 int engine_begin_with_programmes(engine *x)
 {
+    x->keep_programmes = few_to_keep(x->c);
     util_stop part = engine_part(x, FLOORS_SHARE);
     int rc = pair_floors_raise(&x->programmes, x->c, x->o->budget.threads, &part);
     engine_take_bound(x, pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->cut_device));
@@ -163,7 +185,7 @@ static int raise_one(void *data, int32_t i)
 {
     engine *x = data;
     pair_state *y = x->c->pair[x->opened[i]];
-    return engine_wants_programme(x, y) ? pair_raise_static(y, x->stop) : engine_raise_cases(x, y);
+    return engine_wants_programme(x, y) ? engine_raise_static(x, y) : engine_raise_cases(x, y);
 }
 
 static bool wants_first_cases(const engine *x, const pair_state *y)
