@@ -13,6 +13,7 @@ typedef struct bound_certify_task {
     int32_t levels;   /* 0: all */
     size_t most_tree; /* numbers of all search trees together */
     bool statics;     /* the static programme before prices: for chains of intervals */
+    bool programmes;  /* the static programme before all else, where the pair has none: floors of classes need it */
     double effort;
     int threads;
     uint64_t seed;

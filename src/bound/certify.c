@@ -8,8 +8,9 @@
 #include <stdlib.h>
 
 #include "bound/certificate.h"
-#include "util/pool.h"
+#include "pair/floors.h"
 #include "pair/pair_refine.h"
+#include "util/pool.h"
 #include "util/util.h"
 
 #define NODES 20000.0              /* of a tree, at effort 1 */
@@ -40,6 +41,8 @@ static int certify_one(void *data, int32_t i)
     int32_t K = x->c->K;
     int64_t index = x->pick[i];
     pair_state *pair = x->c->pair[index];
+    if (pair && x->job->programmes && !pair->static_tried && pair_programme_fits(&pair->block))
+        return pair_raise_static(pair, x->job->stop);
     if (pair && pair->block.n_interior > 0 && !x->searched[index] && pair->lower_ns > pair_certified_ns(pair)) {
         x->searched[index] = true;
         return search_one(x, pair);

@@ -47,6 +47,7 @@ void pair_chain_free(pair_chain *c)
     free(c->block);
     free(c->pair);
     free(c->floor_ns);
+    free(c->raised_ns);
     free(c->class_off);
     free(c->class_member);
     free(c);
@@ -164,9 +165,11 @@ int pair_chain_over(pair_chain **out, const moirai_problem *p, const bool *chose
         c->block = util_alloc(classes, sizeof(decompose_block *));
         c->pair = util_alloc((size_t)pair_chain_count(c), sizeof *c->pair);
         c->floor_ns = util_alloc(classes, sizeof(int64_t));
+        c->raised_ns = util_alloc(classes, sizeof(int64_t));
         c->class_off = util_alloc(classes + 2, sizeof(int32_t));
         c->class_member = util_alloc((size_t)c->s->n_blocks, sizeof(int32_t));
-        rc = c->block && c->pair && c->floor_ns && c->class_off && c->class_member ? find_floors(c) : MOIRAI_EFAIL;
+        rc = c->block && c->pair && c->floor_ns && c->raised_ns && c->class_off && c->class_member ? find_floors(c)
+                                                                                                   : MOIRAI_EFAIL;
     }
     if (!rc)
         list_members(c);
@@ -239,7 +242,7 @@ static void step(const pair_chain *c, pair_chain_side side, int64_t switch_ns, i
         for (int32_t k = 0; k < c->K && (exits >> l & 1); k++) {
             if (!(entries >> k & 1) || finish[k] == INT64_MAX)
                 continue;
-            int64_t value = pair_value(pair_chain_at(c, class_, k, l), side, c->floor_ns[class_]);
+            int64_t value = pair_value(pair_chain_at(c, class_, k, l), side, pair_chain_floor(c, class_));
             if (value != INT64_MAX && k != l)
                 value += switch_ns;
             if (value != INT64_MAX && finish[k] + value < next[l]) {

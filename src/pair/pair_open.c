@@ -15,8 +15,8 @@
 
 typedef struct pair_open_task {
     int32_t entry_device, exit_device;
-    int32_t most_listed; /* receivers */
-    int64_t floor_ns;
+    int32_t most_listed;         /* receivers */
+    int64_t floor_ns, raised_ns; /* of the class */
     util_stop stop;
 } pair_open_task;
 
@@ -91,7 +91,8 @@ static int set_up(pair_state *x, const decompose_block *block, const pair_open_t
     if (rc)
         return rc;
     int64_t path_ns = longest_path(&x->block);
-    x->path_ns = x->lower_ns = UTIL_MAX(path_ns, job->floor_ns);
+    x->path_ns = UTIL_MAX(path_ns, job->floor_ns);
+    x->lower_ns = UTIL_MAX(x->path_ns, job->raised_ns);
     pair_improve_task start = {
         .pair = x, .entry_device = job->entry_device, .exit_device = job->exit_device, .seed = 1, .stop = job->stop};
     rc = pair_improve_plan(&start, 0);
@@ -121,6 +122,7 @@ static int open_one(void *data, int32_t i)
                           .exit_device = (int32_t)(x->index[i] % K),
                           .most_listed = c->most_listed,
                           .floor_ns = c->floor_ns[class_],
+                          .raised_ns = c->raised_ns[class_],
                           .stop = x->stop};
     if (c->pair[x->index[i]] || util_stopped(&x->stop))
         return 0;

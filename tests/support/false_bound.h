@@ -18,6 +18,7 @@ typedef struct false_bound_counts {
     int64_t sendings;      /* and by who receives the entry's tensor, */
     int64_t returns;       /* by who sends results to the exit's device, */
     int64_t devices;       /* by the device of an operator */
+    int64_t floors;        /* classes of blocks raised with free ends */
     int64_t window_proofs; /* certificates of windows, */
     int64_t window_pools;  /* and of pools within them */
     int64_t searches;      /* certificates with search trees, of intervals and of the whole, */

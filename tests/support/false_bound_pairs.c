@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "exact/exact.h"
+#include "pair/floors.h"
 #include "pair/pair_refine.h"
 #include "prove/prove.h"
 #include "util/util.h"
@@ -217,8 +218,21 @@ static bool check_pair_cases(pair_state *x, const exact_result *found, uint64_t 
                             (long long)found->makespan_ns);
 }
 
-static bool check_pair(pair_chain *c, int32_t class_, int32_t a, int32_t z, const prove_block *v, uint64_t seed,
-                       false_bound_counts *counts, char *why)
+/* What holds for a class wherever its ends are; all its pairs are open. */
+static bool find_floor(int64_t *floor_ns, pair_chain *c, int32_t class_, false_bound_counts *counts, char *why)
+{
+    static const util_stop never;
+    *floor_ns = 0;
+    if (!c->block[class_] || !c->block[class_]->n_interior)
+        return true;
+    if (pair_floors_class(floor_ns, c, class_, &never))
+        return false_bound_fail(why, "floor of a class: %s", moirai_error_message());
+    counts->floors += *floor_ns > c->floor_ns[class_];
+    return true;
+}
+
+static bool check_pair(pair_chain *c, int32_t class_, int32_t a, int32_t z, int64_t floor_ns, const prove_block *v,
+                       uint64_t seed, false_bound_counts *counts, char *why)
 {
     int64_t index = pair_chain_index(c, class_, a, z);
     exact_options o;
@@ -230,7 +244,10 @@ static bool check_pair(pair_chain *c, int32_t class_, int32_t a, int32_t z, cons
     o.node_limit = FALSE_BOUND_NODES;
     bool ran = !exact_solve(&x->block.problem, &o, &found), solved = ran && found.complete && found.found, good = true;
     int32_t levels = x->block.n_interior ? PAIR_LEVELS : 0;
-    good = check_pair_cases(x, solved ? &found : NULL, seed, counts, why);
+    if (solved && floor_ns > found.makespan_ns)
+        good = false_bound_fail(why, "pair %d %d: floor of its class %lld, optimum %lld", a, z, (long long)floor_ns,
+                                (long long)found.makespan_ns);
+    good = good && check_pair_cases(x, solved ? &found : NULL, seed, counts, why);
     for (int32_t level = 1; level <= levels && good; level++) {
         pair_refine_task job = {.class_ = class_,
                                 .entry_device = a,
@@ -262,11 +279,14 @@ static bool check_pair(pair_chain *c, int32_t class_, int32_t a, int32_t z, cons
 
 bool false_bound_pairs(pair_chain *c, uint64_t seed, false_bound_counts *counts, char *why)
 {
-    bool good = true;
+    static const util_stop never;
+    int64_t floor_ns;
+    bool good = !pair_chain_open_all(c, 1, &never) || false_bound_fail(why, "pairs can't be opened");
     for (int32_t class_ = 0; class_ < c->s->n_classes && good; class_++) {
         prove_block v = {0};
         if (!verifier_block(&v, c, class_))
             good = false_bound_fail(why, "the verifier sees another block");
+        good = good && find_floor(&floor_ns, c, class_, counts, why);
         for (int32_t i = 0; i < c->K * c->K && good; i++) {
             int32_t a = i / c->K, z = i % c->K;
             /* Equal devices share pairs: the images are proven as well. */
@@ -276,7 +296,7 @@ bool false_bound_pairs(pair_chain *c, uint64_t seed, false_bound_counts *counts,
             if (counts->pair_every && (seed + (uint64_t)(class_ * c->K * c->K + i)) % (uint64_t)counts->pair_every)
                 good = !pair_open(c, class_, a, z) || false_bound_fail(why, "a pair can't be opened");
             else
-                good = check_pair(c, class_, a, z, &v, seed + (uint64_t)i, counts, why);
+                good = check_pair(c, class_, a, z, floor_ns, &v, seed + (uint64_t)i, counts, why);
         }
         prove_block_free(&v);
     }

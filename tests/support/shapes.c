@@ -33,6 +33,30 @@ static void add_op(moirai_graph_builder *b, int32_t i, int n_inputs, const int32
     moirai_graph_builder_cost(b, op, 1000, 0, 20000000 * (1 + (int64_t)draw(8)), 4 * size);
 }
 
+/* A transformer whose layers take a mask of their own from the first operator, by two more: these float beside all layers
+ * before, so that nothing is a cut. Norm, mask, its scale, 8 heads of three in a row whose second reads the mask, join,
+ * two more. */
+static int inputs_of_masked(int32_t i, int32_t *input)
+{
+    int32_t at = (i - 1) % 30, base = i - at, head = (at - 3) % 3;
+    if (at == 0 || at >= 28) {
+        input[0] = i - 1;
+        return 1;
+    }
+    if (at <= 2) {
+        input[0] = at == 1 ? 0 : base + 1;
+        return 1;
+    }
+    if (at == 27) {
+        for (int32_t h = 0; h < 8; h++)
+            input[h] = base + 5 + 3 * h;
+        return 8;
+    }
+    input[0] = head == 0 ? base : i - 1;
+    input[1] = base + 2;
+    return head == 1 ? 2 : 1;
+}
+
 /* The inputs of operator i of n in a graph of this shape. */
 static int inputs_of(const char *shape, int32_t i, int32_t n, int32_t *input)
 {
@@ -68,6 +92,8 @@ static int inputs_of(const char *shape, int32_t i, int32_t n, int32_t *input)
             input[h] = base + 3 + 3 * h;
         return 8;
     }
+    if (!strcmp(shape, "masked"))
+        return inputs_of_masked(i, input);
     input[0] = (int32_t)draw((uint32_t)i); /* one block: anything may read anything before it */
     input[1] = (int32_t)draw((uint32_t)i);
     return input[0] == input[1] ? 1 : 2;
@@ -118,7 +144,8 @@ int shape_problem(moirai_problem **out, const char *shape, int32_t n, int device
     strcat(text, "100Gbps 5us");
     if (rc == 0)
         rc = moirai_cluster_open(&c, text);
-    moirai_problem_options o = {.cost_model = "roofline"};
+    moirai_problem_options o = {.cost_model = "roofline",
+                                .flow = !strcmp(shape, "masked") ? MOIRAI_FLOW_EDGE : MOIRAI_FLOW_TENSOR};
     if (rc == 0)
         rc = moirai_problem_new(out, g, c, &o);
     moirai_graph_free(g);

@@ -13,11 +13,12 @@
 #include "util/pool.h"
 #include "util/util.h"
 
-#define OPEN_ALL_FEW 8192  /* pairs that are opened at once, on few devices */
-#define OPEN_ALL_MANY 1024 /* and on many */
-#define PATH_ROUNDS 200    /* in which the bound's path may meet unknown pairs, at effort 1 */
-#define MANY_CLASSES 6     /* of blocks: the first levels of all their pairs take long */
-#define SMALL_SHARE 0.15   /* of the largest: classes with less of the makespan get less work at first */
+#define OPEN_ALL_FEW 8192    /* pairs that are opened at once, on few devices */
+#define OPEN_ALL_MANY 1024   /* and on many */
+#define PATH_ROUNDS 200      /* in which the bound's path may meet unknown pairs, at effort 1 */
+#define MANY_CLASSES 6       /* of blocks: the first levels of all their pairs take long */
+#define PROGRAMMES_SHARE 0.5 /* of the time that is left */
+#define SMALL_SHARE 0.15     /* of the largest: classes with less of the makespan get less work at first */
 
 /* ---- the next batch ---- */
 
@@ -26,9 +27,16 @@ static int refine_one(void *data, int32_t i)
     engine *x = data;
     pair_refine_task job = x->batch[i];
     int32_t level = job.level;
+    int64_t at = pair_chain_index(x->c, job.class_, job.entry_device, job.exit_device);
+    pair_state *pair = x->c->pair[at];
+    if (x->times[at] && engine_wants_cases(x, pair)) {
+        int rc = engine_raise_cases(x, pair);
+        if (rc || !x->plan_times[at])
+            return rc;
+    }
     job.level = UTIL_MIN(level, PAIR_LEVELS);
     int rc = pair_refine(x->c, &job);
-    x->c->pair[pair_chain_index(x->c, job.class_, job.entry_device, job.exit_device)]->level = level;
+    pair->level = level;
     return rc;
 }
 
@@ -151,6 +159,8 @@ static int first_level(void *data, int32_t i)
     const pair_state *pair = pair_chain_get(x->c, x->opened[i]);
     if (!pair->open || pair->level > 0 || engine_stopped(x))
         return 0;
+    if (engine_wants_programme(x, pair))
+        return engine_raise_static(x, x->c->pair[x->opened[i]]);
     /* Plans that do not mind the memory are of little use where it binds, and not worth the time where many classes
      * want it. */
     bool much = x->share[class_] > SMALL_SHARE && (!x->memory_binds || x->n_large <= 1);
@@ -181,7 +191,8 @@ static int32_t unknown_on_path(engine *x, const int32_t *device)
     for (int32_t i = 0; i < x->c->s->n_blocks; i++) {
         int64_t pair = pair_chain_on_path(x->c, i, device);
         const pair_state *known = x->c->pair[pair];
-        if ((!known || (known->level == 0 && known->open && known->block.n_interior)) && x->times[pair])
+        bool programme = known && x->programmes && known->n_static > 0; /* does for a first level */
+        if ((!known || (known->level == 0 && known->open && known->block.n_interior && !programme)) && x->times[pair])
             x->index[n++] = pair;
         x->times[pair] = 0;
     }
@@ -241,8 +252,10 @@ static int all_first_levels(engine *x)
 static int open_bound_path(engine *x)
 {
     int32_t n = 1, rounds = (int32_t)(PATH_ROUNDS * fmin(fmax(x->effort, 0.05), 1000));
+    /* Programmes leave time for the first plans, and go on after them. */
+    util_stop until = engine_part(x, x->programmes && !x->begun_by_programmes ? PROGRAMMES_SHARE : 1);
     int rc = 0;
-    while (n > 0 && rounds-- > 0 && !rc && !engine_stopped(x)) {
+    while (n > 0 && rounds-- > 0 && !rc && !util_stopped(&until)) {
         rc = open_path(x, x->cut_device, &n);
         if (n > 0 && !rc)
             rc = first_levels(x, x->index, n);
@@ -301,7 +314,9 @@ int engine_improve_blocks(engine *x)
     /* First levels of many classes take longer than prices that know the bytes from the start. */
     if (!rc && x->memory_binds && x->n_large > 1 && many)
         return engine_improve_within_memory(x);
-    if (!rc && !many) /* else those on the bound's path, as it goes */
+    if (!rc && x->layers_differ && !engine_stopped(x))
+        rc = engine_begin_with_programmes(x);
+    if (!rc && !many && !x->programmes) /* else those on the bound's path, as it goes */
         rc = all_first_levels(x);
     for (bool done = false; !rc && !done;) {
         raise_bound(x);
@@ -311,6 +326,11 @@ int engine_improve_blocks(engine *x)
             return engine_improve_within_memory(x);
         if (rc || !x->best || engine_gap(x) <= x->o->gap || engine_stopped(x))
             break;
+        if (x->programmes && !x->begun_by_programmes) {
+            x->begun_by_programmes = true;
+            rc = engine_refine_by_programmes(x);
+            continue;
+        }
         rc = refine_batch(x, &done);
         if (!rc && done)
             done = !engine_grow(x);

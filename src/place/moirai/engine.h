@@ -41,6 +41,10 @@ typedef struct engine {
     char why[512];     /* what a heuristic said that found no plan that fits, or "" */
     bool memory_binds; /* the fastest chain does not fit */
     bytes_prices *memory;
+    bool layers_differ;   /* blocks are no copies of each other, and of a size for programmes */
+    bool programmes;      /* blocks are raised by programmes before prices */
+    bool keep_programmes; /* for their cases */
+    bool begun_by_programmes;
     int32_t again;          /* how often all was tried once more, each time with twice the effort and another seed */
     int32_t whole_rounds;   /* of annealing so far */
     int32_t copy_rounds;    /* of annealing layers that repeat */
@@ -89,6 +93,21 @@ int engine_improve_blocks(engine *x);
 int engine_compose(engine *x);
 /* Pairs to begin with: all of them where they are few. */
 int engine_open_pairs(engine *x);
+
+/* ---- programmes.c ---- */
+/* Whether most operators, of the spine where there is one, are in blocks of a size for programmes that are no copies of
+ * each other. O(V + E) besides the spine. */
+int engine_layers_differ(bool *yes, const engine *x);
+/* One static programme for each class of blocks. x->programmes: they are of use, and pairs get theirs before prices. */
+int engine_begin_with_programmes(engine *x);
+/* Whether the pair should have one; and it. */
+bool engine_wants_programme(const engine *x, const pair_state *y);
+int engine_raise_static(const engine *x, pair_state *y);
+/* Plans for the pairs of the plan's path, cases for those of the bound's, plans again. */
+int engine_refine_by_programmes(engine *x);
+/* Whether cases of its programme may raise the pair; twice as many as it has. */
+bool engine_wants_cases(const engine *x, const pair_state *y);
+int engine_raise_cases(const engine *x, pair_state *y);
 
 /* ---- copies.c ---- */
 /* Anneals the blocks of layers that repeat, each once, and composes them, in this part of the time that is left; it can

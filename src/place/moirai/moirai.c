@@ -119,6 +119,7 @@ static int improve_spine(engine *x)
     y->outer = x;
     y->stop = x->stop;
     y->top_level = x->top_level;
+    y->layers_differ = x->layers_differ;
     y->batches_left = x->batches_left;
     if (y->stop.deadline > 0) /* the last part is for the work that floats */
         y->stop.deadline -= FLOAT_SHARE * UTIL_MAX(y->stop.deadline - y->begun, 0);
@@ -219,13 +220,14 @@ static int certify(engine *x, const util_stop *stop)
     int64_t goal = y->memory ? UTIL_MIN(pair_chain_path(y->c, PAIR_CHAIN_LOWER, NULL), x->lower_ns) : x->lower_ns;
     bound_certify_task job = {.goal_ns = goal,
                               .most_tree = MOST_TREE,
+                              .programmes = y->programmes,
                               .effort = x->o->budget.effort,
                               .threads = x->o->budget.threads,
                               .seed = x->o->budget.seed,
                               .stop = *stop};
     engine_tell(x, ' ', "proving the bound again for the certificate");
     /* Where intervals have proven most, they are what is certified; blocks keep what the search has left. */
-    bool by_intervals = x->intervals && !y->memory;
+    bool by_intervals = x->intervals && !y->memory && pair_chain_path(y->c, PAIR_CHAIN_LOWER, NULL) < x->lower_ns;
     if (by_intervals) {
         job.levels = INTERVAL_LEVELS;
         job.statics = true;
@@ -306,7 +308,7 @@ static int search_blocks(engine *x)
 {
     bool many = x->p->n_ops > DECOMPOSE_INTERVALS_OPS;
     int rc = many ? 0 : engine_anneal_whole(x, 1, 0.05);
-    if (!rc && !many)
+    if (!rc && !many && !x->layers_differ)
         rc = engine_raise_by_intervals(x, 2, 2, 0.1);
     if (!rc && engine_gap(x) > x->o->gap)
         rc = improve_blocks(x, many ? 0.95 : 0.8);
@@ -337,7 +339,8 @@ static int search(engine *x)
 {
     double part;
     int rc = engine_weakness(&part, x);
-    bool weak = part > WEAK && x->p->n_ops <= DECOMPOSE_INTERVALS_OPS;
+    rc = rc ? rc : engine_layers_differ(&x->layers_differ, x);
+    bool weak = part > WEAK && x->p->n_ops <= DECOMPOSE_INTERVALS_OPS && !x->layers_differ;
     if (rc)
         return rc;
     rc = weak ? search_whole(x) : search_blocks(x);

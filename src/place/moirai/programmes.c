@@ -1,0 +1,277 @@
+/* Blocks that are no copies of each other, raised by programmes before prices.
+ *
+ * Where layers repeat, the pairs of a few classes are worth minutes of prices in time. Where every layer has sizes of its
+ * own, there are K^2 pairs for each of them, and what they take for a start decides: one price per resource takes 0.1 s
+ * for a pair of 24 operators in 8 branches, and proves less than a static programme (static_lp.h) of 0.02 s. So
+ *
+ *   1. one programme for each class, wherever its ends are (pair/floors.c): what it proves holds for all its pairs;
+ *   2. one for each pair that the bound's path still meets (in blocks.c, as it goes);
+ *   3. plans for the pairs of the plan's path, by prices: LP solutions of masters are what annealing needs to begin with;
+ *   4. the programmes' cases, a few, on the bound's path;
+ *   5. plans once more, from other seeds, with more evaluations.
+ *
+ * What is left of the time goes to pairs by what hangs on them, as everywhere, but with cases for the bound where there
+ * are programmes. A transformer of 36 layers that all differ (1,008 operators, four devices): its bound is 4.72 ms by
+ * longest paths, 6.16 after step 1 (1.2 s of processor time), 6.58 after step 2 (2.5 s more); the first prices of all
+ * these pairs would take a minute, and prove 6.1. */
+#include <math.h>
+
+#include "pair/floors.h"
+#include "place/moirai/engine.h"
+#include "pricing/lp.h"
+#include "util/pool.h"
+#include "util/util.h"
+
+#define DIFFERENT_CLASSES 3
+#define BRANCHES 5
+#define MOST_OPS 20000   /* beyond, there is no time for a programme per class */
+#define TRIALS 4         /* pairs that show whether programmes are worth it */
+#define FLOORS_SHARE 0.5 /* of the time that is left */
+#define MOST_KEPT 64     /* classes whose programmes are kept for cases */
+#define MOST_OPEN 8192   /* pairs */
+#define FIRST_CASES 16
+#define MOST_CASES 512
+#define PLAN_PATHS 3  /* that are followed as plans get shorter */
+#define CASE_PATHS 60 /* and as bounds rise */
+#define AGAIN 2.0     /* times the effort of the first plans */
+
+bool engine_wants_programme(const engine *x, const pair_state *y)
+{
+    return x->programmes && !y->static_tried && pair_programme_fits(&y->block);
+}
+
+/* A programme that gets no cases is not kept, only what it has proven. */
+int engine_raise_static(const engine *x, pair_state *y)
+{
+    int rc = pair_raise_static(y, x->stop);
+    if (!x->keep_programmes || !pair_floors_fit(&y->block)) {
+        pair_static_free(y->programme);
+        y->programme = NULL;
+    }
+    return rc;
+}
+
+static int raise_static(void *data, int32_t i)
+{
+    engine *x = data;
+    return engine_raise_static(x, x->c->pair[x->opened[i]]);
+}
+
+/* The first pairs of the bound's path whose blocks a programme can take; opened. */
+static int open_trials(engine *x, int32_t *n)
+{
+    const decompose_cuts *s = x->c->s;
+    int rc = 0;
+    *n = 0;
+    for (int32_t i = 0; i < s->n_blocks && *n < TRIALS && !rc; i++) {
+        int32_t class_ = s->block_class[i];
+        int64_t at = pair_chain_on_path(x->c, i, x->cut_device);
+        const decompose_block *b =
+            s->block_size[i] && s->class_count[class_] == 1 ? pair_chain_block(x->c, class_) : NULL;
+        if (!b || !pair_programme_fits(b))
+            continue;
+        x->index[(*n)++] = at;
+    }
+    rc = pair_chain_open(x->c, x->index, *n, x->o->budget.threads, &x->stop);
+    for (int32_t i = 0; i < *n && !rc; i++)
+        if (!x->c->pair[x->index[i]] || !x->c->pair[x->index[i]]->open)
+            *n = 0; /* no time left */
+    return rc;
+}
+
+/* Where programmes with free ends are too large, a few pairs of the bound's path show what programmes are worth. */
+static int try_programmes(engine *x)
+{
+    int64_t before = 0, open = 0, after = 0;
+    int32_t n;
+    int rc = open_trials(x, &n);
+    for (int32_t i = 0; i < n && !rc; i++) {
+        const pair_state *y = x->c->pair[x->index[i]];
+        before += y->lower_ns;
+        open += y->plan.length_ns - y->lower_ns;
+    }
+    x->opened = x->index;
+    rc = rc ? rc : util_pool_run(raise_static, x, n, x->o->budget.threads);
+    for (int32_t i = 0; i < n && !rc; i++)
+        after += x->c->pair[x->index[i]]->lower_ns;
+    x->programmes = n > 0 && (double)(after - before) >= PAIR_PROGRAMME_WORTH * (double)open;
+    return rc;
+}
+
+/* A programme takes about a megabyte, and a class has several on its paths. */
+static bool few_to_keep(const pair_chain *c)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < c->s->n_classes; i++)
+        n += c->block[i] && pair_floors_fit(c->block[i]);
+    return n <= MOST_KEPT;
+}
+
+int engine_begin_with_programmes(engine *x)
+{
+    x->keep_programmes = few_to_keep(x->c);
+    util_stop part = engine_part(x, FLOORS_SHARE);
+    int rc = pair_floors_raise(&x->programmes, x->c, x->o->budget.threads, &part);
+    engine_take_bound(x, pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->cut_device));
+    if (!rc && !x->programmes && !engine_stopped(x))
+        rc = try_programmes(x);
+    if (!rc && x->programmes && pair_chain_distinct(x->c) <= MOST_OPEN) /* longest paths save programmes */
+        rc = pair_chain_open_all(x->c, x->o->budget.threads, &x->stop);
+    engine_take_bound(x, pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->cut_device));
+    return rc;
+}
+
+/* Many branches side by side, hardly any of them copies: few are searched, copies are priced together. */
+static bool many_branches(const decompose_block *b)
+{
+    return b->n_components >= BRANCHES && 2 * b->n_kinds > b->n_components && pair_programme_fits(b);
+}
+
+/* Half of the operators are in blocks for programmes, and hardly any of these are copies. */
+static bool differs(pair_chain *c)
+{
+    const decompose_cuts *s = c->s;
+    int64_t ops = 0;
+    int32_t classes = 0, blocks = 0;
+    for (int32_t i = 0; i < s->n_classes; i++) {
+        int32_t n = s->block_size[s->class_block[i]];
+        const decompose_block *b = n >= PAIR_PROGRAMME_OPS ? pair_chain_block(c, i) : NULL;
+        if (!b || !many_branches(b))
+            continue;
+        ops += (int64_t)n * s->class_count[i];
+        blocks += s->class_count[i];
+        classes++;
+    }
+    return 2 * ops >= c->p->n_ops && classes >= DIFFERENT_CLASSES && 2 * blocks <= 3 * classes;
+}
+
+int engine_layers_differ(bool *yes, const engine *x)
+{
+    decompose_spine *spine = NULL;
+    pair_chain *c = NULL;
+    *yes = false;
+    if (x->p->n_ops > MOST_OPS || !pricing_lp_available())
+        return 0;
+    int rc = decompose_spine_new(&spine, x->p, &x->stop);
+    rc = rc ? rc : pair_chain_new(&c, spine ? spine->problem : x->p);
+    *yes = !rc && differs(c);
+    pair_chain_free(c);
+    decompose_spine_free(spine);
+    return rc == MOIRAI_ELIMIT ? 0 : rc;
+}
+
+/* ---- cases ---- */
+
+/* At once, at the effort. */
+static int32_t first_cases(const engine *x)
+{
+    return (int32_t)(FIRST_CASES * fmin(x->o->budget.effort, 1));
+}
+
+bool engine_wants_cases(const engine *x, const pair_state *y)
+{
+    return x->programmes && first_cases(x) > 0 && y->programme && !pair_static_exhausted(y->programme) &&
+           y->lower_ns < y->plan.length_ns && pair_static_cases(y->programme) < MOST_CASES &&
+           pair_floors_fit(&y->block);
+}
+
+int engine_raise_cases(const engine *x, pair_state *y)
+{
+    int32_t known = pair_static_cases(y->programme);
+    return pair_raise_cases(y, y->plan.length_ns, UTIL_MAX(first_cases(x), known), x->stop);
+}
+
+static int raise_one(void *data, int32_t i)
+{
+    engine *x = data;
+    pair_state *y = x->c->pair[x->opened[i]];
+    return engine_wants_programme(x, y) ? engine_raise_static(x, y) : engine_raise_cases(x, y);
+}
+
+static bool wants_first_cases(const engine *x, const pair_state *y)
+{
+    return engine_wants_programme(x, y) || (engine_wants_cases(x, y) && pair_static_cases(y->programme) == 0);
+}
+
+/* The first cases of all pairs on the bound's path that have none; a programme where it is new to the path. */
+static int cases_on_path(engine *x, int32_t *n)
+{
+    const decompose_cuts *s = x->c->s;
+    *n = 0;
+    for (int32_t i = 0; i < s->n_blocks; i++) {
+        int64_t at = pair_chain_on_path(x->c, i, x->cut_device);
+        const pair_state *y = x->c->pair[at];
+        bool listed = !y || !wants_first_cases(x, y);
+        for (int32_t j = 0; j < *n && !listed; j++)
+            listed = x->index[j] == at;
+        if (!listed)
+            x->index[(*n)++] = at;
+    }
+    x->opened = x->index;
+    int rc = util_pool_run(raise_one, x, *n, x->o->budget.threads);
+    x->work += *n;
+    engine_take_bound(x, pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->cut_device));
+    return rc;
+}
+
+/* ---- plans ---- */
+
+typedef struct planning {
+    engine *x;
+    double effort;
+    uint64_t seed;
+} planning;
+
+static int plan_one(void *data, int32_t i)
+{
+    const planning *job = data;
+    engine *x = job->x;
+    int32_t K = x->c->K;
+    int64_t at = x->index[i];
+    pair_refine_task task = {.class_ = (int32_t)(at / K / K),
+                             .entry_device = (int32_t)(at / K % K),
+                             .exit_device = (int32_t)(at % K),
+                             .level = 1,
+                             .need_ns = INT64_MAX,
+                             .improve = true,
+                             .effort = job->effort,
+                             .seed = job->seed,
+                             .stop = x->stop};
+    return util_stopped(&x->stop) ? 0 : pair_refine(x->c, &task);
+}
+
+/* Pairs of the plan's path: those without a first level, or all of them. */
+static int plan_path(engine *x, const planning *job, bool all, int32_t *n)
+{
+    const decompose_cuts *s = x->c->s;
+    *n = 0;
+    for (int32_t i = 0; i < s->n_blocks; i++) {
+        int64_t at = pair_chain_on_path(x->c, i, x->plan_device);
+        const pair_state *y = x->c->pair[at];
+        bool listed = !y || !y->open || y->level > (all ? 1 : 0) || y->lower_ns >= y->plan.length_ns;
+        for (int32_t j = 0; j < *n && !listed; j++)
+            listed = x->index[j] == at;
+        if (!listed)
+            x->index[(*n)++] = at;
+    }
+    planning task = *job;
+    int rc = util_pool_run(plan_one, &task, *n, x->o->budget.threads);
+    x->work += *n;
+    return rc || !*n ? rc : engine_compose(x);
+}
+
+int engine_refine_by_programmes(engine *x)
+{
+    int32_t n = 1;
+    int rc = 0;
+    planning first = {.x = x, .effort = x->o->budget.effort, .seed = x->o->budget.seed};
+    for (int32_t i = 0; i < PLAN_PATHS && n > 0 && !rc && !engine_stopped(x); i++)
+        rc = plan_path(x, &first, false, &n);
+    n = 1;
+    for (int32_t i = 0; i < CASE_PATHS && n > 0 && !rc && !engine_stopped(x); i++)
+        rc = cases_on_path(x, &n);
+    planning again = {.x = x, .effort = AGAIN * x->o->budget.effort, .seed = x->o->budget.seed + 1};
+    if (!rc && !engine_stopped(x) && engine_gap(x) > x->o->gap)
+        rc = plan_path(x, &again, true, &n);
+    return rc;
+}

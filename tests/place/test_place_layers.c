@@ -1,0 +1,52 @@
+/* Layers that all differ in sizes: their bounds come from programmes, whatever the number of threads, and are certified. */
+#include <stdio.h>
+
+#include <moirai/moirai.h>
+
+#include "pricing/lp.h"
+#include "support/check.h"
+#include "support/shapes.h"
+
+#define LAYER 28 /* operators */
+
+static moirai_plan *place(const moirai_problem *p, int threads, const char *certificate)
+{
+    moirai_place_options o;
+    moirai_plan *plan = NULL;
+    moirai_place_options_init(&o);
+    o.budget.effort = 0.005;
+    o.budget.time_limit_s = 0;
+    o.budget.threads = threads;
+    o.certificate_path = certificate;
+    assert_ok(moirai_place(&plan, p, "moirai", &o));
+    assert_ok(moirai_plan_check(p, plan, NULL, NULL));
+    return plan;
+}
+
+/* Longest paths alone leave 37 %, and first prices of all pairs would take minutes. */
+static void test_layers_that_differ_are_bounded_within_a_fifth_on_any_number_of_threads(void **state)
+{
+    (void)state;
+    static const char path[] = "test_place_layers.certificate.json";
+    moirai_problem *p = NULL;
+    assert_ok(shape_problem(&p, "transformer", 6 * LAYER, 4));
+    moirai_plan *one = place(p, 1, path), *three = place(p, 3, path);
+    if (pricing_lp_available())
+        assert_true((double)one->lower_bound_ns > 0.8 * (double)one->makespan_ns);
+    assert_int_equal(one->certified_bound_ns, one->lower_bound_ns);
+    assert_int_equal(one->makespan_ns, three->makespan_ns);
+    assert_int_equal(one->lower_bound_ns, three->lower_bound_ns);
+    assert_memory_equal(one->op_device, three->op_device, sizeof *one->op_device * (size_t)p->n_ops);
+    remove(path);
+    moirai_plan_free(one);
+    moirai_plan_free(three);
+    moirai_problem_free(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_layers_that_differ_are_bounded_within_a_fifth_on_any_number_of_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
