@@ -25,6 +25,8 @@ void place_mover_make(place_mover *m);
 typedef struct place_cooling {
     double hot_ns, cold_ns;
     int64_t evaluations;
+    double lean;         /* how much the loads count beside the makespan */
+    const double *worth; /* of a nanosecond of each device, 1 in all; NULL: loads do not count */
     const util_stop *stop;
     void (*accepted)(void *data, int64_t step); /* called with every state that is taken */
     void *data;
