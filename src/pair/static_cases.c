@@ -40,7 +40,7 @@
 #define ENOUGH 0.015   /* of the weakest case's bound: what is so much stronger need not be settled now */
 #define AHEAD 0.02     /* of what is proven: how much longer plans are spoken of */
 #define LEAST_AHEAD 0.01
-#define VIOLATED 3e-3   /* of a case's length: what load rows may leave open */
+#define VIOLATED 3e-3 /* of a case's length: what load rows may leave open */
 
 /* ---- groups ---- */
 

@@ -122,7 +122,7 @@ typedef struct pair_static_search {
     double *number;
     size_t number_capacity;
     pair_static_rise *rise; /* [number * 2 + side]: at most, more */
-    bool idle; /* does not help, or nothing left */
+    bool idle;              /* does not help, or nothing left */
 } pair_static_search;
 
 struct pair_static {

@@ -116,6 +116,7 @@ static int anneal_run(void *data, int32_t i)
             .heat = r->afresh        ? 2
                     : job->round % 2 ? 4
                                      : 0.5,
+            .exchanges = true,
             .cold = COLD,
             .lean = i % 2 ? LEAN : 0,
             .seed = ((job->x->o->budget.seed * 100 + (uint64_t)job->round) * RUNS + (uint64_t)i) * 2 + (uint64_t)part,

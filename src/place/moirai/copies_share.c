@@ -96,9 +96,7 @@ static void read_layer(const engine *x, local *l, const pair_state *y, int32_t b
         int32_t op = interior ? decompose_block_global_op(b, c->p, c->s, block, i) : 0;
         l->order[i] = i;
         l->device[i] = interior ? here[x->best->op_device[op]] : 0;
-        l->start_ns[i] = interior        ? x->best->op_start_ns[op]
-                         : i == b->entry ? -1
-                                         : INT64_MAX;
+        l->start_ns[i] = interior ? x->best->op_start_ns[op] : i == b->entry ? -1 : INT64_MAX;
     }
     qsort_r(l->order, (size_t)n, sizeof *l->order, sooner, l);
 }

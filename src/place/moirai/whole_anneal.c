@@ -89,6 +89,7 @@ static int run_chain(void *data, int32_t i)
     int rc = chain_open(c, r->p);
     if (rc)
         return rc;
+    c->m.exchanges = r->job->exchanges;
     util_rng_seed(&c->m.rng, r->job->seed * PLACE_WHOLE_CHAINS + (uint64_t)i);
     place_whole_set(c->m.w, r->plan->op_device, r->start_order);
     keep_best(c);

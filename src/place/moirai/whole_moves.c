@@ -3,7 +3,7 @@
  * place of the order, with whatever must go along. Half of the moves begin at an operator that is on a critical path:
  * elsewhere a makespan does not fall.
  *
- * Two operators of about equal times that exchange their devices: where devices are full, as they are where a few heavy
+ * Two operators of about equal times may exchange their devices (`exchanges`): where devices are full, as they are where a few heavy
  * operators are to be shared out (experts), each of the two changes alone is far too long, and no warm state leads from
  * one packing to the next. (A layer of 8 experts on fast links, a million states from each of four seeds: 1.115 ms on
  * average without exchanges, 1.101 with.)
@@ -16,9 +16,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define LOOKS 6     /* for an operator on a critical path */
-#define PARTNERS 12 /* looks for one to exchange devices with */
-#define STRETCH 24  /* operators that change their device at once, at most */
+#define LOOKS 6      /* for an operator on a critical path */
+#define PARTNERS 12  /* looks for one to exchange devices with */
+#define EXCHANGES 25 /* of a hundred moves, where there are any */
+#define STRETCH 24   /* operators that change their device at once, at most */
 
 int place_mover_open(place_mover *m, const moirai_problem *p)
 {
@@ -147,19 +148,19 @@ void place_mover_make(place_mover *m)
 {
     int32_t op = draw_op(m), dice = draw(m, 100);
     place_whole_begin(m->w);
-    if (dice < 20)
-        move_op(m, op);
-    else if (dice < 40)
-        move_stretch(m, op);
-    else if (dice < 65)
-        move_order(m, op);
-    else if (dice < 75) {
-        move_order(m, op);
-        move_op(m, op);
-    } else {
-        if (dice < 87)
+    if (m->exchanges && draw(m, 100) < EXCHANGES) {
+        if (dice < 50)
             move_order(m, draw_op(m));
         exchange(m, op);
+    } else if (dice < 25)
+        move_op(m, op);
+    else if (dice < 50)
+        move_stretch(m, op);
+    else if (dice < 85)
+        move_order(m, op);
+    else {
+        move_order(m, op);
+        move_op(m, op);
     }
 }
 

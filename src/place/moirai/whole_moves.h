@@ -10,6 +10,7 @@ typedef struct place_mover {
     place_whole *w;
     util_rng rng;
     int32_t low, high;
+    bool exchanges;   /* of devices between two operators are among the moves */
     int32_t *stretch; /* working memory */
     int32_t *seen;    /* per operator: number of the move that has seen it */
     int32_t move;
