@@ -23,8 +23,7 @@
  *
  * *Devices.* Where all numbers are whole and operators are not: one of them is on a device, or elsewhere.
  *
- * The case that proves least is divided: by sending and by return as long as that can be and transfers are worth it, then
- * at the number that is furthest from whole, weighted by time, then at an operator. Plans are spoken of up to little more
+ * The case that proves least is divided; where, is decided in static_branch.c. Plans are spoken of up to little more
  * than what is proven (`climb`), so that windows (static_windows.c) are narrow; cases that were closed by that are judged
  * again when `upper` has climbed and they are the weakest. All cases are one programme: a case is a change of limits of
  * rows, and the dual simplex goes on from the last one. The bound is the least over the cases that are not divided. */
@@ -36,14 +35,12 @@
 #include "util/util.h"
 
 #define GROUPS 8       /* at most, those with most work */
-#define TRIAL_CASES 24 /* that must have raised the bound */
-#define WORTH 1.003    /* to this, for more of them */
+#define TRIAL_CASES 40 /* that must have raised the bound */
+#define WORTH 1.002    /* to this, for more of them */
 #define ENOUGH 0.015   /* of the weakest case's bound: what is so much stronger need not be settled now */
 #define AHEAD 0.02     /* of what is proven: how much longer plans are spoken of */
 #define LEAST_AHEAD 0.01
-#define VIOLATED 3e-3   /* of a case's length: what load rows may leave open */
-#define FRACTION 1e-4   /* of a number that counts as whole */
-#define SEND_WORTH 0.02 /* of the bound: shorter transfers are not worth telling apart who gets them first */
+#define VIOLATED 3e-3 /* of a case's length: what load rows may leave open */
 
 /* ---- groups ---- */
 
@@ -142,26 +139,6 @@ int pair_static_find_groups(pair_programme *x)
     return 0;
 }
 
-/* Who receives the entry's tensor in case `at`, or who returns results. */
-static pair_receivers listed(const pair_static_tree *s, int32_t at, pair_static_division how)
-{
-    pair_receivers to = {0};
-    for (int32_t i = at; s->cases[i].parent != MOIRAI_NONE; i = s->cases[i].parent) {
-        if (s->cases[s->cases[i].parent].division != how)
-            continue;
-        if (s->cases[i].which == MOIRAI_NONE)
-            to.closed = true;
-        else
-            to.device[to.n++] = (int8_t)s->cases[i].which;
-    }
-    for (int32_t i = 0; i < to.n / 2; i++) { /* the walk was from the last to the first */
-        int8_t device = to.device[i];
-        to.device[i] = to.device[to.n - 1 - i];
-        to.device[to.n - 1 - i] = device;
-    }
-    return to;
-}
-
 static void restrict_numbers(pair_programme *x, const pair_static_tree *s, int32_t at)
 {
     free_ranges(x);
@@ -215,8 +192,8 @@ static int set_limits(pair_programme *x)
 
 static int enter_case(pair_programme *x, const pair_static_tree *s, int32_t at)
 {
-    x->to = listed(s, at, PAIR_BY_SENDING);
-    x->back = listed(s, at, PAIR_BY_RETURN);
+    x->to = pair_static_listed(s, at, PAIR_BY_SENDING);
+    x->back = pair_static_listed(s, at, PAIR_BY_RETURN);
     restrict_numbers(x, s, at);
     restrict_devices(x, s, at);
     if (x->sent != MOIRAI_NONE)
@@ -343,19 +320,23 @@ static int inherit(pair_programme *x, pair_static_case *c, const pair_static_cas
     return 0;
 }
 
-/* Numbers of a solution that is kept, and operators on devices behind them. */
-static size_t solution_size(const pair_programme *x)
-{
-    return (size_t)x->n_numbers + (size_t)x->n * (size_t)x->K;
-}
-
 static void keep_solution(pair_static *p, int32_t at)
 {
     const pair_programme *x = &p->x;
-    double *number = p->search.number + (size_t)at * solution_size(x), *on = number + x->n_numbers;
+    double *number = p->search.number + (size_t)at * pair_static_solution_size(x), *on = number + x->n_numbers;
     memcpy(number, x->row_value + x->number_row, (size_t)x->n_numbers * sizeof *number);
     for (int32_t c = 0; c < x->n * x->K; c++)
         on[c] = x->q->op_devices[c / x->K] >> (c % x->K) & 1 ? x->column_value[x->op_column[c]] : 0;
+}
+
+/* What the case has proven when it was judged first. */
+static void note_rise(pair_static *p, int32_t at, int64_t own_ns)
+{
+    pair_static_case *c = &p->search.tree.cases[at];
+    if (c->own_ns)
+        return;
+    c->own_ns = own_ns;
+    pair_static_learn(p, at);
 }
 
 /* Judges case `at` by multipliers of its own, or by its parent's where these prove more. */
@@ -370,6 +351,7 @@ static int judge(pair_static *p, int32_t at, int64_t enough_ns, const util_stop 
     if (!rc && !adds_up(x)) {
         c->bound_ns = x->upper_ns;
         c->settled = true;
+        note_rise(p, at, x->upper_ns);
         return 0;
     }
     c->settled = false;
@@ -378,114 +360,12 @@ static int judge(pair_static *p, int32_t at, int64_t enough_ns, const util_stop 
         return rc;
     int64_t bound = pair_programme_evaluate(x);
     keep_solution(p, at);
+    note_rise(p, at, bound);
     const pair_static_case *parent = c->parent == MOIRAI_NONE ? NULL : &s->tree.cases[c->parent];
     if (parent && parent->dual && parent->bound_ns > bound)
         return inherit(x, c, parent);
     c->bound_ns = UTIL_MAX(bound, before);
     return bound >= before ? pair_static_pack(c, x, true) : 0;
-}
-
-/* Where to divide: the number furthest from whole, by the time of what it counts. */
-static bool choose_number(const pair_static *p, int32_t at, pair_static_case *c)
-{
-    const pair_programme *x = &p->x;
-    const double *number = p->search.number + (size_t)at * solution_size(x);
-    double most = 0;
-    for (int32_t i = 0; i < x->n_groups * x->K; i++) {
-        double part = number[i] - floor(number[i]), far = fmin(part, 1 - part);
-        double worth = far * (double)moirai_op_least_ns(x->q, x->group_op[x->group_off[i / x->K]]);
-        if (far > FRACTION && worth > most) {
-            most = worth;
-            c->division = PAIR_BY_NUMBER;
-            c->group = i / x->K;
-            c->device = i % x->K;
-            c->most = (int64_t)floor(number[i]);
-        }
-    }
-    return most > 0;
-}
-
-/* The operator whose device is least settled, by its time. */
-static bool choose_device(const pair_static *p, int32_t at, pair_static_case *c)
-{
-    const pair_programme *x = &p->x;
-    const double *on = p->search.number + (size_t)at * solution_size(x) + x->n_numbers;
-    double most = 0;
-    for (int32_t i = 0; i < x->n * x->K; i++) {
-        double far = fmin(on[i], 1 - on[i]), worth = far * (double)moirai_op_least_ns(x->q, i / x->K);
-        if (far > FRACTION && worth > most) {
-            most = worth;
-            c->division = PAIR_BY_DEVICE;
-            c->group = i / x->K;
-            c->device = i % x->K;
-        }
-    }
-    return most > 0;
-}
-
-/* Devices that may receive the entry's tensor next; 0: all is said. */
-static uint64_t next_receivers(const pair_programme *x, const pair_receivers *to)
-{
-    const moirai_problem *q = x->q;
-    uint64_t devices = 0;
-    if (x->sent == MOIRAI_NONE || to->closed)
-        return 0;
-    for (int32_t e = q->tensor_edge_off[x->sent]; e < q->tensor_edge_off[x->sent + 1]; e++)
-        devices |= q->op_devices[q->edge_reader[e]];
-    devices &= ~(UINT64_C(1) << x->sender);
-    for (int32_t i = 0; i < to->n; i++)
-        devices &= ~(UINT64_C(1) << to->device[i]);
-    return devices;
-}
-
-/* Devices that may be the next, from the last on, to send results to the exit's device. */
-static uint64_t next_returning(const pair_programme *x, const pair_receivers *back)
-{
-    uint64_t devices = 0;
-    if (x->home == MOIRAI_NONE || back->closed)
-        return 0;
-    for (int32_t t = 0; t < x->q->n_tensors; t++)
-        devices |= x->result[t] ? x->q->op_devices[x->q->tensor_producer[t]] : 0;
-    devices &= ~(UINT64_C(1) << x->home);
-    for (int32_t i = 0; i < back->n; i++)
-        devices &= ~(UINT64_C(1) << back->device[i]);
-    return devices;
-}
-
-static bool worth_returning(const pair_programme *x, uint64_t devices)
-{
-    int64_t ns = 0;
-    for (; devices; devices &= devices - 1)
-        ns = UTIL_MAX(ns, x->result_ns[__builtin_ctzll(devices)]);
-    return (double)ns > SEND_WORTH * (double)x->proven_ns;
-}
-
-static bool worth_sending(const pair_programme *x, uint64_t devices)
-{
-    int64_t ns = 0;
-    for (; devices; devices &= devices - 1)
-        ns = UTIL_MAX(ns, moirai_transfer_ns(x->q, x->sent, x->sender, __builtin_ctzll(devices)));
-    return (double)ns > SEND_WORTH * (double)x->proven_ns;
-}
-
-/* The devices of a division by sending; 0: by number, or not at all (*any false). */
-static uint64_t choose_division(const pair_static *p, int32_t at, pair_static_case *c, bool *any)
-{
-    pair_receivers to = listed(&p->search.tree, at, PAIR_BY_SENDING),
-                   back = listed(&p->search.tree, at, PAIR_BY_RETURN);
-    uint64_t devices = next_receivers(&p->x, &to);
-    *any = true;
-    if (devices && worth_sending(&p->x, devices)) {
-        c->division = PAIR_BY_SENDING;
-        return devices;
-    }
-    devices = next_returning(&p->x, &back);
-    if (devices && worth_returning(&p->x, devices)) {
-        c->division = PAIR_BY_RETURN;
-        return devices;
-    }
-    *any = choose_number(p, at, c) || choose_device(p, at, c);
-    return 0;
 }
 
 static int32_t weakest(const pair_static_tree *s)
@@ -502,7 +382,7 @@ static int make_room(pair_static *p, int32_t more)
     pair_static_search *s = &p->search;
     size_t n = (size_t)(s->tree.n_cases + more);
     return util_grow(&s->tree.cases, &s->tree.capacity, n, sizeof *s->tree.cases) ||
-                   util_grow(&s->number, &s->number_capacity, n * solution_size(&p->x), sizeof *s->number)
+                   util_grow(&s->number, &s->number_capacity, n * pair_static_solution_size(&p->x), sizeof *s->number)
                ? MOIRAI_EFAIL
                : 0;
 }
@@ -562,8 +442,10 @@ static int begin(pair_static *p, const util_stop *stop)
     pair_static_tree *s = &p->search.tree;
     pair_programme *x = &p->x;
     int rc = make_room(p, 1);
-    if (rc)
-        return rc;
+    if (!rc && !p->search.rise)
+        p->search.rise = util_alloc(2 * (size_t)x->n_numbers, sizeof *p->search.rise);
+    if (rc || !p->search.rise)
+        return MOIRAI_EFAIL;
     s->n_groups = x->n_groups;
     s->group_off = x->group_off;
     s->group_op = x->group_op;
@@ -592,7 +474,7 @@ static int step(pair_static *p, int32_t at, const util_stop *stop)
     if (c->bound_ns >= c->upper_ns && c->upper_ns < p->x.upper_ns)
         return judge(p, at, p->x.upper_ns, stop);
     bool any = false, helps = s->tree.n_cases < TRIAL_CASES || (double)c->bound_ns > WORTH * (double)p->x.proven_ns;
-    uint64_t devices = helps && !c->settled ? choose_division(p, at, &how, &any) : 0;
+    uint64_t devices = helps && !c->settled ? pair_static_choose(p, at, &how, &any) : 0;
     s->idle = !any;
     return s->idle ? 0 : divide(p, at, devices, &how, stop);
 }
@@ -643,4 +525,5 @@ void pair_static_search_clear(pair_static_search *s)
     undo(&s->tree, MOIRAI_NONE, 0);
     free(s->tree.cases);
     free(s->number);
+    free(s->rise);
 }

@@ -37,6 +37,7 @@ typedef struct pair_static_case {
     int32_t group, device; /* by number; by device: operator and device */
     int64_t most;
     int64_t bound_ns;
+    int64_t own_ns;   /* proven by its own multipliers when it was judged first; 0: not yet */
     int64_t upper_ns; /* plans up to this length were spoken of when it was judged */
     bool settled;     /* nothing to divide */
     /* of a case that is judged; dual NULL: it has no plans */

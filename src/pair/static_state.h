@@ -111,12 +111,18 @@ int pair_loads_separate(pair_programme *x, int32_t *added);
 
 /* ---- static_cases.c ---- */
 
+/* How much a side of divisions by a number has proven beyond the whole, per unit of the number that it forbids. */
+typedef struct pair_static_rise {
+    double sum_ns, times;
+} pair_static_rise;
+
 typedef struct pair_static_search {
     pair_static_tree tree;
     /* in the programme's solution of each case: [case * (numbers + n K)] numbers, then operators on devices */
     double *number;
     size_t number_capacity;
-    bool idle; /* does not help, or nothing left */
+    pair_static_rise *rise; /* [number * 2 + side]: at most, more */
+    bool idle;              /* does not help, or nothing left */
 } pair_static_search;
 
 struct pair_static {
@@ -126,9 +132,25 @@ struct pair_static {
     pair_static_search search;
 };
 
+/* Numbers of a solution that is kept, and operators on devices behind them. */
+static inline size_t pair_static_solution_size(const pair_programme *x)
+{
+    return (size_t)x->n_numbers + (size_t)x->n * (size_t)x->K;
+}
+
 int pair_static_find_groups(pair_programme *x);
 /* The multipliers at hand as a certificate has them: load rows without any are left out. */
 int pair_static_pack(pair_static_case *c, pair_programme *x, bool numbers);
 void pair_static_search_clear(pair_static_search *s);
+
+/* ---- static_branch.c ---- */
+
+/* Who receives the entry's tensor in case `at`, or who returns results. */
+pair_receivers pair_static_listed(const pair_static_tree *s, int32_t at, pair_static_division how);
+/* Case `at` was judged for the first time: what its division has brought. */
+void pair_static_learn(pair_static *p, int32_t at);
+/* How to divide case `at`: the devices of a division by sending or return; 0: by number or device, or not at all (*any
+ * false). */
+uint64_t pair_static_choose(const pair_static *p, int32_t at, pair_static_case *c, bool *any);
 
 #endif

@@ -6,6 +6,7 @@
 #include "place/moirai/whole_sim.h"
 #include "support/check.h"
 #include "support/random_problem.h"
+#include "support/tiny.h"
 #include "util/util.h"
 
 static int32_t draw(util_rng *rng, int32_t n)
@@ -197,6 +198,64 @@ static void test_annealing_does_not_depend_on_the_threads(void **state)
     assert_same_on_threads(place_whole_windows);
 }
 
+static void nothing(void *data, int64_t step)
+{
+    (void)data;
+    (void)step;
+}
+
+/* Cools at no temperature to speak of: only what is no worse is taken. */
+static void descend(place_mover *m, double lean, const double *worth)
+{
+    util_stop stop = {0};
+    place_mover_cool(m, &(place_cooling){.hot_ns = 1e-6,
+                                         .cold_ns = 1e-6,
+                                         .evaluations = 3000,
+                                         .lean = lean,
+                                         .worth = worth,
+                                         .stop = &stop,
+                                         .accepted = nothing});
+}
+
+/* 5 and 3 here, 4 and 2 there: every operator that moves alone makes it longer. */
+static void test_exchanges_leave_packings_that_no_single_move_leaves(void **state)
+{
+    (void)state;
+    moirai_problem *p =
+        tiny_problem("device A 9\ndevice B 9\nop a 500,500 > s:0\nop b 300,300 > t:0\nop c 400,400 > u:0\n"
+                     "op d 200,200 > v:0\n");
+    int32_t device[] = {0, 0, 1, 1};
+    for (int exchanges = 0; exchanges < 2; exchanges++) {
+        place_mover m = {0};
+        assert_ok(place_mover_open(&m, p));
+        m.exchanges = exchanges;
+        util_rng_seed(&m.rng, 5);
+        assert_int_equal(place_whole_set(m.w, device, p->topo), 800);
+        descend(&m, 0, NULL);
+        assert_int_equal(m.w->makespan_ns, exchanges ? 700 : 800);
+        place_mover_clear(&m);
+    }
+    moirai_problem_free(p);
+}
+
+/* The makespan is that of `a`, wherever `b` is; its load is least on C. */
+static void test_lean_annealing_lightens_devices_that_are_not_critical(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("device A 9\ndevice B 9\ndevice C 9\nop a 900,-,- > s:0\nop b -,400,100 > t:0\n");
+    const double worth[] = {0.4, 0.3, 0.3};
+    int32_t device[] = {0, 1};
+    place_mover m = {0};
+    assert_ok(place_mover_open(&m, p));
+    util_rng_seed(&m.rng, 7);
+    assert_int_equal(place_whole_set(m.w, device, p->topo), 900);
+    descend(&m, 0.5, worth);
+    assert_int_equal(m.w->device[1], 2);
+    assert_int_equal(m.w->makespan_ns, 900);
+    place_mover_clear(&m);
+    moirai_problem_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +263,8 @@ int main(void)
         cmocka_unit_test(test_moves_within_a_window_leave_the_rest_alone),
         cmocka_unit_test(test_annealed_plans_are_correct_and_no_longer_in_every_mode),
         cmocka_unit_test(test_annealing_does_not_depend_on_the_threads),
+        cmocka_unit_test(test_exchanges_leave_packings_that_no_single_move_leaves),
+        cmocka_unit_test(test_lean_annealing_lightens_devices_that_are_not_critical),
     };
     return cmocka_run_group_tests_name("whole", tests, NULL, NULL);
 }

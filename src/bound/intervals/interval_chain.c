@@ -24,9 +24,10 @@
 #define PRICES_EFFORT 0.3   /* of the effort goes into prices */
 #define MOST_OPEN 20000     /* pairs that are opened at once */
 #define CASES_AT_ONCE 16    /* of the static programme */
+#define COPIES_AT_ONCE 32   /* where layers are copies: the bound rises by fits and starts */
 #define STATIC_CELLS 16e3   /* larger programmes are not solved, at effort 1; smaller ones at less */
 #define CASES_WORTH 0.002   /* of the bound: cases that have raised it so far are gone on with */
-#define COPIES_WORTH 0.0003 /* where layers are copies of each other */
+#define COPIES_WORTH 0.0001 /* where layers are copies of each other */
 #define SIDE_BY_SIDE 4      /* pairs that are raised at once, if there are so many worth it */
 #define LIKELY_RISE 0.03    /* of a pair's bound */
 #define REPEATS 3           /* blocks of a class, on average */
@@ -172,7 +173,8 @@ static int raise_by_cases(bound_interval_chain *x, int32_t pair, int64_t need_ns
     bool copies = bound_interval_chain_repeats(x);
     double before = (double)y->lower_ns, worth = copies ? COPIES_WORTH : CASES_WORTH;
     int32_t known = y->programme ? pair_static_cases(y->programme) : 0;
-    int rc = pair_raise_cases(y, need_ns, UTIL_MAX(CASES_AT_ONCE, known / 8), job->stop);
+    int32_t more = UTIL_MAX(copies ? COPIES_AT_ONCE : CASES_AT_ONCE, known / 8);
+    int rc = pair_raise_cases(y, need_ns, more, job->stop);
     if ((double)y->lower_ns > (1 + worth) * before && y->lower_ns < need_ns)
         x->tries[pair]--;
     return rc;

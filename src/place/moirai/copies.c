@@ -3,7 +3,7 @@
  * A network of twelve equal layers between cuts has one layer to plan, between any two devices, and the whole is a path
  * through these plans (pair/chain.c). The pairs of a large class are annealed like a whole problem (whole_anneal.c), both
  * ends pinned, which at 50 operators instead of 600 makes ten times as many trials a second, each of which counts
- * twelve times. First all pairs a little, so that paths mean something; then, round by round with more trials, the
+ * twelve times. First all pairs a little, those of small blocks as well, so that paths mean something; then, round by round with more trials, the
  * pairs that the best plan uses, with several runs each, and sometimes those of the chain's path. What does not see
  * edges over cuts is composed and polished as a whole afterwards. */
 #include <math.h>
@@ -16,15 +16,17 @@
 #include "util/util.h"
 
 #define COPIES 3            /* of a class, at least */
-#define LEAST_OPS 24        /* of its blocks: smaller ones are searched */
+#define LEAST_OPS 24        /* of its blocks: smaller ones are annealed once */
 #define MOST_PAIRS 1024     /* of all classes */
 #define FIRST_TRIALS 8000.0 /* of each chain at each pair, at effort 1 */
-#define TRIALS 50000.0      /* in the first round */
+#define TRIALS 80000.0      /* in the first round */
 #define ROUNDS 24
 #define IDLE_ROUNDS 4 /* that gain nothing end it */
 #define RUNS 4        /* side by side */
 #define ELSEWHERE 3   /* rounds from one look at other pairs to the next */
 #define WORTH_A_ROUND 0.0002
+#define LEAN 0.5  /* of loads in the energy of every other run */
+#define COLD 10.0 /* times the last temperature of the whole: few operators, and none of them short */
 
 typedef struct run {
     int64_t pair;
@@ -40,10 +42,16 @@ typedef struct copying {
     const util_stop *stop;
 } copying;
 
+static bool repeats_at_all(const engine *x, int32_t class_)
+{
+    const decompose_cuts *s = x->c->s;
+    return s->class_count[class_] >= COPIES && s->block_size[s->class_block[class_]] > 1;
+}
+
 static bool is_large(const engine *x, int32_t class_)
 {
     const decompose_cuts *s = x->c->s;
-    return s->class_count[class_] >= COPIES && s->block_size[s->class_block[class_]] >= LEAST_OPS;
+    return repeats_at_all(x, class_) && s->block_size[s->class_block[class_]] >= LEAST_OPS;
 }
 
 /* Most operators are in copies of large blocks. */
@@ -108,6 +116,9 @@ static int anneal_run(void *data, int32_t i)
             .heat = r->afresh        ? 2
                     : job->round % 2 ? 4
                                      : 0.5,
+            .exchanges = true,
+            .cold = COLD,
+            .lean = i % 2 ? LEAN : 0,
             .seed = ((job->x->o->budget.seed * 100 + (uint64_t)job->round) * RUNS + (uint64_t)i) * 2 + (uint64_t)part,
             .threads = 1,
             .stop = *job->stop};
@@ -143,7 +154,7 @@ static int anneal_all(engine *x, const util_stop *stop)
     if (!r)
         return MOIRAI_EFAIL;
     for (int64_t i = 0; i < all; i++)
-        if (x->c->pair[i] && is_large(x, (int32_t)(i / K / K)))
+        if (x->c->pair[i] && repeats_at_all(x, (int32_t)(i / K / K)))
             r[n++] = (run){.pair = i, .afresh = true};
     int rc = anneal_runs(x, r, n, 0, stop);
     free(r);
@@ -179,6 +190,20 @@ static int32_t choose(engine *x, int64_t *pair)
     return list_path(x, x->plan_device, pair, n);
 }
 
+static int share(engine *x)
+{
+    int rc = 0;
+    for (int32_t i = 0; i < x->c->s->n_classes && !rc; i++)
+        if (repeats_at_all(x, i))
+            rc = engine_share_class(x, i);
+    return rc ? rc : engine_compose(x);
+}
+
+int engine_share_copies(engine *x)
+{
+    return x->copy_rounds > 0 && x->best && engine_gap(x) > x->o->gap ? share(x) : 0;
+}
+
 /* One round: runs shared out among the pairs, the first of a pair goes on, others begin again. */
 static int anneal_round(engine *x, const util_stop *stop)
 {
@@ -188,7 +213,7 @@ static int anneal_round(engine *x, const util_stop *stop)
     for (int32_t i = 0; i < RUNS && n > 0; i++)
         r[i] = (run){.pair = pair[i % n], .afresh = i >= n || x->copy_rounds % 2};
     int rc = n > 0 ? anneal_runs(x, r, RUNS, x->copy_rounds, stop) : 0;
-    return rc ? rc : engine_compose(x);
+    return rc ? rc : share(x);
 }
 
 int engine_anneal_copies(engine *x, bool *any, double part)
@@ -202,9 +227,9 @@ int engine_anneal_copies(engine *x, bool *any, double part)
     rc = pair_chain_open_all(x->c, x->o->budget.threads, &stop);
     if (!rc && x->copy_rounds == 0) {
         rc = anneal_all(x, &stop);
-        rc = rc ? rc : engine_compose(x);
         x->copy_rounds = 1;
     }
+    rc = rc ? rc : share(x);
     for (int32_t idle = 0; !rc && idle < IDLE_ROUNDS && x->copy_rounds <= ROUNDS && !util_stopped(&stop);
          x->copy_rounds++) {
         double before = (double)x->best->makespan_ns;

@@ -113,6 +113,12 @@ int engine_raise_cases(const engine *x, pair_state *y);
 /* Anneals the blocks of layers that repeat, each once, and composes them, in this part of the time that is left; it can
  * be gone on with. *any: there are such. */
 int engine_anneal_copies(engine *x, bool *any, double part);
+/* Where the best plan has been found layer by layer: what one layer has found for all of them. */
+int engine_share_copies(engine *x);
+
+/* ---- copies_share.c ---- */
+/* Pairs of the class take what the best plan's layers and each other's plans are better at; nothing is composed. */
+int engine_share_class(engine *x, int32_t class_);
 
 /* ---- whole.c ---- */
 /* Anneals the whole problem from the best plan, in at most so many rounds and this part of the time that is left. */

@@ -284,6 +284,7 @@ static int search_whole(engine *x)
     bool copies = false;
     int rc = engine_anneal_copies(x, &copies, 0.2);
     rc = rc ? rc : engine_anneal_whole(x, 2, copies ? 0.1 : 0.15);
+    rc = rc ? rc : engine_share_copies(x);
     if (!rc && engine_gap(x) <= POOL_GAP)
         rc = engine_raise_by_pool(x, FIRST_POOL_SHARE);
     /* Layers that are copies get the best by cases of their few pairs, one round long. */
@@ -300,7 +301,8 @@ static int search_whole(engine *x)
         rc = improve_blocks(x, 0.35);
     if (!rc && copies)
         rc = engine_anneal_copies(x, &copies, 0.3);
-    return rc ? rc : engine_anneal_whole(x, 9, 1);
+    rc = rc ? rc : engine_anneal_whole(x, 9, 1);
+    return rc ? rc : engine_share_copies(x);
 }
 
 /* Small components: blocks do most, and nearly all where intervals are too many. */
@@ -331,6 +333,7 @@ static int search_on(engine *x)
         rc = engine_raise_by_intervals(x, 14, 4 + x->again, 0.4);
         rc = rc ? rc : engine_compose_intervals(x, 0.1);
         rc = rc ? rc : engine_anneal_whole(x, 2, 0.6);
+        rc = rc ? rc : engine_share_copies(x);
     }
     return rc;
 }

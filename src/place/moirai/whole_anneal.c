@@ -9,9 +9,11 @@
  * left; the best plan that fits the memory is the round's. */
 #include "place/moirai/whole_anneal.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "pair/pool_input.h"
 #include "place/moirai/whole_moves.h"
 #include "util/pool.h"
 
@@ -26,6 +28,7 @@ typedef struct round_ {
     const place_whole_task *job;
     const moirai_plan *plan;
     const int32_t *start_order;
+    double worth[MOIRAI_MAX_DEVICES]; /* of a nanosecond of each device */
     chain chain[PLACE_WHOLE_CHAINS];
 } round_;
 
@@ -47,11 +50,15 @@ static void keep_better(void *data, int64_t step)
         keep_best(c);
 }
 
-static void cool(chain *c, const place_whole_task *job, double heat)
+static void cool(chain *c, const round_ *r, double heat)
 {
+    const place_whole_task *job = r->job;
+    double cold = job->cold > 0 ? job->cold : 1;
     place_mover_cool(&c->m, &(place_cooling){.hot_ns = PLACE_WHOLE_HOT * heat * (double)c->best_ns,
-                                             .cold_ns = PLACE_WHOLE_COLD * (double)c->best_ns,
+                                             .cold_ns = PLACE_WHOLE_COLD * cold * (double)c->best_ns,
                                              .evaluations = job->evaluations,
+                                             .lean = job->lean,
+                                             .worth = job->lean > 0 ? r->worth : NULL,
                                              .stop = &job->stop,
                                              .accepted = keep_better,
                                              .data = c});
@@ -82,10 +89,11 @@ static int run_chain(void *data, int32_t i)
     int rc = chain_open(c, r->p);
     if (rc)
         return rc;
+    c->m.exchanges = r->job->exchanges;
     util_rng_seed(&c->m.rng, r->job->seed * PLACE_WHOLE_CHAINS + (uint64_t)i);
     place_whole_set(c->m.w, r->plan->op_device, r->start_order);
     keep_best(c);
-    cool(c, r->job, heat[i] * (r->job->heat > 0 ? r->job->heat : 1));
+    cool(c, r, heat[i] * (r->job->heat > 0 ? r->job->heat : 1));
     place_whole_set(c->m.w, c->best_device, c->best_order);
     return 0;
 }
@@ -148,6 +156,18 @@ int place_whole_order(int32_t **out, const moirai_problem *p, const moirai_plan 
     return rc;
 }
 
+static int find_worth(round_ *r)
+{
+    int64_t weight[MOIRAI_MAX_DEVICES];
+    double sum = 0;
+    int rc = pair_pool_find_weights(weight, r->p, &r->job->stop);
+    for (int32_t k = 0; k < r->p->n_devices && !rc; k++)
+        sum += (double)weight[k];
+    for (int32_t k = 0; k < r->p->n_devices && !rc; k++)
+        r->worth[k] = (double)weight[k] / fmax(sum, 1);
+    return rc;
+}
+
 int place_whole_anneal(moirai_plan **plan, const moirai_problem *p, const place_whole_task *job)
 {
     if (p->n_ops == 0 || (*plan)->makespan_ns == 0 || job->evaluations <= 0)
@@ -158,6 +178,8 @@ int place_whole_anneal(moirai_plan **plan, const moirai_problem *p, const place_
     int rc = place_whole_order(&order, p, *plan);
     r.start_order = order;
     rc = rc ? rc : moirai_sim_new(&sim, p);
+    if (!rc && job->lean > 0)
+        rc = find_worth(&r);
     rc = rc ? rc : util_pool_run(run_chain, &r, PLACE_WHOLE_CHAINS, job->threads);
     for (int32_t i = 0; i < PLACE_WHOLE_CHAINS; i++) {
         rc = rc ? rc : place_whole_take(plan, sim, r.chain[i].m.w);

@@ -10,6 +10,7 @@ typedef struct place_mover {
     place_whole *w;
     util_rng rng;
     int32_t low, high;
+    bool exchanges;   /* of devices between two operators are among the moves */
     int32_t *stretch; /* working memory */
     int32_t *seen;    /* per operator: number of the move that has seen it */
     int32_t move;
@@ -25,6 +26,8 @@ void place_mover_make(place_mover *m);
 typedef struct place_cooling {
     double hot_ns, cold_ns;
     int64_t evaluations;
+    double lean;         /* how much the loads count beside the makespan */
+    const double *worth; /* of a nanosecond of each device, 1 in all; NULL: loads do not count */
     const util_stop *stop;
     void (*accepted)(void *data, int64_t step); /* called with every state that is taken */
     void *data;
