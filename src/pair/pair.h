@@ -28,6 +28,10 @@ typedef struct pair_search_proof {
     int32_t *tree;
 } pair_search_proof;
 
+/* So many cases are solved at once, each by a master with columns of its own: the outcome does not depend on the
+ * threads. */
+#define PAIR_SOLVERS 4
+
 /* Block class between two devices. */
 typedef struct pair_state {
     bool open;        /* set up: cases and first bounds are there */
@@ -39,8 +43,9 @@ typedef struct pair_state {
     int32_t n_sendings;
     int32_t n_first_sendings; /* of them: they leave no plan out, and the cases begin with them */
     pricing_sending *sending;
-    pricing_master *master; /* NULL: not needed yet */
+    pricing_master *master[PAIR_SOLVERS]; /* NULL: not needed yet */
     int32_t n_cases;
+    int32_t case_buckets; /* of the grids of their prices; 0: no search yet */
     size_t case_capacity;
     pair_case *cases;
     decompose_block block; /* the class's block with a mask of its own, pinned to the two devices */

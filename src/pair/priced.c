@@ -23,6 +23,7 @@
 #define ROUNDS 40
 #define MAX_QUESTIONS 40
 #define NARROW 0.02 /* ranges are not divided below this */
+#define OPEN 0.05   /* of what the LP leaves open: less is not worth more rounds, since the case is divided next */
 
 static void free_case(pair_priced_case *c)
 {
@@ -243,6 +244,7 @@ int pair_priced_solve_case(pair_priced *v, int32_t solver, pair_priced_case *c, 
     pricing_master_task task = task_of(v, by, c, job->byte_price);
     task.buckets = job->buckets;
     task.ceiling = job->ceiling;
+    task.open = OPEN;
     task.stop = job->stop;
     task.least_ns = UTIL_MAX(c->least_ns, v->pair->lower_ns);
     pricing_master_result found;
