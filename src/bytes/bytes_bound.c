@@ -18,7 +18,7 @@
 
 #define SETTLE_ROUNDS 12
 #define FIRST_BUCKETS 2              /* of pairs of which nothing is known */
-#define FEW_BUCKETS 8 /* of the prices in time, where more would bring little */
+#define FEW_BUCKETS 8                /* where there is little to gain */
 #define MOST_COST (INT64_C(1) << 60) /* of a path, in units; what costs more is no path that anyone takes */
 #define MOST_BYTES 268435456.0       /* of what is kept per pair, in a small problem */
 #define PATH_REFINEMENTS 20          /* how often the bound's path may move to unpriced pairs within one round */
@@ -200,8 +200,7 @@ static int refine_one(void *data, int32_t i)
     int rc = alike < 0 ? 0 : pair_priced_adopt(v, &x->m->view[alike].priced, &task);
     task.solves = solves_for(x, pair, ceiling, first);
     const pair_state *known = pair_chain_get(x->m->c, pair);
-    bool sent = known->n_sendings > 0 && known->sending[0].fixed; /* arrivals are a matter of branches (pair_refine.c) */
-    if (sent || task.solves <= 5)                                 /* there is little to gain */
+    if (task.solves <= 5) /* little to gain */
         task.buckets = UTIL_MIN(task.buckets, FEW_BUCKETS);
     if (first &&
         known->level == 0) { /* nothing is known of it: every sending once, roughly; the path tells what next */

@@ -273,8 +273,21 @@ static pricing_branch choose_split(const pair_bound_task *r, int32_t solver, con
 
 /* ---- looking ---- */
 
-/* Put a length to a master, from the prices of the case's last solve on. */
-static int solve(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns, double open,
+/* When a tensor arrives is a matter of branches, not of buckets (pair_refine.c). */
+static bool is_sent(const pair_bound_task *r, const pair_case *c)
+{
+    const pricing_sending *how = &r->pair->sending[c->sending];
+    return how->fixed && how->n_receivers > 0;
+}
+
+static int32_t buckets_of(const pair_bound_task *r, const pair_case *c)
+{
+    return is_sent(r, c) ? r->sent_buckets : r->buckets;
+}
+
+/* Put a length to a master, from the prices of the case's last solve on; or (`to_its_end`) from those at which the
+ * solver has just stopped. */
+static int solve(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns, bool to_its_end,
                  pricing_master_result *found)
 {
     int rc = pair_bound_solver(r, solver);
@@ -284,15 +297,15 @@ static int solve(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t
                                 .how = &r->pair->sending[c->sending],
                                 .form = PRICING_LENGTH_FORM,
                                 .length_ns = length_ns,
-                                .buckets = r->buckets,
+                                .buckets = buckets_of(r, c),
                                 .n_branches = c->n_branches,
                                 .branch = c->branch,
                                 .max_rounds = r->rounds,
                                 .converge = true,
-                                .open = open,
+                                .open = is_sent(r, c) && !to_its_end ? r->open : 0,
                                 .stop = r->stop,
                                 .start_grid = &c->duals.grid,
-                                .start_price = c->duals.price,
+                                .start_price = to_its_end ? NULL : c->duals.price,
                                 .n_start_branches = c->duals.n_branches};
     return pricing_master_solve(found, r->pair->master[solver], &task);
 }
@@ -308,15 +321,16 @@ static int store_prices(pair_bound_task *r, int32_t solver, const pair_case *c, 
 static int solve_case(pair_bound_task *r, int32_t solver, pair_case *c, int64_t length_ns, int64_t ceiling)
 {
     pricing_master_result found;
-    int rc = solve(r, solver, c, length_ns - 1, r->open, &found);
+    int rc = solve(r, solver, c, length_ns - 1, false, &found);
     pricing_branch split = rc || found.proven ? c->split : choose_split(r, solver, c, found.price);
-    if (!rc && !found.proven && split.on == PRICING_NO_BRANCH && r->open > 0) { /* to its end, then */
-        rc = solve(r, solver, c, length_ns - 1, 0, &found);
+    if (!rc && !found.proven && is_sent(r, c) && r->open > 0 && split.on != PRICING_ARRIVAL) {
+        rc = solve(r, solver, c, length_ns - 1, true, &found);
         split = rc || found.proven ? split : choose_split(r, solver, c, found.price);
     }
     if (rc)
         return rc;
-    c->seen = true;
+    c->seen = !found.proven; /* else where to split it is not known */
+    c->buckets = buckets_of(r, c);
     c->split = split;
     if (found.proven) {
         c->estimate_ns = length_ns < ceiling ? length_ns : INT64_MAX;
@@ -402,7 +416,7 @@ static int prove(pair_bound_task *r, int32_t solver, pair_case *c, int64_t lengt
     pricing_master_result found;
     if (length < c->proven_ns)
         return 0;
-    int rc = solve(r, solver, c, length, r->open, &found);
+    int rc = solve(r, solver, c, length, false, &found);
     if (rc)
         return rc;
     if (found.proven) {
@@ -410,6 +424,8 @@ static int prove(pair_bound_task *r, int32_t solver, pair_case *c, int64_t lengt
         return store_prices(r, solver, c, &found, &c->proof);
     }
     ++*missed;
+    c->seen = true;
+    c->buckets = buckets_of(r, c);
     c->estimate_ns = UTIL_MAX((int64_t)((double)length * UTIL_MIN(found.proven_part, 0.999)), c->proven_ns);
     c->split = choose_split(r, solver, c, found.price);
     return store_prices(r, solver, c, &found, &c->duals);
@@ -467,15 +483,16 @@ static int branch_and_prove(pair_bound_task *r, int64_t ceiling, int64_t known_n
     return rc;
 }
 
-/* On the same buckets the search goes on where it was: what was enough then may not be now. */
+/* The search goes on where it was: what was enough then may not be now, and finer buckets may show more of a case. */
 static int go_on(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
 {
     pair_state *x = r->pair;
-    for (int32_t i = 0; i < x->n_cases; i++)
-        if (x->cases[i].estimate_ns == INT64_MAX) {
-            x->cases[i].estimate_ns = x->cases[i].proven_ns;
-            x->cases[i].seen = false;
-        }
+    for (int32_t i = 0; i < x->n_cases; i++) {
+        pair_case *c = &x->cases[i];
+        c->seen = c->seen && c->estimate_ns != INT64_MAX && c->buckets == buckets_of(r, c);
+        if (c->estimate_ns == INT64_MAX)
+            c->estimate_ns = c->proven_ns;
+    }
     return branch_and_prove(r, ceiling, known_ns);
 }
 
@@ -486,7 +503,7 @@ static int begin_anew(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
     x->cases = NULL;
     x->n_cases = 0;
     x->case_capacity = 0;
-    x->case_buckets = r->buckets;
+    x->case_buckets = r->sent_buckets;
     int rc = pair_cases_first(x);
     rc = rc ? rc : branch_and_prove(r, ceiling, known_ns);
     bool better = !rc && x->cases[pair_cases_weakest(x)].proven_ns >= known_ns;
@@ -508,7 +525,7 @@ int pair_cases_solve(pair_bound_task *r)
 {
     pair_state *x = r->pair;
     int64_t known_ns = x->cases[pair_cases_weakest(x)].proven_ns, ceiling = UTIL_MIN(r->need_ns, x->plan.length_ns);
-    int rc = (x->case_buckets == r->buckets ? go_on : begin_anew)(r, ceiling, known_ns);
+    int rc = (x->case_buckets == r->sent_buckets ? go_on : begin_anew)(r, ceiling, known_ns);
     x->lower_ns = UTIL_MAX(x->lower_ns, x->cases[pair_cases_weakest(x)].proven_ns);
     return rc;
 }

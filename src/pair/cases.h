@@ -12,7 +12,8 @@ typedef struct pair_bound_task {
     int32_t entry_device, exit_device;
     int64_t need_ns; /* no use in proving more than this */
     int32_t buckets, rounds, solves;
-    double open; /* of what an LP leaves open: so much need not be found, since the case is split next; 0: all of it */
+    int32_t sent_buckets; /* of cases in which some device receives the shared tensor */
+    double open; /* there, of what an LP leaves open: so much need not be found, since the case is split next */
     int threads; /* for cases that are solved side by side; 0: one per core */
     util_stop stop;
 } pair_bound_task;
@@ -27,8 +28,8 @@ int pair_cases_first(pair_state *x);
 int pair_sending(int32_t *number, pair_state *x, const pricing_sending *how);
 /* Devices other than the entry's on which some reader of the block's shared tensor may run, as a mask. */
 uint64_t pair_may_receive(const pair_state *x);
-/* Refines the cases as far as the solves go: on from where they are, or anew from the sendings where the buckets are
- * others; what was proven before is kept unless it is surpassed. */
+/* Refines the cases as far as the solves go: on from where they are, or anew from the sendings where `sent_buckets` are
+ * others than before; what was proven before is kept unless it is surpassed. */
 int pair_cases_solve(pair_bound_task *r);
 /* The case of least proven length. */
 int32_t pair_cases_weakest(const pair_state *x);

@@ -71,10 +71,11 @@ static int anneal_solution(const pair_improve_task *job, pair_bound_task *r, con
                                 .how = &x->sending[c->sending],
                                 .form = PRICING_LENGTH_FORM,
                                 .length_ns = length,
-                                .buckets = r->buckets,
+                                .buckets = c->buckets ? c->buckets : r->buckets,
                                 .n_branches = c->n_branches,
                                 .branch = c->branch,
                                 .max_rounds = r->rounds,
+                                .converge = true, /* this master has seen a part of the cases alone */
                                 .stop = job->stop,
                                 .start_grid = &c->duals.grid,
                                 .start_price = c->duals.price,

@@ -15,7 +15,8 @@ typedef struct pair_case {
     pricing_branch *branch;
     int64_t proven_ns;
     pricing_duals proof;  /* none: by the longest path alone */
-    bool seen;            /* looked at on this level */
+    bool seen;            /* solved, and to be split where `split` says */
+    int32_t buckets;      /* by then */
     int64_t estimate_ns;  /* what its prices should prove, by a solve further up; INT64_MAX: all that is wanted */
     pricing_duals duals;  /* the prices behind it */
     pricing_branch split; /* where to branch: [0, least] and [most, all]; PRICING_NO_BRANCH: nowhere */
@@ -45,7 +46,7 @@ typedef struct pair_state {
     pricing_sending *sending;
     pricing_master *master[PAIR_SOLVERS]; /* NULL: not needed yet */
     int32_t n_cases;
-    int32_t case_buckets; /* of the grids of their prices; 0: no search yet */
+    int32_t case_buckets; /* of those in which the shared tensor is sent, since they were begun; 0: no search yet */
     size_t case_capacity;
     pair_case *cases;
     decompose_block block; /* the class's block with a mask of its own, pinned to the two devices */

@@ -21,7 +21,7 @@
  * branches, many of them, which finer buckets do not answer. */
 typedef struct level_plan {
     int32_t buckets, rounds, solves;
-    int32_t sent_buckets, sent_solves; /* in place of these, where components share a tensor */
+    int32_t sent_buckets, sent_solves; /* where components share a tensor, and it is sent */
     int64_t evaluations, nodes;
 } level_plan;
 
@@ -68,9 +68,10 @@ static int bound_and_improve(const pair_improve_task *search, const pair_refine_
                          .entry_device = job->entry_device,
                          .exit_device = job->exit_device,
                          .need_ns = job->need_ns,
-                         .buckets = sent ? level->sent_buckets : level->buckets,
+                         .buckets = level->buckets,
+                         .sent_buckets = sent ? level->sent_buckets : level->buckets,
                          .rounds = level->rounds,
-                         .open = sent && job->level > 1 ? OPEN : 0,
+                         .open = job->level > 1 ? OPEN : 0,
                          .solves = (int32_t)(solves * fmin(job->effort, 1000)),
                          .threads = job->threads,
                          .stop = job->stop};
