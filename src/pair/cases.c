@@ -376,7 +376,7 @@ static int pick_cases(looking *k, int64_t most)
 {
     pair_state *x = k->r->pair;
     int rc = 0;
-    for (k->n = 0; !rc && k->n < UTIL_MIN(most, PAIR_SOLVERS);) {
+    for (k->n = 0; !rc && k->n < UTIL_MIN(most, k->r->solvers);) {
         int32_t index = least_estimate_but(x, k->picked, k->n);
         const pair_case *c = index < 0 ? NULL : &x->cases[index];
         if (!c || c->estimate_ns >= k->length_ns)
@@ -442,7 +442,7 @@ static int prove_some(void *data, int32_t solver)
     proving *k = data;
     pair_state *x = k->r->pair;
     int rc = 0;
-    for (int32_t i = solver; i < x->n_cases && !rc; i += PAIR_SOLVERS)
+    for (int32_t i = solver; i < x->n_cases && !rc; i += k->r->solvers)
         rc = prove(k->r, solver, &x->cases[i], k->length_ns, &k->missed[solver]);
     return rc;
 }
@@ -457,15 +457,15 @@ static int prove_all(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
         if (target <= known_ns || x->cases[pair_cases_weakest(x)].proven_ns >= target - target / 1000)
             break;
         proving k = {.r = r, .length_ns = target - target / 4000 - 1};
-        rc = util_pool_run(prove_some, &k, PAIR_SOLVERS, r->threads);
-        for (int32_t i = 0; i < PAIR_SOLVERS; i++)
+        rc = util_pool_run(prove_some, &k, r->solvers, r->threads);
+        for (int32_t i = 0; i < r->solvers; i++)
             x->solves += k.missed[i];
     }
     return rc;
 }
 
-/* Estimates are better from near by: later solves are halfway between what is proven and what is wanted. Cases that have
- * been seen are split where their first LP solution says, but for those that it left whole. */
+/* Estimates are better from near by: later solves are halfway between what is proven and what is wanted. Where solves end
+ * early, cases that have been seen are split where their LP solution says, but for those that it left whole. */
 static int branch_and_prove(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
 {
     static const double share[] = {0.4, 0.6, 0.8, 1};
@@ -474,7 +474,7 @@ static int branch_and_prove(pair_bound_task *r, int64_t ceiling, int64_t known_n
     int rc = 0;
     for (size_t i = 0; i < sizeof share / sizeof *share && !rc; i++) {
         for (int32_t j = 0; j < x->n_cases; j++)
-            x->cases[j].seen = x->cases[j].seen && x->cases[j].split.on != PRICING_NO_BRANCH;
+            x->cases[j].seen = x->cases[j].seen && r->open > 0 && x->cases[j].split.on != PRICING_NO_BRANCH;
         rc = branch(r, length_ns, ceiling, begun + (int64_t)(r->solves * share[i]));
         rc = rc ? rc : prove_all(r, ceiling, known_ns);
         int64_t proven = UTIL_MAX(x->cases[pair_cases_weakest(x)].proven_ns, known_ns);

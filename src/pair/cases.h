@@ -14,7 +14,8 @@ typedef struct pair_bound_task {
     int32_t buckets, rounds, solves;
     int32_t sent_buckets; /* of cases in which some device receives the shared tensor */
     double open; /* there, of what an LP leaves open: so much need not be found, since the case is split next */
-    int threads; /* for cases that are solved side by side; 0: one per core */
+    int32_t solvers; /* cases that are solved side by side, at most PAIR_SOLVERS */
+    int threads;     /* for these; 0: one per core */
     util_stop stop;
 } pair_bound_task;
 

@@ -75,7 +75,7 @@ static int anneal_solution(const pair_improve_task *job, pair_bound_task *r, con
                                 .n_branches = c->n_branches,
                                 .branch = c->branch,
                                 .max_rounds = r->rounds,
-                                .converge = true, /* this master has seen a part of the cases alone */
+                                .converge = r->solvers > 1, /* this master has seen a part of the cases */
                                 .stop = job->stop,
                                 .start_grid = &c->duals.grid,
                                 .start_price = c->duals.price,

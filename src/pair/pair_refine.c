@@ -71,7 +71,8 @@ static int bound_and_improve(const pair_improve_task *search, const pair_refine_
                          .buckets = level->buckets,
                          .sent_buckets = sent ? level->sent_buckets : level->buckets,
                          .rounds = level->rounds,
-                         .open = job->level > 1 ? OPEN : 0,
+                         .open = sent && job->level > 1 ? OPEN : 0,
+                         .solvers = job->level > 1 ? PAIR_SOLVERS : 1, /* one price per resource is soon found */
                          .solves = (int32_t)(solves * fmin(job->effort, 1000)),
                          .threads = job->threads,
                          .stop = job->stop};

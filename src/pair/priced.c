@@ -24,7 +24,7 @@
 #define MAX_QUESTIONS 40
 #define NARROW 0.02 /* ranges are not divided below this */
 #define SENT_BUCKETS 8
-#define OPEN 0.05   /* of what the LP leaves open: less is not worth more rounds, since the case is divided next */
+#define OPEN 0.05 /* of what the LP leaves open: less is not worth more rounds, since the case is divided next */
 
 static void free_case(pair_priced_case *c)
 {

@@ -201,7 +201,7 @@ static void test_pair_cases_weights_sum_to_one(void **state)
     fixture f;
     double weight[6], sum = 0;
     open_pair(&f, TINY_THREE);
-    pair_bound_task r = {.pair = f.x, .need_ns = INT64_MAX, .buckets = 2, .sent_buckets = 2, .rounds = 20, .solves = 1};
+    pair_bound_task r = {.pair = f.x, .need_ns = INT64_MAX, .buckets = 2, .sent_buckets = 2, .rounds = 20, .solvers = 1};
     assert_ok(pair_bound_solver(&r, 0));
     pricing_master *m = f.x->master[0];
     assert_non_null(m);
@@ -254,11 +254,11 @@ static void test_pair_cases_go_on_from_where_they_were(void **state)
 }
 
 /* Six heads on three devices: cases enough for all solvers. */
-#define SIX_HEADS                                                                                                      \
-    "device A 99\ndevice B 99\ndevice C 99\nop in 1,-,- > s:40\n"                                                    \
-    "op a 50,70,90 s > ta:3\nop b 50,70,90 s > tb:3\nop c 50,70,90 s > tc:3\n"                                        \
-    "op d 50,70,90 s > td:3\nop e 50,70,90 s > te:3\nop f 50,70,90 s > tf:3\n"                                        \
-    "op out 1,-,- ta tb tc td te tf\n"
+#define SIX_HEADS \
+    "device A 99\ndevice B 99\ndevice C 99\nop in 1,-,- > s:40\n" \
+    "op a 50,70,90 s > u1:3\nop b 50,70,90 s > u2:3\nop c 50,70,90 s > u3:3\n" \
+    "op d 50,70,90 s > u4:3\nop e 50,70,90 s > u5:3\nop f 50,70,90 s > u6:3\n" \
+    "op out 1,-,- u1 u2 u3 u4 u5 u6\n"
 
 static void test_pair_cases_are_the_same_on_any_number_of_threads(void **state)
 {
