@@ -456,7 +456,7 @@ static int anneal_alone(pair_state *pair, int32_t a, int32_t b, int64_t evaluati
 /* The largest class, with both cuts on the device that runs its entry fastest. */
 static int print_levels(pair_chain *c, const char *name)
 {
-    static const char *const what[] = {"longest path", "1 bucket", "8 buckets", "12 buckets"};
+    static const char *const what[] = {"longest path", "level 1", "level 2", "level 3"};
     int32_t class_ = largest_class(c->s), block = c->s->class_block[class_], cut = decompose_exit(c->s, block);
     int32_t k = 0;
     for (int32_t l = 1; l < c->K && cut >= 0; l++)

@@ -55,6 +55,7 @@ static int certify_one(void *data, int32_t i)
                              .prices_only = true,
                              .effort = x->job->effort,
                              .seed = x->job->seed,
+                             .threads = 1,
                              .stop = x->job->stop};
     if (!pair || !pair->block.n_interior)
         return 0;

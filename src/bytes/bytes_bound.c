@@ -18,6 +18,7 @@
 
 #define SETTLE_ROUNDS 12
 #define FIRST_BUCKETS 2              /* of pairs of which nothing is known */
+#define FEW_BUCKETS 8                /* where there is little to gain */
 #define MOST_COST (INT64_C(1) << 60) /* of a path, in units; what costs more is no path that anyone takes */
 #define MOST_BYTES 268435456.0       /* of what is kept per pair, in a small problem */
 #define PATH_REFINEMENTS 20          /* how often the bound's path may move to unpriced pairs within one round */
@@ -198,9 +199,9 @@ static int refine_one(void *data, int32_t i)
     bool first = !v->solver[0].master;
     int rc = alike < 0 ? 0 : pair_priced_adopt(v, &x->m->view[alike].priced, &task);
     task.solves = solves_for(x, pair, ceiling, first);
-    if (task.solves <= 5) /* little to gain */
-        task.buckets = UTIL_MIN(task.buckets, 8);
     const pair_state *known = pair_chain_get(x->m->c, pair);
+    if (task.solves <= 5) /* little to gain */
+        task.buckets = UTIL_MIN(task.buckets, FEW_BUCKETS);
     if (first &&
         known->level == 0) { /* nothing is known of it: every sending once, roughly; the path tells what next */
         task.buckets = UTIL_MIN(task.buckets, FIRST_BUCKETS);

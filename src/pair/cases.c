@@ -19,17 +19,25 @@
 #include <string.h>
 
 #include "problem/equal_devices.h"
+#include "util/pool.h"
 #include "util/util.h"
 
 #define MAX_SPLITS 60
 #define ATTEMPTS 6
 
-pricing_master *pair_cases_master(pair_bound_task *r)
+int pair_bound_solver(pair_bound_task *r, int32_t solver)
 {
     pair_state *x = r->pair;
-    if (!x->master)
-        pricing_master_new(&x->master, &x->block, r->entry_device, r->exit_device, PAIR_CASE_STEPS);
-    return x->master;
+    int rc = r->pricer[solver] ? 0 : pricing_pricer_new(&r->pricer[solver], &x->block, PAIR_CASE_STEPS + 2);
+    if (!rc && !x->master[solver])
+        rc = pricing_master_new(&x->master[solver], &x->block, r->entry_device, r->exit_device, PAIR_CASE_STEPS);
+    return rc;
+}
+
+void pair_bound_clear(pair_bound_task *r)
+{
+    for (int32_t i = 0; i < PAIR_SOLVERS; i++)
+        pricing_pricer_free(r->pricer[i]);
 }
 
 int pair_cases_first(pair_state *x)
@@ -254,113 +262,188 @@ static int split_receivers(pair_state *x, int32_t index)
 }
 
 /* Who receives is asked first: it says most. */
-static pricing_branch choose_split(const pair_bound_task *r, const pair_case *c, const int64_t *price)
+static pricing_branch choose_split(const pair_bound_task *r, int32_t solver, const pair_case *c, const int64_t *price)
 {
     const pair_state *x = r->pair;
     const pricing_sending *how = &x->sending[c->sending];
     if (how->fixed && how->open)
         return (pricing_branch){.on = PRICING_RECEIVER};
-    return pair_cases_branch_on(x, c->sending, x->master, price);
+    return pair_cases_branch_on(x, c->sending, x->master[solver], price);
 }
 
-/* ---- looking and proving ---- */
+/* ---- looking ---- */
 
-/* Put a length to the master, from the prices of the last solve on. */
-static int solve(pair_bound_task *r, const pair_case *c, int64_t length_ns, bool converge, pricing_master_result *found)
+/* When a tensor arrives is a matter of branches, not of buckets (pair_refine.c). */
+static bool is_sent(const pair_bound_task *r, const pair_case *c)
 {
-    pricing_master *m = pair_cases_master(r);
-    if (!m)
-        return MOIRAI_EFAIL;
-    pricing_master_task task = {.pricer = r->pricer,
+    const pricing_sending *how = &r->pair->sending[c->sending];
+    return how->fixed && how->n_receivers > 0;
+}
+
+static int32_t buckets_of(const pair_bound_task *r, const pair_case *c)
+{
+    return is_sent(r, c) ? r->sent_buckets : r->buckets;
+}
+
+/* Put a length to a master, from the prices of the case's last solve on; or (`to_its_end`) from those at which the
+ * solver has just stopped. */
+static int solve(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns, bool to_its_end,
+                 pricing_master_result *found)
+{
+    int rc = pair_bound_solver(r, solver);
+    if (rc)
+        return rc;
+    pricing_master_task task = {.pricer = r->pricer[solver],
                                 .how = &r->pair->sending[c->sending],
                                 .form = PRICING_LENGTH_FORM,
                                 .length_ns = length_ns,
-                                .buckets = r->buckets,
+                                .buckets = buckets_of(r, c),
                                 .n_branches = c->n_branches,
                                 .branch = c->branch,
                                 .max_rounds = r->rounds,
-                                .converge = converge,
+                                .converge = true,
+                                .open = is_sent(r, c) && !to_its_end ? r->open : 0,
                                 .stop = r->stop,
                                 .start_grid = &c->duals.grid,
-                                .start_price = c->duals.price,
+                                .start_price = to_its_end ? NULL : c->duals.price,
                                 .n_start_branches = c->duals.n_branches};
-    return pricing_master_solve(found, m, &task);
+    return pricing_master_solve(found, r->pair->master[solver], &task);
 }
 
-static int store_prices(pair_bound_task *r, const pair_case *c, const pricing_master_result *found, pricing_duals *to)
+static int store_prices(pair_bound_task *r, int32_t solver, const pair_case *c, const pricing_master_result *found,
+                        pricing_duals *to)
 {
-    const pricing_grid *grid = pricing_master_grid(r->pair->master);
+    const pricing_grid *grid = pricing_master_grid(r->pair->master[solver]);
     return pricing_duals_set(to, &r->pair->block.problem, grid, found->price, c->n_branches);
 }
 
 /* Put a length to the case; it is closed if that is all that is wanted. */
-static int solve_case(pair_bound_task *r, pair_case *c, int64_t length_ns, int64_t ceiling)
+static int solve_case(pair_bound_task *r, int32_t solver, pair_case *c, int64_t length_ns, int64_t ceiling)
 {
     pricing_master_result found;
-    int rc = solve(r, c, length_ns - 1, true, &found);
-    r->pair->solves++;
+    int rc = solve(r, solver, c, length_ns - 1, false, &found);
+    pricing_branch split = rc || found.proven ? c->split : choose_split(r, solver, c, found.price);
+    if (!rc && !found.proven && is_sent(r, c) && r->open > 0 && split.on != PRICING_ARRIVAL) {
+        rc = solve(r, solver, c, length_ns - 1, true, &found);
+        split = rc || found.proven ? split : choose_split(r, solver, c, found.price);
+    }
     if (rc)
         return rc;
-    c->seen = true;
+    c->seen = !found.proven; /* else where to split it is not known */
+    c->buckets = buckets_of(r, c);
+    c->split = split;
     if (found.proven) {
         c->estimate_ns = length_ns < ceiling ? length_ns : INT64_MAX;
         c->proven_ns = length_ns;
-        return store_prices(r, c, &found, &c->proof);
+        return store_prices(r, solver, c, &found, &c->proof);
     }
-    c->split = choose_split(r, c, found.price);
     int64_t estimate = (int64_t)((double)length_ns * found.proven_part);
     if (estimate < c->estimate_ns && c->duals.price)
         return 0; /* older prices are better: a solve that was cut short */
     c->estimate_ns = UTIL_MAX(estimate, c->estimate_ns);
-    return store_prices(r, c, &found, &c->duals);
+    return store_prices(r, solver, c, &found, &c->duals);
 }
 
-/* Prove a length from the prices of the last solve on. Where the estimate promised too much it is lowered, and the case
- * open again. */
-static int prove(pair_bound_task *r, pair_case *c, int64_t length)
+/* The case of least estimate that is not among the first n of `picked`; -1: none. */
+static int32_t least_estimate_but(const pair_state *x, const int32_t *picked, int32_t n)
 {
-    pricing_master_result found;
-    if (length < c->proven_ns)
-        return 0;
-    int rc = solve(r, c, length, true, &found);
-    if (rc)
-        return rc;
-    if (found.proven) {
-        c->proven_ns = length + 1;
-        return store_prices(r, c, &found, &c->proof);
-    }
-    r->pair->solves++;
-    c->estimate_ns = UTIL_MAX((int64_t)((double)length * UTIL_MIN(found.proven_part, 0.999)), c->proven_ns);
-    c->split = choose_split(r, c, found.price);
-    return store_prices(r, c, &found, &c->duals);
-}
-
-static int32_t least_estimate(const pair_state *x)
-{
-    int32_t least = 0;
-    for (int32_t i = 1; i < x->n_cases; i++)
-        if (x->cases[i].estimate_ns < x->cases[least].estimate_ns)
+    int32_t least = -1;
+    for (int32_t i = 0; i < x->n_cases; i++) {
+        bool taken = false;
+        for (int32_t j = 0; j < n && !taken; j++)
+            taken = picked[j] == i;
+        if (!taken && (least < 0 || x->cases[i].estimate_ns < x->cases[least].estimate_ns))
             least = i;
+    }
     return least;
+}
+
+typedef struct looking {
+    pair_bound_task *r;
+    int64_t length_ns, ceiling;
+    int32_t picked[PAIR_SOLVERS], n;
+} looking;
+
+static int look_at_one(void *data, int32_t i)
+{
+    looking *k = data;
+    return solve_case(k->r, i, &k->r->pair->cases[k->picked[i]], k->length_ns, k->ceiling);
+}
+
+/* The cases of least estimate, split as long as they have been seen; none where the least of all is worth the length or
+ * stuck: its LP solution is whole. */
+static int pick_cases(looking *k, int64_t most)
+{
+    pair_state *x = k->r->pair;
+    int rc = 0;
+    for (k->n = 0; !rc && k->n < UTIL_MIN(most, k->r->solvers);) {
+        int32_t index = least_estimate_but(x, k->picked, k->n);
+        const pair_case *c = index < 0 ? NULL : &x->cases[index];
+        if (!c || c->estimate_ns >= k->length_ns)
+            break;
+        if (!c->seen)
+            k->picked[k->n++] = index;
+        else if (c->split.on == PRICING_NO_BRANCH || c->n_branches >= MAX_SPLITS)
+            break;
+        else
+            rc = c->split.on == PRICING_RECEIVER ? split_receivers(x, index) : split_case(x, index);
+    }
+    return rc;
 }
 
 /* Looks and splits until `last` solves are done or there is nothing left to gain. */
 static int branch(pair_bound_task *r, int64_t length_ns, int64_t ceiling, int64_t last)
 {
     pair_state *x = r->pair;
+    looking k = {.r = r, .length_ns = length_ns, .ceiling = ceiling};
     int rc = 0;
     while (!rc && x->solves < last && !util_stopped(&r->stop)) {
-        int32_t index = least_estimate(x);
-        pair_case *c = &x->cases[index];
-        if (c->estimate_ns >= length_ns)
+        rc = pick_cases(&k, last - x->solves);
+        if (!k.n)
             break;
-        if (!c->seen)
-            rc = solve_case(r, c, length_ns, ceiling);
-        else if (c->split.on == PRICING_NO_BRANCH || c->n_branches >= MAX_SPLITS)
-            break; /* stuck: the LP solution is whole */
-        else
-            rc = c->split.on == PRICING_RECEIVER ? split_receivers(x, index) : split_case(x, index);
+        rc = rc ? rc : util_pool_run(look_at_one, &k, k.n, r->threads);
+        x->solves += k.n;
     }
+    return rc;
+}
+
+/* ---- proving ---- */
+
+/* Prove a length from the prices of the last solve on. Where the estimate promised too much it is lowered, the case open
+ * again, and *missed raised. */
+static int prove(pair_bound_task *r, int32_t solver, pair_case *c, int64_t length, int64_t *missed)
+{
+    pricing_master_result found;
+    if (length < c->proven_ns)
+        return 0;
+    int rc = solve(r, solver, c, length, false, &found);
+    if (rc)
+        return rc;
+    if (found.proven) {
+        c->proven_ns = length + 1;
+        return store_prices(r, solver, c, &found, &c->proof);
+    }
+    ++*missed;
+    c->seen = true;
+    c->buckets = buckets_of(r, c);
+    c->estimate_ns = UTIL_MAX((int64_t)((double)length * UTIL_MIN(found.proven_part, 0.999)), c->proven_ns);
+    c->split = choose_split(r, solver, c, found.price);
+    return store_prices(r, solver, c, &found, &c->duals);
+}
+
+typedef struct proving {
+    pair_bound_task *r;
+    int64_t length_ns, missed[PAIR_SOLVERS];
+} proving;
+
+/* Each solver has the same cases on any number of threads, and so the same columns. */
+static int prove_some(void *data, int32_t solver)
+{
+    proving *k = data;
+    pair_state *x = k->r->pair;
+    int rc = 0;
+    for (int32_t i = solver; i < x->n_cases && !rc; i += k->r->solvers)
+        rc = prove(k->r, solver, &x->cases[i], k->length_ns, &k->missed[solver]);
     return rc;
 }
 
@@ -370,16 +453,19 @@ static int prove_all(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
     pair_state *x = r->pair;
     int rc = 0;
     for (int32_t attempt = 0; attempt < ATTEMPTS && !rc && !util_stopped(&r->stop); attempt++) {
-        int64_t least = x->cases[least_estimate(x)].estimate_ns, target = UTIL_MIN(least, ceiling);
+        int64_t least = x->cases[least_estimate_but(x, NULL, 0)].estimate_ns, target = UTIL_MIN(least, ceiling);
         if (target <= known_ns || x->cases[pair_cases_weakest(x)].proven_ns >= target - target / 1000)
             break;
-        for (int32_t i = 0; i < x->n_cases && !rc; i++)
-            rc = prove(r, &x->cases[i], target - target / 4000 - 1);
+        proving k = {.r = r, .length_ns = target - target / 4000 - 1};
+        rc = util_pool_run(prove_some, &k, r->solvers, r->threads);
+        for (int32_t i = 0; i < r->solvers; i++)
+            x->solves += k.missed[i];
     }
     return rc;
 }
 
-/* Estimates are better from near by: later solves are halfway between what is proven and what is wanted. */
+/* Estimates are better from near by: later solves are halfway between what is proven and what is wanted. Where solves end
+ * early, cases that have been seen are split where their LP solution says, but for those that it left whole. */
 static int branch_and_prove(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
 {
     static const double share[] = {0.4, 0.6, 0.8, 1};
@@ -387,25 +473,39 @@ static int branch_and_prove(pair_bound_task *r, int64_t ceiling, int64_t known_n
     int64_t begun = x->solves, length_ns = ceiling;
     int rc = 0;
     for (size_t i = 0; i < sizeof share / sizeof *share && !rc; i++) {
+        for (int32_t j = 0; j < x->n_cases; j++)
+            x->cases[j].seen = x->cases[j].seen && r->open > 0 && x->cases[j].split.on != PRICING_NO_BRANCH;
         rc = branch(r, length_ns, ceiling, begun + (int64_t)(r->solves * share[i]));
         rc = rc ? rc : prove_all(r, ceiling, known_ns);
         int64_t proven = UTIL_MAX(x->cases[pair_cases_weakest(x)].proven_ns, known_ns);
         length_ns = proven + (ceiling - proven + 1) / 2;
-        for (int32_t j = 0; j < x->n_cases; j++)
-            x->cases[j].seen = false;
     }
     return rc;
 }
 
-int pair_cases_solve(pair_bound_task *r)
+/* The search goes on where it was: what was enough then may not be now, and finer buckets may show more of a case. */
+static int go_on(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
+{
+    pair_state *x = r->pair;
+    for (int32_t i = 0; i < x->n_cases; i++) {
+        pair_case *c = &x->cases[i];
+        c->seen = c->seen && c->estimate_ns != INT64_MAX && c->buckets == buckets_of(r, c);
+        if (c->estimate_ns == INT64_MAX)
+            c->estimate_ns = c->proven_ns;
+    }
+    return branch_and_prove(r, ceiling, known_ns);
+}
+
+/* Cases anew from the sendings, which are kept if they prove as much as the old ones. */
+static int begin_anew(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
 {
     pair_state *x = r->pair, old = *x;
-    int64_t known_ns = x->cases[pair_cases_weakest(x)].proven_ns;
     x->cases = NULL;
     x->n_cases = 0;
     x->case_capacity = 0;
+    x->case_buckets = r->sent_buckets;
     int rc = pair_cases_first(x);
-    rc = rc ? rc : branch_and_prove(r, UTIL_MIN(r->need_ns, x->plan.length_ns), known_ns);
+    rc = rc ? rc : branch_and_prove(r, ceiling, known_ns);
     bool better = !rc && x->cases[pair_cases_weakest(x)].proven_ns >= known_ns;
     if (!better) {
         pair_case *cases = x->cases;
@@ -413,10 +513,19 @@ int pair_cases_solve(pair_bound_task *r)
         x->cases = old.cases;
         x->n_cases = old.n_cases;
         x->case_capacity = old.case_capacity;
+        x->case_buckets = old.case_buckets;
         old.cases = cases;
         old.n_cases = n;
     }
     pair_cases_free(old.cases, old.n_cases);
+    return rc;
+}
+
+int pair_cases_solve(pair_bound_task *r)
+{
+    pair_state *x = r->pair;
+    int64_t known_ns = x->cases[pair_cases_weakest(x)].proven_ns, ceiling = UTIL_MIN(r->need_ns, x->plan.length_ns);
+    int rc = (x->case_buckets == r->sent_buckets ? go_on : begin_anew)(r, ceiling, known_ns);
     x->lower_ns = UTIL_MAX(x->lower_ns, x->cases[pair_cases_weakest(x)].proven_ns);
     return rc;
 }

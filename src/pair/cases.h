@@ -8,12 +8,20 @@
 
 typedef struct pair_bound_task {
     pair_state *pair;
-    pricing_pricer *pricer; /* of the pair's block, for PAIR_CASE_STEPS */
+    pricing_pricer *pricer[PAIR_SOLVERS]; /* made when first needed; to be cleared */
     int32_t entry_device, exit_device;
     int64_t need_ns; /* no use in proving more than this */
     int32_t buckets, rounds, solves;
+    int32_t sent_buckets; /* of cases in which some device receives the shared tensor */
+    double open; /* there, of what an LP leaves open: so much need not be found, since the case is split next */
+    int32_t solvers; /* cases that are solved side by side, at most PAIR_SOLVERS */
+    int threads;     /* for these; 0: one per core */
     util_stop stop;
 } pair_bound_task;
+
+/* A pricer, and the pair's master, for one of the solvers. Different solvers can be made at the same time. */
+int pair_bound_solver(pair_bound_task *r, int32_t solver);
+void pair_bound_clear(pair_bound_task *r);
 
 /* One case per sending of the first ones. */
 int pair_cases_first(pair_state *x);
@@ -21,13 +29,11 @@ int pair_cases_first(pair_state *x);
 int pair_sending(int32_t *number, pair_state *x, const pricing_sending *how);
 /* Devices other than the entry's on which some reader of the block's shared tensor may run, as a mask. */
 uint64_t pair_may_receive(const pair_state *x);
-/* Cases anew from the sendings, refined as far as the solves go; what was proven before is kept unless it is
- * surpassed. */
+/* Refines the cases as far as the solves go: on from where they are, or anew from the sendings where `sent_buckets` are
+ * others than before; what was proven before is kept unless it is surpassed. */
 int pair_cases_solve(pair_bound_task *r);
 /* The case of least proven length. */
 int32_t pair_cases_weakest(const pair_state *x);
-/* The pair's master, made when first needed; NULL: out of memory. */
-pricing_master *pair_cases_master(pair_bound_task *r);
 /* Where a case is best split after its master was solved: a number or an arrival, least and most being the two sides'
  * ends. */
 pricing_branch pair_cases_branch_on(const pair_state *x, int32_t sending, const pricing_master *m,

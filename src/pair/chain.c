@@ -27,7 +27,8 @@ static void free_pair(pair_state *x)
     pair_static_free(x->programme);
     pair_pool_proof_free(&x->pool);
     free(x->search.tree);
-    pricing_master_free(x->master);
+    for (int32_t i = 0; i < PAIR_SOLVERS; i++)
+        pricing_master_free(x->master[i]);
     free(x->sending);
     if (x->open)
         free(x->block.problem.op_devices);

@@ -62,24 +62,26 @@ static int anneal_solution(const pair_improve_task *job, pair_bound_task *r, con
                            int64_t evaluations, int32_t restarts)
 {
     pair_state *x = job->pair;
-    pricing_master *m = pair_cases_master(r);
-    if (!m)
-        return MOIRAI_EFAIL;
+    int rc = pair_bound_solver(r, 0);
+    if (rc)
+        return rc;
+    pricing_master *m = x->master[0];
     int64_t length = c->estimate_ns == INT64_MAX ? x->plan.length_ns : c->estimate_ns + c->estimate_ns / 200 + 1;
-    pricing_master_task task = {.pricer = r->pricer,
+    pricing_master_task task = {.pricer = r->pricer[0],
                                 .how = &x->sending[c->sending],
                                 .form = PRICING_LENGTH_FORM,
                                 .length_ns = length,
-                                .buckets = r->buckets,
+                                .buckets = c->buckets ? c->buckets : r->buckets,
                                 .n_branches = c->n_branches,
                                 .branch = c->branch,
                                 .max_rounds = r->rounds,
+                                .converge = r->solvers > 1, /* this master has seen a part of the cases */
                                 .stop = job->stop,
                                 .start_grid = &c->duals.grid,
                                 .start_price = c->duals.price,
                                 .n_start_branches = c->duals.n_branches};
     pricing_master_result found;
-    int rc = pricing_master_solve(&found, m, &task);
+    rc = pricing_master_solve(&found, m, &task);
     int32_t n_hints;
     pricing_chosen_column *hints = pricing_master_solution(m, &n_hints);
     double *weight = util_alloc((size_t)pricing_resource_count(&x->block.problem), sizeof *weight);

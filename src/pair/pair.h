@@ -15,7 +15,8 @@ typedef struct pair_case {
     pricing_branch *branch;
     int64_t proven_ns;
     pricing_duals proof;  /* none: by the longest path alone */
-    bool seen;            /* looked at on this level */
+    bool seen;            /* solved, and to be split where `split` says */
+    int32_t buckets;      /* by then */
     int64_t estimate_ns;  /* what its prices should prove, by a solve further up; INT64_MAX: all that is wanted */
     pricing_duals duals;  /* the prices behind it */
     pricing_branch split; /* where to branch: [0, least] and [most, all]; PRICING_NO_BRANCH: nowhere */
@@ -28,6 +29,10 @@ typedef struct pair_search_proof {
     int32_t *tree;
 } pair_search_proof;
 
+/* So many cases are solved at once, each by a master with columns of its own: the outcome does not depend on the
+ * threads. */
+#define PAIR_SOLVERS 4
+
 /* Block class between two devices. */
 typedef struct pair_state {
     bool open;        /* set up: cases and first bounds are there */
@@ -39,8 +44,9 @@ typedef struct pair_state {
     int32_t n_sendings;
     int32_t n_first_sendings; /* of them: they leave no plan out, and the cases begin with them */
     pricing_sending *sending;
-    pricing_master *master; /* NULL: not needed yet */
+    pricing_master *master[PAIR_SOLVERS]; /* NULL: not needed yet */
     int32_t n_cases;
+    int32_t case_buckets; /* of those in which the shared tensor is sent, since they were begun; 0: no search yet */
     size_t case_capacity;
     pair_case *cases;
     decompose_block block; /* the class's block with a mask of its own, pinned to the two devices */

@@ -14,19 +14,23 @@
 #include "util/pool.h"
 #include "util/util.h"
 
+#define OPEN 0.3     /* where cases are split on arrivals again and again: twice the solves in the same time */
 #define EXACT_OPS 40 /* blocks up to this size are given to the exhaustive search as well */
 
+/* Where a tensor is sent to some devices in some order, what prices leave open is when it arrives: a question for
+ * branches, many of them, which finer buckets do not answer. */
 typedef struct level_plan {
     int32_t buckets, rounds, solves;
+    int32_t sent_buckets, sent_solves; /* where components share a tensor, and it is sent */
     int64_t evaluations, nodes;
 } level_plan;
 
 static const level_plan levels[PAIR_LEVELS + 1] = {
-    {0, 0, 0, 0, 0},
-    {1, 40, 40, 3000, 2000},
-    {8, 50, 60, 20000, 100000},
-    {12, 60, 120, 50000, 1000000},
-    {20, 100, 240, 120000, 4000000},
+    {0, 0, 0, 0, 0, 0, 0},
+    {1, 40, 40, 1, 40, 3000, 2000},
+    {8, 50, 60, 8, 60, 20000, 100000},
+    {12, 60, 120, 8, 240, 50000, 1000000},
+    {20, 100, 240, 8, 480, 120000, 4000000},
 };
 
 /* Small blocks: look for anything better than the plan; finding nothing proves it optimal. */
@@ -58,21 +62,27 @@ static int bound_and_improve(const pair_improve_task *search, const pair_refine_
 {
     pair_state *x = search->pair;
     const level_plan *level = &levels[job->level];
+    bool sent = x->n_sendings > 0 && x->sending[0].fixed;
+    int32_t solves = sent ? level->sent_solves : level->solves;
     pair_bound_task r = {.pair = x,
                          .entry_device = job->entry_device,
                          .exit_device = job->exit_device,
                          .need_ns = job->need_ns,
                          .buckets = level->buckets,
+                         .sent_buckets = sent ? level->sent_buckets : level->buckets,
                          .rounds = level->rounds,
-                         .solves = (int32_t)(level->solves * fmin(job->effort, 1000)),
+                         .open = sent && job->level > 1 ? OPEN : 0,
+                         .solvers = job->level > 1 ? PAIR_SOLVERS : 1, /* one price per resource is soon found */
+                         .solves = (int32_t)(solves * fmin(job->effort, 1000)),
+                         .threads = job->threads,
                          .stop = job->stop};
-    int rc = pricing_pricer_new(&r.pricer, &x->block, PAIR_CASE_STEPS + 2);
+    int rc = pair_bound_solver(&r, 0);
     if (rc == MOIRAI_ELIMIT)
         return 0; /* too large for prices: the longest path stands */
     rc = rc ? rc : pair_cases_solve(&r);
     if (!rc && x->lower_ns < x->plan.length_ns && job->improve)
         rc = pair_improve_from_cases(search, &r, evaluations);
-    pricing_pricer_free(r.pricer);
+    pair_bound_clear(&r);
     return rc;
 }
 

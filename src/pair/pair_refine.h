@@ -14,6 +14,7 @@ typedef struct pair_refine_task {
     bool improve;     /* its plan is on the path, or may come to be: worth a longer search */
     double effort;    /* scales the evaluations of the search and the cases of the proof */
     uint64_t seed;
+    int threads; /* for the cases of its bound; 0: one per core */
     util_stop stop;
 } pair_refine_task;
 

@@ -24,6 +24,8 @@
 #define MAX_QUESTIONS 40
 #define NARROW 0.02                    /* ranges are not divided below this */
 #define END_OF_TIME (INT64_C(1) << 61) /* all times of a problem together are less */
+#define SENT_BUCKETS 8
+#define OPEN 0.05 /* of what the LP leaves open: less is not worth more rounds, since the case is divided next */
 
 static void free_case(pair_priced_case *c)
 {
@@ -242,8 +244,11 @@ int pair_priced_solve_case(pair_priced *v, int32_t solver, pair_priced_case *c, 
 {
     const pair_priced_solver *by = &v->solver[solver];
     pricing_master_task task = task_of(v, by, c, job->byte_price);
-    task.buckets = job->buckets;
+    const pricing_sending *how = &v->pair->sending[c->sending];
+    bool sent = how->fixed && how->n_receivers > 0; /* arrivals are a matter of branches (pair_refine.c) */
+    task.buckets = sent ? UTIL_MIN(job->buckets, SENT_BUCKETS) : job->buckets;
     task.ceiling = job->ceiling;
+    task.open = OPEN;
     task.stop = job->stop;
     task.least_ns = UTIL_MAX(c->least_ns, v->pair->lower_ns);
     pricing_master_result found;

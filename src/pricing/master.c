@@ -31,7 +31,6 @@
 #define MAX_BRANCHES 64
 #define KEEP_ALL 80 /* columns: the LP takes most of the time, and it grows with them */
 #define IDLE_SOLVES 2
-#define OPEN 0.05 /* priced form: of what the LP leaves open below the ceiling; less is not worth more rounds */
 
 static void free_column(pricing_pool_column *c)
 {
@@ -298,16 +297,17 @@ static void consider(pricing_master *m, double bound, const double *per_use)
     memcpy(m->center, per_use, sizeof *m->center * (size_t)m->n_rows);
 }
 
-/* Nothing more to gain: proven, converged, or proven out of reach. */
+/* Nothing more to gain: proven, converged, or proven out of reach. What these prices cannot close, branches must, and
+ * what is missing here along with it: a part of that need not be found. */
 static bool settled(const pricing_master *m, double master)
 {
     if (m->job->form == PRICING_PRICED_FORM) {
         double most = master * (double)m->b->unit, ceiling = (double)m->job->ceiling;
-        /* What these prices cannot close, branches must, and what is missing here along with it. */
-        double open = OPEN * fmax(ceiling - most, 0);
+        double open = m->job->open * fmax(ceiling - most, 0);
         return m->best >= most - fmax(5e-4 * most, open) || (ceiling > 0 && m->best >= ceiling);
     }
-    return m->best > 1 || m->best >= master * (1 - 1e-3) || (master <= 1 + 1e-12 && !m->job->converge);
+    bool enough = !m->job->converge || m->best >= master - m->job->open * (1 - master);
+    return m->best > 1 || m->best >= master * (1 - 1e-3) || (master <= 1 + 1e-12 && enough);
 }
 
 /* ---- rounds ---- */

@@ -39,6 +39,7 @@ typedef struct pricing_master_task {
     int32_t max_rounds;
     int64_t ceiling;                /* priced form, in units: more need not be proven; 0: not known */
     bool converge;                  /* length form: go on to find theta where it is below 1 */
+    double open;                    /* near enough: this part of what the LP leaves open below length or ceiling */
     const pricing_grid *start_grid; /* prices to begin with, cells and then branches, or NULL */
     const int64_t *start_price;
     int32_t n_start_branches;

@@ -201,12 +201,13 @@ static void test_pair_cases_weights_sum_to_one(void **state)
     fixture f;
     double weight[6], sum = 0;
     open_pair(&f, TINY_THREE);
-    pair_bound_task r = {.pair = f.x, .need_ns = INT64_MAX, .buckets = 2, .rounds = 20, .solves = 1};
-    assert_ok(pricing_pricer_new(&r.pricer, &f.x->block, PAIR_CASE_STEPS + 2));
-    pricing_master *m = pair_cases_master(&r);
+    pair_bound_task r = {.pair = f.x, .need_ns = INT64_MAX, .buckets = 2, .sent_buckets = 2, .rounds = 20, .solvers = 1};
+    assert_ok(pair_bound_solver(&r, 0));
+    pricing_master *m = f.x->master[0];
     assert_non_null(m);
-    assert_ptr_equal(pair_cases_master(&r), m); /* one per pair */
-    pricing_master_task task = {.pricer = r.pricer,
+    assert_ok(pair_bound_solver(&r, 0));
+    assert_ptr_equal(f.x->master[0], m); /* once per pair and solver */
+    pricing_master_task task = {.pricer = r.pricer[0],
                                 .how = &f.x->sending[1],
                                 .form = PRICING_LENGTH_FORM,
                                 .length_ns = 199,
@@ -225,8 +226,69 @@ static void test_pair_cases_weights_sum_to_one(void **state)
     assert_int_equal(split.on, PRICING_NUMBER);
     assert_int_equal(split.least, 1);
     assert_int_equal(split.most, 2);
-    pricing_pricer_free(r.pricer);
+    pair_bound_clear(&r);
     close_pair(&f);
+}
+
+/* Cases that were closed because more was not needed are open again when it is: 150 first, then all of 200. */
+static void test_pair_cases_go_on_from_where_they_were(void **state)
+{
+    (void)state;
+    fixture f;
+    open_pair(&f, TINY_THREE);
+    pair_refine_task job = {
+        .class_ = f.class_, .level = 1, .need_ns = 150, .prices_only = true, .effort = 1, .seed = 1};
+    assert_ok(pair_refine(f.c, &job));
+    assert_true(f.x->lower_ns < 200);
+    assert_int_equal(f.x->case_buckets, 1);
+    int64_t solves = f.x->solves;
+    job.need_ns = INT64_MAX;
+    assert_ok(pair_refine(f.c, &job));
+    assert_int_equal(f.x->lower_ns, 200);
+    assert_int_equal(pair_leaves_ns(f.x), 200);
+    assert_true(f.x->solves > solves);
+    job.level = 2; /* other buckets: anew, and what was proven stays */
+    assert_ok(pair_refine(f.c, &job));
+    assert_int_equal(f.x->lower_ns, 200);
+    close_pair(&f);
+}
+
+/* Six heads on three devices: cases enough for all solvers. */
+#define SIX_HEADS \
+    "device A 99\ndevice B 99\ndevice C 99\nop in 1,-,- > s:40\n" \
+    "op a 50,70,90 s > u1:3\nop b 50,70,90 s > u2:3\nop c 50,70,90 s > u3:3\n" \
+    "op d 50,70,90 s > u4:3\nop e 50,70,90 s > u5:3\nop f 50,70,90 s > u6:3\n" \
+    "op out 1,-,- u1 u2 u3 u4 u5 u6\n"
+
+static void test_pair_cases_are_the_same_on_any_number_of_threads(void **state)
+{
+    (void)state;
+    fixture f[2];
+    for (int i = 0; i < 2; i++) {
+        open_pair(&f[i], SIX_HEADS);
+        for (int32_t level = 1; level <= 3; level++) {
+            pair_refine_task job = {.class_ = f[i].class_,
+                                    .level = level,
+                                    .need_ns = INT64_MAX,
+                                    .prices_only = true,
+                                    .effort = 0.3,
+                                    .seed = 1,
+                                    .threads = i ? 4 : 1};
+            assert_ok(pair_refine(f[i].c, &job));
+        }
+    }
+    const pair_state *x = f[0].x, *y = f[1].x;
+    assert_true(x->n_cases > PAIR_SOLVERS && x->solves > 2 * PAIR_SOLVERS);
+    assert_int_equal(x->n_cases, y->n_cases);
+    assert_int_equal(x->solves, y->solves);
+    assert_int_equal(x->lower_ns, y->lower_ns);
+    for (int32_t i = 0; i < x->n_cases; i++) {
+        assert_int_equal(x->cases[i].proven_ns, y->cases[i].proven_ns);
+        assert_int_equal(x->cases[i].estimate_ns, y->cases[i].estimate_ns);
+        assert_int_equal(x->cases[i].n_branches, y->cases[i].n_branches);
+    }
+    close_pair(&f[0]);
+    close_pair(&f[1]);
 }
 
 /* ---- annealing ---- */
@@ -353,6 +415,8 @@ int main(void)
         cmocka_unit_test(test_pair_cases_stop_at_what_is_needed),
         cmocka_unit_test(test_pair_refine_by_the_exhaustive_search),
         cmocka_unit_test(test_pair_cases_weights_sum_to_one),
+        cmocka_unit_test(test_pair_cases_go_on_from_where_they_were),
+        cmocka_unit_test(test_pair_cases_are_the_same_on_any_number_of_threads),
         cmocka_unit_test(test_pair_anneal_finds_a_known_optimum),
         cmocka_unit_test(test_pair_anneal_pays_for_bytes),
         cmocka_unit_test(test_pair_trials_are_sorted_by_cost),

@@ -162,6 +162,7 @@ static int raise_by_prices(bound_interval_chain *x, int32_t pair, int64_t need_n
                              .prices_only = true,
                              .effort = PRICES_EFFORT * job->effort,
                              .seed = job->seed,
+                             .threads = 1,
                              .stop = job->stop};
     return pair_refine(x->c, &task);
 }

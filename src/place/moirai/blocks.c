@@ -19,6 +19,7 @@
 #define MANY_CLASSES 6       /* of blocks: the first levels of all their pairs take long */
 #define PROGRAMMES_SHARE 0.5 /* of the time that is left */
 #define SMALL_SHARE 0.15     /* of the largest: classes with less of the makespan get less work at first */
+#define BATCH_SHARE 0.1    /* of the widest of a batch: pairs on which less of the gap hangs can wait */
 
 /* ---- the next batch ---- */
 
@@ -94,13 +95,15 @@ static void choose_batch(engine *x)
     memcpy(x->plan_times, x->times, sizeof *x->times * (size_t)n);
     weigh_path(x, x->cut_device); /* last: `times` stays that of the bound's path */
     x->n_batch = 0;
+    double least = ldexp(0.0002, -x->passes) * (double)x->best->makespan_ns;
     while (x->n_batch < ENGINE_BATCH) {
         int64_t best = -1;
         for (int64_t i = 0; i < n; i++)
             if (x->weight[i] > 0 && (best < 0 || x->weight[i] > x->weight[best]))
                 best = i;
-        if (best < 0 || (double)x->weight[best] < ldexp(0.0002, -x->passes) * (double)x->best->makespan_ns)
+        if (best < 0 || (double)x->weight[best] < least)
             return;
+        least = fmax(least, BATCH_SHARE * (double)x->weight[best]);
         x->weight[best] = 0;
         add_to_batch(x, best);
     }
@@ -172,6 +175,7 @@ static int first_level(void *data, int32_t i)
                             .improve = much,
                             .effort = x->o->budget.effort * (much ? 1 : 0.4),
                             .seed = x->o->budget.seed,
+                            .threads = 1,
                             .stop = x->stop};
     return pair_refine(x->c, &job);
 }
@@ -299,6 +303,10 @@ static int refine_batch(engine *x, bool *done)
     if (*done)
         return 0;
     x->work += x->n_batch;
+    /* Cores that pairs leave over go to their cases. */
+    int32_t cores = x->o->budget.threads > 0 ? x->o->budget.threads : util_cores();
+    for (int32_t i = 0; i < x->n_batch; i++)
+        x->batch[i].threads = (cores + x->n_batch - 1) / x->n_batch;
     return util_pool_run(refine_one, x, x->n_batch, x->o->budget.threads);
 }
 
