@@ -6,7 +6,9 @@
  * is cut into as many stretches as the LP solution has paths, each as long as its part, and the blocks where two
  * stretches meet take the pair of devices that joins them. That is wrong by up to a layer per stretch; so windows of
  * the chain are then taken anew at prices drawn around the LP solution's, and kept where time plus a fine on
- * overflowing bytes does not rise. */
+ * overflowing bytes rises by no more than a threshold that falls: annealing, because what fills the memory to the last
+ * byte is found by exchanges of which the first half alone costs. Times count what edges over a block are late where it
+ * changes the device (jumps.c). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,8 @@
 #include "util/util.h"
 
 #define POLISH_STEPS 20000
+#define HOT 0.002 /* temperatures of polishing, of the path's time */
+#define COLD 0.00001
 
 /* Plans of the blocks that the path at hand takes. */
 static void pick_plans(bytes_prices *m, int32_t first, int32_t last)
@@ -38,8 +42,11 @@ static bool planned_path(bytes_prices *m)
 static void price_plans(bytes_prices *m)
 {
     int32_t pairs = m->c->s->n_classes * m->K * m->K;
-    for (int32_t i = 0; i < pairs; i++)
+    for (int32_t i = 0; i < pairs; i++) {
         m->pair_cost[i] = bytes_block_plan_cost(m, i, m->price, &m->plan_pick[i]);
+        if (m->pair_cost[i] != INT64_MAX)
+            m->pair_cost[i] += pricing_units(m->c->s->unit, m->jump_ns[i]);
+    }
 }
 
 /* Time and bytes of blocks first .. last of the path at hand, with the cuts that end them. */
@@ -49,8 +56,10 @@ static bytes_path measure(const bytes_prices *m, int32_t first, int32_t last)
     bytes_path out = {0};
     for (int32_t i = first; i <= last; i++) {
         int64_t length;
-        const int64_t *bytes = bytes_block_plan_at(m, bytes_pair_of(m, i), m->picked[i], &length);
-        out.time_ns += (double)length;
+        int64_t pair = bytes_pair_of(m, i);
+        const int64_t *bytes = bytes_block_plan_at(m, pair, m->picked[i], &length);
+        out.time_ns += (double)(length + m->jump_ns[pair]);
+        out.jump_ns += (double)m->jump_ns[pair];
         for (int32_t k = 0; k < m->K; k++)
             out.use[k] += (double)bytes[k];
         if (i < c->s->n_cuts) {
@@ -205,53 +214,86 @@ static void draw_prices(bytes_prices *m, const double *dual_ns, util_rng *rng)
     price_plans(m);
 }
 
-static void polish(bytes_prices *m, const double *dual_ns, const bytes_plan_task *job, int64_t *length_ns)
-{
-    int32_t n = m->c->s->n_blocks, saved_device[WINDOW];
-    int8_t saved_pick[WINDOW];
-    double fine[MOIRAI_MAX_DEVICES], most = 0;
+typedef struct polishing {
+    bytes_prices *m;
+    double fine[MOIRAI_MAX_DEVICES]; /* per byte too many */
+    bytes_path now;
+    double energy, least;
     util_rng rng;
-    util_rng_seed(&rng, job->seed);
-    bytes_path now = measure_path(m);
+    int64_t *length_ns; /* of the best path that fits, which is kept */
+} polishing;
+
+static void set_fines(polishing *x, const double *dual_ns)
+{
+    const bytes_prices *m = x->m;
+    double most = 0;
     for (int32_t k = 0; k < m->K; k++)
         most = fmax(most, dual_ns[k] / (double)UTIL_MAX(m->c->p->device_memory_bytes[k], 1));
     for (int32_t k = 0; k < m->K; k++)
-        fine[k] = 4 * most + 1e-9;
-    for (int64_t step = 0; step < POLISH_STEPS && n > 1; step++) {
+        x->fine[k] = 4 * most + 1e-9;
+}
+
+/* Keeps the path at hand where it is the shortest so far that fits. */
+static void keep_if_best(polishing *x)
+{
+    bytes_prices *m = x->m;
+    if (x->energy >= x->least || (int64_t)x->now.time_ns >= *x->length_ns)
+        return;
+    for (int32_t k = 0; k < m->K; k++)
+        if (x->now.use[k] > (double)m->c->p->device_memory_bytes[k])
+            return;
+    x->least = x->energy;
+    *x->length_ns = (int64_t)x->now.time_ns;
+    keep_path(m);
+}
+
+/* A window of the path anew at the prices at hand, undone where that costs more than `above`. */
+static void try_window(polishing *x, double above)
+{
+    bytes_prices *m = x->m;
+    int32_t n = m->c->s->n_blocks, saved_device[WINDOW];
+    int8_t saved_pick[WINDOW];
+    int32_t size = 2 + (int32_t)util_rng_below(&x->rng, (uint32_t)UTIL_MIN(WINDOW - 1, n - 1));
+    int32_t first = (int32_t)util_rng_below(&x->rng, (uint32_t)(n - size + 1)), last = first + size - 1;
+    for (int32_t i = first; i <= last; i++) {
+        saved_pick[i - first] = m->picked[i];
+        saved_device[i - first] = i < m->c->s->n_cuts ? m->device[i] : 0;
+    }
+    bytes_path before = measure(m, first, last), next = x->now;
+    redo_window(m, first, last);
+    bytes_path after = measure(m, first, last);
+    next.time_ns += after.time_ns - before.time_ns;
+    for (int32_t k = 0; k < m->K; k++)
+        next.use[k] += after.use[k] - before.use[k];
+    double costs = energy(m, &next, x->fine);
+    if (costs <= x->energy + above) {
+        x->now = next;
+        x->energy = costs;
+        return;
+    }
+    for (int32_t i = first; i <= last; i++) {
+        m->picked[i] = saved_pick[i - first];
+        if (i < m->c->s->n_cuts)
+            m->device[i] = saved_device[i - first];
+    }
+}
+
+static void polish(bytes_prices *m, const double *dual_ns, const bytes_plan_task *job, int64_t *length_ns)
+{
+    polishing x = {.m = m, .now = measure_path(m), .least = HUGE_VAL, .length_ns = length_ns};
+    set_fines(&x, dual_ns);
+    util_rng_seed(&x.rng, job->seed);
+    x.energy = energy(m, &x.now, x.fine);
+    double hot = HOT * x.now.time_ns, rate = log(COLD / HOT) / POLISH_STEPS;
+    keep_if_best(&x);
+    for (int64_t step = 0; step < POLISH_STEPS && m->c->s->n_blocks > 1; step++) {
         if (step % 64 == 0) {
             if (util_stopped(&job->stop))
                 return;
-            draw_prices(m, dual_ns, &rng);
+            draw_prices(m, dual_ns, &x.rng);
         }
-        int32_t size = 2 + (int32_t)util_rng_below(&rng, (uint32_t)UTIL_MIN(WINDOW - 1, n - 1));
-        int32_t first = (int32_t)util_rng_below(&rng, (uint32_t)(n - size + 1)), last = first + size - 1;
-        for (int32_t i = first; i <= last; i++) {
-            saved_pick[i - first] = m->picked[i];
-            saved_device[i - first] = i < m->c->s->n_cuts ? m->device[i] : 0;
-        }
-        bytes_path before = measure(m, first, last), next = now;
-        redo_window(m, first, last);
-        bytes_path after = measure(m, first, last);
-        next.time_ns += after.time_ns - before.time_ns;
-        for (int32_t k = 0; k < m->K; k++)
-            next.use[k] += after.use[k] - before.use[k];
-        if (energy(m, &next, fine) <= energy(m, &now, fine)) {
-            now = next;
-            continue;
-        }
-        for (int32_t i = first; i <= last; i++) {
-            m->picked[i] = saved_pick[i - first];
-            if (i < m->c->s->n_cuts)
-                m->device[i] = saved_device[i - first];
-        }
-    }
-    now = measure_path(m);
-    bool fits = true;
-    for (int32_t k = 0; k < m->K; k++)
-        fits &= now.use[k] <= (double)m->c->p->device_memory_bytes[k];
-    if (fits && (int64_t)now.time_ns < *length_ns) {
-        *length_ns = (int64_t)now.time_ns;
-        keep_path(m);
+        try_window(&x, -hot * exp(rate * (double)step) * log(1 - util_rng_real(&x.rng)));
+        keep_if_best(&x);
     }
 }
 
