@@ -181,7 +181,7 @@ static void keep_path(bytes_prices *m)
     }
 }
 
-/* ---- polishing: windows of the path are taken anew at other prices ---- */
+/* ---- polishing: the path is annealed, mostly by windows that are taken anew at other prices ---- */
 
 #define WINDOW 24 /* blocks, at most */
 
@@ -247,35 +247,90 @@ static void keep_if_best(polishing *x)
     keep_path(m);
 }
 
-/* A window of the path anew at the prices at hand, undone where that costs more than `above`. */
-static void try_window(polishing *x, double above)
+/* Another plan for a block between the same devices, of all that are known. */
+static bool repick(polishing *x, int32_t block)
 {
     bytes_prices *m = x->m;
-    int32_t n = m->c->s->n_blocks, saved_device[WINDOW];
-    int8_t saved_pick[WINDOW];
-    int32_t size = 2 + (int32_t)util_rng_below(&x->rng, (uint32_t)UTIL_MIN(WINDOW - 1, n - 1));
-    int32_t first = (int32_t)util_rng_below(&x->rng, (uint32_t)(n - size + 1)), last = first + size - 1;
-    for (int32_t i = first; i <= last; i++) {
-        saved_pick[i - first] = m->picked[i];
-        saved_device[i - first] = i < m->c->s->n_cuts ? m->device[i] : 0;
+    uint32_t n = (uint32_t)m->view[bytes_pair_of(m, block)].n_plans;
+    m->picked[block] = (int8_t)((int32_t)util_rng_below(&x->rng, n + 1) - 1);
+    return true;
+}
+
+/* The cut behind a block to another device, the blocks beside it by their cheapest plans. */
+static bool flip(polishing *x, int32_t block)
+{
+    bytes_prices *m = x->m;
+    int32_t k = (int32_t)util_rng_below(&x->rng, (uint32_t)m->K);
+    if (!(pair_chain_exit_mask(m->c, block) >> k & 1) || m->device[block] == k)
+        return false;
+    m->device[block] = k;
+    pick_plans(m, block, block + 1);
+    return m->pair_cost[bytes_pair_of(m, block)] != INT64_MAX && m->pair_cost[bytes_pair_of(m, block + 1)] != INT64_MAX;
+}
+
+/* A change of blocks first .. last of the path, and how they were. */
+typedef struct change {
+    int32_t first, last;
+    int32_t device[WINDOW];
+    int8_t pick[WINDOW];
+} change;
+
+static void undo(polishing *x, const change *c)
+{
+    bytes_prices *m = x->m;
+    for (int32_t i = c->first; i <= c->last; i++) {
+        m->picked[i] = c->pick[i - c->first];
+        if (i < m->c->s->n_cuts)
+            m->device[i] = c->device[i - c->first];
     }
-    bytes_path before = measure(m, first, last), next = x->now;
-    redo_window(m, first, last);
-    bytes_path after = measure(m, first, last);
-    next.time_ns += after.time_ns - before.time_ns;
+}
+
+/* Adds what the change makes of time and bytes to *sum; false where it is none, or not allowed. */
+static bool make(polishing *x, change *c, bool window, bytes_path *sum)
+{
+    bytes_prices *m = x->m;
+    int32_t n = m->c->s->n_blocks, size = 2;
+    if (window)
+        size += (int32_t)util_rng_below(&x->rng, (uint32_t)UTIL_MIN(WINDOW - 1, n - 1));
+    c->first = (int32_t)util_rng_below(&x->rng, (uint32_t)(n - size + 1));
+    c->last = c->first + size - 1;
+    bool plan = m->view[bytes_pair_of(m, c->first)].n_plans > 0 && util_rng_below(&x->rng, 4);
+    for (int32_t i = c->first; i <= c->last; i++) {
+        c->pick[i - c->first] = m->picked[i];
+        c->device[i - c->first] = i < m->c->s->n_cuts ? m->device[i] : 0;
+    }
+    bytes_path before = measure(m, c->first, c->last);
+    if (window)
+        redo_window(m, c->first, c->last);
+    else if (!(plan ? repick(x, c->first) : flip(x, c->first)))
+        return false;
+    bytes_path after = measure(m, c->first, c->last);
+    sum->time_ns += after.time_ns - before.time_ns;
     for (int32_t k = 0; k < m->K; k++)
-        next.use[k] += after.use[k] - before.use[k];
-    double costs = energy(m, &next, x->fine);
+        sum->use[k] += after.use[k] - before.use[k];
+    return true;
+}
+
+/* Half of the time a window of the path is taken anew at the prices at hand. What is best at some price of bytes need not
+ * fill the memory, so that otherwise a block gets any other plan, or a cut another device; mostly two of these at once:
+ * one makes room for the other. Undone where it costs more than `above`. */
+static void try_change(polishing *x, double above)
+{
+    change c[2];
+    bytes_path next = x->now;
+    bool window = util_rng_below(&x->rng, 2);
+    int32_t n = 0, most = window || util_rng_below(&x->rng, 4) == 0 ? 1 : 2;
+    bool made = true;
+    while (n < most && made)
+        made = make(x, &c[n++], window, &next);
+    double costs = made ? energy(x->m, &next, x->fine) : HUGE_VAL;
     if (costs <= x->energy + above) {
         x->now = next;
         x->energy = costs;
         return;
     }
-    for (int32_t i = first; i <= last; i++) {
-        m->picked[i] = saved_pick[i - first];
-        if (i < m->c->s->n_cuts)
-            m->device[i] = saved_device[i - first];
-    }
+    while (n > 0)
+        undo(x, &c[--n]);
 }
 
 static void polish(bytes_prices *m, const double *dual_ns, const bytes_plan_task *job, int64_t *length_ns)
@@ -292,7 +347,7 @@ static void polish(bytes_prices *m, const double *dual_ns, const bytes_plan_task
                 return;
             draw_prices(m, dual_ns, &x.rng);
         }
-        try_window(&x, -hot * exp(rate * (double)step) * log(1 - util_rng_real(&x.rng)));
+        try_change(&x, -hot * exp(rate * (double)step) * log(1 - util_rng_real(&x.rng)));
         keep_if_best(&x);
     }
 }

@@ -28,8 +28,8 @@ typedef struct bytes_pair {
 typedef struct bytes_path {
     double time_ns, use[MOIRAI_MAX_DEVICES]; /* bytes */
     double jump_ns; /* of the time: what edges over blocks are late, which no bound sees; plans only */
-    int8_t *device;                          /* of the cuts; plans only */
-    int8_t *pick;                            /* block plan of each block */
+    int8_t *device; /* of the cuts; plans only */
+    int8_t *pick;   /* block plan of each block */
 } bytes_path;
 
 /* Paths met so far; every combination of them that fits on average bounds what prices can reach. */
