@@ -39,12 +39,13 @@ static bool planned_path(bytes_prices *m)
     return true;
 }
 
-static void price_plans(bytes_prices *m)
+/* What each pair's cheapest plan costs, with what edges over its block are late or without. */
+static void price_plans(bytes_prices *m, bool jumps)
 {
     int32_t pairs = m->c->s->n_classes * m->K * m->K;
     for (int32_t i = 0; i < pairs; i++) {
         m->pair_cost[i] = bytes_block_plan_cost(m, i, m->price, &m->plan_pick[i]);
-        if (m->pair_cost[i] != INT64_MAX)
+        if (jumps && m->pair_cost[i] != INT64_MAX)
             m->pair_cost[i] += pricing_units(m->c->s->unit, m->jump_ns[i]);
     }
 }
@@ -118,18 +119,21 @@ static int enrich_path(bytes_prices *m, const bytes_plan_task *job)
     return rc;
 }
 
-/* A column of the plans' master at these dual values. */
-static int plan_column(bytes_prices *m, bytes_master *x, const double *dual_ns, const bytes_plan_task *job, bool enrich)
+/* A column of the plans' master at these dual values. Every other one as if edges over blocks were free: these are the
+ * paths near which the bound's prices are. */
+static int plan_column(bytes_prices *m, bytes_master *x, const double *dual_ns, const bytes_plan_task *job,
+                       int32_t round)
 {
+    bool jumps = round % 2 == 0, enrich = round % 3 == 0 && round < 3 * job->searches;
     size_t cuts = (size_t)m->c->s->n_cuts, blocks = (size_t)m->c->s->n_blocks;
     bytes_set_duals(m, dual_ns);
-    price_plans(m);
+    price_plans(m, jumps);
     if (!planned_path(m))
         return moirai_error(MOIRAI_EINFEASIBLE, "no path of block plans");
     int rc = enrich ? enrich_path(m, job) : 0;
     if (rc)
         return rc;
-    price_plans(m);
+    price_plans(m, jumps);
     planned_path(m);
     bytes_path found = measure_path(m);
     found.device = util_alloc(cuts, 1);
@@ -211,7 +215,7 @@ static void draw_prices(bytes_prices *m, const double *dual_ns, util_rng *rng)
     for (int32_t k = 0; k < m->K; k++)
         drawn[k] = fmax(dual_ns[k], 0.02 * most) * exp((util_rng_real(rng) - 0.5) * 4);
     bytes_set_duals(m, drawn);
-    price_plans(m);
+    price_plans(m, true);
 }
 
 typedef struct polishing {
@@ -386,7 +390,7 @@ int bytes_plan_find(int64_t *length_ns, const int32_t **cut_device, const pair_p
         return 0;
     memcpy(dual_ns, m->best_dual_ns, sizeof dual_ns);
     for (int32_t round = 0; round < job->rounds && !rc && !util_stopped(&job->stop); round++) {
-        rc = plan_column(m, x, dual_ns, job, round % 3 == 0 && round < 3 * job->searches);
+        rc = plan_column(m, x, dual_ns, job, round);
         if (!rc && !overflow_ns)
             overflow_ns = 8 * x->path[0].time_ns;
         rc = rc ? rc : bytes_master_solve(m, x, 1, overflow_ns, next);
