@@ -44,6 +44,7 @@ void bytes_prices_free(bytes_prices *m)
     free(m->plan_device);
     free(m->plan);
     free(m->from);
+    free(m->jump_ns);
     free(m->pair_cost);
     free(m->plan_pick);
     free(m->picked);
@@ -74,8 +75,8 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
     m->pair_cost = util_alloc(pairs, sizeof(int64_t));
     m->plan_pick = util_alloc(pairs, 1);
     m->picked = util_alloc(blocks, 1);
-    if (bytes_find_alike(m) || !m->view || !m->device || !m->plan_device || !m->plan || !m->from || !m->pair_cost ||
-        !m->plan_pick || !m->picked) {
+    if (bytes_find_alike(m) || bytes_find_jumps(m) || !m->view || !m->device || !m->plan_device || !m->plan ||
+        !m->from || !m->pair_cost || !m->plan_pick || !m->picked) {
         bytes_prices_free(m);
         return MOIRAI_EFAIL;
     }
@@ -385,6 +386,7 @@ static int take_plans(bytes_prices *m)
     for (; m->n_plans_taken < m->plans.n && !rc; m->n_plans_taken++) {
         bytes_path path = m->plans.path[m->n_plans_taken];
         path.device = path.pick = NULL;
+        path.time_ns -= path.jump_ns;
         rc = bytes_master_add(&m->cuts, &path);
     }
     return rc;

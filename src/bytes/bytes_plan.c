@@ -6,7 +6,9 @@
  * is cut into as many stretches as the LP solution has paths, each as long as its part, and the blocks where two
  * stretches meet take the pair of devices that joins them. That is wrong by up to a layer per stretch; so windows of
  * the chain are then taken anew at prices drawn around the LP solution's, and kept where time plus a fine on
- * overflowing bytes does not rise. */
+ * overflowing bytes rises by no more than a threshold that falls: annealing, because what fills the memory to the last
+ * byte is found by exchanges of which the first half alone costs. Times count what edges over a block are late where it
+ * changes the device (jumps.c). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,8 @@
 #include "util/util.h"
 
 #define POLISH_STEPS 20000
+#define HOT 0.002 /* temperatures of polishing, of the path's time */
+#define COLD 0.00001
 
 /* Plans of the blocks that the path at hand takes. */
 static void pick_plans(bytes_prices *m, int32_t first, int32_t last)
@@ -35,11 +39,15 @@ static bool planned_path(bytes_prices *m)
     return true;
 }
 
-static void price_plans(bytes_prices *m)
+/* What each pair's cheapest plan costs, with what edges over its block are late or without. */
+static void price_plans(bytes_prices *m, bool jumps)
 {
     int32_t pairs = m->c->s->n_classes * m->K * m->K;
-    for (int32_t i = 0; i < pairs; i++)
+    for (int32_t i = 0; i < pairs; i++) {
         m->pair_cost[i] = bytes_block_plan_cost(m, i, m->price, &m->plan_pick[i]);
+        if (jumps && m->pair_cost[i] != INT64_MAX)
+            m->pair_cost[i] += pricing_units(m->c->s->unit, m->jump_ns[i]);
+    }
 }
 
 /* Time and bytes of blocks first .. last of the path at hand, with the cuts that end them. */
@@ -49,8 +57,10 @@ static bytes_path measure(const bytes_prices *m, int32_t first, int32_t last)
     bytes_path out = {0};
     for (int32_t i = first; i <= last; i++) {
         int64_t length;
-        const int64_t *bytes = bytes_block_plan_at(m, bytes_pair_of(m, i), m->picked[i], &length);
-        out.time_ns += (double)length;
+        int64_t pair = bytes_pair_of(m, i);
+        const int64_t *bytes = bytes_block_plan_at(m, pair, m->picked[i], &length);
+        out.time_ns += (double)(length + m->jump_ns[pair]);
+        out.jump_ns += (double)m->jump_ns[pair];
         for (int32_t k = 0; k < m->K; k++)
             out.use[k] += (double)bytes[k];
         if (i < c->s->n_cuts) {
@@ -109,18 +119,21 @@ static int enrich_path(bytes_prices *m, const bytes_plan_task *job)
     return rc;
 }
 
-/* A column of the plans' master at these dual values. */
-static int plan_column(bytes_prices *m, bytes_master *x, const double *dual_ns, const bytes_plan_task *job, bool enrich)
+/* A column of the plans' master at these dual values. Every other one as if edges over blocks were free: these are the
+ * paths near which the bound's prices are. */
+static int plan_column(bytes_prices *m, bytes_master *x, const double *dual_ns, const bytes_plan_task *job,
+                       int32_t round)
 {
+    bool jumps = round % 2 == 0, enrich = round % 3 == 0 && round < 3 * job->searches;
     size_t cuts = (size_t)m->c->s->n_cuts, blocks = (size_t)m->c->s->n_blocks;
     bytes_set_duals(m, dual_ns);
-    price_plans(m);
+    price_plans(m, jumps);
     if (!planned_path(m))
         return moirai_error(MOIRAI_EINFEASIBLE, "no path of block plans");
     int rc = enrich ? enrich_path(m, job) : 0;
     if (rc)
         return rc;
-    price_plans(m);
+    price_plans(m, jumps);
     planned_path(m);
     bytes_path found = measure_path(m);
     found.device = util_alloc(cuts, 1);
@@ -172,7 +185,7 @@ static void keep_path(bytes_prices *m)
     }
 }
 
-/* ---- polishing: windows of the path are taken anew at other prices ---- */
+/* ---- polishing: the path is annealed, mostly by windows that are taken anew at other prices ---- */
 
 #define WINDOW 24 /* blocks, at most */
 
@@ -202,56 +215,144 @@ static void draw_prices(bytes_prices *m, const double *dual_ns, util_rng *rng)
     for (int32_t k = 0; k < m->K; k++)
         drawn[k] = fmax(dual_ns[k], 0.02 * most) * exp((util_rng_real(rng) - 0.5) * 4);
     bytes_set_duals(m, drawn);
-    price_plans(m);
+    price_plans(m, true);
+}
+
+typedef struct polishing {
+    bytes_prices *m;
+    double fine[MOIRAI_MAX_DEVICES]; /* per byte too many */
+    bytes_path now;
+    double energy, least;
+    util_rng rng;
+    int64_t *length_ns; /* of the best path that fits, which is kept */
+} polishing;
+
+static void set_fines(polishing *x, const double *dual_ns)
+{
+    const bytes_prices *m = x->m;
+    double most = 0;
+    for (int32_t k = 0; k < m->K; k++)
+        most = fmax(most, dual_ns[k] / (double)UTIL_MAX(m->c->p->device_memory_bytes[k], 1));
+    for (int32_t k = 0; k < m->K; k++)
+        x->fine[k] = 4 * most + 1e-9;
+}
+
+/* Keeps the path at hand where it is the shortest so far that fits. */
+static void keep_if_best(polishing *x)
+{
+    bytes_prices *m = x->m;
+    if (x->energy >= x->least || (int64_t)x->now.time_ns >= *x->length_ns)
+        return;
+    for (int32_t k = 0; k < m->K; k++)
+        if (x->now.use[k] > (double)m->c->p->device_memory_bytes[k])
+            return;
+    x->least = x->energy;
+    *x->length_ns = (int64_t)x->now.time_ns;
+    keep_path(m);
+}
+
+/* Another plan for a block between the same devices, of all that are known. */
+static bool repick(polishing *x, int32_t block)
+{
+    bytes_prices *m = x->m;
+    uint32_t n = (uint32_t)m->view[bytes_pair_of(m, block)].n_plans;
+    m->picked[block] = (int8_t)((int32_t)util_rng_below(&x->rng, n + 1) - 1);
+    return true;
+}
+
+/* The cut behind a block to another device, the blocks beside it by their cheapest plans. */
+static bool flip(polishing *x, int32_t block)
+{
+    bytes_prices *m = x->m;
+    int32_t k = (int32_t)util_rng_below(&x->rng, (uint32_t)m->K);
+    if (!(pair_chain_exit_mask(m->c, block) >> k & 1) || m->device[block] == k)
+        return false;
+    m->device[block] = k;
+    pick_plans(m, block, block + 1);
+    return m->pair_cost[bytes_pair_of(m, block)] != INT64_MAX && m->pair_cost[bytes_pair_of(m, block + 1)] != INT64_MAX;
+}
+
+/* A change of blocks first .. last of the path, and how they were. */
+typedef struct change {
+    int32_t first, last;
+    int32_t device[WINDOW];
+    int8_t pick[WINDOW];
+} change;
+
+static void undo(polishing *x, const change *c)
+{
+    bytes_prices *m = x->m;
+    for (int32_t i = c->first; i <= c->last; i++) {
+        m->picked[i] = c->pick[i - c->first];
+        if (i < m->c->s->n_cuts)
+            m->device[i] = c->device[i - c->first];
+    }
+}
+
+/* Adds what the change makes of time and bytes to *sum; false where it is none, or not allowed. */
+static bool make(polishing *x, change *c, bool window, bytes_path *sum)
+{
+    bytes_prices *m = x->m;
+    int32_t n = m->c->s->n_blocks, size = 2;
+    if (window)
+        size += (int32_t)util_rng_below(&x->rng, (uint32_t)UTIL_MIN(WINDOW - 1, n - 1));
+    c->first = (int32_t)util_rng_below(&x->rng, (uint32_t)(n - size + 1));
+    c->last = c->first + size - 1;
+    bool plan = m->view[bytes_pair_of(m, c->first)].n_plans > 0 && util_rng_below(&x->rng, 4);
+    for (int32_t i = c->first; i <= c->last; i++) {
+        c->pick[i - c->first] = m->picked[i];
+        c->device[i - c->first] = i < m->c->s->n_cuts ? m->device[i] : 0;
+    }
+    bytes_path before = measure(m, c->first, c->last);
+    if (window)
+        redo_window(m, c->first, c->last);
+    else if (!(plan ? repick(x, c->first) : flip(x, c->first)))
+        return false;
+    bytes_path after = measure(m, c->first, c->last);
+    sum->time_ns += after.time_ns - before.time_ns;
+    for (int32_t k = 0; k < m->K; k++)
+        sum->use[k] += after.use[k] - before.use[k];
+    return true;
+}
+
+/* Half of the time a window of the path is taken anew at the prices at hand. What is best at some price of bytes need not
+ * fill the memory, so that otherwise a block gets any other plan, or a cut another device; mostly two of these at once:
+ * one makes room for the other. Undone where it costs more than `above`. */
+static void try_change(polishing *x, double above)
+{
+    change c[2];
+    bytes_path next = x->now;
+    bool window = util_rng_below(&x->rng, 2);
+    int32_t n = 0, most = window || util_rng_below(&x->rng, 4) == 0 ? 1 : 2;
+    bool made = true;
+    while (n < most && made)
+        made = make(x, &c[n++], window, &next);
+    double costs = made ? energy(x->m, &next, x->fine) : HUGE_VAL;
+    if (costs <= x->energy + above) {
+        x->now = next;
+        x->energy = costs;
+        return;
+    }
+    while (n > 0)
+        undo(x, &c[--n]);
 }
 
 static void polish(bytes_prices *m, const double *dual_ns, const bytes_plan_task *job, int64_t *length_ns)
 {
-    int32_t n = m->c->s->n_blocks, saved_device[WINDOW];
-    int8_t saved_pick[WINDOW];
-    double fine[MOIRAI_MAX_DEVICES], most = 0;
-    util_rng rng;
-    util_rng_seed(&rng, job->seed);
-    bytes_path now = measure_path(m);
-    for (int32_t k = 0; k < m->K; k++)
-        most = fmax(most, dual_ns[k] / (double)UTIL_MAX(m->c->p->device_memory_bytes[k], 1));
-    for (int32_t k = 0; k < m->K; k++)
-        fine[k] = 4 * most + 1e-9;
-    for (int64_t step = 0; step < POLISH_STEPS && n > 1; step++) {
+    polishing x = {.m = m, .now = measure_path(m), .least = HUGE_VAL, .length_ns = length_ns};
+    set_fines(&x, dual_ns);
+    util_rng_seed(&x.rng, job->seed);
+    x.energy = energy(m, &x.now, x.fine);
+    double hot = HOT * x.now.time_ns, rate = log(COLD / HOT) / POLISH_STEPS;
+    keep_if_best(&x);
+    for (int64_t step = 0; step < POLISH_STEPS && m->c->s->n_blocks > 1; step++) {
         if (step % 64 == 0) {
             if (util_stopped(&job->stop))
                 return;
-            draw_prices(m, dual_ns, &rng);
+            draw_prices(m, dual_ns, &x.rng);
         }
-        int32_t size = 2 + (int32_t)util_rng_below(&rng, (uint32_t)UTIL_MIN(WINDOW - 1, n - 1));
-        int32_t first = (int32_t)util_rng_below(&rng, (uint32_t)(n - size + 1)), last = first + size - 1;
-        for (int32_t i = first; i <= last; i++) {
-            saved_pick[i - first] = m->picked[i];
-            saved_device[i - first] = i < m->c->s->n_cuts ? m->device[i] : 0;
-        }
-        bytes_path before = measure(m, first, last), next = now;
-        redo_window(m, first, last);
-        bytes_path after = measure(m, first, last);
-        next.time_ns += after.time_ns - before.time_ns;
-        for (int32_t k = 0; k < m->K; k++)
-            next.use[k] += after.use[k] - before.use[k];
-        if (energy(m, &next, fine) <= energy(m, &now, fine)) {
-            now = next;
-            continue;
-        }
-        for (int32_t i = first; i <= last; i++) {
-            m->picked[i] = saved_pick[i - first];
-            if (i < m->c->s->n_cuts)
-                m->device[i] = saved_device[i - first];
-        }
-    }
-    now = measure_path(m);
-    bool fits = true;
-    for (int32_t k = 0; k < m->K; k++)
-        fits &= now.use[k] <= (double)m->c->p->device_memory_bytes[k];
-    if (fits && (int64_t)now.time_ns < *length_ns) {
-        *length_ns = (int64_t)now.time_ns;
-        keep_path(m);
+        try_change(&x, -hot * exp(rate * (double)step) * log(1 - util_rng_real(&x.rng)));
+        keep_if_best(&x);
     }
 }
 
@@ -289,7 +390,7 @@ int bytes_plan_find(int64_t *length_ns, const int32_t **cut_device, const pair_p
         return 0;
     memcpy(dual_ns, m->best_dual_ns, sizeof dual_ns);
     for (int32_t round = 0; round < job->rounds && !rc && !util_stopped(&job->stop); round++) {
-        rc = plan_column(m, x, dual_ns, job, round % 3 == 0 && round < 3 * job->searches);
+        rc = plan_column(m, x, dual_ns, job, round);
         if (!rc && !overflow_ns)
             overflow_ns = 8 * x->path[0].time_ns;
         rc = rc ? rc : bytes_master_solve(m, x, 1, overflow_ns, next);

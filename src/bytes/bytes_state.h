@@ -27,8 +27,9 @@ typedef struct bytes_pair {
 /* A path: the devices of the cuts and what happens in between. */
 typedef struct bytes_path {
     double time_ns, use[MOIRAI_MAX_DEVICES]; /* bytes */
-    int8_t *device;                          /* of the cuts; plans only */
-    int8_t *pick;                            /* block plan of each block */
+    double jump_ns; /* of the time: what edges over blocks are late, which no bound sees; plans only */
+    int8_t *device; /* of the cuts; plans only */
+    int8_t *pick;   /* block plan of each block */
 } bytes_path;
 
 /* Paths met so far; every combination of them that fits on average bounds what prices can reach. */
@@ -56,6 +57,7 @@ struct bytes_prices {
     int32_t *plan_device; /* of the best plan */
     const pair_plan **plan;
     int8_t *from;       /* scratch of the dynamic programme */
+    int64_t *jump_ns;   /* per pair: what edges over its block are late where it changes the device, about */
     int64_t *pair_cost; /* per pair, at the present prices; INT64_MAX: none */
     int8_t *plan_pick;
     int8_t *picked; /* block plan per block of the present path */
@@ -83,6 +85,9 @@ const int64_t *bytes_block_plan_at(const bytes_prices *m, int64_t pair, int32_t 
 int64_t bytes_alike(const bytes_prices *m, int64_t pair);
 /* Sets `class of equal shape` (alike.c). */
 int bytes_find_alike(bytes_prices *m);
+
+/* Sets jump_ns (jumps.c). */
+int bytes_find_jumps(bytes_prices *m);
 
 /* Pairs to be worked on; job i is about pair[first + i]. */
 typedef struct bytes_batch {

@@ -1,8 +1,10 @@
 /* Plans of a pair at prices on bytes: what they cost, which is picked, and paths through the chain at prices. */
 #include <math.h>
+#include <stdio.h>
 
 #include "bytes/bytes_state.h"
 #include "pair/pair_refine.h"
+#include "pricing/lp.h"
 #include "support/check.h"
 #include "support/tiny.h"
 #include "support/tiny_block.h"
@@ -152,6 +154,84 @@ static void test_bytes_duals_are_bounded(void **state)
     close_prices(&f);
 }
 
+/* A tensor that jumps from a over two blocks to e takes 7 ns; d, which takes 3, lies between the first block and e. Where d
+ * reads it as well, it is in the first block's own problem. */
+static void test_bytes_edges_over_cuts_are_late_where_devices_change(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *also;
+        int64_t first_ns, second_ns;
+    } list[] = {{"", 4, 7}, {" r", 0, 7}};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        fixture f;
+        char text[256];
+        snprintf(text, sizeof text,
+                 "device A 100\ndevice B 100\nop a 1,1 > s:2 r:7\nop b 10,10 s > t:0\nop c 10,10 s > u:0\n"
+                 "op d 3,3 t u%s > v:0\nop e 1,1 v r\n",
+                 list[i].also);
+        open_prices(&f, text);
+        const int64_t *first = f.m->jump_ns + 4 * f.c->s->block_class[1];
+        const int64_t *second = f.m->jump_ns + 4 * f.c->s->block_class[2];
+        assert_true(first[0] == 0 && first[3] == 0 && second[0] == 0 && second[3] == 0); /* no change of device */
+        assert_true(first[1] == list[i].first_ns && first[2] == list[i].first_ns);
+        assert_true(second[1] == list[i].second_ns && second[2] == list[i].second_ns);
+        close_prices(&f);
+    }
+}
+
+#define SACK 40        /* operators in a row */
+#define SACK_NEAR 1.01 /* of the best */
+#define SACK_ROOM 397  /* bytes of A */
+
+/* The least time of a row of operators of which those on A fit into it: a knapsack, by dynamic programming. */
+static int64_t sack_ns(const int32_t *a_ns, const int32_t *b_ns, const int32_t *bytes)
+{
+    int64_t least[SACK_ROOM + 1] = {0};
+    for (int32_t i = 0; i < SACK; i++)
+        for (int32_t room = SACK_ROOM; room >= 0; room--) {
+            int64_t on_b = least[room] + b_ns[i];
+            least[room] = room >= bytes[i] ? UTIL_MIN(on_b, least[room - bytes[i]] + a_ns[i]) : on_b;
+        }
+    return least[SACK_ROOM];
+}
+
+/* Rows of operators without transfers: what paths are laid out and polished to is the best that fits, or nearly. */
+static void test_bytes_plans_fill_the_memory(void **state)
+{
+    (void)state;
+    util_rng rng;
+    util_rng_seed(&rng, 5);
+    for (int32_t round = 0; round < 5; round++) {
+        char text[64 * SACK];
+        int32_t a_ns[SACK], b_ns[SACK], bytes[SACK];
+        int n = snprintf(text, sizeof text, "device A %d\ndevice B 9999\n", SACK_ROOM);
+        for (int32_t i = 0; i < SACK; i++) {
+            a_ns[i] = 100 + (int32_t)util_rng_below(&rng, 100);
+            bytes[i] = 10 + (int32_t)util_rng_below(&rng, 30);
+            b_ns[i] = a_ns[i] + 10 * bytes[i] + (int32_t)util_rng_below(&rng, 40);
+            char in[16] = "";
+            if (i > 0)
+                snprintf(in, sizeof in, " t%d", i - 1);
+            n += snprintf(text + n, sizeof text - (size_t)n, "op o%d %d,%d%s mem=%d > t%d:0\n", i, a_ns[i], b_ns[i], in,
+                          bytes[i], i);
+        }
+        fixture f;
+        open_prices(&f, text);
+        bytes_plan_task job = {.evaluations = 10, .upper_ns = 1000000, .rounds = 12, .seed = 1, .threads = 1};
+        int64_t length;
+        const int32_t *cut_device;
+        const pair_plan *const *block_plan;
+        assert_ok(bytes_plan_find(&length, &cut_device, &block_plan, f.m, &job));
+        int64_t best = sack_ns(a_ns, b_ns, bytes);
+        if (pricing_lp_available()) {
+            assert_true(length >= best);
+            assert_true((double)length <= SACK_NEAR * (double)best);
+        }
+        close_prices(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +240,8 @@ int main(void)
         cmocka_unit_test(test_bytes_paths_at_prices),
         cmocka_unit_test(test_bytes_batches_run_leaders_first),
         cmocka_unit_test(test_bytes_duals_are_bounded),
+        cmocka_unit_test(test_bytes_edges_over_cuts_are_late_where_devices_change),
+        cmocka_unit_test(test_bytes_plans_fill_the_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
