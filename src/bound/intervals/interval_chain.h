@@ -16,6 +16,8 @@ typedef struct bound_interval_chain {
     int8_t *tries;          /* per pair */
     int32_t *device, *pick, n_picks;
     int64_t searches;
+    const bound_interval_list *known; /* of parts of intervals; NULL: nothing */
+    bool merged;                      /* intervals are made of others that have been searched */
 } bound_interval_chain;
 
 int bound_interval_chain_new(bound_interval_chain **out, const moirai_problem *p, const decompose_intervals *x,
@@ -58,6 +60,9 @@ int bound_interval_chain_raise(int64_t *lower_ns, bound_interval_chain *x, const
 
 /* Opens the pairs: all of them, or those of the path where they are many. */
 int bound_interval_chain_open(bound_interval_chain *x, const bound_interval_task *job);
+
+/* Every pair that is open is at least as long as its parts are, one after the other. */
+int bound_interval_chain_add_up(bound_interval_chain *x, int threads);
 
 /* ---- interval_contest.c ---- */
 /* Gives a chain what others have found, and takes what it has found. O(blocks * (intervals known + K^2)). */
