@@ -77,6 +77,8 @@ void bound_contest_free(bound_contest *c);
 int bound_contest_raise(int64_t *lower_ns, bound_contest *c, const bound_interval_task *job);
 /* The chain that proves most, NULL where there is none; it stays the contest's. */
 bound_interval_chain *bound_contest_best(const bound_contest *c);
+/* The same of chains whose intervals are not made of others: what they prove can be certified. */
+bound_interval_chain *bound_contest_best_of_short(const bound_contest *c);
 /* All of them, in the order in which they were let in. */
 int32_t bound_contest_count(const bound_contest *c);
 const bound_interval_chain *bound_contest_chain(const bound_contest *c, int32_t i);

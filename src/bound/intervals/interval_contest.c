@@ -7,6 +7,10 @@
  * chain too: a recursion over all intervals that are known by then finds the best of these, and it is raised like the
  * others.
  *
+ * Whenever a chain has been raised, operators of the best chain of parts are taken away: longer intervals hold what floats
+ * beside their parts and what jumps over their ends. Their searches begin where those of the parts have ended
+ * (interval_links.c).
+ *
  * A contest can be gone on with: each further round lets some new chains in, with noise of another seed, and raises
  * those that promise most by one more attempt at each pair. Nothing is searched twice. */
 #include "bound/intervals/interval_chain.h"
@@ -68,8 +72,8 @@ int bound_interval_chain_share(bound_interval_chain *x, bound_interval_list *kno
     for (int32_t b = 0; b < s->n_blocks && !rc; b++) {
         int32_t entry = end_of(x, decompose_entry(s, b)), exit = end_of(x, decompose_exit(s, b));
         bound_interval *k = bound_interval_find(known, entry, exit);
-        if (!k)
-            rc = bound_interval_add(&k, known, entry, exit, x->c->K);
+        if (!k && !(rc = bound_interval_add(&k, known, entry, exit, x->c->K)))
+            k->merged = x->merged;
         for (int32_t i = 0; i < pairs && !rc; i++) {
             int64_t at = pair_chain_index(x->c, s->block_class[b], i / x->c->K, i % x->c->K);
             pair_state *y = x->c->pair[at];
@@ -437,6 +441,15 @@ void bound_contest_free(bound_contest *c)
 bound_interval_chain *bound_contest_best(const bound_contest *c)
 {
     int32_t best = best_of(c);
+    return best < 0 ? NULL : c->chain[best].x;
+}
+
+bound_interval_chain *bound_contest_best_of_short(const bound_contest *c)
+{
+    int32_t best = -1;
+    for (int32_t i = 0; i < c->n; i++)
+        if (!c->chain[i].x->merged && (best < 0 || c->chain[i].lower_ns > c->chain[best].lower_ns))
+            best = i;
     return best < 0 ? NULL : c->chain[best].x;
 }
 

@@ -4,98 +4,19 @@
  * closes an interval leaves its best plan behind. The best path of these plans is a plan of the chain's spine, often an
  * optimal one; what floats beside the chain is put into its gaps (floats.c). Where a network is two towers, or a trunk
  * with branches, annealing of the whole hardly finds such plans: the tower that decides changes its device twice a layer,
- * and each change alone costs a transfer. Plans that come near to the best one are annealed, without much heat.
- *
- * Long intervals are rarely closed, and what their searches leave behind are poor plans. Those on the path of the bound of
- * the best chain, if it is one of long intervals, are annealed first, like a whole problem with both ends pinned: a tenth
- * of the network at a time. */
+ * and each change alone costs a transfer. Plans that come near to the best one are annealed, without much heat. */
 #include <stdlib.h>
 
 #include "place/moirai/compose.h"
 #include "place/moirai/engine.h"
 #include "place/moirai/floats.h"
 #include "place/moirai/whole_anneal.h"
-#include "schedule/plan_order.h"
-#include "util/pool.h"
 #include "util/util.h"
 
 #define NEAR 0.06 /* longer plans than the best by more are left alone */
 #define HEAT 0.3  /* of a long round's */
 #define EVALUATIONS 30000.0
 #define EVALUATIONS_OP 150.0
-#define LONG_OP 300.0 /* per operator of a long interval */
-#define CLOSED 0.001  /* a plan so near to the bound of its interval is good enough */
-
-/* ---- plans of long intervals ---- */
-
-typedef struct annealing {
-    const engine *x;
-    bound_interval_chain *chain;
-    const util_stop *stop;
-} annealing;
-
-static int anneal_plan(moirai_plan **plan, const annealing *job, const moirai_problem *q, int32_t number)
-{
-    static const double heat[] = {3, 1};
-    const moirai_budget *b = &job->x->o->budget;
-    int rc = 0;
-    for (int32_t i = 0; i < 2 && !rc; i++) {
-        place_whole_task task = {.evaluations = (int64_t)(LONG_OP * q->n_ops * UTIL_MIN(b->effort, 1e6)) + 1,
-                                 .heat = heat[i],
-                                 .seed = b->seed * 1000 + 700 + (uint64_t)(2 * number + i),
-                                 .threads = 1,
-                                 .stop = *job->stop};
-        rc = place_whole_anneal(plan, q, &task);
-    }
-    return rc;
-}
-
-static int keep_plan(pair_state *y, const moirai_plan *plan)
-{
-    moirai_task *order;
-    int64_t n;
-    int rc = schedule_plan_order(&order, &n, &y->block.problem, plan);
-    rc = rc ? rc : pair_take_plan(y, plan->makespan_ns, plan->op_device, order, n);
-    free(order);
-    return rc;
-}
-
-/* The pair of a block that is on the path of the bound; of several blocks with the same pair, the first does it. */
-static int anneal_interval(void *data, int32_t block)
-{
-    const annealing *job = data;
-    pair_chain *c = job->chain->c;
-    int64_t at = pair_chain_on_path(c, block, job->chain->device);
-    pair_state *y = c->pair[at];
-    for (int32_t b = 0; b < block; b++)
-        if (pair_chain_on_path(c, b, job->chain->device) == at)
-            return 0;
-    moirai_sim *sim;
-    moirai_plan *plan = NULL;
-    if (!y || !y->open || !y->plan.device || (double)y->plan.length_ns <= (1 + CLOSED) * (double)y->lower_ns ||
-        util_stopped(job->stop))
-        return 0;
-    int rc = moirai_sim_new(&sim, &y->block.problem);
-    if (!rc && moirai_sim_replay(sim, y->plan.device, y->plan.order, y->plan.n_order) >= 0)
-        rc = moirai_sim_plan(&plan, sim);
-    if (plan)
-        rc = anneal_plan(&plan, job, &y->block.problem, block);
-    if (!rc && plan && plan->makespan_ns < y->plan.length_ns)
-        rc = keep_plan(y, plan);
-    moirai_plan_free(plan);
-    moirai_sim_free(sim);
-    return rc;
-}
-
-static int anneal_intervals(const engine *x, bound_interval_chain *chain, const util_stop *stop)
-{
-    annealing job = {x, chain, stop};
-    if (!chain->merged || pair_chain_path(chain->c, PAIR_CHAIN_LOWER, chain->device) == INT64_MAX)
-        return 0;
-    return util_pool_run(anneal_interval, &job, chain->c->s->n_blocks, x->o->budget.threads);
-}
-
-/* ---- plans of chains ---- */
 
 /* The best path of a chain's interval plans as a plan of its spine; *out is NULL where some interval has none. */
 static int compose_spine(moirai_plan **out, const bound_interval_chain *x)
@@ -152,8 +73,7 @@ static int polish(engine *x, moirai_plan **plan, int32_t number, const util_stop
 int engine_compose_intervals(engine *x, double part)
 {
     util_stop stop = engine_part(x, part);
-    bound_interval_chain *best = x->contest ? bound_contest_best(x->contest) : NULL;
-    int rc = best && engine_gap(x) > x->o->gap ? anneal_intervals(x, best, &stop) : 0;
+    int rc = 0;
     for (int32_t i = 0; x->contest && i < bound_contest_count(x->contest) && !rc; i++) {
         const bound_interval_chain *chain = bound_contest_chain(x->contest, i);
         moirai_plan *plan;
