@@ -47,6 +47,13 @@ def test_parts_have_their_share_of_multiprocessors(workers):
     assert sm[0] < sm[1] < sm[2] and sum(sm) <= torch.cuda.get_device_properties(0).multi_processor_count + 3
 
 
+def test_a_user_s_number_of_queues_does_not_keep_parts_from_starting(monkeypatch):
+    monkeypatch.setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32")
+    devices = [{"name": n, "type": "h200", "memory": "10GB", "share": 0.25} for n in "ABCD"]
+    with mt.Workers({"devices": devices, "links": links("ABCD")}) as found:
+        assert len(found.about) == 4
+
+
 @pytest.mark.parametrize("transport", ["ipc", "host"])
 @pytest.mark.parametrize("graphs", [True, False])
 @pytest.mark.parametrize("name", ["inception", "gpt2", "t5", "moe"])

@@ -91,6 +91,8 @@ class Workers:
         if kind_of(device) == "cuda":
             env["CUDA_VISIBLE_DEVICES"] = _gpu_index(device)
             env.pop("PYTORCH_CUDA_ALLOC_CONF", None)  # expandable segments can't be shared with other processes
+            if device.share:  # with 32 queues each, four parts are more than MPS has room for ("out of memory")
+                env.pop("CUDA_DEVICE_MAX_CONNECTIONS", None)
         else:
             env["OMP_NUM_THREADS"] = str(device.threads or 1)
         if self._mps and device.share:
