@@ -213,6 +213,23 @@ static double worth(const decompose_intervals *x, const interval *v, const decom
     return v->to < x->n ? value + x->least[v->to] - taste->jump * x->jump[v->to] : value;
 }
 
+int32_t decompose_intervals_between(const decompose_intervals *x, int32_t from, int32_t to)
+{
+    const uint64_t *after = from != MOIRAI_NONE ? x->after + (size_t)x->p->topo_rank[from] * x->words : NULL;
+    const uint64_t *before = to != MOIRAI_NONE ? x->before + (size_t)x->p->topo_rank[to] * x->words : NULL;
+    int32_t n = 0;
+    if (!after && !before)
+        return x->n;
+    for (size_t w = 0; w < x->words; w++)
+        n += __builtin_popcountll((after ? after[w] : ~UINT64_C(0)) & (before ? before[w] : ~UINT64_C(0)));
+    return n;
+}
+
+bool decompose_intervals_jumped(const decompose_intervals *x, int32_t op)
+{
+    return x->jump[x->p->topo_rank[op]] > 0;
+}
+
 static void mark(const decompose_intervals *x, int32_t from, int32_t to, bool *floating)
 {
     const uint64_t *after = from >= 0 ? x->after + (size_t)from * x->words : NULL;

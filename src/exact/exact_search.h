@@ -53,6 +53,8 @@ typedef struct exact_search {
     exact_mirror *mirror;
     int32_t n_mirrors;
 
+    int32_t *link_in_off, *link_in, *link_out_off, *link_out; /* links by their ends; NULL: there are none */
+
     exact_state **stack; /* one state per depth; they never move */
     size_t stack_capacity;
     int32_t stack_n;
@@ -107,6 +109,12 @@ void exact_tails(exact_search *s, exact_state *st, bool *changed);
 /* Which transfers are sure, between which devices: fills s->active and its companions. */
 void exact_activate(exact_search *s, const exact_state *st);
 void exact_arcs(exact_search *s, exact_state *st, bool *changed);
+
+/* exact_link.c: what links say of the heads of i, of the tails of j; only where there are any. */
+int exact_links_new(exact_search *s);
+void exact_links_free(exact_search *s);
+void exact_link_heads(exact_search *s, exact_state *st, int32_t i, bool *changed);
+void exact_link_tails(exact_search *s, exact_state *st, int32_t j, bool *changed);
 
 /* exact_propagate.c: to (nearly) a fixed point. False: no plan below s->below_ns is left in this node. */
 bool exact_propagate(exact_search *s, exact_state *st);

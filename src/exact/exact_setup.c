@@ -202,6 +202,7 @@ int exact_search_new(exact_search *s, const moirai_problem *p, const exact_optio
     if (!rc && o->below_ns >= 0 && o->below_ns < s->below_ns)
         s->below_ns = o->below_ns;
     s->ceiling_ns = s->below_ns;
+    rc = rc ? rc : exact_links_new(s);
     rc = rc ? rc : exact_share_new(s);
     if (!rc && !exact_push(s, 0))
         rc = MOIRAI_EFAIL;
@@ -214,6 +215,7 @@ void exact_search_free(exact_search *s)
                    s->slot_from, s->slot_to, s->slot_ns,    s->free_bytes,  s->machine_count, s->life,      s->task,
                    s->cover,     s->arc,     s->price_best, s->traffic_ns,  s->dead_ends};
     exact_share_free(s);
+    exact_links_free(s);
     for (size_t a = 0; a < sizeof all / sizeof *all; a++)
         free(all[a]);
     for (int32_t a = 0; a < s->stack_n; a++)

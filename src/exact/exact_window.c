@@ -132,6 +132,8 @@ void exact_heads(exact_search *s, exact_state *st, bool *changed)
         int32_t i = p->topo[a];
         for (uint64_t m = st->dom[i]; m != 0; m &= m - 1)
             head_of(s, st, i, EXACT_FIRST(m), changed);
+        if (s->link_in)
+            exact_link_heads(s, st, i, changed);
     }
     for (int32_t a = 0; a < s->n_active; a++) {
         int32_t x = s->active[a], j = p->tensor_producer[s->edge ? p->edge_tensor[x] : x / s->K];
@@ -278,6 +280,8 @@ void exact_tails(exact_search *s, exact_state *st, bool *changed)
         int32_t j = s->p->topo[a];
         for (uint64_t m = st->dom[j]; m != 0; m &= m - 1)
             tail_of(s, st, j, EXACT_FIRST(m), changed);
+        if (s->link_out)
+            exact_link_tails(s, st, j, changed);
     }
     for (int32_t a = 0; a < s->n_active; a++)
         slot_tail(s, st, s->active[a], changed);

@@ -3,6 +3,7 @@
 
 #include "bound/certificate.h"
 #include "bound/intervals/interval_chain.h"
+#include "exact/exact.h"
 #include "pair/static_lp.h"
 #include "pricing/lp.h"
 #include "schedule/paths.h"
@@ -298,6 +299,65 @@ static void test_the_pool_within_windows_knows_when_work_has_to_wait(void **stat
     moirai_problem_free(p);
 }
 
+/* What is known of a and b (0 and 3) as above: told of it, the search of the whole finds nothing below 70, from either end;
+ * without it there is a plan of 60. */
+static void test_the_search_believes_links_from_both_ends(void **state)
+{
+    (void)state;
+    moirai_problem *p = beside_a_chain();
+    const int64_t twenty[4] = {20, 20, 20, 20}, forty[4] = {40, 40, 40, 40};
+    const exact_link behind = {0, 3, twenty}, ahead = {3, 8, forty}, first = {MOIRAI_NONE, 3, forty},
+                     last = {3, MOIRAI_NONE, forty};
+    const struct {
+        const exact_link *link;
+        int64_t optimum;
+    } given[] = {{NULL, 60}, {&behind, 70}, {&ahead, 70}, {&first, 80}, {&last, 60}};
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+        exact_options o;
+        exact_result found;
+        exact_options_init(&o);
+        o.below_ns = 1000; /* no start: plans of quick placers do not keep to what is made up here */
+        o.link = given[i].link;
+        o.n_links = given[i].link != NULL;
+        assert_ok(exact_solve(p, &o, &found));
+        assert_true(found.complete);
+        assert_int_equal(found.makespan_ns, given[i].optimum);
+        exact_result_clear(&found);
+    }
+    moirai_problem_free(p);
+}
+
+/* The whole as one long interval: its parts add up to 60, the search with them proves 70. */
+static void test_long_intervals_begin_where_their_parts_have_ended(void **state)
+{
+    (void)state;
+    moirai_problem *p = beside_a_chain();
+    bound_interval_task job = {.goal_ns = INT64_MAX, .tries = 2, .effort = 1, .threads = 1, .seed = 1};
+    bound_interval_list known = {0};
+    bound_interval *v;
+    bound_interval_chain *x;
+    int64_t lower;
+    bool mark[27] = {false};
+    assert_int_equal(p->n_ops, 9);
+    assert_ok(bound_interval_add(&v, &known, 0, 3, p->n_devices));
+    for (int32_t i = 0; i < 4; i++) {
+        v->lower_ns[i] = 20;
+        v->tries[i] = 1;
+    }
+    assert_ok(bound_interval_chain_over(&x, p, mark));
+    x->known = &known;
+    x->merged = true;
+    assert_ok(bound_interval_chain_open(x, &job));
+    assert_int_equal(pair_chain_path(x->c, PAIR_CHAIN_LOWER, NULL), 40);
+    assert_ok(bound_interval_chain_add_up(x, 1));
+    assert_int_equal(pair_chain_path(x->c, PAIR_CHAIN_LOWER, NULL), 60);
+    assert_ok(bound_interval_chain_raise(&lower, x, &job));
+    assert_int_equal(lower, 70);
+    bound_interval_chain_free(x);
+    bound_interval_list_clear(&known);
+    moirai_problem_free(p);
+}
+
 static void test_no_bound_of_random_problems_is_above_the_optimum(void **state)
 {
     (void)state;
@@ -324,6 +384,8 @@ int main(void)
         cmocka_unit_test(test_windows_know_what_paths_and_the_chain_know),
         cmocka_unit_test(test_rounds_of_a_contest_rise_up_to_the_optimum),
         cmocka_unit_test(test_the_pool_within_windows_knows_when_work_has_to_wait),
+        cmocka_unit_test(test_the_search_believes_links_from_both_ends),
+        cmocka_unit_test(test_long_intervals_begin_where_their_parts_have_ended),
         cmocka_unit_test(test_no_bound_of_random_problems_is_above_the_optimum),
     };
     return cmocka_run_group_tests_name("intervals", tests, NULL, NULL);

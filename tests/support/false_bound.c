@@ -430,6 +430,7 @@ static bool check_windows(const moirai_problem *p, int64_t optimum, uint64_t see
     good = good && (lower <= optimum || false_bound_fail(why, "pool within windows %lld, optimum %lld",
                                                          (long long)lower, (long long)optimum));
     counts->windows += lower > w.lower_ns;
+    good = good && false_bound_links(p, &known, optimum, seed, counts, why);
     good = good && check_window_proof(p, &known, &job, optimum, seed, counts, why);
     bound_windows_clear(&w);
     bound_interval_list_clear(&known);

@@ -25,6 +25,7 @@ typedef struct false_bound_counts {
     int64_t nodes;         /* and how many nodes the verifier walked there */
     int64_t pools;         /* proofs by the pool of all devices */
     int64_t windows;       /* bounds by the pool within windows from intervals */
+    int64_t links;         /* chains of long intervals that were raised above the sum of their parts */
     attack_counts attacks; /* on those and on certificates with a part about bytes */
     int64_t tight;         /* certificates whose bound is the optimum */
     double gap;            /* sum of (optimum - certified) / optimum over problems with known optimum */
@@ -44,6 +45,7 @@ int64_t false_bound_optimum(const moirai_problem *p);
  *  - chains of intervals drawn at random prove no more, nor do their certificates; the best plan lies within the heads
  * and tails that follow from them, and the pool within these proves no more; nor do certificates of these, changed or
  * not, and they prove just what they claim;
+ *  - a search that is told of intervals finds the same optimum, and long intervals made of short ones prove no more;
  *  - a certificate that leaves operators out proves no more than the optimum with them. */
 bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_counts *counts, char *why);
 

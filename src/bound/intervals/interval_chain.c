@@ -14,12 +14,14 @@
 
 #include "bound/bounds.h"
 #include "bound/intervals/interval_search.h"
+#include "pair/improve.h"
 #include "pair/static_lp.h"
 #include "exact/exact.h"
 #include "util/pool.h"
 #include "util/util.h"
 
-#define SEARCH_OPS 110      /* larger intervals are not searched */
+#define SEARCH_OPS 160      /* larger intervals are not searched */
+#define LARGE_OPS 64        /* from this size on searches get fewer nodes */
 #define SMALL_OPS 46        /* up to this size the search comes first */
 #define PRICES_EFFORT 0.3   /* of the effort goes into prices */
 #define MOST_OPEN 20000     /* pairs that are opened at once */
@@ -31,7 +33,11 @@
 #define SIDE_BY_SIDE 4      /* pairs that are raised at once, if there are so many worth it */
 #define LIKELY_RISE 0.03    /* of a pair's bound */
 #define REPEATS 3           /* blocks of a class, on average */
-#define PATIENCE 2          /* times as many nodes where there is time for them */
+#define PLAN_OPS 34         /* smaller intervals are mostly closed at once */
+#define PLAN_NEAR 0.02      /* above a pair's bound: its plan is near enough */
+#define PLAN_EVALUATIONS 20000
+#define STUCK 0.0005 /* of a pair's bound: a longer search that raised it by less is not gone on with at once */
+#define PATIENCE 2   /* times as many nodes where there is time for them */
 
 static const double nodes[] = {1500, 9000, 50000}; /* of the three searches, at effort 1 */
 
@@ -126,22 +132,27 @@ typedef struct raising {
 typedef enum attempt { SEARCH_1, SEARCH_2, SEARCH_3, STATIC, CASES, PRICES, NOTHING } attempt;
 
 /* Layers that repeat are worth a programme for each pair before any search. */
-static attempt attempt_of(const pair_state *y, int32_t tries, bool prices_only, bool copies)
+static attempt attempt_of(const bound_interval_chain *x, const pair_state *y, int32_t tries, bool prices_only)
 {
     static const attempt small[] = {SEARCH_1, SEARCH_2, STATIC, PRICES, SEARCH_3, PRICES},
                          large[] = {SEARCH_1, STATIC, CASES, PRICES, SEARCH_2, SEARCH_3, PRICES},
-                         copy[] = {STATIC, CASES, SEARCH_1, PRICES, SEARCH_2, SEARCH_3, PRICES};
+                         copy[] = {STATIC, CASES, SEARCH_1, PRICES, SEARCH_2, SEARCH_3, PRICES},
+                         merged[] = {SEARCH_1, SEARCH_2, SEARCH_3, SEARCH_3, SEARCH_3, SEARCH_3, SEARCH_3};
     if (prices_only)
         return y->level < PAIR_LEVELS ? PRICES : NOTHING;
     bool few = y->block.n_interior <= SMALL_OPS;
     if (tries >= (int32_t)(few ? sizeof small / sizeof *small : sizeof large / sizeof *large))
         return SEARCH_3; /* with more nodes each time, by the effort */
-    return few ? small[tries] : copies ? copy[tries] : large[tries];
+    if (few)
+        return small[tries];
+    return x->merged ? merged[tries] : bound_interval_chain_repeats(x) ? copy[tries] : large[tries];
 }
 
-static int64_t nodes_of(attempt what, const bound_interval_task *job)
+/* A node of a large interval takes longer. */
+static int64_t nodes_of(attempt what, const pair_state *y, const bound_interval_task *job)
 {
-    return (int64_t)(nodes[what] * (job->patient ? PATIENCE : 1) * fmin(job->effort, 1e6)) + 1;
+    double n = nodes[what] * (job->patient ? PATIENCE : 1) * fmin(job->effort, 1e6);
+    return (int64_t)(n * fmin(1, (double)LARGE_OPS / y->block.n_interior)) + 1;
 }
 
 static bool affordable(const pair_state *y, const bound_interval_task *job)
@@ -181,29 +192,68 @@ static int raise_by_cases(bound_interval_chain *x, int32_t pair, int64_t need_ns
     return rc;
 }
 
+/* The search. Where it has been tried before and the pair's plan may be far from the best, a few steps of annealing come
+ * first: targets that a plan meets are not refuted, and to find that out takes the search long. */
+static int search_one(bound_interval_chain *x, int32_t pair, int64_t need_ns, int64_t most, const util_stop *stop)
+{
+    bound_links links = {0};
+    int32_t K = x->c->K;
+    pair_state *y = x->c->pair[pair];
+    pair_improve_task plan = {
+        .pair = y, .entry_device = pair / K % K, .exit_device = pair % K, .seed = 1, .stop = *stop};
+    bool again = x->tries[pair] > (x->merged ? 1 : 2) && y->block.n_interior > PLAN_OPS,
+         far = (double)y->plan.length_ns > (1 + PLAN_NEAR) * (double)y->lower_ns;
+    int rc = again && far ? pair_improve_plan(&plan, PLAN_EVALUATIONS) : 0;
+    rc = rc || !x->known ? rc : bound_links_find(&links, x, pair / (K * K), x->known);
+    rc = rc ? rc : bound_interval_search(y, need_ns, most, &links, stop);
+    bound_links_clear(&links);
+    return rc;
+}
+
 static int raise_one(void *data, int32_t i)
 {
     raising *r = data;
     bound_interval_chain *x = r->x;
     int32_t pair = x->pick[i], tries = x->tries[pair]++;
     pair_state *y = x->c->pair[pair];
-    bool copies = bound_interval_chain_repeats(x);
-    attempt what = attempt_of(y, tries, r->job->prices_only, copies);
+    attempt what = attempt_of(x, y, tries, r->job->prices_only);
     bool fits = y->block.n_interior <= SEARCH_OPS && exact_fits(&y->block.problem, NULL);
+    double was = (double)y->lower_ns;
     int rc = 0;
     if (util_stopped(&r->job->stop))
         return 0;
     if (what <= SEARCH_3 && fits)
-        rc = bound_interval_search(y, r->need_ns[i], nodes_of(what, r->job), &r->job->stop);
+        rc = search_one(x, pair, r->need_ns[i], nodes_of(what, y, r->job), &r->job->stop);
     else if (what == STATIC && affordable(y, r->job))
         rc = pair_raise_static(y, r->job->stop);
     else if (what == CASES && affordable(y, r->job))
         rc = raise_by_cases(x, pair, r->need_ns[i], r->job);
     else if (what == PRICES)
         rc = raise_by_prices(x, pair, r->need_ns[i], r->job);
+    bool stuck = tries > 0 && (double)y->lower_ns <= was * (1 + STUCK) && !util_stopped(&r->job->stop);
+    if (x->merged && stuck) /* more nodes, but not in this round */
+        x->tries[pair] = (int8_t)UTIL_MAX(r->job->tries, x->tries[pair]);
     if (what == NOTHING || y->lower_ns >= y->plan.length_ns)
         x->tries[pair] = INT8_MAX;
     return rc;
+}
+
+static int add_up(void *data, int32_t class_)
+{
+    bound_interval_chain *x = data;
+    bound_links links;
+    int64_t pairs = (int64_t)x->c->K * x->c->K;
+    int rc = bound_links_find(&links, x, class_, x->known);
+    for (int64_t at = class_ * pairs; at < (class_ + 1) * pairs && !rc && links.n > 0; at++)
+        if (x->c->pair[at] && x->c->pair[at]->open)
+            rc = bound_links_add_up(x->c->pair[at], &links);
+    bound_links_clear(&links);
+    return rc;
+}
+
+int bound_interval_chain_add_up(bound_interval_chain *x, int threads)
+{
+    return x->known ? util_pool_run(add_up, x, x->c->s->n_classes, threads) : 0;
 }
 
 /* Pairs of the path, those on which most of the gap may hang first; up to `most` in all. */

@@ -16,6 +16,8 @@ typedef struct bound_interval_chain {
     int8_t *tries;          /* per pair */
     int32_t *device, *pick, n_picks;
     int64_t searches;
+    const bound_interval_list *known; /* of parts of intervals; NULL: nothing */
+    bool merged;                      /* intervals are made of others that have been searched */
 } bound_interval_chain;
 
 int bound_interval_chain_new(bound_interval_chain **out, const moirai_problem *p, const decompose_intervals *x,
@@ -59,6 +61,9 @@ int bound_interval_chain_raise(int64_t *lower_ns, bound_interval_chain *x, const
 /* Opens the pairs: all of them, or those of the path where they are many. */
 int bound_interval_chain_open(bound_interval_chain *x, const bound_interval_task *job);
 
+/* Every pair that is open is at least as long as its parts are, one after the other. */
+int bound_interval_chain_add_up(bound_interval_chain *x, int threads);
+
 /* ---- interval_contest.c ---- */
 /* Gives a chain what others have found, and takes what it has found. O(blocks * (intervals known + K^2)). */
 int bound_interval_chain_share(bound_interval_chain *x, bound_interval_list *known);
@@ -72,6 +77,8 @@ void bound_contest_free(bound_contest *c);
 int bound_contest_raise(int64_t *lower_ns, bound_contest *c, const bound_interval_task *job);
 /* The chain that proves most, NULL where there is none; it stays the contest's. */
 bound_interval_chain *bound_contest_best(const bound_contest *c);
+/* The same of chains whose intervals are not made of others: what they prove can be certified. */
+bound_interval_chain *bound_contest_best_of_short(const bound_contest *c);
 /* All of them, in the order in which they were let in. */
 int32_t bound_contest_count(const bound_contest *c);
 const bound_interval_chain *bound_contest_chain(const bound_contest *c, int32_t i);

@@ -7,6 +7,10 @@
  * chain too: a recursion over all intervals that are known by then finds the best of these, and it is raised like the
  * others.
  *
+ * Whenever a chain has been raised, operators of the best chain of parts are taken away: longer intervals hold what floats
+ * beside their parts and what jumps over their ends. Their searches begin where those of the parts have ended
+ * (interval_links.c).
+ *
  * A contest can be gone on with: each further round lets some new chains in, with noise of another seed, and raises
  * those that promise most by one more attempt at each pair. Nothing is searched twice. */
 #include "bound/intervals/interval_chain.h"
@@ -20,10 +24,10 @@ static const decompose_interval_taste tastes[] = {
     {30, 0.3, 0.5, 0, 1},   {44, 0.2, 0.5, 0, 1},   {30, 0.1, 0, 0.1, 1},   {36, 0.5, 1, 0.1, 2},
     {60, 0.3, 0.5, 0, 1},   {20, 0.3, 1, 0, 1},     {44, 0.3, 1, 0.1, 3},   {30, 0.3, 0.5, 0.2, 4},
     {26, 0.3, 0.5, 0.3, 5}, {34, 0.3, 0.5, 0.3, 6}, {28, 0.2, 0.3, 0.4, 7}, {30, 0.3, 0.5, 0.6, 8},
-    {24, 0.3, 0.7, 0.3, 9}, {110, 0.3, 0.5, 0, 1},
+    {24, 0.3, 0.7, 0.3, 9},
 };
 #define N_TASTES ((int32_t)(sizeof tastes / sizeof *tastes))
-#define FIRST_NOISY 6     /* from here on tastes have noise, but for the last one */
+#define FIRST_NOISY 6     /* from here on tastes have noise */
 #define HEATS 2           /* parts of the first round; the likeliest chain by then is raised all the way, */
 #define FINALISTS 3       /* and of all that are not yet, until there are so many */
 #define LATER_FINALISTS 4 /* of a further round, */
@@ -31,6 +35,10 @@ static const decompose_interval_taste tastes[] = {
 #define MOST_CHAINS 60    /* then no more are let in */
 #define PROMISE 0.25      /* of what is open on a chain's path counts when finalists are chosen */
 #define CROSSINGS 3       /* chains made of parts of others, in a round */
+#define MERGED_OPS 160    /* of an interval that is made of two */
+#define MERGINGS 3        /* chains of longer intervals, whenever one has been raised */
+#define MERGED_TRIES 2    /* attempts at their pairs, */
+#define MERGED_LESS 3     /* in later rounds so many fewer than at others */
 #define REPEATED_TASTES 2 /* chains beside that of the cuts, where layers repeat */
 
 typedef struct contest_chain {
@@ -64,8 +72,8 @@ int bound_interval_chain_share(bound_interval_chain *x, bound_interval_list *kno
     for (int32_t b = 0; b < s->n_blocks && !rc; b++) {
         int32_t entry = end_of(x, decompose_entry(s, b)), exit = end_of(x, decompose_exit(s, b));
         bound_interval *k = bound_interval_find(known, entry, exit);
-        if (!k)
-            rc = bound_interval_add(&k, known, entry, exit, x->c->K);
+        if (!k && !(rc = bound_interval_add(&k, known, entry, exit, x->c->K)))
+            k->merged = x->merged;
         for (int32_t i = 0; i < pairs && !rc; i++) {
             int64_t at = pair_chain_index(x->c, s->block_class[b], i / x->c->K, i % x->c->K);
             pair_state *y = x->c->pair[at];
@@ -81,8 +89,8 @@ int bound_interval_chain_share(bound_interval_chain *x, bound_interval_list *kno
     return rc;
 }
 
-/* Whether an earlier chain has the same operators. */
-static bool is_twin(const contest *c, const bound_interval_chain *x)
+/* The earlier chain with the same operators; -1: none. */
+static int32_t twin_of(const contest *c, const bound_interval_chain *x)
 {
     for (int32_t i = 0; i < c->n; i++) {
         const decompose_cuts *s = c->chain[i].x->c->s, *t = x->c->s;
@@ -90,17 +98,28 @@ static bool is_twin(const contest *c, const bound_interval_chain *x)
         for (int32_t j = 0; same && j < s->n_cuts; j++)
             same = end_of(c->chain[i].x, s->cut[j]) == end_of(x, t->cut[j]);
         if (same)
-            return true;
+            return i;
     }
-    return false;
+    return -1;
 }
 
-static int raise_chain(contest *c, int32_t i, const bound_interval_task *job)
+/* Of attempts at each pair those at long intervals are the slowest. */
+static int32_t tries_of(const contest *c, int32_t i, int32_t tries)
+{
+    return c->chain[i].x->merged ? UTIL_MAX(tries - MERGED_LESS, UTIL_MIN(tries, MERGED_TRIES)) : tries;
+}
+
+static int raise_chain(contest *c, int32_t i, const bound_interval_task *task)
 {
     bound_interval_chain *x = c->chain[i].x;
+    bound_interval_task own = *task;
+    const bound_interval_task *job = &own;
     int64_t lower = 0;
+    own.tries = tries_of(c, i, task->tries);
     int rc = bound_interval_chain_open(x, job);
     rc = rc ? rc : bound_interval_chain_share(x, &c->known);
+    x->known = &c->known;
+    rc = rc || !x->merged ? rc : bound_interval_chain_add_up(x, job->threads);
     rc = rc ? rc : bound_interval_chain_raise(&lower, x, job);
     c->chain[i].lower_ns = UTIL_MAX(c->chain[i].lower_ns, lower);
     return rc ? rc : bound_interval_chain_share(x, &c->known);
@@ -115,11 +134,12 @@ static bool repeats(const contest *c)
 /* Takes ownership of x. */
 static int enter_chain(contest *c, bound_interval_chain *x, const bound_interval_task *job)
 {
-    bool twin = is_twin(c, x);
-    int rc = twin ? 0 : util_grow(&c->chain, &c->capacity, (size_t)c->n + 1, sizeof *c->chain);
-    if (twin || rc) {
+    int32_t twin = twin_of(c, x);
+    int rc = twin >= 0 ? 0 : util_grow(&c->chain, &c->capacity, (size_t)c->n + 1, sizeof *c->chain);
+    if (twin >= 0 || rc) {
+        bool again = twin >= 0 && x->merged; /* its parts may be longer by now */
         bound_interval_chain_free(x);
-        return rc ? MOIRAI_EFAIL : 0;
+        return rc ? MOIRAI_EFAIL : again ? raise_chain(c, twin, job) : 0;
     }
     c->chain[c->n] = (contest_chain){.x = x};
     return raise_chain(c, c->n++, job);
@@ -130,7 +150,7 @@ static decompose_interval_taste taste_of(int32_t i)
 {
     if (i < N_TASTES)
         return tastes[i];
-    decompose_interval_taste more = tastes[FIRST_NOISY + i % (N_TASTES - 1 - FIRST_NOISY)];
+    decompose_interval_taste more = tastes[FIRST_NOISY + i % (N_TASTES - FIRST_NOISY)];
     more.seed = (uint64_t)i;
     return more;
 }
@@ -188,7 +208,7 @@ static int32_t likeliest(const contest *c, int32_t tries, bool promises)
     int32_t best = -1;
     double most = 0;
     for (int32_t i = 0; i < c->n; i++) {
-        double open_ns = c->chain[i].round < c->rounds ? open_on(c, i, tries) : 0;
+        double open_ns = c->chain[i].round < c->rounds ? open_on(c, i, tries_of(c, i, tries)) : 0;
         double worth = (double)c->chain[i].lower_ns + (promises ? PROMISE * open_ns : 0);
         if (open_ns > 0 && (best < 0 || worth > most)) {
             best = i;
@@ -266,28 +286,92 @@ static int64_t find_crossing(crossing *x, bool *mark)
     return worth;
 }
 
-static int cross_chains(contest *c, const bound_interval_task *job)
+/* The same with working memory of its own. */
+static int best_parts(const contest *c, int64_t *worth, bool *mark)
 {
-    const moirai_problem *p = c->p;
-    size_t n = (size_t)p->n_ops;
-    crossing x = {.p = p, .c = c};
-    bound_interval_chain *chain = NULL;
-    bool *mark = util_alloc(3 * n, sizeof *mark);
-    x.finish = util_alloc(n * (size_t)p->n_devices, sizeof *x.finish);
+    size_t n = (size_t)c->p->n_ops;
+    crossing x = {.p = c->p, .c = c};
+    x.finish = util_alloc(n * (size_t)c->p->n_devices, sizeof *x.finish);
     x.worth = util_alloc(n, sizeof *x.worth);
     x.before = util_alloc(n, sizeof *x.before);
-    int rc = mark && x.finish && x.worth && x.before ? 0 : MOIRAI_EFAIL;
-    if (!rc && find_crossing(&x, mark) > c->chain[best_of(c)].lower_ns) {
-        decompose_intervals_floating(c->all, mark, mark + n);
-        rc = bound_interval_chain_over(&chain, p, mark);
-    }
-    if (chain)
-        rc = enter_chain(c, chain, job);
-    free(mark);
+    int rc = x.finish && x.worth && x.before ? 0 : MOIRAI_EFAIL;
+    if (!rc)
+        *worth = find_crossing(&x, mark);
     free(x.finish);
     free(x.worth);
     free(x.before);
     return rc;
+}
+
+static int cross_chains(contest *c, const bound_interval_task *job)
+{
+    size_t n = (size_t)c->p->n_ops;
+    bound_interval_chain *chain = NULL;
+    bool *mark = util_alloc(3 * n, sizeof *mark);
+    int64_t worth = 0;
+    int rc = mark ? best_parts(c, &worth, mark) : MOIRAI_EFAIL;
+    if (!rc && worth > c->chain[best_of(c)].lower_ns) {
+        decompose_intervals_floating(c->all, mark, mark + n);
+        rc = bound_interval_chain_over(&chain, c->p, mark);
+    }
+    if (chain)
+        rc = enter_chain(c, chain, job);
+    free(mark);
+    return rc;
+}
+
+/* ---- longer intervals ---- */
+
+/* Whether the interval from one operator to the next but one says more than its two parts: work that floats beside them
+ * or an edge over what lies between them is inside, and it is not too large. */
+static bool worth_merging(const contest *c, int32_t from, int32_t over, int32_t to)
+{
+    int32_t all = decompose_intervals_between(c->all, from, to),
+            parts = decompose_intervals_between(c->all, from, over) + decompose_intervals_between(c->all, over, to);
+    return all <= MERGED_OPS && (all > parts + 1 || decompose_intervals_jumped(c->all, over));
+}
+
+/* Takes operators of the chain away where that is worth it, no two in a row, beginning with the first or with the second;
+ * whether there were any. */
+static bool merge(const contest *c, bool *mark, int32_t first)
+{
+    const moirai_problem *p = c->p;
+    int32_t from = MOIRAI_NONE, over = MOIRAI_NONE, seen = 0;
+    bool any = false;
+    for (int32_t z = 0; z <= p->n_ops; z++) {
+        int32_t i = z < p->n_ops ? p->topo[z] : MOIRAI_NONE;
+        if (i != MOIRAI_NONE && !mark[i])
+            continue;
+        bool gone = over != MOIRAI_NONE && seen++ >= first && worth_merging(c, from, over, i);
+        if (gone)
+            mark[over] = false;
+        any |= gone;
+        from = gone ? i : over != MOIRAI_NONE ? over : from;
+        over = gone ? MOIRAI_NONE : i;
+    }
+    return any;
+}
+
+/* A chain of longer intervals, made of those of the best chain of parts. Their searches begin where those of the parts
+ * have ended. */
+static int merge_chains(contest *c, int32_t first, const bound_interval_task *job)
+{
+    size_t n = (size_t)c->p->n_ops;
+    bound_interval_chain *chain = NULL;
+    if (repeats(c))
+        return 0; /* cases of one layer say more */
+    bool *mark = util_alloc(3 * n, sizeof *mark);
+    int64_t worth = 0;
+    int rc = mark ? best_parts(c, &worth, mark) : MOIRAI_EFAIL;
+    if (!rc && worth >= 0 && merge(c, mark, first)) {
+        decompose_intervals_floating(c->all, mark, mark + n);
+        rc = bound_interval_chain_over(&chain, c->p, mark);
+    }
+    free(mark);
+    if (!chain)
+        return rc;
+    chain->merged = true;
+    return enter_chain(c, chain, job);
 }
 
 /* ---- rounds ---- */
@@ -317,6 +401,8 @@ int bound_contest_raise(int64_t *lower_ns, bound_contest *c, const bound_interva
         else if (full && heat == 0)
             rc = enter_chains(c, c->entered + LATER_CHAINS, job);
         rc = rc ? rc : raise_finalist(c, heat % 2 == 1, &patient);
+        for (int32_t i = 0; i < MERGINGS && !rc && !util_stopped(&job->stop); i++)
+            rc = merge_chains(c, i % 2, &patient);
     }
     for (int32_t i = 0; i < CROSSINGS && !rc && c->n > 0 && !util_stopped(&job->stop); i++)
         rc = cross_chains(c, &patient);
@@ -355,6 +441,15 @@ void bound_contest_free(bound_contest *c)
 bound_interval_chain *bound_contest_best(const bound_contest *c)
 {
     int32_t best = best_of(c);
+    return best < 0 ? NULL : c->chain[best].x;
+}
+
+bound_interval_chain *bound_contest_best_of_short(const bound_contest *c)
+{
+    int32_t best = -1;
+    for (int32_t i = 0; i < c->n; i++)
+        if (!c->chain[i].x->merged && (best < 0 || c->chain[i].lower_ns > c->chain[best].lower_ns))
+            best = i;
     return best < 0 ? NULL : c->chain[best].x;
 }
 

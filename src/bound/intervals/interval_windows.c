@@ -30,7 +30,8 @@ bound_interval *bound_interval_find(const bound_interval_list *x, int32_t entry,
 int bound_interval_add(bound_interval **out, bound_interval_list *x, int32_t entry, int32_t exit, int32_t n_devices)
 {
     size_t pairs = (size_t)n_devices * (size_t)n_devices;
-    bound_interval new_one = {entry, exit, util_alloc(pairs, sizeof(int64_t)), util_alloc(pairs, sizeof(int8_t))};
+    bound_interval new_one = {entry, exit, util_alloc(pairs, sizeof(int64_t)), util_alloc(pairs, sizeof(int8_t)),
+                              false};
     if (!new_one.lower_ns || !new_one.tries || util_grow(&x->list, &x->capacity, x->n + 1, sizeof *x->list)) {
         free(new_one.lower_ns);
         free(new_one.tries);

@@ -11,6 +11,7 @@ typedef struct bound_interval {
     int32_t entry, exit; /* operators; MOIRAI_NONE: the beginning, the end (device 0 stands for it) */
     int64_t *lower_ns;   /* [entry device * K + exit device] */
     int8_t *tries;
+    bool merged; /* proven with what is known of its parts: no search tree says it alone */
 } bound_interval;
 
 typedef struct bound_interval_list {

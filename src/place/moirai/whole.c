@@ -113,7 +113,7 @@ int engine_raise_by_intervals(engine *x, int32_t chains, int32_t tries, double p
     int rc = x->contest ? 0 : bound_contest_new(&x->contest, x->p);
     rc = rc ? rc : bound_contest_raise(&lower, x->contest, &job);
     if (!rc && lower > x->lower_ns) /* what is certified */
-        x->intervals = bound_contest_best(x->contest);
+        x->intervals = bound_contest_best_of_short(x->contest);
     rc = rc ? rc : bound_contest_windows(&x->windows, x->contest);
     if (!rc)
         engine_take_bound(x, UTIL_MAX(lower, x->windows.lower_ns));
