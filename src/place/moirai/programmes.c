@@ -236,6 +236,7 @@ static int plan_one(void *data, int32_t i)
                              .improve = true,
                              .effort = job->effort,
                              .seed = job->seed,
+                             .threads = 1, /* pairs are side by side already */
                              .stop = x->stop};
     return util_stopped(&x->stop) ? 0 : pair_refine(x->c, &task);
 }
