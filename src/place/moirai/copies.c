@@ -3,8 +3,9 @@
  * A network of twelve equal layers between cuts has one layer to plan, between any two devices, and the whole is a path
  * through these plans (pair/chain.c). The pairs of a large class are annealed like a whole problem (whole_anneal.c), both
  * ends pinned, which at 50 operators instead of 600 makes ten times as many trials a second, each of which counts
- * twelve times. First all pairs a little, those of small blocks as well, so that paths mean something; then, round by round with more trials, the
- * pairs that the best plan uses, with several runs each, and sometimes those of the chain's path. What does not see
+ * twelve times. First all pairs a little, those of small blocks as well, so that paths mean something; then, round by
+ * round with more trials, the pairs that the best plan uses, with several runs each, and sometimes those that stay on
+ * one device. Pairs learn from each other and from the layers of the best plan (copies_share.c). What does not see
  * edges over cuts is composed and polished as a whole afterwards. */
 #include <math.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@
 #define FIRST_TRIALS 8000.0 /* of each chain at each pair, at effort 1 */
 #define TRIALS 80000.0      /* in the first round */
 #define ROUNDS 24
-#define IDLE_ROUNDS 4 /* that gain nothing end it */
+#define IDLE_ROUNDS 7 /* that gain nothing end it */
 #define RUNS 4        /* side by side */
 #define ELSEWHERE 3   /* rounds from one look at other pairs to the next */
 #define WORTH_A_ROUND 0.0002
@@ -176,18 +177,32 @@ static int32_t list_path(engine *x, const int32_t *device, int64_t *pair, int32_
     return n;
 }
 
+/* Pairs of large classes that stay on one device, others each time. */
+static int32_t list_steady(const engine *x, int64_t *pair)
+{
+    int32_t K = x->c->K, classes = x->c->s->n_classes, n = 0;
+    for (int32_t i = 0, k = x->copy_rounds / ELSEWHERE - 1; i < K && n < RUNS; i++, k++)
+        for (int32_t class_ = 0; class_ < classes && n < RUNS; class_++) {
+            int64_t at = pair_chain_index(x->c, class_, k % K, k % K);
+            bool listed = !is_large(x, class_) || !x->c->pair[at];
+            for (int32_t j = 0; j < n && !listed; j++)
+                listed = pair[j] == at;
+            if (!listed)
+                pair[n++] = at;
+        }
+    return n;
+}
+
 /* Pairs that the best plan uses: the path of the chain does not see edges over cuts, the plan does. In some rounds
- * those of the chain's path as well. */
+ * layers that stay on a device, whichever it is: the first plans of pairs are a matter of luck, and so is the path. */
 static int32_t choose(engine *x, int64_t *pair)
 {
     const decompose_cuts *s = x->c->s;
+    if (x->copy_rounds % ELSEWHERE == 0)
+        return list_steady(x, pair);
     for (int32_t i = 0; i < s->n_cuts; i++)
         x->plan_device[i] = x->best->op_device[s->cut[i]];
-    int32_t n = list_path(x, x->plan_device, pair, 0);
-    if (x->copy_rounds % ELSEWHERE)
-        return n;
-    pair_chain_path(x->c, PAIR_CHAIN_UPPER, x->plan_device);
-    return list_path(x, x->plan_device, pair, n);
+    return list_path(x, x->plan_device, pair, 0);
 }
 
 static int share(engine *x)

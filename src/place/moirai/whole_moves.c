@@ -3,10 +3,10 @@
  * place of the order, with whatever must go along. Half of the moves begin at an operator that is on a critical path:
  * elsewhere a makespan does not fall.
  *
- * Two operators of about equal times may exchange their devices (`exchanges`): where devices are full, as they are where a few heavy
- * operators are to be shared out (experts), each of the two changes alone is far too long, and no warm state leads from
- * one packing to the next. (A layer of 8 experts on fast links, a million states from each of four seeds: 1.115 ms on
- * average without exchanges, 1.101 with.)
+ * Two operators of about equal times may exchange their devices (`exchanges`): where devices are full, as they are
+ * where a few heavy operators are to be shared out (experts), each of the two changes alone is far too long, and no warm
+ * state leads from one packing to the next. (A layer of 8 experts on fast links, a million states from each of four
+ * seeds: 1.115 ms on average without exchanges, 1.101 with.)
  *
  * The makespan says nothing of work that is not on a critical path. With `lean` > 0 a move must also make up for what it
  * adds to the loads, weighted by what a nanosecond of each device is worth (pair_pool_find_weights): work drifts to where
