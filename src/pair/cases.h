@@ -13,7 +13,7 @@ typedef struct pair_bound_task {
     int64_t need_ns; /* no use in proving more than this */
     int32_t buckets, rounds, solves;
     int32_t sent_buckets; /* of cases in which some device receives the shared tensor */
-    double open; /* there, of what an LP leaves open: so much need not be found, since the case is split next */
+    double open;     /* there, of what an LP leaves open: so much need not be found, since the case is split next */
     int32_t solvers; /* cases that are solved side by side, at most PAIR_SOLVERS */
     int threads;     /* for these; 0: one per core */
     util_stop stop;

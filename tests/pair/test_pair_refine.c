@@ -201,7 +201,8 @@ static void test_pair_cases_weights_sum_to_one(void **state)
     fixture f;
     double weight[6], sum = 0;
     open_pair(&f, TINY_THREE);
-    pair_bound_task r = {.pair = f.x, .need_ns = INT64_MAX, .buckets = 2, .sent_buckets = 2, .rounds = 20, .solvers = 1};
+    pair_bound_task r = {
+        .pair = f.x, .need_ns = INT64_MAX, .buckets = 2, .sent_buckets = 2, .rounds = 20, .solvers = 1};
     assert_ok(pair_bound_solver(&r, 0));
     pricing_master *m = f.x->master[0];
     assert_non_null(m);
