@@ -20,10 +20,10 @@
 #define LEAST_OPS 24        /* of its blocks: smaller ones are annealed once */
 #define MOST_PAIRS 1024     /* of all classes */
 #define FIRST_TRIALS 8000.0 /* of each chain at each pair, at effort 1 */
-#define TRIALS 80000.0      /* in the first round */
+#define TRIALS 30000.0      /* in the first round */
 #define ROUNDS 24
-#define IDLE_ROUNDS 7 /* that gain nothing end it */
-#define RUNS 4        /* side by side */
+#define IDLE_ROUNDS 12 /* that gain nothing end it */
+#define RUNS 12       /* side by side */
 #define ELSEWHERE 3   /* rounds from one look at other pairs to the next */
 #define WORTH_A_ROUND 0.0002
 #define LEAN 0.5  /* of loads in the energy of every other run */

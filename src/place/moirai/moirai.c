@@ -36,7 +36,7 @@
 #define TREE_NODES 200000.0         /* of the tree of a whole problem, at effort 1 */
 #define INTERVAL_LEVELS 2           /* of prices for a certificate: intervals are many */
 #define INTERVAL_EFFORT 0.3
-#define POOL_SHARE 0.25       /* of the time that is left, for the pool of all devices */
+#define POOL_SHARE 0.2        /* of the time that is left, for the pool of all devices */
 #define FIRST_POOL_SHARE 0.12 /* where it comes again within windows */
 #define POOL_GAP 0.15         /* between paths or load and the plan: where links decide, the pool says little */
 #define SMALL_GAP 0.025       /* what is left is more likely the plan's */
@@ -282,7 +282,7 @@ static int improve_blocks(engine *x, double part)
 static int search_whole(engine *x)
 {
     bool copies = false;
-    int rc = engine_anneal_copies(x, &copies, 0.2);
+    int rc = engine_anneal_copies(x, &copies, 0.22);
     rc = rc ? rc : engine_anneal_whole(x, 2, copies ? 0.1 : 0.15);
     rc = rc ? rc : engine_share_copies(x);
     if (!rc && engine_gap(x) <= POOL_GAP)
@@ -294,7 +294,7 @@ static int search_whole(engine *x)
     rc = rc ? rc : engine_compose_intervals(x, 0.2);
     if (!rc && engine_gap(x) <= POOL_GAP)
         rc = engine_raise_by_windows(x, POOL_SHARE);
-    rc = rc ? rc : engine_raise_by_programme(x, 0.2);
+    rc = rc ? rc : engine_raise_by_programme(x, 0.08);
     x->top_level = 1; /* finer prices would take for ever */
     x->batches_left = 2;
     if (!rc && engine_gap(x) > x->o->gap && !x->intervals && !x->pool)
