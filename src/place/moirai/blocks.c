@@ -19,7 +19,7 @@
 #define MANY_CLASSES 6       /* of blocks: the first levels of all their pairs take long */
 #define PROGRAMMES_SHARE 0.5 /* of the time that is left */
 #define SMALL_SHARE 0.15     /* of the largest: classes with less of the makespan get less work at first */
-#define BATCH_SHARE 0.1    /* of the widest of a batch: pairs on which less of the gap hangs can wait */
+#define BATCH_SHARE 0.1      /* of the widest of a batch: pairs on which less of the gap hangs can wait */
 
 /* ---- the next batch ---- */
 

@@ -23,8 +23,8 @@
 #define TRIALS 30000.0      /* in the first round */
 #define ROUNDS 24
 #define IDLE_ROUNDS 12 /* that gain nothing end it */
-#define RUNS 12       /* side by side */
-#define ELSEWHERE 3   /* rounds from one look at other pairs to the next */
+#define RUNS 12        /* side by side */
+#define ELSEWHERE 3    /* rounds from one look at other pairs to the next */
 #define WORTH_A_ROUND 0.0002
 #define LEAN 0.5  /* of loads in the energy of every other run */
 #define COLD 10.0 /* times the last temperature of the whole: few operators, and none of them short */
