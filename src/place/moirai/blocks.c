@@ -19,7 +19,6 @@
 #define MANY_CLASSES 6       /* of blocks: the first levels of all their pairs take long */
 #define PROGRAMMES_SHARE 0.5 /* of the time that is left */
 #define SMALL_SHARE 0.15     /* of the largest: classes with less of the makespan get less work at first */
-#define BATCH_SHARE 0.1      /* of the widest of a batch: pairs on which less of the gap hangs can wait */
 
 /* ---- the next batch ---- */
 
@@ -103,7 +102,6 @@ static void choose_batch(engine *x)
                 best = i;
         if (best < 0 || (double)x->weight[best] < least)
             return;
-        least = fmax(least, BATCH_SHARE * (double)x->weight[best]);
         x->weight[best] = 0;
         add_to_batch(x, best);
     }
