@@ -20,6 +20,7 @@
 #define GUIDE 2.0 /* how much priced work counts in the energy, against the length */
 #define HOT 0.006 /* temperatures, as parts of the length */
 #define COLD 0.00003
+#define FAR (INT64_C(1) << 60) /* priorities stay within; all times of a problem together are less than twice that */
 
 typedef struct anneal {
     const decompose_block *b;
@@ -393,18 +394,25 @@ static void swap_components(anneal *x)
     }
 }
 
+/* Shifts of whole components add up, and may double what is between two operators each time. */
+static int64_t shifted(int64_t priority, int64_t shift)
+{
+    int64_t to = priority + shift;
+    return to > FAR ? FAR : to < -FAR ? -FAR : to;
+}
+
 static void shift_priority(anneal *x)
 {
     const decompose_block *b = x->b;
     int32_t op = random_interior(x), other = random_interior(x);
     int64_t shift = x->priority[other] - x->priority[op];
     if (util_rng_below(&x->rng, 2)) {
-        x->priority[op] += shift + (util_rng_below(&x->rng, 2) ? 1 : -1);
+        x->priority[op] = shifted(x->priority[op], shift + (util_rng_below(&x->rng, 2) ? 1 : -1));
         return;
     }
     int32_t c = b->op_component[op];
     for (int32_t i = b->component_off[c]; i < b->component_off[c + 1]; i++)
-        x->priority[b->component_op[i]] += shift;
+        x->priority[b->component_op[i]] = shifted(x->priority[b->component_op[i]], shift);
 }
 
 static void move(anneal *x)

@@ -322,6 +322,30 @@ static void test_pair_anneal_finds_a_known_optimum(void **state)
 }
 
 /* Bytes of A at 100 ns: everything goes to B, however long it takes there. */
+/* On one device no order matters, so every shift of a component is taken, and distances double again and again. */
+static void test_pair_anneal_keeps_priorities_in_range(void **state)
+{
+    (void)state;
+    char text[4096];
+    int n = sprintf(text, "flow edge\ncongestion none\ndevice A 99\nop in 1 > s:0\n");
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < 10; j++)
+            n += sprintf(text + n, j ? "op x%d 1 t%d > t%d:0\n" : "op x%d 1 s%.0d > t%d:0\n", 10 * i + j,
+                         j ? 10 * i + j - 1 : 0, 10 * i + j);
+    sprintf(text + n, "op out 1 t9 t19 t29 t39\n");
+    tiny_block t = tiny_block_open(text, 1);
+    moirai_sim *sim;
+    pair_plan plan = {0};
+    decompose_block_pin(t.b, 0, 0);
+    assert_ok(moirai_sim_new(&sim, &t.b->problem));
+    pair_anneal_task job = {.evaluations = 20000, .seed = 7};
+    assert_ok(pair_anneal(&plan, t.b, sim, &job)); /* an overflow ends it where that is looked for */
+    assert_int_equal(plan.length_ns, 40);
+    pair_plan_free(&plan);
+    moirai_sim_free(sim);
+    tiny_block_close(&t);
+}
+
 static void test_pair_anneal_pays_for_bytes(void **state)
 {
     (void)state;
@@ -419,6 +443,7 @@ int main(void)
         cmocka_unit_test(test_pair_cases_go_on_from_where_they_were),
         cmocka_unit_test(test_pair_cases_are_the_same_on_any_number_of_threads),
         cmocka_unit_test(test_pair_anneal_finds_a_known_optimum),
+        cmocka_unit_test(test_pair_anneal_keeps_priorities_in_range),
         cmocka_unit_test(test_pair_anneal_pays_for_bytes),
         cmocka_unit_test(test_pair_trials_are_sorted_by_cost),
         cmocka_unit_test(test_pair_priced_cheapest_bytes),
