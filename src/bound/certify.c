@@ -41,7 +41,7 @@ static int certify_one(void *data, int32_t i)
     int32_t K = x->c->K;
     int64_t index = x->pick[i];
     pair_state *pair = x->c->pair[index];
-    if (pair && x->job->programmes && !pair->static_tried && pair_programme_fits(&pair->block))
+    if (pair && x->job->programmes && pair_wants_programme(pair))
         return pair_raise_static(pair, x->job->stop);
     if (pair && pair->block.n_interior > 0 && !x->searched[index] && pair->lower_ns > pair_certified_ns(pair)) {
         x->searched[index] = true;

@@ -273,11 +273,9 @@ static pricing_branch choose_split(const pair_bound_task *r, int32_t solver, con
 
 /* ---- looking ---- */
 
-/* When a tensor arrives is a matter of branches, not of buckets (pair_refine.c). */
 static bool is_sent(const pair_bound_task *r, const pair_case *c)
 {
-    const pricing_sending *how = &r->pair->sending[c->sending];
-    return how->fixed && how->n_receivers > 0;
+    return pricing_is_sent(&r->pair->sending[c->sending]);
 }
 
 static int32_t buckets_of(const pair_bound_task *r, const pair_case *c)
@@ -348,13 +346,9 @@ static int solve_case(pair_bound_task *r, int32_t solver, pair_case *c, int64_t 
 static int32_t least_estimate_but(const pair_state *x, const int32_t *picked, int32_t n)
 {
     int32_t least = -1;
-    for (int32_t i = 0; i < x->n_cases; i++) {
-        bool taken = false;
-        for (int32_t j = 0; j < n && !taken; j++)
-            taken = picked[j] == i;
-        if (!taken && (least < 0 || x->cases[i].estimate_ns < x->cases[least].estimate_ns))
+    for (int32_t i = 0; i < x->n_cases; i++)
+        if (!pair_is_picked(picked, n, i) && (least < 0 || x->cases[i].estimate_ns < x->cases[least].estimate_ns))
             least = i;
-    }
     return least;
 }
 

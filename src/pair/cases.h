@@ -32,6 +32,14 @@ uint64_t pair_may_receive(const pair_state *x);
 /* Refines the cases as far as the solves go: on from where they are, or anew from the sendings where `sent_buckets` are
  * others than before; what was proven before is kept unless it is surpassed. */
 int pair_cases_solve(pair_bound_task *r);
+/* Whether case i is among the first n that were picked to be solved side by side. */
+static inline bool pair_is_picked(const int32_t *picked, int32_t n, int32_t i)
+{
+    for (int32_t j = 0; j < n; j++)
+        if (picked[j] == i)
+            return true;
+    return false;
+}
 /* The case of least proven length. */
 int32_t pair_cases_weakest(const pair_state *x);
 /* Where a case is best split after its master was solved: a number or an arrival, least and most being the two sides'

@@ -37,6 +37,11 @@ bool pair_programme_fits(const decompose_block *b)
            pair_static_cells(&b->problem) <= PAIR_PROGRAMME_CELLS;
 }
 
+bool pair_wants_programme(const pair_state *x)
+{
+    return !x->static_tried && pair_programme_fits(&x->block);
+}
+
 bool pair_floors_fit(const decompose_block *b)
 {
     return pair_programme_fits(b) && pair_static_cells(&b->problem) <= FLOOR_CELLS;

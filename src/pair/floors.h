@@ -10,6 +10,8 @@
 
 /* Whether a static programme of this block takes less time than its first prices. */
 bool pair_programme_fits(const decompose_block *b);
+/* The same of a pair's block, and none was tried. */
+bool pair_wants_programme(const pair_state *x);
 /* And the one with free ends. */
 bool pair_floors_fit(const decompose_block *b);
 

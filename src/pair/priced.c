@@ -128,13 +128,9 @@ static int open_priced(pair_priced *v)
 static int32_t weakest_but(const pair_priced *v, const int32_t *picked, int32_t n)
 {
     int32_t least = -1;
-    for (int32_t i = 0; i < v->n_cases; i++) {
-        bool taken = false;
-        for (int32_t j = 0; j < n && !taken; j++)
-            taken = picked[j] == i;
-        if (!taken && (least < 0 || v->cases[i].value < v->cases[least].value))
+    for (int32_t i = 0; i < v->n_cases; i++)
+        if (!pair_is_picked(picked, n, i) && (least < 0 || v->cases[i].value < v->cases[least].value))
             least = i;
-    }
     return least;
 }
 
@@ -244,9 +240,7 @@ int pair_priced_solve_case(pair_priced *v, int32_t solver, pair_priced_case *c, 
 {
     const pair_priced_solver *by = &v->solver[solver];
     pricing_master_task task = task_of(v, by, c, job->byte_price);
-    const pricing_sending *how = &v->pair->sending[c->sending];
-    bool sent = how->fixed && how->n_receivers > 0; /* arrivals are a matter of branches (pair_refine.c) */
-    task.buckets = sent ? UTIL_MIN(job->buckets, SENT_BUCKETS) : job->buckets;
+    task.buckets = pricing_is_sent(task.how) ? UTIL_MIN(job->buckets, SENT_BUCKETS) : job->buckets;
     task.ceiling = job->ceiling;
     task.open = OPEN;
     task.stop = job->stop;

@@ -20,6 +20,12 @@ static inline bool pricing_same_sending(const pricing_sending *a, const pricing_
            !memcmp(a->receiver, b->receiver, (size_t)a->n_receivers);
 }
 
+/* Some device receives it: what prices leave open there is when, a matter of branches, not of buckets. */
+static inline bool pricing_is_sent(const pricing_sending *how)
+{
+    return how->fixed && how->n_receivers > 0;
+}
+
 /* What a case of the branch and bound was divided on. */
 typedef enum pricing_branch_on {
     PRICING_NO_BRANCH, /* nothing left to divide on */

@@ -136,8 +136,7 @@ static attempt attempt_of(const bound_interval_chain *x, const pair_state *y, in
 {
     static const attempt small[] = {SEARCH_1, SEARCH_2, STATIC, PRICES, SEARCH_3, PRICES},
                          large[] = {SEARCH_1, STATIC, CASES, PRICES, SEARCH_2, SEARCH_3, PRICES},
-                         copy[] = {STATIC, CASES, SEARCH_1, PRICES, SEARCH_2, SEARCH_3, PRICES},
-                         merged[] = {SEARCH_1, SEARCH_2, SEARCH_3, SEARCH_3, SEARCH_3, SEARCH_3, SEARCH_3};
+                         copy[] = {STATIC, CASES, SEARCH_1, PRICES, SEARCH_2, SEARCH_3, PRICES};
     if (prices_only)
         return y->level < PAIR_LEVELS ? PRICES : NOTHING;
     bool few = y->block.n_interior <= SMALL_OPS;
@@ -145,7 +144,9 @@ static attempt attempt_of(const bound_interval_chain *x, const pair_state *y, in
         return SEARCH_3; /* with more nodes each time, by the effort */
     if (few)
         return small[tries];
-    return x->merged ? merged[tries] : bound_interval_chain_repeats(x) ? copy[tries] : large[tries];
+    if (x->merged)
+        return (attempt)UTIL_MIN(tries, (int32_t)SEARCH_3);
+    return bound_interval_chain_repeats(x) ? copy[tries] : large[tries];
 }
 
 /* A node of a large interval takes longer. */
@@ -325,11 +326,8 @@ int bound_interval_chain_open(bound_interval_chain *x, const bound_interval_task
     pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->device);
     for (int32_t i = 0; i < s->n_blocks; i++) {
         int64_t at = pair_chain_on_path(x->c, i, x->device);
-        bool twice = x->c->pair[at] != NULL;
-        for (int32_t j = 0; j < n && !twice; j++)
-            twice = index[j] == at;
-        if (!twice)
-            index[n++] = at;
+        if (!x->c->pair[at])
+            n = pair_list_once(index, n, at);
     }
     int rc = pair_chain_open(x->c, index, n, job->threads, &job->stop);
     free(index);

@@ -168,11 +168,8 @@ static int32_t list_path(engine *x, const int32_t *device, int64_t *pair, int32_
     const decompose_cuts *s = x->c->s;
     for (int32_t b = 0; b < s->n_blocks && n < RUNS; b++) {
         int64_t at = pair_chain_on_path(x->c, b, device);
-        bool listed = !is_large(x, s->block_class[b]) || !x->c->pair[at];
-        for (int32_t i = 0; i < n && !listed; i++)
-            listed = pair[i] == at;
-        if (!listed)
-            pair[n++] = at;
+        if (is_large(x, s->block_class[b]) && x->c->pair[at])
+            n = pair_list_once(pair, n, at);
     }
     return n;
 }
@@ -184,11 +181,8 @@ static int32_t list_steady(const engine *x, int64_t *pair)
     for (int32_t i = 0, k = x->copy_rounds / ELSEWHERE - 1; i < K && n < RUNS; i++, k++)
         for (int32_t class_ = 0; class_ < classes && n < RUNS; class_++) {
             int64_t at = pair_chain_index(x->c, class_, k % K, k % K);
-            bool listed = !is_large(x, class_) || !x->c->pair[at];
-            for (int32_t j = 0; j < n && !listed; j++)
-                listed = pair[j] == at;
-            if (!listed)
-                pair[n++] = at;
+            if (is_large(x, class_) && x->c->pair[at])
+                n = pair_list_once(pair, n, at);
         }
     return n;
 }

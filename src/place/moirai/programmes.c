@@ -37,7 +37,7 @@
 
 bool engine_wants_programme(const engine *x, const pair_state *y)
 {
-    return x->programmes && !y->static_tried && pair_programme_fits(&y->block);
+    return x->programmes && pair_wants_programme(y);
 }
 
 /* A programme that gets no cases is not kept, only what it has proven. */
@@ -201,11 +201,8 @@ static int cases_on_path(engine *x, int32_t *n)
     for (int32_t i = 0; i < s->n_blocks; i++) {
         int64_t at = pair_chain_on_path(x->c, i, x->cut_device);
         const pair_state *y = x->c->pair[at];
-        bool listed = !y || !wants_first_cases(x, y);
-        for (int32_t j = 0; j < *n && !listed; j++)
-            listed = x->index[j] == at;
-        if (!listed)
-            x->index[(*n)++] = at;
+        if (y && wants_first_cases(x, y))
+            *n = pair_list_once(x->index, *n, at);
     }
     x->opened = x->index;
     int rc = util_pool_run(raise_one, x, *n, x->o->budget.threads);
@@ -249,11 +246,8 @@ static int plan_path(engine *x, const planning *job, bool all, int32_t *n)
     for (int32_t i = 0; i < s->n_blocks; i++) {
         int64_t at = pair_chain_on_path(x->c, i, x->plan_device);
         const pair_state *y = x->c->pair[at];
-        bool listed = !y || !y->open || y->level > (all ? 1 : 0) || y->lower_ns >= y->plan.length_ns;
-        for (int32_t j = 0; j < *n && !listed; j++)
-            listed = x->index[j] == at;
-        if (!listed)
-            x->index[(*n)++] = at;
+        if (y && y->open && y->level <= (all ? 1 : 0) && y->lower_ns < y->plan.length_ns)
+            *n = pair_list_once(x->index, *n, at);
     }
     planning task = *job;
     int rc = util_pool_run(plan_one, &task, *n, x->o->budget.threads);
