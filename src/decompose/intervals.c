@@ -225,6 +225,12 @@ int32_t decompose_intervals_between(const decompose_intervals *x, int32_t from, 
     return n;
 }
 
+bool decompose_intervals_precedes(const decompose_intervals *x, int32_t from, int32_t to)
+{
+    const int32_t *rank = x->p->topo_rank;
+    return bit(x->before + (size_t)rank[to] * x->words, rank[from]);
+}
+
 bool decompose_intervals_jumped(const decompose_intervals *x, int32_t op)
 {
     return x->jump[x->p->topo_rank[op]] > 0;
@@ -249,6 +255,16 @@ void decompose_intervals_floating(const decompose_intervals *x, const bool *on_c
             mark(x, from, z, floating);
             from = z;
         }
+}
+
+void decompose_intervals_outside(const decompose_intervals *x, int32_t from, int32_t to, bool *floating)
+{
+    const int32_t *rank = x->p->topo_rank;
+    for (int32_t i = 0; i < x->n; i++)
+        floating[i] = true;
+    mark(x, from != MOIRAI_NONE ? rank[from] : -1, to != MOIRAI_NONE ? rank[to] : x->n, floating);
+    if (from != MOIRAI_NONE)
+        floating[from] = false;
 }
 
 int decompose_intervals_choose(const decompose_intervals *x, const decompose_interval_taste *taste, bool *on_chain,

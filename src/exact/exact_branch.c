@@ -1,7 +1,8 @@
 /* Some operator's device is open: choose one, try its devices, the most promising first.
  *
  * The operator is the one that takes longest and moves most, times the dead ends that it has led to, over the devices
- * it has left: its device decides most of what the bounds need to know, and what failed before fails again soon.
+ * it has left and over its slack, which is how much below the target its best device is: its device decides most of what
+ * the bounds need to know, what failed before fails again soon, and a decision about what is critical shows at once.
  * Symmetry is used where the node has it:
  *  - devices a and b that can be exchanged (same times, memory and channels; open to the same operators here): what
  *    is found with b is found with a, so b is skipped after a;
@@ -10,6 +11,8 @@
  * a in the later children. Both remove only images of plans in children that are done, and a node's plans are exactly
  * those its device sets allow, so the two can be mixed freely (docs/exact.md, "Symmetry"). */
 #include "exact/exact_search.h"
+
+#define NO_SLACK 0.01 /* of the target: slacks below that are the same */
 
 static int64_t estimate(const exact_search *s, const exact_state *st, int32_t i, int32_t k)
 {
@@ -28,13 +31,17 @@ static int32_t choose(const exact_search *s, const exact_state *st)
     double most = -1;
     for (int32_t a = 0; a < s->n; a++) {
         int32_t i = s->p->topo[a];
-        int64_t longest = 0;
+        int64_t longest = 0, through = EXACT_NONE_NS;
         if (EXACT_ONLY(st->dom[i]))
             continue;
-        for (uint64_t m = st->dom[i]; m != 0; m &= m - 1)
-            longest = UTIL_MAX(longest, moirai_op_ns(s->p, i, EXACT_FIRST(m)));
+        for (uint64_t m = st->dom[i]; m != 0; m &= m - 1) {
+            int64_t at = (int64_t)i * s->K + EXACT_FIRST(m);
+            longest = UTIL_MAX(longest, s->p->op_time_ns[at]);
+            through = UTIL_MIN(through, st->head[at] + s->p->op_time_ns[at] + st->tail[at]);
+        }
+        double slack = (double)s->below_ns * NO_SLACK + (double)(s->below_ns - through);
         double key = (1 + (double)longest + (double)s->traffic_ns[i] / 2) * (1 + s->dead_ends[i]) /
-                     __builtin_popcountll(st->dom[i]);
+                     (__builtin_popcountll(st->dom[i]) * slack);
         if (key > most) {
             best = i;
             most = key;

@@ -164,6 +164,8 @@ static bool one_machine(exact_search *s, exact_state *st, exact_job *job, int32_
     bool moved = false;
     if (!select_pairs(s, job, n, &moved))
         return false;
+    if (!moved && !s->plain && !exact_edges(s, job, n, &moved)) /* sets take longer than pairs */
+        return false;
     if (moved) {
         write_back(s, st, job, n);
         *changed = true;

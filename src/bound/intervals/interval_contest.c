@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "bound/bounds.h"
+#include "bound/intervals/interval_parts.h"
 #include "util/util.h"
 
 static const decompose_interval_taste tastes[] = {
@@ -39,6 +40,8 @@ static const decompose_interval_taste tastes[] = {
 #define MERGINGS 3        /* chains of longer intervals, whenever one has been raised */
 #define MERGED_TRIES 2    /* attempts at their pairs, */
 #define MERGED_LESS 3     /* in later rounds so many fewer than at others */
+#define PARTS_FROM 40     /* operators of an interval whose parts are asked for, */
+#define PART_SIZES 16, 30, 44, 60 /* up to so many operators, before each attempt */
 #define REPEATED_TASTES 2 /* chains beside that of the cuts, where layers repeat */
 
 typedef struct contest_chain {
@@ -109,6 +112,38 @@ static int32_t tries_of(const contest *c, int32_t i, int32_t tries)
     return c->chain[i].x->merged ? UTIL_MAX(tries - MERGED_LESS, UTIL_MIN(tries, MERGED_TRIES)) : tries;
 }
 
+/* The parts of what is long and open on the chain's path. */
+static int ask_parts(contest *c, bound_interval_chain *x, int32_t most_ops, const bound_interval_task *job)
+{
+    const decompose_cuts *s = x->c->s;
+    int rc = 0;
+    pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->device);
+    for (int32_t b = 0; b < s->n_blocks && !rc && !util_stopped(&job->stop); b++) {
+        int64_t at = pair_chain_on_path(x->c, b, x->device);
+        bound_part_task part = {end_of(x, decompose_entry(s, b)), end_of(x, decompose_exit(s, b)), most_ops};
+        bound_interval *k = bound_interval_find(&c->known, part.entry, part.exit);
+        if (x->tries[at] == INT8_MAX || s->block_size[b] <= PARTS_FROM || !k || k->parts_to >= most_ops)
+            continue;
+        k->parts_to = most_ops;
+        rc = bound_interval_parts(&c->known, c->p, c->all, &part, job);
+    }
+    return rc ? rc : bound_interval_chain_add_up(x, job->threads);
+}
+
+/* A chain of long intervals: first what is known of their parts, and more of that before each further attempt. */
+static int raise_merged(int64_t *lower_ns, contest *c, bound_interval_chain *x, const bound_interval_task *job)
+{
+    static const int32_t size[] = {PART_SIZES};
+    bound_interval_task own = *job;
+    int rc = 0;
+    for (int32_t i = 0; i < job->tries && !rc && (i == 0 || !util_stopped(&job->stop)); i++) {
+        own.tries = i + 1;
+        rc = ask_parts(c, x, size[UTIL_MIN(i, (int32_t)(sizeof size / sizeof *size) - 1)], job);
+        rc = rc ? rc : bound_interval_chain_raise(lower_ns, x, &own);
+    }
+    return rc;
+}
+
 static int raise_chain(contest *c, int32_t i, const bound_interval_task *task)
 {
     bound_interval_chain *x = c->chain[i].x;
@@ -119,8 +154,8 @@ static int raise_chain(contest *c, int32_t i, const bound_interval_task *task)
     int rc = bound_interval_chain_open(x, job);
     rc = rc ? rc : bound_interval_chain_share(x, &c->known);
     x->known = &c->known;
-    rc = rc || !x->merged ? rc : bound_interval_chain_add_up(x, job->threads);
-    rc = rc ? rc : bound_interval_chain_raise(&lower, x, job);
+    if (!rc)
+        rc = x->merged ? raise_merged(&lower, c, x, job) : bound_interval_chain_raise(&lower, x, job);
     c->chain[i].lower_ns = UTIL_MAX(c->chain[i].lower_ns, lower);
     return rc ? rc : bound_interval_chain_share(x, &c->known);
 }

@@ -64,7 +64,8 @@ int bound_links_add_up(pair_state *y, const bound_links *x)
     if (!parts.list)
         return MOIRAI_EFAIL;
     for (int32_t i = 0; i < x->n; i++) /* read only */
-        parts.list[i] = (bound_interval){x->list[i].from, x->list[i].to, (int64_t *)x->list[i].least_ns, NULL, false};
+        parts.list[i] = (bound_interval){
+            .entry = x->list[i].from, .exit = x->list[i].to, .lower_ns = (int64_t *)x->list[i].least_ns};
     int rc = bound_windows_find(&w, &y->block.problem, &parts);
     free(parts.list);
     if (rc)

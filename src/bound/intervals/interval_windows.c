@@ -30,8 +30,10 @@ bound_interval *bound_interval_find(const bound_interval_list *x, int32_t entry,
 int bound_interval_add(bound_interval **out, bound_interval_list *x, int32_t entry, int32_t exit, int32_t n_devices)
 {
     size_t pairs = (size_t)n_devices * (size_t)n_devices;
-    bound_interval new_one = {entry, exit, util_alloc(pairs, sizeof(int64_t)), util_alloc(pairs, sizeof(int8_t)),
-                              false};
+    bound_interval new_one = {.entry = entry,
+                              .exit = exit,
+                              .lower_ns = util_alloc(pairs, sizeof(int64_t)),
+                              .tries = util_alloc(pairs, sizeof(int8_t))};
     if (!new_one.lower_ns || !new_one.tries || util_grow(&x->list, &x->capacity, x->n + 1, sizeof *x->list)) {
         free(new_one.lower_ns);
         free(new_one.tries);
@@ -157,7 +159,7 @@ int bound_windows_find(bound_windows *out, const moirai_problem *p, const bound_
     out->lower_ns = longest(out, p, known);
     for (size_t i = 0; i < known->n; i++) {
         const bound_interval *v = &known->list[i];
-        if (v->entry != MOIRAI_NONE && v->exit != MOIRAI_NONE)
+        if (v->entry != MOIRAI_NONE && v->exit != MOIRAI_NONE && !v->part)
             out->arc[out->n_arcs++] = (pair_pool_arc){v->entry, v->exit, distance(p, v)};
     }
     return 0;
