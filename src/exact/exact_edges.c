@@ -23,51 +23,79 @@ static void sort_by_release(exact_job *job, int32_t n)
     }
 }
 
-/* All sets of tasks that are done by `due`, tasks sorted by heads. raised[i]: the new head of i; done[i]: when the tasks of
- * the set from i on can be done. False: they are not done by then. */
-static bool sweep(const exact_job *job, int32_t n, int64_t below_ns, int64_t due, int64_t *done, int64_t *raised)
+/* Tasks of one machine by rising heads, in columns. */
+typedef struct row {
+    int32_t n;
+    int64_t *r, *p, *due; /* due: to be done by */
+    int64_t *done;        /* when those of the set from here on can be done */
+    int64_t *raised;      /* the new heads */
+} row;
+
+/* When all tasks that are to be done by `due` can be done; `longest` gets the length of the longest other one. */
+static int64_t finish_of(const row *x, int64_t due, int64_t *longest)
 {
-    int64_t sum = 0, all = 0, before = 0; /* before: when the tasks of the set up to here can be done, with all behind */
-    for (int32_t i = n - 1; i >= 0; i--) {
-        if (below_ns - 1 - job[i].q <= due) {
-            sum += job[i].p;
-            all = UTIL_MAX(all, job[i].r + sum);
-        }
-        done[i] = all;
+    int64_t sum = 0, all = 0, most = 0;
+    for (int32_t i = x->n - 1; i >= 0; i--) {
+        bool in = x->due[i] <= due;
+        sum += in ? x->p[i] : 0;
+        all = UTIL_MAX(all, in ? x->r[i] + sum : 0);
+        most = UTIL_MAX(most, in ? 0 : x->p[i]);
     }
-    if (all > due)
-        return false;
-    for (int32_t i = 0; i < n; i++) {
-        if (below_ns - 1 - job[i].q <= due) {
-            before = UTIL_MAX(before, job[i].r + sum);
-            sum -= job[i].p;
-            continue;
-        }
-        if (sum > 0 && job[i].r + sum + job[i].p > due)
-            raised[i] = UTIL_MAX(raised[i], done[i]);
-        if (before > 0 && before + job[i].p > due)
-            raised[i] = UTIL_MAX(raised[i], all);
-    }
-    return true;
+    *longest = most;
+    return all;
 }
 
-/* Heads of all tasks; *moved where one has risen. */
+/* All sets of tasks that are to be done by `due`, each of those from some head on. */
+static void sweep(const row *x, int64_t due, int64_t all)
+{
+    int64_t sum = 0, later = 0, before = 0; /* before: when a set that begins no later than here can be done */
+    for (int32_t i = x->n - 1; i >= 0; i--) {
+        if (x->due[i] <= due) {
+            sum += x->p[i];
+            later = UTIL_MAX(later, x->r[i] + sum);
+        }
+        x->done[i] = later;
+    }
+    for (int32_t i = 0; i < x->n; i++) {
+        if (x->due[i] <= due) {
+            before = UTIL_MAX(before, x->r[i] + sum);
+            sum -= x->p[i];
+            continue;
+        }
+        if (sum > 0 && x->r[i] + sum + x->p[i] > due)
+            x->raised[i] = UTIL_MAX(x->raised[i], x->done[i]);
+        if (before > 0 && before + x->p[i] > due)
+            x->raised[i] = UTIL_MAX(x->raised[i], all);
+    }
+}
+
+static row row_of(const exact_search *s, const exact_job *job, int32_t n)
+{
+    int64_t *at = s->edge_ns;
+    row x = {n, at, at + n, at + 2 * n, at + 3 * n, at + 4 * n};
+    for (int32_t i = 0; i < n; i++) {
+        x.r[i] = x.raised[i] = job[i].r;
+        x.p[i] = job[i].p;
+        x.due[i] = s->below_ns - 1 - job[i].q;
+    }
+    return x;
+}
+
+/* Heads of all tasks; *moved where one has risen. A set after which the longest of the others still fits says nothing. */
 static bool find_heads(exact_search *s, exact_job *job, int32_t n, bool *moved)
 {
-    int64_t *done = s->edge_ns, *raised = s->edge_ns + n;
     sort_by_release(job, n);
-    for (int32_t i = 0; i < n; i++)
-        raised[i] = job[i].r;
+    row x = row_of(s, job, n);
     for (int32_t k = 0; k < n; k++) {
-        bool again = false; /* the same moment has been asked */
-        for (int32_t j = 0; j < k && !again; j++)
-            again = job[j].q == job[k].q;
-        if (!again && !sweep(job, n, s->below_ns, s->below_ns - 1 - job[k].q, done, raised))
+        int64_t due = x.due[k], longest, all = finish_of(&x, due, &longest);
+        if (all > due)
             return false;
+        if (all + longest > due)
+            sweep(&x, due, all);
     }
     for (int32_t i = 0; i < n; i++) {
-        *moved |= raised[i] > job[i].r;
-        job[i].r = raised[i];
+        *moved |= x.raised[i] > job[i].r;
+        job[i].r = x.raised[i];
     }
     return true;
 }

@@ -159,19 +159,36 @@ static void write_back(const exact_search *s, exact_state *st, const exact_job *
     }
 }
 
+static int64_t preemptive(exact_search *s, const exact_job *job, int32_t n)
+{
+    memcpy(s->job_spare, job, (size_t)n * sizeof *job);
+    return exact_preemptive(s->job_spare, n);
+}
+
+/* A set of tasks and one more fit, whichever they are: r + p + q of a set is at most the machine's bound. */
+static bool roomy(const exact_search *s, const exact_job *job, int32_t n, int64_t lb)
+{
+    int64_t longest = 0;
+    for (int32_t a = 0; a < n; a++)
+        longest = UTIL_MAX(longest, job[a].p);
+    return lb + longest < s->below_ns;
+}
+
 static bool one_machine(exact_search *s, exact_state *st, exact_job *job, int32_t n, bool *changed)
 {
     bool moved = false;
     if (!select_pairs(s, job, n, &moved))
         return false;
-    if (!moved && !s->plain && !exact_edges(s, job, n, &moved)) /* sets take longer than pairs */
-        return false;
+    int64_t lb = preemptive(s, job, n);
+    if (lb < s->below_ns && !moved && !s->plain && !roomy(s, job, n, lb)) {
+        if (!exact_edges(s, job, n, &moved))
+            return false;
+        lb = moved ? preemptive(s, job, n) : lb;
+    }
     if (moved) {
         write_back(s, st, job, n);
         *changed = true;
     }
-    memcpy(s->job_spare, job, (size_t)n * sizeof *job);
-    int64_t lb = exact_preemptive(s->job_spare, n);
     st->lb_ns = UTIL_MAX(st->lb_ns, lb);
     return lb < s->below_ns;
 }

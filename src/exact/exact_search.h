@@ -64,7 +64,7 @@ typedef struct exact_search {
 
     /* Working memory of propagation. */
     exact_job *job, *job_spare;
-    int64_t *edge_ns; /* two per job */
+    int64_t *edge_ns; /* five per job */
     int32_t *active; /* slots that are sure to be sent */
     int32_t n_active;
     int32_t *slot_from, *slot_to; /* of active slots: device, or -1 while open */

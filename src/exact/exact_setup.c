@@ -95,7 +95,7 @@ static bool allocate(exact_search *s)
     exact_result *r = s->r;
 #define TAKE(to, count) ((to) = util_alloc((count), sizeof *(to))) != NULL
     return TAKE(s->unit_off, n + 1) && TAKE(s->unit_op, n) && TAKE(s->unit, n) && TAKE(s->same_device, K * K) &&
-           TAKE(s->job, 2 * n + X + 1) && TAKE(s->job_spare, 2 * n + X + 1) && TAKE(s->edge_ns, 2 * (2 * n + X + 1)) && TAKE(s->active, X) &&
+           TAKE(s->job, 2 * n + X + 1) && TAKE(s->job_spare, 2 * n + X + 1) && TAKE(s->edge_ns, 5 * (2 * n + X + 1)) && TAKE(s->active, X) &&
            TAKE(s->slot_from, X) && TAKE(s->slot_to, X) && TAKE(s->slot_ns, X) && TAKE(s->free_bytes, K) &&
            TAKE(s->machine_count, 2 * K + K * K) && TAKE(s->life, T) && TAKE(s->task, 2 * (n + X) + 1) &&
            TAKE(s->cover, T) && TAKE(s->traffic_ns, n) && TAKE(s->dead_ends, n) &&

@@ -37,7 +37,8 @@ static const decompose_interval_taste tastes[] = {
 #define PROMISE 0.25      /* of what is open on a chain's path counts when finalists are chosen */
 #define CROSSINGS 3       /* chains made of parts of others, in a round */
 #define MERGED_OPS 160    /* of an interval that is made of two */
-#define MERGINGS 3        /* chains of longer intervals, whenever one has been raised */
+#define MERGINGS 4        /* chains of longer intervals, whenever one has been raised */
+#define QUICK_MERGINGS 2  /* of them get one attempt at each pair: the longest intervals come soon */
 #define MERGED_TRIES 2    /* attempts at their pairs, */
 #define MERGED_LESS 3     /* in later rounds so many fewer than at others */
 #define PARTS_FROM 40     /* operators of an interval whose parts are asked for, */
@@ -422,13 +423,15 @@ static int raise_finalist(contest *c, bool promises, const bound_interval_task *
 
 int bound_contest_raise(int64_t *lower_ns, bound_contest *c, const bound_interval_task *job)
 {
-    bound_interval_task patient = *job;
+    bound_interval_task patient = *job, quick;
     int32_t tastes_now = job->chains > 0 ? UTIL_MIN(N_TASTES, job->chains) : N_TASTES;
     bool first = c->entered<tastes_now, full = c->n> 0 && !first;
     int32_t finalists = first ? FINALISTS : LATER_FINALISTS;
     int rc = 0;
     patient.patient = true;
     patient.tries = job->tries + 1;
+    quick = patient;
+    quick.tries = 1;
     c->rounds++;
     for (int32_t heat = 0; c->all && heat < finalists && !rc; heat++) {
         if (first && heat < HEATS)
@@ -437,7 +440,7 @@ int bound_contest_raise(int64_t *lower_ns, bound_contest *c, const bound_interva
             rc = enter_chains(c, c->entered + LATER_CHAINS, job);
         rc = rc ? rc : raise_finalist(c, heat % 2 == 1, &patient);
         for (int32_t i = 0; i < MERGINGS && !rc && !util_stopped(&job->stop); i++)
-            rc = merge_chains(c, i % 2, &patient);
+            rc = merge_chains(c, i % 2, i < QUICK_MERGINGS ? &quick : &patient);
     }
     for (int32_t i = 0; i < CROSSINGS && !rc && c->n > 0 && !util_stopped(&job->stop); i++)
         rc = cross_chains(c, &patient);
