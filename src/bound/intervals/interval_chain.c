@@ -20,7 +20,7 @@
 #include "util/pool.h"
 #include "util/util.h"
 
-#define SEARCH_OPS 160      /* larger intervals are not searched */
+#define SEARCH_OPS 250      /* larger intervals are not searched */
 #define LARGE_OPS 64        /* from this size on searches get fewer nodes */
 #define SMALL_OPS 46        /* up to this size the search comes first */
 #define PRICES_EFFORT 0.3   /* of the effort goes into prices */
@@ -149,11 +149,12 @@ static attempt attempt_of(const bound_interval_chain *x, const pair_state *y, in
     return bound_interval_chain_repeats(x) ? copy[tries] : large[tries];
 }
 
-/* A node of a large interval takes longer. */
+/* A node of a large interval takes longer, and a long search of it is less likely to gain anything. */
 static int64_t nodes_of(attempt what, const pair_state *y, const bound_interval_task *job)
 {
-    double n = nodes[what] * (job->patient ? PATIENCE : 1) * fmin(job->effort, 1e6);
-    return (int64_t)(n * fmin(1, (double)LARGE_OPS / y->block.n_interior)) + 1;
+    double n = nodes[what] * (job->patient ? PATIENCE : 1) * fmin(job->effort, 1e6),
+           small = fmin(1, (double)LARGE_OPS / y->block.n_interior);
+    return (int64_t)(n * (what == SEARCH_1 ? small : small * small)) + 1;
 }
 
 static bool affordable(const pair_state *y, const bound_interval_task *job)

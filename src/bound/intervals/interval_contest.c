@@ -36,7 +36,7 @@ static const decompose_interval_taste tastes[] = {
 #define MOST_CHAINS 60    /* then no more are let in */
 #define PROMISE 0.25      /* of what is open on a chain's path counts when finalists are chosen */
 #define CROSSINGS 3       /* chains made of parts of others, in a round */
-#define MERGED_OPS 160    /* of an interval that is made of two */
+#define MERGED_OPS 250    /* of an interval that is made of two */
 #define MERGINGS 4        /* chains of longer intervals, whenever one has been raised */
 #define QUICK_MERGINGS 2  /* of them get one attempt at each pair: the longest intervals come soon */
 #define MERGED_TRIES 2    /* attempts at their pairs, */
@@ -438,9 +438,11 @@ int bound_contest_raise(int64_t *lower_ns, bound_contest *c, const bound_interva
             rc = enter_chains(c, (heat + 1) * tastes_now / HEATS, job);
         else if (full && heat == 0)
             rc = enter_chains(c, c->entered + LATER_CHAINS, job);
-        rc = rc ? rc : raise_finalist(c, heat % 2 == 1, &patient);
-        for (int32_t i = 0; i < MERGINGS && !rc && !util_stopped(&job->stop); i++)
-            rc = merge_chains(c, i % 2, i < QUICK_MERGINGS ? &quick : &patient);
+        for (int32_t i = 0; i < MERGINGS && !rc && !util_stopped(&job->stop); i++) {
+            if (i == (first ? 0 : QUICK_MERGINGS))
+                rc = raise_finalist(c, heat % 2 == 1, &patient);
+            rc = rc ? rc : merge_chains(c, i % 2, i < QUICK_MERGINGS ? &quick : &patient);
+        }
     }
     for (int32_t i = 0; i < CROSSINGS && !rc && c->n > 0 && !util_stopped(&job->stop); i++)
         rc = cross_chains(c, &patient);
