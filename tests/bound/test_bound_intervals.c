@@ -2,7 +2,7 @@
 #include <moirai/moirai.h>
 
 #include "bound/certificate.h"
-#include "bound/intervals/interval_chain.h"
+#include "bound/intervals/interval_parts.h"
 #include "exact/exact.h"
 #include "pair/static_lp.h"
 #include "pricing/lp.h"
@@ -358,6 +358,62 @@ static void test_long_intervals_begin_where_their_parts_have_ended(void **state)
     moirai_problem_free(p);
 }
 
+static bool forks(const moirai_problem *p, int32_t i)
+{
+    int32_t readers = 0;
+    for (int32_t a = p->op_out_off[i]; a < p->op_out_off[i + 1]; a++)
+        readers += p->tensor_edge_off[p->op_out[a] + 1] - p->tensor_edge_off[p->op_out[a]];
+    return readers > 1;
+}
+
+static bool joins(const moirai_problem *p, int32_t i)
+{
+    return p->op_in_off[i + 1] - p->op_in_off[i] > 1;
+}
+
+/* All parts of the whole with at most `most` operators. */
+static bound_interval_list parts_of(const moirai_problem *p, const decompose_intervals *all, int32_t most, int threads)
+{
+    bound_interval_list known = {0};
+    bound_interval_task job = {.goal_ns = INT64_MAX, .effort = 1, .threads = threads};
+    bound_part_task whole = {MOIRAI_NONE, MOIRAI_NONE, most};
+    assert_ok(bound_interval_parts(&known, p, all, &whole, &job));
+    return known;
+}
+
+/* Every part is there, on any number of threads with the same bounds, and asking again changes nothing. */
+static void test_parts_lead_from_every_fork_to_every_join(void **state)
+{
+    (void)state;
+    int64_t seen = 0;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        moirai_problem *p = random_layers(seed, 24);
+        decompose_intervals *all;
+        assert_non_null(p);
+        assert_ok(decompose_intervals_new(&all, p, 8));
+        bound_interval_list one = parts_of(p, all, 9, 1), two = parts_of(p, all, 9, 2);
+        size_t pairs = (size_t)p->n_devices * (size_t)p->n_devices, n = one.n;
+        assert_int_equal(one.n, two.n);
+        for (size_t i = 0; i < one.n; i++)
+            assert_memory_equal(one.list[i].lower_ns, two.list[i].lower_ns, pairs * sizeof(int64_t));
+        for (int32_t a = 0; a < p->n_ops; a++)
+            for (int32_t b = 0; b < p->n_ops; b++) {
+                int32_t between = decompose_intervals_between(all, a, b);
+                bool part = precedes(p, a, b) && forks(p, a) && joins(p, b) && between >= 2 && between <= 9;
+                assert_int_equal(part, bound_interval_find(&one, a, b) != NULL);
+                seen += part;
+            }
+        bound_interval_task job = {.goal_ns = INT64_MAX, .effort = 1, .threads = 1};
+        assert_ok(bound_interval_parts(&one, p, all, &(bound_part_task){MOIRAI_NONE, MOIRAI_NONE, 9}, &job));
+        assert_int_equal(one.n, n);
+        bound_interval_list_clear(&one);
+        bound_interval_list_clear(&two);
+        decompose_intervals_free(all);
+        moirai_problem_free(p);
+    }
+    assert_true(seen > 20);
+}
+
 static void test_no_bound_of_random_problems_is_above_the_optimum(void **state)
 {
     (void)state;
@@ -386,6 +442,7 @@ int main(void)
         cmocka_unit_test(test_the_pool_within_windows_knows_when_work_has_to_wait),
         cmocka_unit_test(test_the_search_believes_links_from_both_ends),
         cmocka_unit_test(test_long_intervals_begin_where_their_parts_have_ended),
+        cmocka_unit_test(test_parts_lead_from_every_fork_to_every_join),
         cmocka_unit_test(test_no_bound_of_random_problems_is_above_the_optimum),
     };
     return cmocka_run_group_tests_name("intervals", tests, NULL, NULL);

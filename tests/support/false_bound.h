@@ -26,6 +26,7 @@ typedef struct false_bound_counts {
     int64_t pools;         /* proofs by the pool of all devices */
     int64_t windows;       /* bounds by the pool within windows from intervals */
     int64_t links;         /* chains of long intervals that were raised above the sum of their parts */
+    int64_t parts;         /* of whole problems, from a fork to a join, searched between all devices */
     attack_counts attacks; /* on those and on certificates with a part about bytes */
     int64_t tight;         /* certificates whose bound is the optimum */
     double gap;            /* sum of (optimum - certified) / optimum over problems with known optimum */

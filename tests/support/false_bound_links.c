@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "bound/intervals/interval_chain.h"
+#include "bound/intervals/interval_parts.h"
 #include "util/util.h"
 
 /* Some operators of a chain that has been drawn: a chain of longer intervals. */
@@ -55,13 +55,35 @@ static bool check_search_of_whole(const moirai_problem *p, const bound_interval_
     return good;
 }
 
+/* All parts of the whole, from the smallest up: the windows that they leave, and the search that believes them. */
+static bool check_parts(const moirai_problem *p, int64_t optimum, false_bound_counts *counts, char *why)
+{
+    bound_interval_task job = {.goal_ns = INT64_MAX, .effort = 1, .threads = 1};
+    bound_part_task whole = {MOIRAI_NONE, MOIRAI_NONE, p->n_ops};
+    bound_interval_list known = {0};
+    bound_windows w = {0};
+    decompose_intervals *all;
+    int rc = decompose_intervals_new(&all, p, 8);
+    rc = rc ? rc : bound_interval_parts(&known, p, all, &whole, &job);
+    rc = rc ? rc : bound_windows_find(&w, p, &known);
+    bool good = !rc || false_bound_fail(why, "parts: %s", moirai_error_message());
+    if (good && w.lower_ns > optimum)
+        good = false_bound_fail(why, "parts prove %lld, optimum %lld", (long long)w.lower_ns, (long long)optimum);
+    counts->parts += (int64_t)known.n;
+    good = good && check_search_of_whole(p, &known, optimum, why);
+    bound_windows_clear(&w);
+    bound_interval_list_clear(&known);
+    decompose_intervals_free(all);
+    return good;
+}
+
 bool false_bound_links(const moirai_problem *p, const bound_interval_list *known, int64_t optimum, uint64_t seed,
                        false_bound_counts *counts, char *why)
 {
     bound_interval_task job = {.goal_ns = INT64_MAX, .tries = 3, .effort = 0.05, .threads = 1, .seed = seed};
     bound_interval_chain *x;
     int64_t lower = 0, parts = 0;
-    if (!check_search_of_whole(p, known, optimum, why))
+    if (!check_search_of_whole(p, known, optimum, why) || !check_parts(p, optimum, counts, why))
         return false;
     int rc = draw_longer(&x, p, seed);
     if (!rc) {
