@@ -55,7 +55,8 @@ int main(int argc, char **argv)
            " by devices) or pools (%" PRId64 "), %" PRId64 " accepted\n%" PRId64
            " bounds by pools within windows from intervals, %" PRId64 " certificates with search trees of %" PRId64
            " nodes\n%" PRId64 " certificates of windows, %" PRId64 " of pools within them; %" PRId64
-           " classes raised with free ends, %" PRId64 " chains of long intervals above their parts, %" PRId64 " parts from the smallest up\n",
+           " classes raised with free ends, %" PRId64 " chains of long intervals above their parts, %" PRId64
+           " parts from the smallest up\n",
            counts.attacks.tried, counts.statics, counts.cases, counts.sendings, counts.returns, counts.devices,
            counts.pools, counts.attacks.accepted, counts.windows, counts.searches, counts.nodes, counts.window_proofs,
            counts.window_pools, counts.floors, counts.links, counts.parts);

@@ -1,27 +1,15 @@
 /* Edge finding on one machine: what must come behind a set of tasks, and what before it.
  *
  * Let tasks have heads r, lengths p and tails q, and let only plans faster than `below` count, so that a task is done by
- * d = below - 1 - q. If a set S and a task i outside it do not fit between the least head of both and the least d of S,
- * then i is not done before S is: were it before some task of S, all of them and i itself would lie between these two
- * moments. So i comes behind all of S, and starts no sooner than any part of S can be done: r(i) >= least head + sum of
- * lengths, for every part of S. Tails the same, seen from the end. (Carlier and Pinson 1989; the O(n^2) sweep is that of
- * Nuijten, in Baptiste, Le Pape and Nuijten, Constraint-Based Scheduling, 2001.) Two tasks alone are the rule of pairs in
- * exact_machine.c; sets say more where a machine is full, which is where searches that have fixed all devices spend
- * their time.
+ * d = below - 1 - q. If a set S and a task i outside it do not fit between the least head of both and the latest d of S,
+ * then the last of them is not one of S: i comes behind all of S, and starts no sooner than any part of S can be done:
+ * r(i) >= least head + sum of lengths, for every part of S. Tails the same, seen from the end. (Carlier and Pinson 1989;
+ * the O(n^2) sweep is that of Nuijten, in Baptiste, Le Pape and Nuijten, Constraint-Based Scheduling, 2001.) Two tasks
+ * alone are the rule of pairs in exact_machine.c; sets say more where a machine is full, which is where searches that
+ * have fixed most devices spend their time.
  *
  * For a moment d(k) the sweep takes S from the tasks that are done by it: those from some head on. O(n^2) for n tasks. */
 #include "exact/exact_search.h"
-
-static void sort_by_release(exact_job *job, int32_t n)
-{
-    for (int32_t a = 1; a < n; a++) {
-        exact_job one = job[a];
-        int32_t b = a;
-        for (; b > 0 && job[b - 1].r > one.r; b--)
-            job[b] = job[b - 1];
-        job[b] = one;
-    }
-}
 
 /* Tasks of one machine by rising heads, in columns. */
 typedef struct row {
@@ -84,7 +72,7 @@ static row row_of(const exact_search *s, const exact_job *job, int32_t n)
 /* Heads of all tasks; *moved where one has risen. A set after which the longest of the others still fits says nothing. */
 static bool find_heads(exact_search *s, exact_job *job, int32_t n, bool *moved)
 {
-    sort_by_release(job, n);
+    exact_by_release(job, n);
     row x = row_of(s, job, n);
     for (int32_t k = 0; k < n; k++) {
         int64_t due = x.due[k], longest, all = finish_of(&x, due, &longest);

@@ -2,8 +2,8 @@
  * one-machine problem with heads r, lengths p and tails q (Carlier 1982), whose preemptive optimum (Jackson's rule:
  * of the tasks there, the one of largest tail) bounds every plan from below.
  *
- * Used three ways: the bound itself; two tasks of which one can't go first, so the other does, which raises a head
- * and a tail; and, while an operator's device is open, the trial of adding it to a device: if the bound then
+ * Used four ways: the bound itself; two tasks of which one can't go first, so the other does, which raises a head
+ * and a tail; the same of sets of tasks (exact_edges.c); and, while an operator's device is open, the trial of adding it to a device: if the bound then
  * reaches `below_ns`, that device is out. A transfer whose other end is still open counts with its least length.
  * Empty tasks hold no machine (model.md) and never appear here.
  *
@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-static void sort_by_release(exact_job *job, int32_t n)
+void exact_by_release(exact_job *job, int32_t n)
 {
     for (int32_t a = 1; a < n; a++) {
         exact_job one = job[a];
@@ -28,7 +28,7 @@ int64_t exact_preemptive(exact_job *job, int32_t n)
 {
     int64_t now = 0, best = 0;
     int32_t next = 0, first = 0; /* job[first .. next) are there, sorted by tail, largest last */
-    sort_by_release(job, n);
+    exact_by_release(job, n);
     while (next < n || first < next) {
         if (first == next)
             now = UTIL_MAX(now, job[next].r);

@@ -65,7 +65,7 @@ typedef struct exact_search {
     /* Working memory of propagation. */
     exact_job *job, *job_spare;
     int64_t *edge_ns; /* five per job */
-    int32_t *active; /* slots that are sure to be sent */
+    int32_t *active;  /* slots that are sure to be sent */
     int32_t n_active;
     int32_t *slot_from, *slot_to; /* of active slots: device, or -1 while open */
     int64_t *slot_ns;             /* of active slots: least length */
@@ -96,6 +96,8 @@ int exact_mirrors_find(exact_search *s);
 
 /* exact_machine.c: the least makespan of one machine with heads, lengths and tails, interruption allowed. */
 int64_t exact_preemptive(exact_job *job, int32_t n);
+/* Sorts by rising releases. */
+void exact_by_release(exact_job *job, int32_t n);
 /* exact_edges.c: heads and tails from sets of tasks of one machine; their order changes. False: they do not fit. */
 bool exact_edges(exact_search *s, exact_job *job, int32_t n, bool *moved);
 /* All machines of the state: bounds into st->lb_ns, orders that are forced, devices that are ruled out. False: no plan

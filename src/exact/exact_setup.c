@@ -95,10 +95,10 @@ static bool allocate(exact_search *s)
     exact_result *r = s->r;
 #define TAKE(to, count) ((to) = util_alloc((count), sizeof *(to))) != NULL
     return TAKE(s->unit_off, n + 1) && TAKE(s->unit_op, n) && TAKE(s->unit, n) && TAKE(s->same_device, K * K) &&
-           TAKE(s->job, 2 * n + X + 1) && TAKE(s->job_spare, 2 * n + X + 1) && TAKE(s->edge_ns, 5 * (2 * n + X + 1)) && TAKE(s->active, X) &&
-           TAKE(s->slot_from, X) && TAKE(s->slot_to, X) && TAKE(s->slot_ns, X) && TAKE(s->free_bytes, K) &&
-           TAKE(s->machine_count, 2 * K + K * K) && TAKE(s->life, T) && TAKE(s->task, 2 * (n + X) + 1) &&
-           TAKE(s->cover, T) && TAKE(s->traffic_ns, n) && TAKE(s->dead_ends, n) &&
+           TAKE(s->job, 2 * n + X + 1) && TAKE(s->job_spare, 2 * n + X + 1) && TAKE(s->edge_ns, 5 * (2 * n + X + 1)) &&
+           TAKE(s->active, X) && TAKE(s->slot_from, X) && TAKE(s->slot_to, X) && TAKE(s->slot_ns, X) &&
+           TAKE(s->free_bytes, K) && TAKE(s->machine_count, 2 * K + K * K) && TAKE(s->life, T) &&
+           TAKE(s->task, 2 * (n + X) + 1) && TAKE(s->cover, T) && TAKE(s->traffic_ns, n) && TAKE(s->dead_ends, n) &&
            TAKE(s->price_best, (size_t)s->n_prices) && TAKE(r->op_device, n) && TAKE(r->op_start_ns, n) &&
            TAKE(r->transfer, X) && TAKE(r->order, n + X);
 #undef TAKE
@@ -211,9 +211,9 @@ int exact_search_new(exact_search *s, const moirai_problem *p, const exact_optio
 
 void exact_search_free(exact_search *s)
 {
-    void *all[] = {s->unit_off,  s->unit_op, s->unit,       s->same_device, s->job,           s->job_spare, s->edge_ns, s->active,
-                   s->slot_from, s->slot_to, s->slot_ns,    s->free_bytes,  s->machine_count, s->life,      s->task,
-                   s->cover,     s->arc,     s->price_best, s->traffic_ns,  s->dead_ends};
+    void *all[] = {s->unit_off, s->unit_op,   s->unit,    s->same_device, s->job,        s->job_spare,     s->edge_ns,
+                   s->active,   s->slot_from, s->slot_to, s->slot_ns,     s->free_bytes, s->machine_count, s->life,
+                   s->task,     s->cover,     s->arc,     s->price_best,  s->traffic_ns, s->dead_ends};
     exact_share_free(s);
     exact_links_free(s);
     for (size_t a = 0; a < sizeof all / sizeof *all; a++)

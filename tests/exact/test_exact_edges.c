@@ -54,8 +54,7 @@ static machine draw(uint64_t seed)
     machine m = {.n = 3 + (int32_t)util_rng_below(&rng, MOST - 2), .below_ns = 20 + util_rng_below(&rng, 20)};
     int32_t order[MOST];
     for (int32_t i = 0; i < m.n; i++) {
-        m.job[i] =
-            (exact_job){util_rng_below(&rng, 16), 1 + util_rng_below(&rng, 8), util_rng_below(&rng, 16), i};
+        m.job[i] = (exact_job){util_rng_below(&rng, 16), 1 + util_rng_below(&rng, 8), util_rng_below(&rng, 16), i};
         m.least_start[i] = m.least_rest[i] = -1;
         order[i] = i;
     }

@@ -9,7 +9,8 @@
  *
  * Whenever a chain has been raised, operators of the best chain of parts are taken away: longer intervals hold what floats
  * beside their parts and what jumps over their ends. Their searches begin where those of the parts have ended
- * (interval_links.c).
+ * (interval_links.c), and all that is inside is asked before (interval_parts.c). The first of them get one attempt at each
+ * pair: what the longest intervals gain at once is more than what a second attempt at shorter ones does.
  *
  * A contest can be gone on with: each further round lets some new chains in, with noise of another seed, and raises
  * those that promise most by one more attempt at each pair. Nothing is searched twice. */
@@ -28,22 +29,22 @@ static const decompose_interval_taste tastes[] = {
     {24, 0.3, 0.7, 0.3, 9},
 };
 #define N_TASTES ((int32_t)(sizeof tastes / sizeof *tastes))
-#define FIRST_NOISY 6     /* from here on tastes have noise */
-#define HEATS 2           /* parts of the first round; the likeliest chain by then is raised all the way, */
-#define FINALISTS 3       /* and of all that are not yet, until there are so many */
-#define LATER_FINALISTS 4 /* of a further round, */
-#define LATER_CHAINS 4    /* which lets in so many new chains */
-#define MOST_CHAINS 60    /* then no more are let in */
-#define PROMISE 0.25      /* of what is open on a chain's path counts when finalists are chosen */
-#define CROSSINGS 3       /* chains made of parts of others, in a round */
-#define MERGED_OPS 250    /* of an interval that is made of two */
-#define MERGINGS 4        /* chains of longer intervals, whenever one has been raised */
-#define QUICK_MERGINGS 2  /* of them get one attempt at each pair: the longest intervals come soon */
-#define MERGED_TRIES 2    /* attempts at their pairs, */
-#define MERGED_LESS 3     /* in later rounds so many fewer than at others */
-#define PARTS_FROM 40     /* operators of an interval whose parts are asked for, */
+#define FIRST_NOISY 6             /* from here on tastes have noise */
+#define HEATS 2                   /* parts of the first round; the likeliest chain by then is raised all the way, */
+#define FINALISTS 3               /* and of all that are not yet, until there are so many */
+#define LATER_FINALISTS 4         /* of a further round, */
+#define LATER_CHAINS 4            /* which lets in so many new chains */
+#define MOST_CHAINS 60            /* then no more are let in */
+#define PROMISE 0.25              /* of what is open on a chain's path counts when finalists are chosen */
+#define CROSSINGS 3               /* chains made of parts of others, in a round */
+#define MERGED_OPS 250            /* of an interval that is made of two */
+#define MERGINGS 4                /* chains of longer intervals, whenever one has been raised */
+#define QUICK_MERGINGS 2          /* of them get one attempt at each pair: the longest intervals come soon */
+#define MERGED_TRIES 2            /* attempts at their pairs, */
+#define MERGED_LESS 3             /* in later rounds so many fewer than at others */
+#define PARTS_FROM 40             /* operators of an interval whose parts are asked for, */
 #define PART_SIZES 16, 30, 44, 60 /* up to so many operators, before each attempt */
-#define REPEATED_TASTES 2 /* chains beside that of the cuts, where layers repeat */
+#define REPEATED_TASTES 2         /* chains beside that of the cuts, where layers repeat */
 
 typedef struct contest_chain {
     bound_interval_chain *x;
@@ -155,8 +156,7 @@ static int raise_chain(contest *c, int32_t i, const bound_interval_task *task)
     int rc = bound_interval_chain_open(x, job);
     rc = rc ? rc : bound_interval_chain_share(x, &c->known);
     x->known = &c->known;
-    if (!rc)
-        rc = x->merged ? raise_merged(&lower, c, x, job) : bound_interval_chain_raise(&lower, x, job);
+    rc = rc ? rc : x->merged ? raise_merged(&lower, c, x, job) : bound_interval_chain_raise(&lower, x, job);
     c->chain[i].lower_ns = UTIL_MAX(c->chain[i].lower_ns, lower);
     return rc ? rc : bound_interval_chain_share(x, &c->known);
 }
