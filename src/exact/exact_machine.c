@@ -3,8 +3,9 @@
  * of the tasks there, the one of largest tail) bounds every plan from below.
  *
  * Used four ways: the bound itself; two tasks of which one can't go first, so the other does, which raises a head
- * and a tail; the same of sets of tasks (exact_edges.c); and, while an operator's device is open, the trial of adding it to a device: if the bound then
- * reaches `below_ns`, that device is out. A transfer whose other end is still open counts with its least length.
+ * and a tail; the same of sets of tasks (exact_edges.c); and, while an operator's device is open, the trial of adding it to
+ * a device: if the bound then reaches `below_ns`, that device is out. A transfer whose other end is still open counts with
+ * its least length.
  * Empty tasks hold no machine (model.md) and never appear here.
  *
  * Complexity: O(m^2) per machine of m tasks, O(V K m^2) with the trials. */
