@@ -134,6 +134,18 @@ pricing_branch pair_cases_branch_on(const pair_state *x, int32_t sending, const 
     return best.split;
 }
 
+pricing_branch pair_cases_divide(const pair_state *x, int32_t sending, const pricing_master *m, const int64_t *price)
+{
+    const pricing_sending *how = &x->sending[sending];
+    for (int32_t j = 0; how->fixed && j < how->n_receivers; j++) {
+        int64_t first = pricing_master_arrival(m, j), last = pricing_master_arrived(m, j);
+        int64_t middle = first + (last - first) / 2;
+        if (last - first > pricing_master_grid(m)->length_ns / PAIR_NARROWEST)
+            return (pricing_branch){PRICING_ARRIVAL, 0, 0, how->receiver[j], middle, middle + 1};
+    }
+    return pair_cases_branch_on(x, sending, m, price);
+}
+
 void pair_cases_children(const decompose_block *b, pricing_branch split, pricing_branch *below, pricing_branch *above)
 {
     *below = *above = split;
@@ -339,6 +351,7 @@ int pair_case_ask(pair_bound_task *r, int32_t solver, const pair_case *c, int64_
     if (rc)
         return rc;
     pricing_master_task task = task_of(r, solver, c, length_ns);
+    task.ask = true;
     if (!go_on)
         begin_with(&task, c->proof.price ? &c->proof : &c->duals);
     return pricing_master_solve(found, r->pair->master[solver], &task);
@@ -541,6 +554,7 @@ static int begin_anew(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
     x->n_cases = 0;
     x->case_capacity = 0;
     x->case_buckets = r->sent_buckets;
+    x->room_ns = 0;
     int rc = pair_cases_first(x);
     rc = rc ? rc : raise_cases(r, ceiling, known_ns);
     bool better = !rc && x->cases[pair_cases_weakest(x)].proven_ns >= known_ns;

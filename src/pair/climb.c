@@ -10,24 +10,26 @@
  * most hangs on them, and the others matter little once these are known.
  *
  * Targets climb from what is proven towards what is wanted. Leaves of one target are where the next one begins. Where
- * an arrival is known to within NARROWEST of the length and there is still room for the target, less is possible: the
+ * an arrival is known to within PAIR_NARROWEST of the length and there is still room for the target, less is possible: the
  * LP says about how much, and that is the next target. What arrivals can't say is left to cases.c.
  *
  * Each solver has its share of the cases, whatever the number of threads: the outcome does not depend on them. */
 #include "pair/climb.h"
 
 #include <stdlib.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "util/pool.h"
 #include "util/util.h"
 
-#define NARROWEST 256 /* parts of the length: an arrival's range below that is not halved again */
-#define MOST_NUMBERS 10
+#define MOST_NUMBERS 10 /* asked of one case: each raises its bound a little, and there are twice as many cases */
 #define ATTEMPTS 12
-#define QUESTIONS 4 /* in the time of a solve to its end */
-#define NEAR 1000 /* parts of the length: what is left below that is not climbed for */
+#define QUESTIONS 4      /* in the time of a solve to its end */
+#define LEAST_QUOTA 100  /* questions; four times those of the target before are added */
+#define NEAR 1000        /* parts of the length: what is left below that is not climbed for */
+#define MARGIN 250       /* what is kept from estimates */
+#define LAST_STEP 50     /* from here on a ceiling that is thought to be possible is put to all cases */
+#define LEAP 80          /* beyond estimates; doubled twice */
 
 typedef struct climbing {
     pair_bound_task *r;
@@ -48,23 +50,13 @@ static int32_t numbers_asked(const pair_case *c)
     return n;
 }
 
-/* Where a case is divided: the first arrival that is not known well is halved; else as the LP solution says. */
+/* Where a case is divided. */
 static pricing_branch choose(const pair_bound_task *r, int32_t solver, const pair_case *c, const int64_t *price)
 {
     const pair_state *x = r->pair;
-    const pricing_sending *how = &x->sending[c->sending];
-    const pricing_master *m = x->master[solver];
-    if (c->n_branches >= PAIR_MAX_SPLITS)
-        return (pricing_branch){.on = PRICING_NO_BRANCH};
-    for (int32_t j = 0; how->fixed && j < how->n_receivers; j++) {
-        int64_t first = pricing_master_arrival(m, j), last = pricing_master_arrived(m, j);
-        int64_t middle = first + (last - first) / 2;
-        if (last - first > pricing_master_grid(m)->length_ns / NARROWEST)
-            return (pricing_branch){PRICING_ARRIVAL, 0, 0, how->receiver[j], middle, middle + 1};
-    }
-    if (numbers_asked(c) >= MOST_NUMBERS)
-        return (pricing_branch){.on = PRICING_NO_BRANCH};
-    return pair_cases_branch_on(x, c->sending, m, price);
+    pricing_branch split = pair_cases_divide(x, c->sending, x->master[solver], price);
+    bool deep = c->n_branches >= PAIR_MAX_SPLITS || (split.on == PRICING_NUMBER && numbers_asked(c) >= MOST_NUMBERS);
+    return deep ? (pricing_branch){.on = PRICING_NO_BRANCH} : split;
 }
 
 /* The last case in hand is divided in two; the earlier half is looked at next. */
@@ -118,7 +110,6 @@ static int look(climbing *k, int32_t solver, bool begun)
     if (split.on != PRICING_NO_BRANCH)
         return divide(k, solver, split);
     int64_t room = UTIL_MAX((int64_t)((double)k->target_ns * UTIL_MIN(found.theta, 1)), c->proven_ns);
-    if (getenv("CLIMB")) fprintf(stderr, "    stuck: sending %d (%d receivers) theta %.4f\n", c->sending, r->pair->sending[c->sending].n_receivers, found.theta);
     k->room_ns[solver] = UTIL_MIN(k->room_ns[solver], room);
     c->estimate_ns = room;
     return 0;
@@ -139,14 +130,22 @@ static int climb_share(void *data, int32_t solver)
     return rc;
 }
 
-/* Cases below the target, of one sending mostly to one solver, so that neighbours follow each other; false: memory. */
+/* The solver of a case: the same for those of one sending, so that neighbours follow each other, where there are
+ * several. */
+static int32_t share_of(const pair_bound_task *r, int32_t index)
+{
+    const pair_state *x = r->pair;
+    return (x->n_sendings < r->solvers ? index : x->cases[index].sending) % r->solvers;
+}
+
+/* Cases below the target; false: memory ran out. */
 static bool share_out(climbing *k)
 {
     pair_state *x = k->r->pair;
     int32_t n = 0;
     for (int32_t i = 0; i < x->n_cases; i++) {
         pair_case *c = &x->cases[i];
-        int32_t solver = c->sending % k->r->solvers;
+        int32_t solver = share_of(k->r, i);
         if (c->proven_ns >= k->target_ns) {
             x->cases[n++] = *c;
             continue;
@@ -228,13 +227,12 @@ static int sound(sounding *k, int32_t solver, const pair_case *c)
         int64_t soonest = moirai_transfer_ns(&x->block.problem, decompose_block_shared_tensor(&x->block),
                                              r->entry_device, how->receiver[0]);
         branch[narrow.n_branches++] =
-            (pricing_branch){PRICING_ARRIVAL, 0, 0, how->receiver[0], 0, soonest + k->length_ns / NARROWEST};
+            (pricing_branch){PRICING_ARRIVAL, 0, 0, how->receiver[0], 0, soonest + k->length_ns / PAIR_NARROWEST};
     }
     pricing_master_result found;
     int rc = pair_case_sound(r, solver, &narrow, k->length_ns, &found);
     if (!rc && !found.proven)
         k->room_ns[solver] = UTIL_MIN(k->room_ns[solver], (int64_t)((double)k->length_ns * UTIL_MIN(found.proven_part, 1)));
-    if (getenv("CLIMB2")) fprintf(stderr, "sound %d: theta %.4f part %.4f -> %.3f\n", c->sending, found.theta, found.proven_part, k->length_ns * 1e-6*found.proven_part);
     return rc;
 }
 
@@ -244,7 +242,7 @@ static int sound_some(void *data, int32_t solver)
     const pair_state *x = k->r->pair;
     int rc = 0;
     for (int32_t i = 0; i < x->n_cases && !rc && !util_stopped(&k->r->stop); i++)
-        if (x->cases[i].sending % k->r->solvers == solver)
+        if (share_of(k->r, i) == solver)
             rc = sound(k, solver, &x->cases[i]);
     return rc;
 }
@@ -265,33 +263,63 @@ static int sound_all(pair_bound_task *r, int64_t length_ns)
 
 /* ---- climbing ---- */
 
+/* Between what is proven (low) and what may be (high). */
+typedef struct slope {
+    int64_t low, high, ceiling;
+    int64_t left, quota; /* questions: in all, to the next target */
+    int64_t leap;
+    bool failed; /* at some target: high is known to be too much */
+} slope;
+
+static int64_t next_target(const slope *s)
+{
+    if (s->high == s->ceiling && s->high - s->low < s->high / LAST_STEP)
+        return s->high;
+    return UTIL_MIN(s->high - (s->high - s->low) / 8, s->high - s->high / MARGIN);
+}
+
+/* A target was reached, with so many questions: estimates may have promised too little. */
+static void go_higher(slope *s, int64_t target, int64_t used)
+{
+    s->low = target;
+    s->quota = 4 * used + LEAST_QUOTA;
+    if (s->failed || s->high - s->low >= s->high / MARGIN)
+        return;
+    s->high = UTIL_MIN(s->ceiling, target + target / LEAP * s->leap);
+    s->leap = UTIL_MIN(2 * s->leap, 4);
+}
+
+static void go_lower(slope *s, int64_t target, int64_t room)
+{
+    s->failed = true;
+    s->high = s->low + (UTIL_MIN(target, room) - s->low) / 8 * 7;
+}
+
 int pair_climb(pair_bound_task *r, int64_t from_ns, int64_t ceiling_ns)
 {
     pair_state *x = r->pair;
     int rc = x->room_ns ? 0 : sound_all(r, ceiling_ns);
-    int64_t low = UTIL_MAX(from_ns, x->cases[pair_cases_weakest(x)].proven_ns), high = UTIL_MIN(x->room_ns, ceiling_ns),
-            left = r->solves * QUESTIONS, quota = left; bool failed = false;
-    if (getenv("CLIMB")) fprintf(stderr, "low %.3f room %.3f ceiling %.3f\n", low*1e-6, x->room_ns * 1e-6, ceiling_ns*1e-6);
-    for (int32_t i = 0; i < ATTEMPTS && !rc && left > 0 && !util_stopped(&r->stop); i++) {
-        int64_t target = ceiling_ns == high && high - low < high / 50 ? high : UTIL_MIN(high - (high - low) / 8, high - high / 250), room;
+    int64_t questions = (int64_t)r->solves * QUESTIONS;
+    slope s = {.low = UTIL_MAX(from_ns, x->cases[pair_cases_weakest(x)].proven_ns),
+               .ceiling = ceiling_ns,
+               .left = questions,
+               .quota = questions,
+               .leap = 1};
+    s.high = UTIL_MIN(UTIL_MAX(x->room_ns, s.low + s.low / LEAP), ceiling_ns); /* estimates may be old */
+    for (int32_t i = 0; i < ATTEMPTS && !rc && s.left > 0 && !util_stopped(&r->stop); i++) {
+        int64_t target = next_target(&s), left = s.left, room;
         bool reached;
-        if (target - low < high / NEAR)
+        if (target - s.low < s.high / NEAR)
             break;
-        int64_t b = left;
-        rc = attempt(r, target, UTIL_MIN(quota, left), &left, &reached, &room);
-    if (getenv("CLIMB")) fprintf(stderr, "  target %.3f: %d, room %.3f, solves %d cases %d\n", target*1e-6, reached,room>1e15?0:room*1e-6, (int)(b-left),x->n_cases);
-        low = reached ? target : low;
-        failed = failed || !reached;
-        if (reached) quota = 4 * (b - left) + 100;
-        if (!reached)
-            high = low + (UTIL_MIN(target, room) - low) * 7 / 8;
-        else if (!failed && high - low < high / 200)
-            high = UTIL_MIN(ceiling_ns, target + target / 80);
+        rc = attempt(r, target, UTIL_MIN(s.quota, s.left), &s.left, &reached, &room);
+        if (reached)
+            go_higher(&s, target, left - s.left);
+        else
+            go_lower(&s, target, room);
         if (room < INT64_MAX)
             x->room_ns = room;
-        else if (x->room_ns < INT64_MAX && !failed)
-            x->room_ns = UTIL_MAX(x->room_ns, high);
+        else if (x->room_ns < INT64_MAX && !s.failed)
+            x->room_ns = UTIL_MAX(x->room_ns, s.high);
     }
-    if (getenv("CLIMB")) fprintf(stderr, "climbed to %.3f of %.3f\n", low*1e-6, ceiling_ns*1e-6);
     return rc;
 }

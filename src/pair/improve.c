@@ -16,7 +16,6 @@
 #define RESTARTS 6
 #define FINALISTS 2
 #define MOST_TRIALS 12
-#define LENGTHS 6 /* that are tried for an LP solution */
 
 int pair_improve_plan(const pair_improve_task *job, int64_t evaluations)
 {
@@ -83,10 +82,6 @@ static int anneal_solution(const pair_improve_task *job, pair_bound_task *r, con
                                 .n_start_branches = c->duals.n_branches};
     pricing_master_result found;
     rc = pricing_master_solve(&found, m, &task);
-    for (int32_t i = 0; i < LENGTHS && !rc && found.proven; i++) { /* no LP solution then: more than was thought */
-        task.length_ns += task.length_ns / 100;
-        rc = pricing_master_solve(&found, m, &task);
-    }
     int32_t n_hints;
     pricing_chosen_column *hints = pricing_master_solution(m, &n_hints);
     double *weight = util_alloc((size_t)pricing_resource_count(&x->block.problem), sizeof *weight);

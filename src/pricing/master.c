@@ -318,6 +318,8 @@ static bool settled(const pricing_master *m, double master)
     if (m->job->form == PRICING_PRICED_FORM) {
         double most = master * (double)m->b->unit, ceiling = (double)m->job->ceiling;
         double open = m->job->open * fmax(ceiling - most, 0);
+        if (m->job->reach && most < ceiling)
+            return true;
         return m->best >= most - fmax(5e-4 * most, open) || (ceiling > 0 && m->best >= ceiling);
     }
     bool enough = !m->job->converge || m->best >= master - m->job->open * (1 - master);
@@ -374,22 +376,25 @@ static int one_round(pricing_master *m, double *value, double weight)
 
 static int generate(pricing_master *m, pricing_master_result *out)
 {
-    bool done = false, search = m->job->max_rounds > 0;
     drop_idle(m);
-    if (search && !m->n_columns) {
+    int rc = m->job->ask ? 0 : pricing_master_lp_build(m);
+    bool done = false;
+    if (!rc && !m->n_columns) {
         done = !first_columns(m);
-    } else { /* the prices of the last solve are a good place to begin */
+    } else if (!rc) { /* the prices of the last solve are a good place to begin */
         memcpy(m->mean, m->center, sizeof *m->mean * (size_t)m->n_rows);
         m->judging = false;
         round_prices(m, m->mean, m->price);
-        double bound = judge(m, m->price, search);
+        double bound = judge(m, m->price, true);
         consider(m, bound, m->mean);
         done = bound == HUGE_VAL;
         m->judging = true;
     }
     out->theta = m->best;
-    done = done || !search || m->failed || (m->job->form == PRICING_LENGTH_FORM && m->best > 1);
-    int rc = m->failed ? MOIRAI_EFAIL : done ? 0 : pricing_master_lp_build(m);
+    if (!rc && !done && m->job->ask) { /* where the first prices will do, no LP is needed */
+        done = m->best > 1;
+        rc = m->failed ? MOIRAI_EFAIL : done ? 0 : pricing_master_lp_build(m);
+    }
     while (!rc && !done && out->rounds < m->job->max_rounds && !util_stopped(&m->job->stop)) {
         rc = one_round(m, &out->theta, out->rounds < 3 ? 0.3 : 0.6);
         out->rounds++;
