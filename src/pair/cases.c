@@ -134,18 +134,6 @@ pricing_branch pair_cases_branch_on(const pair_state *x, int32_t sending, const 
     return best.split;
 }
 
-pricing_branch pair_cases_divide(const pair_state *x, int32_t sending, const pricing_master *m, const int64_t *price)
-{
-    const pricing_sending *how = &x->sending[sending];
-    for (int32_t j = 0; how->fixed && j < how->n_receivers; j++) {
-        int64_t first = pricing_master_arrival(m, j), last = pricing_master_arrived(m, j);
-        int64_t middle = first + (last - first) / 2;
-        if (last - first > pricing_master_grid(m)->length_ns / PAIR_NARROWEST)
-            return (pricing_branch){PRICING_ARRIVAL, 0, 0, how->receiver[j], middle, middle + 1};
-    }
-    return pair_cases_branch_on(x, sending, m, price);
-}
-
 void pair_cases_children(const decompose_block *b, pricing_branch split, pricing_branch *below, pricing_branch *above)
 {
     *below = *above = split;

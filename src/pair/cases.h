@@ -6,7 +6,6 @@
 
 #define PAIR_CASE_STEPS 512
 #define PAIR_MAX_SPLITS 60 /* of one case */
-#define PAIR_NARROWEST 256 /* parts of the length: an arrival's range below that is not halved again */
 
 typedef struct pair_bound_task {
     pair_state *pair;
@@ -49,8 +48,6 @@ int32_t pair_cases_weakest(const pair_state *x);
  * ends. */
 pricing_branch pair_cases_branch_on(const pair_state *x, int32_t sending, const pricing_master *m,
                                     const int64_t *price);
-/* The first arrival that is not known well is halved; else as above. */
-pricing_branch pair_cases_divide(const pair_state *x, int32_t sending, const pricing_master *m, const int64_t *price);
 /* What the two cases of a split assume: up to split.least, or from split.most on. */
 void pair_cases_children(const decompose_block *b, pricing_branch split, pricing_branch *below, pricing_branch *above);
 /* Two cases in place of one, d in place of what c leaves out: at most c->split.least, or at least c->split.most. Both

@@ -1,17 +1,17 @@
-/* Arrivals, target by target.
+/* Cases, target by target.
  *
  * Where a tensor is sent, what prices leave open is when it arrives (docs/optimality.md, 3.2): hundreds of cases differ
- * in that alone, and best-first search (cases.c) solves a master to its end for each, on the way to cases that are
- * narrow enough. But no more than one question has to be answered of each of them: is a plan of this length impossible?
+ * in that alone; elsewhere it is how many components take which device. Best-first search (cases.c) solves a master to
+ * its end for each case, on the way to those that are narrow enough. But no more than one question has to be answered of each of them: is a plan of this length impossible?
  * So a length is put to all cases, the *target*. A master is left as soon as its prices exclude the target, or its LP
  * finds room for it, mostly in its first solution, since the columns of the case before are at hand. Then the time of
  * the first arrival that is not yet known well is halved; the halves begin with the prices of their neighbours, which
  * often exclude the target at once. First arrivals come first: until then receivers have next to nothing to do, so that
  * most hangs on them, and the others matter little once these are known.
  *
- * Targets climb from what is proven towards what is wanted. Leaves of one target are where the next one begins. Where
- * an arrival is known to within PAIR_NARROWEST of the length and there is still room for the target, less is possible: the
- * LP says about how much, and that is the next target. What arrivals can't say is left to cases.c.
+ * Targets climb from what is proven towards what is wanted. Leaves of one target are where the next one begins. One
+ * solve of each sending, with its first arrival known, says about how far that can lead. Where nothing is left to divide
+ * and there is still room for the target, less is possible: the LP says about how much, and the next target is below.
  *
  * Each solver has its share of the cases, whatever the number of threads: the outcome does not depend on them. */
 #include "pair/climb.h"
@@ -22,14 +22,15 @@
 #include "util/pool.h"
 #include "util/util.h"
 
+#define NARROWEST 256   /* parts of the length: an arrival's range below that is not halved again */
 #define MOST_NUMBERS 10 /* asked of one case: each raises its bound a little, and there are twice as many cases */
 #define ATTEMPTS 12
-#define QUESTIONS 4      /* in the time of a solve to its end */
-#define LEAST_QUOTA 100  /* questions; four times those of the target before are added */
-#define NEAR 1000        /* parts of the length: what is left below that is not climbed for */
-#define MARGIN 250       /* what is kept from estimates */
-#define LAST_STEP 50     /* from here on a ceiling that is thought to be possible is put to all cases */
-#define LEAP 80          /* beyond estimates; doubled twice */
+#define QUESTIONS 4     /* in the time of a solve to its end */
+#define LEAST_QUOTA 100 /* questions; four times those of the target before are added */
+#define NEAR 1000       /* parts of the length: what is left below that is not climbed for */
+#define MARGIN 250      /* what is kept from estimates */
+#define LAST_STEP 50    /* from here on a ceiling that is thought to be possible is put to all cases */
+#define LEAP 80         /* beyond estimates; doubled twice */
 
 typedef struct climbing {
     pair_bound_task *r;
@@ -50,13 +51,22 @@ static int32_t numbers_asked(const pair_case *c)
     return n;
 }
 
-/* Where a case is divided. */
+/* Where a case is divided: the first arrival that is not known well is halved; else as the LP solution says. */
 static pricing_branch choose(const pair_bound_task *r, int32_t solver, const pair_case *c, const int64_t *price)
 {
+    static const pricing_branch nowhere = {.on = PRICING_NO_BRANCH};
     const pair_state *x = r->pair;
-    pricing_branch split = pair_cases_divide(x, c->sending, x->master[solver], price);
-    bool deep = c->n_branches >= PAIR_MAX_SPLITS || (split.on == PRICING_NUMBER && numbers_asked(c) >= MOST_NUMBERS);
-    return deep ? (pricing_branch){.on = PRICING_NO_BRANCH} : split;
+    const pricing_sending *how = &x->sending[c->sending];
+    const pricing_master *m = x->master[solver];
+    if (c->n_branches >= PAIR_MAX_SPLITS)
+        return nowhere;
+    for (int32_t j = 0; how->fixed && j < how->n_receivers; j++) {
+        int64_t first = pricing_master_arrival(m, j), last = pricing_master_arrived(m, j);
+        int64_t middle = first + (last - first) / 2;
+        if (last - first > pricing_master_grid(m)->length_ns / NARROWEST)
+            return (pricing_branch){PRICING_ARRIVAL, 0, 0, how->receiver[j], middle, middle + 1};
+    }
+    return numbers_asked(c) >= MOST_NUMBERS ? nowhere : pair_cases_branch_on(x, c->sending, m, price);
 }
 
 /* The last case in hand is divided in two; the earlier half is looked at next. */
@@ -181,7 +191,8 @@ static int gather(climbing *k)
 
 /* Put a target to all cases. *reached: it is proven; else *room_ns: about what there is room for, INT64_MAX: the solves
  * were too few to tell. *solves is lowered by those used. */
-static int attempt(pair_bound_task *r, int64_t target_ns, int64_t most, int64_t *solves, bool *reached, int64_t *room_ns)
+static int attempt(pair_bound_task *r, int64_t target_ns, int64_t most, int64_t *solves, bool *reached,
+                   int64_t *room_ns)
 {
     climbing k = {.r = r, .target_ns = target_ns};
     pair_state *x = r->pair;
@@ -227,12 +238,13 @@ static int sound(sounding *k, int32_t solver, const pair_case *c)
         int64_t soonest = moirai_transfer_ns(&x->block.problem, decompose_block_shared_tensor(&x->block),
                                              r->entry_device, how->receiver[0]);
         branch[narrow.n_branches++] =
-            (pricing_branch){PRICING_ARRIVAL, 0, 0, how->receiver[0], 0, soonest + k->length_ns / PAIR_NARROWEST};
+            (pricing_branch){PRICING_ARRIVAL, 0, 0, how->receiver[0], 0, soonest + k->length_ns / NARROWEST};
     }
     pricing_master_result found;
     int rc = pair_case_sound(r, solver, &narrow, k->length_ns, &found);
     if (!rc && !found.proven)
-        k->room_ns[solver] = UTIL_MIN(k->room_ns[solver], (int64_t)((double)k->length_ns * UTIL_MIN(found.proven_part, 1)));
+        k->room_ns[solver] =
+            UTIL_MIN(k->room_ns[solver], (int64_t)((double)k->length_ns * UTIL_MIN(found.proven_part, 1)));
     return rc;
 }
 
@@ -283,7 +295,7 @@ static void go_higher(slope *s, int64_t target, int64_t used)
 {
     s->low = target;
     s->quota = 4 * used + LEAST_QUOTA;
-    if (s->failed || s->high - s->low >= s->high / MARGIN)
+    if (s->failed || s->high - s->low > s->high / MARGIN * 5 / 4)
         return;
     s->high = UTIL_MIN(s->ceiling, target + target / LEAP * s->leap);
     s->leap = UTIL_MIN(2 * s->leap, 4);

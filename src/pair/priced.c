@@ -12,7 +12,6 @@
  * combines short and long ones, else as in cases.c. */
 #include "pair/priced.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,9 +25,6 @@
 #define NARROW 0.02                    /* ranges are not divided below this */
 #define END_OF_TIME (INT64_C(1) << 61) /* all times of a problem together are less */
 #define SENT_BUCKETS 8
-#define QUESTIONS 3 /* in the time of a solve to its end */
-#define FIRST_STEP 0.25
-#define PATIENCE 24 /* solves before a target is thought to be too far away, beside half the number of cases */
 #define OPEN 0.05 /* of what the LP leaves open: less is not worth more rounds, since the case is divided next */
 
 static void free_case(pair_priced_case *c)
@@ -221,7 +217,7 @@ static pricing_branch choose(const pair_priced *v, const pricing_master *m, cons
     int64_t middle = UTIL_MAX((int64_t)mean, least) + (coarse ? least / 16 : 0);
     if ((coarse || mixed) && middle < c->most_ns)
         return (pricing_branch){.on = PRICING_LENGTH, .least = middle, .most = middle + 1};
-    return pair_cases_divide(v->pair, c->sending, m, found->price);
+    return pair_cases_branch_on(v->pair, c->sending, m, found->price);
 }
 
 static void solution_bytes(const pair_priced *v, const pricing_master *m, pair_priced_case *c)
@@ -247,7 +243,6 @@ int pair_priced_solve_case(pair_priced *v, int32_t solver, pair_priced_case *c, 
     task.buckets = pricing_is_sent(task.how) ? UTIL_MIN(job->buckets, SENT_BUCKETS) : job->buckets;
     task.ceiling = job->ceiling;
     task.open = OPEN;
-    task.reach = job->reach;
     task.stop = job->stop;
     task.least_ns = UTIL_MAX(c->least_ns, v->pair->lower_ns);
     pricing_master_result found;
@@ -255,7 +250,6 @@ int pair_priced_solve_case(pair_priced *v, int32_t solver, pair_priced_case *c, 
     pricing_branch split = rc ? (pricing_branch){0} : choose(v, by->master, c, &found);
     if (!rc && task.ceiling && split.on == PRICING_NO_BRANCH && found.value < task.ceiling) { /* to its end, then */
         task.ceiling = 0;
-        task.reach = false;
         task.start_price = NULL;
         rc = pricing_master_solve(&found, by->master, &task);
         split = rc ? split : choose(v, by->master, c, &found);
@@ -398,26 +392,6 @@ static int pick_cases(solving *x, int64_t ceiling)
     return rc;
 }
 
-/* What is asked of the cases, and since how many solves. */
-typedef struct aim {
-    int64_t target, ceiling;
-    double step; /* from the least value on, as a part of what is open */
-    int32_t since;
-} aim;
-
-/* The next target, where the last one is reached; a nearer one, where it takes long. */
-static void take_aim(aim *a, const pair_priced *v)
-{
-    int64_t least = v->cases[weakest_but(v, NULL, 0)].value;
-    bool reached = least >= a->target;
-    if (!reached && a->since < PATIENCE + v->n_cases / 2)
-        return;
-    if (!reached)
-        a->step = fmax(a->step / 2, FIRST_STEP / 16);
-    a->since = 0;
-    a->target = UTIL_MIN(least + (int64_t)((double)(a->ceiling - least) * a->step) + 1, a->ceiling);
-}
-
 int pair_priced_refine(pair_priced *v, const pair_priced_task *job)
 {
     int64_t ceiling = job->ceiling ? job->ceiling : INT64_MAX;
@@ -428,22 +402,13 @@ int pair_priced_refine(pair_priced *v, const pair_priced_task *job)
         return 0;
     }
     rc = rc ? rc : open_ranges(v, job, ceiling);
-    bool aims = job->ceiling > 0;
-    aim a = {.target = aims ? 0 : ceiling, .ceiling = ceiling, .step = FIRST_STEP};
-    pair_priced_task ask = *job;
-    ask.reach = aims;
-    x.job = &ask;
-    for (int32_t solves = aims ? job->solves * QUESTIONS : job->solves; !rc && solves > 0; solves -= x.n) {
-        if (aims)
-            take_aim(&a, v);
-        ask.ceiling = aims ? a.target : job->ceiling;
-        rc = util_stopped(&job->stop) ? 0 : pick_cases(&x, a.target);
-        if (rc || !x.n || util_stopped(&job->stop))
+    for (int32_t solves = 0; !rc && solves < job->solves && !util_stopped(&job->stop); solves += x.n) {
+        rc = pick_cases(&x, ceiling);
+        if (rc || !x.n)
             break;
         rc = util_pool_run(solve_picked, &x, x.n, job->threads);
         for (int32_t i = 0; i < x.n && !rc; i++)
-            rc = share_prices(v, x.picked[i], job, a.target);
-        a.since += x.n;
+            rc = share_prices(v, x.picked[i], job, ceiling);
     }
     if (!rc)
         take_least(v);

@@ -44,7 +44,6 @@ typedef struct pair_priced_task {
     int64_t stamp;             /* names the prices: changes when they do */
     int32_t buckets, solves;
     int64_t ceiling; /* in units: what a plan of the pair costs, more need not be proven; 0: not known */
-    bool reach;      /* of a case: whether it is worth the ceiling is all that is asked */
     int threads;     /* 0: one per core */
     util_stop stop;
 } pair_priced_task;

@@ -31,7 +31,8 @@
 #define MAX_BRANCHES 64
 #define KEEP_ALL 80 /* columns: the LP takes most of the time, and it grows with them */
 #define IDLE_SOLVES 2
-#define LEAST_HOLD 64 /* of a port by a send in any case, a part of the length: shorter ones get no bucket of their own */
+#define LEAST_HOLD \
+    64 /* of a port by a send in any case, a part of the length: shorter ones get no bucket of their own */
 
 static void free_column(pricing_pool_column *c)
 {
@@ -127,13 +128,14 @@ static void take_start(pricing_master *m)
 }
 
 /* Receivers begin to work at their arrivals. And where a send is under way whenever it starts within its case, its ports
- * have no time for anything else: a bucket across its latest start would lend them some. */
+ * have no time for anything else: a bucket across its latest start would lend them some. (In the priced form, whose
+ * cases leave arrivals more room, it was not found to help.) */
 static void snap_to_sends(pricing_master *m)
 {
     uint64_t kept = 0;
     for (int32_t j = 0; j < m->n_sends; j++)
         pricing_grid_snap(&m->grid, &kept, pricing_pricer_arrival(m->w, m->how.receiver[j]));
-    for (int32_t j = 0; j < m->n_sends; j++) {
+    for (int32_t j = 0; j < m->n_sends && m->job->form == PRICING_LENGTH_FORM; j++) {
         int64_t latest = pricing_pricer_latest_send(m->w, j);
         if (latest < pricing_pricer_arrival(m->w, m->how.receiver[j]) - m->grid.length_ns / LEAST_HOLD)
             pricing_grid_snap(&m->grid, &kept, latest);
@@ -318,8 +320,6 @@ static bool settled(const pricing_master *m, double master)
     if (m->job->form == PRICING_PRICED_FORM) {
         double most = master * (double)m->b->unit, ceiling = (double)m->job->ceiling;
         double open = m->job->open * fmax(ceiling - most, 0);
-        if (m->job->reach && most < ceiling)
-            return true;
         return m->best >= most - fmax(5e-4 * most, open) || (ceiling > 0 && m->best >= ceiling);
     }
     bool enough = !m->job->converge || m->best >= master - m->job->open * (1 - master);

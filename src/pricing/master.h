@@ -39,7 +39,6 @@ typedef struct pricing_master_task {
     int32_t max_rounds;
     int64_t ceiling;                /* priced form, in units: more need not be proven; 0: not known */
     bool ask;                       /* length form: no LP solution is wanted where T is impossible */
-    bool reach;                     /* priced form: whether the ceiling can be proven is all that is asked */
     bool converge;                  /* length form: go on to find theta where it is below 1 */
     double open;                    /* near enough: this part of what the LP leaves open below length or ceiling */
     const pricing_grid *start_grid; /* prices to begin with, cells and then branches, or NULL */

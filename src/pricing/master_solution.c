@@ -123,7 +123,8 @@ int64_t pricing_master_arrival(const pricing_master *m, int32_t send)
 
 int64_t pricing_master_arrived(const pricing_master *m, int32_t send)
 {
-    return pricing_pricer_latest_send(m->w, send) + moirai_transfer_ns(&m->b->problem, decompose_block_shared_tensor(m->b),
+    return pricing_pricer_latest_send(m->w, send) + moirai_transfer_ns(&m->b->problem,
+                                                                       decompose_block_shared_tensor(m->b),
                                                                        m->entry_device, m->how.receiver[send]);
 }
 
