@@ -128,8 +128,8 @@ static void take_start(pricing_master *m)
 }
 
 /* Receivers begin to work at their arrivals. And where a send is under way whenever it starts within its case, its ports
- * have no time for anything else: a bucket across its latest start would lend them some. (In the priced form, whose
- * cases leave arrivals more room, it was not found to help.) */
+ * have no time for anything else: a bucket across its latest start would lend them some. (Not in the priced form:
+ * its cases leave arrivals more room, and it has not been measured there.) */
 static void snap_to_sends(pricing_master *m)
 {
     uint64_t kept = 0;
