@@ -13,6 +13,7 @@
  * At the end the least estimate is put to every open case, beginning with the prices of its solve: that is the proof,
  * and it mostly costs one pricing. Where the estimate promised too much, a little less is tried. */
 #include "pair/cases.h"
+#include "pair/climb.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -22,7 +23,6 @@
 #include "util/pool.h"
 #include "util/util.h"
 
-#define MAX_SPLITS 60
 #define ATTEMPTS 6
 
 int pair_bound_solver(pair_bound_task *r, int32_t solver)
@@ -75,7 +75,7 @@ void pair_cases_weights(const pair_state *x, const pricing_master *m, const int6
         weight[r] /= sum;
 }
 
-static void free_case(pair_case *c)
+void pair_case_free(pair_case *c)
 {
     free(c->proof.price);
     free(c->duals.price);
@@ -148,12 +148,8 @@ static int copy_prices(const pair_state *x, pricing_duals *to, const pricing_dua
     return pricing_duals_set(to, &x->block.problem, &from->grid, from->price, from->n_branches);
 }
 
-/* Two cases in place of one: at most split.least, or at least split.most. Both inherit proof and duals. */
-static int split_case(pair_state *x, int32_t index)
+int pair_case_halves(const pair_state *x, pair_case *c, pair_case *d)
 {
-    if (util_grow(&x->cases, &x->case_capacity, (size_t)x->n_cases + 1, sizeof *x->cases))
-        return MOIRAI_EFAIL;
-    pair_case *c = &x->cases[index], *d = &x->cases[x->n_cases];
     pricing_branch *grown = util_resize(c->branch, (size_t)c->n_branches + 1, sizeof *grown);
     if (!grown)
         return MOIRAI_EFAIL;
@@ -162,9 +158,7 @@ static int split_case(pair_state *x, int32_t index)
     d->proof.price = d->duals.price = NULL;
     d->branch = util_alloc((size_t)c->n_branches + 1, sizeof *d->branch);
     if (!d->branch || copy_prices(x, &d->proof, &c->proof) || copy_prices(x, &d->duals, &c->duals)) {
-        free(d->branch);
-        free(d->proof.price);
-        free(d->duals.price);
+        pair_case_free(d);
         return MOIRAI_EFAIL;
     }
     memcpy(d->branch, c->branch, sizeof *d->branch * (size_t)c->n_branches);
@@ -172,8 +166,16 @@ static int split_case(pair_state *x, int32_t index)
     c->n_branches++;
     d->n_branches++;
     c->seen = d->seen = false;
-    x->n_cases++;
     return 0;
+}
+
+static int split_case(pair_state *x, int32_t index)
+{
+    if (util_grow(&x->cases, &x->case_capacity, (size_t)x->n_cases + 1, sizeof *x->cases))
+        return MOIRAI_EFAIL;
+    int rc = pair_case_halves(x, &x->cases[index], &x->cases[x->n_cases]);
+    x->n_cases += !rc;
+    return rc;
 }
 
 /* ---- receivers ---- */
@@ -257,7 +259,7 @@ static int split_receivers(pair_state *x, int32_t index)
     if (rc)
         *c = old;
     else
-        free_case(&old);
+        pair_case_free(&old);
     return rc;
 }
 
@@ -283,6 +285,26 @@ static int32_t buckets_of(const pair_bound_task *r, const pair_case *c)
     return is_sent(r, c) ? r->sent_buckets : r->buckets;
 }
 
+static pricing_master_task task_of(const pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns)
+{
+    return (pricing_master_task){.pricer = r->pricer[solver],
+                                 .how = &r->pair->sending[c->sending],
+                                 .form = PRICING_LENGTH_FORM,
+                                 .length_ns = length_ns,
+                                 .buckets = buckets_of(r, c),
+                                 .n_branches = c->n_branches,
+                                 .branch = c->branch,
+                                 .max_rounds = r->rounds,
+                                 .stop = r->stop};
+}
+
+static void begin_with(pricing_master_task *task, const pricing_duals *prices)
+{
+    task->start_grid = &prices->grid;
+    task->start_price = prices->price;
+    task->n_start_branches = prices->n_branches;
+}
+
 /* Put a length to a master, from the prices of the case's last solve on; or (`to_its_end`) from those at which the
  * solver has just stopped. */
 static int solve(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns, bool to_its_end,
@@ -291,25 +313,40 @@ static int solve(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t
     int rc = pair_bound_solver(r, solver);
     if (rc)
         return rc;
-    pricing_master_task task = {.pricer = r->pricer[solver],
-                                .how = &r->pair->sending[c->sending],
-                                .form = PRICING_LENGTH_FORM,
-                                .length_ns = length_ns,
-                                .buckets = buckets_of(r, c),
-                                .n_branches = c->n_branches,
-                                .branch = c->branch,
-                                .max_rounds = r->rounds,
-                                .converge = true,
-                                .open = is_sent(r, c) && !to_its_end ? r->open : 0,
-                                .stop = r->stop,
-                                .start_grid = &c->duals.grid,
-                                .start_price = to_its_end ? NULL : c->duals.price,
-                                .n_start_branches = c->duals.n_branches};
+    pricing_master_task task = task_of(r, solver, c, length_ns);
+    task.converge = true;
+    task.open = is_sent(r, c) && !to_its_end ? r->open : 0;
+    if (!to_its_end)
+        begin_with(&task, &c->duals);
     return pricing_master_solve(found, r->pair->master[solver], &task);
 }
 
-static int store_prices(pair_bound_task *r, int32_t solver, const pair_case *c, const pricing_master_result *found,
-                        pricing_duals *to)
+int pair_case_sound(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns,
+                    pricing_master_result *found)
+{
+    int rc = pair_bound_solver(r, solver);
+    if (rc)
+        return rc;
+    pricing_master_task task = task_of(r, solver, c, length_ns);
+    task.converge = true;
+    return pricing_master_solve(found, r->pair->master[solver], &task);
+}
+
+int pair_case_ask(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns, bool go_on,
+                  pricing_master_result *found)
+{
+    int rc = pair_bound_solver(r, solver);
+    if (rc)
+        return rc;
+    pricing_master_task task = task_of(r, solver, c, length_ns);
+    task.ask = true;
+    if (!go_on)
+        begin_with(&task, c->proof.price ? &c->proof : &c->duals);
+    return pricing_master_solve(found, r->pair->master[solver], &task);
+}
+
+int pair_case_store(pair_bound_task *r, int32_t solver, const pair_case *c, const pricing_master_result *found,
+                    pricing_duals *to)
 {
     const pricing_grid *grid = pricing_master_grid(r->pair->master[solver]);
     return pricing_duals_set(to, &r->pair->block.problem, grid, found->price, c->n_branches);
@@ -333,13 +370,13 @@ static int solve_case(pair_bound_task *r, int32_t solver, pair_case *c, int64_t 
     if (found.proven) {
         c->estimate_ns = length_ns < ceiling ? length_ns : INT64_MAX;
         c->proven_ns = length_ns;
-        return store_prices(r, solver, c, &found, &c->proof);
+        return pair_case_store(r, solver, c, &found, &c->proof);
     }
     int64_t estimate = (int64_t)((double)length_ns * found.proven_part);
     if (estimate < c->estimate_ns && c->duals.price)
         return 0; /* older prices are better: a solve that was cut short */
     c->estimate_ns = UTIL_MAX(estimate, c->estimate_ns);
-    return store_prices(r, solver, c, &found, &c->duals);
+    return pair_case_store(r, solver, c, &found, &c->duals);
 }
 
 /* The case of least estimate that is not among the first n of `picked`; -1: none. */
@@ -377,7 +414,7 @@ static int pick_cases(looking *k, int64_t most)
             break;
         if (!c->seen)
             k->picked[k->n++] = index;
-        else if (c->split.on == PRICING_NO_BRANCH || c->n_branches >= MAX_SPLITS)
+        else if (c->split.on == PRICING_NO_BRANCH || c->n_branches >= PAIR_MAX_SPLITS)
             break;
         else
             rc = c->split.on == PRICING_RECEIVER ? split_receivers(x, index) : split_case(x, index);
@@ -415,14 +452,14 @@ static int prove(pair_bound_task *r, int32_t solver, pair_case *c, int64_t lengt
         return rc;
     if (found.proven) {
         c->proven_ns = length + 1;
-        return store_prices(r, solver, c, &found, &c->proof);
+        return pair_case_store(r, solver, c, &found, &c->proof);
     }
     ++*missed;
     c->seen = true;
     c->buckets = buckets_of(r, c);
     c->estimate_ns = UTIL_MAX((int64_t)((double)length * UTIL_MIN(found.proven_part, 0.999)), c->proven_ns);
     c->split = choose_split(r, solver, c, found.price);
-    return store_prices(r, solver, c, &found, &c->duals);
+    return pair_case_store(r, solver, c, &found, &c->duals);
 }
 
 typedef struct proving {
@@ -477,6 +514,13 @@ static int branch_and_prove(pair_bound_task *r, int64_t ceiling, int64_t known_n
     return rc;
 }
 
+/* Target by target; or, where receivers are asked for one by one and with one price per resource, best first. */
+static int raise_cases(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
+{
+    bool open = r->pair->sending[0].fixed && r->pair->sending[0].open;
+    return r->by_targets && !open ? pair_climb(r, known_ns, ceiling) : branch_and_prove(r, ceiling, known_ns);
+}
+
 /* The search goes on where it was: what was enough then may not be now, and finer buckets may show more of a case. */
 static int go_on(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
 {
@@ -487,7 +531,7 @@ static int go_on(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
         if (c->estimate_ns == INT64_MAX)
             c->estimate_ns = c->proven_ns;
     }
-    return branch_and_prove(r, ceiling, known_ns);
+    return raise_cases(r, ceiling, known_ns);
 }
 
 /* Cases anew from the sendings, which are kept if they prove as much as the old ones. */
@@ -498,8 +542,9 @@ static int begin_anew(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
     x->n_cases = 0;
     x->case_capacity = 0;
     x->case_buckets = r->sent_buckets;
+    x->room_ns = 0;
     int rc = pair_cases_first(x);
-    rc = rc ? rc : branch_and_prove(r, ceiling, known_ns);
+    rc = rc ? rc : raise_cases(r, ceiling, known_ns);
     bool better = !rc && x->cases[pair_cases_weakest(x)].proven_ns >= known_ns;
     if (!better) {
         pair_case *cases = x->cases;
@@ -527,6 +572,6 @@ int pair_cases_solve(pair_bound_task *r)
 void pair_cases_free(pair_case *cases, int32_t n)
 {
     for (int32_t i = 0; i < n; i++)
-        free_case(&cases[i]);
+        pair_case_free(&cases[i]);
     free(cases);
 }

@@ -5,6 +5,7 @@
 #include "pair/chain.h"
 
 #define PAIR_CASE_STEPS 512
+#define PAIR_MAX_SPLITS 60 /* of one case */
 
 typedef struct pair_bound_task {
     pair_state *pair;
@@ -14,6 +15,7 @@ typedef struct pair_bound_task {
     int32_t buckets, rounds, solves;
     int32_t sent_buckets; /* of cases in which some device receives the shared tensor */
     double open;     /* there, of what an LP leaves open: so much need not be found, since the case is split next */
+    bool by_targets; /* climb.h */
     int32_t solvers; /* cases that are solved side by side, at most PAIR_SOLVERS */
     int threads;     /* for these; 0: one per core */
     util_stop stop;
@@ -48,6 +50,20 @@ pricing_branch pair_cases_branch_on(const pair_state *x, int32_t sending, const 
                                     const int64_t *price);
 /* What the two cases of a split assume: up to split.least, or from split.most on. */
 void pair_cases_children(const decompose_block *b, pricing_branch split, pricing_branch *below, pricing_branch *above);
+/* Two cases in place of one, d in place of what c leaves out: at most c->split.least, or at least c->split.most. Both
+ * inherit proof and duals. */
+int pair_case_halves(const pair_state *x, pair_case *c, pair_case *d);
+/* Whether a length can be excluded: a master is left as soon as that is known. It begins with the prices that prove the
+ * case, or goes on with those of the solver's last one. */
+int pair_case_ask(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns, bool go_on,
+                  pricing_master_result *found);
+/* How much of a length can be excluded. */
+int pair_case_sound(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns,
+                    pricing_master_result *found);
+/* A copy of the prices of the solver's last master in place of those in *to. */
+int pair_case_store(pair_bound_task *r, int32_t solver, const pair_case *c, const pricing_master_result *found,
+                    pricing_duals *to);
+void pair_case_free(pair_case *c);
 /* The part of each resource in the prices of the master's last solve, over all time; sums to 1. */
 void pair_cases_weights(const pair_state *x, const pricing_master *m, const int64_t *price, double *weight);
 

@@ -57,7 +57,8 @@ typedef struct pair_state {
     bool static_tried;
     pair_pool_proof pool; /* price NULL: none */
     pair_search_proof search;
-    int64_t solves; /* at cases so far */
+    int64_t solves;  /* at cases so far */
+    int64_t room_ns; /* about what arrivals can lead its cases to; 0: not known */
 } pair_state;
 
 /* A plan of this length in place of the one at hand; devices and order are copied. */

@@ -72,6 +72,7 @@ static int bound_and_improve(const pair_improve_task *search, const pair_refine_
                          .sent_buckets = sent ? level->sent_buckets : level->buckets,
                          .rounds = level->rounds,
                          .open = sent && job->level > 1 ? OPEN : 0,
+                         .by_targets = job->level > 1,
                          .solvers = job->level > 1 ? PAIR_SOLVERS : 1, /* one price per resource is soon found */
                          .solves = (int32_t)(solves * fmin(job->effort, 1000)),
                          .threads = job->threads,

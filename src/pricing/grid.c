@@ -33,17 +33,37 @@ void pricing_grid_init(pricing_grid *grid, int64_t length_ns, int64_t step_ns, i
         grid->bucket_step[i] = grid->bucket_step[i + 1] - 1;
 }
 
-void pricing_grid_snap(pricing_grid *grid, int64_t at_ns)
+static void swap_boundaries(pricing_grid *grid, uint64_t *kept, int32_t i)
+{
+    int32_t step = grid->bucket_step[i];
+    uint64_t low = *kept >> i & 1, high = *kept >> (i + 1) & 1;
+    grid->bucket_step[i] = grid->bucket_step[i + 1];
+    grid->bucket_step[i + 1] = step;
+    *kept = (*kept & ~(UINT64_C(3) << i)) | high << i | low << (i + 1);
+}
+
+void pricing_grid_snap(pricing_grid *grid, uint64_t *kept, int64_t at_ns)
 {
     int64_t at = at_ns / grid->step_ns;
-    int32_t best = -1;
-    for (int32_t i = 1; i < grid->n_buckets; i++) {
-        bool fits = grid->bucket_step[i - 1] < at && at < grid->bucket_step[i + 1];
-        if (fits && (best < 0 || llabs(grid->bucket_step[i] - at) < llabs(grid->bucket_step[best] - at)))
+    int32_t best = -1, *step = grid->bucket_step;
+    if (at_ns < 0 || at >= grid->n_steps)
+        return;
+    for (int32_t i = 0; i < grid->n_buckets; i++) {
+        if (step[i] == at) { /* there already */
+            *kept |= UINT64_C(1) << i;
+            return;
+        }
+        if (i && !(*kept >> i & 1) && (best < 0 || llabs(step[i] - at) < llabs(step[best] - at)))
             best = i;
     }
-    if (best >= 0)
-        grid->bucket_step[best] = (int32_t)at;
+    if (best < 0)
+        return;
+    step[best] = (int32_t)at;
+    *kept |= UINT64_C(1) << best;
+    for (; best > 1 && step[best - 1] > step[best]; best--) /* past those that stay */
+        swap_boundaries(grid, kept, best - 1);
+    for (; best + 1 < grid->n_buckets && step[best] > step[best + 1]; best++)
+        swap_boundaries(grid, kept, best);
 }
 
 int64_t pricing_bucket_ns(const pricing_grid *grid, int32_t bucket)

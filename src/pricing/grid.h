@@ -21,8 +21,9 @@ typedef struct pricing_grid {
 /* Steps of step_ns up to T. Buckets are finer near the ends, where devices wait for their first input or have sent
  * their last output. */
 void pricing_grid_init(pricing_grid *grid, int64_t length_ns, int64_t step_ns, int32_t buckets);
-/* Moves the boundary next to `at_ns` there: prices can then tell before from after. */
-void pricing_grid_snap(pricing_grid *grid, int64_t at_ns);
+/* Moves the boundary next to `at_ns` there: prices can then tell before from after. Boundaries in the mask `kept` stay,
+ * and this one is added to it. Nothing is done where all of them are kept. */
+void pricing_grid_snap(pricing_grid *grid, uint64_t *kept, int64_t at_ns);
 int64_t pricing_bucket_ns(const pricing_grid *grid, int32_t bucket); /* its length within [0, T] */
 
 #endif

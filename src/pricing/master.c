@@ -31,6 +31,8 @@
 #define MAX_BRANCHES 64
 #define KEEP_ALL 80 /* columns: the LP takes most of the time, and it grows with them */
 #define IDLE_SOLVES 2
+#define LEAST_HOLD \
+    64 /* of a port by a send in any case, a part of the length: shorter ones get no bucket of their own */
 
 static void free_column(pricing_pool_column *c)
 {
@@ -125,6 +127,21 @@ static void take_start(pricing_master *m)
                        (double)UTIL_MAX(pricing_bucket_ns(&m->grid, i % m->grid.n_buckets), 1);
 }
 
+/* Receivers begin to work at their arrivals. And where a send is under way whenever it starts within its case, its ports
+ * have no time for anything else: a bucket across its latest start would lend them some. (Not in the priced form:
+ * its cases leave arrivals more room, and it has not been measured there.) */
+static void snap_to_sends(pricing_master *m)
+{
+    uint64_t kept = 0;
+    for (int32_t j = 0; j < m->n_sends; j++)
+        pricing_grid_snap(&m->grid, &kept, pricing_pricer_arrival(m->w, m->how.receiver[j]));
+    for (int32_t j = 0; j < m->n_sends && m->job->form == PRICING_LENGTH_FORM; j++) {
+        int64_t latest = pricing_pricer_latest_send(m->w, j);
+        if (latest < pricing_pricer_arrival(m->w, m->how.receiver[j]) - m->grid.length_ns / LEAST_HOLD)
+            pricing_grid_snap(&m->grid, &kept, latest);
+    }
+}
+
 /* Lay the buckets out for another length. Prices per time stay what they were: a new bucket takes them from the old one
  * around its middle. */
 static void regrid(pricing_master *m, int64_t length_ns, int32_t buckets)
@@ -134,8 +151,7 @@ static void regrid(pricing_master *m, int64_t length_ns, int32_t buckets)
     pricing_grid_init(&m->grid, length_ns, length_ns / m->steps + 1, buckets);
     pricing_pricer_set(m->w, m->entry_device, m->exit_device, &m->how, &m->grid);
     pricing_pricer_set_arrivals(m->w, m->job->n_branches, m->job->branch);
-    for (int32_t j = 0; j < m->n_sends; j++) /* receivers begin to work at their arrivals */
-        pricing_grid_snap(&m->grid, pricing_pricer_arrival(m->w, m->how.receiver[j]));
+    snap_to_sends(m);
     m->n_cells = resources * m->grid.n_buckets;
     m->n_rows = m->n_cells + m->n_sends + m->b->n_kinds + m->job->n_branches;
     memcpy(m->mean, m->center, sizeof *m->mean * (size_t)(resources * old.n_buckets));
@@ -361,7 +377,7 @@ static int one_round(pricing_master *m, double *value, double weight)
 static int generate(pricing_master *m, pricing_master_result *out)
 {
     drop_idle(m);
-    int rc = pricing_master_lp_build(m);
+    int rc = m->job->ask ? 0 : pricing_master_lp_build(m);
     bool done = false;
     if (!rc && !m->n_columns) {
         done = !first_columns(m);
@@ -375,6 +391,10 @@ static int generate(pricing_master *m, pricing_master_result *out)
         m->judging = true;
     }
     out->theta = m->best;
+    if (!rc && !done && m->job->ask) { /* where the first prices will do, no LP is needed */
+        done = m->best > 1;
+        rc = m->failed ? MOIRAI_EFAIL : done ? 0 : pricing_master_lp_build(m);
+    }
     while (!rc && !done && out->rounds < m->job->max_rounds && !util_stopped(&m->job->stop)) {
         rc = one_round(m, &out->theta, out->rounds < 3 ? 0.3 : 0.6);
         out->rounds++;

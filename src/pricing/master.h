@@ -38,6 +38,7 @@ typedef struct pricing_master_task {
     const int64_t *memory_price; /* per device, units per byte; NULL: none (priced form only) */
     int32_t max_rounds;
     int64_t ceiling;                /* priced form, in units: more need not be proven; 0: not known */
+    bool ask;                       /* length form: no LP solution is wanted where T is impossible */
     bool converge;                  /* length form: go on to find theta where it is below 1 */
     double open;                    /* near enough: this part of what the LP leaves open below length or ceiling */
     const pricing_grid *start_grid; /* prices to begin with, cells and then branches, or NULL */
@@ -74,6 +75,8 @@ pricing_chosen_column *pricing_master_solution(const pricing_master *m, int32_t 
 double pricing_master_number(const pricing_master *m, int32_t kind, int32_t op, int32_t device);
 /* When the shared tensor arrives by this send, the soonest that the case allows. */
 int64_t pricing_master_arrival(const pricing_master *m, int32_t send);
+/* The latest that the case allows. */
+int64_t pricing_master_arrived(const pricing_master *m, int32_t send);
 /* Of the last solve: how much time readers of the shared tensor take on a receiver before the mean of its arrivals:
  * work that no plan could have done by then. */
 double pricing_master_early(const pricing_master *m, int32_t send, double *mean_arrival_ns);

@@ -121,6 +121,13 @@ int64_t pricing_master_arrival(const pricing_master *m, int32_t send)
     return pricing_pricer_arrival(m->w, m->how.receiver[send]);
 }
 
+int64_t pricing_master_arrived(const pricing_master *m, int32_t send)
+{
+    return pricing_pricer_latest_send(m->w, send) + moirai_transfer_ns(&m->b->problem,
+                                                                       decompose_block_shared_tensor(m->b),
+                                                                       m->entry_device, m->how.receiver[send]);
+}
+
 double pricing_master_length(const pricing_master *m, double *spread_ns)
 {
     double sum = 0, mean = 0;

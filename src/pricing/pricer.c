@@ -344,6 +344,12 @@ int64_t pricing_pricer_arrival(const pricing_pricer *w, int32_t device)
     return w->arrival_ns[device];
 }
 
+int64_t pricing_pricer_latest_send(const pricing_pricer *w, int32_t send)
+{
+    int32_t k = w->how.receiver[send];
+    return w->arrived_ns[k] - moirai_transfer_ns(&w->block->problem, w->shared_tensor, w->entry_device, k);
+}
+
 static void hold(const pricing_pricer *w, int32_t r, int64_t from, int64_t to, double *held_ns)
 {
     const pricing_grid *grid = w->grid;

@@ -73,6 +73,8 @@ void pricing_pricer_held(pricing_pricer *w, int32_t n_branches, const pricing_br
 void pricing_pricer_set_arrivals(pricing_pricer *w, int32_t n_branches, const pricing_branch *branch);
 /* When it arrives at the soonest, -1: never; as last set. */
 int64_t pricing_pricer_arrival(const pricing_pricer *w, int32_t device);
+/* When this send starts at the latest; as last set. */
+int64_t pricing_pricer_latest_send(const pricing_pricer *w, int32_t send);
 /* Whether a schedule of a component, or a send, found on some grid keeps to T and to the arrivals that the branches ask
  * for. */
 bool pricing_pricer_fits(pricing_pricer *w, int32_t n_branches, const pricing_branch *branch,

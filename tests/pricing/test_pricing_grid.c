@@ -68,17 +68,41 @@ static void test_pricing_grid_snaps_the_nearest_boundary(void **state)
 {
     (void)state;
     pricing_grid g;
+    uint64_t kept = 0;
     pricing_grid_init(&g, 39, 1, 4); /* 0 10 20 30 40 */
-    pricing_grid_snap(&g, 13);
+    pricing_grid_snap(&g, &kept, 13);
     assert_int_equal(g.bucket_step[1], 13);
-    pricing_grid_snap(&g, 18);
+    pricing_grid_snap(&g, &kept, 18);
     assert_int_equal(g.bucket_step[2], 18);
-    pricing_grid_snap(&g, 18); /* there already */
+    pricing_grid_snap(&g, &kept, 18); /* there already */
     assert_int_equal(g.bucket_step[1], 13);
     assert_int_equal(g.bucket_step[2], 18);
-    pricing_grid_snap(&g, 0); /* an end stays an end */
+    pricing_grid_snap(&g, &kept, 0); /* an end stays an end */
+    pricing_grid_snap(&g, &kept, 40);
+    pricing_grid_snap(&g, &kept, -1);
     assert_int_equal(g.bucket_step[0], 0);
     assert_int_equal(g.bucket_step[1], 13);
+    assert_int_equal(g.bucket_step[4], 40);
+}
+
+/* Boundaries that were put somewhere stay: the next one comes from further away, past them, until all are used. */
+static void test_pricing_grid_keeps_what_was_snapped(void **state)
+{
+    (void)state;
+    pricing_grid g;
+    uint64_t kept = 0;
+    pricing_grid_init(&g, 39, 1, 4); /* 0 10 20 30 40 */
+    pricing_grid_snap(&g, &kept, 12);
+    pricing_grid_snap(&g, &kept, 14); /* 20 goes there */
+    assert_int_equal(g.bucket_step[1], 12);
+    assert_int_equal(g.bucket_step[2], 14);
+    pricing_grid_snap(&g, &kept, 5); /* 30, past both */
+    assert_int_equal(g.bucket_step[1], 5);
+    assert_int_equal(g.bucket_step[2], 12);
+    assert_int_equal(g.bucket_step[3], 14);
+    assert_int_equal(kept, 14); /* boundaries 1, 2, 3 */
+    pricing_grid_snap(&g, &kept, 33);
+    assert_int_equal(g.bucket_step[3], 14);
 }
 
 /* K = 2 devices, no congestion, T = 25: nothing at first, 2 on B from 3 to 22, nothing behind. */
@@ -203,6 +227,7 @@ int main(void)
         cmocka_unit_test(test_pricing_grid_of_one_bucket),
         cmocka_unit_test(test_pricing_grid_buckets_cover_the_length),
         cmocka_unit_test(test_pricing_grid_snaps_the_nearest_boundary),
+        cmocka_unit_test(test_pricing_grid_keeps_what_was_snapped),
         cmocka_unit_test(test_pricing_capacity_by_hand),
         cmocka_unit_test(test_pricing_length_term_by_hand),
         cmocka_unit_test(test_pricing_duals_are_copies),
