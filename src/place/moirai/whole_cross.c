@@ -11,7 +11,8 @@
  * Stretches of all lengths, from all of the order down to a few operators, at starts that overlap, are tried one after the
  * other, and what is shorter is taken. A try is a trial of whole_sim.c: it mostly ends where its stretch does. Some
  * ten thousand tries take what one percent of a run takes. The four shortest states do so side by side, each with all
- * states as they were; then again, as long as the shortest gets shorter. */
+ * others as they were; then again, as long as one of them gets shorter. Longer stretches come first, and no two states meet
+ * twice in vain. */
 #include "place/moirai/whole_cross.h"
 
 #include <stdlib.h>
@@ -19,9 +20,9 @@
 
 #include "util/pool.h"
 
-#define SHORTEST 12 /* positions of a stretch */
-#define OVERLAP 8   /* starts in a stretch's length */
-#define PASSES 6    /* at most */
+#define SHORTEST 16 /* positions of a stretch */
+#define OVERLAP 6   /* starts in a stretch's length */
+#define SHARE 0.06  /* of the evaluations of a round: so many tries for each of the four */
 
 static void state_clear(place_state *s)
 {
@@ -39,7 +40,7 @@ void place_states_clear(place_states *s)
 
 static int state_open(place_state *s, int32_t n)
 {
-    *s = (place_state){0, util_alloc((size_t)n, sizeof(int32_t)), util_alloc((size_t)n, sizeof(int32_t))};
+    *s = (place_state){.device = util_alloc((size_t)n, sizeof(int32_t)), .order = util_alloc((size_t)n, sizeof(int32_t))};
     return s->device && s->order ? 0 : MOIRAI_EFAIL;
 }
 
@@ -79,6 +80,8 @@ int place_states_add(place_states *s, const place_whole *w)
         return MOIRAI_EFAIL;
     }
     state_read(&s->state[at], w);
+    s->state[at].number = s->made++;
+    s->state[at].met = 0;
     return 0;
 }
 
@@ -89,6 +92,8 @@ typedef struct parent {
     int32_t *position; /* of operators in the other state */
     int32_t *stretch;
     bool *inside; /* per operator */
+    int32_t from; /* the state that it was */
+    int64_t left; /* tries */
 } parent;
 
 typedef struct crossing {
@@ -97,8 +102,8 @@ typedef struct crossing {
     parent parent[PLACE_WHOLE_CHAINS];
 } crossing;
 
-/* The operators from position `first` on, in the order of the other state; whether it is another one. */
-static bool sort_stretch(parent *x, const place_state *other, int32_t first, int32_t n)
+/* The operators from position `first` on, in the order of the other state. */
+static void sort_stretch(parent *x, const place_state *other, int32_t first, int32_t n)
 {
     const place_whole *w = x->w;
     int32_t low = w->n, high = 0, found = 0;
@@ -114,17 +119,45 @@ static bool sort_stretch(parent *x, const place_state *other, int32_t first, int
             x->stretch[found++] = op;
         x->inside[op] = false;
     }
-    return memcmp(x->stretch, w->order + first, sizeof *x->stretch * (size_t)n) != 0;
 }
 
-/* Gives a stretch the order and the devices of the other state, and keeps that if it is shorter. */
-static void take_stretch(parent *x, const place_state *other, int32_t first, int32_t n)
+/* The n operators that come next in the other state when all before position `first` are done, in its order, then what
+ * is left of the state's own order up to the last of them; how many these are in all. */
+static int32_t sort_next(parent *x, const place_state *other, int32_t first, int32_t n)
+{
+    const place_whole *w = x->w;
+    int32_t end = first + n, found = 0;
+    for (int32_t q = 0; found < n; q++) {
+        int32_t op = other->order[q];
+        if (w->position[op] < first)
+            continue;
+        x->stretch[found++] = op;
+        x->inside[op] = true;
+        end = UTIL_MAX(end, w->position[op] + 1);
+    }
+    for (int32_t q = first; q < end; q++) {
+        int32_t op = w->order[q];
+        if (!x->inside[op])
+            x->stretch[found++] = op;
+        x->inside[op] = false;
+    }
+    return found;
+}
+
+/* Gives n operators from position `first` on the order and the devices of the other state, and keeps that if it is
+ * shorter: those that are there, or those that come next in the other state. */
+static void take_stretch(parent *x, const place_state *other, int32_t first, int32_t n, bool next)
 {
     place_whole *w = x->w;
-    bool changed = sort_stretch(x, other, first, n);
+    int32_t length = n;
+    if (next)
+        length = sort_next(x, other, first, n);
+    else
+        sort_stretch(x, other, first, n);
+    bool changed = memcmp(x->stretch, w->order + first, sizeof *x->stretch * (size_t)length) != 0;
     place_whole_begin(w);
     if (changed)
-        place_whole_lay(w, first, n, x->stretch);
+        place_whole_lay(w, first, length, x->stretch);
     for (int32_t i = 0; i < n; i++)
         changed |= place_whole_move(w, x->stretch[i], other->device[x->stretch[i]]);
     if (!changed)
@@ -135,26 +168,26 @@ static void take_stretch(parent *x, const place_state *other, int32_t first, int
         place_whole_accept(w);
 }
 
-static void cross_with(parent *x, const place_state *other, const util_stop *stop)
+/* Stretches of this length, wherever they begin. */
+static void cross_with(parent *x, const place_state *other, int32_t length, const util_stop *stop)
 {
-    int32_t n = x->w->n;
+    int32_t n = x->w->n, step = UTIL_MAX(length / OVERLAP, 1);
     for (int32_t q = 0; q < n; q++)
         x->position[other->order[q]] = q;
-    for (int32_t length = n; length >= UTIL_MIN(SHORTEST, n); length = length * 2 / 3) {
-        int32_t step = UTIL_MAX(length / OVERLAP, 1);
-        for (int32_t first = 0; first < n && !util_stopped(stop); first += step)
-            take_stretch(x, other, first, UTIL_MIN(length, n - first));
-        if (length < 2)
-            break;
-    }
+    for (int32_t first = 0; first < n && x->left > 0 && !util_stopped(stop); first += step)
+        for (int32_t next = 0; next < 2; next++, x->left--)
+            take_stretch(x, other, first, UTIL_MIN(length, n - first), next);
 }
 
 static int cross_one(void *data, int32_t i)
 {
-    crossing *c = data;
-    parent *x = &c->parent[i];
-    for (int32_t j = 0; j < c->s->n && x->w; j++)
-        cross_with(x, &c->s->state[j], &c->job->stop);
+    const crossing *c = data;
+    parent *x = &((crossing *)data)->parent[i];
+    int64_t met = c->s->state[x->from].met;
+    for (int32_t length = x->w->n; length >= SHORTEST; length = length * 2 / 3)
+        for (int32_t j = 0; j < c->s->n; j++)
+            if (c->s->state[j].number >= met && j != x->from)
+                cross_with(x, &c->s->state[j], length, &c->job->stop);
     return 0;
 }
 
@@ -176,32 +209,42 @@ static void parent_clear(parent *x)
 }
 
 /* The state that is the `rank`-th by length; equal ones in the order they came. */
-static const place_state *ranked(const place_states *s, int32_t rank)
+static int32_t ranked(const place_states *s, int32_t rank)
 {
     for (int32_t i = 0; i < s->n; i++) {
+        const place_state *a = &s->state[i];
         int32_t before = 0;
-        for (int32_t j = 0; j < s->n; j++)
-            before += s->state[j].makespan_ns < s->state[i].makespan_ns ||
-                      (j < i && s->state[j].makespan_ns == s->state[i].makespan_ns);
+        for (int32_t j = 0; j < s->n; j++) {
+            const place_state *b = &s->state[j];
+            before += b->makespan_ns < a->makespan_ns || (b->makespan_ns == a->makespan_ns && b->number < a->number);
+        }
         if (before == rank)
-            return &s->state[i];
+            return i;
     }
-    return NULL;
+    return 0;
 }
 
-/* One pass of the shortest states over all; *gain: the shortest is shorter than before. */
+/* One pass of the shortest states over all that they have not met; false: none of them got shorter. */
 static int pass(crossing *c, place_states *s, bool *gain)
 {
     int32_t n = UTIL_MIN(PLACE_WHOLE_CHAINS, s->n);
-    int64_t before = ranked(s, 0)->makespan_ns, after = before;
-    for (int32_t i = 0; i < n; i++)
-        place_whole_set(c->parent[i].w, ranked(s, i)->device, ranked(s, i)->order);
-    int rc = util_pool_run(cross_one, c, n, c->job->threads);
-    for (int32_t i = 0; i < n && !rc; i++) {
-        after = UTIL_MIN(after, c->parent[i].w->makespan_ns);
-        rc = place_states_add(s, c->parent[i].w);
+    int64_t made = s->made;
+    for (int32_t i = 0; i < n; i++) {
+        parent *x = &c->parent[i];
+        x->from = ranked(s, i);
+        place_whole_set(x->w, s->state[x->from].device, s->state[x->from].order);
     }
-    *gain = after < before;
+    int rc = util_pool_run(cross_one, c, n, c->job->threads);
+    *gain = false;
+    for (int32_t i = 0; i < n && !rc; i++) { /* before any is added, which may put another in its place */
+        const parent *x = &c->parent[i];
+        bool shorter = x->w->makespan_ns < s->state[x->from].makespan_ns;
+        *gain |= shorter;
+        if (!shorter && x->left > 0 && !util_stopped(&c->job->stop))
+            s->state[x->from].met = made;
+    }
+    for (int32_t i = 0; i < n && !rc; i++)
+        rc = place_states_add(s, c->parent[i].w);
     return rc;
 }
 
@@ -211,7 +254,8 @@ static int take_shortest(moirai_plan **plan, const place_states *s, const moirai
     int rc = moirai_sim_new(&sim, p);
     if (rc)
         return rc;
-    place_whole_set(w, ranked(s, 0)->device, ranked(s, 0)->order);
+    const place_state *shortest = &s->state[ranked(s, 0)];
+    place_whole_set(w, shortest->device, shortest->order);
     rc = place_whole_take(plan, sim, w);
     moirai_sim_free(sim);
     return rc;
@@ -222,14 +266,16 @@ int place_states_cross(moirai_plan **plan, place_states *s, const moirai_problem
     crossing c = {.s = s, .job = job};
     int32_t *order = NULL;
     int rc = place_whole_order(&order, p, *plan);
-    for (int32_t i = 0; i < PLACE_WHOLE_CHAINS && !rc; i++)
+    for (int32_t i = 0; i < PLACE_WHOLE_CHAINS && !rc; i++) {
         rc = parent_open(&c.parent[i], p);
+        c.parent[i].left = (int64_t)(SHARE * (double)job->evaluations) + 1;
+    }
     if (!rc) { /* the plan itself is one of them */
         place_whole_set(c.parent[0].w, (*plan)->op_device, order);
         rc = place_states_add(s, c.parent[0].w);
     }
     bool gain = true;
-    for (int32_t i = 0; i < PASSES && gain && !rc && !util_stopped(&job->stop); i++)
+    while (gain && !rc && !util_stopped(&job->stop))
         rc = pass(&c, s, &gain);
     rc = rc ? rc : take_shortest(plan, s, p, c.parent[0].w);
     for (int32_t i = 0; i < PLACE_WHOLE_CHAINS; i++)

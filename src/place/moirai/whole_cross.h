@@ -8,13 +8,16 @@
 
 typedef struct place_state {
     int64_t makespan_ns;
+    int64_t number;  /* in the order they came */
+    int64_t met;     /* no stretch of those with a smaller number makes it shorter */
     int32_t *device; /* per operator */
     int32_t *order;  /* of precedence, all operators */
 } place_state;
 
 /* Zeroed: none yet. */
 typedef struct place_states {
-    int32_t n, n_ops;
+    int32_t n;
+    int64_t made;
     place_state state[PLACE_STATES_MOST];
 } place_states;
 
@@ -23,8 +26,8 @@ int place_states_add(place_states *s, const place_whole *w);
 void place_states_clear(place_states *s);
 
 /* Replaces *plan by a shorter one where stretches of the states, put into it or into each other, make one that fits the
- * memory. The best of what was made stay among the states. Reads the seed of the job no more than its evaluations; the
- * result does not depend on the threads. */
+ * memory. What was made stays among the states. Work goes by the evaluations of the job, a small part of what annealing takes for
+ * them; the result depends neither on the seed nor on the threads. */
 int place_states_cross(moirai_plan **plan, place_states *s, const moirai_problem *p, const place_whole_task *job);
 
 #endif
