@@ -20,11 +20,11 @@
 #define LONG_OP 1700.0      /* of a long round, per operator */
 #define STEPS 8e8           /* a round puts down at most about so many operators */
 #define SHORT_ROUNDS 2
-#define WINDOWS 0.5  /* of a long round's evaluations, by windows, */
+#define WINDOWS 0.5         /* of a long round's evaluations, by windows, */
 #define WINDOWS_GAIN 0.0015 /* as long as a round gains as much */
-#define LEAST_HOT 0.25 /* of a long round's evaluations: where there is time for less, none is hot */
-#define IN_TIME 0.6  /* of the time that is left is planned for a hot round */
-#define CROSS_OPS 4000 /* beyond, crossing takes longer than annealing */
+#define LEAST_HOT 0.25      /* of a long round's evaluations: where there is time for less, none is hot */
+#define IN_TIME 0.6         /* of the time that is left is planned for a hot round */
+#define CROSS_OPS 4000      /* beyond, crossing takes longer than annealing */
 #define WORTH_A_ROUND 0.0002
 #define MOST_IDLE 3        /* rounds in a row that gain nothing */
 #define MOST_PATIENCE 16   /* with windows */
@@ -57,10 +57,11 @@ static double gain(const moirai_plan *after, const moirai_plan *before)
     return 1 - (double)after->makespan_ns / fmax((double)before->makespan_ns, 1);
 }
 
-/* What the rounds before have left makes a shorter plan of this one. */
+/* What all rounds have left may make the plan shorter. */
 static int cross(engine *x, moirai_plan **plan, const place_whole_task *job)
 {
-    return x->p->n_ops <= CROSS_OPS ? place_states_cross(plan, &x->states, x->p, job) : 0;
+    bool soon = x->whole_rounds <= SHORT_ROUNDS; /* what short rounds leave is far from the best */
+    return soon || x->p->n_ops > CROSS_OPS ? 0 : place_states_cross(plan, &x->states, x->p, job);
 }
 
 static int anneal_round(engine *x, bool hot, util_stop stop)

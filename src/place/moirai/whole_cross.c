@@ -11,8 +11,7 @@
  * Stretches of all lengths, from all of the order down to a few operators, at starts that overlap, are tried one after the
  * other, and what is shorter is taken. A try is a trial of whole_sim.c: it mostly ends where its stretch does. Some
  * ten thousand tries take what one percent of a run takes. The four shortest states do so side by side, each with all
- * others as they were; then again, as long as one of them gets shorter. Longer stretches come first, and no two states meet
- * twice in vain. */
+ * others as they were; then again, as long as one of them gets shorter. No two states meet twice in vain. */
 #include "place/moirai/whole_cross.h"
 
 #include <stdlib.h>
@@ -20,9 +19,9 @@
 
 #include "util/pool.h"
 
-#define SHORTEST 16 /* positions of a stretch */
-#define OVERLAP 6   /* starts in a stretch's length */
-#define SHARE 0.06  /* of the evaluations of a round: so many tries for each of the four */
+#define SHORTEST 12 /* positions of a stretch */
+#define OVERLAP 8   /* starts in a stretch's length */
+#define SHARE 0.15  /* of the evaluations of a round: so many tries for each of the four */
 
 static void state_clear(place_state *s)
 {
@@ -40,7 +39,8 @@ void place_states_clear(place_states *s)
 
 static int state_open(place_state *s, int32_t n)
 {
-    *s = (place_state){.device = util_alloc((size_t)n, sizeof(int32_t)), .order = util_alloc((size_t)n, sizeof(int32_t))};
+    *s = (place_state){.device = util_alloc((size_t)n, sizeof(int32_t)),
+                       .order = util_alloc((size_t)n, sizeof(int32_t))};
     return s->device && s->order ? 0 : MOIRAI_EFAIL;
 }
 
@@ -63,7 +63,8 @@ static int32_t longest_of(const place_states *s)
 static bool same(const place_state *s, const place_whole *w)
 {
     size_t bytes = sizeof *s->device * (size_t)w->n;
-    return s->makespan_ns == w->makespan_ns && !memcmp(s->device, w->device, bytes) && !memcmp(s->order, w->order, bytes);
+    return s->makespan_ns == w->makespan_ns && !memcmp(s->device, w->device, bytes) &&
+           !memcmp(s->order, w->order, bytes);
 }
 
 int place_states_add(place_states *s, const place_whole *w)
@@ -184,8 +185,8 @@ static int cross_one(void *data, int32_t i)
     const crossing *c = data;
     parent *x = &((crossing *)data)->parent[i];
     int64_t met = c->s->state[x->from].met;
-    for (int32_t length = x->w->n; length >= SHORTEST; length = length * 2 / 3)
-        for (int32_t j = 0; j < c->s->n; j++)
+    for (int32_t j = 0; j < c->s->n; j++)
+        for (int32_t length = x->w->n; length >= SHORTEST; length = length * 2 / 3)
             if (c->s->state[j].number >= met && j != x->from)
                 cross_with(x, &c->s->state[j], length, &c->job->stop);
     return 0;
@@ -248,15 +249,16 @@ static int pass(crossing *c, place_states *s, bool *gain)
     return rc;
 }
 
+/* The shortest that fits: memory at its peak is not what a state knows. */
 static int take_shortest(moirai_plan **plan, const place_states *s, const moirai_problem *p, place_whole *w)
 {
     moirai_sim *sim;
     int rc = moirai_sim_new(&sim, p);
-    if (rc)
-        return rc;
-    const place_state *shortest = &s->state[ranked(s, 0)];
-    place_whole_set(w, shortest->device, shortest->order);
-    rc = place_whole_take(plan, sim, w);
+    for (int32_t rank = 0; rank < UTIL_MIN(PLACE_WHOLE_CHAINS, s->n) && !rc; rank++) {
+        const place_state *state = &s->state[ranked(s, rank)];
+        place_whole_set(w, state->device, state->order);
+        rc = place_whole_take(plan, sim, w);
+    }
     moirai_sim_free(sim);
     return rc;
 }
