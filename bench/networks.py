@@ -515,10 +515,13 @@ NETWORKS: dict[str, Callable[[bool], Any]] = {
 HEADS = {"gpt2": 4}  # captured with attention taken apart, into so many groups of heads
 
 
-def make(name: str, small: bool = False, seed: int = 1) -> tuple[nn.Module, tuple[Any, ...]]:
+def make(
+    name: str, small: bool = False, seed: int = 1, dtype: torch.dtype = torch.float32
+) -> tuple[nn.Module, tuple[Any, ...]]:
+    """A network in eval mode, weights and arguments of this number type (whole numbers stay), and its arguments."""
     torch.manual_seed(seed)
     module, args = NETWORKS[name](small)
     for part in module.modules():
         if isinstance(part, nn.Conv2d):  # so that what goes in still shows in what comes out
             nn.init.kaiming_normal_(part.weight, nonlinearity="relu")
-    return module.eval(), args
+    return module.eval().to(dtype), tuple(a.to(dtype) if a.is_floating_point() else a for a in args)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not here: tests of moirai.torch are skipped")
@@ -9,8 +11,10 @@ torch = pytest.importorskip("torch", reason="PyTorch is not here: tests of moira
 import networks  # noqa: E402
 from torch import nn  # noqa: E402
 
+import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
 from moirai.torch.ir import ALIAS, CONST, OP  # noqa: E402
+from moirai.torch.verify import compare  # noqa: E402
 
 ALL = list(networks.NETWORKS)
 
@@ -162,6 +166,42 @@ def test_what_can_t_be_captured_says_why_in_one_line():
         with pytest.raises(mt.CaptureError, match=words) as found:
             mt.capture(module, (torch.randn(4, 8),))
         assert "\n" not in str(found.value)
+
+
+class Autocast(nn.Module):
+    """In half precision on the way, with a result in float32."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(3)
+        self.layers = nn.Sequential(*(nn.Linear(64, 64) for _ in range(6)))
+        for layer in self.layers:
+            nn.init.orthogonal_(layer.weight)  # so that numbers stay as large as they were
+
+    def forward(self, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return self.layers(x).float()
+
+
+def test_autocast_is_captured_as_the_casts_that_it_makes():
+    x = torch.randn(4, 64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        captured = mt.capture(Autocast().eval(), (x,))
+    assert [n.meta.dtype for n in captured.nodes.values() if n.kind == OP].count(torch.bfloat16) > 6
+
+
+def test_results_are_compared_by_the_least_precision_on_the_way():
+    x = torch.randn(4, 64)
+    captured = mt.capture(Autocast().eval(), (x,))
+    expected = mt.whole(captured, (x,))
+    rounded = expected + 4e-3 * expected.abs().max()  # of bfloat16, whose numbers are 2^-8 apart
+    compare(captured, True, rounded, (x,), {})
+    with pytest.raises(moirai.VerifyError, match="result 0 is off"):
+        compare(captured, True, expected + 4e-2 * expected.abs().max(), (x,), {})
+    single = mt.capture(Autocast().layers.eval(), (x,))
+    with pytest.raises(moirai.VerifyError, match="result 0 is off"):
+        compare(single, True, mt.whole(single, (x,)) + 4e-3, (x,), {})
 
 
 class Nested(nn.Module):

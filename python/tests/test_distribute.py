@@ -21,8 +21,10 @@ from conftest import links  # noqa: E402
 
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
+from moirai.torch import products  # noqa: E402
+from moirai.torch.ir import call  # noqa: E402
 from moirai.torch.program import build  # noqa: E402
-from moirai.torch.rank import Stamps, issue_order  # noqa: E402
+from moirai.torch.rank import Rank, Stamps, issue_order  # noqa: E402
 from moirai.torch.spmd import choose_transport  # noqa: E402
 from moirai.torch.timeline import timeline  # noqa: E402
 
@@ -318,6 +320,44 @@ def test_devices_that_are_held_up_where_they_meet_are_predicted_as_slower(captur
 
 def two():
     return {"devices": [{"name": n, "type": "cpu", "memory": "1GB"} for n in "AB"], "links": links("AB")}
+
+
+class Products(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.linear = torch.nn.Conv2d(3, 8, 3), torch.nn.Linear(36, 16)
+
+    def forward(self, x):
+        return self.linear(self.conv(x).relu().flatten(2)) @ torch.ones(16, 4, dtype=x.dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_products_in_half_precision_that_go_wrong_are_refused(dtype, cpu_cluster, monkeypatch):
+    x = torch.randn(2, 3, 8, 8, dtype=dtype)
+    network = mt.capture(Products().eval().to(dtype), (x,))
+    plan = moirai.place(problem_of(network, cpu_cluster), "single")
+    ranks = [r for r in build(network, plan).ranks if r.segments]
+    assert len(ranks) == 1
+
+    def judge():
+        found = products.Judge(torch.device("cpu"))
+        found.program(ranks[0], Rank(ranks[0], network.weights, found.device).fixed)
+        return found
+
+    assert len(judge().right) == (0 if dtype == torch.float32 else 3)
+
+    def leaves_a_tile_out(node, env, device):
+        result = call(node, env, device)
+        return result.index_fill(-1, torch.tensor([0]), 0) if node.target == faulty and result.dtype == dtype else result
+
+    monkeypatch.setattr(products, "call", leaves_a_tile_out)
+    for faulty in ("aten.linear.default", "aten.conv2d.default", "aten.matmul.default"):
+        if dtype == torch.float32:
+            judge()  # nothing to compare it with, and no such fault is known
+            continue
+        with pytest.raises(products.WrongProduct, match=f"would be wrong: {faulty} of .* is off by") as found:
+            judge()
+        assert "\n" not in str(found.value)
 
 
 def test_rank_that_dies_ends_all_with_one_line(captured):

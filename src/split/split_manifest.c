@@ -89,15 +89,17 @@ static void write_devices(util_writer *w, const split_plan *p)
     util_writer_close(w, ']');
 }
 
-static void write_transfers(util_writer *w, const split_plan *p)
+static void write_transfers(util_writer *w, const split_plan *p, const onnx_scope *s)
 {
     util_writer_break(w);
     util_writer_pair_open(w, "transfers", '[');
     for (int32_t i = 0; i < p->n_transfers; i++) {
         const split_transfer *x = &p->transfer[i];
+        const onnx_value *v = onnx_scope_find(s, p->units->tensor_name[x->tensor]);
         util_writer_break(w);
         util_writer_open(w, '{');
         util_writer_pair_string(w, "tensor", p->units->tensor_name[x->tensor]);
+        util_writer_pair_string(w, "type", type_name(v ? v->type : 0));
         util_writer_pair_string(w, "from", p->device[x->from]);
         util_writer_pair_string(w, "to", p->device[x->to]);
         util_writer_pair_int(w, "bytes", x->bytes);
@@ -124,7 +126,7 @@ int split_manifest(const split_plan *p, const onnx_network *net, const char *fol
     write_values(&w, "inputs", s, s->graph->input, s->graph->n_input, false);
     write_values(&w, "outputs", s, s->graph->output, s->graph->n_output, true);
     write_devices(&w, p);
-    write_transfers(&w, p);
+    write_transfers(&w, p, s);
     util_writer_close(&w, '}');
     return util_writer_save(&w, path);
 }

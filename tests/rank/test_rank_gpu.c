@@ -183,6 +183,24 @@ static void test_gpu_shares_start_a_service_that_ends_with_the_run(void **state)
     assert_int_equal(count("mps.log", "quit"), 1);
 }
 
+/* Products in half precision are wrong in shares of some sizes, and nothing says so: docs/pytorch.md. */
+static void test_gpu_half_precision_on_shares_is_verified_unasked(void **state)
+{
+    (void)state;
+    write_cluster(DEVICE("A", PART("cuda", "0.3")), DEVICE("B", PART("cuda", "0.4")), NULL);
+    make_plan("inception-tiny");
+    assert_runs(RUN);
+    assert_null(yyjson_obj_get(shell_json(), "verified"));
+    make_plan("inception-tiny --dtype fp16");
+    assert_runs(RUN);
+    assert_true(yyjson_get_bool(yyjson_obj_get(shell_json(), "verified")));
+    assert_runs("timeout 60 $M run plan.json m.onnx --cluster c.json --warmup 0 --runs 1");
+    assert_contains(shell_err, "note: half precision on shares of a GPU: the outputs are verified");
+    write_cluster(DEVICE("A", EP("cuda")), DEVICE("B", EP("cuda")), NULL);
+    assert_runs(RUN);
+    assert_null(yyjson_obj_get(shell_json(), "verified"));
+}
+
 static void test_gpu_a_service_ends_with_a_rank_that_dies(void **state)
 {
     (void)state;
@@ -313,6 +331,7 @@ int main(void)
         TEST(test_gpu_and_cpu_ranks_work_together),
         TEST(test_gpu_ranks_beyond_the_devices_wait),
         TEST(test_gpu_shares_start_a_service_that_ends_with_the_run),
+        TEST(test_gpu_half_precision_on_shares_is_verified_unasked),
         TEST(test_gpu_a_service_ends_with_a_rank_that_dies),
         TEST(test_gpu_probe_and_profile_know_parts_of_a_gpu),
         TEST(test_gpu_what_is_missing_is_one_line),

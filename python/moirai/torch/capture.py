@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, Mapping, Sequence
 
 import torch
+import torch.utils._pytree as pytree
 
 from ..graph import Graph, Op, Tensor
 from .._lib import UsageError
@@ -70,7 +71,7 @@ class Captured:
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, torch.Tensor]:
         """The tensor arguments of a call by their names; UsageError where they are not like those captured."""
-        leaves, spec = torch.utils._pytree.tree_flatten((tuple(args), dict(kwargs)))
+        leaves, spec = pytree.tree_flatten((tuple(args), dict(kwargs)))
         if spec != self.in_spec or len(leaves) != len(self.in_leaves):
             raise UsageError(f"arguments are not laid out as those captured: {spec}, expected {self.in_spec}")
         found = {}
@@ -148,9 +149,30 @@ def _export(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, An
         warnings.simplefilter("ignore")
         try:
             program = torch.export.export(module, args, kwargs, strict=False)
-            return program.run_decompositions(torch.export.default_decompositions() if core else {})
+            idle = _idle_autocast(program)
+            program = program.run_decompositions(torch.export.default_decompositions() if core else {})
         except Exception as error:  # whatever torch raises: its own classes change with versions
             raise CaptureError(f"{type(module).__name__} can't be exported: {_reason(error)}") from error
+    if idle:
+        warnings.warn(
+            f"{type(module).__name__} uses autocast on {idle}, where it was not captured: it will run in its weights' "
+            f"number types. Move it and its arguments to {idle} before capture, or convert it (to(torch.bfloat16)).",
+            stacklevel=3,
+        )
+    return program
+
+
+def _idle_autocast(program: Any) -> str | None:
+    """The kind of device of an autocast that casts nothing, because all tensors are on devices of another kind."""
+    tensors = [*program.state_dict.values(), *pytree.tree_leaves(program.example_inputs)]
+    kinds = {t.device.type for t in tensors if isinstance(t, torch.Tensor)}
+    for part in program.graph_module.modules():
+        for node in getattr(getattr(part, "graph", None), "nodes", ()):
+            if getattr(node.target, "__name__", "") == "wrap_with_autocast":
+                kind, _, enabled = node.args[:3]
+                if enabled and kind not in kinds:
+                    return str(kind)
+    return None
 
 
 class _Reader:

@@ -17,6 +17,7 @@ from typing import Any, Callable
 import torch
 
 from .ir import Meta, Node, call
+from .products import Judge, WrongProduct
 
 _COLD_BYTES = 160 << 20  # more than any cache
 _MOST_COPIES = 16
@@ -65,13 +66,20 @@ def _environments(op: OpToMeasure, device: torch.device) -> list[dict[str, Any]]
     return [{**warm, **{w: _fill(op.metas[w], device) for w in op.weights}} for _ in range(copies)]
 
 
-def measure_ops(ops: list[OpToMeasure], device: torch.device, options: Options) -> list[OpTime]:
+def measure_ops(
+    ops: list[OpToMeasure], device: torch.device, options: Options, judge: Judge | None = None
+) -> list[OpTime]:
+    """`judge` looks at results; WrongProduct where one is wrong."""
     found = []
     for op in ops:
         try:
             environments = _environments(op, device)
+            if judge:
+                judge.node(op.node, environments[0])
             measure = _measure_cuda if device.type == "cuda" else _measure_cpu
             found.append(measure(op.node, environments, device, options))
+        except WrongProduct:
+            raise
         except Exception as error:
             found.append(OpTime(None, reason=str(error).splitlines()[0] if str(error) else type(error).__name__))
     return found

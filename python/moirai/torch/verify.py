@@ -10,6 +10,7 @@ import torch.utils._pytree as pytree
 from .._lib import VerifyError
 from .capture import Captured
 from .ir import INPUT, WEIGHT, Ref, call
+from .products import HALF
 
 
 def whole(captured: Captured, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None,
@@ -29,7 +30,13 @@ def whole(captured: Captured, args: tuple[Any, ...] = (), kwargs: Mapping[str, A
     return pytree.tree_unflatten(results, captured.out_spec)
 
 
-def check_close(got: torch.Tensor, expected: torch.Tensor, what: str) -> None:
+def has_half(captured: Captured) -> bool:
+    """Whether something is computed in half precision, if only on the way: under autocast results may be float32."""
+    metas = pytree.tree_leaves([n.meta for n in captured.nodes.values()])
+    return any(getattr(m, "dtype", None) in HALF for m in metas)
+
+
+def check_close(got: torch.Tensor, expected: torch.Tensor, what: str, half: bool = False) -> None:
     """Within atol 1e-4 and rtol 1e-3 of the largest number (half precision: 1e-2); whole numbers equal."""
     a, b = got.detach().cpu(), expected.detach().cpu()
     if a.shape != b.shape or a.dtype != b.dtype:
@@ -38,8 +45,7 @@ def check_close(got: torch.Tensor, expected: torch.Tensor, what: str) -> None:
         if not torch.equal(a, b):
             raise VerifyError(f"{what}: {int((a != b).sum())} of {a.numel()} numbers differ")
         return
-    half = a.dtype in (torch.float16, torch.bfloat16)
-    atol, rtol = (1e-2, 1e-2) if half else (1e-4, 1e-3)
+    atol, rtol = (1e-2, 1e-2) if half or a.dtype in HALF else (1e-4, 1e-3)
     x, y = a.double(), b.double()
     if not torch.equal(x.isfinite(), y.isfinite()):
         raise VerifyError(f"{what}: {int((x.isfinite() != y.isfinite()).sum())} numbers are not finite in one of both")
@@ -61,6 +67,7 @@ def compare(
     with torch.no_grad():
         module = isinstance(verify, torch.nn.Module)
         expected = verify(*args, **kwargs) if module else whole(captured, args, kwargs)  # type: ignore[operator]
+    half = has_half(captured)
     for i, (a, b) in enumerate(zip(pytree.tree_leaves(result), pytree.tree_leaves(expected))):
         if isinstance(a, torch.Tensor):
-            check_close(a, b, f"result {i}")
+            check_close(a, b, f"result {i}", half)

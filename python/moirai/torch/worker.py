@@ -16,6 +16,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from .products import Judge, in_part
 from .rank import ExchangeRank, Rank
 from .shared import Tensors
 
@@ -41,6 +42,7 @@ class Worker:
         self.store = dist.TCPStore("127.0.0.1", hello["port"], is_master=False, timeout=limit)
         self.loaded: dict[int, tuple[Rank, dict[str, Any], dict[int, Any]]] = {}
         self.weights: dict[int, dict[str, torch.Tensor]] = {}  # of networks, where they are kept
+        self.judge = Judge(self.device) if self.kind == "cuda" and in_part() else None
         self.gloo = hello["gloo"]
         if self.kind == "cuda":
             torch.cuda.init()
@@ -89,6 +91,8 @@ class Worker:
                 program, weights, self.device, self.store, f"load{key}", job["peers"], pinned, job["host_at"],
                 job["graphs"], job["stall_s"],
             )  # fmt: skip
+        if self.judge:
+            self.judge.program(program, rank.fixed)
         self.loaded[key] = (rank, inputs, outputs)
         return getattr(rank, "why_eager", "tensors go through the host" if self.kind == "cuda" else "")
 
@@ -117,7 +121,7 @@ class Worker:
     def profile(self, job: dict[str, Any]) -> Any:
         from .measure import measure_ops
 
-        return measure_ops(job["ops"], self.device, job["options"])
+        return measure_ops(job["ops"], self.device, job["options"], self.judge)
 
     def call(self, job: dict[str, Any]) -> Any:
         """A function of the caller's, by module and name: for measurements that only this process can make."""

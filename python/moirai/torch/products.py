@@ -1,0 +1,88 @@
+"""Are products in half precision right on this part of a GPU?
+
+Kernels for matrix products share their work out over the multiprocessors that they find. In parts cut by CUDA MPS some
+of cuBLAS's kernels for float16 and bfloat16 then leave tiles of the result out, or write not-a-number: which ones
+depends on the number of multiprocessors and on the shape, and nothing says so (docs/pytorch.md has a table). Products
+in float32 are right. So before a part computes a product in half precision it does it once on random numbers, in half
+and in single precision, and refuses where the two differ.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+
+from .ir import Node, Ref, call
+from .program import RankProgram
+
+HALF = (torch.float16, torch.bfloat16)
+_PRODUCTS = {
+    f"aten.{name}"
+    for name in ("linear.default", "addmm.default", "mm.default", "bmm.default", "baddbmm.default", "matmul.default",
+                 "convolution.default", "conv1d.default", "conv2d.default", "conv2d.padding", "conv3d.default",
+                 "scaled_dot_product_attention.default")
+}  # fmt: skip
+_MOST_OFF = 0.03  # of the norm; bfloat16 rounds by 0.2 %, faults are off by 10 % and more
+
+
+class WrongProduct(RuntimeError):
+    """A kernel of this part gives wrong results."""
+
+
+def in_part() -> bool:
+    """Whether this process has a share of a GPU."""
+    return float(os.environ.get("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE") or 100) < 100
+
+
+class Judge:
+    """Products that were found right are not tried again."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.right: set[Any] = set()
+
+    def program(self, program: RankProgram, fixed: dict[str, Any]) -> None:
+        """All products of a rank, at the shapes and strides that they have here."""
+        env = {**fixed, **{n: m.empty(self.device).zero_() for n, m in program.inputs.items()}}
+        for segment in program.segments:
+            for w in segment.waits:
+                env[w.value] = torch.zeros(w.meta.shape, dtype=w.meta.dtype, device=self.device)
+            for step in segment.steps:
+                for node in step.nodes:
+                    self.node(node, env)
+                    env[node.name] = call(node, env, self.device)
+                for name in step.frees:
+                    env.pop(name, None)
+
+    def node(self, node: Node, env: dict[str, Any]) -> None:
+        """Raises WrongProduct where the node is a product in half precision that goes wrong here."""
+        if node.target not in _PRODUCTS:
+            return
+        reads = {r: env[r] for r in node.refs() if isinstance(env[r], torch.Tensor) and env[r].dtype in HALF}
+        if not reads:
+            return
+        shapes = [(tuple(t.shape), t.stride(), t.dtype) for t in reads.values()]
+        key = (node.target, *shapes, repr([a for a in node.args if not isinstance(a, Ref)]), repr(node.kwargs))
+        if key in self.right:
+            return
+        some = {r: torch.empty_like(t).normal_() for r, t in reads.items()}
+        got = call(node, {**env, **some}, self.device).double()
+        expected = call(node, {**env, **{r: t.float() for r, t in some.items()}}, self.device).double()
+        off = float((got - expected).norm() / expected.norm().clamp_min(1e-30))
+        if not off < _MOST_OFF:
+            raise WrongProduct(_words(node, reads, off))
+        self.right.add(key)
+
+
+def _words(node: Node, reads: dict[str, torch.Tensor], off: float) -> str:
+    shapes = " x ".join(str(tuple(t.shape)) for t in reads.values())
+    kind = str(next(iter(reads.values())).dtype).replace("torch.", "")
+    where = ""
+    if torch.cuda.is_available():
+        where = f" of {torch.cuda.get_device_properties(0).multi_processor_count} multiprocessors"
+    return (
+        f"'{node.path or node.name}' would be wrong: {node.target} of {shapes} in {kind} is off by {100 * off:.3g} % "
+        f"on this part{where}, a fault of the GPU's libraries: take another share, or float32"
+    )
