@@ -3,11 +3,12 @@
  * Both serve where blocks are large or missing, and polish elsewhere. Annealing goes in rounds (whole_anneal.c), each
  * from the best plan at hand. Two short ones show bounds what there is to prove. The third is long and begins hot: slow
  * cooling finds what many quick rounds do not (pnasnet5large on inter-server, 4.4 million states: 18.30 ms in five rounds
- * that double, 18.08 in one). Rounds by windows follow (whole_windows.c) as long as they gain something, then a hot one
- * again, and so on; after each the states that all chains have ended with are crossed (whole_cross.c). A hot round that is cut off while it is hot is
- * lost, so that where time is limited it is made to fit, by the pace of the rounds before. Three rounds in a row that gain
- * nothing end it. Chains of intervals (bound/intervals/interval_chain.c) are tried from the likeliest
- * on, with the best plan as the goal; a small problem's static programme (pair/static_lp.c) as a whole comes last. */
+ * that double, 18.08 in one), and the states that its chains have ended with are crossed (whole_cross.c). Rounds by windows
+ * follow (whole_windows.c) as long as they gain something, then a hot one again, and so on. A hot round that is cut off
+ * while it is hot is lost, so that where time is limited it is made to fit, by the pace of the rounds before. Three
+ * rounds in a row that gain nothing end it. Chains of intervals (bound/intervals/interval_chain.c) are tried from the
+ * likeliest on, with the best plan as the goal; a small problem's static programme (pair/static_lp.c) as a whole comes
+ * last. */
 #include <math.h>
 
 #include "place/moirai/engine.h"
@@ -57,13 +58,6 @@ static double gain(const moirai_plan *after, const moirai_plan *before)
     return 1 - (double)after->makespan_ns / fmax((double)before->makespan_ns, 1);
 }
 
-/* What all rounds have left may make the plan shorter. */
-static int cross(engine *x, moirai_plan **plan, const place_whole_task *job)
-{
-    bool soon = x->whole_rounds <= SHORT_ROUNDS; /* what short rounds leave is far from the best */
-    return soon || x->p->n_ops > CROSS_OPS ? 0 : place_states_cross(plan, &x->states, x->p, job);
-}
-
 static int anneal_round(engine *x, bool hot, util_stop stop)
 {
     moirai_plan *plan;
@@ -90,7 +84,8 @@ static int anneal_round(engine *x, bool hot, util_stop stop)
         x->patience = UTIL_MIN(2 * UTIL_MAX(x->patience, 1), MOST_PATIENCE);
     if (!util_stopped(&stop) && !windows)
         x->whole_pace = (double)job.evaluations / fmax(util_seconds() - begun, 1e-6);
-    rc = rc ? rc : cross(x, &plan, &job);
+    if (!rc && hot && job.states) /* windows leave one state, and short rounds none that is near to the best */
+        rc = place_states_cross(&plan, &x->states, x->p, &job);
     if (rc) {
         moirai_plan_free(plan);
         return rc;

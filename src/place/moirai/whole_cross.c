@@ -21,7 +21,7 @@
 
 #define SHORTEST 12 /* positions of a stretch */
 #define OVERLAP 8   /* starts in a stretch's length */
-#define SHARE 0.15  /* of the evaluations of a round: so many tries for each of the four */
+#define SHARE 0.25  /* of the evaluations of a round: so many tries for each of the four */
 
 static void state_clear(place_state *s)
 {
