@@ -21,9 +21,8 @@
 #define LONG_OP 1700.0      /* of a long round, per operator */
 #define STEPS 8e8           /* a round puts down at most about so many operators */
 #define SHORT_ROUNDS 2
-#define WINDOWS 0.5         /* of a long round's evaluations, by windows, */
-#define WINDOWS_GAIN 0.0015 /* as long as a round gains as much */
-#define LEAST_HOT 0.25      /* of a long round's evaluations: where there is time for less, none is hot */
+#define WINDOWS_GAIN 0.0005 /* rounds by windows go on as long as they gain as much */
+#define LEAST_HOT 0.7       /* of a long round's evaluations: where there is time for less, none is hot */
 #define IN_TIME 0.6         /* of the time that is left is planned for a hot round */
 #define CROSS_OPS 4000      /* beyond, crossing takes longer than annealing */
 #define WORTH_A_ROUND 0.0002
@@ -70,7 +69,7 @@ static int anneal_round(engine *x, bool hot, util_stop stop)
     hot = x->whole_rounds == SHORT_ROUNDS ||
           ((hot || x->hot_due) && !first && timely_round(x, &stop) >= LEAST_HOT * full_round(x));
     bool windows = !hot && !first;
-    place_whole_task job = {.evaluations = (int64_t)(windows ? WINDOWS * full_round(x) : timely_round(x, &stop)) + 1,
+    place_whole_task job = {.evaluations = (int64_t)(windows ? full_round(x) : timely_round(x, &stop)) + 1,
                             .heat = hot || x->whole_rounds == 0 ? 1 : 0.4,
                             .patience = x->patience,
                             .states = x->p->n_ops <= CROSS_OPS ? &x->states : NULL,
