@@ -156,6 +156,7 @@ void engine_free(engine *x)
     decompose_spine_free(x->spine);
     bytes_prices_free(x->memory);
     bound_contest_free(x->contest);
+    place_states_clear(&x->states);
     bound_windows_clear(&x->windows);
     pair_chain_free(x->pool);
     pair_chain_free(x->c);

@@ -7,6 +7,7 @@
 #include "bound/certificate.h"
 #include "bound/intervals/interval_chain.h"
 #include "pair/pair_refine.h"
+#include "place/moirai/whole_cross.h"
 
 #define ENGINE_BATCH 4           /* pairs that are refined side by side, whatever the number of threads */
 #define ENGINE_MEMORY_BUCKETS 14 /* of the prices in time where memory binds */
@@ -49,6 +50,8 @@ typedef struct engine {
     int32_t whole_rounds;   /* of annealing so far */
     int32_t copy_rounds;    /* of annealing layers that repeat */
     int32_t patience;       /* of annealing by windows: doubled where it gains nothing; 0: 1 */
+    bool hot_due;           /* the next of them is to be a hot one */
+    place_states states;    /* that these have ended with */
     double whole_pace;      /* of the last one: evaluations of each chain in a second; 0: not known */
     bound_contest *contest; /* chains of intervals; NULL: none yet */
     bound_interval_chain *intervals; /* the best of them; NULL: none that has raised the bound */

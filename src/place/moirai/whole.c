@@ -3,14 +3,16 @@
  * Both serve where blocks are large or missing, and polish elsewhere. Annealing goes in rounds (whole_anneal.c), each
  * from the best plan at hand. Two short ones show bounds what there is to prove. The third is long and begins hot: slow
  * cooling finds what many quick rounds do not (pnasnet5large on inter-server, 4.4 million states: 18.30 ms in five rounds
- * that double, 18.08 in one). Later ones go by windows (whole_windows.c). A hot round that is cut off while it is hot is lost, so
- * that where time is limited it is made as long as the time by the pace of the rounds before. Three rounds in a row that
- * gain nothing end it. Chains of intervals (bound/intervals/interval_chain.c) are tried from the likeliest
- * on, with the best plan as the goal; a small problem's static programme (pair/static_lp.c) as a whole comes last. */
+ * that double, 18.08 in one), and the states that its chains have ended with are crossed (whole_cross.c). Rounds by windows
+ * follow (whole_windows.c) as long as they gain something, then a hot one again, and so on. A hot round that is cut off
+ * while it is hot is lost, so that where time is limited it is made to fit, by the pace of the rounds before. Three
+ * rounds in a row that gain nothing end it. Chains of intervals (bound/intervals/interval_chain.c) are tried from the
+ * likeliest on, with the best plan as the goal; a small problem's static programme (pair/static_lp.c) as a whole comes
+ * last. */
 #include <math.h>
 
 #include "place/moirai/engine.h"
-#include "place/moirai/whole_anneal.h"
+#include "place/moirai/whole_cross.h"
 #include "util/util.h"
 
 #define MOST_OPS 100000     /* beyond, setting up a state takes longer than there is time to change it */
@@ -19,7 +21,10 @@
 #define LONG_OP 1700.0      /* of a long round, per operator */
 #define STEPS 8e8           /* a round puts down at most about so many operators */
 #define SHORT_ROUNDS 2
-#define IN_TIME 0.9 /* of the time that is left is planned for */
+#define WINDOWS_GAIN 0.0005 /* rounds by windows go on as long as they gain as much */
+#define LEAST_HOT 0.7       /* of a long round's evaluations: where there is time for less, none is hot */
+#define IN_TIME 0.6         /* of the time that is left is planned for a hot round */
+#define CROSS_OPS 4000      /* beyond, crossing takes longer than annealing */
 #define WORTH_A_ROUND 0.0002
 #define MOST_IDLE 3        /* rounds in a row that gain nothing */
 #define MOST_PATIENCE 16   /* with windows */
@@ -32,21 +37,24 @@
 #define POOL_NODES_OP 5
 #define MOST_CELLS 16000 /* of a programme for the whole: a few seconds */
 
-/* Evaluations of each chain in the next round. */
-static int64_t length_of_round(const engine *x, const util_stop *stop)
+/* Evaluations of each chain in the next round, were there time for all. */
+static double full_round(const engine *x)
 {
     double n = x->p->n_ops, quick = fmax(EVALUATIONS, EVALUATIONS_OP * n),
            most = x->whole_rounds < SHORT_ROUNDS ? quick * (1 + x->whole_rounds) : fmax(LONG_OP * n, 4 * quick);
-    most = fmin(most, STEPS / fmax(n, 1)) * fmin(x->o->budget.effort, 1e6);
-    double left = util_stop_left_s(stop);
-    if (left < HUGE_VAL && x->whole_pace > 0)
-        most = fmin(most, IN_TIME * left * x->whole_pace);
-    return (int64_t)most + 1;
+    return fmin(most, STEPS / fmax(n, 1)) * fmin(x->o->budget.effort, 1e6);
 }
 
-static bool worth_it(const moirai_plan *after, const moirai_plan *before)
+/* As many as there is time for. */
+static double timely_round(const engine *x, const util_stop *stop)
 {
-    return (double)after->makespan_ns <= (1 - WORTH_A_ROUND) * (double)before->makespan_ns;
+    double left = util_stop_left_s(stop);
+    return left < HUGE_VAL && x->whole_pace > 0 ? fmin(full_round(x), IN_TIME * left * x->whole_pace) : full_round(x);
+}
+
+static double gain(const moirai_plan *after, const moirai_plan *before)
+{
+    return 1 - (double)after->makespan_ns / fmax((double)before->makespan_ns, 1);
 }
 
 static int anneal_round(engine *x, bool hot, util_stop stop)
@@ -57,24 +65,31 @@ static int anneal_round(engine *x, bool hot, util_stop stop)
         return rc;
     const moirai_budget *b = &x->o->budget;
     double begun = util_seconds();
-    bool windows = !hot && x->whole_rounds > SHORT_ROUNDS;
-    place_whole_task job = {.evaluations = length_of_round(x, &stop),
-                            .heat = hot || x->whole_rounds == 0 || x->whole_rounds == SHORT_ROUNDS ? 1 : 0.4,
+    bool first = x->whole_rounds <= SHORT_ROUNDS;
+    hot = x->whole_rounds == SHORT_ROUNDS ||
+          ((hot || x->hot_due) && !first && timely_round(x, &stop) >= LEAST_HOT * full_round(x));
+    bool windows = !hot && !first;
+    place_whole_task job = {.evaluations = (int64_t)(windows ? full_round(x) : timely_round(x, &stop)) + 1,
+                            .heat = hot || x->whole_rounds == 0 ? 1 : 0.4,
                             .patience = x->patience,
+                            .states = x->p->n_ops <= CROSS_OPS ? &x->states : NULL,
                             .seed = b->seed * 1000 + (uint64_t)x->whole_rounds,
                             .threads = b->threads,
                             .stop = stop};
     x->whole_rounds++;
     rc = windows ? place_whole_windows(&plan, x->p, &job) : place_whole_anneal(&plan, x->p, &job);
     x->work += job.evaluations;
-    if (windows && !rc && !worth_it(plan, x->best))
+    if (windows && !rc && gain(plan, x->best) < WORTH_A_ROUND)
         x->patience = UTIL_MIN(2 * UTIL_MAX(x->patience, 1), MOST_PATIENCE);
     if (!util_stopped(&stop) && !windows)
         x->whole_pace = (double)job.evaluations / fmax(util_seconds() - begun, 1e-6);
+    if (!rc && hot && job.states) /* windows leave one state, and short rounds none that is near to the best */
+        rc = place_states_cross(&plan, &x->states, x->p, &job);
     if (rc) {
         moirai_plan_free(plan);
         return rc;
     }
+    x->hot_due = windows && gain(plan, x->best) < WINDOWS_GAIN;
     return engine_offer(x, plan, 'W');
 }
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "pair/pool_input.h"
+#include "place/moirai/whole_cross.h"
 #include "place/moirai/whole_moves.h"
 #include "util/pool.h"
 
@@ -183,6 +184,8 @@ int place_whole_anneal(moirai_plan **plan, const moirai_problem *p, const place_
     rc = rc ? rc : util_pool_run(run_chain, &r, PLACE_WHOLE_CHAINS, job->threads);
     for (int32_t i = 0; i < PLACE_WHOLE_CHAINS; i++) {
         rc = rc ? rc : place_whole_take(plan, sim, r.chain[i].m.w);
+        if (!rc && job->states)
+            rc = place_states_add(job->states, r.chain[i].m.w);
         chain_clear(&r.chain[i]);
     }
     moirai_sim_free(sim);
