@@ -31,8 +31,7 @@
 #define MAX_BRANCHES 64
 #define KEEP_ALL 80 /* columns: the LP takes most of the time, and it grows with them */
 #define IDLE_SOLVES 2
-#define LEAST_HOLD \
-    64 /* of a port by a send in any case, a part of the length: shorter ones get no bucket of their own */
+#define LEAST_HOLD 64 /* parts of the length: ports that a send holds in any case for less get no bucket of their own */
 
 static void free_column(pricing_pool_column *c)
 {
@@ -128,14 +127,17 @@ static void take_start(pricing_master *m)
 }
 
 /* Receivers begin to work at their arrivals. And where a send is under way whenever it starts within its case, its ports
- * have no time for anything else: a bucket across its latest start would lend them some. (Not in the priced form:
- * its cases leave arrivals more room, and it has not been measured there.) */
+ * have no time for anything else: a bucket across its latest start would lend them some. Not in the priced form, whose
+ * cases leave arrivals more room: there the boundary nearest to each arrival moves, whatever it was for. */
 static void snap_to_sends(pricing_master *m)
 {
+    bool priced = m->job->form == PRICING_PRICED_FORM;
     uint64_t kept = 0;
-    for (int32_t j = 0; j < m->n_sends; j++)
+    for (int32_t j = 0; j < m->n_sends; j++) {
+        kept = priced ? 0 : kept;
         pricing_grid_snap(&m->grid, &kept, pricing_pricer_arrival(m->w, m->how.receiver[j]));
-    for (int32_t j = 0; j < m->n_sends && m->job->form == PRICING_LENGTH_FORM; j++) {
+    }
+    for (int32_t j = 0; j < m->n_sends && !priced; j++) {
         int64_t latest = pricing_pricer_latest_send(m->w, j);
         if (latest < pricing_pricer_arrival(m->w, m->how.receiver[j]) - m->grid.length_ns / LEAST_HOLD)
             pricing_grid_snap(&m->grid, &kept, latest);
