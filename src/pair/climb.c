@@ -2,12 +2,13 @@
  *
  * Where a tensor is sent, what prices leave open is when it arrives (docs/optimality.md, 3.2): hundreds of cases differ
  * in that alone; elsewhere it is how many components take which device. Best-first search (cases.c) solves a master to
- * its end for each case, on the way to those that are narrow enough. But no more than one question has to be answered of each of them: is a plan of this length impossible?
- * So a length is put to all cases, the *target*. A master is left as soon as its prices exclude the target, or its LP
- * finds room for it, mostly in its first solution, since the columns of the case before are at hand. Then the time of
- * the first arrival that is not yet known well is halved; the halves begin with the prices of their neighbours, which
- * often exclude the target at once. First arrivals come first: until then receivers have next to nothing to do, so that
- * most hangs on them, and the others matter little once these are known.
+ * its end for each case, on the way to those that are narrow enough. But no more than one question has to be answered
+ * of each of them: is a plan of this length impossible? So a length is put to all cases, the *target*. A master is left
+ * as soon as its prices exclude the target, or its LP finds room for it, mostly in its first solution, since the columns
+ * of the case before are at hand. Then the time of the first arrival that is not yet known well is halved; the halves
+ * begin with the prices of their neighbours, which often exclude the target at once. First arrivals come first: until
+ * then receivers have next to nothing to do, so that most hangs on them, and the others matter little once these are
+ * known.
  *
  * Targets climb from what is proven towards what is wanted. Leaves of one target are where the next one begins. One
  * solve of each sending, with its first arrival known, says about how far that can lead. Where nothing is left to divide

@@ -26,8 +26,8 @@ int place_states_add(place_states *s, const place_whole *w);
 void place_states_clear(place_states *s);
 
 /* Replaces *plan by a shorter one where stretches of the states, put into it or into each other, make one that fits the
- * memory. What was made stays among the states. Work goes by the evaluations of the job, a small part of what annealing takes for
- * them; the result depends neither on the seed nor on the threads. */
+ * memory. What was made stays among the states. Work goes by the evaluations of the job, a small part of what annealing
+ * takes for them; the result depends neither on the seed nor on the threads. */
 int place_states_cross(moirai_plan **plan, place_states *s, const moirai_problem *p, const place_whole_task *job);
 
 #endif
