@@ -83,9 +83,10 @@ static void test_moirai_same_plan_on_one_and_two_threads(void **state)
 {
     (void)state;
     static const char *const network[] = {"gpt3-mini", "inception-tiny"};
+    double effort = TEST_SHARE(12) / 400.0;
     for (int i = 0; i < 2; i++) {
         moirai_problem *p = zoo_problem(network[i], "inter-server", i ? MOIRAI_FLOW_EDGE : MOIRAI_FLOW_TENSOR);
-        moirai_plan *one = place(p, "moirai", 0.03, 1), *two = place(p, "moirai", 0.03, 2);
+        moirai_plan *one = place(p, "moirai", effort, 1), *two = place(p, "moirai", effort, 2);
         assert_non_null(one);
         assert_non_null(two);
         assert_int_equal(one->makespan_ns, two->makespan_ns);
