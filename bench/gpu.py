@@ -474,9 +474,8 @@ def run_plain(o: argparse.Namespace, ranks: Ranks, name: str) -> dict[str, float
     with gpu:
         workers = ranks.get()
         last = len(workers.devices) - 1
-        found = workers.tell("call", {last: {"module": "gpu", "function": "plain", "args": (name, o.small, o.dtype, o.runs)}})[
-            last
-        ]
+        job = {"module": "gpu", "function": "plain", "args": (name, o.small, o.dtype, o.runs)}
+        found = workers.tell("call", {last: job})[last]
     say(f"{name}: plain on {workers.devices[last].name}: {found}")
     return found
 

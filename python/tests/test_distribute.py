@@ -341,7 +341,7 @@ def test_products_in_half_precision_that_go_wrong_are_refused(dtype, cpu_cluster
 
     def judge():
         found = products.Judge(torch.device("cpu"))
-        found.program(ranks[0], Rank(ranks[0], network.weights, found.device).fixed)
+        found.rank(Rank(ranks[0], network.weights, found.device))
         return found
 
     assert len(judge().right) == (0 if dtype == torch.float32 else 3)

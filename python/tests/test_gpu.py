@@ -36,6 +36,12 @@ def parts():
     return {"devices": devices, "links": links("ABC")}
 
 
+def spread_out(network, workers):
+    """Every operator elsewhere than the one before it."""
+    problem = problem_of(network, workers.cluster)
+    return moirai.Plan.by_devices(problem, {n: problem.devices[i % 3] for i, n in enumerate(problem.op_names)})
+
+
 @pytest.fixture(scope="module")
 def workers():
     with mt.Workers(parts()) as found:
@@ -59,9 +65,7 @@ def test_a_user_s_number_of_queues_does_not_keep_parts_from_starting(monkeypatch
 @pytest.mark.parametrize("name", ["inception", "gpt2", "t5", "moe"])
 def test_plans_give_the_module_s_results(name, graphs, transport, workers):
     module, args, network = captured(name)
-    problem = problem_of(network, workers.cluster)
-    spread = {n: problem.devices[i % 3] for i, n in enumerate(problem.op_names)}
-    for plan in (moirai.place(problem, "heft"), moirai.Plan.by_devices(problem, spread)):
+    for plan in (moirai.place(problem_of(network, workers.cluster), "heft"), spread_out(network, workers)):
         with mt.distribute(network, plan, workers=workers, transport=transport, graphs=graphs, stall_s=20) as run:
             for _ in range(20):
                 got = run(*args)
@@ -76,9 +80,7 @@ def test_plans_give_the_module_s_results(name, graphs, transport, workers):
 def test_half_precision_gives_the_module_s_results(name, dtype, workers):
     module, args = networks.make(name, small=True, dtype=dtype)
     network = mt.capture(module, args, name=name)
-    problem = problem_of(network, workers.cluster)
-    spread = {n: problem.devices[i % 3] for i, n in enumerate(problem.op_names)}
-    plan = moirai.Plan.by_devices(problem, spread)
+    plan = spread_out(network, workers)
     for transport in ("ipc", "host"):
         with mt.distribute(network, plan, workers=workers, transport=transport, verify=module, stall_s=20) as run:
             assert run(*args).dtype == dtype and not any(run.why_eager.values())
@@ -119,9 +121,7 @@ def test_module_on_the_gpu_under_autocast_runs_as_it_does_there(workers):
     network = mt.capture(module, args, name="autocast")
     kinds = {n.meta.dtype for n in network.nodes.values() if n.target == "aten.linear.default"}
     assert kinds == {torch.bfloat16}
-    problem = problem_of(network, workers.cluster)
-    spread = {n: problem.devices[i % 3] for i, n in enumerate(problem.op_names)}
-    plan = moirai.Plan.by_devices(problem, spread)
+    plan = spread_out(network, workers)
     with mt.distribute(network, plan, workers=workers, verify=module, stall_s=20) as run:
         run(*args)
 

@@ -285,64 +285,57 @@ static int32_t buckets_of(const pair_bound_task *r, const pair_case *c)
     return is_sent(r, c) ? r->sent_buckets : r->buckets;
 }
 
-static pricing_master_task task_of(const pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns)
-{
-    return (pricing_master_task){.pricer = r->pricer[solver],
-                                 .how = &r->pair->sending[c->sending],
-                                 .form = PRICING_LENGTH_FORM,
-                                 .length_ns = length_ns,
-                                 .buckets = buckets_of(r, c),
-                                 .n_branches = c->n_branches,
-                                 .branch = c->branch,
-                                 .max_rounds = r->rounds,
-                                 .stop = r->stop};
-}
+/* How a length is put to a master. */
+typedef struct question {
+    bool ask;                  /* whether it is excluded, no more (master.h) */
+    double open;               /* else: near enough */
+    const pricing_duals *from; /* prices to begin with; NULL: those at which the solver has just stopped */
+} question;
 
-static void begin_with(pricing_master_task *task, const pricing_duals *prices)
-{
-    task->start_grid = &prices->grid;
-    task->start_price = prices->price;
-    task->n_start_branches = prices->n_branches;
-}
-
-/* Put a length to a master, from the prices of the case's last solve on; or (`to_its_end`) from those at which the
- * solver has just stopped. */
-static int solve(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns, bool to_its_end,
-                 pricing_master_result *found)
+static int put(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns, question q,
+               pricing_master_result *found)
 {
     int rc = pair_bound_solver(r, solver);
     if (rc)
         return rc;
-    pricing_master_task task = task_of(r, solver, c, length_ns);
-    task.converge = true;
-    task.open = is_sent(r, c) && !to_its_end ? r->open : 0;
-    if (!to_its_end)
-        begin_with(&task, &c->duals);
+    pricing_master_task task = {.pricer = r->pricer[solver],
+                                .how = &r->pair->sending[c->sending],
+                                .form = PRICING_LENGTH_FORM,
+                                .length_ns = length_ns,
+                                .buckets = buckets_of(r, c),
+                                .n_branches = c->n_branches,
+                                .branch = c->branch,
+                                .max_rounds = r->rounds,
+                                .ask = q.ask,
+                                .converge = !q.ask,
+                                .open = q.open,
+                                .stop = r->stop};
+    if (q.from) {
+        task.start_grid = &q.from->grid;
+        task.start_price = q.from->price;
+        task.n_start_branches = q.from->n_branches;
+    }
     return pricing_master_solve(found, r->pair->master[solver], &task);
 }
 
 int pair_case_sound(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns,
                     pricing_master_result *found)
 {
-    int rc = pair_bound_solver(r, solver);
-    if (rc)
-        return rc;
-    pricing_master_task task = task_of(r, solver, c, length_ns);
-    task.converge = true;
-    return pricing_master_solve(found, r->pair->master[solver], &task);
+    return put(r, solver, c, length_ns, (question){0}, found);
 }
 
 int pair_case_ask(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns, bool go_on,
                   pricing_master_result *found)
 {
-    int rc = pair_bound_solver(r, solver);
-    if (rc)
-        return rc;
-    pricing_master_task task = task_of(r, solver, c, length_ns);
-    task.ask = true;
-    if (!go_on)
-        begin_with(&task, c->proof.price ? &c->proof : &c->duals);
-    return pricing_master_solve(found, r->pair->master[solver], &task);
+    question q = {.ask = true, .from = go_on ? NULL : c->proof.price ? &c->proof : &c->duals};
+    return put(r, solver, c, length_ns, q, found);
+}
+
+/* From the prices of the case's last solve on, as far as it takes to split the case next. */
+static int solve(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns,
+                 pricing_master_result *found)
+{
+    return put(r, solver, c, length_ns, (question){.open = is_sent(r, c) ? r->open : 0, .from = &c->duals}, found);
 }
 
 int pair_case_store(pair_bound_task *r, int32_t solver, const pair_case *c, const pricing_master_result *found,
@@ -356,10 +349,10 @@ int pair_case_store(pair_bound_task *r, int32_t solver, const pair_case *c, cons
 static int solve_case(pair_bound_task *r, int32_t solver, pair_case *c, int64_t length_ns, int64_t ceiling)
 {
     pricing_master_result found;
-    int rc = solve(r, solver, c, length_ns - 1, false, &found);
+    int rc = solve(r, solver, c, length_ns - 1, &found);
     pricing_branch split = rc || found.proven ? c->split : choose_split(r, solver, c, found.price);
     if (!rc && !found.proven && is_sent(r, c) && r->open > 0 && split.on != PRICING_ARRIVAL) {
-        rc = solve(r, solver, c, length_ns - 1, true, &found);
+        rc = pair_case_sound(r, solver, c, length_ns - 1, &found);
         split = rc || found.proven ? split : choose_split(r, solver, c, found.price);
     }
     if (rc)
@@ -447,7 +440,7 @@ static int prove(pair_bound_task *r, int32_t solver, pair_case *c, int64_t lengt
     pricing_master_result found;
     if (length < c->proven_ns)
         return 0;
-    int rc = solve(r, solver, c, length, false, &found);
+    int rc = solve(r, solver, c, length, &found);
     if (rc)
         return rc;
     if (found.proven) {

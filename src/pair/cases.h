@@ -57,7 +57,7 @@ int pair_case_halves(const pair_state *x, pair_case *c, pair_case *d);
  * case, or goes on with those of the solver's last one. */
 int pair_case_ask(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns, bool go_on,
                   pricing_master_result *found);
-/* How much of a length can be excluded. */
+/* How much of a length can be excluded, from the prices at which the solver has just stopped. */
 int pair_case_sound(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns,
                     pricing_master_result *found);
 /* A copy of the prices of the solver's last master in place of those in *to. */

@@ -150,25 +150,34 @@ int pair_open(pair_chain *c, int32_t class_, int32_t a, int32_t b)
     return pair_chain_open(c, &index, 1, 1, &never);
 }
 
-int pair_chain_open_all(pair_chain *c, int threads, const util_stop *stop)
+/* The possible ones of pairs `first` to `end`; equal devices share pairs. */
+static int open_range(pair_chain *c, int64_t first, int64_t end, int threads, const util_stop *stop)
 {
-    int64_t n = 0, all = pair_chain_count(c), *index = util_alloc((size_t)all, sizeof *index);
-    bool *listed = util_alloc((size_t)all, sizeof *listed); /* equal devices share pairs */
-    for (int64_t i = 0; index && listed && i < all; i++) {
+    size_t n = (size_t)(end - first);
+    int32_t found = 0;
+    int64_t *index = util_alloc(n, sizeof *index);
+    bool *listed = util_alloc(n, sizeof *listed);
+    for (int64_t i = first; index && listed && i < end; i++) {
         int32_t class_ = (int32_t)(i / c->K / c->K), a = (int32_t)(i / c->K % c->K), b = (int32_t)(i % c->K);
         int64_t pair = pair_chain_index(c, class_, a, b);
-        if (!listed[pair] && pair_chain_possible(c, class_, a, b)) {
-            listed[pair] = true;
-            index[n++] = pair;
+        if (!listed[pair - first] && pair_chain_possible(c, class_, a, b)) {
+            listed[pair - first] = true;
+            index[found++] = pair;
         }
     }
-    if (!index || !listed) {
-        free(index);
-        free(listed);
-        return MOIRAI_EFAIL;
-    }
-    int rc = pair_chain_open(c, index, (int32_t)n, threads, stop);
+    int rc = index && listed ? pair_chain_open(c, index, found, threads, stop) : MOIRAI_EFAIL;
     free(index);
     free(listed);
     return rc;
+}
+
+int pair_chain_open_all(pair_chain *c, int threads, const util_stop *stop)
+{
+    return open_range(c, 0, pair_chain_count(c), threads, stop);
+}
+
+int pair_chain_open_class(pair_chain *c, int32_t class_, int threads, const util_stop *stop)
+{
+    int64_t pairs = (int64_t)c->K * c->K;
+    return open_range(c, class_ * pairs, (class_ + 1) * pairs, threads, stop);
 }

@@ -2,7 +2,7 @@
 #include "pair/cases.h"
 #include "pair/pair_refine.h"
 #include "support/check.h"
-#include "support/tiny.h"
+#include "support/tiny_block.h"
 
 /* Six heads of two operators read a tensor that takes 60 to each of two other devices; what they hand on takes 9. */
 #define HEADS \
@@ -12,29 +12,13 @@
     "op a4 20,15,25 s > x4:9\nop b4 30,22,35 x4 > y4:3\nop a5 20,15,25 s > x5:9\nop b5 30,22,35 x5 > y5:3\n" \
     "op out 1,-,- y0 y1 y2 y3 y4 y5\n"
 
-typedef struct fixture {
-    moirai_problem *p;
-    pair_chain *c;
-    pair_state *x; /* the heads, both cuts on A */
-} fixture;
-
-static void open_pair(fixture *f)
+static void open_heads(tiny_pair *f)
 {
-    f->p = tiny_problem("flow tensor\ncongestion port\n" HEADS);
-    assert_ok(pair_chain_new(&f->c, f->p));
-    int32_t class_ = f->c->s->block_class[1];
-    assert_ok(pair_open(f->c, class_, 0, 0));
-    f->x = f->c->pair[pair_chain_index(f->c, class_, 0, 0)];
+    tiny_pair_open(f, "flow tensor\ncongestion port\n" HEADS);
     assert_int_equal(f->x->n_sendings, 5);
 }
 
-static void close_pair(fixture *f)
-{
-    pair_chain_free(f->c);
-    moirai_problem_free(f->p);
-}
-
-static void climb(fixture *f, int32_t solves, int threads)
+static void climb(tiny_pair *f, int32_t solves, int threads)
 {
     pair_bound_task r = {.pair = f->x,
                          .need_ns = INT64_MAX,
@@ -70,8 +54,8 @@ static int32_t cases_with(const pair_state *x, int32_t sending, const int64_t *a
 static void test_pair_climb_leaves_no_arrival_out(void **state)
 {
     (void)state;
-    fixture f;
-    open_pair(&f);
+    tiny_pair f;
+    open_heads(&f);
     climb(&f, 60, 1);
     int64_t proven = f.x->cases[pair_cases_weakest(f.x)].proven_ns;
     assert_true(proven > f.x->path_ns && proven <= f.x->plan.length_ns);
@@ -92,15 +76,15 @@ static void test_pair_climb_leaves_no_arrival_out(void **state)
     for (int32_t i = 0; i < f.x->n_cases; i++)
         divided += f.x->cases[i].n_branches > 0;
     assert_true(divided > 0); /* else this says nothing */
-    close_pair(&f);
+    tiny_pair_close(&f);
 }
 
 /* It proves what one solve of each sending does not, and going on never loses. */
 static void test_pair_climb_proves_more_with_more_questions(void **state)
 {
     (void)state;
-    fixture f;
-    open_pair(&f);
+    tiny_pair f;
+    open_heads(&f);
     climb(&f, 1, 1);
     int64_t first = f.x->lower_ns;
     climb(&f, 10, 1);
@@ -109,15 +93,15 @@ static void test_pair_climb_proves_more_with_more_questions(void **state)
     assert_true(first <= second && second <= f.x->lower_ns);
     assert_true(f.x->lower_ns > first);
     assert_true(f.x->lower_ns <= f.x->plan.length_ns);
-    close_pair(&f);
+    tiny_pair_close(&f);
 }
 
 static void test_pair_climb_is_the_same_on_any_number_of_threads(void **state)
 {
     (void)state;
-    fixture f, g;
-    open_pair(&f);
-    open_pair(&g);
+    tiny_pair f, g;
+    open_heads(&f);
+    open_heads(&g);
     climb(&f, 40, 1);
     climb(&g, 40, 4);
     assert_int_equal(f.x->lower_ns, g.x->lower_ns);
@@ -131,16 +115,16 @@ static void test_pair_climb_is_the_same_on_any_number_of_threads(void **state)
         if (c->n_branches)
             assert_memory_equal(c->branch, d->branch, sizeof *c->branch * (size_t)c->n_branches);
     }
-    close_pair(&f);
-    close_pair(&g);
+    tiny_pair_close(&f);
+    tiny_pair_close(&g);
 }
 
 /* No more is asked than is needed. */
 static void test_pair_climb_stops_at_what_is_needed(void **state)
 {
     (void)state;
-    fixture f;
-    open_pair(&f);
+    tiny_pair f;
+    open_heads(&f);
     int64_t need = f.x->path_ns + 10;
     pair_bound_task r = {.pair = f.x,
                          .need_ns = need,
@@ -155,7 +139,7 @@ static void test_pair_climb_stops_at_what_is_needed(void **state)
     pair_bound_clear(&r);
     assert_int_equal(f.x->lower_ns, need);
     assert_int_equal(f.x->n_cases, f.x->n_sendings);
-    close_pair(&f);
+    tiny_pair_close(&f);
 }
 
 int main(void)

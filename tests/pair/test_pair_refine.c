@@ -8,29 +8,7 @@
 #include "support/tiny.h"
 #include "support/tiny_block.h"
 
-typedef struct fixture {
-    moirai_problem *p;
-    pair_chain *c;
-    pair_state *x; /* the block between the cuts, both on A */
-    int32_t class_;
-} fixture;
-
-static void open_pair(fixture *f, const char *text)
-{
-    f->p = tiny_problem(text);
-    assert_ok(pair_chain_new(&f->c, f->p));
-    f->class_ = f->c->s->block_class[1];
-    assert_ok(pair_open(f->c, f->class_, 0, 0));
-    f->x = f->c->pair[pair_chain_index(f->c, f->class_, 0, 0)];
-}
-
-static void close_pair(fixture *f)
-{
-    pair_chain_free(f->c);
-    moirai_problem_free(f->p);
-}
-
-static void refine(fixture *f, int32_t level, bool prices_only)
+static void refine(tiny_pair *f, int32_t level, bool prices_only)
 {
     pair_refine_task job = {.class_ = f->class_,
                             .level = level,
@@ -48,8 +26,8 @@ static void refine(fixture *f, int32_t level, bool prices_only)
 static void test_pair_open_knows_path_and_first_plan(void **state)
 {
     (void)state;
-    fixture f;
-    open_pair(&f, TINY_TWO);
+    tiny_pair f;
+    tiny_pair_open(&f, TINY_TWO);
     assert_int_equal(f.x->path_ns, 10);
     assert_int_equal(f.x->lower_ns, 10);
     assert_int_equal(f.x->plan.length_ns, 16); /* shared out: one on each */
@@ -61,7 +39,7 @@ static void test_pair_open_knows_path_and_first_plan(void **state)
     assert_int_equal(f.x->block.problem.op_devices[f.x->block.entry], 1);
     assert_ok(pair_open(f.c, f.class_, 0, 0)); /* twice is once */
     assert_int_equal(f.x->n_cases, 1);
-    close_pair(&f);
+    tiny_pair_close(&f);
 }
 
 /* Who receives the shared tensor: with one port in every order, otherwise every set. */
@@ -73,14 +51,14 @@ static void test_pair_open_lists_the_sendings(void **state)
         int32_t n;
     } list[] = {{"port", 5}, {"channel", 4}, {"none", 4}};
     for (size_t i = 0; i < 3; i++) {
-        fixture f;
+        tiny_pair f;
         char text[256];
         snprintf(text, sizeof text,
                  "congestion %s\ndevice A 9\ndevice B 9\ndevice C 9\nop in 1,-,- > s:20\nop x 5,5,5 s > t:0\nop y "
                  "5,5,5 s > u:0\n"
                  "op out 1,-,- t u\n",
                  list[i].congestion);
-        open_pair(&f, text);
+        tiny_pair_open(&f, text);
         assert_int_equal(f.x->n_sendings, list[i].n);
         assert_int_equal(f.x->n_cases, list[i].n);
         assert_int_equal(f.x->sending[0].n_receivers, 0);
@@ -91,7 +69,7 @@ static void test_pair_open_lists_the_sendings(void **state)
             both += f.x->sending[j].n_receivers == 2;
         }
         assert_int_equal(both, i == 0 ? 2 : 1);
-        close_pair(&f);
+        tiny_pair_close(&f);
     }
 }
 
@@ -117,8 +95,8 @@ static void test_pair_cases_children_leave_nothing_out(void **state)
 static void test_pair_cases_close_by_one_price(void **state)
 {
     (void)state;
-    fixture f;
-    open_pair(&f, TINY_TWO);
+    tiny_pair f;
+    tiny_pair_open(&f, TINY_TWO);
     refine(&f, 1, true);
     assert_int_equal(f.x->plan.length_ns, 16);
     assert_int_equal(f.x->lower_ns, 16);
@@ -127,7 +105,7 @@ static void test_pair_cases_close_by_one_price(void **state)
     assert_int_equal(f.x->n_cases, 1);
     assert_non_null(f.x->cases[0].proof.price);
     assert_int_equal(f.x->cases[0].proof.grid.length_ns, 15);
-    close_pair(&f);
+    tiny_pair_close(&f);
 }
 
 /* Nobody receives the tensor, or B does; the LP of that case has one and a part on B, so it is split into at most one
@@ -135,8 +113,8 @@ static void test_pair_cases_close_by_one_price(void **state)
 static void test_pair_cases_split_where_the_solution_is_not_whole(void **state)
 {
     (void)state;
-    fixture f;
-    open_pair(&f, TINY_THREE);
+    tiny_pair f;
+    tiny_pair_open(&f, TINY_THREE);
     refine(&f, 1, true);
     assert_int_equal(f.x->plan.length_ns, 200);
     assert_int_equal(f.x->lower_ns, 200);
@@ -163,44 +141,44 @@ static void test_pair_cases_split_where_the_solution_is_not_whole(void **state)
         }
     }
     assert_true(nobody == 1 && below == 1 && above == 1);
-    close_pair(&f);
+    tiny_pair_close(&f);
 }
 
 /* What is not needed is not proven: 150 is enough, and one price without cases shows it. */
 static void test_pair_cases_stop_at_what_is_needed(void **state)
 {
     (void)state;
-    fixture f;
-    open_pair(&f, TINY_THREE);
+    tiny_pair f;
+    tiny_pair_open(&f, TINY_THREE);
     pair_refine_task job = {
         .class_ = f.class_, .level = 1, .need_ns = 150, .prices_only = true, .effort = 1, .seed = 1};
     assert_ok(pair_refine(f.c, &job));
     assert_true(f.x->lower_ns >= 149 && f.x->lower_ns <= 151);
     assert_int_equal(f.x->n_cases, 2);
-    close_pair(&f);
+    tiny_pair_close(&f);
 }
 
 /* The exhaustive search closes what prices do not, and says so: a certificate can't carry it. */
 static void test_pair_refine_by_the_exhaustive_search(void **state)
 {
     (void)state;
-    fixture f;
-    open_pair(&f, TINY_THREE);
+    tiny_pair f;
+    tiny_pair_open(&f, TINY_THREE);
     pair_refine_task job = {
         .class_ = f.class_, .level = 1, .need_ns = INT64_MAX, .improve = true, .effort = 1, .seed = 1};
     assert_ok(pair_refine(f.c, &job));
     assert_int_equal(f.x->lower_ns, 200);
     assert_true(f.x->exhausted);
     assert_int_equal(pair_certified_ns(f.x), f.x->path_ns);
-    close_pair(&f);
+    tiny_pair_close(&f);
 }
 
 static void test_pair_cases_weights_sum_to_one(void **state)
 {
     (void)state;
-    fixture f;
+    tiny_pair f;
     double weight[6], sum = 0;
-    open_pair(&f, TINY_THREE);
+    tiny_pair_open(&f, TINY_THREE);
     pair_bound_task r = {
         .pair = f.x, .need_ns = INT64_MAX, .buckets = 2, .sent_buckets = 2, .rounds = 20, .solvers = 1};
     assert_ok(pair_bound_solver(&r, 0));
@@ -228,15 +206,15 @@ static void test_pair_cases_weights_sum_to_one(void **state)
     assert_int_equal(split.least, 1);
     assert_int_equal(split.most, 2);
     pair_bound_clear(&r);
-    close_pair(&f);
+    tiny_pair_close(&f);
 }
 
 /* Cases that were closed because more was not needed are open again when it is: 150 first, then all of 200. */
 static void test_pair_cases_go_on_from_where_they_were(void **state)
 {
     (void)state;
-    fixture f;
-    open_pair(&f, TINY_THREE);
+    tiny_pair f;
+    tiny_pair_open(&f, TINY_THREE);
     pair_refine_task job = {
         .class_ = f.class_, .level = 1, .need_ns = 150, .prices_only = true, .effort = 1, .seed = 1};
     assert_ok(pair_refine(f.c, &job));
@@ -251,7 +229,7 @@ static void test_pair_cases_go_on_from_where_they_were(void **state)
     job.level = 2; /* other buckets: anew, and what was proven stays */
     assert_ok(pair_refine(f.c, &job));
     assert_int_equal(f.x->lower_ns, 200);
-    close_pair(&f);
+    tiny_pair_close(&f);
 }
 
 /* Six heads on three devices: cases enough for all solvers. */
@@ -264,9 +242,9 @@ static void test_pair_cases_go_on_from_where_they_were(void **state)
 static void test_pair_cases_are_the_same_on_any_number_of_threads(void **state)
 {
     (void)state;
-    fixture f[2];
+    tiny_pair f[2];
     for (int i = 0; i < 2; i++) {
-        open_pair(&f[i], SIX_HEADS);
+        tiny_pair_open(&f[i], SIX_HEADS);
         for (int32_t level = 1; level <= 3; level++) {
             pair_refine_task job = {.class_ = f[i].class_,
                                     .level = level,
@@ -288,8 +266,8 @@ static void test_pair_cases_are_the_same_on_any_number_of_threads(void **state)
         assert_int_equal(x->cases[i].estimate_ns, y->cases[i].estimate_ns);
         assert_int_equal(x->cases[i].n_branches, y->cases[i].n_branches);
     }
-    close_pair(&f[0]);
-    close_pair(&f[1]);
+    tiny_pair_close(&f[0]);
+    tiny_pair_close(&f[1]);
 }
 
 /* ---- annealing ---- */
@@ -398,8 +376,8 @@ static void test_pair_priced_cheapest_bytes(void **state)
 static void test_pair_priced_bound_comes_near_the_optimum(void **state)
 {
     (void)state;
-    fixture f;
-    open_pair(&f, TINY_TWO);
+    tiny_pair f;
+    tiny_pair_open(&f, TINY_TWO);
     refine(&f, 1, true);
     int64_t per_byte[2] = {2 * DECOMPOSE_MOST_UNITS, 0};
     pair_priced v = {.pair = f.x};
@@ -426,7 +404,7 @@ static void test_pair_priced_bound_comes_near_the_optimum(void **state)
     pair_priced_update(&v, &cheap);
     assert_int_equal(v.value, pricing_units(DECOMPOSE_MOST_UNITS, 16));
     pair_priced_free(&v);
-    close_pair(&f);
+    tiny_pair_close(&f);
 }
 
 int main(void)

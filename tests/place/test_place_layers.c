@@ -34,9 +34,8 @@ static void test_layers_that_differ_are_bounded_within_a_fifth_on_any_number_of_
     if (pricing_lp_available())
         assert_true((double)one->lower_bound_ns > 0.8 * (double)one->makespan_ns);
     assert_int_equal(one->certified_bound_ns, one->lower_bound_ns);
-    assert_int_equal(one->makespan_ns, three->makespan_ns);
+    assert_schedules_equal(one, three);
     assert_int_equal(one->lower_bound_ns, three->lower_bound_ns);
-    assert_memory_equal(one->op_device, three->op_device, sizeof *one->op_device * (size_t)p->n_ops);
     remove(path);
     moirai_plan_free(one);
     moirai_plan_free(three);

@@ -160,6 +160,16 @@ void assert_problems_equal(const moirai_problem *a, const moirai_problem *b)
     same_tensors(a, b);
 }
 
+void assert_schedules_equal(const moirai_plan *a, const moirai_plan *b)
+{
+    assert_non_null(a);
+    assert_non_null(b);
+    assert_int_equal(a->makespan_ns, b->makespan_ns);
+    assert_int_equal(a->n_ops, b->n_ops);
+    SAME(op_device, a->n_ops);
+    SAME(op_start_ns, a->n_ops);
+}
+
 moirai_problem *zoo_problem(const char *network, const char *cluster, moirai_flow flow)
 {
     moirai_graph *g;

@@ -14,6 +14,7 @@
 
 #include <moirai/cluster.h>
 #include <moirai/graph.h>
+#include <moirai/plan.h>
 #include <moirai/problem.h>
 
 /* Fails with the library's message unless `call` returns 0. */
@@ -28,6 +29,8 @@ char *data_path(const char *name);
 void assert_graphs_equal(const moirai_graph *a, const moirai_graph *b);
 void assert_clusters_equal(const moirai_cluster *a, const moirai_cluster *b);
 void assert_problems_equal(const moirai_problem *a, const moirai_problem *b);
+/* Length, devices and starts. */
+void assert_schedules_equal(const moirai_plan *a, const moirai_plan *b);
 /* A network of the zoo, in fp32, on a cluster; times by the roofline model. */
 moirai_problem *zoo_problem(const char *network, const char *cluster, moirai_flow flow);
 

@@ -30,3 +30,18 @@ pair_chain *tiny_chain(const moirai_problem *p)
     assert_ok(pair_open(c, 0, 0, 0));
     return c;
 }
+
+void tiny_pair_open(tiny_pair *f, const char *text)
+{
+    f->p = tiny_problem(text);
+    assert_ok(pair_chain_new(&f->c, f->p));
+    f->class_ = f->c->s->block_class[1];
+    assert_ok(pair_open(f->c, f->class_, 0, 0));
+    f->x = f->c->pair[pair_chain_index(f->c, f->class_, 0, 0)];
+}
+
+void tiny_pair_close(tiny_pair *f)
+{
+    pair_chain_free(f->c);
+    moirai_problem_free(f->p);
+}

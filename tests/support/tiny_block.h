@@ -17,6 +17,17 @@ void tiny_block_close(tiny_block *t);
 /* The problem as a chain of one block that leaves nothing out, its pair open; 64 operators at most. */
 pair_chain *tiny_chain(const moirai_problem *p);
 
+/* The pair of the block behind the first cut, both cuts on A. */
+typedef struct tiny_pair {
+    moirai_problem *p;
+    pair_chain *c;
+    pair_state *x;
+    int32_t class_;
+} tiny_pair;
+
+void tiny_pair_open(tiny_pair *f, const char *text);
+void tiny_pair_close(tiny_pair *f);
+
 /* Two equal operators between cuts on A: 10 on A or B; 3 to B and 3 back. 16 is the best: one on each. Flow edge, no
  * congestion. */
 #define TINY_TWO \

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Iterator, Mapping
 
 import torch
 import torch.distributed as dist
 
 from .._lib import UsageError
-from .ir import call
-from .program import RankProgram, Send
+from .ir import Node, call
+from .program import RankProgram, Segment, Send
 
 
 @dataclass
@@ -42,12 +42,28 @@ class Rank:
             env[node.name] = call(node, env, device)
         self.fixed = {n: env[n] for n in program.kept_weights}
 
-    def run_steps(self, env: dict[str, Any], steps: list[Any]) -> None:
+    def run_steps(
+        self, env: dict[str, Any], steps: list[Any], before: Callable[[Node, dict[str, Any]], None] | None = None
+    ) -> None:
+        """`before` is told of each node that is about to run."""
         for step in steps:
             for node in step.nodes:
+                if before:
+                    before(node, env)
                 env[node.name] = call(node, env, self.device)
             for name in step.frees:
                 env.pop(name, None)
+
+    def rehearse(
+        self, inputs: dict[str, Any], before: Callable[[Node, dict[str, Any]], None] | None = None
+    ) -> Iterator[tuple[Segment, dict[str, Any]]]:
+        """A request without the others, segment by segment: zeros are what arrives."""
+        env: dict[str, Any] = {**self.fixed, **inputs}
+        for segment in self.program.segments:
+            for w in segment.waits:
+                env[w.value] = torch.zeros(w.meta.shape, dtype=w.meta.dtype, device=self.device)
+            self.run_steps(env, segment.steps, before)
+            yield segment, env
 
     def results(self, env: dict[str, Any]) -> list[tuple[int, torch.Tensor]]:
         found = []

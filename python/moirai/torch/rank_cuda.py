@@ -208,10 +208,8 @@ class CudaRank(Rank):
         """Libraries choose kernels and take workspace at their first call: not while a graph is captured."""
         for _ in range(2):
             env: dict[str, Any] = {**self.fixed, **self.inputs}
-            for g in self.program.segments:
-                for w in g.waits:
-                    env[w.value] = torch.zeros(w.meta.shape, dtype=w.meta.dtype, device=self.device)
-                self.run_steps(env, g.steps)
+            for _, env in self.rehearse(self.inputs):
+                pass
             self.results(env)
         torch.cuda.synchronize()
 
@@ -251,11 +249,7 @@ class CudaRank(Rank):
     def _buffers(self) -> None:
         """For eager runs: a first pass finds shapes and strides, and publishes buffers before anybody waits for
         them."""
-        env: dict[str, Any] = {**self.fixed, **self.inputs}
-        for g in self.program.segments:
-            for w in g.waits:
-                env[w.value] = torch.zeros(w.meta.shape, dtype=w.meta.dtype, device=self.device)
-            self.run_steps(env, g.steps)
+        for g, env in self.rehearse(self.inputs):
             for s in g.sends:
                 if s.value not in self.kept:
                     self.kept[s.value] = torch.empty_like(env[s.value].contiguous())

@@ -10,7 +10,7 @@ import torch.utils._pytree as pytree
 from .._lib import VerifyError
 from .capture import Captured
 from .ir import INPUT, WEIGHT, Ref, call
-from .products import HALF
+from .products import HALF, has_half
 
 
 def whole(captured: Captured, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None,
@@ -28,12 +28,6 @@ def whole(captured: Captured, args: tuple[Any, ...] = (), kwargs: Mapping[str, A
                 env[node.name] = call(node, env, target)
     results = [env[x.name] if isinstance(x, Ref) else x for x in captured.out_leaves]
     return pytree.tree_unflatten(results, captured.out_spec)
-
-
-def has_half(captured: Captured) -> bool:
-    """Whether something is computed in half precision, if only on the way: under autocast results may be float32."""
-    metas = pytree.tree_leaves([n.meta for n in captured.nodes.values()])
-    return any(getattr(m, "dtype", None) in HALF for m in metas)
 
 
 def check_close(got: torch.Tensor, expected: torch.Tensor, what: str, half: bool = False) -> None:
@@ -67,7 +61,7 @@ def compare(
     with torch.no_grad():
         module = isinstance(verify, torch.nn.Module)
         expected = verify(*args, **kwargs) if module else whole(captured, args, kwargs)  # type: ignore[operator]
-    half = has_half(captured)
+    half = has_half(captured.nodes.values())
     for i, (a, b) in enumerate(zip(pytree.tree_leaves(result), pytree.tree_leaves(expected))):
         if isinstance(a, torch.Tensor):
             check_close(a, b, f"result {i}", half)

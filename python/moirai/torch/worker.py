@@ -92,7 +92,7 @@ class Worker:
                 job["graphs"], job["stall_s"],
             )  # fmt: skip
         if self.judge:
-            self.judge.program(program, rank.fixed)
+            self.judge.rank(rank)
         self.loaded[key] = (rank, inputs, outputs)
         return getattr(rank, "why_eager", "tensors go through the host" if self.kind == "cuda" else "")
 

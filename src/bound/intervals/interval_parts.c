@@ -170,20 +170,6 @@ static int search_pairs(const parting *x, part *v, bound_interval_chain *chain, 
     return rc;
 }
 
-static int open_pairs(const parting *x, bound_interval_chain *chain, int32_t class_)
-{
-    int32_t K = chain->c->K, n = 0;
-    int64_t *index = util_alloc((size_t)K * (size_t)K, sizeof *index);
-    if (!index)
-        return MOIRAI_EFAIL;
-    for (int32_t i = 0; i < K * K; i++)
-        if (pair_chain_possible(chain->c, class_, i / K, i % K))
-            n = pair_list_once(index, n, pair_chain_index(chain->c, class_, i / K, i % K));
-    int rc = pair_chain_open(chain->c, index, n, 1, &x->job->stop);
-    free(index);
-    return rc;
-}
-
 static int search_part(void *data, int32_t i)
 {
     const parting *x = data;
@@ -194,7 +180,7 @@ static int search_part(void *data, int32_t i)
         return 0;
     int rc = chain_of(&chain, x, v);
     int32_t class_ = rc ? 0 : chain->c->s->block_class[v->entry == MOIRAI_NONE ? 0 : 1];
-    rc = rc ? rc : open_pairs(x, chain, class_);
+    rc = rc ? rc : pair_chain_open_class(chain->c, class_, 1, &x->job->stop);
     if (!rc && !util_stopped(&x->job->stop)) { /* all pairs are open */
         v->lower_ns = util_alloc(pairs, sizeof *v->lower_ns);
         v->tries = util_alloc(pairs, sizeof *v->tries);

@@ -173,8 +173,6 @@ static void take_stretch(parent *x, const place_state *other, int32_t first, int
 static void cross_with(parent *x, const place_state *other, int32_t length, const util_stop *stop)
 {
     int32_t n = x->w->n, step = UTIL_MAX(length / OVERLAP, 1);
-    for (int32_t q = 0; q < n; q++)
-        x->position[other->order[q]] = q;
     for (int32_t first = 0; first < n && x->left > 0 && !util_stopped(stop); first += step)
         for (int32_t next = 0; next < 2; next++, x->left--)
             take_stretch(x, other, first, UTIL_MIN(length, n - first), next);
@@ -185,10 +183,15 @@ static int cross_one(void *data, int32_t i)
     const crossing *c = data;
     parent *x = &((crossing *)data)->parent[i];
     int64_t met = c->s->state[x->from].met;
-    for (int32_t j = 0; j < c->s->n; j++)
+    for (int32_t j = 0; j < c->s->n; j++) {
+        const place_state *other = &c->s->state[j];
+        if (other->number < met || j == x->from)
+            continue;
+        for (int32_t q = 0; q < x->w->n; q++)
+            x->position[other->order[q]] = q;
         for (int32_t length = x->w->n; length >= SHORTEST; length = length * 2 / 3)
-            if (c->s->state[j].number >= met && j != x->from)
-                cross_with(x, &c->s->state[j], length, &c->job->stop);
+            cross_with(x, other, length, &c->job->stop);
+    }
     return 0;
 }
 
