@@ -21,6 +21,8 @@
 #define FEW_BUCKETS 8                /* where there is little to gain */
 #define MOST_COST (INT64_C(1) << 60) /* of a path, in units; what costs more is no path that anyone takes */
 #define MOST_BYTES 268435456.0       /* of what is kept per pair, in a small problem */
+#define MOST_PART 2                  /* of the solves for each pair: to those on which most of the gap hangs */
+#define FIRST_ROUNDS 4               /* of the bound: these look for prices on bytes, with a third of the solves */
 #define PATH_REFINEMENTS 20          /* how often the bound's path may move to unpriced pairs within one round */
 
 static void free_view(bytes_pair *v)
@@ -148,22 +150,26 @@ static pair_priced_task priced_task(const bytes_prices *m, const bytes_bound_tas
     return (pair_priced_task){.byte_price = m->price,
                               .stamp = m->stamp,
                               .buckets = job->buckets,
-                              .solves = job->solves,
+                              .solves = m->rounds < FIRST_ROUNDS ? (job->solves + 2) / 3 : job->solves,
                               .threads = job->threads,
                               .stop = job->stop};
 }
 
-int64_t bytes_bound_path(bytes_prices *m)
+static int update_pair(void *data, int32_t i)
 {
+    bytes_prices *m = data;
     pair_priced_task task = {.byte_price = m->price, .stamp = m->stamp};
-    int32_t pairs = m->c->s->n_classes * m->K * m->K;
-    for (int32_t i = 0; i < pairs; i++) {
-        m->pair_cost[i] = 0; /* nothing known: nothing claimed */
-        if (!pair_chain_get(m->c, i)->open)
-            continue;
-        pair_priced_update(&m->view[i].priced, &task);
-        m->pair_cost[i] = m->view[i].priced.value;
-    }
+    m->pair_cost[i] = 0; /* nothing known: nothing claimed */
+    if (!pair_chain_get(m->c, i)->open)
+        return 0;
+    pair_priced_update(&m->view[i].priced, &task);
+    m->pair_cost[i] = m->view[i].priced.value;
+    return 0;
+}
+
+int64_t bytes_bound_path(bytes_prices *m, int32_t threads)
+{
+    util_pool_run(update_pair, m, m->c->s->n_classes * m->K * m->K, threads); /* no job fails */
     return bytes_cheapest_path(m, 0, m->c->s->n_blocks - 1, 0, 0, m->price);
 }
 
@@ -186,7 +192,7 @@ static int32_t solves_for(const refining *x, int32_t pair, int64_t ceiling, bool
         double open_ns = (double)(ceiling - v->value) / (double)m->c->s->unit * x->times[pair];
         part = fmax(0.2 * part, 200 * open_ns / (double)x->upper_ns);
     }
-    return UTIL_MAX((int32_t)(x->task.solves * fmin(part, 1)), 5);
+    return UTIL_MAX((int32_t)(x->task.solves * fmin(part, first ? 1 : MOST_PART)), 5);
 }
 
 static int refine_one(void *data, int32_t i)
@@ -354,13 +360,13 @@ static int price_path(bytes_prices *m, const double *dual_ns, const bytes_bound_
                       bytes_path *out)
 {
     bytes_set_duals(m, dual_ns);
-    int64_t cost = bytes_bound_path(m);
+    int64_t cost = bytes_bound_path(m, job->threads);
     bool any = true;
     int rc = 0;
     for (int32_t i = 0; i < PATH_REFINEMENTS && any && !rc; i++) {
         rc = refine_path(m, job, &any);
         if (any && !rc)
-            cost = bytes_bound_path(m);
+            cost = bytes_bound_path(m, job->threads);
     }
     *bound = lagrangian_ns(m, cost);
     *out = (bytes_path){0};
@@ -401,8 +407,9 @@ static int forget_cuts(bytes_prices *m)
     return take_plans(m);
 }
 
-/* The next prices to look at: the best so far once more, whose pairs can be refined further; then those of the LP
- * solution, and between. */
+/* The next prices to look at: the best so far once more, whose pairs can be refined further; then those halfway from there
+ * to the LP solution's. These themselves lie where only plans have been, whose paths cost more than the bound's: there
+ * the bound was never the best. */
 static int next_duals(bytes_prices *m, bytes_master *x, const bytes_bound_task *job, int32_t round, double *dual_ns)
 {
     if (m->best_ns && round == 0) {
@@ -412,7 +419,7 @@ static int next_duals(bytes_prices *m, bytes_master *x, const bytes_bound_task *
     int rc = x->n ? bytes_master_solve(m, x, 1, 4 * (double)job->upper_ns, dual_ns) : 0;
     if (rc)
         return rc;
-    for (int32_t k = 0; k < m->K && round % 2 == 0 && m->best_ns; k++)
+    for (int32_t k = 0; k < m->K && m->best_ns; k++)
         dual_ns[k] = 0.5 * (dual_ns[k] + m->best_dual_ns[k]);
     return rc;
 }
@@ -445,6 +452,7 @@ int bytes_bound(int64_t *lower_ns, bytes_prices *m, const bytes_bound_task *job)
             m->best_ns = bound;
             memcpy(m->best_dual_ns, dual_ns, sizeof dual_ns);
         }
+        m->rounds++;
         rc = bytes_master_add(x, &found);
     }
     *lower_ns = m->best_ns;

@@ -111,7 +111,7 @@ static int enrich_path(bytes_prices *m, const bytes_plan_task *job)
         return MOIRAI_EFAIL;
     list_path(m, &x);
     if (m->best_ns) {
-        bytes_bound_path(m);
+        bytes_bound_path(m, job->threads);
         list_path(m, &x);
     }
     int rc = bytes_batch_run(m, &x.batch, enrich_one, &x, job->threads);

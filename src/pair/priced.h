@@ -33,8 +33,11 @@ typedef struct pair_priced {
     pair_priced_case *cases;
     int32_t n_cases;
     size_t case_capacity;
-    int64_t stamp;
-    bool solved;   /* refined for the prices on bytes of `stamp` */
+    int64_t stamp;                          /* 0: no values yet */
+    int64_t byte_price[MOIRAI_MAX_DEVICES]; /* of `stamp` */
+    int32_t buckets;                        /* that cases were last solved with */
+    bool solved;                            /* refined for the prices on bytes of `stamp` */
+    bool stuck;    /* its weakest case can be neither raised nor divided, at these prices on bytes */
     int64_t value; /* the least over the cases */
     double use[MOIRAI_MAX_DEVICES];
 } pair_priced;
@@ -51,7 +54,8 @@ typedef struct pair_priced_task {
 void pair_priced_free(pair_priced *v);
 /* At new prices, without a search: the prices in time found at earlier ones still hold. */
 void pair_priced_update(pair_priced *v, const pair_priced_task *job);
-/* Divide and solve the weakest cases, until they are worth the ceiling or the solves are used up. */
+/* Divide and solve cases, until they are worth the ceiling or the solves are used up: the weakest at first, then target
+ * by target (priced_climb.c). */
 int pair_priced_refine(pair_priced *v, const pair_priced_task *job);
 /* Cases and prices of a like class's pair (alike.c) in place of the own ones, if they prove more at these prices on
  * bytes. */

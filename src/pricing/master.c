@@ -220,6 +220,7 @@ static void take_column(void *data, const pricing_column *column)
         m->failed = 1;
         return;
     }
+    c.step_ns = m->grid.step_ns;
     m->column[m->n_columns++] = c;
     if (m->lp && pricing_master_lp_take(m, (int32_t)m->n_columns - 1))
         m->failed = 1;
@@ -322,10 +323,18 @@ static bool settled(const pricing_master *m, double master)
     if (m->job->form == PRICING_PRICED_FORM) {
         double most = master * (double)m->b->unit, ceiling = (double)m->job->ceiling;
         double open = m->job->open * fmax(ceiling - most, 0);
+        if (m->job->ask && most < ceiling)
+            return true;
         return m->best >= most - fmax(5e-4 * most, open) || (ceiling > 0 && m->best >= ceiling);
     }
     bool enough = !m->job->converge || m->best >= master - m->job->open * (1 - master);
     return m->best > 1 || m->best >= master * (1 - 1e-3) || (master <= 1 + 1e-12 && enough);
+}
+
+/* What is asked for is proven. */
+static bool answered(const pricing_master *m)
+{
+    return m->job->form == PRICING_PRICED_FORM ? m->best >= (double)m->job->ceiling : m->best > 1;
 }
 
 /* ---- rounds ---- */
@@ -394,7 +403,7 @@ static int generate(pricing_master *m, pricing_master_result *out)
     }
     out->theta = m->best;
     if (!rc && !done && m->job->ask) { /* where the first prices will do, no LP is needed */
-        done = m->best > 1;
+        done = answered(m);
         rc = m->failed ? MOIRAI_EFAIL : done ? 0 : pricing_master_lp_build(m);
     }
     while (!rc && !done && out->rounds < m->job->max_rounds && !util_stopped(&m->job->stop)) {

@@ -207,8 +207,11 @@ static int lp_elastic(pricing_master *m)
     return rc;
 }
 
+/* Schedules that were found on a much coarser grid take less than any on this one: they would promise too much. */
 static bool fits(const pricing_master *m, const pricing_pool_column *c)
 {
+    if (c->step_ns > 2 * m->grid.step_ns)
+        return false;
     pricing_column column = {
         .kind = c->kind, .n_ops = c->n_ops, .device = c->device, .start = c->start, .finish_ns = c->finish_ns};
     return pricing_pricer_fits(m->w, m->job->n_branches, m->job->branch, &column);

@@ -14,6 +14,7 @@
 typedef struct pricing_pool_column {
     int32_t kind;      /* -1 - j: the j-th send */
     int64_t finish_ns; /* it fits into any T from here on */
+    int64_t step_ns;   /* of the grid that it was found on: times are rounded down to that */
     int32_t idle;      /* solves since it was last in use */
     int32_t n_ops, n_uses;
     pricing_use *use;

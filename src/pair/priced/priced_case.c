@@ -1,0 +1,262 @@
+/* One case of a pair at prices on bytes: what it is worth, where it is divided, how it is solved.
+ *
+ * Its value is the better of two: the least length that it allows with all bytes where they are cheapest, and what its
+ * prices in time prove (priced.c). It is divided in its range of lengths if the grid is coarse or the LP solution combines
+ * short and long ones; then the first arrival that is not known well is halved, as in climb.c; then as in cases.c. */
+#include "pair/priced/priced_case.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "pair/cases.h"
+#include "util/util.h"
+
+#define ROUNDS 40
+#define NARROW 0.02 /* ranges are not divided below this */
+#define SENT_BUCKETS 8
+#define MOST_BUCKETS 28 /* of cases that nothing divides */
+#define NARROWEST 64    /* parts of the length: an arrival's range below that is not halved again */
+#define MOST_NUMBERS 10 /* asked of one case: each raises its bound a little, and there are twice as many cases */
+#define OPEN 0.05       /* of what the LP leaves open: less is not worth more rounds, since the case is divided next */
+
+void pair_priced_case_free(pair_priced_case *c)
+{
+    free(c->branch);
+    free(c->prices.price);
+}
+
+int64_t pair_priced_cheapest_bytes(const decompose_block *b, const int64_t *byte_price, double *use)
+{
+    const moirai_problem *q = &b->problem;
+    int64_t sum = 0;
+    for (int32_t i = b->first; i < b->first + b->n_interior; i++) {
+        int32_t best = __builtin_ctzll(q->op_devices[i]);
+        for (int32_t k = 0; k < q->n_devices; k++)
+            if ((q->op_devices[i] >> k & 1) && byte_price[k] < byte_price[best])
+                best = k;
+        sum += byte_price[best] * q->op_memory_bytes[i];
+        if (use)
+            use[best] += (double)q->op_memory_bytes[i];
+    }
+    return sum;
+}
+
+static pricing_master_task task_of(const pair_priced *v, const pair_priced_solver *by, const pair_priced_case *c,
+                                   const int64_t *byte_price)
+{
+    return (pricing_master_task){.pricer = by->pricer,
+                                 .how = &v->pair->sending[c->sending],
+                                 .form = PRICING_PRICED_FORM,
+                                 .length_ns = c->most_ns,
+                                 .least_ns = c->least_ns,
+                                 .n_branches = c->n_branches,
+                                 .branch = c->branch,
+                                 .memory_price = byte_price,
+                                 .max_rounds = ROUNDS,
+                                 .start_grid = &c->prices.grid,
+                                 .start_price = c->prices.price,
+                                 .n_start_branches = c->prices.n_branches};
+}
+
+/* What a length of so much is worth, with all bytes where they are cheapest. */
+static int64_t length_value(const pair_priced *v, int64_t length_ns, const int64_t *byte_price)
+{
+    return pricing_units(v->pair->block.unit, length_ns) +
+           pair_priced_cheapest_bytes(&v->pair->block, byte_price, NULL);
+}
+
+static int64_t value_of_case(const pair_priced *v, const pair_priced_solver *by, const pair_priced_case *c,
+                             const int64_t *byte_price, int64_t proven_ns)
+{
+    int64_t least = UTIL_MAX(c->least_ns, proven_ns);
+    int64_t value = length_value(v, least, byte_price);
+    if (least > c->most_ns)
+        return PRICING_NONE;
+    if (c->prices.price) {
+        pricing_master_task task = task_of(v, by, c, byte_price);
+        task.least_ns = least;
+        task.n_branches = c->prices.n_branches; /* those that have prices */
+        value = UTIL_MAX(value, pricing_master_reprice(by->master, &task, &c->prices.grid, c->prices.price));
+    }
+    return value;
+}
+
+int64_t pair_priced_of_case(pair_priced *v, const pair_priced_case *c, const int64_t *byte_price, int64_t proven_ns)
+{
+    return value_of_case(v, &v->solver[0], c, byte_price, proven_ns);
+}
+
+/* ---- dividing ---- */
+
+int pair_priced_case_copy(const pair_priced *v, pair_priced_case *to, const pair_priced_case *from)
+{
+    *to = *from;
+    to->prices.price = NULL;
+    to->branch = util_alloc((size_t)from->n_branches + 1, sizeof *to->branch);
+    if (!to->branch)
+        return MOIRAI_EFAIL;
+    if (from->n_branches)
+        memcpy(to->branch, from->branch, sizeof *to->branch * (size_t)from->n_branches);
+    const pricing_duals *prices = &from->prices;
+    return pricing_duals_set(&to->prices, &v->pair->block.problem, &prices->grid, prices->price, prices->n_branches);
+}
+
+static void ask(const pair_priced *v, pair_priced_case *c, pricing_branch question, const int64_t *byte_price)
+{
+    c->branch[c->n_branches++] = question;
+    c->solved = false;
+    if (question.on != PRICING_LENGTH)
+        return;
+    c->least_ns = UTIL_MAX(c->least_ns, question.least);
+    c->most_ns = UTIL_MIN(c->most_ns, question.most);
+    c->value = UTIL_MAX(c->value, length_value(v, UTIL_MAX(c->least_ns, v->pair->lower_ns), byte_price));
+}
+
+int pair_priced_halves(const pair_priced *v, pair_priced_case *c, pair_priced_case *d, const int64_t *byte_price)
+{
+    pair_priced_case below = {0};
+    *d = (pair_priced_case){0};
+    if (pair_priced_case_copy(v, &below, c) || pair_priced_case_copy(v, d, c)) {
+        pair_priced_case_free(&below);
+        pair_priced_case_free(d);
+        return MOIRAI_EFAIL;
+    }
+    pricing_branch at_most, at_least;
+    pair_cases_children(&v->pair->block, c->split, &at_most, &at_least);
+    ask(v, &below, at_most, byte_price);
+    ask(v, d, at_least, byte_price);
+    pair_priced_case_free(c);
+    *c = below;
+    return 0;
+}
+
+/* Where the range of lengths is divided, 0: nowhere. Too coarse a grid: first what is near the LP solution's length, from
+ * above and from below; else where the LP solution has short lengths and long ones. */
+static int64_t divide_range(const pricing_master *m, int64_t least, int64_t most)
+{
+    double spread, mean = pricing_master_length(m, &spread);
+    int64_t range = most - least, middle = UTIL_MIN(UTIL_MAX((int64_t)mean, least), most), near = least / 16;
+    if (range > least / 4)
+        return middle + near < most - near / 2 ? middle + near : UTIL_MAX(UTIL_MIN(middle, most - 1) - near, least);
+    if (spread <= NARROW / 2 * (double)least || (double)range <= NARROW * (double)least)
+        return 0;
+    return UTIL_MIN(UTIL_MAX(middle, least + range / 4), most - UTIL_MAX(range / 4, 1));
+}
+
+static int32_t numbers_asked(const pair_priced_case *c)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < c->n_branches; i++)
+        n += c->branch[i].on == PRICING_NUMBER;
+    return n;
+}
+
+/* Where a solved case is divided next: in its range, then the first arrival that is not known well is halved, then as the
+ * LP solution says. */
+static pricing_branch choose(const pair_priced *v, const pricing_master *m, const pair_priced_case *c,
+                             const pricing_master_result *found)
+{
+    static const pricing_branch nowhere = {.on = PRICING_NO_BRANCH};
+    const pricing_sending *how = &v->pair->sending[c->sending];
+    int64_t at = divide_range(m, UTIL_MAX(c->least_ns, v->pair->lower_ns), c->most_ns);
+    if (at > 0 && at < c->most_ns)
+        return (pricing_branch){.on = PRICING_LENGTH, .least = at, .most = at + 1};
+    for (int32_t j = 0; how->fixed && j < how->n_receivers; j++) {
+        int64_t first = pricing_master_arrival(m, j), last = pricing_master_arrived(m, j);
+        int64_t half = first + (last - first) / 2;
+        if (last - first > pricing_master_grid(m)->length_ns / NARROWEST)
+            return (pricing_branch){PRICING_ARRIVAL, 0, 0, how->receiver[j], half, half + 1};
+    }
+    return numbers_asked(c) >= MOST_NUMBERS ? nowhere : pair_cases_branch_on(v->pair, c->sending, m, found->price);
+}
+
+static void solution_bytes(const pair_priced *v, const pricing_master *m, pair_priced_case *c)
+{
+    const decompose_block *b = &v->pair->block;
+    int32_t n;
+    pricing_chosen_column *kept = pricing_master_solution(m, &n);
+    memset(c->use, 0, sizeof c->use);
+    for (int32_t h = 0; h < n; h++) {
+        int32_t d = b->kind_component[kept[h].kind];
+        for (int32_t i = b->component_off[d]; i < b->component_off[d + 1]; i++)
+            c->use[kept[h].device[i - b->component_off[d]]] +=
+                kept[h].times * (double)b->problem.op_memory_bytes[b->component_op[i]];
+    }
+    free(kept);
+}
+
+/* How a ceiling is put to a case. */
+typedef struct question {
+    int64_t ceiling;
+    bool ask;   /* whether it is worth that, no more (master.h) */
+    bool go_on; /* from the prices at which the solver has just stopped */
+} question;
+
+static pricing_master_task question_task(const pair_priced *v, const pair_priced_solver *by, const pair_priced_case *c,
+                                         const pair_priced_task *job, question q)
+{
+    pricing_master_task task = task_of(v, by, c, job->byte_price);
+    task.buckets = pricing_is_sent(task.how) ? UTIL_MIN(job->buckets, SENT_BUCKETS) : job->buckets;
+    task.ceiling = q.ceiling;
+    task.ask = q.ask;
+    task.open = OPEN;
+    task.stop = job->stop;
+    task.least_ns = UTIL_MAX(c->least_ns, v->pair->lower_ns);
+    task.start_price = q.go_on ? NULL : task.start_price;
+    return task;
+}
+
+/* What a solve has found: better prices, the bytes of its LP solution where there is one, where to divide. */
+static int take_found(const pair_priced *v, const pair_priced_solver *by, pair_priced_case *c,
+                      const pricing_master_result *found, pricing_branch split, const int64_t *byte_price)
+{
+    pair_priced_case fresh = *c;
+    fresh.prices.price = NULL;
+    if (pricing_duals_set(&fresh.prices, &v->pair->block.problem, pricing_master_grid(by->master), found->price,
+                          c->n_branches))
+        return MOIRAI_EFAIL;
+    fresh.value = value_of_case(v, by, &fresh, byte_price, v->pair->lower_ns);
+    c->solved = true;
+    c->split = split;
+    if (found->rounds)
+        solution_bytes(v, by->master, c);
+    if (fresh.value >= c->value) {
+        free(c->prices.price);
+        c->prices = fresh.prices;
+        c->value = fresh.value;
+    } else { /* what was known at the older ones is more */
+        free(fresh.prices.price);
+    }
+    return 0;
+}
+
+static int solve(pair_priced *v, int32_t solver, pair_priced_case *c, const pair_priced_task *job, question q)
+{
+    static const pricing_branch nowhere = {.on = PRICING_NO_BRANCH};
+    const pair_priced_solver *by = &v->solver[solver];
+    pricing_master_task task = question_task(v, by, c, job, q);
+    pricing_master_result found;
+    int rc = pricing_master_solve(&found, by->master, &task);
+    bool worth = !rc && q.ceiling && found.value >= q.ceiling, end = !q.ceiling || (q.ask && worth);
+    pricing_branch split = rc || (q.ask && worth) || !found.rounds ? nowhere : choose(v, by->master, c, &found);
+    if (!rc && !end && !worth && split.on == PRICING_NO_BRANCH && !util_stopped(&job->stop)) { /* to its end, then */
+        task.ceiling = 0;
+        task.ask = false;
+        task.buckets = UTIL_MIN(2 * task.buckets, MOST_BUCKETS);
+        task.start_price = NULL;
+        rc = pricing_master_solve(&found, by->master, &task);
+        split = rc || !found.rounds ? nowhere : choose(v, by->master, c, &found);
+    }
+    return rc ? rc : take_found(v, by, c, &found, split, job->byte_price);
+}
+
+int pair_priced_solve_case(pair_priced *v, int32_t solver, pair_priced_case *c, const pair_priced_task *job)
+{
+    return solve(v, solver, c, job, (question){.ceiling = job->ceiling});
+}
+
+int pair_priced_ask(pair_priced *v, int32_t solver, pair_priced_case *c, const pair_priced_task *job, int64_t target,
+                    bool go_on)
+{
+    return solve(v, solver, c, job, (question){target, true, go_on});
+}
