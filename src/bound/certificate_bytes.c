@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "bound/certificate.h"
-#include "pair/priced.h"
+#include "pair/priced/priced.h"
 #include "util/util.h"
 
 /* Writes the pair's cases if they tell more than its length does; *value: in units. */

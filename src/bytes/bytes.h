@@ -3,7 +3,7 @@
 #define MOIRAI_BYTES_BYTES_H
 
 #include "util/stop.h"
-#include "pair/priced.h"
+#include "pair/priced/priced.h"
 
 /* What is known of the pairs of a chain under prices on bytes. */
 typedef struct bytes_prices bytes_prices;

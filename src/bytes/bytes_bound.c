@@ -408,8 +408,8 @@ static int forget_cuts(bytes_prices *m)
 }
 
 /* The next prices to look at: the best so far once more, whose pairs can be refined further; then those halfway from there
- * to the LP solution's. These themselves lie where only plans have been, whose paths cost more than the bound's: there
- * the bound was never the best. */
+ * to the LP solution's. These themselves mostly lie where only paths of plans have been met, which cost more than the
+ * bound's: too far away. */
 static int next_duals(bytes_prices *m, bytes_master *x, const bytes_bound_task *job, int32_t round, double *dual_ns)
 {
     if (m->best_ns && round == 0) {

@@ -4,7 +4,7 @@
 
 #include "bytes/bytes.h"
 #include "util/pool.h"
-#include "pair/priced.h"
+#include "pair/priced/priced.h"
 
 #define BYTES_BLOCK_PLANS 48
 

@@ -31,7 +31,7 @@ typedef enum pricing_branch_on {
     PRICING_NO_BRANCH, /* nothing left to divide on */
     PRICING_NUMBER,    /* how many components of `kind` have their operator `op` (number within it) on `device` */
     PRICING_ARRIVAL,   /* when the shared entry tensor has arrived on `device` */
-    PRICING_LENGTH,    /* how long the block takes (pair/priced.h) */
+    PRICING_LENGTH,    /* how long the block takes (pair/priced/priced.h) */
     PRICING_RECEIVER   /* who is the next to receive the shared tensor, or nobody: a part for each */
 } pricing_branch_on;
 

@@ -1,6 +1,6 @@
 /* Target by target at prices on bytes: what it proves, that its cases leave nothing out, and that threads do not
  * matter. */
-#include "pair/priced.h"
+#include "pair/priced/priced.h"
 #include "support/check.h"
 #include "support/tiny_block.h"
 

@@ -3,7 +3,7 @@
 #include "pair/cases.h"
 #include "pair/improve.h"
 #include "pair/pair_refine.h"
-#include "pair/priced.h"
+#include "pair/priced/priced.h"
 #include "support/check.h"
 #include "support/tiny.h"
 #include "support/tiny_block.h"

@@ -2,7 +2,7 @@
 #ifndef MOIRAI_PAIR_PRICED_CASE_H
 #define MOIRAI_PAIR_PRICED_CASE_H
 
-#include "pair/priced.h"
+#include "pair/priced/priced.h"
 
 #define PAIR_PRICED_QUESTIONS 40 /* to one case, at most */
 

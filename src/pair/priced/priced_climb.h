@@ -2,7 +2,7 @@
 #ifndef MOIRAI_PAIR_PRICED_CLIMB_H
 #define MOIRAI_PAIR_PRICED_CLIMB_H
 
-#include "pair/priced.h"
+#include "pair/priced/priced.h"
 
 /* Raise the least value of the cases towards the ceiling of the task, by at most two questions for each of its solves.
  * *stuck: a case is left that can be neither raised nor divided. */

@@ -10,7 +10,7 @@
  * must be back by the end, which a rate does not. Beyond the last range the length itself is enough. Cases are divided
  * lazily (priced_case.c): the weakest is solved, and if it stays the weakest, divided. So it goes at a pair's first
  * visit; where a tensor is sent, later visits go target by target (priced_climb.c). */
-#include "pair/priced.h"
+#include "pair/priced/priced.h"
 
 #include <stdlib.h>
 #include <string.h>
