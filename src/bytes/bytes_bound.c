@@ -407,9 +407,8 @@ static int forget_cuts(bytes_prices *m)
     return take_plans(m);
 }
 
-/* The next prices to look at: the best so far once more, whose pairs can be refined further; then those halfway from there
- * to the LP solution's. These themselves mostly lie where only paths of plans have been met, which cost more than the
- * bound's: too far away. */
+/* The next prices to look at: the best so far once more, whose pairs can be refined further; then those of the LP
+ * solution, and between. */
 static int next_duals(bytes_prices *m, bytes_master *x, const bytes_bound_task *job, int32_t round, double *dual_ns)
 {
     if (m->best_ns && round == 0) {
@@ -419,7 +418,7 @@ static int next_duals(bytes_prices *m, bytes_master *x, const bytes_bound_task *
     int rc = x->n ? bytes_master_solve(m, x, 1, 4 * (double)job->upper_ns, dual_ns) : 0;
     if (rc)
         return rc;
-    for (int32_t k = 0; k < m->K && m->best_ns; k++)
+    for (int32_t k = 0; k < m->K && round % 2 == 0 && m->best_ns; k++)
         dual_ns[k] = 0.5 * (dual_ns[k] + m->best_dual_ns[k]);
     return rc;
 }
