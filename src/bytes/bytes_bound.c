@@ -22,7 +22,8 @@
 #define MOST_COST (INT64_C(1) << 60) /* of a path, in units; what costs more is no path that anyone takes */
 #define MOST_BYTES 268435456.0       /* of what is kept per pair, in a small problem */
 #define MOST_PART 2                  /* of the solves for each pair: to those on which most of the gap hangs */
-#define FIRST_ROUNDS 4               /* of the bound: these look for prices on bytes, with a third of the solves */
+#define MANY_CLASSES 4               /* with several components each: their first rounds are long */
+#define FIRST_ROUNDS 4               /* of many classes: these look for prices on bytes, with a third of the solves */
 #define PATH_REFINEMENTS 20          /* how often the bound's path may move to unpriced pairs within one round */
 
 static void free_view(bytes_pair *v)
@@ -53,6 +54,14 @@ void bytes_prices_free(bytes_prices *m)
     free(m);
 }
 
+static bool many_classes(const pair_chain *c)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < c->s->n_classes; i++)
+        n += c->block[i] && c->block[i]->n_components > 1;
+    return n > MANY_CLASSES;
+}
+
 int bytes_prices_new(bytes_prices **out, pair_chain *c)
 {
     *out = NULL;
@@ -66,6 +75,7 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
     }
     m->c = c;
     m->K = c->K;
+    m->many = many_classes(c);
     m->stamp = 1;
     for (int32_t i = 0; i < c->p->n_ops; i++)
         m->largest_bytes = UTIL_MAX(m->largest_bytes, c->p->op_memory_bytes[i]);
@@ -150,7 +160,7 @@ static pair_priced_task priced_task(const bytes_prices *m, const bytes_bound_tas
     return (pair_priced_task){.byte_price = m->price,
                               .stamp = m->stamp,
                               .buckets = job->buckets,
-                              .solves = m->rounds < FIRST_ROUNDS ? (job->solves + 2) / 3 : job->solves,
+                              .solves = m->many && m->rounds < FIRST_ROUNDS ? (job->solves + 2) / 3 : job->solves,
                               .threads = job->threads,
                               .stop = job->stop};
 }
