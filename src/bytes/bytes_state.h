@@ -50,8 +50,8 @@ struct bytes_prices {
     int64_t price[MOIRAI_MAX_DEVICES];       /* per byte, in units */
     double best_dual_ns[MOIRAI_MAX_DEVICES]; /* of the whole capacity, in ns: price * capacity at the best bound */
     int64_t best_ns;
-    int32_t rounds; /* of prices on bytes so far, of the bound */
-    bool many;      /* classes: rounds are long */
+    int32_t rounds;     /* of prices on bytes so far, of the bound */
+    bool many;          /* classes: rounds are long */
     bytes_master plans; /* paths of plans met so far */
     bytes_master cuts;  /* these, and paths of the bound */
     size_t n_plans_taken;
