@@ -9,7 +9,7 @@
  * L can't be worth more than L. With narrow ranges it sees that devices wait for their first input and that results
  * must be back by the end, which a rate does not. Beyond the last range the length itself is enough. Cases are divided
  * lazily (priced_case.c): the weakest is solved, and if it stays the weakest, divided. So it goes at a pair's first
- * visit; where a tensor is sent, later visits go target by target (priced_climb.c). */
+ * two visits; where a tensor is sent, later ones go target by target (priced_climb.c). */
 #include "pair/priced/priced.h"
 
 #include <stdlib.h>
@@ -22,6 +22,7 @@
 #include "util/util.h"
 
 #define STEPS 256
+#define FIRST_VISITS 2
 #define END_OF_TIME (INT64_C(1) << 61) /* all times of a problem together are less */
 
 static void free_cases(pair_priced *v)
@@ -261,14 +262,15 @@ static void set_buckets(pair_priced *v, int32_t buckets)
 int pair_priced_refine(pair_priced *v, const pair_priced_task *job)
 {
     int64_t ceiling = job->ceiling ? job->ceiling : INT64_MAX;
-    /* Arrivals are what targets are for; and the first solves are for all sendings. */
-    bool climbs = v->buckets && job->ceiling && v->pair->sending[0].fixed;
+    /* Arrivals are what targets are for; and first solves go where they raise most. */
+    bool climbs = v->visits >= FIRST_VISITS && job->ceiling && v->pair->sending[0].fixed;
     int rc = begin(v, job);
     if (!rc && v->pair->lower_ns > DECOMPOSE_MOST_LENGTH / v->pair->block.unit) { /* nobody goes that way */
         v->solved = true;
         return 0;
     }
     set_buckets(v, job->buckets);
+    v->visits++;
     rc = rc || v->stuck ? rc : open_ranges(v, job, ceiling);
     if (!rc && !v->stuck)
         rc = climbs ? pair_priced_climb(v, job, &v->stuck) : best_first(v, job, ceiling);

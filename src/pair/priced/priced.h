@@ -36,6 +36,7 @@ typedef struct pair_priced {
     int64_t stamp;                          /* 0: no values yet */
     int64_t byte_price[MOIRAI_MAX_DEVICES]; /* of `stamp` */
     int32_t buckets;                        /* that cases were last solved with */
+    int32_t visits;                         /* refinements so far */
     bool solved;                            /* refined for the prices on bytes of `stamp` */
     bool stuck;    /* its weakest case can be neither raised nor divided, at these prices on bytes */
     int64_t value; /* the least over the cases */
