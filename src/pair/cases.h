@@ -13,6 +13,7 @@ typedef struct pair_bound_task {
     int32_t entry_device, exit_device;
     int64_t need_ns;   /* no use in proving more than this */
     int64_t stride_ns; /* by targets: what is enough for now; 0: as much as can be */
+    int64_t likely_ns; /* by targets: about what may be proven; 0: not known, to be asked for */
     int32_t buckets, rounds, solves;
     int32_t numbers; /* by targets: that are asked of one case; each raises its bound a little, for twice the cases */
     int32_t sent_buckets; /* of cases in which some device receives the shared tensor */

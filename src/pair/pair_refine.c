@@ -81,6 +81,7 @@ static int bound_and_improve(const pair_improve_task *search, const pair_refine_
                          .exit_device = job->exit_device,
                          .need_ns = job->need_ns,
                          .stride_ns = job->stride_ns,
+                         .likely_ns = job->likely_ns,
                          .buckets = level->buckets,
                          .sent_buckets = sent ? level->sent_buckets : level->buckets,
                          .rounds = level->rounds,

@@ -96,6 +96,18 @@ static int64_t needed(const engine *x, int64_t i)
     return pair->lower_ns + (int64_t)(rise / (double)times * 1.1) + 1;
 }
 
+/* The bound of a pair of the same class and entry that is ahead: where results go matters little. 0: none. */
+static int64_t likely(const engine *x, int64_t i)
+{
+    int64_t K = x->c->K, first = i / K * K, most = 0;
+    for (int64_t j = first; j < first + K; j++) {
+        const pair_state *other = pair_chain_get(x->c, j);
+        if (j != i && (other->level >= 2 || other->climbing))
+            most = UTIL_MAX(most, other->lower_ns);
+    }
+    return most;
+}
+
 /* Plans of pairs that a path often takes: what they find others can use, too. */
 static bool worth_a_plan(const engine *x, int64_t i, int32_t level)
 {
@@ -116,6 +128,7 @@ static void add_to_batch(engine *x, int64_t i)
                                                 .level = level,
                                                 .need_ns = needed(x, i),
                                                 .stride_ns = pair->lower_ns / STRIDE,
+                                                .likely_ns = likely(x, i),
                                                 .improve = !bound || worth_a_plan(x, i, level),
                                                 .plans_only = !bound,
                                                 .effort = x->effort,
