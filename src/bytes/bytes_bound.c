@@ -111,6 +111,8 @@ static void advance(bytes_prices *m, int32_t block, uint64_t out, int64_t *cost)
             int64_t pair = m->pair_cost[((int64_t)c->s->block_class[block] * m->K + k) * m->K + l];
             if (cost[k] == INT64_MAX || pair == INT64_MAX)
                 continue;
+            if (m->jumps)
+                pair += pricing_units(c->s->unit, m->jump_ns[((int64_t)block * m->K + k) * m->K + l]);
             int64_t sum = UTIL_MIN(cost[k] + UTIL_MIN(pair, MOST_COST), MOST_COST); /* less is claimed: still true */
             if (sum >= next[l])
                 continue;
@@ -157,6 +159,7 @@ int64_t bytes_bound_path(bytes_prices *m)
 {
     pair_priced_task task = {.byte_price = m->price, .stamp = m->stamp};
     int32_t pairs = m->c->s->n_classes * m->K * m->K;
+    m->jumps = false; /* no bound knows of them */
     for (int32_t i = 0; i < pairs; i++) {
         m->pair_cost[i] = 0; /* nothing known: nothing claimed */
         if (!pair_chain_get(m->c, i)->open)
@@ -477,5 +480,6 @@ pair_priced *bytes_priced_at(bytes_prices *m, int32_t pair)
 int64_t bytes_proven_ns(bytes_prices *m, const int64_t *value)
 {
     memcpy(m->pair_cost, value, sizeof *value * (size_t)(m->c->s->n_classes * m->K * m->K));
+    m->jumps = false;
     return lagrangian_ns(m, bytes_cheapest_path(m, 0, m->c->s->n_blocks - 1, 0, 0, m->price));
 }
