@@ -65,6 +65,7 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
     m->c = c;
     m->K = c->K;
     m->stamp = 1;
+    m->depth = 1;
     for (int32_t i = 0; i < c->p->n_ops; i++)
         m->largest_bytes = UTIL_MAX(m->largest_bytes, c->p->op_memory_bytes[i]);
     m->view = util_alloc(pairs, sizeof *m->view);

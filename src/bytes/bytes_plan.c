@@ -126,7 +126,7 @@ static int plan_column(bytes_prices *m, bytes_master *x, const double *dual_ns, 
                        int32_t round)
 {
     bool jumps = round % 2 == 0, enrich = round % 3 == 0 && round < 3 * job->searches;
-    bool deepen = enrich && round >= 3 * (job->searches - (m->best_ns ? DEEP_SEARCHES : FIRST_DEEP));
+    bool deepen = enrich && x->n && round >= 3 * (job->searches - (m->best_ns ? DEEP_SEARCHES : FIRST_DEEP));
     size_t cuts = (size_t)m->c->s->n_cuts, blocks = (size_t)m->c->s->n_blocks;
     bytes_set_duals(m, dual_ns);
     price_plans(m, jumps);

@@ -53,6 +53,7 @@ struct bytes_prices {
     bytes_master plans; /* paths of plans met so far */
     bytes_master cuts;  /* these, and paths of the bound */
     size_t n_plans_taken;
+    double depth;         /* of runs that go on from block plans at hand (deepen.c): a part of what they get at most */
     int32_t *device;      /* of the present path */
     int32_t *plan_device; /* of the best plan */
     const pair_plan **plan;
