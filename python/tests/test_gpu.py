@@ -21,6 +21,7 @@ from test_distribute import problem_of, torchrun  # noqa: E402
 
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
+from moirai.torch.ir import function_of  # noqa: E402
 
 
 @lru_cache(maxsize=None)
@@ -168,3 +169,16 @@ def test_rank_that_dies_ends_all_within_ten_seconds():
         while time.monotonic() - began < 30:
             run(*args)
     assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("keys, kernel", [(49, "efficient"), (128, "cudnn")])
+def test_attention_over_few_keys_is_not_cudnn_s(keys, kernel):
+    query = torch.randn(8, 3, keys, 32, device="cuda", dtype=torch.bfloat16)
+    mask = torch.randn(8, 1, keys, keys, device="cuda", dtype=torch.bfloat16)
+    attention = function_of("aten.scaled_dot_product_attention.default")
+    with torch.profiler.profile() as seen:
+        got = attention(query, query, query, mask)
+    assert any(f"{kernel}_attention" in event.key for event in seen.key_averages())
+    assert torch.backends.cuda.flash_sdp_enabled() and torch.backends.cuda.cudnn_sdp_enabled()
+    expected = attention(query.float(), query.float(), query.float(), mask.float())
+    assert torch.allclose(got.float(), expected, atol=0.05)

@@ -175,7 +175,8 @@ static bool roomy(const exact_search *s, const exact_job *job, int32_t n, int64_
     return lb + longest < s->below_ns;
 }
 
-static bool one_machine(exact_search *s, exact_state *st, exact_job *job, int32_t n, bool *changed)
+/* *least: the machine's bound. */
+static bool one_machine(exact_search *s, exact_state *st, exact_job *job, int32_t n, int64_t *least, bool *changed)
 {
     bool moved = false;
     if (!select_pairs(s, job, n, &moved))
@@ -191,14 +192,25 @@ static bool one_machine(exact_search *s, exact_state *st, exact_job *job, int32_
         *changed = true;
     }
     st->lb_ns = UTIL_MAX(st->lb_ns, lb);
+    *least = lb;
     return lb < s->below_ns;
 }
 
-/* Would the whole unit of operator i fit on device k beside the n jobs that are there? */
+/* One more job in the best schedule of a machine, at once when it may begin: the others are later by its length at most,
+ * so that where this is not too late a trial is not worth its time. */
+static bool surely_fits(const exact_search *s, const exact_state *st, int32_t i, int32_t k, int64_t lb)
+{
+    int64_t at = (int64_t)i * s->K + k, ns = s->p->op_time_ns[at];
+    return UTIL_MAX(lb, st->head[at] + st->tail[at]) + ns < s->below_ns;
+}
+
+/* Would the whole unit of operator i fit on device k beside the n jobs that are there, whose own bound is lb? */
 static bool try_device(const exact_search *s, const exact_state *st, int32_t i, int32_t k, const exact_job *job,
-                       int32_t n)
+                       int32_t n, int64_t lb)
 {
     int32_t u = s->unit[i], m = n;
+    if (s->unit_off[u + 1] - s->unit_off[u] == 1 && surely_fits(s, st, i, k, lb))
+        return true;
     memcpy(s->job_spare, job, (size_t)n * sizeof *job);
     for (int32_t a = s->unit_off[u]; a < s->unit_off[u + 1]; a++) {
         int64_t at = (int64_t)s->unit_op[a] * s->K + k;
@@ -208,11 +220,12 @@ static bool try_device(const exact_search *s, const exact_state *st, int32_t i, 
     return m == n || exact_preemptive(s->job_spare, m) < s->below_ns;
 }
 
-static bool try_all(exact_search *s, exact_state *st, int32_t k, const exact_job *job, int32_t n, bool *changed)
+static bool try_all(exact_search *s, exact_state *st, int32_t k, exact_job *job, int32_t n, int64_t lb, bool *changed)
 {
+    exact_by_release(job, n); /* once for all trials */
     for (int32_t u = 0; u < s->n_units; u++) {
         int32_t i = s->unit_op[s->unit_off[u]];
-        if (EXACT_ONLY(st->dom[i]) || !(st->dom[i] >> k & 1) || try_device(s, st, i, k, job, n))
+        if (EXACT_ONLY(st->dom[i]) || !(st->dom[i] >> k & 1) || try_device(s, st, i, k, job, n, lb))
             continue;
         if (!exact_restrict(s, st, i, ~((uint64_t)1 << k), changed))
             return false;
@@ -227,9 +240,10 @@ bool exact_machines(exact_search *s, exact_state *st, bool *changed)
         if (s->machine_count[m] < 2 && m >= s->K)
             continue;
         int32_t n = exact_machine_jobs(s, st, m, s->job);
-        if (n >= 2 && !one_machine(s, st, s->job, n, changed))
+        int64_t lb = n == 1 ? s->job->r + s->job->p + s->job->q : 0;
+        if (n >= 2 && !one_machine(s, st, s->job, n, &lb, changed))
             return false;
-        if (m < s->K && n > 0 && st->n_open > 0 && !try_all(s, st, m, s->job, n, changed))
+        if (m < s->K && n > 0 && st->n_open > 0 && !try_all(s, st, m, s->job, n, lb, changed))
             return false;
     }
     return true;

@@ -78,8 +78,24 @@ static void take_weights(const exact_search *s, const exact_state *st, int64_t *
     }
 }
 
+bool exact_memory_binds(const exact_search *s)
+{
+    const moirai_problem *p = s->p;
+    __int128 all = 0;
+    int64_t least = INT64_MAX;
+    for (int32_t i = 0; i < s->n; i++)
+        all += p->op_memory_bytes[i];
+    for (int32_t w = 0; w < p->n_weights; w++)
+        all += p->weight_bytes[w];
+    for (int32_t k = 0; k < s->K; k++)
+        least = UTIL_MIN(least, p->device_memory_bytes[k]);
+    return s->peak || all > least;
+}
+
 bool exact_memory(exact_search *s, exact_state *st, bool *changed)
 {
+    if (!s->memory_binds)
+        return true;
     memcpy(s->free_bytes, s->p->device_memory_bytes, (size_t)s->K * sizeof *s->free_bytes);
     for (int32_t i = 0; i < s->n; i++)
         if (EXACT_ONLY(st->dom[i]))

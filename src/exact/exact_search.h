@@ -39,7 +39,7 @@ typedef struct exact_search {
     const moirai_problem *p;
     const exact_options *o;
     int32_t n, K, X, n_tasks;
-    bool edge, peak;
+    bool edge, peak, memory_binds;
     bool plain;                   /* rules that a certificate can repeat, and a tree */
     int64_t below_ns, ceiling_ns; /* wanted: less than this; the caller's (or the horizon) at the beginning */
     int64_t horizon_ns;           /* more than any plan needs */
@@ -133,7 +133,8 @@ int exact_share_new(exact_search *s);
 void exact_share_free(exact_search *s);
 bool exact_share_out(exact_search *s, exact_state *st, bool *changed);
 
-/* exact_memory.c */
+/* exact_memory.c: whether anything can be short of memory: not where every device has room for all. */
+bool exact_memory_binds(const exact_search *s);
 bool exact_memory(exact_search *s, exact_state *st, bool *changed);
 /* All operators fixed and settled: a set of tensors that are alive together and do not fit; 0 where all fits. */
 typedef struct exact_life {

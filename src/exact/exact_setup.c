@@ -184,6 +184,7 @@ int exact_search_new(exact_search *s, const moirai_problem *p, const exact_optio
     s->edge = p->flow == MOIRAI_FLOW_EDGE;
     s->plain = o->most_tree > 0;
     s->peak = p->memory == MOIRAI_MEMORY_PEAK && !s->plain;
+    s->memory_binds = exact_memory_binds(s);
     s->X = s->edge ? p->n_edges : p->n_tensors * p->n_devices;
     s->n_tasks = s->n + s->X;
     s->n_prices = p->congestion == MOIRAI_CONGESTION_PORT      ? 3 * s->K

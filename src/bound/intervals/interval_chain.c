@@ -35,7 +35,7 @@
 #define REPEATS 3           /* blocks of a class, on average */
 #define PLAN_OPS 34         /* smaller intervals are mostly closed at once */
 #define PLAN_NEAR 0.02      /* above a pair's bound: its plan is near enough */
-#define PLAN_EVALUATIONS 20000
+#define PLAN_EVALUATIONS 4000
 #define STUCK 0.0005 /* of a pair's bound: a longer search that raised it by less is not gone on with at once */
 #define PATIENCE 2   /* times as many nodes where there is time for them */
 

@@ -3,9 +3,7 @@
  * Which operators make a good chain shows when its intervals are raised (interval_chain.c). So: one attempt at each pair
  * of the path for all chains, all attempts for the best of the first half, then for those that promise or prove most; a
  * chain on whose path nothing is open is no finalist. What is found of an interval between two devices is shared by all
- * chains that have it. Where two chains meet in an operator, the beginning of the one and the end of the other are a
- * chain too: a recursion over all intervals that are known by then finds the best of these, and it is raised like the
- * others.
+ * chains that have it. The best chain that these intervals make is raised like the others (interval_recombine.c).
  *
  * Whenever a chain has been raised, operators of the best chain of parts are taken away: longer intervals hold what floats
  * beside their parts and what jumps over their ends. Their searches begin where those of the parts have ended
@@ -20,6 +18,7 @@
 
 #include "bound/bounds.h"
 #include "bound/intervals/interval_parts.h"
+#include "bound/intervals/interval_recombine.h"
 #include "util/util.h"
 
 static const decompose_interval_taste tastes[] = {
@@ -37,7 +36,6 @@ static const decompose_interval_taste tastes[] = {
 #define MOST_CHAINS 60            /* then no more are let in */
 #define PROMISE 0.25              /* of what is open on a chain's path counts when finalists are chosen */
 #define CROSSINGS 3               /* chains made of parts of others, in a round */
-#define MERGED_OPS 250            /* of an interval that is made of two */
 #define MERGINGS 4                /* chains of longer intervals, whenever one has been raised */
 #define QUICK_MERGINGS 2          /* of them get one attempt at each pair: the longest intervals come soon */
 #define MERGED_TRIES 2            /* attempts at their pairs, */
@@ -254,90 +252,7 @@ static int32_t likeliest(const contest *c, int32_t tries, bool promises)
     return best;
 }
 
-/* ---- a chain of the best parts of all chains ---- */
-
-/* What the intervals known by now prove: the finish of an operator on each device, and the interval before it on the
- * chain that proves it. */
-typedef struct crossing {
-    const moirai_problem *p;
-    const contest *c;
-    int64_t *finish; /* [op * K + device] */
-    int64_t *worth;  /* per operator: the least over devices; -1: on no chain */
-    int32_t *before; /* per operator: the chain's operator before; MOIRAI_NONE: the beginning */
-} crossing;
-
-/* The finish of the end of interval `v` on every device, and the least of them; -1: its beginning is on no chain. */
-static int64_t go_on(const crossing *x, const bound_interval *v, int64_t *finish)
-{
-    const moirai_problem *p = x->p;
-    int32_t K = p->n_devices;
-    int64_t least = INT64_MAX;
-    if (v->entry != MOIRAI_NONE && x->worth[v->entry] < 0)
-        return -1;
-    for (int32_t l = 0; l < (v->exit == MOIRAI_NONE ? 1 : K); l++) {
-        int64_t soonest = INT64_MAX;
-        if (v->exit != MOIRAI_NONE && !(p->op_devices[v->exit] >> l & 1))
-            continue;
-        for (int32_t k = 0; k < (v->entry == MOIRAI_NONE ? 1 : K); k++)
-            if (v->entry == MOIRAI_NONE)
-                soonest = v->lower_ns[l];
-            else if (p->op_devices[v->entry] >> k & 1)
-                soonest = UTIL_MIN(soonest, x->finish[(int64_t)v->entry * K + k] + v->lower_ns[k * K + l]);
-        finish[l] = soonest + (v->exit == MOIRAI_NONE ? 0 : moirai_op_ns(p, v->exit, l));
-        least = UTIL_MIN(least, finish[l]);
-    }
-    return least;
-}
-
-/* Of all intervals that end at `op` (MOIRAI_NONE: the end) the one that proves most. */
-static int64_t best_before(crossing *x, int32_t op, int64_t *finish, int32_t *before)
-{
-    int64_t best = -1, trial[MOIRAI_MAX_DEVICES];
-    for (size_t i = 0; i < x->c->known.n; i++) {
-        const bound_interval *v = &x->c->known.list[i];
-        int64_t worth = v->exit == op ? go_on(x, v, trial) : -1;
-        if (worth > best) {
-            best = worth;
-            *before = v->entry;
-            for (int32_t k = 0; k < x->p->n_devices && op != MOIRAI_NONE; k++)
-                finish[k] = trial[k];
-        }
-    }
-    return best;
-}
-
-/* mark: the operators of the chain that the intervals known by now make best; what it proves. */
-static int64_t find_crossing(crossing *x, bool *mark)
-{
-    const moirai_problem *p = x->p;
-    int32_t last = MOIRAI_NONE;
-    for (int32_t z = 0; z < p->n_ops; z++) {
-        int32_t i = p->topo[z];
-        mark[i] = false;
-        x->worth[i] = best_before(x, i, &x->finish[(int64_t)i * p->n_devices], &x->before[i]);
-    }
-    int64_t worth = best_before(x, MOIRAI_NONE, NULL, &last);
-    for (; worth >= 0 && last != MOIRAI_NONE; last = x->before[last])
-        mark[last] = true;
-    return worth;
-}
-
-/* The same with working memory of its own. */
-static int best_parts(const contest *c, int64_t *worth, bool *mark)
-{
-    size_t n = (size_t)c->p->n_ops;
-    crossing x = {.p = c->p, .c = c};
-    x.finish = util_alloc(n * (size_t)c->p->n_devices, sizeof *x.finish);
-    x.worth = util_alloc(n, sizeof *x.worth);
-    x.before = util_alloc(n, sizeof *x.before);
-    int rc = x.finish && x.worth && x.before ? 0 : MOIRAI_EFAIL;
-    if (!rc)
-        *worth = find_crossing(&x, mark);
-    free(x.finish);
-    free(x.worth);
-    free(x.before);
-    return rc;
-}
+/* ---- chains made of others ---- */
 
 static int cross_chains(contest *c, const bound_interval_task *job)
 {
@@ -345,7 +260,7 @@ static int cross_chains(contest *c, const bound_interval_task *job)
     bound_interval_chain *chain = NULL;
     bool *mark = util_alloc(3 * n, sizeof *mark);
     int64_t worth = 0;
-    int rc = mark ? best_parts(c, &worth, mark) : MOIRAI_EFAIL;
+    int rc = mark ? bound_interval_best_parts(&worth, mark, c->p, &c->known) : MOIRAI_EFAIL;
     if (!rc && worth > c->chain[best_of(c)].lower_ns) {
         decompose_intervals_floating(c->all, mark, mark + n);
         rc = bound_interval_chain_over(&chain, c->p, mark);
@@ -354,38 +269,6 @@ static int cross_chains(contest *c, const bound_interval_task *job)
         rc = enter_chain(c, chain, job);
     free(mark);
     return rc;
-}
-
-/* ---- longer intervals ---- */
-
-/* Whether the interval from one operator to the next but one says more than its two parts: work that floats beside them
- * or an edge over what lies between them is inside, and it is not too large. */
-static bool worth_merging(const contest *c, int32_t from, int32_t over, int32_t to)
-{
-    int32_t all = decompose_intervals_between(c->all, from, to),
-            parts = decompose_intervals_between(c->all, from, over) + decompose_intervals_between(c->all, over, to);
-    return all <= MERGED_OPS && (all > parts + 1 || decompose_intervals_jumped(c->all, over));
-}
-
-/* Takes operators of the chain away where that is worth it, no two in a row, beginning with the first or with the second;
- * whether there were any. */
-static bool merge(const contest *c, bool *mark, int32_t first)
-{
-    const moirai_problem *p = c->p;
-    int32_t from = MOIRAI_NONE, over = MOIRAI_NONE, seen = 0;
-    bool any = false;
-    for (int32_t z = 0; z <= p->n_ops; z++) {
-        int32_t i = z < p->n_ops ? p->topo[z] : MOIRAI_NONE;
-        if (i != MOIRAI_NONE && !mark[i])
-            continue;
-        bool gone = over != MOIRAI_NONE && seen++ >= first && worth_merging(c, from, over, i);
-        if (gone)
-            mark[over] = false;
-        any |= gone;
-        from = gone ? i : over != MOIRAI_NONE ? over : from;
-        over = gone ? MOIRAI_NONE : i;
-    }
-    return any;
 }
 
 /* A chain of longer intervals, made of those of the best chain of parts. Their searches begin where those of the parts
@@ -398,8 +281,8 @@ static int merge_chains(contest *c, int32_t first, const bound_interval_task *jo
         return 0; /* cases of one layer say more */
     bool *mark = util_alloc(3 * n, sizeof *mark);
     int64_t worth = 0;
-    int rc = mark ? best_parts(c, &worth, mark) : MOIRAI_EFAIL;
-    if (!rc && worth >= 0 && merge(c, mark, first)) {
+    int rc = mark ? bound_interval_best_parts(&worth, mark, c->p, &c->known) : MOIRAI_EFAIL;
+    if (!rc && worth >= 0 && bound_interval_merge(mark, c->p, c->all, first)) {
         decompose_intervals_floating(c->all, mark, mark + n);
         rc = bound_interval_chain_over(&chain, c->p, mark);
     }
