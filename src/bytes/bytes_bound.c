@@ -156,18 +156,22 @@ static pair_priced_task priced_task(const bytes_prices *m, const bytes_bound_tas
                               .stop = job->stop};
 }
 
-int64_t bytes_bound_path(bytes_prices *m)
+static int update_pair(void *data, int32_t i)
 {
+    bytes_prices *m = data;
     pair_priced_task task = {.byte_price = m->price, .stamp = m->stamp};
-    int32_t pairs = m->c->s->n_classes * m->K * m->K;
-    m->jumps = false; /* no bound knows of them */
-    for (int32_t i = 0; i < pairs; i++) {
-        m->pair_cost[i] = 0; /* nothing known: nothing claimed */
-        if (!pair_chain_get(m->c, i)->open)
-            continue;
-        pair_priced_update(&m->view[i].priced, &task);
-        m->pair_cost[i] = m->view[i].priced.value;
-    }
+    m->pair_cost[i] = 0; /* nothing known: nothing claimed */
+    if (!pair_chain_get(m->c, i)->open)
+        return 0;
+    pair_priced_update(&m->view[i].priced, &task);
+    m->pair_cost[i] = m->view[i].priced.value;
+    return 0;
+}
+
+int64_t bytes_bound_path(bytes_prices *m, int32_t threads)
+{
+    m->jumps = false;                                                         /* no bound knows of them */
+    util_pool_run(update_pair, m, m->c->s->n_classes * m->K * m->K, threads); /* no job fails */
     return bytes_cheapest_path(m, 0, m->c->s->n_blocks - 1, 0, 0, m->price);
 }
 
@@ -358,13 +362,13 @@ static int price_path(bytes_prices *m, const double *dual_ns, const bytes_bound_
                       bytes_path *out)
 {
     bytes_set_duals(m, dual_ns);
-    int64_t cost = bytes_bound_path(m);
+    int64_t cost = bytes_bound_path(m, job->threads);
     bool any = true;
     int rc = 0;
     for (int32_t i = 0; i < PATH_REFINEMENTS && any && !rc; i++) {
         rc = refine_path(m, job, &any);
         if (any && !rc)
-            cost = bytes_bound_path(m);
+            cost = bytes_bound_path(m, job->threads);
     }
     *bound = lagrangian_ns(m, cost);
     *out = (bytes_path){0};

@@ -22,7 +22,7 @@
 #define DEEP_SEARCHES 1 /* of the searches for block plans, the last ones: they go on from the plans at hand */
 #define FIRST_DEEP 2    /* the same, where there is no bound yet */
 #define WIDE 1.05       /* of the LP solution's time: where no path fits by then, labels look for one up to here */
-#define HOT 0.002 /* temperatures of polishing, of the path's time */
+#define HOT 0.002       /* temperatures of polishing, of the path's time */
 #define COLD 0.00001
 
 /* Plans of the blocks that the path at hand takes. */
@@ -112,7 +112,7 @@ static int enrich_path(bytes_prices *m, const bytes_plan_task *job)
         return MOIRAI_EFAIL;
     list_path(m, &x);
     if (m->best_ns) {
-        bytes_bound_path(m);
+        bytes_bound_path(m, job->threads);
         list_path(m, &x);
     }
     int rc = bytes_batch_run(m, &x.batch, enrich_one, &x, job->threads);
@@ -365,7 +365,8 @@ static int fit_by_labels(bytes_prices *m, const double *dual_ns, double lp_ns, c
     bool found;
     bytes_set_duals(m, dual_ns);
     price_plans(m, true);
-    int rc = bytes_path_by_labels(&found, m, *length_ns == INT64_MAX ? (int64_t)(WIDE * lp_ns) : *length_ns, &job->stop);
+    int rc =
+        bytes_path_by_labels(&found, m, *length_ns == INT64_MAX ? (int64_t)(WIDE * lp_ns) : *length_ns, &job->stop);
     if (!rc && found)
         polish(m, dual_ns, job, length_ns);
     return rc;

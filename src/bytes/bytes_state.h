@@ -78,7 +78,7 @@ void bytes_set_duals(bytes_prices *m, const double *dual_ns);
 int64_t bytes_cheapest_path(bytes_prices *m, int32_t first, int32_t last, int32_t entry, int32_t exit,
                             const int64_t *price);
 /* The cheapest path by what is known of the pairs' values at the present prices, in units; into m->device. */
-int64_t bytes_bound_path(bytes_prices *m);
+int64_t bytes_bound_path(bytes_prices *m, int32_t threads);
 /* What the pair's cheapest plan costs at `price`, INT64_MAX: there is none; *pick gets which it is. */
 int64_t bytes_block_plan_cost(const bytes_prices *m, int64_t pair, const int64_t *price, int8_t *pick);
 /* Length and bytes of a block plan; -1 is the pair's own plan. */

@@ -29,7 +29,7 @@
 #define MOST_OPEN 0.1    /* where hardly anything is proven */
 #define WORTH 0.001      /* of the makespan: what a deepening should gain */
 #define LEAST_DEPTH 0.0625
-#define KEPT 2           /* plans of a pair, the cheapest */
+#define KEPT 2 /* plans of a pair, the cheapest */
 
 typedef struct run {
     int32_t pair;
@@ -136,8 +136,8 @@ static bool among_best(const deepening *x, int32_t at)
 {
     int32_t better = 0;
     for (int32_t i = 0; i < x->n; i++)
-        better += x->run[i].pair == x->run[at].pair &&
-                  (x->run[i].plan.cost < x->run[at].plan.cost || (x->run[i].plan.cost == x->run[at].plan.cost && i < at));
+        better += x->run[i].pair == x->run[at].pair && (x->run[i].plan.cost < x->run[at].plan.cost ||
+                                                        (x->run[i].plan.cost == x->run[at].plan.cost && i < at));
     return better < KEPT;
 }
 

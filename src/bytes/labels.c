@@ -21,10 +21,10 @@
 #define TIGHT 4     /* devices whose bytes are looked at, at most */
 #define NEARLY 0.85 /* of the memory, used by the LP solution: such devices are */
 #define GRAIN 400
-#define MOST_LABELS 3000    /* behind a block */
-#define LEAST_LABELS 50     /* of a problem with many blocks and devices */
-#define LABELS 8000000.0    /* times devices, behind all blocks */
-#define TABLE 32768         /* a power of two, many times MOST_LABELS */
+#define MOST_LABELS 3000 /* behind a block */
+#define LEAST_LABELS 50  /* of a problem with many blocks and devices */
+#define LABELS 8000000.0 /* times devices, behind all blocks */
+#define TABLE 32768      /* a power of two, many times MOST_LABELS */
 #define MOST_OPEN (TABLE / 2)
 
 typedef struct label {
@@ -307,8 +307,7 @@ static int32_t shortest(const labelling *x, int64_t most_ns)
 static int labelling_open(labelling *x)
 {
     size_t blocks = (size_t)x->m->c->s->n_blocks;
-    x->most_labels =
-        (int32_t)fmin(fmax(LABELS / (double)blocks / (double)x->m->K, LEAST_LABELS), MOST_LABELS);
+    x->most_labels = (int32_t)fmin(fmax(LABELS / (double)blocks / (double)x->m->K, LEAST_LABELS), MOST_LABELS);
     x->to_go = util_alloc(blocks * (size_t)x->m->K, sizeof *x->to_go);
     x->of_pair = util_alloc((size_t)pair_chain_count(x->m->c), sizeof *x->of_pair);
     x->now = util_alloc(MOST_OPEN, sizeof *x->now);

@@ -171,7 +171,7 @@ static void test_bytes_edges_over_cuts_are_late_where_devices_change(void **stat
                  "op d 3,3 t u%s > v:0\nop e 1,1 v r\n",
                  list[i].also);
         open_prices(&f, text);
-        const int64_t *first = f.m->jump_ns + 4, *second = f.m->jump_ns + 8; /* of blocks, not of classes */
+        const int64_t *first = f.m->jump_ns + 4, *second = f.m->jump_ns + 8;             /* of blocks, not of classes */
         assert_true(first[0] == 0 && first[3] == 0 && second[0] == 0 && second[3] == 0); /* no change of device */
         assert_true(first[1] == list[i].first_ns && first[2] == list[i].first_ns);
         assert_true(second[1] == list[i].second_ns && second[2] == list[i].second_ns);
@@ -184,8 +184,9 @@ static void test_bytes_edges_over_cuts_are_those_of_the_block(void **state)
 {
     (void)state;
     fixture f;
-    open_prices(&f, "device A 100\ndevice B 100\nop a 1,1 > s:2\nop b 10,10 s > t:0\nop c 10,10 s > u:0\n"
-                    "op d 1,1 t u > v:2 r:7\nop e 10,10 v > w:0\nop f 10,10 v > x:0\nop g 1,1 w x > y:0\nop h 1,1 y r\n");
+    open_prices(&f,
+                "device A 100\ndevice B 100\nop a 1,1 > s:2\nop b 10,10 s > t:0\nop c 10,10 s > u:0\n"
+                "op d 1,1 t u > v:2 r:7\nop e 10,10 v > w:0\nop f 10,10 v > x:0\nop g 1,1 w x > y:0\nop h 1,1 y r\n");
     const int64_t *first = f.m->jump_ns + 4, *second = f.m->jump_ns + 8;
     assert_int_equal(f.c->s->block_class[1], f.c->s->block_class[2]);
     assert_true(first[1] == 0 && first[2] == 0);
@@ -196,7 +197,7 @@ static void test_bytes_edges_over_cuts_are_those_of_the_block(void **state)
     f.m->jumps = true;
     assert_int_equal(bytes_cheapest_path(f.m, 1, 1, 0, 1, price), without);
     assert_int_equal(bytes_cheapest_path(f.m, 2, 2, 0, 1, price), without + 6 * DECOMPOSE_MOST_UNITS);
-    bytes_bound_path(f.m);
+    bytes_bound_path(f.m, 1);
     assert_false(f.m->jumps); /* bounds do not count them */
     close_prices(&f);
 }

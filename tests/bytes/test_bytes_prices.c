@@ -67,7 +67,7 @@ static void test_bytes_bound_at_given_prices(void **state)
         bytes_set_duals(f.m, dual_ns);
         assert_int_equal(f.m->price[0], list[i].per_byte_ns * DECOMPOSE_MOST_UNITS);
         assert_int_equal(f.m->price[1], 0);
-        int64_t path = bytes_bound_path(f.m);
+        int64_t path = bytes_bound_path(f.m, 1);
         assert_int_equal(path, (list[i].bound_ns + 10 * list[i].per_byte_ns) * DECOMPOSE_MOST_UNITS);
         int64_t value[64] = {0}; /* nothing happens between the cuts */
         assert_int_equal(bytes_proven_ns(f.m, value), list[i].bound_ns);
