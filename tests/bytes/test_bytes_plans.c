@@ -1,6 +1,7 @@
 /* Plans of a pair at prices on bytes: what they cost, which is picked, and paths through the chain at prices. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "bytes/bytes_state.h"
 #include "pair/pair_refine.h"
@@ -230,6 +231,60 @@ static void test_bytes_plans_at_hand_are_gone_on_with(void **state)
     close_prices(&f);
 }
 
+#define LAYERS 5
+#define HEADS 6
+
+/* Layers of heads that read one tensor, of which A can take a half. */
+static void write_layers(char *text, size_t size)
+{
+    int n = snprintf(text, size, "device A %d\ndevice B 9999\nop c0 5,5 > t0:3\n", LAYERS * HEADS * 5);
+    for (int32_t i = 0; i < LAYERS; i++) {
+        for (int32_t j = 0; j < HEADS; j++)
+            n += snprintf(text + n, size - (size_t)n, "op h%d_%d %d,%d t%d mem=10 > r%d_%d:2\n", i, j, 10 + j % 2, 25,
+                          i, i, j);
+        n += snprintf(text + n, size - (size_t)n, "op c%d 5,5", i + 1);
+        for (int32_t j = 0; j < HEADS; j++)
+            n += snprintf(text + n, size - (size_t)n, " r%d_%d", i, j);
+        n += snprintf(text + n, size - (size_t)n, " > t%d:3\n", i + 1);
+    }
+}
+
+/* Two rounds of plans and a bound between them. */
+static int64_t search(fixture *f, int32_t threads, int32_t *devices)
+{
+    bytes_plan_task job = {
+        .evaluations = 200, .upper_ns = 500, .rounds = 18, .searches = 6, .seed = 3, .threads = threads};
+    bytes_bound_task bound = {.upper_ns = 500, .rounds = 1, .buckets = 4, .solves = 4, .threads = threads};
+    int64_t length = 0, lower;
+    const int32_t *cut_device;
+    const pair_plan *const *block_plan;
+    for (int32_t i = 0; i < 2; i++) {
+        assert_ok(bytes_plan_find(&length, &cut_device, &block_plan, f->m, &job));
+        assert_ok(bytes_bound(&lower, f->m, &bound));
+        assert_true(lower <= length);
+    }
+    memcpy(devices, cut_device, sizeof *devices * (size_t)f->c->s->n_cuts);
+    return length;
+}
+
+static void test_bytes_plans_are_the_same_on_any_number_of_threads(void **state)
+{
+    (void)state;
+    char text[8192];
+    int64_t length[2];
+    int32_t devices[2][64] = {{0}};
+    write_layers(text, sizeof text);
+    for (int32_t i = 0; i < 2; i++) {
+        fixture f;
+        open_prices(&f, text);
+        assert_true(f.c->s->n_cuts <= 64);
+        length[i] = search(&f, i ? 3 : 1, devices[i]);
+        close_prices(&f);
+    }
+    assert_int_equal(length[0], length[1]);
+    assert_memory_equal(devices[0], devices[1], sizeof devices[0]);
+}
+
 #define SACK 40       /* operators in a row */
 #define SACK_ROOM 397 /* bytes of A */
 
@@ -290,6 +345,7 @@ int main(void)
         cmocka_unit_test(test_bytes_edges_over_cuts_are_late_where_devices_change),
         cmocka_unit_test(test_bytes_edges_over_cuts_are_those_of_the_block),
         cmocka_unit_test(test_bytes_plans_at_hand_are_gone_on_with),
+        cmocka_unit_test(test_bytes_plans_are_the_same_on_any_number_of_threads),
         cmocka_unit_test(test_bytes_plans_fill_the_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
