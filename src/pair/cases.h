@@ -11,8 +11,11 @@ typedef struct pair_bound_task {
     pair_state *pair;
     pricing_pricer *pricer[PAIR_SOLVERS]; /* made when first needed; to be cleared */
     int32_t entry_device, exit_device;
-    int64_t need_ns; /* no use in proving more than this */
+    int64_t need_ns;   /* no use in proving more than this */
+    int64_t stride_ns; /* by targets: what is enough for now; 0: as much as can be */
+    int64_t likely_ns; /* by targets: about what may be proven; 0: not known, to be asked for */
     int32_t buckets, rounds, solves;
+    int32_t numbers; /* by targets: that are asked of one case; each raises its bound a little, for twice the cases */
     int32_t sent_buckets; /* of cases in which some device receives the shared tensor */
     double open;     /* there, of what an LP leaves open: so much need not be found, since the case is split next */
     bool by_targets; /* climb.h */

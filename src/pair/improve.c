@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/pool.h"
 #include "util/util.h"
 
 #define RESTARTS 6
@@ -38,40 +39,82 @@ int pair_improve_plan(const pair_improve_task *job, int64_t evaluations)
     return rc;
 }
 
-/* Anneal from hints into `plan`, the one of a trial. */
-static int anneal_hints(const pair_improve_task *job, const pair_anneal_task *task, pair_plan *plan, int32_t restarts)
+/* Runs of annealing from the same hints and the same plan, side by side. */
+typedef struct restarting {
+    const pair_improve_task *job;
+    const pair_anneal_task *task;
+    pair_plan plan[RESTARTS];
+    int32_t n;
+} restarting;
+
+static int anneal_once(void *data, int32_t i)
 {
     static const double heat[RESTARTS] = {1, 1, 0.5, 0.5, 2, 2};
+    restarting *k = data;
+    const decompose_block *b = &k->job->pair->block;
+    pair_anneal_task task = *k->task;
     moirai_sim *sim;
-    int rc = moirai_sim_new(&sim, &job->pair->block.problem);
-    for (int32_t i = 0; i < restarts && !rc && task->n_columns; i++) {
-        pair_anneal_task again = *task;
-        again.evaluations /= restarts;
-        again.seed = job->seed + (uint64_t)(100 * i + job->level);
-        again.heat = heat[i];
-        if (i % 2)
-            again.weight = NULL;
-        rc = pair_anneal(plan, &job->pair->block, sim, &again);
-    }
+    task.evaluations /= k->n;
+    task.seed = k->job->seed + (uint64_t)(100 * i + k->job->level);
+    task.heat = heat[i];
+    if (i % 2)
+        task.weight = NULL;
+    int rc = moirai_sim_new(&sim, &b->problem);
+    rc = rc ? rc : pair_anneal(&k->plan[i], b, sim, &task);
     moirai_sim_free(sim);
     return rc;
 }
 
+static void take_shorter(pair_plan *plan, pair_plan *other)
+{
+    if (other->device && (!plan->device || other->cost < plan->cost)) {
+        pair_plan old = *plan;
+        *plan = *other;
+        *other = old;
+    }
+}
+
+static int copy_plan(pair_plan *to, const pair_plan *from, int32_t n_ops)
+{
+    to->length_ns = from->length_ns;
+    to->cost = from->cost;
+    return from->device ? pair_plan_set(to, n_ops, from->device, from->order, from->n_order) : 0;
+}
+
+/* Anneal from hints into `plan`, the one of a trial or of the pair. */
+static int anneal_hints(const pair_improve_task *job, const pair_anneal_task *task, pair_plan *plan, int32_t restarts,
+                        int threads)
+{
+    restarting k = {.job = job, .task = task, .n = restarts};
+    int rc = 0;
+    if (!task->n_columns)
+        return 0;
+    for (int32_t i = 0; i < restarts && !rc; i++)
+        rc = copy_plan(&k.plan[i], plan, job->pair->block.problem.n_ops);
+    rc = rc ? rc : util_pool_run(anneal_once, &k, restarts, threads);
+    for (int32_t i = 0; i < restarts; i++) {
+        if (!rc)
+            take_shorter(plan, &k.plan[i]);
+        pair_plan_free(&k.plan[i]);
+    }
+    return rc;
+}
+
 /* The LP solution of a case's master at a length that it can't exclude. */
-static int anneal_solution(const pair_improve_task *job, pair_bound_task *r, const pair_case *c, pair_plan *plan,
-                           int64_t evaluations, int32_t restarts)
+static int anneal_solution(const pair_improve_task *job, pair_bound_task *r, int32_t solver, const pair_case *c,
+                           pair_plan *plan, int64_t evaluations, int32_t restarts)
 {
     pair_state *x = job->pair;
-    int rc = pair_bound_solver(r, 0);
+    int rc = pair_bound_solver(r, solver);
     if (rc)
         return rc;
-    pricing_master *m = x->master[0];
+    pricing_master *m = x->master[solver];
     int64_t length = c->estimate_ns == INT64_MAX ? x->plan.length_ns : c->estimate_ns + c->estimate_ns / 200 + 1;
-    pricing_master_task task = {.pricer = r->pricer[0],
+    pricing_master_task task = {.pricer = r->pricer[solver],
                                 .how = &x->sending[c->sending],
                                 .form = PRICING_LENGTH_FORM,
                                 .length_ns = length,
-                                .buckets = c->buckets ? c->buckets : r->buckets,
+                                .buckets = UTIL_MAX(c->buckets, r->sent_buckets),
                                 .n_branches = c->n_branches,
                                 .branch = c->branch,
                                 .max_rounds = r->rounds,
@@ -97,7 +140,7 @@ static int anneal_solution(const pair_improve_task *job, pair_bound_task *r, con
                                    .n_columns = n_hints,
                                    .solution_only = true,
                                    .weight = weight};
-        rc = anneal_hints(job, &search, plan, restarts);
+        rc = anneal_hints(job, &search, plan, restarts, r->threads);
     }
     free(weight);
     free(hints);
@@ -134,6 +177,42 @@ static int32_t list_trials(const pair_state *x, pair_trial *t)
     return n;
 }
 
+typedef struct trying {
+    const pair_improve_task *job;
+    pair_bound_task *r;
+    pair_trial *trial;
+    int32_t n;
+    int64_t evaluations; /* of each */
+    int32_t restarts;
+} trying;
+
+/* Each solver has the same trials on any number of threads, and so the same columns. */
+static int try_some(void *data, int32_t solver)
+{
+    const trying *k = data;
+    const pair_state *x = k->job->pair;
+    int rc = 0;
+    for (int32_t i = solver; i < k->n && !rc && !util_stopped(&k->job->stop); i += k->r->solvers)
+        rc = anneal_solution(k->job, k->r, solver, &x->cases[k->trial[i].index], &k->trial[i].plan, k->evaluations,
+                             k->restarts);
+    return rc;
+}
+
+/* A short run for the weakest case of each sending, a longer one for the two that went best. */
+static int try_sendings(const pair_improve_task *job, pair_bound_task *r, pair_trial *t, int32_t n, int64_t evaluations)
+{
+    trying k = {.job = job, .r = r, .trial = t, .n = n, .evaluations = evaluations / 4 / n, .restarts = 1};
+    int rc = util_pool_run(try_some, &k, r->solvers, r->threads);
+    pair_trials_sort(t, n);
+    for (k.n = 0; k.n < UTIL_MIN(n, FINALISTS) && t[k.n].plan.device;)
+        k.n++;
+    k.evaluations = evaluations / 4;
+    k.restarts = RESTARTS / 2;
+    if (!rc && !util_stopped(&job->stop))
+        rc = util_pool_run(try_some, &k, r->solvers, r->threads);
+    return rc;
+}
+
 int pair_improve_from_cases(const pair_improve_task *job, pair_bound_task *r, int64_t evaluations)
 {
     pair_state *x = job->pair;
@@ -141,24 +220,15 @@ int pair_improve_from_cases(const pair_improve_task *job, pair_bound_task *r, in
     if (!t)
         return MOIRAI_EFAIL;
     int32_t n = list_trials(x, t);
-    int rc = 0;
-    for (int32_t i = 0; !rc && i < n && n > 1 && !util_stopped(&job->stop); i++)
-        rc = anneal_solution(job, r, &x->cases[t[i].index], &t[i].plan, evaluations / 4 / n, 1);
-    pair_trials_sort(t, n);
+    int rc = n > 1 ? try_sendings(job, r, t, n, evaluations) : 0;
     for (int32_t i = 0; i < n; i++) {
-        pair_plan *plan = &t[i].plan;
-        if (!rc && i < FINALISTS && plan->device && !util_stopped(&job->stop))
-            rc = anneal_solution(job, r, &x->cases[t[i].index], plan, evaluations / 4, RESTARTS / 2);
-        if (!rc && plan->device && plan->length_ns < x->plan.length_ns) {
-            pair_plan old = x->plan;
-            x->plan = *plan;
-            *plan = old;
-        }
-        pair_plan_free(plan);
+        if (!rc && t[i].plan.device && t[i].plan.length_ns < x->plan.length_ns)
+            take_shorter(&x->plan, &t[i].plan);
+        pair_plan_free(&t[i].plan);
     }
     /* The pair's plan, whoever found it, with the LP solution at hand. */
     if (!rc && n && x->lower_ns < x->plan.length_ns && !util_stopped(&job->stop))
-        rc = anneal_solution(job, r, &x->cases[t[0].index], &x->plan, n > 1 ? evaluations * 3 / 4 : evaluations,
+        rc = anneal_solution(job, r, 0, &x->cases[t[0].index], &x->plan, n > 1 ? evaluations * 3 / 4 : evaluations,
                              RESTARTS);
     free(t);
     return rc;

@@ -35,12 +35,14 @@ typedef struct pair_search_proof {
 
 /* Block class between two devices. */
 typedef struct pair_state {
-    bool open;        /* set up: cases and first bounds are there */
-    bool exhausted;   /* lower_ns comes from the exhaustive search */
-    int32_t level;    /* of refinement done */
-    int64_t path_ns;  /* bound of the longest path, transfers included */
-    int64_t lower_ns; /* proven: the least over the cases */
-    pair_plan plan;   /* best known; plan.device NULL: none yet */
+    bool open;           /* set up: cases and first bounds are there */
+    bool exhausted;      /* lower_ns comes from the exhaustive search */
+    int64_t searched_ns; /* what it proved when it was cut off; 0: not tried */
+    int32_t level;       /* of refinement done */
+    int32_t plan_level;  /* the same of its plans, which may be ahead */
+    int64_t path_ns;     /* bound of the longest path, transfers included */
+    int64_t lower_ns;    /* proven: the least over the cases */
+    pair_plan plan;      /* best known; plan.device NULL: none yet */
     int32_t n_sendings;
     int32_t n_first_sendings; /* of them: they leave no plan out, and the cases begin with them */
     pricing_sending *sending;
@@ -57,8 +59,10 @@ typedef struct pair_state {
     bool static_tried;
     pair_pool_proof pool; /* price NULL: none */
     pair_search_proof search;
-    int64_t solves;  /* at cases so far */
-    int64_t room_ns; /* about what arrivals can lead its cases to; 0: not known */
+    int64_t solves;    /* at cases so far */
+    int64_t room_ns;   /* about what arrivals can lead its cases to; 0: not known */
+    bool climbing;     /* its next level is begun: plans are done, the bound is to go on */
+    int64_t questions; /* that it may still put to its cases */
 } pair_state;
 
 /* A plan of this length in place of the one at hand; devices and order are copied. */

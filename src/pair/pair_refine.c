@@ -14,23 +14,26 @@
 #include "util/pool.h"
 #include "util/util.h"
 
-#define OPEN 0.3     /* where cases are split on arrivals again and again: twice the solves in the same time */
-#define EXACT_OPS 40 /* blocks up to this size are given to the exhaustive search as well */
+#define OPEN 0.3        /* where cases are split on arrivals again and again: twice the solves in the same time */
+#define EXACT_OPS 40    /* blocks up to this size are given to the exhaustive search as well */
+#define SEARCH_NEAR 0.9 /* of what prices prove: a search that was cut off there may end with more nodes */
+#define SEARCH_FAR 0.75 /* and one that was cut off here will not */
 
 /* Where a tensor is sent to some devices in some order, what prices leave open is when it arrives: a question for
  * branches, many of them, which finer buckets do not answer. */
 typedef struct level_plan {
     int32_t buckets, rounds, solves;
     int32_t sent_buckets, sent_solves; /* where components share a tensor, and it is sent */
+    int32_t numbers;                   /* asked of one case */
     int64_t evaluations, nodes;
 } level_plan;
 
 static const level_plan levels[PAIR_LEVELS + 1] = {
-    {0, 0, 0, 0, 0, 0, 0},
-    {1, 40, 40, 1, 40, 3000, 2000},
-    {8, 50, 60, 8, 60, 20000, 100000},
-    {12, 60, 120, 8, 240, 50000, 1000000},
-    {20, 100, 240, 8, 480, 120000, 4000000},
+    {0, 0, 0, 0, 0, 0, 0, 0},
+    {1, 40, 40, 1, 40, 0, 3000, 2000},
+    {12, 50, 60, 8, 60, 4, 20000, 100000},
+    {16, 60, 120, 8, 240, 6, 50000, 1000000},
+    {24, 100, 240, 8, 480, 10, 120000, 4000000},
 };
 
 /* Small blocks: look for anything better than the plan; finding nothing proves it optimal. */
@@ -49,6 +52,7 @@ static int exhaust(pair_state *x, const pair_refine_task *job, int64_t nodes)
         return rc == MOIRAI_ELIMIT ? 0 : rc;
     if (found.found && found.makespan_ns < x->plan.length_ns)
         rc = pair_take_plan(x, found.makespan_ns, found.op_device, found.order, found.n_order);
+    x->searched_ns = UTIL_MAX(x->searched_ns, found.lower_bound_ns);
     int64_t proven = UTIL_MIN(found.lower_bound_ns, x->plan.length_ns);
     if (proven > x->lower_ns) {
         x->lower_ns = proven;
@@ -58,19 +62,30 @@ static int exhaust(pair_state *x, const pair_refine_task *job, int64_t nodes)
     return rc;
 }
 
+/* Whether a search that was cut off has come within `part` of what is proven. Where a few nodes have left it far behind,
+ * more of them do not help: of eight equal heads of four operators each, two thousand nodes prove as much as a hundred
+ * thousand, half of what prices do. */
+static bool search_within(const pair_state *x, double part)
+{
+    return x->searched_ns == 0 || (double)x->searched_ns >= part * (double)x->lower_ns;
+}
+
 static int bound_and_improve(const pair_improve_task *search, const pair_refine_task *job, int64_t evaluations)
 {
     pair_state *x = search->pair;
     const level_plan *level = &levels[job->level];
-    bool sent = x->n_sendings > 0 && x->sending[0].fixed;
+    bool sent = x->n_sendings > 0 && x->sending[0].fixed, again = x->climbing;
     int32_t solves = sent ? level->sent_solves : level->solves;
     pair_bound_task r = {.pair = x,
                          .entry_device = job->entry_device,
                          .exit_device = job->exit_device,
                          .need_ns = job->need_ns,
+                         .stride_ns = job->stride_ns,
+                         .likely_ns = job->likely_ns,
                          .buckets = level->buckets,
                          .sent_buckets = sent ? level->sent_buckets : level->buckets,
                          .rounds = level->rounds,
+                         .numbers = level->numbers,
                          .open = sent && job->level > 1 ? OPEN : 0,
                          .by_targets = job->level > 1,
                          .solvers = job->level > 1 ? PAIR_SOLVERS : 1, /* one price per resource is soon found */
@@ -80,8 +95,9 @@ static int bound_and_improve(const pair_improve_task *search, const pair_refine_
     int rc = pair_bound_solver(&r, 0);
     if (rc == MOIRAI_ELIMIT)
         return 0; /* too large for prices: the longest path stands */
-    rc = rc ? rc : pair_cases_solve(&r);
-    if (!rc && x->lower_ns < x->plan.length_ns && job->improve)
+    if (!rc && !job->plans_only)
+        rc = pair_cases_solve(&r);
+    if (!rc && x->lower_ns < x->plan.length_ns && job->improve && (!again || job->plans_only))
         rc = pair_improve_from_cases(search, &r, evaluations);
     pair_bound_clear(&r);
     return rc;
@@ -98,13 +114,19 @@ int pair_refine(pair_chain *c, const pair_refine_task *job)
                                 .seed = job->seed,
                                 .stop = job->stop};
     int64_t evaluations = (int64_t)((double)(job->improve ? level->evaluations : 200) * job->effort);
-    int rc = pair_improve_plan(&search, evaluations / 4);
-    if (!rc && !job->prices_only)
+    bool begins = !x->climbing || job->plans_only, searched = job->prices_only || !begins;
+    int rc = begins ? pair_improve_plan(&search, evaluations / 4) : 0;
+    if (!rc && !searched && (searched = search_within(x, SEARCH_NEAR)))
         rc = exhaust(x, job, level->nodes);
     /* Prices alone may still have something to prove where the exhaustive search has left nothing. */
     bool open = x->lower_ns < x->plan.length_ns;
     if (!rc && (open || (job->prices_only && x->cases[pair_cases_weakest(x)].proven_ns < x->plan.length_ns)))
         rc = bound_and_improve(&search, job, evaluations);
-    x->level = job->level;
+    else if (!job->plans_only)
+        x->climbing = false;
+    if (!rc && !searched && x->lower_ns < x->plan.length_ns && search_within(x, SEARCH_FAR))
+        rc = exhaust(x, job, level->nodes);
+    x->level = x->climbing || job->plans_only ? x->level : job->level;
+    x->plan_level = job->improve ? UTIL_MAX(x->plan_level, job->level) : x->plan_level;
     return rc;
 }

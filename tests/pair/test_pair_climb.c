@@ -25,6 +25,7 @@ static void climb(tiny_pair *f, int32_t solves, int threads)
                          .buckets = 8,
                          .sent_buckets = 8,
                          .rounds = 50,
+                         .numbers = 10,
                          .by_targets = true,
                          .solvers = PAIR_SOLVERS,
                          .solves = solves,
@@ -131,6 +132,7 @@ static void test_pair_climb_stops_at_what_is_needed(void **state)
                          .buckets = 8,
                          .sent_buckets = 8,
                          .rounds = 50,
+                         .numbers = 10,
                          .by_targets = true,
                          .solvers = 1,
                          .solves = 100,
@@ -142,6 +144,87 @@ static void test_pair_climb_stops_at_what_is_needed(void **state)
     tiny_pair_close(&f);
 }
 
+/* Without the exhaustive search, which would end it at once. */
+static pair_refine_task second_level(const tiny_pair *f, int64_t stride_ns, int threads)
+{
+    return (pair_refine_task){.class_ = f->class_,
+                              .level = 2,
+                              .need_ns = INT64_MAX,
+                              .stride_ns = stride_ns,
+                              .prices_only = true,
+                              .improve = true,
+                              .effort = 1,
+                              .seed = 1,
+                              .threads = threads};
+}
+
+/* A climb that is left after each stride gains with every call, spends its questions once, and ends its level with no
+ * less than a few short of what one call proves. */
+static void test_pair_climb_by_strides_goes_on_where_it_was(void **state)
+{
+    (void)state;
+    tiny_pair f, g;
+    open_heads(&f);
+    open_heads(&g);
+    pair_refine_task whole = second_level(&f, 0, 1), part = second_level(&g, 5, 1);
+    assert_ok(pair_refine(f.c, &whole));
+    assert_int_equal(f.x->level, 2);
+    assert_false(f.x->climbing);
+    assert_ok(pair_refine(g.c, &part));
+    assert_true(g.x->climbing); /* else this says nothing */
+    assert_int_equal(g.x->level, 0);
+    assert_true(g.x->lower_ns < f.x->lower_ns);
+    int32_t calls = 1;
+    for (int64_t left = g.x->questions; g.x->climbing && calls < 100; calls++, left = g.x->questions) {
+        int64_t before = g.x->lower_ns;
+        assert_ok(pair_refine(g.c, &part));
+        assert_true(g.x->questions < left);
+        assert_true(!g.x->climbing || g.x->lower_ns >= before + 5 || g.x->lower_ns >= g.x->plan.length_ns);
+    }
+    assert_true(calls > 2 && calls < 100);
+    assert_int_equal(g.x->level, 2);
+    assert_true(g.x->lower_ns >= f.x->lower_ns - f.x->lower_ns / 50);
+    tiny_pair_close(&f);
+    tiny_pair_close(&g);
+}
+
+/* Runs of annealing side by side: the same plan, too. */
+static void test_pair_refine_is_the_same_on_any_number_of_threads(void **state)
+{
+    (void)state;
+    tiny_pair f, g;
+    open_heads(&f);
+    open_heads(&g);
+    pair_refine_task one = second_level(&f, 0, 1), four = second_level(&g, 0, 4);
+    assert_ok(pair_refine(f.c, &one));
+    assert_ok(pair_refine(g.c, &four));
+    assert_int_equal(f.x->lower_ns, g.x->lower_ns);
+    assert_int_equal(f.x->plan.length_ns, g.x->plan.length_ns);
+    assert_int_equal(f.x->plan.n_order, g.x->plan.n_order);
+    assert_memory_equal(f.x->plan.device, g.x->plan.device,
+                        sizeof *f.x->plan.device * (size_t)f.x->block.problem.n_ops);
+    assert_memory_equal(f.x->plan.order, g.x->plan.order, sizeof *f.x->plan.order * (size_t)f.x->plan.n_order);
+    tiny_pair_close(&f);
+    tiny_pair_close(&g);
+}
+
+/* Plans alone leave the bound and the level where they are. */
+static void test_pair_refine_of_plans_alone_leaves_the_bound(void **state)
+{
+    (void)state;
+    tiny_pair f;
+    open_heads(&f);
+    pair_refine_task job = second_level(&f, 0, 1);
+    int64_t lower = pair_leaves_ns(f.x), plan = f.x->plan.length_ns;
+    job.plans_only = true;
+    assert_ok(pair_refine(f.c, &job));
+    assert_int_equal(pair_leaves_ns(f.x), lower);
+    assert_int_equal(f.x->level, 0);
+    assert_int_equal(f.x->plan_level, 2);
+    assert_true(f.x->plan.length_ns < plan);
+    tiny_pair_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -149,6 +232,9 @@ int main(void)
         cmocka_unit_test(test_pair_climb_proves_more_with_more_questions),
         cmocka_unit_test(test_pair_climb_is_the_same_on_any_number_of_threads),
         cmocka_unit_test(test_pair_climb_stops_at_what_is_needed),
+        cmocka_unit_test(test_pair_climb_by_strides_goes_on_where_it_was),
+        cmocka_unit_test(test_pair_refine_is_the_same_on_any_number_of_threads),
+        cmocka_unit_test(test_pair_refine_of_plans_alone_leaves_the_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

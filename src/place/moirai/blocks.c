@@ -2,7 +2,9 @@
  *
  * Each pair (a class of blocks between two devices) has a plan and a bound; the chain of pairs composes either. Work
  * goes where the answer is still open: only pairs on the path that the bound or the plan takes are refined, the widest
- * first; tightening one moves the path to others. Refinements run in batches of fixed size on as many threads as there
+ * first; tightening one moves the path to others. So a bound is raised by a stride, and the path is looked at again: what
+ * a pair is raised above the next best path is of no use yet. Pairs on the plan's path alone get plans alone; a plan that
+ * one pair finds is tried between the devices of the others. Refinements run in batches of fixed size on as many threads as there
  * are; a batch is chosen before it starts and read after it ends, so that the result depends on seed and effort, not on
  * the number of threads. */
 #include <math.h>
@@ -15,6 +17,9 @@
 
 #define OPEN_ALL_FEW 8192    /* pairs that are opened at once, on few devices */
 #define OPEN_ALL_MANY 1024   /* and on many */
+#define STRIDE 40            /* parts of a pair's bound: when it has risen by one, the path is looked at again */
+#define OFTEN 4              /* parts of a class on the paths: what a pair needs for a plan of its own */
+#define MINOR 8              /* parts of the widest pair: what is below can wait */
 #define PATH_ROUNDS 200      /* in which the bound's path may meet unknown pairs, at effort 1 */
 #define MANY_CLASSES 6       /* of blocks: the first levels of all their pairs take long */
 #define PROGRAMMES_SHARE 0.5 /* of the time that is left */
@@ -36,8 +41,17 @@ static int refine_one(void *data, int32_t i)
     }
     job.level = UTIL_MIN(level, PAIR_LEVELS);
     int rc = pair_refine(x->c, &job);
-    pair->level = level;
+    if (job.improve)
+        pair->plan_level = UTIL_MAX(pair->plan_level, level);
+    if (!job.plans_only)
+        pair->level = pair->climbing ? level - 1 : level;
     return rc;
+}
+
+static const pair_state *batch_pair(const engine *x, int32_t i)
+{
+    const pair_refine_task *job = &x->batch[i];
+    return pair_chain_at(x->c, job->class_, job->entry_device, job->exit_device);
 }
 
 /* How often the path of `device` goes through each pair. */
@@ -48,14 +62,25 @@ static void count_path(engine *x, const int32_t *device)
         x->times[pair_chain_on_path(x->c, i, device)]++;
 }
 
+static bool plan_is_due(const engine *x, int64_t i)
+{
+    const pair_state *pair = pair_chain_get(x->c, i);
+    return x->plan_times[i] && UTIL_MAX(pair->plan_level, 1) < x->top_level;
+}
+
+static bool bound_is_due(const engine *x, int64_t i)
+{
+    return x->times[i] && pair_chain_get(x->c, i)->level < x->top_level;
+}
+
 /* The part of the gap that hangs on each pair of a path. */
-static void weigh_path(engine *x, const int32_t *device)
+static void weigh_path(engine *x, const int32_t *device, bool (*due)(const engine *, int64_t))
 {
     int64_t n = pair_chain_count(x->c);
     count_path(x, device);
     for (int64_t i = 0; i < n; i++) {
         const pair_state *pair = pair_chain_get(x->c, i);
-        if (x->times[i] && pair->level < x->top_level && pair->plan.device)
+        if (due(x, i) && pair->plan.device)
             x->weight[i] += x->times[i] * (pair->plan.length_ns - pair->lower_ns);
     }
 }
@@ -71,18 +96,51 @@ static int64_t needed(const engine *x, int64_t i)
     return pair->lower_ns + (int64_t)(rise / (double)times * 1.1) + 1;
 }
 
+/* The bound of a pair of the same class and entry that is ahead: where results go matters little. 0: none. */
+static int64_t likely(const engine *x, int64_t i)
+{
+    int64_t K = x->c->K, first = i / K * K, most = 0;
+    for (int64_t j = first; j < first + K; j++) {
+        const pair_state *other = pair_chain_get(x->c, j);
+        if (j != i && (other->level >= 2 || other->climbing))
+            most = UTIL_MAX(most, other->lower_ns);
+    }
+    return most;
+}
+
+/* Plans of pairs that a path often takes: what they find others can use, too. */
+static bool worth_a_plan(const engine *x, int64_t i, int32_t level)
+{
+    int64_t K = x->c->K, times = x->plan_times[i] + x->times[i];
+    bool often = times * OFTEN >= x->c->s->class_count[i / K / K];
+    return pair_chain_get(x->c, i)->plan_level < level && often && (x->plan_times[i] > 0 || level <= 2);
+}
+
 static void add_to_batch(engine *x, int64_t i)
 {
+    const pair_state *pair = pair_chain_get(x->c, i);
     int32_t K = x->c->K;
+    bool bound = bound_is_due(x, i);
+    int32_t level = bound ? pair->level + 1 : UTIL_MAX(pair->plan_level, 1) + 1;
     x->batch[x->n_batch++] = (pair_refine_task){.class_ = (int32_t)(i / K / K),
                                                 .entry_device = (int32_t)(i / K % K),
                                                 .exit_device = (int32_t)(i % K),
-                                                .level = pair_chain_get(x->c, i)->level + 1,
+                                                .level = level,
                                                 .need_ns = needed(x, i),
-                                                .improve = x->plan_times[i] > 0 || pair_chain_get(x->c, i)->level < 2,
+                                                .stride_ns = pair->lower_ns / STRIDE,
+                                                .likely_ns = likely(x, i),
+                                                .improve = !bound || worth_a_plan(x, i, level),
+                                                .plans_only = !bound,
                                                 .effort = x->effort,
                                                 .seed = x->o->budget.seed + (uint64_t)x->passes,
                                                 .stop = x->stop};
+}
+
+/* The first rise of a pair's bound takes little and is most of it: until then the path goes where nothing is known. */
+static bool first_stride(const engine *x, int64_t i)
+{
+    const pair_state *pair = pair_chain_get(x->c, i);
+    return bound_is_due(x, i) && pair->level < 2 && !pair->climbing;
 }
 
 /* The pairs on which most of the gap hangs, widest first, ties by number. */
@@ -90,10 +148,12 @@ static void choose_batch(engine *x)
 {
     int64_t n = pair_chain_count(x->c);
     memset(x->weight, 0, sizeof *x->weight * (size_t)n);
-    weigh_path(x, x->plan_device);
+    count_path(x, x->plan_device);
     memcpy(x->plan_times, x->times, sizeof *x->times * (size_t)n);
-    weigh_path(x, x->cut_device); /* last: `times` stays that of the bound's path */
+    weigh_path(x, x->plan_device, plan_is_due);
+    weigh_path(x, x->cut_device, bound_is_due); /* last: `times` stays that of the bound's path */
     x->n_batch = 0;
+    int64_t most = 0;
     double least = ldexp(0.0002, -x->passes) * (double)x->best->makespan_ns;
     while (x->n_batch < ENGINE_BATCH) {
         int64_t best = -1;
@@ -102,8 +162,10 @@ static void choose_batch(engine *x)
                 best = i;
         if (best < 0 || (double)x->weight[best] < least)
             return;
+        most = UTIL_MAX(most, x->weight[best]);
+        if (x->weight[best] >= most / MINOR || first_stride(x, best))
+            add_to_batch(x, best);
         x->weight[best] = 0;
-        add_to_batch(x, best);
     }
 }
 
@@ -250,8 +312,9 @@ static int all_first_levels(engine *x)
     return rc;
 }
 
-/* The bound's path goes through pairs with a first level alone in the end; those it meets without get it. */
-static int open_bound_path(engine *x)
+/* The bound's path goes through pairs with a first level alone in the end; those it meets without get it. *any: there
+ * were such. */
+static int open_bound_path(engine *x, bool *any)
 {
     int32_t n = 1, rounds = (int32_t)(PATH_ROUNDS * fmin(fmax(x->effort, 0.05), 1000));
     /* Programmes leave time for the first plans, and go on after them. */
@@ -259,6 +322,7 @@ static int open_bound_path(engine *x)
     int rc = 0;
     while (n > 0 && rounds-- > 0 && !rc && !util_stopped(&until)) {
         rc = open_path(x, x->cut_device, &n);
+        *any |= n > 0;
         if (n > 0 && !rc)
             rc = first_levels(x, x->index, n);
         if (n > 0)
@@ -293,19 +357,54 @@ static int32_t count_classes(const engine *x)
     return n;
 }
 
-/* One batch; *done where nothing is left to refine, or no effort. */
-static int refine_batch(engine *x, bool *done)
+/* Pairs of the batch that have a shorter plan than before it, as bits. */
+static uint32_t shorter_plans(const engine *x, const int64_t *before)
 {
+    uint32_t found = 0;
+    for (int32_t i = 0; i < x->n_batch; i++)
+        found |= (uint32_t)(batch_pair(x, i)->plan.length_ns < before[i]) << i;
+    return found;
+}
+
+/* What one pair has found the others of its class can use, between their own devices. */
+static int share_plans(engine *x, uint32_t found)
+{
+    int rc = 0;
+    for (int32_t i = 0; i < x->n_batch && !rc; i++) {
+        bool first = found >> i & 1;
+        for (int32_t j = 0; j < i && first; j++)
+            first = !(found >> j & 1) || x->batch[j].class_ != x->batch[i].class_;
+        if (first)
+            rc = engine_share_class(x, x->batch[i].class_);
+    }
+    return rc;
+}
+
+/* One batch; *done where nothing is left to refine, or no effort; *found: some plan is shorter. Those that only go on
+ * with a level are not counted: each raises a bound by a stride. */
+static int refine_batch(engine *x, bool *done, bool *found)
+{
+    int64_t before[ENGINE_BATCH];
     choose_batch(x);
-    *done = !x->n_batch || x->batches_left-- <= 0;
+    *found = false;
+    *done = !x->n_batch || x->batches_left <= 0;
     if (*done)
         return 0;
     x->work += x->n_batch;
-    /* Cores that pairs leave over go to their cases. */
+    bool begins = false;
+    for (int32_t i = 0; i < x->n_batch; i++) {
+        before[i] = batch_pair(x, i)->plan.length_ns;
+        begins |= !batch_pair(x, i)->climbing || x->batch[i].plans_only;
+    }
+    x->batches_left -= begins;
+    /* Cores that pairs leave over go to their cases and runs, also those that a pair leaves when it is done. */
     int32_t cores = x->o->budget.threads > 0 ? x->o->budget.threads : util_cores();
     for (int32_t i = 0; i < x->n_batch; i++)
-        x->batch[i].threads = (cores + x->n_batch - 1) / x->n_batch;
-    return util_pool_run(refine_one, x, x->n_batch, x->o->budget.threads);
+        x->batch[i].threads = cores;
+    int rc = util_pool_run(refine_one, x, x->n_batch, x->o->budget.threads);
+    uint32_t shorter = shorter_plans(x, before);
+    *found = shorter != 0;
+    return rc ? rc : share_plans(x, shorter);
 }
 
 int engine_improve_blocks(engine *x)
@@ -324,10 +423,11 @@ int engine_improve_blocks(engine *x)
         rc = engine_begin_with_programmes(x);
     if (!rc && !many && !x->programmes) /* else those on the bound's path, as it goes */
         rc = all_first_levels(x);
-    for (bool done = false; !rc && !done;) {
+    for (bool done = false, found = true; !rc && !done;) {
         raise_bound(x);
-        rc = open_bound_path(x);
-        rc = rc ? rc : engine_compose(x);
+        rc = open_bound_path(x, &found);
+        if (!rc && found)
+            rc = engine_compose(x);
         if (!rc && x->memory_binds)
             return engine_improve_within_memory(x);
         if (rc || !x->best || engine_gap(x) <= x->o->gap || engine_stopped(x))
@@ -335,9 +435,10 @@ int engine_improve_blocks(engine *x)
         if (x->programmes && !x->begun_by_programmes) {
             x->begun_by_programmes = true;
             rc = engine_refine_by_programmes(x);
+            found = true;
             continue;
         }
-        rc = refine_batch(x, &done);
+        rc = refine_batch(x, &done, &found);
         if (!rc && done)
             done = !engine_grow(x);
     }
