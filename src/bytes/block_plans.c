@@ -215,16 +215,15 @@ static int from_cases(const seeker *x, pair_plan *plan)
     return rc;
 }
 
-/* Takes the plan if it is a new one and there is room for it, or frees it. */
-static void keep_plan(seeker *x, pair_plan *plan)
+void bytes_block_plan_keep(bytes_prices *m, int32_t pair, pair_plan *plan)
 {
-    bytes_pair *v = &x->m->view[x->pair];
+    bytes_pair *v = &m->view[pair];
     bytes_block_plan o = {.plan = *plan};
     bool known = !plan->device || v->n_plans == BYTES_BLOCK_PLANS;
     if (!known)
-        plan_bytes(&pair_chain_get(x->m->c, x->pair)->block, &o);
+        plan_bytes(&pair_chain_get(m->c, pair)->block, &o);
     for (int32_t j = 0; j < v->n_plans && !known; j++)
-        known = same_plan(x->m, &o, &v->plans[j]);
+        known = same_plan(m, &o, &v->plans[j]);
     if (known)
         pair_plan_free(plan);
     else
@@ -240,7 +239,7 @@ static int add_home_plan(seeker *x)
     task.keep_readers = true;
     int rc = pair_anneal(&plan, &pair->block, x->sim, &task);
     if (!rc)
-        keep_plan(x, &plan);
+        bytes_block_plan_keep(x->m, x->pair, &plan);
     else
         pair_plan_free(&plan);
     return rc == MOIRAI_EINFEASIBLE ? 0 : rc; /* not allowed here: there are others */
@@ -260,7 +259,7 @@ static int take_from_alike(seeker *x, bytes_pair *v, const bytes_pair *alike)
             continue;
         rc = pair_plan_set(&plan, b->problem.n_ops, from->device, from->order, from->n_order);
         if (!rc)
-            keep_plan(x, &plan);
+            bytes_block_plan_keep(x->m, x->pair, &plan);
         else
             pair_plan_free(&plan);
     }
@@ -293,7 +292,7 @@ int bytes_block_plan_add(bytes_prices *m, int32_t pair, const bytes_plan_task *j
     if (!rc && !plan.device)
         rc = from_plan(&x, &plan);
     if (!rc)
-        keep_plan(&x, &plan);
+        bytes_block_plan_keep(m, pair, &plan);
     else
         pair_plan_free(&plan);
     moirai_sim_free(x.sim);

@@ -77,6 +77,7 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
     m->K = c->K;
     m->many = many_classes(c);
     m->stamp = 1;
+    m->depth = 1;
     for (int32_t i = 0; i < c->p->n_ops; i++)
         m->largest_bytes = UTIL_MAX(m->largest_bytes, c->p->op_memory_bytes[i]);
     m->view = util_alloc(pairs, sizeof *m->view);
@@ -123,6 +124,8 @@ static void advance(bytes_prices *m, int32_t block, uint64_t out, int64_t *cost)
             int64_t pair = m->pair_cost[((int64_t)c->s->block_class[block] * m->K + k) * m->K + l];
             if (cost[k] == INT64_MAX || pair == INT64_MAX)
                 continue;
+            if (m->jumps)
+                pair += pricing_units(c->s->unit, m->jump_ns[((int64_t)block * m->K + k) * m->K + l]);
             int64_t sum = UTIL_MIN(cost[k] + UTIL_MIN(pair, MOST_COST), MOST_COST); /* less is claimed: still true */
             if (sum >= next[l])
                 continue;
@@ -179,6 +182,7 @@ static int update_pair(void *data, int32_t i)
 
 int64_t bytes_bound_path(bytes_prices *m, int32_t threads)
 {
+    m->jumps = false;                                                         /* no bound knows of them */
     util_pool_run(update_pair, m, m->c->s->n_classes * m->K * m->K, threads); /* no job fails */
     return bytes_cheapest_path(m, 0, m->c->s->n_blocks - 1, 0, 0, m->price);
 }
@@ -494,5 +498,6 @@ pair_priced *bytes_priced_at(bytes_prices *m, int32_t pair)
 int64_t bytes_proven_ns(bytes_prices *m, const int64_t *value)
 {
     memcpy(m->pair_cost, value, sizeof *value * (size_t)(m->c->s->n_classes * m->K * m->K));
+    m->jumps = false;
     return lagrangian_ns(m, bytes_cheapest_path(m, 0, m->c->s->n_blocks - 1, 0, 0, m->price));
 }

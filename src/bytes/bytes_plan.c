@@ -7,8 +7,8 @@
  * stretches meet take the pair of devices that joins them. That is wrong by up to a layer per stretch; so windows of
  * the chain are then taken anew at prices drawn around the LP solution's, and kept where time plus a fine on
  * overflowing bytes rises by no more than a threshold that falls: annealing, because what fills the memory to the last
- * byte is found by exchanges of which the first half alone costs. Times count what edges over a block are late where it
- * changes the device (jumps.c). */
+ * byte is found by exchanges of which the first half alone costs. What is then left of the way down to the LP solution is
+ * searched by labels (labels.c). Times count what edges over a block are late where it changes the device (jumps.c). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,10 @@
 #include "util/util.h"
 
 #define POLISH_STEPS 20000
-#define HOT 0.002 /* temperatures of polishing, of the path's time */
+#define DEEP_SEARCHES 1 /* of the searches for block plans, the last ones: they go on from the plans at hand */
+#define FIRST_DEEP 2    /* the same, where there is no bound yet */
+#define WIDE 1.05       /* of the LP solution's time: where no path fits by then, labels look for one up to here */
+#define HOT 0.002       /* temperatures of polishing, of the path's time */
 #define COLD 0.00001
 
 /* Plans of the blocks that the path at hand takes. */
@@ -39,15 +42,13 @@ static bool planned_path(bytes_prices *m)
     return true;
 }
 
-/* What each pair's cheapest plan costs, with what edges over its block are late or without. */
+/* What each pair's cheapest plan costs; paths count what edges over their blocks are late, or do not. */
 static void price_plans(bytes_prices *m, bool jumps)
 {
     int32_t pairs = m->c->s->n_classes * m->K * m->K;
-    for (int32_t i = 0; i < pairs; i++) {
+    m->jumps = jumps;
+    for (int32_t i = 0; i < pairs; i++)
         m->pair_cost[i] = bytes_block_plan_cost(m, i, m->price, &m->plan_pick[i]);
-        if (jumps && m->pair_cost[i] != INT64_MAX)
-            m->pair_cost[i] += pricing_units(m->c->s->unit, m->jump_ns[i]);
-    }
 }
 
 /* Time and bytes of blocks first .. last of the path at hand, with the cuts that end them. */
@@ -56,11 +57,11 @@ static bytes_path measure(const bytes_prices *m, int32_t first, int32_t last)
     const pair_chain *c = m->c;
     bytes_path out = {0};
     for (int32_t i = first; i <= last; i++) {
-        int64_t length;
-        int64_t pair = bytes_pair_of(m, i);
+        int64_t length, pair = bytes_pair_of(m, i), cells = (int64_t)m->K * m->K;
+        int64_t late = m->jump_ns[i * cells + pair % cells];
         const int64_t *bytes = bytes_block_plan_at(m, pair, m->picked[i], &length);
-        out.time_ns += (double)(length + m->jump_ns[pair]);
-        out.jump_ns += (double)m->jump_ns[pair];
+        out.time_ns += (double)(length + late);
+        out.jump_ns += (double)late;
         for (int32_t k = 0; k < m->K; k++)
             out.use[k] += (double)bytes[k];
         if (i < c->s->n_cuts) {
@@ -125,12 +126,13 @@ static int plan_column(bytes_prices *m, bytes_master *x, const double *dual_ns, 
                        int32_t round)
 {
     bool jumps = round % 2 == 0, enrich = round % 3 == 0 && round < 3 * job->searches;
+    bool deepen = enrich && x->n && round >= 3 * (job->searches - (m->best_ns ? DEEP_SEARCHES : FIRST_DEEP));
     size_t cuts = (size_t)m->c->s->n_cuts, blocks = (size_t)m->c->s->n_blocks;
     bytes_set_duals(m, dual_ns);
     price_plans(m, jumps);
     if (!planned_path(m))
         return moirai_error(MOIRAI_EINFEASIBLE, "no path of block plans");
-    int rc = enrich ? enrich_path(m, job) : 0;
+    int rc = deepen ? bytes_deepen(m, job) : enrich ? enrich_path(m, job) : 0;
     if (rc)
         return rc;
     price_plans(m, jumps);
@@ -356,14 +358,36 @@ static void polish(bytes_prices *m, const double *dual_ns, const bytes_plan_task
     }
 }
 
-/* Lay out LP solutions with more or less room to spare, and polish each. */
+/* A shorter path than any so far by labels, and polished, at the prices of the LP solution. */
+static int fit_by_labels(bytes_prices *m, const double *dual_ns, double lp_ns, const bytes_plan_task *job,
+                         int64_t *length_ns)
+{
+    bool found;
+    bytes_set_duals(m, dual_ns);
+    price_plans(m, true);
+    int rc =
+        bytes_path_by_labels(&found, m, *length_ns == INT64_MAX ? (int64_t)(WIDE * lp_ns) : *length_ns, &job->stop);
+    if (!rc && found)
+        polish(m, dual_ns, job, length_ns);
+    return rc;
+}
+
+static double solution_time(const bytes_master *x)
+{
+    double sum = 0;
+    for (size_t i = 0; i < x->n; i++)
+        sum += x->part[i] * x->path[i].time_ns;
+    return sum;
+}
+
+/* Lay out LP solutions with more or less room to spare, and polish each; then by labels. */
 static int fit_solution(bytes_prices *m, bytes_master *x, const bytes_plan_task *job, double overflow_ns,
                         int64_t *length_ns)
 {
-    static const double room[] = {1, 0.998, 0.995, 0.99, 0.97, 0.9};
+    static const double room[] = {0.9, 0.97, 0.99, 0.995, 0.998, 1};
+    double dual_ns[MOIRAI_MAX_DEVICES];
     int rc = 0;
     for (size_t i = 0; i < sizeof room / sizeof *room && !rc; i++) {
-        double dual_ns[MOIRAI_MAX_DEVICES];
         rc = bytes_master_solve(m, x, room[i], overflow_ns, dual_ns);
         if (rc == MOIRAI_ELIMIT) { /* the LP gave up: another room may do */
             rc = 0;
@@ -373,6 +397,8 @@ static int fit_solution(bytes_prices *m, bytes_master *x, const bytes_plan_task 
             break;
         lay_out(m, x);
         polish(m, dual_ns, job, length_ns);
+        if (room[i] == 1)
+            rc = fit_by_labels(m, dual_ns, solution_time(x), job, length_ns);
     }
     return rc;
 }

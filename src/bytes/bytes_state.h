@@ -55,11 +55,13 @@ struct bytes_prices {
     bytes_master plans; /* paths of plans met so far */
     bytes_master cuts;  /* these, and paths of the bound */
     size_t n_plans_taken;
+    double depth;         /* of runs that go on from block plans at hand (deepen.c): a part of what they get at most */
     int32_t *device;      /* of the present path */
     int32_t *plan_device; /* of the best plan */
     const pair_plan **plan;
     int8_t *from;       /* scratch of the dynamic programme */
-    int64_t *jump_ns;   /* per pair: what edges over its block are late where it changes the device, about */
+    int64_t *jump_ns;   /* [(block * K + entry) * K + exit]: what edges over the block are late, about (jumps.c) */
+    bool jumps;         /* the dynamic programme counts these */
     int64_t *pair_cost; /* per pair, at the present prices; INT64_MAX: none */
     int8_t *plan_pick;
     int8_t *picked; /* block plan per block of the present path */
@@ -103,6 +105,13 @@ int bytes_batch_run(const bytes_prices *m, bytes_batch *x, util_job_fn job, void
 /* Look for a plan of the pair that is cheap at the present prices; changes this pair alone, and reads its like class's.
  */
 int bytes_block_plan_add(bytes_prices *m, int32_t pair, const bytes_plan_task *job);
+/* Takes the plan if it is a new one and there is room for it, or frees it. */
+void bytes_block_plan_keep(bytes_prices *m, int32_t pair, pair_plan *plan);
+/* Goes on with the cheapest plans of the pairs on which most of the LP solution over paths hangs (deepen.c). */
+int bytes_deepen(bytes_prices *m, const bytes_plan_task *job);
+/* A path of block plans that is shorter than most_ns and fits, at the present prices (labels.c): into m->device and
+ * m->picked. m->pair_cost and m->jumps are those of plans. */
+int bytes_path_by_labels(bool *found, bytes_prices *m, int64_t most_ns, const util_stop *stop);
 /* Number of the pair that the present path takes through a block. */
 int64_t bytes_pair_of(const bytes_prices *m, int32_t block);
 

@@ -6,8 +6,9 @@
  * between that block and its reader. In a network whose memory binds, the cheapest path of block plans may change devices
  * in every layer, and be delayed each time (gpt3-13B on inter-server: 1.15 ms in every second layer).
  *
- * This is an estimate for choosing paths, with producer and reader on the devices of the block's two cuts; plans are
- * simulated with all that they send. O(E K^2) where tensors are read a few cuts further on, since the walk from the reader
+ * Blocks of one class differ in what leads over them, so this is known of blocks, not of classes: a path should change its
+ * device where nothing has to follow. It is an estimate for choosing paths, with producer and reader on the devices of the
+ * block's two cuts; plans are simulated with all that they send. O(E K^2) where tensors are read a few cuts further on, since the walk from the reader
  * backwards ends where there is time enough for the transfer. */
 #include <stdlib.h>
 
@@ -45,7 +46,7 @@ static void hide_behind_cut(walk *x, int32_t b)
 static bool charge(walk *x, int32_t b, int32_t tensor)
 {
     bytes_prices *m = x->m;
-    int64_t *row = m->jump_ns + (int64_t)m->c->s->block_class[b] * m->K * m->K;
+    int64_t *row = m->jump_ns + (int64_t)b * m->K * m->K;
     bool any = false;
     for (int32_t k = 0; k < m->K; k++)
         for (int32_t l = 0; l < m->K; l++) {
@@ -98,15 +99,13 @@ int bytes_find_jumps(bytes_prices *m)
 {
     const pair_chain *c = m->c;
     walk x = {.m = m};
-    m->jump_ns = util_alloc((size_t)pair_chain_count(c), sizeof *m->jump_ns);
+    m->jump_ns = util_alloc((size_t)c->s->n_blocks * (size_t)c->K * (size_t)c->K, sizeof *m->jump_ns);
     x.at = util_alloc((size_t)c->p->n_ops, sizeof *x.at);
     bool done = m->jump_ns && x.at;
     if (done) {
         number(&x);
         for (int32_t t = 0; t < c->p->n_tensors; t++)
             walk_tensor(&x, t);
-        for (int64_t i = 0; i < pair_chain_count(c); i++) /* the mean of the class's blocks */
-            m->jump_ns[i] /= UTIL_MAX(c->s->class_count[i / c->K / c->K], 1);
     }
     free(x.at);
     return done ? 0 : MOIRAI_EFAIL;

@@ -7,6 +7,9 @@
 #include "util/util.h"
 
 #define MEMORY_ROUNDS 12
+#define EVALUATIONS 4000  /* of a search for a block plan */
+#define WORTH_MORE 0.0005 /* of the makespan: what such a search should find */
+#define MOST_PAUSE 3      /* turns of the bound between two searches for plans */
 
 /* Bytes have a price on each device, so that equal devices differ. */
 static int begin(engine *x)
@@ -16,8 +19,8 @@ static int begin(engine *x)
     return rc ? rc : bytes_prices_new(&x->memory, x->c);
 }
 
-/* Prices on bytes: a composition that keeps to the memory, then a bound at its prices. */
-static int price_memory(engine *x, int32_t rounds, int32_t solves, int64_t evaluations)
+/* A composition that keeps to the memory, at prices on bytes. */
+static int find_plan(engine *x, int64_t evaluations)
 {
     int32_t searches = x->memory ? 3 : 6; /* at first there is nothing to begin with */
     bytes_plan_task search = {.evaluations = (int64_t)((double)evaluations * x->effort),
@@ -27,46 +30,83 @@ static int price_memory(engine *x, int32_t rounds, int32_t solves, int64_t evalu
                               .upper_ns = x->best ? x->best->makespan_ns : x->lower_ns,
                               .threads = x->o->budget.threads,
                               .stop = x->stop};
-    int64_t lower = 0, length = INT64_MAX;
+    int64_t length = INT64_MAX;
     const int32_t *cut_device;
     const pair_plan *const *block_plan;
     int rc = x->memory ? 0 : begin(x);
     if (rc == MOIRAI_ELIMIT)
         return 0; /* the heuristics' plans stand */
     rc = rc ? rc : bytes_plan_find(&length, &cut_device, &block_plan, x->memory, &search);
-    if (!rc && length != INT64_MAX) {
-        int64_t n = place_compose(x->c, cut_device, block_plan, x->op_device, x->order);
-        rc = engine_take_simulated(x, moirai_sim_replay(x->sim, x->op_device, x->order, n), 'M');
-    }
+    if (rc || length == INT64_MAX)
+        return rc;
+    int64_t n = place_compose(x->c, cut_device, block_plan, x->op_device, x->order);
+    return engine_take_simulated(x, moirai_sim_replay(x->sim, x->op_device, x->order, n), 'M');
+}
+
+/* A bound at the prices of the plans. */
+static int raise_bound(engine *x, int32_t rounds, int32_t solves)
+{
+    int64_t lower = 0;
     bytes_bound_task bound = {.upper_ns = x->best ? x->best->makespan_ns : 2 * x->lower_ns,
                               .rounds = rounds,
                               .buckets = ENGINE_MEMORY_BUCKETS,
                               .solves = (int32_t)(solves * fmin(x->effort, 100)) + 4,
                               .threads = x->o->budget.threads,
                               .stop = x->stop};
-    rc = rc ? rc : bytes_bound(&lower, x->memory, &bound);
+    int rc = bytes_bound(&lower, x->memory, &bound);
     if (!rc)
         engine_take_bound(x, lower);
     return rc;
 }
 
+/* Plans and bounds take turns, by what they gain. */
+typedef struct turns {
+    double plan_gain, bound_gain; /* of the last one each, of the makespan */
+    int32_t pause, wait;          /* turns of the bound alone: in a row now, and still to come */
+    int64_t evaluations;
+} turns;
+
+static double makespan(const engine *x)
+{
+    return x->best ? (double)x->best->makespan_ns : 0;
+}
+
+/* Where a search for plans has found next to nothing, a little annealing will do until the prices have moved on; and
+ * where the bound gains several times as much, it has the next turns for itself. */
+static int take_turn(engine *x, turns *t)
+{
+    double plan = makespan(x), bound = (double)x->lower_ns;
+    int rc = 0;
+    if (t->wait > 0 && x->best) {
+        t->wait--;
+    } else {
+        rc = find_plan(x, t->evaluations);
+        t->plan_gain = plan > 0 && x->best ? 1 - makespan(x) / plan : 1;
+        t->evaluations = t->plan_gain > WORTH_MORE ? EVALUATIONS : EVALUATIONS / 4;
+        t->pause = t->plan_gain < t->bound_gain / 4 ? UTIL_MIN(2 * t->pause + 1, MOST_PAUSE) : 0;
+        t->wait = t->pause;
+    }
+    rc = rc ? rc : raise_bound(x, 3, 30);
+    t->bound_gain = x->best ? ((double)x->lower_ns - bound) / makespan(x) : 0;
+    return rc;
+}
+
 int engine_improve_within_memory(engine *x)
 {
-    int rc = price_memory(x, 1, 20, 1000);
-    if (!x->memory)
-        return rc;
+    /* Where one class is large its pairs have been annealed by now (blocks.c): less is left to be found. */
+    turns t = {.evaluations = x->n_large > 1 ? EVALUATIONS : EVALUATIONS / 4};
     double before = 2;
-    int64_t evaluations = 4000;
     int32_t most = 1 + (int32_t)((MEMORY_ROUNDS - 1) * fmin(x->effort, 1));
+    int rc = find_plan(x, EVALUATIONS / 4);
+    if (rc || !x->memory)
+        return rc;
+    rc = raise_bound(x, 1, 20);
     for (int32_t round = 0; !rc && engine_gap(x) > x->o->gap && !engine_stopped(x); round++) {
         bool stays = round >= 3 && engine_gap(x) > 0.95 * before;
         if ((stays || round >= most) && !engine_grow(x))
             break;
         before = engine_gap(x);
-        int64_t known = x->best ? x->best->makespan_ns : INT64_MAX;
-        rc = price_memory(x, 3, 30, evaluations);
-        /* Where more annealing has found nothing, a little will do until the prices have moved on. */
-        evaluations = x->best && x->best->makespan_ns < known ? 4000 : 1000;
+        rc = take_turn(x, &t);
     }
     return rc;
 }
