@@ -149,8 +149,8 @@ static void test_pair_priced_climb_rests_where_it_is_stuck(void **state)
     heads h;
     open_heads(&h, 1);
     h.job.ceiling = pricing_units(DECOMPOSE_MOST_UNITS, 10 * ALL_ON_A); /* no case is worth that */
-    for (int32_t i = 0; i < 60 && !h.v.stuck; i++)
-        visit(&h, 30);
+    for (int32_t i = 0; i < 100 && !h.v.stuck; i++)
+        visit(&h, 120);
     assert_true(h.v.stuck);
     int32_t n = h.v.n_cases;
     int64_t value = h.v.value;

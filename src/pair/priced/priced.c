@@ -41,17 +41,23 @@ void pair_priced_free(pair_priced *v)
     }
 }
 
+int pair_priced_open_solver(pair_priced *v, int32_t i)
+{
+    pair_priced_solver *by = &v->solver[i];
+    const decompose_block *b = &v->pair->block;
+    if (by->master)
+        return 0;
+    int rc = by->pricer ? 0 : pricing_pricer_new(&by->pricer, b, STEPS + 2);
+    return rc ? rc : pricing_master_new(&by->master, b, v->entry_device, v->exit_device, STEPS);
+}
+
 static int open_priced(pair_priced *v)
 {
     pair_state *x = v->pair;
     size_t n = (size_t)x->n_first_sendings;
     if (util_grow(&v->cases, &v->case_capacity, n, sizeof *v->cases))
         return MOIRAI_EFAIL;
-    int rc = 0;
-    for (int32_t i = 0; i < PAIR_PRICED_SOLVERS && !rc; i++) {
-        rc = pricing_pricer_new(&v->solver[i].pricer, &x->block, STEPS + 2);
-        rc = rc ? rc : pricing_master_new(&v->solver[i].master, &x->block, v->entry_device, v->exit_device, STEPS);
-    }
+    int rc = pair_priced_open_solver(v, 0); /* others when there are cases for them */
     for (size_t i = 0; i < n && !rc; i++)
         v->cases[i] =
             (pair_priced_case){.sending = (int32_t)i, .most_ns = INT64_MAX, .split = {.on = PRICING_NO_BRANCH}};
@@ -234,7 +240,7 @@ static int pick_cases(solving *x, int64_t ceiling)
     return rc;
 }
 
-/* The weakest cases, two by two. */
+/* The weakest cases, as many at a time as there are solvers. */
 static int best_first(pair_priced *v, const pair_priced_task *job, int64_t ceiling)
 {
     solving x = {.v = v, .job = job};

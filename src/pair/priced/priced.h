@@ -19,7 +19,7 @@ typedef struct pair_priced_case {
 
 /* So many cases are solved at once, each by a solver with columns of its own: the outcome does not depend on the
  * threads. */
-#define PAIR_PRICED_SOLVERS 2
+#define PAIR_PRICED_SOLVERS 4
 
 typedef struct pair_priced_solver {
     pricing_pricer *pricer;

@@ -234,9 +234,12 @@ static int solve(pair_priced *v, int32_t solver, pair_priced_case *c, const pair
 {
     static const pricing_branch nowhere = {.on = PRICING_NO_BRANCH};
     const pair_priced_solver *by = &v->solver[solver];
+    int rc = pair_priced_open_solver(v, solver);
+    if (rc)
+        return rc;
     pricing_master_task task = question_task(v, by, c, job, q);
     pricing_master_result found;
-    int rc = pricing_master_solve(&found, by->master, &task);
+    rc = pricing_master_solve(&found, by->master, &task);
     bool worth = !rc && q.ceiling && found.value >= q.ceiling, end = !q.ceiling || (q.ask && worth);
     pricing_branch split = rc || (q.ask && worth) || !found.rounds ? nowhere : choose(v, by->master, c, &found);
     if (!rc && !end && !worth && split.on == PRICING_NO_BRANCH && !util_stopped(&job->stop)) { /* to its end, then */

@@ -6,6 +6,8 @@
 
 #define PAIR_PRICED_QUESTIONS 40 /* to one case, at most */
 
+/* Pricer and master of a solver, where they are not there yet (priced.c). */
+int pair_priced_open_solver(pair_priced *v, int32_t i);
 void pair_priced_case_free(pair_priced_case *c);
 /* Branches and prices are the copy's own. */
 int pair_priced_case_copy(const pair_priced *v, pair_priced_case *to, const pair_priced_case *from);

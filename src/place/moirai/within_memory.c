@@ -63,6 +63,7 @@ static int raise_bound(engine *x, int32_t rounds, int32_t solves)
 typedef struct turns {
     double plan_gain, bound_gain; /* of the last one each, of the makespan */
     int32_t pause, wait;          /* turns of the bound alone: in a row now, and still to come */
+    double plan_s;                /* what the last search for plans took */
     int64_t evaluations;
 } turns;
 
@@ -71,16 +72,27 @@ static double makespan(const engine *x)
     return x->best ? (double)x->best->makespan_ns : 0;
 }
 
+/* What a search for plans has found is lost if the time is up before its end; what the bound has gained is not. */
+static bool plans_are_due(const engine *x, turns *t)
+{
+    if (!x->best)
+        return true;
+    if (t->wait > 0) {
+        t->wait--;
+        return false;
+    }
+    return util_stop_left_s(&x->stop) > t->plan_s;
+}
+
 /* Where a search for plans has found next to nothing, a little annealing will do until the prices have moved on; and
  * where the bound gains several times as much, it has the next turns for itself. */
 static int take_turn(engine *x, turns *t)
 {
-    double plan = makespan(x), bound = (double)x->lower_ns;
+    double plan = makespan(x), bound = (double)x->lower_ns, begun = util_seconds();
     int rc = 0;
-    if (t->wait > 0 && x->best) {
-        t->wait--;
-    } else {
+    if (plans_are_due(x, t)) {
         rc = find_plan(x, t->evaluations);
+        t->plan_s = util_seconds() - begun;
         t->plan_gain = plan > 0 && x->best ? 1 - makespan(x) / plan : 1;
         t->evaluations = t->plan_gain > WORTH_MORE ? EVALUATIONS : EVALUATIONS / 4;
         t->pause = t->plan_gain < t->bound_gain / 4 ? UTIL_MIN(2 * t->pause + 1, MOST_PAUSE) : 0;
@@ -100,7 +112,9 @@ int engine_improve_within_memory(engine *x)
     int rc = find_plan(x, EVALUATIONS / 4);
     if (rc || !x->memory)
         return rc;
+    int64_t known = x->lower_ns;
     rc = raise_bound(x, 1, 20);
+    t.bound_gain = x->best ? (double)(x->lower_ns - known) / makespan(x) : 0;
     for (int32_t round = 0; !rc && engine_gap(x) > x->o->gap && !engine_stopped(x); round++) {
         bool stays = round >= 3 && engine_gap(x) > 0.95 * before;
         if ((stays || round >= most) && !engine_grow(x))
