@@ -5,7 +5,6 @@
 
 #include "pricing/lp.h"
 #include "support/check.h"
-#include "support/scale.h"
 #include "support/shapes.h"
 
 #define LAYER 28 /* operators */
@@ -30,7 +29,7 @@ static void test_layers_that_differ_are_bounded_within_a_fifth_on_any_number_of_
     (void)state;
     static const char path[] = "test_place_layers.certificate.json";
     moirai_problem *p = NULL;
-    assert_ok(shape_problem(&p, "transformer", TEST_SHARE(4) * LAYER, 4));
+    assert_ok(shape_problem(&p, "transformer", 3 * LAYER, 4));
     moirai_plan *one = place(p, 1, path), *three = place(p, 3, path);
     if (pricing_lp_available())
         assert_true((double)one->lower_bound_ns > 0.8 * (double)one->makespan_ns);
