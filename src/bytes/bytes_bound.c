@@ -102,7 +102,7 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
 
 /* ---- paths ---- */
 
-static int64_t cut_cost(const bytes_prices *m, int32_t cut, int32_t k, const int64_t *price)
+int64_t bytes_cut_cost(const bytes_prices *m, int32_t cut, int32_t k, const int64_t *price)
 {
     const moirai_problem *p = m->c->p;
     return pricing_units(m->c->s->unit, moirai_op_ns(p, cut, k)) + price[k] * p->op_memory_bytes[cut];
@@ -121,11 +121,11 @@ static void advance(bytes_prices *m, int32_t block, uint64_t out, int64_t *cost)
     for (int32_t l = 0; l < m->K; l++) {
         next[l] = INT64_MAX;
         for (int32_t k = 0; k < m->K && (out >> l & 1); k++) {
-            int64_t pair = m->pair_cost[((int64_t)c->s->block_class[block] * m->K + k) * m->K + l];
+            int64_t pair = m->pair_cost[bytes_pair_at(m, block, k, l)];
             if (cost[k] == INT64_MAX || pair == INT64_MAX)
                 continue;
             if (m->jumps)
-                pair += pricing_units(c->s->unit, m->jump_ns[((int64_t)block * m->K + k) * m->K + l]);
+                pair += pricing_units(c->s->unit, bytes_late_ns(m, block, k, l));
             int64_t sum = UTIL_MIN(cost[k] + UTIL_MIN(pair, MOST_COST), MOST_COST); /* less is claimed: still true */
             if (sum >= next[l])
                 continue;
@@ -147,7 +147,7 @@ int64_t bytes_cheapest_path(bytes_prices *m, int32_t first, int32_t last, int32_
         advance(m, i, i == last ? UINT64_C(1) << exit : pair_chain_exit_mask(m->c, i), cost);
         for (int32_t l = 0; l < m->K && i < last; l++)
             if (cost[l] != INT64_MAX)
-                cost[l] = UTIL_MIN(cost[l] + cut_cost(m, s->cut[i], l, price), MOST_COST);
+                cost[l] = UTIL_MIN(cost[l] + bytes_cut_cost(m, s->cut[i], l, price), MOST_COST);
     }
     if (cost[exit] == INT64_MAX)
         return INT64_MAX;

@@ -57,8 +57,8 @@ static bytes_path measure(const bytes_prices *m, int32_t first, int32_t last)
     const pair_chain *c = m->c;
     bytes_path out = {0};
     for (int32_t i = first; i <= last; i++) {
-        int64_t length, pair = bytes_pair_of(m, i), cells = (int64_t)m->K * m->K;
-        int64_t late = m->jump_ns[i * cells + pair % cells];
+        int64_t length, pair = bytes_pair_of(m, i);
+        int64_t late = bytes_late_ns(m, i, (int32_t)(pair / m->K % m->K), (int32_t)(pair % m->K));
         const int64_t *bytes = bytes_block_plan_at(m, pair, m->picked[i], &length);
         out.time_ns += (double)(length + late);
         out.jump_ns += (double)late;
@@ -172,7 +172,7 @@ static void lay_out(bytes_prices *m, const bytes_master *x)
             m->device[i] = now->device[i];
         int32_t a = i > 0 ? m->device[i - 1] : 0, b = i < s->n_cuts ? m->device[i] : 0;
         bool same = now == before || (i > 0 && now->device[i - 1] == a);
-        m->picked[i] = same ? now->pick[i] : m->plan_pick[((int64_t)s->block_class[i] * m->K + a) * m->K + b];
+        m->picked[i] = same ? now->pick[i] : m->plan_pick[bytes_pair_at(m, i, a, b)];
         before = now;
     }
 }

@@ -112,6 +112,17 @@ int bytes_deepen(bytes_prices *m, const bytes_plan_task *job);
 /* A path of block plans that is shorter than most_ns and fits, at the present prices (labels.c): into m->device and
  * m->picked. m->pair_cost and m->jumps are those of plans. */
 int bytes_path_by_labels(bool *found, bytes_prices *m, int64_t most_ns, const util_stop *stop);
+static inline int64_t bytes_pair_at(const bytes_prices *m, int32_t block, int32_t entry_device, int32_t exit_device)
+{
+    return ((int64_t)m->c->s->block_class[block] * m->K + entry_device) * m->K + exit_device;
+}
+/* What edges over a block are late where it changes the device, about (jumps.c). */
+static inline int64_t bytes_late_ns(const bytes_prices *m, int32_t block, int32_t entry_device, int32_t exit_device)
+{
+    return m->jump_ns[((int64_t)block * m->K + entry_device) * m->K + exit_device];
+}
+/* A cut on a device: its time, and its bytes at `price`. */
+int64_t bytes_cut_cost(const bytes_prices *m, int32_t cut, int32_t k, const int64_t *price);
 /* Number of the pair that the present path takes through a block. */
 int64_t bytes_pair_of(const bytes_prices *m, int32_t block);
 

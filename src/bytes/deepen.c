@@ -61,7 +61,7 @@ static void count_parts(const bytes_prices *m, double *times)
     for (size_t j = 0; j < x->n; j++)
         for (int32_t i = 0; i < s->n_blocks && x->part[j] > 1e-9; i++) {
             int32_t a = i > 0 ? x->path[j].device[i - 1] : 0, b = i < s->n_cuts ? x->path[j].device[i] : 0;
-            times[leader_of(m, ((int64_t)s->block_class[i] * m->K + a) * m->K + b)] += x->part[j];
+            times[leader_of(m, bytes_pair_at(m, i, a, b))] += x->part[j];
         }
 }
 
@@ -123,9 +123,8 @@ static int run_one(void *data, int32_t i)
     moirai_sim *sim;
     if (moirai_sim_new(&sim, &y->block.problem))
         return MOIRAI_EFAIL;
-    r->plan.length_ns = from->length_ns;
+    int rc = pair_plan_copy(&r->plan, from, y->block.problem.n_ops);
     r->plan.cost = r->before = cost;
-    int rc = pair_plan_set(&r->plan, y->block.problem.n_ops, from->device, from->order, from->n_order);
     rc = rc ? rc : pair_anneal(&r->plan, &y->block, sim, &task);
     moirai_sim_free(sim);
     return rc;

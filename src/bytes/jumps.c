@@ -7,9 +7,9 @@
  * in every layer, and be delayed each time (gpt3-13B on inter-server: 1.15 ms in every second layer).
  *
  * Blocks of one class differ in what leads over them, so this is known of blocks, not of classes: a path should change its
- * device where nothing has to follow. It is an estimate for choosing paths, with producer and reader on the devices of the
- * block's two cuts; plans are simulated with all that they send. O(E K^2) where tensors are read a few cuts further on, since the walk from the reader
- * backwards ends where there is time enough for the transfer. */
+ * device where nothing has to follow. It is an estimate for choosing paths, with producer and reader on the devices of
+ * the block's two cuts; plans are simulated with all that they send. O(E K^2) where tensors are read a few cuts further
+ * on, since the walk from the reader backwards ends where there is time enough for the transfer. */
 #include <stdlib.h>
 
 #include "bytes/bytes_state.h"

@@ -68,24 +68,12 @@ typedef struct labelling {
 
 static int64_t cut_units(const bytes_prices *m, int32_t i, int32_t l)
 {
-    const moirai_problem *p = m->c->p;
-    int32_t cut = m->c->s->cut[i];
-    return pricing_units(m->c->s->unit, moirai_op_ns(p, cut, l)) + m->price[l] * p->op_memory_bytes[cut];
-}
-
-static int64_t pair_number(const bytes_prices *m, int32_t block, int32_t k, int32_t l)
-{
-    return ((int64_t)m->c->s->block_class[block] * m->K + k) * m->K + l;
+    return bytes_cut_cost(m, m->c->s->cut[i], l, m->price);
 }
 
 static int64_t late_units(const bytes_prices *m, int32_t block, int32_t k, int32_t l)
 {
-    return pricing_units(m->c->s->unit, m->jump_ns[((int64_t)block * m->K + k) * m->K + l]);
-}
-
-static uint64_t exits(const bytes_prices *m, int32_t block)
-{
-    return block < m->c->s->n_cuts ? pair_chain_exit_mask(m->c, block) : 1;
+    return pricing_units(m->c->s->unit, bytes_late_ns(m, block, k, l));
 }
 
 /* The cheapest way to the end from every device before every block. */
@@ -97,9 +85,9 @@ static void find_to_go(labelling *x)
         for (int32_t k = 0; k < m->K; k++) {
             int64_t best = INT64_MAX;
             for (int32_t l = 0; l < m->K; l++) {
-                int64_t pair = m->pair_cost[pair_number(m, i, k, l)];
+                int64_t pair = m->pair_cost[bytes_pair_at(m, i, k, l)];
                 int64_t rest = i + 1 < n ? x->to_go[(int64_t)(i + 1) * m->K + l] : 0;
-                if (!(exits(m, i) >> l & 1) || pair == INT64_MAX || rest == INT64_MAX)
+                if (!(pair_chain_exit_mask(m->c, i) >> l & 1) || pair == INT64_MAX || rest == INT64_MAX)
                     continue;
                 pair += late_units(m, i, k, l) + rest + (i < m->c->s->n_cuts ? cut_units(m, i, l) : 0);
                 best = UTIL_MIN(best, pair);
@@ -202,7 +190,7 @@ static void grow(labelling *x, int32_t i, int32_t at, int32_t l)
 {
     const bytes_prices *m = x->m;
     const label *from = &x->now[at];
-    int64_t pair = pair_number(m, i, from->device, l), to_go = 0, more = late_units(m, i, from->device, l), bytes = 0;
+    int64_t pair = bytes_pair_at(m, i, from->device, l), to_go = 0, more = late_units(m, i, from->device, l), bytes = 0;
     if (m->pair_cost[pair] == INT64_MAX)
         return;
     if (i < m->c->s->n_cuts) {
@@ -258,7 +246,7 @@ static int pass_block(labelling *x, int32_t i)
     x->n_next = 0;
     for (int32_t at = 0; at < x->n_now; at++)
         for (int32_t l = 0; l < m->K; l++)
-            if (exits(m, i) >> l & 1)
+            if (pair_chain_exit_mask(m->c, i) >> l & 1)
                 grow(x, i, at, l);
     shrink(x, i);
     if (util_grow(&x->step, &x->step_capacity, x->n_steps + (size_t)x->n_next, sizeof *x->step))

@@ -568,3 +568,22 @@ void pair_cases_free(pair_case *cases, int32_t n)
         pair_case_free(&cases[i]);
     free(cases);
 }
+
+pricing_branch pair_cases_halve_arrival(const pricing_sending *how, const pricing_master *m, int64_t parts)
+{
+    for (int32_t j = 0; how->fixed && j < how->n_receivers; j++) {
+        int64_t first = pricing_master_arrival(m, j), last = pricing_master_arrived(m, j);
+        int64_t middle = first + (last - first) / 2;
+        if (last - first > pricing_master_grid(m)->length_ns / parts)
+            return (pricing_branch){PRICING_ARRIVAL, 0, 0, how->receiver[j], middle, middle + 1};
+    }
+    return (pricing_branch){.on = PRICING_NO_BRANCH};
+}
+
+int32_t pair_cases_numbers(int32_t n, const pricing_branch *branch)
+{
+    int32_t found = 0;
+    for (int32_t i = 0; i < n; i++)
+        found += branch[i].on == PRICING_NUMBER;
+    return found;
+}

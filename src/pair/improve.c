@@ -74,13 +74,6 @@ static void take_shorter(pair_plan *plan, pair_plan *other)
     }
 }
 
-static int copy_plan(pair_plan *to, const pair_plan *from, int32_t n_ops)
-{
-    to->length_ns = from->length_ns;
-    to->cost = from->cost;
-    return from->device ? pair_plan_set(to, n_ops, from->device, from->order, from->n_order) : 0;
-}
-
 /* Anneal from hints into `plan`, the one of a trial or of the pair. */
 static int anneal_hints(const pair_improve_task *job, const pair_anneal_task *task, pair_plan *plan, int32_t restarts,
                         int threads)
@@ -90,7 +83,7 @@ static int anneal_hints(const pair_improve_task *job, const pair_anneal_task *ta
     if (!task->n_columns)
         return 0;
     for (int32_t i = 0; i < restarts && !rc; i++)
-        rc = copy_plan(&k.plan[i], plan, job->pair->block.problem.n_ops);
+        rc = pair_plan_copy(&k.plan[i], plan, job->pair->block.problem.n_ops);
     rc = rc ? rc : util_pool_run(anneal_once, &k, restarts, threads);
     for (int32_t i = 0; i < restarts; i++) {
         if (!rc)

@@ -26,6 +26,13 @@ int pair_plan_set(pair_plan *plan, int32_t n_ops, const int32_t *device, const m
     return 0;
 }
 
+int pair_plan_copy(pair_plan *to, const pair_plan *from, int32_t n_ops)
+{
+    to->length_ns = from->length_ns;
+    to->cost = from->cost;
+    return from->device ? pair_plan_set(to, n_ops, from->device, from->order, from->n_order) : 0;
+}
+
 int pair_take_plan(pair_state *x, int64_t length_ns, const int32_t *device, const moirai_task *order, int64_t n_order)
 {
     x->plan.length_ns = length_ns;

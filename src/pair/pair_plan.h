@@ -16,5 +16,7 @@ typedef struct pair_plan {
 void pair_plan_free(pair_plan *plan);
 /* Copies devices (of n_ops operators) and order; length and cost are the caller's. */
 int pair_plan_set(pair_plan *plan, int32_t n_ops, const int32_t *device, const moirai_task *order, int64_t n_order);
+/* The same with length and cost; nothing where there is no plan yet. */
+int pair_plan_copy(pair_plan *to, const pair_plan *from, int32_t n_ops);
 
 #endif

@@ -143,31 +143,20 @@ static int64_t divide_range(const pricing_master *m, int64_t least, int64_t most
     return UTIL_MIN(UTIL_MAX(middle, least + range / 4), most - UTIL_MAX(range / 4, 1));
 }
 
-static int32_t numbers_asked(const pair_priced_case *c)
-{
-    int32_t n = 0;
-    for (int32_t i = 0; i < c->n_branches; i++)
-        n += c->branch[i].on == PRICING_NUMBER;
-    return n;
-}
-
 /* Where a solved case is divided next: in its range, then the first arrival that is not known well is halved, then as the
  * LP solution says. */
 static pricing_branch choose(const pair_priced *v, const pricing_master *m, const pair_priced_case *c,
                              const pricing_master_result *found)
 {
     static const pricing_branch nowhere = {.on = PRICING_NO_BRANCH};
-    const pricing_sending *how = &v->pair->sending[c->sending];
     int64_t at = divide_range(m, UTIL_MAX(c->least_ns, v->pair->lower_ns), c->most_ns);
     if (at > 0 && at < c->most_ns)
         return (pricing_branch){.on = PRICING_LENGTH, .least = at, .most = at + 1};
-    for (int32_t j = 0; how->fixed && j < how->n_receivers; j++) {
-        int64_t first = pricing_master_arrival(m, j), last = pricing_master_arrived(m, j);
-        int64_t half = first + (last - first) / 2;
-        if (last - first > pricing_master_grid(m)->length_ns / NARROWEST)
-            return (pricing_branch){PRICING_ARRIVAL, 0, 0, how->receiver[j], half, half + 1};
-    }
-    return numbers_asked(c) >= MOST_NUMBERS ? nowhere : pair_cases_branch_on(v->pair, c->sending, m, found->price);
+    pricing_branch arrival = pair_cases_halve_arrival(&v->pair->sending[c->sending], m, NARROWEST);
+    if (arrival.on != PRICING_NO_BRANCH)
+        return arrival;
+    bool enough = pair_cases_numbers(c->n_branches, c->branch) >= MOST_NUMBERS;
+    return enough ? nowhere : pair_cases_branch_on(v->pair, c->sending, m, found->price);
 }
 
 static void solution_bytes(const pair_priced *v, const pricing_master *m, pair_priced_case *c)

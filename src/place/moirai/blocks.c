@@ -4,9 +4,9 @@
  * goes where the answer is still open: only pairs on the path that the bound or the plan takes are refined, the widest
  * first; tightening one moves the path to others. So a bound is raised by a stride, and the path is looked at again: what
  * a pair is raised above the next best path is of no use yet. Pairs on the plan's path alone get plans alone; a plan that
- * one pair finds is tried between the devices of the others. Refinements run in batches of fixed size on as many threads as there
- * are; a batch is chosen before it starts and read after it ends, so that the result depends on seed and effort, not on
- * the number of threads. */
+ * one pair finds is tried between the devices of the others. Refinements run in batches of fixed size on as many threads
+ * as there are; a batch is chosen before it starts and read after it ends, so that the result depends on seed and effort,
+ * not on the number of threads. */
 #include <math.h>
 #include <string.h>
 
