@@ -20,6 +20,7 @@ typedef struct bytes_pair {
     int32_t n_plans;
     int64_t own_length_ns; /* of the pair's own plan when own_bytes was taken */
     int64_t own_bytes[MOIRAI_MAX_DEVICES];
+    int32_t n_shared;     /* block plans that the class's other pairs have seen (share_plans.c) */
     int32_t n_from_alike; /* block plans of the like class's pair that were looked at */
     int64_t searched;     /* stamp of the prices at which block plans were last searched for */
 } bytes_pair;
@@ -109,6 +110,9 @@ int bytes_block_plan_add(bytes_prices *m, int32_t pair, const bytes_plan_task *j
 void bytes_block_plan_keep(bytes_prices *m, int32_t pair, pair_plan *plan);
 /* Goes on with the cheapest plans of the pairs on which most of the LP solution over paths hangs (deepen.c). */
 int bytes_deepen(bytes_prices *m, const bytes_plan_task *job);
+/* Plays the block plans that are new at every pair between the devices of the class's other pairs, and keeps what is
+ * cheaper there at the present prices (share_plans.c). */
+int bytes_share_plans(bytes_prices *m, const bytes_plan_task *job);
 /* A path of block plans that is shorter than most_ns and fits, at the present prices (labels.c): into m->device and
  * m->picked. m->pair_cost and m->jumps are those of plans. */
 int bytes_path_by_labels(bool *found, bytes_prices *m, int64_t most_ns, const util_stop *stop);
