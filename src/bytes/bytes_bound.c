@@ -24,6 +24,7 @@
 #define MOST_PART 2                  /* of the solves for each pair: to those on which most of the gap hangs */
 #define MANY_CLASSES 4               /* with several components each: their first rounds are long */
 #define FIRST_ROUNDS 4               /* of many classes: these look for prices on bytes, with a third of the solves */
+#define MEASURES 8                   /* of the LP solution over paths, until it is made of what is known by now */
 #define PATH_REFINEMENTS 20          /* how often the bound's path may move to unpriced pairs within one round */
 
 static void free_view(bytes_pair *v)
@@ -273,6 +274,7 @@ static int refine_path(bytes_prices *m, const bytes_bound_task *job, bool *any)
             x.batch.pair[x.batch.n++] = (int32_t)pair;
     }
     *any = x.batch.n > 0;
+    m->refined += *any;
     int rc = bytes_batch_run(m, &x.batch, refine_one, &x, job->threads);
     free(x.batch.pair);
     return rc;
@@ -302,17 +304,23 @@ static int64_t lagrangian_ns(const bytes_prices *m, int64_t path_cost)
     return (int64_t)(value / m->c->s->unit);
 }
 
-void bytes_set_duals(bytes_prices *m, const double *dual_ns)
+/* Prices per byte, in units, from dual values of whole devices. */
+static void prices_of(const bytes_prices *m, const double *dual_ns, int64_t *price)
 {
-    m->stamp++;
     for (int32_t k = 0; k < m->K; k++) {
         double capacity = (double)UTIL_MAX(m->c->p->device_memory_bytes[k], 1);
-        double price = dual_ns[k] / capacity * (double)m->c->s->unit;
+        double in_units = dual_ns[k] / capacity * (double)m->c->s->unit;
         /* All devices full are worth less than half of what the pricing takes for "does not fit", and so is the largest
          * operator where it does not fit. */
         double most = fmax(fmax(capacity, (double)m->largest_bytes), 1e3);
-        m->price[k] = (int64_t)fmin(fmax(price, 0), 1e18 / fmax(m->K, 4) / most);
+        price[k] = (int64_t)fmin(fmax(in_units, 0), 1e18 / fmax(m->K, 4) / most);
     }
+}
+
+void bytes_set_duals(bytes_prices *m, const double *dual_ns)
+{
+    m->stamp++;
+    prices_of(m, dual_ns, m->price);
 }
 
 /* ---- the master over paths ---- */
@@ -369,6 +377,14 @@ int bytes_master_add(bytes_master *x, const bytes_path *path)
     return 0;
 }
 
+/* What is left of a path's cost without its bytes. */
+static void set_path_time(const bytes_prices *m, double cost, const int64_t *price, bytes_path *x)
+{
+    x->time_ns = cost / (double)m->c->s->unit;
+    for (int32_t k = 0; k < m->K; k++)
+        x->time_ns -= (double)price[k] / (double)m->c->s->unit * x->use[k];
+}
+
 /* The cheapest path at these dual values, its pairs solved; the bound that it gives. */
 static int price_path(bytes_prices *m, const double *dual_ns, const bytes_bound_task *job, int64_t *bound,
                       bytes_path *out)
@@ -383,12 +399,72 @@ static int price_path(bytes_prices *m, const double *dual_ns, const bytes_bound_
             cost = bytes_bound_path(m, job->threads);
     }
     *bound = lagrangian_ns(m, cost);
-    *out = (bytes_path){0};
+    *out = (bytes_path){.refined = m->refined};
+    memcpy(out->dual_ns, dual_ns, sizeof *dual_ns * (size_t)m->K);
     path_bytes(m, out->use);
-    out->time_ns = (double)cost / (double)m->c->s->unit;
-    for (int32_t k = 0; k < m->K; k++)
-        out->time_ns -= (double)m->price[k] / (double)m->c->s->unit * out->use[k];
+    set_path_time(m, (double)cost, m->price, out);
     return rc;
+}
+
+/* Takes the path as a column of the master, with the devices of its cuts. */
+static int keep_cut(bytes_prices *m, const bytes_path *found)
+{
+    int32_t n = m->c->s->n_cuts;
+    bytes_path path = *found;
+    path.device = util_alloc((size_t)n, 1);
+    if (!path.device || bytes_master_add(&m->cuts, &path)) {
+        free(path.device);
+        return MOIRAI_EFAIL;
+    }
+    for (int32_t i = 0; i < n; i++)
+        path.device[i] = (int8_t)m->device[i];
+    return 0;
+}
+
+/* Time and bytes of a path of the bound, at its own prices, by what is known of its pairs by now. */
+static void measure_again(bytes_prices *m, bytes_path *x, int32_t *times)
+{
+    const pair_chain *c = m->c;
+    int64_t price[MOIRAI_MAX_DEVICES], pairs = pair_chain_count(c);
+    double cost = 0, use[MOIRAI_MAX_DEVICES];
+    prices_of(m, x->dual_ns, price);
+    memset(x->use, 0, sizeof x->use);
+    memset(times, 0, sizeof *times * (size_t)pairs);
+    for (int32_t i = 0; i < c->s->n_blocks; i++) {
+        int32_t k = i > 0 ? x->device[i - 1] : 0, l = i < c->s->n_cuts ? x->device[i] : 0;
+        times[bytes_pair_at(m, i, k, l)]++;
+        if (i < c->s->n_cuts) {
+            cost += (double)bytes_cut_cost(m, c->s->cut[i], l, price);
+            x->use[l] += (double)c->p->op_memory_bytes[c->s->cut[i]];
+        }
+    }
+    for (int64_t i = 0; i < pairs; i++) {
+        if (!times[i] || !pair_chain_get(c, i)->open)
+            continue;
+        cost += times[i] * (double)pair_priced_value_at(&m->view[i].priced, price, use);
+        for (int32_t k = 0; k < m->K; k++)
+            x->use[k] += times[i] * use[k];
+    }
+    set_path_time(m, cost, price, x);
+    x->refined = m->refined;
+}
+
+/* Paths that the LP solution is made of may have been met when less was known of their pairs: they promise less than there
+ * is by now, and hold the prices where they are. *any: there were such. */
+static int measure_solution_again(bytes_prices *m, bool *any)
+{
+    int32_t *times = util_alloc((size_t)pair_chain_count(m->c), sizeof *times);
+    *any = false;
+    for (size_t i = 0; times && i < m->cuts.n; i++) {
+        bytes_path *x = &m->cuts.path[i];
+        if (!x->device || m->cuts.part[i] < 1e-9 || x->refined == m->refined)
+            continue;
+        double before = x->time_ns;
+        measure_again(m, x, times);
+        *any |= fabs(x->time_ns - before) > 1e-6 * before;
+    }
+    free(times);
+    return times ? 0 : MOIRAI_EFAIL;
 }
 
 /* What a component pays must stay well below what the pricing takes for "does not fit": prices go up to a few units per
@@ -429,7 +505,12 @@ static int next_duals(bytes_prices *m, bytes_master *x, const bytes_bound_task *
         memcpy(dual_ns, m->best_dual_ns, sizeof m->best_dual_ns);
         return 0;
     }
-    int rc = x->n ? bytes_master_solve(m, x, 1, 4 * (double)job->upper_ns, dual_ns) : 0;
+    int rc = 0;
+    bool any = x->n > 0;
+    for (int32_t i = 0; i < MEASURES && any && !rc; i++) {
+        rc = bytes_master_solve(m, x, 1, 4 * (double)job->upper_ns, dual_ns);
+        rc = rc ? rc : measure_solution_again(m, &any);
+    }
     if (rc)
         return rc;
     for (int32_t k = 0; k < m->K && round % 2 == 0 && m->best_ns; k++)
@@ -466,7 +547,7 @@ int bytes_bound(int64_t *lower_ns, bytes_prices *m, const bytes_bound_task *job)
             memcpy(m->best_dual_ns, dual_ns, sizeof dual_ns);
         }
         m->rounds++;
-        rc = bytes_master_add(x, &found);
+        rc = keep_cut(m, &found);
     }
     *lower_ns = m->best_ns;
     return rc;

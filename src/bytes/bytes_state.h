@@ -29,8 +29,10 @@ typedef struct bytes_pair {
 typedef struct bytes_path {
     double time_ns, use[MOIRAI_MAX_DEVICES]; /* bytes */
     double jump_ns; /* of the time: what edges over blocks are late, which no bound sees; plans only */
-    int8_t *device; /* of the cuts; plans only */
-    int8_t *pick;   /* block plan of each block */
+    int8_t *device; /* of the cuts */
+    int8_t *pick;   /* block plan of each block; NULL: a path of the bound */
+    double dual_ns[MOIRAI_MAX_DEVICES]; /* at which the bound took it */
+    int64_t refined; /* refinements of pairs by then: its time and bytes are those that were known */
 } bytes_path;
 
 /* Paths met so far; every combination of them that fits on average bounds what prices can reach. */
@@ -52,6 +54,7 @@ struct bytes_prices {
     double best_dual_ns[MOIRAI_MAX_DEVICES]; /* of the whole capacity, in ns: price * capacity at the best bound */
     int64_t best_ns;
     int32_t rounds;     /* of prices on bytes so far, of the bound */
+    int64_t refined;    /* how often pairs of the bound's path were refined */
     bool many;          /* classes: rounds are long */
     bytes_master plans; /* paths of plans met so far */
     bytes_master cuts;  /* these, and paths of the bound */
