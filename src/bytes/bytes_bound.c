@@ -24,6 +24,7 @@
 #define MOST_PART 2                  /* of the solves for each pair: to those on which most of the gap hangs */
 #define MANY_CLASSES 4               /* with several components each: their first rounds are long */
 #define FIRST_ROUNDS 4               /* of many classes: these look for prices on bytes, with a third of the solves */
+#define LEAST_PART 0.02              /* of a path in the LP solution: its pairs are refined */
 #define MEASURES 8                   /* of the LP solution over paths, until it is made of what is known by now */
 #define PATH_REFINEMENTS 20          /* how often the bound's path may move to unpriced pairs within one round */
 
@@ -193,7 +194,7 @@ typedef struct refining {
     pair_priced_task task;
     int64_t upper_ns;
     bytes_batch batch;
-    int32_t *times; /* per pair: how often the path takes it */
+    double *times; /* per pair: how often the path takes it, or the LP solution over paths */
 } refining;
 
 /* Looks where there is something to gain: by what the class takes of the time at first, then by what is still open on
@@ -259,24 +260,45 @@ int bytes_batch_run(const bytes_prices *m, bytes_batch *x, util_job_fn job, void
     return rc ? rc : util_pool_run(job, data, x->n - leaders, threads);
 }
 
-/* Refine the pairs of the path that are not refined at these prices; true in *any if there was one. */
-static int refine_path(bytes_prices *m, const bytes_bound_task *job, bool *any)
+static void count_pair(refining *x, int64_t pair, double part)
+{
+    if (x->times[pair] == 0 && !x->m->view[pair].priced.solved)
+        x->batch.pair[x->batch.n++] = (int32_t)pair;
+    x->times[pair] += part;
+}
+
+/* Pairs of the paths of the bound's last LP solution: near its prices they all cost the same, and raising one of them only
+ * moves the path to the next. */
+static void count_solution(refining *x)
+{
+    const bytes_prices *m = x->m;
+    const decompose_cuts *s = m->c->s;
+    for (size_t j = 0; j < m->cuts.n; j++) {
+        const bytes_path *path = &m->cuts.path[j];
+        for (int32_t i = 0; i < s->n_blocks && path->device && path->part > LEAST_PART; i++)
+            count_pair(x, bytes_pair_at(m, i, i > 0 ? path->device[i - 1] : 0, i < s->n_cuts ? path->device[i] : 0),
+                       path->part);
+    }
+}
+
+/* Refine the pairs of the path that are not refined at these prices, and those of the LP solution; true in *any if there
+ * was one. */
+static int refine_path(bytes_prices *m, const bytes_bound_task *job, bool solution, bool *any)
 {
     refining x = {.m = m, .task = priced_task(m, job), .upper_ns = job->upper_ns};
     size_t pairs = (size_t)m->c->s->n_classes * (size_t)m->K * (size_t)m->K;
-    x.batch.pair = util_alloc(2 * pairs, sizeof *x.batch.pair);
-    if (!x.batch.pair)
-        return MOIRAI_EFAIL;
-    x.times = x.batch.pair + pairs;
-    for (int32_t i = 0; i < m->c->s->n_blocks; i++) {
-        int64_t pair = bytes_pair_of(m, i);
-        if (!x.times[pair]++ && !m->view[pair].priced.solved)
-            x.batch.pair[x.batch.n++] = (int32_t)pair;
-    }
+    x.batch.pair = util_alloc(pairs, sizeof *x.batch.pair);
+    x.times = util_alloc(pairs, sizeof *x.times);
+    int rc = x.batch.pair && x.times ? 0 : MOIRAI_EFAIL;
+    for (int32_t i = 0; i < m->c->s->n_blocks && !rc; i++)
+        count_pair(&x, bytes_pair_of(m, i), 1);
+    if (solution && !rc)
+        count_solution(&x);
     *any = x.batch.n > 0;
     m->refined += *any;
-    int rc = bytes_batch_run(m, &x.batch, refine_one, &x, job->threads);
+    rc = rc ? rc : bytes_batch_run(m, &x.batch, refine_one, &x, job->threads);
     free(x.batch.pair);
+    free(x.times);
     return rc;
 }
 
@@ -394,7 +416,7 @@ static int price_path(bytes_prices *m, const double *dual_ns, const bytes_bound_
     bool any = true;
     int rc = 0;
     for (int32_t i = 0; i < PATH_REFINEMENTS && any && !rc; i++) {
-        rc = refine_path(m, job, &any);
+        rc = refine_path(m, job, i == 0, &any);
         if (any && !rc)
             cost = bytes_bound_path(m, job->threads);
     }
@@ -457,6 +479,7 @@ static int measure_solution_again(bytes_prices *m, bool *any)
     *any = false;
     for (size_t i = 0; times && i < m->cuts.n; i++) {
         bytes_path *x = &m->cuts.path[i];
+        x->part = m->cuts.part[i];
         if (!x->device || m->cuts.part[i] < 1e-9 || x->refined == m->refined)
             continue;
         double before = x->time_ns;
@@ -486,15 +509,6 @@ static int take_plans(bytes_prices *m)
         rc = bytes_master_add(&m->cuts, &path);
     }
     return rc;
-}
-
-/* What was claimed of older paths has been raised since: they would lead the LP solution astray. */
-static int forget_cuts(bytes_prices *m)
-{
-    bytes_master_free(&m->cuts);
-    m->cuts = (bytes_master){0};
-    m->n_plans_taken = 0;
-    return take_plans(m);
 }
 
 /* The next prices to look at: the best so far once more, whose pairs can be refined further; then those of the LP
@@ -538,8 +552,6 @@ int bytes_bound(int64_t *lower_ns, bytes_prices *m, const bytes_bound_task *job)
             break; /* nothing new to learn */
         memcpy(before, dual_ns, sizeof dual_ns);
         rc = price_path(m, dual_ns, job, &bound, &found);
-        if (!rc && round == 0 && bound - m->best_ns > m->best_ns / 1000)
-            rc = forget_cuts(m);
         if (rc)
             break;
         if (bound > m->best_ns) {

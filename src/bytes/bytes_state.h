@@ -33,6 +33,7 @@ typedef struct bytes_path {
     int8_t *pick;   /* block plan of each block; NULL: a path of the bound */
     double dual_ns[MOIRAI_MAX_DEVICES]; /* at which the bound took it */
     int64_t refined; /* refinements of pairs by then: its time and bytes are those that were known */
+    double part;     /* of the last LP solution that it was in */
 } bytes_path;
 
 /* Paths met so far; every combination of them that fits on average bounds what prices can reach. */
