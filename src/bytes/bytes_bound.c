@@ -21,7 +21,7 @@
 #define FEW_BUCKETS 8                /* where there is little to gain */
 #define MOST_COST (INT64_C(1) << 60) /* of a path, in units; what costs more is no path that anyone takes */
 #define MOST_BYTES 268435456.0       /* of what is kept per pair, in a small problem */
-#define MOST_PART 2                  /* of the solves for each pair: to those on which most of the gap hangs */
+#define MOST_PART 4                  /* of the solves for each pair: to those on which most of the gap hangs */
 #define MANY_CLASSES 4               /* with several components each: their first rounds are long */
 #define FIRST_ROUNDS 4               /* of many classes: these look for prices on bytes, with a third of the solves */
 #define LEAST_PART 0.02              /* of a path in the LP solution: its pairs are refined */
@@ -275,7 +275,7 @@ static void count_solution(refining *x)
     const decompose_cuts *s = m->c->s;
     for (size_t j = 0; j < m->cuts.n; j++) {
         const bytes_path *path = &m->cuts.path[j];
-        for (int32_t i = 0; i < s->n_blocks && path->device && path->part > LEAST_PART; i++)
+        for (int32_t i = 0; i < s->n_blocks && path->part > LEAST_PART; i++)
             count_pair(x, bytes_pair_at(m, i, i > 0 ? path->device[i - 1] : 0, i < s->n_cuts ? path->device[i] : 0),
                        path->part);
     }
@@ -428,18 +428,17 @@ static int price_path(bytes_prices *m, const double *dual_ns, const bytes_bound_
     return rc;
 }
 
-/* Takes the path as a column of the master, with the devices of its cuts. */
-static int keep_cut(bytes_prices *m, const bytes_path *found)
+/* Takes the path as a column of the bound's master, with a copy of the devices. */
+static int add_cut(bytes_prices *m, bytes_path path, const int8_t *device)
 {
-    int32_t n = m->c->s->n_cuts;
-    bytes_path path = *found;
-    path.device = util_alloc((size_t)n, 1);
+    size_t n = (size_t)m->c->s->n_cuts;
+    path.pick = NULL;
+    path.device = util_alloc(n, 1);
     if (!path.device || bytes_master_add(&m->cuts, &path)) {
         free(path.device);
         return MOIRAI_EFAIL;
     }
-    for (int32_t i = 0; i < n; i++)
-        path.device[i] = (int8_t)m->device[i];
+    memcpy(path.device, device, n);
     return 0;
 }
 
@@ -480,7 +479,7 @@ static int measure_solution_again(bytes_prices *m, bool *any)
     for (size_t i = 0; times && i < m->cuts.n; i++) {
         bytes_path *x = &m->cuts.path[i];
         x->part = m->cuts.part[i];
-        if (!x->device || m->cuts.part[i] < 1e-9 || x->refined == m->refined)
+        if (x->refined < 0 || x->refined == m->refined || x->part < 1e-9)
             continue;
         double before = x->time_ns;
         measure_again(m, x, times);
@@ -488,6 +487,32 @@ static int measure_solution_again(bytes_prices *m, bool *any)
     }
     free(times);
     return times ? 0 : MOIRAI_EFAIL;
+}
+
+/* The path at hand as a column, and paths of plans in the LP solution by what is known of their pairs: these were refined,
+ * too, and the LP solution should know what came of it. */
+static int add_cuts(bytes_prices *m, const bytes_path *found)
+{
+    size_t n = m->cuts.n, blocks = (size_t)m->c->s->n_blocks;
+    int8_t *device = util_alloc(blocks, 1);
+    int32_t *times = util_alloc((size_t)pair_chain_count(m->c), sizeof *times);
+    int rc = device && times ? 0 : MOIRAI_EFAIL;
+    for (int32_t i = 0; i < m->c->s->n_cuts && !rc; i++)
+        device[i] = (int8_t)m->device[i];
+    rc = rc ? rc : add_cut(m, *found, device);
+    for (size_t i = 0; i < n && !rc; i++) {
+        bytes_path *x = &m->cuts.path[i], twin = *found;
+        if (x->refined >= 0 || x->twin || x->part < LEAST_PART)
+            continue;
+        x->twin = true;
+        twin.part = 0;
+        rc = add_cut(m, twin, x->device);
+        if (!rc)
+            measure_again(m, &m->cuts.path[m->cuts.n - 1], times);
+    }
+    free(device);
+    free(times);
+    return rc;
 }
 
 /* What a component pays must stay well below what the pricing takes for "does not fit": prices go up to a few units per
@@ -504,9 +529,9 @@ static int take_plans(bytes_prices *m)
     int rc = 0;
     for (; m->n_plans_taken < m->plans.n && !rc; m->n_plans_taken++) {
         bytes_path path = m->plans.path[m->n_plans_taken];
-        path.device = path.pick = NULL;
+        path.refined = -1;
         path.time_ns -= path.jump_ns;
-        rc = bytes_master_add(&m->cuts, &path);
+        rc = add_cut(m, path, path.device);
     }
     return rc;
 }
@@ -559,7 +584,7 @@ int bytes_bound(int64_t *lower_ns, bytes_prices *m, const bytes_bound_task *job)
             memcpy(m->best_dual_ns, dual_ns, sizeof dual_ns);
         }
         m->rounds++;
-        rc = keep_cut(m, &found);
+        rc = add_cuts(m, &found);
     }
     *lower_ns = m->best_ns;
     return rc;

@@ -30,10 +30,11 @@ typedef struct bytes_path {
     double time_ns, use[MOIRAI_MAX_DEVICES]; /* bytes */
     double jump_ns; /* of the time: what edges over blocks are late, which no bound sees; plans only */
     int8_t *device; /* of the cuts */
-    int8_t *pick;   /* block plan of each block; NULL: a path of the bound */
-    double dual_ns[MOIRAI_MAX_DEVICES]; /* at which the bound took it */
-    int64_t refined; /* refinements of pairs by then: its time and bytes are those that were known */
-    double part;     /* of the last LP solution that it was in */
+    int8_t *pick;   /* block plan of each block; in bytes_prices.plans only */
+    double dual_ns[MOIRAI_MAX_DEVICES]; /* paths of the bound: the prices at which its pairs' values were taken */
+    int64_t refined; /* and the refinements of pairs by then; -1: a path of plans */
+    bool twin;       /* of plans: the same devices are there as a path of the bound */
+    double part;     /* of the last LP solution of the bound */
 } bytes_path;
 
 /* Paths met so far; every combination of them that fits on average bounds what prices can reach. */
