@@ -21,6 +21,7 @@ typedef struct bytes_pair {
     int64_t own_length_ns; /* of the pair's own plan when own_bytes was taken */
     int64_t own_bytes[MOIRAI_MAX_DEVICES];
     int32_t n_shared;     /* block plans that the class's other pairs have seen (share_plans.c) */
+    int64_t shared_ns;    /* length of the pair's own plan that they have seen */
     int32_t n_from_alike; /* block plans of the like class's pair that were looked at */
     int64_t searched;     /* stamp of the prices at which block plans were last searched for */
 } bytes_pair;

@@ -94,6 +94,15 @@ static bool looks(const bytes_prices *m, int64_t pair)
            (m->K * m->K <= FEW_PAIRS || m->view[pair].priced.n_cases > 0);
 }
 
+/* The plan numbered i of a pair, where it is new to others; -1 is the pair's own. NULL: it is not. */
+static const pair_plan *new_plan(const bytes_prices *m, int32_t pair, int32_t i)
+{
+    const pair_state *y = pair_chain_get(m->c, pair);
+    if (i >= 0)
+        return &m->view[pair].plans[i].plan;
+    return y->open && y->plan.device && y->plan.length_ns != m->view[pair].shared_ns ? &y->plan : NULL;
+}
+
 /* New plans of the class, of all pairs but this one. */
 static int look_around(void *data, int32_t pair)
 {
@@ -101,17 +110,15 @@ static int look_around(void *data, int32_t pair)
     bytes_prices *m = s->m;
     int32_t cells = m->K * m->K, first = pair / cells * cells;
     stage x = {0};
-    int rc = 0;
     int8_t pick;
     if (!looks(m, pair))
         return 0;
     int64_t best = bytes_block_plan_cost(m, pair, m->price, &pick);
+    int rc = stage_open(&x, &pair_chain_get(m->c, pair)->block.problem);
     for (int32_t other = first; other < first + cells && !rc; other++)
-        for (int32_t i = m->view[other].n_shared; i < s->n_plans[other] && other != pair && !rc; i++) {
-            if (util_stopped(&s->job->stop))
-                break;
-            rc = x.sim ? 0 : stage_open(&x, &pair_chain_get(m->c, pair)->block.problem);
-            rc = rc ? rc : try_plan(s, &x, pair, &m->view[other].plans[i].plan, &best);
+        for (int32_t i = -1; i < s->n_plans[other] && other != pair && !rc; i += i < 0 ? m->view[other].n_shared + 1 : 1) {
+            const pair_plan *plan = util_stopped(&s->job->stop) ? NULL : new_plan(m, other, i);
+            rc = plan ? try_plan(s, &x, pair, plan, &best) : 0;
         }
     stage_clear(&x);
     return rc;
@@ -126,8 +133,10 @@ int bytes_share_plans(bytes_prices *m, const bytes_plan_task *job)
     for (int32_t i = 0; i < pairs; i++)
         s.n_plans[i] = m->view[i].n_plans;
     int rc = util_pool_run(look_around, &s, pairs, job->threads);
-    for (int32_t i = 0; i < pairs; i++)
+    for (int32_t i = 0; i < pairs; i++) {
         m->view[i].n_shared = m->view[i].n_plans; /* what came from others they have seen */
+        m->view[i].shared_ns = pair_chain_get(m->c, i)->plan.length_ns;
+    }
     free(s.n_plans);
     return rc;
 }
