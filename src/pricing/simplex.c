@@ -32,21 +32,21 @@
 #define FOR_EACH_MACHINE
 #endif
 
-#define NUDGE 1e-7        /* of limits, against ties */
-#define FEASIBLE 1e-9     /* limits are kept to this */
-#define OPTIMAL 1e-9      /* of the largest cost: what a reduced cost is worth */
+#define NUDGE 1e-7    /* of limits, against ties */
+#define FEASIBLE 1e-9 /* limits are kept to this */
+#define OPTIMAL 1e-9  /* of the largest cost: what a reduced cost is worth */
 #define LEAST_PIVOT 1e-7
 #define BLOCKS_BEHIND 1e-9 /* Harris: how far a limit may be overstepped in the first pass */
 #define RESIDUAL 1e-6
-#define RENEW 150         /* exchanges after which the inverse is made again */
+#define RENEW 150 /* exchanges after which the inverse is made again */
 #define MOST_REPAIRS 3
 #define MOST_ITERATIONS 20 /* times rows and columns */
-#define LOOK 64           /* iterations between two looks at the stop */
+#define LOOK 64            /* iterations between two looks at the stop */
 
 /* Variables: logical ones by row, then the columns. */
 struct pricing_simplex {
     int32_t m, n;
-    int32_t stride; /* of the inverse's rows */
+    int32_t stride;        /* of the inverse's rows */
     double *lower, *upper; /* of the logical variables, nudged */
     bool *at_upper;        /* a logical variable outside of the basis: at which of its limits */
     double *inverse;       /* of the basis: a line for each row of the programme, in it a number for each place */
@@ -54,8 +54,8 @@ struct pricing_simplex {
     double *basic;         /* its value */
     double *low, *high;    /* and its limits */
     double *phase_cost, *dual, *column, *pivot_row;
-    bool first; /* phase 1: some of the basis break their limits */
-    int32_t exchanges;     /* since the inverse was made */
+    bool first;        /* phase 1: some of the basis break their limits */
+    int32_t exchanges; /* since the inverse was made */
     double most_cost;
     /* Columns, and what is kept for every variable. */
     double *cost;
@@ -368,8 +368,7 @@ static void price_anew(pricing_simplex *s)
         s->dual[r] = sum;
     }
     for (int32_t v = 0; v < s->m + s->n; v++)
-        s->reduced[v] =
-            s->place[v] >= 0 ? 0 : (s->first || v < s->m ? 0 : s->cost[v - s->m]) - along(s, s->dual, v);
+        s->reduced[v] = s->place[v] >= 0 ? 0 : (s->first || v < s->m ? 0 : s->cost[v - s->m]) - along(s, s->dual, v);
 }
 
 /* Whether a step of the variable would gain: it rises where its reduced cost is below 0, and falls above. */

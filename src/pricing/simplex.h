@@ -7,7 +7,7 @@
 
 #include "util/stop.h"
 
-#define PRICING_SIMPLEX_ROWS 256 /* its work grows with their square; beyond that a sparse solver is faster */
+#define PRICING_SIMPLEX_ROWS 512 /* its work grows with their square; beyond that a sparse solver is faster */
 
 typedef struct pricing_simplex pricing_simplex;
 
