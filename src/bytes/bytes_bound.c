@@ -25,6 +25,8 @@
 #define MANY_CLASSES 4               /* with several components each: their first rounds are long */
 #define FIRST_ROUNDS 4               /* of many classes: these look for prices on bytes, with a third of the solves */
 #define LEAST_PART 0.02              /* of a path in the LP solution: its pairs are refined */
+#define FAR_BELOW 0.955              /* of the best plan: the bound's prices are not to be trusted yet */
+#define LEAST_MOVE 0.002             /* of the same: prices of whole memories that differ by less are the same */
 #define MEASURES 8                   /* of the LP solution over paths, until it is made of what is known by now */
 #define PATH_REFINEMENTS 20          /* how often the bound's path may move to unpriced pairs within one round */
 
@@ -536,16 +538,35 @@ static int take_plans(bytes_prices *m)
     return rc;
 }
 
-/* The next prices to look at: the best so far once more, whose pairs can be refined further; then those of the LP
- * solution, and between. */
+/* Prices of the plans' master, if they are others than those looked at by the last round; dual_ns is left alone if not.
+ * Plans are a few percent from the truth everywhere, while hardly anything is known of some pairs: an LP solution over
+ * paths of the bound goes there. *any: they are. */
+static int plan_duals(bytes_prices *m, const bytes_bound_task *job, double *dual_ns, bool *any)
+{
+    double found[MOIRAI_MAX_DEVICES];
+    memcpy(found, dual_ns, sizeof found);
+    *any = false;
+    int rc = m->plans.n ? bytes_master_solve(m, &m->plans, 1, 4 * (double)job->upper_ns, found) : MOIRAI_ELIMIT;
+    for (int32_t k = 0; k < m->K && !rc; k++)
+        *any |= fabs(found[k] - dual_ns[k]) > LEAST_MOVE * (double)job->upper_ns;
+    if (*any)
+        memcpy(dual_ns, found, sizeof found);
+    return rc == MOIRAI_ELIMIT ? 0 : rc;
+}
+
+/* The next prices to look at: the best so far once more, whose pairs can be refined further; then those of the plans, as
+ * long as little is proven; then those of the LP solution, and between. */
 static int next_duals(bytes_prices *m, bytes_master *x, const bytes_bound_task *job, int32_t round, double *dual_ns)
 {
     if (m->best_ns && round == 0) {
         memcpy(dual_ns, m->best_dual_ns, sizeof m->best_dual_ns);
         return 0;
     }
-    int rc = 0;
-    bool any = x->n > 0;
+    bool any = false, first = m->best_ns && round == 1 && (double)m->best_ns < FAR_BELOW * (double)job->upper_ns;
+    int rc = first ? plan_duals(m, job, dual_ns, &any) : 0;
+    if (rc || any)
+        return rc;
+    any = x->n > 0;
     for (int32_t i = 0; i < MEASURES && any && !rc; i++) {
         rc = bytes_master_solve(m, x, 1, 4 * (double)job->upper_ns, dual_ns);
         rc = rc ? rc : measure_solution_again(m, &any);
