@@ -52,6 +52,7 @@ void bytes_prices_free(bytes_prices *m)
     free(m->plan);
     free(m->from);
     free(m->jump_ns);
+    free(m->jump_row);
     free(m->pair_cost);
     free(m->plan_pick);
     free(m->picked);
@@ -73,7 +74,8 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
     if (!m)
         return MOIRAI_EFAIL;
     size_t K = (size_t)c->K, blocks = (size_t)c->s->n_blocks, pairs = (size_t)pair_chain_count(c);
-    if ((double)pairs * sizeof *m->view > MOST_BYTES + 8.0 * c->p->n_ops * c->K) {
+    double most = MOST_BYTES + 8.0 * c->p->n_ops * c->K, rows = (double)pairs * sizeof *m->jump_ns;
+    if ((double)pairs * sizeof *m->view + rows > most) {
         free(m);
         return moirai_error(MOIRAI_ELIMIT, "'%s': too many pairs for prices on bytes", c->p->name);
     }
@@ -92,7 +94,7 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
     m->pair_cost = util_alloc(pairs, sizeof(int64_t));
     m->plan_pick = util_alloc(pairs, 1);
     m->picked = util_alloc(blocks, 1);
-    if (bytes_find_alike(m) || bytes_find_jumps(m) || !m->view || !m->device || !m->plan_device || !m->plan ||
+    if (bytes_find_alike(m) || bytes_find_jumps(m, most / 8) || !m->view || !m->device || !m->plan_device || !m->plan ||
         !m->from || !m->pair_cost || !m->plan_pick || !m->picked) {
         bytes_prices_free(m);
         return MOIRAI_EFAIL;

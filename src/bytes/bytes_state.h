@@ -67,7 +67,8 @@ struct bytes_prices {
     int32_t *plan_device; /* of the best plan */
     const pair_plan **plan;
     int8_t *from;       /* scratch of the dynamic programme */
-    int64_t *jump_ns;   /* [(block * K + entry) * K + exit]: what edges over the block are late, about (jumps.c) */
+    int64_t *jump_ns;   /* [(row * K + entry) * K + exit]: what edges over a block are late, about (jumps.c) */
+    int32_t *jump_row;  /* per block: its row, which may be its class's */
     bool jumps;         /* the dynamic programme counts these */
     int64_t *pair_cost; /* per pair, at the present prices; INT64_MAX: none */
     int8_t *plan_pick;
@@ -97,8 +98,8 @@ int64_t bytes_alike(const bytes_prices *m, int64_t pair);
 /* Sets `class of equal shape` (alike.c). */
 int bytes_find_alike(bytes_prices *m);
 
-/* Sets jump_ns (jumps.c). */
-int bytes_find_jumps(bytes_prices *m);
+/* Sets jump_ns (jumps.c): a row for each block, or for each class where these would take more than `most_bytes`. */
+int bytes_find_jumps(bytes_prices *m, double most_bytes);
 
 /* Pairs to be worked on; job i is about pair[first + i]. */
 typedef struct bytes_batch {
@@ -129,7 +130,7 @@ static inline int64_t bytes_pair_at(const bytes_prices *m, int32_t block, int32_
 /* What edges over a block are late where it changes the device, about (jumps.c). */
 static inline int64_t bytes_late_ns(const bytes_prices *m, int32_t block, int32_t entry_device, int32_t exit_device)
 {
-    return m->jump_ns[((int64_t)block * m->K + entry_device) * m->K + exit_device];
+    return m->jump_ns[((int64_t)m->jump_row[block] * m->K + entry_device) * m->K + exit_device];
 }
 /* A cut on a device: its time, and its bytes at `price`. */
 int64_t bytes_cut_cost(const bytes_prices *m, int32_t cut, int32_t k, const int64_t *price);
