@@ -33,9 +33,9 @@ typedef struct bytes_path {
     int8_t *device; /* of the cuts */
     int8_t *pick;   /* block plan of each block; in bytes_prices.plans only */
     double dual_ns[MOIRAI_MAX_DEVICES]; /* paths of the bound: the prices at which its pairs' values were taken */
-    int64_t refined; /* and the refinements of pairs by then; -1: a path of plans */
-    bool twin;       /* of plans: the same devices are there as a path of the bound */
-    double part;     /* of the last LP solution of the bound */
+    int64_t refined;                    /* and the refinements of pairs by then; -1: a path of plans */
+    bool twin;                          /* of plans: the same devices are there as a path of the bound */
+    double part;                        /* of the last LP solution of the bound */
 } bytes_path;
 
 /* Paths met so far; every combination of them that fits on average bounds what prices can reach. */

@@ -116,7 +116,8 @@ static int look_around(void *data, int32_t pair)
     int64_t best = bytes_block_plan_cost(m, pair, m->price, &pick);
     int rc = stage_open(&x, &pair_chain_get(m->c, pair)->block.problem);
     for (int32_t other = first; other < first + cells && !rc; other++)
-        for (int32_t i = -1; i < s->n_plans[other] && other != pair && !rc; i += i < 0 ? m->view[other].n_shared + 1 : 1) {
+        for (int32_t i = -1; i < s->n_plans[other] && other != pair && !rc;
+             i += i < 0 ? m->view[other].n_shared + 1 : 1) {
             const pair_plan *plan = util_stopped(&s->job->stop) ? NULL : new_plan(m, other, i);
             rc = plan ? try_plan(s, &x, pair, plan, &best) : 0;
         }
