@@ -49,7 +49,7 @@ typedef struct restarting {
 
 static int anneal_once(void *data, int32_t i)
 {
-    static const double heat[RESTARTS] = {1, 1, 0.5, 0.5, 2, 2};
+    static const double heat[RESTARTS] = {1, 0.3, 0.3, 1, 2, 0.1};
     restarting *k = data;
     const decompose_block *b = &k->job->pair->block;
     pair_anneal_task task = *k->task;
