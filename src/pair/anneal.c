@@ -320,7 +320,8 @@ int pair_anneal(pair_plan *plan, const decompose_block *b, moirai_sim *sim, cons
         pin_cuts(&x);
         starts(&x);
         int64_t left = job->evaluations - x.evaluations;
-        if (plan->device && b->n_interior > 0 && job->n_columns && left > 4 * DRAWS && begin_from_solution(&x))
+        bool draws = job->n_columns && !job->plan_only && left > 4 * DRAWS;
+        if (plan->device && b->n_interior > 0 && draws && begin_from_solution(&x))
             cool(&x, left / 2);
         left = job->evaluations - x.evaluations;
         if (plan->device && b->n_interior > 0 && left > 0) {

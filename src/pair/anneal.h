@@ -25,6 +25,7 @@ typedef struct pair_anneal_task {
     const int32_t *start_device; /* a plan to begin from, or NULL */
     bool keep_readers;           /* starts leave what reads the entry's tensors on its device */
     bool solution_only;          /* no other starts than the LP solution of the columns */
+    bool plan_only;              /* it goes on from the plan at hand: columns are moves, and not drawn from */
     int64_t evaluations;
     double heat; /* scales the first temperature; 0: 1 */
     uint64_t seed;

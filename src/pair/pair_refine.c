@@ -126,6 +126,8 @@ int pair_refine(pair_chain *c, const pair_refine_task *job)
         x->climbing = false;
     if (!rc && !searched && x->lower_ns < x->plan.length_ns && search_within(x, SEARCH_FAR))
         rc = exhaust(x, job, level->nodes);
+    if (!rc && job->deepen && x->lower_ns < x->plan.length_ns && !util_stopped(&job->stop))
+        rc = pair_improve_deepen(&search, job->effort, job->threads);
     x->level = x->climbing || job->plans_only ? x->level : job->level;
     x->plan_level = job->improve ? UTIL_MAX(x->plan_level, job->level) : x->plan_level;
     return rc;

@@ -7,7 +7,7 @@
 #include "util/util.h"
 
 #define MEMORY_ROUNDS 12
-#define EVALUATIONS 12000  /* of a search for a block plan */
+#define EVALUATIONS 4000  /* of a search for a block plan */
 #define WORTH_MORE 0.0005 /* of the makespan: what such a search should find */
 #define MOST_PAUSE 3      /* turns of the bound between two searches for plans */
 
