@@ -21,9 +21,9 @@
 #define RESTARTS 6
 #define PLAIN 2  /* of the runs that go on from the pair's plan: these do without the LP solution's columns */
 #define AFRESH 3 /* from this one on runs forget the plan at hand */
-#define DEEP_RUNS 2
+#define DEEP_RUNS 4
 #define DEEP 30000.0 /* evaluations of each */
-#define LEAST_DEPTH 0.125
+#define LEAST_DEPTH 0.25
 #define FINALISTS 2
 #define NEAR 1.03 /* times the shortest trial: longer ones are no finalists */
 #define MOST_TRIALS 12
@@ -59,7 +59,7 @@ typedef struct restarting {
 
 static int anneal_once(void *data, int32_t i)
 {
-    static const double heat[RESTARTS] = {1, 0.3, 0.3, 1, 2, 0.1};
+    static const double heat[RESTARTS] = {1, 0.3, 0.3, 1, 2, 0.1}, deep[DEEP_RUNS] = {1, 0.3, 3, 0.1};
     restarting *k = data;
     const decompose_block *b = &k->job->pair->block;
     pair_anneal_task task = *k->task;
@@ -68,7 +68,7 @@ static int anneal_once(void *data, int32_t i)
     task.plan_only |= k->n == RESTARTS && i < AFRESH;
     task.n_columns = task.plan_only && i < PLAIN ? 0 : task.n_columns;
     task.seed = k->job->seed + (uint64_t)(100 * i + k->job->level);
-    task.heat = heat[i];
+    task.heat = k->n == DEEP_RUNS ? deep[i] : heat[i];
     if (i % 2)
         task.weight = NULL;
     int rc = moirai_sim_new(&sim, &b->problem);
@@ -92,7 +92,7 @@ static int anneal_side_by_side(const pair_improve_task *job, const pair_anneal_t
 {
     restarting k = {.job = job, .task = task, .n = restarts};
     int rc = 0;
-    for (int32_t i = 0; i < UTIL_MIN(restarts, AFRESH) && !rc; i++)
+    for (int32_t i = 0; i < (task->plan_only ? restarts : UTIL_MIN(restarts, AFRESH)) && !rc; i++)
         rc = pair_plan_copy(&k.plan[i], plan, job->pair->block.problem.n_ops);
     rc = rc ? rc : util_pool_run(anneal_once, &k, restarts, threads);
     for (int32_t i = 0; i < restarts; i++) {

@@ -31,9 +31,9 @@ typedef struct level_plan {
 static const level_plan levels[PAIR_LEVELS + 1] = {
     {0, 0, 0, 0, 0, 0, 0, 0},
     {1, 40, 40, 1, 40, 0, 6000, 2000},
-    {12, 50, 60, 8, 60, 4, 60000, 100000},
-    {16, 60, 120, 8, 240, 6, 150000, 1000000},
-    {24, 100, 240, 8, 480, 10, 360000, 4000000},
+    {12, 50, 60, 8, 60, 4, 40000, 100000},
+    {16, 60, 120, 8, 240, 6, 100000, 1000000},
+    {24, 100, 240, 8, 480, 10, 300000, 4000000},
 };
 
 /* Small blocks: look for anything better than the plan; finding nothing proves it optimal. */
