@@ -18,11 +18,12 @@
 #include "util/pool.h"
 #include "util/util.h"
 
-#define POLISH_STEPS 20000
-#define DEEP_SEARCHES 1 /* of the searches for block plans, the last ones: they go on from the plans at hand */
-#define FIRST_DEEP 2    /* the same, where there is no bound yet */
-#define WIDE 1.05       /* of the LP solution's time: where no path fits by then, labels look for one up to here */
-#define HOT 0.002       /* temperatures of polishing, of the path's time */
+#define POLISH_STEPS 20000     /* at most; fewer where there are few blocks to change */
+#define POLISH_STEPS_BLOCK 500 /* for each of them */
+#define DEEP_SEARCHES 1        /* of the searches for block plans, the last ones: they go on from the plans at hand */
+#define FIRST_DEEP 2           /* the same, where there is no bound yet */
+#define WIDE 1.05 /* of the LP solution's time: where no path fits by then, labels look for one up to here */
+#define HOT 0.002 /* temperatures of polishing, of the path's time */
 #define COLD 0.00001
 
 /* Plans of the blocks that the path at hand takes. */
@@ -345,9 +346,10 @@ static void polish(bytes_prices *m, const double *dual_ns, const bytes_plan_task
     set_fines(&x, dual_ns);
     util_rng_seed(&x.rng, job->seed);
     x.energy = energy(m, &x.now, x.fine);
-    double hot = HOT * x.now.time_ns, rate = log(COLD / HOT) / POLISH_STEPS;
+    int64_t steps = UTIL_MIN(POLISH_STEPS, (int64_t)POLISH_STEPS_BLOCK * (m->c->s->n_blocks - 1));
+    double hot = HOT * x.now.time_ns, rate = log(COLD / HOT) / (double)UTIL_MAX(steps, 1);
     keep_if_best(&x);
-    for (int64_t step = 0; step < POLISH_STEPS && m->c->s->n_blocks > 1; step++) {
+    for (int64_t step = 0; step < steps; step++) {
         if (step % 64 == 0) {
             if (util_stopped(&job->stop))
                 return;

@@ -82,6 +82,12 @@ int64_t pricing_pricer_task_cost(const pricing_pricer *w, pricing_task_use x, in
     return best;
 }
 
+/* Free of charge, as most ports are. */
+static bool is_free(const pricing_pricer *w, int32_t r)
+{
+    return r < 0 || !w->cumulative[(int64_t)r * (w->grid->n_steps + 1) + w->grid->n_steps];
+}
+
 /* Adds to line[g] what the pricing_task_use costs on one resource if it starts at g * step (low) or where its end meets
  * a boundary (kink). The same task_cost_at for all g, without a division. */
 static void add_resource(const pricing_pricer *w, int32_t r, int64_t ns, int32_t n, int64_t *low, int64_t *kink)
@@ -89,8 +95,8 @@ static void add_resource(const pricing_pricer *w, int32_t r, int64_t ns, int32_t
     int64_t step = w->grid->step_ns, whole = ns / step, rest = ns % step;
     const int64_t *sum = w->cumulative + (int64_t)r * (w->grid->n_steps + 1);
     const int64_t *price = w->step_price + (int64_t)r * w->grid->n_steps;
-    if (!sum[w->grid->n_steps])
-        return; /* free of charge, as most ports are */
+    if (is_free(w, r))
+        return;
     pricing_line_add_worth(low, sum, price, whole, rest, n);
     if (rest)
         pricing_line_add_kink(kink, sum, price, whole, step - rest, n - 1);
@@ -104,21 +110,16 @@ static void fill_line(pricing_pricer *w, pricing_task_use x, int32_t share, int6
     int32_t n = latest < 0 ? 0 : (int32_t)(latest / step) + 1;
     pricing_line_fill(line + n, NONE, N - n);
     memset(line, 0, sizeof *line * (size_t)n);
-    if (n == 0 || x.r1 < 0)
+    if (n == 0 || (is_free(w, x.r1) && is_free(w, x.r2)))
         return;
     int64_t *kink = w->line;
     memset(kink, 0, sizeof *kink * (size_t)n);
     add_resource(w, x.r1, x.ns, n, line, kink);
     if (x.r2 >= 0)
         add_resource(w, x.r2, x.ns, n, line, kink);
-    bool has_kink = x.ns % step != 0;
-    for (int32_t g = 0; g + 1 < n; g++) {
-        int64_t best = UTIL_MIN(line[g], line[g + 1]);
-        line[g] = has_kink ? UTIL_MIN(best, kink[g]) : best;
-    }
+    pricing_line_lower_ends(line, x.ns % step ? kink : NULL, n);
     line[n - 1] = pricing_pricer_task_cost(w, x, n - 1, NULL);
-    for (int32_t g = 0; share > 1 && g < n; g++)
-        line[g] /= share;
+    pricing_line_divide(line, share, n);
 }
 
 static const int64_t *op_costs(const pricing_pricer *w, int32_t op, int32_t k)

@@ -100,6 +100,26 @@ void pricing_line_add_kink(int64_t *restrict kink, const int64_t *restrict sum, 
         kink[g] += sum[g + whole + 1] - sum[g] - lack * price[g];
 }
 
+FOR_EACH_MACHINE
+void pricing_line_lower_ends(int64_t *line, const int64_t *restrict kink, int64_t n)
+{
+    for (int64_t g = 0; g + 1 < n; g++)
+        line[g] = UTIL_MIN(line[g], line[g + 1]);
+    for (int64_t g = 0; kink && g + 1 < n; g++)
+        line[g] = UTIL_MIN(line[g], kink[g]);
+}
+
+/* A division takes ten times as long as a product. With m = floor(2^64 / by) + 1 the upper half of a m is floor(a / by)
+ * for all a < 2^64 / by: m exceeds 2^64 / by by at most 1, and so a m / 2^64 exceeds a / by by less than 1 / by. */
+void pricing_line_divide(int64_t *line, int32_t by, int64_t n)
+{
+    uint64_t m = UINT64_MAX / (uint64_t)by + 1, most = UINT64_MAX / (uint64_t)by;
+    for (int64_t g = 0; g < n && by > 1; g++) {
+        uint64_t a = (uint64_t)line[g];
+        line[g] = a < most ? (int64_t)((unsigned __int128)a * m >> 64) : line[g] / by;
+    }
+}
+
 /* ---- running minima ---- */
 
 static void least_before(int64_t *out, const int64_t *in, int64_t n)

@@ -27,5 +27,9 @@ void pricing_line_add_worth(int64_t *low, const int64_t *sum, const int64_t *pri
                             int64_t n);
 void pricing_line_add_kink(int64_t *kink, const int64_t *sum, const int64_t *price, int64_t whole, int64_t lack,
                            int64_t n);
+/* line[g] = the least of line[g], line[g + 1] and, unless `kink` is NULL, kink[g]; the last one stays. */
+void pricing_line_lower_ends(int64_t *line, const int64_t *kink, int64_t n);
+/* line[g] /= by, for line[g] >= 0 and by > 0. */
+void pricing_line_divide(int64_t *line, int32_t by, int64_t n);
 
 #endif

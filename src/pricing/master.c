@@ -46,7 +46,7 @@ void pricing_master_free(pricing_master *m)
         return;
     for (size_t c = 0; c < m->n_columns; c++)
         free_column(&m->column[c]);
-    pricing_lp_free(m->lp);
+    pricing_master_lp_free(m);
     free(m->column);
     free(m->lp_column);
     free(m->lp_resource);
@@ -222,7 +222,7 @@ static void take_column(void *data, const pricing_column *column)
     }
     c.step_ns = m->grid.step_ns;
     m->column[m->n_columns++] = c;
-    if (m->lp && pricing_master_lp_take(m, (int32_t)m->n_columns - 1))
+    if ((m->simplex || m->lp) && pricing_master_lp_take(m, (int32_t)m->n_columns - 1))
         m->failed = 1;
     m->added++;
 }
@@ -496,6 +496,7 @@ int pricing_master_solve(pricing_master_result *out, pricing_master *m, const pr
     m->best_part = 0;
     m->failed = 0;
     m->n_solved = 0;
+    m->gave_up = false;
     m->w = job->pricer;
     pricing_pricer_limit(m->w, &job->stop);
     pricing_pricer_join(m->w, !job->memory_price);
@@ -514,8 +515,7 @@ int pricing_master_solve(pricing_master_result *out, pricing_master *m, const pr
     else
         weigh(m, out);
     pricing_pricer_limit(m->w, NULL);
-    pricing_lp_free(m->lp);
-    m->lp = NULL;
+    pricing_master_lp_free(m);
     out->proven = m->best > 1 && job->form == PRICING_LENGTH_FORM;
     out->proven_part = m->best_part;
     if (job->form == PRICING_PRICED_FORM)

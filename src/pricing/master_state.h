@@ -7,6 +7,7 @@
 
 #include "pricing/lp.h"
 #include "pricing/master.h"
+#include "pricing/simplex.h"
 
 #define PRICING_LEAST_FREE 0.02 /* part of a bucket: keeps prices bounded */
 
@@ -36,7 +37,9 @@ struct pricing_master {
     size_t n_columns, capacity;
     /* of the present solve */
     const pricing_master_task *job;
+    pricing_simplex *simplex; /* one of the two: */
     pricing_lp *lp;
+    bool gave_up; /* the simplex, in this solve */
     int32_t n_rows;
     int32_t *lp_column; /* column of each LP column, -1 - x for the others */
     size_t n_lp, lp_capacity;
@@ -89,6 +92,7 @@ double pricing_master_column_cost(const pricing_master *m, const pricing_pool_co
 int32_t pricing_master_entries(pricing_master *m, const pricing_pool_column *c);
 /* The LP of the task at hand, with all columns that fit. */
 int pricing_master_lp_build(pricing_master *m);
+void pricing_master_lp_free(pricing_master *m);
 /* A column of the pool into the LP. */
 int pricing_master_lp_take(pricing_master *m, int32_t index);
 /* Solve, giving rows to overloaded resources as needed; the LP solution goes to m->primal, the prices over all rows to

@@ -86,8 +86,8 @@ static void test_pair_priced_climb_leaves_nothing_out(void **state)
         int64_t value = pair_priced_of_case(&h.v, c, h.per_byte, h.f.x->lower_ns);
         least = value < least ? value : least;
     }
-    assert_true(arrivals > 0);          /* else this says nothing */
-    assert_int_equal(least, h.v.value); /* what its cases prove is what it claims */
+    assert_true(arrivals > 0);       /* else this says nothing */
+    assert_true(least >= h.v.value); /* it claims no more than its cases prove */
     for (int32_t s = 0; s < h.f.x->n_first_sendings; s++)
         for (int64_t b = 0; b < 400; b += 9)
             for (int64_t c = 0; c < 400; c += 9)

@@ -391,7 +391,7 @@ static void test_pair_priced_bound_comes_near_the_optimum(void **state)
     assert_int_equal(v.value, pricing_units(DECOMPOSE_MOST_UNITS, 16)); /* the length alone, bytes on B */
     assert_ok(pair_priced_refine(&v, &job));
     assert_true(v.value <= pricing_units(DECOMPOSE_MOST_UNITS, 26));
-    assert_true(v.value >= pricing_units(DECOMPOSE_MOST_UNITS, 25));
+    assert_true(v.value >= pricing_units(DECOMPOSE_MOST_UNITS, 24));
     int64_t least = INT64_MAX;
     for (int32_t i = 0; i < v.n_cases; i++) {
         int64_t value = pair_priced_of_case(&v, &v.cases[i], per_byte, f.x->lower_ns);

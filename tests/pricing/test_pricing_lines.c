@@ -51,6 +51,45 @@ static void test_pricing_lines_add_and_compare_like_plain_loops(void **state)
     }
 }
 
+static void test_pricing_lines_lower_to_the_least_within_a_step(void **state)
+{
+    (void)state;
+    util_rng r;
+    util_rng_seed(&r, 13);
+    for (int32_t n = 0; n <= MOST; n++) {
+        int64_t a[MOST], kink[MOST], ends[MOST], both[MOST];
+        draw(&r, a, MOST);
+        draw(&r, kink, MOST);
+        memcpy(ends, a, sizeof a);
+        memcpy(both, a, sizeof a);
+        pricing_line_lower_ends(ends, NULL, n);
+        pricing_line_lower_ends(both, kink, n);
+        for (int32_t g = 0; g < MOST; g++) {
+            int64_t least = g + 1 < n ? UTIL_MIN(a[g], a[g + 1]) : a[g];
+            assert_true(ends[g] == least);
+            assert_true(both[g] == (g + 1 < n ? UTIL_MIN(least, kink[g]) : a[g]));
+        }
+    }
+}
+
+static void test_pricing_lines_divide_as_whole_numbers(void **state)
+{
+    (void)state;
+    util_rng r;
+    util_rng_seed(&r, 14);
+    for (int32_t by = 1; by < 3000; by = by < 40 ? by + 1 : by * 3 - 1) {
+        int64_t a[MOST], divided[MOST];
+        for (int32_t g = 0; g < MOST; g++) { /* also multiples, and one less, where rounding would show */
+            int64_t any = (int64_t)(util_rng_next(&r) >> (1 + util_rng_below(&r, 62)));
+            a[g] = g % 3 ? UTIL_MAX(any / by * by - (g % 3 == 2), 0) : any;
+        }
+        memcpy(divided, a, sizeof a);
+        pricing_line_divide(divided, by, MOST);
+        for (int32_t g = 0; g < MOST; g++)
+            assert_true(divided[g] == a[g] / by);
+    }
+}
+
 static void test_pricing_lines_running_minima(void **state)
 {
     (void)state;
@@ -95,6 +134,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pricing_lines_add_and_compare_like_plain_loops),
+        cmocka_unit_test(test_pricing_lines_lower_to_the_least_within_a_step),
+        cmocka_unit_test(test_pricing_lines_divide_as_whole_numbers),
         cmocka_unit_test(test_pricing_lines_running_minima),
         cmocka_unit_test(test_pricing_lines_worth_of_a_task),
     };

@@ -1,0 +1,574 @@
+/* The primal simplex for the masters of the price search.
+ *
+ * A search of 20 s solves some 20,000 masters of about 100 rows and 125 columns, one after the other, each with a few
+ * columns more than the last. A solver for large sparse programmes takes 0.3 ms for such a one before its first
+ * iteration (it copies, scales, factorises) and 20 us for each; that was 40 % of all processor time. At this size the
+ * textbook is faster: the inverse of the basis is kept as a whole, it stays from one solve to the next, and an iteration
+ * is a few passes over 100 x 100 numbers that lie side by side.
+ *
+ * Every row has a logical variable, a x + s = 0 with -upper <= s <= -lower, so that the first basis is the identity. A
+ * basis that breaks limits is led back by the sum of what is broken (phase 1), at costs that are found anew in each
+ * iteration. From there on dual values and reduced costs follow the row of the inverse that changes, which the weights
+ * need in any case. The inverse is made again from its columns after so many exchanges, and where the solution is not
+ * one. The entering column is chosen by Devex weights (Forrest and Goldfarb 1992, "Steepest-edge simplex algorithms for
+ * linear programming"), the leaving one by Harris' two passes: of all that block within a tolerance, the largest pivot.
+ *
+ * Most rows of a master have the limit 0, so that ties are everywhere. Each limit is moved out by a little of its own,
+ * about 1e-7, which breaks them. Prices that come of it are as valid as any (docs/optimality.md, Theorem 5). */
+#include "pricing/simplex.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/util.h"
+
+/* Sanitizers are not ready when the loader chooses. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define FOR_EACH_MACHINE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define FOR_EACH_MACHINE
+#endif
+
+#define NUDGE 1e-7    /* of limits, against ties */
+#define FEASIBLE 1e-9 /* limits are kept to this */
+#define OPTIMAL 1e-9  /* of the largest cost: what a reduced cost is worth */
+#define LEAST_PIVOT 1e-7
+#define BLOCKS_BEHIND 1e-9 /* Harris: how far a limit may be overstepped in the first pass */
+#define RESIDUAL 1e-6
+#define RENEW 150 /* exchanges after which the inverse is made again */
+#define MOST_REPAIRS 3
+#define MOST_ITERATIONS 20 /* times rows and columns */
+#define LOOK 64            /* iterations between two looks at the stop */
+
+/* Variables: logical ones by row, then the columns. */
+struct pricing_simplex {
+    int32_t m, n;
+    int32_t stride;        /* of the inverse's rows */
+    double *lower, *upper; /* of the logical variables, nudged */
+    bool *at_upper;        /* a logical variable outside of the basis: at which of its limits */
+    double *inverse;       /* of the basis: a line for each row of the programme, in it a number for each place */
+    int32_t *head;         /* which variable is in the basis, by place */
+    double *basic;         /* its value */
+    double *low, *high;    /* and its limits */
+    double *phase_cost, *dual, *column, *pivot_row;
+    bool first;        /* phase 1: some of the basis break their limits */
+    int32_t exchanges; /* since the inverse was made */
+    double most_cost;
+    /* Columns, and what is kept for every variable. */
+    double *cost;
+    size_t *off;
+    int32_t *row;
+    double *value;
+    int32_t *place; /* in the basis, -1: none */
+    double *weight, *reduced;
+    size_t cost_capacity, off_capacity, row_capacity, value_capacity, place_capacity, weight_capacity, reduced_capacity;
+};
+
+void pricing_simplex_free(pricing_simplex *s)
+{
+    if (!s)
+        return;
+    free(s->lower);
+    free(s->upper);
+    free(s->at_upper);
+    free(s->inverse);
+    free(s->head);
+    free(s->basic);
+    free(s->low);
+    free(s->high);
+    free(s->phase_cost);
+    free(s->dual);
+    free(s->column);
+    free(s->pivot_row);
+    free(s->cost);
+    free(s->off);
+    free(s->row);
+    free(s->value);
+    free(s->place);
+    free(s->weight);
+    free(s->reduced);
+    free(s);
+}
+
+/* ---- limits and values ---- */
+
+static double lower_of(const pricing_simplex *s, int32_t v)
+{
+    return v < s->m ? s->lower[v] : 0;
+}
+
+static double upper_of(const pricing_simplex *s, int32_t v)
+{
+    return v < s->m ? s->upper[v] : HUGE_VAL;
+}
+
+/* Of a variable outside of the basis. */
+static double resting_value(const pricing_simplex *s, int32_t v)
+{
+    if (v >= s->m)
+        return 0;
+    double at = s->at_upper[v] ? s->upper[v] : s->lower[v];
+    return isinf(at) ? 0 : at;
+}
+
+/* A variable comes to this place of the basis. */
+static void sit(pricing_simplex *s, int32_t place, int32_t v)
+{
+    s->head[place] = v;
+    s->place[v] = place;
+    s->low[place] = lower_of(s, v);
+    s->high[place] = upper_of(s, v);
+}
+
+/* ---- building ---- */
+
+static void identity(pricing_simplex *s)
+{
+    memset(s->inverse, 0, sizeof *s->inverse * (size_t)s->m * (size_t)s->stride);
+    for (int32_t i = 0; i < s->m; i++)
+        s->inverse[(size_t)i * (size_t)s->stride + (size_t)i] = 1;
+}
+
+static int allocate(pricing_simplex *s)
+{
+    size_t m = (size_t)s->m, stride = (size_t)s->stride;
+    s->lower = util_alloc(m, sizeof(double));
+    s->upper = util_alloc(m, sizeof(double));
+    s->at_upper = util_alloc(m, sizeof(bool));
+    s->inverse = util_alloc(m * stride, sizeof(double));
+    s->head = util_alloc(m, sizeof(int32_t));
+    s->basic = util_alloc(stride, sizeof(double));
+    s->low = util_alloc(m, sizeof(double));
+    s->high = util_alloc(m, sizeof(double));
+    s->phase_cost = util_alloc(m, sizeof(double));
+    s->dual = util_alloc(stride, sizeof(double));
+    s->column = util_alloc(stride, sizeof(double));
+    s->pivot_row = util_alloc(stride, sizeof(double));
+    bool ok = s->lower && s->upper && s->at_upper && s->inverse && s->head && s->basic && s->low && s->high &&
+              s->phase_cost && s->dual && s->column && s->pivot_row;
+    return ok ? 0 : MOIRAI_EFAIL;
+}
+
+/* Room for `n` columns with `entries` entries in all. */
+static int make_room(pricing_simplex *s, size_t n, size_t entries)
+{
+    size_t all = (size_t)s->m + n;
+    int rc = util_grow(&s->cost, &s->cost_capacity, n, sizeof *s->cost);
+    rc = rc ? rc : util_grow(&s->off, &s->off_capacity, n + 1, sizeof *s->off);
+    rc = rc ? rc : util_grow(&s->row, &s->row_capacity, entries, sizeof *s->row);
+    rc = rc ? rc : util_grow(&s->value, &s->value_capacity, entries, sizeof *s->value);
+    rc = rc ? rc : util_grow(&s->place, &s->place_capacity, all, sizeof *s->place);
+    rc = rc ? rc : util_grow(&s->weight, &s->weight_capacity, all, sizeof *s->weight);
+    return rc ? rc : util_grow(&s->reduced, &s->reduced_capacity, all, sizeof *s->reduced);
+}
+
+/* A little more room in every row, each another one. */
+static double nudge(int32_t row)
+{
+    uint32_t mixed = ((uint32_t)row + 1) * UINT32_C(2654435761);
+    return NUDGE * (0.5 + (double)(mixed >> 8) / (double)(1 << 24));
+}
+
+int pricing_simplex_new(pricing_simplex **out, int32_t n_rows, const double *lower, const double *upper)
+{
+    *out = NULL;
+    pricing_simplex *s = util_alloc(1, sizeof *s);
+    if (!s)
+        return MOIRAI_EFAIL;
+    s->m = n_rows;
+    s->stride = (n_rows + 7) / 8 * 8;
+    if (allocate(s) || make_room(s, 0, 0)) {
+        pricing_simplex_free(s);
+        return MOIRAI_EFAIL;
+    }
+    s->off[0] = 0;
+    identity(s);
+    for (int32_t i = 0; i < n_rows; i++) {
+        bool equal = lower[i] == upper[i];
+        s->lower[i] = -upper[i] - (equal ? 0 : nudge(i));
+        s->upper[i] = -lower[i] + (equal ? 0 : nudge(i));
+        sit(s, i, i);
+        s->weight[i] = 1;
+    }
+    *out = s;
+    return 0;
+}
+
+int pricing_simplex_add_column(pricing_simplex *s, double cost, int32_t n, const int32_t *row, const double *value)
+{
+    size_t begin = s->off[s->n];
+    if (make_room(s, (size_t)s->n + 1, begin + (size_t)n))
+        return MOIRAI_EFAIL;
+    memcpy(s->row + begin, row, sizeof *row * (size_t)n);
+    memcpy(s->value + begin, value, sizeof *value * (size_t)n);
+    s->cost[s->n] = cost;
+    s->off[s->n + 1] = begin + (size_t)n;
+    s->place[s->m + s->n] = -1;
+    s->weight[s->m + s->n] = 1;
+    s->most_cost = fmax(s->most_cost, fabs(cost));
+    s->n++;
+    return 0;
+}
+
+/* ---- lines of numbers ---- */
+
+/* out += by * a. */
+static inline void add_line(double *restrict out, const double *restrict a, double by, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++)
+        out[i] += by * a[i];
+}
+
+/* out = the sum over `count` lines of an inverse, each times its value; NULL for `line` names the first ones. */
+FOR_EACH_MACHINE
+static void sum_lines(double *out, const double *inverse, int32_t stride, int32_t count, const int32_t *line,
+                      const double *value)
+{
+    memset(out, 0, sizeof *out * (size_t)stride);
+    for (int32_t e = 0; e < count; e++)
+        if (value[e] != 0)
+            add_line(out, inverse + (size_t)(line ? line[e] : e) * (size_t)stride, value[e], stride);
+}
+
+/* Every line gives up its part of the place that a new column takes; `parts` are those parts. */
+FOR_EACH_MACHINE
+static void exchange_lines(double *inverse, int32_t stride, int32_t count, const double *parts, const double *column,
+                           int32_t place)
+{
+    for (int32_t r = 0; r < count; r++) {
+        if (parts[r] == 0)
+            continue;
+        double *line = inverse + (size_t)r * (size_t)stride, part = parts[r] / column[place];
+        add_line(line, column, -part, stride);
+        line[place] = part;
+    }
+}
+
+/* The inner product of a line over the rows with a column. */
+static inline double along(const pricing_simplex *s, const double *line, int32_t v)
+{
+    if (v < s->m)
+        return line[v];
+    double sum = 0;
+    for (size_t e = s->off[v - s->m]; e < s->off[v - s->m + 1]; e++)
+        sum += line[s->row[e]] * s->value[e];
+    return sum;
+}
+
+/* ---- the basis ---- */
+
+/* The column of a variable in terms of the basis. */
+static void transform(pricing_simplex *s, int32_t v)
+{
+    static const double whole[] = {1};
+    size_t begin = v < s->m ? 0 : s->off[v - s->m], end = v < s->m ? 1 : s->off[v - s->m + 1];
+    const int32_t *row = v < s->m ? &v : s->row + begin;
+    const double *value = v < s->m ? whole : s->value + begin;
+    sum_lines(s->column, s->inverse, s->stride, (int32_t)(end - begin), row, value);
+}
+
+/* The inverse's part of a place, over the rows of the programme. */
+static void find_pivot_row(pricing_simplex *s, int32_t place)
+{
+    for (int32_t r = 0; r < s->m; r++)
+        s->pivot_row[r] = s->inverse[(size_t)r * (size_t)s->stride + (size_t)place];
+}
+
+/* The transformed column takes a place in the basis, whose pivot row is known: the inverse follows. */
+static void exchange(pricing_simplex *s, int32_t place)
+{
+    exchange_lines(s->inverse, s->stride, s->m, s->pivot_row, s->column, place);
+    s->exchanges++;
+}
+
+static void find_values(pricing_simplex *s)
+{
+    double *rest = s->pivot_row;
+    for (int32_t i = 0; i < s->m; i++)
+        rest[i] = s->place[i] < 0 ? -resting_value(s, i) : 0;
+    sum_lines(s->basic, s->inverse, s->stride, s->m, NULL, rest);
+}
+
+/* The row of the largest pivot among those that wait for a column; -1: none that is large enough. */
+static int32_t waiting_row(const pricing_simplex *s, const bool *waits)
+{
+    int32_t best = -1;
+    for (int32_t i = 0; i < s->m; i++)
+        if (waits[i] && (best < 0 || fabs(s->column[i]) > fabs(s->column[best])))
+            best = i;
+    return best >= 0 && fabs(s->column[best]) > LEAST_PIVOT ? best : -1;
+}
+
+/* The inverse from its columns, one after the other: logical variables of the basis take their own rows, columns those of
+ * the others. A column that depends on the others by now leaves the basis. */
+static int renew(pricing_simplex *s)
+{
+    int32_t *kept = util_alloc((size_t)s->m, sizeof *kept), n = 0;
+    bool *waits = util_alloc((size_t)s->m, sizeof *waits);
+    for (int32_t i = 0; kept && waits && i < s->m; i++) {
+        waits[i] = s->place[i] < 0;
+        if (s->head[i] >= s->m)
+            kept[n++] = s->head[i];
+    }
+    int rc = kept && waits ? 0 : MOIRAI_EFAIL;
+    if (!rc)
+        identity(s);
+    for (int32_t i = 0; !rc && i < s->m; i++)
+        sit(s, i, i);
+    for (int32_t i = 0; !rc && i < n; i++) {
+        transform(s, kept[i]);
+        int32_t row = waiting_row(s, waits);
+        s->place[kept[i]] = -1;
+        if (row < 0)
+            continue;
+        find_pivot_row(s, row);
+        exchange(s, row);
+        waits[row] = false;
+        s->place[row] = -1;
+        sit(s, row, kept[i]);
+    }
+    free(kept);
+    free(waits);
+    s->exchanges = 0;
+    if (!rc)
+        find_values(s);
+    return rc;
+}
+
+/* ---- an iteration ---- */
+
+/* How far the variable in the basis breaks its limits: below 0 from beneath, above 0 from above. */
+static double broken(const pricing_simplex *s, int32_t place)
+{
+    double x = s->basic[place];
+    if (x < s->low[place] - FEASIBLE)
+        return x - s->low[place];
+    return x > s->high[place] + FEASIBLE ? x - s->high[place] : 0;
+}
+
+/* Costs of the phase at hand, and the dual values and reduced costs that follow. */
+static void price_anew(pricing_simplex *s)
+{
+    s->first = false;
+    for (int32_t i = 0; i < s->m; i++) {
+        double out = broken(s, i);
+        s->phase_cost[i] = out < 0 ? -1 : out > 0;
+        s->first |= out != 0;
+    }
+    for (int32_t i = 0; i < s->m && !s->first; i++)
+        s->phase_cost[i] = s->head[i] < s->m ? 0 : s->cost[s->head[i] - s->m];
+    for (int32_t r = 0; r < s->m; r++) {
+        const double *line = s->inverse + (size_t)r * (size_t)s->stride;
+        double sum = 0;
+        for (int32_t i = 0; i < s->m; i++)
+            sum += s->phase_cost[i] * line[i];
+        s->dual[r] = sum;
+    }
+    for (int32_t v = 0; v < s->m + s->n; v++)
+        s->reduced[v] = s->place[v] >= 0 ? 0 : (s->first || v < s->m ? 0 : s->cost[v - s->m]) - along(s, s->dual, v);
+}
+
+/* Whether a step of the variable would gain: it rises where its reduced cost is below 0, and falls above. */
+static bool gains(const pricing_simplex *s, int32_t v, double least)
+{
+    double d = s->reduced[v];
+    if (s->place[v] >= 0 || fabs(d) <= least)
+        return false;
+    if (v >= s->m)
+        return d < 0;
+    if (s->lower[v] == s->upper[v])
+        return false;
+    return (isinf(s->lower[v]) && isinf(s->upper[v])) || s->at_upper[v] == (d > 0);
+}
+
+/* By Devex weights; -1: none. */
+static int32_t choose_entering(const pricing_simplex *s)
+{
+    double most = 0, least = OPTIMAL * (s->first ? 1 : fmax(s->most_cost, 1e-300));
+    int32_t best = -1;
+    for (int32_t v = 0; v < s->m + s->n; v++) {
+        double worth = s->reduced[v] * s->reduced[v] / s->weight[v];
+        if (worth > most && gains(s, v, least)) {
+            most = worth;
+            best = v;
+        }
+    }
+    return best;
+}
+
+/* How far the variable at `place` is from the limit that it moves to at this rate. One that breaks a limit stops where
+ * it is kept again. */
+static inline double distance(const pricing_simplex *s, int32_t place, double rate)
+{
+    double x = s->basic[place], low = s->low[place], high = s->high[place];
+    if (s->first && x < low - FEASIBLE)
+        return rate > 0 ? low - x : HUGE_VAL;
+    if (s->first && x > high + FEASIBLE)
+        return rate < 0 ? x - high : HUGE_VAL;
+    return rate > 0 ? high - x : x - low;
+}
+
+/* Harris: of all that block before anything is overstepped by more than a little, the largest pivot. -1: nothing
+ * blocks. */
+static int32_t choose_leaving(pricing_simplex *s, double direction, double *step)
+{
+    double most = HUGE_VAL, *room = s->phase_cost; /* not in use by now */
+    int32_t best = -1;
+    for (int32_t i = 0; i < s->m; i++) {
+        double rate = -direction * s->column[i], size = fabs(rate);
+        double far = size < LEAST_PIVOT ? HUGE_VAL : distance(s, i, rate);
+        room[i] = HUGE_VAL;
+        if (far < HUGE_VAL) {
+            double within = UTIL_MAX(far + BLOCKS_BEHIND, 0) / size;
+            room[i] = UTIL_MAX(far, 0) / size;
+            most = UTIL_MIN(most, within);
+        }
+    }
+    for (int32_t i = 0; i < s->m && most < HUGE_VAL; i++)
+        if (room[i] <= most && (best < 0 || fabs(s->column[i]) > fabs(s->column[best])))
+            best = i;
+    *step = best < 0 ? 0 : room[best];
+    return best;
+}
+
+/* Weights and reduced costs of all variables outside of the basis, by the row of the inverse that is about to change. */
+static void follow(pricing_simplex *s, int32_t entering, int32_t place)
+{
+    double pivot = s->column[place], weight = s->weight[entering], by = s->reduced[entering] / pivot;
+    for (int32_t v = 0; v < s->m + s->n; v++) {
+        if (s->place[v] >= 0)
+            continue;
+        double part = along(s, s->pivot_row, v), at_least = part / pivot * (part / pivot) * weight;
+        s->weight[v] = UTIL_MAX(s->weight[v], at_least);
+        s->reduced[v] -= by * part;
+    }
+    add_line(s->dual, s->pivot_row, by, s->m);
+    s->weight[s->head[place]] = fmax(weight / (pivot * pivot), 1);
+    s->reduced[s->head[place]] = -by;
+    s->reduced[entering] = 0;
+}
+
+/* The variable at `place` leaves to the limit that it has met. */
+static void leave(pricing_simplex *s, int32_t place)
+{
+    int32_t v = s->head[place];
+    s->place[v] = -1;
+    if (v < s->m)
+        s->at_upper[v] = fabs(s->upper[v] - s->basic[place]) < fabs(s->basic[place] - s->lower[v]);
+}
+
+typedef enum step_result { STEP_TAKEN, STEP_OPTIMAL, STEP_STUCK } step_result;
+
+static step_result step(pricing_simplex *s)
+{
+    double length = 0;
+    if (s->first)
+        price_anew(s);
+    int32_t entering = choose_entering(s);
+    if (entering < 0)
+        return s->first ? STEP_STUCK : STEP_OPTIMAL;
+    double direction = s->reduced[entering] < 0 ? 1 : -1, begin = resting_value(s, entering);
+    double across = upper_of(s, entering) - lower_of(s, entering); /* to its own other limit */
+    transform(s, entering);
+    int32_t place = choose_leaving(s, direction, &length);
+    bool flips = place < 0 || across <= length;
+    if (flips && isinf(across))
+        return STEP_STUCK; /* nothing holds it */
+    length = flips ? across : length;
+    add_line(s->basic, s->column, -direction * length, s->m);
+    if (flips) {
+        s->at_upper[entering] = !s->at_upper[entering];
+        return STEP_TAKEN;
+    }
+    find_pivot_row(s, place);
+    follow(s, entering, place);
+    leave(s, place);
+    exchange(s, place);
+    sit(s, place, entering);
+    s->basic[place] = begin + direction * length;
+    return STEP_TAKEN;
+}
+
+/* ---- a solve ---- */
+
+/* How far the values are from a solution of the rows. */
+static double residual(pricing_simplex *s)
+{
+    double *sum = s->pivot_row, most = 0;
+    memset(sum, 0, sizeof *sum * (size_t)s->stride);
+    for (int32_t i = 0; i < s->m; i++)
+        sum[i] = s->place[i] < 0 ? resting_value(s, i) : s->basic[s->place[i]];
+    for (int32_t i = 0; i < s->m; i++) {
+        int32_t x = s->head[i] - s->m;
+        for (size_t e = x < 0 ? 0 : s->off[x]; x >= 0 && e < s->off[x + 1]; e++)
+            sum[s->row[e]] += s->basic[i] * s->value[e];
+    }
+    for (int32_t i = 0; i < s->m; i++)
+        most = fmax(most, isnan(sum[i]) ? HUGE_VAL : fabs(sum[i]));
+    return most;
+}
+
+static int gives_up(const pricing_simplex *s, const char *why)
+{
+    return moirai_error(MOIRAI_ELIMIT, "simplex: %d rows, %d columns: %s", s->m, s->n, why);
+}
+
+/* To the optimum, as far as the inverse is right by then. */
+static int iterate(pricing_simplex *s, const util_stop *stop, int64_t *left)
+{
+    price_anew(s);
+    for (;; --*left) {
+        if (*left <= 0)
+            return gives_up(s, "too many iterations");
+        if (*left % LOOK == 0 && util_stopped(stop))
+            return gives_up(s, "no time left");
+        if (s->exchanges >= RENEW) {
+            if (renew(s))
+                return MOIRAI_EFAIL;
+            price_anew(s);
+        }
+        step_result result = step(s);
+        if (result == STEP_STUCK)
+            return gives_up(s, "no solution");
+        if (result == STEP_OPTIMAL)
+            return 0;
+    }
+}
+
+static void report(const pricing_simplex *s, double *objective, double *row_dual, double *primal)
+{
+    double sum = 0;
+    for (int32_t x = 0; x < s->n; x++) {
+        int32_t place = s->place[s->m + x];
+        double value = place < 0 ? 0 : fmax(s->basic[place], 0);
+        sum += value * s->cost[x];
+        if (primal)
+            primal[x] = value;
+    }
+    if (row_dual)
+        memcpy(row_dual, s->dual, sizeof *row_dual * (size_t)s->m);
+    *objective = sum;
+}
+
+int pricing_simplex_solve(pricing_simplex *s, const util_stop *stop, double *objective, double *row_dual,
+                          double *primal)
+{
+    int64_t left = (int64_t)MOST_ITERATIONS * (s->m + s->n) + 1000;
+    find_values(s);
+    for (int32_t repairs = 0;; repairs++) {
+        int rc = iterate(s, stop, &left);
+        if (rc == MOIRAI_EFAIL)
+            return rc;
+        if (!rc && residual(s) < RESIDUAL) {
+            report(s, objective, row_dual, primal);
+            return 0;
+        }
+        if (repairs >= MOST_REPAIRS || util_stopped(stop))
+            return rc ? rc : gives_up(s, "numbers too far apart");
+        if (renew(s))
+            return MOIRAI_EFAIL;
+    }
+}
