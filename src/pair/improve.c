@@ -22,8 +22,8 @@
 #define PLAIN 2  /* of the runs that go on from the pair's plan: these do without the LP solution's columns */
 #define AFRESH 3 /* from this one on runs forget the plan at hand */
 #define DEEP_RUNS 4
-#define DEEP 30000.0 /* evaluations of each */
-#define LEAST_DEPTH 0.25
+#define DEEP 6e6         /* evaluations of each, times operators: about a quarter of a second */
+#define LEAST_DEPTH 0.25 /* what is left of that where nothing comes of it */
 #define FINALISTS 2
 #define NEAR 1.03 /* times the shortest trial: longer ones are no finalists */
 #define MOST_TRIALS 12
@@ -107,10 +107,10 @@ int pair_improve_deepen(const pair_improve_task *job, double effort, int threads
 {
     pair_state *x = job->pair;
     int64_t before = x->plan.length_ns;
-    double depth = x->deepenings ? x->depth : 1;
+    double depth = x->deepenings ? x->depth : 1, evaluations = DEEP / UTIL_MAX(x->block.n_interior, 1);
     pair_anneal_task task = {.entry_device = job->entry_device,
                              .exit_device = job->exit_device,
-                             .evaluations = (int64_t)(DEEP_RUNS * DEEP * depth * fmin(effort, 1000)) + 1,
+                             .evaluations = (int64_t)(DEEP_RUNS * evaluations * depth * fmin(effort, 1000)) + 1,
                              .stop = job->stop,
                              .solution_only = true,
                              .plan_only = true};
@@ -250,8 +250,7 @@ int pair_improve_from_cases(const pair_improve_task *job, pair_bound_task *r, in
     }
     /* The pair's plan, whoever found it, with the LP solution at hand. */
     if (!rc && n && x->lower_ns < x->plan.length_ns && !util_stopped(&job->stop))
-        rc = anneal_solution(job, r, 0, &x->cases[t[0].index], &x->plan, evaluations,
-                             RESTARTS);
+        rc = anneal_solution(job, r, 0, &x->cases[t[0].index], &x->plan, evaluations, RESTARTS);
     free(t);
     return rc;
 }

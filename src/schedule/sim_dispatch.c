@@ -30,8 +30,8 @@ typedef struct dispatch {
     uint64_t waits[MOIRAI_MAX_DEVICES]; /* per sender: receivers for which a transfer waits */
     uint64_t channel_busy[MOIRAI_MAX_DEVICES];
     int32_t n_ops_left;
-    const schedule_limit *limit; /* NULL: none, and nothing of the following */
-    bool over;                   /* it can't end within the limit */
+    const schedule_limit *limit;         /* NULL: none, and nothing of the following */
+    bool over;                           /* it can't end within the limit */
     int64_t left_ns[MOIRAI_MAX_DEVICES]; /* time of operators (transfers) that have not begun */
     int64_t left_send_ns[MOIRAI_MAX_DEVICES], left_receive_ns[MOIRAI_MAX_DEVICES];
 } dispatch;
@@ -434,8 +434,7 @@ int64_t schedule_sim_dispatch_within(moirai_sim *sim, const int32_t *op_device, 
     const moirai_problem *p = sim->p;
     if (!schedule_sim_take_devices(sim, op_device))
         return -1;
-    dispatch x = {
-        .sim = sim, .priority = priority ? priority : sim->priority, .n_ops_left = p->n_ops, .limit = limit};
+    dispatch x = {.sim = sim, .priority = priority ? priority : sim->priority, .n_ops_left = p->n_ops, .limit = limit};
     if (limit)
         add_loads(&x);
     if (x.over)
