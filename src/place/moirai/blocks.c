@@ -20,6 +20,7 @@
 #define NEARLY 1.02          /* of the best plan: a path of plans may be so long to be of interest */
 #define STRIDE 40            /* parts of a pair's bound: when it has risen by one, the path is looked at again */
 #define OFTEN 4              /* parts of a class on the paths: what a pair needs for a plan of its own */
+#define DEEP_OPS 48          /* of a block: plans of smaller ones are soon at the bottom of their valley */
 #define MINOR 8              /* parts of the widest pair: what is below can wait */
 #define PATH_ROUNDS 200      /* in which the bound's path may meet unknown pairs, at effort 1 */
 #define MANY_CLASSES 6       /* of blocks: the first levels of all their pairs take long */
@@ -132,6 +133,7 @@ static void add_to_batch(engine *x, int64_t i)
                                                 .likely_ns = likely(x, i),
                                                 .improve = !bound || worth_a_plan(x, i, level),
                                                 .plans_only = !bound,
+                                                .deepen = x->plan_times[i] > 0 && pair->block.n_interior >= DEEP_OPS,
                                                 .effort = x->effort,
                                                 .seed = x->o->budget.seed + (uint64_t)x->passes,
                                                 .stop = x->stop};
