@@ -4,9 +4,9 @@
  * the pairs of a path alone: a pair next to it keeps the plan of its first level, which minds no bytes, and never comes
  * to be on the path. (gpt3-13B on inter-server, fitted costs: a layer with both ends on B costs 18.9 ms by its own plan
  * and 15.9 by one that was found from D to D.) So every new block plan is played through between all other devices of
- * the class, both ends moved there, its order as priorities, and kept where it is cheaper than all that the pair has at
- * the present prices. One dispatch each, O((V+E) log V) of the block; pairs side by side, each by its own plans and those
- * that were there before: the result does not depend on the threads. */
+ * the class, both ends moved there, its order as priorities, and the cheapest is kept where it is cheaper than all that
+ * the pair has at the present prices. One dispatch each, O((V+E) log V) of the block; pairs side by side, each by its own
+ * plans and those that were there before: the result does not depend on the threads. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +15,7 @@
 #include "util/util.h"
 
 #define FEW_PAIRS 64 /* of a class: all of them look, else those that some path has met */
+#define ROOM 12      /* for block plans that a pair finds itself */
 #define CHEAPER 2000 /* parts of the cost that a plan must save: each is looked at again and again */
 
 typedef struct sharing {
@@ -66,31 +67,27 @@ static int64_t cost_of(const bytes_prices *m, const decompose_block *b, int64_t 
     return cost;
 }
 
-/* Plays one plan of another pair; takes it where it is cheaper than *best. */
-static int try_plan(sharing *s, stage *x, int32_t pair, const pair_plan *from, int64_t *best)
+/* Plays one plan of another pair; *found becomes it where it is cheaper. */
+static int try_plan(sharing *s, stage *x, int32_t pair, const pair_plan *from, pair_plan *found)
 {
     const decompose_block *b = &pair_chain_get(s->m->c, pair)->block;
     int64_t length = play(x, b, from), cost = length < 0 ? INT64_MAX : cost_of(s->m, b, length, x->device);
-    if (cost >= *best - *best / CHEAPER)
+    if (cost >= found->cost)
         return 0;
     const moirai_task *order;
-    pair_plan plan = {.length_ns = length, .cost = cost};
     int64_t n = moirai_sim_order(x->sim, &order);
-    int rc = pair_plan_set(&plan, b->problem.n_ops, x->device, order, n);
-    if (rc) {
-        pair_plan_free(&plan);
-        return rc;
-    }
-    *best = cost;
-    bytes_block_plan_keep(s->m, pair, &plan);
-    return 0;
+    found->length_ns = length;
+    found->cost = cost;
+    return pair_plan_set(found, b->problem.n_ops, x->device, order, n);
 }
 
-/* Whether the pair has use for plans of others: those that follow a class of equal shape take from that. */
+/* Whether the pair has use for plans of others: those that follow a class of equal shape take from that. What is searched
+ * for at its own devices should find room, too. */
 static bool looks(const bytes_prices *m, int64_t pair)
 {
     const pair_state *y = pair_chain_get(m->c, pair);
     return y->open && y->plan.device && y->block.n_interior > 1 && bytes_alike(m, pair) < 0 &&
+           m->view[pair].n_plans < BYTES_BLOCK_PLANS - ROOM &&
            (m->K * m->K <= FEW_PAIRS || m->view[pair].priced.n_cases > 0);
 }
 
@@ -103,7 +100,7 @@ static const pair_plan *new_plan(const bytes_prices *m, int32_t pair, int32_t i)
     return y->open && y->plan.device && y->plan.length_ns != m->view[pair].shared_ns ? &y->plan : NULL;
 }
 
-/* New plans of the class, of all pairs but this one. */
+/* New plans of the class, of all pairs but this one; the cheapest is kept. */
 static int look_around(void *data, int32_t pair)
 {
     sharing *s = data;
@@ -114,14 +111,19 @@ static int look_around(void *data, int32_t pair)
     if (!looks(m, pair))
         return 0;
     int64_t best = bytes_block_plan_cost(m, pair, m->price, &pick);
+    pair_plan found = {.cost = best - best / CHEAPER};
     int rc = stage_open(&x, &pair_chain_get(m->c, pair)->block.problem);
     for (int32_t other = first; other < first + cells && !rc; other++)
         for (int32_t i = -1; i < s->n_plans[other] && other != pair && !rc;
              i += i < 0 ? m->view[other].n_shared + 1 : 1) {
             const pair_plan *plan = util_stopped(&s->job->stop) ? NULL : new_plan(m, other, i);
-            rc = plan ? try_plan(s, &x, pair, plan, &best) : 0;
+            rc = plan ? try_plan(s, &x, pair, plan, &found) : 0;
         }
     stage_clear(&x);
+    if (!rc)
+        bytes_block_plan_keep(m, pair, &found);
+    else
+        pair_plan_free(&found);
     return rc;
 }
 
