@@ -23,6 +23,7 @@
 #define AFRESH 3 /* from this one on runs forget the plan at hand */
 #define DEEP_RUNS 4
 #define DEEP 6e6         /* evaluations of each, times operators: about a quarter of a second */
+#define DEEP_LEAST 48    /* operators: smaller blocks get no more evaluations than these */
 #define LEAST_DEPTH 0.25 /* what is left of that where nothing comes of it */
 #define FINALISTS 2
 #define NEAR 1.03 /* times the shortest trial: longer ones are no finalists */
@@ -107,7 +108,7 @@ int pair_improve_deepen(const pair_improve_task *job, double effort, int threads
 {
     pair_state *x = job->pair;
     int64_t before = x->plan.length_ns;
-    double depth = x->deepenings ? x->depth : 1, evaluations = DEEP / UTIL_MAX(x->block.n_interior, 1);
+    double depth = x->deepenings ? x->depth : 1, evaluations = DEEP / UTIL_MAX(x->block.n_interior, DEEP_LEAST);
     pair_anneal_task task = {.entry_device = job->entry_device,
                              .exit_device = job->exit_device,
                              .evaluations = (int64_t)(DEEP_RUNS * evaluations * depth * fmin(effort, 1000)) + 1,

@@ -197,6 +197,7 @@ static void test_pair_refine_is_the_same_on_any_number_of_threads(void **state)
     open_heads(&g);
     pair_refine_task one = second_level(&f, 0, 1), four = second_level(&g, 0, 4);
     one.deepen = four.deepen = true;
+    one.effort = four.effort = 0.2;
     assert_ok(pair_refine(f.c, &one));
     assert_ok(pair_refine(g.c, &four));
     assert_int_equal(f.x->lower_ns, g.x->lower_ns);
@@ -223,6 +224,7 @@ static void test_pair_refine_deepens_the_plan_at_hand(void **state)
     assert_true(f.x->lower_ns < plan);
     job.improve = false;
     job.deepen = true;
+    job.effort = 0.05;
     for (int32_t turn = 1; turn <= 2; turn++) {
         assert_ok(pair_refine(f.c, &job));
         assert_int_equal(f.x->deepenings, turn);

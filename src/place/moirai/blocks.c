@@ -118,6 +118,15 @@ static bool worth_a_plan(const engine *x, int64_t i, int32_t level)
     return pair_chain_get(x->c, i)->plan_level < level && often && (x->plan_times[i] > 0 || level <= 2);
 }
 
+/* The widest pair of a batch that is on the plan's path; the others' time is the bound's. */
+static bool gets_a_turn(const engine *x, int64_t i)
+{
+    bool first = true;
+    for (int32_t j = 0; j < x->n_batch; j++)
+        first &= !x->batch[j].deepen;
+    return first && x->plan_times[i] > 0 && pair_chain_get(x->c, i)->block.n_interior >= DEEP_OPS;
+}
+
 static void add_to_batch(engine *x, int64_t i)
 {
     const pair_state *pair = pair_chain_get(x->c, i);
@@ -133,7 +142,7 @@ static void add_to_batch(engine *x, int64_t i)
                                                 .likely_ns = likely(x, i),
                                                 .improve = !bound || worth_a_plan(x, i, level),
                                                 .plans_only = !bound,
-                                                .deepen = x->plan_times[i] > 0 && pair->block.n_interior >= DEEP_OPS,
+                                                .deepen = gets_a_turn(x, i),
                                                 .effort = x->effort,
                                                 .seed = x->o->budget.seed + (uint64_t)x->passes,
                                                 .stop = x->stop};
