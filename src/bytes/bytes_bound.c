@@ -22,6 +22,7 @@
 #define MOST_COST (INT64_C(1) << 60) /* of a path, in units; what costs more is no path that anyone takes */
 #define MOST_BYTES 268435456.0       /* of what is kept per pair, in a small problem */
 #define MOST_PART 4                  /* of the solves for each pair: to those on which most of the gap hangs */
+#define MOST_PART_MANY 2             /* the same, where classes are many */
 #define MANY_CLASSES 4               /* with several components each: their first rounds are long */
 #define FIRST_ROUNDS 4               /* of many classes: these look for prices on bytes, with a third of the solves */
 #define LEAST_PART 0.02              /* of a path in the LP solution: its pairs are refined */
@@ -212,7 +213,7 @@ static int32_t solves_for(const refining *x, int32_t pair, int64_t ceiling, bool
         double open_ns = (double)(ceiling - v->value) / (double)m->c->s->unit * x->times[pair];
         part = fmax(0.2 * part, 200 * open_ns / (double)x->upper_ns);
     }
-    return UTIL_MAX((int32_t)(x->task.solves * fmin(part, first ? 1 : MOST_PART)), 5);
+    return UTIL_MAX((int32_t)(x->task.solves * fmin(part, first ? 1 : m->many ? MOST_PART_MANY : MOST_PART)), 5);
 }
 
 static int refine_one(void *data, int32_t i)
@@ -417,10 +418,10 @@ static int price_path(bytes_prices *m, const double *dual_ns, const bytes_bound_
 {
     bytes_set_duals(m, dual_ns);
     int64_t cost = bytes_bound_path(m, job->threads);
-    bool any = true;
+    bool any = true, early = m->many && m->rounds < FIRST_ROUNDS; /* their paths change, and rounds are long */
     int rc = 0;
     for (int32_t i = 0; i < PATH_REFINEMENTS && any && !rc; i++) {
-        rc = refine_path(m, job, i == 0, &any);
+        rc = refine_path(m, job, i == 0 && !early, &any);
         if (any && !rc)
             cost = bytes_bound_path(m, job->threads);
     }
@@ -564,7 +565,8 @@ static int next_duals(bytes_prices *m, bytes_master *x, const bytes_bound_task *
         memcpy(dual_ns, m->best_dual_ns, sizeof m->best_dual_ns);
         return 0;
     }
-    bool any = false, first = m->best_ns && round == 1 && (double)m->best_ns < FAR_BELOW * (double)job->upper_ns;
+    bool any = false,
+         first = !m->many && m->best_ns && round == 1 && (double)m->best_ns < FAR_BELOW * (double)job->upper_ns;
     int rc = first ? plan_duals(m, job, dual_ns, &any) : 0;
     if (rc || any)
         return rc;

@@ -130,12 +130,11 @@ static int plan_column(bytes_prices *m, bytes_master *x, const double *dual_ns, 
     bool deepen = enrich && x->n && round >= 3 * (job->searches - (m->best_ns ? DEEP_SEARCHES : FIRST_DEEP));
     size_t cuts = (size_t)m->c->s->n_cuts, blocks = (size_t)m->c->s->n_blocks;
     bytes_set_duals(m, dual_ns);
-    int rc = x->n ? 0 : bytes_share_plans(m, job); /* of first levels */
     price_plans(m, jumps);
-    if (!rc && !planned_path(m))
+    if (!planned_path(m))
         return moirai_error(MOIRAI_EINFEASIBLE, "no path of block plans");
-    rc = rc ? rc : deepen ? bytes_deepen(m, job) : enrich ? enrich_path(m, job) : 0;
-    rc = rc || !enrich ? rc : bytes_share_plans(m, job);
+    int rc = deepen ? bytes_deepen(m, job) : enrich ? enrich_path(m, job) : 0;
+    rc = rc || !enrich || m->many ? rc : bytes_share_plans(m, job);
     if (rc)
         return rc;
     price_plans(m, jumps);

@@ -90,8 +90,9 @@ static bool plans_are_due(const engine *x, turns *t)
 static int take_turn(engine *x, turns *t)
 {
     double plan = makespan(x), bound = (double)x->lower_ns, begun = util_seconds();
+    bool planned = plans_are_due(x, t);
     int rc = 0;
-    if (plans_are_due(x, t)) {
+    if (planned) {
         rc = find_plan(x, t->evaluations);
         t->plan_s = util_seconds() - begun;
         t->plan_gain = plan > 0 && x->best ? 1 - makespan(x) / plan : 1;
@@ -104,6 +105,8 @@ static int take_turn(engine *x, turns *t)
     t->bound_gain = x->best ? ((double)x->lower_ns - bound) / makespan(x) : 0;
     if (t->bound_gain < t->plan_gain)
         t->wait = 0;
+    else if (planned && t->plan_gain < t->bound_gain / 4)
+        t->wait = UTIL_MAX(t->wait, 1);
     return rc;
 }
 
