@@ -21,9 +21,14 @@
 #define FEW_BUCKETS 8                /* where there is little to gain */
 #define MOST_COST (INT64_C(1) << 60) /* of a path, in units; what costs more is no path that anyone takes */
 #define MOST_BYTES 268435456.0       /* of what is kept per pair, in a small problem */
-#define MOST_PART 2                  /* of the solves for each pair: to those on which most of the gap hangs */
+#define MOST_PART 4                  /* of the solves for each pair: to those on which most of the gap hangs */
+#define MOST_PART_MANY 2             /* the same, where classes are many */
 #define MANY_CLASSES 4               /* with several components each: their first rounds are long */
 #define FIRST_ROUNDS 4               /* of many classes: these look for prices on bytes, with a third of the solves */
+#define LEAST_PART 0.02              /* of a path in the LP solution: its pairs are refined */
+#define FAR_BELOW 0.955              /* of the best plan: the bound's prices are not to be trusted yet */
+#define LEAST_MOVE 0.002             /* of the same: prices of whole memories that differ by less are the same */
+#define MEASURES 8                   /* of the LP solution over paths, until it is made of what is known by now */
 #define PATH_REFINEMENTS 20          /* how often the bound's path may move to unpriced pairs within one round */
 
 static void free_view(bytes_pair *v)
@@ -48,6 +53,7 @@ void bytes_prices_free(bytes_prices *m)
     free(m->plan);
     free(m->from);
     free(m->jump_ns);
+    free(m->jump_row);
     free(m->pair_cost);
     free(m->plan_pick);
     free(m->picked);
@@ -69,7 +75,8 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
     if (!m)
         return MOIRAI_EFAIL;
     size_t K = (size_t)c->K, blocks = (size_t)c->s->n_blocks, pairs = (size_t)pair_chain_count(c);
-    if ((double)pairs * sizeof *m->view > MOST_BYTES + 8.0 * c->p->n_ops * c->K) {
+    double most = MOST_BYTES + 8.0 * c->p->n_ops * c->K, rows = (double)pairs * sizeof *m->jump_ns;
+    if ((double)pairs * sizeof *m->view + rows > most) {
         free(m);
         return moirai_error(MOIRAI_ELIMIT, "'%s': too many pairs for prices on bytes", c->p->name);
     }
@@ -88,7 +95,7 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
     m->pair_cost = util_alloc(pairs, sizeof(int64_t));
     m->plan_pick = util_alloc(pairs, 1);
     m->picked = util_alloc(blocks, 1);
-    if (bytes_find_alike(m) || bytes_find_jumps(m) || !m->view || !m->device || !m->plan_device || !m->plan ||
+    if (bytes_find_alike(m) || bytes_find_jumps(m, most / 8) || !m->view || !m->device || !m->plan_device || !m->plan ||
         !m->from || !m->pair_cost || !m->plan_pick || !m->picked) {
         bytes_prices_free(m);
         return MOIRAI_EFAIL;
@@ -192,7 +199,7 @@ typedef struct refining {
     pair_priced_task task;
     int64_t upper_ns;
     bytes_batch batch;
-    int32_t *times; /* per pair: how often the path takes it */
+    double *times; /* per pair: how often the path takes it, or the LP solution over paths */
 } refining;
 
 /* Looks where there is something to gain: by what the class takes of the time at first, then by what is still open on
@@ -206,7 +213,7 @@ static int32_t solves_for(const refining *x, int32_t pair, int64_t ceiling, bool
         double open_ns = (double)(ceiling - v->value) / (double)m->c->s->unit * x->times[pair];
         part = fmax(0.2 * part, 200 * open_ns / (double)x->upper_ns);
     }
-    return UTIL_MAX((int32_t)(x->task.solves * fmin(part, first ? 1 : MOST_PART)), 5);
+    return UTIL_MAX((int32_t)(x->task.solves * fmin(part, first ? 1 : m->many ? MOST_PART_MANY : MOST_PART)), 5);
 }
 
 static int refine_one(void *data, int32_t i)
@@ -258,23 +265,45 @@ int bytes_batch_run(const bytes_prices *m, bytes_batch *x, util_job_fn job, void
     return rc ? rc : util_pool_run(job, data, x->n - leaders, threads);
 }
 
-/* Refine the pairs of the path that are not refined at these prices; true in *any if there was one. */
-static int refine_path(bytes_prices *m, const bytes_bound_task *job, bool *any)
+static void count_pair(refining *x, int64_t pair, double part)
+{
+    if (x->times[pair] == 0 && !x->m->view[pair].priced.solved)
+        x->batch.pair[x->batch.n++] = (int32_t)pair;
+    x->times[pair] += part;
+}
+
+/* Pairs of the paths of the bound's last LP solution: near its prices they all cost the same, and raising one of them only
+ * moves the path to the next. */
+static void count_solution(refining *x)
+{
+    const bytes_prices *m = x->m;
+    const decompose_cuts *s = m->c->s;
+    for (size_t j = 0; j < m->cuts.n; j++) {
+        const bytes_path *path = &m->cuts.path[j];
+        for (int32_t i = 0; i < s->n_blocks && path->part > LEAST_PART; i++)
+            count_pair(x, bytes_pair_at(m, i, i > 0 ? path->device[i - 1] : 0, i < s->n_cuts ? path->device[i] : 0),
+                       path->part);
+    }
+}
+
+/* Refine the pairs of the path that are not refined at these prices, and those of the LP solution; true in *any if there
+ * was one. */
+static int refine_path(bytes_prices *m, const bytes_bound_task *job, bool solution, bool *any)
 {
     refining x = {.m = m, .task = priced_task(m, job), .upper_ns = job->upper_ns};
     size_t pairs = (size_t)m->c->s->n_classes * (size_t)m->K * (size_t)m->K;
-    x.batch.pair = util_alloc(2 * pairs, sizeof *x.batch.pair);
-    if (!x.batch.pair)
-        return MOIRAI_EFAIL;
-    x.times = x.batch.pair + pairs;
-    for (int32_t i = 0; i < m->c->s->n_blocks; i++) {
-        int64_t pair = bytes_pair_of(m, i);
-        if (!x.times[pair]++ && !m->view[pair].priced.solved)
-            x.batch.pair[x.batch.n++] = (int32_t)pair;
-    }
+    x.batch.pair = util_alloc(pairs, sizeof *x.batch.pair);
+    x.times = util_alloc(pairs, sizeof *x.times);
+    int rc = x.batch.pair && x.times ? 0 : MOIRAI_EFAIL;
+    for (int32_t i = 0; i < m->c->s->n_blocks && !rc; i++)
+        count_pair(&x, bytes_pair_of(m, i), 1);
+    if (solution && !rc)
+        count_solution(&x);
     *any = x.batch.n > 0;
-    int rc = bytes_batch_run(m, &x.batch, refine_one, &x, job->threads);
+    m->refined += *any;
+    rc = rc ? rc : bytes_batch_run(m, &x.batch, refine_one, &x, job->threads);
     free(x.batch.pair);
+    free(x.times);
     return rc;
 }
 
@@ -302,17 +331,23 @@ static int64_t lagrangian_ns(const bytes_prices *m, int64_t path_cost)
     return (int64_t)(value / m->c->s->unit);
 }
 
-void bytes_set_duals(bytes_prices *m, const double *dual_ns)
+/* Prices per byte, in units, from dual values of whole devices. */
+static void prices_of(const bytes_prices *m, const double *dual_ns, int64_t *price)
 {
-    m->stamp++;
     for (int32_t k = 0; k < m->K; k++) {
         double capacity = (double)UTIL_MAX(m->c->p->device_memory_bytes[k], 1);
-        double price = dual_ns[k] / capacity * (double)m->c->s->unit;
+        double in_units = dual_ns[k] / capacity * (double)m->c->s->unit;
         /* All devices full are worth less than half of what the pricing takes for "does not fit", and so is the largest
          * operator where it does not fit. */
         double most = fmax(fmax(capacity, (double)m->largest_bytes), 1e3);
-        m->price[k] = (int64_t)fmin(fmax(price, 0), 1e18 / fmax(m->K, 4) / most);
+        price[k] = (int64_t)fmin(fmax(in_units, 0), 1e18 / fmax(m->K, 4) / most);
     }
+}
+
+void bytes_set_duals(bytes_prices *m, const double *dual_ns)
+{
+    m->stamp++;
+    prices_of(m, dual_ns, m->price);
 }
 
 /* ---- the master over paths ---- */
@@ -369,25 +404,119 @@ int bytes_master_add(bytes_master *x, const bytes_path *path)
     return 0;
 }
 
+/* What is left of a path's cost without its bytes. */
+static void set_path_time(const bytes_prices *m, double cost, const int64_t *price, bytes_path *x)
+{
+    x->time_ns = cost / (double)m->c->s->unit;
+    for (int32_t k = 0; k < m->K; k++)
+        x->time_ns -= (double)price[k] / (double)m->c->s->unit * x->use[k];
+}
+
 /* The cheapest path at these dual values, its pairs solved; the bound that it gives. */
 static int price_path(bytes_prices *m, const double *dual_ns, const bytes_bound_task *job, int64_t *bound,
                       bytes_path *out)
 {
     bytes_set_duals(m, dual_ns);
     int64_t cost = bytes_bound_path(m, job->threads);
-    bool any = true;
+    bool any = true, early = m->many && m->rounds < FIRST_ROUNDS; /* their paths change, and rounds are long */
     int rc = 0;
     for (int32_t i = 0; i < PATH_REFINEMENTS && any && !rc; i++) {
-        rc = refine_path(m, job, &any);
+        rc = refine_path(m, job, i == 0 && !early, &any);
         if (any && !rc)
             cost = bytes_bound_path(m, job->threads);
     }
     *bound = lagrangian_ns(m, cost);
-    *out = (bytes_path){0};
+    *out = (bytes_path){.refined = m->refined};
+    memcpy(out->dual_ns, dual_ns, sizeof *dual_ns * (size_t)m->K);
     path_bytes(m, out->use);
-    out->time_ns = (double)cost / (double)m->c->s->unit;
-    for (int32_t k = 0; k < m->K; k++)
-        out->time_ns -= (double)m->price[k] / (double)m->c->s->unit * out->use[k];
+    set_path_time(m, (double)cost, m->price, out);
+    return rc;
+}
+
+/* Takes the path as a column of the bound's master, with a copy of the devices. */
+static int add_cut(bytes_prices *m, bytes_path path, const int8_t *device)
+{
+    size_t n = (size_t)m->c->s->n_cuts;
+    path.pick = NULL;
+    path.device = util_alloc(n, 1);
+    if (!path.device || bytes_master_add(&m->cuts, &path)) {
+        free(path.device);
+        return MOIRAI_EFAIL;
+    }
+    memcpy(path.device, device, n);
+    return 0;
+}
+
+/* Time and bytes of a path of the bound, at its own prices, by what is known of its pairs by now. */
+static void measure_again(bytes_prices *m, bytes_path *x, int32_t *times)
+{
+    const pair_chain *c = m->c;
+    int64_t price[MOIRAI_MAX_DEVICES], pairs = pair_chain_count(c);
+    double cost = 0, use[MOIRAI_MAX_DEVICES];
+    prices_of(m, x->dual_ns, price);
+    memset(x->use, 0, sizeof x->use);
+    memset(times, 0, sizeof *times * (size_t)pairs);
+    for (int32_t i = 0; i < c->s->n_blocks; i++) {
+        int32_t k = i > 0 ? x->device[i - 1] : 0, l = i < c->s->n_cuts ? x->device[i] : 0;
+        times[bytes_pair_at(m, i, k, l)]++;
+        if (i < c->s->n_cuts) {
+            cost += (double)bytes_cut_cost(m, c->s->cut[i], l, price);
+            x->use[l] += (double)c->p->op_memory_bytes[c->s->cut[i]];
+        }
+    }
+    for (int64_t i = 0; i < pairs; i++) {
+        if (!times[i] || !pair_chain_get(c, i)->open)
+            continue;
+        cost += times[i] * (double)pair_priced_value_at(&m->view[i].priced, price, use);
+        for (int32_t k = 0; k < m->K; k++)
+            x->use[k] += times[i] * use[k];
+    }
+    set_path_time(m, cost, price, x);
+    x->refined = m->refined;
+}
+
+/* Paths that the LP solution is made of may have been met when less was known of their pairs: they promise less than there
+ * is by now, and hold the prices where they are. *any: there were such. */
+static int measure_solution_again(bytes_prices *m, bool *any)
+{
+    int32_t *times = util_alloc((size_t)pair_chain_count(m->c), sizeof *times);
+    *any = false;
+    for (size_t i = 0; times && i < m->cuts.n; i++) {
+        bytes_path *x = &m->cuts.path[i];
+        x->part = m->cuts.part[i];
+        if (x->refined < 0 || x->refined == m->refined || x->part < 1e-9)
+            continue;
+        double before = x->time_ns;
+        measure_again(m, x, times);
+        *any |= fabs(x->time_ns - before) > 1e-6 * before;
+    }
+    free(times);
+    return times ? 0 : MOIRAI_EFAIL;
+}
+
+/* The path at hand as a column, and paths of plans in the LP solution by what is known of their pairs: these were refined,
+ * too, and the LP solution should know what came of it. */
+static int add_cuts(bytes_prices *m, const bytes_path *found)
+{
+    size_t n = m->cuts.n, blocks = (size_t)m->c->s->n_blocks;
+    int8_t *device = util_alloc(blocks, 1);
+    int32_t *times = util_alloc((size_t)pair_chain_count(m->c), sizeof *times);
+    int rc = device && times ? 0 : MOIRAI_EFAIL;
+    for (int32_t i = 0; i < m->c->s->n_cuts && !rc; i++)
+        device[i] = (int8_t)m->device[i];
+    rc = rc ? rc : add_cut(m, *found, device);
+    for (size_t i = 0; i < n && !rc; i++) {
+        bytes_path *x = &m->cuts.path[i], twin = *found;
+        if (x->refined >= 0 || x->twin || x->part < LEAST_PART)
+            continue;
+        x->twin = true;
+        twin.part = 0;
+        rc = add_cut(m, twin, x->device);
+        if (!rc)
+            measure_again(m, &m->cuts.path[m->cuts.n - 1], times);
+    }
+    free(device);
+    free(times);
     return rc;
 }
 
@@ -405,31 +534,47 @@ static int take_plans(bytes_prices *m)
     int rc = 0;
     for (; m->n_plans_taken < m->plans.n && !rc; m->n_plans_taken++) {
         bytes_path path = m->plans.path[m->n_plans_taken];
-        path.device = path.pick = NULL;
+        path.refined = -1;
         path.time_ns -= path.jump_ns;
-        rc = bytes_master_add(&m->cuts, &path);
+        rc = add_cut(m, path, path.device);
     }
     return rc;
 }
 
-/* What was claimed of older paths has been raised since: they would lead the LP solution astray. */
-static int forget_cuts(bytes_prices *m)
+/* Prices of the plans' master, if they are others than those looked at by the last round; dual_ns is left alone if not.
+ * Plans are a few percent from the truth everywhere, while hardly anything is known of some pairs: an LP solution over
+ * paths of the bound goes there. *any: they are. */
+static int plan_duals(bytes_prices *m, const bytes_bound_task *job, double *dual_ns, bool *any)
 {
-    bytes_master_free(&m->cuts);
-    m->cuts = (bytes_master){0};
-    m->n_plans_taken = 0;
-    return take_plans(m);
+    double found[MOIRAI_MAX_DEVICES];
+    memcpy(found, dual_ns, sizeof found);
+    *any = false;
+    int rc = m->plans.n ? bytes_master_solve(m, &m->plans, 1, 4 * (double)job->upper_ns, found) : MOIRAI_ELIMIT;
+    for (int32_t k = 0; k < m->K && !rc; k++)
+        *any |= fabs(found[k] - dual_ns[k]) > LEAST_MOVE * (double)job->upper_ns;
+    if (*any)
+        memcpy(dual_ns, found, sizeof found);
+    return rc == MOIRAI_ELIMIT ? 0 : rc;
 }
 
-/* The next prices to look at: the best so far once more, whose pairs can be refined further; then those of the LP
- * solution, and between. */
+/* The next prices to look at: the best so far once more, whose pairs can be refined further; then those of the plans, as
+ * long as little is proven; then those of the LP solution, and between. */
 static int next_duals(bytes_prices *m, bytes_master *x, const bytes_bound_task *job, int32_t round, double *dual_ns)
 {
     if (m->best_ns && round == 0) {
         memcpy(dual_ns, m->best_dual_ns, sizeof m->best_dual_ns);
         return 0;
     }
-    int rc = x->n ? bytes_master_solve(m, x, 1, 4 * (double)job->upper_ns, dual_ns) : 0;
+    bool any = false,
+         first = !m->many && m->best_ns && round == 1 && (double)m->best_ns < FAR_BELOW * (double)job->upper_ns;
+    int rc = first ? plan_duals(m, job, dual_ns, &any) : 0;
+    if (rc || any)
+        return rc;
+    any = x->n > 0;
+    for (int32_t i = 0; i < MEASURES && any && !rc; i++) {
+        rc = bytes_master_solve(m, x, 1, 4 * (double)job->upper_ns, dual_ns);
+        rc = rc ? rc : measure_solution_again(m, &any);
+    }
     if (rc)
         return rc;
     for (int32_t k = 0; k < m->K && round % 2 == 0 && m->best_ns; k++)
@@ -457,8 +602,6 @@ int bytes_bound(int64_t *lower_ns, bytes_prices *m, const bytes_bound_task *job)
             break; /* nothing new to learn */
         memcpy(before, dual_ns, sizeof dual_ns);
         rc = price_path(m, dual_ns, job, &bound, &found);
-        if (!rc && round == 0 && bound - m->best_ns > m->best_ns / 1000)
-            rc = forget_cuts(m);
         if (rc)
             break;
         if (bound > m->best_ns) {
@@ -466,7 +609,7 @@ int bytes_bound(int64_t *lower_ns, bytes_prices *m, const bytes_bound_task *job)
             memcpy(m->best_dual_ns, dual_ns, sizeof dual_ns);
         }
         m->rounds++;
-        rc = bytes_master_add(x, &found);
+        rc = add_cuts(m, &found);
     }
     *lower_ns = m->best_ns;
     return rc;

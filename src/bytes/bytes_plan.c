@@ -134,6 +134,7 @@ static int plan_column(bytes_prices *m, bytes_master *x, const double *dual_ns, 
     if (!planned_path(m))
         return moirai_error(MOIRAI_EINFEASIBLE, "no path of block plans");
     int rc = deepen ? bytes_deepen(m, job) : enrich ? enrich_path(m, job) : 0;
+    rc = rc || !enrich || m->many ? rc : bytes_share_plans(m, job);
     if (rc)
         return rc;
     price_plans(m, jumps);

@@ -20,6 +20,8 @@ typedef struct bytes_pair {
     int32_t n_plans;
     int64_t own_length_ns; /* of the pair's own plan when own_bytes was taken */
     int64_t own_bytes[MOIRAI_MAX_DEVICES];
+    int32_t n_shared;     /* block plans that the class's other pairs have seen (share_plans.c) */
+    int64_t shared_ns;    /* length of the pair's own plan that they have seen */
     int32_t n_from_alike; /* block plans of the like class's pair that were looked at */
     int64_t searched;     /* stamp of the prices at which block plans were last searched for */
 } bytes_pair;
@@ -28,8 +30,12 @@ typedef struct bytes_pair {
 typedef struct bytes_path {
     double time_ns, use[MOIRAI_MAX_DEVICES]; /* bytes */
     double jump_ns; /* of the time: what edges over blocks are late, which no bound sees; plans only */
-    int8_t *device; /* of the cuts; plans only */
-    int8_t *pick;   /* block plan of each block */
+    int8_t *device; /* of the cuts */
+    int8_t *pick;   /* block plan of each block; in bytes_prices.plans only */
+    double dual_ns[MOIRAI_MAX_DEVICES]; /* paths of the bound: the prices at which its pairs' values were taken */
+    int64_t refined;                    /* and the refinements of pairs by then; -1: a path of plans */
+    bool twin;                          /* of plans: the same devices are there as a path of the bound */
+    double part;                        /* of the last LP solution of the bound */
 } bytes_path;
 
 /* Paths met so far; every combination of them that fits on average bounds what prices can reach. */
@@ -51,6 +57,7 @@ struct bytes_prices {
     double best_dual_ns[MOIRAI_MAX_DEVICES]; /* of the whole capacity, in ns: price * capacity at the best bound */
     int64_t best_ns;
     int32_t rounds;     /* of prices on bytes so far, of the bound */
+    int64_t refined;    /* how often pairs of the bound's path were refined */
     bool many;          /* classes: rounds are long */
     bytes_master plans; /* paths of plans met so far */
     bytes_master cuts;  /* these, and paths of the bound */
@@ -60,7 +67,8 @@ struct bytes_prices {
     int32_t *plan_device; /* of the best plan */
     const pair_plan **plan;
     int8_t *from;       /* scratch of the dynamic programme */
-    int64_t *jump_ns;   /* [(block * K + entry) * K + exit]: what edges over the block are late, about (jumps.c) */
+    int64_t *jump_ns;   /* [(row * K + entry) * K + exit]: what edges over a block are late, about (jumps.c) */
+    int32_t *jump_row;  /* per block: its row, which may be its class's */
     bool jumps;         /* the dynamic programme counts these */
     int64_t *pair_cost; /* per pair, at the present prices; INT64_MAX: none */
     int8_t *plan_pick;
@@ -90,8 +98,8 @@ int64_t bytes_alike(const bytes_prices *m, int64_t pair);
 /* Sets `class of equal shape` (alike.c). */
 int bytes_find_alike(bytes_prices *m);
 
-/* Sets jump_ns (jumps.c). */
-int bytes_find_jumps(bytes_prices *m);
+/* Sets jump_ns (jumps.c): a row for each block, or for each class where these would take more than `most_bytes`. */
+int bytes_find_jumps(bytes_prices *m, double most_bytes);
 
 /* Pairs to be worked on; job i is about pair[first + i]. */
 typedef struct bytes_batch {
@@ -109,6 +117,9 @@ int bytes_block_plan_add(bytes_prices *m, int32_t pair, const bytes_plan_task *j
 void bytes_block_plan_keep(bytes_prices *m, int32_t pair, pair_plan *plan);
 /* Goes on with the cheapest plans of the pairs on which most of the LP solution over paths hangs (deepen.c). */
 int bytes_deepen(bytes_prices *m, const bytes_plan_task *job);
+/* Plays the block plans that are new at every pair between the devices of the class's other pairs, and keeps what is
+ * cheaper there at the present prices (share_plans.c). */
+int bytes_share_plans(bytes_prices *m, const bytes_plan_task *job);
 /* A path of block plans that is shorter than most_ns and fits, at the present prices (labels.c): into m->device and
  * m->picked. m->pair_cost and m->jumps are those of plans. */
 int bytes_path_by_labels(bool *found, bytes_prices *m, int64_t most_ns, const util_stop *stop);
@@ -119,7 +130,7 @@ static inline int64_t bytes_pair_at(const bytes_prices *m, int32_t block, int32_
 /* What edges over a block are late where it changes the device, about (jumps.c). */
 static inline int64_t bytes_late_ns(const bytes_prices *m, int32_t block, int32_t entry_device, int32_t exit_device)
 {
-    return m->jump_ns[((int64_t)block * m->K + entry_device) * m->K + exit_device];
+    return m->jump_ns[((int64_t)m->jump_row[block] * m->K + entry_device) * m->K + exit_device];
 }
 /* A cut on a device: its time, and its bytes at `price`. */
 int64_t bytes_cut_cost(const bytes_prices *m, int32_t cut, int32_t k, const int64_t *price);

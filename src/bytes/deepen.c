@@ -103,8 +103,10 @@ static int choose_runs(deepening *x)
     return rc;
 }
 
+/* Every third run is hot and sees the length alone; loads, weighted by what devices are worth, guide the others. */
 static int run_one(void *data, int32_t i)
 {
+    static const double heat[] = {0.3, 2, 1};
     deepening *x = data;
     run *r = &x->run[i];
     const bytes_prices *m = x->m;
@@ -116,17 +118,20 @@ static int run_one(void *data, int32_t i)
                              .exit_device = r->pair % m->K,
                              .memory_price = m->price,
                              .evaluations = (int64_t)(DEPTH * m->depth * (double)x->job->evaluations) + 1,
-                             .heat = r->number % 2 ? 2 : 1,
+                             .heat = heat[r->number % 3],
                              .solution_only = true,
                              .seed = x->job->seed + (uint64_t)(RUNS * m->stamp + r->number),
                              .stop = x->job->stop};
-    moirai_sim *sim;
-    if (moirai_sim_new(&sim, &y->block.problem))
-        return MOIRAI_EFAIL;
-    int rc = pair_plan_copy(&r->plan, from, y->block.problem.n_ops);
+    moirai_sim *sim = NULL;
+    double *weight = util_alloc((size_t)pricing_resource_count(&y->block.problem), sizeof *weight);
+    int rc = weight ? moirai_sim_new(&sim, &y->block.problem) : MOIRAI_EFAIL;
+    rc = rc ? rc : pair_anneal_worth(weight, &y->block, &x->job->stop);
+    rc = rc ? rc : pair_plan_copy(&r->plan, from, y->block.problem.n_ops);
     r->plan.cost = r->before = cost;
+    task.weight = r->number % 3 < 2 ? weight : NULL;
     rc = rc ? rc : pair_anneal(&r->plan, &y->block, sim, &task);
     moirai_sim_free(sim);
+    free(weight);
     return rc;
 }
 

@@ -7,7 +7,8 @@
  * in every layer, and be delayed each time (gpt3-13B on inter-server: 1.15 ms in every second layer).
  *
  * Blocks of one class differ in what leads over them, so this is known of blocks, not of classes: a path should change its
- * device where nothing has to follow. It is an estimate for choosing paths, with producer and reader on the devices of
+ * device where nothing has to follow. Where that table would be too large (blocks x devices^2), blocks of a class share
+ * their mean, which is better than nothing. It is an estimate for choosing paths, with producer and reader on the devices of
  * the block's two cuts; plans are simulated with all that they send. O(E K^2) where tensors are read a few cuts further
  * on, since the walk from the reader backwards ends where there is time enough for the transfer. */
 #include <stdlib.h>
@@ -46,7 +47,7 @@ static void hide_behind_cut(walk *x, int32_t b)
 static bool charge(walk *x, int32_t b, int32_t tensor)
 {
     bytes_prices *m = x->m;
-    int64_t *row = m->jump_ns + (int64_t)b * m->K * m->K;
+    int64_t *row = m->jump_ns + (int64_t)m->jump_row[b] * m->K * m->K;
     bool any = false;
     for (int32_t k = 0; k < m->K; k++)
         for (int32_t l = 0; l < m->K; l++) {
@@ -95,18 +96,36 @@ static void walk_tensor(walk *x, int32_t tensor)
     }
 }
 
-int bytes_find_jumps(bytes_prices *m)
+/* Sums over the blocks of a class become means. */
+static void take_means(bytes_prices *m)
+{
+    const decompose_cuts *s = m->c->s;
+    int64_t cells = (int64_t)m->K * m->K;
+    for (int32_t i = 0; i < s->n_classes; i++)
+        for (int64_t j = i * cells; j < (i + 1) * cells; j++)
+            m->jump_ns[j] /= UTIL_MAX(s->class_count[i], 1);
+}
+
+int bytes_find_jumps(bytes_prices *m, double most_bytes)
 {
     const pair_chain *c = m->c;
+    const decompose_cuts *s = c->s;
     walk x = {.m = m};
-    m->jump_ns = util_alloc((size_t)c->s->n_blocks * (size_t)c->K * (size_t)c->K, sizeof *m->jump_ns);
+    size_t cells = (size_t)c->K * (size_t)c->K;
+    bool by_class = (double)s->n_blocks * (double)cells * sizeof *m->jump_ns > most_bytes;
+    m->jump_ns = util_alloc((size_t)(by_class ? s->n_classes : s->n_blocks) * cells, sizeof *m->jump_ns);
+    m->jump_row = util_alloc((size_t)s->n_blocks, sizeof *m->jump_row);
     x.at = util_alloc((size_t)c->p->n_ops, sizeof *x.at);
-    bool done = m->jump_ns && x.at;
+    bool done = m->jump_ns && m->jump_row && x.at;
+    for (int32_t b = 0; b < s->n_blocks && done; b++)
+        m->jump_row[b] = by_class ? s->block_class[b] : b;
     if (done) {
         number(&x);
         for (int32_t t = 0; t < c->p->n_tensors; t++)
             walk_tensor(&x, t);
     }
+    if (done && by_class)
+        take_means(m);
     free(x.at);
     return done ? 0 : MOIRAI_EFAIL;
 }

@@ -25,6 +25,7 @@ typedef struct pair_anneal_task {
     const int32_t *start_device; /* a plan to begin from, or NULL */
     bool keep_readers;           /* starts leave what reads the entry's tensors on its device */
     bool solution_only;          /* no other starts than the LP solution of the columns */
+    bool plan_only;              /* it goes on from the plan at hand: columns are moves, and not drawn from */
     int64_t evaluations;
     double heat; /* scales the first temperature; 0: 1 */
     uint64_t seed;
@@ -33,5 +34,9 @@ typedef struct pair_anneal_task {
 
 /* Improves *plan (whose device is NULL at first). The block must be pinned to the devices of the task. */
 int pair_anneal(pair_plan *plan, const decompose_block *b, moirai_sim *sim, const pair_anneal_task *job);
+
+/* Weights for a task by the load's bound: what a nanosecond of each device is worth there, 1 in all; nothing for ports.
+ * One per resource (pricing_resource_count). */
+int pair_anneal_worth(double *weight, const decompose_block *b, const util_stop *stop);
 
 #endif

@@ -40,6 +40,8 @@ typedef struct pair_state {
     int64_t searched_ns; /* what it proved when it was cut off; 0: not tried */
     int32_t level;       /* of refinement done */
     int32_t plan_level;  /* the same of its plans, which may be ahead */
+    int32_t deepenings;  /* of its plan so far */
+    double depth;        /* of the next one, 1 at most */
     int64_t path_ns;     /* bound of the longest path, transfers included */
     int64_t lower_ns;    /* proven: the least over the cases */
     pair_plan plan;      /* best known; plan.device NULL: none yet */

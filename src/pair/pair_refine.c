@@ -31,9 +31,9 @@ typedef struct level_plan {
 static const level_plan levels[PAIR_LEVELS + 1] = {
     {0, 0, 0, 0, 0, 0, 0, 0},
     {1, 40, 40, 1, 40, 0, 3000, 2000},
-    {12, 50, 60, 8, 60, 4, 20000, 100000},
-    {16, 60, 120, 8, 240, 6, 50000, 1000000},
-    {24, 100, 240, 8, 480, 10, 120000, 4000000},
+    {12, 50, 60, 8, 60, 4, 40000, 100000},
+    {16, 60, 120, 8, 240, 6, 100000, 1000000},
+    {24, 100, 240, 8, 480, 10, 300000, 4000000},
 };
 
 /* Small blocks: look for anything better than the plan; finding nothing proves it optimal. */
@@ -126,6 +126,8 @@ int pair_refine(pair_chain *c, const pair_refine_task *job)
         x->climbing = false;
     if (!rc && !searched && x->lower_ns < x->plan.length_ns && search_within(x, SEARCH_FAR))
         rc = exhaust(x, job, level->nodes);
+    if (!rc && job->deepen && x->lower_ns < x->plan.length_ns && !util_stopped(&job->stop))
+        rc = pair_improve_deepen(&search, job->effort, job->threads);
     x->level = x->climbing || job->plans_only ? x->level : job->level;
     x->plan_level = job->improve ? UTIL_MAX(x->plan_level, job->level) : x->plan_level;
     return rc;

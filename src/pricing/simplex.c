@@ -34,7 +34,7 @@
 
 #define NUDGE 1e-7    /* of limits, against ties */
 #define FEASIBLE 1e-9 /* limits are kept to this */
-#define OPTIMAL 1e-9  /* of the largest cost: what a reduced cost is worth */
+#define OPTIMAL 1e-7  /* of the largest cost: what a reduced cost is worth */
 #define LEAST_PIVOT 1e-7
 #define BLOCKS_BEHIND 1e-9 /* Harris: how far a limit may be overstepped in the first pass */
 #define RESIDUAL 1e-6

@@ -67,6 +67,16 @@ bool schedule_sim_take_devices(moirai_sim *sim, const int32_t *op_device);
 /* Bring the log into order of start. */
 void schedule_sim_sort_log(moirai_sim *sim);
 
+/* A makespan that must not be passed, and what follows the finish of each operator on each device at least:
+ * tail_ns[op * n_devices + device] (schedule_tails). */
+typedef struct schedule_limit {
+    int64_t ns;
+    const int64_t *tail_ns;
+} schedule_limit;
+/* moirai_sim_dispatch; with a limit (NULL: none) -1 where the makespan is above it, found out as early as may be. */
+int64_t schedule_sim_dispatch_within(moirai_sim *sim, const int32_t *op_device, const int64_t *priority,
+                                     const schedule_limit *limit);
+
 /* Replay in which arc_to[arc_off[task] .. arc_off[task + 1]) wait for `task` as well. The order respects these arcs and
  * holds the needed transfers, no others; -1 as moirai_sim_replay, -2 if memory ran out. */
 int64_t schedule_sim_replay_arcs(moirai_sim *sim, const int32_t *op_device, const moirai_task *order, int64_t n_order,

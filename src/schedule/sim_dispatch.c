@@ -6,6 +6,10 @@
  * transfers that take no time run the moment they can, beside whatever holds the resource (model.md: empty spans
  * never overlap). Tasks are started in order of time, so the log is sorted for free.
  *
+ * With a limit it ends as soon as the limit can't be kept: at each start, what the device (the two ports) has still to do
+ * and the shortest way to the end come behind it. Annealing rejects most of what it tries, and knows the longest
+ * makespan that it would take before it asks: a layer of GPT-3 takes a third of the time so.
+ *
  * The paper has no such algorithm: there the solver sets all starts; (4a)-(4g) hold here by construction.
  * O((V + E) log V + E K^2): heaps per device and per pair of devices; sets of devices are 64-bit masks. */
 #include "schedule/sim.h"
@@ -26,6 +30,10 @@ typedef struct dispatch {
     uint64_t waits[MOIRAI_MAX_DEVICES]; /* per sender: receivers for which a transfer waits */
     uint64_t channel_busy[MOIRAI_MAX_DEVICES];
     int32_t n_ops_left;
+    const schedule_limit *limit;         /* NULL: none, and nothing of the following */
+    bool over;                           /* it can't end within the limit */
+    int64_t left_ns[MOIRAI_MAX_DEVICES]; /* time of operators (transfers) that have not begun */
+    int64_t left_send_ns[MOIRAI_MAX_DEVICES], left_receive_ns[MOIRAI_MAX_DEVICES];
 } dispatch;
 
 /* ---- heaps ---- */
@@ -218,6 +226,14 @@ static void settle(dispatch *x)
 
 /* ---- starting what can start now ---- */
 
+/* What the device has left, and what follows the operator on the shortest way to the end, come after it. */
+static void look_ahead(dispatch *x, int32_t op, int32_t d, int64_t ns)
+{
+    int64_t rest = x->left_ns[d] -= ns;
+    rest = UTIL_MAX(rest, x->limit->tail_ns[(int64_t)op * x->sim->p->n_devices + d]);
+    x->over |= x->now_ns + ns + rest > x->limit->ns;
+}
+
 static void start_ops(dispatch *x)
 {
     moirai_sim *sim = x->sim;
@@ -228,6 +244,8 @@ static void start_ops(dispatch *x)
         int32_t op = pop(sim->ready + sim->ready_off[d], &sim->ready_n[d]).id;
         int64_t ns = moirai_op_ns(sim->p, op, d);
         op_begins(x, op, ns);
+        if (x->limit)
+            look_ahead(x, op, d, ns);
         x->running[d] = op;
         x->until_ns[d] = x->now_ns + ns;
         x->busy |= (uint64_t)1 << d;
@@ -245,6 +263,10 @@ static void start_transfer(dispatch *x, int32_t from, int32_t to)
     if (sim->waiting_n[pair] == 0)
         x->waits[from] &= ~((uint64_t)1 << to);
     transfer_begins(x, slot, ns);
+    if (x->limit && sim->p->congestion == MOIRAI_CONGESTION_PORT) {
+        int64_t sends = x->left_send_ns[from] -= ns, receives = x->left_receive_ns[to] -= ns;
+        x->over |= x->now_ns + ns + UTIL_MAX(sends, receives) > x->limit->ns;
+    }
     fly(x, slot, x->now_ns + ns);
 }
 
@@ -369,16 +391,58 @@ static void lay_out_queues(moirai_sim *sim)
     }
 }
 
+/* All that ports will carry, before anything is sent. */
+static void add_port_loads(dispatch *x)
+{
+    const moirai_sim *sim = x->sim;
+    const moirai_problem *p = sim->p;
+    for (int32_t t = 0; t < p->n_tensors; t++) {
+        int32_t from = sim->device[p->tensor_producer[t]];
+        uint64_t sent = UINT64_C(1) << from;
+        for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
+            int32_t to = sim->device[p->edge_reader[e]];
+            if (to == from || (!sim->per_edge && (sent >> to & 1)))
+                continue;
+            sent |= UINT64_C(1) << to;
+            int64_t ns = moirai_transfer_ns(p, t, from, to);
+            x->left_send_ns[from] += ns;
+            x->left_receive_ns[to] += ns;
+        }
+    }
+}
+
+/* What everybody has to do, and whether that is too much already. */
+static void add_loads(dispatch *x)
+{
+    const moirai_sim *sim = x->sim;
+    for (int32_t i = 0; i < sim->p->n_ops; i++)
+        x->left_ns[sim->device[i]] += moirai_op_ns(sim->p, i, sim->device[i]);
+    if (sim->p->congestion == MOIRAI_CONGESTION_PORT)
+        add_port_loads(x);
+    for (int32_t k = 0; k < sim->p->n_devices; k++)
+        x->over |= UTIL_MAX(x->left_ns[k], UTIL_MAX(x->left_send_ns[k], x->left_receive_ns[k])) > x->limit->ns;
+}
+
 int64_t moirai_sim_dispatch(moirai_sim *sim, const int32_t *op_device, const int64_t *priority)
+{
+    return schedule_sim_dispatch_within(sim, op_device, priority, NULL);
+}
+
+int64_t schedule_sim_dispatch_within(moirai_sim *sim, const int32_t *op_device, const int64_t *priority,
+                                     const schedule_limit *limit)
 {
     const moirai_problem *p = sim->p;
     if (!schedule_sim_take_devices(sim, op_device))
+        return -1;
+    dispatch x = {.sim = sim, .priority = priority ? priority : sim->priority, .n_ops_left = p->n_ops, .limit = limit};
+    if (limit)
+        add_loads(&x);
+    if (x.over)
         return -1;
     if (!priority)
         upward_ranks(sim);
     lay_out_queues(sim);
     sim->log_sorted = true;
-    dispatch x = {.sim = sim, .priority = priority ? priority : sim->priority, .n_ops_left = p->n_ops};
     for (int32_t i = 0; i < p->n_ops; i++)
         sim->missing[i] = p->op_in_off[i + 1] - p->op_in_off[i];
     for (int32_t i = 0; i < p->n_ops; i++)
@@ -392,12 +456,13 @@ int64_t moirai_sim_dispatch(moirai_sim *sim, const int32_t *op_device, const int
         else if (x.moved && p->congestion == MOIRAI_CONGESTION_CHANNEL)
             start_on_channels(&x);
         x.moved = false;
-        if (!advance(&x))
+        if (x.over || !advance(&x))
             break;
         take_finishes(&x);
     }
-    for (int32_t i = 0; i < p->n_ops; i++)
+    for (int32_t i = 0; i < p->n_ops && !x.over; i++)
         sim->makespan_ns = UTIL_MAX(sim->makespan_ns, sim->finish_ns[i]);
-    sim->complete = x.n_ops_left == 0;
+    x.over |= limit && sim->makespan_ns > limit->ns; /* what ends with a transfer that no port carries */
+    sim->complete = x.n_ops_left == 0 && !x.over;
     return sim->complete ? sim->makespan_ns : -1;
 }

@@ -225,6 +225,36 @@ static void test_bytes_alike_differ_in_numbers_alone(void **state)
     }
 }
 
+/* What a pair is worth at other prices can be asked without going there, and paths of the bound's master are measured
+ * again by it: each promises what its pairs are worth at its own prices. */
+static void test_bytes_values_at_other_prices(void **state)
+{
+    (void)state;
+    fixture f;
+    double use[MOIRAI_MAX_DEVICES], dual_ns[2] = {150, 20};
+    int64_t price[2];
+    open_prices(&f, TINY_TWO);
+    bound_of(&f, 4);
+    if (!pricing_lp_available()) {
+        close_prices(&f);
+        return;
+    }
+    int64_t pair = pair_chain_index(f.c, f.c->s->block_class[1], 0, 0), stamp = f.m->stamp;
+    pair_priced *v = &f.m->view[pair].priced;
+    int64_t value = v->value;
+    assert_true(v->n_cases > 0);
+    assert_int_equal(pair_priced_value_at(v, v->byte_price, use), value);
+    for (int32_t k = 0; k < 2; k++) /* of 100 bytes */
+        price[k] = (int64_t)(dual_ns[k] / 100 * DECOMPOSE_MOST_UNITS);
+    int64_t there = pair_priced_value_at(v, price, use);
+    assert_true(v->value == value && f.m->stamp == stamp && there > value); /* bytes cost more */
+    assert_true(fabs(use[0] + use[1] - 20) < 1e-6 || use[0] + use[1] == 0); /* of an LP solution, if there was one */
+    bytes_set_duals(f.m, dual_ns);
+    bytes_bound_path(f.m, 1);
+    assert_int_equal(v->value, there);
+    close_prices(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +263,7 @@ int main(void)
         cmocka_unit_test(test_bytes_bound_where_memory_does_not_bind),
         cmocka_unit_test(test_bytes_bound_on_three_devices),
         cmocka_unit_test(test_bytes_bound_of_a_block),
+        cmocka_unit_test(test_bytes_values_at_other_prices),
         cmocka_unit_test(test_bytes_master_by_hand),
         cmocka_unit_test(test_bytes_plan_puts_one_on_each),
         cmocka_unit_test(test_bytes_plan_fills_the_fast_device),

@@ -289,6 +289,37 @@ static void test_place_floats_need_room(void **state)
     moirai_problem_free(p);
 }
 
+/* Two in a row that are fastest on B, where they fit; the bound's path has both on A, which has room for one. That counts
+ * where its plans are about as fast. */
+static void test_place_engine_sees_that_the_bounds_path_does_not_fit(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool binds;
+    } list[] = {
+        {"device A 10\ndevice B 100\nop a 1010,1000 mem=10 > s:0\nop b 1010,1000 s mem=10\n", true},
+        {"device A 10\ndevice B 100\nop a 1100,1000 mem=10 > s:0\nop b 1100,1000 s mem=10\n", false},
+        {"device A 20\ndevice B 100\nop a 1010,1000 mem=10 > s:0\nop b 1010,1000 s mem=10\n", false},
+    };
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        moirai_problem *p = tiny_problem(list[i].text);
+        moirai_place_options o;
+        moirai_place_options_init(&o);
+        engine *x = engine_new(p, &o);
+        assert_non_null(x);
+        assert_ok(engine_prepare(x));
+        assert_ok(engine_open_pairs(x));
+        assert_int_equal(x->c->s->n_cuts, 2);
+        x->cut_device[0] = x->cut_device[1] = 0;
+        assert_ok(engine_compose(x));
+        assert_int_equal(x->best->makespan_ns, 2000);
+        assert_int_equal(x->memory_binds, list[i].binds);
+        engine_free(x);
+        moirai_problem_free(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +329,7 @@ int main(void)
         cmocka_unit_test(test_place_engine_keeps_the_best),
         cmocka_unit_test(test_place_engine_closes_blocks),
         cmocka_unit_test(test_place_engine_within_memory),
+        cmocka_unit_test(test_place_engine_sees_that_the_bounds_path_does_not_fit),
         cmocka_unit_test(test_place_engine_tells_better_and_better),
         cmocka_unit_test(test_place_engine_interrupted_keeps_a_plan),
         cmocka_unit_test(test_place_floats_go_where_there_is_time),

@@ -3,6 +3,8 @@
 #include "support/check.h"
 #include "support/random_problem.h"
 #include "support/verify.h"
+#include "schedule/paths.h"
+#include "schedule/sim.h"
 #include "util/util.h"
 
 #include <moirai/schedule.h>
@@ -276,6 +278,42 @@ static void test_sim_reaches_the_optimum(void **state)
     }
 }
 
+/* What a limit allows is simulated as without one, what it does not is refused, whatever the modes. */
+static void test_sim_dispatch_within_a_limit_says_the_same(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 3000; seed < 3120; seed++) {
+        random_spec spec = random_spec_draw(seed, 24);
+        moirai_problem *p = make(&spec);
+        moirai_sim *sim;
+        util_rng rng;
+        util_rng_seed(&rng, seed);
+        unlimited(p);
+        assert_ok(moirai_sim_new(&sim, p));
+        int32_t *device = calloc((size_t)p->n_ops, sizeof *device);
+        int64_t *priority = calloc((size_t)p->n_ops, sizeof *priority);
+        int64_t *tail = calloc((size_t)p->n_ops * (size_t)p->n_devices, sizeof *tail);
+        schedule_tails(tail, &(schedule_paths){.p = p});
+        for (int round = 0; round < 6; round++) {
+            random_devices(device, p, &rng);
+            for (int32_t i = 0; i < p->n_ops; i++)
+                priority[i] = util_rng_below(&rng, 5);
+            const int64_t *urgent = round % 2 ? priority : NULL;
+            int64_t makespan = moirai_sim_dispatch(sim, device, urgent);
+            schedule_limit just = {makespan, tail}, less = {makespan - 1, tail};
+            if (schedule_sim_dispatch_within(sim, device, urgent, &just) != makespan)
+                fail_msg("%s: refused at its own makespan", random_spec_text(&spec));
+            if (schedule_sim_dispatch_within(sim, device, urgent, &less) != -1)
+                fail_msg("%s: taken above the limit", random_spec_text(&spec));
+        }
+        free(device);
+        free(priority);
+        free(tail);
+        moirai_sim_free(sim);
+        moirai_problem_free(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +322,7 @@ int main(void)
         cmocka_unit_test(test_sim_refuses_what_is_not_allowed),
         cmocka_unit_test(test_sim_agrees_with_exhaustive_search),
         cmocka_unit_test(test_sim_reaches_the_optimum),
+        cmocka_unit_test(test_sim_dispatch_within_a_limit_says_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,6 +114,23 @@ void pair_priced_update(pair_priced *v, const pair_priced_task *job)
         take_least(v);
 }
 
+int64_t pair_priced_value_at(pair_priced *v, const int64_t *byte_price, double *use)
+{
+    const pair_state *x = v->pair;
+    memset(use, 0, sizeof v->use);
+    if (!v->n_cases)
+        return pricing_units(x->block.unit, x->lower_ns) + pair_priced_cheapest_bytes(&x->block, byte_price, use);
+    int64_t least = INT64_MAX;
+    for (int32_t i = 0; i < v->n_cases; i++) {
+        int64_t value = pair_priced_of_case(v, &v->cases[i], byte_price, x->lower_ns);
+        if (value >= least)
+            continue;
+        least = value;
+        memcpy(use, v->cases[i].use, sizeof v->use);
+    }
+    return least;
+}
+
 /* Two cases in place of one. */
 static int divide(pair_priced *v, int32_t index, const int64_t *byte_price)
 {

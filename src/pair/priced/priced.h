@@ -55,6 +55,9 @@ typedef struct pair_priced_task {
 void pair_priced_free(pair_priced *v);
 /* At new prices, without a search: the prices in time found at earlier ones still hold. */
 void pair_priced_update(pair_priced *v, const pair_priced_task *job);
+/* The value at other prices than the present ones, by what is known of its cases; `use` gets the bytes behind it. Nothing
+ * changes but working memory. */
+int64_t pair_priced_value_at(pair_priced *v, const int64_t *byte_price, double *use);
 /* Divide and solve cases, until they are worth the ceiling or the solves are used up: the weakest at first, then target
  * by target (priced_climb.c). */
 int pair_priced_refine(pair_priced *v, const pair_priced_task *job);

@@ -17,8 +17,10 @@
 
 #define OPEN_ALL_FEW 8192    /* pairs that are opened at once, on few devices */
 #define OPEN_ALL_MANY 1024   /* and on many */
+#define NEARLY 1.02          /* of the best plan: a path of plans may be so long to be of interest */
 #define STRIDE 40            /* parts of a pair's bound: when it has risen by one, the path is looked at again */
 #define OFTEN 4              /* parts of a class on the paths: what a pair needs for a plan of its own */
+#define DEEP_OPS 48          /* of a block: plans of smaller ones are soon at the bottom of their valley */
 #define MINOR 8              /* parts of the widest pair: what is below can wait */
 #define PATH_ROUNDS 200      /* in which the bound's path may meet unknown pairs, at effort 1 */
 #define MANY_CLASSES 6       /* of blocks: the first levels of all their pairs take long */
@@ -116,6 +118,15 @@ static bool worth_a_plan(const engine *x, int64_t i, int32_t level)
     return pair_chain_get(x->c, i)->plan_level < level && often && (x->plan_times[i] > 0 || level <= 2);
 }
 
+/* The widest pair of a batch that is on the plan's path; the others' time is the bound's. */
+static bool gets_a_turn(const engine *x, int64_t i)
+{
+    bool first = true;
+    for (int32_t j = 0; j < x->n_batch; j++)
+        first &= !x->batch[j].deepen;
+    return first && x->plan_times[i] > 0 && pair_chain_get(x->c, i)->block.n_interior >= DEEP_OPS;
+}
+
 static void add_to_batch(engine *x, int64_t i)
 {
     const pair_state *pair = pair_chain_get(x->c, i);
@@ -131,6 +142,7 @@ static void add_to_batch(engine *x, int64_t i)
                                                 .likely_ns = likely(x, i),
                                                 .improve = !bound || worth_a_plan(x, i, level),
                                                 .plans_only = !bound,
+                                                .deepen = gets_a_turn(x, i),
                                                 .effort = x->effort,
                                                 .seed = x->o->budget.seed + (uint64_t)x->passes,
                                                 .stop = x->stop};
@@ -183,6 +195,38 @@ static bool late(const engine *x, double begun)
     return engine_stopped(x) && util_seconds() - begun > 0.05;
 }
 
+/* How long the plans of a path's pairs take, INT64_MAX where one has none. */
+static int64_t planned_ns(const engine *x, const int32_t *device)
+{
+    const decompose_cuts *s = x->c->s;
+    int64_t sum = 0;
+    for (int32_t i = 0; i < s->n_blocks; i++) {
+        const pair_state *pair = pair_chain_get(x->c, pair_chain_on_path(x->c, i, device));
+        if (!pair->open || !pair->plan.device)
+            return INT64_MAX;
+        sum += pair->plan.length_ns;
+        if (i < s->n_cuts)
+            sum += moirai_op_ns(x->c->p, s->cut[i], device[i]);
+    }
+    return sum;
+}
+
+/* Whether the plans of a path that would be shorter than the best plan, or nearly so, do not fit. */
+static bool overflows(engine *x, const int32_t *device)
+{
+    const moirai_problem *p = x->c->p;
+    int64_t bytes[MOIRAI_MAX_DEVICES] = {0}, length = planned_ns(x, device);
+    if (length == INT64_MAX || (x->best && (double)length > NEARLY * (double)x->best->makespan_ns))
+        return false;
+    place_compose(x->c, device, NULL, x->op_device, x->order);
+    for (int32_t i = 0; i < p->n_ops; i++)
+        bytes[x->op_device[i]] += p->op_memory_bytes[i];
+    for (int32_t k = 0; k < p->n_devices; k++)
+        if (bytes[k] > p->device_memory_bytes[k])
+            return true;
+    return false;
+}
+
 /* Paths that change devices less often are tried as well: edges that jump over cuts may make them the faster ones. */
 int engine_compose(engine *x)
 {
@@ -202,7 +246,9 @@ int engine_compose(engine *x)
         if (x->best != before)
             best_part = part[i];
     }
-    x->memory_binds = binds;
+    /* A plan that happens to fit may hide what binds: prices without bytes would raise the bound along a path that does
+     * not fit. */
+    x->memory_binds = binds || overflows(x, x->cut_device);
     pair_chain_steady_path(x->c, (int64_t)fmin(best_part * mean, 1e17), x->plan_device);
     return rc;
 }

@@ -313,7 +313,7 @@ static int search_blocks(engine *x)
     if (!rc && !many && !x->layers_differ)
         rc = engine_raise_by_intervals(x, 2, 2, 0.1);
     if (!rc && engine_gap(x) > x->o->gap)
-        rc = improve_blocks(x, many ? 0.95 : 0.8);
+        rc = improve_blocks(x, many ? 1 : 0.8);
     rc = rc ? rc : engine_raise_by_intervals(x, 14, 4, 0.5);
     rc = rc ? rc : engine_compose_intervals(x, 0.2);
     rc = rc ? rc : engine_raise_by_pool(x, POOL_SHARE);

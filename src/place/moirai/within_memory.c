@@ -85,21 +85,28 @@ static bool plans_are_due(const engine *x, turns *t)
 }
 
 /* Where a search for plans has found next to nothing, a little annealing will do until the prices have moved on; and
- * where the bound gains several times as much, it has the next turns for itself. */
+ * there, or where the bound gains several times as much, the bound has the next turns for itself, as long as it gains more
+ * than the search did. */
 static int take_turn(engine *x, turns *t)
 {
     double plan = makespan(x), bound = (double)x->lower_ns, begun = util_seconds();
+    bool planned = plans_are_due(x, t);
     int rc = 0;
-    if (plans_are_due(x, t)) {
+    if (planned) {
         rc = find_plan(x, t->evaluations);
         t->plan_s = util_seconds() - begun;
         t->plan_gain = plan > 0 && x->best ? 1 - makespan(x) / plan : 1;
         t->evaluations = t->plan_gain > WORTH_MORE ? EVALUATIONS : EVALUATIONS / 4;
-        t->pause = t->plan_gain < t->bound_gain / 4 ? UTIL_MIN(2 * t->pause + 1, MOST_PAUSE) : 0;
+        double enough = fmax(t->bound_gain / 4, WORTH_MORE);
+        t->pause = t->plan_gain < enough ? UTIL_MIN(2 * t->pause + 1, MOST_PAUSE) : 0;
         t->wait = t->pause;
     }
     rc = rc ? rc : raise_bound(x, 3, 30);
     t->bound_gain = x->best ? ((double)x->lower_ns - bound) / makespan(x) : 0;
+    if (t->bound_gain < t->plan_gain)
+        t->wait = 0;
+    else if (planned && t->plan_gain < t->bound_gain / 4)
+        t->wait = UTIL_MAX(t->wait, 1);
     return rc;
 }
 
@@ -112,9 +119,7 @@ int engine_improve_within_memory(engine *x)
     int rc = find_plan(x, EVALUATIONS / 4);
     if (rc || !x->memory)
         return rc;
-    int64_t known = x->lower_ns;
     rc = raise_bound(x, 1, 20);
-    t.bound_gain = x->best ? (double)(x->lower_ns - known) / makespan(x) : 0;
     for (int32_t round = 0; !rc && engine_gap(x) > x->o->gap && !engine_stopped(x); round++) {
         bool stays = round >= 3 && engine_gap(x) > 0.95 * before;
         if ((stays || round >= most) && !engine_grow(x))
