@@ -180,7 +180,7 @@ int pricing_simplex_new(pricing_simplex **out, int32_t n_rows, const double *low
         return MOIRAI_EFAIL;
     s->m = n_rows;
     s->stride = (n_rows + 7) / 8 * 8;
-    if (allocate(s) || make_room(s, 0, 0)) {
+    if (allocate(s) || make_room(s, 1, 1)) {
         pricing_simplex_free(s);
         return MOIRAI_EFAIL;
     }
