@@ -118,13 +118,14 @@ static bool worth_a_plan(const engine *x, int64_t i, int32_t level)
     return pair_chain_get(x->c, i)->plan_level < level && often && (x->plan_times[i] > 0 || level <= 2);
 }
 
-/* The widest pair of a batch that is on the plan's path; the others' time is the bound's. */
+/* The widest pair of a batch that is on the plan's path; the others' time is the bound's, and all of it where several
+ * classes are large: their pairs are many. */
 static bool gets_a_turn(const engine *x, int64_t i)
 {
     bool first = true;
     for (int32_t j = 0; j < x->n_batch; j++)
         first &= !x->batch[j].deepen;
-    return first && x->plan_times[i] > 0 && pair_chain_get(x->c, i)->block.n_interior >= DEEP_OPS;
+    return first && x->n_large <= 1 && x->plan_times[i] > 0 && pair_chain_get(x->c, i)->block.n_interior >= DEEP_OPS;
 }
 
 static void add_to_batch(engine *x, int64_t i)
