@@ -113,7 +113,8 @@ int pair_refine(pair_chain *c, const pair_refine_task *job)
                                 .level = job->level,
                                 .seed = job->seed,
                                 .stop = job->stop};
-    int64_t evaluations = (int64_t)((double)(job->improve ? level->evaluations : 200) * job->effort);
+    int64_t most = job->few_trials ? level->evaluations / 2 : level->evaluations;
+    int64_t evaluations = (int64_t)((double)(job->improve ? most : 200) * job->effort);
     bool begins = !x->climbing || job->plans_only, searched = job->prices_only || !begins;
     int rc = begins ? pair_improve_plan(&search, evaluations / 4) : 0;
     if (!rc && !searched && (searched = search_within(x, SEARCH_NEAR)))

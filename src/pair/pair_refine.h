@@ -17,6 +17,7 @@ typedef struct pair_refine_task {
     bool plans_only;   /* the bound is left as it is, and so is the level */
     bool deepen;       /* its plan gets another turn, whatever the level */
     double effort;     /* scales the evaluations of the search and the cases of the proof */
+    bool few_trials;   /* half of the evaluations: there are many pairs to look at */
     uint64_t seed;
     int threads; /* for the cases of its bound; 0: one per core */
     util_stop stop;

@@ -144,6 +144,7 @@ static void add_to_batch(engine *x, int64_t i)
                                                 .improve = !bound || worth_a_plan(x, i, level),
                                                 .plans_only = !bound,
                                                 .deepen = gets_a_turn(x, i),
+                                                .few_trials = x->n_large > 1,
                                                 .effort = x->effort,
                                                 .seed = x->o->budget.seed + (uint64_t)x->passes,
                                                 .stop = x->stop};
