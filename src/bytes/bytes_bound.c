@@ -281,8 +281,7 @@ static void count_solution(refining *x)
     for (size_t j = 0; j < m->cuts.n; j++) {
         const bytes_path *path = &m->cuts.path[j];
         for (int32_t i = 0; i < s->n_blocks && path->part > LEAST_PART; i++)
-            count_pair(x, bytes_pair_at(m, i, i > 0 ? path->device[i - 1] : 0, i < s->n_cuts ? path->device[i] : 0),
-                       path->part);
+            count_pair(x, bytes_pair_on_path(m, path, i), path->part);
     }
 }
 
@@ -457,11 +456,10 @@ static void measure_again(bytes_prices *m, bytes_path *x, int32_t *times)
     memset(x->use, 0, sizeof x->use);
     memset(times, 0, sizeof *times * (size_t)pairs);
     for (int32_t i = 0; i < c->s->n_blocks; i++) {
-        int32_t k = i > 0 ? x->device[i - 1] : 0, l = i < c->s->n_cuts ? x->device[i] : 0;
-        times[bytes_pair_at(m, i, k, l)]++;
+        times[bytes_pair_on_path(m, x, i)]++;
         if (i < c->s->n_cuts) {
-            cost += (double)bytes_cut_cost(m, c->s->cut[i], l, price);
-            x->use[l] += (double)c->p->op_memory_bytes[c->s->cut[i]];
+            cost += (double)bytes_cut_cost(m, c->s->cut[i], x->device[i], price);
+            x->use[x->device[i]] += (double)c->p->op_memory_bytes[c->s->cut[i]];
         }
     }
     for (int64_t i = 0; i < pairs; i++) {

@@ -127,6 +127,12 @@ static inline int64_t bytes_pair_at(const bytes_prices *m, int32_t block, int32_
 {
     return ((int64_t)m->c->s->block_class[block] * m->K + entry_device) * m->K + exit_device;
 }
+/* The pair that a path takes at a block. */
+static inline int64_t bytes_pair_on_path(const bytes_prices *m, const bytes_path *path, int32_t block)
+{
+    return bytes_pair_at(m, block, block > 0 ? path->device[block - 1] : 0,
+                         block < m->c->s->n_cuts ? path->device[block] : 0);
+}
 /* What edges over a block are late where it changes the device, about (jumps.c). */
 static inline int64_t bytes_late_ns(const bytes_prices *m, int32_t block, int32_t entry_device, int32_t exit_device)
 {

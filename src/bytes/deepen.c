@@ -56,13 +56,10 @@ static int64_t leader_of(const bytes_prices *m, int64_t pair)
 /* How often the LP solution takes each pair, counted at the one that leads it. */
 static void count_parts(const bytes_prices *m, double *times)
 {
-    const decompose_cuts *s = m->c->s;
     const bytes_master *x = &m->plans;
     for (size_t j = 0; j < x->n; j++)
-        for (int32_t i = 0; i < s->n_blocks && x->part[j] > 1e-9; i++) {
-            int32_t a = i > 0 ? x->path[j].device[i - 1] : 0, b = i < s->n_cuts ? x->path[j].device[i] : 0;
-            times[leader_of(m, bytes_pair_at(m, i, a, b))] += x->part[j];
-        }
+        for (int32_t i = 0; i < m->c->s->n_blocks && x->part[j] > 1e-9; i++)
+            times[leader_of(m, bytes_pair_on_path(m, &x->path[j], i))] += x->part[j];
 }
 
 /* What is open at the pair, in units. */

@@ -6,27 +6,20 @@
  * just before: four lines are taken side by side, so that their chains overlap. */
 #include "pricing/lines.h"
 
+#include "pricing/machines.h"
 #include "pricing/pricer.h"
 #include "util/util.h"
 
-/* Sanitizers are not ready when the loader chooses. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define FOR_EACH_MACHINE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define FOR_EACH_MACHINE
-#endif
-
 #define NONE PRICING_NONE
 
-FOR_EACH_MACHINE
+PRICING_FOR_EACH_MACHINE
 void pricing_line_lower(int64_t *restrict out, const int64_t *restrict a, int64_t n)
 {
     for (int64_t g = 0; g < n; g++)
         out[g] = UTIL_MIN(out[g], a[g]);
 }
 
-FOR_EACH_MACHINE
+PRICING_FOR_EACH_MACHINE
 void pricing_line_lower_sum(int64_t *restrict out, const int64_t *restrict a, const int64_t *restrict b, int64_t n)
 {
     for (int64_t g = 0; g < n; g++) {
@@ -35,7 +28,7 @@ void pricing_line_lower_sum(int64_t *restrict out, const int64_t *restrict a, co
     }
 }
 
-FOR_EACH_MACHINE
+PRICING_FOR_EACH_MACHINE
 void pricing_line_add(int64_t *restrict out, const int64_t *restrict a, int64_t n)
 {
     for (int64_t g = 0; g < n; g++) {
@@ -44,21 +37,21 @@ void pricing_line_add(int64_t *restrict out, const int64_t *restrict a, int64_t 
     }
 }
 
-FOR_EACH_MACHINE
+PRICING_FOR_EACH_MACHINE
 void pricing_line_set(int64_t *restrict out, const int64_t *restrict a, int64_t flat, int64_t n)
 {
     for (int64_t g = 0; g < n; g++)
         out[g] = a[g] >= NONE ? NONE : a[g] + flat;
 }
 
-FOR_EACH_MACHINE
+PRICING_FOR_EACH_MACHINE
 void pricing_line_fill(int64_t *out, int64_t value, int64_t n)
 {
     for (int64_t g = 0; g < n; g++)
         out[g] = value;
 }
 
-FOR_EACH_MACHINE
+PRICING_FOR_EACH_MACHINE
 int64_t pricing_line_least(const int64_t *a, int64_t n)
 {
     int64_t least = INT64_MAX;
@@ -67,7 +60,7 @@ int64_t pricing_line_least(const int64_t *a, int64_t n)
     return least;
 }
 
-FOR_EACH_MACHINE
+PRICING_FOR_EACH_MACHINE
 int64_t pricing_line_least_sum(const int64_t *restrict a, const int64_t *restrict b, int64_t n)
 {
     int64_t least = NONE;
@@ -79,7 +72,7 @@ int64_t pricing_line_least_sum(const int64_t *restrict a, const int64_t *restric
     return least;
 }
 
-FOR_EACH_MACHINE
+PRICING_FOR_EACH_MACHINE
 void pricing_line_add_worth(int64_t *restrict low, const int64_t *restrict sum, const int64_t *restrict price,
                             int64_t whole, int64_t rest, int64_t n)
 {
@@ -92,7 +85,7 @@ void pricing_line_add_worth(int64_t *restrict low, const int64_t *restrict sum, 
         low[g] += sum[g + whole] + rest * price[g + whole] - sum[g];
 }
 
-FOR_EACH_MACHINE
+PRICING_FOR_EACH_MACHINE
 void pricing_line_add_kink(int64_t *restrict kink, const int64_t *restrict sum, const int64_t *restrict price,
                            int64_t whole, int64_t lack, int64_t n)
 {
@@ -100,7 +93,7 @@ void pricing_line_add_kink(int64_t *restrict kink, const int64_t *restrict sum, 
         kink[g] += sum[g + whole + 1] - sum[g] - lack * price[g];
 }
 
-FOR_EACH_MACHINE
+PRICING_FOR_EACH_MACHINE
 void pricing_line_lower_ends(int64_t *line, const int64_t *restrict kink, int64_t n)
 {
     for (int64_t g = 0; g + 1 < n; g++)

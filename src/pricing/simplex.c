@@ -22,15 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pricing/machines.h"
 #include "util/util.h"
-
-/* Sanitizers are not ready when the loader chooses. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define FOR_EACH_MACHINE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define FOR_EACH_MACHINE
-#endif
 
 #define NUDGE 1e-7    /* of limits, against ties */
 #define FEASIBLE 1e-9 /* limits are kept to this */
@@ -223,7 +216,7 @@ static inline void add_line(double *restrict out, const double *restrict a, doub
 }
 
 /* out = the sum over `count` lines of an inverse, each times its value; NULL for `line` names the first ones. */
-FOR_EACH_MACHINE
+PRICING_FOR_EACH_MACHINE
 static void sum_lines(double *out, const double *inverse, int32_t stride, int32_t count, const int32_t *line,
                       const double *value)
 {
@@ -234,7 +227,7 @@ static void sum_lines(double *out, const double *inverse, int32_t stride, int32_
 }
 
 /* Every line gives up its part of the place that a new column takes; `parts` are those parts. */
-FOR_EACH_MACHINE
+PRICING_FOR_EACH_MACHINE
 static void exchange_lines(double *inverse, int32_t stride, int32_t count, const double *parts, const double *column,
                            int32_t place)
 {
