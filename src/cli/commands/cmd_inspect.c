@@ -35,6 +35,12 @@ static void say_types(const cli_context *cli, const moirai_type_stats *type, int
     }
 }
 
+static const char *text_in(yyjson_mut_val *object, const char *key)
+{
+    const char *text = yyjson_mut_get_str(yyjson_mut_obj_get(object, key));
+    return text ? text : "";
+}
+
 /* As cli_network has found them in an ONNX file. */
 static void say_inputs(const cli_context *cli)
 {
@@ -47,9 +53,7 @@ static void say_inputs(const cli_context *cli)
                       i        ? ""
                       : n == 1 ? "input"
                                : "inputs",
-                      yyjson_mut_get_str(yyjson_mut_obj_get(in, "name")),
-                      yyjson_mut_get_str(yyjson_mut_obj_get(in, "type")),
-                      yyjson_mut_get_str(yyjson_mut_obj_get(in, "shape")));
+                      text_in(in, "name"), text_in(in, "type"), text_in(in, "shape"));
         }
     int64_t all = onnx ? yyjson_mut_get_sint(yyjson_mut_obj_get(onnx, "n_inputs")) : 0;
     if (all > (int64_t)n)
