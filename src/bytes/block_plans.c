@@ -195,7 +195,7 @@ static int from_cases(const seeker *x, pair_plan *plan)
 {
     pair_priced *v = &x->m->view[x->pair].priced;
     pair_priced_task task = {.byte_price = x->m->price, .stamp = x->m->stamp};
-    pair_priced_update(v, &task);
+    pair_priced_update_cases(v, &task);
     trials r = {.x = x};
     r.t = util_alloc((size_t)v->pair->n_first_sendings, sizeof *r.t);
     r.of_case = util_alloc((size_t)v->n_cases, sizeof *r.of_case);

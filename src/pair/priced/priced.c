@@ -89,6 +89,45 @@ static void take_least(pair_priced *v)
     memcpy(v->use, c->use, sizeof v->use);
 }
 
+static pair_priced_bytes bytes_at(const pair_priced *v, const int64_t *byte_price, double *use)
+{
+    const decompose_block *b = &v->pair->block;
+    pair_priced_bytes at = {.price = byte_price, .cheapest = pair_priced_cheapest_bytes(b, byte_price, use)};
+    for (int32_t i = b->first; i < b->first + b->n_interior; i++)
+        at.total += b->problem.op_memory_bytes[i];
+    return at;
+}
+
+static int32_t lowest_floor(const pair_priced *v, const pair_priced_bytes *at)
+{
+    int32_t lowest = 0;
+    int64_t least = INT64_MAX;
+    for (int32_t i = 0; i < v->n_cases; i++) {
+        int64_t floor = pair_priced_floor(v, &v->cases[i], at);
+        lowest = floor < least ? i : lowest;
+        least = UTIL_MIN(least, floor);
+    }
+    return lowest;
+}
+
+/* The least of all cases, of which most need no pricing: they are worth more than that for certain. */
+static void find_least(pair_priced *v, const pair_priced_bytes *at)
+{
+    int32_t first = lowest_floor(v, at);
+    for (int32_t i = 0; i < v->n_cases; i++) {
+        v->cases[i].solved = v->cases[i].valued = false;
+        v->cases[i].value = pair_priced_floor(v, &v->cases[i], at);
+    }
+    pair_priced_value_case(v, &v->cases[first]);
+    int64_t least = v->cases[first].value;
+    for (int32_t i = 0; i < v->n_cases; i++)
+        if (v->cases[i].value < least) {
+            pair_priced_value_case(v, &v->cases[i]);
+            least = UTIL_MIN(least, v->cases[i].value);
+        }
+    take_least(v);
+}
+
 void pair_priced_update(pair_priced *v, const pair_priced_task *job)
 {
     pair_state *x = v->pair;
@@ -103,31 +142,37 @@ void pair_priced_update(pair_priced *v, const pair_priced_task *job)
     memcpy(v->byte_price, job->byte_price, bytes);
     v->stuck = false;
     memset(v->use, 0, sizeof v->use);
-    v->value =
-        pricing_units(x->block.unit, x->lower_ns) + pair_priced_cheapest_bytes(&x->block, job->byte_price, v->use);
-    for (int32_t i = 0; i < v->n_cases; i++) {
-        pair_priced_case *c = &v->cases[i];
-        c->solved = false;
-        c->value = pair_priced_of_case(v, c, job->byte_price, x->lower_ns);
-    }
+    pair_priced_bytes at = bytes_at(v, v->byte_price, v->use);
+    v->value = pricing_units(x->block.unit, x->lower_ns) + at.cheapest;
     if (v->n_cases)
-        take_least(v);
+        find_least(v, &at);
+}
+
+void pair_priced_update_cases(pair_priced *v, const pair_priced_task *job)
+{
+    pair_priced_update(v, job);
+    for (int32_t i = 0; i < v->n_cases; i++)
+        if (!v->cases[i].valued)
+            pair_priced_value_case(v, &v->cases[i]);
 }
 
 int64_t pair_priced_value_at(pair_priced *v, const int64_t *byte_price, double *use)
 {
     const pair_state *x = v->pair;
     memset(use, 0, sizeof v->use);
+    pair_priced_bytes at = bytes_at(v, byte_price, use);
     if (!v->n_cases)
-        return pricing_units(x->block.unit, x->lower_ns) + pair_priced_cheapest_bytes(&x->block, byte_price, use);
-    int64_t least = INT64_MAX;
-    for (int32_t i = 0; i < v->n_cases; i++) {
-        int64_t value = pair_priced_of_case(v, &v->cases[i], byte_price, x->lower_ns);
-        if (value >= least)
+        return pricing_units(x->block.unit, x->lower_ns) + at.cheapest;
+    int32_t best = lowest_floor(v, &at);
+    int64_t least = pair_priced_of_case(v, &v->cases[best], byte_price, x->lower_ns);
+    for (int32_t i = 0, first = best; i < v->n_cases; i++) {
+        if (i == first || pair_priced_floor(v, &v->cases[i], &at) >= least)
             continue;
-        least = value;
-        memcpy(use, v->cases[i].use, sizeof v->use);
+        int64_t value = pair_priced_of_case(v, &v->cases[i], byte_price, x->lower_ns);
+        best = value < least ? i : best;
+        least = UTIL_MIN(least, value);
     }
+    memcpy(use, v->cases[best].use, sizeof v->use);
     return least;
 }
 
@@ -143,7 +188,7 @@ static int divide(pair_priced *v, int32_t index, const int64_t *byte_price)
 
 /* Prices are valid for every case: those of one, without its branches, for all that nobody has solved yet. One pricing
  * each, where a search takes dozens; sendings that differ little from the solved one are settled by it. */
-static int share_prices(pair_priced *v, int32_t index, const pair_priced_task *job, int64_t ceiling)
+static int share_prices(pair_priced *v, int32_t index, int64_t ceiling)
 {
     int rc = 0;
     const pricing_duals *prices = &v->cases[index].prices;
@@ -153,10 +198,11 @@ static int share_prices(pair_priced *v, int32_t index, const pair_priced_task *j
             continue;
         tried.prices = *prices;
         tried.prices.n_branches = 0;
-        tried.value = pair_priced_of_case(v, &tried, job->byte_price, v->pair->lower_ns);
+        pair_priced_value_case(v, &tried);
         if (tried.value <= c->value)
             continue;
-        c->value = tried.value;
+        c->value = c->known = tried.value;
+        memcpy(c->known_at, tried.known_at, sizeof c->known_at);
         rc = pricing_duals_set(&c->prices, &v->pair->block.problem, &prices->grid, prices->price, 0);
     }
     return rc;
@@ -172,8 +218,7 @@ static int open_range(pair_priced *v, int32_t index, const pair_priced_task *job
     c->split = (pricing_branch){.on = PRICING_LENGTH, .least = end, .most = end + 1};
     int rc = divide(v, index, job->byte_price);
     if (!rc)
-        v->cases[v->n_cases - 1].value =
-            pair_priced_of_case(v, &v->cases[v->n_cases - 1], job->byte_price, v->pair->lower_ns);
+        pair_priced_value_case(v, &v->cases[v->n_cases - 1]);
     return rc;
 }
 
@@ -201,10 +246,15 @@ static int begin(pair_priced *v, const pair_priced_task *job)
     return rc;
 }
 
+static int64_t worth_here(pair_priced *v, const pair_priced_case *c, const pair_priced_task *job)
+{
+    return pair_priced_of_case(v, c, job->byte_price, v->pair->lower_ns);
+}
+
 int pair_priced_adopt(pair_priced *v, const pair_priced *from, const pair_priced_task *job)
 {
     int rc = begin(v, job);
-    if (rc || !from->n_cases)
+    if (rc || !from->n_cases || worth_here(v, &from->cases[pair_priced_weakest(from)], job) <= v->value)
         return rc;
     pair_priced other = *v;
     other.n_cases = 0;
@@ -213,8 +263,11 @@ int pair_priced_adopt(pair_priced *v, const pair_priced *from, const pair_priced
     other.cases = util_alloc(other.case_capacity, sizeof *other.cases);
     if (!other.cases)
         return MOIRAI_EFAIL;
-    for (int32_t i = 0; i < from->n_cases && !rc; i++)
-        rc = pair_priced_case_copy(v, &other.cases[other.n_cases++], &from->cases[i]);
+    for (int32_t i = 0; i < from->n_cases && !rc; i++) {
+        rc = pair_priced_case_copy(v, &other.cases[i], &from->cases[i]);
+        other.cases[i].known = 0; /* there, not here */
+        other.n_cases++;
+    }
     if (!rc)
         pair_priced_update(&other, job);
     bool better = !rc && other.value > v->value;
@@ -268,7 +321,7 @@ static int best_first(pair_priced *v, const pair_priced_task *job, int64_t ceili
             break;
         rc = util_pool_run(solve_picked, &x, x.n, job->threads);
         for (int32_t i = 0; i < x.n && !rc; i++)
-            rc = share_prices(v, x.picked[i], job, ceiling);
+            rc = share_prices(v, x.picked[i], ceiling);
     }
     return rc;
 }
@@ -288,6 +341,8 @@ int pair_priced_refine(pair_priced *v, const pair_priced_task *job)
     /* Arrivals are what targets are for; and first solves go where they raise most. */
     bool climbs = v->visits >= FIRST_VISITS && job->ceiling && v->pair->sending[0].fixed;
     int rc = begin(v, job);
+    if (!rc)
+        pair_priced_update_cases(v, job);
     if (!rc && v->pair->lower_ns > DECOMPOSE_MOST_LENGTH / v->pair->block.unit) { /* nobody goes that way */
         v->solved = true;
         return 0;

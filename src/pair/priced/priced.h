@@ -13,6 +13,8 @@ typedef struct pair_priced_case {
     pricing_duals prices;           /* on a grid of length most_ns or more; none: length and cheapest bytes alone */
     bool solved;                    /* the master was solved for the present prices on bytes */
     int64_t value;                  /* in units */
+    bool valued; /* by its prices at the present prices on bytes; else `value` is no more than that (priced_case.c) */
+    int64_t known, known_at[MOIRAI_MAX_DEVICES]; /* what its prices have proven, at which prices on bytes; 0: nothing */
     double use[MOIRAI_MAX_DEVICES]; /* bytes on each device in the LP solution behind it */
     pricing_branch split;           /* where to divide it */
 } pair_priced_case;
@@ -53,8 +55,11 @@ typedef struct pair_priced_task {
 } pair_priced_task;
 
 void pair_priced_free(pair_priced *v);
-/* At new prices, without a search: the prices in time found at earlier ones still hold. */
+/* At new prices, without a search: the prices in time found at earlier ones still hold. The value is that of the
+ * weakest case; others get theirs as they are needed. */
 void pair_priced_update(pair_priced *v, const pair_priced_task *job);
+/* As above, with the values of all cases. */
+void pair_priced_update_cases(pair_priced *v, const pair_priced_task *job);
 /* The value at other prices than the present ones, by what is known of its cases; `use` gets the bytes behind it. Nothing
  * changes but working memory. */
 int64_t pair_priced_value_at(pair_priced *v, const int64_t *byte_price, double *use);

@@ -58,6 +58,21 @@ static pricing_master_task task_of(const pair_priced *v, const pair_priced_solve
                                  .n_start_branches = c->prices.n_branches};
 }
 
+/* What is known at some prices u on bytes says something at all others. Whatever the plan, each byte is somewhere, so that
+ * from u to u' its cost rises by (u' - u)(k) at the place k that gains most, or more; and with that the cost of every plan,
+ * hence the least of them. */
+int64_t pair_priced_floor(const pair_priced *v, const pair_priced_case *c, const pair_priced_bytes *at)
+{
+    int64_t least = UTIL_MAX(c->least_ns, v->pair->lower_ns), rise = INT64_MAX;
+    int64_t floor = pricing_units(v->pair->block.unit, least) + at->cheapest;
+    if (least > c->most_ns || c->known >= PRICING_NONE) /* no plan, at no prices */
+        return PRICING_NONE;
+    for (int32_t k = 0; k < v->pair->block.problem.n_devices; k++)
+        rise = UTIL_MIN(rise, at->price[k] - c->known_at[k]);
+    __int128 known = c->known + (__int128)rise * at->total;
+    return c->known && known > floor ? (int64_t)known : floor;
+}
+
 /* What a length of so much is worth, with all bytes where they are cheapest. */
 static int64_t length_value(const pair_priced *v, int64_t length_ns, const int64_t *byte_price)
 {
@@ -84,6 +99,19 @@ static int64_t value_of_case(const pair_priced *v, const pair_priced_solver *by,
 int64_t pair_priced_of_case(pair_priced *v, const pair_priced_case *c, const int64_t *byte_price, int64_t proven_ns)
 {
     return value_of_case(v, &v->solver[0], c, byte_price, proven_ns);
+}
+
+static void take_value(pair_priced_case *c, int64_t value, const int64_t *byte_price, int32_t devices)
+{
+    c->value = c->known = value;
+    c->valued = true;
+    memcpy(c->known_at, byte_price, sizeof *byte_price * (size_t)devices);
+}
+
+void pair_priced_value_case(pair_priced *v, pair_priced_case *c)
+{
+    take_value(c, pair_priced_of_case(v, c, v->byte_price, v->pair->lower_ns), v->byte_price,
+               v->pair->block.problem.n_devices);
 }
 
 /* ---- dividing ---- */
@@ -212,7 +240,7 @@ static int take_found(const pair_priced *v, const pair_priced_solver *by, pair_p
     if (fresh.value >= c->value) {
         free(c->prices.price);
         c->prices = fresh.prices;
-        c->value = fresh.value;
+        take_value(c, fresh.value, byte_price, v->pair->block.problem.n_devices);
     } else { /* what was known at the older ones is more */
         free(fresh.prices.price);
     }

@@ -6,11 +6,22 @@
 
 #define PAIR_PRICED_QUESTIONS 40 /* to one case, at most */
 
+/* Prices on bytes, and what they make of a block. */
+typedef struct pair_priced_bytes {
+    const int64_t *price;
+    int64_t total;    /* bytes of all interior operators */
+    int64_t cheapest; /* these where they are cheapest, in units */
+} pair_priced_bytes;
+
 /* Pricer and master of a solver, where they are not there yet (priced.c). */
 int pair_priced_open_solver(pair_priced *v, int32_t i);
 void pair_priced_case_free(pair_priced_case *c);
 /* Branches and prices are the copy's own. */
 int pair_priced_case_copy(const pair_priced *v, pair_priced_case *to, const pair_priced_case *from);
+/* What a case is worth at prices on bytes at the least, without a pricing. */
+int64_t pair_priced_floor(const pair_priced *v, const pair_priced_case *c, const pair_priced_bytes *at);
+/* Its value at the present prices on bytes, by pricing. */
+void pair_priced_value_case(pair_priced *v, pair_priced_case *c);
 /* Divide a case where its `split` says: *c becomes the lower half, *d the upper one; both begin with its prices. */
 int pair_priced_halves(const pair_priced *v, pair_priced_case *c, pair_priced_case *d, const int64_t *byte_price);
 /* Put a target to a case: it is worth that much afterwards, or has a `split`, PRICING_NO_BRANCH where it is solved to its
