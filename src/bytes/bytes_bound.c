@@ -446,60 +446,112 @@ static int add_cut(bytes_prices *m, bytes_path path, const int8_t *device)
     return 0;
 }
 
-/* Time and bytes of a path of the bound, at its own prices, by what is known of its pairs by now. */
-static void measure_again(bytes_prices *m, bytes_path *x, int32_t *times)
+/* A pair that a path takes, and what is known of it at the path's prices. */
+typedef struct measured_pair {
+    int64_t pair, value;
+    int32_t times;
+    double use[MOIRAI_MAX_DEVICES];
+} measured_pair;
+
+typedef struct measuring {
+    bytes_prices *m;
+    int32_t threads, n;
+    int64_t price[MOIRAI_MAX_DEVICES];
+    measured_pair *of; /* the path's pairs */
+    int32_t *number;   /* per pair: its place in `of` + 1 */
+} measuring;
+
+static int measuring_open(measuring *g, bytes_prices *m, int32_t threads)
 {
-    const pair_chain *c = m->c;
-    int64_t price[MOIRAI_MAX_DEVICES], pairs = pair_chain_count(c);
-    double cost = 0, use[MOIRAI_MAX_DEVICES];
-    prices_of(m, x->dual_ns, price);
-    memset(x->use, 0, sizeof x->use);
-    memset(times, 0, sizeof *times * (size_t)pairs);
+    *g = (measuring){.m = m, .threads = threads};
+    g->of = util_alloc((size_t)m->c->s->n_blocks, sizeof *g->of);
+    g->number = util_alloc((size_t)pair_chain_count(m->c), sizeof *g->number);
+    return g->of && g->number ? 0 : MOIRAI_EFAIL;
+}
+
+static void measuring_close(measuring *g)
+{
+    free(g->of);
+    free(g->number);
+}
+
+static int measure_pair(void *data, int32_t i)
+{
+    measuring *g = data;
+    measured_pair *p = &g->of[i];
+    p->value = pair_priced_value_at(&g->m->view[p->pair].priced, g->price, p->use);
+    return 0;
+}
+
+static void list_pairs(measuring *g, const bytes_path *x)
+{
+    const pair_chain *c = g->m->c;
+    memset(g->number, 0, sizeof *g->number * (size_t)pair_chain_count(c));
+    g->n = 0;
     for (int32_t i = 0; i < c->s->n_blocks; i++) {
-        times[bytes_pair_on_path(m, x, i)]++;
-        if (i < c->s->n_cuts) {
-            cost += (double)bytes_cut_cost(m, c->s->cut[i], x->device[i], price);
-            x->use[x->device[i]] += (double)c->p->op_memory_bytes[c->s->cut[i]];
-        }
-    }
-    for (int64_t i = 0; i < pairs; i++) {
-        if (!times[i] || !pair_chain_get(c, i)->open)
+        int64_t pair = bytes_pair_on_path(g->m, x, i);
+        if (!pair_chain_get(c, pair)->open)
             continue;
-        cost += times[i] * (double)pair_priced_value_at(&m->view[i].priced, price, use);
-        for (int32_t k = 0; k < m->K; k++)
-            x->use[k] += times[i] * use[k];
+        if (!g->number[pair]) {
+            g->of[g->n++] = (measured_pair){.pair = pair};
+            g->number[pair] = g->n;
+        }
+        g->of[g->number[pair] - 1].times++;
     }
-    set_path_time(m, cost, price, x);
+}
+
+/* Time and bytes of a path of the bound, at its own prices, by what is known of its pairs by now. */
+static void measure_again(measuring *g, bytes_path *x)
+{
+    const bytes_prices *m = g->m;
+    const pair_chain *c = m->c;
+    double cost = 0;
+    prices_of(m, x->dual_ns, g->price);
+    list_pairs(g, x);
+    util_pool_run(measure_pair, g, g->n, g->threads); /* no job fails */
+    memset(x->use, 0, sizeof x->use);
+    for (int32_t i = 0; i < c->s->n_cuts; i++) {
+        cost += (double)bytes_cut_cost(m, c->s->cut[i], x->device[i], g->price);
+        x->use[x->device[i]] += (double)c->p->op_memory_bytes[c->s->cut[i]];
+    }
+    for (const measured_pair *p = g->of; p < g->of + g->n; p++) {
+        cost += p->times * (double)p->value;
+        for (int32_t k = 0; k < m->K; k++)
+            x->use[k] += p->times * p->use[k];
+    }
+    set_path_time(m, cost, g->price, x);
     x->refined = m->refined;
 }
 
 /* Paths that the LP solution is made of may have been met when less was known of their pairs: they promise less than there
  * is by now, and hold the prices where they are. *any: there were such. */
-static int measure_solution_again(bytes_prices *m, bool *any)
+static int measure_solution_again(bytes_prices *m, int32_t threads, bool *any)
 {
-    int32_t *times = util_alloc((size_t)pair_chain_count(m->c), sizeof *times);
+    measuring g;
+    int rc = measuring_open(&g, m, threads);
     *any = false;
-    for (size_t i = 0; times && i < m->cuts.n; i++) {
+    for (size_t i = 0; !rc && i < m->cuts.n; i++) {
         bytes_path *x = &m->cuts.path[i];
         x->part = m->cuts.part[i];
         if (x->refined < 0 || x->refined == m->refined || x->part < 1e-9)
             continue;
         double before = x->time_ns;
-        measure_again(m, x, times);
+        measure_again(&g, x);
         *any |= fabs(x->time_ns - before) > 1e-6 * before;
     }
-    free(times);
-    return times ? 0 : MOIRAI_EFAIL;
+    measuring_close(&g);
+    return rc;
 }
 
 /* The path at hand as a column, and paths of plans in the LP solution by what is known of their pairs: these were refined,
  * too, and the LP solution should know what came of it. */
-static int add_cuts(bytes_prices *m, const bytes_path *found)
+static int add_cuts(bytes_prices *m, int32_t threads, const bytes_path *found)
 {
     size_t n = m->cuts.n, blocks = (size_t)m->c->s->n_blocks;
     int8_t *device = util_alloc(blocks, 1);
-    int32_t *times = util_alloc((size_t)pair_chain_count(m->c), sizeof *times);
-    int rc = device && times ? 0 : MOIRAI_EFAIL;
+    measuring g;
+    int rc = measuring_open(&g, m, threads);
+    rc = device ? rc : MOIRAI_EFAIL;
     for (int32_t i = 0; i < m->c->s->n_cuts && !rc; i++)
         device[i] = (int8_t)m->device[i];
     rc = rc ? rc : add_cut(m, *found, device);
@@ -511,10 +563,10 @@ static int add_cuts(bytes_prices *m, const bytes_path *found)
         twin.part = 0;
         rc = add_cut(m, twin, x->device);
         if (!rc)
-            measure_again(m, &m->cuts.path[m->cuts.n - 1], times);
+            measure_again(&g, &m->cuts.path[m->cuts.n - 1]);
     }
     free(device);
-    free(times);
+    measuring_close(&g);
     return rc;
 }
 
@@ -571,7 +623,7 @@ static int next_duals(bytes_prices *m, bytes_master *x, const bytes_bound_task *
     any = x->n > 0;
     for (int32_t i = 0; i < MEASURES && any && !rc; i++) {
         rc = bytes_master_solve(m, x, 1, 4 * (double)job->upper_ns, dual_ns);
-        rc = rc ? rc : measure_solution_again(m, &any);
+        rc = rc ? rc : measure_solution_again(m, job->threads, &any);
     }
     if (rc)
         return rc;
@@ -607,7 +659,7 @@ int bytes_bound(int64_t *lower_ns, bytes_prices *m, const bytes_bound_task *job)
             memcpy(m->best_dual_ns, dual_ns, sizeof dual_ns);
         }
         m->rounds++;
-        rc = add_cuts(m, &found);
+        rc = add_cuts(m, job->threads, &found);
     }
     *lower_ns = m->best_ns;
     return rc;

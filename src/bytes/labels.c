@@ -21,15 +21,18 @@
 #define TIGHT 4     /* devices whose bytes are looked at, at most */
 #define NEARLY 0.85 /* of the memory, used by the LP solution: such devices are */
 #define GRAIN 400
+#define CELL_BITS 10     /* a capacity has fewer than 2 * GRAIN grains */
 #define MOST_LABELS 3000 /* behind a block */
 #define LEAST_LABELS 50  /* of a problem with many blocks and devices */
 #define LABELS 8000000.0 /* times devices, behind all blocks */
 #define TABLE 32768      /* a power of two, many times MOST_LABELS */
 #define MOST_OPEN (TABLE / 2)
+#define HALVINGS 24 /* of a range of costs, for the one that parts labels */
 
 typedef struct label {
     int64_t cost;         /* in units, with the price of all bytes */
     int64_t bytes[TIGHT]; /* on the tight devices */
+    uint64_t cell;        /* device and grains: one label each */
     int32_t parent;       /* among the labels before the block */
     int8_t device, pick;
 } label;
@@ -54,13 +57,15 @@ typedef struct options {
 typedef struct labelling {
     bytes_prices *m;
     int32_t n_tight, tight[TIGHT];
+    double grains[TIGHT]; /* of a byte */
     int32_t most_labels;
     int64_t most;   /* in units: a label's cost and its way to the end must stay below */
     int64_t *to_go; /* [block * K + device before it] */
     options *of_pair;
     label *now, *next;
     int32_t n_now, n_next;
-    int32_t *table; /* number of the label + 1, by device and bytes */
+    int64_t *least; /* per label in `next`: what it may become, at the least */
+    int32_t *table; /* number of the label + 1, by cell */
     step *step;     /* of all blocks, one after the other */
     size_t n_steps, step_capacity;
     size_t *first; /* per block: its first step */
@@ -108,6 +113,8 @@ static void find_tight(labelling *x)
         if (m->price[k] > 0 || use > NEARLY * (double)m->c->p->device_memory_bytes[k])
             x->tight[x->n_tight++] = k;
     }
+    for (int32_t r = 0; r < x->n_tight; r++)
+        x->grains[r] = 1 / (double)UTIL_MAX(m->c->p->device_memory_bytes[x->tight[r]] / GRAIN, 1);
 }
 
 static bool dominates(const labelling *x, const option *a, const option *b)
@@ -142,29 +149,16 @@ static const options *options_of(labelling *x, int64_t pair)
     return o;
 }
 
-/* The label's place in the table: where one with its device and about its bytes is, or nothing. */
-static uint32_t place_of(const labelling *x, const label *a)
+/* The cell's place in the table: where it is, or nothing. */
+static uint32_t place_of(const labelling *x, uint64_t cell)
 {
-    const bytes_prices *m = x->m;
-    int64_t grain[TIGHT];
-    uint64_t hash = (uint64_t)a->device + 1;
-    for (int32_t r = 0; r < x->n_tight; r++) {
-        grain[r] = UTIL_MAX(m->c->p->device_memory_bytes[x->tight[r]] / GRAIN, 1);
-        hash = (hash * 1000003 + (uint64_t)(a->bytes[r] / grain[r])) * UINT64_C(0x9E3779B97F4A7C15);
-    }
-    for (uint32_t at = (uint32_t)(hash >> 40) & (TABLE - 1);; at = (at + 1) & (TABLE - 1)) {
-        if (!x->table[at])
-            return at;
-        const label *b = &x->next[x->table[at] - 1];
-        bool same = a->device == b->device;
-        for (int32_t r = 0; r < x->n_tight && same; r++)
-            same = a->bytes[r] / grain[r] == b->bytes[r] / grain[r];
-        if (same)
-            return at;
-    }
+    uint32_t at = (uint32_t)(cell * UINT64_C(0x9E3779B97F4A7C15) >> 40) & (TABLE - 1);
+    while (x->table[at] && x->next[x->table[at] - 1].cell != cell)
+        at = (at + 1) & (TABLE - 1);
+    return at;
 }
 
-static void offer(labelling *x, const label *a, int64_t to_go)
+static void offer(labelling *x, label *a, int64_t to_go)
 {
     const int64_t *memory = x->m->c->p->device_memory_bytes;
     if (to_go == INT64_MAX || a->cost + to_go >= x->most)
@@ -172,17 +166,17 @@ static void offer(labelling *x, const label *a, int64_t to_go)
     for (int32_t r = 0; r < x->n_tight; r++)
         if (a->bytes[r] > memory[x->tight[r]])
             return;
-    uint32_t at = place_of(x, a);
-    if (x->table[at]) {
-        label *b = &x->next[x->table[at] - 1];
-        if (a->cost < b->cost)
-            *b = *a;
+    a->cell = (uint64_t)a->device + 1;
+    for (int32_t r = 0; r < x->n_tight; r++)
+        a->cell = a->cell << CELL_BITS | (uint64_t)((double)a->bytes[r] * x->grains[r]);
+    uint32_t at = place_of(x, a->cell);
+    int32_t number = x->table[at] ? x->table[at] - 1 : x->n_next;
+    if (number == MOST_OPEN || (x->table[at] && a->cost >= x->next[number].cost))
         return;
-    }
-    if (x->n_next == MOST_OPEN)
-        return;
-    x->next[x->n_next++] = *a;
-    x->table[at] = x->n_next;
+    x->next[number] = *a;
+    x->least[number] = a->cost + to_go;
+    x->n_next += !x->table[at];
+    x->table[at] = number + 1;
 }
 
 /* One label through block i to device l. */
@@ -212,31 +206,35 @@ static void grow(labelling *x, int32_t i, int32_t at, int32_t l)
     }
 }
 
-static int cheaper(const void *a, const void *b)
+/* The number below which n of the labels are, about: by halving its range. */
+static int64_t threshold(const labelling *x, int32_t n)
 {
-    const label *x = a, *y = b;
-    if (x->cost != y->cost)
-        return x->cost < y->cost ? -1 : 1;
-    if (x->device != y->device)
-        return x->device - y->device;
-    int bytes = memcmp(x->bytes, y->bytes, sizeof x->bytes);
-    return bytes ? bytes : x->parent != y->parent ? (x->parent < y->parent ? -1 : 1) : x->pick - y->pick;
+    int64_t low = INT64_MAX, high = x->most;
+    for (int32_t j = 0; j < x->n_next; j++)
+        low = UTIL_MIN(low, x->least[j]);
+    for (int32_t i = 0; i < HALVINGS && low < high; i++) {
+        int64_t middle = low + (high - low) / 2;
+        int32_t below = 0;
+        for (int32_t j = 0; j < x->n_next; j++)
+            below += x->least[j] < middle;
+        if (below == n)
+            return middle;
+        *(below < n ? &low : &high) = middle;
+    }
+    return high;
 }
 
-/* Of too many labels those that may become the shortest paths: costs are made comparable by the way to the end. */
-static void shrink(labelling *x, int32_t i)
+/* Of too many labels those that may become the shortest paths. */
+static void shrink(labelling *x)
 {
-    const bytes_prices *m = x->m;
     if (x->n_next <= x->most_labels)
         return;
-    for (int32_t pass = 0; pass < 2; pass++) {
-        for (int32_t j = 0; j < x->n_next && i < m->c->s->n_cuts; j++)
-            x->next[j].cost += (pass ? -1 : 1) * x->to_go[(int64_t)(i + 1) * m->K + x->next[j].device];
-        if (!pass) {
-            qsort(x->next, (size_t)x->n_next, sizeof *x->next, cheaper);
-            x->n_next = x->most_labels;
-        }
-    }
+    int64_t most = threshold(x, x->most_labels);
+    int32_t n = 0;
+    for (int32_t j = 0; j < x->n_next && n < x->most_labels; j++)
+        if (x->least[j] < most)
+            x->next[n++] = x->next[j];
+    x->n_next = n;
 }
 
 static int pass_block(labelling *x, int32_t i)
@@ -248,7 +246,7 @@ static int pass_block(labelling *x, int32_t i)
         for (int32_t l = 0; l < m->K; l++)
             if (pair_chain_exit_mask(m->c, i) >> l & 1)
                 grow(x, i, at, l);
-    shrink(x, i);
+    shrink(x);
     if (util_grow(&x->step, &x->step_capacity, x->n_steps + (size_t)x->n_next, sizeof *x->step))
         return MOIRAI_EFAIL;
     x->first[i] = x->n_steps;
@@ -300,9 +298,10 @@ static int labelling_open(labelling *x)
     x->of_pair = util_alloc((size_t)pair_chain_count(x->m->c), sizeof *x->of_pair);
     x->now = util_alloc(MOST_OPEN, sizeof *x->now);
     x->next = util_alloc(MOST_OPEN, sizeof *x->next);
+    x->least = util_alloc(MOST_OPEN, sizeof *x->least);
     x->table = util_alloc(TABLE, sizeof *x->table);
     x->first = util_alloc(blocks, sizeof *x->first);
-    return x->to_go && x->of_pair && x->now && x->next && x->table && x->first ? 0 : MOIRAI_EFAIL;
+    return x->to_go && x->of_pair && x->now && x->next && x->least && x->table && x->first ? 0 : MOIRAI_EFAIL;
 }
 
 static void labelling_clear(labelling *x)
@@ -311,6 +310,7 @@ static void labelling_clear(labelling *x)
     free(x->of_pair);
     free(x->now);
     free(x->next);
+    free(x->least);
     free(x->table);
     free(x->step);
     free(x->first);
