@@ -30,7 +30,7 @@ static void write_pair(util_writer *w, const pair_chain *c, bytes_prices *m, int
     util_writer_pair_int(w, "exit", index % K);
     util_writer_pair_open(w, "leaves", '[');
     for (const pair_priced_case *y = v->cases; y < v->cases + v->n_cases; y++)
-        bound_certificate_leaf(w, x, y->sending, y->n_branches, y->branch, &y->prices);
+        bound_certificate_leaf(w, x, y->sending, y->n_branches, y->branch, &y->found.prices);
     util_writer_close(w, ']');
     util_writer_close(w, '}');
 }

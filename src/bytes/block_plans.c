@@ -150,7 +150,9 @@ static int solve_trial(void *data, int32_t i)
     const seeker *x = r->x;
     pair_priced *v = &x->m->view[x->pair].priced;
     int32_t index = r->t[r->first + i].index;
-    pair_priced_task solve = {.byte_price = x->m->price, .stamp = x->m->stamp, .buckets = 10, .stop = x->job->stop};
+    pair_priced_task solve = bytes_task(x->m);
+    solve.buckets = 10;
+    solve.stop = x->job->stop;
     int rc = pair_priced_solve_case(v, i, &v->cases[index], &solve);
     if (rc)
         return rc;
@@ -194,7 +196,7 @@ static int run_trials(trials *r, int32_t n)
 static int from_cases(const seeker *x, pair_plan *plan)
 {
     pair_priced *v = &x->m->view[x->pair].priced;
-    pair_priced_task task = {.byte_price = x->m->price, .stamp = x->m->stamp};
+    pair_priced_task task = bytes_task(x->m);
     pair_priced_update_cases(v, &task);
     trials r = {.x = x};
     r.t = util_alloc((size_t)v->pair->n_first_sendings, sizeof *r.t);

@@ -167,18 +167,18 @@ int64_t bytes_cheapest_path(bytes_prices *m, int32_t first, int32_t last, int32_
 
 static pair_priced_task priced_task(const bytes_prices *m, const bytes_bound_task *job)
 {
-    return (pair_priced_task){.byte_price = m->price,
-                              .stamp = m->stamp,
-                              .buckets = job->buckets,
-                              .solves = m->many && m->rounds < FIRST_ROUNDS ? (job->solves + 2) / 3 : job->solves,
-                              .threads = job->threads,
-                              .stop = job->stop};
+    pair_priced_task task = bytes_task(m);
+    task.buckets = job->buckets;
+    task.solves = m->many && m->rounds < FIRST_ROUNDS ? (job->solves + 2) / 3 : job->solves;
+    task.threads = job->threads;
+    task.stop = job->stop;
+    return task;
 }
 
 static int update_pair(void *data, int32_t i)
 {
     bytes_prices *m = data;
-    pair_priced_task task = {.byte_price = m->price, .stamp = m->stamp};
+    pair_priced_task task = bytes_task(m);
     m->pair_cost[i] = 0; /* nothing known: nothing claimed */
     if (!pair_chain_get(m->c, i)->open)
         return 0;
@@ -345,8 +345,11 @@ static void prices_of(const bytes_prices *m, const double *dual_ns, int64_t *pri
 
 void bytes_set_duals(bytes_prices *m, const double *dual_ns)
 {
+    int64_t best[MOIRAI_MAX_DEVICES];
     m->stamp++;
     prices_of(m, dual_ns, m->price);
+    prices_of(m, m->best_dual_ns, best);
+    m->home = !m->best_ns || !memcmp(m->price, best, sizeof *best * (size_t)m->K);
 }
 
 /* ---- the master over paths ---- */

@@ -54,6 +54,7 @@ struct bytes_prices {
     int64_t stamp;
     int64_t largest_bytes;                   /* of an operator */
     int64_t price[MOIRAI_MAX_DEVICES];       /* per byte, in units */
+    bool home;                               /* these are those of the best bound */
     double best_dual_ns[MOIRAI_MAX_DEVICES]; /* of the whole capacity, in ns: price * capacity at the best bound */
     int64_t best_ns;
     int32_t rounds;     /* of prices on bytes so far, of the bound */
@@ -81,6 +82,11 @@ void bytes_master_free(bytes_master *x);
  * memory in it. */
 int bytes_master_solve(const bytes_prices *m, bytes_master *x, double room, double overflow_ns, double *dual_ns);
 
+/* The prices at hand, for pairs. */
+static inline pair_priced_task bytes_task(const bytes_prices *m)
+{
+    return (pair_priced_task){.byte_price = m->price, .stamp = m->stamp, .home = m->home};
+}
 /* Prices per byte from dual values of whole devices. */
 void bytes_set_duals(bytes_prices *m, const double *dual_ns);
 /* The cheapest way through blocks first .. last by m->pair_cost and cuts at `price`, between devices entry and exit (0

@@ -60,7 +60,7 @@ static int open_priced(pair_priced *v)
     int rc = pair_priced_open_solver(v, 0); /* others when there are cases for them */
     for (size_t i = 0; i < n && !rc; i++)
         v->cases[i] =
-            (pair_priced_case){.sending = (int32_t)i, .most_ns = INT64_MAX, .split = {.on = PRICING_NO_BRANCH}};
+            (pair_priced_case){.sending = (int32_t)i, .most_ns = INT64_MAX, .end.split = {.on = PRICING_NO_BRANCH}};
     v->n_cases = rc ? 0 : (int32_t)n;
     return rc;
 }
@@ -86,7 +86,7 @@ static void take_least(pair_priced *v)
 {
     const pair_priced_case *c = &v->cases[pair_priced_weakest(v)];
     v->value = c->value;
-    memcpy(v->use, c->use, sizeof v->use);
+    memcpy(v->use, c->end.use, sizeof v->use);
 }
 
 static pair_priced_bytes bytes_at(const pair_priced *v, const int64_t *byte_price, double *use)
@@ -98,33 +98,11 @@ static pair_priced_bytes bytes_at(const pair_priced *v, const int64_t *byte_pric
     return at;
 }
 
-static int32_t lowest_floor(const pair_priced *v, const pair_priced_bytes *at)
-{
-    int32_t lowest = 0;
-    int64_t least = INT64_MAX;
-    for (int32_t i = 0; i < v->n_cases; i++) {
-        int64_t floor = pair_priced_floor(v, &v->cases[i], at);
-        lowest = floor < least ? i : lowest;
-        least = UTIL_MIN(least, floor);
-    }
-    return lowest;
-}
-
 /* The least of all cases, of which most need no pricing: they are worth more than that for certain. */
-static void find_least(pair_priced *v, const pair_priced_bytes *at)
+static void find_least(pair_priced *v)
 {
-    int32_t first = lowest_floor(v, at);
-    for (int32_t i = 0; i < v->n_cases; i++) {
-        v->cases[i].solved = v->cases[i].valued = false;
-        v->cases[i].value = pair_priced_floor(v, &v->cases[i], at);
-    }
-    pair_priced_value_case(v, &v->cases[first]);
-    int64_t least = v->cases[first].value;
-    for (int32_t i = 0; i < v->n_cases; i++)
-        if (v->cases[i].value < least) {
-            pair_priced_value_case(v, &v->cases[i]);
-            least = UTIL_MIN(least, v->cases[i].value);
-        }
+    for (int32_t i = pair_priced_weakest(v); !v->cases[i].valued; i = pair_priced_weakest(v))
+        pair_priced_value_case(v, &v->cases[i]);
     take_least(v);
 }
 
@@ -136,24 +114,45 @@ void pair_priced_update(pair_priced *v, const pair_priced_task *job)
     if (v->stamp == job->stamp)
         return;
     v->stamp = job->stamp;
+    v->home = job->home;
     v->solved = x->block.n_interior == 0;
     if (known) /* values hold, and what was found about cases */
         return;
-    memcpy(v->byte_price, job->byte_price, bytes);
     v->stuck = false;
     memset(v->use, 0, sizeof v->use);
-    pair_priced_bytes at = bytes_at(v, v->byte_price, v->use);
+    pair_priced_bytes at = bytes_at(v, job->byte_price, v->use);
     v->value = pricing_units(x->block.unit, x->lower_ns) + at.cheapest;
+    for (int32_t i = 0; i < v->n_cases; i++)
+        pair_priced_move_case(v, &v->cases[i], &at);
+    memcpy(v->byte_price, job->byte_price, bytes);
     if (v->n_cases)
-        find_least(v, &at);
+        find_least(v);
 }
 
 void pair_priced_update_cases(pair_priced *v, const pair_priced_task *job)
 {
     pair_priced_update(v, job);
-    for (int32_t i = 0; i < v->n_cases; i++)
-        if (!v->cases[i].valued)
-            pair_priced_value_case(v, &v->cases[i]);
+    for (int32_t i = 0; i < v->n_cases; i++) {
+        pair_priced_case *c = &v->cases[i];
+        if (!c->valued)
+            pair_priced_value_case(v, c);
+        if (v->home) { /* what proves most here is what to come back to */
+            c->found.home = true;
+            c->kept.home = false;
+        }
+    }
+}
+
+/* The case with the finding in use that promises more at other prices on bytes. */
+static pair_priced_case case_at(const pair_priced *v, const pair_priced_case *c, const pair_priced_bytes *at,
+                                int64_t *floor)
+{
+    pair_priced_case x = *c;
+    int64_t found = pair_priced_floor(v, c, &c->found, at), kept = pair_priced_floor(v, c, &c->kept, at);
+    if (kept > found)
+        x.found = c->kept;
+    *floor = UTIL_MAX(found, kept);
+    return x;
 }
 
 int64_t pair_priced_value_at(pair_priced *v, const int64_t *byte_price, double *use)
@@ -163,16 +162,15 @@ int64_t pair_priced_value_at(pair_priced *v, const int64_t *byte_price, double *
     pair_priced_bytes at = bytes_at(v, byte_price, use);
     if (!v->n_cases)
         return pricing_units(x->block.unit, x->lower_ns) + at.cheapest;
-    int32_t best = lowest_floor(v, &at);
-    int64_t least = pair_priced_of_case(v, &v->cases[best], byte_price, x->lower_ns);
-    for (int32_t i = 0, first = best; i < v->n_cases; i++) {
-        if (i == first || pair_priced_floor(v, &v->cases[i], &at) >= least)
+    int64_t least = INT64_MAX;
+    for (int32_t i = 0, n = v->n_cases, weakest = pair_priced_weakest(v); i < n; i++) {
+        int64_t floor, value;
+        pair_priced_case c = case_at(v, &v->cases[(weakest + i) % n], &at, &floor); /* which may be the weakest there, too */
+        if (floor >= least || (value = pair_priced_of_case(v, &c, byte_price, x->lower_ns)) >= least)
             continue;
-        int64_t value = pair_priced_of_case(v, &v->cases[i], byte_price, x->lower_ns);
-        best = value < least ? i : best;
-        least = UTIL_MIN(least, value);
+        least = value;
+        memcpy(use, c.end.use, sizeof v->use);
     }
-    memcpy(use, v->cases[best].use, sizeof v->use);
     return least;
 }
 
@@ -191,19 +189,16 @@ static int divide(pair_priced *v, int32_t index, const int64_t *byte_price)
 static int share_prices(pair_priced *v, int32_t index, int64_t ceiling)
 {
     int rc = 0;
-    const pricing_duals *prices = &v->cases[index].prices;
+    const pricing_duals *prices = &v->cases[index].found.prices;
     for (int32_t i = 0; i < v->n_cases && !rc && prices->price; i++) {
         pair_priced_case *c = &v->cases[i], tried = *c;
-        if (c->solved || c->value >= UTIL_MIN(ceiling, v->cases[index].value) || c->most_ns > prices->grid.length_ns)
+        if (c->end.solved || c->value >= UTIL_MIN(ceiling, v->cases[index].value) || c->most_ns > prices->grid.length_ns)
             continue;
-        tried.prices = *prices;
-        tried.prices.n_branches = 0;
-        pair_priced_value_case(v, &tried);
-        if (tried.value <= c->value)
-            continue;
-        c->value = c->known = tried.value;
-        memcpy(c->known_at, tried.known_at, sizeof c->known_at);
-        rc = pricing_duals_set(&c->prices, &v->pair->block.problem, &prices->grid, prices->price, 0);
+        tried.found.prices = *prices;
+        tried.found.prices.n_branches = 0;
+        int64_t value = pair_priced_of_case(v, &tried, v->byte_price, v->pair->lower_ns);
+        if (value > c->value)
+            rc = pair_priced_take_prices(v, c, &tried.found.prices, value);
     }
     return rc;
 }
@@ -215,7 +210,7 @@ static int open_range(pair_priced *v, int32_t index, const pair_priced_task *job
     int64_t least = UTIL_MAX(c->least_ns, v->pair->lower_ns),
             bytes = pair_priced_cheapest_bytes(&v->pair->block, job->byte_price, NULL);
     int64_t end = UTIL_MIN(UTIL_MAX((ceiling - bytes) / v->pair->block.unit, least + least / 16), END_OF_TIME - 1);
-    c->split = (pricing_branch){.on = PRICING_LENGTH, .least = end, .most = end + 1};
+    c->end.split = (pricing_branch){.on = PRICING_LENGTH, .least = end, .most = end + 1};
     int rc = divide(v, index, job->byte_price);
     if (!rc)
         pair_priced_value_case(v, &v->cases[v->n_cases - 1]);
@@ -265,7 +260,7 @@ int pair_priced_adopt(pair_priced *v, const pair_priced *from, const pair_priced
         return MOIRAI_EFAIL;
     for (int32_t i = 0; i < from->n_cases && !rc; i++) {
         rc = pair_priced_case_copy(v, &other.cases[i], &from->cases[i]);
-        other.cases[i].known = 0; /* there, not here */
+        other.cases[i].found.known = other.cases[i].kept.known = 0; /* there, not here */
         other.n_cases++;
     }
     if (!rc)
@@ -300,9 +295,9 @@ static int pick_cases(solving *x, int64_t ceiling)
         const pair_priced_case *c = index < 0 ? NULL : &x->v->cases[index];
         if (!c || c->value >= ceiling || c->most_ns == INT64_MAX)
             break;
-        if (!c->solved)
+        if (!c->end.solved)
             x->picked[x->n++] = index;
-        else if (c->split.on == PRICING_NO_BRANCH || c->n_branches >= PAIR_PRICED_QUESTIONS)
+        else if (c->end.split.on == PRICING_NO_BRANCH || c->n_branches >= PAIR_PRICED_QUESTIONS)
             break;
         else
             rc = divide(x->v, index, x->job->byte_price);
@@ -330,7 +325,7 @@ static int best_first(pair_priced *v, const pair_priced_task *job, int64_t ceili
 static void set_buckets(pair_priced *v, int32_t buckets)
 {
     for (int32_t i = 0; i < v->n_cases && v->buckets != buckets; i++)
-        v->cases[i].solved = false;
+        v->cases[i].end.solved = v->cases[i].found.end.solved = v->cases[i].kept.end.solved = false;
     v->stuck = v->stuck && v->buckets == buckets;
     v->buckets = buckets;
 }

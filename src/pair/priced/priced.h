@@ -4,19 +4,32 @@
 
 #include "pair/chain.h"
 
+/* Where the solver of a case has ended. */
+typedef struct pair_priced_end {
+    bool solved;                    /* the master was solved for the prices on bytes at hand */
+    double use[MOIRAI_MAX_DEVICES]; /* bytes on each device in the LP solution behind it */
+    pricing_branch split;           /* where to divide the case */
+} pair_priced_end;
+
+/* Prices in time that were found for a case. */
+typedef struct pair_priced_finding {
+    pricing_duals prices; /* on a grid of the case's longest time or more; none: length and cheapest bytes alone */
+    int64_t known, known_at[MOIRAI_MAX_DEVICES]; /* what they have proven, at which prices on bytes; 0: nothing */
+    bool home;                                   /* these are the prices on bytes that one comes back to */
+    pair_priced_end end;                         /* at these, while others are looked at */
+} pair_priced_finding;
+
 /* A case of a pair as in cases.h, in which the block's time, too, lies in a known range. */
 typedef struct pair_priced_case {
     int32_t sending;
     int32_t n_branches;
-    pricing_branch *branch;         /* what the case was divided on, in that order */
-    int64_t least_ns, most_ns;      /* the block's time; most_ns INT64_MAX: no end, and no prices */
-    pricing_duals prices;           /* on a grid of length most_ns or more; none: length and cheapest bytes alone */
-    bool solved;                    /* the master was solved for the present prices on bytes */
-    int64_t value;                  /* in units */
-    bool valued; /* by its prices at the present prices on bytes; else `value` is no more than that (priced_case.c) */
-    int64_t known, known_at[MOIRAI_MAX_DEVICES]; /* what its prices have proven, at which prices on bytes; 0: nothing */
-    double use[MOIRAI_MAX_DEVICES]; /* bytes on each device in the LP solution behind it */
-    pricing_branch split;           /* where to divide it */
+    pricing_branch *branch;    /* what the case was divided on, in that order */
+    int64_t least_ns, most_ns; /* the block's time; most_ns INT64_MAX: no end, and no prices */
+    int64_t value;             /* in units */
+    bool valued; /* by `found` at the present prices on bytes; else `value` is no more than that (priced_case.c) */
+    pair_priced_end end;
+    pair_priced_finding found; /* in use */
+    pair_priced_finding kept;  /* until its prices on bytes come back */
 } pair_priced_case;
 
 /* So many cases are solved at once, each by a solver with columns of its own: the outcome does not depend on the
@@ -39,6 +52,7 @@ typedef struct pair_priced {
     int64_t byte_price[MOIRAI_MAX_DEVICES]; /* of `stamp` */
     int32_t buckets;                        /* that cases were last solved with */
     int32_t visits;                         /* refinements so far */
+    bool home;                              /* these are the prices on bytes that one comes back to */
     bool solved;                            /* refined for the prices on bytes of `stamp` */
     bool stuck;    /* its weakest case can be neither raised nor divided, at these prices on bytes */
     int64_t value; /* the least over the cases */
@@ -48,6 +62,7 @@ typedef struct pair_priced {
 typedef struct pair_priced_task {
     const int64_t *byte_price; /* per device, in units */
     int64_t stamp;             /* names the prices: changes when they do */
+    bool home; /* one comes back to these prices: what is found at them is kept when others are looked at */
     int32_t buckets, solves;
     int64_t ceiling; /* in units: what a plan of the pair costs, more need not be proven; 0: not known */
     int threads;     /* 0: one per core */

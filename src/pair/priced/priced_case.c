@@ -22,7 +22,8 @@
 void pair_priced_case_free(pair_priced_case *c)
 {
     free(c->branch);
-    free(c->prices.price);
+    free(c->found.prices.price);
+    free(c->kept.prices.price);
 }
 
 int64_t pair_priced_cheapest_bytes(const decompose_block *b, const int64_t *byte_price, double *use)
@@ -53,24 +54,25 @@ static pricing_master_task task_of(const pair_priced *v, const pair_priced_solve
                                  .branch = c->branch,
                                  .memory_price = byte_price,
                                  .max_rounds = ROUNDS,
-                                 .start_grid = &c->prices.grid,
-                                 .start_price = c->prices.price,
-                                 .n_start_branches = c->prices.n_branches};
+                                 .start_grid = &c->found.prices.grid,
+                                 .start_price = c->found.prices.price,
+                                 .n_start_branches = c->found.prices.n_branches};
 }
 
 /* What is known at some prices u on bytes says something at all others. Whatever the plan, each byte is somewhere, so that
  * from u to u' its cost rises by (u' - u)(k) at the place k that gains most, or more; and with that the cost of every plan,
  * hence the least of them. */
-int64_t pair_priced_floor(const pair_priced *v, const pair_priced_case *c, const pair_priced_bytes *at)
+int64_t pair_priced_floor(const pair_priced *v, const pair_priced_case *c, const pair_priced_finding *by,
+                          const pair_priced_bytes *at)
 {
     int64_t least = UTIL_MAX(c->least_ns, v->pair->lower_ns), rise = INT64_MAX;
     int64_t floor = pricing_units(v->pair->block.unit, least) + at->cheapest;
-    if (least > c->most_ns || c->known >= PRICING_NONE) /* no plan, at no prices */
+    if (least > c->most_ns || by->known >= PRICING_NONE) /* no plan, at no prices */
         return PRICING_NONE;
     for (int32_t k = 0; k < v->pair->block.problem.n_devices; k++)
-        rise = UTIL_MIN(rise, at->price[k] - c->known_at[k]);
-    __int128 known = c->known + (__int128)rise * at->total;
-    return c->known && known > floor ? (int64_t)known : floor;
+        rise = UTIL_MIN(rise, at->price[k] - by->known_at[k]);
+    __int128 known = by->known + (__int128)rise * at->total;
+    return by->known && known > floor ? (int64_t)known : floor;
 }
 
 /* What a length of so much is worth, with all bytes where they are cheapest. */
@@ -87,11 +89,12 @@ static int64_t value_of_case(const pair_priced *v, const pair_priced_solver *by,
     int64_t value = length_value(v, least, byte_price);
     if (least > c->most_ns)
         return PRICING_NONE;
-    if (c->prices.price) {
+    const pricing_duals *prices = &c->found.prices;
+    if (prices->price) {
         pricing_master_task task = task_of(v, by, c, byte_price);
         task.least_ns = least;
-        task.n_branches = c->prices.n_branches; /* those that have prices */
-        value = UTIL_MAX(value, pricing_master_reprice(by->master, &task, &c->prices.grid, c->prices.price));
+        task.n_branches = prices->n_branches; /* those that have prices */
+        value = UTIL_MAX(value, pricing_master_reprice(by->master, &task, &prices->grid, prices->price));
     }
     return value;
 }
@@ -101,38 +104,91 @@ int64_t pair_priced_of_case(pair_priced *v, const pair_priced_case *c, const int
     return value_of_case(v, &v->solver[0], c, byte_price, proven_ns);
 }
 
-static void take_value(pair_priced_case *c, int64_t value, const int64_t *byte_price, int32_t devices)
+/* ---- findings ----
+ *
+ * The prices on bytes move to and fro between the best so far and others that promise more. What was found at the best is
+ * put aside when something better is found elsewhere, and taken out again on return: else each round would have to find
+ * anew what the one before has forgotten (swin-6.6B: a layer proven to take 41.0 ms was back at 38.3 each time). */
+
+static void swap_findings(pair_priced_case *c)
 {
-    c->value = c->known = value;
+    pair_priced_finding found = c->found;
+    c->found = c->kept;
+    c->kept = found;
+}
+
+static bool is_known_at(const pair_priced *v, const pair_priced_finding *x, const int64_t *byte_price)
+{
+    return x->known && !memcmp(x->known_at, byte_price, sizeof *byte_price * (size_t)v->pair->block.problem.n_devices);
+}
+
+void pair_priced_move_case(const pair_priced *v, pair_priced_case *c, const pair_priced_bytes *at)
+{
+    if (c->found.home && is_known_at(v, &c->found, v->byte_price))
+        c->found.end = c->end;
+    if (pair_priced_floor(v, c, &c->kept, at) > pair_priced_floor(v, c, &c->found, at))
+        swap_findings(c);
+    c->value = pair_priced_floor(v, c, &c->found, at);
+    c->valued = is_known_at(v, &c->found, at->price);
+    c->end.solved = false;
+    if (c->found.home && c->valued)
+        c->end = c->found.end;
+}
+
+/* What is known at home stays known there. */
+static void take_value(const pair_priced *v, pair_priced_case *c, int64_t value)
+{
+    c->value = value;
     c->valued = true;
-    memcpy(c->known_at, byte_price, sizeof *byte_price * (size_t)devices);
+    if (c->found.home && !v->home)
+        return;
+    c->found.known = value;
+    memcpy(c->found.known_at, v->byte_price, sizeof v->byte_price);
 }
 
 void pair_priced_value_case(pair_priced *v, pair_priced_case *c)
 {
-    take_value(c, pair_priced_of_case(v, c, v->byte_price, v->pair->lower_ns), v->byte_price,
-               v->pair->block.problem.n_devices);
+    take_value(v, c, pair_priced_of_case(v, c, v->byte_price, v->pair->lower_ns));
+}
+
+/* Makes room in `found`. */
+static void put_aside(const pair_priced *v, pair_priced_case *c)
+{
+    if (c->found.home && !v->home)
+        swap_findings(c);
+    free(c->found.prices.price);
+    c->found = (pair_priced_finding){.home = v->home};
+}
+
+int pair_priced_take_prices(const pair_priced *v, pair_priced_case *c, const pricing_duals *prices, int64_t value)
+{
+    put_aside(v, c);
+    take_value(v, c, value);
+    return pricing_duals_set(&c->found.prices, &v->pair->block.problem, &prices->grid, prices->price,
+                             prices->n_branches);
 }
 
 /* ---- dividing ---- */
 
 int pair_priced_case_copy(const pair_priced *v, pair_priced_case *to, const pair_priced_case *from)
 {
+    const moirai_problem *q = &v->pair->block.problem;
+    const pricing_duals *found = &from->found.prices, *kept = &from->kept.prices;
     *to = *from;
-    to->prices.price = NULL;
+    to->found.prices.price = to->kept.prices.price = NULL;
     to->branch = util_alloc((size_t)from->n_branches + 1, sizeof *to->branch);
     if (!to->branch)
         return MOIRAI_EFAIL;
     if (from->n_branches)
         memcpy(to->branch, from->branch, sizeof *to->branch * (size_t)from->n_branches);
-    const pricing_duals *prices = &from->prices;
-    return pricing_duals_set(&to->prices, &v->pair->block.problem, &prices->grid, prices->price, prices->n_branches);
+    int rc = pricing_duals_set(&to->found.prices, q, &found->grid, found->price, found->n_branches);
+    return rc ? rc : pricing_duals_set(&to->kept.prices, q, &kept->grid, kept->price, kept->n_branches);
 }
 
 static void ask(const pair_priced *v, pair_priced_case *c, pricing_branch question, const int64_t *byte_price)
 {
     c->branch[c->n_branches++] = question;
-    c->solved = false;
+    c->end.solved = c->found.end.solved = c->kept.end.solved = false;
     if (question.on != PRICING_LENGTH)
         return;
     c->least_ns = UTIL_MAX(c->least_ns, question.least);
@@ -150,7 +206,7 @@ int pair_priced_halves(const pair_priced *v, pair_priced_case *c, pair_priced_ca
         return MOIRAI_EFAIL;
     }
     pricing_branch at_most, at_least;
-    pair_cases_children(&v->pair->block, c->split, &at_most, &at_least);
+    pair_cases_children(&v->pair->block, c->end.split, &at_most, &at_least);
     ask(v, &below, at_most, byte_price);
     ask(v, d, at_least, byte_price);
     pair_priced_case_free(c);
@@ -192,11 +248,11 @@ static void solution_bytes(const pair_priced *v, const pricing_master *m, pair_p
     const decompose_block *b = &v->pair->block;
     int32_t n;
     pricing_chosen_column *kept = pricing_master_solution(m, &n);
-    memset(c->use, 0, sizeof c->use);
+    memset(c->end.use, 0, sizeof c->end.use);
     for (int32_t h = 0; h < n; h++) {
         int32_t d = b->kind_component[kept[h].kind];
         for (int32_t i = b->component_off[d]; i < b->component_off[d + 1]; i++)
-            c->use[kept[h].device[i - b->component_off[d]]] +=
+            c->end.use[kept[h].device[i - b->component_off[d]]] +=
                 kept[h].times * (double)b->problem.op_memory_bytes[b->component_op[i]];
     }
     free(kept);
@@ -228,23 +284,13 @@ static int take_found(const pair_priced *v, const pair_priced_solver *by, pair_p
                       const pricing_master_result *found, pricing_branch split, const int64_t *byte_price)
 {
     pair_priced_case fresh = *c;
-    fresh.prices.price = NULL;
-    if (pricing_duals_set(&fresh.prices, &v->pair->block.problem, pricing_master_grid(by->master), found->price,
-                          c->n_branches))
-        return MOIRAI_EFAIL;
-    fresh.value = value_of_case(v, by, &fresh, byte_price, v->pair->lower_ns);
-    c->solved = true;
-    c->split = split;
+    fresh.found.prices = (pricing_duals){*pricing_master_grid(by->master), (int64_t *)found->price, c->n_branches};
+    int64_t value = value_of_case(v, by, &fresh, byte_price, v->pair->lower_ns);
+    c->end.solved = true;
+    c->end.split = split;
     if (found->rounds)
         solution_bytes(v, by->master, c);
-    if (fresh.value >= c->value) {
-        free(c->prices.price);
-        c->prices = fresh.prices;
-        take_value(c, fresh.value, byte_price, v->pair->block.problem.n_devices);
-    } else { /* what was known at the older ones is more */
-        free(fresh.prices.price);
-    }
-    return 0;
+    return value < c->value ? 0 : pair_priced_take_prices(v, c, &fresh.found.prices, value);
 }
 
 static int solve(pair_priced *v, int32_t solver, pair_priced_case *c, const pair_priced_task *job, question q)

@@ -18,10 +18,15 @@ int pair_priced_open_solver(pair_priced *v, int32_t i);
 void pair_priced_case_free(pair_priced_case *c);
 /* Branches and prices are the copy's own. */
 int pair_priced_case_copy(const pair_priced *v, pair_priced_case *to, const pair_priced_case *from);
-/* What a case is worth at prices on bytes at the least, without a pricing. */
-int64_t pair_priced_floor(const pair_priced *v, const pair_priced_case *c, const pair_priced_bytes *at);
+/* What a case is worth at prices on bytes at the least, without a pricing, by one of its findings. */
+int64_t pair_priced_floor(const pair_priced *v, const pair_priced_case *c, const pair_priced_finding *by,
+                          const pair_priced_bytes *at);
+/* To new prices on bytes, with the finding that promises more there. */
+void pair_priced_move_case(const pair_priced *v, pair_priced_case *c, const pair_priced_bytes *at);
 /* Its value at the present prices on bytes, by pricing. */
 void pair_priced_value_case(pair_priced *v, pair_priced_case *c);
+/* Prices found for another case, which prove `value` of this one. */
+int pair_priced_take_prices(const pair_priced *v, pair_priced_case *c, const pricing_duals *prices, int64_t value);
 /* Divide a case where its `split` says: *c becomes the lower half, *d the upper one; both begin with its prices. */
 int pair_priced_halves(const pair_priced *v, pair_priced_case *c, pair_priced_case *d, const int64_t *byte_price);
 /* Put a target to a case: it is worth that much afterwards, or has a `split`, PRICING_NO_BRANCH where it is solved to its

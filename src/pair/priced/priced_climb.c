@@ -75,7 +75,7 @@ static int look(climbing *k, int32_t solver, bool begun)
         return rc;
     if (c->value >= k->target)
         set_aside(k, solver);
-    else if (c->split.on == PRICING_NO_BRANCH || c->n_branches >= PAIR_PRICED_QUESTIONS)
+    else if (c->end.split.on == PRICING_NO_BRANCH || c->n_branches >= PAIR_PRICED_QUESTIONS)
         k->room[solver] = c->value;
     else
         rc = divide(k, solver);
