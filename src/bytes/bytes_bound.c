@@ -28,6 +28,8 @@
 #define LEAST_PART 0.02              /* of a path in the LP solution: its pairs are refined */
 #define FAR_BELOW 0.955              /* of the best plan: the bound's prices are not to be trusted yet */
 #define LEAST_MOVE 0.002             /* of the same: prices of whole memories that differ by less are the same */
+#define BACK 0.997                   /* of the best bound: less, and the step was too far */
+#define LEAST_STEP 0.03125           /* of the way to the LP solution's prices */
 #define MEASURES 8                   /* of the LP solution over paths, until it is made of what is known by now */
 #define PATH_REFINEMENTS 20          /* how often the bound's path may move to unpriced pairs within one round */
 
@@ -85,6 +87,7 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
     m->many = many_classes(c);
     m->stamp = 1;
     m->depth = 1;
+    m->step = 1;
     for (int32_t i = 0; i < c->p->n_ops; i++)
         m->largest_bytes = UTIL_MAX(m->largest_bytes, c->p->op_memory_bytes[i]);
     m->view = util_alloc(pairs, sizeof *m->view);
@@ -611,7 +614,8 @@ static int plan_duals(bytes_prices *m, const bytes_bound_task *job, double *dual
 }
 
 /* The next prices to look at: the best so far once more, whose pairs can be refined further; then those of the plans, as
- * long as little is proven; then those of the LP solution, and between. */
+ * long as little is proven; then towards those of the LP solution: all the way at first, less where that led astray, since
+ * hardly anything is known of pairs far from all prices that were looked at. */
 static int next_duals(bytes_prices *m, bytes_master *x, const bytes_bound_task *job, int32_t round, double *dual_ns)
 {
     if (m->best_ns && round == 0) {
@@ -630,15 +634,27 @@ static int next_duals(bytes_prices *m, bytes_master *x, const bytes_bound_task *
     }
     if (rc)
         return rc;
-    for (int32_t k = 0; k < m->K && round % 2 == 0 && m->best_ns; k++)
-        dual_ns[k] = 0.5 * (dual_ns[k] + m->best_dual_ns[k]);
+    double part = round % 2 ? m->step : m->step / 2;
+    for (int32_t k = 0; k < m->K && m->best_ns; k++)
+        dual_ns[k] = m->best_dual_ns[k] + part * (dual_ns[k] - m->best_dual_ns[k]);
     return rc;
+}
+
+/* After some rounds, of which the best away from home has reached `most`. A single one says little: its path is a column
+ * from then on, and the next LP solution another. */
+static void set_step(bytes_prices *m, int64_t most)
+{
+    if (most == m->best_ns)
+        m->step = fmin(2 * m->step, 1);
+    else if (most > 0 && (double)most < BACK * (double)m->best_ns)
+        m->step = fmax(m->step / 2, LEAST_STEP);
 }
 
 int bytes_bound(int64_t *lower_ns, bytes_prices *m, const bytes_bound_task *job)
 {
     double dual_ns[MOIRAI_MAX_DEVICES] = {0}, before[MOIRAI_MAX_DEVICES];
     bytes_master *x = &m->cuts;
+    int64_t most = 0;
     *lower_ns = m->best_ns;
     if (!pricing_lp_available() || !units_fit(m, job))
         return 0;
@@ -657,6 +673,7 @@ int bytes_bound(int64_t *lower_ns, bytes_prices *m, const bytes_bound_task *job)
         rc = price_path(m, dual_ns, job, &bound, &found);
         if (rc)
             break;
+        most = round ? UTIL_MAX(most, bound) : most;
         if (bound > m->best_ns) {
             m->best_ns = bound;
             memcpy(m->best_dual_ns, dual_ns, sizeof dual_ns);
@@ -664,6 +681,7 @@ int bytes_bound(int64_t *lower_ns, bytes_prices *m, const bytes_bound_task *job)
         m->rounds++;
         rc = add_cuts(m, job->threads, &found);
     }
+    set_step(m, most);
     *lower_ns = m->best_ns;
     return rc;
 }

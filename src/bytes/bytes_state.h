@@ -57,6 +57,7 @@ struct bytes_prices {
     bool home;                               /* these are those of the best bound */
     double best_dual_ns[MOIRAI_MAX_DEVICES]; /* of the whole capacity, in ns: price * capacity at the best bound */
     int64_t best_ns;
+    double step;        /* from the best prices towards those of the LP solution: part of the way that is trusted */
     int32_t rounds;     /* of prices on bytes so far, of the bound */
     int64_t refined;    /* how often pairs of the bound's path were refined */
     bool many;          /* classes: rounds are long */

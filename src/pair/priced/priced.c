@@ -165,7 +165,8 @@ int64_t pair_priced_value_at(pair_priced *v, const int64_t *byte_price, double *
     int64_t least = INT64_MAX;
     for (int32_t i = 0, n = v->n_cases, weakest = pair_priced_weakest(v); i < n; i++) {
         int64_t floor, value;
-        pair_priced_case c = case_at(v, &v->cases[(weakest + i) % n], &at, &floor); /* which may be the weakest there, too */
+        pair_priced_case c =
+            case_at(v, &v->cases[(weakest + i) % n], &at, &floor); /* which may be the weakest there, too */
         if (floor >= least || (value = pair_priced_of_case(v, &c, byte_price, x->lower_ns)) >= least)
             continue;
         least = value;
@@ -192,7 +193,8 @@ static int share_prices(pair_priced *v, int32_t index, int64_t ceiling)
     const pricing_duals *prices = &v->cases[index].found.prices;
     for (int32_t i = 0; i < v->n_cases && !rc && prices->price; i++) {
         pair_priced_case *c = &v->cases[i], tried = *c;
-        if (c->end.solved || c->value >= UTIL_MIN(ceiling, v->cases[index].value) || c->most_ns > prices->grid.length_ns)
+        if (c->end.solved || c->value >= UTIL_MIN(ceiling, v->cases[index].value) ||
+            c->most_ns > prices->grid.length_ns)
             continue;
         tried.found.prices = *prices;
         tried.found.prices.n_branches = 0;
