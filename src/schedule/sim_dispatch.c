@@ -24,6 +24,7 @@ typedef struct dispatch {
     int64_t now_ns;
     int32_t n_done, n_flying;             /* depth of the stack, size of the heap */
     uint64_t busy, sending, receiving;    /* devices and ports in use */
+    uint64_t ends;                        /* devices that finish now */
     uint64_t ready;                       /* devices that have a ready operator */
     uint64_t senders;                     /* devices from which a transfer waits */
     bool moved;                           /* a port fell idle or a transfer came to wait */
@@ -328,21 +329,27 @@ static void start_on_channels(dispatch *x)
 
 /* ---- the clock ---- */
 
+/* To the next finish; which devices finish then. One by one: what was just written is not yet there for a vector. */
 static bool advance(dispatch *x)
 {
     int64_t next = x->n_flying > 0 ? x->sim->flying[0].time_ns : INT64_MAX;
-    for (int32_t d = 0; d < x->sim->p->n_devices; d++)
-        next = UTIL_MIN(next, x->until_ns[d]);
+    uint64_t ends = 0;
+    for (int32_t d = 0; d < x->sim->p->n_devices; d++) {
+        int64_t until = x->until_ns[d];
+        uint64_t bit = UINT64_C(1) << d;
+        ends = until < next ? 0 : ends;
+        ends |= until <= next ? bit : 0;
+        next = UTIL_MIN(next, until);
+    }
     x->now_ns = next;
+    x->ends = ends;
     return next != INT64_MAX;
 }
 
 static void take_finishes(dispatch *x)
 {
     moirai_sim *sim = x->sim;
-    uint64_t ends = 0;
-    for (int32_t d = 0; d < sim->p->n_devices; d++)
-        ends |= (uint64_t)(x->until_ns[d] == x->now_ns) << d;
+    uint64_t ends = x->ends;
     x->busy &= ~ends;
     for (; ends != 0; ends &= ends - 1) {
         int32_t d = __builtin_ctzll(ends);

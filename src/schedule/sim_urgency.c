@@ -9,7 +9,7 @@
 #include "schedule/sim.h"
 #include "util/sort.h"
 
-#define FEW 32 /* operators that are sorted by insertion: a radix sort counts 2048 digits for however few */
+#define FEW 128 /* operators that are sorted by insertion: a radix sort counts 2048 digits for however few */
 
 /* Ascending keys for descending priorities. */
 static inline uint64_t key_of(int64_t priority)
