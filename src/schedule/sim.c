@@ -40,6 +40,7 @@ static void index_operators(moirai_sim *sim)
             sim->source[sim->n_sources++] = i;
         sim->by_urgency[i] = p->topo[i];
         sim->place[i] = p->topo_rank[i];
+        sim->loaded[i] = MOIRAI_NONE;
     }
 }
 
@@ -56,9 +57,11 @@ static bool allocate(moirai_sim *s)
     return TAKE(group_leader, V) && TAKE(in_producer, E) && TAKE(in_slot, E) && TAKE(device, V) && TAKE(start_ns, V) &&
            TAKE(finish_ns, V) && TAKE(arrival_ns, slots) && TAKE(log, tasks) && TAKE(priority, V) && TAKE(missing, V) &&
            TAKE(done, V) && TAKE(edge_next, E) && TAKE(slot_head, slots) && TAKE(ready, ready) && TAKE(op_ns, V) &&
-           TAKE(n_inputs, V) && TAKE(source, V) && TAKE(by_urgency, V) && TAKE(by_urgency_spare, V) && TAKE(place, V) &&
-           TAKE(ranked_by, V) && TAKE(waiting, E) && TAKE(waiting_off, K * K) && TAKE(waiting_n, K * K) &&
-           TAKE(flying, E) && TAKE(free_ns, K) && TAKE(send_ns, K) && TAKE(receive_ns, K) && TAKE(tensor_to, T) &&
+           TAKE(loaded, V) && TAKE(n_readers, T * K) && TAKE(n_transfers, K * K) && TAKE(load_ns, K) &&
+           TAKE(send_load_ns, K) && TAKE(receive_load_ns, K) && TAKE(n_inputs, V) && TAKE(source, V) &&
+           TAKE(by_urgency, V) && TAKE(by_urgency_spare, V) && TAKE(place, V) && TAKE(ranked_by, V) &&
+           TAKE(waiting, E) && TAKE(waiting_off, K * K) && TAKE(waiting_n, K * K) && TAKE(flying, E) &&
+           TAKE(free_ns, K) && TAKE(send_ns, K) && TAKE(receive_ns, K) && TAKE(tensor_to, T) &&
            TAKE(channel_ns, K * K) && TAKE(key, sorted) && TAKE(key_spare, sorted) && TAKE(item, sorted) &&
            TAKE(item_spare, sorted) && TAKE(log_spare, tasks) && TAKE(change_bytes, spans) &&
            TAKE(change_device, spans) && TAKE(need_bytes, K);
@@ -102,13 +105,15 @@ void moirai_sim_free(moirai_sim *s)
 {
     if (!s)
         return;
-    void *all[] = {s->group_leader,     s->in_producer, s->in_slot,    s->device,     s->start_ns,     s->finish_ns,
-                   s->arrival_ns,       s->log,         s->priority,   s->missing,    s->done,         s->edge_next,
-                   s->slot_head,        s->ready,       s->op_ns,      s->n_inputs,   s->source,       s->by_urgency,
-                   s->by_urgency_spare, s->place,       s->ranked_by,  s->waiting,    s->waiting_off,  s->waiting_n,
-                   s->flying,           s->free_ns,     s->send_ns,    s->receive_ns, s->tensor_to,    s->key,
-                   s->key_spare,        s->item,        s->item_spare, s->log_spare,  s->change_bytes, s->change_device,
-                   s->need_bytes,       s->channel_ns};
+    void *all[] = {
+        s->group_leader,     s->in_producer,  s->in_slot,         s->device,     s->start_ns,     s->finish_ns,
+        s->arrival_ns,       s->log,          s->priority,        s->missing,    s->done,         s->edge_next,
+        s->slot_head,        s->ready,        s->op_ns,           s->loaded,     s->n_readers,    s->n_transfers,
+        s->load_ns,          s->send_load_ns, s->receive_load_ns, s->n_inputs,   s->source,       s->by_urgency,
+        s->by_urgency_spare, s->place,        s->ranked_by,       s->waiting,    s->waiting_off,  s->waiting_n,
+        s->flying,           s->free_ns,      s->send_ns,         s->receive_ns, s->tensor_to,    s->key,
+        s->key_spare,        s->item,         s->item_spare,      s->log_spare,  s->change_bytes, s->change_device,
+        s->need_bytes,       s->channel_ns};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     free(s);
@@ -117,9 +122,7 @@ void moirai_sim_free(moirai_sim *s)
 bool schedule_sim_take_devices(moirai_sim *sim, const int32_t *op_device)
 {
     const moirai_problem *p = sim->p;
-    sim->n_log = 0;
-    sim->complete = false;
-    sim->makespan_ns = 0;
+    schedule_sim_reset(sim);
     for (int32_t i = 0; i < p->n_ops; i++) {
         int32_t d = op_device[i];
         if (d < 0 || d >= p->n_devices || !(p->op_devices[i] >> d & 1) || op_device[sim->group_leader[i]] != d)

@@ -389,96 +389,35 @@ static void upward_ranks(moirai_sim *sim)
     }
 }
 
-/* Each operator's time, and with a limit what each device has to do in all. */
-static void add_ops(dispatch *x)
-{
-    moirai_sim *sim = x->sim;
-    const moirai_problem *p = sim->p;
-    int64_t tail[MOIRAI_MAX_DEVICES];
-    for (int32_t k = 0; k < p->n_devices; k++)
-        tail[k] = INT64_MAX;
-    for (int32_t i = 0; i < p->n_ops; i++) {
-        int32_t d = sim->device[i];
-        int64_t ns = sim->op_ns[i] = moirai_op_ns(p, i, d);
-        if (!x->limit || ns == 0)
-            continue;
-        x->left_ns[d] += ns;
-        tail[d] = UTIL_MIN(tail[d], x->limit->tail_ns[(int64_t)i * p->n_devices + d]);
-    }
-    for (int32_t k = 0; k < p->n_devices; k++)
-        if (x->left_ns[k] > 0)
-            x->left_ns[k] += tail[k];
-}
-
-/* What a transfer costs its ports. After it at least this reader runs. */
-static void add_transfer(dispatch *x, int32_t edge, int32_t from, int32_t to, int64_t *tail)
-{
-    const moirai_problem *p = x->sim->p;
-    int32_t reader = p->edge_reader[edge];
-    int64_t ns = moirai_transfer_ns(p, p->edge_tensor[edge], from, to);
-    int64_t after = x->sim->op_ns[reader] + x->limit->tail_ns[(int64_t)reader * p->n_devices + to];
-    if (ns == 0)
-        return;
-    x->left_send_ns[from] += ns;
-    x->left_receive_ns[to] += ns;
-    tail[from] = UTIL_MIN(tail[from], after);
-    tail[p->n_devices + to] = UTIL_MIN(tail[p->n_devices + to], after);
-}
-
-/* How many transfers may wait between each pair, and with a limit what each port has to do in all. */
-static void add_transfers(dispatch *x)
-{
-    moirai_sim *sim = x->sim;
-    const moirai_problem *p = sim->p;
-    int32_t K = p->n_devices;
-    bool loads = x->limit && p->congestion == MOIRAI_CONGESTION_PORT;
-    int64_t tail[2 * MOIRAI_MAX_DEVICES];
-    for (int32_t k = 0; k < 2 * K; k++)
-        tail[k] = INT64_MAX;
-    for (int32_t t = 0; t < p->n_tensors; t++) {
-        int32_t from = sim->device[p->tensor_producer[t]];
-        uint64_t sent = UINT64_C(1) << from;
-        for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
-            int32_t to = sim->device[p->edge_reader[e]];
-            if (sent >> to & 1)
-                continue;
-            sent |= (uint64_t)!sim->per_edge << to;
-            sim->waiting_n[from * K + to]++;
-            if (loads)
-                add_transfer(x, e, from, to, tail);
-        }
-    }
-    for (int32_t k = 0; k < K; k++) {
-        x->left_send_ns[k] += x->left_send_ns[k] > 0 ? tail[k] : 0;
-        x->left_receive_ns[k] += x->left_receive_ns[k] > 0 ? tail[K + k] : 0;
-    }
-}
-
 /* Empty queues, with room for each pair's transfers. */
 static void lay_out_queues(moirai_sim *sim)
 {
     int32_t K = sim->p->n_devices, at = 0;
     memset(sim->ready, 0, (size_t)K * (size_t)(sim->ready_words + sim->ready_heads) * sizeof *sim->ready);
+    memset(sim->waiting_n, 0, (size_t)K * (size_t)K * sizeof *sim->waiting_n);
     for (int32_t pair = 0; pair < K * K; pair++) {
         sim->waiting_off[pair] = at;
-        at += sim->waiting_n[pair];
-        sim->waiting_n[pair] = 0;
+        at += sim->n_transfers[pair];
     }
 }
 
-/* What everybody has to do, and whether that is too much already. */
-static void set_up(dispatch *x)
+/* Nothing is left behind what does nothing. */
+static inline int64_t with_rest(int64_t load_ns, const int64_t *rest_ns, int32_t resource)
 {
-    const moirai_problem *p = x->sim->p;
-    size_t K = (size_t)p->n_devices;
-    memset(x->sim->waiting_n, 0, K * K * sizeof *x->sim->waiting_n);
-    add_ops(x);
-    if (p->congestion != MOIRAI_CONGESTION_NONE)
-        add_transfers(x);
-    for (size_t k = 0; k < K; k++) {
-        x->until_ns[k] = INT64_MAX;
-        x->over |=
-            x->limit && UTIL_MAX(x->left_ns[k], UTIL_MAX(x->left_send_ns[k], x->left_receive_ns[k])) > x->limit->ns;
+    return load_ns > 0 && rest_ns ? load_ns + rest_ns[resource] : load_ns;
+}
+
+/* What everybody has to do, and whether that is too much already. */
+static void take_loads(dispatch *x)
+{
+    const moirai_sim *sim = x->sim;
+    const int64_t *rest = x->limit->rest_ns;
+    bool ports = sim->p->congestion == MOIRAI_CONGESTION_PORT;
+    for (int32_t k = 0, K = sim->p->n_devices; k < K; k++) {
+        x->left_ns[k] = with_rest(sim->load_ns[k], rest, k);
+        x->left_send_ns[k] = ports ? with_rest(sim->send_load_ns[k], rest, K + k) : 0;
+        x->left_receive_ns[k] = ports ? with_rest(sim->receive_load_ns[k], rest, 2 * K + k) : 0;
+        x->over |= UTIL_MAX(x->left_ns[k], UTIL_MAX(x->left_send_ns[k], x->left_receive_ns[k])) > x->limit->ns;
     }
 }
 
@@ -507,16 +446,19 @@ int64_t schedule_sim_dispatch_within(moirai_sim *sim, const int32_t *op_device, 
                                      const schedule_limit *limit)
 {
     const moirai_problem *p = sim->p;
-    if (!schedule_sim_take_devices(sim, op_device))
+    if (!schedule_sim_load(sim, op_device))
         return -1;
     dispatch x = {.sim = sim, .n_ops_left = p->n_ops, .limit = limit};
-    set_up(&x);
+    if (limit)
+        take_loads(&x);
     if (x.over)
         return -1;
     if (!priority)
         upward_ranks(sim);
     schedule_sim_rank(sim, priority ? priority : sim->priority);
     lay_out_queues(sim);
+    for (int32_t k = 0; k < p->n_devices; k++)
+        x.until_ns[k] = INT64_MAX;
     sim->log_sorted = true;
     memcpy(sim->missing, sim->n_inputs, (size_t)p->n_ops * sizeof *sim->missing);
     for (int32_t i = 0; i < sim->n_sources; i++)
