@@ -88,7 +88,8 @@ static int64_t evaluate_below(pair_annealing *x, const int64_t *priority, int64_
         return INT64_MAX;
     int64_t memory = memory_cost(x, x->device), unit = x->b->unit;
     int64_t work = x->job->weight ? (int64_t)(GUIDE * (double)unit * priced_work(x)) : 0;
-    schedule_limit limit = {.ns = (UTIL_MAX(most - work, x->plan->cost) - memory) / unit, .tail_ns = x->tail_ns};
+    schedule_limit limit = {
+        .ns = (UTIL_MAX(most - work, x->plan->cost) - memory) / unit, .tail_ns = x->tail_ns, .rest_ns = x->rest_ns};
     x->evaluations++;
     int64_t length = schedule_sim_dispatch_within(x->sim, x->device, priority, most == INT64_MAX ? NULL : &limit);
     if (length < 0)
@@ -317,6 +318,7 @@ int pair_anneal(pair_plan *plan, const decompose_block *b, moirai_sim *sim, cons
     int rc = x.device && x.old_device && x.priority && x.old_priority && x.mark && x.tail_ns ? 0 : MOIRAI_EFAIL;
     if (!rc) {
         schedule_tails(x.tail_ns, &(schedule_paths){.p = x.q});
+        schedule_rests(x.rest_ns, x.q, x.tail_ns);
         pin_cuts(&x);
         starts(&x);
         int64_t left = job->evaluations - x.evaluations;

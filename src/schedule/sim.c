@@ -30,6 +30,20 @@ static void index_inputs(moirai_sim *sim)
     }
 }
 
+/* All priorities are 0 at first: the order of urgency is the topological one. */
+static void index_operators(moirai_sim *sim)
+{
+    const moirai_problem *p = sim->p;
+    for (int32_t i = 0; i < p->n_ops; i++) {
+        sim->n_inputs[i] = p->op_in_off[i + 1] - p->op_in_off[i];
+        if (sim->n_inputs[i] == 0)
+            sim->source[sim->n_sources++] = i;
+        sim->by_urgency[i] = p->topo[i];
+        sim->place[i] = p->topo_rank[i];
+        sim->loaded[i] = MOIRAI_NONE;
+    }
+}
+
 static bool allocate(moirai_sim *s)
 {
     const moirai_problem *p = s->p;
@@ -38,12 +52,16 @@ static bool allocate(moirai_sim *s)
     size_t tasks = V + UTIL_MIN(slots, E); /* a transfer has a reader: there are at most E at once */
     size_t spans = 2 * (T + E);            /* beginnings and ends of tensors' lives */
     size_t sorted = UTIL_MAX(tasks, spans);
+    size_t ready = K * (size_t)(s->ready_words + s->ready_heads);
 #define TAKE(field, n) (s->field = util_alloc((n), sizeof *s->field)) != NULL
     return TAKE(group_leader, V) && TAKE(in_producer, E) && TAKE(in_slot, E) && TAKE(device, V) && TAKE(start_ns, V) &&
            TAKE(finish_ns, V) && TAKE(arrival_ns, slots) && TAKE(log, tasks) && TAKE(priority, V) && TAKE(missing, V) &&
-           TAKE(done, V) && TAKE(edge_next, E) && TAKE(slot_head, slots) && TAKE(ready, V) && TAKE(ready_off, K) &&
-           TAKE(ready_n, K) && TAKE(waiting, E) && TAKE(waiting_off, K * K) && TAKE(waiting_n, K * K) &&
-           TAKE(flying, E) && TAKE(free_ns, K) && TAKE(send_ns, K) && TAKE(receive_ns, K) && TAKE(tensor_to, T) &&
+           TAKE(done, V) && TAKE(edge_next, E) && TAKE(slot_head, slots) && TAKE(ready, ready) && TAKE(op_ns, V) &&
+           TAKE(loaded, V) && TAKE(n_readers, T * K) && TAKE(n_transfers, K * K) && TAKE(load_ns, K) &&
+           TAKE(send_load_ns, K) && TAKE(receive_load_ns, K) && TAKE(n_inputs, V) && TAKE(source, V) &&
+           TAKE(by_urgency, V) && TAKE(by_urgency_spare, V) && TAKE(place, V) && TAKE(ranked_by, V) &&
+           TAKE(waiting, E) && TAKE(waiting_off, K * K) && TAKE(waiting_n, K * K) && TAKE(flying, E) &&
+           TAKE(free_ns, K) && TAKE(send_ns, K) && TAKE(receive_ns, K) && TAKE(tensor_to, T) &&
            TAKE(channel_ns, K * K) && TAKE(key, sorted) && TAKE(key_spare, sorted) && TAKE(item, sorted) &&
            TAKE(item_spare, sorted) && TAKE(log_spare, tasks) && TAKE(change_bytes, spans) &&
            TAKE(change_device, spans) && TAKE(need_bytes, K);
@@ -68,6 +86,8 @@ int moirai_sim_new(moirai_sim **out, const moirai_problem *p)
     s->per_edge = p->flow == MOIRAI_FLOW_EDGE;
     s->n_slots = (int32_t)slots;
     s->log_sorted = true;
+    s->ready_words = p->n_ops / 64 + 1;
+    s->ready_heads = s->ready_words / 64 + 1;
     if (!allocate(s)) {
         free(first);
         moirai_sim_free(s);
@@ -75,6 +95,7 @@ int moirai_sim_new(moirai_sim **out, const moirai_problem *p)
     }
     index_groups(s, first);
     index_inputs(s);
+    index_operators(s);
     free(first);
     *out = s;
     return 0;
@@ -84,12 +105,15 @@ void moirai_sim_free(moirai_sim *s)
 {
     if (!s)
         return;
-    void *all[] = {s->group_leader,  s->in_producer, s->in_slot,   s->device,     s->start_ns,   s->finish_ns,
-                   s->arrival_ns,    s->log,         s->priority,  s->missing,    s->done,       s->edge_next,
-                   s->slot_head,     s->ready,       s->ready_off, s->ready_n,    s->waiting,    s->waiting_off,
-                   s->waiting_n,     s->flying,      s->free_ns,   s->send_ns,    s->receive_ns, s->tensor_to,
-                   s->key,           s->key_spare,   s->item,      s->item_spare, s->log_spare,  s->change_bytes,
-                   s->change_device, s->need_bytes,  s->channel_ns};
+    void *all[] = {
+        s->group_leader,     s->in_producer,  s->in_slot,         s->device,     s->start_ns,     s->finish_ns,
+        s->arrival_ns,       s->log,          s->priority,        s->missing,    s->done,         s->edge_next,
+        s->slot_head,        s->ready,        s->op_ns,           s->loaded,     s->n_readers,    s->n_transfers,
+        s->load_ns,          s->send_load_ns, s->receive_load_ns, s->n_inputs,   s->source,       s->by_urgency,
+        s->by_urgency_spare, s->place,        s->ranked_by,       s->waiting,    s->waiting_off,  s->waiting_n,
+        s->flying,           s->free_ns,      s->send_ns,         s->receive_ns, s->tensor_to,    s->key,
+        s->key_spare,        s->item,         s->item_spare,      s->log_spare,  s->change_bytes, s->change_device,
+        s->need_bytes,       s->channel_ns};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     free(s);
@@ -98,9 +122,7 @@ void moirai_sim_free(moirai_sim *s)
 bool schedule_sim_take_devices(moirai_sim *sim, const int32_t *op_device)
 {
     const moirai_problem *p = sim->p;
-    sim->n_log = 0;
-    sim->complete = false;
-    sim->makespan_ns = 0;
+    schedule_sim_reset(sim);
     for (int32_t i = 0; i < p->n_ops; i++) {
         int32_t d = op_device[i];
         if (d < 0 || d >= p->n_devices || !(p->op_devices[i] >> d & 1) || op_device[sim->group_leader[i]] != d)

@@ -4,15 +4,11 @@
 
 #include <moirai/schedule.h>
 
-/* An entry of a priority queue; the order is (priority down, rank up, id up), so that no two are equal. */
-typedef struct schedule_urgency {
-    int64_t priority;
-    int32_t rank, id;
-} schedule_urgency;
-
+/* A transfer that is under way. */
 typedef struct schedule_event {
     int64_t time_ns;
     int32_t slot;
+    uint8_t from, to;
 } schedule_event;
 
 /* A "slot" is a possible transfer: edge e with flow edge, t * n_devices + d with flow tensor. Task number of a
@@ -24,6 +20,22 @@ struct moirai_sim {
     int32_t *group_leader; /* first operator of the group; itself where free */
     int32_t *in_producer;  /* parallel to p->op_in */
     int32_t *in_slot;      /* parallel to p->op_in: its edge, or its tensor * n_devices */
+    int32_t *n_inputs;     /* per operator */
+    int32_t *source;       /* operators without inputs */
+    int32_t n_sources;
+
+    /* The order of urgency of the last dispatch (sim_urgency.c). */
+    int32_t *by_urgency, *by_urgency_spare; /* operators, the most urgent first */
+    int32_t *place;                         /* of each operator in it */
+    int64_t *ranked_by;                     /* priorities */
+
+    /* What the placement of the last dispatch asks for (sim_load.c). */
+    int32_t *loaded;                         /* per operator: the device that counts it; MOIRAI_NONE at first */
+    int64_t *op_ns;                          /* of each operator there */
+    int32_t *n_readers;                      /* [tensor * n_devices + device] */
+    int32_t *n_transfers;                    /* per ordered pair of devices */
+    int64_t *load_ns;                        /* per device */
+    int64_t *send_load_ns, *receive_load_ns; /* per port */
 
     /* The last simulation. */
     int32_t *device;
@@ -41,9 +53,9 @@ struct moirai_sim {
     int32_t *done;      /* stack of operators that have just finished */
     int32_t *edge_next; /* readers waiting for one transfer, a linked list of edges */
     int32_t *slot_head;
-    schedule_urgency *ready; /* one heap per device, ready_off apart */
-    int32_t *ready_off, *ready_n;
-    schedule_urgency *waiting; /* one heap per ordered pair of devices */
+    uint64_t *ready; /* per device the set of places of its ready operators, and which words of it are not 0 */
+    int32_t ready_words, ready_heads;
+    uint64_t *waiting; /* one heap per ordered pair of devices: place of the most urgent reader << 32 | slot */
     int32_t *waiting_off, *waiting_n;
     schedule_event *flying; /* heap of running transfers */
 
@@ -62,17 +74,32 @@ struct moirai_sim {
     int64_t *need_bytes; /* per device */
 };
 
+/* Forget the last simulation. */
+static inline void schedule_sim_reset(moirai_sim *sim)
+{
+    sim->n_log = 0;
+    sim->complete = false;
+    sim->makespan_ns = 0;
+}
+
 /* Copy the devices in; false where they break a mask or split a group. */
 bool schedule_sim_take_devices(moirai_sim *sim, const int32_t *op_device);
+/* The same, and bring the loads up to date with them. */
+bool schedule_sim_load(moirai_sim *sim, const int32_t *op_device);
+/* Bring by_urgency and place up to date with these priorities. */
+void schedule_sim_rank(moirai_sim *sim, const int64_t *priority);
 /* Bring the log into order of start. */
 void schedule_sim_sort_log(moirai_sim *sim);
 
 /* A makespan that must not be passed, and what follows the finish of each operator on each device at least:
- * tail_ns[op * n_devices + device] (schedule_tails). */
+ * tail_ns[op * n_devices + device] (schedule_tails). rest_ns, 3 n_devices of them or NULL: what follows at least the last
+ * operator of each device that takes time, the last transfer of each sender, that of each receiver (schedule_rests). */
 typedef struct schedule_limit {
     int64_t ns;
     const int64_t *tail_ns;
+    const int64_t *rest_ns;
 } schedule_limit;
+void schedule_rests(int64_t *rest_ns, const moirai_problem *p, const int64_t *tail_ns);
 /* moirai_sim_dispatch; with a limit (NULL: none) -1 where the makespan is above it, found out as early as may be. */
 int64_t schedule_sim_dispatch_within(moirai_sim *sim, const int32_t *op_device, const int64_t *priority,
                                      const schedule_limit *limit);

@@ -7,11 +7,13 @@
  * never overlap). Tasks are started in order of time, so the log is sorted for free.
  *
  * With a limit it ends as soon as the limit can't be kept: at each start, what the device (the two ports) has still to do
- * and the shortest way to the end come behind it. Annealing rejects most of what it tries, and knows the longest
- * makespan that it would take before it asks: a layer of GPT-3 takes a third of the time so.
+ * comes behind it, and behind that the shortest way to the end from whatever is last there. Annealing rejects most of
+ * what it tries, and knows the longest makespan that it would take before it asks: a layer of GPT-3 takes a third of the
+ * time so.
  *
  * The paper has no such algorithm: there the solver sets all starts; (4a)-(4g) hold here by construction.
- * O((V + E) log V + E K^2): heaps per device and per pair of devices; sets of devices are 64-bit masks. */
+ * O((V + E) log V + E K^2 + V^2 / 4096): a set of bits per device in order of urgency (sim_urgency.c), a heap per pair of
+ * devices; sets of devices are 64-bit masks. */
 #include "schedule/sim.h"
 #include "util/util.h"
 
@@ -19,73 +21,98 @@
 
 typedef struct dispatch {
     moirai_sim *sim;
-    const int64_t *priority;
     int64_t now_ns;
-    int32_t n_done, n_flying;            /* depth of the stack, size of the heap */
-    uint64_t busy, sending, receiving;   /* devices and ports in use */
-    uint64_t fresh;                      /* devices that got a ready operator or fell idle */
-    bool moved;                          /* a port fell idle or a transfer came to wait */
-    int32_t running[MOIRAI_MAX_DEVICES]; /* operator on each busy device */
-    int64_t until_ns[MOIRAI_MAX_DEVICES];
-    uint64_t waits[MOIRAI_MAX_DEVICES]; /* per sender: receivers for which a transfer waits */
+    int32_t n_done, n_flying;             /* depth of the stack, size of the heap */
+    uint64_t busy, sending, receiving;    /* devices and ports in use */
+    uint64_t ends;                        /* devices that finish now */
+    uint64_t ready;                       /* devices that have a ready operator */
+    uint64_t senders;                     /* devices from which a transfer waits */
+    bool moved;                           /* a port fell idle or a transfer came to wait */
+    int32_t running[MOIRAI_MAX_DEVICES];  /* operator on each busy device */
+    int64_t until_ns[MOIRAI_MAX_DEVICES]; /* INT64_MAX: idle */
+    uint64_t waits[MOIRAI_MAX_DEVICES];   /* per sender: receivers for which a transfer waits */
     uint64_t channel_busy[MOIRAI_MAX_DEVICES];
     int32_t n_ops_left;
-    const schedule_limit *limit;         /* NULL: none, and nothing of the following */
-    bool over;                           /* it can't end within the limit */
-    int64_t left_ns[MOIRAI_MAX_DEVICES]; /* time of operators (transfers) that have not begun */
+    const schedule_limit *limit; /* NULL: none, and nothing of the following */
+    bool over;                   /* it can't end within the limit */
+    /* Time of operators (transfers) that have not begun, and the shortest way to the end from any of them. */
+    int64_t left_ns[MOIRAI_MAX_DEVICES];
     int64_t left_send_ns[MOIRAI_MAX_DEVICES], left_receive_ns[MOIRAI_MAX_DEVICES];
 } dispatch;
 
-/* ---- heaps ---- */
+/* ---- queues ---- */
 
-static inline bool sooner(const schedule_urgency *a, const schedule_urgency *b)
+static void push_ready(dispatch *x, int32_t op, int32_t d)
 {
-    if (a->priority != b->priority)
-        return a->priority > b->priority;
-    return a->rank != b->rank ? a->rank < b->rank : a->id < b->id;
+    moirai_sim *sim = x->sim;
+    int32_t place = sim->place[op], word = place / 64;
+    uint64_t *set = sim->ready + (int64_t)d * (sim->ready_words + sim->ready_heads), *head = set + sim->ready_words;
+    set[word] |= UINT64_C(1) << place % 64;
+    head[word / 64] |= UINT64_C(1) << word % 64;
+    x->ready |= UINT64_C(1) << d;
 }
 
-static void push(schedule_urgency *heap, int32_t *n, schedule_urgency x)
+/* The most urgent ready operator of a device that has one. */
+static int32_t pop_ready(dispatch *x, int32_t d)
+{
+    moirai_sim *sim = x->sim;
+    uint64_t *set = sim->ready + (int64_t)d * (sim->ready_words + sim->ready_heads), *head = set + sim->ready_words;
+    int32_t h = 0;
+    while (head[h] == 0)
+        h++;
+    int32_t word = h * 64 + __builtin_ctzll(head[h]), place = word * 64 + __builtin_ctzll(set[word]);
+    set[word] &= set[word] - 1;
+    if (set[word] == 0) {
+        head[h] &= head[h] - 1;
+        while (h < sim->ready_heads && head[h] == 0)
+            h++;
+        if (h == sim->ready_heads)
+            x->ready &= ~(UINT64_C(1) << d);
+    }
+    return sim->by_urgency[place];
+}
+
+static void push(uint64_t *heap, int32_t *n, uint64_t key)
 {
     int32_t at = (*n)++;
-    while (at > 0 && sooner(&x, &heap[(at - 1) / 2])) {
+    while (at > 0 && key < heap[(at - 1) / 2]) {
         heap[at] = heap[(at - 1) / 2];
         at = (at - 1) / 2;
     }
-    heap[at] = x;
+    heap[at] = key;
 }
 
-static schedule_urgency pop(schedule_urgency *heap, int32_t *n)
+static uint64_t pop(uint64_t *heap, int32_t *n)
 {
-    schedule_urgency top = heap[0], x = heap[--*n];
-    int32_t at = 0;
-    for (int32_t child; (child = 2 * at + 1) < *n; at = child) {
-        if (child + 1 < *n && sooner(&heap[child + 1], &heap[child]))
-            child++;
-        if (!sooner(&heap[child], &x))
+    int32_t at = 0, end = --*n;
+    uint64_t top = heap[0], last = heap[end];
+    heap[end] = UINT64_MAX; /* so that every child has a sibling */
+    for (int32_t child; (child = 2 * at + 1) < end; at = child) {
+        child += heap[child + 1] < heap[child];
+        if (heap[child] >= last)
             break;
         heap[at] = heap[child];
     }
-    heap[at] = x;
+    heap[at] = last;
     return top;
 }
 
-static void fly(dispatch *x, int32_t slot, int64_t until_ns)
+static void fly(dispatch *x, schedule_event event)
 {
     schedule_event *heap = x->sim->flying;
     int32_t at = x->n_flying++;
-    while (at > 0 && until_ns < heap[(at - 1) / 2].time_ns) {
+    while (at > 0 && event.time_ns < heap[(at - 1) / 2].time_ns) {
         heap[at] = heap[(at - 1) / 2];
         at = (at - 1) / 2;
     }
-    heap[at] = (schedule_event){until_ns, slot};
+    heap[at] = event;
 }
 
-static int32_t land(dispatch *x)
+static schedule_event land(dispatch *x)
 {
     schedule_event *heap = x->sim->flying;
-    int32_t n = --x->n_flying, at = 0, slot = heap[0].slot;
-    schedule_event last = heap[n];
+    int32_t n = --x->n_flying, at = 0;
+    schedule_event first = heap[0], last = heap[n];
     for (int32_t child; (child = 2 * at + 1) < n; at = child) {
         if (child + 1 < n && heap[child + 1].time_ns < heap[child].time_ns)
             child++;
@@ -94,7 +121,7 @@ static int32_t land(dispatch *x)
         heap[at] = heap[child];
     }
     heap[at] = last;
-    return slot;
+    return first;
 }
 
 /* ---- what follows from a finish ---- */
@@ -104,6 +131,7 @@ static void op_begins(dispatch *x, int32_t op, int64_t ns)
     moirai_sim *sim = x->sim;
     sim->start_ns[op] = x->now_ns;
     sim->finish_ns[op] = x->now_ns + ns;
+    sim->makespan_ns = UTIL_MAX(sim->makespan_ns, x->now_ns + ns);
     sim->log[sim->n_log++] = op;
     x->n_ops_left--;
 }
@@ -112,14 +140,12 @@ static void op_ready(dispatch *x, int32_t op)
 {
     moirai_sim *sim = x->sim;
     int32_t d = sim->device[op];
-    if (moirai_op_ns(sim->p, op, d) == 0) {
+    if (sim->op_ns[op] == 0) {
         op_begins(x, op, 0);
         sim->done[x->n_done++] = op;
         return;
     }
-    schedule_urgency u = {x->priority[op], sim->p->topo_rank[op], op};
-    push(sim->ready + sim->ready_off[d], &sim->ready_n[d], u);
-    x->fresh |= (uint64_t)1 << d;
+    push_ready(x, op, d);
 }
 
 static void op_gets_input(dispatch *x, int32_t op)
@@ -143,7 +169,7 @@ static void transfer_begins(dispatch *x, int32_t slot, int64_t ns)
 }
 
 /* A transfer may start from now on. */
-static void transfer_ready(dispatch *x, int32_t tensor, int32_t slot, int32_t from, int32_t to, schedule_urgency u)
+static void transfer_ready(dispatch *x, int32_t tensor, int32_t slot, int32_t from, int32_t to, int32_t place)
 {
     moirai_sim *sim = x->sim;
     int64_t ns = moirai_transfer_ns(sim->p, tensor, from, to);
@@ -152,12 +178,12 @@ static void transfer_ready(dispatch *x, int32_t tensor, int32_t slot, int32_t fr
         arrive(x, slot);
     } else if (sim->p->congestion == MOIRAI_CONGESTION_NONE) {
         transfer_begins(x, slot, ns);
-        fly(x, slot, x->now_ns + ns);
+        fly(x, (schedule_event){x->now_ns + ns, slot, (uint8_t)from, (uint8_t)to});
     } else {
         int32_t pair = from * sim->p->n_devices + to;
-        u.id = slot;
-        push(sim->waiting + sim->waiting_off[pair], &sim->waiting_n[pair], u);
+        push(sim->waiting + sim->waiting_off[pair], &sim->waiting_n[pair], (uint64_t)place << 32 | (uint32_t)slot);
         x->waits[from] |= (uint64_t)1 << to;
+        x->senders |= (uint64_t)1 << from;
         x->moved = true;
     }
 }
@@ -174,8 +200,7 @@ static void publish_edges(dispatch *x, int32_t tensor, int32_t from)
         }
         sim->slot_head[e] = e;
         sim->edge_next[e] = MOIRAI_NONE;
-        schedule_urgency u = {x->priority[reader], p->topo_rank[reader], 0};
-        transfer_ready(x, tensor, e, from, to, u);
+        transfer_ready(x, tensor, e, from, to, sim->place[reader]);
     }
 }
 
@@ -186,7 +211,7 @@ static void publish_tensor(dispatch *x, int32_t tensor, int32_t from)
     const moirai_problem *p = sim->p;
     int32_t K = p->n_devices;
     uint64_t to_mask = 0;
-    schedule_urgency most[MOIRAI_MAX_DEVICES];
+    int32_t most[MOIRAI_MAX_DEVICES]; /* the least place */
     for (int32_t e = p->tensor_edge_off[tensor]; e < p->tensor_edge_off[tensor + 1]; e++) {
         int32_t reader = p->edge_reader[e], to = sim->device[reader];
         if (to == from) {
@@ -194,10 +219,9 @@ static void publish_tensor(dispatch *x, int32_t tensor, int32_t from)
             continue;
         }
         int32_t *head = &sim->slot_head[tensor * K + to];
-        schedule_urgency u = {x->priority[reader], p->topo_rank[reader], 0};
         bool first = !(to_mask >> to & 1);
-        if (first || sooner(&u, &most[to]))
-            most[to] = u;
+        if (first || sim->place[reader] < most[to])
+            most[to] = sim->place[reader];
         sim->edge_next[e] = first ? MOIRAI_NONE : *head;
         *head = e;
         to_mask |= (uint64_t)1 << to;
@@ -236,13 +260,9 @@ static void look_ahead(dispatch *x, int32_t op, int32_t d, int64_t ns)
 
 static void start_ops(dispatch *x)
 {
-    moirai_sim *sim = x->sim;
-    for (uint64_t open = x->fresh & ~x->busy; open != 0; open &= open - 1) {
-        int32_t d = __builtin_ctzll(open);
-        if (sim->ready_n[d] == 0)
-            continue;
-        int32_t op = pop(sim->ready + sim->ready_off[d], &sim->ready_n[d]).id;
-        int64_t ns = moirai_op_ns(sim->p, op, d);
+    for (uint64_t open = x->ready & ~x->busy; open != 0; open &= open - 1) {
+        int32_t d = __builtin_ctzll(open), op = pop_ready(x, d);
+        int64_t ns = x->sim->op_ns[op];
         op_begins(x, op, ns);
         if (x->limit)
             look_ahead(x, op, d, ns);
@@ -250,24 +270,26 @@ static void start_ops(dispatch *x)
         x->until_ns[d] = x->now_ns + ns;
         x->busy |= (uint64_t)1 << d;
     }
-    x->fresh = 0;
 }
 
 static void start_transfer(dispatch *x, int32_t from, int32_t to)
 {
     moirai_sim *sim = x->sim;
     int32_t pair = from * sim->p->n_devices + to;
-    int32_t slot = pop(sim->waiting + sim->waiting_off[pair], &sim->waiting_n[pair]).id;
+    int32_t slot = (int32_t)(uint32_t)pop(sim->waiting + sim->waiting_off[pair], &sim->waiting_n[pair]);
     int32_t tensor = sim->p->edge_tensor[sim->slot_head[slot]];
     int64_t ns = moirai_transfer_ns(sim->p, tensor, from, to);
-    if (sim->waiting_n[pair] == 0)
+    if (sim->waiting_n[pair] == 0) {
         x->waits[from] &= ~((uint64_t)1 << to);
+        if (x->waits[from] == 0)
+            x->senders &= ~((uint64_t)1 << from);
+    }
     transfer_begins(x, slot, ns);
     if (x->limit && sim->p->congestion == MOIRAI_CONGESTION_PORT) {
         int64_t sends = x->left_send_ns[from] -= ns, receives = x->left_receive_ns[to] -= ns;
         x->over |= x->now_ns + ns + UTIL_MAX(sends, receives) > x->limit->ns;
     }
-    fly(x, slot, x->now_ns + ns);
+    fly(x, (schedule_event){x->now_ns + ns, slot, (uint8_t)from, (uint8_t)to});
 }
 
 /* Over all pairs of free ports the most urgent transfer first, until no pair is left. */
@@ -276,18 +298,18 @@ static void start_on_ports(dispatch *x)
     moirai_sim *sim = x->sim;
     int32_t K = sim->p->n_devices;
     for (;;) {
-        const schedule_urgency *best = NULL;
+        uint64_t best = UINT64_MAX;
         int32_t best_from = 0, best_to = 0;
-        for (int32_t from = 0; from < K; from++) {
-            uint64_t open = x->sending >> from & 1 ? 0 : x->waits[from] & ~x->receiving;
-            for (; open != 0; open &= open - 1) {
+        for (uint64_t idle = x->senders & ~x->sending; idle != 0; idle &= idle - 1) {
+            int32_t from = __builtin_ctzll(idle);
+            for (uint64_t open = x->waits[from] & ~x->receiving; open != 0; open &= open - 1) {
                 int32_t to = __builtin_ctzll(open);
-                const schedule_urgency *top = sim->waiting + sim->waiting_off[from * K + to];
-                if (!best || sooner(top, best))
+                uint64_t top = sim->waiting[sim->waiting_off[from * K + to]];
+                if (top < best)
                     best = top, best_from = from, best_to = to;
             }
         }
-        if (!best)
+        if (best == UINT64_MAX)
             return;
         start_transfer(x, best_from, best_to);
         x->sending |= (uint64_t)1 << best_from;
@@ -307,35 +329,40 @@ static void start_on_channels(dispatch *x)
 
 /* ---- the clock ---- */
 
+/* To the next finish; which devices finish then. One by one: what was just written is not yet there for a vector. */
 static bool advance(dispatch *x)
 {
     int64_t next = x->n_flying > 0 ? x->sim->flying[0].time_ns : INT64_MAX;
-    for (uint64_t busy = x->busy; busy != 0; busy &= busy - 1)
-        next = UTIL_MIN(next, x->until_ns[__builtin_ctzll(busy)]);
+    uint64_t ends = 0;
+    for (int32_t d = 0; d < x->sim->p->n_devices; d++) {
+        int64_t until = x->until_ns[d];
+        uint64_t bit = UINT64_C(1) << d;
+        ends = until < next ? 0 : ends;
+        ends |= until <= next ? bit : 0;
+        next = UTIL_MIN(next, until);
+    }
     x->now_ns = next;
+    x->ends = ends;
     return next != INT64_MAX;
 }
 
 static void take_finishes(dispatch *x)
 {
     moirai_sim *sim = x->sim;
-    for (uint64_t busy = x->busy; busy != 0; busy &= busy - 1) {
-        int32_t d = __builtin_ctzll(busy);
-        if (x->until_ns[d] != x->now_ns)
-            continue;
-        x->busy &= ~((uint64_t)1 << d);
-        x->fresh |= (uint64_t)1 << d;
+    uint64_t ends = x->ends;
+    x->busy &= ~ends;
+    for (; ends != 0; ends &= ends - 1) {
+        int32_t d = __builtin_ctzll(ends);
+        x->until_ns[d] = INT64_MAX;
         sim->done[x->n_done++] = x->running[d];
     }
     while (x->n_flying > 0 && sim->flying[0].time_ns == x->now_ns) {
-        int32_t slot = land(x), edge = sim->slot_head[slot];
-        int32_t from = sim->device[sim->p->tensor_producer[sim->p->edge_tensor[edge]]];
-        int32_t to = sim->device[sim->p->edge_reader[edge]];
-        x->sending &= ~((uint64_t)1 << from);
-        x->receiving &= ~((uint64_t)1 << to);
-        x->channel_busy[from] &= ~((uint64_t)1 << to);
+        schedule_event event = land(x);
+        x->sending &= ~((uint64_t)1 << event.from);
+        x->receiving &= ~((uint64_t)1 << event.to);
+        x->channel_busy[event.from] &= ~((uint64_t)1 << event.to);
         x->moved = true;
-        arrive(x, slot);
+        arrive(x, event.slot);
     }
     settle(x);
 }
@@ -362,65 +389,36 @@ static void upward_ranks(moirai_sim *sim)
     }
 }
 
-/* Room for each device's ready operators and, where transfers may wait, for each pair's transfers. An edge
- * counts once with either flow: an upper bound with flow tensor. */
+/* Empty queues, with room for each pair's transfers. */
 static void lay_out_queues(moirai_sim *sim)
 {
-    const moirai_problem *p = sim->p;
-    int32_t K = p->n_devices;
-    memset(sim->ready_n, 0, (size_t)K * sizeof *sim->ready_n);
+    int32_t K = sim->p->n_devices, at = 0;
+    memset(sim->ready, 0, (size_t)K * (size_t)(sim->ready_words + sim->ready_heads) * sizeof *sim->ready);
     memset(sim->waiting_n, 0, (size_t)K * (size_t)K * sizeof *sim->waiting_n);
-    for (int32_t i = 0; i < p->n_ops; i++)
-        sim->ready_n[sim->device[i]]++;
-    if (p->congestion != MOIRAI_CONGESTION_NONE)
-        for (int32_t e = 0; e < p->n_edges; e++) {
-            int32_t from = sim->device[p->tensor_producer[p->edge_tensor[e]]];
-            sim->waiting_n[from * K + sim->device[p->edge_reader[e]]]++;
-        }
-    int32_t at = 0;
-    for (int32_t d = 0; d < K; d++) {
-        sim->ready_off[d] = at;
-        at += sim->ready_n[d];
-        sim->ready_n[d] = 0;
-    }
-    at = 0;
     for (int32_t pair = 0; pair < K * K; pair++) {
         sim->waiting_off[pair] = at;
-        at += sim->waiting_n[pair];
-        sim->waiting_n[pair] = 0;
+        at += sim->n_transfers[pair];
     }
 }
 
-/* All that ports will carry, before anything is sent. */
-static void add_port_loads(dispatch *x)
+/* Nothing is left behind what does nothing. */
+static inline int64_t with_rest(int64_t load_ns, const int64_t *rest_ns, int32_t resource)
 {
-    const moirai_sim *sim = x->sim;
-    const moirai_problem *p = sim->p;
-    for (int32_t t = 0; t < p->n_tensors; t++) {
-        int32_t from = sim->device[p->tensor_producer[t]];
-        uint64_t sent = UINT64_C(1) << from;
-        for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
-            int32_t to = sim->device[p->edge_reader[e]];
-            if (to == from || (!sim->per_edge && (sent >> to & 1)))
-                continue;
-            sent |= UINT64_C(1) << to;
-            int64_t ns = moirai_transfer_ns(p, t, from, to);
-            x->left_send_ns[from] += ns;
-            x->left_receive_ns[to] += ns;
-        }
-    }
+    return load_ns > 0 && rest_ns ? load_ns + rest_ns[resource] : load_ns;
 }
 
 /* What everybody has to do, and whether that is too much already. */
-static void add_loads(dispatch *x)
+static void take_loads(dispatch *x)
 {
     const moirai_sim *sim = x->sim;
-    for (int32_t i = 0; i < sim->p->n_ops; i++)
-        x->left_ns[sim->device[i]] += moirai_op_ns(sim->p, i, sim->device[i]);
-    if (sim->p->congestion == MOIRAI_CONGESTION_PORT)
-        add_port_loads(x);
-    for (int32_t k = 0; k < sim->p->n_devices; k++)
+    const int64_t *rest = x->limit->rest_ns;
+    bool ports = sim->p->congestion == MOIRAI_CONGESTION_PORT;
+    for (int32_t k = 0, K = sim->p->n_devices; k < K; k++) {
+        x->left_ns[k] = with_rest(sim->load_ns[k], rest, k);
+        x->left_send_ns[k] = ports ? with_rest(sim->send_load_ns[k], rest, K + k) : 0;
+        x->left_receive_ns[k] = ports ? with_rest(sim->receive_load_ns[k], rest, 2 * K + k) : 0;
         x->over |= UTIL_MAX(x->left_ns[k], UTIL_MAX(x->left_send_ns[k], x->left_receive_ns[k])) > x->limit->ns;
+    }
 }
 
 int64_t moirai_sim_dispatch(moirai_sim *sim, const int32_t *op_device, const int64_t *priority)
@@ -428,40 +426,45 @@ int64_t moirai_sim_dispatch(moirai_sim *sim, const int32_t *op_device, const int
     return schedule_sim_dispatch_within(sim, op_device, priority, NULL);
 }
 
+static void run(dispatch *x)
+{
+    moirai_congestion congestion = x->sim->p->congestion;
+    for (;;) {
+        start_ops(x);
+        if (x->moved && congestion == MOIRAI_CONGESTION_PORT)
+            start_on_ports(x);
+        else if (x->moved && congestion == MOIRAI_CONGESTION_CHANNEL)
+            start_on_channels(x);
+        x->moved = false;
+        if (x->over || !advance(x))
+            return;
+        take_finishes(x);
+    }
+}
+
 int64_t schedule_sim_dispatch_within(moirai_sim *sim, const int32_t *op_device, const int64_t *priority,
                                      const schedule_limit *limit)
 {
     const moirai_problem *p = sim->p;
-    if (!schedule_sim_take_devices(sim, op_device))
+    if (!schedule_sim_load(sim, op_device))
         return -1;
-    dispatch x = {.sim = sim, .priority = priority ? priority : sim->priority, .n_ops_left = p->n_ops, .limit = limit};
+    dispatch x = {.sim = sim, .n_ops_left = p->n_ops, .limit = limit};
     if (limit)
-        add_loads(&x);
+        take_loads(&x);
     if (x.over)
         return -1;
     if (!priority)
         upward_ranks(sim);
+    schedule_sim_rank(sim, priority ? priority : sim->priority);
     lay_out_queues(sim);
+    for (int32_t k = 0; k < p->n_devices; k++)
+        x.until_ns[k] = INT64_MAX;
     sim->log_sorted = true;
-    for (int32_t i = 0; i < p->n_ops; i++)
-        sim->missing[i] = p->op_in_off[i + 1] - p->op_in_off[i];
-    for (int32_t i = 0; i < p->n_ops; i++)
-        if (p->op_in_off[i + 1] == p->op_in_off[i])
-            op_ready(&x, i);
+    memcpy(sim->missing, sim->n_inputs, (size_t)p->n_ops * sizeof *sim->missing);
+    for (int32_t i = 0; i < sim->n_sources; i++)
+        op_ready(&x, sim->source[i]);
     settle(&x);
-    for (;;) {
-        start_ops(&x);
-        if (x.moved && p->congestion == MOIRAI_CONGESTION_PORT)
-            start_on_ports(&x);
-        else if (x.moved && p->congestion == MOIRAI_CONGESTION_CHANNEL)
-            start_on_channels(&x);
-        x.moved = false;
-        if (x.over || !advance(&x))
-            break;
-        take_finishes(&x);
-    }
-    for (int32_t i = 0; i < p->n_ops && !x.over; i++)
-        sim->makespan_ns = UTIL_MAX(sim->makespan_ns, sim->finish_ns[i]);
+    run(&x);
     x.over |= limit && sim->makespan_ns > limit->ns; /* what ends with a transfer that no port carries */
     sim->complete = x.n_ops_left == 0 && !x.over;
     return sim->complete ? sim->makespan_ns : -1;

@@ -293,14 +293,17 @@ static void test_sim_dispatch_within_a_limit_says_the_same(void **state)
         int32_t *device = calloc((size_t)p->n_ops, sizeof *device);
         int64_t *priority = calloc((size_t)p->n_ops, sizeof *priority);
         int64_t *tail = calloc((size_t)p->n_ops * (size_t)p->n_devices, sizeof *tail);
+        int64_t rest[3 * MOIRAI_MAX_DEVICES];
         schedule_tails(tail, &(schedule_paths){.p = p});
-        for (int round = 0; round < 6; round++) {
+        schedule_rests(rest, p, tail);
+        for (int round = 0; round < 12; round++) {
             random_devices(device, p, &rng);
             for (int32_t i = 0; i < p->n_ops; i++)
                 priority[i] = util_rng_below(&rng, 5);
             const int64_t *urgent = round % 2 ? priority : NULL;
             int64_t makespan = moirai_sim_dispatch(sim, device, urgent);
-            schedule_limit just = {makespan, tail}, less = {makespan - 1, tail};
+            const int64_t *behind = round % 4 < 2 ? rest : NULL;
+            schedule_limit just = {makespan, tail, behind}, less = {makespan - 1, tail, behind};
             if (schedule_sim_dispatch_within(sim, device, urgent, &just) != makespan)
                 fail_msg("%s: refused at its own makespan", random_spec_text(&spec));
             if (schedule_sim_dispatch_within(sim, device, urgent, &less) != -1)
@@ -314,6 +317,81 @@ static void test_sim_dispatch_within_a_limit_says_the_same(void **state)
     }
 }
 
+static bool change_some(int32_t *device, int64_t *priority, const moirai_problem *p, util_rng *rng)
+{
+    int32_t *other = calloc((size_t)p->n_ops, sizeof *other);
+    bool all = util_rng_below(rng, 5) == 0;
+    random_devices(other, p, rng);
+    for (int32_t i = 0; i < p->n_ops; i++) {
+        if (all || (p->op_group[i] == MOIRAI_NONE && util_rng_below(rng, 6) == 0))
+            device[i] = other[i];
+        if (all || util_rng_below(rng, 8) == 0)
+            priority[i] = (int64_t)util_rng_below(rng, 9) - 4;
+    }
+    free(other);
+    return util_rng_below(rng, 4) > 0;
+}
+
+static void same_simulation(const random_spec *spec, const moirai_problem *p, moirai_sim *a, moirai_sim *b)
+{
+    const moirai_task *left, *right;
+    int64_t n = moirai_sim_order(a, &left), m = moirai_sim_order(b, &right);
+    if (n != m || memcmp(left, right, (size_t)n * sizeof *left) != 0)
+        fail_msg("%s: another order", random_spec_text(spec));
+    for (int64_t j = 0; j < n; j++) {
+        int64_t task = left[j], slot = task - p->n_ops;
+        if (slot < 0 ? a->start_ns[task] != b->start_ns[task] : a->arrival_ns[slot] != b->arrival_ns[slot])
+            fail_msg("%s: task %lld at another time", random_spec_text(spec), (long long)task);
+    }
+}
+
+/* The simulator keeps loads and the order of urgency from one dispatch to the next: the same as one that starts anew,
+ * after refusals, ends at a limit and replays, too. */
+static void test_sim_dispatch_forgets_what_was_before(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 5000; seed < 5120; seed++) {
+        random_spec spec = random_spec_draw(seed, 40);
+        moirai_problem *p = make(&spec);
+        moirai_sim *kept, *fresh;
+        util_rng rng;
+        util_rng_seed(&rng, seed);
+        assert_ok(moirai_sim_new(&kept, p));
+        int32_t *device = calloc((size_t)p->n_ops, sizeof *device);
+        int64_t *priority = calloc((size_t)p->n_ops, sizeof *priority);
+        int64_t *tail = calloc((size_t)p->n_ops * (size_t)p->n_devices, sizeof *tail);
+        schedule_tails(tail, &(schedule_paths){.p = p});
+        random_devices(device, p, &rng);
+        for (int round = 0; round < 24; round++) {
+            const int64_t *urgent = change_some(device, priority, p, &rng) ? priority : NULL;
+            assert_ok(moirai_sim_new(&fresh, p));
+            int64_t makespan = moirai_sim_dispatch(fresh, device, urgent);
+            assert_true(makespan >= 0);
+            schedule_limit less = {makespan * 3 / 4, tail, NULL};
+            if (round % 3 == 0)
+                schedule_sim_dispatch_within(kept, device, urgent, &less);
+            if (round % 5 == 0) {
+                int32_t last = device[p->n_ops - 1];
+                device[p->n_ops - 1] = p->n_devices;
+                assert_int_equal(moirai_sim_dispatch(kept, device, urgent), -1);
+                device[p->n_ops - 1] = last;
+            }
+            assert_int_equal(moirai_sim_dispatch(kept, device, urgent), makespan);
+            same_simulation(&spec, p, kept, fresh);
+            const moirai_task *order;
+            int64_t n = moirai_sim_order(kept, &order);
+            if (round % 2)
+                assert_int_equal(moirai_sim_replay(kept, device, order, n), makespan);
+            moirai_sim_free(fresh);
+        }
+        free(device);
+        free(priority);
+        free(tail);
+        moirai_sim_free(kept);
+        moirai_problem_free(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +401,7 @@ int main(void)
         cmocka_unit_test(test_sim_agrees_with_exhaustive_search),
         cmocka_unit_test(test_sim_reaches_the_optimum),
         cmocka_unit_test(test_sim_dispatch_within_a_limit_says_the_same),
+        cmocka_unit_test(test_sim_dispatch_forgets_what_was_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
