@@ -52,6 +52,9 @@ void bytes_prices_free(bytes_prices *m)
     free(m->alike);
     free(m->device);
     free(m->plan_device);
+    free(m->plan_picked);
+    free(m->best_device);
+    free(m->best_picked);
     free(m->plan);
     free(m->from);
     free(m->jump_ns);
@@ -93,12 +96,15 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
     m->view = util_alloc(pairs, sizeof *m->view);
     m->device = util_alloc(blocks, sizeof(int32_t));
     m->plan_device = util_alloc(blocks, sizeof(int32_t));
+    m->plan_picked = util_alloc(blocks, 1);
+    m->best_device = util_alloc(blocks, sizeof(int32_t));
+    m->best_picked = util_alloc(blocks, 1);
     m->plan = util_alloc(blocks, sizeof *m->plan);
     m->from = util_alloc(blocks * K, 1);
     m->pair_cost = util_alloc(pairs, sizeof(int64_t));
     m->plan_pick = util_alloc(pairs, 1);
     m->picked = util_alloc(blocks, 1);
-    if (bytes_find_alike(m) || bytes_find_jumps(m, most / 8) || !m->view || !m->device || !m->plan_device || !m->plan ||
+    if (bytes_find_alike(m) || bytes_find_jumps(m, most / 8) || !m->view || !m->device || !m->plan_device || !m->plan_picked || !m->best_device || !m->best_picked || !m->plan ||
         !m->from || !m->pair_cost || !m->plan_pick || !m->picked) {
         bytes_prices_free(m);
         return MOIRAI_EFAIL;

@@ -24,6 +24,7 @@
 #define FIRST_DEEP 2           /* the same, where there is no bound yet */
 #define WIDE 1.05 /* of the LP solution's time: where no path fits by then, labels look for one up to here */
 #define HOT 0.002 /* temperatures of polishing, of the path's time */
+#define WARM 0.0005 /* where it goes on from the best path */
 #define COLD 0.00001
 
 /* Plans of the blocks that the path at hand takes. */
@@ -183,6 +184,7 @@ static void keep_path(bytes_prices *m)
 {
     const decompose_cuts *s = m->c->s;
     memcpy(m->plan_device, m->device, sizeof *m->device * (size_t)s->n_cuts);
+    memcpy(m->plan_picked, m->picked, (size_t)s->n_blocks);
     for (int32_t i = 0; i < s->n_blocks; i++) {
         const bytes_pair *v = &m->view[bytes_pair_of(m, i)];
         m->plan[i] = m->picked[i] < 0 ? NULL : &v->plans[m->picked[i]].plan;
@@ -341,14 +343,14 @@ static void try_change(polishing *x, double above)
         undo(x, &c[--n]);
 }
 
-static void polish(bytes_prices *m, const double *dual_ns, const bytes_plan_task *job, int64_t *length_ns)
+static void polish(bytes_prices *m, const double *dual_ns, double heat, const bytes_plan_task *job, int64_t *length_ns)
 {
     polishing x = {.m = m, .now = measure_path(m), .least = HUGE_VAL, .length_ns = length_ns};
     set_fines(&x, dual_ns);
     util_rng_seed(&x.rng, job->seed);
     x.energy = energy(m, &x.now, x.fine);
     int64_t steps = UTIL_MIN(POLISH_STEPS, (int64_t)POLISH_STEPS_BLOCK * (m->c->s->n_blocks - 1));
-    double hot = HOT * x.now.time_ns, rate = log(COLD / HOT) / (double)UTIL_MAX(steps, 1);
+    double hot = heat * x.now.time_ns, rate = log(COLD / heat) / (double)UTIL_MAX(steps, 1);
     keep_if_best(&x);
     for (int64_t step = 0; step < steps; step++) {
         if (step % 64 == 0) {
@@ -371,7 +373,7 @@ static int fit_by_labels(bytes_prices *m, const double *dual_ns, double lp_ns, c
     int rc =
         bytes_path_by_labels(&found, m, *length_ns == INT64_MAX ? (int64_t)(WIDE * lp_ns) : *length_ns, &job->stop);
     if (!rc && found)
-        polish(m, dual_ns, job, length_ns);
+        polish(m, dual_ns, HOT, job, length_ns);
     return rc;
 }
 
@@ -381,6 +383,25 @@ static double solution_time(const bytes_master *x)
     for (size_t i = 0; i < x->n; i++)
         sum += x->part[i] * x->path[i].time_ns;
     return sum;
+}
+
+/* Goes on from the shortest path of all calls where this one has found none that is shorter: there are new block plans by
+ * now. What this call has found stays where nothing comes of it, since it may turn out to be the better plan. */
+static void improve_best(bytes_prices *m, const double *dual_ns, const bytes_plan_task *job, int64_t *length_ns)
+{
+    size_t cuts = sizeof *m->device * (size_t)m->c->s->n_cuts, blocks = (size_t)m->c->s->n_blocks;
+    int64_t length = m->best_plan_ns;
+    if (length && length <= *length_ns) {
+        memcpy(m->device, m->best_device, cuts);
+        memcpy(m->picked, m->best_picked, blocks);
+        polish(m, dual_ns, WARM, job, &length);
+        *length_ns = length < m->best_plan_ns ? length : *length_ns;
+    }
+    if (m->best_plan_ns && *length_ns >= m->best_plan_ns)
+        return;
+    m->best_plan_ns = *length_ns == INT64_MAX ? 0 : *length_ns;
+    memcpy(m->best_device, m->plan_device, cuts);
+    memcpy(m->best_picked, m->plan_picked, blocks);
 }
 
 /* Lay out LP solutions with more or less room to spare, and polish each; then by labels. */
@@ -399,9 +420,11 @@ static int fit_solution(bytes_prices *m, bytes_master *x, const bytes_plan_task 
         if (rc)
             break;
         lay_out(m, x);
-        polish(m, dual_ns, job, length_ns);
+        polish(m, dual_ns, HOT, job, length_ns);
         if (room[i] == 1)
             rc = fit_by_labels(m, dual_ns, solution_time(x), job, length_ns);
+        if (room[i] == 1 && !rc)
+            improve_best(m, dual_ns, job, length_ns);
     }
     return rc;
 }

@@ -66,7 +66,11 @@ struct bytes_prices {
     size_t n_plans_taken;
     double depth;         /* of runs that go on from block plans at hand (deepen.c): a part of what they get at most */
     int32_t *device;      /* of the present path */
-    int32_t *plan_device; /* of the best plan */
+    int32_t *plan_device; /* of the plan that was found last */
+    int8_t *plan_picked;  /* its block plans */
+    int32_t *best_device; /* of the shortest of all calls, by what blocks and jumps add up to */
+    int8_t *best_picked;
+    int64_t best_plan_ns; /* 0: none yet */
     const pair_plan **plan;
     int8_t *from;       /* scratch of the dynamic programme */
     int64_t *jump_ns;   /* [(row * K + entry) * K + exit]: what edges over a block are late, about (jumps.c) */
