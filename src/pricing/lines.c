@@ -13,13 +13,6 @@
 #define NONE PRICING_NONE
 
 PRICING_FOR_EACH_MACHINE
-void pricing_line_lower(int64_t *restrict out, const int64_t *restrict a, int64_t n)
-{
-    for (int64_t g = 0; g < n; g++)
-        out[g] = UTIL_MIN(out[g], a[g]);
-}
-
-PRICING_FOR_EACH_MACHINE
 void pricing_line_lower_sum(int64_t *restrict out, const int64_t *restrict a, const int64_t *restrict b, int64_t n)
 {
     for (int64_t g = 0; g < n; g++) {
@@ -52,6 +45,13 @@ void pricing_line_fill(int64_t *out, int64_t value, int64_t n)
 }
 
 PRICING_FOR_EACH_MACHINE
+void pricing_line_ramp(int64_t *out, int64_t first, int64_t by, int64_t n)
+{
+    for (int64_t g = 0; g < n; g++, first += by)
+        out[g] = first;
+}
+
+PRICING_FOR_EACH_MACHINE
 int64_t pricing_line_least(const int64_t *a, int64_t n)
 {
     int64_t least = INT64_MAX;
@@ -73,33 +73,33 @@ int64_t pricing_line_least_sum(const int64_t *restrict a, const int64_t *restric
 }
 
 PRICING_FOR_EACH_MACHINE
-void pricing_line_add_worth(int64_t *restrict low, const int64_t *restrict sum, const int64_t *restrict price,
-                            int64_t whole, int64_t rest, int64_t n)
+void pricing_line_sum(int64_t *restrict out, const int64_t *restrict a, const int64_t *restrict b, int64_t n)
 {
-    if (!rest) { /* the step behind the last one has no price */
-        for (int64_t g = 0; g < n; g++)
-            low[g] += sum[g + whole] - sum[g];
-        return;
+    for (int64_t g = 0; g < n; g++)
+        out[g] = a[g] + b[g];
+}
+
+/* From the beginning of step g, that of step g + 1, and such that the task ends with step g + whole. */
+PRICING_FOR_EACH_MACHINE
+void pricing_line_worth(int64_t *restrict out, const int64_t *restrict sum, const int64_t *restrict part, int64_t whole,
+                        int64_t n)
+{
+    const int64_t *end = sum + whole, *end_part = part + whole;
+    for (int64_t g = 0; g < n; g++) {
+        int64_t begin = end[g] - sum[g] + end_part[g], more = UTIL_MIN(part[g], end_part[g + 1]);
+        int64_t later = end[g + 1] - sum[g + 1] + more;
+        out[g] = UTIL_MIN(begin, later);
     }
-    for (int64_t g = 0; g < n; g++)
-        low[g] += sum[g + whole] + rest * price[g + whole] - sum[g];
 }
 
 PRICING_FOR_EACH_MACHINE
-void pricing_line_add_kink(int64_t *restrict kink, const int64_t *restrict sum, const int64_t *restrict price,
-                           int64_t whole, int64_t lack, int64_t n)
+void pricing_line_worth_whole(int64_t *restrict out, const int64_t *restrict sum, int64_t whole, int64_t n)
 {
-    for (int64_t g = 0; g < n; g++)
-        kink[g] += sum[g + whole + 1] - sum[g] - lack * price[g];
-}
-
-PRICING_FOR_EACH_MACHINE
-void pricing_line_lower_ends(int64_t *line, const int64_t *restrict kink, int64_t n)
-{
-    for (int64_t g = 0; g + 1 < n; g++)
-        line[g] = UTIL_MIN(line[g], line[g + 1]);
-    for (int64_t g = 0; kink && g + 1 < n; g++)
-        line[g] = UTIL_MIN(line[g], kink[g]);
+    const int64_t *end = sum + whole;
+    for (int64_t g = 0; g < n; g++) {
+        int64_t begin = end[g] - sum[g], later = end[g + 1] - sum[g + 1];
+        out[g] = UTIL_MIN(begin, later);
+    }
 }
 
 /* A division takes ten times as long as a product. With m = floor(2^64 / by) + 1 the upper half of a m is floor(a / by)

@@ -114,10 +114,14 @@ void pricing_pricer_free(pricing_pricer *w)
     free(w->line_tensor);
     free(w->op_cost);
     free(w->transfer_cost);
+    free(w->op_filled);
+    free(w->transfer_filled);
     free(w->value);
     free(w->best_value);
     free(w->message);
     free(w->line);
+    free(w->sum);
+    free(w->part);
     free(w->cumulative);
     free(w->step_price);
     free(w->device);
@@ -165,7 +169,9 @@ static int assign_lines(pricing_pricer *w)
         return too_large(q);
     w->op_cost = util_alloc((size_t)w->n_op_lines * K * N, sizeof(int64_t));
     w->transfer_cost = util_alloc((size_t)w->n_tensor_lines * K * K * N, sizeof(int64_t));
-    return w->op_cost && w->transfer_cost ? 0 : MOIRAI_EFAIL;
+    w->op_filled = util_alloc((size_t)w->n_op_lines * K, sizeof(bool));
+    w->transfer_filled = util_alloc((size_t)w->n_tensor_lines * K * K, sizeof(bool));
+    return w->op_cost && w->transfer_cost && w->op_filled && w->transfer_filled ? 0 : MOIRAI_EFAIL;
 }
 
 int pricing_pricer_new(pricing_pricer **out, const decompose_block *b, int32_t max_steps)
@@ -199,13 +205,15 @@ int pricing_pricer_new(pricing_pricer **out, const decompose_block *b, int32_t m
     w->best_value = util_alloc(largest * K * N, sizeof(int64_t));
     w->message = util_alloc(K * N, sizeof(int64_t));
     w->line = util_alloc(N, sizeof(int64_t));
+    w->sum = util_alloc(N + 1, sizeof(int64_t));
+    w->part = util_alloc(N, sizeof(int64_t));
     w->cumulative = util_alloc(R * (N + 1), sizeof(int64_t));
     w->step_price = util_alloc(R * N, sizeof(int64_t));
     w->device = util_alloc(largest, sizeof(int8_t));
     w->start = util_alloc(largest, sizeof(int64_t));
     w->use = util_alloc(4 * (size_t)q->n_ops + 2 * (size_t)q->n_edges + 4, sizeof *w->use);
-    int rc = w->kind_node && w->node && w->readers && w->value && w->best_value && w->message && w->line &&
-                     w->cumulative && w->step_price && w->device && w->start && w->use
+    int rc = w->kind_node && w->node && w->readers && w->value && w->best_value && w->message && w->line && w->sum &&
+                     w->part && w->cumulative && w->step_price && w->device && w->start && w->use
                  ? 0
                  : MOIRAI_EFAIL;
     if (!rc) {
