@@ -102,49 +102,59 @@ static bool is_free(const pricing_pricer *w, int32_t r)
     return r < 0 || !w->cumulative[(int64_t)r * (w->grid->n_steps + 1) + w->grid->n_steps];
 }
 
-/* What all that is priced among a task's resources is worth before each step. */
-static const int64_t *sums_of(const pricing_pricer *w, pricing_task_use x)
+/* What all resources of a task cost together, by bucket. */
+static void add_prices(const pricing_pricer *w, pricing_task_use x, int64_t *price)
 {
-    int64_t N = w->grid->n_steps;
-    const int64_t *sum1 = is_free(w, x.r1) ? NULL : w->cumulative + x.r1 * (N + 1);
-    const int64_t *sum2 = is_free(w, x.r2) ? NULL : w->cumulative + x.r2 * (N + 1);
-    if (!sum1 || !sum2)
-        return sum1 ? sum1 : sum2;
-    pricing_line_sum(w->sum, sum1, sum2, N + 1);
-    return w->sum;
+    int32_t n = w->grid->n_buckets;
+    const int64_t *price1 = w->prices->resource + x.r1 * n, *price2 = w->prices->resource + UTIL_MAX(x.r2, 0) * n;
+    for (int32_t i = 0; i < n; i++)
+        price[i] = price1[i];
+    for (int32_t i = 0; i < n && x.r2 >= 0; i++)
+        price[i] += price2[i];
 }
 
-/* What `rest` of each step is worth. Prices change with the bucket only: a product for each. */
-static const int64_t *parts_of(const pricing_pricer *w, pricing_task_use x, int64_t rest)
+/* task_cost for steps 0 .. n - 1, in which the task can start anywhere. While the prices at its two ends stay as they
+ * are, the cost changes by the same amount from step to step: few pieces, and no product for each step. */
+static void fill_pieces(const pricing_pricer *w, pricing_task_use x, int64_t n, int64_t *line)
 {
-    const pricing_grid *grid = w->grid;
-    const int64_t *bucket = w->prices->resource;
-    for (int32_t i = 0; i < grid->n_buckets; i++) {
-        int64_t at = grid->bucket_step[i], price = x.r1 < 0 ? 0 : bucket[x.r1 * grid->n_buckets + i];
-        if (x.r2 >= 0)
-            price += bucket[x.r2 * grid->n_buckets + i];
-        pricing_line_fill(w->part + at, rest * price, grid->bucket_step[i + 1] - at);
+    const int32_t *from = w->grid->bucket_step;
+    int64_t price[PRICING_MAX_BUCKETS], step = w->grid->step_ns, whole = x.ns / step, rest = x.ns % step, count = 0;
+    int64_t worth = integral(w, x.r1, whole, 0); /* of the whole steps from step g on */
+    worth += x.r2 >= 0 ? integral(w, x.r2, whole, 0) : 0;
+    add_prices(w, x, price);
+    int32_t i = 0, j = 0; /* the buckets of step g, and of the one behind the whole steps */
+    for (int64_t g = 0; g < n; g += count) {
+        while (from[i + 1] <= g)
+            i++;
+        while (from[j + 1] <= g + whole)
+            j++;
+        int32_t next = j; /* and of the one behind that */
+        while (from[next + 1] <= g + whole + 1)
+            next++;
+        int64_t slope = step * (price[j] - price[i]), begin = worth + rest * price[j];
+        int64_t later = worth + slope + rest * UTIL_MIN(price[i], price[next]);
+        count = UTIL_MIN(from[i + 1] - 1 - g, from[j + 1] - 1 - g - whole);
+        count = UTIL_MIN(count, n - g);
+        line[g] = UTIL_MIN(begin, later);
+        if (count > 1)
+            pricing_line_ramp(line + g, line[g], slope, count);
+        count = UTIL_MAX(count, 1);
+        worth += slope * count;
     }
-    return w->part;
 }
 
 /* task_cost for all steps at once, divided by `share`. */
 static void fill_line(pricing_pricer *w, pricing_task_use x, int32_t share, int64_t *line)
 {
-    int64_t latest = w->grid->length_ns - x.ns, step = w->grid->step_ns, whole = x.ns / step, rest = x.ns % step;
-    int64_t n = latest < 0 ? 0 : latest / step + 1;
+    int64_t latest = w->grid->length_ns - x.ns, n = latest < 0 ? 0 : latest / w->grid->step_ns + 1;
     pricing_line_fill(line + n, NONE, w->grid->n_steps - n);
     if (n == 0)
         return;
-    const int64_t *sum = sums_of(w, x);
-    if (!sum) {
+    if (is_free(w, x.r1) && is_free(w, x.r2)) {
         memset(line, 0, sizeof *line * (size_t)n);
         return;
     }
-    if (rest)
-        pricing_line_worth(line, sum, parts_of(w, x, rest), whole, n - 1);
-    else
-        pricing_line_worth_whole(line, sum, whole, n - 1);
+    fill_pieces(w, x, n - 1, line);
     line[n - 1] = pricing_pricer_task_cost(w, x, (int32_t)n - 1, NULL);
     pricing_line_divide(line, share, n);
 }

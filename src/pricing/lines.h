@@ -20,12 +20,6 @@ int64_t pricing_line_least_sum(const int64_t *a, const int64_t *b, int64_t n);
  * `in` and `out` may be the same. */
 void pricing_lines_least_before(int64_t *out, const int64_t *in, int32_t lines, int64_t n);
 void pricing_lines_least_behind(int64_t *out, const int64_t *in, int32_t lines, int64_t n);
-void pricing_line_sum(int64_t *out, const int64_t *a, const int64_t *b, int64_t n); /* out[g] = a[g] + b[g] */
-/* out[g] = the least worth of a task that starts within step g (either end included) and takes `whole` steps and a part
- * of one: `sum` are the worths of all steps before, `part` those of such a part of each step; both up to n + whole. */
-void pricing_line_worth(int64_t *out, const int64_t *sum, const int64_t *part, int64_t whole, int64_t n);
-/* The same for `whole` steps alone. */
-void pricing_line_worth_whole(int64_t *out, const int64_t *sum, int64_t whole, int64_t n);
 /* line[g] /= by, for line[g] >= 0 and by > 0. */
 void pricing_line_divide(int64_t *line, int32_t by, int64_t n);
 

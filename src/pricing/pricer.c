@@ -120,8 +120,6 @@ void pricing_pricer_free(pricing_pricer *w)
     free(w->best_value);
     free(w->message);
     free(w->line);
-    free(w->sum);
-    free(w->part);
     free(w->cumulative);
     free(w->step_price);
     free(w->device);
@@ -205,15 +203,13 @@ int pricing_pricer_new(pricing_pricer **out, const decompose_block *b, int32_t m
     w->best_value = util_alloc(largest * K * N, sizeof(int64_t));
     w->message = util_alloc(K * N, sizeof(int64_t));
     w->line = util_alloc(N, sizeof(int64_t));
-    w->sum = util_alloc(N + 1, sizeof(int64_t));
-    w->part = util_alloc(N, sizeof(int64_t));
     w->cumulative = util_alloc(R * (N + 1), sizeof(int64_t));
     w->step_price = util_alloc(R * N, sizeof(int64_t));
     w->device = util_alloc(largest, sizeof(int8_t));
     w->start = util_alloc(largest, sizeof(int64_t));
     w->use = util_alloc(4 * (size_t)q->n_ops + 2 * (size_t)q->n_edges + 4, sizeof *w->use);
-    int rc = w->kind_node && w->node && w->readers && w->value && w->best_value && w->message && w->line && w->sum &&
-                     w->part && w->cumulative && w->step_price && w->device && w->start && w->use
+    int rc = w->kind_node && w->node && w->readers && w->value && w->best_value && w->message && w->line &&
+                     w->cumulative && w->step_price && w->device && w->start && w->use
                  ? 0
                  : MOIRAI_EFAIL;
     if (!rc) {

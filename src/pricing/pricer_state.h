@@ -51,7 +51,6 @@ struct pricing_pricer {
     int64_t *best_value; /* the same, the least until then (of a child that produces) or from then on (that reads) */
     int64_t *message;    /* K * N */
     int64_t *line;       /* N */
-    int64_t *sum, *part; /* N + 1 and N, for costs of a task */
     int64_t *cumulative; /* [resource * (N + 1) + g] */
     int64_t *step_price; /* [resource * N + g] */
     int8_t *device;
