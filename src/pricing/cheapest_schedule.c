@@ -33,7 +33,8 @@ static int64_t cheapest_transfer(pricing_pricer *w, int32_t t, int32_t a, int32_
     first = UTIL_MAX(first, 0);
     last = UTIL_MIN(last, w->grid->n_steps - 1);
     int64_t best = NONE, least = pricing_line_least(line + first, last - first + 1);
-    for (int64_t u = first; u <= last && best > 0 && least < NONE; u++) {
+    int64_t share = w->block->problem.flow == MOIRAI_FLOW_TENSOR ? UTIL_MAX(w->readers[t], 1) : 1;
+    for (int64_t u = first; u <= last && least < NONE && best > least * share; u++) {
         if (line[u] != least)
             continue;
         int64_t start = 0, cost = pricing_pricer_task_cost(w, x, (int32_t)u, &start);
@@ -110,7 +111,7 @@ static pricing_tree_state best_child(pricing_pricer *w, int32_t x, int64_t offse
         best = cost;
         pick.k = l;
         sent = 0;
-        while (costs[sent] >= NONE || rest[sent] >= NONE || costs[sent] + rest[sent] != cost)
+        while (costs[sent] + rest[sent] != cost || costs[sent] >= NONE || rest[sent] >= NONE)
             sent++;
         /* The step of the child itself: where its line took the value from. */
         int64_t taken = rest[sent], h = child->is_source ? from + sent - after : from + sent + wait;
