@@ -39,21 +39,35 @@
 
 /* ---- costs of single tasks ---- */
 
-/* Price of a resource integrated from 0 to t. */
-static int64_t integral(const pricing_pricer *w, int32_t r, int64_t t)
+/* A task by steps: it takes `whole` steps and `rest` of one. */
+typedef struct split_task {
+    int32_t r1, r2;
+    int64_t whole, rest;
+} split_task;
+
+/* Price of a resource integrated from 0 to `rest` within step g. */
+static int64_t integral(const pricing_pricer *w, int32_t r, int64_t g, int64_t rest)
 {
-    int64_t g = t / w->grid->step_ns, rest = t - g * w->grid->step_ns;
     const int64_t *cumulative = w->cumulative + (int64_t)r * (w->grid->n_steps + 1);
     return cumulative[g] + (rest ? rest * w->step_price[(int64_t)r * w->grid->n_steps + g] : 0);
 }
 
-static int64_t task_cost_at(const pricing_pricer *w, pricing_task_use x, int64_t s)
+/* What the task costs if it starts `after` the beginning of step g, at most a step. */
+static int64_t cost_at(const pricing_pricer *w, split_task x, int64_t g, int64_t after)
 {
-    int64_t cost = 0;
+    int64_t step = w->grid->step_ns, end = g + x.whole, rest = after + x.rest, cost = 0;
+    if (after == step) {
+        g++;
+        after = 0;
+    }
+    if (rest >= step) {
+        end++;
+        rest -= step;
+    }
     if (x.r1 >= 0)
-        cost = integral(w, x.r1, s + x.ns) - integral(w, x.r1, s);
+        cost = integral(w, x.r1, end, rest) - integral(w, x.r1, g, after);
     if (x.r2 >= 0)
-        cost += integral(w, x.r2, s + x.ns) - integral(w, x.r2, s);
+        cost += integral(w, x.r2, end, rest) - integral(w, x.r2, g, after);
     return cost;
 }
 
@@ -61,24 +75,24 @@ static int64_t task_cost_at(const pricing_pricer *w, pricing_task_use x, int64_t
  * meets a step's boundary. *start gets where (if not NULL). NONE where it would end after T. */
 int64_t pricing_pricer_task_cost(const pricing_pricer *w, pricing_task_use x, int32_t g, int64_t *start)
 {
-    int64_t step = w->grid->step_ns, latest = w->grid->length_ns - x.ns, low = g * step;
-    if (low > latest)
+    int64_t step = w->grid->step_ns, room = w->grid->length_ns - x.ns - g * step; /* to the latest start */
+    if (room < 0)
         return NONE;
-    int64_t best = task_cost_at(w, x, low), at = low;
+    split_task split = {x.r1, x.r2, x.ns / step, x.ns % step};
+    int64_t best = cost_at(w, split, g, 0), after = 0;
     if (x.r1 >= 0 && x.ns > 0) {
-        int64_t high = UTIL_MIN(low + step, latest), kink = (low + x.ns + step - 1) / step * step - x.ns;
-        int64_t cost = task_cost_at(w, x, high);
+        int64_t high = UTIL_MIN(step, room), kink = step - split.rest, cost = cost_at(w, split, g, high);
         if (cost < best) {
             best = cost;
-            at = high;
+            after = high;
         }
-        if (kink > low && kink < high && (cost = task_cost_at(w, x, kink)) < best) {
+        if (kink < high && (cost = cost_at(w, split, g, kink)) < best) {
             best = cost;
-            at = kink;
+            after = kink;
         }
     }
     if (start)
-        *start = at;
+        *start = g * step + after;
     return best;
 }
 
@@ -88,48 +102,85 @@ static bool is_free(const pricing_pricer *w, int32_t r)
     return r < 0 || !w->cumulative[(int64_t)r * (w->grid->n_steps + 1) + w->grid->n_steps];
 }
 
-/* Adds to line[g] what the pricing_task_use costs on one resource if it starts at g * step (low) or where its end meets
- * a boundary (kink). The same task_cost_at for all g, without a division. */
-static void add_resource(const pricing_pricer *w, int32_t r, int64_t ns, int32_t n, int64_t *low, int64_t *kink)
+/* What all resources of a task cost together, by bucket. */
+static void add_prices(const pricing_pricer *w, pricing_task_use x, int64_t *price)
 {
-    int64_t step = w->grid->step_ns, whole = ns / step, rest = ns % step;
-    const int64_t *sum = w->cumulative + (int64_t)r * (w->grid->n_steps + 1);
-    const int64_t *price = w->step_price + (int64_t)r * w->grid->n_steps;
-    if (is_free(w, r))
-        return;
-    pricing_line_add_worth(low, sum, price, whole, rest, n);
-    if (rest)
-        pricing_line_add_kink(kink, sum, price, whole, step - rest, n - 1);
+    int32_t n = w->grid->n_buckets;
+    const int64_t *price1 = w->prices->resource + x.r1 * n, *price2 = w->prices->resource + UTIL_MAX(x.r2, 0) * n;
+    for (int32_t i = 0; i < n; i++)
+        price[i] = price1[i];
+    for (int32_t i = 0; i < n && x.r2 >= 0; i++)
+        price[i] += price2[i];
+}
+
+/* task_cost for steps 0 .. n - 1, in which the task can start anywhere. While the prices at its two ends stay as they
+ * are, the cost changes by the same amount from step to step: few pieces, and no product for each step. */
+static void fill_pieces(const pricing_pricer *w, pricing_task_use x, int64_t n, int64_t *line)
+{
+    const int32_t *from = w->grid->bucket_step;
+    int64_t price[PRICING_MAX_BUCKETS], step = w->grid->step_ns, whole = x.ns / step, rest = x.ns % step, count = 0;
+    int64_t worth = integral(w, x.r1, whole, 0); /* of the whole steps from step g on */
+    worth += x.r2 >= 0 ? integral(w, x.r2, whole, 0) : 0;
+    add_prices(w, x, price);
+    int32_t i = 0, j = 0; /* the buckets of step g, and of the one behind the whole steps */
+    for (int64_t g = 0; g < n; g += count) {
+        while (from[i + 1] <= g)
+            i++;
+        while (from[j + 1] <= g + whole)
+            j++;
+        int32_t next = j; /* and of the one behind that */
+        while (from[next + 1] <= g + whole + 1)
+            next++;
+        int64_t slope = step * (price[j] - price[i]), begin = worth + rest * price[j];
+        int64_t later = worth + slope + rest * UTIL_MIN(price[i], price[next]);
+        count = UTIL_MIN(from[i + 1] - 1 - g, from[j + 1] - 1 - g - whole);
+        count = UTIL_MIN(count, n - g);
+        line[g] = UTIL_MIN(begin, later);
+        if (count > 1)
+            pricing_line_ramp(line + g, line[g], slope, count);
+        count = UTIL_MAX(count, 1);
+        worth += slope * count;
+    }
 }
 
 /* task_cost for all steps at once, divided by `share`. */
 static void fill_line(pricing_pricer *w, pricing_task_use x, int32_t share, int64_t *line)
 {
-    int32_t N = w->grid->n_steps;
-    int64_t latest = w->grid->length_ns - x.ns, step = w->grid->step_ns;
-    int32_t n = latest < 0 ? 0 : (int32_t)(latest / step) + 1;
-    pricing_line_fill(line + n, NONE, N - n);
-    memset(line, 0, sizeof *line * (size_t)n);
-    if (n == 0 || (is_free(w, x.r1) && is_free(w, x.r2)))
+    int64_t latest = w->grid->length_ns - x.ns, n = latest < 0 ? 0 : latest / w->grid->step_ns + 1;
+    pricing_line_fill(line + n, NONE, w->grid->n_steps - n);
+    if (n == 0)
         return;
-    int64_t *kink = w->line;
-    memset(kink, 0, sizeof *kink * (size_t)n);
-    add_resource(w, x.r1, x.ns, n, line, kink);
-    if (x.r2 >= 0)
-        add_resource(w, x.r2, x.ns, n, line, kink);
-    pricing_line_lower_ends(line, x.ns % step ? kink : NULL, n);
-    line[n - 1] = pricing_pricer_task_cost(w, x, n - 1, NULL);
+    if (is_free(w, x.r1) && is_free(w, x.r2)) {
+        memset(line, 0, sizeof *line * (size_t)n);
+        return;
+    }
+    fill_pieces(w, x, n - 1, line);
+    line[n - 1] = pricing_pricer_task_cost(w, x, (int32_t)n - 1, NULL);
     pricing_line_divide(line, share, n);
 }
 
-static const int64_t *op_costs(const pricing_pricer *w, int32_t op, int32_t k)
+/* Lines are filled when they are first asked for: many are not, such as those of a tensor from the entry between all
+ * other devices. */
+static const int64_t *op_costs(pricing_pricer *w, int32_t op, int32_t k)
 {
-    return w->op_cost + ((int64_t)w->op_line[op] * w->K + k) * w->grid->n_steps;
+    int64_t at = (int64_t)w->op_line[op] * w->K + k;
+    if (!w->op_filled[at]) {
+        w->op_filled[at] = true;
+        fill_line(w, pricing_pricer_op_task(w, op, k), 1, w->op_cost + at * w->grid->n_steps);
+    }
+    return w->op_cost + at * w->grid->n_steps;
 }
 
-const int64_t *pricing_pricer_transfer_costs(const pricing_pricer *w, int32_t tensor, int32_t a, int32_t b)
+const int64_t *pricing_pricer_transfer_costs(pricing_pricer *w, int32_t tensor, int32_t a, int32_t b)
 {
-    return w->transfer_cost + (((int64_t)w->tensor_line[tensor] * w->K + a) * w->K + b) * w->grid->n_steps;
+    int64_t at = ((int64_t)w->tensor_line[tensor] * w->K + a) * w->K + b;
+    if (!w->transfer_filled[at]) {
+        bool shared = w->block->problem.flow == MOIRAI_FLOW_TENSOR;
+        w->transfer_filled[at] = true;
+        fill_line(w, pricing_pricer_transfer_task(w, tensor, a, b), shared ? UTIL_MAX(w->readers[tensor], 1) : 1,
+                  w->transfer_cost + at * w->grid->n_steps);
+    }
+    return w->transfer_cost + at * w->grid->n_steps;
 }
 
 static bool out_of_time(pricing_pricer *w)
@@ -138,33 +189,23 @@ static bool out_of_time(pricing_pricer *w)
     return w->cut_short;
 }
 
-/* With many devices the lines of transfers alone take long: cut_short says that they are not all there. */
 static void set_prices(pricing_pricer *w, const int64_t *price)
 {
     const pricing_grid *grid = w->grid;
     for (int32_t r = 0; r < w->n_resources; r++) {
-        int64_t *line = w->step_price + (int64_t)r * grid->n_steps;
+        int64_t *line = w->step_price + (int64_t)r * grid->n_steps, before = 0;
         int64_t *sum = w->cumulative + (int64_t)r * (grid->n_steps + 1);
-        for (int32_t i = 0; i < grid->n_buckets; i++)
-            for (int32_t g = grid->bucket_step[i]; g < grid->bucket_step[i + 1] && g < grid->n_steps; g++)
-                line[g] = price[r * grid->n_buckets + i];
-        sum[0] = 0;
-        for (int32_t g = 0; g < grid->n_steps; g++)
-            sum[g + 1] = sum[g] + line[g] * grid->step_ns;
+        for (int32_t i = 0; i < grid->n_buckets; i++) {
+            int64_t at = grid->bucket_step[i], n = grid->bucket_step[i + 1] - at;
+            int64_t each = price[r * grid->n_buckets + i];
+            pricing_line_fill(line + at, each, n);
+            pricing_line_ramp(sum + at, before, each * grid->step_ns, n);
+            before += each * grid->step_ns * n;
+        }
+        sum[grid->n_steps] = before;
     }
-    for (int32_t i = 0; i < w->n_op_lines; i++)
-        for (int32_t k = 0; k < w->K; k++)
-            if (w->present >> k & 1 && moirai_op_ns(&w->block->problem, w->line_op[i], k) >= 0)
-                fill_line(w, pricing_pricer_op_task(w, w->line_op[i], k), 1, (int64_t *)op_costs(w, w->line_op[i], k));
-    bool shared = w->block->problem.flow == MOIRAI_FLOW_TENSOR;
-    for (int32_t i = 0; i < w->n_tensor_lines; i++) {
-        int32_t t = w->line_tensor[i];
-        for (int32_t a = 0; a < w->K && !out_of_time(w); a++)
-            for (int32_t b = 0; b < w->K; b++)
-                if (a != b && w->present >> a & w->present >> b & 1)
-                    fill_line(w, pricing_pricer_transfer_task(w, t, a, b), shared ? UTIL_MAX(w->readers[t], 1) : 1,
-                              (int64_t *)pricing_pricer_transfer_costs(w, t, a, b));
-    }
+    memset(w->op_filled, 0, sizeof *w->op_filled * (size_t)(w->n_op_lines * w->K));
+    memset(w->transfer_filled, 0, sizeof *w->transfer_filled * (size_t)w->n_tensor_lines * (size_t)(w->K * w->K));
 }
 
 /* ---- the dynamic programme ---- */
@@ -223,22 +264,32 @@ static void own_value(pricing_pricer *w, int64_t *value, int32_t op, int32_t k, 
             add_exit_edge(w, value, q->op_in[j], k, x.ns);
 }
 
-/* What the best state of a child on l costs by the start of its parent on k, less what must lie between. */
+/* What the best state of a child on the parent's own device costs by the start of the parent, less what must lie
+ * between; nothing that fits where it may not be there. */
+static void begin_message(const pricing_pricer *w, const pricing_tree_node *child, const int64_t *least, int32_t k,
+                          int64_t *message)
+{
+    int64_t N = w->grid->n_steps, n = 0;
+    if (pricing_pricer_allows(w, child->op, k)) {
+        int64_t after = child->is_source ? moirai_op_ns(&w->block->problem, child->op, k) / w->grid->step_ns : 0;
+        n = UTIL_MAX(N - after, 0);
+    }
+    pricing_line_fill(message, NONE, N - n);
+    memcpy(message + (N - n), least, sizeof *least * (size_t)n);
+}
+
+/* The same for a child on another device l: the transfer lies between as well. */
 static void lower_message(pricing_pricer *w, const pricing_tree_node *child, const int64_t *least, int32_t l, int32_t k,
                           int64_t *message)
 {
     const moirai_problem *q = &w->block->problem;
     int64_t N = w->grid->n_steps, step = w->grid->step_ns;
     int64_t after = child->is_source ? moirai_op_ns(q, child->op, l) / step : 0;
-    if (l == k) {
-        pricing_line_lower(message + UTIL_MIN(after, N), least, N - after);
-        return;
-    }
     int32_t from = child->is_source ? l : k, to = child->is_source ? k : l;
-    const int64_t *cost = pricing_pricer_transfer_costs(w, child->tensor, from, to);
     int64_t wait = moirai_transfer_ns(q, child->tensor, from, to) / step, n = N - after - wait;
     if (n <= 0)
         return;
+    const int64_t *cost = pricing_pricer_transfer_costs(w, child->tensor, from, to);
     if (child->is_source) /* by the parent's start: the child, then the transfer, have ended */
         pricing_line_lower_sum(message + after + wait, least, cost + after, n);
     else /* by the transfer's start */
@@ -252,11 +303,15 @@ static void add_child(pricing_pricer *w, const pricing_tree_node *child, const i
                       int64_t *parent_value)
 {
     int32_t N = w->grid->n_steps, K = w->K;
-    pricing_line_fill(w->message, NONE, (int64_t)K * N);
-    for (int32_t k = 0; k < K; k++)
-        for (int32_t l = 0; l < K && pricing_pricer_allows(w, parent_op, k); l++)
-            if (pricing_pricer_allows(w, child->op, l))
-                lower_message(w, child, least + (int64_t)l * N, l, k, w->message + (int64_t)k * N);
+    for (int32_t k = 0; k < K; k++) {
+        int64_t *message = w->message + (int64_t)k * N;
+        if (!pricing_pricer_allows(w, parent_op, k))
+            continue;
+        begin_message(w, child, least + (int64_t)k * N, k, message);
+        for (int32_t l = 0; l < K; l++)
+            if (l != k && pricing_pricer_allows(w, child->op, l))
+                lower_message(w, child, least + (int64_t)l * N, l, k, message);
+    }
     (child->is_source ? pricing_lines_least_before : pricing_lines_least_behind)(w->message, w->message, K, N);
     for (int32_t k = 0; k < K; k++) {
         if (!pricing_pricer_allows(w, parent_op, k))
@@ -306,15 +361,14 @@ static int64_t price_kind(pricing_pricer *w, int32_t kind, pricing_column_fn col
     kind_values(w, kind);
     int64_t best = NONE;
     for (int32_t k = 0; k < w->K; k++) {
-        int64_t least = NONE;
+        const int64_t *value = w->value + (int64_t)k * N;
+        int64_t least = pricing_line_least(value, N);
         pricing_tree_state root = {k, 0};
-        for (int32_t g = 0; g < N; g++)
-            if (w->value[(int64_t)k * N + g] < least) {
-                least = w->value[(int64_t)k * N + g];
-                root.g = g;
-            }
-        if (least < NONE && column && !out_of_time(w))
+        if (least < NONE && column && !out_of_time(w)) {
+            while (value[root.g] != least)
+                root.g++;
             pricing_pricer_walk(w, kind, root, column, data);
+        }
         best = UTIL_MIN(best, least);
     }
     return best;
@@ -365,8 +419,6 @@ int64_t pricing_pricer_cost(pricing_pricer *w, const pricing_prices *prices, pri
     w->cut_short = false;
     set_present(w, prices);
     set_prices(w, prices->resource);
-    if (w->cut_short)
-        return -NONE;
     __int128 sum = 0;
     for (int32_t j = 0; w->how.fixed && j < w->how.n_receivers; j++) {
         int64_t cost = pricing_pricer_send(w, j, column, data);

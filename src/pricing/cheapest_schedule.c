@@ -25,7 +25,7 @@ static void clear_uses(pricing_pricer *w)
 
 /* The cheapest start of a transfer within steps first .. last, and its cost; PRICING_NONE: there is none. Lines of costs
  * are rounded down to a reader's part: only where a line is least can the cost be. */
-static int64_t cheapest_transfer(const pricing_pricer *w, int32_t t, int32_t a, int32_t b, int64_t first, int64_t last,
+static int64_t cheapest_transfer(pricing_pricer *w, int32_t t, int32_t a, int32_t b, int64_t first, int64_t last,
                                  int64_t *at)
 {
     pricing_task_use x = pricing_pricer_transfer_task(w, t, a, b);
@@ -33,7 +33,8 @@ static int64_t cheapest_transfer(const pricing_pricer *w, int32_t t, int32_t a, 
     first = UTIL_MAX(first, 0);
     last = UTIL_MIN(last, w->grid->n_steps - 1);
     int64_t best = NONE, least = pricing_line_least(line + first, last - first + 1);
-    for (int64_t u = first; u <= last && best > 0 && least < NONE; u++) {
+    int64_t share = w->block->problem.flow == MOIRAI_FLOW_TENSOR ? UTIL_MAX(w->readers[t], 1) : 1;
+    for (int64_t u = first; u <= last && least < NONE && best > least * share; u++) {
         if (line[u] != least)
             continue;
         int64_t start = 0, cost = pricing_pricer_task_cost(w, x, (int32_t)u, &start);
@@ -101,13 +102,16 @@ static pricing_tree_state best_child(pricing_pricer *w, int32_t x, int64_t offse
             child->is_source ? (from = UTIL_MAX(from, to)) : (to = UTIL_MIN(from, to));
         const int64_t *costs = l == up.k ? nothing : pricing_pricer_transfer_costs(w, child->tensor, a, z) + from;
         const int64_t *rest = child->is_source ? least + from - after : least + from + wait;
-        int64_t cost = from > to ? NONE : pricing_line_least_sum(costs, rest, to - from + 1);
+        /* Costs are not below 0, and `rest` falls (or rises) all the way: often its least is too much already. */
+        if (from > to || rest[child->is_source ? to - from : 0] >= best)
+            continue;
+        int64_t cost = pricing_line_least_sum(costs, rest, to - from + 1);
         if (cost >= best)
             continue;
         best = cost;
         pick.k = l;
         sent = 0;
-        while (costs[sent] >= NONE || rest[sent] >= NONE || costs[sent] + rest[sent] != cost)
+        while (costs[sent] + rest[sent] != cost || costs[sent] >= NONE || rest[sent] >= NONE)
             sent++;
         /* The step of the child itself: where its line took the value from. */
         int64_t taken = rest[sent], h = child->is_source ? from + sent - after : from + sent + wait;

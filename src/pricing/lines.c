@@ -11,13 +11,7 @@
 #include "util/util.h"
 
 #define NONE PRICING_NONE
-
-PRICING_FOR_EACH_MACHINE
-void pricing_line_lower(int64_t *restrict out, const int64_t *restrict a, int64_t n)
-{
-    for (int64_t g = 0; g < n; g++)
-        out[g] = UTIL_MIN(out[g], a[g]);
-}
+#define PIECE 8 /* numbers that a loop takes at a time */
 
 PRICING_FOR_EACH_MACHINE
 void pricing_line_lower_sum(int64_t *restrict out, const int64_t *restrict a, const int64_t *restrict b, int64_t n)
@@ -52,54 +46,59 @@ void pricing_line_fill(int64_t *out, int64_t value, int64_t n)
 }
 
 PRICING_FOR_EACH_MACHINE
+void pricing_line_ramp(int64_t *out, int64_t first, int64_t by, int64_t n)
+{
+    int64_t more[PIECE], g = 0;
+    for (int64_t j = 0; j < PIECE; j++)
+        more[j] = j * by;
+    for (; g + PIECE <= n; g += PIECE, first += PIECE * by)
+        for (int64_t j = 0; j < PIECE; j++)
+            out[g + j] = first + more[j];
+    for (; g < n; g++, first += by)
+        out[g] = first;
+}
+
+/* A minimum waits for the one before: PIECE of them side by side do not wait for each other. */
+PRICING_FOR_EACH_MACHINE
 int64_t pricing_line_least(const int64_t *a, int64_t n)
 {
-    int64_t least = INT64_MAX;
-    for (int64_t g = 0; g < n; g++)
-        least = UTIL_MIN(least, a[g]);
-    return least;
+    int64_t least[PIECE], g = 0;
+    for (int64_t j = 0; j < PIECE; j++)
+        least[j] = INT64_MAX;
+    for (; g + PIECE <= n; g += PIECE)
+        for (int64_t j = 0; j < PIECE; j++)
+            least[j] = UTIL_MIN(least[j], a[g + j]);
+    for (; g < n; g++)
+        least[0] = UTIL_MIN(least[0], a[g]);
+    for (int64_t j = 1; j < PIECE; j++)
+        least[0] = UTIL_MIN(least[0], least[j]);
+    return least[0];
+}
+
+static inline int64_t sum_of(int64_t a, int64_t b)
+{
+    int64_t most = UTIL_MAX(a, b), sum = a + b;
+    return most >= NONE ? NONE : sum;
 }
 
 PRICING_FOR_EACH_MACHINE
 int64_t pricing_line_least_sum(const int64_t *restrict a, const int64_t *restrict b, int64_t n)
 {
-    int64_t least = NONE;
-    for (int64_t g = 0; g < n; g++) {
-        int64_t most = UTIL_MAX(a[g], b[g]), sum = a[g] + b[g];
-        sum = most >= NONE ? NONE : sum;
-        least = UTIL_MIN(least, sum);
+    int64_t least[PIECE], g = 0;
+    for (int64_t j = 0; j < PIECE; j++)
+        least[j] = NONE;
+    for (; g + PIECE <= n; g += PIECE)
+        for (int64_t j = 0; j < PIECE; j++) {
+            int64_t sum = sum_of(a[g + j], b[g + j]);
+            least[j] = UTIL_MIN(least[j], sum);
+        }
+    for (; g < n; g++) {
+        int64_t sum = sum_of(a[g], b[g]);
+        least[0] = UTIL_MIN(least[0], sum);
     }
-    return least;
-}
-
-PRICING_FOR_EACH_MACHINE
-void pricing_line_add_worth(int64_t *restrict low, const int64_t *restrict sum, const int64_t *restrict price,
-                            int64_t whole, int64_t rest, int64_t n)
-{
-    if (!rest) { /* the step behind the last one has no price */
-        for (int64_t g = 0; g < n; g++)
-            low[g] += sum[g + whole] - sum[g];
-        return;
-    }
-    for (int64_t g = 0; g < n; g++)
-        low[g] += sum[g + whole] + rest * price[g + whole] - sum[g];
-}
-
-PRICING_FOR_EACH_MACHINE
-void pricing_line_add_kink(int64_t *restrict kink, const int64_t *restrict sum, const int64_t *restrict price,
-                           int64_t whole, int64_t lack, int64_t n)
-{
-    for (int64_t g = 0; g < n; g++)
-        kink[g] += sum[g + whole + 1] - sum[g] - lack * price[g];
-}
-
-PRICING_FOR_EACH_MACHINE
-void pricing_line_lower_ends(int64_t *line, const int64_t *restrict kink, int64_t n)
-{
-    for (int64_t g = 0; g + 1 < n; g++)
-        line[g] = UTIL_MIN(line[g], line[g + 1]);
-    for (int64_t g = 0; kink && g + 1 < n; g++)
-        line[g] = UTIL_MIN(line[g], kink[g]);
+    for (int64_t j = 1; j < PIECE; j++)
+        least[0] = UTIL_MIN(least[0], least[j]);
+    return least[0];
 }
 
 /* A division takes ten times as long as a product. With m = floor(2^64 / by) + 1 the upper half of a m is floor(a / by)

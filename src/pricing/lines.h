@@ -4,8 +4,6 @@
 
 #include <stdint.h>
 
-/* out[g] = min(out[g], a[g]). */
-void pricing_line_lower(int64_t *out, const int64_t *a, int64_t n);
 /* out[g] = min(out[g], a[g] + b[g]); two costs that do not fit may be added. */
 void pricing_line_lower_sum(int64_t *out, const int64_t *a, const int64_t *b, int64_t n);
 /* out[g] += a[g], PRICING_NONE where either does not fit. */
@@ -13,6 +11,7 @@ void pricing_line_add(int64_t *out, const int64_t *a, int64_t n);
 /* out[g] = a[g] + flat, PRICING_NONE where a[g] does not fit. */
 void pricing_line_set(int64_t *out, const int64_t *a, int64_t flat, int64_t n);
 void pricing_line_fill(int64_t *out, int64_t value, int64_t n);
+void pricing_line_ramp(int64_t *out, int64_t first, int64_t by, int64_t n); /* out[g] = first + g * by */
 /* The least of a[g]; INT64_MAX for n < 1. */
 int64_t pricing_line_least(const int64_t *a, int64_t n);
 /* The least of a[g] + b[g] where both fit; PRICING_NONE if nowhere. */
@@ -21,14 +20,6 @@ int64_t pricing_line_least_sum(const int64_t *a, const int64_t *b, int64_t n);
  * `in` and `out` may be the same. */
 void pricing_lines_least_before(int64_t *out, const int64_t *in, int32_t lines, int64_t n);
 void pricing_lines_least_behind(int64_t *out, const int64_t *in, int32_t lines, int64_t n);
-/* low[g] += the worth of a resource from step g on for `whole` steps and `rest` of one more, given its price by step and
- * the sums of these; kink[g] likewise for a task that ends where step g + whole does, `step` being the length of one. */
-void pricing_line_add_worth(int64_t *low, const int64_t *sum, const int64_t *price, int64_t whole, int64_t rest,
-                            int64_t n);
-void pricing_line_add_kink(int64_t *kink, const int64_t *sum, const int64_t *price, int64_t whole, int64_t lack,
-                           int64_t n);
-/* line[g] = the least of line[g], line[g + 1] and, unless `kink` is NULL, kink[g]; the last one stays. */
-void pricing_line_lower_ends(int64_t *line, const int64_t *kink, int64_t n);
 /* line[g] /= by, for line[g] >= 0 and by > 0. */
 void pricing_line_divide(int64_t *line, int32_t by, int64_t n);
 

@@ -114,6 +114,8 @@ void pricing_pricer_free(pricing_pricer *w)
     free(w->line_tensor);
     free(w->op_cost);
     free(w->transfer_cost);
+    free(w->op_filled);
+    free(w->transfer_filled);
     free(w->value);
     free(w->best_value);
     free(w->message);
@@ -165,7 +167,9 @@ static int assign_lines(pricing_pricer *w)
         return too_large(q);
     w->op_cost = util_alloc((size_t)w->n_op_lines * K * N, sizeof(int64_t));
     w->transfer_cost = util_alloc((size_t)w->n_tensor_lines * K * K * N, sizeof(int64_t));
-    return w->op_cost && w->transfer_cost ? 0 : MOIRAI_EFAIL;
+    w->op_filled = util_alloc((size_t)w->n_op_lines * K, sizeof(bool));
+    w->transfer_filled = util_alloc((size_t)w->n_tensor_lines * K * K, sizeof(bool));
+    return w->op_cost && w->transfer_cost && w->op_filled && w->transfer_filled ? 0 : MOIRAI_EFAIL;
 }
 
 int pricing_pricer_new(pricing_pricer **out, const decompose_block *b, int32_t max_steps)

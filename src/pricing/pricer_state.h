@@ -31,6 +31,7 @@ struct pricing_pricer {
     int32_t *line_op, *line_tensor;       /* a representative of each */
     int64_t *op_cost;                     /* [(line * K + k) * N + g] */
     int64_t *transfer_cost;               /* [((line * K + a) * K + b) * N + g] */
+    bool *op_filled, *transfer_filled;    /* which of these lines are there */
     /* set by pricing_pricer_set */
     int32_t entry_device, exit_device;
     pricing_sending how;
@@ -102,7 +103,7 @@ static inline pricing_task_use pricing_pricer_transfer_task(const pricing_pricer
  * T. */
 int64_t pricing_pricer_task_cost(const pricing_pricer *w, pricing_task_use x, int32_t g, int64_t *start);
 /* Costs of a tensor's transfer by the step of its start. */
-const int64_t *pricing_pricer_transfer_costs(const pricing_pricer *w, int32_t tensor, int32_t a, int32_t b);
+const int64_t *pricing_pricer_transfer_costs(pricing_pricer *w, int32_t tensor, int32_t a, int32_t b);
 /* The schedule behind the value of a kind whose root is in `root`. */
 void pricing_pricer_walk(pricing_pricer *w, int32_t kind, pricing_tree_state root, pricing_column_fn column,
                          void *data);

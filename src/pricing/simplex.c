@@ -35,6 +35,9 @@
 #define MOST_REPAIRS 3
 #define MOST_ITERATIONS 20 /* times rows and columns */
 #define LOOK 64            /* iterations between two looks at the stop */
+#define PIECE 8            /* numbers that a loop over a line takes at a time */
+#define ENTRIES 4          /* and one over a column's entries */
+#define SURELY (1 + 1e-9)  /* times this: larger, however the quotient is rounded */
 
 /* Variables: logical ones by row, then the columns. */
 struct pricing_simplex {
@@ -42,22 +45,26 @@ struct pricing_simplex {
     int32_t stride;        /* of the inverse's rows */
     double *lower, *upper; /* of the logical variables, nudged */
     bool *at_upper;        /* a logical variable outside of the basis: at which of its limits */
-    double *inverse;       /* of the basis: a line for each row of the programme, in it a number for each place */
-    int32_t *head;         /* which variable is in the basis, by place */
-    double *basic;         /* its value */
-    double *low, *high;    /* and its limits */
+    double *inverse;    /* of the basis: a line for each row of the programme, in it a number for each place. Where the
+                            * row's logical variable is in the basis, the line is 1 at its place and 0 elsewhere: exactly
+                            * so, since the exchange takes it from itself */
+    int32_t *head;      /* which variable is in the basis, by place */
+    double *basic;      /* its value */
+    double *low, *high; /* and its limits */
     double *phase_cost, *dual, *column, *pivot_row;
+    int32_t *costly;   /* places where the phase's cost is not 0; then those that may leave */
     bool first;        /* phase 1: some of the basis break their limits */
     int32_t exchanges; /* since the inverse was made */
     double most_cost;
     /* Columns, and what is kept for every variable. */
     double *cost;
-    size_t *off;
+    size_t *off; /* multiples of ENTRIES: each column is filled up with entries of 0 */
     int32_t *row;
     double *value;
     int32_t *place; /* in the basis, -1: none */
-    double *weight, *reduced;
-    size_t cost_capacity, off_capacity, row_capacity, value_capacity, place_capacity, weight_capacity, reduced_capacity;
+    double *weight, *reduced, *part;
+    size_t cost_capacity, off_capacity, row_capacity, value_capacity, place_capacity, weight_capacity, reduced_capacity,
+        part_capacity;
 };
 
 void pricing_simplex_free(pricing_simplex *s)
@@ -76,6 +83,7 @@ void pricing_simplex_free(pricing_simplex *s)
     free(s->dual);
     free(s->column);
     free(s->pivot_row);
+    free(s->costly);
     free(s->cost);
     free(s->off);
     free(s->row);
@@ -83,6 +91,7 @@ void pricing_simplex_free(pricing_simplex *s)
     free(s->place);
     free(s->weight);
     free(s->reduced);
+    free(s->part);
     free(s);
 }
 
@@ -140,8 +149,9 @@ static int allocate(pricing_simplex *s)
     s->dual = util_alloc(stride, sizeof(double));
     s->column = util_alloc(stride, sizeof(double));
     s->pivot_row = util_alloc(stride, sizeof(double));
+    s->costly = util_alloc(m, sizeof(int32_t));
     bool ok = s->lower && s->upper && s->at_upper && s->inverse && s->head && s->basic && s->low && s->high &&
-              s->phase_cost && s->dual && s->column && s->pivot_row;
+              s->phase_cost && s->dual && s->column && s->pivot_row && s->costly;
     return ok ? 0 : MOIRAI_EFAIL;
 }
 
@@ -155,7 +165,8 @@ static int make_room(pricing_simplex *s, size_t n, size_t entries)
     rc = rc ? rc : util_grow(&s->value, &s->value_capacity, entries, sizeof *s->value);
     rc = rc ? rc : util_grow(&s->place, &s->place_capacity, all, sizeof *s->place);
     rc = rc ? rc : util_grow(&s->weight, &s->weight_capacity, all, sizeof *s->weight);
-    return rc ? rc : util_grow(&s->reduced, &s->reduced_capacity, all, sizeof *s->reduced);
+    rc = rc ? rc : util_grow(&s->reduced, &s->reduced_capacity, all, sizeof *s->reduced);
+    return rc ? rc : util_grow(&s->part, &s->part_capacity, all, sizeof *s->part);
 }
 
 /* A little more room in every row, each another one. */
@@ -172,7 +183,7 @@ int pricing_simplex_new(pricing_simplex **out, int32_t n_rows, const double *low
     if (!s)
         return MOIRAI_EFAIL;
     s->m = n_rows;
-    s->stride = (n_rows + 7) / 8 * 8;
+    s->stride = (n_rows + PIECE - 1) / PIECE * PIECE;
     if (allocate(s) || make_room(s, 1, 1)) {
         pricing_simplex_free(s);
         return MOIRAI_EFAIL;
@@ -192,13 +203,19 @@ int pricing_simplex_new(pricing_simplex **out, int32_t n_rows, const double *low
 
 int pricing_simplex_add_column(pricing_simplex *s, double cost, int32_t n, const int32_t *row, const double *value)
 {
-    size_t begin = s->off[s->n];
-    if (make_room(s, (size_t)s->n + 1, begin + (size_t)n))
+    size_t begin = s->off[s->n], end = begin + ((size_t)n + ENTRIES - 1) / ENTRIES * ENTRIES;
+    if (make_room(s, (size_t)s->n + 1, end))
         return MOIRAI_EFAIL;
-    memcpy(s->row + begin, row, sizeof *row * (size_t)n);
-    memcpy(s->value + begin, value, sizeof *value * (size_t)n);
+    for (int32_t e = 0; e < n; e++) {
+        s->row[begin + (size_t)e] = row[e];
+        s->value[begin + (size_t)e] = value[e];
+    }
+    for (size_t e = begin + (size_t)n; e < end; e++) {
+        s->row[e] = 0;
+        s->value[e] = 0;
+    }
     s->cost[s->n] = cost;
-    s->off[s->n + 1] = begin + (size_t)n;
+    s->off[s->n + 1] = end;
     s->place[s->m + s->n] = -1;
     s->weight[s->m + s->n] = 1;
     s->most_cost = fmax(s->most_cost, fabs(cost));
@@ -208,47 +225,82 @@ int pricing_simplex_add_column(pricing_simplex *s, double cost, int32_t n, const
 
 /* ---- lines of numbers ---- */
 
-/* out += by * a. */
+/* out += by * a, n a multiple of PIECE. */
 static inline void add_line(double *restrict out, const double *restrict a, double by, int32_t n)
 {
-    for (int32_t i = 0; i < n; i++)
-        out[i] += by * a[i];
+    for (int32_t i = 0; i < n; i += PIECE)
+        for (int32_t j = 0; j < PIECE; j++)
+            out[i + j] += by * a[i + j];
 }
 
-/* out = the sum over `count` lines of an inverse, each times its value; NULL for `line` names the first ones. */
+/* out = the sum over `count` lines of an inverse, each times its value; NULL for `line` names the first ones. Of a line
+ * whose logical variable has a place in the basis that place is all there is. */
 PRICING_FOR_EACH_MACHINE
 static void sum_lines(double *out, const double *inverse, int32_t stride, int32_t count, const int32_t *line,
-                      const double *value)
+                      const double *value, const int32_t *place)
 {
     memset(out, 0, sizeof *out * (size_t)stride);
-    for (int32_t e = 0; e < count; e++)
-        if (value[e] != 0)
-            add_line(out, inverse + (size_t)(line ? line[e] : e) * (size_t)stride, value[e], stride);
+    for (int32_t e = 0; e < count; e++) {
+        int32_t r = line ? line[e] : e;
+        if (place[r] >= 0)
+            out[place[r]] += value[e];
+        else if (value[e] != 0)
+            add_line(out, inverse + (size_t)r * (size_t)stride, value[e], stride);
+    }
 }
 
-/* Every line gives up its part of the place that a new column takes; `parts` are those parts. */
+/* Two lines give up their parts of the place that a new column takes. */
+static inline void exchange_two(double *restrict first, double *restrict second, const double *restrict column,
+                                int32_t stride, int32_t place)
+{
+    double part1 = first[place] / column[place], part2 = second[place] / column[place];
+    for (int32_t i = 0; i < stride; i += PIECE)
+        for (int32_t j = 0; j < PIECE; j++) {
+            double c = column[i + j];
+            first[i + j] += -part1 * c;
+            second[i + j] += -part2 * c;
+        }
+    first[place] = part1;
+    second[place] = part2;
+}
+
+/* Every line gives up its part of the place that a new column takes; `parts` are those parts. Two lines at a time read
+ * the column once. */
 PRICING_FOR_EACH_MACHINE
 static void exchange_lines(double *inverse, int32_t stride, int32_t count, const double *parts, const double *column,
                            int32_t place)
 {
+    double *waits = NULL;
     for (int32_t r = 0; r < count; r++) {
+        double *line = inverse + (size_t)r * (size_t)stride;
         if (parts[r] == 0)
             continue;
-        double *line = inverse + (size_t)r * (size_t)stride, part = parts[r] / column[place];
-        add_line(line, column, -part, stride);
-        line[place] = part;
+        if (waits)
+            exchange_two(waits, line, column, stride, place);
+        waits = waits ? NULL : line;
+    }
+    if (waits) {
+        double part = waits[place] / column[place];
+        add_line(waits, column, -part, stride);
+        waits[place] = part;
     }
 }
 
-/* The inner product of a line over the rows with a column. */
-static inline double along(const pricing_simplex *s, const double *line, int32_t v)
+/* part = the inner products of a line over the rows with the columns of all variables; 0 for those in the basis. */
+static void find_parts(pricing_simplex *s, const double *line)
 {
-    if (v < s->m)
-        return line[v];
-    double sum = 0;
-    for (size_t e = s->off[v - s->m]; e < s->off[v - s->m + 1]; e++)
-        sum += line[s->row[e]] * s->value[e];
-    return sum;
+    const int32_t *row = s->row;
+    const double *value = s->value;
+    memcpy(s->part, line, sizeof *line * (size_t)s->m);
+    for (int32_t x = 0; x < s->n; x++) {
+        double sum = 0;
+        for (size_t e = s->off[x]; e < s->off[x + 1] && s->place[s->m + x] < 0; e += ENTRIES)
+            for (size_t i = e; i < e + ENTRIES; i++)
+                sum += line[row[i]] * value[i];
+        s->part[s->m + x] = sum;
+    }
+    for (int32_t i = 0; i < s->m; i++)
+        s->part[s->head[i]] = 0;
 }
 
 /* ---- the basis ---- */
@@ -260,14 +312,15 @@ static void transform(pricing_simplex *s, int32_t v)
     size_t begin = v < s->m ? 0 : s->off[v - s->m], end = v < s->m ? 1 : s->off[v - s->m + 1];
     const int32_t *row = v < s->m ? &v : s->row + begin;
     const double *value = v < s->m ? whole : s->value + begin;
-    sum_lines(s->column, s->inverse, s->stride, (int32_t)(end - begin), row, value);
+    sum_lines(s->column, s->inverse, s->stride, (int32_t)(end - begin), row, value, s->place);
 }
 
 /* The inverse's part of a place, over the rows of the programme. */
 static void find_pivot_row(pricing_simplex *s, int32_t place)
 {
     for (int32_t r = 0; r < s->m; r++)
-        s->pivot_row[r] = s->inverse[(size_t)r * (size_t)s->stride + (size_t)place];
+        s->pivot_row[r] =
+            s->place[r] < 0 ? s->inverse[(size_t)r * (size_t)s->stride + (size_t)place] : s->place[r] == place;
 }
 
 /* The transformed column takes a place in the basis, whose pivot row is known: the inverse follows. */
@@ -282,7 +335,7 @@ static void find_values(pricing_simplex *s)
     double *rest = s->pivot_row;
     for (int32_t i = 0; i < s->m; i++)
         rest[i] = s->place[i] < 0 ? -resting_value(s, i) : 0;
-    sum_lines(s->basic, s->inverse, s->stride, s->m, NULL, rest);
+    sum_lines(s->basic, s->inverse, s->stride, s->m, NULL, rest, s->place);
 }
 
 /* The row of the largest pivot among those that wait for a column; -1: none that is large enough. */
@@ -353,22 +406,27 @@ static void price_anew(pricing_simplex *s)
     }
     for (int32_t i = 0; i < s->m && !s->first; i++)
         s->phase_cost[i] = s->head[i] < s->m ? 0 : s->cost[s->head[i] - s->m];
+    int32_t n = 0;
+    for (int32_t i = 0; i < s->m; i++)
+        if (s->phase_cost[i] != 0)
+            s->costly[n++] = i;
     for (int32_t r = 0; r < s->m; r++) {
         const double *line = s->inverse + (size_t)r * (size_t)s->stride;
-        double sum = 0;
-        for (int32_t i = 0; i < s->m; i++)
-            sum += s->phase_cost[i] * line[i];
+        double sum = s->place[r] < 0 ? 0 : s->phase_cost[s->place[r]];
+        for (int32_t i = 0; i < n && s->place[r] < 0; i++)
+            sum += s->phase_cost[s->costly[i]] * line[s->costly[i]];
         s->dual[r] = sum;
     }
+    find_parts(s, s->dual);
     for (int32_t v = 0; v < s->m + s->n; v++)
-        s->reduced[v] = s->place[v] >= 0 ? 0 : (s->first || v < s->m ? 0 : s->cost[v - s->m]) - along(s, s->dual, v);
+        s->reduced[v] = s->place[v] >= 0 ? 0 : (s->first || v < s->m ? 0 : s->cost[v - s->m]) - s->part[v];
 }
 
 /* Whether a step of the variable would gain: it rises where its reduced cost is below 0, and falls above. */
-static bool gains(const pricing_simplex *s, int32_t v, double least)
+static bool gains(const pricing_simplex *s, int32_t v)
 {
     double d = s->reduced[v];
-    if (s->place[v] >= 0 || fabs(d) <= least)
+    if (s->place[v] >= 0)
         return false;
     if (v >= s->m)
         return d < 0;
@@ -377,14 +435,18 @@ static bool gains(const pricing_simplex *s, int32_t v, double least)
     return (isinf(s->lower[v]) && isinf(s->upper[v])) || s->at_upper[v] == (d > 0);
 }
 
-/* By Devex weights; -1: none. */
+/* By Devex weights; -1: none. Few are better than all before them, and only these are looked at in full: quotients and
+ * branches that nobody can foresee are slow. */
 static int32_t choose_entering(const pricing_simplex *s)
 {
     double most = 0, least = OPTIMAL * (s->first ? 1 : fmax(s->most_cost, 1e-300));
     int32_t best = -1;
     for (int32_t v = 0; v < s->m + s->n; v++) {
-        double worth = s->reduced[v] * s->reduced[v] / s->weight[v];
-        if (worth > most && gains(s, v, least)) {
+        double d = s->reduced[v], gain = v < s->m ? fabs(d) : -d;
+        if (!((gain > least) & (d * d * SURELY > most * s->weight[v])) || !gains(s, v))
+            continue;
+        double worth = d * d / s->weight[v];
+        if (worth > most) {
             most = worth;
             best = v;
         }
@@ -401,28 +463,30 @@ static inline double distance(const pricing_simplex *s, int32_t place, double ra
         return rate > 0 ? low - x : HUGE_VAL;
     if (s->first && x > high + FEASIBLE)
         return rate < 0 ? x - high : HUGE_VAL;
-    return rate > 0 ? high - x : x - low;
+    double up = high - x, down = x - low;
+    return rate > 0 ? up : down;
 }
 
 /* Harris: of all that block before anything is overstepped by more than a little, the largest pivot. -1: nothing
- * blocks. */
+ * blocks. As above, quotients are for the few that may be it. */
 static int32_t choose_leaving(pricing_simplex *s, double direction, double *step)
 {
     double most = HUGE_VAL, *room = s->phase_cost; /* not in use by now */
-    int32_t best = -1;
+    int32_t best = -1, n = 0, *blocking = s->costly;
     for (int32_t i = 0; i < s->m; i++) {
-        double rate = -direction * s->column[i], size = fabs(rate);
-        double far = size < LEAST_PIVOT ? HUGE_VAL : distance(s, i, rate);
-        room[i] = HUGE_VAL;
-        if (far < HUGE_VAL) {
-            double within = UTIL_MAX(far + BLOCKS_BEHIND, 0) / size;
-            room[i] = UTIL_MAX(far, 0) / size;
-            most = UTIL_MIN(most, within);
-        }
+        double rate = -direction * s->column[i], size = fabs(rate), far = distance(s, i, rate);
+        if (!((size >= LEAST_PIVOT) & (far < HUGE_VAL) & (far <= most * size * SURELY)))
+            continue;
+        double within = UTIL_MAX(far + BLOCKS_BEHIND, 0) / size;
+        room[i] = UTIL_MAX(far, 0) / size;
+        most = UTIL_MIN(most, within);
+        blocking[n++] = i;
     }
-    for (int32_t i = 0; i < s->m && most < HUGE_VAL; i++)
+    for (int32_t j = 0; j < n; j++) {
+        int32_t i = blocking[j];
         if (room[i] <= most && (best < 0 || fabs(s->column[i]) > fabs(s->column[best])))
             best = i;
+    }
     *step = best < 0 ? 0 : room[best];
     return best;
 }
@@ -431,14 +495,18 @@ static int32_t choose_leaving(pricing_simplex *s, double direction, double *step
 static void follow(pricing_simplex *s, int32_t entering, int32_t place)
 {
     double pivot = s->column[place], weight = s->weight[entering], by = s->reduced[entering] / pivot;
+    double least = pivot * pivot, most = weight * SURELY;
+    find_parts(s, s->pivot_row);
+    for (int32_t v = 0; v < s->m + s->n; v++)
+        s->reduced[v] -= by * s->part[v];
     for (int32_t v = 0; v < s->m + s->n; v++) {
-        if (s->place[v] >= 0)
-            continue;
-        double part = along(s, s->pivot_row, v), at_least = part / pivot * (part / pivot) * weight;
+        double part = s->part[v];
+        if (part * part * most < s->weight[v] * least)
+            continue; /* most of them: no division */
+        double at_least = part / pivot * (part / pivot) * weight;
         s->weight[v] = UTIL_MAX(s->weight[v], at_least);
-        s->reduced[v] -= by * part;
     }
-    add_line(s->dual, s->pivot_row, by, s->m);
+    add_line(s->dual, s->pivot_row, by, s->stride);
     s->weight[s->head[place]] = fmax(weight / (pivot * pivot), 1);
     s->reduced[s->head[place]] = -by;
     s->reduced[entering] = 0;
@@ -471,7 +539,7 @@ static step_result step(pricing_simplex *s)
     if (flips && isinf(across))
         return STEP_STUCK; /* nothing holds it */
     length = flips ? across : length;
-    add_line(s->basic, s->column, -direction * length, s->m);
+    add_line(s->basic, s->column, -direction * length, s->stride);
     if (flips) {
         s->at_upper[entering] = !s->at_upper[entering];
         return STEP_TAKEN;

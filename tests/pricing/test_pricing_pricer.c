@@ -1,9 +1,10 @@
 /* The cheapest schedule of each component under given prices, worked out on paper; and when a shared tensor is where.
  */
-#include "pricing/pricer.h"
+#include "pricing/pricer_state.h"
 #include "support/check.h"
 #include "support/tiny.h"
 #include "support/tiny_block.h"
+#include "util/util.h"
 
 static const pricing_sending anyhow = {.fixed = false};
 
@@ -88,6 +89,43 @@ static void test_pricing_cost_at_a_kink(void **state)
     f.price[2] = 9;
     assert_int_equal(cost_of(&f), 2 * 6);
     close_pricer(&f);
+}
+
+/* What resource r costs from `from` to `to`, one nanosecond after the other. */
+static int64_t worth(const fixture *f, int32_t r, int64_t from, int64_t to)
+{
+    int64_t sum = 0;
+    for (int64_t t = from, i = 0; t < to; t++) {
+        while (f->grid.bucket_step[i + 1] <= t / f->grid.step_ns)
+            i++;
+        sum += f->price[r * f->grid.n_buckets + i];
+    }
+    return sum;
+}
+
+/* Lines of costs are made of pieces between the buckets' ends: the least over all starts within a step, at two ports, a
+ * third of it for each reader. */
+static void test_pricing_transfers_cost_the_least_within_a_step(void **state)
+{
+    (void)state;
+    util_rng rng;
+    util_rng_seed(&rng, 5);
+    for (int32_t buckets = 1; buckets <= 9; buckets++)
+        for (int64_t step = 1; step <= 23; step += 2) {
+            fixture f;
+            open_pricer(&f, TINY_THREE, 240 + step, step, buckets, &anyhow);
+            for (int32_t i = 0; i < 6 * f.grid.n_buckets; i++)
+                f.price[i] = (int64_t)util_rng_below(&rng, 50);
+            assert_true(cost_of(&f) < PRICING_NONE);
+            const int64_t *line = pricing_pricer_transfer_costs(f.w, f.w->shared_tensor, 0, 1);
+            for (int64_t g = 0; g < f.grid.n_steps; g++) {
+                int64_t least = PRICING_NONE * 3;
+                for (int64_t t = g * step; t <= (g + 1) * step && t + 20 <= f.grid.length_ns; t++)
+                    least = UTIL_MIN(least, worth(&f, 2, t, t + 20) + worth(&f, 5, t, t + 20));
+                assert_int_equal(line[g], least / 3);
+            }
+            close_pricer(&f);
+        }
 }
 
 typedef struct columns {
@@ -367,6 +405,7 @@ int main(void)
         cmocka_unit_test(test_pricing_cost_of_two_operators),
         cmocka_unit_test(test_pricing_cost_by_buckets),
         cmocka_unit_test(test_pricing_cost_at_a_kink),
+        cmocka_unit_test(test_pricing_transfers_cost_the_least_within_a_step),
         cmocka_unit_test(test_pricing_columns_are_the_schedules),
         cmocka_unit_test(test_pricing_readers_share_a_transfer),
         cmocka_unit_test(test_pricing_a_sending_pays_once),
