@@ -104,8 +104,9 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
     m->pair_cost = util_alloc(pairs, sizeof(int64_t));
     m->plan_pick = util_alloc(pairs, 1);
     m->picked = util_alloc(blocks, 1);
-    if (bytes_find_alike(m) || bytes_find_jumps(m, most / 8) || !m->view || !m->device || !m->plan_device || !m->plan_picked || !m->best_device || !m->best_picked || !m->plan ||
-        !m->from || !m->pair_cost || !m->plan_pick || !m->picked) {
+    if (bytes_find_alike(m) || bytes_find_jumps(m, most / 8) || !m->view || !m->device || !m->plan_device ||
+        !m->plan_picked || !m->best_device || !m->best_picked || !m->plan || !m->from || !m->pair_cost ||
+        !m->plan_pick || !m->picked) {
         bytes_prices_free(m);
         return MOIRAI_EFAIL;
     }

@@ -22,8 +22,8 @@
 #define POLISH_STEPS_BLOCK 500 /* for each of them */
 #define DEEP_SEARCHES 1        /* of the searches for block plans, the last ones: they go on from the plans at hand */
 #define FIRST_DEEP 2           /* the same, where there is no bound yet */
-#define WIDE 1.05 /* of the LP solution's time: where no path fits by then, labels look for one up to here */
-#define HOT 0.002 /* temperatures of polishing, of the path's time */
+#define WIDE 1.05   /* of the LP solution's time: where no path fits by then, labels look for one up to here */
+#define HOT 0.002   /* temperatures of polishing, of the path's time */
 #define WARM 0.0005 /* where it goes on from the best path */
 #define COLD 0.00001
 
@@ -363,15 +363,20 @@ static void polish(bytes_prices *m, const double *dual_ns, double heat, const by
     }
 }
 
-/* A shorter path than any so far by labels, and polished, at the prices of the LP solution. */
+/* A shorter path by labels, and polished, at the prices of the LP solution: than that of all calls, or else than what this
+ * one has found. The less there is room for, the fewer labels are dropped because they are too many. */
 static int fit_by_labels(bytes_prices *m, const double *dual_ns, double lp_ns, const bytes_plan_task *job,
                          int64_t *length_ns)
 {
-    bool found;
+    int64_t most = *length_ns == INT64_MAX ? (int64_t)(WIDE * lp_ns) : *length_ns;
+    bool found = false;
+    int rc = 0;
     bytes_set_duals(m, dual_ns);
     price_plans(m, true);
-    int rc =
-        bytes_path_by_labels(&found, m, *length_ns == INT64_MAX ? (int64_t)(WIDE * lp_ns) : *length_ns, &job->stop);
+    if (m->best_plan_ns && m->best_plan_ns < most)
+        rc = bytes_path_by_labels(&found, m, m->best_plan_ns, &job->stop);
+    if (!rc && !found)
+        rc = bytes_path_by_labels(&found, m, most, &job->stop);
     if (!rc && found)
         polish(m, dual_ns, HOT, job, length_ns);
     return rc;
