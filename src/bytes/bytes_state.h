@@ -92,7 +92,13 @@ static inline pair_priced_task bytes_task(const bytes_prices *m)
 {
     return (pair_priced_task){.byte_price = m->price, .stamp = m->stamp, .home = m->home};
 }
-/* Prices per byte from dual values of whole devices. */
+/* Prices per byte, in units, from dual values of whole devices (paths.c). */
+void bytes_prices_at(const bytes_prices *m, const double *dual_ns, int64_t *price);
+/* Sets the path's time: what is left of its cost without its bytes. */
+void bytes_path_set_time(const bytes_prices *m, double cost, const int64_t *price, bytes_path *x);
+/* Time and bytes of a path of the bound, at its own prices, by what is known of its pairs by now. */
+int bytes_measure_again(bytes_prices *m, bytes_path *x, int32_t threads);
+/* Makes these the prices at hand. */
 void bytes_set_duals(bytes_prices *m, const double *dual_ns);
 /* The cheapest way through blocks first .. last by m->pair_cost and cuts at `price`, between devices entry and exit (0
  * where there is no cut). Devices of the cuts in between go to m->device. INT64_MAX: there is none. O(blocks * K^2). */

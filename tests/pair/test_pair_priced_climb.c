@@ -1,8 +1,9 @@
 /* Target by target at prices on bytes: what it proves, that its cases leave nothing out, and that threads do not
- * matter. */
+ * matter; what stays known when these prices move. */
 #include "pair/priced/priced.h"
 #include "support/check.h"
 #include "support/tiny_block.h"
+#include "util/util.h"
 
 /* Six heads of two operators read a tensor that takes 60 to each of two other devices; what they hand on takes 9. */
 #define HEADS \
@@ -165,6 +166,63 @@ static void test_pair_priced_climb_rests_where_it_is_stuck(void **state)
     close_heads(&h);
 }
 
+/* To other prices on bytes: what is not priced is worth no more than claimed, and the value is the least of all. */
+static void test_pair_priced_values_at_other_prices(void **state)
+{
+    (void)state;
+    heads h;
+    open_heads(&h, 1);
+    visit(&h, 7);
+    visit(&h, 7);
+    visit(&h, 40);
+    util_rng rng;
+    util_rng_seed(&rng, 1);
+    int32_t passed_by = 0;
+    for (int32_t turn = 0; turn < 200; turn++) {
+        int64_t least = INT64_MAX;
+        for (int32_t k = 0; k < 3; k++)
+            h.per_byte[k] = (int64_t)util_rng_below(&rng, 3 * (uint32_t)DECOMPOSE_MOST_UNITS);
+        h.job.stamp++;
+        pair_priced_update(&h.v, &h.job);
+        for (int32_t i = 0; i < h.v.n_cases; i++) {
+            const pair_priced_case *c = &h.v.cases[i];
+            int64_t value = pair_priced_of_case(&h.v, c, h.per_byte, h.f.x->lower_ns);
+            assert_true(c->value <= value);
+            assert_true(!c->valued || c->value == value);
+            passed_by += !c->valued;
+            least = value < least ? value : least;
+        }
+        assert_int_equal(h.v.value, least);
+    }
+    assert_true(passed_by > 200); /* else this says nothing */
+    close_heads(&h);
+}
+
+/* What was proven at the prices that one comes back to is still known then, whatever was found elsewhere. */
+static void test_pair_priced_keeps_what_it_comes_back_to(void **state)
+{
+    (void)state;
+    heads h;
+    open_heads(&h, 1);
+    h.job.home = true;
+    for (int32_t i = 0; i < 4; i++)
+        visit(&h, 40);
+    int64_t value = h.v.value, home = h.per_byte[0];
+    for (int32_t turn = 1; turn <= 4; turn++) {
+        h.job.home = false;
+        h.per_byte[0] = turn % 2 ? home / (turn + 1) : turn * home;
+        visit(&h, 40);
+        h.job.home = true;
+        h.per_byte[0] = home;
+        h.job.stamp++;
+        pair_priced_update(&h.v, &h.job);
+        assert_true(h.v.value >= value);
+        for (int32_t i = 0; i < h.v.n_cases; i++)
+            assert_true(h.v.cases[i].value <= pair_priced_of_case(&h.v, &h.v.cases[i], h.per_byte, h.f.x->lower_ns));
+    }
+    close_heads(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +230,8 @@ int main(void)
         cmocka_unit_test(test_pair_priced_climb_proves_more_with_more_questions),
         cmocka_unit_test(test_pair_priced_climb_is_the_same_on_any_number_of_threads),
         cmocka_unit_test(test_pair_priced_climb_rests_where_it_is_stuck),
+        cmocka_unit_test(test_pair_priced_values_at_other_prices),
+        cmocka_unit_test(test_pair_priced_keeps_what_it_comes_back_to),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

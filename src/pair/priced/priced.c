@@ -263,6 +263,7 @@ int pair_priced_adopt(pair_priced *v, const pair_priced *from, const pair_priced
     for (int32_t i = 0; i < from->n_cases && !rc; i++) {
         rc = pair_priced_case_copy(v, &other.cases[i], &from->cases[i]);
         other.cases[i].found.known = other.cases[i].kept.known = 0; /* there, not here */
+        other.cases[i].found.home = other.cases[i].kept.home = false;
         other.n_cases++;
     }
     if (!rc)

@@ -106,7 +106,7 @@ int64_t pair_priced_of_case(pair_priced *v, const pair_priced_case *c, const int
 
 /* ---- findings ----
  *
- * The prices on bytes move to and fro between the best so far and others that promise more. What was found at the best is
+ * The prices on bytes move back and forth between the best so far and others that promise more. What was found at the best is
  * put aside when something better is found elsewhere, and taken out again on return: else each round would have to find
  * anew what the one before has forgotten (swin-6.6B: a layer proven to take 41.0 ms was back at 38.3 each time). */
 

@@ -1,0 +1,171 @@
+/* Paths through the blocks as columns of a master over them, and what a path of the bound is worth by what is known by
+ * now. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bytes/bytes_state.h"
+#include "pricing/lp.h"
+#include "util/pool.h"
+#include "util/util.h"
+
+void bytes_prices_at(const bytes_prices *m, const double *dual_ns, int64_t *price)
+{
+    for (int32_t k = 0; k < m->K; k++) {
+        double capacity = (double)UTIL_MAX(m->c->p->device_memory_bytes[k], 1);
+        double in_units = dual_ns[k] / capacity * (double)m->c->s->unit;
+        /* All devices full are worth less than half of what the pricing takes for "does not fit", and so is the largest
+         * operator where it does not fit. */
+        double most = fmax(fmax(capacity, (double)m->largest_bytes), 1e3);
+        price[k] = (int64_t)fmin(fmax(in_units, 0), 1e18 / fmax(m->K, 4) / most);
+    }
+}
+
+void bytes_path_set_time(const bytes_prices *m, double cost, const int64_t *price, bytes_path *x)
+{
+    x->time_ns = cost / (double)m->c->s->unit;
+    for (int32_t k = 0; k < m->K; k++)
+        x->time_ns -= (double)price[k] / (double)m->c->s->unit * x->use[k];
+}
+
+/* ---- the master ---- */
+
+void bytes_master_free(bytes_master *x)
+{
+    for (size_t i = 0; i < x->n; i++) {
+        free(x->path[i].device);
+        free(x->path[i].pick);
+    }
+    free(x->path);
+    free(x->part);
+}
+
+int bytes_master_solve(const bytes_prices *m, bytes_master *x, double room, double overflow_ns, double *dual_ns)
+{
+    double lower[MOIRAI_MAX_DEVICES + 1], upper[MOIRAI_MAX_DEVICES + 1], dual[MOIRAI_MAX_DEVICES + 1],
+        value[MOIRAI_MAX_DEVICES + 1];
+    int32_t row[MOIRAI_MAX_DEVICES + 1];
+    for (int32_t k = 0; k <= m->K; k++) {
+        row[k] = k;
+        lower[k] = k < m->K ? -HUGE_VAL : 1;
+        upper[k] = k < m->K ? room : 1;
+    }
+    static const util_stop never; /* a row per device: soon solved */
+    pricing_lp *lp;
+    int rc = util_grow(&x->part, &x->part_capacity, x->n + (size_t)m->K, sizeof *x->part);
+    rc = rc ? rc : pricing_lp_new(&lp, m->K + 1, lower, upper);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < x->n && !rc; i++) {
+        for (int32_t k = 0; k < m->K; k++)
+            value[k] = x->path[i].use[k] / (double)UTIL_MAX(m->c->p->device_memory_bytes[k], 1);
+        value[m->K] = 1;
+        rc = pricing_lp_add_column(lp, x->path[i].time_ns, m->K + 1, row, value);
+    }
+    for (int32_t k = 0; k < m->K && !rc; k++) { /* overflow, at a price that no good LP solution pays */
+        double out = -1;
+        rc = pricing_lp_add_column(lp, overflow_ns, 1, &row[k], &out);
+    }
+    double objective;
+    rc = rc ? rc : pricing_lp_solve(lp, &never, &objective, dual, x->part);
+    for (int32_t k = 0; k < m->K && !rc; k++)
+        dual_ns[k] = fmax(-dual[k], 0);
+    pricing_lp_free(lp);
+    return rc;
+}
+
+int bytes_master_add(bytes_master *x, const bytes_path *path)
+{
+    if (util_grow(&x->path, &x->capacity, x->n + 1, sizeof *x->path))
+        return MOIRAI_EFAIL;
+    x->path[x->n++] = *path;
+    return 0;
+}
+
+/* ---- measuring again ---- */
+
+/* A pair that a path takes, and what is known of it at the path's prices. */
+typedef struct measured_pair {
+    int64_t pair, value;
+    int32_t times;
+    double use[MOIRAI_MAX_DEVICES];
+} measured_pair;
+
+typedef struct measuring {
+    bytes_prices *m;
+    int32_t threads, n;
+    int64_t price[MOIRAI_MAX_DEVICES];
+    measured_pair *of; /* the path's pairs */
+    int32_t *number;   /* per pair: its place in `of` + 1 */
+} measuring;
+
+static int measuring_open(measuring *g, bytes_prices *m, int32_t threads)
+{
+    *g = (measuring){.m = m, .threads = threads};
+    g->of = util_alloc((size_t)m->c->s->n_blocks, sizeof *g->of);
+    g->number = util_alloc((size_t)pair_chain_count(m->c), sizeof *g->number);
+    return g->of && g->number ? 0 : MOIRAI_EFAIL;
+}
+
+static void measuring_close(measuring *g)
+{
+    free(g->of);
+    free(g->number);
+}
+
+static int measure_pair(void *data, int32_t i)
+{
+    measuring *g = data;
+    measured_pair *p = &g->of[i];
+    p->value = pair_priced_value_at(&g->m->view[p->pair].priced, g->price, p->use);
+    return 0;
+}
+
+static void list_pairs(measuring *g, const bytes_path *x)
+{
+    const pair_chain *c = g->m->c;
+    memset(g->number, 0, sizeof *g->number * (size_t)pair_chain_count(c));
+    g->n = 0;
+    for (int32_t i = 0; i < c->s->n_blocks; i++) {
+        int64_t pair = bytes_pair_on_path(g->m, x, i);
+        if (!pair_chain_get(c, pair)->open)
+            continue;
+        if (!g->number[pair]) {
+            g->of[g->n++] = (measured_pair){.pair = pair};
+            g->number[pair] = g->n;
+        }
+        g->of[g->number[pair] - 1].times++;
+    }
+}
+
+static void measure_again(measuring *g, bytes_path *x)
+{
+    const bytes_prices *m = g->m;
+    const pair_chain *c = m->c;
+    double cost = 0;
+    bytes_prices_at(m, x->dual_ns, g->price);
+    list_pairs(g, x);
+    util_pool_run(measure_pair, g, g->n, g->threads); /* no job fails */
+    memset(x->use, 0, sizeof x->use);
+    for (int32_t i = 0; i < c->s->n_cuts; i++) {
+        cost += (double)bytes_cut_cost(m, c->s->cut[i], x->device[i], g->price);
+        x->use[x->device[i]] += (double)c->p->op_memory_bytes[c->s->cut[i]];
+    }
+    for (const measured_pair *p = g->of; p < g->of + g->n; p++) {
+        cost += p->times * (double)p->value;
+        for (int32_t k = 0; k < m->K; k++)
+            x->use[k] += p->times * p->use[k];
+    }
+    bytes_path_set_time(m, cost, g->price, x);
+    x->refined = m->refined;
+}
+
+int bytes_measure_again(bytes_prices *m, bytes_path *x, int32_t threads)
+{
+    measuring g;
+    int rc = measuring_open(&g, m, threads);
+    if (!rc)
+        measure_again(&g, x);
+    measuring_close(&g);
+    return rc;
+}
