@@ -240,20 +240,55 @@ void rank_ort_close(rank_ort *ort)
     free(ort);
 }
 
+/* A model in a file, or in memory where `bytes` says so. */
+typedef struct model {
+    const char *path;
+    const void *bytes;
+    size_t length;
+} model;
+
+static OrtStatus *create(OrtSession **out, const rank_ort *ort, const model *m, const OrtSessionOptions *options)
+{
+    *out = NULL;
+    return m->bytes ? ort->api->CreateSessionFromArray(ort->env, m->bytes, m->length, options, out)
+                    : ort->api->CreateSession(ort->env, m->path, options, out);
+}
+
+/* The last of ONNX Runtime's optimisations moves tensors to other layouts, on arm64 those in half precision also to one in
+ * which it has no average pooling of opset 19. What fails with it is tried without; the first failure is the one to tell. */
+static int create_any(OrtSession **out, const rank_ort *ort, const model *m, const char *what)
+{
+    OrtStatus *first = create(out, ort, m, ort->options), *next;
+    OrtSessionOptions *options = NULL;
+    if (!first)
+        return 0;
+    next = ort->api->CloneSessionOptions(ort->options, &options);
+    next = next ? next : ort->api->SetSessionGraphOptimizationLevel(options, ORT_ENABLE_EXTENDED);
+    next = next ? next : create(out, ort, m, options);
+    if (options)
+        ort->api->ReleaseSessionOptions(options);
+    if (next) {
+        ort->api->ReleaseStatus(next);
+        return rank_ort_check(ort, first, what);
+    }
+    ort->api->ReleaseStatus(first);
+    return 0;
+}
+
 /* What can't be recorded is run as it is; the second failure is the one to tell. */
 int rank_ort_session(OrtSession **out, const rank_ort *ort, const char *path)
 {
-    *out = NULL;
-    OrtStatus *status = ort->graphs ? ort->api->CreateSession(ort->env, path, ort->graphs, out) : NULL;
+    model m = {.path = path};
+    OrtStatus *status = ort->graphs ? create(out, ort, &m, ort->graphs) : NULL;
     if (status)
         ort->api->ReleaseStatus(status);
-    return *out ? 0 : rank_ort_check(ort, ort->api->CreateSession(ort->env, path, ort->options, out), path);
+    return ort->graphs && *out ? 0 : create_any(out, ort, &m, path);
 }
 
 int rank_ort_session_of(OrtSession **out, const rank_ort *ort, const void *bytes, size_t length, const char *what)
 {
-    *out = NULL;
-    return rank_ort_check(ort, ort->api->CreateSessionFromArray(ort->env, bytes, length, ort->options, out), what);
+    model m = {.bytes = bytes, .length = length};
+    return create_any(out, ort, &m, what);
 }
 
 int rank_ort_providers(char *out, size_t size)

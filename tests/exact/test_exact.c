@@ -3,6 +3,7 @@
 #include "support/brute_force.h"
 #include "support/check.h"
 #include "support/random_problem.h"
+#include "support/scale.h"
 #include "util/util.h"
 
 #include <moirai/placer.h>
@@ -87,7 +88,7 @@ static void compare(uint64_t first, uint64_t last, int most_ops, int least_known
 static void test_exact_equals_brute_force_on_five_operators(void **state)
 {
     (void)state;
-    compare(200000, 200800, 5, 750);
+    compare(200000, 200000 + TEST_SHARE(800), 5, TEST_SHARE(740));
 }
 
 static void test_exact_equals_brute_force_on_seven_operators(void **state)

@@ -7,6 +7,7 @@
 #include "support/brute_force.h"
 #include "support/check.h"
 #include "support/random_problem.h"
+#include "support/scale.h"
 #include "support/small_problem.h"
 #include "util/util.h"
 
@@ -199,7 +200,7 @@ static void test_getf_bound_never_exceeds_the_optimum(void **state)
     (void)state;
     need_solver();
     int known = 0, tight = 0, modes[12] = {0};
-    for (uint64_t seed = 1; seed <= 4000; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_SHARE(4000); seed++) {
         random_spec spec = random_spec_draw(seed, seed % 2 ? 6 : 5);
         moirai_problem *p = random_problem(&spec);
         if (!p)
@@ -222,9 +223,9 @@ static void test_getf_bound_never_exceeds_the_optimum(void **state)
         moirai_problem_free(p);
     }
     print_message("%d optima, %d reached\n", known, tight);
-    assert_true(known > 2000);
+    assert_true(known > TEST_SHARE(2000));
     for (int i = 0; i < 12; i++)
-        assert_true(modes[i] > 20);
+        assert_true(modes[i] > TEST_SHARE(20));
 }
 
 /* The proof does not trust the solver: any numbers at all give a bound that holds. */
@@ -233,7 +234,7 @@ static void test_getf_proves_from_any_duals(void **state)
     (void)state;
     util_rng rng;
     util_rng_seed(&rng, 99);
-    for (uint64_t seed = 1; seed <= 800; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_SHARE(800); seed++) {
         random_spec spec = random_spec_draw(seed, 5);
         moirai_problem *p = random_problem(&spec);
         if (!p)

@@ -78,7 +78,8 @@ static void test_tune_keeps_the_fastest_that_was_measured(void **state)
         fail_msg("predicted %lld, taught %lld", (long long)number("predicted_ns"), (long long)taught / 2);
     assert_true(flag("machine_is_faster") == (number("machine_ns") < number("measured_ns")));
     assert_true(flag("split_pays") == (number("transfers") > 0));
-    assert_contains(text("verdict"), flag("split_pays") ? "times as fast" : "NO SPLIT");
+    const char *verdict = flag("split_pays") ? "times as fast" : "NO SPLIT"; /* a text lasts until the next question */
+    assert_contains(text("verdict"), verdict);
     /* What is kept is a plan like any other, and the files on the way can be used by hand. */
     assert_runs("timeout 60 $M run plan.json m.onnx -c c.json --runs 2 --verify");
     assert_runs("$M plan graph.json -c links.json --rules none --placer single");
