@@ -88,7 +88,7 @@ static void compare(uint64_t first, uint64_t last, int most_ops, int least_known
 static void test_exact_equals_brute_force_on_five_operators(void **state)
 {
     (void)state;
-    compare(200000, 200000 + TEST_SHARE(800), 5, TEST_SHARE(740));
+    compare(200000, 200000 + TEST_SHARE(800), 5, TEST_SHARE(750));
 }
 
 static void test_exact_equals_brute_force_on_seven_operators(void **state)
@@ -102,7 +102,7 @@ static void test_exact_equals_brute_force_where_peak_memory_is_tight(void **stat
 {
     (void)state;
     int known = 0;
-    for (uint64_t seed = 400000; seed < 400400; seed++) {
+    for (uint64_t seed = 400000; seed < 400000 + TEST_SHARE(400); seed++) {
         random_spec spec = random_spec_draw(seed, 5);
         spec.memory = MOIRAI_MEMORY_PEAK;
         spec.tight = true;
@@ -120,7 +120,7 @@ static void test_exact_equals_brute_force_where_peak_memory_is_tight(void **stat
         moirai_problem_free(p);
     }
     print_message("%d problems equal\n", known);
-    assert_true(known >= 100);
+    assert_true(known >= TEST_SHARE(100));
 }
 
 /* All devices equal, operators of two kinds only: symmetry is used, the optimum must not move. */
@@ -128,7 +128,7 @@ static void test_exact_symmetry_keeps_the_optimum(void **state)
 {
     (void)state;
     int known = 0;
-    for (uint64_t seed = 500000; seed < 500300; seed++) {
+    for (uint64_t seed = 500000; seed < 500000 + TEST_SHARE(300); seed++) {
         random_spec spec = random_spec_draw(seed, 6);
         spec.nulls = spec.groups = spec.zeros = false;
         moirai_problem *p = make(&spec);
@@ -149,7 +149,7 @@ static void test_exact_symmetry_keeps_the_optimum(void **state)
         }
         moirai_problem_free(p);
     }
-    assert_true(known >= 200);
+    assert_true(known >= TEST_SHARE(200));
 }
 
 static void test_exact_bound_holds_wherever_it_stops(void **state)
@@ -181,7 +181,7 @@ static void test_exact_bound_holds_wherever_it_stops(void **state)
 static void test_exact_below_is_exclusive(void **state)
 {
     (void)state;
-    for (uint64_t seed = 700000; seed < 700200; seed++) {
+    for (uint64_t seed = 700000; seed < 700000 + TEST_SHARE(200); seed++) {
         random_spec spec = random_spec_draw(seed, 7);
         moirai_problem *p = make(&spec);
         int64_t optimum = optimum_of(p, &spec);
@@ -204,7 +204,7 @@ static void test_exact_below_is_exclusive(void **state)
 static void test_exact_takes_a_proven_bound(void **state)
 {
     (void)state;
-    for (uint64_t seed = 710000; seed < 710200; seed++) {
+    for (uint64_t seed = 710000; seed < 710000 + TEST_SHARE(200); seed++) {
         random_spec spec = random_spec_draw(seed, 8);
         moirai_problem *p = make(&spec);
         int64_t optimum = optimum_of(p, &spec);

@@ -2,6 +2,7 @@
  * matter; what stays known when these prices move. */
 #include "pair/priced/priced.h"
 #include "support/check.h"
+#include "support/scale.h"
 #include "support/tiny_block.h"
 #include "util/util.h"
 
@@ -178,7 +179,7 @@ static void test_pair_priced_values_at_other_prices(void **state)
     util_rng rng;
     util_rng_seed(&rng, 1);
     int32_t passed_by = 0;
-    for (int32_t turn = 0; turn < 200; turn++) {
+    for (int32_t turn = 0; turn < TEST_SHARE(200); turn++) {
         int64_t least = INT64_MAX;
         for (int32_t k = 0; k < 3; k++)
             h.per_byte[k] = (int64_t)util_rng_below(&rng, 3 * (uint32_t)DECOMPOSE_MOST_UNITS);
@@ -194,7 +195,7 @@ static void test_pair_priced_values_at_other_prices(void **state)
         }
         assert_int_equal(h.v.value, least);
     }
-    assert_true(passed_by > 200); /* else this says nothing */
+    assert_true(passed_by > TEST_SHARE(200)); /* else this says nothing */
     close_heads(&h);
 }
 
