@@ -19,7 +19,8 @@ extern "C" {
 
 typedef struct moirai_sim moirai_sim;
 
-/* A simulator of one problem, which must outlive it and not change until then. *out is the caller's. MOIRAI_EFAIL: out of memory. O(V K + E). */
+/* A simulator of one problem, which must outlive it and not change until then. *out is the caller's. MOIRAI_EFAIL: out of
+ * memory. O(V K + E). */
 MOIRAI_API int moirai_sim_new(moirai_sim **out, const moirai_problem *p);
 /* Frees it. NULL is fine. */
 MOIRAI_API void moirai_sim_free(moirai_sim *sim);

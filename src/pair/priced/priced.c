@@ -243,16 +243,14 @@ static int begin(pair_priced *v, const pair_priced_task *job)
     return rc;
 }
 
-static int64_t worth_here(pair_priced *v, const pair_priced_case *c, const pair_priced_task *job)
-{
-    return pair_priced_of_case(v, c, job->byte_price, v->pair->lower_ns);
-}
-
 int pair_priced_adopt(pair_priced *v, const pair_priced *from, const pair_priced_task *job)
 {
     int rc = begin(v, job);
-    if (rc || !from->n_cases || worth_here(v, &from->cases[pair_priced_weakest(from)], job) <= v->value)
+    if (rc || !from->n_cases)
         return rc;
+    const pair_priced_case *weakest = &from->cases[pair_priced_weakest(from)]; /* there, and most likely here */
+    if (pair_priced_of_case(v, weakest, v->byte_price, v->pair->lower_ns) <= v->value)
+        return 0;
     pair_priced other = *v;
     other.n_cases = 0;
     other.stamp = 0;

@@ -126,9 +126,10 @@ void pair_priced_move_case(const pair_priced *v, pair_priced_case *c, const pair
 {
     if (c->found.home && is_known_at(v, &c->found, v->byte_price))
         c->found.end = c->end;
-    if (pair_priced_floor(v, c, &c->kept, at) > pair_priced_floor(v, c, &c->found, at))
+    int64_t found = pair_priced_floor(v, c, &c->found, at), kept = pair_priced_floor(v, c, &c->kept, at);
+    if (kept > found)
         swap_findings(c);
-    c->value = pair_priced_floor(v, c, &c->found, at);
+    c->value = UTIL_MAX(found, kept);
     c->valued = is_known_at(v, &c->found, at->price);
     c->end.solved = false;
     if (c->found.home && c->valued)

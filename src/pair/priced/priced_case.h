@@ -25,7 +25,7 @@ int64_t pair_priced_floor(const pair_priced *v, const pair_priced_case *c, const
 void pair_priced_move_case(const pair_priced *v, pair_priced_case *c, const pair_priced_bytes *at);
 /* Its value at the present prices on bytes, by pricing. */
 void pair_priced_value_case(pair_priced *v, pair_priced_case *c);
-/* Prices found for another case, which prove `value` of this one. */
+/* A copy of these prices comes into use: they prove `value` of the case at the present prices on bytes. */
 int pair_priced_take_prices(const pair_priced *v, pair_priced_case *c, const pricing_duals *prices, int64_t value);
 /* Divide a case where its `split` says: *c becomes the lower half, *d the upper one; both begin with its prices. */
 int pair_priced_halves(const pair_priced *v, pair_priced_case *c, pair_priced_case *d, const int64_t *byte_price);
